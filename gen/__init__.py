@@ -1,0 +1,1 @@
+"""Generation: a configuration becomes Verilog, an area table, a picture."""

@@ -1,0 +1,1 @@
+"""The switches that join units, for vectors and for tokens."""

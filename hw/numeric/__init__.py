@@ -1,0 +1,1 @@
+"""Number formats and the circuits that compute with them."""

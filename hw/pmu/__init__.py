@@ -1,0 +1,1 @@
+"""The pattern memory unit: banks, stream engines, slots."""

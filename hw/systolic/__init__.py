@@ -1,0 +1,1 @@
+"""The grid of multiply-accumulate cells, its skew and its accumulators."""

@@ -1,0 +1,1 @@
+"""The tensor memory accelerator: descriptors, addresses, load and store engines."""

@@ -1,0 +1,1 @@
+"""Simulation: golden, emulator and RTL answers to one program, and their comparison."""

@@ -1,0 +1,1 @@
+"""cocotb testbenches, one module a block."""

@@ -1,0 +1,1 @@
+"""Software: the tile language, its compiler and the kernels written in it."""

@@ -1,0 +1,1 @@
+"""The tile IR: nodes, text form, verifier."""

@@ -1,0 +1,1 @@
+"""The tile language that a kernel author writes."""

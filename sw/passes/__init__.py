@@ -1,0 +1,1 @@
+"""Compiler passes, one a file, each a function from IR to IR."""
