@@ -1,0 +1,255 @@
+"""Parameters of a chip: small frozen dataclasses that validate themselves and derive sizes once."""
+
+import dataclasses
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+__all__ = ["AgcuConfig", "ChipConfig", "PcuConfig", "PmuConfig", "from_toml"]
+
+_PATTERNS = {"checkerboard"}
+
+
+def _is_power_of_two(value: int) -> bool:
+    return value > 0 and value & (value - 1) == 0
+
+
+def _require_int(noun: str, value: object, low: int, high: int) -> None:
+    if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
+        raise TypeError(f"{noun} must be an integer from {low} to {high}, not {value!r}")
+
+
+def _require_power(noun: str, value: object, low: int, high: int) -> None:
+    if not isinstance(value, int) or not _is_power_of_two(value) or not low <= value <= high:
+        raise TypeError(f"{noun} must be a power of two from {low} to {high}, not {value!r}")
+
+
+@dataclasses.dataclass(frozen=True)
+class PcuConfig:
+    """Parameters of a pattern compute unit that its link width does not fix.
+
+    Parameters
+    ----------
+    accumulator_rows : int
+        Rows of one accumulator bank (16 to 8,192, a power of two).
+    cell_latency : int
+        Registers on a cell's sum path (1 to 3): cycles of skew between rows.
+    """
+
+    accumulator_rows: int = 256
+    cell_latency: int = 2
+
+    def __post_init__(self) -> None:
+        _require_power("Accumulator rows", self.accumulator_rows, 16, 8192)
+        _require_int("Cell latency", self.cell_latency, 1, 3)
+
+
+@dataclasses.dataclass(frozen=True)
+class PmuConfig:
+    """Parameters of a pattern memory unit.
+
+    Parameters
+    ----------
+    capacity_bytes : int
+        Bytes of the scratchpad (a power of two, 1 KiB to 4 MiB).
+    slots : int
+        Most slots a buffer may have (2 to 64).
+    """
+
+    capacity_bytes: int = 65536
+    slots: int = 16
+
+    def __post_init__(self) -> None:
+        _require_power("PMU capacity in bytes", self.capacity_bytes, 1024, 4 << 20)
+        _require_int("PMU slots", self.slots, 2, 64)
+
+
+@dataclasses.dataclass(frozen=True)
+class AgcuConfig:
+    """Parameters of the portals to memory.
+
+    Parameters
+    ----------
+    count : int
+        AGCUs on the chip's edges (1 to 16).
+    axi_data_bits, axi_address_bits : int
+        Widths of the AXI4 manager port; the data width must equal the link width.
+    landing_beats : int
+        Beats of room for returned data (a power of two).
+    outstanding : int
+        Bursts in flight (1 to 64).
+    """
+
+    count: int = 2
+    axi_data_bits: int = 256
+    axi_address_bits: int = 48
+    landing_beats: int = 256
+    outstanding: int = 16
+
+    def __post_init__(self) -> None:
+        _require_int("AGCU count", self.count, 1, 16)
+        _require_power("AXI data bits", self.axi_data_bits, 64, 1024)
+        _require_int("AXI address bits", self.axi_address_bits, 32, 64)
+        _require_power("Landing beats", self.landing_beats, 16, 4096)
+        _require_int("Outstanding bursts", self.outstanding, 1, 64)
+
+
+@dataclasses.dataclass(frozen=True)
+class ChipConfig:
+    """Parameters of a chip: a fabric of rows × columns switches with one unit at each, and AGCUs.
+
+    Parameters
+    ----------
+    rows, columns : int
+        Switches of the mesh.
+    width_bits : int
+        Link width W: one vector. It fixes the grid of a PCU, W/16 rows × W/32 columns.
+    tracks, token_tracks : int
+        Parallel vector links, and one-bit token links, a direction.
+    pattern : str
+        Which unit sits at which switch: ``"checkerboard"`` (a PCU at the even sum of row and
+        column), or one string of ``c`` (PCU) and ``m`` (PMU) a row, joined by ``/``.
+    pcu, pmu, agcu
+        Parameters of the units.
+
+    Raises
+    ------
+    TypeError
+        If one parameter lies outside its domain.
+    ValueError
+        If two parameters do not fit together.
+    """
+
+    rows: int
+    columns: int
+    width_bits: int = 256
+    tracks: int = 3
+    token_tracks: int = 2
+    pattern: str = "checkerboard"
+    pcu: PcuConfig = PcuConfig()
+    pmu: PmuConfig = PmuConfig()
+    agcu: AgcuConfig = AgcuConfig()
+
+    def __post_init__(self) -> None:
+        _require_int("Mesh rows", self.rows, 1, 64)
+        _require_int("Mesh columns", self.columns, 1, 64)
+        _require_power("Link width in bits", self.width_bits, 64, 1024)
+        _require_int("Tracks", self.tracks, 1, 8)
+        _require_int("Token tracks", self.token_tracks, 1, 8)
+        if self.agcu.axi_data_bits != self.width_bits:
+            raise ValueError(
+                f"AXI data bits must equal the link width {self.width_bits}, "
+                f"not {self.agcu.axi_data_bits}"
+            )
+        if self.agcu.count > 2 * self.rows:
+            raise ValueError(
+                f"AGCU count must be at most 2 a mesh row, {2 * self.rows}, not {self.agcu.count}"
+            )
+        if self.pattern not in _PATTERNS:
+            lines = self.pattern.split("/")
+            if len(lines) != self.rows or any(
+                len(line) != self.columns or set(line) - {"c", "m"} for line in lines
+            ):
+                raise ValueError(
+                    f"Pattern must be 'checkerboard' or {self.rows} groups of {self.columns} "
+                    f"letters c and m joined by '/', not {self.pattern!r}"
+                )
+        if self.pcu_count == 0:
+            raise ValueError(f"Pattern must have a PCU, not {self.pattern!r}")
+
+    def unit_at(self, row: int, column: int) -> str:
+        """Kind of the unit at a switch: ``"pcu"`` or ``"pmu"``."""
+        if self.pattern == "checkerboard":
+            return "pcu" if (row + column) % 2 == 0 else "pmu"
+        return "pcu" if self.pattern.split("/")[row][column] == "c" else "pmu"
+
+    @property
+    def grid_rows(self) -> int:
+        """Rows R of a PCU's grid."""
+        return self.width_bits // 16
+
+    @property
+    def grid_columns(self) -> int:
+        """Columns C of a PCU's grid."""
+        return self.width_bits // 32
+
+    @property
+    def pcu_count(self) -> int:
+        """PCUs on the chip."""
+        return sum(
+            self.unit_at(row, column) == "pcu"
+            for row in range(self.rows)
+            for column in range(self.columns)
+        )
+
+    @property
+    def pmu_count(self) -> int:
+        """PMUs on the chip."""
+        return self.rows * self.columns - self.pcu_count
+
+    def peak_macs_per_cycle(self, operand_bits: int) -> int:
+        """Most multiply-accumulates a cycle of operands of 8 or 16 bits, over all PCUs."""
+        if operand_bits not in (8, 16):
+            raise TypeError(f"Operand bits must be 8 or 16, not {operand_bits!r}")
+        return self.pcu_count * self.grid_rows * self.grid_columns * (16 // operand_bits)
+
+    def resolved(self) -> dict[str, Any]:
+        """Every parameter and derived size, as plain data (the ``config`` command prints it)."""
+        return dataclasses.asdict(self) | {
+            "derived": {
+                "grid_rows": self.grid_rows,
+                "grid_columns": self.grid_columns,
+                "pcus": self.pcu_count,
+                "pmus": self.pmu_count,
+                "cells": self.peak_macs_per_cycle(16),
+                "peak_macs_per_cycle": {
+                    "bf16": self.peak_macs_per_cycle(16),
+                    "int8": self.peak_macs_per_cycle(8),
+                },
+                "scratchpad_bytes": self.pmu_count * self.pmu.capacity_bytes,
+                "accumulator_bytes": self.pcu_count
+                * 2
+                * self.pcu.accumulator_rows
+                * self.grid_columns
+                * 4,
+            }
+        }
+
+
+_SECTIONS = {"pcu": PcuConfig, "pmu": PmuConfig, "agcu": AgcuConfig}
+
+
+def _checked(kind: type, table: Mapping[str, Any], where: str) -> dict[str, Any]:
+    names = [field.name for field in dataclasses.fields(kind)]
+    for key in table:
+        if key not in names:
+            raise ValueError(f"{where} must have only the keys {', '.join(names)}, not {key!r}")
+    return dict(table)
+
+
+def from_toml(path: Path | str) -> ChipConfig:
+    """Chip configuration of a TOML file: ``ChipConfig``'s fields, units as tables of their own.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If the file is not TOML, has an unknown key, or a value that cannot work.
+    OSError
+        If the file cannot be read.
+    """
+    text = Path(path).read_text(encoding="utf-8")
+    try:
+        table = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ValueError(f"Configuration {path} must be TOML: {error}") from error
+    fields = _checked(ChipConfig, table, f"Configuration {path}")
+    for name, kind in _SECTIONS.items():
+        section = fields.get(name, {})
+        if not isinstance(section, dict):
+            raise TypeError(f"{name} in {path} must be a table, not {section!r}")
+        fields[name] = kind(**_checked(kind, section, f"[{name}] in {path}"))
+    for name in ("rows", "columns"):
+        if name not in fields:
+            raise ValueError(f"Configuration {path} must have the key {name!r}")
+    return ChipConfig(**fields)

@@ -1,0 +1,78 @@
+"""Vector streams: the payload of every link, and the two-entry buffer at every port."""
+
+from amaranth.hdl import Module, Mux, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+__all__ = ["ElasticBuffer", "token_signature", "vector_layout", "vector_signature"]
+
+
+def vector_layout(width_bits: int) -> data.StructLayout:
+    """Layout of one vector: ``data`` and the two marks that close packets.
+
+    ``last`` ends a packet (a tile); ``final`` ends a pass as well and implies ``last``.
+    """
+    return data.StructLayout({"data": width_bits, "last": 1, "final": 1})
+
+
+def vector_signature(width_bits: int) -> stream.Signature:
+    """Signature of a vector stream, written from the producer's side."""
+    return stream.Signature(vector_layout(width_bits))
+
+
+def token_signature() -> stream.Signature:
+    """Signature of a token stream: a handshake without data, from the producer's side."""
+    return stream.Signature(0)
+
+
+class ElasticBuffer(wiring.Component):
+    """Two-entry stream buffer whose outputs, ``ready`` included, are all registered.
+
+    One transfer a cycle at either side; a payload takes one cycle from input to output. ``ready``
+    is "not full", so no combinational path crosses the buffer in either direction.
+
+    Parameters
+    ----------
+    payload_shape : ShapeLike
+        Shape of the payload.
+
+    Members
+    -------
+    i_stream : ``In(stream.Signature(payload_shape))``
+    o_stream : ``Out(stream.Signature(payload_shape))``
+    """
+
+    i_stream: stream.Interface
+    o_stream: stream.Interface
+
+    def __init__(self, payload_shape: data.StructLayout | int) -> None:
+        signature = stream.Signature(payload_shape)
+        self._payload_shape = payload_shape
+        super().__init__({"i_stream": In(signature), "o_stream": Out(signature)})
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        # The spare entry only fills when the consumer stops in the very cycle in which one more
+        # payload arrives, because `ready` tells the producer about the stop one cycle late.
+        head = Signal(self._payload_shape, reset_less=True)
+        spare = Signal(self._payload_shape, reset_less=True)
+        head_full = Signal()
+        spare_full = Signal()
+        m.d.comb += [
+            self.i_stream.ready.eq(~spare_full),
+            self.o_stream.valid.eq(head_full),
+            self.o_stream.payload.eq(head),
+        ]
+        arrives = self.i_stream.valid & self.i_stream.ready
+        head_free = ~head_full | self.o_stream.ready
+        with m.If(head_free):
+            m.d.sync += [
+                head.eq(Mux(spare_full, spare, self.i_stream.payload)),
+                head_full.eq(spare_full | arrives),
+                spare_full.eq(0),
+            ]
+        with m.Elif(arrives):
+            m.d.sync += spare_full.eq(1)
+        with m.If(~spare_full):
+            m.d.sync += spare.eq(self.i_stream.payload)
+        return m
