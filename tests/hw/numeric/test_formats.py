@@ -1,0 +1,82 @@
+"""Formats: sizes, bits, and what they refuse."""
+
+import dataclasses
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from hw.numeric.formats import Format, bf16, fp32, int8, int32, named
+
+TABLE = [
+    # format, bits, is_float, exponent, fraction, significand, bias, accumulator
+    (bf16, 16, True, 8, 7, 8, 127, fp32),
+    (fp32, 32, True, 8, 23, 24, 127, fp32),
+    (int8, 8, False, 0, 0, 8, 0, int32),
+    (int32, 32, False, 0, 0, 32, 0, int32),
+]
+
+
+@pytest.mark.parametrize("row", TABLE, ids=lambda row: row[0].name)
+def test_sizes(row):
+    format_, *expected = row
+    assert [
+        format_.bits,
+        format_.is_float,
+        format_.exponent_bits,
+        format_.fraction_bits,
+        format_.significand_bits,
+        format_.bias,
+        format_.accumulator,
+    ] == expected
+    assert named[format_.name] is format_
+
+
+def test_fields_agree_with_the_numpy_types():
+    for format_, library in ((bf16, ml_dtypes.finfo(bf16.dtype)), (fp32, np.finfo(np.float32))):
+        assert library.nmant == format_.fraction_bits
+        assert library.nexp == format_.exponent_bits
+        assert library.maxexp == format_.bias + 1
+
+
+@pytest.mark.parametrize("format_", [bf16, int8])
+def test_bits_round_trip_exhaustively(format_):
+    bits = np.arange(1 << format_.bits, dtype=f"u{format_.bits // 8}")
+    np.testing.assert_array_equal(format_.bits_of(format_.from_bits(bits)), bits)
+
+
+def test_bits_are_those_of_the_values():
+    assert bf16.bits_of(np.array([1.0, -2.0], bf16.dtype)).tolist() == [0x3F80, 0xC000]
+    assert fp32.bits_of(np.float32(1.0)) == 0x3F800000
+    assert int8.bits_of(np.array([-128, -1], np.int8)).tolist() == [0x80, 0xFF]
+    assert int32.from_bits([0xFFFFFFFE]).tolist() == [-2]
+    assert bf16.from_bits([]).size == 0
+
+
+def test_canonical_nan_is_a_positive_quiet_nan_without_payload():
+    assert (bf16.canonical_nan, fp32.canonical_nan) == (0x7FC0, 0x7FC00000)
+    assert np.isnan(fp32.from_bits(fp32.canonical_nan))
+    with pytest.raises(TypeError, match="^Format of a NaN must be a float, not int8$"):
+        _ = int8.canonical_nan
+
+
+def test_formats_are_values():
+    assert dataclasses.replace(bf16) == bf16
+    assert len({bf16, fp32, int8, int32}) == 4
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        bf16.name = "other"  # deliberately refused
+    with pytest.raises(TypeError):
+        named["bf16"] = fp32
+
+
+def test_refusals():
+    with pytest.raises(TypeError, match="^Array of bf16 must be of bfloat16, not float32$"):
+        bf16.bits_of(np.zeros(1, np.float32))
+    with pytest.raises(
+        ValueError, match="^Bits of bf16 must be in range 0 to 65535, not -1 to 65536$"
+    ):
+        bf16.from_bits([-1, 65536])
+    with pytest.raises(
+        ValueError, match=r"^Fields of format odd must fill its 16 bits, not 1 \+ 8 \+ 8$"
+    ):
+        Format("odd", np.dtype(np.float16), exponent_bits=8, fraction_bits=8)
