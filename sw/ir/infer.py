@@ -1,0 +1,326 @@
+"""Types of a node's results, computed from its operands: the one place that knows the rules.
+
+The tracer calls it for every operation, so that an error carries the user's line; the verifier
+calls it again after every pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sw.ir import nodes as ir
+from sw.ir.affine import Axis
+from sw.ir.formats import Format, common, convertible, fp32, int32, narrow, pred, widens
+from sw.ir.types import ChannelType, Tensor, TileType, TokenType, Type, View
+
+__all__ = ["COMPARISONS", "MAP_ARITY", "REDUCTIONS", "RuleError", "SYMBOLS", "fits_start", "infer"]
+
+#: Operations of ``map`` that compare.
+COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
+
+_FLOAT_ONLY = ("exp", "exp2", "log", "sqrt", "rsqrt", "reciprocal", "sigmoid", "silu", "tanh")
+
+#: Operands each operation of ``map`` takes.
+MAP_ARITY: dict[str, int] = {
+    **dict.fromkeys(("neg", "abs", *_FLOAT_ONLY), 1),
+    **dict.fromkeys(("add", "sub", "mul", "div", "max", "min", *COMPARISONS), 2),
+    "where": 3,
+}
+
+#: How a program writes an operation, where that is not its name.
+SYMBOLS: dict[str, str] = {
+    "add": "+",
+    "sub": "-",
+    "mul": "*",
+    "div": "/",
+    "max": "maximum",
+    "min": "minimum",
+    "eq": "==",
+    "ne": "!=",
+    "lt": "<",
+    "le": "<=",
+    "gt": ">",
+    "ge": ">=",
+    "neg": "-",
+}
+
+#: Operations of ``reduce``.
+REDUCTIONS = ("sum", "max", "min")
+
+
+class RuleError(ValueError):
+    """Operands that a node does not take.
+
+    Parameters
+    ----------
+    rule : str
+        Which rule: ``shape``, ``format``, ``contraction``, ``view`` or ``operation``.
+    message : str
+        What is wrong, with the values.
+    """
+
+    def __init__(self, rule: str, message: str) -> None:
+        super().__init__(message)
+        self.rule = rule
+
+
+def _shape(tile: TileType) -> str:
+    return f"{tile.rows} x {tile.cols}"
+
+
+def _tiles(node: ir.Node) -> list[TileType]:
+    """Types of the operands that are tiles."""
+    return [each.type for each in node.values if isinstance(each.type, TileType)]
+
+
+def _expect(node: ir.Node, *counts: int) -> list[TileType]:
+    """Types of the operands, which must be this many tiles, apart from tokens."""
+    plain = [
+        each
+        for each in node.operands
+        if isinstance(each, ir.Constant) or not isinstance(each.type, TokenType)
+    ]
+    tiles = _tiles(node)
+    if len(tiles) not in counts or len(plain) != len(tiles):
+        wanted = " or ".join(str(count) for count in counts)
+        raise RuleError("operation", f"`{node.kind}` takes {wanted} tiles, not {len(plain)}")
+    return tiles
+
+
+def _view_tile(view: View, format_: Format) -> TileType:
+    axes = view.axes
+    if len(axes) > 2:
+        raise RuleError("view", f"Tile must have rows and columns; `{view}` keeps {len(axes)} axes")
+    rows, cols = (Axis(1),) * (2 - len(axes)) + axes
+    return TileType(rows, cols, format_)
+
+
+def _broadcast(op: str, tiles: list[TileType]) -> tuple[Axis, Axis]:
+    axes = []
+    for number in (0, 1):
+        wide = {tile.axis(number) for tile in tiles if not tile.axis(number).one}
+        if len(wide) > 1:
+            shapes = " and ".join(_shape(tile) for tile in tiles)
+            noun = ("rows", "columns")[number]
+            raise RuleError(
+                "shape", f"`{SYMBOLS.get(op, op)}` takes tiles with the same {noun}, not {shapes}"
+            )
+        axes.append(wide.pop() if wide else Axis(1))
+    return axes[0], axes[1]
+
+
+def _math_format(op: str, operands: list[Format], *, real: bool) -> Format:
+    """Format of element math: the narrowest of int32 and fp32 that holds every operand."""
+    if pred in operands:
+        raise RuleError("format", f"`{SYMBOLS.get(op, op)}` takes numbers, not a condition")
+    found = common(*operands, *((fp32,) if real else ()))
+    if found is None:
+        names = " and ".join(dict.fromkeys(each.name for each in operands)) or "int32"
+        beside = " and a float" if real and fp32 not in operands else ""
+        raise RuleError(
+            "format",
+            f"`{SYMBOLS.get(op, op)}` takes operands that one of int32 and fp32 holds exactly, "
+            f"not {names}{beside}",
+        )
+    return found
+
+
+def _map(node: ir.Map) -> TileType:
+    if node.op not in MAP_ARITY:
+        raise RuleError("operation", f"Operation of map must be a known one, not {node.op!r}")
+    if len(node.operands) != MAP_ARITY[node.op]:
+        raise RuleError(
+            "operation", f"`map.{node.op}` takes {MAP_ARITY[node.op]}, not {len(node.operands)}"
+        )
+    tiles = _tiles(node)
+    if not tiles or len(tiles) != len(node.values):
+        raise RuleError("operation", f"`map.{node.op}` takes at least one tile, and only tiles")
+    rows, cols = _broadcast(node.op, tiles)
+    numbers = list(node.operands)
+    if node.op == "where":
+        condition = numbers.pop(0)
+        kind = condition.type if isinstance(condition, ir.Value) else None
+        if not isinstance(kind, TileType) or kind.format != pred:
+            raise RuleError("format", "`where` takes a condition first, as a comparison gives it")
+    formats = [
+        each.type.format
+        for each in numbers
+        if isinstance(each, ir.Value) and isinstance(each.type, TileType)
+    ]
+    real = node.op in (*_FLOAT_ONLY, "div") or any(
+        isinstance(each, ir.Constant) and isinstance(each.value, float) for each in numbers
+    )
+    found = _math_format(node.op, formats, real=real)
+    return TileType(rows, cols, pred if node.op in COMPARISONS else found)
+
+
+def _matmul(node: ir.Matmul) -> TileType:
+    tiles = _expect(node, 2, 3)
+    a, b = tiles[:2]
+    for side, tile in (("left", a), ("right", b)):
+        if not narrow(tile.format):
+            wider = "tw.bf16" if tile.format.is_float else "tw.int8"
+            raise RuleError(
+                "format",
+                f"`@` takes bf16 or int8, and its {side} operand is {tile.format.name}: "
+                f"write `.to({wider})`",
+            )
+    if a.format != b.format:
+        raise RuleError(
+            "format",
+            f"`@` takes operands of one format, not {a.format.name} and {b.format.name}",
+        )
+    rows, left = (a.cols, a.rows) if node.ta else (a.rows, a.cols)
+    right, cols = (b.cols, b.rows) if node.tb else (b.rows, b.cols)
+    if left != right:
+        raise RuleError("contraction", f"`@` sums over {left} columns and {right} rows")
+    result = TileType(rows, cols, a.format.accumulator)
+    if len(tiles) == 3 and tiles[2] != result:
+        raise RuleError("shape", f"Sum of `@` must be {result}, not {tiles[2]}")
+    return result
+
+
+def _reduce(node: ir.Reduce) -> TileType:
+    (tile,) = _expect(node, 1)
+    if node.op not in REDUCTIONS or node.axis not in (0, 1):
+        raise RuleError(
+            "operation", f"Reduction must be sum, max or min of axis 0 or 1, not {node.op!r}"
+        )
+    format_ = _math_format(node.op, [tile.format], real=False)
+    rows, cols = (Axis(1), tile.cols) if node.axis == 0 else (tile.rows, Axis(1))
+    return TileType(rows, cols, format_)
+
+
+def _store(node: ir.Store, tensor: Tensor) -> None:
+    (tile,) = _expect(node, 1)
+    target = _view_tile(node.view, tensor.type.format)
+    if not tile.same_shape(target):
+        raise RuleError(
+            "shape", f"Tile stored to `{node.view}` must be {_shape(target)}, not {_shape(tile)}"
+        )
+    if not convertible(tile.format, target.format):
+        raise RuleError(
+            "format",
+            f"`{tensor.name}` is {target.format.name} and cannot take a tile of {tile.format.name}",
+        )
+
+
+def _indexed(node: ir.Gather | ir.Scatter, tensor: Tensor) -> TileType:
+    """Rows a gather gives or a scatter takes."""
+    tiles = _expect(node, 1 if isinstance(node, ir.Gather) else 2)
+    axes, numbers = node.view.axes, tiles[0]
+    if len(axes) != 2 or not (numbers.rows.one or numbers.cols.one):
+        raise RuleError("view", f"Rows by number must be of two axes, not of `{node.view}`")
+    if numbers.format != int32:
+        raise RuleError("format", f"Row numbers must be int32, not {numbers.format.name}")
+    count = numbers.cols if numbers.rows.one else numbers.rows
+    rows = TileType(count, axes[1], tensor.type.format)
+    if len(tiles) == 2 and not tiles[1].same_shape(rows):
+        raise RuleError("shape", f"Tile scattered must be {_shape(rows)}, not {_shape(tiles[1])}")
+    return rows
+
+
+def _cast(node: ir.Cast) -> TileType:
+    (tile,) = _expect(node, 1)
+    if not convertible(tile.format, node.format):
+        raise RuleError("format", f"`.to` cannot take {tile.format.name} to {node.format.name}")
+    return tile.to(node.format)
+
+
+def _columns(tile: TileType, noun: str) -> int:
+    if not isinstance(tile.cols.size, int) or not tile.cols.full:
+        raise RuleError("shape", f"{noun} takes a fixed number of columns, not {tile.cols}")
+    return tile.cols.size
+
+
+def _split(node: ir.Split) -> tuple[Type, ...]:
+    (tile,) = _expect(node, 1)
+    count = _columns(tile, "Split")
+    if node.parts < 1 or count % node.parts:
+        raise RuleError("shape", f"Split takes {node.parts} equal parts of {count} columns")
+    return (TileType(tile.rows, Axis(count // node.parts), tile.format),) * node.parts
+
+
+def _join(node: ir.Join) -> TileType:
+    tiles = _expect(node, *range(1, len(node.operands) + 1))
+    if any((tile.rows, tile.format) != (tiles[0].rows, tiles[0].format) for tile in tiles):
+        shapes = " and ".join(str(tile) for tile in tiles)
+        raise RuleError("shape", f"Join takes tiles with the same rows and format, not {shapes}")
+    total = sum(_columns(tile, "Join") for tile in tiles)
+    return TileType(tiles[0].rows, Axis(total), tiles[0].format)
+
+
+def _channel(node: ir.Node) -> ChannelType:
+    first = node.operands[0] if node.operands else None
+    if not isinstance(first, ir.Value) or not isinstance(first.type, ChannelType):
+        raise RuleError("operation", f"`{node.kind}` takes a channel")
+    return first.type
+
+
+def infer(node: ir.Node, tensors: Mapping[str, Tensor]) -> tuple[Type, ...]:
+    """Give the types of the results of a node, apart from a token.
+
+    Parameters
+    ----------
+    node : Node
+        Its own results are not read.
+    tensors : mapping of str to Tensor
+        Tensors which views may name.
+
+    Raises
+    ------
+    RuleError
+        If it does not take its operands.
+    """
+    if isinstance(node, ir.Load | ir.Store | ir.Gather | ir.Scatter):
+        tensor = tensors[node.view.tensor]
+        if isinstance(node, ir.Load):
+            _expect(node, 0)
+            return (_view_tile(node.view, tensor.type.format),)
+        if isinstance(node, ir.Store):
+            _store(node, tensor)
+            return ()
+        rows = _indexed(node, tensor)
+        return (rows,) if isinstance(node, ir.Gather) else ()
+    match node:
+        case ir.Loop():
+            return tuple(each.type for each in node.carries)
+        case ir.Matmul():
+            return (_matmul(node),)
+        case ir.Map():
+            return (_map(node),)
+        case ir.Reduce():
+            return (_reduce(node),)
+        case ir.Full():
+            return (TileType(node.rows, node.cols, node.format),)
+        case ir.Iota():
+            return (TileType(node.rows, node.cols, int32),)
+        case ir.Cast():
+            return (_cast(node),)
+        case ir.Split():
+            return _split(node)
+        case ir.Join():
+            return (_join(node),)
+        case ir.Transpose():
+            (tile,) = _expect(node, 1)
+            return (TileType(tile.cols, tile.rows, tile.format),)
+        case ir.Mask() | ir.Buffer():
+            return (_expect(node, 1)[0],)
+        case ir.Local():
+            return (node.channel,)
+        case ir.Get():
+            return _channel(node).tiles
+        case ir.Put():
+            if tuple(_tiles(node)) != _channel(node).tiles:
+                raise RuleError("shape", f"Put must fill a slot of {_channel(node)}")
+            return ()
+        case ir.Fork():
+            return (_channel(node),) * node.readers
+        case ir.Merge():
+            return (_channel(node),)
+    return ()
+
+
+def fits_start(start: TileType, carried: TileType) -> bool:
+    """Tell whether a loop's carry can start as ``start``: the same shape, widened exactly."""
+    return start.same_shape(carried) and widens(start.format, carried.format)

@@ -1,0 +1,92 @@
+"""Walking and rewriting nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import fields, replace
+from functools import cache
+from typing import Any
+
+from sw.ir.affine import Affine, Axis, Bound
+from sw.ir.nodes import Loop, Node, Operand, Value
+from sw.ir.program import Program
+from sw.ir.types import ChannelType, Entry, TileType, View
+
+__all__ = ["map_operands", "rebuild", "rename", "used", "walk"]
+
+_STRUCTURES = (Value, Node, TileType, ChannelType, View, Entry)
+
+
+def walk(nodes: Iterable[Node]) -> Iterator[Node]:
+    """Go over nodes and those inside them, outer before inner."""
+    for node in nodes:
+        yield node
+        yield from walk(node.body)
+
+
+def used(node: Node) -> Iterator[Value]:
+    """Go over the values which a node or one inside it takes, nexts of loops included."""
+    yield from node.values
+    for each in node.body:
+        yield from used(each)
+    if isinstance(node, Loop):
+        yield from node.nexts
+
+
+def map_operands(node: Node, operand: Callable[[Operand], Operand]) -> Node:
+    """Replace operands of a node and of all nodes inside it, and the nexts of its loops."""
+    changes: dict[str, Any] = {"operands": tuple(operand(each) for each in node.operands)}
+    if node.body:
+        changes["nodes"] = tuple(map_operands(each, operand) for each in node.body)
+    if isinstance(node, Loop):
+        changes["nexts"] = tuple(operand(each) for each in node.nexts)
+    return node.replace(**changes)
+
+
+@cache
+def _names(kind: Any) -> tuple[str, ...]:
+    return tuple(each.name for each in fields(kind))
+
+
+def rebuild(item: Any, change: Callable[[Any], Any]) -> Any:
+    """Rebuild a node, value, type or view from its parts.
+
+    Parameters
+    ----------
+    item : object
+        What to rebuild.
+    change : function
+        Called with every part, inner before outer; gives what takes its place.
+    """
+    if isinstance(item, tuple):
+        return tuple(rebuild(each, change) for each in item)
+    if isinstance(item, _STRUCTURES):
+        parts = {name: getattr(item, name) for name in _names(type(item))}
+        made = {name: rebuild(part, change) for name, part in parts.items()}
+        if any(made[name] is not parts[name] for name in parts):
+            item = replace(item, **made)
+    return change(item)
+
+
+def rename(program: Program, values: Mapping[str, str], symbols: Mapping[str, Affine]) -> Program:
+    """Replace values, and symbols in types, views, bounds and loops.
+
+    Parameters
+    ----------
+    program : Program
+    values : mapping of str to str
+        New names of values.
+    symbols : mapping of str to Affine
+        The form to put in the place of a symbol; for the index of a loop, another symbol.
+    """
+
+    def change(item: Any) -> Any:
+        if isinstance(item, Affine | Axis | Bound):
+            return item.substitute(symbols)
+        if isinstance(item, Value) and item.name in values:
+            return Value(values[item.name], item.type)
+        if isinstance(item, Loop) and item.index in symbols:
+            return replace(item, index=symbols[item.index].symbols[0])
+        return item
+
+    return replace(program, nodes=rebuild(program.nodes, change))

@@ -1,0 +1,103 @@
+"""Block sizes: from symbols to numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from sw.ir.affine import Affine, Axis, size_symbol
+from sw.ir.nodes import Loop, Node
+from sw.ir.program import Program
+from sw.ir.rewrite import rebuild, rename, walk
+
+__all__ = ["choose_sizes", "index_ranges", "open_sizes", "trips"]
+
+
+def trips(loop: Loop) -> int:
+    """Give the iterations of a loop that nothing ends early; its size must be chosen."""
+    return -(-loop.extent // (loop.tile or 1)) if loop.blocks else loop.extent
+
+
+def index_ranges(nodes: tuple[Node, ...]) -> dict[str, tuple[int, int]]:
+    """Give the closed range of every loop index in these nodes.
+
+    A loop whose size is not chosen goes, for all one can tell, to its last element.
+    """
+    ranges: dict[str, tuple[int, int]] = {}
+    for node in walk(nodes):
+        if isinstance(node, Loop):
+            step = (node.tile or 1) if node.blocks else 1
+            ranges[node.index] = (0, max(0, trips(node) - 1) * step)
+            if node.blocks:
+                ranges[size_symbol(node.index)] = (1, node.extent)
+    return ranges
+
+
+def open_sizes(program: Program) -> tuple[str, ...]:
+    """Give the indices of the loops whose block size is still a symbol somewhere."""
+    left: dict[str, None] = {}
+
+    def note(item: Any) -> Any:
+        if isinstance(item, Affine | Axis):
+            left.update(dict.fromkeys(each for each in item.symbols if each.startswith("|")))
+        return item
+
+    rebuild(program.nodes, note)
+    unset = (
+        node.index
+        for node in walk(program.nodes)
+        if isinstance(node, Loop) and node.blocks and node.tile is None
+    )
+    return tuple(dict.fromkeys((*unset, *(each.strip("|") for each in left))))
+
+
+def choose_sizes(
+    program: Program, sizes: Mapping[str, int] | None = None, *, default: int | None = None
+) -> Program:
+    """Put numbers in the place of the symbols for block sizes, and drop tails that cannot be.
+
+    Parameters
+    ----------
+    program : Program
+    sizes : mapping of str to int
+        Size by loop index; the wish of the program for a loop that is not in it.
+    default : int
+        Size for a loop which neither names.
+
+    Raises
+    ------
+    ValueError
+        If a loop has no size, or one below 1.
+    """
+    chosen: dict[str, int] = {}
+    for node in walk(program.nodes):
+        if isinstance(node, Loop) and node.blocks:
+            size = (sizes or {}).get(node.index, node.tile or default)
+            if size is None or size < 1:
+                raise ValueError(f"Block size of loop {node.index} must be 1 or more, not {size}")
+            chosen[node.index] = size
+    symbols = {size_symbol(index): Affine((), size) for index, size in chosen.items()}
+
+    def set_tile(item: Any) -> Any:
+        if isinstance(item, Loop) and item.blocks:
+            return replace(item, tile=chosen[item.index])
+        return item
+
+    nodes = rebuild(rename(program, {}, symbols).nodes, set_tile)
+    ranges = index_ranges(nodes)
+
+    def drop_tails(item: Any) -> Any:
+        if isinstance(item, Axis) and isinstance(item.size, int):
+            size = item.size
+            rests = tuple(each for each in item.rests if not _covers(each, size, ranges))
+            return Axis(size, rests)
+        return item
+
+    return replace(program, nodes=rebuild(nodes, drop_tails))
+
+
+def _covers(rest: Affine, size: int, ranges: Mapping[str, tuple[int, int]]) -> bool:
+    """Tell whether a rest never clips an axis of this size."""
+    bounds = rest.bounds(ranges)
+    return bounds is not None and bounds[0] >= size

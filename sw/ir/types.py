@@ -1,0 +1,239 @@
+"""Types of the tile IR: tiles, tensors, views, channels, tokens."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import Enum
+
+from sw.ir.affine import Affine, Axis
+from sw.ir.formats import Format
+
+__all__ = [
+    "ChannelType",
+    "Dim",
+    "Entry",
+    "Role",
+    "Space",
+    "Span",
+    "Tensor",
+    "TensorType",
+    "TileType",
+    "TokenType",
+    "Type",
+    "View",
+]
+
+
+class Role(Enum):
+    """What a program does with a tensor."""
+
+    #: Read only.
+    IN = "in"
+    #: Every element written once, none read.
+    OUT = "out"
+    #: Read and written in place, in the order of its tokens.
+    INOUT = "inout"
+    #: Made by the program.
+    LOCAL = "local"
+
+
+class Space(Enum):
+    """Where a tensor lives."""
+
+    #: Behind the AXI port.
+    MEMORY = "memory"
+    #: In the scratchpads.
+    CHIP = "chip"
+
+
+@dataclass(frozen=True)
+class Span:
+    """Where in a program a node comes from.
+
+    Parameters
+    ----------
+    file : str
+        Path of the source file.
+    line, end_line : int
+        First and last line, counted from 1.
+    column, end_column : int
+        First column and the one after the last, counted from 0 in bytes.
+    """
+
+    file: str
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}"
+
+
+@dataclass(frozen=True)
+class Dim:
+    """A dimension of a tensor: the name from the signature, and its size."""
+
+    name: str
+    size: int
+
+    def __str__(self) -> str:
+        return f"{self.name}={self.size}"
+
+
+@dataclass(frozen=True)
+class TileType:
+    """Type of a tile, which always has rows and columns.
+
+    Parameters
+    ----------
+    rows, cols : Axis
+        Size and extent of the two axes.
+    format : Format
+        Format of an element.
+    """
+
+    rows: Axis
+    cols: Axis
+    format: Format
+
+    @property
+    def ragged(self) -> bool:
+        """Whether an axis may end before its size."""
+        return not (self.rows.full and self.cols.full)
+
+    def axis(self, number: int) -> Axis:
+        """Give the rows for 0, the columns for 1."""
+        return self.cols if number else self.rows
+
+    def to(self, format: Format) -> TileType:
+        """Give the same tile in another format."""
+        return replace(self, format=format)
+
+    def same_shape(self, other: TileType) -> bool:
+        """Tell whether sizes and extents agree."""
+        return (self.rows, self.cols) == (other.rows, other.cols)
+
+    def __str__(self) -> str:
+        return f"tile<{self.rows} x {self.cols}, {self.format.name}>"
+
+
+@dataclass(frozen=True)
+class ChannelType:
+    """Type of a FIFO between stages: a buffer with its full and empty barriers.
+
+    Parameters
+    ----------
+    tiles : tuple of TileType
+        What a slot holds.
+    slots : int
+        Slots of the buffer.
+    """
+
+    tiles: tuple[TileType, ...]
+    slots: int
+
+    def __str__(self) -> str:
+        tiles = ", ".join(str(each) for each in self.tiles)
+        return f"chan<{tiles}; {self.slots}>"
+
+
+@dataclass(frozen=True)
+class TokenType:
+    """Type of a token, which orders accesses to one tensor."""
+
+    tensor: str
+
+    def __str__(self) -> str:
+        return f"token<{self.tensor}>"
+
+
+#: Type of a value.
+Type = TileType | ChannelType | TokenType
+
+
+@dataclass(frozen=True)
+class TensorType:
+    """Type of a tensor.
+
+    Parameters
+    ----------
+    dims : tuple of Dim
+        Dimensions, outermost first.
+    format : Format
+        Format of an element.
+    space : Space
+        Where it lives.
+    role : Role
+        What the program does with it.
+    """
+
+    dims: tuple[Dim, ...]
+    format: Format
+    space: Space
+    role: Role
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Sizes of the dimensions."""
+        return tuple(dim.size for dim in self.dims)
+
+    def __str__(self) -> str:
+        dims = ", ".join(str(dim) for dim in self.dims)
+        return f"{self.space.value} {self.role.value} [{dims}] {self.format.name}"
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """A tensor of a program."""
+
+    name: str
+    type: TensorType
+
+    def __str__(self) -> str:
+        return f"{self.name} : {self.type}"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What a view takes of one axis of its tensor.
+
+    Parameters
+    ----------
+    start : Affine
+        The first element.
+    axis : Axis or None
+        What is kept; None for a single element, which drops the axis.
+    """
+
+    start: Affine
+    axis: Axis | None = None
+
+    @property
+    def symbols(self) -> tuple[str, ...]:
+        """Symbols which the entry uses."""
+        return self.start.symbols + (self.axis.symbols if self.axis else ())
+
+    def __str__(self) -> str:
+        return str(self.start) if self.axis is None else f"{self.start} +: {self.axis}"
+
+
+@dataclass(frozen=True)
+class View:
+    """A part of a tensor: one entry for each of its axes."""
+
+    tensor: str
+    entries: tuple[Entry, ...]
+
+    @property
+    def axes(self) -> tuple[Axis, ...]:
+        """Axes which the view keeps."""
+        return tuple(entry.axis for entry in self.entries if entry.axis is not None)
+
+    @property
+    def symbols(self) -> tuple[str, ...]:
+        """Symbols which the entries use."""
+        return tuple(symbol for entry in self.entries for symbol in entry.symbols)
+
+    def __str__(self) -> str:
+        return f"{self.tensor}[{', '.join(str(entry) for entry in self.entries)}]"
