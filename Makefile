@@ -1,0 +1,74 @@
+# Every target is one call of the `tilewright` command or of pytest; outputs go to build/.
+#   make run CONFIG=tiny SEED=7
+
+CONFIG ?= small
+KERNEL ?= matmul
+SEED   ?= 1
+JOBS   ?= 2
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+
+# make's own flags and variables must not reach the make that builds a Verilator model.
+CLEAN_ENV  := env -u MAKEFLAGS -u MFLAGS -u MAKEOVERRIDES
+TILEWRIGHT := $(CLEAN_ENV) .venv/bin/python -m tilewright
+PYTEST     := $(CLEAN_ENV) .venv/bin/python -m pytest
+READY      := .venv/.ready
+
+.PHONY: help setup run test regress must lint verilog sim area bench prove docs clean durations
+.DEFAULT_GOAL := help
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@echo "  variables  CONFIG=$(CONFIG) KERNEL=$(KERNEL) SEED=$(SEED) JOBS=$(JOBS)"
+
+setup: $(READY) ## make .venv with every tool, once; nothing after it needs a network
+
+$(READY): requirements.txt pyproject.toml
+	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
+	  echo "setup: Python must be 3.11 or newer, not '$$("$(PYTHON)" -V 2>&1)'; set PYTHON=" >&2; \
+	  exit 3; }
+	"$(PYTHON)" -m venv .venv
+	.venv/bin/python -m pip install --quiet --requirement requirements.txt
+	.venv/bin/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	@touch $@
+
+run: $(READY) ## compile KERNEL for CONFIG, run it on the RTL, compare with numpy
+	$(TILEWRIGHT) run $(KERNEL) --config $(CONFIG) --seed $(SEED)
+
+test: lint ## lint, types and every test that is not slow
+	$(PYTEST) -m "not slow" --seed-base $(SEED) -n $(JOBS) --dist loadgroup --durations=10
+
+regress: $(READY) ## every test, the slow ones too, on seeds from SEED
+	$(PYTEST) --seed-base $(SEED) -n $(JOBS) --dist loadgroup --durations=10
+
+must: $(READY) ## the must-show list, into build/must-show.json
+	$(PYTEST) -m must --seed-base $(SEED) --must-report build/must-show.json
+
+lint: $(READY) ## ruff and mypy, no warning left
+	$(CLEAN_ENV) .venv/bin/python -m ruff check
+	$(CLEAN_ENV) .venv/bin/python -m ruff format --check
+	$(CLEAN_ENV) .venv/bin/python -m mypy
+
+verilog: $(READY) ## the Verilog of CONFIG, into build/
+	$(TILEWRIGHT) verilog --config $(CONFIG) -o build/$(CONFIG).v
+
+sim: $(READY) ## the cocotb testbench of every block
+	$(TILEWRIGHT) sim --seed $(SEED)
+
+area: $(READY) ## the area of CONFIG, unit by unit
+	$(TILEWRIGHT) area --config $(CONFIG) --json build/area-$(CONFIG).json
+
+bench: $(READY) ## three matmuls beside the figures of peers
+	$(TILEWRIGHT) bench --quick --json build/bench.json
+
+prove: $(READY) ## the proofs there are
+	$(TILEWRIGHT) prove --json build/prove.json
+
+docs: $(READY) ## the reference pages, made from the code
+	@echo "docs: the reference pages are not built yet" >&2; exit 3
+
+durations: $(READY) ## the ten slowest tests of the last run, into docs/testing.md
+	.venv/bin/python tests/durations.py
+
+clean: ## remove everything made but .venv
+	rm -rf build dist
+	find . -name __pycache__ -not -path './.venv/*' -prune -exec rm -rf {} +

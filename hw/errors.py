@@ -1,0 +1,123 @@
+"""Errors that carry what a user needs to act: what, where, which value, which rule."""
+
+import difflib
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+__all__ = [
+    "BadInputError",
+    "DeviceError",
+    "HangError",
+    "MissingToolError",
+    "NotBuiltError",
+    "TilewrightError",
+    "WrongResultError",
+    "did_you_mean",
+]
+
+
+def did_you_mean(name: str, names: Iterable[str]) -> str:
+    """Suffix for a message about an unknown name: the nearest known ones, or nothing."""
+    near = difflib.get_close_matches(name, sorted(names), n=2, cutoff=0.6)
+    return f"; did you mean {' or '.join(repr(other) for other in near)}?" if near else ""
+
+
+class TilewrightError(Exception):
+    """A failure the user is told of in one line; the base of every error of ours.
+
+    Hardware components raise plain ``TypeError`` and ``ValueError``; the layers above raise
+    the subclass that says who has to act.
+
+    Parameters
+    ----------
+    message : str
+        What is wrong, with the value in it.
+    kind : str
+        Stable word for programs to test, lower case with hyphens; each class has its own.
+    where : str
+        Option, file and line, or part of the chip concerned.
+    value
+        The offending value, as plain data.
+    rule : str
+        What the value must be, or what puts it right.
+    result : Mapping
+        Fields of the command's report that are known in spite of the error.
+
+    Members
+    -------
+    code : int
+        Exit code of the command.
+    """
+
+    code = 1
+    kind = "error"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        kind: str | None = None,
+        where: str | None = None,
+        value: Any = None,
+        rule: str | None = None,
+        result: Mapping[str, Any] | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.kind = kind or type(self).kind
+        self.where = where
+        self.value = value
+        self.rule = rule
+        self.result: dict[str, Any] = dict(result or {})
+
+    def record(self) -> dict[str, Any]:
+        """The ``error`` object of a JSON report."""
+        return {
+            "code": self.code,
+            "kind": self.kind,
+            "message": self.message,
+            "where": self.where,
+            "value": self.value,
+            "rule": self.rule,
+        }
+
+
+class WrongResultError(TilewrightError):
+    """An answer that differs from another answer, or leaves its bound."""
+
+    code = 1
+    kind = "wrong-result"
+
+
+class BadInputError(TilewrightError, ValueError):
+    """Input that cannot work, refused before anything is built."""
+
+    code = 2
+    kind = "bad-input"
+
+
+class MissingToolError(TilewrightError):
+    """A program or package that this step needs and does not find."""
+
+    code = 3
+    kind = "missing-tool"
+
+
+class NotBuiltError(MissingToolError):
+    """A part of the project that does not exist yet."""
+
+    kind = "not-built"
+
+
+class HangError(TilewrightError):
+    """A run that the watchdog ended; the message names the streams and barriers stuck."""
+
+    code = 4
+    kind = "hang"
+
+
+class DeviceError(TilewrightError):
+    """A launch that the chip itself ended with an error code."""
+
+    code = 5
+    kind = "device-error"

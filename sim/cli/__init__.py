@@ -1,0 +1,7 @@
+"""The command line: one module a sub-command, `app` to choose between them.
+
+A sub-command's module has two functions. ``add(subparsers)`` registers its options and must not
+import anything heavy, so that ``--help`` is quick. ``execute(args)`` does the work, prints what
+a person reads to standard output, and returns the fields it adds to the JSON report; it raises a
+`hw.errors.TilewrightError` for every exit code but 0.
+"""

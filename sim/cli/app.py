@@ -1,0 +1,143 @@
+"""From a command line to an exit code: choose the sub-command, run it, report how it ended."""
+
+import argparse
+import contextlib
+import importlib
+import io
+import os
+import sys
+import traceback
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from hw import __version__
+from hw.errors import BadInputError, TilewrightError
+from sim.cli import report
+from sim.cli.parser import Parser
+from sim.files import require_writable
+
+__all__ = ["COMMANDS", "main"]
+
+#: Module of each sub-command, in the order that the help lists them.
+COMMANDS = {
+    "run": "sim.cli.run",
+    "list": "sim.cli.listing",
+    "verilog": "sim.cli.verilog",
+    "area": "sim.cli.area",
+    "bench": "sim.cli.bench",
+    "sim": "sim.cli.sim",
+    "prove": "sim.cli.prove",
+    "config": "sim.cli.config",
+    "doctor": "sim.cli.doctor",
+}
+
+_INTERRUPTED = 130
+
+
+def _parser() -> Parser:
+    parser = Parser(
+        prog="tilewright",
+        description="Generate a dataflow accelerator, compile tile programs onto it, "
+        "and check on its RTL that the answer equals numpy's.",
+        epilog="Exit codes: 0 verified, 1 wrong result, 2 bad input, 3 missing tool, 4 hang, "
+        "5 device error, 130 interrupted.",
+    )
+    parser.add_argument("--version", action="version", version=f"tilewright {__version__}")
+    parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
+    subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    for module in COMMANDS.values():
+        importlib.import_module(module).add(subparsers)
+    return parser
+
+
+def _json_target(argv: Sequence[str]) -> str | None:
+    """Where the report goes, found before parsing: a refused command line has one too."""
+    for position, word in enumerate(argv):
+        if word == "--json":
+            following = argv[position + 1 : position + 2]
+            named = bool(following) and (following[0] == "-" or not following[0].startswith("-"))
+            return following[0] if named else "-"
+        if word.startswith("--json="):
+            return word.partition("=")[2] or "-"
+    return None
+
+
+@contextlib.contextmanager
+def _standard_output_to_error() -> Iterator[None]:
+    """Send what is printed to standard error: ours, and that of compilers and loaded models."""
+    sys.stdout.flush()
+    with contextlib.ExitStack() as stack:
+        # Programs that we start, and C code, write to the descriptor and not to sys.stdout.
+        with contextlib.suppress(OSError, io.UnsupportedOperation):
+            error = sys.stderr.fileno()
+            saved = os.dup(1)
+            stack.callback(os.close, saved)
+            stack.callback(os.dup2, saved, 1)
+            os.dup2(error, 1)
+        stack.enter_context(contextlib.redirect_stdout(sys.stderr))
+        yield
+
+
+def _run(argv: Sequence[str]) -> dict[str, Any]:
+    args: argparse.Namespace = _parser().parse_args(argv)
+    result = importlib.import_module(COMMANDS[args.command]).execute(args)
+    return dict(result)
+
+
+def _failure(error: BaseException) -> dict[str, Any]:
+    """The ``error`` object of whatever ended the command."""
+    if isinstance(error, TilewrightError):
+        return error.record()
+    known = isinstance(error, KeyboardInterrupt)
+    return {
+        "code": _INTERRUPTED if known else 1,
+        "kind": "interrupted" if known else "internal",
+        "message": "interrupted"
+        if known
+        else f"internal fault: {type(error).__name__}: {error}; --debug shows where",
+        "where": None,
+        "value": None,
+        "rule": None,
+    }
+
+
+def _close_standard_output() -> None:
+    """Let what is still buffered vanish: whoever read it has gone."""
+    with contextlib.suppress(OSError, io.UnsupportedOperation):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line `argv`, by default the process's own, and return its exit code."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    target = _json_target(words)
+    first = next((word for word in words if not word.startswith("-")), None)
+    command = first if first in COMMANDS else None
+    name = f"tilewright {command}" if command else "tilewright"
+    result: dict[str, Any] = {}
+    failure: dict[str, Any] | None = None
+    try:
+        with _standard_output_to_error() if target == "-" else contextlib.nullcontext():
+            if target is not None and target != "-":
+                require_writable(target, where="--json")
+            result = _run(words)
+            sys.stdout.flush()
+    except BrokenPipeError:
+        _close_standard_output()
+        return _INTERRUPTED
+    except (Exception, KeyboardInterrupt) as error:
+        failure = _failure(error)
+        result = error.result if isinstance(error, TilewrightError) else {}
+        if "--debug" in words:
+            traceback.print_exc()
+        print(f"{name}: {failure['message']}", file=sys.stderr)
+    if target is not None and (failure is None or failure["where"] != "--json"):
+        envelope = report.envelope(command, result, failure)
+        try:
+            report.write(envelope, target)
+        except OSError as error:
+            print(f"{name}: cannot write {target}: {error.strerror}", file=sys.stderr)
+            return BadInputError.code if failure is None else int(failure["code"])
+    return 0 if failure is None else int(failure["code"])

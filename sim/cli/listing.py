@@ -1,0 +1,55 @@
+"""``tilewright list``: kernels, configurations and testbenches that there are."""
+
+import argparse
+import ast
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from sim.cli.options import Subparsers, add_json
+
+__all__ = ["add", "execute"]
+
+
+def add(subparsers: Subparsers) -> None:
+    """Register the options of ``list``."""
+    parser = subparsers.add_parser(
+        "list",
+        help="list kernels, configurations and testbenches",
+        description="List the kernels, configurations and testbenches that there are.",
+    )
+    add_json(parser)
+
+
+def _modules(package: str) -> list[dict[str, str]]:
+    """Name and first line of each public module; read, not imported, so that listing is quick."""
+    spec = find_spec(package)
+    rows = []
+    for folder in (spec.submodule_search_locations or ()) if spec else ():
+        for path in sorted(Path(folder).glob("[!_]*.py")):
+            text = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
+            rows.append({"name": path.stem, "summary": text.partition("\n")[0]})
+    return rows
+
+
+def execute(args: argparse.Namespace) -> dict[str, Any]:
+    """Print the names, a group at a time, and return them for the report."""
+    from hw.configs import named
+
+    result: dict[str, list[dict[str, str]]] = {
+        "kernels": _modules("sw.kernels"),
+        "configs": [
+            {
+                "name": name,
+                "summary": f"{chip.rows} × {chip.columns} mesh, {chip.pcu_count} PCU, "
+                f"{chip.pmu_count} PMU, {chip.agcu.count} AGCU, {chip.width_bits}-bit links",
+            }
+            for name, chip in named.items()
+        ],
+        "blocks": _modules("sim.tb"),
+    }
+    for group, rows in result.items():
+        print(f"{group}:" if rows else f"{group}: none yet")
+        for row in rows:
+            print(f"  {row['name']:<12} {row['summary']}")
+    return dict(result)

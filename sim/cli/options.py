@@ -1,0 +1,181 @@
+"""What several sub-commands' options have in common: types, configurations, settings."""
+
+import argparse
+import contextlib
+from collections.abc import Callable, Collection, Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from hw.errors import BadInputError, TilewrightError, did_you_mean
+
+if TYPE_CHECKING:
+    from hw.config import ChipConfig
+
+__all__ = [
+    "Subparsers",
+    "add_config",
+    "add_json",
+    "add_seed",
+    "integer",
+    "load_config",
+    "probability",
+    "setting",
+    "settings",
+    "validating",
+]
+
+
+class Subparsers(Protocol):
+    """What ``add(subparsers)`` of a sub-command receives."""
+
+    def add_parser(self, name: str, *, help: str, description: str) -> argparse.ArgumentParser:
+        """A parser of the options of the sub-command `name`."""
+
+
+def integer(low: int, high: int | None = None) -> Callable[[str], int]:
+    """Type of an option: an integer of at least `low`, and at most `high` if that is given."""
+    rule = f"an integer from {low}" + (" up" if high is None else f" to {high}")
+
+    def convert(text: str) -> int:
+        try:
+            value = int(text, 0)
+        except ValueError:
+            value = low - 1
+        if value < low or (high is not None and value > high):
+            raise argparse.ArgumentTypeError(f"must be {rule}, not {text!r}")
+        return value
+
+    return convert
+
+
+def probability(text: str) -> float:
+    """Type of an option: a probability below 1, so that what waits for luck ends."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value < 1:
+        raise argparse.ArgumentTypeError(f"must be a number from 0 to below 1, not {text!r}")
+    return value
+
+
+def setting(text: str) -> tuple[str, int | bool | str]:
+    """Type of ``--set``: a key and its value, an integer or a truth value where it reads as one."""
+    key, equals, word = text.partition("=")
+    if not (key and equals and word):
+        raise argparse.ArgumentTypeError(f"must be KEY=VALUE, not {text!r}")
+    if word in ("true", "false"):
+        return key, word == "true"
+    try:
+        return key, int(word, 0)
+    except ValueError:
+        return key, word
+
+
+def settings(
+    pairs: Iterable[tuple[str, int | bool | str]], known: Collection[str]
+) -> dict[str, int | bool | str]:
+    """The ``--set`` options as a mapping.
+
+    Raises
+    ------
+    BadInputError
+        If a key is not among `known`, or comes twice.
+    """
+    chosen: dict[str, int | bool | str] = {}
+    for key, value in pairs:
+        rule = f"one of {', '.join(sorted(known))}"
+        if key not in known:
+            raise BadInputError(
+                f"unknown key {key!r}{did_you_mean(key, known) or f'; {rule} is known'}",
+                kind="unknown-setting",
+                where="--set",
+                value=key,
+                rule=rule,
+            )
+        if key in chosen:
+            raise BadInputError(
+                f"key {key!r} must come once, not as {chosen[key]!r} and {value!r}",
+                where="--set",
+                value=value,
+                rule="each key once",
+            )
+        chosen[key] = value
+    return chosen
+
+
+def add_json(parser: argparse.ArgumentParser) -> None:
+    """Register the two options that every sub-command has; `app` reads them before the rest."""
+    parser.add_argument(
+        "--json",
+        nargs="?",
+        const="-",
+        metavar="FILE",
+        help="write the report to FILE; without FILE, or for -, only it to standard output",
+    )
+    parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
+
+
+def add_seed(parser: argparse.ArgumentParser) -> None:
+    """Register ``--seed``, of which every random number of a run is drawn."""
+    parser.add_argument(
+        "--seed",
+        type=integer(0, 2**63 - 1),
+        default=1,
+        metavar="N",
+        help="seed of every random number (default 1)",
+    )
+
+
+def add_config(parser: argparse.ArgumentParser) -> None:
+    """Register ``--config``, which `load_config` turns into a configuration."""
+    parser.add_argument(
+        "--config",
+        default="small",
+        metavar="NAME|FILE",
+        help="named configuration or TOML file (default small)",
+    )
+
+
+@contextlib.contextmanager
+def validating(where: str | None = None) -> Iterator[None]:
+    """Context in which a refusal by a lower layer is the user's to mend: exit code 2.
+
+    Only the checking of input belongs inside: elsewhere a ``ValueError`` is a fault of ours.
+    """
+    try:
+        yield
+    except TilewrightError:
+        raise
+    except OSError as error:
+        message = f"cannot read {error.filename}: {error.strerror}"
+        raise BadInputError(message, kind="unreadable-file", where=where) from error
+    except (TypeError, ValueError) as error:
+        raise BadInputError(str(error), kind="bad-value", where=where) from error
+
+
+def load_config(name: str, *, where: str = "--config") -> "ChipConfig":
+    """The configuration of that name, or of that TOML file.
+
+    Raises
+    ------
+    BadInputError
+        If there is neither, or the file's values cannot work.
+    """
+    # Not at the top: importing it would slow the help of every sub-command.
+    from hw.config import from_toml
+    from hw.configs import named
+
+    if name in named:
+        return named[name]
+    if not (Path(name).is_file() or "/" in name or name.endswith(".toml")):
+        known = f"{', '.join(named)}, or a TOML file"
+        raise BadInputError(
+            f"unknown configuration {name!r}{did_you_mean(name, named) or f'; known: {known}'}",
+            kind="unknown-configuration",
+            where=where,
+            value=name,
+            rule=known,
+        )
+    with validating(where):
+        return from_toml(name)

@@ -1,0 +1,167 @@
+"""Fixtures and options of every test: one lock for heavy work, one seed, the must-show report."""
+
+import contextlib
+import fcntl
+import json
+import random
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+__all__: list[str] = []
+
+ROOT = Path(__file__).resolve().parent.parent
+BUILD = ROOT / "build"
+
+#: Lines of the must-show list; one without an entry in the report counts as missing.
+MUST_SHOW = tuple(f"slice-{letter}" for letter in "abcdefghijk")
+
+HeavyLock = Callable[[], contextlib.AbstractContextManager[None]]
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--seed-base",
+        type=int,
+        default=1,
+        metavar="N",
+        help="base of the seeds of every random test (default 1)",
+    )
+    parser.addoption(
+        "--must-report",
+        type=Path,
+        metavar="FILE",
+        help="write the must-show report there, and fail if a line is missing or not met",
+    )
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    return f"seed base: {config.getoption('--seed-base')}"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    # One worker runs all heavy tests, one after another; the others have the light ones.
+    for item in items:
+        if "heavy_lock" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.xdist_group("heavy"))
+
+
+@pytest.fixture(scope="session")
+def heavy_lock() -> HeavyLock:
+    """Function that makes a context in which no other process of this clone does heavy work.
+
+    For fixtures of a wider scope, which build what many tests use: ``with heavy_lock(): ...``.
+    Entering it twice in one process is harmless.
+    """
+    depth = 0
+
+    @contextlib.contextmanager
+    def locked() -> Iterator[None]:
+        nonlocal depth
+        if depth:
+            yield
+            return
+        BUILD.mkdir(exist_ok=True)
+        with open(BUILD / "heavy.lock", "w") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            depth += 1
+            try:
+                yield
+            finally:
+                depth -= 1
+
+    return locked
+
+
+@pytest.fixture
+def heavy(heavy_lock: HeavyLock) -> Iterator[None]:
+    """Hold the lock for a whole test: one that builds or runs a Verilator model."""
+    with heavy_lock():
+        yield
+
+
+@pytest.fixture
+def seed(request: pytest.FixtureRequest) -> int:
+    """Seed of this test, drawn from ``--seed-base`` and the test's name."""
+    base = request.config.getoption("--seed-base")
+    return random.Random(f"{base} {request.node.nodeid}").getrandbits(32)
+
+
+@pytest.fixture
+def figure(request: pytest.FixtureRequest) -> Callable[[str], None]:
+    """Function that records the figure a must-show test measured."""
+    return lambda text: request.node.user_properties.append(("figure", text))
+
+
+def _command(nodeid: str, config: pytest.Config) -> str:
+    seed_base = config.getoption("--seed-base")
+    return f".venv/bin/python -m pytest --seed-base {seed_base} '{nodeid}'"
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
+    report = yield
+    mark = item.get_closest_marker("must")
+    if mark is not None and (report.when == "call" or report.failed):
+        report.user_properties.append(("must", [mark.args[0], mark.kwargs["goal"]]))
+    if report.failed:
+        report.sections.append(("Repeat this failure", _command(item.nodeid, item.config)))
+    return report
+
+
+class Ledger:
+    """What a whole run leaves in build/: how long each test took, and the must-show report."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self.config = config
+        self.target: Path | None = config.getoption("--must-report")
+        self.seconds: dict[str, float] = {}
+        self.must: dict[str, dict[str, Any]] = {}
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        # xdist puts the group's name behind the test's.
+        nodeid = report.nodeid.partition("@")[0]
+        self.seconds[nodeid] = self.seconds.get(nodeid, 0.0) + report.duration
+        properties = dict(report.user_properties)
+        if "must" not in properties:
+            return
+        name, goal = properties["must"]
+        row = {
+            "id": name,
+            "command": _command(nodeid, self.config),
+            "figure": properties.get("figure"),
+            "goal": goal,
+            "met": report.passed,
+            "seconds": round(self.seconds[nodeid], 3),
+        }
+        # A line shown by several tests is met when each passes; the first failure speaks for it.
+        if self.must.get(name, row)["met"]:
+            self.must[name] = row
+
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        if self.target is not None and any(not row["met"] for row in self.rows()):
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    def rows(self) -> list[dict[str, Any]]:
+        """The must-show list in order, a line without a test as missing."""
+        missing = dict.fromkeys(("command", "figure", "goal", "seconds")) | {"met": False}
+        return [self.must.get(name, {"id": name} | missing) for name in MUST_SHOW]
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        BUILD.mkdir(exist_ok=True)
+        (BUILD / "test-durations.json").write_text(json.dumps(self.seconds, indent=2) + "\n")
+        if self.target is None:
+            return
+        self.target.parent.mkdir(parents=True, exist_ok=True)
+        self.target.write_text(json.dumps(self.rows(), indent=2) + "\n")
+        for row in self.rows():
+            verdict = "met" if row["met"] else "NOT MET" if row["command"] else "MISSING"
+            terminalreporter.write_line(f"{row['id']:<10}{verdict:<9}{row['figure'] or ''}")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    # Workers of xdist pass their reports on to the process that started them.
+    if not hasattr(config, "workerinput"):
+        config.pluginmanager.register(Ledger(config), "ledger")

@@ -1,0 +1,35 @@
+"""Tilewright: generate dataflow accelerators, program them, and check the answer on the RTL.
+
+This module is what a user imports, and the entry of the ``tilewright`` command.
+"""
+
+import sys
+from collections.abc import Sequence
+
+from hw import __version__
+from hw.errors import TilewrightError
+
+__all__ = ["TilewrightError", "__version__", "main"]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the ``tilewright`` command.
+
+    Parameters
+    ----------
+    argv : sequence of str
+        Arguments without the program's name; the process's own by default.
+
+    Returns
+    -------
+    int
+        0 verified, 1 wrong result, 2 bad input, 3 missing tool, 4 hang, 5 device error,
+        130 interrupted.
+    """
+    from sim.cli.app import main as run
+
+    return run(argv)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
