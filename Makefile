@@ -35,13 +35,14 @@ run: $(READY) ## compile KERNEL for CONFIG, run it on the RTL, compare with nump
 	$(TILEWRIGHT) run $(KERNEL) --config $(CONFIG) --seed $(SEED)
 
 test: lint ## lint, types and every test that is not slow
-	$(PYTEST) -m "not slow" --seed-base $(SEED) -n $(JOBS) --dist loadgroup --durations=10
+	$(PYTEST) -m "not slow" --seed-base=$(SEED) -n $(JOBS) --dist loadgroup --durations=10
 
 regress: $(READY) ## every test, the slow ones too, on seeds from SEED
-	$(PYTEST) --seed-base $(SEED) -n $(JOBS) --dist loadgroup --durations=10
+	$(PYTEST) --seed-base=$(SEED) -n $(JOBS) --dist loadgroup --durations=10
 
+# With a space, pytest would take the report of the last run for a test file.
 must: $(READY) ## the must-show list, into build/must-show.json
-	$(PYTEST) -m must --seed-base $(SEED) --must-report build/must-show.json
+	$(PYTEST) -m must --seed-base=$(SEED) --must-report=build/must-show.json
 
 lint: $(READY) ## ruff and mypy, no warning left
 	$(CLEAN_ENV) .venv/bin/python -m ruff check

@@ -97,7 +97,7 @@ def figure(request: pytest.FixtureRequest) -> Callable[[str], None]:
 
 def _command(nodeid: str, config: pytest.Config) -> str:
     seed_base = config.getoption("--seed-base")
-    return f".venv/bin/python -m pytest --seed-base {seed_base} '{nodeid}'"
+    return f".venv/bin/python -m pytest --seed-base={seed_base} '{nodeid}'"
 
 
 @pytest.hookimpl(wrapper=True)

@@ -13,6 +13,7 @@ from typing import Any
 from hw import __version__
 from hw.errors import BadInputError, TilewrightError
 from sim.cli import report
+from sim.cli.options import add_json
 from sim.cli.parser import Parser
 from sim.files import require_writable
 
@@ -43,23 +44,28 @@ def _parser() -> Parser:
         "5 device error, 130 interrupted.",
     )
     parser.add_argument("--version", action="version", version=f"tilewright {__version__}")
-    parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
-    subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    add_json(parser)
+    subparsers = parser.add_subparsers(dest="command", metavar="COMMAND")
     for module in COMMANDS.values():
         importlib.import_module(module).add(subparsers)
     return parser
 
 
-def _json_target(argv: Sequence[str]) -> str | None:
-    """Where the report goes, found before parsing: a refused command line has one too."""
-    for position, word in enumerate(argv):
+def _peek(argv: Sequence[str]) -> tuple[str | None, str | None]:
+    """Sub-command and report file, found before parsing: a refused line has a report too."""
+    target, rest = None, []
+    words = iter(argv)
+    for word in words:
         if word == "--json":
-            following = argv[position + 1 : position + 2]
-            named = bool(following) and (following[0] == "-" or not following[0].startswith("-"))
-            return following[0] if named else "-"
-        if word.startswith("--json="):
-            return word.partition("=")[2] or "-"
-    return None
+            target = "-"
+            following = next(words, "--")
+            if following == "-" or not following.startswith("-"):
+                target = following
+        elif word.startswith("--json="):
+            target = word.partition("=")[2] or "-"
+        elif not word.startswith("-"):
+            rest.append(word)
+    return (rest[0] if rest and rest[0] in COMMANDS else None), target
 
 
 @contextlib.contextmanager
@@ -79,7 +85,10 @@ def _standard_output_to_error() -> Iterator[None]:
 
 
 def _run(argv: Sequence[str]) -> dict[str, Any]:
-    args: argparse.Namespace = _parser().parse_args(argv)
+    parser = _parser()
+    args: argparse.Namespace = parser.parse_args(argv)
+    if args.command is None:
+        parser.error("COMMAND must be given")
     result = importlib.import_module(COMMANDS[args.command]).execute(args)
     return dict(result)
 
@@ -112,9 +121,7 @@ def _close_standard_output() -> None:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line `argv`, by default the process's own, and return its exit code."""
     words = list(sys.argv[1:] if argv is None else argv)
-    target = _json_target(words)
-    first = next((word for word in words if not word.startswith("-")), None)
-    command = first if first in COMMANDS else None
+    command, target = _peek(words)
     name = f"tilewright {command}" if command else "tilewright"
     result: dict[str, Any] = {}
     failure: dict[str, Any] | None = None

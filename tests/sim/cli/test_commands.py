@@ -1,0 +1,151 @@
+"""The small commands, and what sub-commands share: settings, configurations, files."""
+
+import dataclasses
+import json
+import os
+
+import pytest
+
+import tilewright
+from hw.config import from_toml
+from hw.configs import named
+from hw.errors import BadInputError, did_you_mean
+from sim.cli.options import load_config, setting, settings, validating
+from sim.files import require_writable, write_whole
+
+KNOWN = ("M", "N", "K", "row_par", "col_par", "slots")
+
+
+@pytest.mark.parametrize("name", named)
+def test_a_configuration_printed_as_toml_reads_back_as_itself(name, capsys, tmp_path):
+    assert tilewright.main(["config", name, "--toml"]) == 0
+    path = tmp_path / "again.toml"
+    path.write_text(capsys.readouterr().out)
+    assert from_toml(path) == named[name] == load_config(str(path))
+
+
+@pytest.mark.parametrize("name", named)
+def test_a_configuration_printed_as_json_holds_parameters_and_derived_sizes(name, capsys):
+    assert tilewright.main(["config", name, "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    chip = named[name]
+    assert dataclasses.asdict(chip).items() <= report.items()
+    assert report["derived"]["peak_macs_per_cycle"]["int8"] == chip.peak_macs_per_cycle(8)
+
+
+BAD_FILES = [
+    ("rows = ", "must be TOML"),
+    ("rows = 4", "must have the key 'columns'"),
+    ("rows = 4\ncolumns = 4\nwidth = 3", "not 'width'"),
+    ("rows = 4\ncolumns = 4\nwidth_bits = 100", "Link width in bits must be a power of two"),
+    ("rows = 4\ncolumns = 4\nwidth_bits = 128", "AXI data bits must equal the link width 128"),
+    ("rows = 4\ncolumns = 4\n[pmu]\nslots = 1.5", "PMU slots must be an integer"),
+    ("rows = \"4\"\ncolumns = 4", "Mesh rows must be an integer"),
+    ("pcu = 3", "must be a table, not 3"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "message"), BAD_FILES)
+def test_a_configuration_file_that_cannot_work_is_refused(text, message, capsys, tmp_path):
+    path = tmp_path / "chip.toml"
+    path.write_text(text)
+    assert tilewright.main(["config", str(path)]) == 2
+    out, error = capsys.readouterr()
+    assert out == "" and message in error and error.count("\n") == 1
+
+
+def test_a_configuration_file_that_is_not_text_is_refused(capsys, tmp_path):
+    path = tmp_path / "chip.toml"
+    path.write_bytes(b"\xff\xfe")
+    assert tilewright.main(["config", str(path)]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_list_names_the_configurations(capsys):
+    assert tilewright.main(["list", "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert [row["name"] for row in report["configs"]] == list(named)
+    assert {"kernels", "blocks"} <= set(report)
+
+
+@pytest.mark.parametrize(
+    ("text", "pair"),
+    [
+        ("M=256", ("M", 256)),
+        ("M=0x40", ("M", 64)),
+        ("K=-1", ("K", -1)),
+        ("warm=true", ("warm", True)),
+        ("path=a=b", ("path", "a=b")),
+    ],
+)
+def test_a_setting_is_an_integer_or_a_truth_value_where_it_reads_as_one(text, pair):
+    assert setting(text) == pair
+
+
+def test_settings_refuse_an_unknown_key_with_the_nearest_one():
+    assert settings([("M", 3), ("slots", 2)], KNOWN) == {"M": 3, "slots": 2}
+    with pytest.raises(BadInputError, match="unknown key 'rowpar'; did you mean 'row_par'") as e:
+        settings([("rowpar", 2)], KNOWN)
+    assert (e.value.where, e.value.value) == ("--set", "rowpar")
+    with pytest.raises(BadInputError, match="unknown key 'zzz'; one of K, M, N"):
+        settings([("zzz", 2)], KNOWN)
+    with pytest.raises(BadInputError, match="key 'M' must come once, not as 3 and 4"):
+        settings([("M", 3), ("M", 4)], KNOWN)
+
+
+def test_a_name_like_none_known_brings_no_suggestion():
+    assert did_you_mean("zzz", KNOWN) == ""
+
+
+@pytest.mark.parametrize("error", [ValueError("a"), TypeError("a")])
+def test_what_a_lower_layer_refuses_is_bad_input(error):
+    with pytest.raises(BadInputError, match="^a$") as caught, validating("--set M"):
+        raise error
+    assert caught.value.where == "--set M"
+
+
+def test_an_error_of_ours_keeps_its_own_kind():
+    with pytest.raises(BadInputError) as caught, validating("--set M"):
+        raise BadInputError("b", kind="own")
+    assert (caught.value.kind, caught.value.where) == ("own", None)
+
+
+def test_a_file_is_replaced_whole(tmp_path):
+    path = tmp_path / "new" / "a.txt"
+    write_whole(path, "one")
+    write_whole(path, b"two")
+    assert path.read_text() == "two"
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_an_interrupted_write_leaves_the_old_file_alone(tmp_path, monkeypatch):
+    path = tmp_path / "a.txt"
+    write_whole(path, "old")
+
+    def interrupted(*args):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "replace", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        write_whole(path, "new")
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_link_stays_a_link_and_a_device_a_device(tmp_path):
+    path, link = tmp_path / "a.txt", tmp_path / "link"
+    path.write_text("old")
+    link.symlink_to(path)
+    write_whole(link, "new")
+    assert link.is_symlink() and path.read_text() == "new"
+    write_whole(os.devnull, "gone")
+    assert not os.path.isfile(os.devnull)
+
+
+def test_an_output_that_cannot_be_written_is_refused_with_its_option(tmp_path):
+    (tmp_path / "file").touch()
+    for path in (tmp_path, tmp_path / "file" / "below"):
+        with pytest.raises(BadInputError, match="Output must be a file") as caught:
+            require_writable(path, where="-o")
+        assert caught.value.where == "-o"
+    assert require_writable(tmp_path / "x" / "y") == tmp_path / "x" / "y"

@@ -1,0 +1,120 @@
+"""The fixtures of every test: the lock keeps heavy work apart, the must-show report is honest."""
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+HEAVY = """
+import os, time
+import pytest
+
+@pytest.mark.parametrize("part", range(4))
+def test_work(heavy, heavy_lock, part):
+    with heavy_lock():
+        os.mkdir("busy")
+        time.sleep(0.1)
+        os.rmdir("busy")
+"""
+
+EVIDENCE = """
+import pytest
+
+@pytest.mark.must("slice-b", goal="equal")
+def test_good(figure, seed):
+    figure(f"100 of 100, seed {seed}")
+
+@pytest.mark.must("slice-c", goal="at most 5")
+@pytest.mark.parametrize("cycles", [3, 7, 4])
+def test_bad(figure, cycles):
+    figure(str(cycles))
+    assert cycles <= 5
+
+@pytest.fixture
+def broken():
+    raise OSError("no model")
+
+@pytest.mark.must("slice-d", goal="it builds")
+def test_never_called(broken):
+    pass
+"""
+
+
+@pytest.fixture
+def project(tmp_path):
+    """Function that makes a project of one test file, with our fixtures."""
+
+    def make(text):
+        (tmp_path / "tests").mkdir()
+        shutil.copy(ROOT / "tests" / "conftest.py", tmp_path / "tests")
+        shutil.copy(ROOT / "pyproject.toml", tmp_path)
+        (tmp_path / "tests" / "test_it.py").write_text(text)
+        return tmp_path
+
+    return make
+
+
+def pytest_in(folder, *arguments):
+    command = [sys.executable, "-m", "pytest", "-q", *arguments]
+    return subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, text=True)
+
+
+def test_heavy_tests_never_overlap_within_a_run_or_between_two(project):
+    folder = project(HEAVY)
+    both = [pytest_in(folder, "-n", "2", "--dist", "loadgroup"), pytest_in(folder)]
+    for run in both:
+        said, _ = run.communicate(timeout=60)
+        assert run.returncode == 0 and "4 passed" in said, said
+
+
+def test_without_the_lock_the_same_tests_do_overlap(project):
+    unlocked = HEAVY.replace("heavy, heavy_lock, ", "").replace("with heavy_lock():", "if True:")
+    folder = project(unlocked)
+    both = [pytest_in(folder), pytest_in(folder)]
+    assert any(run.wait(timeout=60) != 0 for run in both)
+    for run in both:
+        run.stdout.close()
+
+
+@pytest.mark.parametrize("workers", [[], ["-n", "2", "--dist", "loadgroup"]])
+def test_the_must_show_report_has_every_line_and_the_command_that_repeats_it(project, workers):
+    folder = project(EVIDENCE)
+    run = pytest_in(folder, "-m", "must", "--seed-base=7", "--must-report=out.json", *workers)
+    said, _ = run.communicate(timeout=60)
+    assert run.returncode == 1
+    rows = {row["id"]: row for row in json.loads((folder / "out.json").read_text())}
+    assert list(rows) == [f"slice-{letter}" for letter in "abcdefghijk"]
+    good, bad, broken = rows["slice-b"], rows["slice-c"], rows["slice-d"]
+    assert good["met"] and good["goal"] == "equal" and good["figure"].startswith("100 of 100")
+    assert not bad["met"] and bad["figure"] == "7"
+    assert bad["command"] == (
+        ".venv/bin/python -m pytest --seed-base=7 'tests/test_it.py::test_bad[7]'"
+    )
+    assert bad["command"] in said
+    assert not broken["met"]
+    assert rows["slice-a"]["met"] is False and rows["slice-a"]["command"] is None
+    durations = json.loads((folder / "build" / "test-durations.json").read_text())
+    assert len(durations) == 5
+
+
+def test_a_seed_depends_on_the_base_and_on_the_test_alone(project):
+    text = (
+        "import pytest\n"
+        "@pytest.mark.must('slice-a', goal='')\n"
+        "def test_a(seed, figure): figure(str(seed))\n"
+        "@pytest.mark.must('slice-b', goal='')\n"
+        "def test_b(seed, figure): figure(str(seed))\n"
+    )
+    folder = project(text)
+    figures = []
+    for base in ("1", "1", "2"):
+        pytest_in(folder, f"--seed-base={base}", "--must-report=out.json").communicate(timeout=60)
+        rows = json.loads((folder / "out.json").read_text())
+        figures.append((rows[0]["figure"], rows[1]["figure"]))
+    assert figures[0] == figures[1]
+    assert len({*figures[0], *figures[2]}) == 4
