@@ -5,7 +5,15 @@ CONFIG ?= small
 KERNEL ?= matmul
 SEED   ?= 1
 JOBS   ?= 2
-PYTHON ?= $(shell command -v python3.11 || command -v python3)
+SET    ?= $(SET_$(KERNEL))
+
+# Parameters that `make run` gives a kernel; make run KERNEL=matmul SET="M=64 N=64 K=64"
+SET_matmul := M=256 N=256 K=256
+
+# The first that starts and is new enough; a shim of that name may do neither.
+PYTHON ?= $(firstword $(foreach name,python3.11 python3,$(shell $(name) -c $(IS_NEW) 2>/dev/null && \
+  command -v $(name))) python3)
+IS_NEW := 'import sys; sys.exit(sys.version_info < (3, 11))'
 
 # make's own flags and variables must not reach the make that builds a Verilator model.
 CLEAN_ENV  := env -u MAKEFLAGS -u MFLAGS -u MAKEOVERRIDES
@@ -23,7 +31,7 @@ help: ## this list
 setup: $(READY) ## make .venv with every tool, once; nothing after it needs a network
 
 $(READY): requirements.txt pyproject.toml
-	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
+	@"$(PYTHON)" -c $(IS_NEW) 2>/dev/null || { \
 	  echo "setup: Python must be 3.11 or newer, not '$$("$(PYTHON)" -V 2>&1)'; set PYTHON=" >&2; \
 	  exit 3; }
 	"$(PYTHON)" -m venv .venv
@@ -32,7 +40,7 @@ $(READY): requirements.txt pyproject.toml
 	@touch $@
 
 run: $(READY) ## compile KERNEL for CONFIG, run it on the RTL, compare with numpy
-	$(TILEWRIGHT) run $(KERNEL) --config $(CONFIG) --seed $(SEED)
+	$(TILEWRIGHT) run $(KERNEL) --config $(CONFIG) $(addprefix --set ,$(SET)) --seed $(SEED)
 
 test: lint ## lint, types and every test that is not slow
 	$(PYTEST) -m "not slow" --seed-base=$(SEED) -n $(JOBS) --dist loadgroup --durations=10
@@ -45,9 +53,9 @@ must: $(READY) ## the must-show list, into build/must-show.json
 	$(PYTEST) -m must --seed-base=$(SEED) --must-report=build/must-show.json
 
 lint: $(READY) ## ruff and mypy, no warning left
-	$(CLEAN_ENV) .venv/bin/python -m ruff check
-	$(CLEAN_ENV) .venv/bin/python -m ruff format --check
-	$(CLEAN_ENV) .venv/bin/python -m mypy
+	.venv/bin/python -m ruff check
+	.venv/bin/python -m ruff format --check
+	.venv/bin/python -m mypy
 
 verilog: $(READY) ## the Verilog of CONFIG, into build/
 	$(TILEWRIGHT) verilog --config $(CONFIG) -o build/$(CONFIG).v
