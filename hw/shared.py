@@ -1,0 +1,79 @@
+"""Define once, instantiate: identical components become one module of the emitted design."""
+
+import re
+from typing import Protocol, cast
+
+import amaranth.back.rtlil as rtlil
+from amaranth.hdl import ClockSignal, Elaboratable, Instance, Module, ResetSignal, Value
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In
+
+__all__ = ["Library", "Shareable", "shared"]
+
+
+class Shareable(Protocol):
+    """A component that may be shared: its definition name states every parameter it depends on."""
+
+    signature: wiring.Signature
+
+    @property
+    def definition_name(self) -> str:
+        """Name of the module, equal for two components exactly if they are identical."""
+
+    def elaborate(self, platform: object) -> Module:
+        """Elaborate the component's inside."""
+
+
+class Library:
+    """The distinct definitions of one design, filled while it is elaborated.
+
+    It is passed as the platform; Amaranth would otherwise elaborate every instance anew, which
+    takes minutes for a large array and makes text that grows with instances.
+
+    Members
+    -------
+    definitions : dict of str to str
+        RTLIL text of each definition by its name, in order of completion.
+    """
+
+    def __init__(self) -> None:
+        self.definitions: dict[str, str] = {}
+
+    def define(self, component: Shareable) -> set[str]:
+        """Elaborate a component unless its definition exists; return its clock and reset ports."""
+        name = component.definition_name
+        if name not in self.definitions:
+            self.definitions[name] = rtlil.convert(
+                component, name=name, platform=self, emit_src=False
+            )
+        text = self.definitions[name]
+        top = text[text.index(f"module \\{name}\n") :]
+        top = top[: top.index("\nend\n")]
+        return set(re.findall(r"^\s*wire .*\binput \d+ +\\(clk|rst)$", top, re.MULTILINE))
+
+
+class _Shared(Elaboratable):
+    def __init__(self, component: Shareable) -> None:
+        self._component = component
+
+    def elaborate(self, platform: object) -> object:
+        if not isinstance(platform, Library):
+            return self._component
+        # Most instances are never elaborated; Amaranth would warn that they were forgotten.
+        self._component.__dict__["_MustUse__used"] = True
+        ports: dict[str, object] = {}
+        for name in platform.define(self._component):
+            ports[f"i_{name}"] = ClockSignal() if name == "clk" else ResetSignal()
+        for path, member, value in self._component.signature.flatten(self._component):
+            # The stubs give a Flow here; it is the Member.
+            direction = "i" if cast(wiring.Member, member).flow == In else "o"
+            ports[f"{direction}_{'__'.join(map(str, path))}"] = Value.cast(value)
+        return Instance(self._component.definition_name, **ports)
+
+
+def shared(component: Shareable) -> Elaboratable:
+    """Submodule for a component: an instance of its one definition when a design is emitted.
+
+    With any other platform (Amaranth's simulator) it is the component itself.
+    """
+    return _Shared(component)

@@ -1,0 +1,118 @@
+"""Read-out of a full accumulator bank: rows in order, cast and packed into vectors."""
+
+from __future__ import annotations
+
+from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from hw.numeric.arithmetic import cast_to_bf16
+from hw.stream import ElasticBuffer, vector_layout, vector_signature
+
+__all__ = ["ReadOut"]
+
+
+class ReadOut(wiring.Component):
+    """Reads the rows of one accumulator bank and sends them as one packet.
+
+    A row is read every cycle; a vector holds one row of 32-bit sums or two rows rounded to bf16,
+    the odd last row with +0 behind it. The packet's last vector has both marks.
+
+    Parameters
+    ----------
+    columns : int
+        Sums of a row; the link is 32 bits × columns wide.
+    rows : int
+        Most rows of a bank.
+
+    Members
+    -------
+    to_bf16
+        Static: round to bf16 and pack two rows a vector.
+    i_start, i_rows
+        A bank with ``i_rows`` - 1 further rows is full; held until ``o_done``.
+    o_done
+        The last row was taken: the bank is free from the next cycle on.
+    o_row, o_enable, i_sums
+        Row to read, and its sums one cycle after each enabled row.
+    o_stream : vector stream
+    """
+
+    to_bf16: Signal
+    i_start: Signal
+    i_rows: Signal
+    o_done: Signal
+    o_row: Signal
+    o_enable: Signal
+    i_sums: data.View[data.ArrayLayout]
+    o_stream: stream.Interface
+
+    def __init__(self, *, columns: int, rows: int) -> None:
+        self._columns = columns
+        self._rows = rows
+        super().__init__(
+            {
+                "to_bf16": In(1),
+                "i_start": In(1),
+                "i_rows": In(range(rows)),
+                "o_done": Out(1),
+                "o_row": Out(range(rows)),
+                "o_enable": Out(1),
+                "i_sums": In(data.ArrayLayout(32, columns)),
+                "o_stream": Out(vector_signature(32 * columns)),
+            }
+        )
+
+    @property
+    def definition_name(self) -> str:
+        """Name of the shared module."""
+        return f"readout_{self._columns}_{self._rows}"
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        width_bits = 32 * self._columns
+        half_bits = width_bits // 2
+        m.submodules.port = port = ElasticBuffer(vector_layout(width_bits))
+        m.d.comb += [
+            self.o_stream.payload.eq(port.o_stream.payload),
+            self.o_stream.valid.eq(port.o_stream.valid),
+            port.o_stream.ready.eq(self.o_stream.ready),
+        ]
+
+        halves = Cat(*(cast_to_bf16(m, self.i_sums[column]) for column in range(self._columns)))
+
+        # `asked` rows went to the bank; the newest of them waits at `i_sums` while `waiting`.
+        asked = Signal(range(self._rows + 1))
+        waiting = Signal()
+        waiting_odd = Signal()
+        waiting_last = Signal()
+        even_half = Signal(half_bits, reset_less=True)
+        completes = ~self.to_bf16 | waiting_odd | waiting_last
+        taken = waiting & (~completes | port.i_stream.ready)
+        more = self.i_start & (asked <= self.i_rows)
+        m.d.comb += [
+            self.o_row.eq(asked),
+            self.o_enable.eq(more & (~waiting | taken)),
+            self.o_done.eq(taken & waiting_last),
+            port.i_stream.valid.eq(waiting & completes),
+            port.i_stream.payload.last.eq(waiting_last),
+            port.i_stream.payload.final.eq(waiting_last),
+        ]
+        with m.If(~self.to_bf16):
+            m.d.comb += port.i_stream.payload.data.eq(self.i_sums.as_value())
+        with m.Elif(waiting_odd):
+            m.d.comb += port.i_stream.payload.data.eq(Cat(even_half, halves))
+        with m.Else():
+            m.d.comb += port.i_stream.payload.data.eq(halves)
+        with m.If(taken):
+            m.d.sync += waiting.eq(0)
+            with m.If(~completes):
+                m.d.sync += even_half.eq(halves)
+        with m.If(self.o_enable):
+            m.d.sync += [
+                waiting.eq(1),
+                waiting_odd.eq(asked[0]),
+                waiting_last.eq(asked == self.i_rows),
+            ]
+        m.d.sync += asked.eq(Mux(self.o_done, 0, asked + self.o_enable))
+        return m

@@ -1,0 +1,180 @@
+"""Matrix products on a bare matrix unit: operands to streams of tiles, results back to a matrix."""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hw.numeric.formats import Format, bf16
+from sim.native.streams import StreamModel, Transfer
+
+__all__ = ["MatrixTiling", "run_matmul"]
+
+Array = npt.NDArray[Any]
+Words = npt.NDArray[np.uint32]
+
+
+def _padded(array: Array, shape: tuple[int, ...]) -> Array:
+    out = np.zeros(shape, array.dtype)
+    out[tuple(slice(extent) for extent in array.shape)] = array
+    return out
+
+
+def _payloads(vectors: npt.NDArray[np.uint8], last: Array, final: Array) -> Words:
+    """Payload words of vectors (n × bytes) and their marks."""
+    words = np.empty((len(vectors), vectors.shape[1] // 4 + 1), np.uint32)
+    words[:, :-1] = np.ascontiguousarray(vectors).view(np.uint32)
+    words[:, -1] = last | final << 1
+    return words
+
+
+@dataclasses.dataclass(frozen=True)
+class MatrixTiling:
+    """How M × K times K × N is cut for a matrix unit.
+
+    Rows are cut into blocks that fit an accumulator bank, as equal as they can be; columns into
+    groups of C; the inner extent into tiles of one vector. The order is block, group, tile.
+
+    Parameters
+    ----------
+    m, n, k : int
+        Extents of the product.
+    columns : int
+        Columns C of the grid; a vector has 4·C bytes.
+    accumulator_rows : int
+        Most rows of a block.
+    fmt : Format
+        Operand format.
+    to_bf16 : bool
+        Results are rounded to bf16, two rows a vector.
+    """
+
+    m: int
+    n: int
+    k: int
+    columns: int
+    accumulator_rows: int
+    fmt: Format
+    to_bf16: bool
+
+    @property
+    def vector_bytes(self) -> int:
+        """Bytes of a vector."""
+        return 4 * self.columns
+
+    @property
+    def elements(self) -> int:
+        """Operand elements of a vector: the inner extent of a tile."""
+        return self.vector_bytes * 8 // self.fmt.bits
+
+    @property
+    def tiles(self) -> int:
+        """Tiles along the inner extent."""
+        return -(-self.k // self.elements)
+
+    @property
+    def groups(self) -> int:
+        """Groups of columns."""
+        return -(-self.n // self.columns)
+
+    @property
+    def blocks(self) -> list[tuple[int, int]]:
+        """Start and stop of each block of rows."""
+        count = -(-self.m // self.accumulator_rows)
+        edges = [index * self.m // count for index in range(count + 1)]
+        return list(zip(edges[:-1], edges[1:], strict=True))
+
+    def _vectors(self, matrix: Array, lines: int) -> npt.NDArray[np.uint8]:
+        """Lines × tiles × bytes of a matrix whose second axis is the inner extent, +0 behind."""
+        padded = _padded(matrix, (lines, self.tiles * self.elements))
+        return padded.view(np.uint8).reshape(lines, self.tiles, self.vector_bytes)
+
+    def activations(self, a: Array) -> Words:
+        """Payloads of the activation stream."""
+        vectors = self._vectors(a, self.m)
+        parts = []
+        for start, stop in self.blocks:
+            rows = stop - start
+            part = vectors[start:stop].transpose(1, 0, 2).reshape(-1, self.vector_bytes)
+            index = np.arange(self.tiles * rows)
+            last = (index % rows == rows - 1).astype(np.uint32)
+            final = (index == len(index) - 1).astype(np.uint32)
+            parts.append(np.tile(_payloads(part, last, final), (self.groups, 1)))
+        return np.concatenate(parts)
+
+    def weights(self, b: Array) -> Words:
+        """Payloads of the weight stream: a vector for each column of each tile."""
+        lines = self.groups * self.columns
+        vectors = self._vectors(np.ascontiguousarray(b.T), lines)
+        vectors = vectors.reshape(self.groups, self.columns, self.tiles, self.vector_bytes)
+        vectors = vectors.transpose(0, 2, 1, 3).reshape(-1, self.vector_bytes)
+        last = (np.arange(len(vectors)) % self.columns == self.columns - 1).astype(np.uint32)
+        return np.tile(_payloads(vectors, last, np.zeros_like(last)), (len(self.blocks), 1))
+
+    def _packet_vectors(self, rows: int) -> int:
+        return -(-rows // 2) if self.to_bf16 else rows
+
+    @property
+    def result_vectors(self) -> int:
+        """Vectors of the result stream."""
+        return self.groups * sum(self._packet_vectors(stop - start) for start, stop in self.blocks)
+
+    def result(self, words: Words) -> Array:
+        """The M × N result of the payloads of the result stream.
+
+        Raises
+        ------
+        RuntimeError
+            If a mark is not where a packet ends.
+        """
+        dtype = bf16.dtype if self.to_bf16 else self.fmt.accumulator.dtype
+        out = np.empty((self.m, self.groups * self.columns), dtype)
+        marks, position = words[:, -1], 0
+        for start, stop in self.blocks:
+            for group in range(self.groups):
+                count = self._packet_vectors(stop - start)
+                packet = slice(position, position + count)
+                position += count
+                expected = np.zeros(count, np.uint32)
+                expected[-1] = 3
+                if not np.array_equal(marks[packet], expected):
+                    raise RuntimeError(f"Packet of rows {start} to {stop} has its marks elsewhere")
+                rows = np.ascontiguousarray(words[packet, :-1]).view(dtype)
+                rows = rows.reshape(-1, self.columns)[: stop - start]
+                out[start:stop, group * self.columns : (group + 1) * self.columns] = rows
+        return out[:, : self.n]
+
+
+def run_matmul(
+    model: StreamModel,
+    tiling: MatrixTiling,
+    a: Array,
+    b: Array,
+    *,
+    stalls: Mapping[str, float] | None = None,
+    limit_cycles: int = 1 << 40,
+) -> tuple[Array, int, dict[str, Transfer]]:
+    """Multiply on the model of a matrix unit that is idle.
+
+    Returns
+    -------
+    result : (M, N) array
+    cycles : int
+        From the first handshake of an operand to the last one of a result, both included.
+    transfers : dict
+        What crossed each stream.
+    """
+    model.set("int8", int(not tiling.fmt.is_float))
+    model.set("to_bf16", int(tiling.to_bf16))
+    model.set("weights_by_row", 0)
+    transfers = model.run(
+        {"i_activation": tiling.activations(a), "i_weight": tiling.weights(b)},
+        {"o_result": tiling.result_vectors},
+        stalls=stalls,
+        limit_cycles=limit_cycles,
+    )
+    start = min(transfers["i_activation"].first_cycle, transfers["i_weight"].first_cycle)
+    cycles = transfers["o_result"].last_cycle - start + 1
+    return tiling.result(transfers["o_result"].words), cycles, transfers

@@ -1,0 +1,3 @@
+"""Native simulation: emitted Verilog as a shared library, called from Python."""
+
+__all__: list[str] = []

@@ -1,0 +1,154 @@
+// Drives any module whose ports are valid/ready streams and plain signals. The generated part,
+// which names the ports, is appended by sim/native/streams.py.
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <verilated.h>
+#include "Vtop.h"
+
+namespace {
+
+template <typename T> inline void put(T& port, const uint32_t* words) {
+    if constexpr (sizeof(T) > 4) port = words[0] | static_cast<uint64_t>(words[1]) << 32;
+    else port = static_cast<T>(words[0]);
+}
+template <std::size_t N> inline void put(VlWide<N>& port, const uint32_t* words) {
+    std::memcpy(port.data(), words, 4 * N);
+}
+template <typename T> inline void get(const T& port, uint32_t* words) {
+    words[0] = static_cast<uint32_t>(port);
+    if constexpr (sizeof(T) > 4) words[1] = static_cast<uint32_t>(port >> 32);
+}
+template <std::size_t N> inline void get(const VlWide<N>& port, uint32_t* words) {
+    std::memcpy(words, port.data(), 4 * N);
+}
+
+struct Random {
+    uint64_t state;
+    bool below(uint32_t threshold) {
+        if (threshold == 0) return false;
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        return static_cast<uint32_t>(state >> 32) < threshold;
+    }
+};
+
+struct Port {
+    uint32_t* words;   // payloads to send, or room for those to come
+    int64_t count;     // how many
+    int64_t done;      // how many have crossed
+    int64_t first;     // cycle of the first and the last handshake
+    int64_t last;
+    uint32_t stall;    // probability, times 2^32, of not being ready to move in a cycle
+    uint32_t offered;  // a payload is offered and must stay
+};
+
+struct Model {
+    std::unique_ptr<VerilatedContext> context{new VerilatedContext};
+    std::unique_ptr<Vtop> top;
+    int64_t cycle = 0;
+};
+
+}  // namespace
+
+//PORTS//
+
+extern "C" {
+
+void* model_new(uint64_t seed) {
+    auto* model = new Model;
+    model->context->randReset(2);  // garbage in every register and memory without a reset
+    model->context->randSeed(static_cast<int>(seed % 0x7fffffff) + 1);
+    model->top.reset(new Vtop{model->context.get()});
+    model->top->rst = 1;
+    for (int edge = 0; edge < 4; ++edge) {
+        model->top->clk = edge & 1;
+        model->top->eval();
+    }
+    model->top->clk = 0;
+    model->top->rst = 0;
+    model->top->eval();
+    return model;
+}
+
+void model_delete(void* handle) { delete static_cast<Model*>(handle); }
+
+void model_set(void* handle, int index, const uint32_t* words) {
+    set_signal(*static_cast<Model*>(handle)->top, index, words);
+    static_cast<Model*>(handle)->top->eval();
+}
+
+void model_get(void* handle, int index, uint32_t* words) {
+    get_signal(*static_cast<Model*>(handle)->top, index, words);
+}
+
+int64_t model_cycle(void* handle) { return static_cast<Model*>(handle)->cycle; }
+
+// Runs until every port has moved its payloads. Returns 0, -1 after `limit` cycles, -2 after
+// `quiet` cycles without a handshake, -(100 + i) if output i changed an offer it had made.
+int64_t model_run(void* handle, Port* inputs, Port* outputs, int64_t limit, int64_t quiet,
+                  uint64_t seed) {
+    auto& model = *static_cast<Model*>(handle);
+    auto& top = *model.top;
+    Random random{seed * 0x9e3779b97f4a7c15ull | 1};
+    uint32_t held[output_count + 1][max_words];
+    bool waited[output_count + 1] = {};
+    int64_t moved = model.cycle;
+    for (int64_t end = model.cycle + limit; model.cycle < end;) {
+        bool left = false;
+        for (int i = 0; i < input_count; ++i) {
+            Port& port = inputs[i];
+            if (port.done == port.count) port.offered = 0;
+            else {
+                left = true;
+                if (!port.offered && !random.below(port.stall)) port.offered = 1;
+            }
+            offer(top, i, port.offered,
+                  port.words + input_words[i] * (port.done == port.count ? 0 : port.done));
+        }
+        for (int i = 0; i < output_count; ++i) {
+            Port& port = outputs[i];
+            port.offered = port.done < port.count && !random.below(port.stall);
+            left |= port.done < port.count;
+            accept(top, i, port.offered);
+        }
+        if (!left) {
+            top.eval();
+            return 0;
+        }
+        top.eval();
+        for (int i = 0; i < input_count; ++i) {
+            Port& port = inputs[i];
+            if (port.offered && input_ready(top, i)) {
+                port.offered = 0;
+                if (port.done++ == 0) port.first = model.cycle;
+                port.last = moved = model.cycle;
+            }
+        }
+        for (int i = 0; i < output_count; ++i) {
+            Port& port = outputs[i];
+            uint32_t now[max_words] = {};
+            const bool valid = output_take(top, i, now);
+            if (waited[i] && (!valid || std::memcmp(now, held[i], sizeof now))) return -100 - i;
+            waited[i] = valid && !port.offered;
+            std::memcpy(held[i], now, sizeof now);
+            if (valid && port.offered) {
+                std::memcpy(port.words + output_words[i] * port.done, now, 4 * output_words[i]);
+                if (port.done++ == 0) port.first = model.cycle;
+                port.last = moved = model.cycle;
+            }
+        }
+        top.clk = 1;
+        top.eval();
+        top.clk = 0;
+        ++model.cycle;
+        if (model.cycle - moved > quiet) {
+            top.eval();
+            return -2;
+        }
+    }
+    return -1;
+}
+
+}  // extern "C"
