@@ -1,0 +1,241 @@
+"""The configuration of a switch: the layout of its words, and programs that pack into it."""
+
+import dataclasses
+from collections.abc import Iterable
+from typing import Any
+
+from amaranth.hdl import Const
+from amaranth.lib import data
+from amaranth.utils import bits_for
+
+from hw.mesh.ports import Link, Port, SwitchPorts, UnitPort, require_int
+
+__all__ = [
+    "MAX_PACKETS",
+    "OutputProgram",
+    "SwitchProgram",
+    "Turn",
+    "rotation_layout",
+    "switch_layout",
+]
+
+#: Most packets of one turn; the field's zero says that the turn is absent.
+MAX_PACKETS = 15
+
+
+def rotation_layout(*, sources: int, turns: int) -> data.ArrayLayout:
+    """Layout of an output's rotation: an array of turns ``{source, packets}``."""
+    turn = data.StructLayout({"source": bits_for(sources - 1), "packets": bits_for(MAX_PACKETS)})
+    return data.ArrayLayout(turn, turns)
+
+
+def switch_layout(ports: SwitchPorts) -> data.StructLayout:
+    """Layout of a switch's configuration: rotations of the links by direction, then of the unit."""
+
+    def rotation(output: Port) -> data.ArrayLayout:
+        return rotation_layout(sources=len(ports.sources(output)), turns=ports.turns(output))
+
+    links = {
+        link.direction.name.lower(): data.ArrayLayout(rotation(link), ports.tracks)
+        for link in ports.links
+    }
+    return data.StructLayout(
+        {**links, "unit": data.ArrayLayout(rotation(UnitPort(0)), ports.unit_inputs)}
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class Turn:
+    """One entry of a rotation: whole packets taken from one source.
+
+    Parameters
+    ----------
+    source : Port
+        Input of the switch.
+    packets : int
+        Packets taken before the next turn (1 to 15).
+    """
+
+    source: Port
+    packets: int = 1
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.source, Link | UnitPort):
+            raise TypeError(f"Turn source must be a Link or a UnitPort, not {self.source!r}")
+        require_int("Turn packets", self.packets, 1, MAX_PACKETS)
+
+
+@dataclasses.dataclass(frozen=True)
+class OutputProgram:
+    """Rotation of one output: whose packets it takes, in which order, for ever.
+
+    Parameters
+    ----------
+    output : Port
+        Output of the switch.
+    rotation : tuple of Turn
+        The turns; an output that is off has no program.
+
+    Raises
+    ------
+    TypeError
+        If the output is not a port.
+    ValueError
+        If the rotation is empty, names a source twice, or a source cannot reach the output.
+    """
+
+    output: Port
+    rotation: tuple[Turn, ...]
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.output, Link | UnitPort):
+            raise TypeError(f"Output must be a Link or a UnitPort, not {self.output!r}")
+        if not self.rotation:
+            raise ValueError(f"Rotation of {self.output} must have a turn, not {self.rotation!r}")
+        seen = set[Port]()
+        for turn in self.rotation:
+            self._check_reach(turn.source)
+            if turn.source in seen:
+                raise ValueError(
+                    f"Rotation of {self.output} must name a source once, not {turn.source} twice"
+                )
+            seen.add(turn.source)
+
+    def _check_reach(self, source: Port) -> None:
+        match source, self.output:
+            case UnitPort(), UnitPort():
+                raise ValueError(
+                    f"Source of {self.output} must be a link, not {source}: "
+                    "a unit does not feed itself"
+                )
+            case Link(), Link() if source.direction == self.output.direction:
+                raise ValueError(
+                    f"Source of {self.output} must come from another direction, not {source}: "
+                    "a switch makes no U-turn"
+                )
+            case Link(), Link() if source.track != self.output.track:
+                raise ValueError(f"Source of {self.output} must be on its own track, not {source}")
+
+
+@dataclasses.dataclass(frozen=True)
+class SwitchProgram:
+    """Configuration of one switch.
+
+    Parameters
+    ----------
+    ports : SwitchPorts
+        The switch it is for.
+    outputs : iterable of OutputProgram
+        Programs of the outputs that are on, in any order; kept in the order of the ports.
+
+    Raises
+    ------
+    ValueError
+        If the switch has no such port, an output has two programs, or a rotation is too long.
+    """
+
+    ports: SwitchPorts
+    outputs: tuple[OutputProgram, ...]
+
+    def __init__(self, ports: SwitchPorts, outputs: Iterable[OutputProgram] = ()) -> None:
+        programs = tuple(outputs)
+        known = ports.outputs
+        seen = set[Port]()
+        for program in programs:
+            output = program.output
+            if output not in known:
+                raise ValueError(f"Output must be one of the switch's {len(known)}, not {output}")
+            if output in seen:
+                raise ValueError(f"Output {output} must have one program, not two")
+            seen.add(output)
+            if len(program.rotation) > ports.turns(output):
+                raise ValueError(
+                    f"Rotation of {output} must have at most {ports.turns(output)} turns, "
+                    f"not {len(program.rotation)}"
+                )
+            sources = ports.sources(output)
+            for turn in program.rotation:
+                if turn.source not in sources:
+                    raise ValueError(
+                        f"Source of {output} must be one of the switch's {len(ports.inputs)} "
+                        f"inputs, not {turn.source}"
+                    )
+        object.__setattr__(self, "ports", ports)
+        object.__setattr__(
+            self, "outputs", tuple(sorted(programs, key=lambda each: known.index(each.output)))
+        )
+
+    def rotation(self, output: Port) -> tuple[Turn, ...]:
+        """Rotation of an output; empty if it is off."""
+        for program in self.outputs:
+            if program.output == output:
+                return program.rotation
+        return ()
+
+    def branches(self, source: Port) -> tuple[Port, ...]:
+        """Outputs that an input feeds: those whose rotations name it."""
+        return tuple(
+            program.output
+            for program in self.outputs
+            if any(turn.source == source for turn in program.rotation)
+        )
+
+    def pack(self) -> int:
+        """Configuration word, laid out by ``switch_layout(ports)``."""
+        fields: dict[int | str, Any] = {"unit": []}
+        for output in self.ports.outputs:
+            sources = self.ports.sources(output)
+            turns = [
+                {"source": sources.index(turn.source), "packets": turn.packets}
+                for turn in self.rotation(output)
+            ]
+            absent = self.ports.turns(output) - len(turns)
+            fields.setdefault(_field(output), []).append(
+                turns + absent * [{"source": 0, "packets": 0}]
+            )
+        return Const.cast(switch_layout(self.ports).const(fields)).value
+
+    @classmethod
+    def unpack(cls, ports: SwitchPorts, word: int) -> "SwitchProgram":
+        """Program of a configuration word; the inverse of `pack`.
+
+        Raises
+        ------
+        TypeError
+            If the word does not have the layout's width.
+        ValueError
+            If the word is none that `pack` makes.
+        """
+        layout = switch_layout(ports)
+        require_int("Switch configuration", word, 0, (1 << layout.size) - 1)
+        fields: Any = layout.from_bits(word)
+        programs = []
+        for output in ports.outputs:
+            sources = ports.sources(output)
+            turns = fields[_field(output)][_position(output)]
+            rotation: list[Turn] = []
+            for index in range(ports.turns(output)):
+                source, packets = turns[index]["source"], turns[index]["packets"]
+                if packets == 0:
+                    continue
+                if index != len(rotation):
+                    raise ValueError(f"Turns of {output} must follow each other, not skip one")
+                if source >= len(sources):
+                    raise ValueError(
+                        f"Source field of {output} must be below {len(sources)}, not {source}"
+                    )
+                rotation.append(Turn(sources[source], packets))
+            if rotation:
+                programs.append(OutputProgram(output, tuple(rotation)))
+        program = cls(ports, programs)
+        if program.pack() != word:
+            raise ValueError("Source fields of absent turns must be 0 in a switch configuration")
+        return program
+
+
+def _field(output: Port) -> str:
+    return output.direction.name.lower() if isinstance(output, Link) else "unit"
+
+
+def _position(output: Port) -> int:
+    return output.track if isinstance(output, Link) else output.index

@@ -1,0 +1,117 @@
+"""Merge: whole packets of several sources in a fixed rotation."""
+
+from __future__ import annotations
+
+from amaranth.hdl import Cat, Module, Signal
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+from amaranth.utils import bits_for
+
+from hw.mesh.config import MAX_PACKETS, rotation_layout
+from hw.mesh.ports import require_int
+
+__all__ = ["OrderedMerge"]
+
+
+class OrderedMerge(wiring.Component):
+    """Control of a merge: which source an output takes from.
+
+    ``packets`` whole packets of turn 0, then of turn 1, and so on, from the start after the last
+    turn that is present; never by arrival. Latency 0, and a change of turn costs no cycle.
+
+    Parameters
+    ----------
+    sources : int
+        Inputs that can reach the output (2 to 64).
+    turns : int
+        Longest rotation (1 to 8).
+
+    Members
+    -------
+    rotation : ``In(rotation_layout(sources=sources, turns=turns))``
+        The turns; static. The first with no packets ends the rotation.
+    o_feeds : ``Out(sources)``
+        Sources that the rotation names.
+    o_select : ``Out(sources)``
+        The source whose turn it is, one bit; none if the output is off. Comes from registers.
+    i_transfer : ``In(1)``
+        The output transfers a payload of that source.
+    i_last : ``In(1)``
+        That payload closes a packet.
+    i_clear : ``In(1)``
+        Begins again with turn 0.
+
+    Raises
+    ------
+    TypeError
+        If a parameter lies outside its domain.
+    """
+
+    rotation: data.View[data.ArrayLayout]
+    o_feeds: Signal
+    o_select: Signal
+    i_transfer: Signal
+    i_last: Signal
+    i_clear: Signal
+
+    def __init__(self, *, sources: int, turns: int) -> None:
+        require_int("Merge sources", sources, 2, 64)
+        require_int("Merge turns", turns, 1, 8)
+        self._sources = sources
+        self._turns = turns
+        super().__init__(
+            {
+                "rotation": In(rotation_layout(sources=sources, turns=turns)),
+                "o_feeds": Out(sources),
+                "o_select": Out(sources),
+                "i_transfer": In(1),
+                "i_last": In(1),
+                "i_clear": In(1),
+            }
+        )
+
+    @property
+    def sources(self) -> int:
+        """Inputs that can reach the output."""
+        return self._sources
+
+    @property
+    def turns(self) -> int:
+        """Longest rotation."""
+        return self._turns
+
+    @property
+    def definition_name(self) -> str:
+        """Name of the module when it is shared."""
+        return f"ordered_merge_{self._sources}_{self._turns}"
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        turns = [self.rotation[index] for index in range(self._turns)]
+        present = [turn.packets != 0 for turn in turns]
+        at = Signal(range(self._turns))
+        passed = Signal(range(MAX_PACKETS))
+        source = Signal(bits_for(self._sources - 1))
+        packets = Signal(bits_for(MAX_PACKETS))
+        follower = Signal.like(at)
+        with m.Switch(at):
+            for index, turn in enumerate(turns):
+                with m.Case(index):
+                    m.d.comb += [source.eq(turn.source), packets.eq(turn.packets)]
+                    if index + 1 < self._turns:
+                        with m.If(present[index + 1]):
+                            m.d.comb += follower.eq(index + 1)
+        for index in range(self._sources):
+            named = (there & (turn.source == index) for there, turn in zip(present, turns))
+            m.d.comb += [
+                self.o_feeds[index].eq(Cat(*named).any()),
+                self.o_select[index].eq(present[0] & (source == index)),
+            ]
+        with m.If(self.i_clear):
+            m.d.sync += [at.eq(0), passed.eq(0)]
+        with m.Elif(self.i_transfer & self.i_last):
+            with m.If(passed + 1 == packets):
+                m.d.sync += [at.eq(follower), passed.eq(0)]
+            with m.Else():
+                m.d.sync += passed.eq(passed + 1)
+        return m

@@ -1,0 +1,135 @@
+"""The ports of a switch, and which input may feed which output."""
+
+import dataclasses
+import enum
+
+__all__ = ["Direction", "Link", "Port", "SwitchPorts", "UnitPort", "require_int"]
+
+
+def require_int(noun: str, value: object, low: int, high: int) -> None:
+    """Refuse a value that is not an integer of a range."""
+    if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
+        raise TypeError(f"{noun} must be an integer from {low} to {high}, not {value!r}")
+
+
+class Direction(enum.IntEnum):
+    """Side of a switch; the input of a direction comes from the neighbour there."""
+
+    #: Towards row 0.
+    NORTH = 0
+    #: Towards the last column.
+    EAST = 1
+    #: Towards the last row.
+    SOUTH = 2
+    #: Towards column 0.
+    WEST = 3
+
+    @property
+    def opposite(self) -> "Direction":
+        """Direction in which the neighbour there sees this switch."""
+        return Direction((self + 2) % 4)
+
+
+@dataclasses.dataclass(frozen=True, order=True)
+class Link:
+    """Input or output of a switch on one track of one direction.
+
+    Parameters
+    ----------
+    direction : Direction
+    track : int
+    """
+
+    direction: Direction
+    track: int
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.direction, Direction):
+            raise TypeError(f"Link direction must be a Direction, not {self.direction!r}")
+        require_int("Link track", self.track, 0, 7)
+
+    def __str__(self) -> str:
+        return f"{self.direction.name.lower()} track {self.track}"
+
+
+@dataclasses.dataclass(frozen=True, order=True)
+class UnitPort:
+    """Port between a switch and its unit: an output of the unit, or an input of it.
+
+    Parameters
+    ----------
+    index : int
+    """
+
+    index: int
+
+    def __post_init__(self) -> None:
+        require_int("Unit port index", self.index, 0, 7)
+
+    def __str__(self) -> str:
+        return f"unit port {self.index}"
+
+
+Port = Link | UnitPort
+
+
+@dataclasses.dataclass(frozen=True)
+class SwitchPorts:
+    """Ports of a switch and the topology inside it.
+
+    Parameters
+    ----------
+    tracks : int
+        Parallel links a direction (1 to 8).
+    unit_outputs, unit_inputs : int
+        Outputs and inputs of the unit beside the switch (0 to 8).
+    link_turns, unit_turns : int
+        Longest rotation of an output towards a neighbour and of one to the unit (1 to 8).
+
+    Raises
+    ------
+    TypeError
+        If a parameter lies outside its domain.
+    """
+
+    tracks: int
+    unit_outputs: int
+    unit_inputs: int
+    link_turns: int = 3
+    unit_turns: int = 4
+
+    def __post_init__(self) -> None:
+        require_int("Switch tracks", self.tracks, 1, 8)
+        require_int("Switch unit outputs", self.unit_outputs, 0, 8)
+        require_int("Switch unit inputs", self.unit_inputs, 0, 8)
+        require_int("Turns of a link", self.link_turns, 1, 8)
+        require_int("Turns of a unit input", self.unit_turns, 1, 8)
+
+    @property
+    def links(self) -> tuple[Link, ...]:
+        """Links of every direction, in the order of the configuration."""
+        return tuple(Link(side, track) for side in Direction for track in range(self.tracks))
+
+    @property
+    def inputs(self) -> tuple[Port, ...]:
+        """Ports at which payloads enter."""
+        return (*self.links, *map(UnitPort, range(self.unit_outputs)))
+
+    @property
+    def outputs(self) -> tuple[Port, ...]:
+        """Ports at which payloads leave, in the order of the configuration."""
+        return (*self.links, *map(UnitPort, range(self.unit_inputs)))
+
+    def sources(self, output: Port) -> tuple[Port, ...]:
+        """Inputs that may feed an output, in the order of the ``source`` field."""
+        if isinstance(output, UnitPort):
+            return self.links
+        sides = (side for side in Direction if side != output.direction)
+        return (
+            *(Link(side, output.track) for side in sides),
+            *map(UnitPort, range(self.unit_outputs)),
+        )
+
+    def turns(self, output: Port) -> int:
+        """Longest rotation of an output."""
+        return self.unit_turns if isinstance(output, UnitPort) else self.link_turns

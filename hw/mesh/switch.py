@@ -1,0 +1,205 @@
+"""The switch of the mesh: buffers, eager forks and ordered merges, and the wires between them."""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Sequence
+
+from amaranth.hdl import Cat, Module, Shape, Signal, Value
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from hw.mesh.buffer import InputBuffer
+from hw.mesh.config import switch_layout
+from hw.mesh.fork import EagerFork
+from hw.mesh.merge import OrderedMerge
+from hw.mesh.ports import Direction, Link, Port, SwitchPorts
+from hw.shared import shared
+
+__all__ = ["Switch"]
+
+
+class Switch(wiring.Component):
+    """Elastic, statically routed switch: T tracks a direction and the ports of one unit.
+
+    One cycle from any input to any output, one payload a cycle at every port; every ``ready`` is
+    a register and every output comes from registers. `SwitchPorts` says which input may feed which
+    output, `SwitchProgram` makes the configuration.
+
+    Parameters
+    ----------
+    payload_shape : data.StructLayout or int
+        Shape of a payload. A field ``last`` closes packets; without it every payload is a packet,
+        and 0 makes a switch of the token network.
+    tracks, unit_outputs, unit_inputs, link_turns, unit_turns : int
+        As of `SwitchPorts`.
+    name : str
+        Beginning of the definition's name.
+
+    Members
+    -------
+    i_north, i_east, i_south, i_west : ``In(stream.Signature(payload_shape)).array(tracks)``
+        Links from the neighbour in that direction.
+    o_north, o_east, o_south, o_west : ``Out(stream.Signature(payload_shape)).array(tracks)``
+        Links to the neighbour in that direction.
+    i_unit : ``In(stream.Signature(payload_shape)).array(unit_outputs)``
+        The unit's outputs.
+    o_unit : ``Out(stream.Signature(payload_shape)).array(unit_inputs)``
+        The unit's inputs.
+    config : ``In(switch_layout(ports))``
+        Changes only while ``i_clear`` is high.
+    i_clear : ``In(1)``
+        Empties the switch at the next edge; what is transferred in that cycle is lost.
+    o_moved : ``Out(1)``
+        In the cycle before, an output transferred a payload.
+    """
+
+    i_north: Sequence[stream.Interface]
+    i_east: Sequence[stream.Interface]
+    i_south: Sequence[stream.Interface]
+    i_west: Sequence[stream.Interface]
+    o_north: Sequence[stream.Interface]
+    o_east: Sequence[stream.Interface]
+    o_south: Sequence[stream.Interface]
+    o_west: Sequence[stream.Interface]
+    i_unit: Sequence[stream.Interface]
+    o_unit: Sequence[stream.Interface]
+    config: data.View[data.StructLayout]
+    i_clear: Signal
+    o_moved: Signal
+
+    def __init__(
+        self,
+        *,
+        payload_shape: data.StructLayout | int,
+        tracks: int,
+        unit_outputs: int,
+        unit_inputs: int,
+        link_turns: int = 3,
+        unit_turns: int = 4,
+        name: str = "switch",
+    ) -> None:
+        self._payload_shape = payload_shape
+        self._name = name
+        self._ports = SwitchPorts(tracks, unit_outputs, unit_inputs, link_turns, unit_turns)
+        link = stream.Signature(payload_shape)
+        sides = [side.name.lower() for side in Direction]
+        super().__init__(
+            {f"i_{side}": In(link).array(tracks) for side in sides}
+            | {f"o_{side}": Out(link).array(tracks) for side in sides}
+            | {
+                "i_unit": In(link).array(unit_outputs),
+                "o_unit": Out(link).array(unit_inputs),
+                "config": In(switch_layout(self._ports)),
+                "i_clear": In(1),
+                "o_moved": Out(1),
+            }
+        )
+
+    @property
+    def payload_shape(self) -> data.StructLayout | int:
+        """Shape of a payload."""
+        return self._payload_shape
+
+    @property
+    def ports(self) -> SwitchPorts:
+        """Ports of the switch and the topology inside it."""
+        return self._ports
+
+    @property
+    def definition_name(self) -> str:
+        """Name of the module when it is shared."""
+        ports = self._ports
+        return (
+            f"{self._name}_{Shape.cast(self._payload_shape).width}_t{ports.tracks}"
+            f"_u{ports.unit_outputs}_{ports.unit_inputs}"
+            f"_m{ports.link_turns}_{ports.unit_turns}"
+        )
+
+    def input(self, port: Port) -> stream.Interface:
+        """Stream at which payloads enter a port."""
+        return self._stream("i", port)
+
+    def output(self, port: Port) -> stream.Interface:
+        """Stream at which payloads leave a port."""
+        return self._stream("o", port)
+
+    def _stream(self, prefix: str, port: Port) -> stream.Interface:
+        if isinstance(port, Link):
+            links: Sequence[stream.Interface] = getattr(
+                self, f"{prefix}_{port.direction.name.lower()}"
+            )
+            return links[port.track]
+        return (self.i_unit if prefix == "i" else self.o_unit)[port.index]
+
+    def _closes_packet(self, payload: Value | data.View[data.StructLayout]) -> Value:
+        if isinstance(payload, data.View) and "last" in payload.shape().members:
+            return Value.cast(payload.last)
+        return Value.cast(1)
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        ports = self._ports
+        buffers = {port: InputBuffer(payload_shape=self._payload_shape) for port in ports.inputs}
+        merges = {
+            port: OrderedMerge(sources=len(ports.sources(port)), turns=ports.turns(port))
+            for port in ports.outputs
+        }
+        # Of every crossing there is, by source and output: the fork offers a payload.
+        offers: dict[tuple[Port, Port], Value] = {}
+        for source, buffer in buffers.items():
+            label = _label(source)
+            branches = [port for port in ports.outputs if source in ports.sources(port)]
+            fork = EagerFork(branches=len(branches))
+            m.submodules[f"buffer_{label}"] = shared(buffer)
+            m.submodules[f"fork_{label}"] = shared(fork)
+            wiring.connect(m, wiring.flipped(self.input(source)), buffer.i_stream)
+            m.d.comb += [
+                buffer.i_clear.eq(self.i_clear),
+                fork.i_clear.eq(self.i_clear),
+                fork.i_valid.eq(buffer.o_stream.valid),
+                buffer.o_stream.ready.eq(fork.o_ready),
+            ]
+            for index, port in enumerate(branches):
+                merge = merges[port]
+                position = ports.sources(port).index(source)
+                offers[source, port] = fork.o_valid[index]
+                m.d.comb += [
+                    fork.feeds[index].eq(merge.o_feeds[position]),
+                    fork.i_ready[index].eq(merge.o_select[position] & self.output(port).ready),
+                ]
+
+        moved = []
+        for port, merge in merges.items():
+            label = _label(port)
+            m.submodules[f"merge_{label}"] = shared(merge)
+            output = self.output(port)
+            sources = ports.sources(port)
+            payloads = [
+                Value.cast(buffers[source].o_stream.payload)
+                & chosen.replicate(Shape.cast(self._payload_shape).width)
+                for source, chosen in zip(sources, merge.o_select)
+            ]
+            offered = Cat(*(offers[source, port] for source in sources)) & merge.o_select
+            transfer = output.valid & output.ready
+            moved.append(transfer)
+            m.d.comb += [
+                merge.rotation.eq(self._rotation(port)),
+                merge.i_clear.eq(self.i_clear),
+                merge.i_transfer.eq(transfer),
+                merge.i_last.eq(self._closes_packet(output.payload)),
+                output.valid.eq(offered.any()),
+                Value.cast(output.payload).eq(functools.reduce(operator.or_, payloads)),
+            ]
+        m.d.sync += self.o_moved.eq(Cat(*moved).any())
+        return m
+
+    def _rotation(self, port: Port) -> Value:
+        if isinstance(port, Link):
+            return Value.cast(self.config[port.direction.name.lower()][port.track])
+        return Value.cast(self.config.unit[port.index])
+
+
+def _label(port: Port) -> str:
+    return str(port).replace("track ", "").replace("port ", "").replace(" ", "_")

@@ -1,0 +1,91 @@
+"""A unit's split of a multicast stream: it takes its own packets and drops the others."""
+
+from amaranth.hdl import Module, Signal
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from hw.stream import vector_layout
+
+__all__ = ["MAX_MODULUS", "PacketFilter"]
+
+#: Most consumers that one stream is split over.
+MAX_MODULUS = 16
+
+
+class PacketFilter(wiring.Component):
+    """Filter that passes packet i exactly if i mod ``modulus`` equals ``index``.
+
+    A refused vector is consumed in the cycle in which it is offered, whatever the consumer does.
+    Latency 0, one vector a cycle. ``i_stream.ready`` depends on ``o_stream.ready`` and on the count
+    of packets, never on a ``valid``: a consumer whose ``ready`` is a register keeps it registered.
+
+    Parameters
+    ----------
+    width_bits : int
+        Bits of a vector's data.
+
+    Members
+    -------
+    i_stream : ``In(vector_signature(width_bits))``
+    o_stream : ``Out(vector_signature(width_bits))``
+    modulus : ``In(range(17))``
+        Consumers P of the stream, 1 to 16; changes only while ``i_clear`` is high.
+    index : ``In(range(16))``
+        Which of them this is, below ``modulus``; 0 and a modulus of 1 pass everything.
+    i_clear : ``In(1)``
+        Begins again with packet 0 at the next edge.
+
+    Raises
+    ------
+    TypeError
+        If the width is not positive.
+    """
+
+    i_stream: stream.Interface
+    o_stream: stream.Interface
+    modulus: Signal
+    index: Signal
+    i_clear: Signal
+
+    def __init__(self, *, width_bits: int) -> None:
+        if not isinstance(width_bits, int) or width_bits < 1:
+            raise TypeError(f"Vector width must be a positive number of bits, not {width_bits!r}")
+        self._width_bits = width_bits
+        signature = stream.Signature(vector_layout(width_bits))
+        super().__init__(
+            {
+                "i_stream": In(signature),
+                "o_stream": Out(signature),
+                "modulus": In(range(MAX_MODULUS + 1)),
+                "index": In(range(MAX_MODULUS)),
+                "i_clear": In(1),
+            }
+        )
+
+    @property
+    def width_bits(self) -> int:
+        """Bits of a vector's data."""
+        return self._width_bits
+
+    @property
+    def definition_name(self) -> str:
+        """Name of the module when it is shared."""
+        return f"packet_filter_{self._width_bits}"
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        position = Signal(range(MAX_MODULUS))
+        accepted = position == self.index
+        m.d.comb += [
+            self.o_stream.payload.eq(self.i_stream.payload),
+            self.o_stream.valid.eq(self.i_stream.valid & accepted),
+            self.i_stream.ready.eq(self.o_stream.ready | ~accepted),
+        ]
+        with m.If(self.i_clear):
+            m.d.sync += position.eq(0)
+        with m.Elif(self.i_stream.valid & self.i_stream.ready & self.i_stream.payload.last):
+            with m.If(position + 1 == self.modulus):
+                m.d.sync += position.eq(0)
+            with m.Else():
+                m.d.sync += position.eq(position + 1)
+        return m
