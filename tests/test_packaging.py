@@ -134,13 +134,11 @@ def installed(bare, *arguments):
     )
 
 
-@pytest.mark.must("slice-k", goal="a wheel in a bare environment runs outside the clone")
-def test_the_wheel_runs_in_a_bare_environment_outside_the_clone(bare, figure):
+def test_the_wheel_runs_in_a_bare_environment_outside_the_clone(bare):
     done = installed(bare, "--version")
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == f"tilewright {__version__}\n"
     assert installed(bare, "config", "tiny", "--toml").stdout.startswith("# Configuration tiny")
-    figure("the wheel answers --version and config")
 
 
 def test_without_its_tools_the_doctor_names_each_with_its_repair(bare):
