@@ -1,0 +1,366 @@
+"""AXI4 and AXI4-Lite ports, written from the manager's side."""
+
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from amaranth.hdl import Const, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Member, Out
+
+__all__ = [
+    "BOUNDARY_BYTES",
+    "BURST_INCR",
+    "CACHE_NORMAL",
+    "MAX_BURST_BEATS",
+    "RESP_DECERR",
+    "RESP_OKAY",
+    "RESP_SLVERR",
+    "Axi4Interface",
+    "Axi4ReadInterface",
+    "Axi4ReadSignature",
+    "Axi4Signature",
+    "Axi4WriteInterface",
+    "Axi4WriteSignature",
+    "AxiLiteInterface",
+    "AxiLiteSignature",
+    "full_width_size",
+    "read_constants",
+    "write_constants",
+]
+
+#: ``burst``: addresses increase.
+BURST_INCR = 0b01
+#: ``cache``: normal memory, not cached, writes may be buffered on the way.
+CACHE_NORMAL = 0b0011
+RESP_OKAY = 0b00
+RESP_SLVERR = 0b10
+RESP_DECERR = 0b11
+#: No burst may cross a multiple of this address.
+BOUNDARY_BYTES = 4096
+MAX_BURST_BEATS = 256
+
+
+if TYPE_CHECKING:
+    # Generic in the stubs only.
+    _Base = wiring.PureInterface[Any]
+else:
+    _Base = wiring.PureInterface
+
+
+class Axi4ReadInterface(_Base):
+    """Read channels of an AXI4 port."""
+
+    arvalid: Signal
+    arready: Signal
+    arid: Signal
+    araddr: Signal
+    arlen: Signal
+    arsize: Signal
+    arburst: Signal
+    arcache: Signal
+    arprot: Signal
+    rvalid: Signal
+    rready: Signal
+    rid: Signal
+    rdata: Signal
+    rresp: Signal
+    rlast: Signal
+
+
+class Axi4WriteInterface(_Base):
+    """Write channels of an AXI4 port."""
+
+    awvalid: Signal
+    awready: Signal
+    awid: Signal
+    awaddr: Signal
+    awlen: Signal
+    awsize: Signal
+    awburst: Signal
+    awcache: Signal
+    awprot: Signal
+    wvalid: Signal
+    wready: Signal
+    wdata: Signal
+    wstrb: Signal
+    wlast: Signal
+    bvalid: Signal
+    bready: Signal
+    bid: Signal
+    bresp: Signal
+
+
+class Axi4Interface(Axi4ReadInterface, Axi4WriteInterface):
+    """All channels of an AXI4 port."""
+
+
+class AxiLiteInterface(_Base):
+    """All channels of an AXI4-Lite port."""
+
+    awvalid: Signal
+    awready: Signal
+    awaddr: Signal
+    awprot: Signal
+    wvalid: Signal
+    wready: Signal
+    wdata: Signal
+    wstrb: Signal
+    bvalid: Signal
+    bready: Signal
+    bresp: Signal
+    arvalid: Signal
+    arready: Signal
+    araddr: Signal
+    arprot: Signal
+    rvalid: Signal
+    rready: Signal
+    rdata: Signal
+    rresp: Signal
+
+
+_Interface = TypeVar("_Interface", bound=_Base)
+
+
+def _check(data_bits: object, address_bits: object, data_widths: tuple[int, ...]) -> None:
+    if data_bits not in data_widths:
+        widths = ", ".join(map(str, data_widths))
+        raise TypeError(f"AXI data bits must be one of {widths}, not {data_bits!r}")
+    if not isinstance(address_bits, int) or not 1 <= address_bits <= 64:
+        raise TypeError(f"AXI address bits must be an integer from 1 to 64, not {address_bits!r}")
+
+
+def _check_id(id_bits: object) -> None:
+    if not isinstance(id_bits, int) or not 1 <= id_bits <= 32:
+        raise TypeError(f"AXI id bits must be an integer from 1 to 32, not {id_bits!r}")
+
+
+def _address(channel: str, address_bits: int) -> dict[str, Member]:
+    return {
+        f"{channel}valid": Out(1),
+        f"{channel}ready": In(1),
+        f"{channel}addr": Out(address_bits),
+        f"{channel}prot": Out(3),
+    }
+
+
+def _burst_address(channel: str, address_bits: int, id_bits: int) -> dict[str, Member]:
+    return _address(channel, address_bits) | {
+        f"{channel}id": Out(id_bits),
+        f"{channel}len": Out(8),
+        f"{channel}size": Out(3),
+        f"{channel}burst": Out(2),
+        f"{channel}cache": Out(4),
+    }
+
+
+def _write(data_bits: int) -> dict[str, Member]:
+    return {
+        "wvalid": Out(1),
+        "wready": In(1),
+        "wdata": Out(data_bits),
+        "wstrb": Out(data_bits // 8),
+        "bvalid": In(1),
+        "bready": Out(1),
+        "bresp": In(2),
+    }
+
+
+def _read(data_bits: int) -> dict[str, Member]:
+    return {"rvalid": In(1), "rready": Out(1), "rdata": In(data_bits), "rresp": In(2)}
+
+
+def _read_members(data_bits: int, address_bits: int, id_bits: int) -> dict[str, Member]:
+    return (
+        _burst_address("ar", address_bits, id_bits)
+        | _read(data_bits)
+        | {"rid": In(id_bits), "rlast": In(1)}
+    )
+
+
+def _write_members(data_bits: int, address_bits: int, id_bits: int) -> dict[str, Member]:
+    return (
+        _burst_address("aw", address_bits, id_bits)
+        | _write(data_bits)
+        | {"wlast": Out(1), "bid": In(id_bits)}
+    )
+
+
+_AXI4_DATA_BITS = (8, 16, 32, 64, 128, 256, 512, 1024)
+_LITE_DATA_BITS = (32, 64)
+
+
+class _AxiSignature(wiring.Signature):
+    def __init__(
+        self, members: dict[str, Member], *, data_bits: int, address_bits: int, id_bits: int = 0
+    ) -> None:
+        self._parameters = (data_bits, address_bits, id_bits)
+        super().__init__(members)
+
+    @property
+    def data_bits(self) -> int:
+        """Width of the data."""
+        return self._parameters[0]
+
+    @property
+    def address_bits(self) -> int:
+        """Width of a byte address."""
+        return self._parameters[1]
+
+    @property
+    def id_bits(self) -> int:
+        """Width of the ids, 0 for AXI4-Lite."""
+        return self._parameters[2]
+
+    def __eq__(self, other: object) -> bool:
+        # Two signatures of the same channels and widths are the same port, whoever made them.
+        return isinstance(other, wiring.Signature) and self.members == other.members
+
+    def __repr__(self) -> str:
+        data_bits, address_bits, id_bits = self._parameters
+        name = type(self).__name__
+        ids = f", id_bits={id_bits}" if id_bits else ""
+        return f"{name}(data_bits={data_bits}, address_bits={address_bits}{ids})"
+
+    def _create(
+        self,
+        kind: type[_Interface],
+        path: tuple[str | int, ...] | None,
+        src_loc_at: int,
+    ) -> _Interface:
+        return kind(self, path=path or (), src_loc_at=2 + src_loc_at)
+
+
+class Axi4ReadSignature(_AxiSignature):
+    """Read half of an AXI4 port.
+
+    Parameters
+    ----------
+    data_bits : int
+        Width of the data (8 to 1,024, a power of two).
+    address_bits : int
+        Width of a byte address (1 to 64).
+    id_bits : int
+        Width of the ids (1 to 32).
+
+    Raises
+    ------
+    TypeError
+        If a parameter lies outside its domain.
+    """
+
+    def __init__(self, *, data_bits: int, address_bits: int, id_bits: int = 1) -> None:
+        _check(data_bits, address_bits, _AXI4_DATA_BITS)
+        _check_id(id_bits)
+        super().__init__(
+            _read_members(data_bits, address_bits, id_bits),
+            data_bits=data_bits,
+            address_bits=address_bits,
+            id_bits=id_bits,
+        )
+
+    def create(
+        self, *, path: tuple[str | int, ...] | None = None, src_loc_at: int = 0
+    ) -> Axi4ReadInterface:
+        """Make an interface of this signature."""
+        return self._create(Axi4ReadInterface, path, src_loc_at)
+
+
+class Axi4WriteSignature(_AxiSignature):
+    """Write half of an AXI4 port; parameters as :class:`Axi4ReadSignature`."""
+
+    def __init__(self, *, data_bits: int, address_bits: int, id_bits: int = 1) -> None:
+        _check(data_bits, address_bits, _AXI4_DATA_BITS)
+        _check_id(id_bits)
+        super().__init__(
+            _write_members(data_bits, address_bits, id_bits),
+            data_bits=data_bits,
+            address_bits=address_bits,
+            id_bits=id_bits,
+        )
+
+    def create(
+        self, *, path: tuple[str | int, ...] | None = None, src_loc_at: int = 0
+    ) -> Axi4WriteInterface:
+        """Make an interface of this signature."""
+        return self._create(Axi4WriteInterface, path, src_loc_at)
+
+
+class Axi4Signature(_AxiSignature):
+    """Whole AXI4 port; parameters as :class:`Axi4ReadSignature`."""
+
+    def __init__(self, *, data_bits: int, address_bits: int, id_bits: int = 1) -> None:
+        _check(data_bits, address_bits, _AXI4_DATA_BITS)
+        _check_id(id_bits)
+        super().__init__(
+            _write_members(data_bits, address_bits, id_bits)
+            | _read_members(data_bits, address_bits, id_bits),
+            data_bits=data_bits,
+            address_bits=address_bits,
+            id_bits=id_bits,
+        )
+
+    def create(
+        self, *, path: tuple[str | int, ...] | None = None, src_loc_at: int = 0
+    ) -> Axi4Interface:
+        """Make an interface of this signature."""
+        return self._create(Axi4Interface, path, src_loc_at)
+
+
+class AxiLiteSignature(_AxiSignature):
+    """AXI4-Lite port.
+
+    Parameters
+    ----------
+    data_bits : int
+        Width of the data, 32 or 64.
+    address_bits : int
+        Width of a byte address (1 to 64).
+
+    Raises
+    ------
+    TypeError
+        If a parameter lies outside its domain.
+    """
+
+    def __init__(self, *, data_bits: int = 32, address_bits: int) -> None:
+        _check(data_bits, address_bits, _LITE_DATA_BITS)
+        super().__init__(
+            _address("aw", address_bits)
+            | _write(data_bits)
+            | _address("ar", address_bits)
+            | _read(data_bits),
+            data_bits=data_bits,
+            address_bits=address_bits,
+        )
+
+    def create(
+        self, *, path: tuple[str | int, ...] | None = None, src_loc_at: int = 0
+    ) -> AxiLiteInterface:
+        """Make an interface of this signature."""
+        return self._create(AxiLiteInterface, path, src_loc_at)
+
+
+def full_width_size(data_bits: int) -> int:
+    """Value of ``size`` for beats as wide as the port."""
+    return (data_bits // 8).bit_length() - 1
+
+
+def read_constants(port: Axi4ReadInterface | Axi4Interface) -> list[object]:
+    """Assignments of what never changes on AR: one id, full width, INCR, normal memory."""
+    return [
+        port.arid.eq(Const(0)),
+        port.arsize.eq(full_width_size(len(port.rdata))),
+        port.arburst.eq(BURST_INCR),
+        port.arcache.eq(CACHE_NORMAL),
+        port.arprot.eq(Const(0)),
+    ]
+
+
+def write_constants(port: Axi4WriteInterface | Axi4Interface) -> list[object]:
+    """Assignments of what never changes on AW: one id, full width, INCR, normal memory."""
+    return [
+        port.awid.eq(Const(0)),
+        port.awsize.eq(full_width_size(len(port.wdata))),
+        port.awburst.eq(BURST_INCR),
+        port.awcache.eq(CACHE_NORMAL),
+        port.awprot.eq(Const(0)),
+    ]
