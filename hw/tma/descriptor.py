@@ -1,0 +1,299 @@
+"""The tensor descriptor: 128 bytes that say where a tensor lies and what box is moved."""
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+from amaranth.hdl import signed, unsigned
+from amaranth.lib import data, enum
+
+__all__ = [
+    "DESCRIPTOR_BYTES",
+    "MAX_BOX",
+    "MAX_RANK",
+    "Descriptor",
+    "ElementFormat",
+    "ErrorCode",
+    "Mode",
+    "descriptor_layout",
+]
+
+DESCRIPTOR_BYTES = 128
+MAX_RANK = 5
+MAX_BOX = 256
+
+
+class ElementFormat(enum.Enum, shape=8):
+    """Format of an element; the two low bits of the code are log2 of its bytes."""
+
+    INT8 = 0x00
+    UINT8 = 0x04
+    FP8_E4M3 = 0x08
+    FP8_E5M2 = 0x0C
+    BF16 = 0x01
+    FP16 = 0x05
+    INT16 = 0x09
+    FP32 = 0x02
+    INT32 = 0x06
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of an element."""
+        return 1 << (int(self.value) & 3)
+
+
+class Mode(enum.Enum, shape=8):
+    """Way from coordinates to addresses."""
+
+    #: A box of neighbours in every dimension; the only mode served.
+    TILE = 0
+    GATHER4 = 1
+    SCATTER4 = 2
+    IM2COL = 3
+
+
+class ErrorCode(enum.Enum, shape=8):
+    """Reason of the first error; 1 to 31 refuse a descriptor, others are answers of memory."""
+
+    NONE = 0
+    RANK = 1
+    FORMAT = 2
+    BASE = 3
+    STRIDE = 4
+    DIMENSION = 5
+    BOX = 6
+    ROW_BYTES = 7
+    ELEMENT_STRIDE = 8
+    INTERLEAVE = 9
+    SWIZZLE = 10
+    OOB_FILL = 11
+    MODE = 12
+    REDUCE = 13
+    IM2COL = 14
+    READ_SLVERR = 32
+    READ_DECERR = 33
+    WRITE_SLVERR = 34
+    WRITE_DECERR = 35
+
+
+#: The 128 bytes in memory order; the one declaration that hardware and Python share.
+descriptor_layout = data.StructLayout(
+    {
+        "base": 64,
+        "format": 8,
+        "rank": 8,
+        "interleave": 8,
+        "swizzle": 8,
+        "oob_fill": 8,
+        "mode": 8,
+        "reduce": 8,
+        "reserved_15": 8,
+        "dims": data.ArrayLayout(unsigned(32), MAX_RANK),
+        "box": data.ArrayLayout(unsigned(16), MAX_RANK),
+        "element_strides": data.ArrayLayout(unsigned(8), MAX_RANK),
+        "reserved_51": 40,
+        "strides": data.ArrayLayout(unsigned(64), MAX_RANK - 1),
+        "im2col_lower": data.ArrayLayout(signed(16), 3),
+        "im2col_upper": data.ArrayLayout(signed(16), 3),
+        "im2col_channels": 16,
+        "im2col_pixels": 16,
+        "reserved_104": 192,
+    }
+)
+
+
+def _require(noun: str, value: object, low: int, high: int) -> None:
+    if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
+        raise TypeError(f"{noun} must be an integer from {low} to {high}, not {value!r}")
+
+
+def _require_zero(noun: str, value: object) -> None:
+    if value != 0:
+        raise ValueError(f"{noun} must be 0, the only one served, not {value!r}")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Descriptor:
+    """A tensor in memory and the box that one command moves, as in CUDA's tensor map.
+
+    Dimensions are listed innermost first; rank is the number of ``dims``.
+
+    Parameters
+    ----------
+    base : int
+        Byte address of the tensor, a multiple of 16.
+    format : ElementFormat
+        Format of an element.
+    dims : sequence of int
+        Elements a dimension (1 to 2**32 - 1), 1 to 5 of them.
+    strides : sequence of int
+        Bytes from one index to the next in dimension 1, 2, ...: multiples of 16 below 2**40.
+    box : sequence of int
+        Elements of the box a dimension (1 to 256).
+    element_strides : sequence of int
+        Steps between elements taken (1 to 8); only 1 is served. Empty means all 1.
+    interleave, swizzle, oob_fill, reduce : int
+        Only 0 is served: none, none, zero, plain store.
+    mode : Mode
+        Only ``Mode.TILE`` is served.
+
+    Raises
+    ------
+    TypeError
+        If one parameter lies outside its domain.
+    ValueError
+        If parameters do not fit together, or a value is not served.
+    """
+
+    base: int
+    format: ElementFormat
+    dims: Sequence[int]
+    strides: Sequence[int] = ()
+    box: Sequence[int]
+    element_strides: Sequence[int] = ()
+    interleave: int = 0
+    swizzle: int = 0
+    oob_fill: int = 0
+    mode: Mode = Mode.TILE
+    reduce: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("dims", "strides", "box", "element_strides"):
+            object.__setattr__(self, name, tuple(getattr(self, name)))
+        if not self.element_strides:
+            object.__setattr__(self, "element_strides", (1,) * len(self.dims))
+        _require("Descriptor base", self.base, 0, (1 << 64) - 1)
+        if self.base % 16:
+            raise TypeError(f"Descriptor base must be a multiple of 16, not {self.base:#x}")
+        if not isinstance(self.format, ElementFormat):
+            raise TypeError(f"Descriptor format must be an ElementFormat, not {self.format!r}")
+        _require("Descriptor rank", self.rank, 1, MAX_RANK)
+        for noun, values, count in (
+            ("strides", self.strides, self.rank - 1),
+            ("box", self.box, self.rank),
+            ("element strides", self.element_strides, self.rank),
+        ):
+            if len(values) != count:
+                raise ValueError(
+                    f"Descriptor {noun} must have {count} entries for rank {self.rank}, "
+                    f"not {len(values)}"
+                )
+        for index in range(self.rank):
+            _require(f"Dimension {index}", self.dims[index], 1, (1 << 32) - 1)
+            _require(f"Box dimension {index}", self.box[index], 1, MAX_BOX)
+            _require(f"Element stride {index}", self.element_strides[index], 1, 8)
+            if self.element_strides[index] != 1:
+                raise ValueError(
+                    f"Element stride {index} must be 1, the only one served, "
+                    f"not {self.element_strides[index]}"
+                )
+        for index, stride in enumerate(self.strides, start=1):
+            _require(f"Stride {index}", stride, 0, (1 << 40) - 1)
+            if stride % 16:
+                raise TypeError(f"Stride {index} must be a multiple of 16, not {stride}")
+        _require_zero("Interleave", self.interleave)
+        _require_zero("Swizzle", self.swizzle)
+        _require_zero("Fill outside the tensor", self.oob_fill)
+        _require_zero("Reduction", self.reduce)
+        if self.mode is not Mode.TILE:
+            raise ValueError(f"Mode must be Mode.TILE, the only one served, not {self.mode!r}")
+
+    @property
+    def rank(self) -> int:
+        """Number of dimensions."""
+        return len(self.dims)
+
+    @property
+    def row_bytes(self) -> int:
+        """Bytes of a box row, the run along dimension 0."""
+        return self.box[0] * self.format.bytes
+
+    @property
+    def rows(self) -> int:
+        """Rows of the box."""
+        count = 1
+        for extent in self.box[1:]:
+            count *= extent
+        return count
+
+    @property
+    def box_bytes(self) -> int:
+        """Bytes of the whole box, whatever lies outside the tensor."""
+        return self.rows * self.row_bytes
+
+    def check_width(self, width_bits: int) -> None:
+        """Check that box rows are whole vectors.
+
+        Raises
+        ------
+        ValueError
+            If they are not.
+        """
+        if self.row_bytes % (width_bits // 8):
+            raise ValueError(
+                f"Bytes of a box row must be a multiple of {width_bits // 8}, the bytes of a "
+                f"vector, not {self.row_bytes}"
+            )
+
+    def _init(self) -> dict[int | str, Any]:
+        return {
+            "base": self.base,
+            "format": self.format.value,
+            "rank": self.rank,
+            "interleave": self.interleave,
+            "swizzle": self.swizzle,
+            "oob_fill": self.oob_fill,
+            "mode": self.mode.value,
+            "reduce": self.reduce,
+            "dims": list(self.dims),
+            "box": list(self.box),
+            "element_strides": list(self.element_strides),
+            "strides": list(self.strides),
+        }
+
+    def pack(self) -> bytes:
+        """The 128 bytes of the descriptor in memory."""
+        constant: Any = descriptor_layout.const(self._init())
+        return int(constant.as_bits()).to_bytes(DESCRIPTOR_BYTES, "little")
+
+    @classmethod
+    def unpack(cls, packed: bytes) -> "Descriptor":
+        """Descriptor whose bytes these are.
+
+        Raises
+        ------
+        TypeError
+            If there are not 128 bytes, or a field lies outside its domain.
+        ValueError
+            If a value is not served.
+        """
+        if len(packed) != DESCRIPTOR_BYTES:
+            raise TypeError(f"Descriptor must be {DESCRIPTOR_BYTES} bytes, not {len(packed)}")
+        fields: Any = descriptor_layout.from_bits(int.from_bytes(packed, "little"))
+        rank = int(fields["rank"])
+        _require("Descriptor rank", rank, 1, MAX_RANK)
+        codes = {int(member.value): member for member in ElementFormat}
+        if int(fields["format"]) not in codes:
+            raise TypeError(
+                f"Descriptor format must be a code of ElementFormat, not {int(fields['format'])}"
+            )
+        if any(packed[88:104]):
+            raise ValueError(
+                f"im2col fields must be 0, the only ones served, not {packed[88:104]!r}"
+            )
+        modes = {int(member.value): member for member in Mode}
+        if int(fields["mode"]) not in modes:
+            raise TypeError(f"Mode must be a code of Mode, not {int(fields['mode'])}")
+        return cls(
+            base=int(fields["base"]),
+            format=codes[int(fields["format"])],
+            dims=[int(fields["dims"][index]) for index in range(rank)],
+            strides=[int(fields["strides"][index]) for index in range(rank - 1)],
+            box=[int(fields["box"][index]) for index in range(rank)],
+            element_strides=[int(fields["element_strides"][index]) for index in range(rank)],
+            interleave=int(fields["interleave"]),
+            swizzle=int(fields["swizzle"]),
+            oob_fill=int(fields["oob_fill"]),
+            mode=modes[int(fields["mode"])],
+            reduce=int(fields["reduce"]),
+        )
