@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields, replace
-from functools import cache
 from typing import Any
 
 from sw.ir.affine import Affine, Axis, Bound
-from sw.ir.nodes import Loop, Node, Operand, Value
+from sw.ir.nodes import NODES, Loop, Node, Operand, Value
 from sw.ir.program import Program
 from sw.ir.types import ChannelType, Entry, TileType, View
 
 __all__ = ["map_operands", "rebuild", "rename", "used", "walk"]
 
-_STRUCTURES = (Value, Node, TileType, ChannelType, View, Entry)
+# Names of the parts of everything that has parts worth visiting.
+_PARTS: dict[type[Any], tuple[str, ...]] = {
+    kind: tuple(each.name for each in fields(kind))
+    for kind in (*NODES.values(), Value, TileType, ChannelType, View, Entry)
+}
 
 
 def walk(nodes: Iterable[Node]) -> Iterator[Node]:
@@ -43,11 +46,6 @@ def map_operands(node: Node, operand: Callable[[Operand], Operand]) -> Node:
     return node.replace(**changes)
 
 
-@cache
-def _names(kind: Any) -> tuple[str, ...]:
-    return tuple(each.name for each in fields(kind))
-
-
 def rebuild(item: Any, change: Callable[[Any], Any]) -> Any:
     """Rebuild a node, value, type or view from its parts.
 
@@ -60,8 +58,8 @@ def rebuild(item: Any, change: Callable[[Any], Any]) -> Any:
     """
     if isinstance(item, tuple):
         return tuple(rebuild(each, change) for each in item)
-    if isinstance(item, _STRUCTURES):
-        parts = {name: getattr(item, name) for name in _names(type(item))}
+    if type(item) in _PARTS:
+        parts = {name: getattr(item, name) for name in _PARTS[type(item)]}
         made = {name: rebuild(part, change) for name, part in parts.items()}
         if any(made[name] is not parts[name] for name in parts):
             item = replace(item, **made)

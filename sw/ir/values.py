@@ -7,9 +7,14 @@ from dataclasses import dataclass
 
 from sw.ir.types import Type
 
-__all__ = ["Constant", "Operand", "Value"]
+__all__ = ["Constant", "Operand", "Value", "variable"]
 
 _NUMBERED = re.compile(r"\.\d+$")
+
+
+def variable(name: str) -> str:
+    """Give the program's own name for a value or an index of this unique name; empty if none."""
+    return "" if name.isdigit() else _NUMBERED.sub("", name)
 
 
 @dataclass(frozen=True)
@@ -31,7 +36,7 @@ class Value:
     @property
     def variable(self) -> str:
         """What the program calls it, which need not be unique; empty if it has no name there."""
-        return "" if self.name.isdigit() else _NUMBERED.sub("", self.name)
+        return variable(self.name)
 
     def __str__(self) -> str:
         return f"%{self.name}"

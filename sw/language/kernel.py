@@ -1,0 +1,315 @@
+"""Kernels: functions that are traced, with a signature and a reference."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+import numpy.typing as npt
+
+from sw.ir.formats import Format, format_of, fp32
+from sw.ir.program import Program
+from sw.ir.types import Dim, Role, Space, Span, Tensor, TensorType
+from sw.language.bind import Bound, bind_arrays
+from sw.language.errors import ProgramError, caller_span
+from sw.language.index import whole
+from sw.language.program import make_program
+from sw.language.reference import Reference
+from sw.language.schedule import Schedule, near_misses
+from sw.language.signature import Argument, Signature, parse_signature
+from sw.language.tensor import TensorView
+from sw.language.trace import Recorder
+
+__all__ = ["Kernel", "kernel", "register"]
+
+_ACTIONS: dict[str, Callable[..., Any]] = {}
+
+
+def register(action: str, function: Callable[..., Any]) -> None:
+    """Set what a kernel does when it is called, run or compiled.
+
+    The language knows no backend; :mod:`tilewright` registers them.
+
+    Parameters
+    ----------
+    action : str
+        ``call``, ``run`` or ``compile``.
+    function : function
+        Takes the kernel and then what :meth:`Kernel.__call__`, :meth:`Kernel.run` or
+        :meth:`Kernel.compile` take.
+    """
+    if action not in ("call", "run", "compile"):
+        raise ValueError(f"Action must be call, run or compile, not {action!r}")
+    _ACTIONS[action] = function
+
+
+class Kernel:
+    """A tile program: a function with a signature.
+
+    Calling it gives the golden arrays. Made by :func:`kernel`.
+
+    Parameters
+    ----------
+    signature : Signature
+        Its tensors.
+    function : function
+        Takes the tensors by name, and options.
+    span : Span
+        Where it was made.
+    """
+
+    def __init__(self, signature: Signature, function: Callable[..., None], span: Span) -> None:
+        self.signature = signature
+        self.function = function
+        self.name = function.__name__
+        self.reference = Reference(self.name)
+        self.__doc__ = function.__doc__
+        self._span = span
+        self.options = MappingProxyType(self._options())
+
+    def _options(self) -> dict[str, Any]:
+        """Parameters with a default; the others must be the tensors."""
+        tensors = [each.name for each in self.signature.arguments]
+        options: dict[str, Any] = {}
+        for name, each in inspect.signature(self.function).parameters.items():
+            if each.kind in (each.VAR_POSITIONAL, each.VAR_KEYWORD, each.POSITIONAL_ONLY):
+                raise self._error("signature", f"Parameter `{name}` must have a name", name)
+            if each.default is not each.empty:
+                if name in tensors or name in self.signature.dims:
+                    raise self._error(
+                        "signature",
+                        f"Option `{name}` must not have the name of a tensor or a dimension",
+                        name,
+                    )
+                options[name] = each.default
+            elif name in tensors:
+                tensors.remove(name)
+            else:
+                known = near_misses(name, tensors, "tensors left")
+                raise self._error(
+                    "signature",
+                    f"Parameter `{name}` must be a tensor of the signature or have a default; "
+                    f"{known}",
+                    name,
+                )
+        if tensors:
+            raise self._error(
+                "signature",
+                f"Tensor `{tensors[0]}` of the signature must be a parameter of `{self.name}`",
+                tensors[0],
+            )
+        return options
+
+    def _error(self, rule: str, message: str, value: str = "") -> ProgramError:
+        return ProgramError(rule, message, self._span, value=value)
+
+    def trace(
+        self,
+        *,
+        dtype: object = None,
+        out: object = None,
+        **values: Any,
+    ) -> Program:
+        """Trace the program for given sizes and formats.
+
+        Parameters
+        ----------
+        dtype : Format, or mapping of str to Format
+            Format of the inputs that declare none, or of each by name.
+        out : Format, or mapping of str to Format, or None
+            Format of the outputs that declare none. None for the format stored, but fp32 is
+            rounded to the format of the first float input.
+        values : int or option
+            Size of each dimension, and options.
+
+        Raises
+        ------
+        ProgramError
+            If a size, format or option is missing or wrong, or the program breaks a rule.
+        """
+        sizes = self._sizes(values)
+        options = {name: value for name, value in values.items() if name not in sizes}
+        for name in options:
+            if name not in self.options:
+                known = near_misses(name, (*self.signature.dims, *self.options), "parameters")
+                raise ProgramError(
+                    "argument",
+                    f"`{self.name}` has no parameter `{name}`; {known}",
+                    None,
+                    value=name,
+                )
+        recorder = Recorder(self.name, self.function.__code__)
+        views: dict[str, TensorView] = {}
+        floats: list[Format] = []
+        for each in self.signature.arguments:
+            dims = _dims(each, sizes)
+            views[each.name] = TensorView(recorder, each.name, dims, each.role)
+            declared = each.format or _chosen(out if each.role is Role.OUT else dtype, each.name)
+            if declared is not None:
+                recorder.tensors[each.name] = _tensor(each, dims, declared)
+                if each.role is not Role.OUT and declared.is_float:
+                    floats.append(declared)
+            elif each.role is Role.OUT:
+                recorder.undecided[each.name] = _Decision(each, dims, tuple(floats))
+            else:
+                raise ProgramError(
+                    "argument", f"Input `{each.name}` of `{self.name}` must have a format", None
+                )
+        with recorder.active():
+            returned = self.function(**views, **options)
+        if returned is not None:
+            raise self._error("output", f"Kernel `{self.name}` must store tiles and return nothing")
+        for name in recorder.undecided:
+            raise self._error("output", f"Output `{name}` of `{self.name}` is never stored", name)
+        tensors = tuple(recorder.tensors[each.name] for each in self.signature.arguments)
+        return make_program(recorder, tensors)
+
+    def _sizes(self, values: Mapping[str, Any]) -> dict[str, int]:
+        sizes: dict[str, int] = {}
+        for name in self.signature.dims:
+            if name not in values:
+                raise ProgramError(
+                    "argument",
+                    f"Dimension `{name}` of `{self.name}` must have a size",
+                    None,
+                    value=name,
+                )
+            number = whole(values[name])
+            if number is None or number < 1:
+                raise ProgramError(
+                    "argument",
+                    f"Dimension `{name}` must be a whole number of 1 or more, not {values[name]!r}",
+                    None,
+                    value=repr(values[name]),
+                )
+            sizes[name] = number
+        return sizes
+
+    def bind(self, *arrays: npt.ArrayLike, **named: npt.ArrayLike) -> Bound:
+        """Check arrays against the signature, and give them with sizes and formats.
+
+        Parameters
+        ----------
+        arrays, named : array
+            Inputs, those updated in place among them, in the signature's order or by name.
+
+        Raises
+        ------
+        ProgramError
+            If arrays are missing, of the wrong rank or format, or disagree in a dimension.
+        """
+        return bind_arrays(self.name, self.signature, arrays, named)
+
+    def _act(self, action: str) -> Callable[..., Any]:
+        if action not in _ACTIONS:
+            raise ProgramError(
+                "argument", f"`{self.name}` cannot {action} before `import tilewright`", None
+            )
+        return _ACTIONS[action]
+
+    def __call__(self, *arrays: npt.ArrayLike, **options: Any) -> Any:
+        """Give the golden arrays on the default configuration: one, or a tuple of several."""
+        return self._act("call")(self, *arrays, **options)
+
+    def run(
+        self,
+        *arrays: npt.ArrayLike,
+        config: Any = "small",
+        schedule: Schedule | None = None,
+        backend: str = "rtl",
+        **options: Any,
+    ) -> Any:
+        """Compile and run it, and give the result with its figures.
+
+        Parameters
+        ----------
+        arrays : array
+            Inputs in the signature's order.
+        config : str or configuration
+            The chip.
+        schedule : Schedule or None
+            Choices beside the program's.
+        backend : str
+            ``rtl``, ``emulator`` or ``golden``.
+        options
+            Options of the kernel and of the backend.
+        """
+        action = self._act("run")
+        return action(self, *arrays, config=config, schedule=schedule, backend=backend, **options)
+
+    def compile(
+        self, config: Any = "small", *, schedule: Schedule | None = None, **values: Any
+    ) -> Any:
+        """Compile it for a configuration.
+
+        Parameters
+        ----------
+        config : str or configuration
+            The chip.
+        schedule : Schedule or None
+            Choices beside the program's.
+        values
+            As :meth:`trace` takes.
+        """
+        return self._act("compile")(self, config, schedule=schedule, **values)
+
+    def __repr__(self) -> str:
+        return f"<kernel {self.name}: {self.signature.text}>"
+
+
+def kernel(signature: str) -> Callable[[Callable[..., None]], Kernel]:
+    """Make a kernel of a function.
+
+    Parameters
+    ----------
+    signature : str
+        Tensors and what becomes of them: ``"A[M, K], B[K, N] -> C[M, N]: bf16"``. A name on both
+        sides is updated in place.
+
+    Raises
+    ------
+    ProgramError
+        If the signature is not one, or does not fit the function's parameters.
+    """
+    span = caller_span()
+    parsed = parse_signature(signature, span)
+    return lambda function: Kernel(parsed, function, span)
+
+
+def _dims(argument: Argument, sizes: Mapping[str, int]) -> tuple[Dim, ...]:
+    return tuple(
+        Dim(each, sizes[each]) if isinstance(each, str) else Dim(f"_{number}", each)
+        for number, each in enumerate(argument.dims)
+    )
+
+
+def _tensor(argument: Argument, dims: tuple[Dim, ...], format_: Format) -> Tensor:
+    return Tensor(argument.name, TensorType(dims, format_, Space.MEMORY, argument.role))
+
+
+@dataclass(frozen=True)
+class _Decision:
+    """Format of an output that declares none, from what is stored and the float inputs."""
+
+    argument: Argument
+    dims: tuple[Dim, ...]
+    floats: tuple[Format, ...]
+
+    def __call__(self, stored: Format) -> Tensor:
+        format_ = self.floats[0] if stored == fp32 and self.floats else stored
+        return _tensor(self.argument, self.dims, format_)
+
+
+def _chosen(choice: object, name: str) -> Format | None:
+    """Format which a choice for all or by name has for one tensor."""
+    if isinstance(choice, Mapping):
+        choice = choice.get(name)
+    if choice is None:
+        return None
+    try:
+        return format_of(choice)
+    except TypeError as error:
+        raise ProgramError("format", f"`{name}`: {error}", None, value=str(choice)) from error

@@ -1,0 +1,105 @@
+"""Loops: each body is traced twice with the same index."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+from sw.ir.affine import Bound
+from sw.language.errors import ProgramError, caller, caller_span
+from sw.language.index import BlockIndex, PointIndex, StopNumber, as_affine, whole
+from sw.language.state import is_for_statement
+from sw.language.trace import OpenLoop, Recorder, current
+
+__all__ = ["each", "metapipe"]
+
+
+def metapipe(extent: int, size: int | None = None, *, until: object = None) -> Iterator[BlockIndex]:
+    """Go over blocks of elements in time; iterations overlap where buffers allow.
+
+    The body is traced twice; a name that it rebinds to a tile carries the tile to the next
+    iteration.
+
+    Parameters
+    ----------
+    extent : int
+        Elements in all.
+    size : int or None
+        Elements of a block, which a schedule overrides; None leaves it to the compiler.
+    until : int, sum of indices, or stop of a block
+        Where else to end: no block begins there or later.
+
+    Raises
+    ------
+    ProgramError
+        If the extent or the size is not a whole number of 1 or more.
+    """
+    recorder = current("metapipe")
+    count = _count("Extent of `metapipe`", extent)
+    block = None if size is None else _count("Block size of `metapipe`", size)
+    bound = None
+    if until is not None:
+        form = as_affine(until)
+        if isinstance(until, StopNumber):
+            bound = until.form
+        elif form is not None:
+            bound = Bound((form,))
+        else:
+            raise ProgramError(
+                "loop",
+                f"`until` must be a number, a sum of indices or the stop of a block, not {until!r}",
+                caller_span(),
+            )
+    loop = recorder.open_loop("metapipe", count, block, bound, caller_span())
+    return _passes(recorder, loop, BlockIndex(recorder, loop.symbol, count, bound))
+
+
+def each(extent: int) -> Iterator[PointIndex]:
+    """Go over single elements in time; the index drops the axis it indexes.
+
+    Parameters
+    ----------
+    extent : int
+        Elements in all.
+
+    Raises
+    ------
+    ProgramError
+        If it is not a whole number of 1 or more.
+    """
+    recorder = current("each")
+    count = _count("Extent of `each`", extent)
+    loop = recorder.open_loop("each", count, None, None, caller_span())
+    return _passes(recorder, loop, PointIndex(recorder, loop.symbol))
+
+
+def _count(noun: str, value: object) -> int:
+    number = whole(value)
+    if number is None or number < 1:
+        raise ProgramError(
+            "loop",
+            f"{noun} must be a whole number of 1 or more, not {value!r}",
+            caller_span(),
+            value=repr(value),
+        )
+    return number
+
+
+def _passes(recorder: Recorder, loop: OpenLoop, index: Any) -> Iterator[Any]:
+    for _ in range(2):
+        # The frame that runs the `for`; it is another one only if the iterator was handed on.
+        frame = sys._getframe(1)
+        if frame is not caller() or not is_for_statement(frame.f_code, frame.f_lasti):
+            raise ProgramError(
+                "loop",
+                f"`{loop.mode}` must be what a `for` statement goes over",
+                loop.span,
+            )
+        recorder.begin_pass(loop, frame)
+        try:
+            yield index
+        except GeneratorExit:
+            recorder.leave(loop, sys._getframe(1))
+            raise
+        recorder.end_pass(loop, sys._getframe(1))

@@ -1,0 +1,305 @@
+"""Operations of a program: loads and stores, products, element math, reductions."""
+
+from __future__ import annotations
+
+import math
+
+from sw.ir import nodes as ir
+from sw.ir.affine import Affine, Axis
+from sw.ir.formats import FORMATS, Format, format_of
+from sw.ir.types import Role
+from sw.language.errors import ProgramError, caller_span, unserved
+from sw.language.index import BlockIndex, whole
+from sw.language.tensor import TensorView
+from sw.language.tile import Tile, emit, tile_argument, wrap
+from sw.language.trace import current
+
+__all__ = [
+    "buffer",
+    "col_index",
+    "col_max",
+    "col_min",
+    "col_sum",
+    "full",
+    "inf",
+    "join_cols",
+    "load_tile",
+    "matmul",
+    "row_index",
+    "row_max",
+    "row_mean",
+    "row_min",
+    "row_sum",
+    "split_cols",
+    "store_tile",
+    "zeros",
+]
+
+#: Infinity, for starts of maxima and minima.
+inf = math.inf
+
+#: What a shape takes: numbers, dimensions, blocks, and rows or columns of tiles.
+Size = int | Axis | BlockIndex
+
+
+def _view(name: str, value: object) -> TensorView:
+    if not isinstance(value, TensorView):
+        raise ProgramError(
+            "operation",
+            f"`{name}` takes a tensor of the kernel, not {type(value).__name__}",
+            caller_span(),
+            value=type(value).__name__,
+        )
+    if value.recorder is not current(name):
+        raise ProgramError(
+            "scope", f"`{name}` takes a tensor of another trace, which has ended", caller_span()
+        )
+    return value
+
+
+def load_tile(view: TensorView) -> Tile:
+    """Load a view of one or two axes from memory; one axis gives a row.
+
+    Parameters
+    ----------
+    view : TensorView
+        Of an input, or of a tensor updated in place.
+    """
+    view = _view("load_tile", view)
+    if view.role is Role.OUT:
+        raise ProgramError(
+            "output",
+            f"`{view.name}` is an output and cannot be read: name it on both sides of the "
+            "signature to update it in place",
+            caller_span(),
+            value=view.name,
+        )
+    return emit(ir.Load, view=view.view)
+
+
+def store_tile(view: TensorView, tile: Tile) -> None:
+    """Store a tile to a view, in the tensor's format: rounded to nearest even, or saturated.
+
+    Parameters
+    ----------
+    view : TensorView
+        Of an output, or of a tensor updated in place.
+    tile : Tile
+        Of the view's shape.
+    """
+    view = _view("store_tile", view)
+    tile = tile_argument("store_tile", tile)
+    if view.role is Role.IN:
+        raise ProgramError(
+            "output",
+            f"`{view.name}` is an input and cannot be written",
+            caller_span(),
+            value=view.name,
+        )
+    recorder = current("store_tile")
+    recorder.settle_format(view.name, tile.dtype)
+    recorder.record(ir.Store, tile.value, view=view.view)
+
+
+def matmul(
+    a: Tile,
+    b: Tile,
+    *,
+    row_par: int | None = None,
+    col_par: int | None = None,
+    sum_par: int | None = None,
+) -> Tile:
+    """Multiply matrices, as ``a @ b``: in fp32 or int32, with one rounding a term.
+
+    Parameters
+    ----------
+    a, b : Tile
+        Both bf16 or both int8; columns of ``a`` are as many as rows of ``b``.
+    row_par, col_par : int or None
+        Units to split the rows or columns of the result over; a schedule overrides.
+    sum_par : int or None
+        Not served yet.
+    """
+    for name, value in (("row_par", row_par), ("col_par", col_par)):
+        if value is not None and ((whole(value) or 0) < 1):
+            raise ProgramError(
+                "operation",
+                f"{name} must be a whole number of 1 or more, not {value!r}",
+                caller_span(),
+                value=repr(value),
+            )
+    if sum_par is not None:
+        raise unserved("sum_par")
+    a, b = tile_argument("matmul", a), tile_argument("matmul", b)
+    return emit(ir.Matmul, a, b, row_par=row_par, col_par=col_par)
+
+
+def buffer(tile: Tile, slots: int | None = None) -> Tile:
+    """Give a tile a buffer of its own between the stages that make and use it.
+
+    Parameters
+    ----------
+    tile : Tile
+    slots : int or None
+        Tiles the buffer holds; None leaves it to the schedule, which overrides.
+    """
+    if slots is not None and (whole(slots) or 0) < 1:
+        raise ProgramError(
+            "operation",
+            f"slots must be a whole number of 1 or more, not {slots!r}",
+            caller_span(),
+            value=repr(slots),
+        )
+    return emit(ir.Buffer, tile_argument("buffer", tile), slots=slots)
+
+
+def _axis(name: str, value: object) -> Axis:
+    if isinstance(value, Axis):
+        return value
+    if isinstance(value, BlockIndex):
+        return value.axis
+    number = whole(value)
+    if number is None or number < 1:
+        raise ProgramError(
+            "shape",
+            f"`{name}` takes numbers of 1 or more, dimensions, blocks and rows or columns of "
+            f"tiles for a shape, not {value!r}",
+            caller_span(),
+            value=repr(value),
+        )
+    return Axis(number)
+
+
+def zeros(rows: Size, cols: Size, dtype: object = None) -> Tile:
+    """Make a tile of zeros.
+
+    Parameters
+    ----------
+    rows, cols : int, dimension, block, or rows or columns of a tile
+    dtype : Format or None
+        None for one that widens to every other.
+    """
+    return full(rows, cols, 0, dtype)
+
+
+def full(rows: Size, cols: Size, value: float, dtype: object = None) -> Tile:
+    """Make a tile with one number everywhere.
+
+    Parameters
+    ----------
+    rows, cols : int, dimension, block, or rows or columns of a tile
+    value : int or float
+    dtype : Format or None
+        None for the narrowest which holds the number: of int8 and int32 for an int, of bf16 and
+        fp32 for a float.
+    """
+    axes = _axis("full", rows), _axis("full", cols)
+    number = whole(value)
+    if number is None and not isinstance(value, float):
+        raise ProgramError(
+            "operation", f"`full` takes a number, not {value!r}", caller_span(), value=repr(value)
+        )
+    if dtype is not None:
+        try:
+            format_ = format_of(dtype)
+        except TypeError as error:
+            raise ProgramError("format", str(error), caller_span(), value=str(dtype)) from error
+        if number is None and not format_.is_float:
+            raise ProgramError(
+                "format", f"`full` of {format_.name} takes an int, not {value!r}", caller_span()
+            )
+    else:
+        format_ = _narrowest(value if number is None else number)
+    constant = ir.Constant(value if number is None else number)
+    return emit(ir.Full, value=constant, rows=axes[0], cols=axes[1], format=format_)
+
+
+def _narrowest(value: float) -> Format:
+    if isinstance(value, int):
+        return FORMATS["int8"] if -128 <= value <= 127 else FORMATS["int32"]
+    bf16 = FORMATS["bf16"]
+    exact = float(bf16.dtype.type(value))
+    return bf16 if exact == value or math.isnan(value) else FORMATS["fp32"]
+
+
+def _index_tile(name: str, block: object, axis: int) -> Tile:
+    size = block.rows if axis == 0 and isinstance(block, Tile) else block
+    size = block.cols if axis == 1 and isinstance(block, Tile) else size
+    start = Affine.of(block.traced_name) if isinstance(block, BlockIndex) else Affine()
+    axes = [Axis(1), Axis(1)]
+    axes[axis] = _axis(name, size)
+    return emit(ir.Iota, start=start, axis=axis, rows=axes[0], cols=axes[1])
+
+
+def row_index(block: BlockIndex | Tile) -> Tile:
+    """Make a column of int32 with each row's number: in the tensor for a block, or in a tile."""
+    return _index_tile("row_index", block, 0)
+
+
+def col_index(block: BlockIndex | Tile) -> Tile:
+    """Make a row of int32 with each column's number: in the tensor for a block, or in a tile."""
+    return _index_tile("col_index", block, 1)
+
+
+def _reduce(name: str, tile: Tile, op: str, axis: int) -> Tile:
+    return emit(ir.Reduce, tile_argument(name, tile), op=op, axis=axis)
+
+
+def row_max(tile: Tile) -> Tile:
+    """Give the greatest number of each row, as a column."""
+    return _reduce("row_max", tile, "max", 1)
+
+
+def row_min(tile: Tile) -> Tile:
+    """Give the least number of each row, as a column."""
+    return _reduce("row_min", tile, "min", 1)
+
+
+def row_sum(tile: Tile) -> Tile:
+    """Add the numbers of each row in ascending order, as a column."""
+    return _reduce("row_sum", tile, "sum", 1)
+
+
+def row_mean(tile: Tile) -> Tile:
+    """Give the mean of each row, as a column; the number of columns must be fixed."""
+    tile = tile_argument("row_mean", tile)
+    if not isinstance(tile.cols, int):
+        raise ProgramError(
+            "shape", "`row_mean` takes a fixed number of columns, not a block", caller_span()
+        )
+    return row_sum(tile) / float(tile.cols)
+
+
+def col_max(tile: Tile) -> Tile:
+    """Give the greatest number of each column, as a row."""
+    return _reduce("col_max", tile, "max", 0)
+
+
+def col_min(tile: Tile) -> Tile:
+    """Give the least number of each column, as a row."""
+    return _reduce("col_min", tile, "min", 0)
+
+
+def col_sum(tile: Tile) -> Tile:
+    """Add the numbers of each column in ascending order, as a row."""
+    return _reduce("col_sum", tile, "sum", 0)
+
+
+def split_cols(tile: Tile, parts: int) -> tuple[Tile, ...]:
+    """Cut a tile by columns into parts of equal size: views."""
+    tile = tile_argument("split_cols", tile)
+    count = whole(parts)
+    if count is None or count < 1:
+        raise ProgramError(
+            "shape",
+            f"`split_cols` takes a number of parts of 1 or more, not {parts!r}",
+            caller_span(),
+        )
+    recorder = current("split_cols")
+    made = recorder.record(ir.Split, tile.value, parts=count)
+    return tuple(wrap(recorder, each) for each in made)
+
+
+def join_cols(*tiles: Tile) -> Tile:
+    """Put tiles side by side."""
+    return emit(ir.Join, *(tile_argument("join_cols", each) for each in tiles))

@@ -1,0 +1,44 @@
+"""References: the author's own answer to a kernel."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from sw.language.errors import ProgramError, caller_span
+
+__all__ = ["Reference"]
+
+
+class Reference:
+    """The author's answer in float64, independent of the compiler.
+
+    As a decorator it takes the function; called with the kernel's inputs it gives the answer.
+
+    Parameters
+    ----------
+    name : str
+        The kernel's.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self.function: Callable[..., Any] | None = None
+
+    def __call__(self, *given: Any, **named: Any) -> Any:
+        """Set the function, or give its answer for arrays: floats as float64, ints as int64."""
+        if len(given) == 1 and inspect.isfunction(given[0]):
+            self.function = given[0]
+            return given[0]
+        if self.function is None:
+            raise ProgramError("argument", f"Kernel `{self._name}` has no reference", caller_span())
+        return self.function(*map(_wide, given), **{k: _wide(v) for k, v in named.items()})
+
+
+def _wide(value: Any) -> Any:
+    if not isinstance(value, np.ndarray):
+        return value
+    return value.astype(np.int64 if value.dtype.kind in "iub" else np.float64)

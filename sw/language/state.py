@@ -1,0 +1,89 @@
+"""Python state of a loop body: what of the caller's locals changes from pass to pass."""
+
+from __future__ import annotations
+
+import dis
+from collections.abc import Mapping
+from types import CodeType, FrameType
+from typing import Any
+
+import numpy as np
+
+from sw.ir.affine import Affine, Bound
+from sw.ir.types import Span
+from sw.language.errors import code_span
+
+__all__ = ["Snapshot", "changed", "first_use", "is_for_statement", "snapshot"]
+
+#: What can be compared of a frame's locals, by name.
+Snapshot = Mapping[str, Any]
+
+_DEPTH = 3
+_STORES = ("STORE_FAST", "STORE_DEREF", "STORE_NAME", "STORE_GLOBAL")
+_LOADS = ("LOAD_FAST", "LOAD_DEREF", "LOAD_NAME", "LOAD_GLOBAL", "LOAD_CLOSURE")
+
+
+def _frozen(value: Any, depth: int) -> Any:
+    """Give something that differs if a number in the value does; None if there is none."""
+    if isinstance(value, bool | int | float | complex | str | bytes | np.generic):
+        # Text, so that NaN equals itself and 1 is not True.
+        return repr(value)
+    form = getattr(value, "form", None)
+    if isinstance(form, Affine | Bound):
+        return str(form)
+    if depth == 0:
+        return None
+    if isinstance(value, Mapping):
+        return {repr(key): _frozen(each, depth - 1) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_frozen(each, depth - 1) for each in value]
+    if isinstance(value, set | frozenset):
+        return len(value)
+    return None
+
+
+def snapshot(frame: FrameType) -> Snapshot:
+    """Give the numbers in a frame's locals, also those in its lists, tuples and dictionaries."""
+    taken = {name: _frozen(value, _DEPTH) for name, value in frame.f_locals.items()}
+    return {name: value for name, value in taken.items() if value is not None}
+
+
+def changed(before: Snapshot, after: Snapshot) -> dict[str, tuple[str, str]]:
+    """Give the names that two snapshots share and that differ, with both values as text."""
+    return {
+        name: (_brief(before[name]), _brief(after[name]))
+        for name in before
+        if name in after and before[name] != after[name]
+    }
+
+
+def _brief(value: Any) -> str:
+    if isinstance(value, list | dict):
+        return f"{len(value)} items"
+    return str(value)
+
+
+def _body(code: CodeType, offset: int) -> list[dis.Instruction]:
+    """Instructions of the body of the ``for`` whose iterator is at a byte offset."""
+    instructions = list(dis.get_instructions(code))
+    end = next(
+        (each.argval for each in instructions if each.offset == offset and "FOR" in each.opname),
+        len(code.co_code),
+    )
+    return [each for each in instructions if offset < each.offset < end]
+
+
+def is_for_statement(code: CodeType, offset: int) -> bool:
+    """Tell whether the instruction at a byte offset takes the next item of a ``for``."""
+    return any(
+        each.opname == "FOR_ITER" for each in dis.get_instructions(code) if each.offset == offset
+    )
+
+
+def first_use(code: CodeType, offset: int, name: str) -> Span:
+    """Give where the body of a ``for`` sets a name last, else where it first reads it."""
+    body = _body(code, offset)
+    stores = [each for each in body if each.opname in _STORES and each.argval == name]
+    loads = [each for each in body if each.opname in _LOADS and each.argval == name]
+    found = stores[-1:] or loads[:1]
+    return code_span(code, found[0].offset if found else offset)

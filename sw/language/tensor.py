@@ -1,0 +1,172 @@
+"""Tensors of a kernel, and the views that slicing makes of them."""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+from sw.ir.affine import Affine, Axis
+from sw.ir.formats import Format
+from sw.ir.types import Dim, Entry, Role, View
+from sw.language.errors import ProgramError, caller_span
+from sw.language.index import BlockIndex, as_affine, whole
+from sw.language.tile import Tile
+from sw.language.trace import Recorder
+
+__all__ = ["DimSize", "TensorView"]
+
+
+class DimSize(int):
+    """Size of a dimension: an int that remembers the dimension's name."""
+
+    name: str
+
+    def __new__(cls, name: str, size: int) -> DimSize:
+        made = super().__new__(cls, size)
+        made.name = name
+        return made
+
+
+class TensorView:
+    """A tensor of the kernel, or a part of it.
+
+    Slicing makes smaller views: by a number or a point index, which drop the axis, by a block
+    index, or by a slice of fixed length.
+
+    Parameters
+    ----------
+    recorder : Recorder
+        The trace it belongs to.
+    name : str
+        The tensor's name.
+    dims : tuple of Dim
+        Its dimensions.
+    role : Role
+        What the kernel does with it.
+    entries : tuple of Entry or None
+        What the view takes of each axis; None for all.
+    """
+
+    def __init__(
+        self,
+        recorder: Recorder,
+        name: str,
+        dims: tuple[Dim, ...],
+        role: Role,
+        entries: tuple[Entry, ...] | None = None,
+    ) -> None:
+        self.recorder = recorder
+        self.name = name
+        self.dims = dims
+        self.role = role
+        self._entries = entries or tuple(Entry(Affine(), Axis(dim.size)) for dim in dims)
+
+    @property
+    def view(self) -> View:
+        """The view as the IR has it."""
+        return View(self.name, self._entries)
+
+    @property
+    def shape(self) -> tuple[int | Axis, ...]:
+        """Sizes of the axes: numbers that remember the names of dimensions, or blocks."""
+        sizes: list[int | Axis] = []
+        for entry, dim in self._kept():
+            if entry == Entry(Affine(), Axis(dim.size)):
+                sizes.append(DimSize(dim.name, dim.size))
+            else:
+                axis = entry.axis or Axis(1)
+                sizes.append(axis.size if isinstance(axis.size, int) and axis.full else axis)
+        return tuple(sizes)
+
+    @property
+    def dtype(self) -> Format:
+        """Format of an element; that of an undeclared output is known from its first store on."""
+        if self.name not in self.recorder.tensors:
+            raise ProgramError(
+                "format",
+                f"Format of `{self.name}` is not known before its first store: declare it in the "
+                "signature",
+                caller_span(),
+                value=self.name,
+            )
+        return self.recorder.tensors[self.name].type.format
+
+    def _kept(self) -> list[tuple[Entry, Dim]]:
+        return [pair for pair in zip(self._entries, self.dims) if pair[0].axis is not None]
+
+    def __getitem__(self, key: object) -> TensorView:
+        keys = list(key) if isinstance(key, tuple) else [key]
+        kept = self._kept()
+        if len(keys) > len(kept):
+            self._fail(f"has {len(kept)} axes and is indexed by {len(keys)}")
+        entries = []
+        for entry, dim in zip(self._entries, self.dims):
+            if entry.axis is not None and keys:
+                entry = self._index(entry, entry.axis, dim, keys.pop(0))
+            entries.append(entry)
+        return TensorView(self.recorder, self.name, self.dims, self.role, tuple(entries))
+
+    def __iter__(self) -> NoReturn:
+        self._fail("cannot be iterated over: use `tw.each` or `tw.metapipe`")
+
+    def __len__(self) -> int:
+        size = self.shape[0] if self.shape else 1
+        if not isinstance(size, int):
+            self._fail("has a block for its first axis, and no length")
+        return size
+
+    def __repr__(self) -> str:
+        return str(self.view)
+
+    def _fail(self, message: str) -> NoReturn:
+        raise self.recorder.error(
+            "view", f"`{self.name}` {message}", caller_span(), value=self.name
+        )
+
+    def _index(self, entry: Entry, axis: Axis, dim: Dim, key: object) -> Entry:
+        if isinstance(key, slice) and key == slice(None):
+            return entry
+        if not isinstance(axis.size, int) or not axis.full:
+            self._fail(f"is already cut into blocks along {dim.name}")
+        size = axis.size
+        if isinstance(key, BlockIndex):
+            if key.extent > size:
+                self._fail(f"has {size} elements along {dim.name}, and its loop {key.extent}")
+            return Entry(entry.start + Affine.of(key.traced_name), key.axis)
+        if isinstance(key, slice):
+            start, length = self._slice(key, size, dim)
+            return Entry(entry.start + start, Axis(length))
+        if isinstance(key, Tile):
+            self._fail("cannot be indexed by a tile: rows by number take `tw.gather`")
+        number = whole(key)
+        if number is not None and -size <= number < 0:
+            key = number + size
+        form = as_affine(key)
+        if form is None:
+            self._fail(f"must be indexed by numbers, indices and slices, not {key!r}")
+        self._check(form, 1, size, dim)
+        return Entry(entry.start + form)
+
+    def _slice(self, key: slice, size: int, dim: Dim) -> tuple[Affine, int]:
+        if key.step not in (None, 1):
+            self._fail(f"must be sliced in steps of 1, not {key.step!r}")
+        ends = []
+        for item, default in ((key.start, 0), (key.stop, size)):
+            end = as_affine(default if item is None else item)
+            if end is None:
+                self._fail(f"must be sliced by numbers and sums of indices, not {item!r}")
+            # Negative numbers count from the end, as everywhere in Python.
+            ends.append(end + size if not end.terms and end.constant < 0 else end)
+        length = ends[1] - ends[0]
+        if length.terms or length.constant < 1:
+            self._fail(
+                f"must be sliced to a fixed number of elements, 1 or more, not {length}: for "
+                "blocks of a loop use its index"
+            )
+        self._check(ends[0], length.constant, size, dim)
+        return ends[0], length.constant
+
+    def _check(self, start: Affine, length: int, size: int, dim: Dim) -> None:
+        bounds = start.bounds(self.recorder.ranges)
+        if bounds is None or bounds[0] < 0 or bounds[1] + length > size:
+            reach = f"{bounds[0]} to {bounds[1] + length - 1}" if bounds else str(start)
+            self._fail(f"has elements 0 to {size - 1} along {dim.name}, and is read at {reach}")

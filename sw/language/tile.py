@@ -1,0 +1,246 @@
+"""Tiles: the values of a program."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn, Protocol, runtime_checkable
+
+import numpy as np
+
+from sw.ir import nodes as ir
+from sw.ir.affine import Axis
+from sw.ir.formats import Format, format_of
+from sw.ir.types import TileType
+from sw.language.errors import ProgramError, caller_span
+from sw.language.trace import Recorder, current
+
+__all__ = ["Tile", "TileLike", "as_operand", "emit", "tile_argument", "wrap"]
+
+
+@runtime_checkable
+class _MakesTile(Protocol):
+    """A number of the program that becomes a tile where one is needed."""
+
+    def as_tile(self) -> Tile:
+        """Record the tile."""
+
+
+class Tile:
+    """A tile: rows and columns of numbers on the chip.
+
+    ``+ - * /`` and comparisons go element by element, ``@`` multiplies matrices; an axis of one
+    element broadcasts. Element math widens exactly to int32 or fp32. Nothing changes a tile:
+    ``x += y`` rebinds ``x``.
+
+    A program gets tiles from :func:`load_tile` and the like, and does not make them.
+    """
+
+    __array_ufunc__ = None
+    __hash__ = object.__hash__
+
+    def __init__(self, recorder: Recorder, value: ir.Value, type_: TileType) -> None:
+        self.recorder = recorder
+        self.value = value
+        self._type = type_
+
+    @property
+    def traced_name(self) -> str:
+        """What the recorder calls it."""
+        return self.value.name
+
+    @property
+    def rows(self) -> int | Axis:
+        """Rows, to make other tiles from: a number, or a block of a loop."""
+        return _size(self._type.rows)
+
+    @property
+    def cols(self) -> int | Axis:
+        """Columns, as :attr:`rows`."""
+        return _size(self._type.cols)
+
+    @property
+    def shape(self) -> tuple[int | Axis, int | Axis]:
+        """Rows and columns."""
+        return self.rows, self.cols
+
+    @property
+    def dtype(self) -> Format:
+        """Format of an element."""
+        return self._type.format
+
+    @property
+    def T(self) -> Tile:
+        """The tile with rows and columns exchanged: a view."""
+        return emit(ir.Transpose, self)
+
+    def to(self, dtype: object) -> Tile:
+        """Give the tile in another format: rounded to nearest even, or saturated.
+
+        Parameters
+        ----------
+        dtype : Format or what names one
+        """
+        try:
+            format_ = format_of(dtype)
+        except TypeError as error:
+            raise ProgramError("format", str(error), caller_span(), value=str(dtype)) from error
+        return emit(ir.Cast, self, format=format_)
+
+    def _map(self, op: str, *others: object) -> Tile:
+        return emit(ir.Map, self, *others, op=op)
+
+    def __add__(self, other: object) -> Tile:
+        return self._map("add", other)
+
+    def __radd__(self, other: object) -> Tile:
+        return emit(ir.Map, other, self, op="add")
+
+    def __sub__(self, other: object) -> Tile:
+        return self._map("sub", other)
+
+    def __rsub__(self, other: object) -> Tile:
+        return emit(ir.Map, other, self, op="sub")
+
+    def __mul__(self, other: object) -> Tile:
+        return self._map("mul", other)
+
+    def __rmul__(self, other: object) -> Tile:
+        return emit(ir.Map, other, self, op="mul")
+
+    def __truediv__(self, other: object) -> Tile:
+        return self._map("div", other)
+
+    def __rtruediv__(self, other: object) -> Tile:
+        return emit(ir.Map, other, self, op="div")
+
+    def __matmul__(self, other: object) -> Tile:
+        return emit(ir.Matmul, self, tile_argument("@", other))
+
+    def __rmatmul__(self, other: object) -> Tile:
+        return emit(ir.Matmul, tile_argument("@", other), self)
+
+    def __neg__(self) -> Tile:
+        return self._map("neg")
+
+    def __abs__(self) -> Tile:
+        return self._map("abs")
+
+    def __eq__(self, other: object) -> Any:
+        return self._map("eq", other)
+
+    def __ne__(self, other: object) -> Any:
+        return self._map("ne", other)
+
+    def __lt__(self, other: object) -> Tile:
+        return self._map("lt", other)
+
+    def __le__(self, other: object) -> Tile:
+        return self._map("le", other)
+
+    def __gt__(self, other: object) -> Tile:
+        return self._map("gt", other)
+
+    def __ge__(self, other: object) -> Tile:
+        return self._map("ge", other)
+
+    def _refuse(self) -> NoReturn:
+        raise ProgramError(
+            "condition",
+            "`if`, `while`, `and`, `or`, `not` and `int()` need a value while the program is "
+            "traced, and a tile has one only on the chip: use `tw.where`",
+            caller_span(),
+        )
+
+    def __bool__(self) -> bool:
+        self._refuse()
+
+    def __int__(self) -> int:
+        self._refuse()
+
+    def __float__(self) -> float:
+        self._refuse()
+
+    def __index__(self) -> int:
+        self._refuse()
+
+    def _refuse_items(self) -> NoReturn:
+        raise ProgramError(
+            "operation",
+            "A tile has no items: index the tensor before `tw.load_tile`, or use `tw.split_cols`",
+            caller_span(),
+        )
+
+    def __getitem__(self, key: object) -> NoReturn:
+        self._refuse_items()
+
+    def __setitem__(self, key: object, value: object) -> NoReturn:
+        self._refuse_items()
+
+    def __iter__(self) -> NoReturn:
+        self._refuse_items()
+
+    def __len__(self) -> int:
+        self._refuse_items()
+
+    def __repr__(self) -> str:
+        return str(self._type)
+
+
+#: What element math takes.
+TileLike = Tile | int | float
+
+
+def _size(axis: Axis) -> int | Axis:
+    return axis.size if isinstance(axis.size, int) and axis.full else axis
+
+
+def tile_argument(name: str, value: object) -> Tile:
+    """Give an argument that must be a tile of this trace.
+
+    Raises
+    ------
+    ProgramError
+        If it is not.
+    """
+    if isinstance(value, _MakesTile):
+        value = value.as_tile()
+    if not isinstance(value, Tile):
+        raise ProgramError(
+            "operation",
+            f"`{name}` takes tiles, not {type(value).__name__}",
+            caller_span(),
+            value=type(value).__name__,
+        )
+    if value.recorder is not current(name):
+        raise ProgramError(
+            "scope", f"`{name}` takes a tile of another trace, which has ended", caller_span()
+        )
+    return value
+
+
+def as_operand(name: str, value: object) -> ir.Operand:
+    """Give what element math takes: a tile's value, or a number.
+
+    Raises
+    ------
+    ProgramError
+        If it is neither.
+    """
+    if isinstance(value, int | np.integer) and not isinstance(value, bool):
+        return ir.Constant(int(value))
+    if isinstance(value, float | np.floating):
+        return ir.Constant(float(value))
+    return tile_argument(name, value).value
+
+
+def emit(kind: type[ir.Node], *operands: object, **attributes: Any) -> Tile:
+    """Record a node that gives one tile."""
+    name = attributes.get("op", kind.__name__.lower())
+    recorder = current(name)
+    taken = (as_operand(name, each) for each in operands)
+    return wrap(recorder, *recorder.record(kind, *taken, **attributes))
+
+
+def wrap(recorder: Recorder, value: ir.Value) -> Tile:
+    """Give the tile for a value."""
+    assert isinstance(value.type, TileType)
+    return Tile(recorder, value, value.type)

@@ -1,0 +1,392 @@
+"""Recorder of a trace: what the operations of a program call while it runs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from types import CodeType, FrameType
+from typing import Any
+
+from sw.ir.affine import Bound
+from sw.ir.formats import Format
+from sw.ir.infer import RuleError, fits_start, infer
+from sw.ir.nodes import Loop, Node, Operand, Value
+from sw.ir.types import Span, Tensor, TileType, Type
+from sw.language.align import MismatchError, align
+from sw.language.errors import ProgramError, caller, caller_span, code_span
+from sw.language.state import Snapshot, changed, first_use, snapshot
+
+__all__ = ["OpenLoop", "Recorder", "Recording", "current"]
+
+_CURRENT: ContextVar[Recorder | None] = ContextVar("recorder", default=None)
+_SYMBOL = re.compile(r"(\|?)(\?\d+(?:\.\d+)*)(\|?)")
+_WORD = re.compile(r"\W")
+
+
+def current(name: str) -> Recorder:
+    """Give the recorder of the kernel that is being traced.
+
+    Raises
+    ------
+    ProgramError
+        If none is.
+    """
+    recorder = _CURRENT.get()
+    if recorder is None:
+        raise ProgramError(
+            "operation", f"`{name}` must be called inside a kernel", caller_span(), value=name
+        )
+    return recorder
+
+
+@dataclass(eq=False)
+class Recording:
+    """What one pass over a body recorded; the program itself is the outermost."""
+
+    loop: OpenLoop | None = None
+    number: int = 1
+    nodes: list[Node] = field(default_factory=list)
+    loops: int = 0
+
+    @property
+    def symbol(self) -> str:
+        """Prefix of the symbols of loops inside: by position, so that both passes agree."""
+        return self.loop.symbol + "." if self.loop else "?"
+
+
+@dataclass(eq=False)
+class OpenLoop:
+    """A loop whose body is being traced."""
+
+    mode: str
+    extent: int
+    tile: int | None
+    until: Bound | None
+    span: Span
+    symbol: str
+    index: Any = None
+    frame: FrameType | None = None
+    offset: int = 0
+    passes: list[Recording] = field(default_factory=list)
+    states: list[Snapshot] = field(default_factory=list)
+
+
+class Recorder:
+    """Records the operations of one trace.
+
+    Parameters
+    ----------
+    name : str
+        The kernel's.
+    code : CodeType
+        Its code, whose locals are named without the function's name.
+    """
+
+    def __init__(self, name: str, code: CodeType) -> None:
+        self.name = name
+        self.tensors: dict[str, Tensor] = {}
+        self.undecided: dict[str, Callable[[Format], Tensor]] = {}
+        self.root = Recording()
+        self.variables: dict[str, str] = {}
+        self.sizes: dict[str, int | None] = {}
+        self._code = code
+        self._stack = [self.root]
+        self._home: dict[str, Recording] = {}
+        self._results: dict[str, Value] = {}
+        self._exit: ProgramError | None = None
+
+    @contextmanager
+    def active(self) -> Iterator[None]:
+        """Make it the recorder that operations find."""
+        token = _CURRENT.set(self)
+        try:
+            yield
+            self.check_exit()
+        finally:
+            _CURRENT.reset(token)
+
+    def settle_format(self, name: str, stored: Format) -> None:
+        """Decide the format of an output at its first store, where none is declared."""
+        if name in self.undecided:
+            self.tensors[name] = self.undecided.pop(name)(stored)
+
+    # Values.
+
+    def fresh(self, type_: Type) -> Value:
+        """Make a value, whose name is final only when the trace is."""
+        return Value(str(len(self._home) + 1), type_)
+
+    def adopt(self, value: Value) -> Value:
+        """Make a value one of the body that is being recorded."""
+        self._home[value.name] = self._stack[-1]
+        return value
+
+    def use(self, value: Value, span: Span) -> Value:
+        """Give what stands for a value here: the result, for the last tile of a loop that carries.
+
+        Raises
+        ------
+        ProgramError
+            If the value was made in a loop that has ended.
+        """
+        while value.name in self._results:
+            value = self._results[value.name]
+        home = self._home[value.name]
+        visible = home in self._stack or any(
+            each.number == 2 and each.loop is not None and each.loop.passes[0] is home
+            for each in self._stack
+        )
+        if not visible and home.loop is not None:
+            loop = home.loop
+            raise self.error(
+                "scope",
+                f"{self.quote(value)} was made inside the loop over `{loop.symbol}` "
+                f"(line {loop.span.line}) and is read after it: only a tile that the loop carries "
+                "outlives it",
+                span,
+                value=self.variables.get(value.name, ""),
+            )
+        return value
+
+    def record(self, kind: type[Node], *operands: Operand, **attributes: Any) -> tuple[Value, ...]:
+        """Record a node, and give its results.
+
+        Raises
+        ------
+        ProgramError
+            If it does not take its operands.
+        """
+        frame = caller()
+        span = code_span(frame.f_code, frame.f_lasti)
+        self.check_exit()
+        self.learn_names(frame)
+        taken = tuple(self.use(x, span) if isinstance(x, Value) else x for x in operands)
+        node = kind(taken, (), span, **attributes)
+        try:
+            types = infer(node, self.tensors)
+        except RuleError as error:
+            raise self.error(error.rule, str(error), span) from error
+        results = []
+        for type_ in types:
+            results.append(self.adopt(self.fresh(type_)))
+        self._stack[-1].nodes.append(node.replace(results=tuple(results)))
+        return tuple(results)
+
+    # Names.
+
+    def learn_names(self, frame: FrameType) -> None:
+        """Take names from a frame's locals, for values and indices that have none yet."""
+        prefix = "" if frame.f_code is self._code else f"{_WORD.sub('', frame.f_code.co_name)}."
+        for variable, thing in frame.f_locals.items():
+            name = getattr(thing, "traced_name", None)
+            if name is not None and thing.recorder is self and name not in self.variables:
+                self.variables[name] = prefix + variable
+
+    def quote(self, value: Operand) -> str:
+        """Give what to call a value in a message."""
+        if not isinstance(value, Value):
+            return f"`{value}`"
+        variable = self.variables.get(value.name)
+        return f"`{variable}`" if variable else "a tile"
+
+    def _readable(self, message: str) -> str:
+        def name(match: re.Match[str]) -> str:
+            bar, symbol, _ = match.groups()
+            variable = self.variables.get(symbol, "index")
+            size = self.sizes.get(symbol)
+            text = f"{bar}{variable}{bar}"
+            return f"{text}={size}" if bar and size is not None else text
+
+        return _SYMBOL.sub(name, message)
+
+    def error(self, rule: str, message: str, span: Span | None, *, value: str = "") -> ProgramError:
+        """Make an error; symbols in the message get their names.
+
+        In the second pass over a body it says which numbers differ from the first: they may be the
+        cause.
+        """
+        message = self._readable(message)
+        for recording in self._stack:
+            loop = recording.loop
+            if recording.number == 2 and loop is not None:
+                moved = changed(loop.states[0], loop.states[1])
+                for name, (was, now) in moved.items():
+                    message += f"; `{name}` was {was} in the first iteration and is {now} now"
+        return ProgramError(rule, message, span, value=value)
+
+    # Loops.
+
+    @property
+    def ranges(self) -> dict[str, tuple[int, int]]:
+        """Ranges of the indices of the loops that are open."""
+        loops = (each.loop for each in self._stack if each.loop is not None)
+        return {loop.symbol: (0, loop.extent - 1) for loop in loops}
+
+    def open_loop(
+        self, mode: str, extent: int, tile: int | None, until: Bound | None, span: Span
+    ) -> OpenLoop:
+        """Make a loop inside the body that is being recorded."""
+        self.check_exit()
+        parent = self._stack[-1]
+        symbol = f"{parent.symbol}{parent.loops}"
+        parent.loops += 1
+        self.sizes[symbol] = tile
+        return OpenLoop(mode, extent, tile, until, span, symbol)
+
+    def begin_pass(self, loop: OpenLoop, frame: FrameType) -> None:
+        """Begin to record a pass over the body."""
+        loop.frame, loop.offset = frame, frame.f_lasti
+        loop.states.append(snapshot(frame))
+        recording = Recording(loop, len(loop.passes) + 1)
+        loop.passes.append(recording)
+        self._stack.append(recording)
+
+    def end_pass(self, loop: OpenLoop, frame: FrameType) -> None:
+        """End a pass; after the second the two become a loop."""
+        self.check_exit()
+        if self._stack[-1].loop is not loop:
+            raise self.error("loop", "Loops must end in the order they were begun", loop.span)
+        self.learn_names(frame)
+        self._stack.pop()
+        if len(loop.passes) == 2:
+            loop.states.append(snapshot(frame))
+            self._close(loop)
+            loop.frame = None
+
+    def leave(self, loop: OpenLoop, frame: FrameType) -> None:
+        """Note that a loop was left before its end; the next operation says so."""
+        if self._exit is None:
+            span = code_span(frame.f_code, frame.f_lasti)
+            self._exit = ProgramError(
+                "exit",
+                self._readable(
+                    f"Loop over `{loop.symbol}` must not be left by `break` or `return`: its body "
+                    "is recorded once for all iterations"
+                ),
+                span,
+            )
+
+    def check_exit(self) -> None:
+        """Raise the error of a loop that was left early, if there is one."""
+        if self._exit is not None:
+            raise self._exit
+
+    def _close(self, loop: OpenLoop) -> None:
+        first, second = loop.passes
+        moved = changed(loop.states[1], loop.states[2])
+        try:
+            aligned = align(first.nodes, second.nodes, self._fresh_entry)
+        except MismatchError as error:
+            raise (self._state_error(loop, moved) or self._mismatch(loop, error)) from error
+        if (state := self._state_error(loop, moved)) is not None:
+            raise state
+        results: list[Value] = []
+        for each in aligned.carries:
+            self._check_carry(loop, each.start, each.first, each.second, aligned.nodes)
+            result = self.adopt(self.fresh(each.entry.type))
+            if each.second.name in self._results and loop.until is not None:
+                raise self.error(
+                    "carry",
+                    f"{self.quote(each.second)} ends the loop for two tiles that start differently,"
+                    " and `until` may skip the loop: give each its own",
+                    loop.span,
+                )
+            self._results.setdefault(each.second.name, result)
+            variable = self.variables.get(each.start.name) or self.variables.get(each.second.name)
+            if variable:
+                self.variables.update({each.entry.name: variable, result.name: variable})
+            results.append(result)
+        self._stack[-1].nodes.append(
+            Loop(
+                operands=tuple(each.start for each in aligned.carries),
+                results=tuple(results),
+                span=loop.span,
+                mode=loop.mode,
+                index=loop.symbol,
+                extent=loop.extent,
+                tile=loop.tile,
+                until=loop.until,
+                carries=tuple(each.entry for each in aligned.carries),
+                nodes=aligned.nodes,
+                nexts=tuple(each.second for each in aligned.carries),
+            )
+        )
+
+    def _fresh_entry(self, type_: Type) -> Value:
+        return self.adopt(self.fresh(type_))
+
+    def _check_carry(
+        self, loop: OpenLoop, start: Value, first: Value, second: Value, nodes: Sequence[Node]
+    ) -> None:
+        made = (node.span for node in nodes if second in node.results)
+        span = next(made, None) or loop.span
+        kinds = (start.type, first.type, second.type)
+        name = self.quote(second)
+        before, after, later = (kind for kind in kinds if isinstance(kind, TileType))
+        if not before.same_shape(after) or not after.same_shape(later):
+            raise self.error(
+                "carry", f"Carried tile {name} must keep its shape: {before} becomes {after}", span
+            )
+        if after != later or not fits_start(before, after):
+            became = after if after != before else later
+            raise self.error(
+                "carry",
+                f"Carried tile {name} must start in the format it goes on in: it starts in "
+                f"{before.format.name} and goes on in {became.format.name}",
+                span,
+            )
+
+    def _state_error(
+        self, loop: OpenLoop, moved: dict[str, tuple[str, str]]
+    ) -> ProgramError | None:
+        if not moved or loop.frame is None:
+            return None
+        name, (was, now) = next(iter(moved.items()))
+        return ProgramError(
+            "state",
+            f"`{name}` changes from iteration to iteration ({was}, then {now}): only tiles are "
+            "carried; compute numbers from the loop's index",
+            first_use(loop.frame.f_code, loop.offset, name),
+            value=name,
+        )
+
+    def _mismatch(self, loop: OpenLoop, error: MismatchError) -> ProgramError:
+        node = error.second or error.first
+        span = (node.span if node is not None else None) or loop.span
+        a, b = error.operands or (None, None)
+        moved = changed(loop.states[0], loop.states[1])
+        why = "".join(
+            f"; `{name}` was {was} in the first and is {now} in the second"
+            for name, (was, now) in moved.items()
+        )
+        names = ""
+        if a is not None and b is not None:
+            names = f" ({self.quote(a)}, then {self.quote(b)})"
+        if error.reason == "outer":
+            message = (
+                f"Iterations read different tiles from before the loop{names}: a carry takes what "
+                "the iteration before it made; an exchange or a longer lag is not one"
+            )
+        elif error.reason == "stale":
+            message = (
+                f"A tile of the first iteration{names} is read by later ones: carry it by "
+                "rebinding a name from before the loop"
+            )
+        elif error.reason == "turn":
+            message = (
+                f"The first iteration and later ones read different tiles{names}: one from before "
+                "the loop, one of the iteration itself"
+            )
+        else:
+            what = [f"`{each.kind}`" if each else "nothing" for each in (error.first, error.second)]
+            message = (
+                f"Iterations must record the same: the first records {what[0]} where the second "
+                f"records {what[1]}{names}"
+            )
+            if what[0] == what[1]:
+                message += ", with other numbers or tiles"
+        rule = "state" if error.reason in ("different", "turn") else "carry"
+        return ProgramError(rule, self._readable(message + why), span)

@@ -1,0 +1,70 @@
+"""Parts of the language that have a name but no service yet: each refuses, at the user's line."""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+from sw.language.errors import unserved
+
+__all__ = [
+    "compute",
+    "dynamic",
+    "finish",
+    "gather",
+    "load",
+    "local",
+    "repeat",
+    "ring",
+    "scatter",
+    "units",
+]
+
+
+def repeat(*_: object, **__: object) -> NoReturn:
+    """Go over single elements by the command processor."""
+    raise unserved("tw.repeat")
+
+
+def gather(*_: object, **__: object) -> NoReturn:
+    """Give rows of a tensor or a tile by number."""
+    raise unserved("tw.gather")
+
+
+def scatter(*_: object, **__: object) -> NoReturn:
+    """Store or add rows to a tensor by number."""
+    raise unserved("tw.scatter")
+
+
+def local(*_: object, **__: object) -> NoReturn:
+    """Make a tensor on the chip."""
+    raise unserved("tw.local")
+
+
+def dynamic(*_: object, **__: object) -> NoReturn:
+    """Keep a dimension as an argument of the launch."""
+    raise unserved("tw.dynamic")
+
+
+def units(*_: object, **__: object) -> NoReturn:
+    """Place units by hand."""
+    raise unserved("tw.units")
+
+
+def ring(*_: object, **__: object) -> NoReturn:
+    """Make a buffer with full and empty barriers between stages."""
+    raise unserved("tw.ring")
+
+
+def load(*_: object, **__: object) -> NoReturn:
+    """Open the stage that fills a ring."""
+    raise unserved("tw.load")
+
+
+def compute(*_: object, **__: object) -> NoReturn:
+    """Open the stage that reads a ring."""
+    raise unserved("tw.compute")
+
+
+def finish(*_: object, **__: object) -> NoReturn:
+    """Open the stage that stores."""
+    raise unserved("tw.finish")
