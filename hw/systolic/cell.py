@@ -1,0 +1,197 @@
+"""Cell of a weight-stationary grid: one bf16 product or two int8 products a cycle."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from amaranth.hdl import Module, Signal, Value
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from hw.numeric.arithmetic import add, align, register, round_total
+from hw.numeric.formats import Format, bf16, int8
+from hw.numeric.product import PAIR_BITS, multiply, multiply_pair
+from hw.numeric.recode import OPERAND_BITS
+
+__all__ = ["Cell", "CellConfig"]
+
+_ORDER = (bf16, int8)
+
+
+@dataclass(frozen=True)
+class CellConfig:
+    """Parameters of a cell.
+
+    Parameters
+    ----------
+    formats : tuple of Format
+        Operand formats: bf16, int8 or both, each once.
+    latency : int
+        Registers from the sum that enters to the sum that leaves (1 to 3): cycles of skew
+        between rows.
+
+    Raises
+    ------
+    TypeError
+        A parameter is outside its domain.
+    """
+
+    formats: tuple[Format, ...]
+    latency: int
+
+    def __post_init__(self) -> None:
+        formats = self.formats
+        if (
+            not isinstance(formats, tuple)
+            or not 0 < len(formats) == len(set(formats))
+            or not set(formats) <= set(_ORDER)
+        ):
+            names = getattr(formats, "name", formats)
+            if isinstance(formats, tuple):
+                names = tuple(getattr(format_, "name", format_) for format_ in formats)
+            raise TypeError(f"Cell formats must be a tuple of bf16, int8 or both, not {names!r}")
+        latency = self.latency
+        if not isinstance(latency, int) or isinstance(latency, bool) or not 1 <= latency <= 3:
+            raise TypeError(f"Cell latency must be an integer from 1 to 3, not {latency!r}")
+
+    @property
+    def operand_bits(self) -> int:
+        """Width of an operand: a recoded bf16, or two int8 (in the low 16 bits if both)."""
+        return OPERAND_BITS if bf16 in self.formats else 2 * int8.bits
+
+    @property
+    def has_mode(self) -> bool:
+        """Whether the cell has the input that selects the format."""
+        return len(self.formats) > 1
+
+
+class Cell(wiring.Component):
+    """Cell of a weight-stationary grid.
+
+    Adds ``a * w`` to a sum that passes downwards, with one rounding (bf16: IEEE 754
+    fusedMultiplyAdd in fp32, nearest even), or ``a0 * w0 + a1 * w1`` modulo 2^32 (int8, byte 0 is
+    the even k). One activation a cycle, always: there is no stall and no valid bit.
+
+    An activation at ``i_a`` in cycle t is at ``o_a`` in t + 1; its sum is taken from ``i_p`` in
+    t + 2 and is at ``o_p`` in t + 2 + ``latency``. So neighbouring columns are 1 cycle apart and
+    neighbouring rows ``latency`` cycles. A weight loaded in cycle t is used from the next
+    activation on that carries ``i_swap`` in t + 1 or later, that activation included.
+
+    Parameters
+    ----------
+    formats : tuple of Format
+    latency : int
+        As in :class:`CellConfig`.
+
+    Members
+    -------
+    i_a : ``In(operand_bits)``
+        Activation: recoded bf16 (:mod:`hw.numeric.recode`) or two int8.
+    i_swap : ``In(1)``
+        Put the shadow weight to use, for the activation that is at ``i_a`` now.
+    o_a, o_swap : ``Out(operand_bits)``, ``Out(1)``
+        Both, a cycle later, for the right neighbour.
+    i_w : ``In(operand_bits)``
+        Weight, as an activation.
+    i_w_load : ``In(1)``
+        Load ``i_w`` into the shadow register.
+    i_p : ``In(32)``
+        Sum from above: fp32 or int32.
+    o_p : ``Out(32)``
+        Sum for below.
+    mode : ``In(1)``
+        1 for int8, 0 for bf16; only if the cell has both formats. Static: sums and weights in
+        the cell when it changes are lost.
+
+    Raises
+    ------
+    TypeError
+        A parameter is outside its domain.
+    """
+
+    i_a: Signal
+    i_swap: Signal
+    o_a: Signal
+    o_swap: Signal
+    i_w: Signal
+    i_w_load: Signal
+    i_p: Signal
+    o_p: Signal
+    mode: Signal
+
+    def __init__(self, *, formats: tuple[Format, ...], latency: int) -> None:
+        self._config = CellConfig(formats, latency)
+        bits = self._config.operand_bits
+        members = {
+            "i_a": In(bits),
+            "i_swap": In(1),
+            "o_a": Out(bits),
+            "o_swap": Out(1),
+            "i_w": In(bits),
+            "i_w_load": In(1),
+            "i_p": In(32),
+            "o_p": Out(32),
+        }
+        if self._config.has_mode:
+            members["mode"] = In(1)
+        super().__init__(members)
+
+    @property
+    def config(self) -> CellConfig:
+        """Parameters of the cell."""
+        return self._config
+
+    @property
+    def operand_bits(self) -> int:
+        """Width of an activation and of a weight."""
+        return self._config.operand_bits
+
+    @property
+    def definition_name(self) -> str:
+        """Name of the shared module."""
+        names = "_".join(format_.name for format_ in _ORDER if format_ in self._config.formats)
+        return f"cell_{names}_l{self._config.latency}"
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        shadow = Signal(self.operand_bits, reset_less=True)
+        weight = Signal(self.operand_bits, reset_less=True)
+        activation = Signal(self.operand_bits, reset_less=True)
+        m.d.sync += [activation.eq(self.i_a), self.o_swap.eq(self.i_swap)]
+        m.d.comb += self.o_a.eq(activation)
+        with m.If(self.i_w_load):
+            m.d.sync += shadow.eq(self.i_w)
+        with m.If(self.i_swap):
+            m.d.sync += weight.eq(shadow)
+
+        if bf16 in self._config.formats:
+            result = self._fused(m, activation, weight)
+        else:
+            result = self._integer(m, activation, weight)
+        sum_ = Signal(32, reset_less=True)
+        m.d.sync += sum_.eq(result)
+        m.d.comb += self.o_p.eq(sum_)
+        return m
+
+    def _fused(self, m: Module, activation: Value, weight: Value) -> Value:
+        """Sum before the last register; with both formats one adder serves them."""
+        integer = self.mode if self._config.has_mode else None
+        product = register(m, multiply(m, activation, weight, integer=integer), "factor")
+        terms = align(m, product, self.i_p, integer=integer)
+        if self._config.latency >= 3:
+            terms = register(m, terms, "term")
+        total = add(m, terms, integer=integer)
+        if self._config.latency >= 2:
+            total = register(m, total, "sum")
+        return round_total(m, total, integer=integer)
+
+    def _integer(self, m: Module, activation: Value, weight: Value) -> Value:
+        """Sum before the last register; more latency is left to the tool to retime."""
+        product = Signal(PAIR_BITS, reset_less=True)
+        m.d.sync += product.eq(multiply_pair(m, activation, weight))
+        total: Value = (self.i_p + product.as_signed())[:32]
+        for stage in range(1, self._config.latency):
+            delayed = Signal(32, name=f"sum_{stage}", reset_less=True)
+            m.d.sync += delayed.eq(total)
+            total = delayed
+        return total
