@@ -1,0 +1,259 @@
+"""The scratchpad: byte-wide memories that serve rows, columns and tiles without conflict."""
+
+from __future__ import annotations
+
+from amaranth.hdl import Cat, Module, Mux, Signal, Value
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.memory import Memory
+from amaranth.lib.wiring import In, Out
+
+from hw.pmu.layout import ELEMENT_BYTES, Access
+from hw.pmu.permuter import Permuter
+from hw.shared import shared
+
+__all__ = ["READ_LATENCY", "Banks", "ByteBank", "request_layout"]
+
+#: Cycles from a read request to its data.
+READ_LATENCY = 3
+
+
+def request_layout(position_bits: int) -> data.StructLayout:
+    """Layout of an access: first ``position``, ``element`` (index of its width), ``access``."""
+    return data.StructLayout({"position": position_bits, "element": 2, "access": Access})
+
+
+class ByteBank(wiring.Component):
+    """Memory of one byte a word: one read and one write a cycle, read latency one cycle.
+
+    A read of the word that is written in the same cycle gives the old byte.
+
+    Parameters
+    ----------
+    depth : int
+        Words.
+
+    Members
+    -------
+    i_write, i_write_address, i_write_data : ``In``
+    i_read, i_read_address : ``In``
+    o_read_data : ``Out(8)``
+    """
+
+    i_write: Signal
+    i_write_address: Signal
+    i_write_data: Signal
+    i_read: Signal
+    i_read_address: Signal
+    o_read_data: Signal
+
+    def __init__(self, *, depth: int) -> None:
+        self._depth = depth
+        super().__init__(
+            {
+                "i_write": In(1),
+                "i_write_address": In(range(depth)),
+                "i_write_data": In(8),
+                "i_read": In(1),
+                "i_read_address": In(range(depth)),
+                "o_read_data": Out(8),
+            }
+        )
+
+    @property
+    def definition_name(self) -> str:
+        """Name of the module that this component becomes."""
+        return f"pmu_bank_{self._depth}"
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        memory: Memory[int] = Memory(shape=8, depth=self._depth, init=[])
+        m.submodules.memory = memory
+        write = memory.write_port()
+        read = memory.read_port()
+        m.d.comb += [
+            write.en.eq(self.i_write),
+            write.addr.eq(self.i_write_address),
+            write.data.eq(self.i_write_data),
+            read.en.eq(self.i_read),
+            read.addr.eq(self.i_read_address),
+            self.o_read_data.eq(read.data),
+        ]
+        return m
+
+
+class _Plan:
+    """Signals that an access needs, from its request: see docs/pmu.md for the formulas."""
+
+    def __init__(self, m: Module, name: str, request: data.View, lane_bits: int) -> None:
+        position = Value.cast(request.position)
+        address_bits = len(position) - lane_bits
+        self.lane_bits = lane_bits
+        self.rows_log2 = Signal(range(lane_bits + 1), name=f"{name}_rows_log2")
+        self.xor = Signal(lane_bits, name=f"{name}_xor")
+        #: Address of a bank whose number has zeros, or ones, wherever the address follows it.
+        self.addresses = [Signal(address_bits, name=f"{name}_address_{i}") for i in (0, 1)]
+        row = Signal(address_bits, name=f"{name}_row")
+        with m.Switch(request.element):
+            for element in range(len(ELEMENT_BYTES)):
+                bits = lane_bits - element
+                with m.Case(element):
+                    column = position[:bits]
+                    reverse = Cat(position[2 * bits - 1 - i] for i in range(bits))
+                    m.d.comb += [
+                        self.xor[element:].eq(column ^ reverse),
+                        row.eq(position[bits:]),
+                        self.rows_log2.eq(
+                            Mux(request.access == Access.COLUMN, bits, Value.cast(request.access))
+                        ),
+                    ]
+        for i, address in enumerate(self.addresses):
+            m.d.comb += address.eq(row)
+            for bit in range(min(lane_bits, address_bits)):
+                with m.If(bit < self.rows_log2):
+                    m.d.comb += address[bit].eq(self.xor[lane_bits - 1 - bit] ^ i)
+
+    def read_xor(self) -> Value:
+        """The XOR moved behind the reversal: its top bits reversed."""
+        bits = self.lane_bits
+        value: Value = self.xor
+        for rows in range(2, bits + 1):
+            swapped = Cat(self.xor[: bits - rows], self.xor[bits - rows :][::-1])
+            value = Mux(self.rows_log2 == rows, swapped, value)
+        return value
+
+
+def _bank_address(addresses: list[Signal], bank: int, lane_bits: int) -> Value:
+    bits = [
+        addresses[bank >> (lane_bits - 1 - bit) & 1 if bit < lane_bits else 0][bit]
+        for bit in range(len(addresses[0]))
+    ]
+    return Cat(bits)
+
+
+class Banks(wiring.Component):
+    """Scratchpad of ``width_bits / 8`` byte banks with one write and one read port.
+
+    One vector written and one read every cycle, in any mix of pieces and element widths. A read's
+    data come ``READ_LATENCY`` cycles after its request and show every write requested in an
+    earlier cycle; a write requested in the same cycle may or may not be seen. Pieces must be
+    aligned.
+
+    Parameters
+    ----------
+    width_bits : int
+        Bits of a vector (a power of two, 64 to 1024).
+    capacity_bytes : int
+        Bytes of the scratchpad (a power of two, at least one block of bytes, (width_bits / 8)²).
+
+    Members
+    -------
+    i_write : ``In(stream.Signature({request, data}, always_ready=True))``
+    i_read : ``In(stream.Signature(request, always_ready=True))``
+    o_read : ``Out(stream.Signature(width_bits, always_ready=True))``
+
+    Raises
+    ------
+    TypeError
+        If a parameter lies outside its domain.
+    ValueError
+        If the capacity does not hold a block.
+    """
+
+    i_write: stream.Interface
+    i_read: stream.Interface
+    o_read: stream.Interface
+
+    def __init__(self, *, width_bits: int, capacity_bytes: int) -> None:
+        for noun, value, least in (
+            ("Vector width in bits", width_bits, 64),
+            ("PMU capacity in bytes", capacity_bytes, 64),
+        ):
+            if not isinstance(value, int) or value < least or value & (value - 1):
+                raise TypeError(f"{noun} must be a power of two from {least}, not {value!r}")
+        if capacity_bytes < (width_bits // 8) ** 2:
+            raise ValueError(
+                f"PMU capacity must be at least {(width_bits // 8) ** 2} bytes at a vector width "
+                f"of {width_bits} bits, not {capacity_bytes}"
+            )
+        self._width_bits = width_bits
+        self._capacity_bytes = capacity_bytes
+        request = request_layout(self.position_bits)
+        write = data.StructLayout({"request": request, "data": width_bits})
+        super().__init__(
+            {
+                "i_write": In(stream.Signature(write, always_ready=True)),
+                "i_read": In(stream.Signature(request, always_ready=True)),
+                "o_read": Out(stream.Signature(width_bits, always_ready=True)),
+            }
+        )
+
+    @property
+    def position_bits(self) -> int:
+        """Bits of an element position."""
+        return self._capacity_bytes.bit_length() - 1
+
+    @property
+    def definition_name(self) -> str:
+        """Name of the module that this component becomes."""
+        return f"pmu_banks_{self._width_bits}_{self._capacity_bytes}"
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        count = self._width_bits // 8
+        lane_bits = count.bit_length() - 1
+        banks = [ByteBank(depth=self._capacity_bytes // count) for _ in range(count)]
+        for index, bank in enumerate(banks):
+            m.submodules[f"bank_{index}"] = shared(bank)
+
+        # Write: permute, register, store.
+        plan = _Plan(m, "write", self.i_write.payload.request, lane_bits)
+        scatter = Permuter(width_bits=self._width_bits)
+        m.submodules.scatter = shared(scatter)
+        m.d.comb += [
+            scatter.i_data.eq(self.i_write.payload.data),
+            scatter.i_rows_log2.eq(plan.rows_log2),
+            scatter.i_xor.eq(plan.xor),
+        ]
+        write = Signal()
+        write_data = Signal(self._width_bits, reset_less=True)
+        addresses = [Signal.like(a, reset_less=True, name_suffix="_held") for a in plan.addresses]
+        m.d.sync += [write.eq(self.i_write.valid), write_data.eq(scatter.o_data)]
+        m.d.sync += [held.eq(address) for held, address in zip(addresses, plan.addresses)]
+        for index, bank in enumerate(banks):
+            m.d.comb += [
+                bank.i_write.eq(write),
+                bank.i_write_address.eq(_bank_address(addresses, index, lane_bits)),
+                bank.i_write_data.eq(write_data.word_select(index, 8)),
+            ]
+
+        # Read: register, fetch, permute, register.
+        plan = _Plan(m, "read", self.i_read.payload, lane_bits)
+        gather = Permuter(width_bits=self._width_bits)
+        m.submodules.gather = shared(gather)
+        addresses = [Signal.like(a, reset_less=True, name_suffix="_held") for a in plan.addresses]
+        m.d.sync += [held.eq(address) for held, address in zip(addresses, plan.addresses)]
+        valid: Value = self.i_read.valid
+        rows_log2: Value = plan.rows_log2
+        xor = plan.read_xor()
+        stages: list[Signal] = []
+        for stage in range(READ_LATENCY - 1):
+            held = [
+                Signal(1, name=f"valid_{stage}"),
+                Signal(len(rows_log2), reset_less=True, name=f"rows_log2_{stage}"),
+                Signal(lane_bits, reset_less=True, name=f"xor_{stage}"),
+            ]
+            m.d.sync += [h.eq(v) for h, v in zip(held, (valid, rows_log2, xor))]
+            valid, rows_log2, xor = held
+            stages.append(held[0])
+        for index, bank in enumerate(banks):
+            m.d.comb += [
+                bank.i_read.eq(stages[0]),
+                bank.i_read_address.eq(_bank_address(addresses, index, lane_bits)),
+            ]
+        m.d.comb += [
+            gather.i_data.eq(Cat(bank.o_read_data for bank in banks)),
+            gather.i_rows_log2.eq(rows_log2),
+            gather.i_xor.eq(xor),
+        ]
+        m.d.sync += [self.o_read.valid.eq(valid), self.o_read.payload.eq(gather.o_data)]
+        return m
