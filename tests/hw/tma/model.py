@@ -1,0 +1,91 @@
+"""What a box is, in numpy, and random ones: independent of the hardware's way to them."""
+
+import dataclasses
+import itertools
+
+import numpy as np
+
+from hw.tma.descriptor import Descriptor, ElementFormat
+
+FORMATS = (ElementFormat.INT8, ElementFormat.BF16, ElementFormat.FP32)
+
+
+def tensor_bytes(descriptor):
+    """Bytes from the tensor's first to behind its last."""
+    reach = sum((n - 1) * s for n, s in zip(descriptor.dims[1:], descriptor.strides))
+    return reach + descriptor.dims[0] * descriptor.format.bytes
+
+
+def element_offsets(descriptor, coordinates):
+    """(flat position in the box, byte offset in the tensor) of each element in the tensor."""
+    size = descriptor.format.bytes
+    ranges = [range(extent) for extent in reversed(descriptor.box)]
+    pitch = (size, *descriptor.strides)
+    for flat, index in enumerate(itertools.product(*ranges)):
+        where = [c + i for c, i in zip(coordinates, reversed(index))]
+        if all(0 <= w < n for w, n in zip(where, descriptor.dims)):
+            yield flat, sum(w * p for w, p in zip(where, pitch))
+
+
+def box_load(memory, descriptor, coordinates):
+    """Bytes of the box that a load delivers; ``memory`` begins at address 0."""
+    size = descriptor.format.bytes
+    box = np.zeros((descriptor.box_bytes // size, size), np.uint8)
+    for flat, offset in element_offsets(descriptor, coordinates):
+        start = descriptor.base + offset
+        box[flat] = memory[start : start + size]
+    return box.reshape(-1)
+
+
+def box_store(memory, descriptor, coordinates, box):
+    """Put the box into the memory; elements outside the tensor are dropped."""
+    size = descriptor.format.bytes
+    box = box.reshape(-1, size)
+    for flat, offset in element_offsets(descriptor, coordinates):
+        start = descriptor.base + offset
+        memory[start : start + size] = box[flat]
+
+
+def random_case(rng, *, width_bits, region, max_vectors=24):
+    """A descriptor of a tensor within region = (start, end), and coordinates near it."""
+    beat = width_bits // 8
+    size = rng.choice(FORMATS)
+    rank = rng.randint(1, 5)
+    vectors = rng.randint(1, 6)
+    while vectors * beat // size.bytes > 256:
+        vectors -= 1
+    box = [vectors * beat // size.bytes]
+    rows = 1
+    for _ in range(rank - 1):
+        extent = rng.randint(1, max(1, min(6, max_vectors // (vectors * rows))))
+        box.append(extent)
+        rows *= extent
+    dims = [rng.randint(1, 2 * box[0] + 3)]
+    strides = []
+    reach = -(-dims[0] * size.bytes // 16) * 16
+    for extent in box[1:]:
+        strides.append(reach + 16 * rng.choice([0, 0, 1, 3]))
+        dims.append(rng.randint(1, extent + 3))
+        reach = strides[-1] * dims[-1]
+    start, end = region
+    descriptor = Descriptor(base=start, format=size, dims=dims, strides=strides, box=box)
+    slack = end - start - tensor_bytes(descriptor)
+    if slack < 0:
+        return random_case(rng, width_bits=width_bits, region=region, max_vectors=max_vectors)
+    # Tensors at either end of the region, or across a 4 KiB boundary, are the telling ones.
+    base = start + rng.choice([0, slack, rng.randint(0, slack)]) // 16 * 16
+    descriptor = dataclasses.replace(descriptor, base=base)
+    coordinates = [
+        rng.choice([0, n - 1, rng.randint(-b - 1, n + 1), rng.randint(0, n - 1)])
+        for n, b in zip(dims, box)
+    ]
+    if rng.random() < 0.05:
+        spot = rng.randrange(rank)
+        coordinates[spot] = rng.choice([-(1 << 31), (1 << 31) - 1, -300, 40_000])
+    return descriptor, coordinates
+
+
+def packed_command(descriptor_index, coordinates):
+    """Fields of a command's payload."""
+    padded = list(coordinates) + [0] * (5 - len(coordinates))
+    return {"descriptor": descriptor_index, "coordinates": padded}

@@ -1,0 +1,204 @@
+import random
+
+import pytest
+from amaranth.hdl import Module
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+from amaranth.sim import Simulator
+
+from hw.tma.addresses import BoxWalker, RowSplitter, burst_layout, largest_burst, plan_layout
+from hw.tma.commands import BoxReader, tagged_command_layout
+from hw.tma.descriptor import Descriptor, ElementFormat, ErrorCode, descriptor_layout
+from tests.hw.tma.model import element_offsets, packed_command, random_case
+
+ADDRESS_BITS = 40
+
+
+class Chain(wiring.Component):
+    """Reader, walker and splitter in a row, with one descriptor from outside."""
+
+    def __init__(self, *, width_bits, burst_beats):
+        self.parts = {"width_bits": width_bits, "address_bits": ADDRESS_BITS, "streams": 2}
+        self.burst_beats = burst_beats
+        super().__init__(
+            {
+                "i_stream": In(stream.Signature(tagged_command_layout(4, 2))),
+                "o_plans": Out(stream.Signature(plan_layout(width_bits, 2))),
+                "o_bursts": Out(stream.Signature(burst_layout(width_bits, ADDRESS_BITS))),
+                "i_descriptor": In(descriptor_layout),
+                "o_index": Out(2),
+                "o_read": Out(1),
+                "o_error": Out(8),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.reader = reader = BoxReader(descriptors=4, **self.parts)
+        m.submodules.walker = walker = BoxWalker(**self.parts)
+        m.submodules.splitter = splitter = RowSplitter(burst_beats=self.burst_beats, **self.parts)
+        wiring.connect(m, reader.o_stream, walker.i_stream)
+        wiring.connect(m, walker.o_stream, splitter.i_stream)
+        wiring.connect(m, wiring.flipped(self.i_stream), reader.i_stream)
+        wiring.connect(m, splitter.o_plans, wiring.flipped(self.o_plans))
+        wiring.connect(m, splitter.o_bursts, wiring.flipped(self.o_bursts))
+        m.d.comb += [
+            reader.i_descriptor.eq(self.i_descriptor),
+            self.o_index.eq(reader.o_index),
+            self.o_read.eq(reader.o_read),
+            self.o_error.eq(reader.o_error),
+        ]
+        return m
+
+
+def run(width_bits, burst_beats, commands, *, stall=0.0, seed=0):
+    """Plans, bursts, errors and cycles of (packed descriptor, coordinates) commands."""
+    dut = Chain(width_bits=width_bits, burst_beats=burst_beats)
+    rng = random.Random(seed)
+    plans, bursts, errors, when = [], [], [], []
+
+    async def issue(ctx):
+        for packed, coordinates in commands:
+            ctx.set(dut.i_stream.payload.command, packed_command(1, coordinates))
+            ctx.set(dut.i_stream.payload.stream, 1)
+            ctx.set(dut.i_stream.valid, 1)
+            await ctx.tick().until(dut.i_stream.ready)
+            ctx.set(dut.i_stream.valid, 0)
+            # The descriptor arrives in the cycle after the read, and stays.
+            ctx.set(dut.i_descriptor, descriptor_layout.from_bits(int.from_bytes(packed, "little")))
+        idle = 0
+        while idle < 60:
+            valid = ctx.get(dut.o_plans.valid) or ctx.get(dut.o_bursts.valid)
+            idle = 0 if valid else idle + 1
+            await ctx.tick()
+
+    async def take(ctx):
+        cycle = 0
+        while True:
+            ctx.set(dut.o_plans.ready, rng.random() >= stall)
+            ctx.set(dut.o_bursts.ready, rng.random() >= stall)
+            sampled = await ctx.tick().sample(
+                dut.o_plans.valid & dut.o_plans.ready,
+                dut.o_plans.payload,
+                dut.o_bursts.valid & dut.o_bursts.ready,
+                dut.o_bursts.payload,
+                dut.o_error,
+            )
+            plan_moves, plan, burst_moves, burst, error = sampled[2:]
+            cycle += 1
+            if plan_moves:
+                plans.append({name: int(plan[name]) for name, _ in plan_layout(width_bits, 2)})
+            if burst_moves:
+                bursts.append((int(burst.address), int(burst.length) + 1))
+                when.append(cycle)
+            if error:
+                errors.append(ErrorCode(error))
+
+    simulator = Simulator(dut)
+    simulator.add_clock(1e-6)
+    simulator.add_testbench(issue)
+    simulator.add_testbench(take, background=True)
+    simulator.run()
+    return plans, bursts, errors, when
+
+
+def expected_beats(width_bits, descriptor, coordinates):
+    """For each row of the box, the set of beats in memory that hold a byte of the tensor."""
+    beat = width_bits // 8
+    size = descriptor.format.bytes
+    rows = [[] for _ in range(descriptor.rows)]
+    for flat, offset in element_offsets(descriptor, coordinates):
+        start = descriptor.base + offset
+        row = rows[flat // descriptor.box[0]]
+        row += [start // beat, (start + size - 1) // beat]
+    return [sorted(set(row)) for row in rows]
+
+
+@pytest.mark.parametrize("width_bits", [64, 128])
+@pytest.mark.parametrize("burst_beats", [4, None])
+def test_bursts_hold_exactly_the_beats_of_each_row(width_bits, burst_beats, seed):
+    rng = random.Random(seed)
+    limit = burst_beats or largest_burst(width_bits)
+    region = (0x12_0000_0F00, 0x12_0000_3100)
+    cases = [random_case(rng, width_bits=width_bits, region=region) for _ in range(60)]
+    commands = [(descriptor.pack(), coordinates) for descriptor, coordinates in cases]
+    plans, bursts, errors, _ = run(width_bits, limit, commands, stall=0.3, seed=seed)
+    assert errors == []
+    plan, burst = iter(plans), iter(bursts)
+    for descriptor, coordinates in cases:
+        rows = expected_beats(width_bits, descriptor, coordinates)
+        for number, beats in enumerate(rows):
+            found = next(plan)
+            assert found["end"] - found["first"] == len(beats)
+            assert found["last"] == (number == len(rows) - 1)
+            assert found["stream"] == 1
+            assert found["vectors"] == descriptor.row_bytes // (width_bits // 8)
+            issued = []
+            while len(issued) < len(beats):
+                address, length = next(burst)
+                assert length <= 256
+                # No burst crosses a multiple of its limit, and so none crosses 4 KiB.
+                assert address // limit == (address + length - 1) // limit
+                issued += range(address, address + length)
+            assert issued == beats
+    assert next(plan, None) is None and next(burst, None) is None
+
+
+def test_a_burst_a_cycle_within_a_box_and_boxes_close_behind():
+    descriptor = Descriptor(
+        base=0x1000, format=ElementFormat.INT8, dims=(64, 100), strides=(64,), box=(8, 100)
+    )
+    _, bursts, _, when = run(64, 64, [(descriptor.pack(), (0, 0))] * 2)
+    assert len(bursts) == 200
+    assert when[-1] - when[0] == 199
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "code"),
+    [
+        ("rank", 0, ErrorCode.RANK),
+        ("rank", 6, ErrorCode.RANK),
+        ("format", 3, ErrorCode.FORMAT),
+        ("format", 0x81, ErrorCode.FORMAT),
+        ("base", 0x1008, ErrorCode.BASE),
+        ("base", 1 << ADDRESS_BITS, ErrorCode.BASE),
+        ("strides", [72, 0, 0, 0], ErrorCode.STRIDE),
+        ("strides", [1 << 40, 0, 0, 0], ErrorCode.STRIDE),
+        ("dims", [64, 0, 0, 0, 0], ErrorCode.DIMENSION),
+        ("box", [8, 0, 0, 0, 0], ErrorCode.BOX),
+        ("box", [264, 1, 0, 0, 0], ErrorCode.BOX),
+        ("box", [12, 1, 0, 0, 0], ErrorCode.ROW_BYTES),
+        ("element_strides", [1, 2, 0, 0, 0], ErrorCode.ELEMENT_STRIDE),
+        ("interleave", 1, ErrorCode.INTERLEAVE),
+        ("swizzle", 1, ErrorCode.SWIZZLE),
+        ("oob_fill", 1, ErrorCode.OOB_FILL),
+        ("mode", 3, ErrorCode.MODE),
+        ("reduce", 1, ErrorCode.REDUCE),
+        ("im2col_lower", [0, -1, 0], ErrorCode.IM2COL),
+        ("im2col_pixels", 5, ErrorCode.IM2COL),
+    ],
+)
+def test_hardware_refuses_what_it_does_not_serve_and_goes_on(field, value, code):
+    good = Descriptor(
+        base=0x1000, format=ElementFormat.INT8, dims=(64, 9), strides=(64,), box=(8, 2)
+    )
+    layout = data.Layout.cast(descriptor_layout)
+    fields = layout.from_bits(int.from_bytes(good.pack(), "little"))
+    init = {
+        name: [int(fields[name][i]) for i in range(member.shape.length)]
+        if isinstance(member.shape, data.ArrayLayout)
+        else int(fields[name])
+        for name, member in layout
+    }
+    init[field] = value
+    bad = layout.const(init).as_bits().to_bytes(128, "little")
+    plans, bursts, errors, _ = run(64, 64, [(bad, (0, 0)), (good.pack(), (0, 0))])
+    assert errors == [code]
+    assert len(plans) == len(bursts) == 2
+
+
+def test_splitter_refuses_bursts_that_axi_does_not_allow():
+    with pytest.raises(TypeError, match="power of two of at most 128, not 256"):
+        RowSplitter(width_bits=256, address_bits=40, streams=1, burst_beats=256)
+    with pytest.raises(TypeError, match="power of two of at most 256, not 3"):
+        RowSplitter(width_bits=64, address_bits=40, streams=1, burst_beats=3)
