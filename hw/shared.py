@@ -14,7 +14,9 @@ __all__ = ["Library", "Shareable", "shared"]
 class Shareable(Protocol):
     """A component that may be shared: its definition name states every parameter it depends on."""
 
-    signature: wiring.Signature
+    @property
+    def signature(self) -> wiring.Signature:
+        """Signature of the component."""
 
     @property
     def definition_name(self) -> str:

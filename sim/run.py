@@ -14,7 +14,7 @@ from hw.errors import BadInputError, HangError, NotBuiltError
 from hw.numeric import reference
 from hw.numeric.formats import Format, bf16, fp32, int8, int32
 from hw.systolic.matrix_unit import MatrixUnit
-from sim.drivers.matrix_unit import MatrixTiling, run_matmul
+from sim.drivers.matrix_unit import STREAMS, MatrixTiling, run_matmul
 from sim.native.streams import StreamModel
 from sim.operands import random_operand
 
@@ -195,9 +195,9 @@ def run(
         report["build_seconds"] = time.monotonic() - started
         report["cache_hit"] = model.cache_hit
         started = time.monotonic()
-        stalls = dict.fromkeys(("i_activation", "i_weight", "o_result"), job.stall)
+        stalls = dict.fromkeys(STREAMS, job.stall)
         try:
-            result, cycles, _ = run_matmul(
+            result, cycles, transfers = run_matmul(
                 model, tiling, a, b, stalls=stalls, limit_cycles=max_cycles or 1 << 40
             )
         except HangError as error:
@@ -209,7 +209,11 @@ def run(
     names = ("busy", "wait_input", "wait_room", "idle")
     waits = {name: counted >> 48 * index & (1 << 48) - 1 for index, name in enumerate(names)}
     exact = result.tobytes() == golden.tobytes()
+    moved = sum(len(item.words) for item in transfers.values()) * tiling.vector_bytes
     report |= {
+        "predicted_cycles": None
+        if job.stall
+        else tiling.undisturbed_cycles(job.config.pcu.cell_latency),
         "bit_exact": exact,
         "verified": exact and errors["within_bound"],
         "cycles": cycles,
@@ -217,7 +221,16 @@ def run(
         "utilization": macs / (cycles * peak),
         "units_used": {"matrix_unit": 1},
         "output_sha256": _digest(result),
-        "counters": {"matrix_unit": {"kind": "matrix_unit", **waits, "macs": waits["busy"] * peak}},
+        "counters": {
+            "matrix_unit": {
+                "kind": "matrix_unit",
+                **waits,
+                "macs": waits["busy"] * peak,
+                "commands": None,
+                "boxes": None,
+                "bytes": moved,
+            }
+        },
         "run_seconds": seconds,
         "cycles_per_second": simulated / seconds,
     }

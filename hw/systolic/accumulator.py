@@ -70,7 +70,7 @@ class AccumulatorColumn(wiring.Component):
         m = Module()
         data = []
         for index in range(2):
-            bank = memory.Memory(shape=32, depth=self._rows, init=[])
+            bank: memory.Memory = memory.Memory(shape=32, depth=self._rows, init=[])
             m.submodules[f"bank_{index}"] = bank
             write = bank.write_port()
             read = bank.read_port(domain="sync")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Array, Cat, Module, Mux, Signal
+from amaranth.hdl import Array, Cat, Module, Mux, Signal, Value
 from amaranth.hdl import Assert as Check
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
@@ -170,7 +170,7 @@ class MatrixUnit(wiring.Component):
             )
 
         # Old sums go on top of the columns; column c is c cycles behind column 0.
-        read = Cat(issue & ~first_of_pass, bank, row)
+        read: Value = Cat(issue & ~first_of_pass, bank, row)
         read = delayed(m, read, 1, name="read")
         # Sums leave at the bottom; their rows are counted again there.
         leaving = delayed(
@@ -188,7 +188,8 @@ class MatrixUnit(wiring.Component):
             m.d.sync += write_row.eq(Mux(write[1], 0, write_row + 1))
             m.d.sync += write_bank.eq(write_bank ^ write[2])
         columns = []
-        read_step, write_step = read, Cat(write[0], write_bank, write_row)
+        read_step = read
+        write_step: Value = Cat(write[0], write_bank, write_row)
         for index in range(self._columns):
             column = AccumulatorColumn(rows=self._accumulator_rows)
             m.submodules[f"accumulator_{index}"] = shared(column)
@@ -216,7 +217,7 @@ class MatrixUnit(wiring.Component):
         )
         with m.If(write[0] & write[2]):
             m.d.sync += rows_of_bank[write_bank].eq(write_row)
-        ends = Cat(write[0] & write[2] & ~write_bank, write[0] & write[2] & write_bank)
+        ends: Value = Cat(write[0] & write[2] & ~write_bank, write[0] & write[2] & write_bank)
         ends = delayed(m, ends, self._columns, name="ends", reset=True)
         drained = Mux(drain_bank, 2, 1)
         m.d.sync += full.eq((full | ends) & ~Mux(readout.o_done, drained, 0))

@@ -98,7 +98,7 @@ class WeightLoader(wiring.Component):
             m.d.sync += wave.eq(wave - 1)
 
         free = ~loaded & (wave == 0)
-        with m.If(~loading & free & (gathered.level >= self._columns)):
+        with m.If(~loading & free & (gathered.w_level >= self._columns)):
             m.d.sync += loading.eq(1)
         m.d.comb += [
             gathered.r_en.eq(loading),

@@ -1,20 +1,39 @@
 """``tilewright run``: a kernel on a chip, compared with numpy."""
 
 import argparse
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from hw.errors import NotBuiltError
+from hw.errors import BadInputError, NotBuiltError, WrongResultError, did_you_mean
 from sim.cli.options import (
     Subparsers,
     add_config,
     add_json,
     add_seed,
     integer,
+    load_config,
     probability,
     setting,
+    settings,
+    validating,
 )
+from sim.files import require_writable, write_whole
 
-__all__ = ["add", "execute"]
+if TYPE_CHECKING:
+    from hw.numeric.formats import Format
+
+__all__ = ["FIELDS", "add", "execute"]
+
+DEFAULT_LATENCY = 100
+
+#: Fields of the report, in order; those of parts that took no part are null.
+FIELDS = (
+    "kernel config backend dtype out_dtype params schedule seed latency jitter stall verified "
+    "bit_exact error_bound max_abs_err max_rel_err cycles macs macs_issued peak_macs_per_cycle "
+    "utilization predicted_cycles launch_to_first_mac launches dram_bytes_read dram_bytes_written "
+    "units_used config_sha256 image_sha256 image_bytes verilog_sha256 input_sha256 output_sha256 "
+    "golden_sha256 counters cycles_per_second compile_seconds emit_seconds build_seconds "
+    "run_seconds cache_hit"
+).split()
 
 
 def _error_at(text: str) -> tuple[str, int, str]:
@@ -62,7 +81,7 @@ def add(subparsers: Subparsers) -> None:
     memory.add_argument(
         "--latency",
         type=integer(1, 65535),
-        default=100,
+        default=DEFAULT_LATENCY,
         metavar="CYCLES",
         help="cycles from a read address to its first beat (default 100)",
     )
@@ -105,6 +124,140 @@ def add(subparsers: Subparsers) -> None:
     add_json(parser)
 
 
+def _refuse_unbuilt(args: argparse.Namespace) -> None:
+    """Options of parts that do not exist yet fail by name rather than being ignored."""
+    unbuilt = {
+        "--latency": args.latency != DEFAULT_LATENCY,
+        "--jitter": args.jitter != 0,
+        "--error-at": args.error_at is not None,
+        "--image-out": args.image_out is not None,
+        "--schedule": args.schedule is not None,
+        "--waves": args.waves is not None,
+        "--warm": args.warm,
+    }
+    for option, given in unbuilt.items():
+        if given:
+            raise NotBuiltError(
+                f"{option} is not built yet: runs use one matrix unit, without memory or image",
+                where=option,
+            )
+    if args.backend not in ("rtl", "golden"):
+        raise NotBuiltError(
+            f"back end {args.backend!r} is not built yet; rtl and golden are", where="--backend"
+        )
+
+
+def _operands(path: str, fmt: "Format") -> dict[str, Any]:
+    """Arrays A and B of an npz file; bf16 as its bits in uint16."""
+    import numpy as np
+
+    with validating("--inputs"), np.load(path, allow_pickle=False) as arrays:
+        missing = {"A", "B"} - set(arrays.files)
+        if missing:
+            raise ValueError(f"{path} must have the arrays A and B, not {arrays.files}")
+        pair = {}
+        for name in "AB":
+            array = arrays[name]
+            if array.ndim != 2:
+                raise ValueError(f"{name} must be a matrix, not of {array.ndim} dimensions")
+            pair[name] = fmt.from_bits(array) if array.dtype == "uint16" else array
+    return pair
+
+
+def _print(report: dict[str, Any], where: str) -> None:
+    params = " × ".join(str(report["params"][name]) for name in "MKN")
+    print(f"{report['kernel']} {params}, {report['dtype']} to {report['out_dtype']}, on {where}")
+    if report["cycles"] is not None:
+        print(
+            f"  {report['cycles']} cycles, utilization {report['utilization']:.4f} "
+            f"of {report['peak_macs_per_cycle']} MAC/cycle"
+        )
+        waits = next(iter(report["counters"].values()))
+        names = ("busy", "wait_input", "wait_room", "idle")
+        print("  " + ", ".join(f"{name} {waits[name]}" for name in names))
+        print(
+            f"  {waits['bytes']} bytes over the streams, "
+            f"RTL {'equals' if report['bit_exact'] else 'DIFFERS from'} golden"
+        )
+    if report["max_abs_err"] is not None:
+        print(
+            f"  golden against float64: error {report['max_abs_err']:.3g}, "
+            f"bound {report['error_bound']:.3g}"
+        )
+    print("VERIFIED" if report["verified"] else "NOT VERIFIED")
+
+
 def execute(args: argparse.Namespace) -> dict[str, Any]:
     """Run the kernel; exit code 0 only if the answer is verified."""
-    raise NotBuiltError("running a kernel is not built yet")
+    if args.kernel != "matmul":
+        raise BadInputError(
+            f"unknown kernel {args.kernel!r}{did_you_mean(args.kernel, ['matmul'])}",
+            kind="unknown-kernel",
+            where="KERNEL",
+            value=args.kernel,
+            rule="one of matmul",
+        )
+    chosen = settings(args.settings, ("M", "N", "K", "out"))
+    config = load_config(args.config)
+    _refuse_unbuilt(args)
+    if args.outputs:
+        require_writable(args.outputs, where="--outputs")
+
+    import io
+
+    import numpy as np
+
+    from gen.verilog import Design
+    from hw.numeric.formats import named as formats
+    from sim.run import MatmulJob, matrix_unit, run
+
+    fmt = formats[args.dtype]
+    pair = _operands(args.inputs, fmt) if args.inputs else None
+    extents: dict[str, Any] = {"M": 256, "N": 256, "K": 256}
+    if pair:
+        extents = {"M": pair["A"].shape[0], "N": pair["B"].shape[1], "K": pair["A"].shape[1]}
+    for key, value in chosen.items():
+        if key != "out":
+            extents[key] = value
+    out = str(chosen.get("out", "bf16" if args.dtype == "bf16" else "int32"))
+    if out not in formats:
+        raise BadInputError(
+            f"unknown format {out!r}{did_you_mean(out, formats)}",
+            where="out",
+            value=out,
+            rule=f"one of {', '.join(formats)}",
+        )
+    job = MatmulJob(
+        config=config,
+        m=extents["M"],
+        n=extents["N"],
+        k=extents["K"],
+        fmt=fmt,
+        out=formats[out],
+        seed=args.seed,
+        stall=args.stall,
+        operands=(pair["A"], pair["B"]) if pair else None,
+    )
+    design = None
+    if args.rtl:
+        with validating("--rtl"), open(args.rtl, encoding="utf-8") as handle:
+            design = Design(
+                top=matrix_unit(config).definition_name, text=handle.read(), instances={}
+            )
+    measured, result = run(
+        job,
+        backend=args.backend,
+        use_cache=not args.no_cache,
+        max_cycles=args.max_cycles,
+        design=design,
+    )
+    report = dict.fromkeys(FIELDS) | {"kernel": args.kernel, "config": args.config} | measured
+    if args.outputs:
+        buffer = io.BytesIO()
+        np.savez(buffer, C=job.out.bits_of(result) if out == "bf16" else result)
+        write_whole(args.outputs, buffer.getvalue())
+    place = f"one matrix unit of {args.config} (the fabric around it is not built yet)"
+    _print(report, place if args.backend == "rtl" else "golden")
+    if not report["verified"]:
+        raise WrongResultError("result is not verified", result=report)
+    return report

@@ -1,10 +1,12 @@
 """``tilewright verilog``: the Verilog of a configuration."""
 
 import argparse
+import time
 from typing import Any
 
-from hw.errors import NotBuiltError
-from sim.cli.options import Subparsers, add_config, add_json
+from hw.errors import BadInputError, NotBuiltError
+from sim.cli.options import Subparsers, add_config, add_json, load_config
+from sim.files import require_writable, write_whole
 
 __all__ = ["add", "execute"]
 
@@ -13,14 +15,46 @@ def add(subparsers: Subparsers) -> None:
     """Register the options of ``verilog``."""
     parser = subparsers.add_parser(
         "verilog",
-        help="emit the Verilog of a chip",
-        description="Emit the Verilog of a chip.",
+        help="emit the Verilog of a chip or of one component",
+        description="Emit the Verilog of a chip, or of one component of it.",
     )
     add_config(parser)
+    parser.add_argument("--component", choices=("matrix_unit",), help="emit this component alone")
     parser.add_argument("-o", "--output", metavar="FILE.v", help="file to write")
     add_json(parser)
 
 
 def execute(args: argparse.Namespace) -> dict[str, Any]:
-    """Emit the chip of ``--config`` to ``--output``."""
-    raise NotBuiltError("emitting a chip's Verilog is not built yet")
+    """Emit the chip of ``--config``, or a component of it, to ``--output``."""
+    config = load_config(args.config)
+    if args.component is None:
+        raise NotBuiltError(
+            "emitting a whole chip is not built yet; --component matrix_unit is",
+            where="--component",
+        )
+    if args.output is None:
+        raise BadInputError("--output must be given", where="--output", rule="a file to write")
+    require_writable(args.output, where="--output")
+
+    from gen.verilog import emit
+    from sim.run import matrix_unit
+
+    started = time.monotonic()
+    design = emit(matrix_unit(config))
+    seconds = time.monotonic() - started
+    write_whole(args.output, design.text)
+    report = {
+        "file": args.output,
+        "sha256": design.sha256,
+        "top": design.top,
+        "bytes": len(design.text.encode()),
+        "lines": design.text.count("\n"),
+        "modules": len(design.instances),
+        "units": design.instances,
+        "seconds": seconds,
+    }
+    print(
+        f"{args.output}: module {design.top}, {report['bytes']} bytes, "
+        f"{report['modules']} module definitions, {seconds:.1f} s"
+    )
+    return report

@@ -10,7 +10,10 @@ import numpy.typing as npt
 from hw.numeric.formats import Format, bf16
 from sim.native.streams import StreamModel, Transfer
 
-__all__ = ["MatrixTiling", "run_matmul"]
+__all__ = ["STREAMS", "MatrixTiling", "run_matmul"]
+
+#: Streams of a matrix unit.
+STREAMS = ("i_activation", "i_weight", "o_result")
 
 Array = npt.NDArray[Any]
 Words = npt.NDArray[np.uint32]
@@ -104,12 +107,18 @@ class MatrixTiling:
             parts.append(np.tile(_payloads(part, last, final), (self.groups, 1)))
         return np.concatenate(parts)
 
-    def weights(self, b: Array) -> Words:
-        """Payloads of the weight stream: a vector for each column of each tile."""
+    def weights(self, b: Array, *, by_row: bool = False) -> Words:
+        """Payloads of the weight stream: C vectors a tile, each a column or, by row, some rows."""
         lines = self.groups * self.columns
-        vectors = self._vectors(np.ascontiguousarray(b.T), lines)
-        vectors = vectors.reshape(self.groups, self.columns, self.tiles, self.vector_bytes)
-        vectors = vectors.transpose(0, 2, 1, 3).reshape(-1, self.vector_bytes)
+        if by_row:
+            padded = _padded(b, (self.tiles * self.elements, lines))
+            shape = (self.tiles, self.elements, self.groups, self.columns)
+            vectors = np.ascontiguousarray(padded.reshape(shape).transpose(2, 0, 1, 3))
+            vectors = vectors.view(np.uint8).reshape(-1, self.vector_bytes)
+        else:
+            vectors = self._vectors(np.ascontiguousarray(b.T), lines)
+            vectors = vectors.reshape(self.groups, self.columns, self.tiles, self.vector_bytes)
+            vectors = vectors.transpose(0, 2, 1, 3).reshape(-1, self.vector_bytes)
         last = (np.arange(len(vectors)) % self.columns == self.columns - 1).astype(np.uint32)
         return np.tile(_payloads(vectors, last, np.zeros_like(last)), (len(self.blocks), 1))
 
@@ -120,6 +129,30 @@ class MatrixTiling:
     def result_vectors(self) -> int:
         """Vectors of the result stream."""
         return self.groups * sum(self._packet_vectors(stop - start) for start, stop in self.blocks)
+
+    def undisturbed_cycles(self, latency: int) -> int | None:
+        """Cycles from the first operand to the last result if no stream ever pauses.
+
+        The weight port gathers and loads the first tile (2·C + 3), a vector is taken every cycle,
+        the last one crosses rows and columns (R·L + C + 2) and its packet is read out.
+
+        Parameters
+        ----------
+        latency : int
+            Registers on a cell's sum path.
+
+        Returns
+        -------
+        int or None
+            None where tiles or passes are too short to hide sums, weights or read-out.
+        """
+        rows = 2 * self.columns
+        lengths = [stop - start for start, stop in self.blocks]
+        hidden = (rows - 1) * latency + 2 * self.columns + 4
+        if min(lengths) < max(hidden, rows * latency + 2) or self.tiles < 2:
+            return None
+        vectors = self.groups * self.tiles * self.m
+        return 3 * self.columns + rows * latency + 5 + vectors + lengths[-1]
 
     def result(self, words: Words) -> Array:
         """The M × N result of the payloads of the result stream.
@@ -153,10 +186,21 @@ def run_matmul(
     a: Array,
     b: Array,
     *,
+    prefix: str = "",
+    weights_by_row: bool = False,
     stalls: Mapping[str, float] | None = None,
     limit_cycles: int = 1 << 40,
 ) -> tuple[Array, int, dict[str, Transfer]]:
     """Multiply on the model of a matrix unit that is idle.
+
+    Parameters
+    ----------
+    prefix : str
+        What the names of the unit's ports begin with, if it is one of several in the model.
+    weights_by_row : bool
+        Send weights in the layout that another unit's results have.
+    stalls : dict of str to float
+        Probability by stream (of `STREAMS`) that its outer side pauses in a cycle.
 
     Returns
     -------
@@ -166,15 +210,19 @@ def run_matmul(
     transfers : dict
         What crossed each stream.
     """
-    model.set("int8", int(not tiling.fmt.is_float))
-    model.set("to_bf16", int(tiling.to_bf16))
-    model.set("weights_by_row", 0)
+    model.set(prefix + "int8", int(not tiling.fmt.is_float))
+    model.set(prefix + "to_bf16", int(tiling.to_bf16))
+    model.set(prefix + "weights_by_row", int(weights_by_row))
     transfers = model.run(
-        {"i_activation": tiling.activations(a), "i_weight": tiling.weights(b)},
-        {"o_result": tiling.result_vectors},
-        stalls=stalls,
+        {
+            prefix + "i_activation": tiling.activations(a),
+            prefix + "i_weight": tiling.weights(b, by_row=weights_by_row),
+        },
+        {prefix + "o_result": tiling.result_vectors},
+        stalls={prefix + name: chance for name, chance in (stalls or {}).items()},
         limit_cycles=limit_cycles,
     )
-    start = min(transfers["i_activation"].first_cycle, transfers["i_weight"].first_cycle)
-    cycles = transfers["o_result"].last_cycle - start + 1
-    return tiling.result(transfers["o_result"].words), cycles, transfers
+    crossed = {name: transfers[prefix + name] for name in STREAMS}
+    start = min(crossed["i_activation"].first_cycle, crossed["i_weight"].first_cycle)
+    cycles = crossed["o_result"].last_cycle - start + 1
+    return tiling.result(crossed["o_result"].words), cycles, crossed

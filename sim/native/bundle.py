@@ -1,0 +1,49 @@
+"""Several components in one top, so that one build of a model serves all their tests."""
+
+from collections.abc import Mapping
+
+from amaranth.hdl import Module
+from amaranth.lib import wiring
+
+from hw.shared import Shareable, shared
+
+__all__ = ["Bundle"]
+
+
+class Bundle(wiring.Component):
+    """Components side by side; port ``p`` of component ``name`` is port ``name_p``.
+
+    Parameters
+    ----------
+    parts : dict of str to component
+        The components, by the prefix of their ports.
+    """
+
+    def __init__(self, parts: Mapping[str, Shareable]) -> None:
+        self._parts = dict(parts)
+        super().__init__(
+            {
+                f"{prefix}_{name}": member
+                for prefix, part in self._parts.items()
+                for name, member in part.signature.members.items()
+            }
+        )
+
+    @property
+    def definition_name(self) -> str:
+        """Name of the top module."""
+        return "bundle"
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        for prefix, part in self._parts.items():
+            m.submodules[prefix] = shared(part)
+            for name, member in part.signature.members.items():
+                inner, outer = getattr(part, name), getattr(self, f"{prefix}_{name}")
+                if member.is_signature:
+                    wiring.connect(m, inner, wiring.flipped(outer))
+                elif member.flow == wiring.In:
+                    m.d.comb += inner.eq(outer)
+                else:
+                    m.d.comb += outer.eq(inner)
+        return m

@@ -1,0 +1,65 @@
+"""Emitted text: define once, the same everywhere, readable by other tools."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from gen.verilog import emit
+from hw.configs import named
+from hw.numeric.formats import bf16, int8
+from hw.systolic.grid import Grid
+from sim.run import matrix_unit
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+
+
+@pytest.fixture(scope="module")
+def design():
+    return emit(matrix_unit(named["tiny"]))
+
+
+def test_text_is_the_same_in_every_process_and_folder(design, tmp_path):
+    script = (
+        "from gen.verilog import emit; from sim.run import matrix_unit; "
+        "from hw.configs import named; print(emit(matrix_unit(named['tiny'])).sha256)"
+    )
+    for hash_seed in ("0", "77"):
+        done = subprocess.run(
+            [sys.executable, "-c", script],
+            cwd=tmp_path,
+            env=dict(os.environ, PYTHONHASHSEED=hash_seed, PYTHONPATH=str(ROOT)),
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert done.stdout.strip() == design.sha256
+
+
+def test_text_has_no_path_and_no_tool_version(design):
+    assert not re.search(r"/(home|work|root|tmp)\b|\.py\b|Yosys|Amaranth", design.text)
+
+
+@pytest.mark.parametrize("name", ["tiny", "small", "large"])
+def test_definitions_do_not_grow_with_instances(name):
+    config = named[name]
+    instances = emit(matrix_unit(config)).instances
+    rows, columns = config.grid_rows, config.grid_columns
+    cells = {key: count for key, count in instances.items() if key.startswith("cell_")}
+    assert list(cells.values()) == [rows * columns]
+    assert [n for key, n in instances.items() if key.startswith("row_")] == [rows]
+    assert [n for key, n in instances.items() if key.startswith("accumulator_")][:1] == [columns]
+    assert len(instances) <= 20
+
+
+def test_every_definition_is_instantiated(design):
+    assert all(design.instances.values())
+    modules = re.findall(r"^module (\\?\S+?) ?\(", design.text, re.MULTILINE)
+    assert len(modules) == len(set(modules)) == len(design.instances)
+
+
+def test_a_grid_of_another_shape_is_refused():
+    with pytest.raises(ValueError, match=r"Grid rows must be twice its columns, not 8 × 8"):
+        Grid(rows=8, columns=8, formats=(bf16, int8), latency=2)
