@@ -8,10 +8,12 @@ from amaranth.hdl import Module, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from hw.numeric.arithmetic import add, align, register, round_total
+from hw.numeric.alignment import align
+from hw.numeric.arithmetic import add, round_total
 from hw.numeric.formats import Format, bf16, int8
 from hw.numeric.product import PAIR_BITS, multiply, multiply_pair
 from hw.numeric.recode import OPERAND_BITS
+from hw.numeric.wires import register
 
 __all__ = ["Cell", "CellConfig"]
 
@@ -43,8 +45,8 @@ class CellConfig:
         formats = self.formats
         if (
             not isinstance(formats, tuple)
-            or not 0 < len(formats) == len(set(formats))
-            or not set(formats) <= set(_ORDER)
+            or not formats
+            or any(formats.count(format_) > 1 or format_ not in _ORDER for format_ in formats)
         ):
             names = getattr(formats, "name", formats)
             if isinstance(formats, tuple):

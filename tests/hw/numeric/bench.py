@@ -1,4 +1,7 @@
-"""Every cell, sound and with planted faults, and the edge pieces in one native model."""
+"""Every cell, sound and with planted faults, and the edge pieces in one native model.
+
+Also what a cell answers, in numpy.
+"""
 
 from __future__ import annotations
 
@@ -14,13 +17,25 @@ from amaranth.hdl import Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
+from hw.numeric import reference
 from hw.numeric.arithmetic import cast_to_bf16
-from hw.numeric.formats import bf16, int8
+from hw.numeric.formats import bf16, fp32, int8, int32
 from hw.numeric.recode import OPERAND_BITS, recode
 from hw.systolic.cell import Cell
 from sim.native.build import build_library
 
-__all__ = ["CELLS", "EDGES", "FAULTS", "Bench", "Edge", "Stimulus"]
+__all__ = [
+    "CELLS",
+    "EARLY_SWAP",
+    "FAULTS",
+    "FORMATS",
+    "Bench",
+    "Edge",
+    "Stimulus",
+    "expected_sums",
+    "random_stimulus",
+    "sums",
+]
 
 Array = npt.NDArray[Any]
 
@@ -77,6 +92,42 @@ class Stimulus(NamedTuple):
     p: Array
     swap: Array
     load: Array
+
+
+def sums(a: Array, w: Array, p: Array, mode: int) -> Array:
+    """Bits of ``p + a * w`` (bf16), or of ``p`` and two products (int8 pairs), elementwise."""
+    if mode == 0:
+        terms = bf16.from_bits(a), bf16.from_bits(w)
+        return fp32.bits_of(reference.mac(fp32.from_bits(p), *terms))
+    total = int32.from_bits(p)
+    for shift in (0, 8):
+        lanes = (int8.from_bits(bits >> shift & 0xFF) for bits in (a, w))
+        total = reference.mac(total, *lanes)
+    return int32.bits_of(total)
+
+
+def expected_sums(stimulus: Stimulus, mode: int, latency: int) -> Array:
+    """What ``o_p`` carries in each cycle, from cycle ``latency + 3`` on.
+
+    The weight must have been loaded and swapped in by the first two cycles.
+    """
+    count = len(stimulus.a)
+    shadow = np.zeros(count, np.int64)
+    weight = np.zeros(count, np.int64)
+    for cycle in range(1, count):
+        last = cycle - 1
+        shadow[cycle] = stimulus.w[last] if stimulus.load[last] else shadow[last]
+        weight[cycle] = shadow[last] if stimulus.swap[last] else weight[last]
+    # An activation that enters in cycle t meets its weight in t + 1 and its sum in t + 2.
+    end = count - latency
+    return sums(stimulus.a[1 : end - 2], weight[2 : end - 1], stimulus.p[3:end], mode)
+
+
+def random_stimulus(a: Array, w: Array, p: Array, rng: np.random.Generator) -> Stimulus:
+    """These operands, with loads and swaps at random cycles, often together."""
+    swap, load = rng.integers(0, 2, (2, len(a)))
+    swap[:2], load[:2] = 1, 1
+    return Stimulus(a, w, p, swap, load)
 
 
 def _emit(component: Any, name: str) -> str:

@@ -1,0 +1,239 @@
+"""The cell: timing, weights, sums of every kind, natively by the million, and planted faults."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+from amaranth.hdl import Module, Signal
+from amaranth.sim import Simulator
+
+from hw.numeric.formats import bf16, fp32, int8
+from hw.numeric.recode import recode
+from hw.systolic.cell import Cell, CellConfig
+from tests.hw.numeric.bench import (
+    CELLS,
+    EARLY_SWAP,
+    FAULTS,
+    FORMATS,
+    Bench,
+    Stimulus,
+    expected_sums,
+    random_stimulus,
+    sums,
+)
+from tests.hw.numeric.triples import edge_triples, random_triples
+
+#: Every cell in each of its modes: formats, latency, mode.
+CASES = [
+    pytest.param(kind, latency, mode, id=f"{kind}-{latency}-{'int8' if mode else 'bf16'}")
+    for kind, latency in CELLS.values()
+    for mode in {"bf16": (0,), "int8": (1,), "both": (0, 1)}[kind]
+]
+
+
+def operands(count, mode, seed):
+    """Operand pairs and sums, as bits, that are hard for the mode."""
+    if mode == 0:
+        triples = random_triples(count, seed)
+        return triples.a, triples.w, triples.acc
+    rng = np.random.default_rng(seed)
+    a, w = rng.integers(0, 1 << 16, (2, count), np.uint16)
+    for corner in (0x8080, 0x7F80, 0x807F):
+        a[rng.random(count) < 0.05] = corner
+        w[rng.random(count) < 0.05] = corner
+    p = rng.integers(0, 1 << 32, count, np.uint32)
+    # Sums that wrap round.
+    near = rng.random(count) < 0.2
+    p[near] = (1 << 31) + rng.integers(-40_000, 40_000, int(near.sum()))
+    return a, w, p
+
+
+def operand_inputs(m, cell, mode):
+    """Signals for 16 raw bits that become the cell's operands, as at the edge of a grid."""
+    raw_a, raw_w = Signal(16), Signal(16)
+    is_float = bf16 in cell.config.formats and mode == 0
+    for raw, port in ((raw_a, cell.i_a), (raw_w, cell.i_w)):
+        m.d.comb += port.eq(recode(m, raw) if is_float else raw)
+    if cell.config.has_mode:
+        m.d.comb += cell.mode.eq(mode)
+    return raw_a, raw_w
+
+
+def simulate(cell, stimulus, mode):
+    """Run a cell in the simulator of the language: ``o_p``, ``o_a`` and ``o_swap`` each cycle."""
+    m = Module()
+    m.submodules.cell = cell
+    raw_a, raw_w = operand_inputs(m, cell, mode)
+    outputs = []
+
+    async def testbench(ctx):
+        inputs = (raw_a, raw_w, cell.i_p, cell.i_swap, cell.i_w_load)
+        for row in zip(*(column.tolist() for column in stimulus), strict=True):
+            for port, value in zip(inputs, row, strict=True):
+                ctx.set(port, value)
+            outputs.append([ctx.get(port) for port in (cell.o_p, cell.o_a, cell.o_swap)])
+            outputs[-1].append(ctx.get(cell.i_a))
+            await ctx.tick()
+
+    simulator = Simulator(m)
+    simulator.add_clock(1e-6)
+    simulator.add_testbench(testbench)
+    simulator.run()
+    return np.array(outputs).T
+
+
+@pytest.mark.parametrize("kind,latency,mode", CASES)
+def test_sums_under_random_loads_and_swaps(kind, latency, mode, seed):
+    """A short run of hard operands, each sum in the very cycle it is promised for."""
+    rng = np.random.default_rng(seed)
+    stimulus = random_stimulus(*operands(400, mode, seed), rng)
+    cell = Cell(formats=FORMATS[kind], latency=latency)
+    o_p, o_a, o_swap, i_a = simulate(cell, stimulus, mode)
+    np.testing.assert_array_equal(
+        o_p[latency + 3 :], expected_sums(stimulus, mode, latency), err_msg=f"seed {seed}"
+    )
+    np.testing.assert_array_equal(o_a[1:], i_a[:-1])
+    np.testing.assert_array_equal(o_swap[1:], stimulus.swap[:-1])
+
+
+def test_an_activation_with_a_swap_uses_the_new_weight():
+    """Told in single cycles: load 2, swap, load 3 beside an activation without and with a swap."""
+    one, two, three = 0x3F80, 0x4000, 0x4040
+    story = [
+        # a, w, swap, load
+        (0, two, 0, 1),
+        (one, 0, 1, 0),
+        (one, three, 0, 1),
+        (one, 0, 0, 0),
+        (one, two, 1, 1),
+        (one, 0, 0, 0),
+        (one, 0, 1, 0),
+        *[(0, 0, 0, 0)] * 4,
+    ]
+    a, w, swap, load = (np.array(column) for column in zip(*story, strict=True))
+    stimulus = Stimulus(a, w, np.zeros(len(a), int), swap, load)
+    o_p = simulate(Cell(formats=(bf16,), latency=1), stimulus, 0)[0]
+    products = fp32.from_bits(o_p.astype(np.uint32))[1 + 3 : 7 + 3]
+    # A load in the cycle of a swap is for the swap after it.
+    assert products.tolist() == [2, 2, 2, 3, 3, 2]
+
+
+@pytest.mark.parametrize("kind,latency", [("int8", 1), ("both", 3)])
+def test_low_and_high_bytes_are_even_and_odd_k(kind, latency):
+    a, w = np.array([0x80FF] * 8), np.array([0x7F03] * 8)
+    ones = np.ones(8, int)
+    stimulus = Stimulus(a, w, np.full(8, (1 << 31) - 1), ones, ones)
+    o_p = simulate(Cell(formats=FORMATS[kind], latency=latency), stimulus, 1)[0]
+    assert o_p[-1] == (1 << 31) - 1 - 1 * 3 - 128 * 127
+
+
+@pytest.mark.filterwarnings("ignore::amaranth.hdl.UnusedElaboratable")
+def test_ports_and_names():
+    both = Cell(formats=(int8, bf16), latency=2)
+    assert (both.operand_bits, both.config.has_mode) == (17, True)
+    assert both.config == CellConfig((int8, bf16), 2)
+    assert both.definition_name == Cell(formats=(bf16, int8), latency=2).definition_name
+    assert both.definition_name == "cell_bf16_int8_l2"
+    assert Cell(formats=(bf16,), latency=1).operand_bits == 17
+    integer = Cell(formats=(int8,), latency=1)
+    assert (integer.operand_bits, integer.config.has_mode) == (16, False)
+    assert "mode" in both.signature.members and "mode" not in integer.signature.members
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        both.config.latency = 3
+
+
+REFUSED = [
+    ((bf16,), 0, "^Cell latency must be an integer from 1 to 3, not 0$"),
+    ((bf16,), 4, "^Cell latency must be an integer from 1 to 3, not 4$"),
+    ((bf16,), True, "^Cell latency must be an integer from 1 to 3, not True$"),
+    ((bf16,), 2.0, r"^Cell latency must be an integer from 1 to 3, not 2\.0$"),
+    ((), 1, r"^Cell formats must be a tuple of bf16, int8 or both, not \(\)$"),
+    (bf16, 1, "^Cell formats must be a tuple of bf16, int8 or both, not 'bf16'$"),
+    ((fp32,), 1, r"^Cell formats must be a tuple of bf16, int8 or both, not \('fp32',\)$"),
+    ((bf16, bf16), 1, r"^Cell formats must be .* not \('bf16', 'bf16'\)$"),
+    (("bf16",), 1, r"^Cell formats must be .* not \('bf16',\)$"),
+    (([],), 1, r"^Cell formats must be .* not \(\[\],\)$"),
+]
+
+
+@pytest.mark.parametrize("formats,latency,message", REFUSED)
+def test_refusals(formats, latency, message):
+    with pytest.raises(TypeError, match=message):
+        CellConfig(formats, latency)
+
+
+@pytest.fixture(scope="module")
+def bench(heavy_lock):
+    with heavy_lock():
+        yield Bench()
+
+
+def wrong(answers, expected):
+    """Names of the cells whose answers differ, with the number of differences."""
+    differing = {name: int((values != expected).sum()) for name, values in answers.items()}
+    return {name: count for name, count in differing.items() if count}
+
+
+def served(answers, kind):
+    """Answers of the sound cells that have a format."""
+    return {name: answers[name] for name, (own, _) in CELLS.items() if own in (kind, "both")}
+
+
+def test_native_all_int8_products(bench, seed):
+    """Every pair of bytes in each lane, beside a random pair in the other; then a million sums."""
+    rng = np.random.default_rng(seed)
+    pairs = np.arange(1 << 16)
+    other = rng.permutation(pairs)
+    a = np.concatenate([pairs & 0xFF, (pairs & 0xFF) | (other & 0xFF) << 8]).astype(np.uint16)
+    w = np.concatenate([pairs >> 8, (pairs >> 8) | (other >> 8) << 8]).astype(np.uint16)
+    p = rng.integers(0, 1 << 32, len(a), np.uint32)
+    more = operands(1_000_000, 1, seed)
+    a, w, p = (np.concatenate(columns) for columns in zip((a, w, p), more, strict=True))
+    answers = served(bench.multiply_accumulate(a, w, p, 1), "int8")
+    assert len(answers) == 6
+    assert wrong(answers, sums(a, w, p, 1)) == {}
+
+
+@pytest.fixture(scope="module")
+def float_triples():
+    """Every edge combination and 1.2 million random triples, with numpy's answers."""
+    edges, mixed = edge_triples(), random_triples(1_200_000, 20261120)
+    p, a, w = (np.concatenate(columns) for columns in zip(edges, mixed, strict=True))
+    return p, a, w, sums(a, w, p, 0)
+
+
+def test_native_bf16_sums(bench, float_triples):
+    p, a, w, expected = float_triples
+    answers = served(bench.multiply_accumulate(a, w, p, 0), "bf16")
+    assert len(answers) == 6
+    assert wrong(answers, expected) == {}
+
+
+def test_reference_equals_the_c_library(bench, float_triples):
+    """A third opinion on the answers that the cells are measured by."""
+    p, a, w, expected = float_triples
+    theirs = bench.fused(p, a, w)
+    nan = (theirs & 0x7FFFFFFF) > 0x7F800000
+    np.testing.assert_array_equal(np.where(nan, fp32.canonical_nan, theirs), expected)
+
+
+@pytest.mark.parametrize("fault", [name for name in FAULTS if not name.startswith("swap")])
+def test_planted_arithmetic_fault_is_caught(bench, float_triples, fault):
+    p, a, w, expected = (column[-200_000:] for column in float_triples)
+    answers = bench.multiply_accumulate(a, w, p, 0)
+    assert fault in wrong(answers, expected)
+
+
+@pytest.mark.parametrize("mode", [0, 1])
+def test_native_loads_and_swaps(bench, seed, mode):
+    """Random loads and swaps: each cell against its own latency, the wrong swaps caught."""
+    rng = np.random.default_rng(seed)
+    stimulus = random_stimulus(*operands(20_000, mode, seed), rng)
+    outputs = bench.run(stimulus, mode)
+    for name, (kind, latency) in CELLS.items():
+        if kind in (("bf16", "int8")[mode], "both"):
+            answers = {name: outputs[name][latency + 3 :]}
+            assert wrong(answers, expected_sums(stimulus, mode, latency)) == {}
+    if mode == 0:
+        for fault in (EARLY_SWAP, "swap_late"):
+            assert wrong({fault: outputs[fault][5:]}, expected_sums(stimulus, 0, 2))
