@@ -16,9 +16,10 @@ from hw.systolic.readout import ReadOut
 from hw.systolic.skew import delayed
 from hw.systolic.weights import WeightLoader
 
-__all__ = ["MatrixUnit"]
+__all__ = ["WAITS", "MatrixUnit"]
 
-_COUNTERS = data.StructLayout({"busy": 48, "wait_input": 48, "wait_room": 48, "idle": 48})
+#: Counters of cycles by what a unit did in them; exactly one moves in a cycle.
+WAITS = data.StructLayout({"busy": 48, "wait_input": 48, "wait_room": 48, "idle": 48})
 
 
 class MatrixUnit(wiring.Component):
@@ -84,7 +85,7 @@ class MatrixUnit(wiring.Component):
                 "int8": In(1),
                 "to_bf16": In(1),
                 "weights_by_row": In(1),
-                "counters": Out(_COUNTERS),
+                "counters": Out(WAITS),
             }
         )
 

@@ -1,0 +1,123 @@
+"""The configuration of a PCU: its word's layout, and programs that pack into it."""
+
+import dataclasses
+from typing import Any
+
+from amaranth.hdl import Const
+from amaranth.lib import data
+
+from hw.numeric.formats import Format, bf16, fp32, int8, int32
+from hw.packet_filter import MAX_MODULUS
+
+__all__ = ["FilterProgram", "PcuProgram", "pcu_layout"]
+
+
+def _filter_layout() -> data.StructLayout:
+    return data.StructLayout(
+        {"modulus": range(MAX_MODULUS + 1), "index": range(MAX_MODULUS)},
+    )
+
+
+def pcu_layout() -> data.StructLayout:
+    """Layout of a PCU's configuration."""
+    return data.StructLayout(
+        {
+            "int8": 1,
+            "to_bf16": 1,
+            "weights_by_row": 1,
+            "activation": _filter_layout(),
+            "weight": _filter_layout(),
+        }
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class FilterProgram:
+    """Which packets of a stream a port takes: those whose number is ``index`` modulo ``modulus``.
+
+    Raises
+    ------
+    ValueError
+        If ``modulus`` is not from 1 to 16, or ``index`` not below it.
+    """
+
+    modulus: int = 1
+    index: int = 0
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.modulus <= MAX_MODULUS:
+            raise ValueError(f"Filter modulus must be from 1 to {MAX_MODULUS}, not {self.modulus}")
+        if not 0 <= self.index < self.modulus:
+            raise ValueError(f"Filter index must be from 0 to {self.modulus - 1}, not {self.index}")
+
+
+@dataclasses.dataclass(frozen=True)
+class PcuProgram:
+    """Configuration of a PCU in systolic mode.
+
+    Parameters
+    ----------
+    fmt : Format
+        Operand format, bf16 or int8.
+    out : Format
+        Format in which results leave: fp32 or bf16 for bf16, int32 for int8.
+    weights_by_row : bool
+        Weight vectors hold rows × columns, as another PCU emits them, not one column each.
+    activation, weight : FilterProgram
+        Packets that the two ports take.
+
+    Raises
+    ------
+    ValueError
+        If results of these operands cannot leave in this format.
+    """
+
+    fmt: Format
+    out: Format
+    weights_by_row: bool = False
+    activation: FilterProgram = FilterProgram()
+    weight: FilterProgram = FilterProgram()
+
+    def __post_init__(self) -> None:
+        served = {bf16: (fp32, bf16), int8: (int32,)}
+        if self.fmt not in served:
+            raise ValueError(f"PCU operands must be bf16 or int8, not {self.fmt.name}")
+        if self.out not in served[self.fmt]:
+            names = " or ".join(fmt.name for fmt in served[self.fmt])
+            raise ValueError(
+                f"PCU results of {self.fmt.name} operands must be {names}, not {self.out.name}"
+            )
+
+    def pack(self) -> int:
+        """Configuration word, laid out by `pcu_layout`."""
+        fields: dict[int | str, Any] = {
+            "int8": self.fmt == int8,
+            "to_bf16": self.out == bf16,
+            "weights_by_row": self.weights_by_row,
+            "activation": dataclasses.asdict(self.activation),
+            "weight": dataclasses.asdict(self.weight),
+        }
+        return Const.cast(pcu_layout().const(fields)).value
+
+    @classmethod
+    def unpack(cls, word: int) -> "PcuProgram":
+        """Program of a configuration word; the inverse of `pack`.
+
+        Raises
+        ------
+        ValueError
+            If the word is none that `pack` makes.
+        """
+        fields: Any = pcu_layout().from_bits(word)
+        if fields["int8"] and fields["to_bf16"]:
+            raise ValueError("PCU results of int8 operands must be int32, not bf16")
+        fmt = int8 if fields["int8"] else bf16
+        return cls(
+            fmt=fmt,
+            out=bf16 if fields["to_bf16"] else fmt.accumulator,
+            weights_by_row=bool(fields["weights_by_row"]),
+            activation=FilterProgram(
+                int(fields["activation"]["modulus"]), int(fields["activation"]["index"])
+            ),
+            weight=FilterProgram(int(fields["weight"]["modulus"]), int(fields["weight"]["index"])),
+        )

@@ -1,0 +1,100 @@
+"""The pattern compute unit: filtered ports round a matrix unit."""
+
+from __future__ import annotations
+
+from amaranth.hdl import Module
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from hw.config import ChipConfig
+from hw.numeric.formats import bf16, int8
+from hw.packet_filter import PacketFilter
+from hw.pcu.program import pcu_layout
+from hw.shared import shared
+from hw.stream import vector_signature
+from hw.systolic.matrix_unit import WAITS, MatrixUnit
+
+__all__ = ["Pcu"]
+
+
+class Pcu(wiring.Component):
+    """Pattern compute unit in systolic mode.
+
+    Each port takes one vector a cycle. Of a stream that is multicast to P units each takes its
+    own packets and consumes the others, so that it never blocks its siblings.
+
+    Parameters
+    ----------
+    config : ChipConfig
+        The chip it is part of: link width, accumulator rows, cell latency.
+
+    Members
+    -------
+    i_activation, i_weight, o_result : vector streams
+        See :class:`hw.systolic.matrix_unit.MatrixUnit`.
+    i_auxiliary : vector stream
+        Second operand of SIMD mode, which is not served yet: never ready.
+    config : ``In(pcu_layout())``
+        Changes only in reset.
+    counters
+        Cycles by what the unit did in them; they add up to all cycles since reset.
+    """
+
+    i_activation: stream.Interface
+    i_weight: stream.Interface
+    i_auxiliary: stream.Interface
+    o_result: stream.Interface
+    config: data.View[data.StructLayout]
+    counters: data.View[data.StructLayout]
+
+    def __init__(self, config: ChipConfig) -> None:
+        self._chip = config
+        link = vector_signature(config.width_bits)
+        super().__init__(
+            {
+                "i_activation": In(link),
+                "i_weight": In(link),
+                "i_auxiliary": In(link),
+                "o_result": Out(link),
+                "config": In(pcu_layout()),
+                "counters": Out(WAITS),
+            }
+        )
+
+    @property
+    def definition_name(self) -> str:
+        """Name of the shared module."""
+        pcu = self._chip.pcu
+        return f"pcu_{self._chip.width_bits}_l{pcu.cell_latency}_a{pcu.accumulator_rows}"
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        chip = self._chip
+        unit = MatrixUnit(
+            rows=chip.grid_rows,
+            columns=chip.grid_columns,
+            formats=(bf16, int8),
+            latency=chip.pcu.cell_latency,
+            accumulator_rows=chip.pcu.accumulator_rows,
+        )
+        m.submodules.matrix_unit = shared(unit)
+        for name, port, consumer in (
+            ("activation", self.i_activation, unit.i_activation),
+            ("weight", self.i_weight, unit.i_weight),
+        ):
+            taken = PacketFilter(width_bits=chip.width_bits)
+            m.submodules[f"{name}_filter"] = shared(taken)
+            m.d.comb += [
+                taken.modulus.eq(self.config[name].modulus),
+                taken.index.eq(self.config[name].index),
+            ]
+            wiring.connect(m, wiring.flipped(port), taken.i_stream)
+            wiring.connect(m, taken.o_stream, consumer)
+        wiring.connect(m, unit.o_result, wiring.flipped(self.o_result))
+        m.d.comb += [
+            unit.int8.eq(self.config.int8),
+            unit.to_bf16.eq(self.config.to_bf16),
+            unit.weights_by_row.eq(self.config.weights_by_row),
+            self.counters.eq(unit.counters),
+        ]
+        return m
