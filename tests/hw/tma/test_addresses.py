@@ -144,6 +144,38 @@ def test_bursts_hold_exactly_the_beats_of_each_row(width_bits, burst_beats, seed
     assert next(plan, None) is None and next(burst, None) is None
 
 
+def test_coordinates_of_every_length_reach_their_address(seed):
+    rng = random.Random(seed)
+    cases = []
+    for _ in range(60):
+        rank = rng.randint(1, 5)
+        descriptor = Descriptor(
+            base=rng.getrandbits(30) << 4,
+            format=ElementFormat.FP32,
+            dims=[1 << rng.randint(7, 31) for _ in range(rank)],
+            strides=[rng.getrandbits(rng.randint(1, 36)) << 4 for _ in range(rank - 1)],
+            box=[4] + [rng.randint(1, 2) for _ in range(rank - 1)],
+        )
+        edges = [127, 128, 255, 256, 32767, 32768, 65535, (1 << 23) - 1, 1 << 23, (1 << 31) - 2]
+        coordinates = [
+            rng.choice([c for c in edges if c < n] + [rng.randrange(n)]) for n in descriptor.dims
+        ]
+        cases.append((descriptor, coordinates))
+    wide = Descriptor(
+        base=0x9000, format=ElementFormat.INT8, dims=(999, 99), strides=(1008,), box=(256, 200)
+    )
+    cases += [(wide, (-129, 0)), (wide, (-255, 98)), (wide, (-1, -199)), (wide, (900, -130))]
+    _, bursts, errors, _ = run(64, 256, [(d.pack(), coordinates) for d, coordinates in cases])
+    wanted = [
+        [beat % (1 << (ADDRESS_BITS - 3)) for beat in row]
+        for descriptor, coordinates in cases
+        for row in expected_beats(64, descriptor, coordinates)
+    ]
+    found = [beat for address, length in bursts for beat in range(address, address + length)]
+    assert errors == []
+    assert found == [beat for row in wanted for beat in row]
+
+
 def test_a_burst_a_cycle_within_a_box_and_boxes_close_behind():
     descriptor = Descriptor(
         base=0x1000, format=ElementFormat.INT8, dims=(64, 100), strides=(64,), box=(8, 100)
@@ -198,7 +230,6 @@ def test_hardware_refuses_what_it_does_not_serve_and_goes_on(field, value, code)
 
 
 def test_splitter_refuses_bursts_that_axi_does_not_allow():
-    with pytest.raises(TypeError, match="power of two of at most 128, not 256"):
-        RowSplitter(width_bits=256, address_bits=40, streams=1, burst_beats=256)
-    with pytest.raises(TypeError, match="power of two of at most 256, not 3"):
-        RowSplitter(width_bits=64, address_bits=40, streams=1, burst_beats=3)
+    for width_bits, beats, most in ((256, 256, 128), (64, 3, 256), (64, 0, 256)):
+        with pytest.raises(TypeError, match=f"power of two of at most {most}, not {beats}"):
+            RowSplitter(width_bits=width_bits, address_bits=40, streams=1, burst_beats=beats)

@@ -1,0 +1,94 @@
+"""The descriptors an engine may use: a small memory, written by words and read whole."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from amaranth.hdl import Module, Signal, unsigned
+from amaranth.lib import data, memory, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from hw.tma.descriptor import DESCRIPTOR_BYTES, descriptor_layout
+
+__all__ = ["WORD_BITS", "DescriptorFile", "descriptor_word_layout"]
+
+WORD_BITS = 64
+_WORDS = DESCRIPTOR_BYTES * 8 // WORD_BITS
+#: The words from here on are reserved; they are not stored.
+_STORED_WORDS = descriptor_layout["reserved_104"].offset // WORD_BITS
+
+
+def descriptor_word_layout(descriptors: int) -> data.StructLayout:
+    """Layout of one word on its way into the file; words ascend with the descriptor's bytes."""
+    return data.StructLayout(
+        {"index": range(descriptors), "word": range(_WORDS), "data": WORD_BITS}
+    )
+
+
+class DescriptorFile(wiring.Component):
+    """Memory of descriptors with one write port of 64 bits and whole-descriptor read ports.
+
+    A read answers in the next cycle and holds its answer until the next read. Content survives a
+    reset; a descriptor never written is zero and so refused by its reader.
+
+    Parameters
+    ----------
+    descriptors : int
+        Descriptors it holds (1 to 256).
+    readers : int
+        Read ports.
+
+    Members
+    -------
+    i_write : stream of :func:`descriptor_word_layout`, always ready
+        A descriptor in use must not change before its command has begun to move vectors.
+    i_index, i_read, o_descriptor : arrays, one a reader
+
+    Raises
+    ------
+    TypeError
+        If the number of descriptors lies outside its domain.
+    """
+
+    i_write: stream.Interface
+    i_index: Sequence[Signal]
+    i_read: Sequence[Signal]
+    o_descriptor: Sequence[Any]
+
+    def __init__(self, *, descriptors: int, readers: int) -> None:
+        if not isinstance(descriptors, int) or not 1 <= descriptors <= 256:
+            raise TypeError(f"Descriptors must be an integer from 1 to 256, not {descriptors!r}")
+        self._descriptors = descriptors
+        self._readers = readers
+        super().__init__(
+            {
+                "i_write": In(
+                    stream.Signature(descriptor_word_layout(descriptors), always_ready=True)
+                ),
+                "i_index": In(range(descriptors)).array(readers),
+                "i_read": In(1).array(readers),
+                "o_descriptor": Out(descriptor_layout).array(readers),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        words: Any = memory.Memory(
+            shape=unsigned(_STORED_WORDS * WORD_BITS), depth=self._descriptors, init=[]
+        )
+        m.submodules.memory = words
+        write: Any = self.i_write.payload
+        writer = words.write_port(granularity=WORD_BITS)
+        m.d.comb += [
+            writer.addr.eq(write.index),
+            writer.data.eq(write.data.replicate(_STORED_WORDS)),
+        ]
+        with m.If(self.i_write.valid):
+            m.d.comb += writer.en.eq(1 << write.word)
+        for number in range(self._readers):
+            reader = words.read_port()
+            m.d.comb += [
+                reader.addr.eq(self.i_index[number]),
+                reader.en.eq(self.i_read[number]),
+                self.o_descriptor[number].eq(reader.data),
+            ]
+        return m

@@ -1,0 +1,216 @@
+"""The load engine: boxes from memory, as streams of vectors."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from amaranth.hdl import Module, Mux, Signal
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from hw.axi import RESP_DECERR, Axi4ReadInterface, Axi4ReadSignature, read_constants
+from hw.shared import shared
+from hw.stream import ElasticBuffer, vector_signature
+from hw.tma.addresses import BoxWalker, RowSplitter, largest_burst, plan_layout
+from hw.tma.commands import BoxReader, tagged_command_layout
+from hw.tma.descriptor import ErrorCode, descriptor_layout
+from hw.tma.queue import Queue
+from hw.tma.realign import BeatsToVectors, tagged_vector_layout
+
+__all__ = ["LoadEngine"]
+
+
+class LoadEngine(wiring.Component):
+    """Executes load commands in order, with many bursts in flight.
+
+    One beat a cycle, and one vector a cycle for rows that start with a beat. A burst is issued
+    only when the landing buffer has room for all of it, which is then its own, so R never waits.
+
+    Parameters
+    ----------
+    width_bits : int
+        Width of a vector and of AXI's data.
+    address_bits : int
+        Width of a byte address.
+    landing_beats : int
+        Beats of the landing buffer (a power of two of at least 16).
+    outstanding : int
+        Bursts in flight.
+    descriptors : int
+        Descriptors in the file.
+    streams : int
+        Output streams.
+
+    Members
+    -------
+    i_stream : stream of :func:`hw.tma.commands.tagged_command_layout`
+    o_streams : array of vector streams
+        One vector each row position, boxes in order of commands; ``last`` ends a box. While the
+        stream of the oldest box does not move, none does.
+    o_index, o_read, i_descriptor
+        To the descriptor file, as :class:`hw.tma.commands.BoxReader`.
+    axi : read half of an AXI4 manager port
+    i_drain
+        Issue no more bursts.
+    o_idle
+        Memory owes no response.
+    o_error
+        First error since reset, an :class:`hw.tma.descriptor.ErrorCode`.
+    """
+
+    i_stream: stream.Interface
+    o_streams: Sequence[stream.Interface]
+    o_index: Signal
+    o_read: Signal
+    i_descriptor: Any
+    axi: Axi4ReadInterface
+    i_drain: Signal
+    o_idle: Signal
+    o_error: Signal
+
+    def __init__(
+        self,
+        *,
+        width_bits: int,
+        address_bits: int,
+        landing_beats: int,
+        outstanding: int,
+        descriptors: int,
+        streams: int,
+    ) -> None:
+        self._width_bits = width_bits
+        self._address_bits = address_bits
+        self._landing_beats = landing_beats
+        self._outstanding = outstanding
+        self._descriptors = descriptors
+        self._streams = streams
+        super().__init__(
+            {
+                "i_stream": In(stream.Signature(tagged_command_layout(descriptors, streams))),
+                "o_streams": Out(vector_signature(width_bits)).array(streams),
+                "o_index": Out(range(descriptors)),
+                "o_read": Out(1),
+                "i_descriptor": In(descriptor_layout),
+                "axi": Out(Axi4ReadSignature(data_bits=width_bits, address_bits=address_bits)),
+                "i_drain": In(1),
+                "o_idle": Out(1),
+                "o_error": Out(8),
+            }
+        )
+
+    @property
+    def definition_name(self) -> str:
+        """Name of the shared module."""
+        return (
+            f"tma_load_w{self._width_bits}_a{self._address_bits}_l{self._landing_beats}"
+            f"_o{self._outstanding}_d{self._descriptors}_s{self._streams}"
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        width_bits, address_bits, streams = self._width_bits, self._address_bits, self._streams
+        # Quarters let a burst be in use, one arrive and two be on their way in any buffer.
+        burst_beats = min(largest_burst(width_bits), self._landing_beats // 4)
+        reader = BoxReader(
+            width_bits=width_bits,
+            address_bits=address_bits,
+            descriptors=self._descriptors,
+            streams=streams,
+        )
+        walker = BoxWalker(width_bits=width_bits, address_bits=address_bits, streams=streams)
+        splitter = RowSplitter(
+            width_bits=width_bits,
+            address_bits=address_bits,
+            streams=streams,
+            burst_beats=burst_beats,
+        )
+        plans = Queue(plan_layout(width_bits, streams), depth=self._outstanding + 2)
+        landing = Queue(width_bits, depth=self._landing_beats)
+        gather = BeatsToVectors(width_bits=width_bits, streams=streams)
+        m.submodules.reader = shared(reader)
+        m.submodules.walker = shared(walker)
+        m.submodules.splitter = shared(splitter)
+        m.submodules.plans = shared(plans)
+        m.submodules.landing = shared(landing)
+        m.submodules.gather = shared(gather)
+        m.submodules.output = output = ElasticBuffer(tagged_vector_layout(width_bits, streams))
+        wiring.connect(m, wiring.flipped(self.i_stream), reader.i_stream)
+        wiring.connect(m, reader.o_stream, walker.i_stream)
+        wiring.connect(m, walker.o_stream, splitter.i_stream)
+        wiring.connect(m, splitter.o_plans, plans.i_stream)
+        wiring.connect(m, plans.o_stream, gather.i_plans)
+        wiring.connect(m, landing.o_stream, gather.i_beats)
+        wiring.connect(m, gather.o_stream, output.i_stream)
+        m.d.comb += [
+            self.o_index.eq(reader.o_index),
+            self.o_read.eq(reader.o_read),
+            reader.i_descriptor.eq(self.i_descriptor),
+        ]
+
+        axi = self.axi
+        bursts = splitter.o_bursts
+        burst: Any = bursts.payload
+        shift = len(axi.araddr) - len(burst.address)
+        asked = Signal()
+        address = Signal.like(burst.address)
+        length = Signal(8)
+        room = Signal(range(self._landing_beats + 1), init=self._landing_beats)
+        in_flight = Signal(range(self._outstanding + 1))
+        m.d.comb += read_constants(axi)
+        m.d.comb += [
+            axi.arvalid.eq(asked),
+            axi.araddr.eq(address << shift),
+            axi.arlen.eq(length),
+            bursts.ready.eq(
+                (~asked | axi.arready)
+                & (room > burst.length)
+                & (in_flight != self._outstanding)
+                & ~self.i_drain
+            ),
+            self.o_idle.eq(in_flight == 0),
+        ]
+        issue = Signal()
+        ended = Signal()
+        used = Signal()
+        m.d.comb += [
+            issue.eq(bursts.valid & bursts.ready),
+            ended.eq(axi.rvalid & axi.rready & axi.rlast),
+            used.eq(landing.o_stream.valid & landing.o_stream.ready),
+        ]
+        with m.If(~asked | axi.arready):
+            m.d.sync += [asked.eq(issue), address.eq(burst.address), length.eq(burst.length)]
+        m.d.sync += [
+            room.eq(room + used - Mux(issue, burst.length + 1, 0)),
+            in_flight.eq(in_flight + issue - ended),
+        ]
+
+        failed = axi.rresp[1]
+        m.d.comb += [
+            landing.i_stream.valid.eq(axi.rvalid),
+            landing.i_stream.payload.eq(Mux(failed, 0, axi.rdata)),
+            axi.rready.eq(landing.i_stream.ready),
+        ]
+        with m.If(self.o_error == ErrorCode.NONE.value):
+            with m.If(axi.rvalid & axi.rready & failed):
+                m.d.sync += self.o_error.eq(
+                    Mux(
+                        axi.rresp == RESP_DECERR,
+                        ErrorCode.READ_DECERR.value,
+                        ErrorCode.READ_SLVERR.value,
+                    )
+                )
+            with m.Else():
+                m.d.sync += self.o_error.eq(reader.o_error)
+
+        vector: Any = output.o_stream.payload
+        for number in range(streams):
+            target = self.o_streams[number]
+            payload: Any = target.payload
+            mine = vector.stream == number
+            m.d.comb += [
+                target.valid.eq(output.o_stream.valid & mine),
+                payload.data.eq(vector.data),
+                payload.last.eq(vector.last),
+            ]
+            with m.If(mine):
+                m.d.comb += output.o_stream.ready.eq(target.ready)
+        return m

@@ -1,0 +1,306 @@
+"""Realignment between vectors of a box and beats of memory: a rotator and a carry register."""
+
+from typing import Any
+
+from amaranth.hdl import Cat, Module, Mux, Signal, Value
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from hw.tma.addresses import burst_layout, plan_layout
+
+__all__ = [
+    "BeatsToVectors",
+    "VectorsToBeats",
+    "address_layout",
+    "record_layout",
+    "tagged_vector_layout",
+    "write_layout",
+]
+
+
+def tagged_vector_layout(width_bits: int, streams: int) -> data.StructLayout:
+    """Layout of a vector and the stream it belongs to; ``last`` ends its box."""
+    return data.StructLayout({"data": width_bits, "last": 1, "stream": range(streams)})
+
+
+def address_layout(width_bits: int, address_bits: int) -> data.StructLayout:
+    """Layout of an AW payload; the same as a burst's."""
+    return burst_layout(width_bits, address_bits)
+
+
+def write_layout(width_bits: int) -> data.StructLayout:
+    """Layout of a W payload."""
+    return data.StructLayout({"data": width_bits, "strobe": width_bits // 8, "last": 1})
+
+
+def record_layout(streams: int) -> data.StructLayout:
+    """Layout of what to do on a write response.
+
+    ``responds``: a response belongs to this record; ``ends``: a box is stored after it.
+    """
+    return data.StructLayout({"responds": 1, "ends": 1, "stream": range(streams)})
+
+
+def _rotate_right(value: Value, positions: Value, unit: int) -> Value:
+    """The value rotated by whole units, one stage a bit of ``positions``."""
+    for stage in range(len(positions)):
+        value = Mux(positions[stage], value.rotate_right(unit << stage), value)
+    return value
+
+
+def _below(count: Value, width: int) -> Value:
+    """Mask of the positions below a count."""
+    return Cat(position < count for position in range(width))
+
+
+def _spread(mask: Value) -> Value:
+    """Mask of bytes as a mask of bits."""
+    return Cat(bit.replicate(8) for bit in mask)
+
+
+def _select(mask: Value, chosen: Value, other: Value) -> Value:
+    """Bytes of the one where the mask is set, of the other elsewhere."""
+    bits = _spread(mask)
+    return (chosen & bits) | (other & ~bits)
+
+
+class _Slots:
+    """Counter of the beats that a row's vectors span: one slot a cycle."""
+
+    def __init__(self, m: Module, plan: Any, step: Value, beat_bytes: int) -> None:
+        slot = Signal.like(plan.end)
+        self.slot = slot
+        #: The row spans one beat more than it has vectors.
+        self.skewed = plan.offset != 0
+        self.final = slot + 1 == plan.vectors + self.skewed
+        #: The beat is in memory.
+        self.present = (slot >= plan.first) & (slot < plan.end)
+        first_bytes = Mux(slot == plan.first, plan.head, 0)
+        ends = (slot + 1 == plan.end) & (plan.tail != 0)
+        last_bytes = Mux(ends, plan.tail, beat_bytes)
+        keep = ~_below(first_bytes, beat_bytes) & _below(last_bytes, beat_bytes)
+        #: Bytes of the beat that lie in the tensor.
+        self.keep = Signal(beat_bytes)
+        m.d.comb += self.keep.eq(Mux(self.present, keep, 0))
+        with m.If(step):
+            m.d.sync += slot.eq(Mux(self.final, 0, slot + 1))
+
+
+class BeatsToVectors(wiring.Component):
+    """Makes the vectors of each row from its beats, with zeros outside the tensor.
+
+    One beat a cycle. A row takes as many cycles as the beats it spans, present or not: its
+    vectors, and one more if it does not start with a beat.
+
+    Parameters
+    ----------
+    width_bits : int
+        Width of a beat and of a vector.
+    streams : int
+        Streams a box may belong to.
+
+    Members
+    -------
+    i_plans : stream of :func:`hw.tma.addresses.plan_layout`
+    i_beats : stream of beats
+        Those in memory, in order.
+    o_stream : stream of :func:`tagged_vector_layout`
+        Not registered.
+    """
+
+    i_plans: stream.Interface
+    i_beats: stream.Interface
+    o_stream: stream.Interface
+
+    def __init__(self, *, width_bits: int, streams: int) -> None:
+        self._width_bits = width_bits
+        self._streams = streams
+        super().__init__(
+            {
+                "i_plans": In(stream.Signature(plan_layout(width_bits, streams))),
+                "i_beats": In(stream.Signature(width_bits)),
+                "o_stream": Out(stream.Signature(tagged_vector_layout(width_bits, streams))),
+            }
+        )
+
+    @property
+    def definition_name(self) -> str:
+        """Name of the shared module."""
+        return f"tma_gather_w{self._width_bits}_s{self._streams}"
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        beat_bytes = self._width_bits // 8
+        plan: Any = self.i_plans.payload
+        vector: Any = self.o_stream.payload
+        beat: Any = self.i_beats.payload
+        step = Signal()
+        slots = _Slots(m, plan, step, beat_bytes)
+
+        # The first beat of a skewed row only fills the carry.
+        emits = ~(slots.skewed & (slots.slot == 0))
+        ready = Signal()
+        supplied = Signal()
+        m.d.comb += [
+            ready.eq(~emits | self.o_stream.ready),
+            supplied.eq(self.i_plans.valid & (~slots.present | self.i_beats.valid)),
+            step.eq(supplied & ready),
+            self.o_stream.valid.eq(supplied & emits),
+            self.i_beats.ready.eq(self.i_plans.valid & slots.present & ready),
+            self.i_plans.ready.eq(step & slots.final),
+        ]
+
+        carry = Signal(self._width_bits, reset_less=True)
+        rotated = Signal(self._width_bits)
+        fresh = Signal(beat_bytes)
+        m.d.comb += [
+            rotated.eq(_rotate_right(beat & _spread(slots.keep), plan.offset, 8)),
+            # Of a skewed row's vector, the last `offset` bytes come with the newer beat.
+            fresh.eq(
+                ~_below(beat_bytes - plan.offset, beat_bytes) | ~slots.skewed.replicate(beat_bytes)
+            ),
+            vector.data.eq(_select(fresh, rotated, carry)),
+            vector.last.eq(plan.last & slots.final),
+            vector.stream.eq(plan.stream),
+        ]
+        with m.If(step):
+            m.d.sync += carry.eq(rotated)
+        return m
+
+
+class VectorsToBeats(wiring.Component):
+    """Makes write beats with byte strobes from the vectors of each row; opens the bursts.
+
+    One beat a cycle; a row's cycles are those of :class:`BeatsToVectors`. A burst's address
+    leaves with its first beat, so memory is never asked to wait for data not yet here.
+
+    Parameters
+    ----------
+    width_bits, streams : int
+        As :class:`BeatsToVectors`.
+    address_bits : int
+        Width of a byte address.
+
+    Members
+    -------
+    i_plans : stream of :func:`hw.tma.addresses.plan_layout`
+    i_bursts : stream of :func:`hw.tma.addresses.burst_layout`
+    i_vectors : stream of vectors' data
+        Of the stream ``o_select``.
+    o_select
+    o_address : stream of :func:`address_layout`
+    o_write : stream of :func:`write_layout`
+    o_record : stream of :func:`record_layout`
+        The three must feed buffers: each is valid only while the others can take their part.
+    i_drain
+        Open no burst; end the open one with empty strobes.
+    o_open
+        A burst has beats to come.
+    """
+
+    i_plans: stream.Interface
+    i_bursts: stream.Interface
+    i_vectors: stream.Interface
+    o_select: Signal
+    o_address: stream.Interface
+    o_write: stream.Interface
+    o_record: stream.Interface
+    i_drain: Signal
+    o_open: Signal
+
+    def __init__(self, *, width_bits: int, address_bits: int, streams: int) -> None:
+        self._width_bits = width_bits
+        self._address_bits = address_bits
+        self._streams = streams
+        super().__init__(
+            {
+                "i_plans": In(stream.Signature(plan_layout(width_bits, streams))),
+                "i_bursts": In(stream.Signature(burst_layout(width_bits, address_bits))),
+                "i_vectors": In(stream.Signature(width_bits)),
+                "o_select": Out(range(streams)),
+                "o_address": Out(stream.Signature(address_layout(width_bits, address_bits))),
+                "o_write": Out(stream.Signature(write_layout(width_bits))),
+                "o_record": Out(stream.Signature(record_layout(streams))),
+                "i_drain": In(1),
+                "o_open": Out(1),
+            }
+        )
+
+    @property
+    def definition_name(self) -> str:
+        """Name of the shared module."""
+        return f"tma_scatter_w{self._width_bits}_a{self._address_bits}_s{self._streams}"
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        beat_bytes = self._width_bits // 8
+        plan: Any = self.i_plans.payload
+        burst: Any = self.i_bursts.payload
+        vector: Any = self.i_vectors.payload
+        write: Any = self.o_write.payload
+        record: Any = self.o_record.payload
+        step = Signal()
+        slots = _Slots(m, plan, step, beat_bytes)
+        takes = slots.slot < plan.vectors
+        left = Signal(9)
+        opened = left != 0
+        opens = Signal()
+        ends_box = plan.last & slots.final
+        records = Signal()
+        supplied = Signal()
+        m.d.comb += [
+            self.o_open.eq(opened),
+            self.o_select.eq(plan.stream),
+            opens.eq(slots.present & ~opened),
+            records.eq(opens | ends_box),
+            supplied.eq(
+                self.i_plans.valid
+                & (~takes | self.i_vectors.valid)
+                & (~opens | self.i_bursts.valid)
+                & ~self.i_drain
+            ),
+        ]
+        # Everything a slot needs moves in one cycle or not at all.
+        address_free = ~opens | self.o_address.ready
+        write_free = ~slots.present | self.o_write.ready
+        record_free = ~records | self.o_record.ready
+        ending = Signal()
+        m.d.comb += [
+            step.eq(supplied & address_free & write_free & record_free),
+            ending.eq(self.i_drain & opened),
+            self.i_vectors.ready.eq(
+                self.i_plans.valid
+                & takes
+                & (~opens | self.i_bursts.valid)
+                & ~self.i_drain
+                & address_free
+                & write_free
+                & record_free
+            ),
+            self.i_plans.ready.eq(step & slots.final),
+            self.i_bursts.ready.eq(step & opens),
+            self.o_address.valid.eq(supplied & opens & write_free & record_free),
+            self.o_address.payload.eq(burst),
+            self.o_write.valid.eq((supplied & slots.present & address_free & record_free) | ending),
+            self.o_record.valid.eq(supplied & records & address_free & write_free),
+            record.responds.eq(opens),
+            record.ends.eq(ends_box),
+            record.stream.eq(plan.stream),
+        ]
+        with m.If(self.o_write.valid & self.o_write.ready):
+            m.d.sync += left.eq(Mux(opened, left - 1, burst.length))
+
+        carry = Signal(self._width_bits, reset_less=True)
+        rotated = Signal(self._width_bits)
+        older = Signal(beat_bytes)
+        # Rotating left by the offset is rotating right by what is left to the whole.
+        m.d.comb += [
+            rotated.eq(_rotate_right(vector, (-plan.offset)[: len(plan.offset)], 8)),
+            older.eq(_below(plan.offset, beat_bytes)),
+            write.data.eq(_select(older, carry, rotated)),
+            write.strobe.eq(Mux(self.i_drain, 0, slots.keep)),
+            write.last.eq(Mux(opened, left == 1, burst.length == 0)),
+        ]
+        with m.If(step):
+            m.d.sync += carry.eq(rotated)
+        return m

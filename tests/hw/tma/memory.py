@@ -1,0 +1,184 @@
+"""An AXI4 memory for Amaranth's simulator that breaks a test when a manager breaks a rule."""
+
+from collections import deque
+
+import numpy as np
+
+__all__ = ["AxiMemory", "Violation"]
+
+
+class Violation(AssertionError):
+    """A rule of AXI, or a declared region, that the manager did not keep to."""
+
+
+class AxiMemory:
+    """Memory behind one AXI4 port, from address 0.
+
+    ``latency`` cycles pass from an address to its first data, ``jitter`` more at random; each
+    channel's ready, and each R beat, waits with probability ``stall``. ``readable`` and
+    ``writable`` are lists of (start, end); an access outside is a violation. ``errors`` maps
+    ("read" or "write", number of the beat or burst) to a response code.
+    """
+
+    def __init__(
+        self, axi, data, rng, *, latency=4, jitter=0, stall=0.0, readable=(), writable=(), errors=()
+    ):
+        self.axi = axi
+        self.data = data
+        self.rng = rng
+        self.latency = latency
+        self.jitter = jitter
+        self.stall = stall
+        self.readable = list(readable)
+        self.writable = list(writable)
+        self.errors = dict(errors)
+        self.cycle = 0
+        self.read_beats = []  # cycle of each R transfer
+        self.write_beats = []  # cycle of each W transfer
+        self.read_bursts = []
+        self.write_bursts = []
+        self.outstanding = 0
+        self.most_outstanding = 0
+        self.refused_read_data = 0
+        self.reads = hasattr(axi, "arvalid")
+        self.writes = hasattr(axi, "awvalid")
+        self._reading = deque()  # (cycle due, address, last, burst's first beat)
+        self._write_bursts = deque()
+        self._write_data = deque()
+        self._responses = deque()
+        self._answered = 0
+        self._held = {}
+        self._last_due = 0
+
+    @property
+    def quiet(self):
+        """Nothing is owed by either side."""
+        return not (self._reading or self._write_bursts or self._write_data or self._responses)
+
+    def _check_held(self, ctx, channel, names, valid, ready):
+        """A payload shown and not taken is shown again, unchanged."""
+        now = tuple(ctx.get(getattr(self.axi, channel + name)) for name in names)
+        before = self._held.get(channel)
+        if before is not None and (not valid or now != before):
+            raise Violation(f"{channel} payload {before} became {now}, valid {valid}")
+        self._held[channel] = now if valid and not ready else None
+        return now
+
+    def _check_burst(self, address, length, size, burst, regions):
+        beat = len(self.axi.rdata if self.reads else self.axi.wdata) // 8
+        if burst != 1 or 1 << size != beat:
+            raise Violation(f"burst type {burst} size {size} is not full-width INCR")
+        if address % beat:
+            raise Violation(f"burst address {address:#x} is not aligned")
+        end = address + length * beat
+        if address // 4096 != (end - 1) // 4096:
+            raise Violation(f"burst {address:#x} of {length} beats crosses 4 KiB")
+        if not any(low <= address and end <= high for low, high in regions):
+            raise Violation(f"access {address:#x} to {end:#x} is outside the declared regions")
+
+    def _wait(self):
+        return self.latency + (self.rng.randint(0, self.jitter) if self.jitter else 0)
+
+    def _ready(self):
+        return self.stall == 0.0 or self.rng.random() >= self.stall
+
+    async def run(self, ctx):
+        """Serve the port, a cycle a turn, for ever."""
+        axi = self.axi
+        reading_valid = responding = False
+        while True:
+            # All a manager's outputs are registers, so they stand from the start of the cycle.
+            if self.reads:
+                self._address_read(ctx, axi)
+                reading_valid = self._read(ctx, axi, reading_valid)
+            if self.writes:
+                self._address_write(ctx, axi)
+                self._write(ctx, axi)
+                responding = self._respond(ctx, axi, responding)
+            await ctx.tick()
+            self.cycle += 1
+
+    def _address_read(self, ctx, axi):
+        ready = self._ready()
+        ctx.set(axi.arready, ready)
+        valid = ctx.get(axi.arvalid)
+        names = ("addr", "len", "size", "burst", "id")
+        address, length, size, burst, _ = self._check_held(ctx, "ar", names, valid, ready)
+        if valid and ready:
+            beat = len(axi.rdata) // 8
+            self._check_burst(address, length + 1, size, burst, self.readable)
+            self.read_bursts.append((address, length + 1))
+            due = max(self.cycle + self._wait(), self._last_due)
+            self._last_due = due
+            for number in range(length + 1):
+                self._reading.append((due, address + number * beat, number == length))
+            self.outstanding += 1
+            self.most_outstanding = max(self.most_outstanding, self.outstanding)
+
+    def _read(self, ctx, axi, showing):
+        beat = len(axi.rdata) // 8
+        if not showing and self._reading and self._reading[0][0] <= self.cycle and self._ready():
+            _, address, last = self._reading[0]
+            word = int.from_bytes(self.data[address : address + beat].tobytes(), "little")
+            ctx.set(axi.rdata, word)
+            ctx.set(axi.rresp, self.errors.get(("read", len(self.read_beats)), 0))
+            ctx.set(axi.rlast, last)
+            showing = True
+        ctx.set(axi.rvalid, showing)
+        if showing and ctx.get(axi.rready):
+            self.read_beats.append(self.cycle)
+            self.outstanding -= self._reading[0][2]
+            self._reading.popleft()
+            return False
+        self.refused_read_data += showing
+        return showing
+
+    def _address_write(self, ctx, axi):
+        ready = self._ready()
+        ctx.set(axi.awready, ready)
+        valid = ctx.get(axi.awvalid)
+        names = ("addr", "len", "size", "burst", "id")
+        address, length, size, burst, _ = self._check_held(ctx, "aw", names, valid, ready)
+        if valid and ready:
+            self._check_burst(address, length + 1, size, burst, self.writable)
+            self.write_bursts.append((address, length + 1))
+            self._write_bursts.append((address, length + 1))
+
+    def _write(self, ctx, axi):
+        ready = self._ready()
+        ctx.set(axi.wready, ready)
+        valid = ctx.get(axi.wvalid)
+        word, strobe, last = self._check_held(ctx, "w", ("data", "strb", "last"), valid, ready)
+        if valid and ready:
+            self.write_beats.append(self.cycle)
+            self._write_data.append((word, strobe, last))
+        # Data may come before their address.
+        while self._write_bursts and len(self._write_data) >= self._write_bursts[0][1]:
+            address, length = self._write_bursts.popleft()
+            self._commit(axi, address, length)
+
+    def _commit(self, axi, address, length):
+        beat = len(axi.wdata) // 8
+        for number in range(length):
+            word, strobe, last = self._write_data.popleft()
+            if last != (number == length - 1):
+                raise Violation(f"wlast is {last} on beat {number} of {length}")
+            enabled = [i for i in range(beat) if strobe >> i & 1]
+            new = np.frombuffer(word.to_bytes(beat, "little"), np.uint8)
+            self.data[[address + i for i in enabled]] = new[enabled]
+            address += beat
+        due = self.cycle + self._wait()
+        if self._responses:
+            due = max(due, self._responses[-1])
+        self._responses.append(due)
+
+    def _respond(self, ctx, axi, showing):
+        if not showing and self._responses and self._responses[0] < self.cycle and self._ready():
+            ctx.set(axi.bresp, self.errors.get(("write", self._answered), 0))
+            showing = True
+        ctx.set(axi.bvalid, showing)
+        if showing and ctx.get(axi.bready):
+            self._answered += 1
+            self._responses.popleft()
+            return False
+        return showing

@@ -1,0 +1,290 @@
+import dataclasses
+import random
+
+import numpy as np
+import pytest
+from amaranth.hdl import Module
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+from amaranth.sim import Simulator
+
+from hw.axi import RESP_DECERR, RESP_SLVERR, Axi4ReadSignature
+from hw.stream import vector_signature
+from hw.tma.commands import tagged_command_layout
+from hw.tma.descriptor import Descriptor, ElementFormat, ErrorCode
+from hw.tma.descriptor_file import DescriptorFile, descriptor_word_layout
+from hw.tma.load import LoadEngine
+from tests.hw.tma.memory import AxiMemory
+from tests.hw.tma.model import box_load, packed_command, random_case
+
+DESCRIPTORS = 4
+
+
+class Bench(wiring.Component):
+    """A load engine with its descriptor file."""
+
+    def __init__(self, *, width_bits, landing_beats=64, outstanding=16):
+        self.engine = LoadEngine(
+            width_bits=width_bits,
+            address_bits=32,
+            landing_beats=landing_beats,
+            outstanding=outstanding,
+            descriptors=DESCRIPTORS,
+            streams=2,
+        )
+        super().__init__(
+            {
+                "i_write": In(
+                    stream.Signature(descriptor_word_layout(DESCRIPTORS), always_ready=True)
+                ),
+                "i_stream": In(stream.Signature(tagged_command_layout(DESCRIPTORS, 2))),
+                "o_streams": Out(vector_signature(width_bits)).array(2),
+                "axi": Out(Axi4ReadSignature(data_bits=width_bits, address_bits=32)),
+                "i_drain": In(1),
+                "o_idle": Out(1),
+                "o_error": Out(8),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.engine = engine = self.engine
+        m.submodules.file = file = DescriptorFile(descriptors=DESCRIPTORS, readers=1)
+        wiring.connect(m, wiring.flipped(self.i_write), file.i_write)
+        wiring.connect(m, wiring.flipped(self.i_stream), engine.i_stream)
+        wiring.connect(m, engine.axi, wiring.flipped(self.axi))
+        for number in range(2):
+            wiring.connect(m, engine.o_streams[number], wiring.flipped(self.o_streams[number]))
+        m.d.comb += [
+            file.i_index[0].eq(engine.o_index),
+            file.i_read[0].eq(engine.o_read),
+            engine.i_descriptor.eq(file.o_descriptor[0]),
+            engine.i_drain.eq(self.i_drain),
+            self.o_idle.eq(engine.o_idle),
+            self.o_error.eq(engine.o_error),
+        ]
+        return m
+
+
+@dataclasses.dataclass
+class Result:
+    """What a run of commands gave."""
+
+    vectors: list  # a stream's (data, last)
+    error: ErrorCode
+    memory: AxiMemory
+    cycles: int  # first command to last vector
+
+
+async def write_descriptor(ctx, port, index, packed):
+    for word in range(16):
+        value = int.from_bytes(packed[8 * word : 8 * word + 8], "little")
+        ctx.set(port.payload, {"index": index, "word": word, "data": value})
+        ctx.set(port.valid, 1)
+        await ctx.tick()
+    ctx.set(port.valid, 0)
+
+
+def run(data, commands, *, width_bits=64, seed=0, stall=0.0, engine=(), fast_write=False, **memory):
+    """Load boxes: commands are (packed descriptor, coordinates, stream)."""
+    bench = Bench(width_bits=width_bits, **dict(engine))
+    rng = random.Random(seed)
+    model = AxiMemory(bench.axi, data, rng, **memory)
+    result = Result([[], []], ErrorCode.NONE, model, 0)
+    times = {}
+
+    async def command(ctx):
+        for number, (packed, coordinates, owner) in enumerate(commands):
+            if not fast_write or number == 0:
+                await write_descriptor(ctx, bench.i_write, number % DESCRIPTORS, packed)
+            index = 0 if fast_write else number % DESCRIPTORS
+            ctx.set(bench.i_stream.payload.command, packed_command(index, coordinates))
+            ctx.set(bench.i_stream.payload.stream, owner)
+            ctx.set(bench.i_stream.valid, 1)
+            times.setdefault("start", model.cycle)
+            await ctx.tick().until(bench.i_stream.ready)
+            ctx.set(bench.i_stream.valid, 0)
+        idle = 0
+        while idle < 40 + 2 * model.latency + model.jitter or not model.quiet:
+            idle = 0 if ctx.get(bench.o_streams[0].valid | bench.o_streams[1].valid) else idle + 1
+            await ctx.tick()
+        assert ctx.get(bench.o_idle)
+        result.error = ErrorCode(ctx.get(bench.o_error))
+
+    def taker(number):
+        port = bench.o_streams[number]
+
+        async def take(ctx):
+            while True:
+                ready = stall == 0.0 or rng.random() >= stall
+                ctx.set(port.ready, ready)
+                moves, payload = (await ctx.tick().sample(port.valid, port.payload))[2:]
+                if moves and ready:
+                    assert not payload.final
+                    result.vectors[number].append((int(payload.data), int(payload.last)))
+                    times["end"] = model.cycle
+
+        return take
+
+    simulator = Simulator(bench)
+    simulator.add_clock(1e-6)
+    simulator.add_testbench(model.run, background=True)
+    simulator.add_testbench(command)
+    for number in range(2):
+        simulator.add_testbench(taker(number), background=True)
+    simulator.run()
+    assert model.refused_read_data == 0, "R had to wait: landing room was not reserved"
+    result.cycles = times.get("end", 0) - times.get("start", 0)
+    return result
+
+
+def as_vectors(box, width_bits):
+    beat = width_bits // 8
+    count = len(box) // beat
+    words = [
+        int.from_bytes(box[i * beat : (i + 1) * beat].tobytes(), "little") for i in range(count)
+    ]
+    return [(word, number == count - 1) for number, word in enumerate(words)]
+
+
+def random_bytes(seed, size):
+    return np.random.default_rng(seed).integers(1, 256, size, dtype=np.uint8)
+
+
+@pytest.mark.parametrize(
+    ("width_bits", "conditions"),
+    [
+        (64, {"latency": 1}),
+        (64, {"latency": 20, "jitter": 30, "stall": 0.4, "landing": 16, "outstanding": 4}),
+        (128, {"latency": 7, "jitter": 3, "stall": 0.2, "landing": 32, "outstanding": 2}),
+    ],
+    ids=["quick", "slow-small", "wide"],
+)
+def test_any_box_of_any_tensor_equals_numpy(width_bits, conditions, seed):
+    rng = random.Random(seed)
+    data = random_bytes(seed, 0x4000)
+    # Whole beats are read, so a region ends with the beat of its last byte.
+    region = (0xE80, 0x2FC0)
+    cases = [random_case(rng, width_bits=width_bits, region=region) for _ in range(120)]
+    owners = [rng.randrange(2) for _ in cases]
+    result = run(
+        data,
+        [(d.pack(), c, owner) for (d, c), owner in zip(cases, owners)],
+        width_bits=width_bits,
+        seed=seed,
+        stall=conditions.get("stall", 0.0),
+        engine={
+            "landing_beats": conditions.get("landing", 64),
+            "outstanding": conditions.get("outstanding", 16),
+        },
+        latency=conditions["latency"],
+        jitter=conditions.get("jitter", 0),
+        readable=[region],
+    )
+    assert result.error is ErrorCode.NONE
+    for owner in range(2):
+        expected = [
+            vector
+            for (descriptor, coordinates), mine in zip(cases, owners)
+            if mine == owner
+            for vector in as_vectors(box_load(data, descriptor, coordinates), width_bits)
+        ]
+        assert result.vectors[owner] == expected
+    assert result.memory.most_outstanding <= conditions.get("outstanding", 16)
+
+
+LONG = Descriptor(
+    base=0x1000, format=ElementFormat.FP32, dims=(256, 8), strides=(1024,), box=(256, 8)
+)
+
+
+def test_a_long_box_moves_one_beat_a_cycle_at_latency_100():
+    data = random_bytes(1, 0x5000)
+    result = run(
+        data,
+        [(LONG.pack(), (0, 0), 0)] * 2,
+        fast_write=True,
+        engine={"landing_beats": 256},
+        latency=100,
+        readable=[(0x1000, 0x3000)],
+    )
+    beats = result.memory.read_beats
+    assert len(beats) == 2 * 1024
+    assert beats[-1] - beats[0] == 2 * 1024 - 1
+    assert result.cycles <= 2 * 1024 + 100 + 12
+
+
+def test_a_misaligned_box_moves_one_beat_a_cycle():
+    data = random_bytes(2, 0x5000)
+    skewed = dataclasses.replace(LONG, dims=(999, 8), strides=(1008,), box=(128, 8))
+    result = run(
+        data,
+        [(skewed.pack(), (1, 0), 0)],
+        engine={"landing_beats": 256},
+        latency=100,
+        readable=[(0x1000, 0x4000)],
+    )
+    beats = result.memory.read_beats
+    assert len(beats) == 8 * 65
+    assert beats[-1] - beats[0] == 8 * 65 - 1
+    assert result.vectors[0] == as_vectors(box_load(data, skewed, (1, 0)), 64)
+
+
+@pytest.mark.parametrize(("landing", "latency"), [(16, 100), (64, 100), (64, 200)])
+def test_a_small_landing_buffer_limits_the_rate_to_its_beats_a_round_trip(landing, latency):
+    data = random_bytes(3, 0x5000)
+    result = run(
+        data,
+        [(LONG.pack(), (0, 0), 0)],
+        engine={"landing_beats": landing},
+        latency=latency,
+        readable=[(0x1000, 0x3000)],
+    )
+    beats = result.memory.read_beats
+    rate = (len(beats) - 1) / (beats[-1] - beats[0])
+    assert landing / (latency + landing / 4 + 8) <= rate <= landing / latency
+
+
+@pytest.mark.parametrize(
+    ("response", "code"),
+    [(RESP_SLVERR, ErrorCode.READ_SLVERR), (RESP_DECERR, ErrorCode.READ_DECERR)],
+)
+def test_an_error_response_zeroes_its_beat_and_is_kept(response, code):
+    data = random_bytes(4, 0x5000)
+    other = RESP_SLVERR + RESP_DECERR - response
+    result = run(
+        data,
+        [(LONG.pack(), (0, 0), 1)] * 2,
+        latency=3,
+        readable=[(0x1000, 0x3000)],
+        errors={("read", 7): response, ("read", 1030): other},
+    )
+    expected = as_vectors(box_load(data, LONG, (0, 0)), 64) * 2
+    expected[7] = (0, 0)
+    expected[1030] = (0, 0)
+    assert result.vectors[1] == expected
+    assert result.error is code
+
+
+def test_a_refused_descriptor_touches_nothing_and_sends_nothing():
+    data = random_bytes(5, 0x5000)
+    bad = bytearray(LONG.pack())
+    bad[11] = 1
+    small = dataclasses.replace(LONG, box=(4, 2))
+    result = run(
+        data,
+        [(bytes(bad), (0, 0), 0), (small.pack(), (0, 0), 0), (bytes(128), (0, 0), 1)],
+        readable=[(0x1000, 0x3000)],
+    )
+    assert result.error is ErrorCode.SWIZZLE
+    assert len(result.vectors[0]) == 4 and result.vectors[1] == []
+    assert sum(length for _, length in result.memory.read_bursts) == 4
+
+
+def test_a_box_wholly_outside_is_zeros_without_an_access():
+    data = random_bytes(6, 0x5000)
+    commands = [(LONG.pack(), at, 0) for at in ((-256, 0), (256, 0), (0, -8), (0, 8))]
+    result = run(data, commands, readable=[])
+    zeros = as_vectors(np.zeros(LONG.box_bytes, np.uint8), 64)
+    assert result.vectors[0] == zeros * 4
+    assert result.memory.read_bursts == []
