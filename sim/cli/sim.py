@@ -1,12 +1,20 @@
 """``tilewright sim``: cocotb testbenches of the blocks and of the chip."""
 
 import argparse
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from hw.errors import NotBuiltError
+from hw.errors import BadInputError, MissingToolError, WrongResultError, did_you_mean
+from sim.cli.listing import modules
 from sim.cli.options import Subparsers, add_json, add_seed
+from sim.files import require_writable
+
+if TYPE_CHECKING:
+    from sim.cocotb_runner import BenchResult
 
 __all__ = ["add", "execute"]
+
+_DEFAULT_WAVES = "default"
 
 
 def add(subparsers: Subparsers) -> None:
@@ -24,11 +32,122 @@ def add(subparsers: Subparsers) -> None:
         default="verilator",
         help="simulator (default verilator)",
     )
-    parser.add_argument("--waves", metavar="FILE.vcd", help="record waves there")
+    parser.add_argument(
+        "--waves",
+        nargs="?",
+        const=_DEFAULT_WAVES,
+        metavar="FILE.vcd",
+        help="record waves there (default build/waves/BLOCK.vcd)",
+    )
     add_seed(parser)
     add_json(parser)
 
 
+def _chosen(args: argparse.Namespace, known: list[str]) -> list[str]:
+    """Blocks to run."""
+    if args.block is not None and args.block not in known:
+        rule = f"one of {', '.join(known)}"
+        raise BadInputError(
+            f"unknown block {args.block!r}{did_you_mean(args.block, known) or f'; {rule}'}",
+            kind="unknown-block",
+            where="BLOCK",
+            value=args.block,
+            rule=rule,
+        )
+    if args.waves not in (None, _DEFAULT_WAVES):
+        if not args.waves.endswith(".vcd"):
+            raise BadInputError(
+                f"file of --waves must end in .vcd, not {args.waves!r}; BLOCK comes before it",
+                where="--waves",
+                value=args.waves,
+                rule="a file ending in .vcd",
+            )
+        if args.block is None:
+            raise BadInputError(
+                "BLOCK must be given with a file for --waves: every block has its own",
+                where="--waves",
+                value=args.waves,
+                rule="one block a file",
+            )
+        require_writable(args.waves, where="--waves")
+    return known if args.block is None else [args.block]
+
+
+def _waves(args: argparse.Namespace, block: str) -> Path | None:
+    if args.waves is None:
+        return None
+    return Path(f"build/waves/{block}.vcd" if args.waves == _DEFAULT_WAVES else args.waves)
+
+
+def _row(result: "BenchResult") -> dict[str, Any]:
+    return {
+        "block": result.block,
+        "tests": result.tests,
+        "seed": result.seed,
+        "passed": result.passed,
+        "failed": result.failed,
+        "seconds": round(result.seconds, 3),
+        "build_seconds": round(result.build_seconds, 3),
+        "cache_hit": result.cache_hit,
+        "simulator": result.simulator,
+        "failures": list(result.failures),
+        "command": result.command,
+    }
+
+
+def _totals(args: argparse.Namespace, rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """The report's fields: sums over the blocks, and each block's own."""
+    sums = ("tests", "passed", "failed", "seconds")
+    return {
+        "block": args.block,
+        "seed": args.seed,
+        **{name: round(sum(row[name] for row in rows), 3) for name in sums},
+        "blocks": rows,
+    }
+
+
 def execute(args: argparse.Namespace) -> dict[str, Any]:
     """Run the testbenches asked for; exit code 0 only if every test passed."""
-    raise NotBuiltError("running the testbenches is not built yet")
+    summaries = {row["name"]: row["summary"] for row in modules("sim.tb")}
+    if args.list:
+        for name, summary in summaries.items():
+            print(f"{name:<14}{summary}")
+        return {"blocks": [{"block": name, "summary": text} for name, text in summaries.items()]}
+    chosen = _chosen(args, list(summaries))
+    try:
+        from sim.cocotb_runner import run_bench
+    except ModuleNotFoundError as error:
+        raise MissingToolError(
+            f"package {error.name!r} is not installed; fix: pip install 'tilewright[sim]'",
+            value=error.name,
+            rule="pip install 'tilewright[sim]'",
+        ) from error
+    rows: list[dict[str, Any]] = []
+    for block in chosen:
+        print(f"{block}: {summaries[block]}", flush=True)
+        waves = _waves(args, block)
+        result = run_bench(block, seed=args.seed, simulator=args.simulator, waves=waves)
+        rows.append(_row(result))
+        built = "cached" if result.cache_hit else f"{result.build_seconds:.1f} s"
+        print(
+            f"{block}: {result.passed} of {result.tests} tests passed "
+            f"in {result.seconds:.1f} s (build {built})",
+            flush=True,
+        )
+        if waves is not None:
+            print(f"{block}: waves in {waves}")
+        for failure in result.failures:
+            print(f"{block}: FAILED {failure}")
+        if result.failed:
+            print(f"{block}: log in {result.log}; repeat with: {result.command}", flush=True)
+    totals = _totals(args, rows)
+    if totals["failed"]:
+        names = ", ".join(row["block"] for row in rows if row["failed"])
+        raise WrongResultError(
+            f"{totals['failed']} of {totals['tests']} tests failed, in {names}",
+            where=names,
+            value=totals["failed"],
+            rule="every test passes",
+            result=totals,
+        )
+    return totals

@@ -1,0 +1,163 @@
+"""What the cocotb testbenches share: clock and reset, streams at random pace, random numbers."""
+
+import zlib
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import cocotb
+import numpy as np
+from cocotb.clock import Clock
+from cocotb.triggers import FallingEdge, ReadOnly
+
+__all__ = ["Sink", "Source", "bench", "clocks", "random_generator", "start"]
+
+_PERIOD_NS = 10
+
+
+def bench(*, limit_cycles: int) -> Callable[..., Any]:
+    """Decorator of a test: it fails after that many cycles, so that no wait lasts for ever."""
+    return cocotb.test(timeout_time=limit_cycles * _PERIOD_NS, timeout_unit="ns")
+
+
+def random_generator(name: str = "") -> np.random.Generator:
+    """Random numbers of the running test's seed, a sequence of its own for each name."""
+    return np.random.default_rng([cocotb.RANDOM_SEED & (2**64 - 1), zlib.crc32(name.encode())])
+
+
+async def start(dut: Any, **settings: int) -> None:
+    """Start the clock, set plain inputs and reset; returns at a falling edge.
+
+    Actors move at falling edges and look, by ``ReadOnly``, at what has settled before the next
+    rising edge. So no simulator's order of events within an edge matters.
+    """
+    Clock(dut.clk, _PERIOD_NS, "ns").start(start_high=False)
+    dut.rst.value = 1
+    for name, value in settings.items():
+        getattr(dut, name).value = value
+    await clocks(dut, 3)
+    dut.rst.value = 0
+
+
+async def clocks(dut: Any, cycles: int) -> None:
+    """Wait for falling edges."""
+    for _ in range(cycles):
+        await FallingEdge(dut.clk)
+
+
+class _Stream:
+    """Signals of one stream of the device and the pace of its outer side.
+
+    Parameters
+    ----------
+    dut
+        The device, started or about to be.
+    name : str
+        Name of the stream's port.
+    stall : float
+        Probability that the outer side pauses in a cycle.
+    """
+
+    def __init__(self, dut: Any, name: str, *, stall: float = 0.0) -> None:
+        self.name = name
+        self._clock = dut.clk
+        self._valid = getattr(dut, f"{name}__valid")
+        self._ready = getattr(dut, f"{name}__ready")
+        # A stream without a payload has no such port.
+        self._payload = getattr(dut, f"{name}__payload", None)
+        self._random = random_generator(name)
+        self._stall = stall
+
+    def _pauses(self) -> bool:
+        return bool(self._random.random() < self._stall)
+
+
+class Source(_Stream):
+    """Sends payloads to an input; whatever is not valid is garbage.
+
+    Members
+    -------
+    sent : int
+        Payloads that crossed.
+    """
+
+    def __init__(self, dut: Any, name: str, *, stall: float = 0.0) -> None:
+        super().__init__(dut, name, stall=stall)
+        self.sent = 0
+        self._idle()
+
+    def _idle(self) -> None:
+        self._valid.value = 0
+        if self._payload is not None:
+            bits = len(self._payload)
+            garbage = int.from_bytes(self._random.bytes(-(-bits // 8)), "little")
+            self._payload.value = garbage % (1 << bits)
+
+    async def send(self, payloads: Iterable[int]) -> None:
+        """Send all of these, in order; starts and ends at a falling edge."""
+        for payload in payloads:
+            while self._pauses():
+                self._idle()
+                await FallingEdge(self._clock)
+            self._valid.value = 1
+            if self._payload is not None:
+                self._payload.value = payload
+            taken = False
+            while not taken:
+                await ReadOnly()
+                taken = bool(self._ready.value)
+                await FallingEdge(self._clock)
+            self.sent += 1
+        self._idle()
+
+
+class Sink(_Stream):
+    """Takes payloads from an output, and checks that none is withdrawn or changed.
+
+    Members
+    -------
+    taken : list of int
+        Payloads that crossed.
+    """
+
+    def __init__(self, dut: Any, name: str, *, stall: float = 0.0) -> None:
+        super().__init__(dut, name, stall=stall)
+        self.taken: list[int] = []
+        self._held: int | None = None
+        self._ready.value = 0
+
+    async def _cycle(self, ready: bool) -> None:
+        self._ready.value = int(ready)
+        await ReadOnly()
+        valid = bool(self._valid.value)
+        offered = None
+        if valid:
+            offered = 0 if self._payload is None else int(self._payload.value)
+        if self._held is not None:
+            assert valid, f"{self.name} withdrew what it had offered"
+            assert offered == self._held, f"{self.name} changed what it had offered"
+        if offered is not None and ready:
+            self.taken.append(offered)
+        self._held = None if ready else offered
+        await FallingEdge(self._clock)
+
+    async def take(self, count: int) -> list[int]:
+        """Take that many payloads; starts and ends at a falling edge."""
+        first = len(self.taken)
+        while len(self.taken) < first + count:
+            await self._cycle(not self._pauses())
+        self._ready.value = 0
+        return self.taken[first:]
+
+    async def refuse(self, cycles: int) -> None:
+        """Take nothing for so many cycles."""
+        for _ in range(cycles):
+            await self._cycle(False)
+
+    async def expect_silence(self, cycles: int) -> None:
+        """Be ready for so many cycles, in which nothing may come."""
+        before = len(self.taken)
+        for _ in range(cycles):
+            await self._cycle(True)
+        self._ready.value = 0
+        extra = len(self.taken) - before
+        assert not extra, f"{self.name} gave {extra} payloads more than it should"

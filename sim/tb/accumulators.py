@@ -1,0 +1,174 @@
+"""Accumulator banks: sums over tiles of any height, read out while the other bank fills."""
+
+from typing import Any
+
+import cocotb
+import numpy as np
+import numpy.typing as npt
+
+from hw.numeric import reference
+from hw.numeric.formats import Format, bf16, fp32, int8, int32
+from hw.systolic.matrix_unit import MatrixUnit
+from sim.bench_support import Sink, Source, bench, clocks, random_generator, start
+from sim.operands import random_operand
+
+__all__ = [
+    "a_pass_fills_one_bank_while_the_other_waits_for_its_reader",
+    "design",
+    "short_tiles_wait_for_their_sums_and_tall_ones_do_not",
+    "sums_of_random_passes_are_numpys",
+]
+
+_ROWS, _COLUMNS, _LATENCY, _DEPTH = 4, 2, 1, 16
+_WIDTH = 16 * _ROWS
+
+#: Rows from which on a tile follows the one before without a wait.
+_REVISIT = _ROWS * _LATENCY + 2
+
+#: Rows at which something changes, which every run must meet.
+_HEIGHTS = (1, 2, _REVISIT - 1, _REVISIT, _DEPTH)
+
+Array = npt.NDArray[Any]
+
+
+def design() -> MatrixUnit:
+    """The matrix unit whose accumulators are tested."""
+    return MatrixUnit(
+        rows=_ROWS,
+        columns=_COLUMNS,
+        formats=(bf16, int8),
+        latency=_LATENCY,
+        accumulator_rows=_DEPTH,
+    )
+
+
+def _vector(elements: Array, *, last: bool = False, final: bool = False) -> int:
+    data = int.from_bytes(np.ascontiguousarray(elements).tobytes(), "little")
+    return data | last << _WIDTH | final << _WIDTH + 1
+
+
+class _Pass:
+    """One pass: random operands, what goes into the unit and what must come out of it."""
+
+    def __init__(
+        self,
+        rng: np.random.Generator,
+        fmt: Format,
+        out: Format,
+        *,
+        rows: int,
+        tiles: int,
+        exponent_spread: int = 6,
+    ) -> None:
+        depth = tiles * 16 // fmt.bits * _ROWS
+        a = random_operand(rng, (rows, depth), fmt, exponent_spread=exponent_spread)
+        b = random_operand(rng, (depth, _COLUMNS), fmt, exponent_spread=exponent_spread)
+        step = depth // tiles
+        self.activations = [
+            _vector(
+                a[row, tile * step : (tile + 1) * step],
+                last=row == rows - 1,
+                final=row == rows - 1 and tile == tiles - 1,
+            )
+            for tile in range(tiles)
+            for row in range(rows)
+        ]
+        self.weights = [
+            _vector(b[tile * step : (tile + 1) * step, column], last=column == _COLUMNS - 1)
+            for tile in range(tiles)
+            for column in range(_COLUMNS)
+        ]
+        sums = reference.cast(reference.matmul(a, b), out)
+        if out == bf16:
+            # Two rows a vector; the odd last row has +0 behind it.
+            sums = np.concatenate([sums, np.zeros((rows % 2, _COLUMNS), sums.dtype)])
+            sums = sums.reshape(-1, 2 * _COLUMNS)
+        ends = len(sums) - 1
+        self.results = [
+            _vector(line, last=index == ends, final=index == ends)
+            for index, line in enumerate(sums)
+        ]
+
+
+async def _run(dut: Any, passes: list[_Pass], fmt: Format, out: Format, stalls: Array) -> None:
+    """Send the passes, compare what leaves."""
+    activation = Source(dut, "i_activation", stall=stalls[0])
+    weight = Source(dut, "i_weight", stall=stalls[1])
+    result = Sink(dut, "o_result", stall=stalls[2])
+    await start(dut, int8=int(fmt == int8), to_bf16=int(out == bf16), weights_by_row=0)
+    sending = [
+        cocotb.start_soon(activation.send(word for item in passes for word in item.activations)),
+        cocotb.start_soon(weight.send(word for item in passes for word in item.weights)),
+    ]
+    for index, item in enumerate(passes):
+        got = await result.take(len(item.results))
+        assert got == item.results, f"pass {index}: {got} instead of {item.results}"
+    for task in sending:
+        await task
+    await result.expect_silence(50)
+
+
+def _counters(dut: Any) -> dict[str, int]:
+    value = int(dut.counters.value)
+    names = ("busy", "wait_input", "wait_room", "idle")
+    return {name: value >> 48 * index & 2**48 - 1 for index, name in enumerate(names)}
+
+
+@bench(limit_cycles=200_000)
+@cocotb.parametrize(formats=[(bf16, fp32), (bf16, bf16), (int8, int32)])
+async def sums_of_random_passes_are_numpys(dut: Any, formats: tuple[Format, Format]) -> None:
+    """Any height up to a whole bank, one to five tiles, each stream with pauses of its own."""
+    fmt, out = formats
+    rng = random_generator()
+    for _ in range(16):
+        passes = [
+            _Pass(
+                rng,
+                fmt,
+                out,
+                rows=int(rng.choice(_HEIGHTS)) if index % 2 else int(rng.integers(1, _DEPTH + 1)),
+                tiles=int(rng.integers(1, 6)),
+            )
+            for index in range(12)
+        ]
+        await _run(dut, passes, fmt, out, rng.choice([0.0, 0.3, 0.8], 3))
+
+
+@bench(limit_cycles=20_000)
+async def a_pass_fills_one_bank_while_the_other_waits_for_its_reader(dut: Any) -> None:
+    """With nobody reading, two passes enter and no third; then all leave, right and in order."""
+    rng = random_generator()
+    passes = [_Pass(rng, bf16, fp32, rows=_DEPTH, tiles=2) for _ in range(4)]
+    activation, weight = Source(dut, "i_activation"), Source(dut, "i_weight")
+    result = Sink(dut, "o_result")
+    await start(dut, int8=0, to_bf16=0, weights_by_row=0)
+    cocotb.start_soon(activation.send(word for item in passes for word in item.activations))
+    cocotb.start_soon(weight.send(word for item in passes for word in item.weights))
+    await result.refuse(400)
+    # The first bank is being read: of its rows some wait in the buffers behind it.
+    assert _counters(dut)["busy"] == 4 * _DEPTH
+    for item in passes:
+        assert await result.take(len(item.results)) == item.results
+
+
+@bench(limit_cycles=20_000)
+@cocotb.parametrize(rows=[2, _REVISIT - 1, _REVISIT, _DEPTH])
+async def short_tiles_wait_for_their_sums_and_tall_ones_do_not(dut: Any, rows: int) -> None:
+    """A row's sum is taken up again only once it is written; the cycles of the wait are counted."""
+    rng = random_generator()
+    item = _Pass(rng, bf16, fp32, rows=rows, tiles=8)
+    activation, weight = Source(dut, "i_activation"), Source(dut, "i_weight")
+    result = Sink(dut, "o_result")
+    await start(dut, int8=0, to_bf16=0, weights_by_row=0)
+    before = _counters(dut)
+    cocotb.start_soon(weight.send(item.weights))
+    # A pause inside the first tile lets the weights of the second come before its sums: only the
+    # rows behind the pause are still on their way.
+    await activation.send(item.activations[:1])
+    await clocks(dut, 20)
+    cocotb.start_soon(activation.send(item.activations[1:]))
+    assert await result.take(len(item.results)) == item.results
+    after = _counters(dut)
+    waits = {name: after[name] - before[name] for name in after}
+    assert waits["busy"] == 8 * rows
+    assert (waits["wait_room"] == 0) == (rows >= _REVISIT), waits
