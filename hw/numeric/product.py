@@ -79,10 +79,8 @@ def multiply_pair(m: Module, a: Value, w: Value) -> Value:
     Value of :data:`PAIR_BITS` bits, two's complement
     """
     total = Signal(PAIR_BITS, name="pair")
-    one = Const(1, 1)
-    m.d.comb += total.eq(
-        _sum_of_products(a[:_BYTE], w[:_BYTE], a[_BYTE:], w[_BYTE:], one),
-    )
+    bytes_ = (a[:_BYTE], w[:_BYTE], a[_BYTE:], w[_BYTE:])
+    m.d.comb += total.eq(_sum_of_products(*bytes_, signed=Const(1, 1)))
     return total
 
 
