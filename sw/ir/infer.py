@@ -53,15 +53,15 @@ class RuleError(ValueError):
 
     Parameters
     ----------
-    rule : str
+    kind : str
         Which rule: ``shape``, ``format``, ``contraction``, ``view`` or ``operation``.
     message : str
         What is wrong, with the values.
     """
 
-    def __init__(self, rule: str, message: str) -> None:
+    def __init__(self, kind: str, message: str) -> None:
         super().__init__(message)
-        self.rule = rule
+        self.kind = kind
 
 
 def _shape(tile: TileType) -> str:
@@ -109,11 +109,13 @@ def _broadcast(op: str, tiles: list[TileType]) -> tuple[Axis, Axis]:
     return axes[0], axes[1]
 
 
-def _math_format(op: str, operands: list[Format], *, real: bool) -> Format:
+def _math_format(op: str, operands: list[Format], *, real: bool, strict: bool) -> Format:
     """Format of element math: the narrowest of int32 and fp32 that holds every operand."""
     if pred in operands:
         raise RuleError("format", f"`{SYMBOLS.get(op, op)}` takes numbers, not a condition")
     found = common(*operands, *((fp32,) if real else ()))
+    if found is None and not strict:
+        return fp32
     if found is None:
         names = " and ".join(dict.fromkeys(each.name for each in operands)) or "int32"
         beside = " and a float" if real and fp32 not in operands else ""
@@ -125,7 +127,7 @@ def _math_format(op: str, operands: list[Format], *, real: bool) -> Format:
     return found
 
 
-def _map(node: ir.Map) -> TileType:
+def _map(node: ir.Map, strict: bool) -> TileType:
     if node.op not in MAP_ARITY:
         raise RuleError("operation", f"Operation of map must be a known one, not {node.op!r}")
     if len(node.operands) != MAP_ARITY[node.op]:
@@ -150,22 +152,22 @@ def _map(node: ir.Map) -> TileType:
     real = node.op in (*_FLOAT_ONLY, "div") or any(
         isinstance(each, ir.Constant) and isinstance(each.value, float) for each in numbers
     )
-    found = _math_format(node.op, formats, real=real)
+    found = _math_format(node.op, formats, real=real, strict=strict)
     return TileType(rows, cols, pred if node.op in COMPARISONS else found)
 
 
-def _matmul(node: ir.Matmul) -> TileType:
+def _matmul(node: ir.Matmul, strict: bool) -> TileType:
     tiles = _expect(node, 2, 3)
     a, b = tiles[:2]
     for side, tile in (("left", a), ("right", b)):
-        if not narrow(tile.format):
+        if strict and not narrow(tile.format):
             wider = "tw.bf16" if tile.format.is_float else "tw.int8"
             raise RuleError(
                 "format",
                 f"`@` takes bf16 or int8, and its {side} operand is {tile.format.name}: "
                 f"write `.to({wider})`",
             )
-    if a.format != b.format:
+    if strict and a.format != b.format:
         raise RuleError(
             "format",
             f"`@` takes operands of one format, not {a.format.name} and {b.format.name}",
@@ -174,31 +176,31 @@ def _matmul(node: ir.Matmul) -> TileType:
     right, cols = (b.cols, b.rows) if node.tb else (b.rows, b.cols)
     if left != right:
         raise RuleError("contraction", f"`@` sums over {left} columns and {right} rows")
-    result = TileType(rows, cols, a.format.accumulator)
+    result = TileType(rows, cols, fp32 if b.format.is_float else a.format.accumulator)
     if len(tiles) == 3 and tiles[2] != result:
         raise RuleError("shape", f"Sum of `@` must be {result}, not {tiles[2]}")
     return result
 
 
-def _reduce(node: ir.Reduce) -> TileType:
+def _reduce(node: ir.Reduce, strict: bool) -> TileType:
     (tile,) = _expect(node, 1)
     if node.op not in REDUCTIONS or node.axis not in (0, 1):
         raise RuleError(
             "operation", f"Reduction must be sum, max or min of axis 0 or 1, not {node.op!r}"
         )
-    format_ = _math_format(node.op, [tile.format], real=False)
+    format_ = _math_format(node.op, [tile.format], real=False, strict=strict)
     rows, cols = (Axis(1), tile.cols) if node.axis == 0 else (tile.rows, Axis(1))
     return TileType(rows, cols, format_)
 
 
-def _store(node: ir.Store, tensor: Tensor) -> None:
+def _store(node: ir.Store, tensor: Tensor, strict: bool) -> None:
     (tile,) = _expect(node, 1)
     target = _view_tile(node.view, tensor.type.format)
     if not tile.same_shape(target):
         raise RuleError(
             "shape", f"Tile stored to `{node.view}` must be {_shape(target)}, not {_shape(tile)}"
         )
-    if not convertible(tile.format, target.format):
+    if strict and not convertible(tile.format, target.format):
         raise RuleError(
             "format",
             f"`{tensor.name}` is {target.format.name} and cannot take a tile of {tile.format.name}",
@@ -220,9 +222,9 @@ def _indexed(node: ir.Gather | ir.Scatter, tensor: Tensor) -> TileType:
     return rows
 
 
-def _cast(node: ir.Cast) -> TileType:
+def _cast(node: ir.Cast, strict: bool) -> TileType:
     (tile,) = _expect(node, 1)
-    if not convertible(tile.format, node.format):
+    if strict and not convertible(tile.format, node.format):
         raise RuleError("format", f"`.to` cannot take {tile.format.name} to {node.format.name}")
     return tile.to(node.format)
 
@@ -257,7 +259,7 @@ def _channel(node: ir.Node) -> ChannelType:
     return first.type
 
 
-def infer(node: ir.Node, tensors: Mapping[str, Tensor]) -> tuple[Type, ...]:
+def infer(node: ir.Node, tensors: Mapping[str, Tensor], *, strict: bool = True) -> tuple[Type, ...]:
     """Give the types of the results of a node, apart from a token.
 
     Parameters
@@ -266,6 +268,9 @@ def infer(node: ir.Node, tensors: Mapping[str, Tensor]) -> tuple[Type, ...]:
         Its own results are not read.
     tensors : mapping of str to Tensor
         Tensors which views may name.
+    strict : bool
+        False in a first pass over a loop, where a carried tile may still be narrower than it will
+        be: formats that do not go together there make fp32, and the second pass decides.
 
     Raises
     ------
@@ -278,7 +283,7 @@ def infer(node: ir.Node, tensors: Mapping[str, Tensor]) -> tuple[Type, ...]:
             _expect(node, 0)
             return (_view_tile(node.view, tensor.type.format),)
         if isinstance(node, ir.Store):
-            _store(node, tensor)
+            _store(node, tensor, strict)
             return ()
         rows = _indexed(node, tensor)
         return (rows,) if isinstance(node, ir.Gather) else ()
@@ -286,17 +291,17 @@ def infer(node: ir.Node, tensors: Mapping[str, Tensor]) -> tuple[Type, ...]:
         case ir.Loop():
             return tuple(each.type for each in node.carries)
         case ir.Matmul():
-            return (_matmul(node),)
+            return (_matmul(node, strict),)
         case ir.Map():
-            return (_map(node),)
+            return (_map(node, strict),)
         case ir.Reduce():
-            return (_reduce(node),)
+            return (_reduce(node, strict),)
         case ir.Full():
             return (TileType(node.rows, node.cols, node.format),)
         case ir.Iota():
             return (TileType(node.rows, node.cols, int32),)
         case ir.Cast():
-            return (_cast(node),)
+            return (_cast(node, strict),)
         case ir.Split():
             return _split(node)
         case ir.Join():

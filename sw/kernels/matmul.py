@@ -7,6 +7,7 @@ __all__ = ["matmul"]
 
 @tw.kernel("A[M, K], B[K, N] -> C[M, N]")
 def matmul(A, B, C, MM=256, NN=64):
+    """Multiply matrices: a panel of A stays on the chip while panels of B pass by."""
     M, N = C.shape
     for i in tw.metapipe(M, MM):
         a_tile = tw.load_tile(A[i, :])

@@ -23,7 +23,7 @@ from sw.ir.nodes import Loop, Node, Operand, Value
 from sw.ir.rewrite import walk
 from sw.ir.types import Type
 
-__all__ = ["Aligned", "Carry", "MismatchError", "align"]
+__all__ = ["Aligned", "Carry", "MismatchError", "align", "describe"]
 
 _NOT_ATTRIBUTES = ("operands", "results", "span", "nodes", "carries", "nexts")
 
@@ -191,3 +191,37 @@ def _alike(first: Node, second: Node) -> bool:
         for each in fields(first)
         if each.name not in _NOT_ATTRIBUTES
     )
+
+
+def describe(error: MismatchError, names: str) -> tuple[str, str]:
+    """Give the kind of error that a mismatch is to the user, and the message.
+
+    Parameters
+    ----------
+    error : MismatchError
+    names : str
+        What the program calls the operands, as a parenthesis; empty if there are none.
+    """
+    if error.reason == "outer":
+        return "carry", (
+            f"Iterations read different tiles from before the loop{names}: a carry takes what the "
+            "iteration before it made; an exchange or a longer lag is not one"
+        )
+    if error.reason == "stale":
+        return "carry", (
+            f"A tile of the first iteration{names} is read by later ones: carry it by rebinding a "
+            "name from before the loop"
+        )
+    if error.reason == "turn":
+        return "state", (
+            f"The first iteration and later ones read different tiles{names}: one from before the "
+            "loop, one of the iteration itself"
+        )
+    first, second = (
+        f"`{each.kind}`" if each else "nothing" for each in (error.first, error.second)
+    )
+    message = (
+        f"Iterations must record the same: the first records {first} where the second records "
+        f"{second}{names}"
+    )
+    return "state", message + (", with other numbers or tiles" if first == second else "")

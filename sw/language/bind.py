@@ -10,8 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sw.ir.formats import Format, format_of
-from sw.language.errors import ProgramError
-from sw.language.schedule import near_misses
+from sw.language.errors import ProgramError, near_misses
 from sw.language.signature import Argument, Signature
 
 __all__ = ["Bound", "bind_arrays"]

@@ -11,50 +11,82 @@ from __future__ import annotations
 
 import linecache
 import sys
+from collections.abc import Iterable
 from itertools import islice
 from pathlib import PurePath
 from types import CodeType, FrameType
 
+from hw.errors import BadInputError, did_you_mean
 from sw.ir.types import Span
 
-__all__ = ["ProgramError", "caller", "caller_span", "code_span", "source_lines", "unserved"]
+__all__ = [
+    "RULES",
+    "ProgramError",
+    "caller",
+    "caller_span",
+    "code_span",
+    "source_lines",
+    "unserved",
+]
 
 _PACKAGE = __name__.rpartition(".")[0]
 
 
-class ProgramError(ValueError):
+#: The rule behind each kind of error.
+RULES: dict[str, str] = {
+    "state": "only tiles change from iteration to iteration: a body records the same operations "
+    "and Python numbers every time",
+    "carry": "a carried tile starts before the loop, keeps its shape and format, and is what the "
+    "iteration before made",
+    "scope": "a tile made in a loop is read inside it; only a carried tile outlives the loop",
+    "exit": "a loop runs to its end",
+    "condition": "what Python decides while it traces does not depend on tiles or indices",
+    "loop": "a loop is a `for` over whole numbers of elements",
+    "shape": "tiles agree in size and extent; an axis of one element broadcasts",
+    "format": "element math is int32 or fp32, `@` takes bf16 or int8, only `.to` and stores round",
+    "contraction": "`@` has as many columns on its left as rows on its right",
+    "view": "a tensor is cut by numbers, sums of indices, blocks and slices of fixed length, and "
+    "inside its bounds",
+    "operation": "operations take tiles, tensors and numbers of the kernel that is traced",
+    "output": "inputs are read, each element of an output is written once, and a name on both "
+    "sides of the signature is updated in place",
+    "signature": "a signature is `A[M, K], B[K, N] -> C[M, N]` and names the function's tensors",
+    "argument": "a call fits the kernel's signature and options",
+    "schedule": "a schedule names loops and tiles of its program, and numbers of 1 or more",
+    "unserved": "this part of the language has a name and no service yet",
+}
+
+
+class ProgramError(BadInputError):
     """A tile program, or a use of one, that breaks a rule of the language.
+
+    ``message`` is one line; the error's text has the source line and carets below it.
 
     Parameters
     ----------
-    rule : str
-        Which rule, in one word: ``state``, ``carry``, ``scope``, ``exit``, ``condition``, ``loop``,
-        ``shape``, ``format``, ``contraction``, ``view``, ``operation``, ``signature``,
-        ``argument``, ``schedule``, ``output`` or ``unserved``.
+    kind : str
+        Key of the rule in :data:`RULES`.
     message : str
-        What is wrong, in one line, with the values.
+        What is wrong, with the values.
     span : Span or None
         Where; None if no line of the program is at fault.
     value : str
         The value at fault, where there is one.
     """
 
-    def __init__(self, rule: str, message: str, span: Span | None, *, value: str = "") -> None:
-        self.rule = rule
-        self.message = message
+    def __init__(self, kind: str, message: str, span: Span | None, *, value: str = "") -> None:
+        place = f"{PurePath(span.file).name}:{span.line}" if span else None
+        super().__init__(
+            f"{place}: {message}" if place else message,
+            kind=kind,
+            where=place,
+            value=value or None,
+            rule=RULES[kind],
+        )
         self.span = span
-        self.value = value
-        super().__init__(self._text())
 
-    @property
-    def where(self) -> str:
-        """File and line, as ``gemm.py:9``; empty if there is none."""
-        return f"{PurePath(self.span.file).name}:{self.span.line}" if self.span else ""
-
-    def _text(self) -> str:
-        if self.span is None:
-            return self.message
-        return "\n".join((f"{self.where}: {self.message}", *source_lines(self.span)))
+    def __str__(self) -> str:
+        return "\n".join((self.message, *(source_lines(self.span) if self.span else ())))
 
 
 def source_lines(span: Span) -> tuple[str, ...]:
@@ -102,3 +134,9 @@ def caller_span() -> Span:
 def unserved(name: str) -> ProgramError:
     """Make the error for a part of the language that has a name but no service."""
     return ProgramError("unserved", f"`{name}` is not served yet", caller_span(), value=name)
+
+
+def near_misses(name: str, known: Iterable[str], noun: str) -> str:
+    """Give what to say about an unknown name: the names there are, and those nearest to it."""
+    names = list(dict.fromkeys(known))
+    return f"{noun} are {', '.join(names) or 'none'}{did_you_mean(name, names)}"

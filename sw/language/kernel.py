@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
 import numpy.typing as npt
 
 from sw.ir.formats import Format, format_of, fp32
+from sw.ir.nodes import Store
 from sw.ir.program import Program
-from sw.ir.types import Dim, Role, Space, Span, Tensor, TensorType
+from sw.ir.rewrite import walk
+from sw.ir.types import Dim, Role, Space, Span, Tensor, TensorType, TileType
 from sw.language.bind import Bound, bind_arrays
-from sw.language.errors import ProgramError, caller_span
+from sw.language.errors import ProgramError, caller_span, near_misses
 from sw.language.index import whole
 from sw.language.program import make_program
 from sw.language.reference import Reference
-from sw.language.schedule import Schedule, near_misses
+from sw.language.schedule import Schedule
 from sw.language.signature import Argument, Signature, parse_signature
 from sw.language.tensor import TensorView
 from sw.language.trace import Recorder
@@ -103,8 +105,8 @@ class Kernel:
             )
         return options
 
-    def _error(self, rule: str, message: str, value: str = "") -> ProgramError:
-        return ProgramError(rule, message, self._span, value=value)
+    def _error(self, kind: str, message: str, value: str = "") -> ProgramError:
+        return ProgramError(kind, message, self._span, value=value)
 
     def trace(
         self,
@@ -162,10 +164,31 @@ class Kernel:
             returned = self.function(**views, **options)
         if returned is not None:
             raise self._error("output", f"Kernel `{self.name}` must store tiles and return nothing")
-        for name in recorder.undecided:
+        program = make_program(recorder)
+        decided = {name: self._decide(program, name, recorder) for name in recorder.undecided}
+        formats = recorder.tensors | decided
+        tensors = tuple(formats[each.name] for each in self.signature.arguments)
+        return replace(program, tensors=tensors)
+
+    def _decide(self, program: Program, name: str, recorder: Recorder) -> Tensor:
+        """Give an output the format that all its stores agree on."""
+        found: Tensor | None = None
+        for node in walk(program.nodes):
+            if isinstance(node, Store) and node.view.tensor == name:
+                stored = node.values[0].type
+                assert isinstance(stored, TileType)
+                tensor = recorder.undecided[name](stored.format)
+                if found not in (None, tensor):
+                    raise ProgramError(
+                        "format",
+                        f"Output `{name}` must be stored in one format, or declare its own",
+                        node.span,
+                        value=name,
+                    )
+                found = tensor
+        if found is None:
             raise self._error("output", f"Output `{name}` of `{self.name}` is never stored", name)
-        tensors = tuple(recorder.tensors[each.name] for each in self.signature.arguments)
-        return make_program(recorder, tensors)
+        return found
 
     def _sizes(self, values: Mapping[str, Any]) -> dict[str, int]:
         sizes: dict[str, int] = {}

@@ -97,7 +97,7 @@ def store_tile(view: TensorView, tile: Tile) -> None:
             value=view.name,
         )
     recorder = current("store_tile")
-    recorder.settle_format(view.name, tile.dtype)
+    recorder.expect_store(view.name, tile.dtype)
     recorder.record(ir.Store, tile.value, view=view.view)
 
 

@@ -9,21 +9,21 @@ from sw.ir.affine import Affine, size_symbol
 from sw.ir.nodes import Cast, Loop, Node, Value
 from sw.ir.program import Program
 from sw.ir.rewrite import rename, walk
-from sw.ir.types import Tensor, TileType
+from sw.ir.types import TileType
 from sw.language.trace import Recorder
 
 __all__ = ["make_program"]
 
 
-def make_program(recorder: Recorder, tensors: tuple[Tensor, ...]) -> Program:
+def make_program(recorder: Recorder) -> Program:
     """Make the program: starts of carries are widened, and values and indices get unique names.
+
+    The tensors are left to the kernel, which has the signature.
 
     Parameters
     ----------
     recorder : Recorder
         Whose trace has ended.
-    tensors : tuple of Tensor
-        Those of the signature, in its order.
     """
     variables = dict(recorder.variables)
 
@@ -35,7 +35,7 @@ def make_program(recorder: Recorder, tensors: tuple[Tensor, ...]) -> Program:
         return made
 
     nodes = _widen(recorder.root.nodes, fresh)
-    program = Program(recorder.name, tensors, nodes)
+    program = Program(recorder.name, (), nodes)
     return rename(program, *_names(program, variables))
 
 

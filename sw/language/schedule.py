@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import difflib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from types import MappingProxyType
 from typing import Any
@@ -14,9 +13,9 @@ from sw.ir.program import Program
 from sw.ir.rewrite import walk
 from sw.ir.types import Span
 from sw.ir.values import variable
-from sw.language.errors import ProgramError, caller_span
+from sw.language.errors import ProgramError, caller_span, near_misses
 
-__all__ = ["Schedule", "check_schedule", "near_misses"]
+__all__ = ["Schedule", "check_schedule"]
 
 _Numbers = Mapping[str, int]
 
@@ -152,15 +151,6 @@ def _checked(field: str, choices: Mapping[str, Any], span: Span) -> dict[str, An
                 value=repr(value),
             )
     return dict(choices)
-
-
-def near_misses(name: str, known: Iterable[str], noun: str) -> str:
-    """Give what to say about an unknown name: those nearest to it, or all there are."""
-    names = list(dict.fromkeys(known))
-    near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
-    listed = ", ".join(names) or "none"
-    hint = f"; did you mean {' or '.join(f'`{each}`' for each in near)}?" if near else ""
-    return f"{noun} are {listed}{hint}"
 
 
 def check_schedule(schedule: Schedule, program: Program) -> None:

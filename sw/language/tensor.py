@@ -79,12 +79,11 @@ class TensorView:
 
     @property
     def dtype(self) -> Format:
-        """Format of an element; that of an undeclared output is known from its first store on."""
-        if self.name not in self.recorder.tensors:
+        """Format of an element; an output that declares none has one only when all is traced."""
+        if self.name in self.recorder.undecided:
             raise ProgramError(
                 "format",
-                f"Format of `{self.name}` is not known before its first store: declare it in the "
-                "signature",
+                f"Format of output `{self.name}` is not known yet: declare it in the signature",
                 caller_span(),
                 value=self.name,
             )

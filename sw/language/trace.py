@@ -15,7 +15,7 @@ from sw.ir.formats import Format
 from sw.ir.infer import RuleError, fits_start, infer
 from sw.ir.nodes import Loop, Node, Operand, Value
 from sw.ir.types import Span, Tensor, TileType, Type
-from sw.language.align import MismatchError, align
+from sw.language.align import MismatchError, align, describe
 from sw.language.errors import ProgramError, caller, caller_span, code_span
 from sw.language.state import Snapshot, changed, first_use, snapshot
 
@@ -108,10 +108,14 @@ class Recorder:
         finally:
             _CURRENT.reset(token)
 
-    def settle_format(self, name: str, stored: Format) -> None:
-        """Decide the format of an output at its first store, where none is declared."""
+    def expect_store(self, name: str, stored: Format) -> None:
+        """Let an output that declares no format take what is stored.
+
+        Its format is decided when the trace is over: in a first pass a carried tile may still be
+        narrower than in the second.
+        """
         if name in self.undecided:
-            self.tensors[name] = self.undecided.pop(name)(stored)
+            self.tensors[name] = self.undecided[name](stored)
 
     # Values.
 
@@ -123,6 +127,11 @@ class Recorder:
         """Make a value one of the body that is being recorded."""
         self._home[value.name] = self._stack[-1]
         return value
+
+    @property
+    def _final(self) -> bool:
+        """Whether what is being recorded is kept: no loop is in its first pass."""
+        return all(each.loop is None or each.number == 2 for each in self._stack)
 
     def use(self, value: Value, span: Span) -> Value:
         """Give what stands for a value here: the result, for the last tile of a loop that carries.
@@ -166,9 +175,9 @@ class Recorder:
         taken = tuple(self.use(x, span) if isinstance(x, Value) else x for x in operands)
         node = kind(taken, (), span, **attributes)
         try:
-            types = infer(node, self.tensors)
+            types = infer(node, self.tensors, strict=self._final)
         except RuleError as error:
-            raise self.error(error.rule, str(error), span) from error
+            raise self.error(error.kind, str(error), span) from error
         results = []
         for type_ in types:
             results.append(self.adopt(self.fresh(type_)))
@@ -202,7 +211,7 @@ class Recorder:
 
         return _SYMBOL.sub(name, message)
 
-    def error(self, rule: str, message: str, span: Span | None, *, value: str = "") -> ProgramError:
+    def error(self, kind: str, message: str, span: Span | None, *, value: str = "") -> ProgramError:
         """Make an error; symbols in the message get their names.
 
         In the second pass over a body it says which numbers differ from the first: they may be the
@@ -215,7 +224,7 @@ class Recorder:
                 moved = changed(loop.states[0], loop.states[1])
                 for name, (was, now) in moved.items():
                     message += f"; `{name}` was {was} in the first iteration and is {now} now"
-        return ProgramError(rule, message, span, value=value)
+        return ProgramError(kind, message, span, value=value)
 
     # Loops.
 
@@ -356,37 +365,12 @@ class Recorder:
     def _mismatch(self, loop: OpenLoop, error: MismatchError) -> ProgramError:
         node = error.second or error.first
         span = (node.span if node is not None else None) or loop.span
-        a, b = error.operands or (None, None)
-        moved = changed(loop.states[0], loop.states[1])
+        names = ""
+        if error.operands:
+            names = f" ({', then '.join(self.quote(each) for each in error.operands)})"
         why = "".join(
             f"; `{name}` was {was} in the first and is {now} in the second"
-            for name, (was, now) in moved.items()
+            for name, (was, now) in changed(loop.states[0], loop.states[1]).items()
         )
-        names = ""
-        if a is not None and b is not None:
-            names = f" ({self.quote(a)}, then {self.quote(b)})"
-        if error.reason == "outer":
-            message = (
-                f"Iterations read different tiles from before the loop{names}: a carry takes what "
-                "the iteration before it made; an exchange or a longer lag is not one"
-            )
-        elif error.reason == "stale":
-            message = (
-                f"A tile of the first iteration{names} is read by later ones: carry it by "
-                "rebinding a name from before the loop"
-            )
-        elif error.reason == "turn":
-            message = (
-                f"The first iteration and later ones read different tiles{names}: one from before "
-                "the loop, one of the iteration itself"
-            )
-        else:
-            what = [f"`{each.kind}`" if each else "nothing" for each in (error.first, error.second)]
-            message = (
-                f"Iterations must record the same: the first records {what[0]} where the second "
-                f"records {what[1]}{names}"
-            )
-            if what[0] == what[1]:
-                message += ", with other numbers or tiles"
-        rule = "state" if error.reason in ("different", "turn") else "carry"
-        return ProgramError(rule, self._readable(message + why), span)
+        kind, message = describe(error, names)
+        return ProgramError(kind, self._readable(message + why), span)

@@ -1,0 +1,361 @@
+"""Golden answers: the tile IR interpreted node by node with the project's numerics.
+
+This is the meaning of a program: what numpy gives on slices clipped to the tensors. It is taken
+after the pass that fixes the order of sums, so that RTL can equal it bit for bit.
+
+Element math that no unit computes yet (exponential and the like) is the float64 function rounded
+once to fp32.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hw.errors import BadInputError
+from hw.numeric.reference import cast, matmul
+from sw.ir import nodes as ir
+from sw.ir.affine import Axis
+from sw.ir.formats import Format, common, format_of, fp32, pred
+from sw.ir.program import Program
+from sw.ir.sizes import open_sizes
+from sw.ir.tails import identity
+from sw.ir.types import Role, TileType, View
+
+__all__ = ["golden"]
+
+Array = npt.NDArray[Any]
+
+_BINARY: dict[str, Callable[[Array, Array], Array]] = {
+    "add": np.add,
+    "sub": np.subtract,
+    "mul": np.multiply,
+    "div": np.divide,
+    "max": np.maximum,
+    "min": np.minimum,
+    "eq": np.equal,
+    "ne": np.not_equal,
+    "lt": np.less,
+    "le": np.less_equal,
+    "gt": np.greater,
+    "ge": np.greater_equal,
+}
+
+_UNARY: dict[str, Callable[[Array], Array]] = {
+    "exp": np.exp,
+    "exp2": np.exp2,
+    "log": np.log,
+    "sqrt": np.sqrt,
+    "rsqrt": lambda x: 1 / np.sqrt(x),
+    "reciprocal": lambda x: 1 / x,
+    "sigmoid": lambda x: 1 / (1 + np.exp(-x)),
+    "silu": lambda x: x / (1 + np.exp(-x)),
+    "tanh": np.tanh,
+    "neg": np.negative,
+    "abs": np.abs,
+}
+
+
+def golden(
+    program: Program, arrays: Mapping[str, npt.ArrayLike], *, poison: bool = False
+) -> dict[str, Array]:
+    """Interpret a program.
+
+    Parameters
+    ----------
+    program : Program
+        With all block sizes chosen.
+    arrays : mapping of str to array
+        Inputs, those updated in place among them; they are not changed.
+    poison : bool
+        Compute on tiles of full size whose tails hold NaN (integers: the largest number) in the
+        place of clipped ones. The answer must not change; a test says so. After the pass that
+        inserts masks nothing but them hides a tail; before it, every reduction does.
+
+    Returns
+    -------
+    dict of str to array
+        Outputs, those updated in place among them.
+
+    Raises
+    ------
+    BadInputError
+        If a block size is not chosen, an array is missing or does not fit, or a node is of a kind
+        that golden does not know yet.
+    """
+    if left := open_sizes(program):
+        raise BadInputError(f"Block size of loop {left[0]} must be chosen before golden runs")
+    memory: dict[str, Array] = {}
+    for tensor in program.tensors:
+        type_ = tensor.type
+        if type_.role is Role.OUT:
+            memory[tensor.name] = np.zeros(type_.shape, type_.format.dtype)
+            continue
+        if tensor.name not in arrays:
+            raise BadInputError(f"Array `{tensor.name}` must be given")
+        array = np.asarray(arrays[tensor.name])
+        if array.shape != type_.shape or array.dtype != type_.format.dtype:
+            raise BadInputError(
+                f"Array `{tensor.name}` must be {type_.format.name} of {type_.shape}, not "
+                f"{array.dtype} of {array.shape}"
+            )
+        memory[tensor.name] = array.copy()
+    masks = "mask" in program.passes
+    interpreter = _Poisoned(memory, masks) if poison else _Clipped(memory)
+    with np.errstate(all="ignore"):
+        interpreter.run(program.nodes)
+    roles = {each.name: each.type.role for each in program.tensors}
+    return {name: array for name, array in memory.items() if roles[name] is not Role.IN}
+
+
+def _canonical(array: Array) -> Array:
+    """Make every NaN the one the hardware makes."""
+    return cast(array, fp32) if array.dtype == fp32.dtype else array
+
+
+def _convert(array: Array, format_: Format) -> Array:
+    """Round, saturate or widen to a format; int8 to a float format is exact."""
+    if array.dtype.kind == "i" and format_.is_float:
+        return array.astype(format_.dtype)
+    return cast(array, format_)
+
+
+class _Clipped:
+    """Interpreter on tiles that are as large as their extents."""
+
+    def __init__(self, memory: dict[str, Array]) -> None:
+        self.memory = memory
+        self.index: dict[str, int] = {}
+        self.values: dict[str, Any] = {}
+
+    def run(self, nodes: tuple[ir.Node, ...]) -> None:
+        for node in nodes:
+            if isinstance(node, ir.Loop):
+                self.loop(node)
+                continue
+            for value, array in zip(node.results, self.results(node)):
+                self.values[value.name] = self.settle(array, value, node)
+
+    def settle(self, array: Any, value: ir.Value, node: ir.Node) -> Any:
+        """Give what to keep of a result."""
+        return array
+
+    def loop(self, node: ir.Loop) -> None:
+        carried = [self.operand(each) for each in node.operands]
+        end = node.extent
+        if node.until is not None:
+            end = min(end, node.until.evaluate(self.index))
+        for start in range(0, end, (node.tile or 1) if node.blocks else 1):
+            self.index[node.index] = start
+            self.values.update(zip((each.name for each in node.carries), carried))
+            self.run(node.body)
+            carried = [self.operand(each) for each in node.nexts]
+        self.index.pop(node.index, None)
+        self.values.update(zip((each.name for each in node.results), carried))
+
+    def operand(self, operand: ir.Operand) -> Any:
+        return operand.value if isinstance(operand, ir.Constant) else self.values[operand.name]
+
+    def room(self, axis: Axis) -> int:
+        """Give the elements to compute on along an axis."""
+        return axis.extent(self.index)
+
+    def box(self, view: View) -> tuple[slice | int, ...]:
+        """Give the part of a tensor that a view covers."""
+        found: list[slice | int] = []
+        for entry in view.entries:
+            start = entry.start.evaluate(self.index)
+            length = None if entry.axis is None else entry.axis.extent(self.index)
+            found.append(start if length is None else slice(start, start + length))
+        return tuple(found)
+
+    def masked(
+        self, operand: ir.Operand, axis: int, number: float, *, asked: bool = False
+    ) -> Array:
+        """Give an operand whose tail along an axis holds a number; the program may have asked."""
+        found: Array = self.operand(operand)
+        return found
+
+    def load(self, view: View, type_: TileType) -> Array:
+        """Give a view of a tensor as rows and columns."""
+        part = self.memory[view.tensor][self.box(view)]
+        return part.reshape(type_.rows.extent(self.index), type_.cols.extent(self.index))
+
+    def stored(self, value: ir.Value) -> Array:
+        """Give the part of a tile that is stored."""
+        array: Array = self.operand(value)
+        return array
+
+    def results(self, node: ir.Node) -> tuple[Any, ...]:
+        match node:
+            case ir.Load():
+                assert isinstance(node.result.type, TileType)
+                return (self.load(node.view, node.result.type).copy(),)
+            case ir.Store():
+                self.store(node)
+                return ()
+            case ir.Matmul():
+                return (self.matmul(node),)
+            case ir.Map():
+                return (self.map(node),)
+            case ir.Reduce():
+                return (self.reduce(node),)
+            case ir.Full():
+                shape = (self.room(node.rows), self.room(node.cols))
+                return (np.full(shape, node.value.value).astype(node.format.dtype),)
+            case ir.Iota():
+                shape = (self.room(node.rows), self.room(node.cols))
+                numbers = np.arange(shape[node.axis], dtype=np.int32)
+                numbers = numbers + np.int32(node.start.evaluate(self.index))
+                column = numbers[:, np.newaxis] if node.axis == 0 else numbers
+                return (np.broadcast_to(column, shape).copy(),)
+            case ir.Cast():
+                return (_convert(self.operand(node.operands[0]), node.format),)
+            case ir.Transpose():
+                return (self.operand(node.operands[0]).T.copy(),)
+            case ir.Split():
+                return tuple(np.split(self.operand(node.operands[0]), node.parts, axis=1))
+            case ir.Join():
+                return (np.concatenate([self.operand(each) for each in node.operands], axis=1),)
+            case ir.Mask():
+                return (self.masked(node.operands[0], node.axis, node.identity.value, asked=True),)
+            case ir.Buffer():
+                return (self.operand(node.operands[0]),)
+            case ir.Local():
+                return ([],)
+            case ir.Put():
+                queue = self.operand(node.operands[0])
+                queue.append([self.operand(each) for each in node.operands[1:]])
+                return ()
+            case ir.Get():
+                return tuple(self.operand(node.operands[0]).pop(0))
+        raise BadInputError(f"Golden does not know `{node.kind}` yet")
+
+    def store(self, node: ir.Store) -> None:
+        target = self.memory[node.view.tensor]
+        array = self.stored(node.values[0])
+        box = self.box(node.view)
+        target[box] = _convert(array, format_of(target.dtype)).reshape(target[box].shape)
+
+    def matmul(self, node: ir.Matmul) -> Array:
+        a = self.masked(node.operands[0], 0 if node.ta else 1, 0)
+        b = self.masked(node.operands[1], 1 if node.tb else 0, 0)
+        start = self.operand(node.operands[2]) if len(node.operands) == 3 else None
+        return matmul(a.T if node.ta else a, b.T if node.tb else b, start)
+
+    def map(self, node: ir.Map) -> Array:
+        condition = None
+        numbers = list(node.operands)
+        if node.op == "where":
+            condition = self.operand(numbers.pop(0))
+        formats = [_format(each) for each in numbers if isinstance(each, ir.Value)]
+        assert isinstance(node.result.type, TileType)
+        kind = node.result.type.format
+        if kind == pred:
+            real = any(
+                isinstance(each, ir.Constant) and isinstance(each.value, float) for each in numbers
+            )
+            kind = common(*formats, *((fp32,) if real else ())) or fp32
+        arrays = [np.asarray(self.operand(each)).astype(kind.dtype) for each in numbers]
+        if condition is not None:
+            return np.where(condition, *arrays)
+        if node.op in _BINARY:
+            return _canonical(_BINARY[node.op](*arrays))
+        if node.op in ("neg", "abs"):
+            return _canonical(_UNARY[node.op](arrays[0]))
+        return _canonical(_UNARY[node.op](arrays[0].astype(np.float64)).astype(np.float32))
+
+    def reduce(self, node: ir.Reduce) -> Array:
+        format_ = _format(node.values[0])
+        number = identity(node.op, format_).value
+        wide = _format(node.result)
+        array = self.masked(node.operands[0], node.axis, number).astype(wide.dtype)
+        operation = _BINARY["add" if node.op == "sum" else node.op]
+        # One element after the other, in ascending order: numpy's own sums go in pairs.
+        terms = np.moveaxis(array, node.axis, 0)
+        total = np.full(terms.shape[1:], number).astype(wide.dtype)
+        for term in terms:
+            total = operation(total, term)
+        return _canonical(np.expand_dims(total, node.axis))
+
+
+def _format(value: ir.Value) -> Format:
+    assert isinstance(value.type, TileType)
+    return value.type.format
+
+
+class _Poisoned(_Clipped):
+    """Interpreter on tiles of full size, whose tails hold what must not matter.
+
+    Parameters
+    ----------
+    memory : dict of str to array
+        Tensors.
+    masks : bool
+        Whether the program hides tails itself. A load then reads what is there: the tensor, and
+        zeros beyond it.
+    """
+
+    def __init__(self, memory: dict[str, Array], masks: bool) -> None:
+        super().__init__(memory)
+        self._masks = masks
+
+    def _extents(self, value: ir.Value) -> tuple[int, int]:
+        assert isinstance(value.type, TileType)
+        return value.type.rows.extent(self.index), value.type.cols.extent(self.index)
+
+    def room(self, axis: Axis) -> int:
+        return axis.room(self.index)
+
+    def settle(self, array: Any, value: ir.Value, node: ir.Node) -> Any:
+        moves = isinstance(node, ir.Load | ir.Full | ir.Buffer | ir.Transpose | ir.Mask | ir.Cast)
+        if not isinstance(value.type, TileType) or (self._masks and moves):
+            return array
+        rows, cols = self._extents(value)
+        kept = _poison(array.shape, array.dtype)
+        kept[: min(rows, len(array)), :cols] = array[:rows, :cols]
+        return kept
+
+    def load(self, view: View, type_: TileType) -> Array:
+        shape = (self.room(type_.rows), self.room(type_.cols))
+        tensor = self.memory[view.tensor]
+        if not self._masks:
+            part = super().load(view, type_)
+            array = _poison(shape, tensor.dtype)
+        else:
+            box = []
+            for entry in view.entries:
+                start = entry.start.evaluate(self.index)
+                room = 1 if entry.axis is None else self.room(entry.axis)
+                box.append(slice(start, start + room))
+            part = tensor[tuple(box)]
+            kept = [n for n, entry in enumerate(view.entries) if entry.axis is not None]
+            sizes = [1] * (2 - len(kept)) + [part.shape[n] for n in kept]
+            part = part.reshape(sizes)
+            array = np.zeros(shape, tensor.dtype)
+        array[: part.shape[0], : part.shape[1]] = part
+        return array
+
+    def masked(
+        self, operand: ir.Operand, axis: int, number: float, *, asked: bool = False
+    ) -> Array:
+        array = super().masked(operand, axis, number)
+        if (self._masks and not asked) or not isinstance(operand, ir.Value):
+            return array
+        extent = self._extents(operand)[axis]
+        array = array.copy()
+        np.moveaxis(array, axis, 0)[extent:] = number
+        return array
+
+    def stored(self, value: ir.Value) -> Array:
+        rows, cols = self._extents(value)
+        array: Array = self.operand(value)[:rows, :cols]
+        return array
+
+
+def _poison(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+    worst = np.iinfo(dtype).max if dtype.kind == "i" else np.nan
+    return np.full(shape, worst).astype(dtype)

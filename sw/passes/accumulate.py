@@ -1,0 +1,57 @@
+"""accumulate: a product that is added to a tile takes the tile as its first term.
+
+``x + a @ b`` is one sum: x, then the terms of the product in ascending order, with one rounding
+each. This is how the accumulators add, so it holds whatever the tile size: a sum carried over
+blocks of k has the bits of the whole. It is here, before anything else moves, and the golden
+answer is taken after it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from sw.ir.nodes import Map, Matmul, Node, Value
+from sw.ir.program import Program
+from sw.ir.rewrite import used
+from sw.ir.verify import verify
+
+__all__ = ["accumulate"]
+
+
+def accumulate(program: Program) -> Program:
+    """Make a product and the addition of its only use one node, where shapes agree."""
+    uses = Counter(value.name for node in program.nodes for value in used(node))
+    return verify(program.after("accumulate", _block(program.nodes, uses)))
+
+
+def _block(nodes: tuple[Node, ...], uses: Counter[str]) -> tuple[Node, ...]:
+    kept: dict[int, Node] = {}
+    # Products of this block that nothing has taken yet, by the name of the result.
+    products: dict[str, tuple[int, Matmul]] = {}
+    for position, node in enumerate(nodes):
+        if node.body:
+            node = node.replace(nodes=_block(node.body, uses))
+        found = _sum(node, products, uses)
+        if found is not None:
+            start, name = found
+            taken, product = products.pop(name)
+            del kept[taken]
+            node = product.replace(operands=(*product.operands, start), results=node.results)
+        elif isinstance(node, Matmul) and len(node.operands) == 2:
+            products[node.result.name] = (position, node)
+        kept[position] = node
+    return tuple(kept[position] for position in sorted(kept))
+
+
+def _sum(
+    node: Node, products: dict[str, tuple[int, Matmul]], uses: Counter[str]
+) -> tuple[Value, str] | None:
+    """The tile a product is added to and the product's name, if the node is such a sum."""
+    if not isinstance(node, Map) or node.op != "add" or len(node.values) != 2:
+        return None
+    left, right = node.values
+    for start, product in ((left, right), (right, left)):
+        single = uses[product.name] == 1 and product.name in products
+        if single and start.type == product.type and start.name != product.name:
+            return start, product.name
+    return None

@@ -1,0 +1,30 @@
+"""check: what needs the whole program to be known wrong is reported at the user's line."""
+
+from __future__ import annotations
+
+from sw.ir.cover import CoverError, check_cover
+from sw.ir.program import Program
+from sw.ir.verify import verify
+from sw.language.errors import ProgramError
+
+__all__ = ["check"]
+
+
+def check(program: Program) -> Program:
+    """Check that every element of each output is written once, and the rules of the IR.
+
+    Shapes, formats and extents were checked operation by operation during the trace.
+
+    Raises
+    ------
+    ProgramError
+        If an output is not written whole or is written twice.
+    VerifyError
+        If the program breaks a rule of the IR, which no trace should.
+    """
+    try:
+        check_cover(program)
+    except CoverError as error:
+        span = error.node.span if error.node is not None else None
+        raise ProgramError("output", str(error), span) from error
+    return verify(program.after("check", program.nodes))

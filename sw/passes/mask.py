@@ -1,0 +1,58 @@
+"""mask: tails get the number that changes nothing, where something is summed or maximized.
+
+Only a ragged axis that a product contracts or a reduction runs over is masked, and not where its
+tail is known to hold the number already: a load reads zeros beyond its tensor.
+"""
+
+from __future__ import annotations
+
+from sw.ir.nodes import Mask, Node, Value
+from sw.ir.program import Program
+from sw.ir.rewrite import walk
+from sw.ir.tails import Tails
+from sw.ir.verify import verify
+
+__all__ = ["mask"]
+
+
+def mask(program: Program) -> Program:
+    """Insert the masks that the extents of tiles ask for."""
+    return verify(program.after("mask", _Masker(program).block(program.nodes)))
+
+
+class _Masker:
+    def __init__(self, program: Program) -> None:
+        self._tails = Tails({each.name: each for each in program.tensors})
+        self._taken = {
+            value.name
+            for node in walk(program.nodes)
+            for value in (*node.results, *getattr(node, "carries", ()))
+        }
+
+    def _fresh(self, like: Value) -> Value:
+        # A value without a name stays one: its name is a number.
+        stem = like.variable
+        number = 2 if stem else 1
+        while (name := f"{stem}.{number}" if stem else str(number)) in self._taken:
+            number += 1
+        self._taken.add(name)
+        return Value(name, like.type)
+
+    def block(self, nodes: tuple[Node, ...]) -> tuple[Node, ...]:
+        found: list[Node] = []
+        for node in nodes:
+            if node.body:
+                node = node.replace(nodes=self.block(node.body))
+            for position, axis, number in self._tails.missing(node):
+                source = node.values[position]
+                masked = Mask(
+                    (source,), (self._fresh(source),), node.span, axis=axis, identity=number
+                )
+                self._tails.note(masked)
+                operands = list(node.operands)
+                operands[position] = masked.result
+                node = node.replace(operands=tuple(operands))
+                found.append(masked)
+            self._tails.note(node)
+            found.append(node)
+        return tuple(found)

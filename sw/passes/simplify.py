@@ -1,0 +1,201 @@
+"""simplify: what needs no work gets none.
+
+Transposes go into products, casts that change nothing and nodes that nobody uses go away, equal
+nodes become one, and loads of inputs leave the loops they do not depend on. No result changes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+from sw.ir import nodes as ir
+from sw.ir.affine import Affine, Axis
+from sw.ir.program import Program
+from sw.ir.rewrite import rebuild, walk
+from sw.ir.types import Role, TokenType
+from sw.ir.verify import verify
+
+__all__ = ["simplify"]
+
+_PURE = (
+    *(ir.Load, ir.Gather, ir.Matmul, ir.Map, ir.Reduce, ir.Full, ir.Iota, ir.Cast),
+    *(ir.Split, ir.Join, ir.Transpose, ir.Mask, ir.Buffer),
+)
+
+
+def simplify(program: Program) -> Program:
+    """Give the program without needless work."""
+    read_only = {each.name for each in program.tensors if each.type.role is Role.IN}
+    nodes = _Replacer(read_only).block(program.nodes, {})
+    nodes = _hoist_all(nodes, read_only)
+    # Loads that left different loops may have become equal.
+    nodes = _Replacer(read_only).block(nodes, {})
+    nodes = _live(nodes, _needed(nodes))
+    return verify(program.after("simplify", nodes))
+
+
+def _fixed(node: ir.Node, read_only: set[str]) -> bool:
+    """Tell whether a node gives the same wherever its operands are defined."""
+    if not isinstance(node, _PURE) or any(isinstance(each.type, TokenType) for each in node.values):
+        return False
+    view = getattr(node, "view", None)
+    return view is None or view.tensor in read_only
+
+
+class _Replacer:
+    """Folds views and casts, and replaces nodes by equal ones before them."""
+
+    def __init__(self, read_only: set[str]) -> None:
+        self._read_only = read_only
+        self._values: dict[str, ir.Operand] = {}
+        self._makers: dict[str, ir.Node] = {}
+
+    def _final(self, operand: ir.Operand) -> ir.Operand:
+        while isinstance(operand, ir.Value) and operand.name in self._values:
+            operand = self._values[operand.name]
+        return operand
+
+    def block(
+        self, nodes: tuple[ir.Node, ...], seen: dict[object, tuple[ir.Value, ...]]
+    ) -> tuple[ir.Node, ...]:
+        seen = dict(seen)
+        found: list[ir.Node] = []
+        for node in nodes:
+            node = node.replace(operands=tuple(self._final(each) for each in node.operands))
+            if node.body:
+                node = node.replace(nodes=self.block(node.body, seen))
+                if isinstance(node, ir.Loop):
+                    node = node.replace(nexts=tuple(self._final(each) for each in node.nexts))
+            node = self._fold(node)
+            key = self._key(node)
+            if self._forward(node):
+                continue
+            if key is not None and key in seen:
+                self._values.update(zip((each.name for each in node.results), seen[key]))
+                continue
+            if key is not None:
+                seen[key] = node.results
+            self._makers.update((each.name, node) for each in node.results)
+            found.append(node)
+        return tuple(found)
+
+    def _key(self, node: ir.Node) -> object | None:
+        """What two nodes that give the same have in common; buffers stay apart."""
+        if not _fixed(node, self._read_only) or isinstance(node, ir.Buffer):
+            return None
+        skipped = ("results", "span")
+        return (
+            type(node),
+            *(getattr(node, each.name) for each in fields(node) if each.name not in skipped),
+        )
+
+    def _maker(self, operand: ir.Operand) -> ir.Node | None:
+        return self._makers.get(operand.name) if isinstance(operand, ir.Value) else None
+
+    def _fold(self, node: ir.Node) -> ir.Node:
+        if not isinstance(node, ir.Matmul):
+            return node
+        changes: dict[str, Any] = {}
+        operands = list(node.operands)
+        for number, flag in enumerate(("ta", "tb")):
+            maker = self._maker(operands[number])
+            if isinstance(maker, ir.Transpose):
+                operands[number] = maker.operands[0]
+                changes[flag] = not getattr(node, flag)
+        return node.replace(operands=tuple(operands), **changes)
+
+    def _forward(self, node: ir.Node) -> bool:
+        """Let the operand of a node that does nothing stand for its result."""
+        if not isinstance(node, ir.Cast | ir.Transpose):
+            return False
+        source: ir.Operand = node.operands[0]
+        if isinstance(node, ir.Cast) and node.values[0].type != node.result.type:
+            return False
+        if isinstance(node, ir.Transpose):
+            maker = self._maker(source)
+            if not isinstance(maker, ir.Transpose):
+                return False
+            source = maker.operands[0]
+        self._values[node.result.name] = source
+        return True
+
+
+def _symbols(node: ir.Node) -> set[str]:
+    """Loop indices a node depends on by itself."""
+    found: set[str] = set()
+
+    def note(item: Any) -> Any:
+        if isinstance(item, Affine | Axis):
+            found.update(each.strip("|") for each in item.symbols)
+        return item
+
+    rebuild(node, note)
+    return found
+
+
+def _hoist_all(nodes: tuple[ir.Node, ...], read_only: set[str]) -> tuple[ir.Node, ...]:
+    """Move loads of inputs and constant tiles before the loops they do not depend on."""
+    found: list[ir.Node] = []
+    for node in nodes:
+        if node.body:
+            body = _hoist_all(node.body, read_only)
+            if isinstance(node, ir.Loop):
+                stay = []
+                for each in body:
+                    free = isinstance(each, ir.Load | ir.Full) and _fixed(each, read_only)
+                    if free and not each.values and node.index not in _symbols(each):
+                        found.append(each)
+                    else:
+                        stay.append(each)
+                body = tuple(stay)
+            node = node.replace(nodes=body)
+        found.append(node)
+    return tuple(found)
+
+
+def _needed(nodes: tuple[ir.Node, ...]) -> set[str]:
+    """Names of the values that something with an effect depends on."""
+    makers: dict[str, tuple[ir.Operand, ...]] = {}
+    wanted: list[str] = []
+    for node in walk(nodes):
+        if isinstance(node, ir.Loop):
+            for carry, result, start, last in zip(
+                node.carries, node.results, node.operands, node.nexts
+            ):
+                makers[carry.name] = (start, last)
+                makers[result.name] = (carry,)
+        elif isinstance(node, _PURE):
+            makers.update((each.name, node.operands) for each in node.results)
+        else:
+            wanted.extend(each.name for each in node.values)
+    needed: set[str] = set()
+    while wanted:
+        name = wanted.pop()
+        if name not in needed:
+            needed.add(name)
+            wanted.extend(each.name for each in makers.get(name, ()) if isinstance(each, ir.Value))
+    return needed
+
+
+def _live(nodes: tuple[ir.Node, ...], needed: set[str]) -> tuple[ir.Node, ...]:
+    """Drop nodes and carries of which nothing is needed, and loops with nothing left inside."""
+    found: list[ir.Node] = []
+    for node in nodes:
+        if isinstance(node, ir.Loop):
+            kept = [n for n, carry in enumerate(node.carries) if carry.name in needed]
+            node = node.replace(
+                operands=tuple(node.operands[n] for n in kept),
+                results=tuple(node.results[n] for n in kept),
+                carries=tuple(node.carries[n] for n in kept),
+                nexts=tuple(node.nexts[n] for n in kept),
+                nodes=_live(node.body, needed),
+            )
+            if not node.body and not node.results:
+                continue
+        elif node.body:
+            node = node.replace(nodes=_live(node.body, needed))
+        elif isinstance(node, _PURE) and not any(each.name in needed for each in node.results):
+            continue
+        found.append(node)
+    return tuple(found)
