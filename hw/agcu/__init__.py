@@ -1,0 +1,3 @@
+"""The address generation and coalescing unit: counter chains and credits round a TMA engine."""
+
+__all__: list[str] = []

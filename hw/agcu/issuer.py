@@ -1,0 +1,126 @@
+"""The command issuer: a loop nest over boxes, held back until its destination has room."""
+
+from __future__ import annotations
+
+from amaranth.hdl import Cat, Module, Signal, signed
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from hw.agcu.program import COUNT_BITS, LOOPS, STEP_BITS, WAITS, issuer_layout
+from hw.counters import CounterChain
+from hw.shared import shared
+from hw.tma.commands import command_layout
+from hw.tma.descriptor import MAX_RANK
+
+__all__ = ["CommandIssuer"]
+
+
+class CommandIssuer(wiring.Component):
+    """Issues one command a box, in the order of a loop nest and without the host.
+
+    A command's coordinates take a cycle a loop, worked out while the one before waits; a command
+    leaves only when every token it waits for is there, and takes them in that cycle. At most one
+    command in 8 cycles.
+
+    Parameters
+    ----------
+    descriptors : int
+        Descriptors of the TMA engine.
+    token_ports : int
+        Token ports of the AGCU.
+
+    Members
+    -------
+    config : ``In(issuer_layout(...))``
+        Constant from ``i_start`` on.
+    i_start
+        Begin; one cycle.
+    i_tokens : ``In(ArrayLayout(8, token_ports))``
+        Tokens waiting at each port.
+    o_take : ``Out(ArrayLayout(4, token_ports))``
+        Tokens taken from each port in this cycle.
+    o_command : stream of ``command_layout(descriptors)``
+    o_done
+        Every command has been issued, or the issuer is off.
+    """
+
+    config: data.View[data.StructLayout]
+    i_start: Signal
+    i_tokens: data.View[data.ArrayLayout]
+    o_take: data.View[data.ArrayLayout]
+    o_command: stream.Interface
+    o_done: Signal
+
+    def __init__(self, *, descriptors: int, token_ports: int) -> None:
+        self._descriptors = descriptors
+        self._token_ports = token_ports
+        layout = issuer_layout(descriptors=descriptors, token_ports=token_ports)
+        super().__init__(
+            {
+                "config": In(layout),
+                "i_start": In(1),
+                "i_tokens": In(data.ArrayLayout(8, token_ports)),
+                "o_take": Out(data.ArrayLayout(4, token_ports)),
+                "o_command": Out(stream.Signature(command_layout(descriptors))),
+                "o_done": Out(1),
+            }
+        )
+
+    @property
+    def definition_name(self) -> str:
+        """Name of the shared module."""
+        return f"command_issuer_d{self._descriptors}_t{self._token_ports}"
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        chain = CounterChain(loops=LOOPS, count_bits=COUNT_BITS, offset_bits=STEP_BITS)
+        m.submodules.chain = shared(chain)
+        m.d.comb += [
+            chain.config.eq(self.config.chain),
+            chain.i_start.eq(self.i_start & self.config.enable),
+        ]
+
+        # index × step a loop and cycle, summed up by dimension.
+        point = Signal(data.ArrayLayout(signed(32), MAX_RANK))
+        loop = Signal(range(LOOPS + 1))
+        ready = Signal()
+        moved = Signal(signed(32))
+        step = Signal(signed(STEP_BITS))
+        m.d.comb += [
+            step.eq(self.config.chain.loops[loop].stride),
+            moved.eq(chain.o_indices[loop] * step),
+        ]
+        with m.If(self.i_start | (chain.i_next & chain.o_valid)):
+            m.d.sync += [loop.eq(0), ready.eq(0), point.eq(0)]
+        with m.Elif(chain.o_valid & ~ready):
+            m.d.sync += loop.eq(loop + 1)
+            with m.Switch(self.config.dimensions[loop]):
+                for dimension in range(MAX_RANK):
+                    with m.Case(dimension):
+                        m.d.sync += point[dimension].eq(point[dimension] + moved)
+            with m.If(loop == LOOPS - 1):
+                m.d.sync += ready.eq(1)
+
+        granted = []
+        for index in range(WAITS):
+            wait = self.config.waits[index]
+            granted.append(self.i_tokens[wait.port] >= wait.tokens)
+        command = self.o_command
+        m.d.comb += [
+            # Tokens only ever grow until this issuer takes them, so an offer is not withdrawn.
+            command.valid.eq(ready & Cat(*granted).all()),
+            command.payload.descriptor.eq(self.config.descriptor),
+            chain.i_next.eq(command.valid & command.ready),
+            self.o_done.eq(chain.o_done & ~self.i_start),
+        ]
+        for dimension in range(MAX_RANK):
+            m.d.comb += command.payload.coordinates[dimension].eq(point[dimension])
+        with m.If(chain.i_next):
+            for index in range(WAITS):
+                wait = self.config.waits[index]
+                with m.Switch(wait.port):
+                    for port in range(self._token_ports):
+                        with m.Case(port):
+                            with m.If(wait.tokens != 0):
+                                m.d.comb += self.o_take[port].eq(wait.tokens)
+        return m

@@ -1,0 +1,102 @@
+"""The command issuer: coordinates in the order of the nest, and tokens before every command."""
+
+import random
+
+import pytest
+from amaranth.sim import Simulator
+
+from hw.agcu.issuer import CommandIssuer
+from hw.agcu.program import LOOPS, BoxLoop, IssuerProgram, Wait
+from hw.tma.descriptor import MAX_RANK
+
+TOKEN_PORTS = 4
+
+
+def run(program, *, arrivals, stall, seed):
+    """Commands issued, each with its cycle and the tokens that were there; and the last cycle."""
+    issuer = CommandIssuer(descriptors=4, token_ports=TOKEN_PORTS)
+    rng = random.Random(seed)
+    commands = []
+    tokens = [0] * TOKEN_PORTS
+    cycles = 0
+
+    async def bench(ctx):
+        nonlocal cycles
+        ctx.set(issuer.config.as_value(), program.pack(descriptors=4, token_ports=TOKEN_PORTS))
+        ctx.set(issuer.i_start, 1)
+        await ctx.tick()
+        ctx.set(issuer.i_start, 0)
+        await ctx.tick()
+        while not ctx.get(issuer.o_done):
+            ctx.set(issuer.o_command.ready, rng.random() >= stall)
+            for port in range(TOKEN_PORTS):
+                ctx.set(issuer.i_tokens[port], tokens[port])
+            if ctx.get(issuer.o_command.valid) and ctx.get(issuer.o_command.ready):
+                payload = issuer.o_command.payload
+                point = tuple(ctx.get(payload.coordinates[d]) for d in range(MAX_RANK))
+                commands.append((ctx.get(payload.descriptor), point, cycles, tuple(tokens)))
+            for port in range(TOKEN_PORTS):
+                tokens[port] += (rng.random() < arrivals[port]) - ctx.get(issuer.o_take[port])
+                assert tokens[port] >= 0
+                tokens[port] = min(tokens[port], 255)
+            await ctx.tick()
+            cycles += 1
+            assert cycles < 20_000
+
+    simulator = Simulator(issuer)
+    simulator.add_clock(1e-6)
+    simulator.add_testbench(bench)
+    simulator.run()
+    return commands, cycles
+
+
+PROGRAMS = [
+    IssuerProgram(0, (BoxLoop(1),)),
+    IssuerProgram(3, (BoxLoop(3, 1, 16), BoxLoop(2, 0, -64), BoxLoop(4, 1, 4))),
+    IssuerProgram(1, tuple(BoxLoop(2, d % MAX_RANK, 10**d) for d in range(LOOPS - 1))),
+    IssuerProgram(2, (BoxLoop(4, 1, 8), BoxLoop(1, 0, 8, slope=1, outer=0))),
+    IssuerProgram(2, (BoxLoop(4, 2, -3), BoxLoop(3, 0, 100_000, slope=-1, outer=0)), (Wait(2, 3),)),
+    IssuerProgram(0, (BoxLoop(5, 1, 7), BoxLoop(2, 0, 1)), (Wait(0), Wait(3, 15))),
+]
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=range(len(PROGRAMS)))
+@pytest.mark.parametrize("stall", [0.0, 0.6])
+def test_commands_follow_the_nest_and_take_their_tokens(program, stall, seed):
+    commands, _ = run(program, arrivals=(0.3, 0.1, 0.8, 0.9), stall=stall, seed=seed)
+    assert [(number, point) for number, point, *_ in commands] == [
+        (program.descriptor, point) for point in program.coordinates()
+    ]
+    for *_, tokens in commands:
+        assert all(tokens[wait.port] >= wait.tokens for wait in program.waits)
+
+
+def test_a_command_never_leaves_without_its_token(seed):
+    program = IssuerProgram(0, (BoxLoop(3, 0, 1),), (Wait(1),))
+    with pytest.raises(AssertionError, match="20_000|20000"):
+        run(program, arrivals=(1, 0, 1, 1), stall=0, seed=seed)
+
+
+def test_a_command_takes_one_cycle_a_loop_and_one_to_step():
+    program = IssuerProgram(0, (BoxLoop(40, 0, 1),))
+    commands, _ = run(program, arrivals=(0,) * 4, stall=0, seed=1)
+    cycles = [cycle for *_, cycle, _ in commands]
+    assert {b - a for a, b in zip(cycles[:-1], cycles[1:], strict=True)} == {LOOPS + 1}
+
+
+@pytest.mark.parametrize(("make", "message"), [
+    (lambda: BoxLoop(1, 5), r"dimension must be from 0 to 4, not 5"),
+    (lambda: BoxLoop(1, 0, 1 << 17), r"step must be from -131072 to 131071 elements, not 131072"),
+    (lambda: Wait(0, 16), r"take 1 to 15 tokens, not 16"),
+    (lambda: IssuerProgram(0, ()), r"1 to 6 loops, not 0"),
+    (lambda: IssuerProgram(0, (BoxLoop(1),) * 7), r"1 to 6 loops, not 7"),
+    (lambda: IssuerProgram(0, (BoxLoop(1 << 16),)), r"counts must be from 0 to 65535, not 65536"),
+    (lambda: IssuerProgram(0, (BoxLoop(1),), (Wait(1), Wait(1))), r"at most 2 different ports"),
+    (lambda: IssuerProgram(4, (BoxLoop(1),)).pack(descriptors=4, token_ports=4),
+     r"descriptor must be from 0 to 3, not 4"),
+    (lambda: IssuerProgram(0, (BoxLoop(1),), (Wait(4),)).pack(descriptors=4, token_ports=4),
+     r"Token port must be from 0 to 3, not 4"),
+])  # fmt: skip
+def test_programs_that_cannot_work_are_refused(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
