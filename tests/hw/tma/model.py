@@ -89,3 +89,28 @@ def packed_command(descriptor_index, coordinates):
     """Fields of a command's payload."""
     padded = list(coordinates) + [0] * (5 - len(coordinates))
     return {"descriptor": descriptor_index, "coordinates": padded}
+
+
+def as_vectors(box, width_bits):
+    """The (data, last) of the vectors in which a box travels."""
+    beat = width_bits // 8
+    count = len(box) // beat
+    words = [
+        int.from_bytes(box[i * beat : (i + 1) * beat].tobytes(), "little") for i in range(count)
+    ]
+    return [(word, number == count - 1) for number, word in enumerate(words)]
+
+
+def random_bytes(seed, size):
+    """Memory content in which no byte is zero."""
+    return np.random.default_rng(seed).integers(1, 256, size, dtype=np.uint8)
+
+
+async def write_descriptor(ctx, port, index, packed):
+    """Write a descriptor's words into a file, from a testbench."""
+    for word in range(16):
+        value = int.from_bytes(packed[8 * word : 8 * word + 8], "little")
+        ctx.set(port.payload, {"index": index, "word": word, "data": value})
+        ctx.set(port.valid, 1)
+        await ctx.tick()
+    ctx.set(port.valid, 0)

@@ -15,7 +15,14 @@ from hw.tma.descriptor import Descriptor, ElementFormat, ErrorCode
 from hw.tma.descriptor_file import DescriptorFile, descriptor_word_layout
 from hw.tma.load import LoadEngine
 from tests.hw.tma.memory import AxiMemory
-from tests.hw.tma.model import box_load, packed_command, random_case
+from tests.hw.tma.model import (
+    as_vectors,
+    box_load,
+    packed_command,
+    random_bytes,
+    random_case,
+    write_descriptor,
+)
 
 DESCRIPTORS = 4
 
@@ -76,15 +83,6 @@ class Result:
     cycles: int  # first command to last vector
 
 
-async def write_descriptor(ctx, port, index, packed):
-    for word in range(16):
-        value = int.from_bytes(packed[8 * word : 8 * word + 8], "little")
-        ctx.set(port.payload, {"index": index, "word": word, "data": value})
-        ctx.set(port.valid, 1)
-        await ctx.tick()
-    ctx.set(port.valid, 0)
-
-
 def run(data, commands, *, width_bits=64, seed=0, stall=0.0, engine=(), fast_write=False, **memory):
     """Load boxes: commands are (packed descriptor, coordinates, stream)."""
     bench = Bench(width_bits=width_bits, **dict(engine))
@@ -136,19 +134,6 @@ def run(data, commands, *, width_bits=64, seed=0, stall=0.0, engine=(), fast_wri
     assert model.refused_read_data == 0, "R had to wait: landing room was not reserved"
     result.cycles = times.get("end", 0) - times.get("start", 0)
     return result
-
-
-def as_vectors(box, width_bits):
-    beat = width_bits // 8
-    count = len(box) // beat
-    words = [
-        int.from_bytes(box[i * beat : (i + 1) * beat].tobytes(), "little") for i in range(count)
-    ]
-    return [(word, number == count - 1) for number, word in enumerate(words)]
-
-
-def random_bytes(seed, size):
-    return np.random.default_rng(seed).integers(1, 256, size, dtype=np.uint8)
 
 
 @pytest.mark.parametrize(
