@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from amaranth.hdl import Cat, Module, Mux, Signal, Value
-from amaranth.lib import data, stream, wiring
+from amaranth.lib import data, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
@@ -66,7 +68,7 @@ class ByteBank(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        memory: Memory[int] = Memory(shape=8, depth=self._depth, init=[])
+        memory: Memory[Any, Any] = Memory(shape=8, depth=self._depth, init=[])
         m.submodules.memory = memory
         write = memory.write_port()
         read = memory.read_port()
@@ -147,9 +149,9 @@ class Banks(wiring.Component):
 
     Members
     -------
-    i_write : ``In(stream.Signature({request, data}, always_ready=True))``
-    i_read : ``In(stream.Signature(request, always_ready=True))``
-    o_read : ``Out(stream.Signature(width_bits, always_ready=True))``
+    i_write_valid, i_write : ``In(1)``, ``In({request, data})``
+    i_read_valid, i_read : ``In(1)``, ``In(request)``
+    o_read_valid, o_read : ``Out(1)``, ``Out(width_bits)``
 
     Raises
     ------
@@ -159,9 +161,12 @@ class Banks(wiring.Component):
         If the capacity does not hold a block.
     """
 
-    i_write: stream.Interface
-    i_read: stream.Interface
-    o_read: stream.Interface
+    i_write: data.View[data.StructLayout]
+    i_write_valid: Signal
+    i_read: data.View[data.StructLayout]
+    i_read_valid: Signal
+    o_read: Signal
+    o_read_valid: Signal
 
     def __init__(self, *, width_bits: int, capacity_bytes: int) -> None:
         for noun, value, least in (
@@ -181,9 +186,12 @@ class Banks(wiring.Component):
         write = data.StructLayout({"request": request, "data": width_bits})
         super().__init__(
             {
-                "i_write": In(stream.Signature(write, always_ready=True)),
-                "i_read": In(stream.Signature(request, always_ready=True)),
-                "o_read": Out(stream.Signature(width_bits, always_ready=True)),
+                "i_write": In(write),
+                "i_write_valid": In(1),
+                "i_read": In(request),
+                "i_read_valid": In(1),
+                "o_read": Out(width_bits),
+                "o_read_valid": Out(1),
             }
         )
 
@@ -206,18 +214,18 @@ class Banks(wiring.Component):
             m.submodules[f"bank_{index}"] = shared(bank)
 
         # Write: permute, register, store.
-        plan = _Plan(m, "write", self.i_write.payload.request, lane_bits)
+        plan = _Plan(m, "write", self.i_write.request, lane_bits)
         scatter = Permuter(width_bits=self._width_bits)
         m.submodules.scatter = shared(scatter)
         m.d.comb += [
-            scatter.i_data.eq(self.i_write.payload.data),
+            scatter.i_data.eq(self.i_write.data),
             scatter.i_rows_log2.eq(plan.rows_log2),
             scatter.i_xor.eq(plan.xor),
         ]
         write = Signal()
         write_data = Signal(self._width_bits, reset_less=True)
         addresses = [Signal.like(a, reset_less=True, name_suffix="_held") for a in plan.addresses]
-        m.d.sync += [write.eq(self.i_write.valid), write_data.eq(scatter.o_data)]
+        m.d.sync += [write.eq(self.i_write_valid), write_data.eq(scatter.o_data)]
         m.d.sync += [held.eq(address) for held, address in zip(addresses, plan.addresses)]
         for index, bank in enumerate(banks):
             m.d.comb += [
@@ -227,12 +235,12 @@ class Banks(wiring.Component):
             ]
 
         # Read: register, fetch, permute, register.
-        plan = _Plan(m, "read", self.i_read.payload, lane_bits)
+        plan = _Plan(m, "read", self.i_read, lane_bits)
         gather = Permuter(width_bits=self._width_bits)
         m.submodules.gather = shared(gather)
         addresses = [Signal.like(a, reset_less=True, name_suffix="_held") for a in plan.addresses]
         m.d.sync += [held.eq(address) for held, address in zip(addresses, plan.addresses)]
-        valid: Value = self.i_read.valid
+        valid: Value = self.i_read_valid
         rows_log2: Value = plan.rows_log2
         xor = plan.read_xor()
         stages: list[Signal] = []
@@ -255,5 +263,5 @@ class Banks(wiring.Component):
             gather.i_rows_log2.eq(rows_log2),
             gather.i_xor.eq(xor),
         ]
-        m.d.sync += [self.o_read.valid.eq(valid), self.o_read.payload.eq(gather.o_data)]
+        m.d.sync += [self.o_read_valid.eq(valid), self.o_read.eq(gather.o_data)]
         return m

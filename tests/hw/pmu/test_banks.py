@@ -54,20 +54,20 @@ def run(width_bits: int, capacity_bytes: int, element: int, seed: int, steps: in
             # A write has no order with a read of the same cycle: leave it out if they meet.
             writes = set(written).isdisjoint(fetched)
             value = rng.randbytes(width_bits // 8)
-            for port, request in ((dut.i_write.payload.request, write), (dut.i_read.payload, read)):
+            for port, request in ((dut.i_write.request, write), (dut.i_read, read)):
                 ctx.set(port, dict(zip(("position", "element", "access"), request)))
-            ctx.set(dut.i_write.payload.data, int.from_bytes(value, "little"))
-            ctx.set(dut.i_write.valid, writes)
-            ctx.set(dut.i_read.valid, rng.random() < 0.9)
-            due.append(bytes(mirror[b] for b in fetched) if ctx.get(dut.i_read.valid) else None)
+            ctx.set(dut.i_write.data, int.from_bytes(value, "little"))
+            ctx.set(dut.i_write_valid, writes)
+            ctx.set(dut.i_read_valid, rng.random() < 0.9)
+            due.append(bytes(mirror[b] for b in fetched) if ctx.get(dut.i_read_valid) else None)
             if writes:
                 for where, byte in zip(written, value):
                     mirror[where] = byte
             await ctx.tick()
             answer = due.popleft()
-            assert ctx.get(dut.o_read.valid) == (answer is not None)
+            assert ctx.get(dut.o_read_valid) == (answer is not None)
             if answer is not None:
-                assert ctx.get(dut.o_read.payload) == int.from_bytes(answer, "little")
+                assert ctx.get(dut.o_read) == int.from_bytes(answer, "little")
 
     simulator = Simulator(dut)
     simulator.add_clock(1e-6)

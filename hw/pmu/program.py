@@ -1,0 +1,341 @@
+"""The program of a PMU: what its engines move, packed into its configuration word."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from typing import Any
+
+from amaranth.hdl import Const
+from amaranth.lib import data
+
+from hw.counters import ChainProgram, LoopProgram
+from hw.packet_filter import MAX_MODULUS
+from hw.pmu.layout import ELEMENT_BYTES, Access, lane_count, piece_positions, rows_log2
+from hw.pmu.words import ADDRESS_LOOPS, LOOPS, Level, TokenSource, pmu_layout
+
+__all__ = ["Beyond", "EngineProgram", "Move", "PmuProgram", "SlotRing"]
+
+
+@dataclasses.dataclass(frozen=True)
+class SlotRing:
+    """Slots of a buffer as one engine sees them.
+
+    Parameters
+    ----------
+    buffer : int
+        Which buffer's barriers (0 or 1).
+    base : int
+        Element position where slot 0 begins for this engine.
+    stride : int
+        Elements from one slot to the next.
+    count : int
+        Slots in use.
+    """
+
+    buffer: int = 0
+    base: int = 0
+    stride: int = 0
+    count: int = 2
+
+
+@dataclasses.dataclass(frozen=True)
+class Beyond:
+    """Constant that stands for memory where a loop's index is at or above a limit.
+
+    Parameters
+    ----------
+    loop : int
+        Position of the loop in the nest, see ``Level``.
+    limit : int
+        First index without memory.
+    constant : int
+        Bits of the element in every lane.
+    """
+
+    loop: int
+    limit: int
+    constant: int = 0
+
+
+@dataclasses.dataclass(frozen=True)
+class Move:
+    """One step of an engine.
+
+    Parameters
+    ----------
+    slot, lap : int
+        Slot, and how often the ring has wrapped before.
+    position : int
+        Element position of lane 0's element.
+    closes : bool
+        The engine arrives: on full if it writes, on empty if it reads.
+    last, final : bool
+        Marks of the vector, for a read engine.
+    beyond : bool
+        The vector is constant.
+    """
+
+    slot: int
+    lap: int
+    position: int
+    closes: bool
+    last: bool
+    final: bool
+    beyond: bool
+
+
+@dataclasses.dataclass(frozen=True)
+class EngineProgram:
+    """Program of one stream engine; loops and slopes use the positions of ``Level``.
+
+    Parameters
+    ----------
+    ring : SlotRing
+        The slots.
+    loops : tuple of LoopProgram
+        Address loops inside a slot, outermost first, strides in elements.
+    element_bytes : int
+        Width of an element: 1, 2 or 4.
+    access : Access
+        Piece that one vector covers.
+    launches, windows, repeats, slots : LoopProgram
+        Outer loops: launches of windows of slots, each window gone through ``repeats`` times.
+    last_level, final_level : int or None
+        The vector is marked if this loop and all inward are at their last index; ``LOOPS`` marks
+        every vector, None none. Used by read engines.
+    beyond : Beyond or None
+        Out-of-box constant. Used by read engines.
+    modulus, index : int
+        The engine takes packet i if i mod modulus = index. Used by write engines.
+    """
+
+    ring: SlotRing
+    loops: tuple[LoopProgram, ...]
+    element_bytes: int = 2
+    access: Access = Access.ROW
+    launches: LoopProgram = LoopProgram()
+    windows: LoopProgram = LoopProgram()
+    repeats: LoopProgram = LoopProgram()
+    slots: LoopProgram = LoopProgram()
+    last_level: int | None = None
+    final_level: int | None = None
+    beyond: Beyond | None = None
+    modulus: int = 1
+    index: int = 0
+
+    def __post_init__(self) -> None:
+        if self.element_bytes not in ELEMENT_BYTES:
+            raise TypeError(f"Element bytes must be 1, 2 or 4, not {self.element_bytes!r}")
+        if self.ring.buffer not in (0, 1):
+            raise TypeError(f"Buffer must be 0 or 1, not {self.ring.buffer!r}")
+        if len(self.loops) > ADDRESS_LOOPS:
+            raise ValueError(
+                f"Engine program must have at most {ADDRESS_LOOPS} address loops, "
+                f"not {len(self.loops)}"
+            )
+        for noun, level in (("Last", self.last_level), ("Final", self.final_level)):
+            if level is not None and not 0 <= level <= LOOPS:
+                raise TypeError(f"{noun} level must be from 0 to {LOOPS}, not {level!r}")
+        if self.final_level is not None and (
+            self.last_level is None or self.last_level < self.final_level
+        ):
+            raise ValueError(
+                f"Final level must be at most the last level, for a final vector is a last one, "
+                f"not {self.final_level} with {self.last_level}"
+            )
+        if not 1 <= self.modulus <= MAX_MODULUS or not 0 <= self.index < self.modulus:
+            raise ValueError(
+                f"Packet filter must have a modulus from 1 to {MAX_MODULUS} and an index below it, "
+                f"not {self.modulus} and {self.index}"
+            )
+        counts = self.chain.counts()
+        for level, (least, _) in enumerate(counts):
+            if least < 1:
+                raise ValueError(
+                    f"Loop {level} of an engine must have an iteration everywhere, "
+                    f"for arrivals ride on steps, not {least}"
+                )
+        window = counts[Level.SLOTS][1]
+        if counts[Level.REPEATS][1] > 1 and window > self.ring.count:
+            raise ValueError(
+                f"Slots of a repeated window must be at most the ring's {self.ring.count}, "
+                f"not {window}"
+            )
+
+    @property
+    def chain(self) -> ChainProgram:
+        """The whole nest, outer loops first."""
+        loops = (self.launches, self.windows, self.repeats, self.slots, *self.loops)
+        return ChainProgram(loops + (LoopProgram(),) * (LOOPS - len(loops)))
+
+    def moves(self) -> Iterator[Move]:
+        """What the engine does, step by step."""
+        turn = window = 0
+        for step in self.chain.steps():
+            slot = turn % self.ring.count
+            over = (*step.last, True, False)
+            beyond = self.beyond is not None and step.indices[self.beyond.loop] >= self.beyond.limit
+            yield Move(
+                slot=slot,
+                lap=turn // self.ring.count,
+                position=self.ring.base + slot * self.ring.stride + step.offset,
+                closes=step.last[Level.ADDRESS] and step.end[Level.REPEATS],
+                last=over[LOOPS + 1 if self.last_level is None else self.last_level],
+                final=over[LOOPS + 1 if self.final_level is None else self.final_level],
+                beyond=beyond,
+            )
+            if step.last[Level.ADDRESS]:
+                turn += 1
+            if step.last[Level.REPEATS]:
+                window = turn
+            elif step.last[Level.SLOTS]:
+                turn = window
+
+    def check(self, *, width_bits: int, capacity_bytes: int, slots: int) -> None:
+        """Refuse a program that a PMU of these parameters cannot run.
+
+        Raises
+        ------
+        ValueError
+            If the ring has too many slots, or a piece lies outside the scratchpad or misaligned.
+        """
+        if not 1 <= self.ring.count <= slots:
+            raise ValueError(f"Ring must have 1 to {slots} slots, not {self.ring.count}")
+        lanes = lane_count(width_bits=width_bits, element_bytes=self.element_bytes)
+        rows = rows_log2(self.access, lanes=lanes)
+        positions = {self.ring.base + s * self.ring.stride for s in range(self.ring.count)}
+        for level, (loop, (_, most)) in enumerate(zip(self.chain.loops, self.chain.counts())):
+            if self.beyond is not None and self.beyond.loop == level:
+                most = min(most, self.beyond.limit)
+            if loop.stride:
+                positions = {p + i * loop.stride for p in positions for i in range(most)}
+        elements = capacity_bytes // self.element_bytes
+        for position in (min(positions, default=0), max(positions, default=0)):
+            if not 0 <= position < elements:
+                raise ValueError(
+                    f"Position must be below the PMU's {elements} elements, not {position}"
+                )
+        for position in positions:
+            piece_positions(position, lanes=lanes, rows_log2=rows)
+
+    def fields(self, layout: data.StructLayout) -> dict[str, Any]:
+        """Values of the layout's fields."""
+        chain = layout["chain"].shape
+        beyond = self.beyond or Beyond(0, 0)
+        none = LOOPS + 1
+        return {
+            "enable": 1,
+            "buffer": self.ring.buffer,
+            "base": self.ring.base,
+            "slot_stride": self.ring.stride,
+            "slot_count": self.ring.count,
+            "element": ELEMENT_BYTES.index(self.element_bytes),
+            "access": self.access,
+            "chain": chain.from_bits(self.chain.pack(chain)),
+            "last_level": none if self.last_level is None else self.last_level,
+            "final_level": none if self.final_level is None else self.final_level,
+            "limited": int(self.beyond is not None),
+            "limit_loop": beyond.loop,
+            "limit": beyond.limit,
+            "constant": beyond.constant,
+            "modulus": self.modulus,
+            "index": self.index,
+        }
+
+    @classmethod
+    def from_fields(cls, layout: data.StructLayout, fields: Any) -> EngineProgram:
+        """Program of a layout's fields; address loops that ``chain`` added stay."""
+        chain = layout["chain"].shape
+        loops = ChainProgram.unpack(chain, Const.cast(fields["chain"]).value).loops
+        launches, windows, repeats, slots = loops[: Level.ADDRESS]
+        levels = {
+            name: None if fields[name] == LOOPS + 1 else fields[name]
+            for name in ("last_level", "final_level")
+        }
+        beyond = Beyond(fields["limit_loop"], fields["limit"], fields["constant"])
+        return cls(
+            SlotRing(fields["buffer"], fields["base"], fields["slot_stride"], fields["slot_count"]),
+            loops[Level.ADDRESS :],
+            element_bytes=ELEMENT_BYTES[fields["element"]],
+            access=fields["access"],
+            launches=launches,
+            windows=windows,
+            repeats=repeats,
+            slots=slots,
+            beyond=beyond if fields["limited"] else None,
+            modulus=fields["modulus"],
+            index=fields["index"],
+            **levels,
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class PmuProgram:
+    """Program of a PMU.
+
+    Parameters
+    ----------
+    writers, readers : tuple of (EngineProgram or None)
+        W0 and W1, R0 and R1; None is off.
+    tokens : tuple of TokenSource
+        What each token output reports.
+
+    Raises
+    ------
+    ValueError
+        If the engines do not fit together.
+    """
+
+    writers: tuple[EngineProgram | None, EngineProgram | None] = (None, None)
+    readers: tuple[EngineProgram | None, EngineProgram | None] = (None, None)
+    tokens: tuple[TokenSource, TokenSource] = (TokenSource.OFF, TokenSource.OFF)
+
+    def __post_init__(self) -> None:
+        for writer in self.writers:
+            if writer is not None and writer.chain.counts()[Level.REPEATS] != (1, 1):
+                raise ValueError(f"Repeats of a write engine must be 1, not {writer.repeats.base}")
+        for buffer in (0, 1):
+            counts = {e.ring.count for e in self.engines if e and e.ring.buffer == buffer}
+            if len(counts) > 1:
+                raise ValueError(
+                    f"Engines of buffer {buffer} must agree on its slots, not {sorted(counts)}"
+                )
+        for source in self.tokens:
+            if source is not TokenSource.OFF and self.engines[int(source.value) - 1] is None:
+                raise ValueError(f"Token source must be an engine that is on, not {source.name}")
+
+    @property
+    def engines(self) -> tuple[EngineProgram | None, ...]:
+        """The engines in the layout's order: W0, W1, R0, R1."""
+        return self.writers + self.readers
+
+    def pack(self, *, width_bits: int, capacity_bytes: int, slots: int) -> int:
+        """Configuration word for a PMU of these parameters.
+
+        Raises
+        ------
+        ValueError
+            If the program does not fit the PMU.
+        """
+        layout = pmu_layout(capacity_bytes=capacity_bytes, slots=slots)
+        engine_shape = layout["engines"].shape.elem_shape
+        engines: list[dict[str, Any]] = []
+        for engine in self.engines:
+            if engine is not None:
+                engine.check(width_bits=width_bits, capacity_bytes=capacity_bytes, slots=slots)
+            engines.append({} if engine is None else engine.fields(engine_shape))
+        return Const.cast(layout.const({"engines": engines, "tokens": self.tokens})).value
+
+    @classmethod
+    def unpack(cls, word: int, *, capacity_bytes: int, slots: int) -> PmuProgram:
+        """Program of a configuration word."""
+        layout = pmu_layout(capacity_bytes=capacity_bytes, slots=slots)
+        engine_shape = layout["engines"].shape.elem_shape
+        fields: Any = layout.from_bits(word)
+        engines = [
+            EngineProgram.from_fields(engine_shape, entry) if entry["enable"] else None
+            for entry in (fields["engines"][i] for i in range(4))
+        ]
+        tokens = (fields["tokens"][0], fields["tokens"][1])
+        return cls((engines[0], engines[1]), (engines[2], engines[3]), tokens)

@@ -1,0 +1,338 @@
+"""The pattern memory unit: scratchpad, slots, and the stream engines that fill and empty them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from amaranth.hdl import Cat, Module, Mux, ResetInserter, Signal, Value
+from amaranth.lib import data, fifo, stream, wiring
+from amaranth.lib.wiring import In, Out, connect, flipped
+
+from hw.barrier import Barrier, has_passed
+from hw.packet_filter import PacketFilter
+from hw.pmu.banks import READ_LATENCY, Banks
+from hw.pmu.engine import StreamEngine
+from hw.pmu.layout import ELEMENT_BYTES
+from hw.pmu.words import TokenSource, pmu_layout
+from hw.shared import shared
+from hw.stream import ElasticBuffer, token_signature, vector_layout, vector_signature
+
+__all__ = ["Pmu", "counters_layout"]
+
+_WRITERS = (0, 1)
+_READERS = (2, 3)
+_BUFFERS = (0, 1)
+# A credit comes back 6 cycles after its read: banks, FIFO, and the count itself.
+_OUTPUT_DEPTH = 8
+
+
+def counters_layout() -> data.StructLayout:
+    """Layout of the cycle counters; their sum is the number of cycles run."""
+    return data.StructLayout({"busy": 32, "wait_input": 32, "wait_room": 32, "idle": 32})
+
+
+class Pmu(wiring.Component):
+    """Scratchpad with N-slot buffers, two stream inputs and two outputs.
+
+    One vector written and one read every cycle, sustained; a vector is in an output's FIFO
+    ``READ_LATENCY`` cycles after its read. See docs/pmu.md.
+
+    Parameters
+    ----------
+    width_bits : int
+        Bits of a vector.
+    capacity_bytes : int
+        Bytes of the scratchpad.
+    slots : int
+        Most slots of a buffer (2 to 64).
+
+    Members
+    -------
+    i_stream : ``In(vector_signature(width_bits)).array(2)``
+        What the write engines W0 and W1 store; ``last`` counts packets for their filters.
+    o_stream : ``Out(vector_signature(width_bits)).array(2)``
+        What the read engines R0 and R1 fetch.
+    o_token : ``Out(token_signature()).array(2)``
+    config : ``In(pmu_layout(...))``
+        Packed ``PmuProgram``; stable from ``i_clear`` on.
+    i_clear : ``In(1)``
+        Forget everything but the stored elements, and begin the program.
+    i_run : ``In(1)``
+        Engines step in cycles in which this is high.
+    o_done : ``Out(4)``
+        W0, W1, R0, R1: off, or everything moved and taken.
+    o_error : ``Out(1)``
+        A barrier was misused; sticky.
+    o_counters : ``Out(counters_layout())``
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a parameter lies outside its domain, or the capacity does not hold a block.
+    """
+
+    i_stream: Sequence[stream.Interface]
+    o_stream: Sequence[stream.Interface]
+    o_token: Sequence[stream.Interface]
+    config: data.View[data.StructLayout]
+    i_clear: Signal
+    i_run: Signal
+    o_done: Signal
+    o_error: Signal
+    o_counters: data.View[data.StructLayout]
+
+    def __init__(self, *, width_bits: int, capacity_bytes: int, slots: int) -> None:
+        if not isinstance(slots, int) or not 2 <= slots <= 64:
+            raise TypeError(f"PMU slots must be an integer from 2 to 64, not {slots!r}")
+        self._width_bits = width_bits
+        self._slots = slots
+        self._banks = Banks(width_bits=width_bits, capacity_bytes=capacity_bytes)
+        self._capacity_bytes = capacity_bytes
+        super().__init__(
+            {
+                "i_stream": In(vector_signature(width_bits)).array(2),
+                "o_stream": Out(vector_signature(width_bits)).array(2),
+                "o_token": Out(token_signature()).array(2),
+                "config": In(pmu_layout(capacity_bytes=capacity_bytes, slots=slots)),
+                "i_clear": In(1),
+                "i_run": In(1),
+                "o_done": Out(4),
+                "o_error": Out(1),
+                "o_counters": Out(counters_layout()),
+            }
+        )
+
+    @property
+    def definition_name(self) -> str:
+        """Name of the module that this component becomes."""
+        return f"pmu_{self._width_bits}_{self._capacity_bytes}_{self._slots}"
+
+    def _empty_parity(self, lap: Value) -> Value:
+        # A writer's first lap waits for the phase before the first: it passes at once.
+        return ~lap
+
+    def _full_parity(self, lap: Value) -> Value:
+        return lap
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        banks = self._banks
+        m.submodules.banks = shared(banks)
+        engines = []
+        for index, name in enumerate(("write_0", "write_1", "read_0", "read_1")):
+            engine = StreamEngine(position_bits=banks.position_bits, slots=self._slots)
+            m.submodules[name] = shared(engine)
+            m.d.comb += [
+                engine.config.eq(self.config.engines[index]),
+                engine.i_start.eq(self.i_clear),
+            ]
+            engines.append(engine)
+        steps = Signal(4)
+        for engine, step in zip(engines, steps):
+            m.d.comb += engine.i_next.eq(step)
+        closing = Signal(4)
+        m.d.comb += closing.eq(steps & Cat(engine.o_closes for engine in engines))
+
+        ready = self._slots_ready(m, engines, closing)
+        reported = self._tokens(m, engines, closing)
+        inputs = self._inputs(m)
+        rooms, drained = self._outputs(m, engines, steps)
+
+        # Each port serves its two engines in turn when both could go.
+        requests = Signal(4)
+        for index, engine in enumerate(engines):
+            data_side = inputs[index].valid if index in _WRITERS else rooms[index - 2]
+            m.d.comb += requests[index].eq(
+                self.i_run & engine.o_valid & ready[index] & reported[index] & data_side
+            )
+        for pair in (_WRITERS, _READERS):
+            favoured = Signal(name=f"favoured_{pair[0]}")
+            one, two = (requests[index] for index in pair)
+            m.d.comb += [
+                steps[pair[0]].eq(one & ~(two & favoured)),
+                steps[pair[1]].eq(two & ~(one & ~favoured)),
+            ]
+            with m.If(steps[pair[0]] | steps[pair[1]]):
+                m.d.sync += favoured.eq(steps[pair[0]])
+            with m.If(self.i_clear):
+                m.d.sync += favoured.eq(0)
+
+        for index in _WRITERS:
+            m.d.comb += inputs[index].ready.eq(steps[index])
+        vector = Mux(steps[1], inputs[1].payload.data, inputs[0].payload.data)
+        m.d.comb += [
+            banks.i_write_valid.eq(steps[0] | steps[1]),
+            banks.i_write.data.eq(vector),
+            banks.i_read_valid.eq(steps[2] | steps[3]),
+        ]
+        for request, pair in ((banks.i_write.request, _WRITERS), (banks.i_read, _READERS)):
+            for index in reversed(pair):
+                config = self.config.engines[index]
+                choose = [
+                    request.position.eq(engines[index].o_position),
+                    request.element.eq(config.element),
+                    request.access.eq(config.access),
+                ]
+                if index == pair[1]:
+                    m.d.comb += choose
+                else:
+                    with m.If(~steps[pair[1]]):
+                        m.d.comb += choose
+
+        for index, engine in enumerate(engines):
+            finished = engine.o_done & (drained[index - 2] if index in _READERS else 1)
+            m.d.comb += self.o_done[index].eq(finished)
+        held = [
+            inputs[index].valid & ~(ready[index] & reported[index])
+            if index in _WRITERS
+            else engine.o_done | (ready[index] & ~(reported[index] & rooms[index - 2]))
+            for index, engine in enumerate(engines)
+        ]
+        self._count(m, steps, Cat(held) & ~self.o_done)
+        return m
+
+    def _slots_ready(
+        self, m: Module, engines: Sequence[StreamEngine], closing: Signal
+    ) -> list[Value]:
+        """Barriers of the slots; returns whether each engine's slot is its own."""
+        errors = []
+        phases: dict[str, list[list[Signal]]] = {"empty": [], "full": []}
+        for kind, arriving in (("empty", _READERS), ("full", _WRITERS)):
+            for buffer in _BUFFERS:
+                expected = Signal(2, name=f"{kind}_{buffer}_expected")
+                members = [
+                    self.config.engines[index].enable
+                    & (self.config.engines[index].buffer == buffer)
+                    for index in arriving
+                ]
+                m.d.comb += expected.eq(members[0] + members[1])
+                row = []
+                for slot in range(self._slots):
+                    barrier = Barrier(arrivals=2, tx_bytes=0)
+                    m.submodules[f"{kind}_{buffer}_{slot}"] = shared(barrier)
+                    arrives = [
+                        closing[index]
+                        & (self.config.engines[index].buffer == buffer)
+                        & (engines[index].o_slot == slot)
+                        for index in arriving
+                    ]
+                    m.d.comb += [
+                        barrier.i_init.eq(self.i_clear),
+                        barrier.i_expected.eq(expected),
+                        barrier.i_arrive.eq(arrives[0] + arrives[1]),
+                    ]
+                    row.append(barrier.o_phase)
+                    errors.append(barrier.o_error)
+                phases[kind].append(row)
+        m.d.comb += self.o_error.eq(Cat(errors).any())
+        ready: list[Value] = []
+        for index, engine in enumerate(engines):
+            kind = "empty" if index in _WRITERS else "full"
+            parity = self._empty_parity if index in _WRITERS else self._full_parity
+            zero, one = (Cat(row).bit_select(engine.o_slot, 1) for row in phases[kind])
+            phase = Mux(self.config.engines[index].buffer, one, zero)
+            passed = Signal(name=f"slot_ready_{index}")
+            m.d.comb += passed.eq(has_passed(phase, parity(engine.o_lap)))
+            ready.append(passed)
+        return ready
+
+    def _tokens(self, m: Module, engines: Sequence[StreamEngine], closing: Signal) -> list[Value]:
+        """Token outputs; returns whether each engine's next step can be reported."""
+        held: list[list[Value]] = [[] for _ in engines]
+        for number in range(2):
+            buffer = ElasticBuffer(0)
+            m.submodules[f"token_{number}"] = ResetInserter(self.i_clear)(buffer)
+            source = self.config.tokens[number]
+            chosen = [source == TokenSource(index + 1) for index in range(4)]
+            m.d.comb += buffer.i_stream.valid.eq((Cat(chosen) & closing).any())
+            connect(m, buffer.o_stream, flipped(self.o_token[number]))
+            for index in range(4):
+                held[index].append(chosen[index] & ~buffer.i_stream.ready)
+        return [~(engine.o_closes & Cat(held[i]).any()) for i, engine in enumerate(engines)]
+
+    def _inputs(self, m: Module) -> list[stream.Interface]:
+        """Input ports; returns the streams that the write engines take from."""
+        streams = []
+        for index in _WRITERS:
+            config = self.config.engines[index]
+            accept = PacketFilter(width_bits=self._width_bits)
+            m.submodules[f"filter_{index}"] = shared(accept)
+            buffer = ElasticBuffer(vector_layout(self._width_bits))
+            m.submodules[f"input_{index}"] = ResetInserter(self.i_clear)(buffer)
+            connect(m, flipped(self.i_stream[index]), accept.i_stream)
+            connect(m, accept.o_stream, buffer.i_stream)
+            m.d.comb += [
+                accept.modulus.eq(config.modulus),
+                accept.index.eq(config.index),
+                accept.i_clear.eq(self.i_clear),
+            ]
+            streams.append(buffer.o_stream)
+        return streams
+
+    def _outputs(
+        self, m: Module, engines: Sequence[StreamEngine], steps: Signal
+    ) -> tuple[list[Value], list[Value]]:
+        """Output FIFOs with room reserved at the read; returns where there is room, and empty."""
+        tag = data.StructLayout({"valid": 2, "last": 1, "final": 1, "beyond": 1})
+        tags: list[Any] = [Signal(tag, name=f"tag_{stage}") for stage in range(READ_LATENCY + 1)]
+        second = steps[3]
+        m.d.comb += [
+            tags[0].valid.eq(steps[2:]),
+            tags[0].last.eq(Mux(second, engines[3].o_last, engines[2].o_last)),
+            tags[0].final.eq(Mux(second, engines[3].o_final, engines[2].o_final)),
+            tags[0].beyond.eq(Mux(second, engines[3].o_beyond, engines[2].o_beyond)),
+        ]
+        for before, behind in zip(tags, tags[1:]):
+            m.d.sync += behind.eq(before)
+            with m.If(self.i_clear):
+                m.d.sync += behind.valid.eq(0)
+        arrived = tags[-1]
+        rooms: list[Value] = []
+        drained: list[Value] = []
+        for number, index in enumerate(_READERS):
+            output = fifo.SyncFIFOBuffered(
+                width=len(Value.cast(self.o_stream[number].payload)), depth=_OUTPUT_DEPTH
+            )
+            m.submodules[f"output_{number}"] = ResetInserter(self.i_clear)(output)
+            credits = Signal(range(_OUTPUT_DEPTH + 1), init=_OUTPUT_DEPTH, name=f"credits_{number}")
+            config = self.config.engines[index]
+            constant = Signal(self._width_bits, name=f"constant_{number}")
+            with m.Switch(config.element):
+                for element, size in enumerate(ELEMENT_BYTES):
+                    with m.Case(element):
+                        copies = self._width_bits // 8 // size
+                        m.d.comb += constant.eq(config.constant[: 8 * size].replicate(copies))
+            port = self.o_stream[number]
+            entry: Any = Signal(vector_layout(self._width_bits), name=f"entry_{number}")
+            taken = port.valid & port.ready
+            m.d.comb += [
+                entry.data.eq(Mux(arrived.beyond, constant, self._banks.o_read)),
+                entry.last.eq(arrived.last),
+                entry.final.eq(arrived.final),
+                output.w_data.eq(entry),
+                output.w_en.eq(arrived.valid[number]),
+                Value.cast(port.payload).eq(output.r_data),
+                port.valid.eq(output.r_rdy),
+                output.r_en.eq(port.ready),
+            ]
+            m.d.sync += credits.eq(credits - steps[index] + taken)
+            with m.If(self.i_clear):
+                m.d.sync += credits.eq(_OUTPUT_DEPTH)
+            rooms.append(credits != 0)
+            drained.append(credits == _OUTPUT_DEPTH)
+        return rooms, drained
+
+    def _count(self, m: Module, steps: Signal, held: Value) -> None:
+        counters = self.o_counters
+        with m.If(self.i_clear):
+            m.d.sync += counters.eq(0)
+        with m.Elif(self.i_run):
+            with m.If(steps.any()):
+                m.d.sync += counters.busy.eq(counters.busy + 1)
+            with m.Elif(self.o_done.all()):
+                m.d.sync += counters.idle.eq(counters.idle + 1)
+            with m.Elif(held.any()):
+                m.d.sync += counters.wait_room.eq(counters.wait_room + 1)
+            with m.Else():
+                m.d.sync += counters.wait_input.eq(counters.wait_input + 1)

@@ -1,0 +1,420 @@
+"""Programs on the PMU: transposes, rings of slots, re-reads, marks, tokens, rates."""
+
+import dataclasses
+import random
+
+import pytest
+from amaranth.hdl import Const
+
+from hw.counters import LoopProgram
+from hw.pmu.engine import StreamEngine
+from hw.pmu.layout import Access
+from hw.pmu.program import Beyond, EngineProgram, PmuProgram, SlotRing
+from hw.pmu.unit import Pmu
+from hw.pmu.words import LOOPS, Level, TokenSource
+from tests.hw.pmu.bench import (
+    CAPACITY_BYTES,
+    SLOTS,
+    WIDTH_BITS,
+    Outcome,
+    Vector,
+    lanes_of,
+    matrix_loops,
+    mirror,
+    run,
+    vectors,
+)
+
+
+def engine(
+    rows: int,
+    columns: int,
+    element_bytes: int,
+    access: Access,
+    *,
+    windows: int = 1,
+    count: int = 2,
+    buffer: int = 0,
+    base: int = 0,
+    **options: object,
+) -> EngineProgram:
+    """Engine that walks ``windows`` windows of slots, each slot a matrix of this shape."""
+    return EngineProgram(
+        SlotRing(buffer, base, rows * columns, count),
+        matrix_loops(rows, columns, element_bytes, access),
+        element_bytes=element_bytes,
+        access=access,
+        windows=LoopProgram(windows),
+        **options,
+    )
+
+
+def check(program: PmuProgram, outcome: Outcome, inputs: tuple[list[Vector], list[Vector]]) -> None:
+    for number, expected in enumerate(mirror(program, inputs)):
+        assert outcome.outputs[number] == expected
+    assert outcome.done and not outcome.error
+    assert sum(outcome.counters.values()) == outcome.cycles
+
+
+def steps(program: EngineProgram) -> int:
+    return sum(1 for _ in program.moves())
+
+
+@pytest.mark.parametrize("element_bytes", [1, 2, 4])
+def test_rows_in_columns_out_is_a_transpose(element_bytes: int, seed: int) -> None:
+    rng = random.Random(seed)
+    rows = columns = 8
+    writer = engine(rows, columns, element_bytes, Access.ROW, windows=1)
+    reader = engine(rows, columns, element_bytes, Access.COLUMN, windows=1)
+    inputs = (vectors(steps(writer), rng), [])
+    program = PmuProgram((writer, None), (reader, None))
+    outcome = run(program, inputs)
+    check(program, outcome, inputs)
+    # Independent of the mirror: the streams are the matrix row by row and column by column.
+    given = b"".join(v[0] for v in inputs[0])
+    taken = b"".join(v[0] for v in outcome.outputs[0])
+    size = element_bytes
+    for r in range(rows):
+        for c in range(columns):
+            there, here = (r * columns + c) * size, (c * rows + r) * size
+            assert taken[here : here + size] == given[there : there + size]
+
+
+@pytest.mark.parametrize(
+    ("element_bytes", "access"), [(1, Access.TWO_ROWS), (2, Access.TWO_ROWS), (1, Access.FOUR_ROWS)]
+)
+def test_packed_rows_in_rows_out(element_bytes: int, access: Access, seed: int) -> None:
+    rng = random.Random(seed)
+    writer = engine(8, 16, element_bytes, access, windows=2)
+    reader = engine(8, 16, element_bytes, Access.ROW, windows=2)
+    inputs = (vectors(steps(writer), rng), [])
+    program = PmuProgram((writer, None), (reader, None))
+    check(program, run(program, inputs), inputs)
+
+
+def two_rings(windows: int, element_bytes: int) -> PmuProgram:
+    """Both engines of both ports: two buffers that fill the memory, one of them transposed."""
+    half = CAPACITY_BYTES // 2 // element_bytes
+    one = {"windows": windows, "count": 4, "buffer": 0}
+    two = {"windows": windows, "count": 4, "buffer": 1, "base": half}
+    return PmuProgram(
+        (
+            engine(8, 8, element_bytes, Access.ROW, **one),
+            engine(8, 8, element_bytes, Access.COLUMN, **two),
+        ),
+        (
+            engine(8, 8, element_bytes, Access.COLUMN, last_level=Level.ADDRESS, **one),
+            engine(8, 8, element_bytes, Access.COLUMN, last_level=LOOPS, final_level=0, **two),
+        ),
+        (TokenSource.R0, TokenSource.W1),
+    )
+
+
+def ring_story(stall: float, seed: int, *, make: type[Pmu] = Pmu) -> None:
+    rng = random.Random(seed)
+    program = two_rings(windows=11, element_bytes=2)
+    count = steps(program.writers[0])
+    inputs = (vectors(count, rng), vectors(count, rng))
+    outcome = run(program, inputs, rng=rng, stall=stall, token_stall=stall, make=make, limit=3000)
+    check(program, outcome, inputs)
+    assert outcome.tokens == [11, 11]
+
+
+@pytest.mark.parametrize("stall", [0.0, 0.3, 0.8])
+def test_rings_wrap_with_stalls_on_all_ports(stall: float, seed: int) -> None:
+    ring_story(stall, seed)
+
+
+class EmptyParityWrong(Pmu):
+    def _empty_parity(self, lap):
+        return lap
+
+
+class FirstLapNotFree(Pmu):
+    def _empty_parity(self, lap):
+        return Const(0, 1)
+
+
+class FullParityWrong(Pmu):
+    def _full_parity(self, lap):
+        return ~lap
+
+
+@pytest.mark.parametrize("make", [EmptyParityWrong, FirstLapNotFree, FullParityWrong])
+def test_the_rings_catch_a_wrong_parity(make: type[Pmu], seed: int) -> None:
+    with pytest.raises(AssertionError):
+        ring_story(0.3, seed, make=make)
+
+
+def depth_story(count: int, seed: int) -> None:
+    writer = engine(8, 8, 1, Access.ROW, windows=9, count=count)
+    inputs = (vectors(72, random.Random(seed)), [])
+    outcome = run(PmuProgram((writer, None)), inputs, limit=100)
+    # 8 vectors a slot, and two in the input buffer.
+    assert len(outcome.given_at[0]) == 8 * count + 2
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 4])
+def test_a_writer_fills_every_slot_and_not_one_more(count: int, seed: int) -> None:
+    depth_story(count, seed)
+
+
+@pytest.mark.parametrize("off", [0, 2])
+@pytest.mark.parametrize("count", [2, 4])
+def test_the_depth_catches_a_slot_wrap_off_by_one(
+    count: int, off: int, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        StreamEngine, "_is_last_slot", lambda self, slot: slot + off == self.config.slot_count
+    )
+    with pytest.raises(AssertionError):
+        depth_story(count, seed)
+
+
+def test_windows_are_read_again_before_their_slots_are_freed(seed: int) -> None:
+    rng = random.Random(seed)
+    writer = engine(4, 8, 2, Access.ROW, windows=6, count=4)
+    # Windows of two slots, read once, twice, three times.
+    reader = engine(
+        4,
+        8,
+        2,
+        Access.ROW,
+        windows=3,
+        count=4,
+        repeats=LoopProgram(1, slope=1, outer=Level.WINDOWS),
+        slots=LoopProgram(2),
+        last_level=Level.SLOTS,
+        final_level=Level.REPEATS,
+    )
+    program = PmuProgram((writer, None), (reader, None), (TokenSource.R0, TokenSource.R0))
+    inputs = (vectors(steps(writer), rng), [])
+    outcome = run(program, inputs, rng=rng, stall=0.4, token_stall=0.5)
+    check(program, outcome, inputs)
+    assert outcome.tokens == [6, 6]
+    assert sum(v[1] for v in outcome.outputs[0]) == 1 + 2 + 3
+    assert sum(v[2] for v in outcome.outputs[0]) == 3
+
+
+def test_two_writers_fill_and_two_readers_free_one_slot(seed: int) -> None:
+    rng = random.Random(seed)
+    loops = (LoopProgram(4, stride=4),)
+    ring = [SlotRing(0, base, 32, 3) for base in (0, 16)]
+    halves = [EngineProgram(r, loops, windows=LoopProgram(7)) for r in ring]
+    whole = [
+        engine(4, 8, 2, Access.ROW, count=3, windows=7),
+        engine(4, 8, 2, Access.COLUMN, count=3, windows=7),
+    ]
+    program = PmuProgram(
+        (halves[0], halves[1]), (whole[0], whole[1]), (TokenSource.W0, TokenSource.R1)
+    )
+    inputs = (vectors(28, rng), vectors(28, rng))
+    outcome = run(program, inputs, rng=rng, stall=0.5, token_stall=0.2)
+    check(program, outcome, inputs)
+    assert outcome.tokens == [7, 7]
+
+
+def test_triangular_reads_and_their_marks(seed: int) -> None:
+    rng = random.Random(seed)
+    writer = engine(8, 8, 1, Access.ROW, windows=5)
+    # Row r of the square is read r + 1 times: a causal schedule in small.
+    loops = (LoopProgram(8, stride=8), LoopProgram(1, slope=1, outer=Level.ADDRESS))
+    reader = EngineProgram(
+        writer.ring,
+        loops,
+        element_bytes=1,
+        windows=LoopProgram(5),
+        last_level=Level.ADDRESS + 1,
+        final_level=Level.ADDRESS,
+    )
+    program = PmuProgram((writer, None), (reader, None))
+    inputs = (vectors(steps(writer), rng), [])
+    outcome = run(program, inputs, rng=rng, stall=0.2)
+    check(program, outcome, inputs)
+    assert len(outcome.outputs[0]) == 5 * 36
+    assert [i for i, v in enumerate(outcome.outputs[0][:36]) if v[1]] == [
+        r * (r + 3) // 2 for r in range(8)
+    ]
+
+
+@pytest.mark.parametrize(("element_bytes", "constant"), [(1, 0x80), (2, 0x3F80), (4, 0x3F800000)])
+def test_beyond_the_box_comes_a_constant(element_bytes: int, constant: int, seed: int) -> None:
+    rng = random.Random(seed)
+    writer = engine(8, 8, element_bytes, Access.ROW, windows=3)
+    lanes = lanes_of(writer)
+    # Columns 0 to 7, then a ninth: the row of ones below V transposed.
+    reader = EngineProgram(
+        writer.ring,
+        (
+            LoopProgram(8 // lanes, stride=lanes * 8),
+            LoopProgram(2 if lanes == 8 else 1),
+            LoopProgram(lanes + 1, stride=1),
+        ),
+        element_bytes=element_bytes,
+        access=Access.COLUMN,
+        windows=LoopProgram(3),
+        beyond=Beyond(Level.ADDRESS + 2, lanes, constant),
+    )
+    program = PmuProgram((writer, None), (reader, None))
+    inputs = (vectors(steps(writer), rng), [])
+    outcome = run(program, inputs, rng=rng, stall=0.2)
+    check(program, outcome, inputs)
+    ones = constant.to_bytes(element_bytes, "little") * lanes
+    assert [v[0] for v in outcome.outputs[0]][lanes :: lanes + 1] == [ones] * (
+        len(outcome.outputs[0]) // (lanes + 1)
+    )
+
+
+def test_each_port_moves_a_vector_every_cycle(seed: int) -> None:
+    rng = random.Random(seed)
+    program = PmuProgram(
+        (engine(8, 8, 1, Access.ROW, windows=40, count=4), None),
+        (engine(8, 8, 1, Access.COLUMN, windows=40, count=4), None),
+    )
+    inputs = (vectors(320, rng), [])
+    outcome = run(program, inputs)
+    check(program, outcome, inputs)
+    for times in (outcome.given_at[0], outcome.taken_at[0]):
+        assert times == list(range(times[0], times[0] + 320))
+    # Slot 0 is full one cycle after its 8th vector left the input buffer; then 6 cycles to a port.
+    assert outcome.taken_at[0][0] - outcome.given_at[0][7] <= 8
+
+
+def test_engines_share_a_port_in_turn_and_fill_it(seed: int) -> None:
+    rng = random.Random(seed)
+    program = dataclasses.replace(
+        two_rings(windows=30, element_bytes=1), tokens=(TokenSource.OFF, TokenSource.OFF)
+    )
+    inputs = (vectors(240, rng), vectors(240, rng))
+    outcome = run(program, inputs)
+    check(program, outcome, inputs)
+    assert outcome.counters["busy"] <= 480 + 20
+    for times in outcome.taken_at:
+        assert times[-1] - times[0] <= 2 * 240 + 4
+
+
+def test_a_reread_runs_at_full_rate(seed: int) -> None:
+    rng = random.Random(seed)
+    writer = engine(8, 8, 1, Access.ROW, windows=2)
+    reader = engine(8, 8, 1, Access.COLUMN, repeats=LoopProgram(20), slots=LoopProgram(2))
+    program = PmuProgram((writer, None), (reader, None))
+    inputs = (vectors(16, rng), [])
+    outcome = run(program, inputs)
+    check(program, outcome, inputs)
+    times = outcome.taken_at[0]
+    assert len(times) == 320 and times[-1] - times[0] == 319
+
+
+def test_a_token_not_taken_holds_its_engine_and_nothing_is_lost(seed: int) -> None:
+    rng = random.Random(seed)
+    program = PmuProgram(
+        (engine(8, 8, 1, Access.ROW, windows=9), None),
+        (engine(8, 8, 1, Access.COLUMN, windows=9), None),
+        (TokenSource.R0, TokenSource.OFF),
+    )
+    inputs = (vectors(72, rng), [])
+    held = run(program, inputs, tokens_until=lambda _: False, limit=300)
+    # Two tokens wait in the output; the third slot lacks its last vector.
+    assert len(held.outputs[0]) == 3 * 8 - 1 and not held.done and held.tokens == [0, 0]
+    assert held.counters["wait_room"] > 200
+    late = run(program, inputs, tokens_until=lambda o: o.cycles > 200)
+    check(program, late, inputs)
+    assert late.tokens == [9, 0]
+
+
+def test_packets_are_spread_over_writers(seed: int) -> None:
+    rng = random.Random(seed)
+    halves = [
+        engine(4, 4, 2, Access.ROW, windows=5, buffer=b, base=64 * b, modulus=2, index=b)
+        for b in (0, 1)
+    ]
+    readers = [engine(4, 4, 2, Access.COLUMN, windows=5, buffer=b, base=64 * b) for b in (0, 1)]
+    program = PmuProgram((halves[0], halves[1]), (readers[0], readers[1]))
+    stream = vectors(40, rng)
+    outcome = run(program, (stream, stream), rng=rng, stall=0.3)
+    check(program, outcome, (stream, stream))
+
+
+def test_counters_name_what_a_cycle_waits_for(seed: int) -> None:
+    rng = random.Random(seed)
+    program = PmuProgram((engine(8, 8, 1, Access.ROW, windows=4), None))
+    starved = run(program, ([], []), limit=100)
+    assert starved.counters == {"busy": 0, "wait_input": 100, "wait_room": 0, "idle": 0}
+    unread = run(program, (vectors(32, rng), []), limit=100)
+    assert unread.counters["busy"] == 16 and unread.counters["wait_room"] > 70
+    nothing = run(PmuProgram(), ([], []))
+    assert nothing.counters == {"busy": 0, "wait_input": 0, "wait_room": 0, "idle": 20}
+
+
+def test_programs_survive_packing() -> None:
+    program = two_rings(windows=4, element_bytes=2)
+    sizes = {"capacity_bytes": CAPACITY_BYTES, "slots": SLOTS}
+    word = program.pack(width_bits=WIDTH_BITS, **sizes)
+    unpacked = PmuProgram.unpack(word, **sizes)
+    assert unpacked.pack(width_bits=WIDTH_BITS, **sizes) == word
+    assert unpacked.tokens == program.tokens
+    for ours, theirs in zip(program.engines, unpacked.engines):
+        assert list(ours.moves()) == list(theirs.moves())
+
+
+SQUARE = (LoopProgram(8, stride=8),)
+RING = SlotRing(0, 0, 64, 2)
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "rule"),
+    [
+        (lambda: EngineProgram(RING, SQUARE, element_bytes=3), TypeError, "1, 2 or 4, not 3"),
+        (lambda: EngineProgram(RING, SQUARE * 5), ValueError, "at most 4 address loops, not 5"),
+        (lambda: EngineProgram(RING, SQUARE, last_level=9), TypeError, "from 0 to 8, not 9"),
+        (lambda: EngineProgram(RING, SQUARE, final_level=2), ValueError, "at most the last level"),
+        (lambda: EngineProgram(RING, SQUARE, modulus=2, index=2), ValueError, "not 2 and 2"),
+        (
+            lambda: EngineProgram(RING, (LoopProgram(4), LoopProgram(0, slope=1, outer=4))),
+            ValueError,
+            "Loop 5 of an engine must have an iteration everywhere",
+        ),
+        (
+            lambda: EngineProgram(RING, SQUARE, repeats=LoopProgram(2), slots=LoopProgram(3)),
+            ValueError,
+            "at most the ring's 2, not 3",
+        ),
+        (
+            lambda: PmuProgram((EngineProgram(RING, SQUARE, repeats=LoopProgram(2)), None)),
+            ValueError,
+            "Repeats of a write engine must be 1",
+        ),
+        (
+            lambda: PmuProgram(
+                (EngineProgram(RING, SQUARE), None),
+                (EngineProgram(SlotRing(0, 0, 64, 3), SQUARE), None),
+            ),
+            ValueError,
+            r"Engines of buffer 0 must agree on its slots, not \[2, 3\]",
+        ),
+        (
+            lambda: PmuProgram(tokens=(TokenSource.R1, TokenSource.OFF)),
+            ValueError,
+            "Token source must be an engine that is on, not R1",
+        ),
+    ],
+)
+def test_programs_that_cannot_work_are_refused(make, error, rule) -> None:
+    with pytest.raises(error, match=rule):
+        make()
+
+
+@pytest.mark.parametrize(
+    ("program", "rule"),
+    [
+        (EngineProgram(SlotRing(count=5), SQUARE, 1), "Ring must have 1 to 4 slots, not 5"),
+        (EngineProgram(SlotRing(0, 0, 968, 2), SQUARE, 1), "1024 elements, not 1024"),
+        (EngineProgram(SlotRing(0, 4, 64, 2), SQUARE, 1), "1 by 8 elements, not"),
+        (EngineProgram(RING, SQUARE, 4, Access.FOUR_ROWS), "FOUR_ROWS must have at least 4 lanes"),
+    ],
+)
+def test_programs_that_do_not_fit_a_pmu_are_refused(program: EngineProgram, rule: str) -> None:
+    with pytest.raises(ValueError, match=rule):
+        PmuProgram((program, None)).pack(
+            width_bits=WIDTH_BITS, capacity_bytes=CAPACITY_BYTES, slots=SLOTS
+        )
