@@ -61,9 +61,7 @@ class DescriptorFile(wiring.Component):
         self._readers = readers
         super().__init__(
             {
-                "i_write": In(
-                    stream.Signature(descriptor_word_layout(descriptors), always_ready=True)
-                ),
+                "i_write": In(stream.Signature(descriptor_word_layout(descriptors))),
                 "i_index": In(range(descriptors)).array(readers),
                 "i_read": In(1).array(readers),
                 "o_descriptor": Out(descriptor_layout).array(readers),
@@ -79,6 +77,7 @@ class DescriptorFile(wiring.Component):
         write: Any = self.i_write.payload
         writer = words.write_port(granularity=WORD_BITS)
         m.d.comb += [
+            self.i_write.ready.eq(1),
             writer.addr.eq(write.index),
             writer.data.eq(write.data.replicate(_STORED_WORDS)),
         ]

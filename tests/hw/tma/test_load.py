@@ -41,9 +41,7 @@ class Bench(wiring.Component):
         )
         super().__init__(
             {
-                "i_write": In(
-                    stream.Signature(descriptor_word_layout(DESCRIPTORS), always_ready=True)
-                ),
+                "i_write": In(stream.Signature(descriptor_word_layout(DESCRIPTORS))),
                 "i_stream": In(stream.Signature(tagged_command_layout(DESCRIPTORS, 2))),
                 "o_streams": Out(vector_signature(width_bits)).array(2),
                 "axi": Out(Axi4ReadSignature(data_bits=width_bits, address_bits=32)),

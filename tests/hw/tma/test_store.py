@@ -42,9 +42,7 @@ class Bench(wiring.Component):
         )
         super().__init__(
             {
-                "i_write": In(
-                    stream.Signature(descriptor_word_layout(DESCRIPTORS), always_ready=True)
-                ),
+                "i_write": In(stream.Signature(descriptor_word_layout(DESCRIPTORS))),
                 "i_stream": In(stream.Signature(tagged_command_layout(DESCRIPTORS, 2))),
                 "i_streams": In(vector_signature(width_bits)).array(2),
                 "o_stored": Out(2),

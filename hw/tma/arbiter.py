@@ -1,0 +1,95 @@
+"""Commands of several streams, each in a queue of its own, taken in turn."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from amaranth.hdl import Module, Mux, Signal
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from hw.shared import shared
+from hw.tma.commands import command_layout, tagged_command_layout
+from hw.tma.queue import Queue
+
+__all__ = ["CommandArbiter"]
+
+
+class CommandArbiter(wiring.Component):
+    """Merges the commands of its streams, round robin by box.
+
+    A command a cycle; a command waits two cycles in its queue. A stream waits for at most one
+    command of each other stream.
+
+    Parameters
+    ----------
+    descriptors : int
+        Descriptors in the file.
+    streams : int
+        Streams.
+    depth : int
+        Commands a queue holds.
+
+    Members
+    -------
+    i_streams : array of streams of :func:`hw.tma.commands.command_layout`
+    o_stream : stream of :func:`hw.tma.commands.tagged_command_layout`
+    """
+
+    i_streams: Sequence[stream.Interface]
+    o_stream: stream.Interface
+
+    def __init__(self, *, descriptors: int, streams: int, depth: int) -> None:
+        self._descriptors = descriptors
+        self._streams = streams
+        self._depth = depth
+        super().__init__(
+            {
+                "i_streams": In(stream.Signature(command_layout(descriptors))).array(streams),
+                "o_stream": Out(stream.Signature(tagged_command_layout(descriptors, streams))),
+            }
+        )
+
+    @property
+    def definition_name(self) -> str:
+        """Name of the shared module."""
+        return f"tma_arbiter_d{self._descriptors}_s{self._streams}_q{self._depth}"
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        queues = [
+            Queue(command_layout(self._descriptors), depth=self._depth)
+            for _ in range(self._streams)
+        ]
+        for number, queue in enumerate(queues):
+            m.submodules[f"queue{number}"] = shared(queue)
+            wiring.connect(m, wiring.flipped(self.i_streams[number]), queue.i_stream)
+
+        # A choice once shown stays until it is taken, as the rules of streams ask.
+        turn = Signal(range(self._streams))
+        shown = Signal()
+        nearest = Signal(range(self._streams))
+        chosen = Signal(range(self._streams))
+        m.d.comb += chosen.eq(Mux(shown, turn, nearest))
+        with m.Switch(turn):
+            for previous in range(self._streams):
+                with m.Case(previous):
+                    # Assigned last counts: the stream right after the previous one wins.
+                    m.d.comb += nearest.eq(previous)
+                    for distance in range(self._streams - 1, 0, -1):
+                        candidate = (previous + distance) % self._streams
+                        with m.If(queues[candidate].o_stream.valid):
+                            m.d.comb += nearest.eq(candidate)
+
+        payload: Any = self.o_stream.payload
+        m.d.comb += payload.stream.eq(chosen)
+        with m.Switch(chosen):
+            for number, queue in enumerate(queues):
+                with m.Case(number):
+                    m.d.comb += [
+                        self.o_stream.valid.eq(queue.o_stream.valid),
+                        payload.command.eq(queue.o_stream.payload),
+                        queue.o_stream.ready.eq(self.o_stream.ready),
+                    ]
+        with m.If(self.o_stream.valid):
+            m.d.sync += [turn.eq(chosen), shown.eq(~self.o_stream.ready)]
+        return m

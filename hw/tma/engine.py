@@ -1,0 +1,200 @@
+"""The TMA engine: load and store engines on one AXI4 port, with the descriptors they share."""
+
+from collections.abc import Sequence
+
+from amaranth.hdl import Module, Mux, Signal
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from hw.axi import Axi4Interface, Axi4Signature
+from hw.shared import shared
+from hw.stream import vector_signature
+from hw.tma.arbiter import CommandArbiter
+from hw.tma.commands import command_layout
+from hw.tma.descriptor import ErrorCode
+from hw.tma.descriptor_file import DescriptorFile, descriptor_word_layout
+from hw.tma.load import LoadEngine
+from hw.tma.store import StoreEngine
+
+__all__ = ["TmaEngine"]
+
+#: Commands that wait in each stream's queue.
+_QUEUED_COMMANDS = 4
+
+
+class TmaEngine(wiring.Component):
+    """Moves boxes between memory and vector streams, one command a box; docs/tma.md is its page.
+
+    Loads and stores are independent: each side moves one beat a cycle. Between a load and a store
+    there is no order but ``o_stored``.
+
+    Parameters
+    ----------
+    width_bits : int
+        Width of a vector and of AXI's data (64 to 1,024, a power of two).
+    address_bits : int
+        Width of a byte address (32 to 64).
+    landing_beats : int
+        Beats of the landing buffer (a power of two of at least 16).
+    outstanding : int
+        Bursts in flight, loads and stores each (2 to 64).
+    descriptors : int
+        Descriptors in the file.
+    load_streams, store_streams : int
+        Streams, each with a queue of commands of its own, served in turn.
+
+    Members
+    -------
+    i_descriptor_write : stream of :func:`hw.tma.descriptor_file.descriptor_word_layout`
+        Always ready.
+    i_load_commands, i_store_commands : arrays of streams of :func:`hw.tma.commands.command_layout`
+    o_loaded : array of vector streams
+        One packet a box.
+    i_vectors : array of vector streams
+        To be stored; marks are not looked at.
+    o_stored
+        A bit a store stream, high for one cycle for each box visible in memory.
+    axi : AXI4 manager port
+    i_drain
+        Start nothing new.
+    o_idle
+        Memory owes nothing and is owed nothing.
+    o_error
+        First error since reset, an :class:`hw.tma.descriptor.ErrorCode`.
+
+    Raises
+    ------
+    TypeError
+        If a parameter lies outside its domain.
+    """
+
+    i_descriptor_write: stream.Interface
+    i_load_commands: Sequence[stream.Interface]
+    i_store_commands: Sequence[stream.Interface]
+    o_loaded: Sequence[stream.Interface]
+    i_vectors: Sequence[stream.Interface]
+    o_stored: Signal
+    axi: Axi4Interface
+    i_drain: Signal
+    o_idle: Signal
+    o_error: Signal
+
+    def __init__(
+        self,
+        *,
+        width_bits: int = 256,
+        address_bits: int = 48,
+        landing_beats: int = 256,
+        outstanding: int = 16,
+        descriptors: int = 8,
+        load_streams: int = 2,
+        store_streams: int = 2,
+    ) -> None:
+        _require_power("Width in bits", width_bits, 64, 1024)
+        _require_power("Landing beats", landing_beats, 16, 4096)
+        for noun, value, low, high in (
+            ("Address bits", address_bits, 32, 64),
+            ("Outstanding bursts", outstanding, 2, 64),
+            ("Load streams", load_streams, 1, 8),
+            ("Store streams", store_streams, 1, 8),
+        ):
+            if not isinstance(value, int) or not low <= value <= high:
+                raise TypeError(f"{noun} must be an integer from {low} to {high}, not {value!r}")
+        self._file = DescriptorFile(descriptors=descriptors, readers=2)
+        self._width_bits = width_bits
+        self._address_bits = address_bits
+        self._landing_beats = landing_beats
+        self._outstanding = outstanding
+        self._descriptors = descriptors
+        self._load_streams = load_streams
+        self._store_streams = store_streams
+        commands = stream.Signature(command_layout(descriptors))
+        vectors = vector_signature(width_bits)
+        words = stream.Signature(descriptor_word_layout(descriptors))
+        super().__init__(
+            {
+                "i_descriptor_write": In(words),
+                "i_load_commands": In(commands).array(load_streams),
+                "i_store_commands": In(commands).array(store_streams),
+                "o_loaded": Out(vectors).array(load_streams),
+                "i_vectors": In(vectors).array(store_streams),
+                "o_stored": Out(store_streams),
+                "axi": Out(Axi4Signature(data_bits=width_bits, address_bits=address_bits)),
+                "i_drain": In(1),
+                "o_idle": Out(1),
+                "o_error": Out(8),
+            }
+        )
+
+    @property
+    def definition_name(self) -> str:
+        """Name of the shared module."""
+        return (
+            f"tma_engine_w{self._width_bits}_a{self._address_bits}_l{self._landing_beats}"
+            f"_o{self._outstanding}_d{self._descriptors}_s{self._load_streams}"
+            f"x{self._store_streams}"
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.submodules.file = file = self._file
+        load = LoadEngine(
+            width_bits=self._width_bits,
+            address_bits=self._address_bits,
+            landing_beats=self._landing_beats,
+            outstanding=self._outstanding,
+            descriptors=self._descriptors,
+            streams=self._load_streams,
+        )
+        store = StoreEngine(
+            width_bits=self._width_bits,
+            address_bits=self._address_bits,
+            outstanding=self._outstanding,
+            descriptors=self._descriptors,
+            streams=self._store_streams,
+        )
+        load_commands = CommandArbiter(
+            descriptors=self._descriptors, streams=self._load_streams, depth=_QUEUED_COMMANDS
+        )
+        store_commands = CommandArbiter(
+            descriptors=self._descriptors, streams=self._store_streams, depth=_QUEUED_COMMANDS
+        )
+        m.submodules.load = shared(load)
+        m.submodules.store = shared(store)
+        m.submodules.load_commands = shared(load_commands)
+        m.submodules.store_commands = shared(store_commands)
+        wiring.connect(m, wiring.flipped(self.i_descriptor_write), file.i_write)
+        for number in range(self._load_streams):
+            source = wiring.flipped(self.i_load_commands[number])
+            wiring.connect(m, source, load_commands.i_streams[number])
+            wiring.connect(m, load.o_streams[number], wiring.flipped(self.o_loaded[number]))
+        for number in range(self._store_streams):
+            source = wiring.flipped(self.i_store_commands[number])
+            wiring.connect(m, source, store_commands.i_streams[number])
+            wiring.connect(m, wiring.flipped(self.i_vectors[number]), store.i_streams[number])
+        wiring.connect(m, load_commands.o_stream, load.i_stream)
+        wiring.connect(m, store_commands.o_stream, store.i_stream)
+
+        sides: tuple[LoadEngine | StoreEngine, ...] = (load, store)
+        for number, side in enumerate(sides):
+            m.d.comb += [
+                file.i_index[number].eq(side.o_index),
+                file.i_read[number].eq(side.o_read),
+                side.i_descriptor.eq(file.o_descriptor[number]),
+                side.i_drain.eq(self.i_drain),
+            ]
+            for name, member in side.axi.signature.members.items():
+                whole, half = getattr(self.axi, name), getattr(side.axi, name)
+                m.d.comb += whole.eq(half) if member.flow == Out else half.eq(whole)
+        m.d.comb += [
+            self.o_stored.eq(store.o_stored),
+            self.o_idle.eq(load.o_idle & store.o_idle),
+        ]
+        with m.If(self.o_error == ErrorCode.NONE.value):
+            m.d.sync += self.o_error.eq(Mux(load.o_error != 0, load.o_error, store.o_error))
+        return m
+
+
+def _require_power(noun: str, value: object, low: int, high: int) -> None:
+    if not isinstance(value, int) or not low <= value <= high or value & (value - 1):
+        raise TypeError(f"{noun} must be a power of two from {low} to {high}, not {value!r}")
