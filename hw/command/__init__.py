@@ -1,0 +1,1 @@
+"""The command processor: registers, launch list, images, configuration chain."""

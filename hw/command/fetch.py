@@ -1,0 +1,386 @@
+"""The fetcher of a launch: list entries, arguments and images, one kernel ahead of the run."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, Value
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from hw.axi import RESP_DECERR, RESP_OKAY, full_width_size
+from hw.command.host import error_layout
+from hw.command.image import IMAGE_MAGIC, IMAGE_VERSION, header_beats, header_layout
+from hw.command.launch import (
+    ARGUMENT_BYTES,
+    ENTRY_BYTES,
+    MAX_ARGUMENTS,
+    MAX_IMAGE_BYTES,
+    ErrorCode,
+    ReadPhase,
+    alignment_bytes,
+    argument_layout,
+    entry_layout,
+)
+from hw.command.reader import BEATS_BITS, beat_layout, run_layout
+
+__all__ = ["LaunchFetcher", "argument_write_layout"]
+
+if TYPE_CHECKING:
+    _View = data.View[data.StructLayout]
+else:
+    _View = data.View
+
+
+def argument_write_layout() -> data.StructLayout:
+    """Layout of one write on the argument port: where and what."""
+    return data.StructLayout({"index": (MAX_ARGUMENTS - 1).bit_length()} | argument_layout.members)
+
+
+class LaunchFetcher(wiring.Component):
+    """Reads one entry after another, checks it, and fills the shadow of the configuration chain.
+
+    An entry costs two round trips to memory: its 64 bytes, then arguments and image back to back.
+    One beat of image a cycle goes to the chain, one argument a cycle to the arguments. The next
+    entry begins when this one's image has been loaded out of the shadow (``i_taken``), so it is
+    fetched while this one runs.
+
+    Parameters
+    ----------
+    width_bits : int
+        Width of memory and chain.
+    rows : int
+        Rows of the fabric: chains.
+    address_bits : int
+        Width of a byte address.
+    fingerprint : int
+        Configuration fingerprint of this chip.
+
+    Members
+    -------
+    i_start, i_list_address, i_list_entries : ``In(1)``, ``In(64)``, ``In(16)``
+        Begins a launch; only while idle.
+    i_stop : ``In(1)``
+        Ends it, in whatever state; held until ``o_idle``. Its owner stops the reader as well.
+    i_reads_idle : ``In(1)``
+        The reader owes nothing.
+    i_taken : ``In(1)``
+        The image in the shadow has been loaded; only while ``o_ready``.
+    o_decoded : ``Out(1)``
+        ``o_entry`` is valid: the entry has been checked and its image not been loaded.
+    o_entry, o_entry_index, o_last : ``Out(entry_layout)``, ``Out(16)``, ``Out(1)``
+        The entry, its place in the list, and whether it is the last.
+    o_ready : ``Out(1)``
+        The whole image is in the shadow.
+    o_failed, o_error : ``Out(1)``, ``Out(error_layout)``
+        The entry cannot run; until ``i_stop``.
+    o_idle : ``Out(1)``
+    o_run, i_beat : streams to and from the `RunReader`
+    o_argument : stream of `argument_write_layout`
+    o_shift, o_data : ``Out(rows)``, ``Out(width_bits)``
+        A word for one row's chain.
+    """
+
+    i_start: Signal
+    i_list_address: Signal
+    i_list_entries: Signal
+    i_stop: Signal
+    i_reads_idle: Signal
+    i_taken: Signal
+    o_decoded: Signal
+    o_entry: _View
+    o_entry_index: Signal
+    o_last: Signal
+    o_ready: Signal
+    o_failed: Signal
+    o_error: _View
+    o_idle: Signal
+    o_run: stream.Interface
+    i_beat: stream.Interface
+    o_argument: stream.Interface
+    o_shift: Signal
+    o_data: Signal
+
+    def __init__(self, *, width_bits: int, rows: int, address_bits: int, fingerprint: int) -> None:
+        self._width_bits = width_bits
+        self._rows = rows
+        self._address_bits = address_bits
+        self._fingerprint = fingerprint
+        super().__init__(
+            {
+                "i_start": In(1),
+                "i_list_address": In(64),
+                "i_list_entries": In(16),
+                "i_stop": In(1),
+                "i_reads_idle": In(1),
+                "i_taken": In(1),
+                "o_decoded": Out(1),
+                "o_entry": Out(entry_layout),
+                "o_entry_index": Out(16),
+                "o_last": Out(1),
+                "o_ready": Out(1),
+                "o_failed": Out(1),
+                "o_error": Out(error_layout),
+                "o_idle": Out(1),
+                "o_run": Out(stream.Signature(run_layout(width_bits, address_bits))),
+                "i_beat": In(stream.Signature(beat_layout(width_bits))),
+                "o_argument": Out(stream.Signature(argument_write_layout())),
+                "o_shift": Out(rows),
+                "o_data": Out(width_bits),
+            }
+        )
+
+    def _misplaced(self, address: Any) -> Value:
+        low = alignment_bytes(self._width_bits).bit_length() - 1
+        return Cat(address[:low], address[self._address_bits :]).any()
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        width_bits = self._width_bits
+        size = full_width_size(width_bits)
+        beat_bytes = width_bits // 8
+        entry_beats = max(1, ENTRY_BYTES // beat_bytes)
+        head_beats = header_beats(self._rows, width_bits)
+        entry = self.o_entry
+        beat = self.i_beat
+        beat_data: Value = beat.payload.data
+        takes = Signal()
+        m.d.comb += takes.eq(beat.valid & beat.ready)
+
+        # Where the launch stands; `beats_left` counts down what the phase still takes.
+        list_address = Signal(self._address_bits - size)
+        index = self.o_entry_index
+        entries_left = Signal(16)
+        beats_left = Signal(BEATS_BITS)
+        image_beats = entry.image_bytes[size:BEATS_BITS]
+        m.d.comb += self.o_last.eq(entries_left == 1)
+
+        phase = Signal(ReadPhase)
+        refusal = Signal(ErrorCode)
+        refused = Signal()
+        m.d.comb += refused.eq(refusal != ErrorCode.NONE)
+
+        def refuse(*rules: tuple[ErrorCode, Any]) -> None:
+            """Give the code of the first rule that is broken."""
+            for code, broken in reversed(rules):
+                with m.If(broken):
+                    m.d.comb += refusal.eq(code)
+
+        # Beats enter entry and header at the high end, so the first one ends at the low end.
+        raw_header = Signal(head_beats * width_bits)
+        head_layout = header_layout(self._rows)
+        header: Any = Signal(head_layout)
+        m.d.comb += header.eq(raw_header[: head_layout.size])
+
+        def collect(register: Value) -> None:
+            """Shift a beat into a register, which a beat may exceed."""
+            low = register[width_bits:]
+            m.d.sync += register.eq(Cat(low, beat_data))
+
+        # Arguments leave a beat one by one, or take two beats each.
+        arguments_left = Signal(range(MAX_ARGUMENTS + 1))
+        argument_index = Signal(range(MAX_ARGUMENTS))
+        lanes = max(1, beat_bytes // ARGUMENT_BYTES)
+        halves = max(1, ARGUMENT_BYTES // beat_bytes)
+        argument: Any = Signal(argument_layout)
+        m.d.comb += [
+            self.o_argument.payload.index.eq(argument_index),
+            self.o_argument.payload.value.eq(argument.value),
+            self.o_argument.payload.stride.eq(argument.stride),
+        ]
+        lane = argument_index[: lanes.bit_length() - 1]
+        half = Signal()
+        low_half = Signal(width_bits)
+        if halves == 2:
+            m.d.comb += argument.eq(Cat(low_half, beat_data))
+        else:
+            m.d.comb += argument.eq(beat_data.word_select(lane, ARGUMENT_BYTES * 8))
+        argument_beats = (arguments_left * halves + lanes - 1) >> (lanes.bit_length() - 1)
+
+        # The row that the next word of image is for.
+        row = Signal(range(self._rows))
+        row_left = Signal(16)
+        row_beats = Array(header.beats[each] for each in range(self._rows))
+        next_row = Signal(range(self._rows + 1))
+        m.d.comb += next_row.eq(row + 1)
+        m.d.sync += self.o_shift.eq(0)
+
+        failed_read = Signal()
+        m.d.comb += failed_read.eq(takes & (beat.payload.response != RESP_OKAY))
+
+        @contextmanager
+        def state(name: str) -> Iterator[None]:
+            """State of the machine that errors and the stop leave."""
+            with m.State(name):
+                yield
+                with m.If(refused):
+                    m.d.sync += [self.o_error.code.eq(refusal), self.o_error.detail.eq(0)]
+                    m.next = "FAILED"
+                with m.If(failed_read):
+                    code = Mux(
+                        beat.payload.response == RESP_DECERR,
+                        ErrorCode.READ_DECERR,
+                        ErrorCode.READ_SLVERR,
+                    )
+                    m.d.sync += [self.o_error.code.eq(code), self.o_error.detail.eq(phase)]
+                    m.next = "FAILED"
+                if name != "IDLE":
+                    with m.If(self.i_stop):
+                        m.next = "DRAIN"
+
+        with m.FSM():
+            with state("IDLE"):
+                m.d.comb += self.o_idle.eq(1)
+                m.d.sync += [
+                    list_address.eq(self.i_list_address[size : self._address_bits]),
+                    entries_left.eq(self.i_list_entries),
+                    index.eq(0),
+                ]
+                with m.If(self.i_start):
+                    refuse(
+                        (ErrorCode.NO_ENTRIES, self.i_list_entries == 0),
+                        (ErrorCode.LIST_ADDRESS, self._misplaced(self.i_list_address)),
+                    )
+                    m.next = "REQUEST_ENTRY"
+            with state("REQUEST_ENTRY"):
+                m.d.comb += [
+                    self.o_run.valid.eq(1),
+                    self.o_run.payload.address.eq(list_address),
+                    self.o_run.payload.beats.eq(entry_beats),
+                ]
+                m.d.sync += [phase.eq(ReadPhase.LIST), beats_left.eq(entry_beats)]
+                with m.If(self.o_run.ready):
+                    m.next = "ENTRY"
+            with state("ENTRY"):
+                m.d.comb += beat.ready.eq(1)
+                with m.If(takes):
+                    collect(Value.cast(entry))
+                    m.d.sync += beats_left.eq(beats_left - 1)
+                    with m.If(beats_left == 1):
+                        m.next = "CHECK_ENTRY"
+            with state("CHECK_ENTRY"):
+                wide = (entry.image_bytes > MAX_IMAGE_BYTES) | (entry.image_bytes == 0)
+                some = entry.argument_count != 0
+                refuse(
+                    (ErrorCode.IMAGE_ADDRESS, self._misplaced(entry.image_address)),
+                    (ErrorCode.IMAGE_BYTES, wide | entry.image_bytes[:size].any()),
+                    (ErrorCode.ARGUMENT_COUNT, entry.argument_count > MAX_ARGUMENTS),
+                    (ErrorCode.ARGUMENT_ADDRESS, some & self._misplaced(entry.argument_address)),
+                    (ErrorCode.REPEAT, entry.repeat == 0),
+                    (ErrorCode.RESERVED, entry.reserved.any()),
+                )
+                m.d.sync += [
+                    arguments_left.eq(entry.argument_count),
+                    argument_index.eq(0),
+                    half.eq(0),
+                ]
+                m.next = "REQUEST_IMAGE"
+                with m.If(some):
+                    m.next = "REQUEST_ARGUMENTS"
+            with state("REQUEST_ARGUMENTS"):
+                m.d.comb += [
+                    self.o_run.valid.eq(1),
+                    self.o_run.payload.address.eq(
+                        entry.argument_address[size : self._address_bits]
+                    ),
+                    self.o_run.payload.beats.eq(argument_beats),
+                ]
+                with m.If(self.o_run.ready):
+                    m.next = "REQUEST_IMAGE"
+            with state("REQUEST_IMAGE"):
+                m.d.comb += [
+                    self.o_decoded.eq(1),
+                    self.o_run.valid.eq(1),
+                    self.o_run.payload.address.eq(entry.image_address[size : self._address_bits]),
+                    self.o_run.payload.beats.eq(image_beats),
+                ]
+                with m.If(self.o_run.ready):
+                    m.next = "ARGUMENTS"
+                    with m.If(arguments_left == 0):
+                        m.next = "HEADER"
+                m.d.sync += [
+                    phase.eq(Mux(arguments_left == 0, ReadPhase.IMAGE, ReadPhase.ARGUMENTS)),
+                    beats_left.eq(head_beats),
+                ]
+            with state("ARGUMENTS"):
+                last = Signal()
+                sends = Signal()
+                m.d.comb += [
+                    self.o_decoded.eq(1),
+                    last.eq(arguments_left == 1),
+                    sends.eq(beat.valid & (half == halves - 1)),
+                    self.o_argument.valid.eq(sends & (beat.payload.response == 0)),
+                    beat.ready.eq(~sends | (self.o_argument.ready & (last | lane.all()))),
+                ]
+                with m.If(beat.valid & ~sends):
+                    m.d.sync += [half.eq(1), low_half.eq(beat_data)]
+                with m.If(sends & self.o_argument.ready):
+                    m.d.sync += [
+                        half.eq(0),
+                        argument_index.eq(argument_index + 1),
+                        arguments_left.eq(arguments_left - 1),
+                    ]
+                    with m.If(last):
+                        m.d.sync += phase.eq(ReadPhase.IMAGE)
+                        m.next = "HEADER"
+            with state("HEADER"):
+                m.d.comb += [self.o_decoded.eq(1), beat.ready.eq(1)]
+                with m.If(takes):
+                    collect(raw_header)
+                    m.d.sync += beats_left.eq(beats_left - 1)
+                    with m.If(beats_left == 1):
+                        m.next = "CHECK_HEADER"
+            with state("CHECK_HEADER"):
+                m.d.comb += self.o_decoded.eq(1)
+                empty = Cat(header.beats[each] == 0 for each in range(self._rows)).any()
+                refuse(
+                    (ErrorCode.MAGIC, header.magic != IMAGE_MAGIC),
+                    (ErrorCode.VERSION, header.version != IMAGE_VERSION),
+                    (ErrorCode.FINGERPRINT, header.fingerprint != Const(self._fingerprint, 32)),
+                    (ErrorCode.ROWS, header.rows != self._rows),
+                    (ErrorCode.RESERVED, header.reserved != 0),
+                    (ErrorCode.IMAGE_SIZE, empty | (image_beats <= head_beats)),
+                )
+                m.d.sync += [
+                    row.eq(0),
+                    row_left.eq(header.beats[0]),
+                    beats_left.eq(image_beats - head_beats),
+                ]
+                m.next = "IMAGE"
+            with state("IMAGE"):
+                m.d.comb += [self.o_decoded.eq(1), beat.ready.eq(1)]
+                m.d.sync += self.o_data.eq(beat_data)
+                row_ends = row_left == 1
+                rows_end = row_ends & (next_row == self._rows)
+                with m.If(takes):
+                    m.d.sync += [
+                        self.o_shift.eq(Const(1) << row),
+                        beats_left.eq(beats_left - 1),
+                        row_left.eq(row_left - 1),
+                    ]
+                    with m.If(row_ends):
+                        m.d.sync += [row.eq(next_row), row_left.eq(row_beats[next_row])]
+                    refuse((ErrorCode.IMAGE_SIZE, rows_end != (beats_left == 1)))
+                    with m.If(beats_left == 1):
+                        m.next = "LAST_WORD"
+            with state("LAST_WORD"):
+                # The last word is on its way from `o_data` into the shadow.
+                m.d.comb += self.o_decoded.eq(1)
+                m.next = "READY"
+            with state("READY"):
+                m.d.comb += [self.o_decoded.eq(1), self.o_ready.eq(1)]
+                with m.If(self.i_taken):
+                    m.d.sync += [
+                        list_address.eq(list_address + (alignment_bytes(width_bits) >> size)),
+                        entries_left.eq(entries_left - 1),
+                        index.eq(index + 1),
+                    ]
+                    m.next = "REQUEST_ENTRY"
+                    with m.If(self.o_last):
+                        m.next = "IDLE"
+            with state("FAILED"):
+                m.d.comb += self.o_failed.eq(1)
+            with m.State("DRAIN"):
+                with m.If(self.i_reads_idle):
+                    m.next = "IDLE"
+        return m

@@ -1,0 +1,154 @@
+"""The image: configuration of a whole chip as it lies in memory."""
+
+import dataclasses
+import hashlib
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from amaranth.hdl import Const, unsigned
+from amaranth.lib import data
+
+from hw.config import ChipConfig
+
+__all__ = [
+    "IMAGE_MAGIC",
+    "IMAGE_VERSION",
+    "MAX_ROW_BEATS",
+    "Image",
+    "fingerprint",
+    "header_beats",
+    "header_layout",
+]
+
+#: "TWIM" in memory order.
+IMAGE_MAGIC = int.from_bytes(b"TWIM", "little")
+#: Version of the format, and of every configuration word in it.
+IMAGE_VERSION = 1
+MAX_ROW_BEATS = (1 << 16) - 1
+
+
+def header_layout(rows: int) -> data.StructLayout:
+    """Layout of an image's header in memory order; it is padded with zeros to whole beats.
+
+    ``beats`` are the words of each row's chain.
+    """
+    return data.StructLayout(
+        {
+            "magic": 32,
+            "version": 16,
+            "rows": 16,
+            "fingerprint": 32,
+            "reserved": 32,
+            "beats": data.ArrayLayout(unsigned(16), rows),
+        }
+    )
+
+
+def header_beats(rows: int, width_bits: int) -> int:
+    """Beats of the header."""
+    return -(-header_layout(rows).size // width_bits)
+
+
+def fingerprint(config: ChipConfig) -> int:
+    """32 bits that tell the images of one chip from those of another."""
+    text = json.dumps(config.resolved(), sort_keys=True)
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "little")
+
+
+@dataclasses.dataclass(frozen=True)
+class Image:
+    """Configuration of a chip.
+
+    Parameters
+    ----------
+    fingerprint : int
+        Configuration fingerprint of the chip it is for.
+    rows : tuple of tuple of int
+        Words of each row's chain, in the order in which they are pushed (`hw.chain`).
+
+    Raises
+    ------
+    TypeError
+        If the fingerprint does not have 32 bits, or a row has no words or too many.
+    """
+
+    fingerprint: int
+    rows: tuple[tuple[int, ...], ...]
+
+    def __init__(self, fingerprint: int, rows: Sequence[Sequence[int]]) -> None:
+        if not isinstance(fingerprint, int) or not 0 <= fingerprint < 1 << 32:
+            raise TypeError(f"Image fingerprint must have 32 bits, not {fingerprint!r}")
+        if not 1 <= len(rows) < 1 << 16:
+            raise TypeError(f"Image rows must be 1 to 65535, not {len(rows)}")
+        for row in rows:
+            if not 1 <= len(row) <= MAX_ROW_BEATS:
+                raise TypeError(f"Words of a row must be 1 to {MAX_ROW_BEATS}, not {len(row)}")
+        object.__setattr__(self, "fingerprint", fingerprint)
+        object.__setattr__(self, "rows", tuple(tuple(row) for row in rows))
+
+    def pack(self, width_bits: int) -> bytes:
+        """Bytes of the image for a chip of the given link width.
+
+        Raises
+        ------
+        TypeError
+            If a word is wider than the link.
+        """
+        beat = width_bits // 8
+        header = header_layout(len(self.rows)).const(
+            {
+                "magic": IMAGE_MAGIC,
+                "version": IMAGE_VERSION,
+                "rows": len(self.rows),
+                "fingerprint": self.fingerprint,
+                "reserved": 0,
+                "beats": [len(row) for row in self.rows],
+            }
+        )
+        value = Const.cast(header).value
+        parts = [value.to_bytes(header_beats(len(self.rows), width_bits) * beat, "little")]
+        for row in self.rows:
+            for word in row:
+                if not 0 <= word < 1 << width_bits:
+                    raise TypeError(f"Chain word must have {width_bits} bits, not {word!r}")
+                parts.append(word.to_bytes(beat, "little"))
+        return b"".join(parts)
+
+    @classmethod
+    def unpack(cls, raw: bytes, width_bits: int) -> "Image":
+        """Image of its bytes; the inverse of `pack`.
+
+        Raises
+        ------
+        ValueError
+            If the bytes are none that `pack` makes.
+        """
+        beat = width_bits // 8
+        fixed = header_layout(0).size // 8
+        if len(raw) < fixed:
+            raise ValueError(f"Image must have at least {fixed} bytes, not {len(raw)}")
+        head: Any = header_layout(0).from_bits(int.from_bytes(raw[:fixed], "little"))
+        for field, expected in (("magic", IMAGE_MAGIC), ("version", IMAGE_VERSION)):
+            if head[field] != expected:
+                raise ValueError(f"Image {field} must be {expected:#x}, not {head[field]:#x}")
+        layout = header_layout(head["rows"])
+        start = header_beats(head["rows"], width_bits) * beat
+        header: Any = layout.from_bits(
+            int.from_bytes(raw[:start], "little") & (1 << layout.size) - 1
+        )
+        rows: list[list[int]] = []
+        position = start
+        for index in range(head["rows"]):
+            end = position + header["beats"][index] * beat
+            row = raw[position:end]
+            rows.append(
+                [int.from_bytes(row[at : at + beat], "little") for at in range(0, len(row), beat)]
+            )
+            position = end
+        if position != len(raw):
+            raise ValueError(f"Image must have the {position} bytes of its rows, not {len(raw)}")
+        image = cls(head["fingerprint"], rows)
+        if image.pack(width_bits) != raw:
+            raise ValueError("Reserved bytes of an image header must be 0")
+        return image

@@ -1,0 +1,209 @@
+"""The launch list: what the host puts into memory for one launch, and what can go wrong."""
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+from amaranth.hdl import Const, signed
+from amaranth.lib import data, enum
+
+__all__ = [
+    "ARGUMENT_BYTES",
+    "ENTRY_BYTES",
+    "MAX_ARGUMENTS",
+    "MAX_IMAGE_BYTES",
+    "Argument",
+    "ErrorCode",
+    "LaunchEntry",
+    "ReadPhase",
+    "alignment_bytes",
+    "argument_layout",
+    "entry_layout",
+    "pack_arguments",
+    "pack_list",
+]
+
+ENTRY_BYTES = 64
+ARGUMENT_BYTES = 16
+MAX_ARGUMENTS = 16
+MAX_IMAGE_BYTES = (1 << 24) - 1
+
+
+class ErrorCode(enum.Enum, shape=8):
+    """Reason why a launch ended with an error."""
+
+    NONE = 0
+    #: The host wrote ``abort``.
+    ABORTED = 1
+    #: The launch list has no entries.
+    NO_ENTRIES = 2
+    #: Address of the launch list is misaligned or beyond the address width.
+    LIST_ADDRESS = 3
+    #: Address of an image is misaligned or beyond the address width.
+    IMAGE_ADDRESS = 4
+    #: Bytes of an image are 0, not whole beats, or 2**24 and more.
+    IMAGE_BYTES = 5
+    #: Address of an argument table is misaligned or beyond the address width.
+    ARGUMENT_ADDRESS = 6
+    #: More than 16 arguments.
+    ARGUMENT_COUNT = 7
+    #: Repeat count of 0.
+    REPEAT = 8
+    #: A reserved bit of an entry or header is set.
+    RESERVED = 9
+    #: The image does not begin with the magic number.
+    MAGIC = 16
+    #: The image has another version.
+    VERSION = 17
+    #: The image is for another chip.
+    FINGERPRINT = 18
+    #: The image has another number of rows.
+    ROWS = 19
+    #: The rows of the image do not add up to its bytes.
+    IMAGE_SIZE = 20
+    #: Memory answered a read with SLVERR; ``detail`` is the `ReadPhase`.
+    READ_SLVERR = 32
+    #: Memory answered a read with DECERR; ``detail`` is the `ReadPhase`.
+    READ_DECERR = 33
+    #: A unit reported an error; ``detail`` is its code and ``unit`` its number.
+    UNIT = 64
+
+
+class ReadPhase(enum.Enum, shape=8):
+    """What was read when memory answered with an error."""
+
+    LIST = 0
+    ARGUMENTS = 1
+    IMAGE = 2
+
+
+#: One entry of the launch list in memory order.
+entry_layout = data.StructLayout(
+    {
+        "image_address": 64,
+        "argument_address": 64,
+        "image_bytes": 32,
+        "argument_count": 32,
+        "repeat": 32,
+        "reserved": 288,
+    }
+)
+
+#: One argument in memory order; it is ``value + stride × iteration``.
+argument_layout = data.StructLayout({"value": 64, "stride": signed(64)})
+
+
+def alignment_bytes(width_bits: int) -> int:
+    """Alignment of lists, tables and images, and distance of list entries: a whole beat or 64."""
+    return max(ENTRY_BYTES, width_bits // 8)
+
+
+def _require(noun: str, value: object, low: int, high: int) -> None:
+    if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
+        raise TypeError(f"{noun} must be an integer from {low} to {high}, not {value!r}")
+
+
+def _require_address(noun: str, value: int) -> None:
+    _require(noun, value, 0, (1 << 64) - 1)
+    if value % ENTRY_BYTES:
+        raise TypeError(f"{noun} must be a multiple of {ENTRY_BYTES}, not {value:#x}")
+
+
+@dataclasses.dataclass(frozen=True)
+class Argument:
+    """Base address or other value that AGCUs add, and its step from one repeat to the next.
+
+    Parameters
+    ----------
+    value : int
+        64-bit value in the first iteration.
+    stride : int
+        Signed 64-bit step.
+    """
+
+    value: int
+    stride: int = 0
+
+    def __post_init__(self) -> None:
+        _require("Argument value", self.value, 0, (1 << 64) - 1)
+        _require("Argument stride", self.stride, -(1 << 63), (1 << 63) - 1)
+
+    def pack(self) -> bytes:
+        """The 16 bytes in memory."""
+        fields = argument_layout.const({"value": self.value, "stride": self.stride})
+        return (Const.cast(fields).value & (1 << 128) - 1).to_bytes(ARGUMENT_BYTES, "little")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class LaunchEntry:
+    """One kernel of a launch.
+
+    Parameters
+    ----------
+    image_address, image_bytes : int
+        Where the image lies; the address is aligned as `alignment_bytes` says.
+    argument_address, argument_count : int
+        Where the argument table lies (aligned likewise; ignored without arguments), and its
+        length, 0 to 16.
+    repeat : int
+        Iterations of the outermost loop (1 to 2**32 - 1).
+    """
+
+    image_address: int
+    image_bytes: int
+    argument_address: int = 0
+    argument_count: int = 0
+    repeat: int = 1
+
+    def __post_init__(self) -> None:
+        _require_address("Image address", self.image_address)
+        _require_address("Argument address", self.argument_address)
+        _require("Image bytes", self.image_bytes, 1, MAX_IMAGE_BYTES)
+        _require("Argument count", self.argument_count, 0, MAX_ARGUMENTS)
+        _require("Repeat", self.repeat, 1, (1 << 32) - 1)
+
+    def pack(self) -> bytes:
+        """The 64 bytes in memory."""
+        values: dict[int | str, Any] = {"reserved": 0}
+        values.update((field.name, getattr(self, field.name)) for field in _entry_fields())
+        fields = entry_layout.const(values)
+        return Const.cast(fields).value.to_bytes(ENTRY_BYTES, "little")
+
+    @classmethod
+    def unpack(cls, raw: bytes) -> "LaunchEntry":
+        """Entry of its 64 bytes.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If the bytes are none that `pack` makes.
+        """
+        if len(raw) != ENTRY_BYTES:
+            raise ValueError(f"Launch entry must have {ENTRY_BYTES} bytes, not {len(raw)}")
+        fields: Any = entry_layout.from_bits(int.from_bytes(raw, "little"))
+        if fields["reserved"]:
+            raise ValueError("Reserved bytes of a launch entry must be 0")
+        return cls(**{field.name: int(fields[field.name]) for field in _entry_fields()})
+
+
+def _entry_fields() -> tuple[dataclasses.Field[Any], ...]:
+    return dataclasses.fields(LaunchEntry)
+
+
+def pack_list(entries: Sequence[LaunchEntry], width_bits: int) -> bytes:
+    """Launch list in memory for a chip of the given link width."""
+    pitch = alignment_bytes(width_bits)
+    return b"".join(entry.pack().ljust(pitch, b"\0") for entry in entries)
+
+
+def pack_arguments(arguments: Sequence[Argument]) -> bytes:
+    """Argument table in memory.
+
+    Raises
+    ------
+    ValueError
+        If there are more than 16 arguments.
+    """
+    if len(arguments) > MAX_ARGUMENTS:
+        raise ValueError(f"Arguments must be at most {MAX_ARGUMENTS}, not {len(arguments)}")
+    return b"".join(argument.pack() for argument in arguments)

@@ -1,0 +1,305 @@
+"""The command processor: from one register write to the end of every kernel of a launch."""
+
+from typing import TYPE_CHECKING, Any
+
+from amaranth.hdl import Module, Signal
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+
+from hw.axi import Axi4ReadInterface, Axi4ReadSignature, AxiLiteInterface, AxiLiteSignature
+from hw.command.fetch import LaunchFetcher, argument_write_layout
+from hw.command.host import COUNTER_BITS, HostPort, error_layout
+from hw.command.launch import MAX_ARGUMENTS, ErrorCode
+from hw.command.reader import RunReader
+from hw.command.registers import HOST_ADDRESS_BITS
+from hw.shared import shared
+from hw.tma.queue import Queue
+
+__all__ = ["CommandProcessor"]
+
+if TYPE_CHECKING:
+    _View = data.View[data.StructLayout]
+    _Counters = data.View[data.ArrayLayout]
+else:
+    _View = _Counters = data.View
+
+
+class CommandProcessor(wiring.Component):
+    """Runs launch lists: fetches images and arguments, configures the fabric, starts it and waits.
+
+    For each entry: ``o_clear``, the arguments, one a cycle, ``o_load``, and ``o_start`` in the
+    next cycle; then ``i_done``, ``i_error`` or the host's abort. The entry behind it is fetched
+    meanwhile. A launch that cannot go on raises ``o_stop`` until its own reads and the units are
+    drained, then ``o_clear``. Errors of an entry are told when its turn comes: the kernels before
+    it run to their end.
+
+    With memory of latency L that answers bursts back to back, ``o_start`` of the first entry comes
+    2·L + 10 cycles after the write, and one more for each beat of list entry and image; arguments
+    add one cycle each.
+
+    Parameters
+    ----------
+    width_bits : int
+        Link width, and width of the memory port.
+    rows : int
+        Rows of the fabric (1 to 255): configuration chains.
+    axi_address_bits : int
+        Width of a byte address of memory (32 to 64).
+    fingerprint : int
+        Configuration fingerprint of the chip, 32 bits.
+    counters : int
+        Counters that the host can read (0 to 65,535).
+
+    Members
+    -------
+    host : ``In(AxiLiteSignature(address_bits=12))``
+    memory : ``Out(Axi4ReadSignature(...))``
+    o_interrupt : ``Out(1)``
+    o_shift, o_data : ``Out(rows)``, ``Out(width_bits)``
+        A word for the chain of the one row whose bit is set.
+    o_clear : ``Out(1)``
+        Resets the fabric, for one cycle; chain shadows keep their contents.
+    o_argument_valid, o_argument : ``Out(1)``, ``Out(argument_write_layout())``
+        An argument, taken in this cycle; between ``o_clear`` and ``o_load``.
+    o_load, o_start : ``Out(1)``
+        All shadows become active; one cycle later the fabric starts.
+    o_repeat : ``Out(32)``
+        Iterations of the outermost loop; stable from ``o_start`` to the next ``o_load``.
+    i_done : ``In(1)``
+        The fabric has finished and memory has answered every store; looked at from the cycle after
+        ``o_start`` until the entry ends.
+    i_error, i_error_code, i_error_unit : ``In(1)``, ``In(8)``, ``In(8)``
+        A unit has failed; looked at in the same cycles, before ``i_done``.
+    o_stop : ``Out(1)``
+        Units begin no new burst and drain what is outstanding.
+    i_drained : ``In(1)``
+        Memory owes the units nothing; looked at while ``o_stop``, from its second cycle on.
+    i_counters : ``In(ArrayLayout(48, counters))``
+
+    Raises
+    ------
+    TypeError
+        If a parameter lies outside its domain.
+    """
+
+    host: AxiLiteInterface
+    memory: Axi4ReadInterface
+    o_interrupt: Signal
+    o_shift: Signal
+    o_data: Signal
+    o_clear: Signal
+    o_argument_valid: Signal
+    o_argument: _View
+    o_load: Signal
+    o_start: Signal
+    o_repeat: Signal
+    i_done: Signal
+    i_error: Signal
+    i_error_code: Signal
+    i_error_unit: Signal
+    o_stop: Signal
+    i_drained: Signal
+    i_counters: _Counters
+
+    def __init__(
+        self,
+        *,
+        width_bits: int,
+        rows: int,
+        axi_address_bits: int,
+        fingerprint: int,
+        counters: int,
+    ) -> None:
+        if width_bits not in (64, 128, 256, 512, 1024):
+            raise TypeError(
+                f"Link width in bits must be a power of two from 64 to 1024, not {width_bits!r}"
+            )
+        for noun, value, low, high in (
+            ("Fabric rows", rows, 1, 255),
+            ("AXI address bits", axi_address_bits, 32, 64),
+            ("Fingerprint", fingerprint, 0, (1 << 32) - 1),
+            ("Counters", counters, 0, (1 << 16) - 1),
+        ):
+            if not isinstance(value, int) or not low <= value <= high:
+                raise TypeError(f"{noun} must be an integer from {low} to {high}, not {value!r}")
+        self._width_bits = width_bits
+        self._rows = rows
+        self._axi_address_bits = axi_address_bits
+        self._fingerprint = fingerprint
+        self._counters = counters
+        memory = Axi4ReadSignature(data_bits=width_bits, address_bits=axi_address_bits)
+        super().__init__(
+            {
+                "host": In(AxiLiteSignature(address_bits=HOST_ADDRESS_BITS)),
+                "memory": Out(memory),
+                "o_interrupt": Out(1),
+                "o_shift": Out(rows),
+                "o_data": Out(width_bits),
+                "o_clear": Out(1),
+                "o_argument_valid": Out(1),
+                "o_argument": Out(argument_write_layout()),
+                "o_load": Out(1),
+                "o_start": Out(1),
+                "o_repeat": Out(32),
+                "i_done": In(1),
+                "i_error": In(1),
+                "i_error_code": In(8),
+                "i_error_unit": In(8),
+                "o_stop": Out(1),
+                "i_drained": In(1),
+                "i_counters": In(data.ArrayLayout(COUNTER_BITS, counters)),
+            }
+        )
+
+    @property
+    def definition_name(self) -> str:
+        """Name of the shared module."""
+        return (
+            f"command_processor_{self._width_bits}x{self._rows}_a{self._axi_address_bits}"
+            f"_f{self._fingerprint:08x}_c{self._counters}"
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        host = HostPort(
+            fingerprint=self._fingerprint,
+            rows=self._rows,
+            width_bits=self._width_bits,
+            counters=self._counters,
+        )
+        reader = RunReader(width_bits=self._width_bits, address_bits=self._axi_address_bits)
+        fetch = LaunchFetcher(
+            width_bits=self._width_bits,
+            rows=self._rows,
+            address_bits=self._axi_address_bits,
+            fingerprint=self._fingerprint,
+        )
+        arguments = Queue(argument_write_layout(), depth=MAX_ARGUMENTS)
+        m.submodules.host = host
+        m.submodules.reader = shared(reader)
+        m.submodules.fetch = fetch
+        m.submodules.arguments = shared(arguments)
+        wiring.connect(m, host.axi, wiring.flipped(self.host))
+        wiring.connect(m, reader.axi, wiring.flipped(self.memory))
+        wiring.connect(m, fetch.o_run, reader.i_run)
+        wiring.connect(m, reader.o_beat, fetch.i_beat)
+        wiring.connect(m, fetch.o_argument, arguments.i_stream)
+
+        busy = Signal()
+        stop = Signal()
+        cycles = Signal(64)
+        argument = arguments.o_stream
+        arguments_left = Signal(range(MAX_ARGUMENTS + 1))
+        m.d.comb += [
+            self.o_interrupt.eq(host.o_interrupt),
+            self.o_shift.eq(fetch.o_shift),
+            self.o_data.eq(fetch.o_data),
+            self.o_argument.eq(argument.payload),
+            self.o_stop.eq(stop),
+            host.i_counters.eq(self.i_counters),
+            host.i_busy.eq(busy),
+            host.i_cycles.eq(cycles),
+            fetch.i_start.eq(host.o_launch),
+            fetch.i_list_address.eq(host.o_list_address),
+            fetch.i_list_entries.eq(host.o_list_entries),
+            fetch.i_stop.eq(stop),
+            fetch.i_reads_idle.eq(reader.o_idle),
+            reader.i_stop.eq(stop),
+        ]
+
+        # How the launch ends, if it is stopped; no error means a reset while nothing ran.
+        error: Any = Signal(error_layout)
+        entry = Signal(16)
+        last = Signal()
+        m.d.comb += [host.i_error.eq(error), host.i_error_entry.eq(entry)]
+        aborted = Signal()
+        m.d.comb += aborted.eq(host.o_abort)
+        with m.If(busy):
+            m.d.sync += cycles.eq(cycles + 1)
+
+        def stop_if_failed() -> None:
+            """Leave the state if the entry cannot be fetched, or the host aborts."""
+            with m.If(fetch.o_failed):
+                m.d.sync += [error.eq(fetch.o_error), entry.eq(fetch.o_entry_index)]
+                m.next = "STOP"
+            stop_if_aborted()
+
+        def stop_if_aborted() -> None:
+            with m.If(aborted):
+                m.d.sync += error.eq(error_layout.const({"code": ErrorCode.ABORTED}))
+                m.next = "STOP"
+
+        with m.FSM():
+            with m.State("IDLE"):
+                m.d.sync += [error.eq(0), entry.eq(0)]
+                with m.If(host.o_launch):
+                    m.d.sync += [busy.eq(1), cycles.eq(0)]
+                    m.next = "DECODE"
+                with m.If(host.o_abort):
+                    m.d.sync += busy.eq(1)
+                    m.next = "STOP"
+            with m.State("DECODE"):
+                with m.If(fetch.o_decoded):
+                    m.d.sync += [
+                        arguments_left.eq(fetch.o_entry.argument_count),
+                        entry.eq(fetch.o_entry_index),
+                    ]
+                    m.next = "CLEAR"
+                stop_if_failed()
+            with m.State("CLEAR"):
+                # Every entry begins from reset, its arguments behind it.
+                m.d.comb += self.o_clear.eq(1)
+                m.next = "ARGUMENTS"
+                stop_if_failed()
+            with m.State("ARGUMENTS"):
+                m.d.comb += [
+                    self.o_argument_valid.eq(argument.valid),
+                    argument.ready.eq(1),
+                ]
+                with m.If(argument.valid):
+                    m.d.sync += arguments_left.eq(arguments_left - 1)
+                with m.If(fetch.o_ready & (arguments_left == 0)):
+                    m.next = "LOAD"
+                stop_if_failed()
+            with m.State("LOAD"):
+                m.d.comb += [self.o_load.eq(1), fetch.i_taken.eq(1)]
+                m.d.sync += [self.o_repeat.eq(fetch.o_entry.repeat), last.eq(fetch.o_last)]
+                m.next = "START"
+                stop_if_aborted()
+            with m.State("START"):
+                m.d.comb += self.o_start.eq(1)
+                m.next = "RUN"
+                stop_if_aborted()
+            with m.State("RUN"):
+                with m.If(self.i_done):
+                    m.next = "DECODE"
+                    with m.If(last):
+                        m.d.comb += host.i_done.eq(~self.i_error & ~aborted)
+                        m.d.sync += busy.eq(0)
+                        m.next = "IDLE"
+                with m.If(self.i_error):
+                    m.d.sync += [
+                        busy.eq(1),
+                        error.code.eq(ErrorCode.UNIT),
+                        error.detail.eq(self.i_error_code),
+                        error.unit.eq(self.i_error_unit),
+                    ]
+                    m.next = "STOP"
+                with m.If(aborted):
+                    m.d.sync += busy.eq(1)
+                stop_if_aborted()
+            with m.State("STOP"):
+                m.d.comb += stop.eq(1)
+                m.next = "DRAIN"
+            with m.State("DRAIN"):
+                m.d.comb += [stop.eq(1), argument.ready.eq(1)]
+                with m.If(fetch.o_idle & reader.o_idle & ~argument.valid & self.i_drained):
+                    m.next = "RESET"
+            with m.State("RESET"):
+                m.d.comb += [
+                    self.o_clear.eq(1),
+                    host.i_failed.eq(error.code != ErrorCode.NONE),
+                ]
+                m.d.sync += busy.eq(0)
+                m.next = "IDLE"
+        return m

@@ -1,0 +1,138 @@
+"""The reader of runs of beats: requests to INCR bursts, answers to one stream of beats."""
+
+from amaranth.hdl import Cat, Const, Module, Mux, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from hw.axi import (
+    BOUNDARY_BYTES,
+    MAX_BURST_BEATS,
+    Axi4ReadInterface,
+    Axi4ReadSignature,
+    full_width_size,
+    read_constants,
+)
+
+__all__ = ["BEATS_BITS", "RunReader", "beat_layout", "run_layout"]
+
+#: Width of a count of beats of one run.
+BEATS_BITS = 24
+_OUTSTANDING = 15
+
+
+def run_layout(width_bits: int, address_bits: int) -> data.StructLayout:
+    """Layout of a request: ``beats`` (at least 1) from beat ``address`` on, counted in beats."""
+    return data.StructLayout(
+        {"address": address_bits - full_width_size(width_bits), "beats": BEATS_BITS}
+    )
+
+
+def beat_layout(width_bits: int) -> data.StructLayout:
+    """Layout of a beat read: its data and the answer's code."""
+    return data.StructLayout({"data": width_bits, "response": 2})
+
+
+class RunReader(wiring.Component):
+    """Read half of an AXI4 port behind requests for runs of consecutive beats.
+
+    Bursts are as long as 4 KiB boundaries allow, at most 256 beats, and one is put on AR each
+    cycle while fewer than 15 are unanswered, whether or not the beats before have been taken.
+    The first address is on AR two cycles after its request. Beats come in the order of requests,
+    straight from R.
+
+    Parameters
+    ----------
+    width_bits : int
+        Width of the data (64 to 1,024).
+    address_bits : int
+        Width of a byte address.
+
+    Members
+    -------
+    i_run : stream of `run_layout`
+    o_beat : stream of `beat_layout`
+    i_stop : ``In(1)``
+        Drops what is requested and drains what is unanswered: no new burst begins, beats are
+        dropped. Held until ``o_idle``.
+    o_idle : ``Out(1)``
+        Nothing is requested and memory owes nothing.
+    axi : ``Out(Axi4ReadSignature(...))``
+    """
+
+    i_run: stream.Interface
+    o_beat: stream.Interface
+    i_stop: Signal
+    o_idle: Signal
+    axi: Axi4ReadInterface
+
+    def __init__(self, *, width_bits: int, address_bits: int) -> None:
+        self._width_bits = width_bits
+        self._address_bits = address_bits
+        super().__init__(
+            {
+                "i_run": In(stream.Signature(run_layout(width_bits, address_bits))),
+                "o_beat": Out(stream.Signature(beat_layout(width_bits))),
+                "i_stop": In(1),
+                "o_idle": Out(1),
+                "axi": Out(Axi4ReadSignature(data_bits=width_bits, address_bits=address_bits)),
+            }
+        )
+
+    @property
+    def definition_name(self) -> str:
+        """Name of the shared module."""
+        return f"run_reader_{self._width_bits}_a{self._address_bits}"
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        axi = self.axi
+        size = full_width_size(self._width_bits)
+        longest = min(MAX_BURST_BEATS, BOUNDARY_BYTES >> size)
+        address = Signal(self._address_bits - size)
+        left = Signal(BEATS_BITS)
+        in_flight = Signal(range(_OUTSTANDING + 1))
+
+        # Bursts end at multiples of the longest, which divides the boundary.
+        offset = address[: longest.bit_length() - 1]
+        room = Signal(range(longest + 1))
+        beats = Signal(range(longest + 1))
+        m.d.comb += [room.eq(longest - offset), beats.eq(Mux(left < room, left, room))]
+        issue = Signal()
+        answered = Signal()
+        m.d.comb += [
+            issue.eq(
+                (left != 0)
+                & (~axi.arvalid | axi.arready)
+                & (in_flight != _OUTSTANDING)
+                & ~self.i_stop
+            ),
+            answered.eq(axi.rvalid & axi.rready & axi.rlast),
+            *read_constants(axi),
+        ]
+        m.d.sync += in_flight.eq(in_flight + issue - answered)
+        with m.If(issue):
+            m.d.sync += [
+                axi.arvalid.eq(1),
+                axi.araddr.eq(Cat(Const(0, size), address)),
+                axi.arlen.eq(beats - 1),
+                address.eq(address + beats),
+                left.eq(left - beats),
+            ]
+        with m.Elif(axi.arready):
+            m.d.sync += axi.arvalid.eq(0)
+        m.d.comb += self.i_run.ready.eq((left == 0) & ~self.i_stop)
+        with m.If(self.i_run.valid & self.i_run.ready):
+            m.d.sync += [
+                address.eq(self.i_run.payload.address),
+                left.eq(self.i_run.payload.beats),
+            ]
+        with m.If(self.i_stop):
+            m.d.sync += left.eq(0)
+        m.d.comb += [
+            self.o_beat.valid.eq(axi.rvalid & ~self.i_stop),
+            self.o_beat.payload.data.eq(axi.rdata),
+            self.o_beat.payload.response.eq(axi.rresp),
+            axi.rready.eq(self.o_beat.ready | self.i_stop),
+            self.o_idle.eq((left == 0) & (in_flight == 0)),
+        ]
+        return m

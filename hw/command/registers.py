@@ -1,0 +1,162 @@
+"""The register map: the one declaration that hardware, host and documentation share."""
+
+import dataclasses
+import enum
+
+__all__ = [
+    "HOST_ADDRESS_BITS",
+    "ID",
+    "MAP_VERSION",
+    "REGISTERS",
+    "Access",
+    "Field",
+    "Register",
+    "register",
+    "register_table",
+]
+
+#: The host port answers 4 KiB; beyond the last register it answers SLVERR.
+HOST_ADDRESS_BITS = 12
+#: "TILE" in memory order.
+ID = int.from_bytes(b"TILE", "little")
+#: Version of the register map and of the launch list.
+MAP_VERSION = 1
+
+
+class Access(enum.Enum):
+    """What a write does to a field."""
+
+    #: Answered with SLVERR if the register has no other field.
+    READ_ONLY = "RO"
+    READ_WRITE = "RW"
+    #: Writing 1 acts, 0 does nothing; reads as 0.
+    WRITE_ONE = "W1"
+    #: Writing 1 clears, 0 does nothing.
+    WRITE_ONE_CLEARS = "W1C"
+
+
+@dataclasses.dataclass(frozen=True)
+class Field:
+    """Bits of a register, from ``low`` upwards."""
+
+    name: str
+    low: int
+    bits: int
+    access: Access
+    text: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Register:
+    """Word of 32 bits at a byte offset; bits of no field read as 0 and ignore writes."""
+
+    name: str
+    offset: int
+    fields: tuple[Field, ...]
+
+    @property
+    def writable(self) -> bool:
+        """Whether a write has an effect on some field."""
+        return any(field.access is not Access.READ_ONLY for field in self.fields)
+
+    def field(self, name: str) -> Field:
+        """Field of a name.
+
+        Raises
+        ------
+        KeyError
+            If there is none.
+        """
+        for field in self.fields:
+            if field.name == name:
+                return field
+        raise KeyError(f"Field of {self.name} must be one it has, not {name!r}")
+
+
+_RO, _RW = Access.READ_ONLY, Access.READ_WRITE
+_W1, _W1C = Access.WRITE_ONE, Access.WRITE_ONE_CLEARS
+
+
+def _word(name: str, offset: int, access: Access, text: str, bits: int = 32) -> Register:
+    return Register(name, offset, (Field("value", 0, bits, access, text),))
+
+
+#: Every register by ascending offset.
+REGISTERS: tuple[Register, ...] = (
+    _word("ID", 0x00, _RO, '"TILE" in memory order, 0x454C4954'),
+    _word("VERSION", 0x04, _RO, "version of the register map and the launch list, 1"),
+    _word("FINGERPRINT", 0x08, _RO, "configuration fingerprint that images must carry"),
+    Register(
+        "GEOMETRY",
+        0x0C,
+        (
+            Field("rows", 0, 8, _RO, "rows of the fabric: configuration chains"),
+            Field("width_bytes", 8, 8, _RO, "bytes of a vector"),
+            Field("counters", 16, 16, _RO, "counters that COUNTER_SELECT may name"),
+        ),
+    ),
+    Register(
+        "CONTROL",
+        0x10,
+        (
+            Field("launch", 0, 1, _W1, "run the launch list; SLVERR while busy or in error"),
+            Field("abort", 1, 1, _W1, "stop, drain and reset the fabric; wins over launch"),
+            Field("interrupt_enable", 2, 1, _RW, "raise the interrupt while done or error"),
+        ),
+    ),
+    Register(
+        "STATUS",
+        0x14,
+        (
+            Field("busy", 0, 1, _RO, "a launch or a reset is under way"),
+            Field("done", 1, 1, _W1C, "the last launch ended well; a launch clears it too"),
+            Field("error", 2, 1, _W1C, "the last launch ended with an error"),
+        ),
+    ),
+    Register(
+        "ERROR",
+        0x18,
+        (
+            Field("code", 0, 8, _RO, "`ErrorCode`; cleared with STATUS.error"),
+            Field("detail", 8, 8, _RO, "code of the unit, or `ReadPhase`"),
+            Field("unit", 16, 8, _RO, "number of the unit"),
+        ),
+    ),
+    _word("ERROR_ENTRY", 0x1C, _RO, "entry of the launch list concerned, from 0", 16),
+    _word("LIST_ADDRESS_LO", 0x20, _RW, "address of the launch list, low half"),
+    _word("LIST_ADDRESS_HI", 0x24, _RW, "address of the launch list, high half"),
+    _word("LIST_ENTRIES", 0x28, _RW, "entries of the launch list", 16),
+    _word("CYCLES_LO", 0x30, _RO, "cycles of the launch, low half; the read holds the high half"),
+    _word("CYCLES_HI", 0x34, _RO, "high half at the last read of CYCLES_LO"),
+    _word("LAUNCHES", 0x38, _RO, "launches that ended well since reset"),
+    _word("COUNTER_SELECT", 0x40, _RW, "counter that COUNTER_LO reads", 16),
+    _word("COUNTER_LO", 0x44, _RO, "low 32 bits; SLVERR if there is no such counter"),
+    _word("COUNTER_HI", 0x48, _RO, "high 16 bits at the last read of COUNTER_LO", 16),
+)
+
+_BY_NAME = {each.name: each for each in REGISTERS}
+
+
+def register(name: str) -> Register:
+    """Register of a name.
+
+    Raises
+    ------
+    KeyError
+        If there is none.
+    """
+    return _BY_NAME[name]
+
+
+def register_table() -> str:
+    """Table of the map in Markdown, as it stands in the documentation."""
+    lines = ["| offset | register | bits | field | access | meaning |", "|---|---|---|---|---|---|"]
+    for each in REGISTERS:
+        for position, field in enumerate(each.fields):
+            head = f"0x{each.offset:02X} | `{each.name}`" if position == 0 else " | "
+            high = field.low + field.bits - 1
+            bits = f"{high}:{field.low}" if field.bits > 1 else f"{field.low}"
+            lines.append(
+                f"| {head} | {bits} | `{field.name}` | {field.access.value} | {field.text} |"
+            )
+    return "\n".join(lines) + "\n"

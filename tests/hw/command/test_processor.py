@@ -1,0 +1,368 @@
+import random
+
+import pytest
+
+from hw.chain import chain_words
+from hw.command.image import Image
+from hw.command.launch import ErrorCode, ReadPhase
+from tests.hw.command.bench import (
+    ABORT,
+    BUSY,
+    DONE,
+    ERROR,
+    FINGERPRINT,
+    INTERRUPT,
+    LAUNCH,
+    LIST,
+    Bench,
+)
+
+SEGMENTS = ((70, 20), (130,))
+
+
+def random_kernel(rng, *, width_bits, segments=SEGMENTS, arguments=None, fingerprint=FINGERPRINT):
+    """(image bytes, arguments, repeat) and the configurations its rows should show."""
+    configs = [[rng.getrandbits(each) for each in bits] for bits in segments]
+    rows = [chain_words(config, bits, width_bits) for config, bits in zip(configs, segments)]
+    count = rng.randint(0, 16) if arguments is None else arguments
+    table = [(rng.getrandbits(64), rng.getrandbits(64) - (1 << 63)) for _ in range(count)]
+    packed = []
+    for config, bits in zip(configs, segments):
+        value, offset = 0, 0
+        for each, width in zip(config, bits):
+            value |= each << offset
+            offset += width
+        packed.append(value)
+    kernel = (Image(fingerprint, rows).pack(width_bits), table, rng.randint(1, 1 << 32) - 1 or 1)
+    return kernel, tuple(packed)
+
+
+def check_runs(bench, kernels, configs):
+    """The fabric saw these kernels in order, each from reset, with its own arguments."""
+    expected = []
+    for (_, arguments, repeat), config in zip(kernels, configs):
+        expected.append(("clear",))
+        expected += [("argument", i, *each) for i, each in enumerate(arguments)]
+        expected += [("load",), ("start", config, repeat)]
+    assert bench.events("clear", "argument", "load", "start", "stop") == expected
+    for load, start in zip(bench.when("load"), bench.when("start")):
+        assert start == load + 1
+
+
+@pytest.mark.parametrize("width_bits", [64, 128, 256, 1024])
+@pytest.mark.parametrize("entries", [1, 2, 4])
+def test_kernels_of_a_list_run_in_order(width_bits, entries):
+    rng = random.Random(f"{width_bits} {entries}")
+    kernels, configs = zip(
+        *(random_kernel(rng, width_bits=width_bits) for _ in range(entries)), strict=True
+    )
+    bench = Bench(width_bits=width_bits)
+    bench.store(kernels)
+
+    async def story(ctx):
+        assert await bench.begin(ctx, entries) == 0
+        assert await bench.end(ctx) == DONE
+        assert await bench.value(ctx, "LAUNCHES") == 1
+        assert await bench.value(ctx, "ERROR") == 0
+
+    bench.run(story)
+    check_runs(bench, kernels, configs)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_slow_memory_changes_no_kernel(seed):
+    rng = random.Random(seed)
+    width_bits = rng.choice([64, 256])
+    segments = tuple(
+        tuple(rng.randint(1, 600) for _ in range(rng.randint(1, 3)))
+        for _ in range(rng.randint(1, 4))
+    )
+    kernels, configs = zip(
+        *(random_kernel(rng, width_bits=width_bits, segments=segments) for _ in range(3)),
+        strict=True,
+    )
+    bench = Bench(
+        width_bits=width_bits,
+        segments=segments,
+        latency=rng.randint(1, 60),
+        jitter=rng.choice([0, 20]),
+        stall=rng.uniform(0.2, 0.8),
+        seed=seed,
+    )
+    bench.store(kernels)
+
+    async def story(ctx):
+        for launch in range(2):
+            await bench.begin(ctx, 3)
+            assert await bench.end(ctx) == DONE
+            assert await bench.value(ctx, "LAUNCHES") == launch + 1
+
+    bench.run(story)
+    check_runs(bench, 2 * kernels, 2 * configs)
+
+
+@pytest.mark.parametrize("arguments", [0, 5, 16])
+@pytest.mark.parametrize("rows, words", [(4, 10), (4, 64)])
+def test_cold_launch_at_latency_100(arguments, rows, words):
+    """The budget is 40 cycles, two latencies and a cycle for each 32 bytes of image."""
+    rng = random.Random(f"{arguments} {words}")
+    segments = ((256 * words,),) * rows
+    kernel, config = random_kernel(rng, width_bits=256, segments=segments, arguments=arguments)
+    bench = Bench(width_bits=256, segments=segments, latency=100)
+    bench.store([kernel])
+
+    async def story(ctx):
+        await bench.begin(ctx, 1)
+        assert await bench.end(ctx) == DONE
+        cycles = await bench.value(ctx, "CYCLES_LO")
+        assert cycles == bench.when("start")[0] + bench.run_cycles - bench.launched
+
+    bench.run(story)
+    check_runs(bench, [kernel], [config])
+    image_beats = len(kernel[0]) // 32
+    start = bench.when("start")[0] - bench.launched
+    assert start == 200 + image_beats + 12 + arguments
+    assert start <= 40 + 200 + image_beats
+
+
+def test_next_image_is_fetched_while_a_kernel_runs():
+    rng = random.Random(5)
+    kernels, configs = zip(
+        *(random_kernel(rng, width_bits=64, arguments=3) for _ in range(3)), strict=True
+    )
+    bench = Bench(latency=100)
+    bench.run_cycles = 400
+    bench.store(kernels)
+
+    async def story(ctx):
+        await bench.begin(ctx, 3)
+        assert await bench.end(ctx) == DONE
+
+    bench.run(story)
+    check_runs(bench, kernels, configs)
+    starts = bench.when("start")
+    # After i_done: decode, clear, three arguments, one to see that none is left, load, start.
+    assert [b - a for a, b in zip(starts, starts[1:])] == [400 + 8] * 2
+
+
+def spoil(address, raw):
+    """Fault: bytes of memory at an address."""
+    return lambda bench, entries: bench.memory.put(address(entries), raw)
+
+
+def entry_word(offset, value, size=4):
+    return spoil(lambda _: LIST + offset, value.to_bytes(size, "little"))
+
+
+def image_word(offset, value, size=4):
+    return spoil(lambda entries: entries[0].image_address + offset, value.to_bytes(size, "little"))
+
+
+FAULTS = {
+    "image address not aligned": (entry_word(0, 0x10_0020, 8), ErrorCode.IMAGE_ADDRESS),
+    "image address too high": (entry_word(0, 1 << 40, 8), ErrorCode.IMAGE_ADDRESS),
+    "image of no bytes": (entry_word(16, 0), ErrorCode.IMAGE_BYTES),
+    "image of half a beat": (entry_word(16, 4 * 8 + 4), ErrorCode.IMAGE_BYTES),
+    "image too long": (entry_word(16, 1 << 24), ErrorCode.IMAGE_BYTES),
+    "arguments not aligned": (entry_word(8, 0x10_0008, 8), ErrorCode.ARGUMENT_ADDRESS),
+    "arguments too high": (entry_word(8, 1 << 63, 8), ErrorCode.ARGUMENT_ADDRESS),
+    "17 arguments": (entry_word(20, 17), ErrorCode.ARGUMENT_COUNT),
+    "no repeat": (entry_word(24, 0), ErrorCode.REPEAT),
+    "reserved word of entry": (entry_word(60, 1 << 31), ErrorCode.RESERVED),
+    "magic": (image_word(0, 0x4D49_5755), ErrorCode.MAGIC),
+    "version": (image_word(4, 2, 2), ErrorCode.VERSION),
+    "rows": (image_word(6, 3, 2), ErrorCode.ROWS),
+    "fingerprint": (image_word(8, FINGERPRINT ^ 1), ErrorCode.FINGERPRINT),
+    "reserved word of header": (image_word(12, 1), ErrorCode.RESERVED),
+    "row without beats": (image_word(16, 0, 2), ErrorCode.IMAGE_SIZE),
+    "row too long": (image_word(16, 4, 2), ErrorCode.IMAGE_SIZE),
+    "last row too short": (image_word(18, 2, 2), ErrorCode.IMAGE_SIZE),
+    "image ends with the header": (entry_word(16, 3 * 8), ErrorCode.IMAGE_SIZE),
+    "image ends early": (entry_word(16, 8 * 8), ErrorCode.IMAGE_SIZE),
+    "image ends late": (entry_word(16, 10 * 8), ErrorCode.IMAGE_SIZE),
+}
+
+
+async def recovers(bench, ctx):
+    """With the error cleared, a good list runs."""
+    assert await bench.begin(ctx, 1) == 2, "a launch in error is refused"
+    assert await bench.value(ctx, "STATUS") == ERROR
+    await bench.write(ctx, "STATUS", ERROR)
+    assert await bench.value(ctx, "STATUS") == 0
+    assert await bench.value(ctx, "ERROR") == 0
+    bench.log.clear()
+    assert await bench.begin(ctx, 1) == 0
+    assert await bench.end(ctx) == DONE
+
+
+@pytest.mark.parametrize("name", FAULTS)
+@pytest.mark.parametrize("width_bits", [64, 256])
+def test_what_cannot_run_is_refused_and_nothing_starts(name, width_bits):
+    fault, code = FAULTS[name]
+    if width_bits == 256 and name.startswith(("row ", "last row", "image ends")):
+        pytest.skip("the sizes are those of 64 bits")
+    rng = random.Random(name)
+    kernel, config = random_kernel(rng, width_bits=width_bits, arguments=4)
+    bench = Bench(width_bits=width_bits)
+    entries = bench.store([kernel])
+    fault(bench, entries)
+
+    async def story(ctx):
+        assert await bench.begin(ctx, 1) == 0
+        assert await bench.end(ctx) == ERROR
+        assert await bench.value(ctx, "ERROR") == code.value
+        assert await bench.value(ctx, "ERROR_ENTRY") == 0
+        assert await bench.value(ctx, "LAUNCHES") == 0
+        assert not bench.events("load", "start")
+        assert not bench.memory.owed
+        bench.store([kernel])
+        await recovers(bench, ctx)
+
+    bench.run(story)
+    check_runs(bench, [kernel], [config])
+
+
+@pytest.mark.parametrize(
+    "entries, address, code",
+    [
+        (0, LIST, ErrorCode.NO_ENTRIES),
+        (1, LIST + 32, ErrorCode.LIST_ADDRESS),
+        (1, LIST + (1 << 40), ErrorCode.LIST_ADDRESS),
+    ],
+)
+def test_a_list_that_cannot_be_read_is_refused(entries, address, code):
+    kernel, config = random_kernel(random.Random(1), width_bits=64)
+    bench = Bench()
+    bench.store([kernel])
+
+    async def story(ctx):
+        assert await bench.begin(ctx, entries, address) == 0
+        assert await bench.end(ctx) == ERROR
+        assert await bench.value(ctx, "ERROR") == code.value
+        assert not bench.memory.bursts
+        await recovers(bench, ctx)
+
+    bench.run(story)
+    check_runs(bench, [kernel], [config])
+
+
+@pytest.mark.parametrize("response", [2, 3])
+@pytest.mark.parametrize("beat", ["first", "last"])
+@pytest.mark.parametrize("phase", list(ReadPhase))
+@pytest.mark.parametrize("entry", [0, 1])
+def test_error_answers_end_the_launch_at_their_entry(response, beat, phase, entry):
+    rng = random.Random(f"{response} {beat} {phase} {entry}")
+    kernels, configs = zip(
+        *(random_kernel(rng, width_bits=64, arguments=4) for _ in range(2)), strict=True
+    )
+    bench = Bench(latency=20, stall=0.2)
+    placed = bench.store(kernels)
+    start, size = {
+        ReadPhase.LIST: (bench.entry_address(entry), 64),
+        ReadPhase.ARGUMENTS: (placed[entry].argument_address, 64),
+        ReadPhase.IMAGE: (placed[entry].image_address, placed[entry].image_bytes),
+    }[phase]
+    bench.memory.errors[start if beat == "first" else start + size - 8] = response
+
+    async def story(ctx):
+        await bench.begin(ctx, 2)
+        assert await bench.end(ctx) == ERROR
+        code = ErrorCode.READ_SLVERR if response == 2 else ErrorCode.READ_DECERR
+        assert await bench.value(ctx, "ERROR") == code.value | phase.value << 8
+        assert await bench.value(ctx, "ERROR_ENTRY") == entry
+        assert not bench.memory.owed
+        # The kernel before the fault ran to its end.
+        assert bench.events("start") == [("start", configs[i], kernels[i][2]) for i in range(entry)]
+        bench.memory.errors.clear()
+        await recovers(bench, ctx)
+
+    bench.run(story)
+    check_runs(bench, kernels[:1], configs[:1])
+
+
+def test_error_of_a_unit_stops_drains_and_resets():
+    kernels, configs = zip(
+        *(random_kernel(random.Random(i), width_bits=64) for i in range(2)), strict=True
+    )
+    bench = Bench()
+    bench.runs = [(30, None), (25, (34, 7))]
+    bench.store(kernels)
+
+    async def story(ctx):
+        await bench.begin(ctx, 2)
+        assert await bench.end(ctx) == ERROR
+        assert await bench.value(ctx, "ERROR") == ErrorCode.UNIT.value | 34 << 8 | 7 << 16
+        assert await bench.value(ctx, "ERROR_ENTRY") == 1
+        start, stop, clear = (bench.when(kind)[-1] for kind in ("start", "stop", "clear"))
+        assert stop == start + 25 + 1
+        assert clear == stop + bench.drain_cycles + 1
+        await recovers(bench, ctx)
+
+    bench.run(story)
+    check_runs(bench, kernels[:1], configs[:1])
+
+
+@pytest.mark.parametrize("stall", [0.0, 0.5])
+def test_abort_at_any_time_leaves_a_chip_that_works(stall):
+    """Aborts at every phase: reading entry, arguments, image; running, with reads ahead."""
+    rng = random.Random(3)
+    kernels, configs = zip(
+        *(random_kernel(rng, width_bits=64, arguments=6) for _ in range(2)), strict=True
+    )
+    bench = Bench(latency=9, stall=stall)
+    bench.store(kernels)
+
+    async def story(ctx):
+        for delay in range(0, 150, 2 if stall else 1):
+            bench.log.clear()
+            await bench.begin(ctx, 2)
+            for _ in range(delay):
+                await ctx.tick()
+            if await bench.value(ctx, "STATUS") & DONE:
+                break
+            await bench.write(ctx, "CONTROL", ABORT | INTERRUPT)
+            aborted = bench.wrote
+            assert await bench.end(ctx) == ERROR
+            assert await bench.value(ctx, "ERROR") == ErrorCode.ABORTED.value
+            assert not bench.memory.owed
+            assert bench.when("stop")[-1] == aborted + 1
+            assert bench.when("clear")[-1] > bench.when("stop")[-1]
+            assert not [cycle for cycle in bench.when("start") if cycle > aborted]
+            await bench.write(ctx, "STATUS", ERROR)
+            bench.log.clear()
+            await bench.begin(ctx, 1)
+            assert await bench.end(ctx) == DONE
+            check_runs(bench, kernels[:1], configs[:1])
+        assert delay > 100
+
+    bench.run(story)
+
+
+def test_abort_while_idle_resets_the_fabric():
+    bench = Bench()
+
+    async def story(ctx):
+        await bench.write(ctx, "CONTROL", ABORT | LAUNCH | INTERRUPT)
+        assert await bench.value(ctx, "STATUS") & BUSY
+        await bench.idle(ctx)
+        assert await bench.value(ctx, "STATUS") == 0
+        assert bench.events("clear", "stop", "start") == [("stop",), ("clear",)]
+
+    bench.run(story)
+
+
+def test_launch_while_busy_is_refused_and_changes_nothing():
+    kernel, config = random_kernel(random.Random(1), width_bits=64)
+    bench = Bench()
+    bench.store([kernel])
+
+    async def story(ctx):
+        await bench.begin(ctx, 1)
+        assert await bench.write(ctx, "CONTROL", LAUNCH) == 2
+        # The registers of the next launch may be written ahead.
+        assert await bench.write(ctx, "LIST_ENTRIES", 9) == 0
+        assert await bench.end(ctx) == DONE
+        assert await bench.value(ctx, "LAUNCHES") == 1
+
+    bench.run(story)
+    check_runs(bench, [kernel], [config])
