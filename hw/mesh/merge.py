@@ -32,8 +32,10 @@ class OrderedMerge(wiring.Component):
         The turns; static. The first with no packets ends the rotation.
     o_feeds : ``Out(sources)``
         Sources that the rotation names.
+    o_source : ``Out(range(sources))``
+        The source whose turn it is; comes from a register and the rotation.
     o_select : ``Out(sources)``
-        The source whose turn it is, one bit; none if the output is off. Comes from registers.
+        The same, a bit a source; none if the output is off.
     i_transfer : ``In(1)``
         The output transfers a payload of that source.
     i_last : ``In(1)``
@@ -49,6 +51,7 @@ class OrderedMerge(wiring.Component):
 
     rotation: data.View[data.ArrayLayout]
     o_feeds: Signal
+    o_source: Signal
     o_select: Signal
     i_transfer: Signal
     i_last: Signal
@@ -63,6 +66,7 @@ class OrderedMerge(wiring.Component):
             {
                 "rotation": In(rotation_layout(sources=sources, turns=turns)),
                 "o_feeds": Out(sources),
+                "o_source": Out(range(sources)),
                 "o_select": Out(sources),
                 "i_transfer": In(1),
                 "i_last": In(1),
@@ -91,13 +95,12 @@ class OrderedMerge(wiring.Component):
         present = [turn.packets != 0 for turn in turns]
         at = Signal(range(self._turns))
         passed = Signal(range(MAX_PACKETS))
-        source = Signal(bits_for(self._sources - 1))
         packets = Signal(bits_for(MAX_PACKETS))
         follower = Signal.like(at)
         with m.Switch(at):
             for index, turn in enumerate(turns):
                 with m.Case(index):
-                    m.d.comb += [source.eq(turn.source), packets.eq(turn.packets)]
+                    m.d.comb += [self.o_source.eq(turn.source), packets.eq(turn.packets)]
                     if index + 1 < self._turns:
                         with m.If(present[index + 1]):
                             m.d.comb += follower.eq(index + 1)
@@ -105,7 +108,7 @@ class OrderedMerge(wiring.Component):
             named = (there & (turn.source == index) for there, turn in zip(present, turns))
             m.d.comb += [
                 self.o_feeds[index].eq(Cat(*named).any()),
-                self.o_select[index].eq(present[0] & (source == index)),
+                self.o_select[index].eq(present[0] & (self.o_source == index)),
             ]
         with m.If(self.i_clear):
             m.d.sync += [at.eq(0), passed.eq(0)]

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import functools
-import operator
 from collections.abc import Sequence
 
-from amaranth.hdl import Cat, Module, Shape, Signal, Value
+from amaranth.hdl import Cat, Module, Mux, Shape, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -176,11 +174,7 @@ class Switch(wiring.Component):
             m.submodules[f"merge_{label}"] = shared(merge)
             output = self.output(port)
             sources = ports.sources(port)
-            payloads = [
-                Value.cast(buffers[source].o_stream.payload)
-                & chosen.replicate(Shape.cast(self._payload_shape).width)
-                for source, chosen in zip(sources, merge.o_select)
-            ]
+            payloads = [Value.cast(buffers[source].o_stream.payload) for source in sources]
             offered = Cat(*(offers[source, port] for source in sources)) & merge.o_select
             transfer = output.valid & output.ready
             moved.append(transfer)
@@ -190,7 +184,7 @@ class Switch(wiring.Component):
                 merge.i_transfer.eq(transfer),
                 merge.i_last.eq(self._closes_packet(output.payload)),
                 output.valid.eq(offered.any()),
-                Value.cast(output.payload).eq(functools.reduce(operator.or_, payloads)),
+                Value.cast(output.payload).eq(_choose(payloads, merge.o_source)),
             ]
         m.d.sync += self.o_moved.eq(Cat(*moved).any())
         return m
@@ -203,3 +197,11 @@ class Switch(wiring.Component):
 
 def _label(port: Port) -> str:
     return str(port).replace("track ", "").replace("port ", "").replace(" ", "_")
+
+
+def _choose(values: Sequence[Value], index: Value) -> Value:
+    """Value at an index below their number; a tree of two-way choices, and no gate to spare."""
+    for bit in index:
+        pairs = [values[at : at + 2] for at in range(0, len(values), 2)]
+        values = [Mux(bit, *reversed(pair)) if len(pair) == 2 else pair[0] for pair in pairs]
+    return values[0]

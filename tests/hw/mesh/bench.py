@@ -9,7 +9,7 @@ from amaranth.hdl import Elaboratable, Module, Value
 from amaranth.lib.wiring import connect
 from amaranth.sim import Simulator
 
-from hw.mesh.config import SwitchProgram
+from hw.mesh.config import OutputProgram, SwitchProgram, Turn
 from hw.mesh.ports import Direction, Link, Port, SwitchPorts, UnitPort
 from hw.mesh.switch import Switch
 from hw.stream import vector_layout
@@ -21,6 +21,9 @@ TOKEN = 0
 QUIET = 64
 NORTH, EAST, SOUTH, WEST = Direction
 
+ONE = SwitchPorts(tracks=1, unit_outputs=1, unit_inputs=2)
+THREE = SwitchPorts(tracks=3, unit_outputs=2, unit_inputs=3)
+
 #: A port of one switch of a mesh.
 Place = tuple[Hashable, Port]
 
@@ -31,7 +34,7 @@ def vector(value: int, *, last: bool) -> int:
 
 
 def packets(rng: random.Random, lengths: Sequence[int]) -> list[int]:
-    """Packets of random vectors."""
+    """Vectors of random packets of these lengths."""
     return [
         vector(rng.randrange(1 << WIDTH), last=position == length - 1)
         for length in lengths
@@ -48,6 +51,17 @@ def switch(ports: SwitchPorts, payload_shape: Any = VECTOR) -> Switch:
         link_turns=ports.link_turns,
         unit_turns=ports.unit_turns,
     )
+
+
+def program(
+    ports: SwitchPorts, routes: Mapping[Port, Port | Sequence[tuple[Port, int]]]
+) -> SwitchProgram:
+    """Program of a switch: for each output its source, or its turns as (source, packets)."""
+    outputs = []
+    for output, turns in routes.items():
+        turns = [(turns, 1)] if isinstance(turns, Link | UnitPort) else turns
+        outputs.append(OutputProgram(output, tuple(Turn(*turn) for turn in turns)))
+    return SwitchProgram(ports, outputs)
 
 
 class Mesh(Elaboratable):
@@ -136,6 +150,16 @@ class Bench:
         for name, each in self.mesh.switches.items():
             program = self.traffic.programs.get(name, SwitchProgram(each.ports))
             ctx.set(Value.cast(each.config), program.pack())
+
+    @property
+    def ports(self) -> SwitchPorts:
+        """Ports of the only switch."""
+        (each,) = self.mesh.switches.values()
+        return each.ports
+
+    def program(self, routes: Mapping[Port, Any]) -> dict[Hashable, SwitchProgram]:
+        """Programs of the only switch, whose name is 0."""
+        return {0: program(self.ports, routes)}
 
     def _random(self, place: Place) -> random.Random:
         return random.Random(f"{self.traffic.seed} {place}")
@@ -230,7 +254,9 @@ def grid(rows: int, columns: int, ports: SwitchPorts) -> Mesh:
 __all__ = [
     "EAST",
     "NORTH",
+    "ONE",
     "SOUTH",
+    "THREE",
     "TOKEN",
     "VECTOR",
     "WEST",
@@ -243,6 +269,7 @@ __all__ = [
     "UnitPort",
     "grid",
     "packets",
+    "program",
     "switch",
     "vector",
 ]

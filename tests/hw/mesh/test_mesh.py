@@ -7,7 +7,19 @@ import pytest
 from hw.mesh.config import OutputProgram, SwitchProgram, Turn
 from hw.mesh.ports import Link, SwitchPorts, UnitPort
 from tests.hw.mesh import mirror
-from tests.hw.mesh.bench import EAST, TOKEN, WEST, Bench, Mesh, Traffic, grid, packets, switch
+from tests.hw.mesh.bench import (
+    EAST,
+    NORTH,
+    SOUTH,
+    TOKEN,
+    WEST,
+    Bench,
+    Mesh,
+    Traffic,
+    grid,
+    packets,
+    switch,
+)
 
 ONE = SwitchPorts(tracks=1, unit_outputs=1, unit_inputs=1)
 MESH = SwitchPorts(tracks=2, unit_outputs=2, unit_inputs=2)
@@ -65,6 +77,46 @@ def random_programs(rng, mesh):
     return programs
 
 
+def path(rng, start, target):
+    """Random way from switch to switch of the 2 × 2 mesh, as directions."""
+    down = [SOUTH if target[0] else NORTH] * (start[0] != target[0])
+    right = [EAST if target[1] else WEST] * (start[1] != target[1])
+    return rng.sample(down + right, len(down + right))
+
+
+def live_programs(rng, ports):
+    """Multicast trees on links of their own that meet at the units' inputs, and what they carry."""
+    turns, owners, sends = {}, {}, {}
+    nodes = [(row, column) for row in range(2) for column in range(2)]
+    for start, index in rng.sample([(node, index) for node in nodes for index in range(2)], 8):
+        stream, weight = (start, UnitPort(index)), rng.randint(1, 3)
+        track = rng.randrange(ports.tracks)
+        for target in rng.sample(nodes, 3):
+            steps, node, source = [], start, UnitPort(index)
+            for side in path(rng, start, target):
+                steps.append((node, Link(side, track), source))
+                source = Link(side.opposite, track)
+                row, column = node
+                node = (1 - row, column) if side in (NORTH, SOUTH) else (row, 1 - column)
+            entrance = (target, UnitPort(rng.randrange(ports.unit_inputs)))
+            free = all(
+                owners.setdefault((node, output), (stream, source)) == (stream, source)
+                for node, output, source in steps
+            )
+            listed = turns.setdefault(entrance, {})
+            if not steps or not free or len(listed) == ports.unit_turns:
+                continue
+            listed.setdefault(source, Turn(source, weight))
+            for node, output, source in steps:
+                turns.setdefault((node, output), {})[source] = Turn(source, weight)
+            sends[stream] = packets(rng, [rng.randint(1, 4) for _ in range(6 * weight)])
+    outputs = {node: [] for node in nodes}
+    for (node, output), rotation in turns.items():
+        if rotation:
+            outputs[node].append(OutputProgram(output, tuple(rotation.values())))
+    return {node: SwitchProgram(ports, programs) for node, programs in outputs.items()}, sends
+
+
 def soak(bench, seeds, *, tokens=False):
     """Runs of random programs; vectors delivered, and how many runs came to a standstill."""
     delivered = stuck = 0
@@ -91,6 +143,20 @@ def test_random_programs_deliver_what_the_mirror_says(square):
     delivered, stuck = soak(square, range(20))
     assert delivered > 800
     assert stuck > 0
+
+
+def test_random_multicast_trees_arrive_whole(square):
+    delivered = 0
+    for seed in range(8):
+        rng = random.Random(seed)
+        programs, sends = live_programs(rng, MESH)
+        expected = mirror.run(programs, square.mesh.wires, sends)
+        assert expected.left == 0, f"seed {seed}"
+        traffic = Traffic(programs, sends, seed=seed, idle=rng.random() / 2, stall=rng.random() / 2)
+        seen = square.run(traffic, cycles=3000)
+        assert seen.payloads() == expected.payloads, f"seed {seed}"
+        delivered += sum(map(len, expected.payloads.values()))
+    assert delivered > 1000
 
 
 def test_random_token_programs_deliver_what_the_mirror_says():
