@@ -37,7 +37,7 @@ class TmaEngine(wiring.Component):
     landing_beats : int
         Beats of the landing buffer (a power of two of at least 16).
     outstanding : int
-        Bursts in flight, loads and stores each (2 to 64).
+        Bursts in flight, loads and stores each (1 to 64).
     descriptors : int
         Descriptors in the file.
     load_streams, store_streams : int
@@ -94,7 +94,7 @@ class TmaEngine(wiring.Component):
         _require_power("Landing beats", landing_beats, 16, 4096)
         for noun, value, low, high in (
             ("Address bits", address_bits, 32, 64),
-            ("Outstanding bursts", outstanding, 2, 64),
+            ("Outstanding bursts", outstanding, 1, 64),
             ("Load streams", load_streams, 1, 8),
             ("Store streams", store_streams, 1, 8),
         ):

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from amaranth.hdl import Module, Shape
-from amaranth.lib import fifo, stream, wiring
+from amaranth.hdl import Module, Mux, Shape, Signal, unsigned
+from amaranth.lib import memory, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 __all__ = ["Queue"]
@@ -12,15 +12,15 @@ __all__ = ["Queue"]
 class Queue(wiring.Component):
     """Queue in a memory; one payload a cycle at either side.
 
-    Every output is a register or an inverter behind one; a payload takes two cycles through an
-    empty queue.
+    No path crosses it combinationally; a payload takes two cycles through an empty queue. (It is
+    one module, where Amaranth's own buffered FIFO is two, and there are many of them.)
 
     Parameters
     ----------
     payload_shape : ShapeLike
         Shape of the payload.
     depth : int
-        Payloads it holds, at least 2.
+        Payloads its memory holds, at least 2; one more waits at the output.
 
     Members
     -------
@@ -50,15 +50,34 @@ class Queue(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        m.submodules.memory = memory = fifo.SyncFIFOBuffered(width=self._width, depth=self._depth)
-        payload: Any = self.o_stream.payload
+        cells: Any = memory.Memory(shape=unsigned(self._width), depth=self._depth, init=[])
+        m.submodules.cells = cells
         source: Any = self.i_stream.payload
+        target: Any = self.o_stream.payload
+        writer = cells.write_port()
+        reader = cells.read_port()
+        newest = Signal(range(self._depth))
+        oldest = Signal(range(self._depth))
+        level = Signal(range(self._depth + 1))
+        shown = Signal()
+        enters = Signal()
+        leaves = Signal()
         m.d.comb += [
-            memory.w_data.eq(source),
-            memory.w_en.eq(self.i_stream.valid),
-            self.i_stream.ready.eq(memory.w_rdy),
-            payload.eq(memory.r_data),
-            self.o_stream.valid.eq(memory.r_rdy),
-            memory.r_en.eq(self.o_stream.ready),
+            self.i_stream.ready.eq(level != self._depth),
+            self.o_stream.valid.eq(shown),
+            enters.eq(self.i_stream.valid & self.i_stream.ready),
+            reader.en.eq(~shown | self.o_stream.ready),
+            leaves.eq(reader.en & (level != 0)),
+            writer.en.eq(enters),
+            writer.addr.eq(newest),
+            writer.data.eq(source),
+            reader.addr.eq(oldest),
+            target.eq(reader.data),
         ]
+        m.d.sync += level.eq(level + enters - leaves)
+        with m.If(reader.en):
+            m.d.sync += shown.eq(leaves)
+        for pointer, moves in ((newest, enters), (oldest, leaves)):
+            with m.If(moves):
+                m.d.sync += pointer.eq(Mux(pointer == self._depth - 1, 0, pointer + 1))
         return m

@@ -39,7 +39,7 @@ class StoreEngine(wiring.Component):
     width_bits, address_bits, descriptors : int
         As :class:`hw.tma.load.LoadEngine`.
     outstanding : int
-        Bursts, and boxes' ends, not yet answered (at least 2).
+        Bursts not yet answered.
     streams : int
         Input streams.
 
@@ -130,7 +130,8 @@ class StoreEngine(wiring.Component):
         plans = Queue(plan_layout(width_bits, streams), depth=_AHEAD)
         bursts = Queue(burst_layout(width_bits, address_bits), depth=_AHEAD)
         scatter = VectorsToBeats(width_bits=width_bits, address_bits=address_bits, streams=streams)
-        records = Queue(record_layout(streams), depth=self._outstanding)
+        # A box whose last burst opened before its last beat has a record more than bursts.
+        records = Queue(record_layout(streams), depth=2 * self._outstanding)
         m.submodules.reader = shared(reader)
         m.submodules.walker = shared(walker)
         m.submodules.splitter = shared(splitter)
@@ -146,7 +147,6 @@ class StoreEngine(wiring.Component):
         wiring.connect(m, splitter.o_plans, plans.i_stream)
         wiring.connect(m, splitter.o_bursts, bursts.i_stream)
         wiring.connect(m, plans.o_stream, scatter.i_plans)
-        wiring.connect(m, bursts.o_stream, scatter.i_bursts)
         wiring.connect(m, scatter.o_address, addresses.i_stream)
         wiring.connect(m, scatter.o_write, beats.i_stream)
         wiring.connect(m, scatter.o_record, records.i_stream)
@@ -202,6 +202,9 @@ class StoreEngine(wiring.Component):
             records.o_stream.ready.eq(~record.responds | axi.bvalid),
             done.eq(records.o_stream.valid & records.o_stream.ready & record.ends),
             opened.eq(records.i_stream.valid & records.i_stream.ready & recorded.responds),
+            scatter.i_bursts.valid.eq(bursts.o_stream.valid & (unanswered != self._outstanding)),
+            scatter.i_bursts.payload.eq(bursts.o_stream.payload),
+            bursts.o_stream.ready.eq(scatter.i_bursts.ready),
             self.o_idle.eq((unanswered == 0) & ~scatter.o_open),
         ]
         m.d.sync += [

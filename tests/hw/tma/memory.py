@@ -39,6 +39,7 @@ class AxiMemory:
         self.write_bursts = []
         self.outstanding = 0
         self.most_outstanding = 0
+        self.most_unanswered = 0
         self.refused_read_data = 0
         self.reads = hasattr(axi, "arvalid")
         self.writes = hasattr(axi, "awvalid")
@@ -143,6 +144,8 @@ class AxiMemory:
             self._check_burst(address, length + 1, size, burst, self.writable)
             self.write_bursts.append((address, length + 1))
             self._write_bursts.append((address, length + 1))
+            unanswered = len(self.write_bursts) - self._answered
+            self.most_unanswered = max(self.most_unanswered, unanswered)
 
     def _write(self, ctx, axi):
         ready = self._ready()

@@ -1,3 +1,4 @@
+# amaranth: UnusedElaboratable=no
 import dataclasses
 import random
 
@@ -254,7 +255,7 @@ def test_streams_take_turns_by_box():
 def test_a_drain_takes_every_response_and_the_next_run_works(seed):
     rng = random.Random(seed)
     target = dataclasses.replace(SHORT, base=0x4000)
-    for _ in range(6):
+    for _ in range(4):
         data = random_bytes(seed, 0x7000)
         bench = Bench(
             data,
@@ -409,3 +410,21 @@ def test_small_boxes_use_the_bus_better_than_the_peer(side, box_bytes, latency, 
     total, busy, beats = cycles_of(side, box_bytes, latency, landing_beats=256)
     assert beats / busy > peer
     assert total <= busy + 2 * latency + 20
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"width_bits": 96}, "Width in bits must be a power of two from 64 to 1024, not 96"),
+        ({"width_bits": 32}, "Width in bits must be a power of two from 64 to 1024, not 32"),
+        ({"address_bits": 20}, "Address bits must be an integer from 32 to 64, not 20"),
+        ({"landing_beats": 8}, "Landing beats must be a power of two from 16 to 4096, not 8"),
+        ({"outstanding": 0}, "Outstanding bursts must be an integer from 1 to 64, not 0"),
+        ({"descriptors": 0}, "Descriptors must be an integer from 1 to 256, not 0"),
+        ({"load_streams": 0}, "Load streams must be an integer from 1 to 8, not 0"),
+        ({"store_streams": 9}, "Store streams must be an integer from 1 to 8, not 9"),
+    ],
+)
+def test_parameters_outside_their_domain_are_refused(change, message):
+    with pytest.raises(TypeError, match=message):
+        TmaEngine(**change)
