@@ -155,7 +155,7 @@ class Bound:
         return f"min({', '.join(str(form) for form in self.forms)})"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Axis:
     """One axis of a tile: its size, and how much of it is there.
 
@@ -209,3 +209,5 @@ class Axis:
     def __str__(self) -> str:
         clip = f"[{', '.join(str(rest) for rest in self.rests)}]" if self.rests else ""
         return f"{self.size}{clip}"
+
+    __repr__ = __str__

@@ -200,6 +200,8 @@ def _store(node: ir.Store, tensor: Tensor, strict: bool) -> None:
         raise RuleError(
             "shape", f"Tile stored to `{node.view}` must be {_shape(target)}, not {_shape(tile)}"
         )
+    if tile.format == pred:
+        raise RuleError("format", f"`{tensor.name}` cannot take a condition: use `tw.where`")
     if strict and not convertible(tile.format, target.format):
         raise RuleError(
             "format",

@@ -129,7 +129,9 @@ class _Verifier:
                 used.extend(item.symbols)
             return item
 
+        # What is inside has other symbols; it comes to the nexts of a loop as well.
         shallow = node.replace(nodes=()) if node.body else node
+        shallow = shallow.replace(nexts=()) if isinstance(node, ir.Loop) else shallow
         rebuild(shallow, note)
         for symbol in used:
             if symbol.strip("|") not in symbols:

@@ -8,9 +8,8 @@ import numpy as np
 
 from sw.ir import nodes as ir
 from sw.ir.affine import Affine, Axis, Bound, size_symbol
-from sw.language.errors import ProgramError, caller_span
 from sw.language.tile import Tile, emit
-from sw.language.trace import Recorder
+from sw.language.trace import Recorder, refusal
 
 __all__ = ["BlockIndex", "IndexNumber", "PointIndex", "StopNumber", "as_affine", "whole"]
 
@@ -38,10 +37,9 @@ class _OnChip:
 
     def as_tile(self) -> Tile:
         """Record the tile of one element that holds the number."""
-        raise ProgramError(
+        raise refusal(
             "operation",
             f"{type(self).__name__} must be used to slice or to end a loop, not as a tile",
-            caller_span(),
         )
 
     def __eq__(self, other: object) -> Any:
@@ -63,11 +61,10 @@ class _OnChip:
         return self.as_tile() >= other
 
     def _refuse(self) -> NoReturn:
-        raise ProgramError(
+        raise refusal(
             "condition",
             "`if`, `range` and `int()` need a number while the program is traced, and a loop's "
             "index has one only on the chip: use `tw.where`, `tw.each` or `tw.metapipe`",
-            caller_span(),
         )
 
     def __bool__(self) -> bool:
@@ -125,11 +122,10 @@ class IndexNumber(_OnChip):
     __rmul__ = __mul__
 
     def _not_affine(self, sign: str) -> NoReturn:
-        raise ProgramError(
+        raise refusal(
             "view",
             f"`{sign}` makes a number that is no sum of indices with whole factors: split the "
             "loop in two instead",
-            caller_span(),
         )
 
     def __floordiv__(self, other: object) -> NoReturn:
@@ -208,10 +204,9 @@ class BlockIndex(_OnChip):
         return self.start.as_tile()
 
     def _no_math(self, other: object) -> NoReturn:
-        raise ProgramError(
+        raise refusal(
             "view",
             "A block is not a number: compute with its `start` or `stop`",
-            caller_span(),
         )
 
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = _no_math

@@ -10,7 +10,7 @@ from sw.ir.affine import Bound
 from sw.language.errors import ProgramError, caller, caller_span
 from sw.language.index import BlockIndex, PointIndex, StopNumber, as_affine, whole
 from sw.language.state import is_for_statement
-from sw.language.trace import OpenLoop, Recorder, current
+from sw.language.trace import OpenLoop, Recorder, current, refusal
 
 __all__ = ["each", "metapipe"]
 
@@ -46,10 +46,9 @@ def metapipe(extent: int, size: int | None = None, *, until: object = None) -> I
         elif form is not None:
             bound = Bound((form,))
         else:
-            raise ProgramError(
+            raise refusal(
                 "loop",
                 f"`until` must be a number, a sum of indices or the stop of a block, not {until!r}",
-                caller_span(),
             )
     loop = recorder.open_loop("metapipe", count, block, bound, caller_span())
     return _passes(recorder, loop, BlockIndex(recorder, loop.symbol, count, bound))
@@ -77,10 +76,9 @@ def each(extent: int) -> Iterator[PointIndex]:
 def _count(noun: str, value: object) -> int:
     number = whole(value)
     if number is None or number < 1:
-        raise ProgramError(
+        raise refusal(
             "loop",
             f"{noun} must be a whole number of 1 or more, not {value!r}",
-            caller_span(),
             value=repr(value),
         )
     return number

@@ -8,11 +8,11 @@ from sw.ir import nodes as ir
 from sw.ir.affine import Affine, Axis
 from sw.ir.formats import FORMATS, Format, format_of
 from sw.ir.types import Role
-from sw.language.errors import ProgramError, caller_span, unserved
+from sw.language.errors import unserved
 from sw.language.index import BlockIndex, whole
 from sw.language.tensor import TensorView
 from sw.language.tile import Tile, emit, tile_argument, wrap
-from sw.language.trace import current
+from sw.language.trace import current, refusal
 
 __all__ = [
     "buffer",
@@ -44,16 +44,13 @@ Size = int | Axis | BlockIndex
 
 def _view(name: str, value: object) -> TensorView:
     if not isinstance(value, TensorView):
-        raise ProgramError(
+        raise refusal(
             "operation",
             f"`{name}` takes a tensor of the kernel, not {type(value).__name__}",
-            caller_span(),
             value=type(value).__name__,
         )
     if value.recorder is not current(name):
-        raise ProgramError(
-            "scope", f"`{name}` takes a tensor of another trace, which has ended", caller_span()
-        )
+        raise refusal("scope", f"`{name}` takes a tensor of another trace, which has ended")
     return value
 
 
@@ -67,11 +64,10 @@ def load_tile(view: TensorView) -> Tile:
     """
     view = _view("load_tile", view)
     if view.role is Role.OUT:
-        raise ProgramError(
+        raise refusal(
             "output",
             f"`{view.name}` is an output and cannot be read: name it on both sides of the "
             "signature to update it in place",
-            caller_span(),
             value=view.name,
         )
     return emit(ir.Load, view=view.view)
@@ -90,10 +86,9 @@ def store_tile(view: TensorView, tile: Tile) -> None:
     view = _view("store_tile", view)
     tile = tile_argument("store_tile", tile)
     if view.role is Role.IN:
-        raise ProgramError(
+        raise refusal(
             "output",
             f"`{view.name}` is an input and cannot be written",
-            caller_span(),
             value=view.name,
         )
     recorder = current("store_tile")
@@ -122,10 +117,9 @@ def matmul(
     """
     for name, value in (("row_par", row_par), ("col_par", col_par)):
         if value is not None and ((whole(value) or 0) < 1):
-            raise ProgramError(
+            raise refusal(
                 "operation",
                 f"{name} must be a whole number of 1 or more, not {value!r}",
-                caller_span(),
                 value=repr(value),
             )
     if sum_par is not None:
@@ -144,10 +138,9 @@ def buffer(tile: Tile, slots: int | None = None) -> Tile:
         Tiles the buffer holds; None leaves it to the schedule, which overrides.
     """
     if slots is not None and (whole(slots) or 0) < 1:
-        raise ProgramError(
+        raise refusal(
             "operation",
             f"slots must be a whole number of 1 or more, not {slots!r}",
-            caller_span(),
             value=repr(slots),
         )
     return emit(ir.Buffer, tile_argument("buffer", tile), slots=slots)
@@ -160,11 +153,10 @@ def _axis(name: str, value: object) -> Axis:
         return value.axis
     number = whole(value)
     if number is None or number < 1:
-        raise ProgramError(
+        raise refusal(
             "shape",
             f"`{name}` takes numbers of 1 or more, dimensions, blocks and rows or columns of "
             f"tiles for a shape, not {value!r}",
-            caller_span(),
             value=repr(value),
         )
     return Axis(number)
@@ -196,18 +188,14 @@ def full(rows: Size, cols: Size, value: float, dtype: object = None) -> Tile:
     axes = _axis("full", rows), _axis("full", cols)
     number = whole(value)
     if number is None and not isinstance(value, float):
-        raise ProgramError(
-            "operation", f"`full` takes a number, not {value!r}", caller_span(), value=repr(value)
-        )
+        raise refusal("operation", f"`full` takes a number, not {value!r}", value=repr(value))
     if dtype is not None:
         try:
             format_ = format_of(dtype)
         except TypeError as error:
-            raise ProgramError("format", str(error), caller_span(), value=str(dtype)) from error
+            raise refusal("format", str(error), value=str(dtype)) from error
         if number is None and not format_.is_float:
-            raise ProgramError(
-                "format", f"`full` of {format_.name} takes an int, not {value!r}", caller_span()
-            )
+            raise refusal("format", f"`full` of {format_.name} takes an int, not {value!r}")
     else:
         format_ = _narrowest(value if number is None else number)
     constant = ir.Constant(value if number is None else number)
@@ -264,9 +252,7 @@ def row_mean(tile: Tile) -> Tile:
     """Give the mean of each row, as a column; the number of columns must be fixed."""
     tile = tile_argument("row_mean", tile)
     if not isinstance(tile.cols, int):
-        raise ProgramError(
-            "shape", "`row_mean` takes a fixed number of columns, not a block", caller_span()
-        )
+        raise refusal("shape", "`row_mean` takes a fixed number of columns, not a block")
     return row_sum(tile) / float(tile.cols)
 
 
@@ -290,10 +276,9 @@ def split_cols(tile: Tile, parts: int) -> tuple[Tile, ...]:
     tile = tile_argument("split_cols", tile)
     count = whole(parts)
     if count is None or count < 1:
-        raise ProgramError(
+        raise refusal(
             "shape",
             f"`split_cols` takes a number of parts of 1 or more, not {parts!r}",
-            caller_span(),
         )
     recorder = current("split_cols")
     made = recorder.record(ir.Split, tile.value, parts=count)

@@ -19,8 +19,6 @@ __all__ = ["Snapshot", "changed", "first_use", "is_for_statement", "snapshot"]
 Snapshot = Mapping[str, Any]
 
 _DEPTH = 3
-_STORES = ("STORE_FAST", "STORE_DEREF", "STORE_NAME", "STORE_GLOBAL")
-_LOADS = ("LOAD_FAST", "LOAD_DEREF", "LOAD_NAME", "LOAD_GLOBAL", "LOAD_CLOSURE")
 
 
 def _frozen(value: Any, depth: int) -> Any:
@@ -80,10 +78,15 @@ def is_for_statement(code: CodeType, offset: int) -> bool:
     )
 
 
+def _several(value: object) -> tuple[object, ...]:
+    return value if isinstance(value, tuple) else ()
+
+
 def first_use(code: CodeType, offset: int, name: str) -> Span:
     """Give where the body of a ``for`` sets a name last, else where it first reads it."""
-    body = _body(code, offset)
-    stores = [each for each in body if each.opname in _STORES and each.argval == name]
-    loads = [each for each in body if each.opname in _LOADS and each.argval == name]
-    found = stores[-1:] or loads[:1]
+    uses = [each for each in _body(code, offset) if "ATTR" not in each.opname]
+    # Newer Pythons join two uses of locals in one instruction.
+    uses = [each for each in uses if name in (each.argval, *_several(each.argval))]
+    stores = [each for each in uses if each.opname.startswith("STORE")]
+    found = stores[-1:] or uses[:1]
     return code_span(code, found[0].offset if found else offset)

@@ -7,10 +7,9 @@ from typing import NoReturn
 from sw.ir.affine import Affine, Axis
 from sw.ir.formats import Format
 from sw.ir.types import Dim, Entry, Role, View
-from sw.language.errors import ProgramError, caller_span
 from sw.language.index import BlockIndex, as_affine, whole
 from sw.language.tile import Tile
-from sw.language.trace import Recorder
+from sw.language.trace import Recorder, refusal
 
 __all__ = ["DimSize", "TensorView"]
 
@@ -81,10 +80,9 @@ class TensorView:
     def dtype(self) -> Format:
         """Format of an element; an output that declares none has one only when all is traced."""
         if self.name in self.recorder.undecided:
-            raise ProgramError(
+            raise refusal(
                 "format",
                 f"Format of output `{self.name}` is not known yet: declare it in the signature",
-                caller_span(),
                 value=self.name,
             )
         return self.recorder.tensors[self.name].type.format
@@ -117,12 +115,10 @@ class TensorView:
         return str(self.view)
 
     def _fail(self, message: str) -> NoReturn:
-        raise self.recorder.error(
-            "view", f"`{self.name}` {message}", caller_span(), value=self.name
-        )
+        raise refusal("view", f"`{self.name}` {message}", value=self.name)
 
     def _index(self, entry: Entry, axis: Axis, dim: Dim, key: object) -> Entry:
-        if isinstance(key, slice) and key == slice(None):
+        if isinstance(key, slice) and all(x is None for x in (key.start, key.stop, key.step)):
             return entry
         if not isinstance(axis.size, int) or not axis.full:
             self._fail(f"is already cut into blocks along {dim.name}")

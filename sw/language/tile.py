@@ -10,8 +10,7 @@ from sw.ir import nodes as ir
 from sw.ir.affine import Axis
 from sw.ir.formats import Format, format_of
 from sw.ir.types import TileType
-from sw.language.errors import ProgramError, caller_span
-from sw.language.trace import Recorder, current
+from sw.language.trace import Recorder, current, refusal
 
 __all__ = ["Tile", "TileLike", "as_operand", "emit", "tile_argument", "wrap"]
 
@@ -82,7 +81,7 @@ class Tile:
         try:
             format_ = format_of(dtype)
         except TypeError as error:
-            raise ProgramError("format", str(error), caller_span(), value=str(dtype)) from error
+            raise refusal("format", str(error), value=str(dtype)) from error
         return emit(ir.Cast, self, format=format_)
 
     def _map(self, op: str, *others: object) -> Tile:
@@ -143,11 +142,10 @@ class Tile:
         return self._map("ge", other)
 
     def _refuse(self) -> NoReturn:
-        raise ProgramError(
+        raise refusal(
             "condition",
             "`if`, `while`, `and`, `or`, `not` and `int()` need a value while the program is "
             "traced, and a tile has one only on the chip: use `tw.where`",
-            caller_span(),
         )
 
     def __bool__(self) -> bool:
@@ -163,10 +161,9 @@ class Tile:
         self._refuse()
 
     def _refuse_items(self) -> NoReturn:
-        raise ProgramError(
+        raise refusal(
             "operation",
             "A tile has no items: index the tensor before `tw.load_tile`, or use `tw.split_cols`",
-            caller_span(),
         )
 
     def __getitem__(self, key: object) -> NoReturn:
@@ -204,16 +201,13 @@ def tile_argument(name: str, value: object) -> Tile:
     if isinstance(value, _MakesTile):
         value = value.as_tile()
     if not isinstance(value, Tile):
-        raise ProgramError(
+        raise refusal(
             "operation",
             f"`{name}` takes tiles, not {type(value).__name__}",
-            caller_span(),
             value=type(value).__name__,
         )
     if value.recorder is not current(name):
-        raise ProgramError(
-            "scope", f"`{name}` takes a tile of another trace, which has ended", caller_span()
-        )
+        raise refusal("scope", f"`{name}` takes a tile of another trace, which has ended")
     return value
 
 

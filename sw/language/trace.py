@@ -19,7 +19,7 @@ from sw.language.align import MismatchError, align, describe
 from sw.language.errors import ProgramError, caller, caller_span, code_span
 from sw.language.state import Snapshot, changed, first_use, snapshot
 
-__all__ = ["OpenLoop", "Recorder", "Recording", "current"]
+__all__ = ["OpenLoop", "Recorder", "Recording", "current", "refusal"]
 
 _CURRENT: ContextVar[Recorder | None] = ContextVar("recorder", default=None)
 _SYMBOL = re.compile(r"(\|?)(\?\d+(?:\.\d+)*)(\|?)")
@@ -40,6 +40,14 @@ def current(name: str) -> Recorder:
             "operation", f"`{name}` must be called inside a kernel", caller_span(), value=name
         )
     return recorder
+
+
+def refusal(kind: str, message: str, *, value: str = "") -> ProgramError:
+    """Make an error at the user's line; indices in the message get their names."""
+    recorder = _CURRENT.get()
+    if recorder is None:
+        return ProgramError(kind, message, caller_span(), value=value)
+    return recorder.error(kind, message, caller_span(), value=value)
 
 
 @dataclass(eq=False)

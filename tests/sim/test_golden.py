@@ -1,0 +1,176 @@
+"""Golden answers: bit-exact on what must be, and refusals."""
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import sw.language as tw
+from hw.errors import BadInputError
+from hw.numeric import reference
+from sim.golden import golden
+from sw.ir.parse import parse_program
+from sw.ir.sizes import choose_sizes
+from sw.kernels.matmul import matmul
+from sw.passes.accumulate import accumulate
+
+
+def bits(random, shape):
+    """Random bf16 of all exponents, with zeros, subnormals, infinities and NaN among them."""
+    raw = random.integers(0, 1 << 16, size=shape).astype(np.uint16)
+    special = np.array([0x0000, 0x8000, 0x0001, 0x8001, 0x7F80, 0xFF80, 0x7FC0, 0xFFFF], np.uint16)
+    chosen = random.random(shape) < 0.01
+    return np.where(chosen, random.choice(special, size=shape), raw).view(ml_dtypes.bfloat16)
+
+
+@pytest.mark.parametrize("out", [tw.bf16, tw.fp32])
+def test_matmul_has_the_bits_of_the_reference_arithmetic_for_all_bit_patterns(out, seed):
+    random = np.random.default_rng(seed)
+    a, b = bits(random, (21, 13)), bits(random, (13, 18))
+    program = matmul.trace(M=21, K=13, N=18, dtype=tw.bf16, out=out)
+    wanted = reference.cast(reference.matmul(a, b), out)
+    for sizes in ({"i": 21, "j": 18}, {"i": 8, "j": 5}):
+        sized = choose_sizes(program, sizes)
+        for poison in (False, True):
+            found = golden(sized, {"A": a, "B": b}, poison=poison)["C"]
+            assert found.tobytes() == wanted.tobytes()
+
+
+def test_int8_wraps_in_int32_and_saturates_in_int8(seed):
+    random = np.random.default_rng(seed)
+    a, b = random.integers(-128, 128, (2, 9, 9)).astype(np.int8)
+    a[0], b[:, 0] = -128, -128
+    exact = a.astype(np.int64) @ b.astype(np.int64)
+    for out, wanted in ((tw.int32, exact), (tw.int8, exact.clip(-128, 127))):
+        program = choose_sizes(matmul.trace(M=9, K=9, N=9, dtype=tw.int8, out=out))
+        found = golden(program, {"A": a, "B": b})["C"]
+        assert found.dtype == out.dtype and (found == wanted).all()
+
+
+def elementwise(function, *arrays):
+    """What one line of a program makes of arrays of 2 x 3."""
+    names = "ABD"[: len(arrays)]
+
+    source = f"def program({', '.join(names)}, C):\n    store(C, run(" + ", ".join(
+        f"load({each})" for each in names
+    )
+    space = {"store": tw.store_tile, "load": tw.load_tile, "run": function}
+    exec(source + "))", space)
+    signature = ", ".join(f"{each}[M, N]" for each in names) + " -> C[M, N]"
+    kernel = tw.kernel(signature)(space["program"])
+    bound = kernel.bind(*arrays)
+    return golden(kernel.trace(dtype=bound.formats, out=None, **bound.dims), bound.arrays)["C"]
+
+
+NAN = np.uint32(0x7FC00000)
+
+
+def fp32(*numbers):
+    return np.array(numbers, np.float32).reshape(1, -1)
+
+
+def test_every_nan_is_the_canonical_one():
+    odd = np.array([[0xFFC01234, 0x7F800001]], np.uint32).view(np.float32)
+    for function in (lambda x: x + 1.0, lambda x: -x, abs, lambda x: tw.maximum(x, 0.0), tw.exp):
+        assert (elementwise(function, odd).view(np.uint32) == NAN).all()
+    zeros = fp32(0, -0.0)
+    assert (elementwise(lambda x: x / x, zeros).view(np.uint32) == NAN).all()
+
+
+def test_element_math_is_fp32_or_int32_with_one_rounding():
+    third = elementwise(lambda x, y: x / y, fp32(1), fp32(3))
+    assert third.dtype == np.float32 and third[0, 0] == np.float32(1) / np.float32(3)
+    bytes_ = np.array([[127, -128]], np.int8)
+    assert elementwise(lambda x: x + x, bytes_).tolist() == [[254, -256]]
+    big = np.array([[2**31 - 1]], np.int32)
+    assert elementwise(lambda x: x + 1, big).tolist() == [[-(2**31)]]
+    half = np.array([[1.5]], ml_dtypes.bfloat16)
+    mixed = elementwise(lambda x, y: x * y, np.array([[3]], np.int8), half)
+    assert mixed.tolist() == [[4.5]]
+    assert elementwise(lambda x: tw.where(x > 0, 1, x), np.array([[-5, 5]], np.int32)).tolist() == [
+        [-5, 1]
+    ]
+    # Compared as fp32, which holds int8 and the float.
+    assert elementwise(
+        lambda x: tw.where(x >= 0.5, 1, 0), np.array([[0, 1]], np.int8)
+    ).tolist() == [[0, 1]]
+    assert elementwise(tw.exp, fp32(-np.inf, 0)).tolist() == [[0, 1]]
+
+
+def test_sums_run_in_ascending_order_from_plus_zero():
+    terms = fp32(2**24, 1, 1)
+    kept = elementwise(lambda x: tw.row_sum(x) + 0.0 * x, terms)
+    assert kept[0, 0] == 2**24
+    kept = elementwise(lambda x: tw.row_sum(x) + 0.0 * x, terms[:, ::-1].copy())
+    assert kept[0, 0] == 2**24 + 2
+    minus = elementwise(lambda x: tw.row_sum(x), fp32(-0.0))
+    assert minus.view(np.uint32)[0, 0] == 0
+
+
+def test_transposes_splits_joins_and_counts():
+    array = np.arange(6, dtype=np.int32).reshape(1, 6)
+
+    def rotate(x):
+        a, b = tw.split_cols(x, 2)
+        return tw.join_cols(b, a) + tw.col_index(x) * 10
+
+    assert elementwise(rotate, array).tolist() == [[3, 14, 25, 30, 41, 52]]
+    square = np.arange(4, dtype=np.int32).reshape(2, 2)
+    assert elementwise(lambda x: x.T - tw.row_index(x), square).tolist() == [[0, 2], [0, 2]]
+    assert elementwise(
+        lambda x: tw.col_max(x) - tw.col_min(x) + tw.row_min(x), square
+    ).tolist() == [
+        [2, 2],
+        [4, 4],
+    ]
+
+
+def test_inputs_are_not_changed_and_updates_in_place_are_given_back():
+    def double(T):
+        tw.store_tile(T, tw.load_tile(T) + tw.load_tile(T))
+
+    kernel = tw.kernel("T[M, N] -> T")(double)
+    array = np.ones((2, 3), np.int32)
+    program = kernel.trace(M=2, N=3, dtype=tw.int32)
+    assert golden(program, {"T": array})["T"].tolist() == [[2] * 3] * 2
+    assert array.tolist() == [[1] * 3] * 2
+
+
+#: A FIFO between a loop that fills and a loop that empties it.
+QUEUE = """\
+program queue after trace
+tensor A : memory in [M=4, N=2] int32
+tensor C : memory out [M=4, N=2] int32
+%ring = local {channel=chan<tile<1 x 2, int32>; 2>} : chan<tile<1 x 2, int32>; 2>
+loop.each i over 4 {
+  %a = load A[i, 0 +: 2] : tile<1 x 2, int32>
+  put %ring, %a
+}
+loop.each j over 4 {
+  %b = get %ring : tile<1 x 2, int32>
+  store C[j, 0 +: 2], %b
+}
+"""
+
+
+def test_a_queue_gives_tiles_in_the_order_it_took_them():
+    array = np.arange(8, dtype=np.int32).reshape(4, 2)
+    assert (golden(parse_program(QUEUE), {"A": array})["C"] == array).all()
+
+
+def test_what_golden_cannot_do_is_refused():
+    program = matmul.trace(M=2, K=2, N=2, dtype=tw.bf16)
+    good = np.zeros((2, 2), ml_dtypes.bfloat16)
+    sized = accumulate(choose_sizes(program))
+    for run, arrays, message in (
+        (program, {"A": good, "B": good}, "Block size of loop i must be chosen"),
+        (sized, {"A": good}, "Array `B` must be given"),
+        (sized, {"A": good, "B": good[:1]}, r"Array `B` must be bf16 of \(2, 2\), not bfloat16"),
+        (sized, {"A": good, "B": good.astype(np.float32)}, "must be bf16 of .* not float32"),
+        (
+            parse_program("program p after trace\nunit.pcu {row=0, column=0}\n"),
+            {},
+            "Golden does not know `unit` yet",
+        ),
+    ):
+        with pytest.raises(BadInputError, match=message):
+            golden(run, arrays)
