@@ -2,8 +2,8 @@
 
 import random
 
-from amaranth.hdl import Module, Value
-from amaranth.lib import data, wiring
+from amaranth.hdl import Module
+from amaranth.lib import wiring
 from amaranth.lib.wiring import Out
 from amaranth.sim import Simulator
 
@@ -93,31 +93,34 @@ class Chip(wiring.Component):
         self.width_bits, self.segments = width_bits, segments
         super().__init__(
             {
-                f"config_{row}": Out(data.ArrayLayout(1, sum(bits)))
+                f"config_{row}_{index}": Out(config_bits)
                 for row, bits in enumerate(segments)
+                for index, config_bits in enumerate(bits)
             }
         )
+
+    def configs(self):
+        """Active configurations by row and segment."""
+        return [
+            [getattr(self, f"config_{row}_{index}") for index in range(len(bits))]
+            for row, bits in enumerate(self.segments)
+        ]
 
     def elaborate(self, platform):
         m = Module()
         m.submodules.processor = processor = self.processor
-        for row, bits in enumerate(self.segments):
-            source, configs = processor.o_data, []
-            for index, config_bits in enumerate(bits):
-                segment = ChainSegment(width_bits=self.width_bits, config_bits=config_bits)
+        for row, configs in enumerate(self.configs()):
+            source = processor.o_data
+            for index, config in enumerate(configs):
+                segment = ChainSegment(width_bits=self.width_bits, config_bits=len(config))
                 m.submodules[f"segment_{row}_{index}"] = segment
                 m.d.comb += [
                     segment.i_shift.eq(processor.o_shift[row]),
                     segment.i_data.eq(source),
                     segment.i_load.eq(processor.o_load),
+                    config.eq(segment.o_config),
                 ]
                 source = segment.o_data
-                configs.append(segment.o_config)
-            packed = Value.cast(getattr(self, f"config_{row}"))
-            offset = 0
-            for config in configs:
-                m.d.comb += packed[offset : offset + len(config)].eq(config)
-                offset += len(config)
         return m
 
 
@@ -184,10 +187,7 @@ class Bench:
                 length, error = self.runs.pop(0) if self.runs else (self.run_cycles, None)
                 ends = self.cycle + length
                 drains = ends
-                configs = tuple(
-                    int(ctx.get(Value.cast(getattr(self.chip, f"config_{row}"))))
-                    for row in range(len(self.segments))
-                )
+                configs = [[ctx.get(each) for each in row] for row in self.chip.configs()]
                 self.log.append((self.cycle, "start", configs, ctx.get(dut.o_repeat)))
             if stop and not (self.log and self.log[-1][1] == "stop"):
                 self.log.append((self.cycle, "stop"))
@@ -271,13 +271,15 @@ class Bench:
                 return
         raise AssertionError("still busy")
 
-    def run(self, story):
-        """Simulate until the story (a coroutine of the context) ends."""
+    def run(self, story, *actors):
+        """Simulate until the story (a coroutine of the context) ends; actors play beside it."""
         simulator = Simulator(self.chip)
         simulator.add_clock(1e-6)
         simulator.add_testbench(self.memory.run, background=True)
         simulator.add_testbench(self.arguments, background=True)
         simulator.add_testbench(self.fabric, background=True)
+        for actor in actors:
+            simulator.add_testbench(actor, background=True)
         simulator.add_testbench(story)
         simulator.run()
         return self

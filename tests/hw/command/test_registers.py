@@ -1,0 +1,218 @@
+import random
+from pathlib import Path
+
+import pytest
+
+from hw.command.registers import (
+    HOST_ADDRESS_BITS,
+    ID,
+    MAP_VERSION,
+    REGISTERS,
+    Access,
+    register,
+    register_table,
+)
+from tests.hw.command.bench import ABORT, FINGERPRINT, INTERRUPT, LAUNCH, Bench
+
+OKAY, SLVERR = 0, 2
+DOCUMENT = Path(__file__).resolve().parents[3] / "docs" / "command.md"
+
+RESET_VALUES = {
+    "ID": ID,
+    "VERSION": MAP_VERSION,
+    "FINGERPRINT": FINGERPRINT,
+    "GEOMETRY": 2 | 8 << 8 | 4 << 16,
+}
+
+#: What reads back after all ones are written; registers not named here refuse the write.
+AFTER_ONES = {
+    "STATUS": 0,
+    "LIST_ADDRESS_LO": 0xFFFF_FFFF,
+    "LIST_ADDRESS_HI": 0xFFFF_FFFF,
+    "LIST_ENTRIES": 0xFFFF,
+    "COUNTER_SELECT": 0xFFFF,
+}
+
+
+def test_map_is_the_one_in_the_document():
+    assert register_table() in DOCUMENT.read_text(encoding="utf-8")
+
+
+def test_map_has_no_overlap():
+    offsets = [each.offset for each in REGISTERS]
+    assert offsets == sorted(set(offsets)) and all(offset % 4 == 0 for offset in offsets)
+    assert offsets[-1] < 1 << HOST_ADDRESS_BITS
+    for each in REGISTERS:
+        end = 0
+        for field in each.fields:
+            assert field.low >= end
+            end = field.low + field.bits
+        assert end <= 32
+    assert register("STATUS").field("done").low == 1
+    with pytest.raises(KeyError, match="Field of STATUS must be one it has, not 'ended'"):
+        register("STATUS").field("ended")
+
+
+def test_registers_after_reset():
+    bench = Bench()
+
+    async def story(ctx):
+        for each in REGISTERS:
+            assert await bench.read(ctx, each.name) == (RESET_VALUES.get(each.name, 0), OKAY)
+
+    bench.run(story)
+
+
+def test_registers_that_only_read_refuse_writes():
+    bench = Bench()
+
+    async def story(ctx):
+        for each in REGISTERS:
+            if each.name == "CONTROL":
+                continue
+            before = await bench.read(ctx, each.name)
+            response = await bench.write(ctx, each.name, 0xFFFF_FFFF)
+            if each.name in AFTER_ONES:
+                assert response == OKAY, each.name
+                assert await bench.value(ctx, each.name) == AFTER_ONES[each.name]
+                assert await bench.write(ctx, each.name, 0) == OKAY
+                assert await bench.value(ctx, each.name) == 0
+            else:
+                assert response == SLVERR, each.name
+                assert await bench.read(ctx, each.name) == before
+        assert {each.name for each in REGISTERS if each.writable} == {*AFTER_ONES, "CONTROL"}
+
+    bench.run(story)
+
+
+def test_control_keeps_the_interrupt_enable_alone():
+    bench = Bench()
+    assert [field.access for field in register("CONTROL").fields] == [
+        Access.WRITE_ONE,
+        Access.WRITE_ONE,
+        Access.READ_WRITE,
+    ]
+
+    async def story(ctx):
+        for value in (INTERRUPT, 0, ABORT | INTERRUPT):
+            assert await bench.write(ctx, "CONTROL", value) == OKAY
+            assert await bench.value(ctx, "CONTROL") == value & INTERRUPT
+        await bench.idle(ctx)
+
+    bench.run(story)
+
+
+def test_interrupt_follows_enable_and_status():
+    bench = Bench()
+
+    async def story(ctx):
+        # No entries: the launch ends with an error at once.
+        assert await bench.write(ctx, "CONTROL", LAUNCH) == OKAY
+        await bench.idle(ctx)
+        assert not ctx.get(bench.dut.o_interrupt)
+        await bench.write(ctx, "CONTROL", INTERRUPT)
+        assert ctx.get(bench.dut.o_interrupt)
+        await bench.write(ctx, "STATUS", 2)
+        assert ctx.get(bench.dut.o_interrupt), "done is not error"
+        await bench.write(ctx, "STATUS", 4)
+        assert not ctx.get(bench.dut.o_interrupt)
+
+    bench.run(story)
+
+
+def test_what_is_no_register_answers_slverr():
+    bench = Bench()
+    mapped = {each.offset for each in REGISTERS}
+
+    async def story(ctx):
+        await bench.write(ctx, "LIST_ENTRIES", 0x55)
+        for offset in [*range(0, 0x80, 4), 0x128, 0x828, 0xFFC]:
+            if offset not in mapped:
+                assert await bench.read(ctx, None, offset=offset) == (0, SLVERR)
+                assert await bench.write(ctx, None, 0x77, offset=offset) == SLVERR
+        for strobes in (0x0, 0x1, 0x3, 0x7, 0xE):
+            response = await bench.write(ctx, "LIST_ENTRIES", 0x77, strobes=strobes)
+            assert response == SLVERR
+        assert await bench.value(ctx, "LIST_ENTRIES") == 0x55
+        # An address within a word means the word.
+        assert await bench.read(ctx, None, offset=0x2B) == (0x55, OKAY)
+
+    bench.run(story)
+
+
+@pytest.mark.parametrize("counters", [1, 3, 5])
+def test_counters_read_whole(counters):
+    bench = Bench(counters=counters)
+    rng = random.Random(counters)
+    values = [rng.getrandbits(48) for _ in range(counters)]
+
+    async def story(ctx):
+        for index in range(counters + 2):
+            for position, value in enumerate(values):
+                ctx.set(bench.dut.i_counters[position], value)
+            await bench.write(ctx, "COUNTER_SELECT", index)
+            if index >= counters:
+                assert await bench.read(ctx, "COUNTER_LO") == (0, SLVERR)
+                assert await bench.read(ctx, "COUNTER_HI") == (0, SLVERR)
+                continue
+            low = await bench.value(ctx, "COUNTER_LO")
+            # The counter moves on between the two reads; the halves still belong together.
+            ctx.set(bench.dut.i_counters[index], (1 << 48) - 1)
+            await ctx.tick().repeat(3)
+            assert await bench.value(ctx, "COUNTER_HI") << 32 | low == values[index]
+
+    bench.run(story)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_channels_of_the_host_port_may_wait_for_each_other(seed):
+    """AW and W in either order, answers taken late; reads at the same time as writes."""
+    bench = Bench()
+    axi = bench.dut.host
+    rng = random.Random(seed)
+    values = [rng.getrandbits(32) for _ in range(12)]
+    written = []
+
+    async def channel(ctx, valid, ready, fields):
+        for payload in fields:
+            await ctx.tick().repeat(rng.randint(1, 6))
+            for signal, value in payload:
+                ctx.set(signal, value)
+            ctx.set(valid, 1)
+            await ctx.tick().until(ready)
+            ctx.set(valid, 0)
+
+    async def addresses(ctx):
+        offset = register("LIST_ADDRESS_LO").offset
+        await channel(ctx, axi.awvalid, axi.awready, [[(axi.awaddr, offset)]] * len(values))
+
+    async def words(ctx):
+        fields = [[(axi.wdata, value), (axi.wstrb, 15)] for value in values]
+        await channel(ctx, axi.wvalid, axi.wready, fields)
+
+    async def answers(ctx):
+        while len(written) < len(values):
+            ctx.set(axi.bready, rng.random() < 0.3)
+            *_, moves, response = await ctx.tick().sample(axi.bvalid & axi.bready, axi.bresp)
+            if moves:
+                written.append(response)
+
+    async def reads(ctx):
+        offset = register("ID").offset
+        await channel(ctx, axi.arvalid, axi.arready, [[(axi.araddr, offset)]] * len(values))
+
+    async def story(ctx):
+        taken = 0
+        while taken < len(values) or len(written) < len(values):
+            ctx.set(axi.rready, rng.random() < 0.3)
+            *_, moves, value = await ctx.tick().sample(axi.rvalid & axi.rready, axi.rdata)
+            if moves:
+                assert value == ID
+                taken += 1
+        assert written == [OKAY] * len(values)
+        assert ctx.get(bench.dut.o_interrupt) == 0
+        ctx.set(axi.rready, 0)
+        ctx.set(axi.bready, 0)
+        assert await bench.value(ctx, "LIST_ADDRESS_LO") == values[-1]
+
+    bench.run(story, addresses, words, answers, reads)
