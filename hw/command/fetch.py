@@ -71,7 +71,7 @@ class LaunchFetcher(wiring.Component):
     o_entry, o_entry_index, o_last : ``Out(entry_layout)``, ``Out(16)``, ``Out(1)``
         The entry, its place in the list, and whether it is the last.
     o_ready : ``Out(1)``
-        The whole image is in the shadow.
+        The whole image is in the shadow from the next cycle on.
     o_failed, o_error : ``Out(1)``, ``Out(error_layout)``
         The entry cannot run; until ``i_stop``.
     o_idle : ``Out(1)``
@@ -362,11 +362,8 @@ class LaunchFetcher(wiring.Component):
                         m.d.sync += [row.eq(next_row), row_left.eq(row_beats[next_row])]
                     refuse((ErrorCode.IMAGE_SIZE, rows_end != (beats_left == 1)))
                     with m.If(beats_left == 1):
-                        m.next = "LAST_WORD"
-            with state("LAST_WORD"):
-                # The last word is on its way from `o_data` into the shadow.
-                m.d.comb += self.o_decoded.eq(1)
-                m.next = "READY"
+                        # The last word enters the shadow in the next cycle, before any load.
+                        m.next = "READY"
             with state("READY"):
                 m.d.comb += [self.o_decoded.eq(1), self.o_ready.eq(1)]
                 with m.If(self.i_taken):

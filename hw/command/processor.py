@@ -34,7 +34,7 @@ class CommandProcessor(wiring.Component):
     it run to their end.
 
     With memory of latency L that answers bursts back to back, ``o_start`` of the first entry comes
-    2·L + 10 cycles after the write, and one more for each beat of list entry and image; arguments
+    2·L + 9 cycles after the write, and one more for each beat of list entry and image; arguments
     add one cycle each.
 
     Parameters

@@ -114,7 +114,7 @@ def test_cold_launch_at_latency_100(arguments, rows, words):
     check_runs(bench, [kernel], [config])
     image_beats = len(kernel[0]) // 32
     start = bench.when("start")[0] - bench.launched
-    assert start == 200 + image_beats + 12 + arguments
+    assert start == 200 + image_beats + 11 + arguments
     assert start <= 40 + 200 + image_beats
 
 
