@@ -106,7 +106,7 @@ def dot(a: npt.ArrayLike, b: npt.ArrayLike, acc0: npt.ArrayLike | None = None) -
 
 
 def matmul(a: npt.ArrayLike, b: npt.ArrayLike, acc0: npt.ArrayLike | None = None) -> Array:
-    """Multiply matrices in ascending k with one rounding a product.
+    """Multiply matrices in ascending k with one rounding a product; zero sums are +0.
 
     Parameters
     ----------
@@ -138,7 +138,8 @@ def matmul(a: npt.ArrayLike, b: npt.ArrayLike, acc0: npt.ArrayLike | None = None
     sums = _canonical(acc.astype(np.float32))
     for k in range(a.shape[1]):
         sums = _fma(_wide(sums), wide_a[:, k, np.newaxis], wide_b[k])
-    return sums
+    # -0 + 0 is +0: the sum does not tell whether K was padded by products of +0.
+    return sums + np.float32(0)
 
 
 def cast(x: npt.ArrayLike, format_: Format) -> Array:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Module
+from amaranth.hdl import Module, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -35,7 +35,9 @@ class Pcu(wiring.Component):
     i_auxiliary : vector stream
         Second operand of SIMD mode, which is not served yet: never ready.
     config : ``In(pcu_layout())``
-        Changes only in reset.
+        Changes only while the unit is empty and ``i_clear`` is high.
+    i_clear
+        Counts the packets of multicast streams from 0 again.
     counters
         Cycles by what the unit did in them; they add up to all cycles since reset.
     """
@@ -45,6 +47,7 @@ class Pcu(wiring.Component):
     i_auxiliary: stream.Interface
     o_result: stream.Interface
     config: data.View[data.StructLayout]
+    i_clear: Signal
     counters: data.View[data.StructLayout]
 
     def __init__(self, config: ChipConfig) -> None:
@@ -57,6 +60,7 @@ class Pcu(wiring.Component):
                 "i_auxiliary": In(link),
                 "o_result": Out(link),
                 "config": In(pcu_layout()),
+                "i_clear": In(1),
                 "counters": Out(WAITS),
             }
         )
@@ -85,6 +89,7 @@ class Pcu(wiring.Component):
             taken = PacketFilter(width_bits=chip.width_bits)
             m.submodules[f"{name}_filter"] = shared(taken)
             m.d.comb += [
+                taken.i_clear.eq(self.i_clear),
                 taken.modulus.eq(self.config[name].modulus),
                 taken.index.eq(self.config[name].index),
             ]

@@ -223,6 +223,7 @@ class MatrixUnit(wiring.Component):
         drained = Mux(drain_bank, 2, 1)
         m.d.sync += full.eq((full | ends) & ~Mux(readout.o_done, drained, 0))
         m.d.comb += [
+            readout.integer.eq(self.int8),
             readout.to_bf16.eq(self.to_bf16),
             readout.i_start.eq((full & drained).any()),
             readout.i_rows.eq(rows_of_bank[drain_bank]),

@@ -15,8 +15,8 @@ __all__ = ["ReadOut"]
 class ReadOut(wiring.Component):
     """Reads the rows of one accumulator bank and sends them as one packet.
 
-    A row is read every cycle; a vector holds one row of 32-bit sums or two rows rounded to bf16,
-    the odd last row with +0 behind it. The packet's last vector has both marks.
+    A row is read every cycle; zero sums leave as +0. A vector holds one row of 32-bit sums or two
+    rows rounded to bf16, the odd last row with +0 behind it. The last one has both marks.
 
     Parameters
     ----------
@@ -27,8 +27,8 @@ class ReadOut(wiring.Component):
 
     Members
     -------
-    to_bf16
-        Static: round to bf16 and pack two rows a vector.
+    integer, to_bf16
+        Static: sums are int32, not fp32; round fp32 to bf16 and pack two rows a vector.
     i_start, i_rows
         A bank with ``i_rows`` - 1 further rows is full; held until ``o_done``.
     o_done
@@ -38,6 +38,7 @@ class ReadOut(wiring.Component):
     o_stream : vector stream
     """
 
+    integer: Signal
     to_bf16: Signal
     i_start: Signal
     i_rows: Signal
@@ -52,6 +53,7 @@ class ReadOut(wiring.Component):
         self._rows = rows
         super().__init__(
             {
+                "integer": In(1),
                 "to_bf16": In(1),
                 "i_start": In(1),
                 "i_rows": In(range(rows)),
@@ -79,7 +81,14 @@ class ReadOut(wiring.Component):
             port.o_stream.ready.eq(self.o_stream.ready),
         ]
 
-        halves = Cat(*(cast_to_bf16(m, self.i_sums[column]) for column in range(self._columns)))
+        # Operands beyond K are +0, and a product of them turns a sum of -0 into +0. Without its
+        # sign a zero does not tell how far K was padded.
+        sums = []
+        for column in range(self._columns):
+            total = self.i_sums[column]
+            zero = ~total[:31].any() & ~self.integer
+            sums.append(Cat(total[:31], total[31] & ~zero))
+        halves = Cat(*(cast_to_bf16(m, total) for total in sums))
 
         # `asked` rows went to the bank; the newest of them waits at `i_sums` while `waiting`.
         asked = Signal(range(self._rows + 1))
@@ -99,7 +108,7 @@ class ReadOut(wiring.Component):
             port.i_stream.payload.final.eq(waiting_last),
         ]
         with m.If(~self.to_bf16):
-            m.d.comb += port.i_stream.payload.data.eq(self.i_sums.as_value())
+            m.d.comb += port.i_stream.payload.data.eq(Cat(*sums))
         with m.Elif(waiting_odd):
             m.d.comb += port.i_stream.payload.data.eq(Cat(even_half, halves))
         with m.Else():

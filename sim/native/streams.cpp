@@ -61,6 +61,7 @@ void* model_new(uint64_t seed) {
     model->context->randReset(2);  // garbage in every register and memory without a reset
     model->context->randSeed(static_cast<int>(seed % 0x7fffffff) + 1);
     model->top.reset(new Vtop{model->context.get()});
+    clear_inputs(*model->top);  // else they, too, hold garbage
     model->top->rst = 1;
     for (int edge = 0; edge < 4; ++edge) {
         model->top->clk = edge & 1;

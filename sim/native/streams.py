@@ -103,6 +103,14 @@ def _glue(ports: Ports) -> str:
                 take,
                 "    return false;\n",
             ),
+            "inline void clear_inputs(Vtop& top) {\n    const uint32_t zero[64] = {};\n",
+            *(
+                f"    {_member(name, 'valid')} = 0; put({_member(name, 'payload')}, zero);\n"
+                for name in ports.inputs
+            ),
+            *(f"    {_member(name, 'ready')} = 0;\n" for name in ports.outputs),
+            *(f"    put(top.{name}, zero);\n" for name in ports.settings),
+            "}\n",
             _function(
                 "void set_signal(Vtop& top, int index, const uint32_t* words)",
                 [f"put(top.{name}, words);" for name in ports.settings],
@@ -148,7 +156,7 @@ class StreamModel:
     """Verilator model of a design, driven through its streams.
 
     Payloads are arrays of ``uint32`` words, least significant first, payloads × words. Registers
-    and memories without a reset hold garbage of the seed at start.
+    and memories without a reset hold garbage of the seed at start; plain inputs are 0 until set.
 
     Parameters
     ----------

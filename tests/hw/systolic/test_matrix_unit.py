@@ -173,6 +173,22 @@ def test_counters_add_up_to_all_cycles(built, stalls):
     assert counted["busy"] == len(case.tiling.activations(case.operands()[0]))
 
 
+@pytest.mark.parametrize("out", [fp32, bf16], ids=lambda fmt: fmt.name)
+def test_sums_that_underflow_do_not_tell_how_far_k_was_padded(built, out):
+    *_, model = built
+    rng = np.random.default_rng(7)
+    for k in (1, 3, 4, 5):
+        model.reset(k)
+        case = Case("b", 6, 2, k, out=out)
+        # Products of subnormals underflow from below; those with 2^-64 leave tiny sums.
+        a, b = (
+            bf16.from_bits(rng.choice([0x0001, 0x8001, 0x9F80], shape))
+            for shape in ((6, k), (k, 2))
+        )
+        result, *_ = run_matmul(model, case.tiling, a, b, prefix="b_")
+        assert result.tobytes() == reference.cast(reference.matmul(a, b), out).tobytes(), k
+
+
 def test_a_product_can_follow_another_without_reset(built):
     *_, model = built
     model.reset(5)
