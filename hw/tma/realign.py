@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from amaranth.hdl import Cat, Module, Mux, Signal, Value
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -49,8 +49,9 @@ def _rotate_right(value: Value, positions: Value, unit: int) -> Value:
 
 
 def _below(count: Value, width: int) -> Value:
-    """Mask of the positions below a count."""
-    return Cat(position < count for position in range(width))
+    """Mask of the positions below a count, which is unsigned."""
+    most = (1 << len(count)) - 1
+    return Cat(position < count if position < most else Const(0, 1) for position in range(width))
 
 
 def _spread(mask: Value) -> Value:
@@ -156,9 +157,7 @@ class BeatsToVectors(wiring.Component):
         m.d.comb += [
             rotated.eq(_rotate_right(beat & _spread(slots.keep), plan.offset, 8)),
             # Of a skewed row's vector, the last `offset` bytes come with the newer beat.
-            fresh.eq(
-                ~_below(beat_bytes - plan.offset, beat_bytes) | ~slots.skewed.replicate(beat_bytes)
-            ),
+            fresh.eq(_below(plan.offset, beat_bytes)[::-1] | ~slots.skewed.replicate(beat_bytes)),
             vector.data.eq(_select(fresh, rotated, carry)),
             vector.last.eq(plan.last & slots.final),
             vector.stream.eq(plan.stream),
