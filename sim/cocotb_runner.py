@@ -182,7 +182,12 @@ def _build(runner: Runner, design: Design, ports: Sequence[str], waves: bool) ->
     """Folder with the model, and whether it was there before."""
     kind = type(runner).__name__
     control = [f'public_flat_rw -module "{design.top}" -var "{name}"' for name in ports]
-    parts = [kind, cocotb_version, design.text, *_FLAGS, MAKE, *control, str(waves)]
+    text = design.text
+    if kind == "_Icarus":
+        # Icarus sets initial values without an event, so an `always @*` whose inputs keep theirs
+        # would never run and leave its result unknown; `always_comb` runs at time zero.
+        text = text.replace("always @*", "always_comb")
+    parts = [kind, cocotb_version, text, *_FLAGS, MAKE, *control, str(waves)]
     key = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
     directory = cache_directory() / "cocotb" / key
     product = design.top if kind == "_Verilator" else "sim.vvp"
@@ -191,7 +196,7 @@ def _build(runner: Runner, design: Design, ports: Sequence[str], waves: bool) ->
             return directory, True
         work = Path(tempfile.mkdtemp(prefix=f"{key}.", dir=directory.parent))
         try:
-            (work / "design.v").write_text(design.text)
+            (work / "design.v").write_text(text)
             (work / "ports.vlt").write_text("\n".join(["`verilator_config", *control, ""]))
             verilator = kind == "_Verilator"
             log = work / "build.log"
@@ -220,10 +225,13 @@ def _build(runner: Runner, design: Design, ports: Sequence[str], waves: bool) ->
 
 def _tests_of(results: Path) -> tuple[int, list[str]]:
     """Tests that ran, and a line for each that failed."""
-    if not results.exists():
+    try:
+        root = ElementTree.parse(results).getroot()
+    except (OSError, ElementTree.ParseError):
+        # The simulator died before it wrote the file, or while it did.
         return 0, []
     ran, failures = 0, []
-    for case in ElementTree.parse(results).getroot().iter("testcase"):
+    for case in root.iter("testcase"):
         if case.find("skipped") is not None:
             continue
         ran += 1

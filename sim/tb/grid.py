@@ -17,7 +17,7 @@ __all__ = ["design", "vectors_meet_the_weights_of_their_tile"]
 
 _ROWS, _COLUMNS, _LATENCY = 8, 4, 2
 _FIRST_SUM = 2 + _ROWS * _LATENCY
-_TILES = 400
+_TILES = 150
 
 Array = npt.NDArray[Any]
 

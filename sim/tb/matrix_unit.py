@@ -16,7 +16,7 @@ from sim.operands import random_operand
 __all__ = ["design", "products_of_random_extents_are_numpys"]
 
 _ROWS, _COLUMNS, _DEPTH = 8, 4, 24
-_PRODUCTS = 40
+_PRODUCTS = 16
 
 Words = npt.NDArray[np.uint32]
 

@@ -1,0 +1,116 @@
+"""``tilewright sim``: what it accepts, prints and reports."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+import sim.cocotb_runner as cocotb_runner
+import tilewright
+from sim.cocotb_runner import BenchResult, bench_names
+
+FIELDS = ("block", "tests", "seed", "passed", "failed", "seconds")
+
+
+@pytest.fixture
+def calls(monkeypatch, tmp_path):
+    """Runs asked for; none really happens, and that of `grid` fails for seed 13."""
+    asked = []
+
+    def run_bench(block, *, seed, simulator, waves):
+        asked.append((block, seed, simulator, waves))
+        failures = ("sums: 1, not 2",) if (block, seed) == ("grid", 13) else ()
+        return BenchResult(
+            block=block,
+            simulator=simulator,
+            seed=seed,
+            tests=4,
+            passed=4 - len(failures),
+            failed=len(failures),
+            seconds=0.5,
+            build_seconds=2.0,
+            cache_hit=False,
+            failures=failures,
+            log=tmp_path / "log",
+        )
+
+    monkeypatch.setattr(cocotb_runner, "run_bench", run_bench)
+    monkeypatch.chdir(tmp_path)
+    return asked
+
+
+def test_one_block_is_run_and_reported(calls, capsys):
+    assert tilewright.main(["sim", "grid", "--seed", "5", "--json"]) == 0
+    out, error = capsys.readouterr()
+    report = json.loads(out)
+    assert {name: report[name] for name in FIELDS} == {
+        "block": "grid", "tests": 4, "seed": 5, "passed": 4, "failed": 0, "seconds": 0.5,
+    }  # fmt: skip
+    assert calls == [("grid", 5, "verilator", None)]
+    assert "grid: 4 of 4 tests passed in 0.5 s (build 2.0 s)" in error
+
+
+def test_without_a_block_all_are_run_and_summed(calls, capsys):
+    assert tilewright.main(["sim", "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    names = bench_names()
+    assert [call[0] for call in calls] == names == [row["block"] for row in report["blocks"]]
+    assert (report["block"], report["tests"], report["failed"]) == (None, 4 * len(names), 0)
+    assert all(set(FIELDS) <= set(row) for row in report["blocks"])
+
+
+def test_a_failure_is_exit_code_1_with_the_command_that_repeats_it(calls, capsys):
+    arguments = ["sim", "grid", "--seed", "13", "--simulator", "icarus"]
+    assert tilewright.main(arguments) == 1
+    out, error = capsys.readouterr()
+    assert "grid: FAILED sums: 1, not 2" in out
+    assert "repeat with: tilewright " + " ".join(arguments) in out
+    assert error == "tilewright sim: 1 of 4 tests failed, in grid\n"
+    assert tilewright.main([*arguments, "--json"]) == 1
+    report = json.loads(capsys.readouterr().out)
+    assert (report["failed"], report["passed"], report["error"]["code"]) == (1, 3, 1)
+
+
+def test_a_failure_does_not_keep_the_other_blocks_from_running(calls):
+    assert tilewright.main(["sim", "--seed", "13"]) == 1
+    assert [call[0] for call in calls] == bench_names()
+
+
+def test_the_list_is_that_of_tilewright_list(calls, capsys):
+    assert tilewright.main(["sim", "--list", "--json"]) == 0
+    listed = json.loads(capsys.readouterr().out)["blocks"]
+    assert [row["block"] for row in listed] == bench_names()
+    assert all(row["summary"].endswith(".") for row in listed)
+    assert tilewright.main(["sim", "--list"]) == 0
+    assert all(row["summary"] in capsys.readouterr().out for row in listed[:1])
+    assert calls == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["gird"], "unknown block 'gird'; did you mean 'grid'?"),
+        (["zzzzzz"], "unknown block 'zzzzzz'; one of accumulators, "),
+        (["--waves", "grid"], "must end in .vcd, not 'grid'; BLOCK comes before it"),
+        (["--waves", "a.vcd"], "BLOCK must be given with a file for --waves"),
+        (["grid", "--simulator", "questa"], "questa"),
+        (["grid", "--seed", "-1"], "must be an integer from 0"),
+    ],
+)
+def test_what_cannot_work_is_refused_in_one_line(arguments, message, calls, capsys):
+    assert tilewright.main(["sim", *arguments]) == 2
+    out, error = capsys.readouterr()
+    assert message in error and error.count("\n") == 1 and out == ""
+    assert calls == []
+
+
+def test_waves_go_to_the_file_or_below_build(calls):
+    assert tilewright.main(["sim", "grid", "--waves", "a/b.vcd"]) == 0
+    assert tilewright.main(["sim", "grid", "--waves"]) == 0
+    assert [call[3] for call in calls] == [Path("a/b.vcd"), Path("build/waves/grid.vcd")]
+
+
+def test_a_missing_simulator_is_exit_code_3(monkeypatch, capsys):
+    monkeypatch.setattr("shutil.which", lambda name: None)
+    assert tilewright.main(["sim", "grid", "--simulator", "icarus"]) == 3
+    assert "iverilog is not installed; fix: sudo apt-get install" in capsys.readouterr().err

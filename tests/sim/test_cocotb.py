@@ -1,0 +1,152 @@
+"""The cocotb testbenches: they pass, they fail when they should, and they say so."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+import sim.cocotb_runner as cocotb_runner
+import tilewright
+from gen.verilog import Design, emit
+from hw.errors import MissingToolError
+from sim.cocotb_runner import bench_names, run_bench
+from sim.tb import accumulators, barrier, grid
+
+#: Blocks that build in seconds; `make regress` runs the others as well.
+CHEAP = ("accumulators", "barrier")
+
+
+def run(block, seed, capsys):
+    code = tilewright.main(["sim", block, f"--seed={seed}", "--json"])
+    report = json.loads(capsys.readouterr().out)
+    assert code == 0, report["error"]
+    assert report["block"] == block and report["seed"] == seed
+    assert report["tests"] == report["passed"] > 0 and report["failed"] == 0
+    assert 0 < report["seconds"]
+
+
+@pytest.mark.parametrize("block", CHEAP)
+def test_a_cheap_block_passes_its_testbench(block, seed, heavy, capsys):
+    run(block, seed, capsys)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("block", sorted(set(bench_names()) - set(CHEAP)))
+def test_every_other_block_passes_its_testbench(block, seed, heavy, capsys):
+    run(block, seed, capsys)
+
+
+def planted(component, pattern, replacement):
+    """The component's Verilog with a fault; the pattern must be there."""
+    design = emit(component)
+    text, count = re.subn(pattern, replacement, design.text)
+    assert count, f"{pattern} is not in the Verilog of {design.top}"
+    return Design(top=design.top, text=text, instances=design.instances)
+
+
+FAULTS = [
+    pytest.param(
+        accumulators, r"accumulate_0 \? o_sum : 32'd0", "32'd0", id="accumulate-is-ignored"
+    ),
+    pytest.param(
+        barrier, r"o_phase <= (\S+) ;", r"o_phase <= i_init | \1 ;", id="initial-parity-is-wrong"
+    ),
+    pytest.param(
+        grid, r"(\S+ += )swap_1_1;", r"\1i_swap;", id="weights-of-a-row-swap-one-cycle-early"
+    ),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("module", "pattern", "replacement"), FAULTS)
+def test_a_fault_planted_in_the_verilog_is_caught(module, pattern, replacement, seed, heavy):
+    block = module.__name__.rpartition(".")[2]
+    result = run_bench(block, seed=seed, design=planted(module.design(), pattern, replacement))
+    assert result.failed > 0, f"seed {seed}"
+    assert result.passed + result.failed == result.tests
+
+
+def fake_model(monkeypatch, tmp_path, script):
+    """A model that is this shell script."""
+    model = tmp_path / emit(barrier.design()).top
+    model.write_text(f"#!/bin/sh\n{script}\n")
+    model.chmod(0o755)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(cocotb_runner, "_build", lambda *args: (tmp_path, True))
+
+
+RESULTS = "<testsuites><testsuite name='a'>{}</testsuite></testsuites>"
+
+
+@pytest.mark.parametrize(
+    ("script", "tests", "passed", "failure"),
+    [
+        ("kill -9 $$", 1, 0, "simulator: .* ended with code -9"),
+        ("exit 0", 1, 0, "simulator: .*"),
+        (f'echo "{RESULTS.format("")}" > $COCOTB_RESULTS_FILE', 1, 0, "simulator: no test ran"),
+        (
+            f'''echo "{RESULTS.format("<testcase name='a'><skipped/></testcase>")}" '''
+            "> $COCOTB_RESULTS_FILE",
+            1,
+            0,
+            "simulator: no test ran",
+        ),
+        (
+            f'''echo "{RESULTS.format("<testcase name='a'/>")}" > $COCOTB_RESULTS_FILE; exit 7''',
+            2,
+            1,
+            "simulator: .* ended with code 7",
+        ),
+        (
+            "echo \"{}\" > $COCOTB_RESULTS_FILE".format(
+                RESULTS.format(
+                    "<testcase name='a'/><testcase name='b'><failure message='x is 3'/></testcase>"
+                    "<testcase name='c'><error message='y'/></testcase>"
+                )
+            ),
+            3,
+            1,
+            "b: x is 3",
+        ),
+        (f'''echo "{RESULTS[:20]}" > $COCOTB_RESULTS_FILE; exit 1''', 1, 0, "simulator: .* code 1"),
+    ],
+)  # fmt: skip
+def test_a_simulator_that_dies_or_runs_nothing_counts_as_a_failure(
+    script, tests, passed, failure, monkeypatch, tmp_path
+):
+    fake_model(monkeypatch, tmp_path, script)
+    result = run_bench("barrier")
+    assert (result.tests, result.passed, result.failed) == (tests, passed, tests - passed)
+    assert re.fullmatch(failure, result.failures[0])
+
+
+def test_a_simulator_that_hangs_is_stopped(monkeypatch, tmp_path):
+    fake_model(monkeypatch, tmp_path, "exec sleep 60")
+    monkeypatch.setattr(cocotb_runner, "_LIMIT_SECONDS", 0.2)
+    result = run_bench("barrier")
+    assert (result.tests, result.failed) == (1, 1)
+    assert result.failures == ("simulator: stopped after 0.2 s",)
+
+
+def test_the_seed_reaches_the_tests_and_the_garbage(monkeypatch, tmp_path):
+    fake_model(monkeypatch, tmp_path, 'echo "seed $COCOTB_RANDOM_SEED" "$@"')
+    result = run_bench("barrier", seed=77)
+    assert "seed 77 +verilator+rand+reset+2 +verilator+seed+78" in result.log.read_text()
+    assert result.command == "tilewright sim barrier --seed 77"
+
+
+def test_every_bench_is_a_module_with_a_summary_and_a_design():
+    assert set(CHEAP) < set(bench_names())
+    for module in (accumulators, barrier, grid):
+        assert module.__doc__ and module.__doc__.count("\n") == 0
+        assert emit(module.design()).top
+
+
+@pytest.mark.parametrize(("simulator", "tool"), [("icarus", "iverilog"), ("verilator", "g++")])
+def test_a_missing_tool_is_named_with_the_line_that_mends_it(simulator, tool, monkeypatch):
+    monkeypatch.setattr(
+        "shutil.which", lambda name: None if name == tool else str(Path("/bin") / name)
+    )
+    with pytest.raises(MissingToolError, match=re.escape(f"fix: sudo apt-get install {tool}")):
+        run_bench("barrier", simulator=simulator)
