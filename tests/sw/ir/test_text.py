@@ -4,10 +4,14 @@ from pathlib import Path
 
 import pytest
 
+import sw.language as tw
 from sw.ir.nodes import NODES
 from sw.ir.parse import parse_program
 from sw.ir.rewrite import walk
+from sw.ir.sizes import choose_sizes
 from sw.ir.text import print_program
+from sw.passes.accumulate import accumulate
+from sw.passes.check import check
 
 #: All kinds, all attributes, all types; what it computes is nonsense.
 EVERYTHING = (Path(__file__).parent / "all_kinds.txt").read_text()
@@ -45,3 +49,21 @@ def test_without_spans_the_text_has_no_path_and_reads_back_without_them():
 def test_what_is_no_text_of_a_program_is_refused_with_its_line(line, message):
     with pytest.raises(ValueError, match=message):
         parse_program(f"program p after trace\n{line}\n")
+
+
+def test_the_page_on_the_ir_shows_a_program_as_it_is():
+    page = (Path(__file__).parents[3] / "docs" / "ir.md").read_text()
+    block = page.split("```text\n")[1].split("```")[0]
+
+    def gemm(A, B, C):
+        for i in tw.metapipe(10, 4):
+            for j in tw.metapipe(8, 4):
+                acc = tw.zeros(i, j)
+                for k in tw.metapipe(12, 5):
+                    a, b = tw.load_tile(A[i, k]), tw.load_tile(B[k, j])
+                    acc += a @ b
+                tw.store_tile(C[i, j], acc)
+
+    kernel = tw.kernel("A[M, K], B[K, N] -> C[M, N]")(gemm)
+    program = check(kernel.trace(M=10, K=12, N=8, dtype=tw.bf16))
+    assert print_program(accumulate(choose_sizes(program)), spans=False) == block

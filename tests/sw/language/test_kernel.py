@@ -1,6 +1,7 @@
 """Kernels: options and sizes, arrays of a call, formats of outputs, references, names."""
 
 import sys
+import time
 
 import ml_dtypes
 import numpy as np
@@ -239,3 +240,11 @@ def test_roles_follow_the_signature():
     program = trace()
     assert [each.type.role for each in program.tensors] == [Role.IN, Role.IN, Role.OUT]
     assert repr(matmul) == "<kernel matmul: A[M, K], B[K, N] -> C[M, N]>"
+
+
+def test_tracing_is_fast():
+    trace()
+    start = time.perf_counter()
+    for _ in range(10):
+        trace()
+    assert (time.perf_counter() - start) / 10 < 0.05

@@ -214,7 +214,51 @@ def return_inside_a_loop(A, B, C):
         return  # <--
 
 
+class Hidden:
+    """State that no local variable shows."""
+
+    n = 0
+
+    def next(self):
+        self.n += 1
+        return self.n
+
+
+def hidden_choice(A, B, C):
+    hidden = Hidden()
+    for i in tw.metapipe(256, 64):
+        x = tw.load_tile(A[i, :])
+        y = tw.load_tile(B[i, :])
+        tw.store_tile(C[i, :], x if hidden.next() == 1 else y)  # <--
+
+
+def hidden_number(A, B, C):
+    hidden = Hidden()
+    for i in tw.metapipe(256, 64):
+        x = tw.load_tile(A[i, :])
+        tw.store_tile(C[i, :], x * hidden.next())  # <--
+
+
+def hidden_view(A, B, C):
+    hidden = Hidden()
+    for i in tw.metapipe(256, 64):
+        x = tw.load_tile(A[hidden.next(), :])  # <--
+        tw.store_tile(C[i, :], tw.load_tile(A[i, :]) + x)
+
+
+def hidden_tail(A, B, C):
+    hidden = Hidden()
+    for i in tw.metapipe(256, 64):
+        tw.store_tile(C[i, :], tw.load_tile(A[i, :]))
+        if hidden.next() == 1:
+            tw.load_tile(A[i, :])  # <--
+
+
 CARRIES = [
+    (hidden_choice, "state", r"records `store` where the second records `store` \(`x`, then `y`\)"),
+    (hidden_number, "state", r"records `map` where the second records `map` \(`1`, then `2`\)"),
+    (hidden_view, "state", r"first records `load` where the second records `load`, with other"),
+    (hidden_tail, "state", r"first records `load` where the second records nothing"),
     (stale_tile, "carry", r"A tile of the first iteration \(`x`, then `x`\) is read by later"),
     (outside_then_inside, "state", r"one from before the loop, one of the iteration itself"),
     (growing_carry, "carry", r"`x` must keep its shape: tile<256 x 1, int8> becomes tile<256 x 2"),

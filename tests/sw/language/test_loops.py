@@ -1,0 +1,137 @@
+"""Loops: what is carried, what Python may do inside, and what numpy makes of the same arrays."""
+
+import numpy as np
+import pytest
+
+import sw.language as tw
+from sim.golden import golden
+from sw.ir.sizes import choose_sizes
+from sw.kernels.matmul import matmul
+
+
+def run(function, array):
+    """Golden answer of a kernel `A[M, N] -> C[M, N]`, and what Python makes of the same array."""
+    kernel = tw.kernel("A[M, N] -> C[M, N]")(function)
+    bound = kernel.bind(array)
+    return golden(kernel.trace(dtype=bound.formats, **bound.dims), bound.arrays)["C"].tolist()
+
+
+COUNT = np.arange(1, 9, dtype=np.int32).reshape(4, 2)
+
+
+def test_two_names_may_start_as_one_tile_and_part_in_the_loop():
+    def sums(A, C):
+        a = b = tw.zeros(1, 2)
+        for i in tw.each(4):
+            x = tw.load_tile(A[i, :])
+            a, b = a + x, b + x * x
+            tw.store_tile(C[i, :], a - b)
+
+    squares = COUNT * COUNT
+    assert run(sums, COUNT) == (COUNT.cumsum(axis=0) - squares.cumsum(axis=0)).tolist()
+
+
+def test_two_names_may_end_as_one_tile_in_a_loop_that_always_runs():
+    def joined(A, C):
+        a, b = tw.zeros(1, 2), tw.full(1, 2, 1)
+        for i in tw.each(4):
+            a = b = a + b + tw.load_tile(A[i, :])
+        for i in tw.each(4):
+            tw.store_tile(C[i, :], a - b + a)
+
+    a, b = 0, 1
+    for row in COUNT:
+        a = b = a + b + row
+    assert run(joined, COUNT) == [a.tolist()] * 4
+
+
+def test_a_carry_may_be_rebound_before_it_is_read_and_kept_in_a_list():
+    def late(A, C):
+        kept = [tw.zeros(1, 2)]
+        for i in tw.each(4):
+            x = tw.load_tile(A[i, :])
+            tw.store_tile(C[i, :], kept[0])
+            kept[0] = x
+
+    assert run(late, COUNT) == [[0, 0], *COUNT[:-1].tolist()]
+
+
+def test_a_carry_goes_through_loops_inside_loops_and_out_of_all_of_them():
+    def nested(A, C):
+        total = tw.zeros(1, 2)
+        for _ in tw.each(3):
+            for i in tw.each(4):
+                for _ in tw.each(2):
+                    total = total + tw.load_tile(A[i, :])
+        for i in tw.each(4):
+            tw.store_tile(C[i, :], total)
+
+    assert run(nested, COUNT) == [(6 * COUNT.sum(axis=0)).tolist()] * 4
+
+
+def test_helpers_closures_comprehensions_and_ranges_are_ordinary_python():
+    def scaled(x, by):
+        return x * by
+
+    def program(A, C):
+        offset = 3
+        for i in tw.metapipe(4, 3):
+            parts = [scaled(tw.load_tile(A[i, n : n + 1]), n + 1) for n in range(2)]
+            if offset:
+                parts = [each + offset for each in parts]
+            tw.store_tile(C[i, :], tw.join_cols(*parts))
+
+    kernel = tw.kernel("A[M, N] -> C[M, N]")(program)
+    sized = choose_sizes(kernel.trace(M=4, N=2, dtype=tw.int32))
+    assert (golden(sized, {"A": COUNT})["C"] == COUNT * [1, 2] + 3).all()
+
+
+def test_numbers_set_anew_in_every_iteration_are_no_state():
+    def program(A, C):
+        factor = 0
+        for i in tw.each(4):
+            for n in range(3):
+                factor = n
+            tw.store_tile(C[i, :], tw.load_tile(A[i, :]) * factor)
+
+    assert run(program, COUNT) == (COUNT * 2).tolist()
+
+
+def test_first_passes_let_pass_what_a_carry_will_widen():
+    def program(A, C):
+        v = tw.zeros(1, 2)
+        for i in tw.each(4):
+            v = (v + v) + tw.load_tile(A[i, :])
+            tw.store_tile(C[i, :], v)
+
+    assert run(program, COUNT.astype(np.float32)) == [[1, 2], [5, 8], [15, 22], [37, 52]]
+
+    def mixed(A, C):
+        for i in tw.each(4):
+            count = tw.full(1, 2, 300)
+            tw.store_tile(C[i, :], count + tw.load_tile(A[i, :]))
+
+    with pytest.raises(tw.ProgramError, match="not int32 and fp32"):
+        run(mixed, COUNT.astype(np.float32))
+
+
+def test_a_helper_may_end_its_loop_with_else_and_use_continue():
+    def program(A, C):
+        for i in tw.each(4):
+            tw.store_tile(C[i, :], tw.load_tile(A[i, :]))
+            continue
+        else:
+            pass
+
+    assert run(program, COUNT) == COUNT.tolist()
+
+
+def test_an_error_inside_a_loop_is_the_one_that_is_raised():
+    def program(A, C):
+        for _ in tw.each(4):
+            raise RuntimeError("mine")
+
+    with pytest.raises(RuntimeError, match="mine"):
+        run(program, COUNT)
+    # The trace before left nothing behind.
+    assert matmul.trace(M=2, N=2, K=2, dtype=tw.bf16).name == "matmul"
