@@ -308,12 +308,17 @@ class CounterChain(wiring.Component):
                     self.o_indices[i].eq(Mux(restarts, 0, self.o_indices[i] + 1)),
                     starts[i].eq(start),
                 ]
-            for outer in range(i):
-                with m.If(move & (program[i].outer == outer)):
-                    with m.If(chosen[outer]):
-                        m.d.sync += counts[i].eq(counts[i] + program[i].slope)
-                    with m.Elif(chosen[:outer].any() if outer else Const(0)):
-                        m.d.sync += counts[i].eq(program[i].base)
+            if i:
+                outer = program[i].outer
+                grows, renews = Signal(name=f"grows_{i}"), Signal(name=f"renews_{i}")
+                m.d.comb += [
+                    grows.eq(Cat(chosen[j] & (outer == j) for j in range(i)).any()),
+                    renews.eq(Cat(chosen[:j].any() & (outer == j) for j in range(1, i)).any()),
+                ]
+                with m.If(move & (grows | renews)):
+                    m.d.sync += counts[i].eq(
+                        Mux(grows, counts[i] + program[i].slope, program[i].base)
+                    )
         with m.If(self.i_start):
             m.d.sync += active.eq(1)
             for i in range(loops):

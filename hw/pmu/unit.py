@@ -5,26 +5,26 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from amaranth.hdl import Cat, Module, Mux, ResetInserter, Signal, Value
-from amaranth.lib import data, fifo, stream, wiring
+from amaranth.hdl import Cat, Module, Mux, Signal, Value
+from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
 from hw.barrier import Barrier, has_passed
+from hw.mesh.buffer import InputBuffer
 from hw.packet_filter import PacketFilter
 from hw.pmu.banks import READ_LATENCY, Banks
 from hw.pmu.engine import StreamEngine
 from hw.pmu.layout import ELEMENT_BYTES
+from hw.pmu.output import OutputPort
 from hw.pmu.words import TokenSource, pmu_layout
 from hw.shared import shared
-from hw.stream import ElasticBuffer, token_signature, vector_layout, vector_signature
+from hw.stream import token_signature, vector_layout, vector_signature
 
 __all__ = ["Pmu", "counters_layout"]
 
 _WRITERS = (0, 1)
 _READERS = (2, 3)
 _BUFFERS = (0, 1)
-# A credit comes back 6 cycles after its read: banks, FIFO, and the count itself.
-_OUTPUT_DEPTH = 8
 
 
 def counters_layout() -> data.StructLayout:
@@ -241,11 +241,14 @@ class Pmu(wiring.Component):
         """Token outputs; returns whether each engine's next step can be reported."""
         held: list[list[Value]] = [[] for _ in engines]
         for number in range(2):
-            buffer = ElasticBuffer(0)
-            m.submodules[f"token_{number}"] = ResetInserter(self.i_clear)(buffer)
+            buffer = InputBuffer(payload_shape=0)
+            m.submodules[f"token_{number}"] = shared(buffer)
             source = self.config.tokens[number]
             chosen = [source == TokenSource(index + 1) for index in range(4)]
-            m.d.comb += buffer.i_stream.valid.eq((Cat(chosen) & closing).any())
+            m.d.comb += [
+                buffer.i_clear.eq(self.i_clear),
+                buffer.i_stream.valid.eq((Cat(chosen) & closing).any()),
+            ]
             connect(m, buffer.o_stream, flipped(self.o_token[number]))
             for index in range(4):
                 held[index].append(chosen[index] & ~buffer.i_stream.ready)
@@ -258,14 +261,15 @@ class Pmu(wiring.Component):
             config = self.config.engines[index]
             accept = PacketFilter(width_bits=self._width_bits)
             m.submodules[f"filter_{index}"] = shared(accept)
-            buffer = ElasticBuffer(vector_layout(self._width_bits))
-            m.submodules[f"input_{index}"] = ResetInserter(self.i_clear)(buffer)
+            buffer = InputBuffer(payload_shape=vector_layout(self._width_bits))
+            m.submodules[f"input_{index}"] = shared(buffer)
             connect(m, flipped(self.i_stream[index]), accept.i_stream)
             connect(m, accept.o_stream, buffer.i_stream)
             m.d.comb += [
                 accept.modulus.eq(config.modulus),
                 accept.index.eq(config.index),
                 accept.i_clear.eq(self.i_clear),
+                buffer.i_clear.eq(self.i_clear),
             ]
             streams.append(buffer.o_stream)
         return streams
@@ -291,11 +295,6 @@ class Pmu(wiring.Component):
         rooms: list[Value] = []
         drained: list[Value] = []
         for number, index in enumerate(_READERS):
-            output = fifo.SyncFIFOBuffered(
-                width=len(Value.cast(self.o_stream[number].payload)), depth=_OUTPUT_DEPTH
-            )
-            m.submodules[f"output_{number}"] = ResetInserter(self.i_clear)(output)
-            credits = Signal(range(_OUTPUT_DEPTH + 1), init=_OUTPUT_DEPTH, name=f"credits_{number}")
             config = self.config.engines[index]
             constant = Signal(self._width_bits, name=f"constant_{number}")
             with m.Switch(config.element):
@@ -303,24 +302,19 @@ class Pmu(wiring.Component):
                     with m.Case(element):
                         copies = self._width_bits // 8 // size
                         m.d.comb += constant.eq(config.constant[: 8 * size].replicate(copies))
-            port = self.o_stream[number]
-            entry: Any = Signal(vector_layout(self._width_bits), name=f"entry_{number}")
-            taken = port.valid & port.ready
+            output = OutputPort(width_bits=self._width_bits)
+            m.submodules[f"output_{number}"] = shared(output)
+            connect(m, output.o_stream, flipped(self.o_stream[number]))
             m.d.comb += [
-                entry.data.eq(Mux(arrived.beyond, constant, self._banks.o_read)),
-                entry.last.eq(arrived.last),
-                entry.final.eq(arrived.final),
-                output.w_data.eq(entry),
-                output.w_en.eq(arrived.valid[number]),
-                Value.cast(port.payload).eq(output.r_data),
-                port.valid.eq(output.r_rdy),
-                output.r_en.eq(port.ready),
+                output.i_clear.eq(self.i_clear),
+                output.i_reserve.eq(steps[index]),
+                output.i_valid.eq(arrived.valid[number]),
+                output.i_vector.data.eq(Mux(arrived.beyond, constant, self._banks.o_read)),
+                output.i_vector.last.eq(arrived.last),
+                output.i_vector.final.eq(arrived.final),
             ]
-            m.d.sync += credits.eq(credits - steps[index] + taken)
-            with m.If(self.i_clear):
-                m.d.sync += credits.eq(_OUTPUT_DEPTH)
-            rooms.append(credits != 0)
-            drained.append(credits == _OUTPUT_DEPTH)
+            rooms.append(output.o_room)
+            drained.append(output.o_drained)
         return rooms, drained
 
     def _count(self, m: Module, steps: Signal, held: Value) -> None:

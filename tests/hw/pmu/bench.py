@@ -51,18 +51,6 @@ def matrix_loops(
     return (down, inner_down, across, inner_across)
 
 
-def matrix(program: EngineProgram, vectors: list[bytes]) -> list[bytes]:
-    """The elements in block-linear order that one slot's vectors spell, if they fill it."""
-    lanes = lanes_of(program)
-    rows = rows_log2(program.access, lanes=lanes)
-    size = program.element_bytes
-    cells = {}
-    for move, vector in zip(program.moves(), vectors):
-        for lane, p in enumerate(piece_positions(move.position, lanes=lanes, rows_log2=rows)):
-            cells[p] = vector[lane * size : lane * size + size]
-    return [cells[p] for p in sorted(cells)]
-
-
 def _bytes_of(program: EngineProgram, position: int) -> list[int]:
     lanes = lanes_of(program)
     rows = rows_log2(program.access, lanes=lanes)

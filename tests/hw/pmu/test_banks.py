@@ -80,7 +80,7 @@ def run(width_bits: int, capacity_bytes: int, element: int, seed: int, steps: in
 def test_a_write_and_a_read_of_any_piece_every_cycle(
     width_bits: int, element: int, seed: int
 ) -> None:
-    run(width_bits, 4 * (width_bits // 8) ** 2, element, seed, steps=3000)
+    run(width_bits, 4 * (width_bits // 8) ** 2, element, seed, steps=2000)
 
 
 @pytest.mark.parametrize("element", range(3))

@@ -1,0 +1,89 @@
+"""The output of a read engine: a FIFO whose room is reserved before the read."""
+
+from __future__ import annotations
+
+from amaranth.hdl import Module, ResetInserter, Signal, Value
+from amaranth.lib import data, fifo, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from hw.stream import vector_layout, vector_signature
+
+__all__ = ["OutputPort"]
+
+# A credit is back 6 cycles after its read: 3 in the banks, 2 in the FIFO, 1 for the count.
+_DEPTH = 8
+
+
+class OutputPort(wiring.Component):
+    """Output FIFO of 8 vectors with a count of credits: what is read always finds room.
+
+    One vector a cycle with reads of up to 5 cycles of latency; 2 cycles from ``i_valid`` to
+    ``o_stream``.
+
+    Parameters
+    ----------
+    width_bits : int
+        Bits of a vector's data.
+
+    Members
+    -------
+    i_reserve : ``In(1)``
+        A read begins that will give a vector; only where ``o_room``.
+    i_valid, i_vector : ``In(1)``, ``In(vector_layout(width_bits))``
+        The vector of the oldest read.
+    i_clear : ``In(1)``
+        Forgets vectors and reads.
+    o_stream : ``Out(vector_signature(width_bits))``
+    o_room : ``Out(1)``
+        A read may begin.
+    o_drained : ``Out(1)``
+        Every vector has been taken.
+    """
+
+    i_reserve: Signal
+    i_valid: Signal
+    i_vector: data.View[data.StructLayout]
+    i_clear: Signal
+    o_stream: stream.Interface
+    o_room: Signal
+    o_drained: Signal
+
+    def __init__(self, *, width_bits: int) -> None:
+        self._width_bits = width_bits
+        super().__init__(
+            {
+                "i_reserve": In(1),
+                "i_valid": In(1),
+                "i_vector": In(vector_layout(width_bits)),
+                "i_clear": In(1),
+                "o_stream": Out(vector_signature(width_bits)),
+                "o_room": Out(1),
+                "o_drained": Out(1),
+            }
+        )
+
+    @property
+    def definition_name(self) -> str:
+        """Name of the module that this component becomes."""
+        return f"pmu_output_{self._width_bits}"
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        vector = Value.cast(self.i_vector)
+        queue = fifo.SyncFIFOBuffered(width=len(vector), depth=_DEPTH)
+        m.submodules.queue = ResetInserter(self.i_clear)(queue)
+        credit = Signal(range(_DEPTH + 1), init=_DEPTH)
+        m.d.comb += [
+            queue.w_en.eq(self.i_valid),
+            queue.w_data.eq(vector),
+            queue.r_en.eq(self.o_stream.ready),
+            self.o_stream.valid.eq(queue.r_rdy),
+            Value.cast(self.o_stream.payload).eq(queue.r_data),
+            self.o_room.eq(credit != 0),
+            self.o_drained.eq(credit == _DEPTH),
+        ]
+        taken = self.o_stream.valid & self.o_stream.ready
+        m.d.sync += credit.eq(credit - self.i_reserve + taken)
+        with m.If(self.i_clear):
+            m.d.sync += credit.eq(_DEPTH)
+        return m
