@@ -9,12 +9,12 @@ from amaranth.lib.wiring import In, Out
 
 from hw.tma.descriptor import DESCRIPTOR_BYTES, descriptor_layout
 
-__all__ = ["WORD_BITS", "DescriptorFile", "descriptor_word_layout"]
+__all__ = ["STORED_WORDS", "WORD_BITS", "DescriptorFile", "descriptor_word_layout"]
 
 WORD_BITS = 64
 _WORDS = DESCRIPTOR_BYTES * 8 // WORD_BITS
 #: The words from here on are reserved; they are not stored.
-_STORED_WORDS = descriptor_layout["reserved_104"].offset // WORD_BITS
+STORED_WORDS = descriptor_layout["reserved_104"].offset // WORD_BITS
 
 
 def descriptor_word_layout(descriptors: int) -> data.StructLayout:
@@ -42,11 +42,6 @@ class DescriptorFile(wiring.Component):
     i_write : stream of :func:`descriptor_word_layout`, always ready
         A descriptor in use must not change before its command has begun to move vectors.
     i_index, i_read, o_descriptor : arrays, one a reader
-
-    Raises
-    ------
-    TypeError
-        If the number of descriptors lies outside its domain.
     """
 
     i_write: stream.Interface
@@ -55,8 +50,6 @@ class DescriptorFile(wiring.Component):
     o_descriptor: Sequence[Any]
 
     def __init__(self, *, descriptors: int, readers: int) -> None:
-        if not isinstance(descriptors, int) or not 1 <= descriptors <= 256:
-            raise TypeError(f"Descriptors must be an integer from 1 to 256, not {descriptors!r}")
         self._descriptors = descriptors
         self._readers = readers
         super().__init__(
@@ -71,7 +64,7 @@ class DescriptorFile(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         words: Any = memory.Memory(
-            shape=unsigned(_STORED_WORDS * WORD_BITS), depth=self._descriptors, init=[]
+            shape=unsigned(STORED_WORDS * WORD_BITS), depth=self._descriptors, init=[]
         )
         m.submodules.memory = words
         write: Any = self.i_write.payload
@@ -79,7 +72,7 @@ class DescriptorFile(wiring.Component):
         m.d.comb += [
             self.i_write.ready.eq(1),
             writer.addr.eq(write.index),
-            writer.data.eq(write.data.replicate(_STORED_WORDS)),
+            writer.data.eq(write.data.replicate(STORED_WORDS)),
         ]
         with m.If(self.i_write.valid):
             m.d.comb += writer.en.eq(1 << write.word)

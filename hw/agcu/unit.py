@@ -1,0 +1,232 @@
+"""The address generation and coalescing unit: the portal to memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from amaranth.hdl import Array, Cat, Module, Mux, Signal
+from amaranth.lib import data, memory, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from hw.agcu.config import DESCRIPTORS, STREAMS, agcu_layout
+from hw.agcu.issuer import CommandIssuer
+from hw.axi import Axi4Interface, Axi4Signature
+from hw.command.fetch import argument_write_layout
+from hw.command.launch import MAX_ARGUMENTS
+from hw.config import ChipConfig
+from hw.shared import shared
+from hw.stream import token_signature, vector_signature
+from hw.tma.descriptor_file import STORED_WORDS
+from hw.tma.engine import TmaEngine
+
+__all__ = ["Agcu"]
+
+_MAX_CREDITS = 255
+
+
+class Agcu(wiring.Component):
+    """Issues boxes by loop nests, holds each back until its tokens are there, and moves them.
+
+    At ``i_start`` the descriptors of the configuration, each with its launch argument added to its
+    base, go into the TMA engine, a word a cycle; then the issuers begin. A token arriving raises
+    the count of its port; a box stored lowers nothing and raises, if configured, a token of its
+    own.
+
+    Parameters
+    ----------
+    config : ChipConfig
+        The chip it is part of.
+
+    Members
+    -------
+    o_load, i_store : arrays of vector streams
+        Boxes to and from the fabric, a packet a box.
+    i_token, o_token : arrays of token streams
+        Credits of destinations; boxes visible in memory.
+    axi : AXI4 manager port
+    config : ``In(agcu_layout(...))``
+        Constant from ``i_start`` on.
+    i_start
+        Begin the program; one cycle, after a reset.
+    i_argument_valid, i_argument
+        Launch arguments, before ``i_start``; kept over a reset.
+    i_drain
+        Begin no new burst.
+    o_done
+        Every box has been moved and every store answered.
+    o_idle
+        Memory owes nothing and is owed nothing.
+    o_error
+        First error of the TMA engine since reset.
+    """
+
+    o_load: Sequence[stream.Interface]
+    i_store: Sequence[stream.Interface]
+    i_token: Sequence[stream.Interface]
+    o_token: Sequence[stream.Interface]
+    axi: Axi4Interface
+    config: data.View[data.StructLayout]
+    i_start: Signal
+    i_argument_valid: Signal
+    i_argument: data.View[data.StructLayout]
+    i_drain: Signal
+    o_done: Signal
+    o_idle: Signal
+    o_error: Signal
+
+    def __init__(self, config: ChipConfig) -> None:
+        self._chip = config
+        ports = config.token_tracks
+        link = vector_signature(config.width_bits)
+        axi = Axi4Signature(data_bits=config.width_bits, address_bits=config.agcu.axi_address_bits)
+        super().__init__(
+            {
+                "o_load": Out(link).array(STREAMS),
+                "i_store": In(link).array(STREAMS),
+                "i_token": In(token_signature()).array(ports),
+                "o_token": Out(token_signature()).array(min(ports, STREAMS)),
+                "axi": Out(axi),
+                "config": In(agcu_layout(ports)),
+                "i_start": In(1),
+                "i_argument_valid": In(1),
+                "i_argument": In(argument_write_layout()),
+                "i_drain": In(1),
+                "o_done": Out(1),
+                "o_idle": Out(1),
+                "o_error": Out(8),
+            }
+        )
+
+    @property
+    def definition_name(self) -> str:
+        """Name of the shared module."""
+        chip = self._chip
+        return (
+            f"agcu_{chip.width_bits}_a{chip.agcu.axi_address_bits}_l{chip.agcu.landing_beats}"
+            f"_o{chip.agcu.outstanding}_t{chip.token_tracks}"
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        chip = self._chip
+        engine = TmaEngine(
+            width_bits=chip.width_bits,
+            address_bits=chip.agcu.axi_address_bits,
+            landing_beats=chip.agcu.landing_beats,
+            outstanding=chip.agcu.outstanding,
+            descriptors=DESCRIPTORS,
+            load_streams=STREAMS,
+            store_streams=STREAMS,
+        )
+        m.submodules.engine = shared(engine)
+        wiring.connect(m, engine.axi, wiring.flipped(self.axi))
+        for number in range(STREAMS):
+            wiring.connect(m, engine.o_loaded[number], wiring.flipped(self.o_load[number]))
+            wiring.connect(m, wiring.flipped(self.i_store[number]), engine.i_vectors[number])
+        m.d.comb += [
+            engine.i_drain.eq(self.i_drain),
+            self.o_idle.eq(engine.o_idle),
+            self.o_error.eq(engine.o_error),
+        ]
+
+        described = self._descriptors(m, engine)
+        issuers = []
+        for index in range(2 * STREAMS):
+            issuer = CommandIssuer(descriptors=DESCRIPTORS, token_ports=chip.token_tracks)
+            m.submodules[f"issuer_{index}"] = shared(issuer)
+            number = index % STREAMS
+            commands = engine.i_store_commands if index >= STREAMS else engine.i_load_commands
+            wiring.connect(m, issuer.o_command, commands[number])
+            m.d.comb += [
+                issuer.config.eq(self.config.issuers[index]),
+                issuer.i_start.eq(described),
+            ]
+            issuers.append(issuer)
+
+        for number, port in enumerate(self.i_token):
+            count = Signal(range(_MAX_CREDITS + 1), name=f"tokens_{number}")
+            taken = sum(
+                (issuer.o_take[number] for issuer in issuers[1:]), issuers[0].o_take[number]
+            )
+            arrives = port.valid & port.ready
+            m.d.comb += port.ready.eq(count != _MAX_CREDITS)
+            m.d.sync += count.eq(
+                Mux(self.i_start, self.config.credits[number], count + arrives - taken)
+            )
+            m.d.comb += [issuer.i_tokens[number].eq(count) for issuer in issuers]
+
+        # Boxes in flight between a command and its end: loaded packets gone, stores answered.
+        busy = []
+        for number in range(STREAMS):
+            loads = Signal(8, name=f"loads_{number}")
+            stores = Signal(8, name=f"stores_{number}")
+            load, store = issuers[number].o_command, issuers[STREAMS + number].o_command
+            gone = self.o_load[number]
+            m.d.sync += [
+                loads.eq(
+                    loads
+                    + (load.valid & load.ready)
+                    - (gone.valid & gone.ready & gone.payload.last)
+                ),
+                stores.eq(stores + (store.valid & store.ready) - engine.o_stored[number]),
+            ]
+            busy += [loads.any(), stores.any()]
+        starting = Signal()
+        with m.If(self.i_start):
+            m.d.sync += starting.eq(1)
+        with m.Elif(described):
+            m.d.sync += starting.eq(0)
+        issued = Cat(*(issuer.o_done for issuer in issuers)).all()
+        m.d.comb += self.o_done.eq(
+            issued & ~Cat(*busy).any() & ~starting & ~self.i_start & ~described
+        )
+        self._stored_tokens(m, engine)
+        return m
+
+    def _descriptors(self, m: Module, engine: TmaEngine) -> Signal:
+        """Write the descriptors after the start; the signal is high in the cycle of the end."""
+        arguments: memory.Memory = memory.Memory(shape=64, depth=MAX_ARGUMENTS, init=[])
+        m.submodules.arguments = arguments
+        write, read = arguments.write_port(), arguments.read_port(domain="comb")
+        m.d.comb += [
+            write.en.eq(self.i_argument_valid),
+            write.addr.eq(self.i_argument.index),
+            write.data.eq(self.i_argument.value),
+        ]
+        writing = Signal()
+        described = Signal()
+        index = Signal(range(DESCRIPTORS))
+        word = Signal(range(STORED_WORDS))
+        target = engine.i_descriptor_write
+        words = Array(
+            Array(self.config.descriptors[i][j] for j in range(STORED_WORDS))
+            for i in range(DESCRIPTORS)
+        )
+        m.d.comb += [
+            read.addr.eq(Array(self.config.arguments[i] for i in range(DESCRIPTORS))[index]),
+            target.valid.eq(writing),
+            target.payload.index.eq(index),
+            target.payload.word.eq(word),
+            # The base is the first word of a descriptor.
+            target.payload.data.eq(words[index][word] + Mux(word == 0, read.data, 0)),
+        ]
+        m.d.sync += described.eq(0)
+        with m.If(self.i_start):
+            m.d.sync += [writing.eq(1), index.eq(0), word.eq(0)]
+        with m.Elif(writing):
+            m.d.sync += word.eq(word + 1)
+            with m.If(word == STORED_WORDS - 1):
+                m.d.sync += [word.eq(0), index.eq(index + 1)]
+                with m.If(index == DESCRIPTORS - 1):
+                    m.d.sync += [writing.eq(0), described.eq(1)]
+        return described
+
+    def _stored_tokens(self, m: Module, engine: TmaEngine) -> None:
+        for number, port in enumerate(self.o_token):
+            pending = Signal(8, name=f"stored_{number}")
+            m.d.comb += port.valid.eq(pending != 0)
+            m.d.sync += pending.eq(
+                pending
+                + (engine.o_stored[number] & self.config.stored[number])
+                - (port.valid & port.ready)
+            )

@@ -1,0 +1,271 @@
+"""The chip: a mesh of tiles, AGCUs at its edges, and the command processor."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+from amaranth.hdl import (
+    Cat,
+    ClockDomain,
+    ClockSignal,
+    DomainRenamer,
+    Module,
+    Mux,
+    ResetSignal,
+    Signal,
+)
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from hw.agcu.config import STREAMS, agcu_layout
+from hw.agcu.unit import Agcu
+from hw.axi import (
+    Axi4Interface,
+    Axi4ReadInterface,
+    Axi4ReadSignature,
+    Axi4Signature,
+    AxiLiteInterface,
+    AxiLiteSignature,
+)
+from hw.chain import ChainSegment
+from hw.command.image import fingerprint
+from hw.command.processor import CommandProcessor
+from hw.command.registers import HOST_ADDRESS_BITS
+from hw.config import ChipConfig
+from hw.shared import shared
+from hw.tile import Tile, tile_layout
+
+__all__ = ["AgcuPlace", "Chip", "agcu_places", "row_segments"]
+
+#: Error code of a launch that asks for what no AGCU serves yet: an entry that repeats.
+REPEAT_REFUSED = 0xFF
+
+
+@dataclasses.dataclass(frozen=True)
+class AgcuPlace:
+    """Where an AGCU is attached: to the outer links of the switch at an end of a row."""
+
+    row: int
+    side: str
+
+    def column(self, config: ChipConfig) -> int:
+        """Column of that switch."""
+        return 0 if self.side == "west" else config.columns - 1
+
+
+def agcu_places(config: ChipConfig) -> tuple[AgcuPlace, ...]:
+    """Places of the AGCUs: west and east in turn, spread over the rows."""
+    count = config.agcu.count
+    places = []
+    for index in range(count):
+        side = "west" if index % 2 == 0 else "east"
+        same = (count + 1 - index % 2) // 2
+        row = (index // 2) * config.rows // same
+        places.append(AgcuPlace(row, side))
+    return tuple(places)
+
+
+def row_segments(config: ChipConfig, row: int) -> list[tuple[str, int, int]]:
+    """Segments of a row's chain, nearest to the source first: kind, index, configuration bits.
+
+    The index is the tile's column, or the number of the AGCU; a row's AGCUs come after its tiles.
+    """
+    segments = [
+        (kind, column, tile_layout(config, kind).size)
+        for column in range(config.columns)
+        for kind in [config.unit_at(row, column)]
+    ]
+    bits = agcu_layout(config.token_tracks).size
+    return segments + [
+        ("agcu", index, bits) for index, place in enumerate(agcu_places(config)) if place.row == row
+    ]
+
+
+class Chip(wiring.Component):
+    """A whole accelerator.
+
+    Parameters
+    ----------
+    config : ChipConfig
+
+    Members
+    -------
+    host
+        AXI4-Lite port of the host.
+    launch
+        AXI4 read port of the command processor.
+    memory
+        AXI4 manager ports, one an AGCU.
+    o_interrupt
+
+    Raises
+    ------
+    ValueError
+        If the configuration has too few tracks for an AGCU's streams.
+    """
+
+    host: AxiLiteInterface
+    launch: Axi4ReadInterface
+    memory: Sequence[Axi4Interface]
+    o_interrupt: Signal
+
+    def __init__(self, config: ChipConfig) -> None:
+        if config.tracks < STREAMS:
+            raise ValueError(
+                f"Tracks must be at least an AGCU's {STREAMS} streams, not {config.tracks}"
+            )
+        self._chip = config
+        sizes = {"data_bits": config.width_bits, "address_bits": config.agcu.axi_address_bits}
+        super().__init__(
+            {
+                "host": In(AxiLiteSignature(address_bits=HOST_ADDRESS_BITS)),
+                "launch": Out(Axi4ReadSignature(**sizes)),
+                "memory": Out(Axi4Signature(**sizes)).array(config.agcu.count),
+                "o_interrupt": Out(1),
+            }
+        )
+
+    @property
+    def definition_name(self) -> str:
+        """Name of the top module."""
+        return "tilewright"
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        chip = self._chip
+        tiles = [
+            [Tile(chip, chip.unit_at(row, column)) for column in range(chip.columns)]
+            for row in range(chip.rows)
+        ]
+        places = agcu_places(chip)
+        agcus = [Agcu(chip) for _ in places]
+        flat = [tile for row in tiles for tile in row]
+        processor = CommandProcessor(
+            width_bits=chip.width_bits,
+            rows=chip.rows,
+            axi_address_bits=chip.agcu.axi_address_bits,
+            fingerprint=fingerprint(chip),
+            counters=4 * len(flat),
+        )
+        m.submodules.processor = shared(processor)
+        wiring.connect(m, wiring.flipped(self.host), processor.host)
+        wiring.connect(m, processor.memory, wiring.flipped(self.launch))
+        m.d.comb += self.o_interrupt.eq(processor.o_interrupt)
+
+        # A stop resets everything but the command processor and the chain's shadows, which have
+        # no reset: it is a domain of its own on the same clock.
+        m.domains.fabric = ClockDomain("fabric")
+        m.d.comb += [
+            ClockSignal("fabric").eq(ClockSignal()),
+            ResetSignal("fabric").eq(ResetSignal() | processor.o_clear),
+        ]
+        in_fabric = DomainRenamer("fabric")
+        for row in range(chip.rows):
+            for column in range(chip.columns):
+                m.submodules[f"tile_{row}_{column}"] = in_fabric(shared(tiles[row][column]))
+        for index, agcu in enumerate(agcus):
+            m.submodules[f"agcu_{index}"] = in_fabric(shared(agcu))
+            wiring.connect(m, agcu.axi, wiring.flipped(self.memory[index]))
+
+        self._links(m, tiles)
+        for place, agcu in zip(places, agcus, strict=True):
+            self._attach(m, tiles[place.row][place.column(chip)], place.side, agcu)
+        self._chains(m, processor, tiles, agcus)
+        self._control(m, processor, flat, agcus)
+        return m
+
+    def _links(self, m: Module, tiles: list[list[Tile]]) -> None:
+        chip = self._chip
+        for row in range(chip.rows):
+            for column in range(chip.columns):
+                tile = tiles[row][column]
+                neighbours = []
+                if column + 1 < chip.columns:
+                    neighbours.append((tiles[row][column + 1], "east", "west"))
+                if row + 1 < chip.rows:
+                    neighbours.append((tiles[row + 1][column], "south", "north"))
+                for other, side, back in neighbours:
+                    for kind in ("", "_token"):
+                        for one, its, there in ((tile, side, back), (other, back, side)):
+                            target = other if one is tile else tile
+                            for source, sink in zip(
+                                getattr(one, f"o_{its}{kind}"),
+                                getattr(target, f"i_{there}{kind}"),
+                                strict=True,
+                            ):
+                                wiring.connect(m, source, sink)
+
+    def _attach(self, m: Module, tile: Tile, side: str, agcu: Agcu) -> None:
+        for number in range(STREAMS):
+            wiring.connect(m, agcu.o_load[number], getattr(tile, f"i_{side}")[number])
+            wiring.connect(m, getattr(tile, f"o_{side}")[number], agcu.i_store[number])
+        for number, port in enumerate(agcu.i_token):
+            wiring.connect(m, getattr(tile, f"o_{side}_token")[number], port)
+        for number, port in enumerate(agcu.o_token):
+            wiring.connect(m, port, getattr(tile, f"i_{side}_token")[number])
+
+    def _chains(
+        self,
+        m: Module,
+        processor: CommandProcessor,
+        tiles: list[list[Tile]],
+        agcus: list[Agcu],
+    ) -> None:
+        chip = self._chip
+        for row in range(chip.rows):
+            word = processor.o_data
+            for kind, index, bits in row_segments(chip, row):
+                if kind == "agcu":
+                    segment = ChainSegment(width_bits=chip.width_bits, config_bits=bits)
+                    m.submodules[f"agcu_segment_{index}"] = DomainRenamer("fabric")(shared(segment))
+                    m.d.comb += agcus[index].config.eq(segment.o_config)
+                    taker: Tile | ChainSegment = segment
+                else:
+                    taker = tiles[row][index]
+                m.d.comb += [
+                    taker.i_shift.eq(processor.o_shift[row]),
+                    taker.i_load.eq(processor.o_load),
+                    taker.i_data.eq(word),
+                ]
+                word = taker.o_data
+
+    def _control(
+        self, m: Module, processor: CommandProcessor, tiles: list[Tile], agcus: list[Agcu]
+    ) -> None:
+        # Kernel looping is not served by the counter chains yet.
+        repeats = Signal()
+        with m.If(processor.o_start):
+            m.d.sync += repeats.eq(processor.o_repeat > 1)
+        code = Signal(8)
+        unit = Signal(8)
+        with m.If(repeats):
+            m.d.comb += code.eq(REPEAT_REFUSED)
+        for index, agcu in reversed(list(enumerate(agcus))):
+            with m.If(agcu.o_error != 0):
+                m.d.comb += [code.eq(agcu.o_error), unit.eq(index)]
+            m.d.comb += [
+                agcu.i_start.eq(processor.o_start),
+                agcu.i_drain.eq(processor.o_stop),
+                agcu.i_argument_valid.eq(processor.o_argument_valid),
+                agcu.i_argument.eq(processor.o_argument),
+            ]
+        for index, tile in enumerate(tiles):
+            m.d.comb += [
+                tile.i_start.eq(processor.o_start),
+                tile.i_run.eq(1),
+                *(
+                    processor.i_counters[4 * index + number].eq(tile.o_counters[number])
+                    for number in range(4)
+                ),
+            ]
+        m.d.comb += [
+            processor.i_error.eq(code.any() | Cat(*(tile.o_error for tile in tiles)).any()),
+            processor.i_error_code.eq(Mux(code.any(), code, 1)),
+            processor.i_error_unit.eq(unit),
+            processor.i_done.eq(
+                Cat(*(tile.o_done for tile in tiles), *(agcu.o_done for agcu in agcus)).all()
+                & Cat(*(agcu.o_idle for agcu in agcus)).all()
+            ),
+            processor.i_drained.eq(Cat(*(agcu.o_idle for agcu in agcus)).all()),
+        ]

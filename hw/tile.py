@@ -1,0 +1,225 @@
+"""A tile of the fabric: one unit, its switches, and its piece of the configuration chain."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from amaranth.hdl import Module, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from hw.chain import ChainSegment
+from hw.config import ChipConfig
+from hw.mesh.config import switch_layout
+from hw.mesh.ports import SwitchPorts
+from hw.mesh.switch import Switch
+from hw.pcu.program import pcu_layout
+from hw.pcu.unit import Pcu
+from hw.pmu.unit import Pmu
+from hw.pmu.words import pmu_layout
+from hw.shared import shared
+from hw.stream import vector_layout
+
+__all__ = ["SIDES", "Tile", "tile_layout", "token_ports", "vector_ports"]
+
+SIDES = ("north", "east", "south", "west")
+#: Vector inputs and outputs, and token outputs, of each kind of unit.
+_PORTS = {"pcu": (3, 1, 0), "pmu": (2, 2, 2)}
+_COUNTER_BITS = 48
+
+
+def vector_ports(chip: ChipConfig, kind: str) -> SwitchPorts:
+    """Ports of the vector switch beside a unit of this kind."""
+    inputs, outputs, _ = _PORTS[kind]
+    return SwitchPorts(tracks=chip.tracks, unit_inputs=inputs, unit_outputs=outputs)
+
+
+def token_ports(chip: ChipConfig, kind: str) -> SwitchPorts:
+    """Ports of the token switch beside a unit of this kind."""
+    return SwitchPorts(tracks=chip.token_tracks, unit_inputs=0, unit_outputs=_PORTS[kind][2])
+
+
+def tile_layout(chip: ChipConfig, kind: str) -> data.StructLayout:
+    """Layout of a tile's configuration: vector switch, token switch, unit."""
+    unit = (
+        pcu_layout()
+        if kind == "pcu"
+        else pmu_layout(capacity_bytes=chip.pmu.capacity_bytes, slots=chip.pmu.slots)
+    )
+    return data.StructLayout(
+        {
+            "vectors": switch_layout(vector_ports(chip, kind)),
+            "tokens": switch_layout(token_ports(chip, kind)),
+            "unit": unit,
+        }
+    )
+
+
+class Tile(wiring.Component):
+    """One unit with its two switches and its segment of the row's configuration chain.
+
+    Parameters
+    ----------
+    config : ChipConfig
+        The chip it is part of.
+    kind : str
+        ``"pcu"`` or ``"pmu"``.
+
+    Members
+    -------
+    i_SIDE, o_SIDE, i_SIDE_token, o_SIDE_token
+        Arrays of links to the neighbour on each side.
+    i_shift, i_data, o_data, i_load
+        Configuration chain.
+    i_start
+        Begin the loaded program; one cycle, the one after ``i_load``.
+    i_run
+        The units work.
+    o_done
+        The unit has nothing left to send or write.
+    o_error
+        The unit found its program broken.
+    o_counters
+        busy, wait_input, wait_room, idle.
+    """
+
+    i_shift: Signal
+    i_data: Signal
+    o_data: Signal
+    i_load: Signal
+    i_start: Signal
+    i_run: Signal
+    o_done: Signal
+    o_error: Signal
+    o_counters: data.View[data.ArrayLayout]
+
+    def __init__(self, config: ChipConfig, kind: str) -> None:
+        if kind not in _PORTS:
+            raise TypeError(f"Tile kind must be one of {', '.join(_PORTS)}, not {kind!r}")
+        self._chip = config
+        self._kind = kind
+        link = stream.Signature(vector_layout(config.width_bits))
+        token = stream.Signature(0)
+        members: dict[str, wiring.Member] = {}
+        for side in SIDES:
+            members[f"i_{side}"] = In(link).array(config.tracks)
+            members[f"o_{side}"] = Out(link).array(config.tracks)
+            members[f"i_{side}_token"] = In(token).array(config.token_tracks)
+            members[f"o_{side}_token"] = Out(token).array(config.token_tracks)
+        super().__init__(
+            members
+            | {
+                "i_shift": In(1),
+                "i_data": In(config.width_bits),
+                "o_data": Out(config.width_bits),
+                "i_load": In(1),
+                "i_start": In(1),
+                "i_run": In(1),
+                "o_done": Out(1),
+                "o_error": Out(1),
+                "o_counters": Out(data.ArrayLayout(_COUNTER_BITS, 4)),
+            }
+        )
+
+    @property
+    def definition_name(self) -> str:
+        """Name of the shared module."""
+        return f"tile_{self._kind}_{self._chip.width_bits}"
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        chip, kind = self._chip, self._kind
+        layout = tile_layout(chip, kind)
+        segment = ChainSegment(width_bits=chip.width_bits, config_bits=layout.size)
+        m.submodules.segment = shared(segment)
+        program = data.View(layout, segment.o_config)
+        m.d.comb += [
+            segment.i_shift.eq(self.i_shift),
+            segment.i_data.eq(self.i_data),
+            self.o_data.eq(segment.o_data),
+            segment.i_load.eq(self.i_load),
+        ]
+
+        ports = vector_ports(chip, kind)
+        vectors = Switch(
+            payload_shape=vector_layout(chip.width_bits),
+            tracks=ports.tracks,
+            unit_outputs=ports.unit_outputs,
+            unit_inputs=ports.unit_inputs,
+        )
+        ports = token_ports(chip, kind)
+        tokens = Switch(
+            payload_shape=0,
+            tracks=ports.tracks,
+            unit_outputs=ports.unit_outputs,
+            unit_inputs=ports.unit_inputs,
+            name="tokens",
+        )
+        for name, switch, suffix in (("vectors", vectors, ""), ("tokens", tokens, "_token")):
+            m.submodules[name] = shared(switch)
+            m.d.comb += [
+                switch.config.eq(program[name]),
+                switch.i_clear.eq(self.i_start),
+            ]
+            for side in SIDES:
+                for outer, inner in zip(
+                    getattr(self, f"i_{side}{suffix}"), getattr(switch, f"i_{side}"), strict=True
+                ):
+                    wiring.connect(m, wiring.flipped(outer), inner)
+                for outer, inner in zip(
+                    getattr(self, f"o_{side}{suffix}"), getattr(switch, f"o_{side}"), strict=True
+                ):
+                    wiring.connect(m, inner, wiring.flipped(outer))
+        if kind == "pcu":
+            self._pcu(m, vectors, program)
+        else:
+            self._pmu(m, vectors, tokens, program)
+        return m
+
+    def _pcu(self, m: Module, vectors: Switch, program: data.View[data.StructLayout]) -> None:
+        unit = Pcu(self._chip)
+        m.submodules.unit = shared(unit)
+        for outer, inner in zip(
+            vectors.o_unit, (unit.i_activation, unit.i_weight, unit.i_auxiliary), strict=True
+        ):
+            wiring.connect(m, outer, inner)
+        wiring.connect(m, unit.o_result, vectors.i_unit[0])
+        counters = unit.counters
+        m.d.comb += [
+            unit.config.eq(program.unit),
+            unit.i_clear.eq(self.i_start),
+            # A PCU holds no bounds: it is done when those that feed and drain it are.
+            self.o_done.eq(1),
+            *self._counted(counters),
+        ]
+
+    def _pmu(
+        self,
+        m: Module,
+        vectors: Switch,
+        tokens: Switch,
+        program: data.View[data.StructLayout],
+    ) -> None:
+        chip = self._chip
+        unit = Pmu(
+            width_bits=chip.width_bits,
+            capacity_bytes=chip.pmu.capacity_bytes,
+            slots=chip.pmu.slots,
+        )
+        m.submodules.unit = shared(unit)
+        for index in range(2):
+            wiring.connect(m, vectors.o_unit[index], unit.i_stream[index])
+            wiring.connect(m, unit.o_stream[index], vectors.i_unit[index])
+            wiring.connect(m, unit.o_token[index], tokens.i_unit[index])
+        m.d.comb += [
+            unit.config.eq(program.unit),
+            unit.i_clear.eq(self.i_start),
+            unit.i_run.eq(self.i_run),
+            self.o_done.eq(unit.o_done.all()),
+            self.o_error.eq(unit.o_error),
+            *self._counted(unit.o_counters),
+        ]
+
+    def _counted(self, counters: data.View[data.StructLayout]) -> Sequence[object]:
+        names = ("busy", "wait_input", "wait_room", "idle")
+        return [self.o_counters[index].eq(counters[name]) for index, name in enumerate(names)]
