@@ -35,7 +35,7 @@ class OrderedMerge(wiring.Component):
     o_source : ``Out(range(sources))``
         The source whose turn it is; comes from a register and the rotation.
     o_select : ``Out(sources)``
-        The same, a bit a source; none if the output is off.
+        The same, a bit a source. An output that is off selects one that does not feed it.
     i_transfer : ``In(1)``
         The output transfers a payload of that source.
     i_last : ``In(1)``
@@ -99,7 +99,7 @@ class OrderedMerge(wiring.Component):
         follower = Signal.like(at)
         with m.Switch(at):
             for index, turn in enumerate(turns):
-                with m.Case(index):
+                with m.Case(index) if index + 1 < self._turns else m.Default():
                     m.d.comb += [self.o_source.eq(turn.source), packets.eq(turn.packets)]
                     if index + 1 < self._turns:
                         with m.If(present[index + 1]):
@@ -108,7 +108,7 @@ class OrderedMerge(wiring.Component):
             named = (there & (turn.source == index) for there, turn in zip(present, turns))
             m.d.comb += [
                 self.o_feeds[index].eq(Cat(*named).any()),
-                self.o_select[index].eq(present[0] & (self.o_source == index)),
+                self.o_select[index].eq(self.o_source == index),
             ]
         with m.If(self.i_clear):
             m.d.sync += [at.eq(0), passed.eq(0)]

@@ -51,7 +51,8 @@ def check_multicast(bench, branches, seeds):
         assert seen.payloads() == {(0, branch): items for branch in branches}, f"seed {seed}"
 
 
-def test_unicast_through_every_legal_pair(bench):
+def check_unicast(bench):
+    """Every legal pair of a source and an output, one after the other."""
     ports = bench.ports
     rng = random.Random(SEED)
     pairs = [(source, output) for output in ports.outputs for source in ports.sources(output)]
@@ -61,6 +62,15 @@ def test_unicast_through_every_legal_pair(bench):
         traffic = Traffic(bench.program({output: source}), {(0, source): items}, stall=0.3)
         seen = bench.run(traffic, cycles=30)
         assert seen.payloads() == {(0, output): items}, f"{source} to {output}"
+
+
+def test_unicast_through_every_legal_pair(bench):
+    check_unicast(bench)
+
+
+def test_unicast_through_the_least_switch():
+    least = SwitchPorts(tracks=1, unit_outputs=0, unit_inputs=1, link_turns=1, unit_turns=1)
+    check_unicast(Bench(Mesh({0: switch(least)})))
 
 
 MULTICASTS = {

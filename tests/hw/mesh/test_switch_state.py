@@ -132,6 +132,36 @@ def test_clear_empties_everything_and_lets_the_program_change():
     simulator.run()
 
 
+def test_clear_begins_again_with_the_first_turn():
+    dut = switch(ONE)
+    turns = program(ONE, {Link(EAST, 0): [(Link(WEST, 0), 1), (UnitPort(0), 1)]})
+
+    async def story(ctx):
+        ctx.set(Value.cast(dut.config), turns.pack())
+        ctx.set(dut.o_east[0].ready, 1)
+        # Each time the west's packet passes, so that the unit is next; then the clear.
+        for _ in range(2):
+            for stream in (dut.i_west[0], dut.i_unit[0]):
+                ctx.set(stream.valid, 1)
+                ctx.set(stream.payload.last, 1)
+            ctx.set(dut.i_west[0].payload.data, 1)
+            ctx.set(dut.i_unit[0].payload.data, 2)
+            await ctx.tick()
+            assert ctx.get(dut.o_east[0].payload.data) == 1
+            await ctx.tick()
+            assert ctx.get(dut.o_east[0].payload.data) == 2
+            ctx.set(dut.o_east[0].ready, 0)
+            ctx.set(dut.i_clear, 1)
+            await ctx.tick()
+            ctx.set(dut.i_clear, 0)
+            ctx.set(dut.o_east[0].ready, 1)
+
+    simulator = Simulator(dut)
+    simulator.add_clock(1)
+    simulator.add_testbench(story)
+    simulator.run()
+
+
 def test_clear_forgets_who_has_the_payload():
     dut = switch(ONE)
     both = program(ONE, {Link(EAST, 0): UnitPort(0), Link(WEST, 0): UnitPort(0)})
