@@ -1,0 +1,109 @@
+"""Random trees of multicasts and ordered merges: every output gives its packets in its order."""
+
+from typing import Any
+
+import cocotb
+import numpy as np
+
+from hw.mesh.config import OutputProgram, SwitchProgram, Turn
+from hw.mesh.ports import Link, Port, SwitchPorts
+from hw.mesh.switch import Switch
+from hw.stream import vector_layout
+from sim.bench_support import Sink, Source, bench, random_generator, start
+
+__all__ = ["design", "outputs_take_whole_packets_in_the_order_of_their_rotations"]
+
+_WIDTH = 8
+_PORTS = SwitchPorts(tracks=2, unit_outputs=2, unit_inputs=3)
+_PROGRAMS = 12
+_ROUNDS = 8
+
+
+def design() -> Switch:
+    """The switch under test."""
+    return Switch(
+        payload_shape=vector_layout(_WIDTH),
+        tracks=_PORTS.tracks,
+        unit_outputs=_PORTS.unit_outputs,
+        unit_inputs=_PORTS.unit_inputs,
+    )
+
+
+def _name(direction: str, port: Port) -> str:
+    side = port.direction.name.lower() if isinstance(port, Link) else "unit"
+    return f"{direction}_{side}__{port.track if isinstance(port, Link) else port.index}"
+
+
+class _Program:
+    """A random program, the packets of its inputs, and what each output must give.
+
+    A program whose outputs took the same packets in conflicting orders would wait for ever. So
+    there is one order of all inputs, and every rotation follows it; how many packets an input
+    gives in a round is the same at all its outputs.
+    """
+
+    def __init__(self, rng: np.random.Generator) -> None:
+        order = [_PORTS.inputs[index] for index in rng.permutation(len(_PORTS.inputs))]
+        counts = {port: int(rng.integers(1, 4)) for port in order}
+        rotations: dict[Port, list[Port]] = {}
+        for output in _PORTS.outputs:
+            reachable = [port for port in order if port in _PORTS.sources(output)]
+            turns = int(rng.integers(0, min(_PORTS.turns(output), len(reachable)) + 1))
+            chosen = sorted(rng.choice(len(reachable), turns, replace=False))
+            rotations[output] = [reachable[index] for index in chosen]
+        used = {port for rotation in rotations.values() for port in rotation}
+        packets = {
+            port: [self._packet(rng) for _ in range(_ROUNDS * counts[port])]
+            for port in order
+            if port in used
+        }
+        self.sends = {port: sum(items, []) for port, items in packets.items()}
+        self.expected = {
+            output: [
+                payload
+                for turn in range(_ROUNDS)
+                for port in rotation
+                for packet in packets[port][turn * counts[port] : (turn + 1) * counts[port]]
+                for payload in packet
+            ]
+            for output, rotation in rotations.items()
+        }
+        self.config = SwitchProgram(
+            _PORTS,
+            [
+                OutputProgram(output, tuple(Turn(port, counts[port]) for port in rotation))
+                for output, rotation in rotations.items()
+                if rotation
+            ],
+        ).pack()
+
+    def _packet(self, rng: np.random.Generator) -> list[int]:
+        length = int(rng.integers(1, 6))
+        values = rng.integers(0, 1 << _WIDTH, length)
+        return [int(value) | (index == length - 1) << _WIDTH for index, value in enumerate(values)]
+
+
+@bench(limit_cycles=100_000)
+@cocotb.parametrize(stall=[0.0, 0.3, 0.8])
+async def outputs_take_whole_packets_in_the_order_of_their_rotations(
+    dut: Any, stall: float
+) -> None:
+    """Programs at random, with pauses at every port; outputs that are off stay silent."""
+    rng = random_generator()
+    for _ in range(_PROGRAMS):
+        program = _Program(rng)
+        sources = {port: Source(dut, _name("i", port), stall=stall) for port in _PORTS.inputs}
+        sinks = {port: Sink(dut, _name("o", port), stall=stall) for port in _PORTS.outputs}
+        await start(dut, config=program.config, i_clear=0)
+        for port, payloads in program.sends.items():
+            cocotb.start_soon(sources[port].send(payloads))
+        taking = {
+            port: cocotb.start_soon(sinks[port].take(len(payloads)))
+            for port, payloads in program.expected.items()
+        }
+        for port, task in taking.items():
+            assert await task == program.expected[port], str(port)
+        silent = [cocotb.start_soon(sink.expect_silence(20)) for sink in sinks.values()]
+        for quiet in silent:
+            await quiet
+        assert all(sources[port].sent == len(sent) for port, sent in program.sends.items())
