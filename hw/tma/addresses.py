@@ -7,6 +7,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.axi import BOUNDARY_BYTES, MAX_BURST_BEATS
+from hw.stream import ElasticBuffer
 from hw.tma.commands import MAX_ROW_BYTES, box_layout
 from hw.tma.descriptor import MAX_BOX, MAX_RANK
 
@@ -110,8 +111,11 @@ class BoxWalker(wiring.Component):
         source: Any = self.i_stream.payload
         box: Any = Signal(box_layout(self._width_bits, self._address_bits, self._streams))
         active = Signal()
-        full = Signal()
         step = Signal()
+        layout = row_layout(self._width_bits, self._address_bits, self._streams)
+        # A ready that went on combinationally would put the splitter before the walker's adder.
+        m.submodules.output = output = ElasticBuffer(layout)
+        wiring.connect(m, output.o_stream, wiring.flipped(self.o_stream))
         # Address of the first row of the run that each loop is in; level 0 is the row itself.
         levels = [Signal(self._address_bits, name=f"level{index}") for index in range(outer)]
         index = [Signal(range(MAX_BOX), name=f"index{number}") for number in range(outer)]
@@ -122,8 +126,8 @@ class BoxWalker(wiring.Component):
         m.d.comb += [
             last.eq(ends[0] & ends[1] & ends[2] & ends[3]),
             inside.eq(box.head < box.tail),
-            self.o_stream.valid.eq(full),
-            step.eq(active & (~full | self.o_stream.ready)),
+            output.i_stream.valid.eq(active),
+            step.eq(active & output.i_stream.ready),
             self.i_stream.ready.eq(~active | (step & last)),
         ]
         for number in range(outer):
@@ -148,8 +152,7 @@ class BoxWalker(wiring.Component):
             m.d.sync += [level.eq(source.address) for level in levels]
             m.d.sync += [position.eq(0) for position in index]
 
-        row: Any = Signal(row_layout(self._width_bits, self._address_bits, self._streams))
-        m.d.comb += self.o_stream.payload.eq(row)
+        row: Any = output.i_stream.payload
         head = Signal(beat_shift)
         offset = Signal(beat_shift)
         span = Signal(range(MAX_ROW_BYTES + beat_bytes))
@@ -160,21 +163,19 @@ class BoxWalker(wiring.Component):
             offset.eq(levels[0][:beat_shift] - box.head[:beat_shift]),
             span.eq(head + box.tail - box.head),
         ]
-        with m.If(~full | self.o_stream.ready):
-            m.d.sync += [
-                full.eq(active),
-                row.plan.stream.eq(box.stream),
-                row.plan.vectors.eq(box.vectors),
-                # A row without a byte in memory needs no realignment.
-                row.plan.offset.eq(Mux(inside, offset, 0)),
-                row.plan.first.eq(first),
-                row.plan.end.eq(first + Mux(inside, beats, 0)),
-                row.plan.head.eq(head),
-                row.plan.tail.eq(span),
-                row.plan.last.eq(last),
-                row.address.eq(levels[0] >> beat_shift),
-                row.beats.eq(Mux(inside, beats, 0)),
-            ]
+        m.d.comb += [
+            row.plan.stream.eq(box.stream),
+            row.plan.vectors.eq(box.vectors),
+            # A row without a byte in memory needs no realignment.
+            row.plan.offset.eq(Mux(inside, offset, 0)),
+            row.plan.first.eq(first),
+            row.plan.end.eq(first + Mux(inside, beats, 0)),
+            row.plan.head.eq(head),
+            row.plan.tail.eq(span),
+            row.plan.last.eq(last),
+            row.address.eq(levels[0] >> beat_shift),
+            row.beats.eq(Mux(inside, beats, 0)),
+        ]
         return m
 
 

@@ -95,12 +95,12 @@ class TmaEngine(wiring.Component):
         for noun, value, low, high in (
             ("Address bits", address_bits, 32, 64),
             ("Outstanding bursts", outstanding, 1, 64),
+            ("Descriptors", descriptors, 1, 256),
             ("Load streams", load_streams, 1, 8),
             ("Store streams", store_streams, 1, 8),
         ):
             if not isinstance(value, int) or not low <= value <= high:
                 raise TypeError(f"{noun} must be an integer from {low} to {high}, not {value!r}")
-        self._file = DescriptorFile(descriptors=descriptors, readers=2)
         self._width_bits = width_bits
         self._address_bits = address_bits
         self._landing_beats = landing_beats
@@ -137,7 +137,7 @@ class TmaEngine(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        m.submodules.file = file = self._file
+        m.submodules.file = file = DescriptorFile(descriptors=self._descriptors, readers=2)
         load = LoadEngine(
             width_bits=self._width_bits,
             address_bits=self._address_bits,

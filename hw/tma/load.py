@@ -10,7 +10,13 @@ from amaranth.lib.wiring import In, Out
 from hw.axi import RESP_DECERR, Axi4ReadInterface, Axi4ReadSignature, read_constants
 from hw.shared import shared
 from hw.stream import ElasticBuffer, vector_signature
-from hw.tma.addresses import BoxWalker, RowSplitter, largest_burst, plan_layout
+from hw.tma.addresses import (
+    BoxWalker,
+    RowSplitter,
+    burst_layout,
+    largest_burst,
+    plan_layout,
+)
 from hw.tma.commands import BoxReader, tagged_command_layout
 from hw.tma.descriptor import ErrorCode, descriptor_layout
 from hw.tma.queue import Queue
@@ -147,7 +153,9 @@ class LoadEngine(wiring.Component):
         ]
 
         axi = self.axi
-        bursts = splitter.o_bursts
+        m.submodules.bursts = buffer = ElasticBuffer(burst_layout(width_bits, address_bits))
+        wiring.connect(m, splitter.o_bursts, buffer.i_stream)
+        bursts = buffer.o_stream
         burst: Any = bursts.payload
         shift = len(axi.araddr) - len(burst.address)
         asked = Signal()

@@ -1,0 +1,92 @@
+"""A TMA engine with its memory and its fabric side, for Amaranth's simulator."""
+
+import random
+
+from amaranth.hdl import ResetInserter, Signal
+from amaranth.sim import Simulator
+
+from hw.tma.engine import TmaEngine
+from tests.hw.tma.memory import AxiMemory
+from tests.hw.tma.model import as_vectors, packed_command, write_descriptor
+
+__all__ = ["Bench"]
+
+DESCRIPTORS = 8
+
+
+class Bench:
+    """An engine, its memory and what came out; actors are added by the tests."""
+
+    def __init__(self, data, *, seed=0, width_bits=64, landing_beats=64, outstanding=16, **memory):
+        self.engine = TmaEngine(
+            width_bits=width_bits,
+            address_bits=32,
+            landing_beats=landing_beats,
+            outstanding=outstanding,
+            descriptors=DESCRIPTORS,
+        )
+        self.width_bits = width_bits
+        self.reset = Signal()
+        self.rng = random.Random(seed)
+        self.memory = AxiMemory(self.engine.axi, data, self.rng, **memory)
+        self.loaded = [[], []]
+        self.loaded_when = [[], []]
+        self.stored = [0, 0]
+        self.stall = 0.0
+        self.simulator = Simulator(ResetInserter(self.reset)(self.engine))
+        self.simulator.add_clock(1e-6)
+        self.simulator.add_testbench(self.memory.run, background=True)
+        self.simulator.add_testbench(self._watch_stored, background=True)
+        for number in range(2):
+            self.simulator.add_testbench(self._taker(number), background=True)
+
+    def run(self, *actors):
+        for actor in actors:
+            self.simulator.add_testbench(actor)
+        self.simulator.run()
+        assert self.memory.refused_read_data == 0
+
+    async def _watch_stored(self, ctx):
+        async for _, _, stored in ctx.tick().sample(self.engine.o_stored):
+            for number in range(2):
+                self.stored[number] += stored >> number & 1
+
+    def _taker(self, number):
+        port = self.engine.o_loaded[number]
+
+        async def take(ctx):
+            while True:
+                ready = self.stall == 0.0 or self.rng.random() >= self.stall
+                ctx.set(port.ready, ready)
+                moves, payload = (await ctx.tick().sample(port.valid, port.payload))[2:]
+                if moves and ready:
+                    self.loaded[number].append((int(payload.data), int(payload.last)))
+                    self.loaded_when[number].append(self.memory.cycle)
+
+        return take
+
+    async def describe(self, ctx, index, descriptor):
+        await write_descriptor(ctx, self.engine.i_descriptor_write, index, descriptor.pack())
+
+    async def command(self, ctx, port, index, coordinates):
+        ctx.set(port.payload, packed_command(index, coordinates))
+        ctx.set(port.valid, 1)
+        await ctx.tick().until(port.ready)
+        ctx.set(port.valid, 0)
+
+    async def put(self, ctx, number, box):
+        port = self.engine.i_vectors[number]
+        for word, last in as_vectors(box, self.width_bits):
+            while self.rng.random() < self.stall:
+                await ctx.tick()
+            ctx.set(port.payload, {"data": word, "last": last, "final": 0})
+            ctx.set(port.valid, 1)
+            await ctx.tick().until(port.ready)
+            ctx.set(port.valid, 0)
+
+    async def wait(self, ctx, done, limit=100_000):
+        for _ in range(limit):
+            if done():
+                return
+            await ctx.tick()
+        raise AssertionError(f"hang: loaded {list(map(len, self.loaded))}, stored {self.stored}")

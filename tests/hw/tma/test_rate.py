@@ -1,0 +1,78 @@
+import numpy as np
+import pytest
+
+from hw.tma.descriptor import Descriptor, ElementFormat
+from tests.hw.tma.engine_bench import Bench
+from tests.hw.tma.model import random_bytes
+
+
+def chunk(box_bytes):
+    """A descriptor whose boxes of so many bytes follow each other, and their coordinates."""
+    if box_bytes <= 1024:
+        return Descriptor(
+            base=0x10000,
+            format=ElementFormat.FP32,
+            dims=(box_bytes // 4 * 64,),
+            box=(box_bytes // 4,),
+        ), [(box_bytes // 4 * number,) for number in range(64)]
+    rows = box_bytes // 1024
+    return Descriptor(
+        base=0x10000,
+        format=ElementFormat.FP32,
+        dims=(256, rows * 16),
+        strides=(1024,),
+        box=(256, rows),
+    ), [(0, rows * number) for number in range(16)]
+
+
+def cycles_of(side, box_bytes, latency, **engine):
+    """Cycles from the first command to the last box, and from the first beat to the last."""
+    descriptor, places = chunk(box_bytes)
+    region = (0x10000, 0x20000)
+    data = random_bytes(1, 0x20000)
+    bench = Bench(data, latency=latency, readable=[region], writable=[region], **engine)
+    figures = {}
+    engine = bench.engine
+    port = (engine.i_load_commands if side == "load" else engine.i_store_commands)[0]
+    started = []
+
+    async def work(ctx):
+        await bench.describe(ctx, 0, descriptor)
+        figures["start"] = bench.memory.cycle
+        started.append(True)
+        for place in places:
+            await bench.command(ctx, port, 0, place)
+        vectors = len(places) * box_bytes * 8 // bench.width_bits
+        if side == "load":
+            await bench.wait(ctx, lambda: len(bench.loaded[0]) == vectors)
+        else:
+            await bench.wait(ctx, lambda: bench.stored[0] == len(places))
+        figures["end"] = bench.memory.cycle
+
+    async def put(ctx):
+        await bench.wait(ctx, lambda: started)
+        if side == "store":
+            await bench.put(ctx, 0, np.zeros(len(places) * box_bytes, np.uint8))
+
+    bench.run(work, put)
+    beats = bench.memory.read_beats if side == "load" else bench.memory.write_beats
+    return figures["end"] - figures["start"], beats[-1] - beats[0] + 1, len(beats)
+
+
+@pytest.mark.parametrize(
+    ("side", "box_bytes", "latency", "peer"),
+    [
+        ("load", 64, 10, 0.687),
+        ("load", 256, 10, 0.963),
+        ("store", 64, 10, 0.798),
+        ("store", 64, 100, 0.939),
+        ("load", 64, 100, 0.986),
+        ("store", 256, 10, 0.913),
+    ],
+)
+def test_small_boxes_use_the_bus_better_than_the_peer(side, box_bytes, latency, peer):
+    """The peer is verilog-axi's axi_dma at 64 bits: with as many bytes a descriptor at latency
+    10, with 4 KiB a descriptor at latency 100."""
+    total, busy, beats = cycles_of(side, box_bytes, latency, landing_beats=256)
+    assert beats / busy > peer
+    assert total <= busy + 2 * latency + 20
