@@ -59,11 +59,9 @@ class LaunchFetcher(wiring.Component):
     Members
     -------
     i_start, i_list_address, i_list_entries : ``In(1)``, ``In(64)``, ``In(16)``
-        Begins a launch; only while idle.
+        Begins a launch; only while none is under way.
     i_stop : ``In(1)``
-        Ends it, in whatever state; held until ``o_idle``. Its owner stops the reader as well.
-    i_reads_idle : ``In(1)``
-        The reader owes nothing.
+        Ends it, in whatever state. Its owner stops the reader as well, until that is idle.
     i_taken : ``In(1)``
         The image in the shadow has been loaded; only while ``o_ready``.
     o_decoded : ``Out(1)``
@@ -74,7 +72,6 @@ class LaunchFetcher(wiring.Component):
         The whole image is in the shadow from the next cycle on.
     o_failed, o_error : ``Out(1)``, ``Out(error_layout)``
         The entry cannot run; until ``i_stop``.
-    o_idle : ``Out(1)``
     o_run, i_beat : streams to and from the `RunReader`
     o_argument : stream of `argument_write_layout`
     o_shift, o_data : ``Out(rows)``, ``Out(width_bits)``
@@ -85,7 +82,6 @@ class LaunchFetcher(wiring.Component):
     i_list_address: Signal
     i_list_entries: Signal
     i_stop: Signal
-    i_reads_idle: Signal
     i_taken: Signal
     o_decoded: Signal
     o_entry: _View
@@ -94,7 +90,6 @@ class LaunchFetcher(wiring.Component):
     o_ready: Signal
     o_failed: Signal
     o_error: _View
-    o_idle: Signal
     o_run: stream.Interface
     i_beat: stream.Interface
     o_argument: stream.Interface
@@ -112,7 +107,6 @@ class LaunchFetcher(wiring.Component):
                 "i_list_address": In(64),
                 "i_list_entries": In(16),
                 "i_stop": In(1),
-                "i_reads_idle": In(1),
                 "i_taken": In(1),
                 "o_decoded": Out(1),
                 "o_entry": Out(entry_layout),
@@ -121,13 +115,20 @@ class LaunchFetcher(wiring.Component):
                 "o_ready": Out(1),
                 "o_failed": Out(1),
                 "o_error": Out(error_layout),
-                "o_idle": Out(1),
                 "o_run": Out(stream.Signature(run_layout(width_bits, address_bits))),
                 "i_beat": In(stream.Signature(beat_layout(width_bits))),
                 "o_argument": Out(stream.Signature(argument_write_layout())),
                 "o_shift": Out(rows),
                 "o_data": Out(width_bits),
             }
+        )
+
+    @property
+    def definition_name(self) -> str:
+        """Name of the shared module."""
+        return (
+            f"launch_fetcher_{self._width_bits}x{self._rows}_a{self._address_bits}"
+            f"_f{self._fingerprint:08x}"
         )
 
     def _misplaced(self, address: Any) -> Value:
@@ -224,13 +225,11 @@ class LaunchFetcher(wiring.Component):
                     )
                     m.d.sync += [self.o_error.code.eq(code), self.o_error.detail.eq(phase)]
                     m.next = "FAILED"
-                if name != "IDLE":
-                    with m.If(self.i_stop):
-                        m.next = "DRAIN"
+                with m.If(self.i_stop):
+                    m.next = "IDLE"
 
         with m.FSM():
             with state("IDLE"):
-                m.d.comb += self.o_idle.eq(1)
                 m.d.sync += [
                     list_address.eq(self.i_list_address[size : self._address_bits]),
                     entries_left.eq(self.i_list_entries),
@@ -332,14 +331,13 @@ class LaunchFetcher(wiring.Component):
                         m.next = "CHECK_HEADER"
             with state("CHECK_HEADER"):
                 m.d.comb += self.o_decoded.eq(1)
-                empty = Cat(header.beats[each] == 0 for each in range(self._rows)).any()
                 refuse(
                     (ErrorCode.MAGIC, header.magic != IMAGE_MAGIC),
                     (ErrorCode.VERSION, header.version != IMAGE_VERSION),
                     (ErrorCode.FINGERPRINT, header.fingerprint != Const(self._fingerprint, 32)),
                     (ErrorCode.ROWS, header.rows != self._rows),
                     (ErrorCode.RESERVED, header.reserved != 0),
-                    (ErrorCode.IMAGE_SIZE, empty | (image_beats <= head_beats)),
+                    (ErrorCode.IMAGE_SIZE, image_beats <= head_beats),
                 )
                 m.d.sync += [
                     row.eq(0),
@@ -375,9 +373,9 @@ class LaunchFetcher(wiring.Component):
                     m.next = "REQUEST_ENTRY"
                     with m.If(self.o_last):
                         m.next = "IDLE"
-            with state("FAILED"):
-                m.d.comb += self.o_failed.eq(1)
-            with m.State("DRAIN"):
-                with m.If(self.i_reads_idle):
+            with m.State("FAILED"):
+                # What is still to come is dropped; a kernel that runs may take long to end.
+                m.d.comb += [self.o_failed.eq(1), beat.ready.eq(1)]
+                with m.If(self.i_stop):
                     m.next = "IDLE"
         return m

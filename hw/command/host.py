@@ -81,6 +81,7 @@ class HostPort(wiring.Component):
             "GEOMETRY": Cat(Const(rows, 8), Const(width_bits // 8, 8), Const(counters, 16)),
         }
         self._counters = counters
+        self._name = f"host_port_{width_bits}x{rows}_f{fingerprint:08x}_c{counters}"
         super().__init__(
             {
                 "axi": In(AxiLiteSignature(address_bits=HOST_ADDRESS_BITS)),
@@ -98,6 +99,11 @@ class HostPort(wiring.Component):
                 "i_counters": In(data.ArrayLayout(COUNTER_BITS, counters)),
             }
         )
+
+    @property
+    def definition_name(self) -> str:
+        """Name of the shared module."""
+        return self._name
 
     def elaborate(self, platform: object) -> Module:
         m = Module()

@@ -175,9 +175,9 @@ class CommandProcessor(wiring.Component):
             fingerprint=self._fingerprint,
         )
         arguments = Queue(argument_write_layout(), depth=MAX_ARGUMENTS)
-        m.submodules.host = host
+        m.submodules.host = shared(host)
         m.submodules.reader = shared(reader)
-        m.submodules.fetch = fetch
+        m.submodules.fetch = shared(fetch)
         m.submodules.arguments = shared(arguments)
         wiring.connect(m, host.axi, wiring.flipped(self.host))
         wiring.connect(m, reader.axi, wiring.flipped(self.memory))
@@ -203,7 +203,6 @@ class CommandProcessor(wiring.Component):
             fetch.i_list_address.eq(host.o_list_address),
             fetch.i_list_entries.eq(host.o_list_entries),
             fetch.i_stop.eq(stop),
-            fetch.i_reads_idle.eq(reader.o_idle),
             reader.i_stop.eq(stop),
         ]
 
@@ -293,7 +292,7 @@ class CommandProcessor(wiring.Component):
                 m.next = "DRAIN"
             with m.State("DRAIN"):
                 m.d.comb += [stop.eq(1), argument.ready.eq(1)]
-                with m.If(fetch.o_idle & reader.o_idle & ~argument.valid & self.i_drained):
+                with m.If(reader.o_idle & ~argument.valid & self.i_drained):
                     m.next = "RESET"
             with m.State("RESET"):
                 m.d.comb += [

@@ -175,6 +175,7 @@ SIZE_FAULTS = {
     "row too long": (image_word(16, 4, 2), ErrorCode.IMAGE_SIZE),
     "last row too short": (image_word(18, 2, 2), ErrorCode.IMAGE_SIZE),
     "image ends with its header": (entry_word(16, 3 * 8), ErrorCode.IMAGE_SIZE),
+    "rows come twice": (entry_word(16, (3 + 2 * 6) * 8), ErrorCode.IMAGE_SIZE),
     "image ends early": (entry_word(16, 8 * 8), ErrorCode.IMAGE_SIZE),
     "image ends late": (entry_word(16, 10 * 8), ErrorCode.IMAGE_SIZE),
 }
@@ -274,6 +275,37 @@ def test_error_answers_end_the_launch_at_their_entry(response, beat, phase, entr
 
     bench.run(story)
     check_runs(bench, kernels[:1], configs[:1])
+
+
+def test_a_kernel_that_cannot_follow_keeps_no_read_waiting():
+    rng = random.Random(8)
+    segments = ((64 * 40,), (64 * 50,))
+    kernels, configs = zip(
+        *(random_kernel(rng, width_bits=64, segments=segments) for _ in range(2)), strict=True
+    )
+    bench = Bench(segments=segments)
+    bench.runs = [(400, None)]
+    placed = bench.store(kernels)
+    # Errors behind the first one are not told.
+    bench.memory.put(placed[1].image_address + 8, bytes(4))
+    bench.memory.errors[placed[1].image_address + 30 * 8] = 3
+
+    async def story(ctx):
+        await bench.begin(ctx, 2)
+        while not bench.when("start"):
+            await ctx.tick()
+        await ctx.tick().repeat(300)
+        _, address, beats = bench.memory.bursts[-1]
+        assert address + 8 * beats == placed[1].image_address + placed[1].image_bytes
+        assert not bench.memory.owed
+        assert await bench.value(ctx, "STATUS") == BUSY
+        assert await bench.end(ctx) == ERROR
+        assert await bench.value(ctx, "ERROR") == ErrorCode.FINGERPRINT.value
+        assert await bench.value(ctx, "ERROR_ENTRY") == 1
+        assert bench.cycle - bench.when("start")[0] > 400
+
+    bench.run(story)
+    assert [event[1] for event in bench.events("start")] == [configs[0]]
 
 
 def test_error_of_a_unit_stops_drains_and_resets():
