@@ -1,3 +1,4 @@
+# amaranth: UnusedElaboratable=no
 """The packet filter: which packets pass, in how many cycles, and who waits for whom."""
 
 import random
@@ -131,8 +132,6 @@ def test_clear_begins_with_packet_0():
     simulator.run()
 
 
-# Amaranth warns of a component that raised while it was made as of one that was forgotten.
-@pytest.mark.filterwarnings("ignore::amaranth.hdl.UnusedElaboratable")
 @pytest.mark.parametrize("width", [0, -1, "8", None])
 def test_refused_width(width):
     with pytest.raises(

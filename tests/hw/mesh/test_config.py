@@ -1,3 +1,4 @@
+# amaranth: UnusedElaboratable=no
 """Programs of a switch: what is legal, what is refused and how it reads, and the packed word."""
 
 import random
@@ -245,8 +246,6 @@ REFUSED = {
 }
 
 
-# Amaranth warns of a component that raised while it was made as of one that was forgotten.
-@pytest.mark.filterwarnings("ignore::amaranth.hdl.UnusedElaboratable")
 @pytest.mark.parametrize("case", REFUSED.values(), ids=REFUSED)
 def test_refused(case):
     build, error, message = case
