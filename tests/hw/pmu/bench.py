@@ -104,7 +104,7 @@ def run(
     make: type[Pmu] = Pmu,
     extra: int = 20,
 ) -> Outcome:
-    """Run a program: until all engines are done and some cycles more, or for ``limit`` cycles."""
+    """Run a program until its engines are done, its tokens taken, and some cycles more."""
     rng = rng or random.Random(0)
     dut = make(width_bits=WIDTH_BITS, capacity_bytes=CAPACITY_BYTES, slots=SLOTS)
     outcome = Outcome()
@@ -169,7 +169,8 @@ def run(
         while left and outcome.cycles < limit:
             await ctx.tick()
             outcome.cycles += 1
-            left -= ctx.get(dut.o_done) == 15
+            waiting = ctx.get(dut.o_token[0].valid) or ctx.get(dut.o_token[1].valid)
+            left -= ctx.get(dut.o_done) == 15 and not waiting
         ctx.set(dut.i_run, 0)
         outcome.done = ctx.get(dut.o_done) == 15
         outcome.error = bool(ctx.get(dut.o_error))

@@ -484,3 +484,47 @@ def test_the_pmu_of_small(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     )
     inputs = (vectors(192, rng), [])
     check(program, run(program, inputs, rng=rng, stall=0.1), inputs)
+
+
+def random_pair(rng: random.Random, buffer: int) -> tuple[EngineProgram, EngineProgram]:
+    """Writer and reader of one buffer in its half of the memory: shape, pieces, ring, re-reads."""
+    element_bytes = rng.choice([1, 2, 4])
+    lanes = WIDTH_BITS // 8 // element_bytes
+    accesses = [a for a in Access if a is Access.COLUMN or 1 << int(a.value) <= lanes]
+    rows, columns = (lanes * rng.randint(1, 2 if lanes < 8 else 1) for _ in range(2))
+    most = CAPACITY_BYTES // 2 // (rows * columns * element_bytes)
+    count = rng.randint(1, min(SLOTS, most))
+    windows, together = rng.randint(1, 4), rng.randint(1, count)
+    place = {"count": count, "buffer": buffer, "base": buffer * 512 // element_bytes}
+    last = rng.choice([None, *range(LOOPS + 1)])
+    writer = engine(
+        rows, columns, element_bytes, rng.choice(accesses), windows=windows * together, **place
+    )
+    reader = engine(
+        rows,
+        columns,
+        element_bytes,
+        rng.choice(accesses),
+        windows=windows,
+        slots=LoopProgram(together),
+        repeats=LoopProgram(rng.randint(1, 3)),
+        last_level=last,
+        final_level=None if last is None else rng.randint(0, last),
+        **place,
+    )
+    return writer, reader
+
+
+@pytest.mark.parametrize("case", range(5))
+def test_random_programs_equal_the_mirror(case: int, seed: int) -> None:
+    rng = random.Random(seed)
+    (w0, r0), (w1, r1) = random_pair(rng, 0), random_pair(rng, 1)
+    tokens = (rng.choice(list(TokenSource)), rng.choice(list(TokenSource)))
+    program = PmuProgram((w0, w1), rng.choice([(r0, r1), (r1, r0)]), tokens)
+    inputs = (vectors(steps(w0), rng), vectors(steps(w1), rng))
+    stall = rng.choice([0.0, 0.2, 0.6])
+    outcome = run(program, inputs, rng=rng, stall=stall, token_stall=stall)
+    check(program, outcome, inputs)
+    for source, seen in zip(tokens, outcome.tokens):
+        engine_of = None if source is TokenSource.OFF else program.engines[source.value - 1]
+        assert seen == (sum(move.closes for move in engine_of.moves()) if engine_of else 0)
