@@ -23,6 +23,7 @@ import sim.tb
 from gen.verilog import Design, emit
 from hw.errors import MissingToolError
 from hw.shared import Shareable
+from sim.files import write_whole
 from sim.native.build import MAKE, WAIVED, cache_directory, locked, verilator_root
 
 __all__ = ["SIMULATORS", "BenchResult", "bench_names", "run_bench"]
@@ -47,6 +48,15 @@ class _Bench(Protocol):
 
     def design(self) -> Shareable:
         """The component under test."""
+
+
+class _BuildError(Exception):
+    """A model that could not be built: why, and what the tools printed."""
+
+    def __init__(self, reason: str, printed: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.printed = printed
 
 
 class _Started(Runner):
@@ -116,7 +126,7 @@ class BenchResult:
     block, simulator, seed
         What ran.
     tests, passed, failed : int
-        Tests that ran; a simulator that died counts as one that failed.
+        Tests that ran; a build that failed or a simulator that died counts as one that failed.
     seconds, build_seconds : float
         Time of the simulation, and of emitting and building before it.
     cache_hit : bool
@@ -211,8 +221,7 @@ def _build(runner: Runner, design: Design, ports: Sequence[str], waves: bool) ->
                     log_file=log,
                 )
             except RuntimeError as error:
-                tail = "\n".join(log.read_text(errors="replace").splitlines()[-20:])
-                raise RuntimeError(f"build of {design.top} failed, {error}:\n{tail}") from None
+                raise _BuildError(f"build: {error}", log.read_text(errors="replace")) from None
             finished = work / "finished"
             finished.mkdir()
             os.replace(work / "obj" / product, finished / product)
@@ -242,6 +251,10 @@ def _tests_of(results: Path) -> tuple[int, list[str]]:
     return ran, failures
 
 
+def _log_of(block: str) -> Path:
+    return (_OUTPUT / f"{block}.log").resolve()
+
+
 @contextlib.contextmanager
 def _scratch(block: str) -> Iterator[Path]:
     _OUTPUT.mkdir(parents=True, exist_ok=True)
@@ -256,7 +269,7 @@ def _simulate(
     runner: Runner, block: str, top: str, directory: Path, seed: int, waves: Path | None
 ) -> tuple[int, list[str], Path]:
     """Tests that ran, a line for each that failed, and the log."""
-    log = (_OUTPUT / f"{block}.log").resolve()
+    log = _log_of(block)
     with _scratch(block) as folder:
         results = folder / "results.xml"
         plusargs = []
@@ -322,8 +335,6 @@ def run_bench(
     ------
     MissingToolError
         If the simulator, or what it needs, is not installed.
-    RuntimeError
-        If the model cannot be built.
     """
     runner = _make_runner(simulator)
     started = time.monotonic()
@@ -332,9 +343,15 @@ def run_bench(
     # Its ports are always needed, its inside may not be: Amaranth would warn that it was forgotten.
     component.__dict__["_MustUse__used"] = True
     design = design or emit(component)
-    directory, hit = _build(runner, design, _port_names(component), waves is not None)
-    built = time.monotonic()
-    ran, failures, log = _simulate(runner, block, design.top, directory, seed, waves)
+    hit = False
+    try:
+        directory, hit = _build(runner, design, _port_names(component), waves is not None)
+        built = time.monotonic()
+        ran, failures, log = _simulate(runner, block, design.top, directory, seed, waves)
+    except _BuildError as error:
+        built = time.monotonic()
+        ran, failures, log = 1, [error.reason], _log_of(block)
+        write_whole(log, error.printed)
     return BenchResult(
         block=block,
         simulator=simulator,

@@ -24,7 +24,7 @@ _VECTOR_BYTES = _WIDTH // 8
 
 #: Bytes of each of the four regions: two that are loaded from, two that are stored to.
 _REGION = 1 << 14
-_JOBS = 6
+_JOBS = 20
 
 Array = npt.NDArray[Any]
 
@@ -197,7 +197,7 @@ class _Bench:
         assert self.stored[stream] == done
 
 
-@bench(limit_cycles=300_000)
+@bench(limit_cycles=500_000)
 @cocotb.parametrize(stall=[0.0, 0.3, 0.8])
 async def boxes_of_four_streams_are_numpys_slices(dut: Any, stall: float) -> None:
     """Loads and stores at once; afterwards every byte of memory is as numpy has it."""

@@ -11,7 +11,7 @@ import tilewright
 from gen.verilog import Design, emit
 from hw.errors import MissingToolError
 from sim.cocotb_runner import bench_names, run_bench
-from sim.tb import accumulators, barrier, grid
+from sim.tb import accumulators, barrier, grid, pmu
 
 #: Blocks that build in seconds; `make regress` runs the others as well.
 CHEAP = ("accumulators", "barrier")
@@ -127,6 +127,22 @@ def test_a_simulator_that_hangs_is_stopped(monkeypatch, tmp_path):
     result = run_bench("barrier")
     assert (result.tests, result.failed) == (1, 1)
     assert result.failures == ("simulator: stopped after 0.2 s",)
+
+
+def test_a_model_that_cannot_be_built_is_a_failure_with_the_tools_words(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TILEWRIGHT_CACHE", str(tmp_path))
+    result = run_bench("barrier", design=Design("barrier", "module barrier(x); endmodul", {}))
+    assert (result.tests, result.failed) == (1, 1)
+    assert result.failures == ("build: verilator ended with code 1",)
+    assert "syntax error" in result.log.read_text()
+    assert not list(tmp_path.glob("cocotb/*/*")), "a failed build leaves nothing behind"
+
+
+def test_a_stream_without_data_has_no_payload_port():
+    text = emit(pmu.design()).text
+    assert "o_token__0__valid" in text
+    assert "o_token__0__payload" not in text and "[-1:0]" not in text
 
 
 def test_the_seed_reaches_the_tests_and_the_garbage(monkeypatch, tmp_path):
