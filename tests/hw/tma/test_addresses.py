@@ -186,6 +186,23 @@ def test_a_burst_a_cycle_within_a_box_and_boxes_close_behind():
     assert when[-1] - when[0] == 199
 
 
+@pytest.mark.parametrize("rank", range(1, 6))
+@pytest.mark.parametrize(("coordinate", "extra"), [(0, 0), (-128, 0), (128, 1), (1 << 20, 2)])
+def test_a_box_costs_its_rank_and_two_cycles(rank, coordinate, extra):
+    descriptor = Descriptor(
+        base=0x1000,
+        format=ElementFormat.INT8,
+        dims=[(1 << 21)] * rank,
+        strides=[1 << 21] * (rank - 1),
+        box=[136] + [1] * (rank - 1),
+    )
+    at = [coordinate] + [0] * (rank - 1)
+    _, _, _, when = run(64, 64, [(descriptor.pack(), at)] * 4, seed=1)
+    assert when[-1] > when[0]
+    starts = when if len(when) == 4 else when[:: len(when) // 4]
+    assert {b - a for a, b in zip(starts, starts[1:])} == {rank + 2 + extra}
+
+
 @pytest.mark.parametrize(
     ("field", "value", "code"),
     [
