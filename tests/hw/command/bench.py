@@ -8,7 +8,8 @@ from amaranth.lib.wiring import Out
 from amaranth.sim import Simulator
 
 from hw.axi import BOUNDARY_BYTES, BURST_INCR, full_width_size
-from hw.chain import ChainSegment
+from hw.chain import ChainSegment, chain_words
+from hw.command.image import Image
 from hw.command.launch import Argument, LaunchEntry, alignment_bytes, pack_arguments, pack_list
 from hw.command.processor import CommandProcessor
 from hw.command.registers import register
@@ -16,6 +17,7 @@ from hw.command.registers import register
 FINGERPRINT = 0x1234_5678
 ADDRESS_BITS = 40
 LIST = 0x1_0000
+SEGMENTS = ((70, 20), (130,))
 LAUNCH, ABORT, INTERRUPT = 1, 2, 4
 BUSY, DONE, ERROR = 1, 2, 4
 
@@ -127,7 +129,7 @@ class Chip(wiring.Component):
 class Bench:
     """One chip under test, its memory, and a log of what the fabric sees, as (cycle, what, ...)."""
 
-    def __init__(self, *, width_bits=64, segments=((70, 20), (130,)), counters=4, **memory):
+    def __init__(self, *, width_bits=64, segments=SEGMENTS, counters=4, **memory):
         self.chip = Chip(width_bits=width_bits, segments=segments, counters=counters)
         self.dut = self.chip.processor
         self.width_bits, self.segments = width_bits, segments
@@ -291,3 +293,25 @@ class Bench:
     def when(self, kind):
         """Cycles of the events of a kind."""
         return [event[0] for event in self.log if event[1] == kind]
+
+
+def random_kernel(rng, *, width_bits, segments=SEGMENTS, arguments=None, fingerprint=FINGERPRINT):
+    """(image bytes, arguments, repeat) and the configurations its rows should show."""
+    configs = [[rng.getrandbits(each) for each in bits] for bits in segments]
+    rows = [chain_words(config, bits, width_bits) for config, bits in zip(configs, segments)]
+    count = rng.randint(0, 16) if arguments is None else arguments
+    table = [(rng.getrandbits(64), rng.getrandbits(64) - (1 << 63)) for _ in range(count)]
+    kernel = (Image(fingerprint, rows).pack(width_bits), table, rng.randint(1, 1 << 32) - 1 or 1)
+    return kernel, configs
+
+
+def check_runs(bench, kernels, configs):
+    """The fabric saw these kernels in order, each from reset, with its own arguments."""
+    expected = []
+    for (_, arguments, repeat), config in zip(kernels, configs):
+        expected.append(("clear",))
+        expected += [("argument", i, *each) for i, each in enumerate(arguments)]
+        expected += [("load",), ("start", config, repeat)]
+    assert bench.events("clear", "argument", "load", "start", "stop") == expected
+    for load, start in zip(bench.when("load"), bench.when("start")):
+        assert start == load + 1

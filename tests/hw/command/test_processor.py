@@ -2,8 +2,6 @@ import random
 
 import pytest
 
-from hw.chain import chain_words
-from hw.command.image import Image
 from hw.command.launch import ErrorCode, ReadPhase
 from tests.hw.command.bench import (
     ABORT,
@@ -15,31 +13,9 @@ from tests.hw.command.bench import (
     LAUNCH,
     LIST,
     Bench,
+    check_runs,
+    random_kernel,
 )
-
-SEGMENTS = ((70, 20), (130,))
-
-
-def random_kernel(rng, *, width_bits, segments=SEGMENTS, arguments=None, fingerprint=FINGERPRINT):
-    """(image bytes, arguments, repeat) and the configurations its rows should show."""
-    configs = [[rng.getrandbits(each) for each in bits] for bits in segments]
-    rows = [chain_words(config, bits, width_bits) for config, bits in zip(configs, segments)]
-    count = rng.randint(0, 16) if arguments is None else arguments
-    table = [(rng.getrandbits(64), rng.getrandbits(64) - (1 << 63)) for _ in range(count)]
-    kernel = (Image(fingerprint, rows).pack(width_bits), table, rng.randint(1, 1 << 32) - 1 or 1)
-    return kernel, configs
-
-
-def check_runs(bench, kernels, configs):
-    """The fabric saw these kernels in order, each from reset, with its own arguments."""
-    expected = []
-    for (_, arguments, repeat), config in zip(kernels, configs):
-        expected.append(("clear",))
-        expected += [("argument", i, *each) for i, each in enumerate(arguments)]
-        expected += [("load",), ("start", config, repeat)]
-    assert bench.events("clear", "argument", "load", "start", "stop") == expected
-    for load, start in zip(bench.when("load"), bench.when("start")):
-        assert start == load + 1
 
 
 @pytest.mark.parametrize("width_bits", [64, 128, 256, 1024])
@@ -57,6 +33,11 @@ def test_kernels_of_a_list_run_in_order(width_bits, entries):
         assert await bench.end(ctx) == DONE
         assert await bench.value(ctx, "LAUNCHES") == 1
         assert await bench.value(ctx, "ERROR") == 0
+        log = list(bench.log)
+        await bench.begin(ctx, 0)
+        await bench.idle(ctx)
+        assert await bench.value(ctx, "ERROR_ENTRY") == 0
+        bench.log = log
 
     bench.run(story)
     check_runs(bench, kernels, configs)

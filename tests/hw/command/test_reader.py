@@ -105,3 +105,9 @@ def test_stop_takes_every_answer_that_memory_owes(stop_after, stall):
     )
     assert len(got) == stop_after
     assert 1 <= len(memory.bursts) <= 3
+
+
+def test_no_burst_begins_under_stop():
+    # Stopped in cycle 3, when the burst that was put on AR in cycle 2 waits there.
+    _, memory = read(1024, [(0x10000, 32 * 40)], stop_after=0, latency=10)
+    assert [cycle for cycle, *_ in memory.bursts] == [2, 3]
