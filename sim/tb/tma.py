@@ -11,6 +11,7 @@ from amaranth.hdl import Const
 from cocotb.triggers import FallingEdge, Lock, ReadOnly
 from cocotbext.axi import AxiBus, AxiRam
 
+from hw.axi import BOUNDARY_BYTES, BURST_INCR
 from hw.tma.commands import command_layout
 from hw.tma.descriptor import Descriptor, ElementFormat
 from hw.tma.descriptor_file import descriptor_word_layout
@@ -25,6 +26,13 @@ _VECTOR_BYTES = _WIDTH // 8
 #: Bytes of each of the four regions: two that are loaded from, two that are stored to.
 _REGION = 1 << 14
 _JOBS = 20
+
+#: What a manager offers on each channel, and must hold until it is taken.
+_CHANNELS = {
+    "ar": ("addr", "len", "size", "burst"),
+    "aw": ("addr", "len", "size", "burst"),
+    "w": ("data", "strb", "last"),
+}
 
 Array = npt.NDArray[Any]
 
@@ -59,7 +67,12 @@ class _Tensor:
             self.strides.append(extent)
             extent *= dimension
         assert extent <= _REGION
-        self.base = start_byte + 16 * int(rng.integers(0, (_REGION - extent) // 16 + 1))
+        room = (_REGION - extent) // 16
+        offset = 16 * int(rng.integers(0, room + 1))
+        if rng.random() < 0.5:
+            # A boundary that no burst may cross lies inside the first row.
+            offset = min(BOUNDARY_BYTES - 16 * int(rng.integers(1, 3)), 16 * room)
+        self.base = start_byte + offset
         unit = _VECTOR_BYTES // self.size
         self.box = [unit * int(rng.integers(1, 6)), *(int(e) for e in rng.integers(1, 5, rank - 1))]
         self.descriptor = Descriptor(
@@ -122,14 +135,32 @@ class _Bench:
         self.lock = Lock()
         self.stored = [0] * _STREAMS
 
-    async def watch_stored(self) -> None:
-        """Count the pulses that say a box is in memory."""
+    async def watch(self) -> None:
+        """Count the pulses that say a box is in memory, and hold the port to AXI's rules."""
+        held: dict[str, list[int]] = {}
         while True:
             await ReadOnly()
             bits = int(self.dut.o_stored.value)
             for stream in range(_STREAMS):
                 self.stored[stream] += bits >> stream & 1
+            for channel, names in _CHANNELS.items():
+                valid = bool(self._port(channel, "valid"))
+                offer = [self._port(channel, name) for name in names] if valid else []
+                assert channel not in held or offer == held[channel], f"{channel} changed its offer"
+                held.pop(channel, None)
+                if valid and not self._port(channel, "ready"):
+                    held[channel] = offer
+                if valid and "addr" in names:
+                    address, length, size, burst = offer
+                    assert (size, burst) == (_VECTOR_BYTES.bit_length() - 1, BURST_INCR)
+                    last = address + (length + 1) * _VECTOR_BYTES - 1
+                    assert address // BOUNDARY_BYTES == last // BOUNDARY_BYTES, (
+                        f"{channel} burst from {address:#x} to {last:#x} crosses a boundary"
+                    )
             await FallingEdge(self.dut.clk)
+
+    def _port(self, channel: str, name: str) -> int:
+        return int(getattr(self.dut, f"axi__{channel}{name}").value)
 
     async def describe(self, index: int, descriptor: Descriptor) -> None:
         """Write a descriptor; the port is shared."""
@@ -204,7 +235,7 @@ async def boxes_of_four_streams_are_numpys_slices(dut: Any, stall: float) -> Non
     test = _Bench(dut, stall)
     actors = [test.load(0), test.load(1), test.store(0), test.store(1)]
     await start(dut, i_drain=0)
-    cocotb.start_soon(test.watch_stored())
+    cocotb.start_soon(test.watch())
     tasks = [cocotb.start_soon(actor) for actor in actors]
     for task in tasks:
         await task

@@ -11,7 +11,7 @@ import tilewright
 from gen.verilog import Design, emit
 from hw.errors import MissingToolError
 from sim.cocotb_runner import bench_names, run_bench
-from sim.tb import accumulators, barrier, grid, pmu
+from sim.tb import accumulators, barrier, grid, pmu, switch, tma
 
 #: Blocks that build in seconds; `make regress` runs the others as well.
 CHEAP = ("accumulators", "barrier")
@@ -40,7 +40,7 @@ def test_every_other_block_passes_its_testbench(block, seed, heavy, capsys):
 def planted(component, pattern, replacement):
     """The component's Verilog with a fault; the pattern must be there."""
     design = emit(component)
-    text, count = re.subn(pattern, replacement, design.text)
+    text, count = re.subn(pattern, replacement, design.text, flags=re.DOTALL)
     assert count, f"{pattern} is not in the Verilog of {design.top}"
     return Design(top=design.top, text=text, instances=design.instances)
 
@@ -54,6 +54,23 @@ FAULTS = [
     ),
     pytest.param(
         grid, r"(\S+ += )swap_1_1;", r"\1i_swap;", id="weights-of-a-row-swap-one-cycle-early"
+    ),
+    pytest.param(
+        switch,
+        r"(module eager_fork_\d+.*?assign o_ready = )[^;]*;",
+        r"\1| (o_valid & i_ready);",
+        id="multicast-is-ready-by-or",
+    ),
+    pytest.param(pmu, r"(assign slot_ready_2 = \S+  )!=", r"\1==", id="parity-of-full-is-wrong"),
+    pytest.param(
+        pmu, r"(assign slot_ready_0 = \S+  )!=", r"\1==", id="first-parity-of-empty-is-wrong"
+    ),
+    pytest.param(tma, r"9'h100( - address)", r"9'h101\1", id="split-at-4-KiB-is-off-by-one"),
+    pytest.param(
+        tma,
+        r"(assign axi__wstrb = )(\S+ )(\[71:64\];\n\s*assign axi__wlast = \S+ \[72\];)",
+        r"\1{8{axi__wlast}} | \2\3",
+        id="last-write-strobe-is-full",
     ),
 ]
 
