@@ -253,7 +253,7 @@ class Chip(wiring.Component):
         for index, tile in enumerate(tiles):
             m.d.comb += [
                 tile.i_start.eq(processor.o_start),
-                tile.i_run.eq(1),
+                tile.i_run.eq(~processor.o_start),
                 *(
                     processor.i_counters[4 * index + number].eq(tile.o_counters[number])
                     for number in range(4)

@@ -67,9 +67,12 @@ class _Shared(Elaboratable):
         for name in platform.define(self._component):
             ports[f"i_{name}"] = ClockSignal() if name == "clk" else ResetSignal()
         for path, member, value in self._component.signature.flatten(self._component):
+            wires = Value.cast(value)
+            if len(wires) == 0:  # a token's payload; Verilog has no such port
+                continue
             # The stubs give a Flow here; it is the Member.
             direction = "i" if cast(wiring.Member, member).flow == In else "o"
-            ports[f"{direction}_{'__'.join(map(str, path))}"] = Value.cast(value)
+            ports[f"{direction}_{'__'.join(map(str, path))}"] = wires
         return Instance(self._component.definition_name, **ports)
 
 

@@ -1,0 +1,353 @@
+"""A matrix product placed by hand: one PCU, a PMU for its operands and one for its result."""
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hw.agcu.config import AgcuProgram
+from hw.agcu.program import BoxLoop, IssuerProgram, Wait
+from hw.chain import chain_words
+from hw.chip import row_segments
+from hw.command.image import Image, fingerprint
+from hw.command.launch import Argument, LaunchEntry, alignment_bytes, pack_arguments, pack_list
+from hw.config import ChipConfig
+from hw.counters import LoopProgram
+from hw.mesh.config import OutputProgram, SwitchProgram, Turn
+from hw.mesh.ports import Direction, Link, Port, UnitPort
+from hw.numeric.formats import Format, bf16, fp32, int8, int32
+from hw.pcu.program import PcuProgram
+from hw.pmu.layout import Access
+from hw.pmu.program import EngineProgram, PmuProgram, SlotRing
+from hw.pmu.words import Level, TokenSource
+from hw.tile import tile_layout, token_ports, vector_ports
+from hw.tma.descriptor import Descriptor, ElementFormat
+
+__all__ = ["UnitsMatmul"]
+
+Array = npt.NDArray[Any]
+_ELEMENTS = {
+    bf16: ElementFormat.BF16,
+    fp32: ElementFormat.FP32,
+    int8: ElementFormat.INT8,
+    int32: ElementFormat.INT32,
+}
+
+
+def _padded_bytes(count: int, fmt: Format) -> int:
+    """Bytes of a row in memory: rows are padded to 16."""
+    return -(-count * fmt.bits // 8 // 16) * 16
+
+
+@dataclasses.dataclass(frozen=True)
+class UnitsMatmul:
+    """C[M, N] = A[M, K] · B[K, N] on the PCU at (0, 0) of a checkerboard chip.
+
+    AGCU 0 loads slabs of A and of B into the PMU at (1, 0), each held back by a token a free slot;
+    that PMU streams rows of A and columns of B to the PCU, whose results the PMU at (0, 1) turns
+    into rows for the AGCU to store. All four overlap.
+
+    Parameters
+    ----------
+    config : ChipConfig
+    m, n, k : int
+    fmt, out : Format
+    block_rows : int
+        Rows of C a pass; a multiple of the lanes of a vector.
+    slab : int
+        Extent of k in one slot; a multiple of the lanes of a vector.
+    slots : int
+        Slots of each operand's ring.
+    """
+
+    config: ChipConfig
+    m: int
+    n: int
+    k: int
+    fmt: Format
+    out: Format
+    block_rows: int
+    slab: int
+    slots: int
+
+    @property
+    def lanes(self) -> int:
+        """Operand elements of a vector."""
+        return self.config.width_bits // self.fmt.bits
+
+    @property
+    def _blocks(self) -> tuple[int, int, int]:
+        """Blocks of rows, boxes of columns, slabs of k."""
+        return (
+            -(-self.m // self.block_rows),
+            -(-self.n // self.lanes),
+            -(-self.k // self.slab),
+        )
+
+    def _operands(self) -> PmuProgram:
+        lanes, size = self.lanes, self.fmt.bits // 8
+        rows, columns, slabs = self._blocks
+        square = lanes * lanes
+        slab_blocks, row_blocks = self.slab // lanes, self.block_rows // lanes
+        a_slot, b_slot = self.block_rows * self.slab, self.slab * lanes
+        a_ring = SlotRing(buffer=0, base=0, stride=a_slot, count=self.slots)
+        b_ring = SlotRing(buffer=1, base=self.slots * a_slot, stride=b_slot, count=self.slots)
+        windows, slots = LoopProgram(rows * columns), LoopProgram(slabs)
+        groups = lanes // self.config.grid_columns
+        row = LoopProgram(lanes, stride=lanes)
+        write_a = EngineProgram(
+            ring=a_ring,
+            loops=(
+                LoopProgram(row_blocks, stride=slab_blocks * square),
+                row,
+                LoopProgram(slab_blocks, stride=square),
+            ),
+            element_bytes=size,
+            windows=windows,
+            slots=slots,
+        )
+        write_b = EngineProgram(
+            ring=b_ring,
+            loops=(LoopProgram(slab_blocks, stride=square), row),
+            element_bytes=size,
+            windows=windows,
+            slots=slots,
+        )
+        read_a = EngineProgram(
+            ring=a_ring,
+            loops=(
+                LoopProgram(slab_blocks, stride=square),
+                LoopProgram(row_blocks, stride=slab_blocks * square),
+                row,
+            ),
+            element_bytes=size,
+            windows=windows,
+            repeats=LoopProgram(groups),
+            slots=slots,
+            last_level=Level.ADDRESS + 1,
+            final_level=Level.SLOTS,
+        )
+        read_b = EngineProgram(
+            ring=b_ring,
+            loops=(
+                LoopProgram(slab_blocks, stride=square),
+                LoopProgram(self.config.grid_columns, stride=1),
+            ),
+            element_bytes=size,
+            access=Access.COLUMN,
+            windows=windows,
+            repeats=LoopProgram(groups, stride=self.config.grid_columns),
+            slots=slots,
+            last_level=Level.ADDRESS + 1,
+        )
+        return PmuProgram(
+            writers=(write_a, write_b),
+            readers=(read_a, read_b),
+            tokens=(TokenSource.R0, TokenSource.R1),
+        )
+
+    def _results(self) -> PmuProgram:
+        size = self.out.bits // 8
+        lanes = self.config.width_bits // self.out.bits
+        square = lanes * lanes
+        rows, columns, _ = self._blocks
+        row_blocks, column_blocks = self.block_rows // lanes, self.lanes // lanes
+        groups = self.lanes // self.config.grid_columns
+        packed = self.out == bf16
+        ring = SlotRing(buffer=0, base=0, stride=self.block_rows * self.lanes, count=2)
+        across = LoopProgram(row_blocks, stride=column_blocks * square)
+        write = EngineProgram(
+            ring=ring,
+            loops=(
+                LoopProgram(groups, stride=self.config.grid_columns if packed else square),
+                across,
+                LoopProgram(lanes // 2 if packed else lanes, stride=2 * lanes if packed else lanes),
+            ),
+            element_bytes=size,
+            access=Access.TWO_ROWS if packed else Access.ROW,
+            windows=LoopProgram(rows * columns),
+        )
+        read = EngineProgram(
+            ring=ring,
+            loops=(
+                across,
+                LoopProgram(lanes, stride=lanes),
+                LoopProgram(column_blocks, stride=square),
+            ),
+            element_bytes=size,
+            windows=LoopProgram(rows * columns),
+        )
+        return PmuProgram(writers=(write, None), readers=(read, None))
+
+    def _portal(self) -> AgcuProgram:
+        rows, columns, slabs = self._blocks
+
+        def tensor(fmt: Format, dims: tuple[int, int], box: tuple[int, int]) -> Descriptor:
+            return Descriptor(
+                base=0,
+                format=_ELEMENTS[fmt],
+                dims=dims,
+                strides=(_padded_bytes(dims[0], fmt),),
+                box=box,
+            )
+
+        return AgcuProgram(
+            loads=(
+                IssuerProgram(
+                    0,
+                    (
+                        BoxLoop(rows, 1, self.block_rows),
+                        BoxLoop(columns),
+                        BoxLoop(slabs, 0, self.slab),
+                    ),
+                    (Wait(0),),
+                ),
+                IssuerProgram(
+                    1,
+                    (
+                        BoxLoop(rows),
+                        BoxLoop(columns, 0, self.lanes),
+                        BoxLoop(slabs, 1, self.slab),
+                    ),
+                    (Wait(1),),
+                ),
+            ),
+            stores=(
+                IssuerProgram(
+                    2,
+                    (BoxLoop(rows, 1, self.block_rows), BoxLoop(columns, 0, self.lanes)),
+                ),
+            ),
+            descriptors=(
+                (tensor(self.fmt, (self.k, self.m), (self.slab, self.block_rows)), 0),
+                (tensor(self.fmt, (self.n, self.k), (self.lanes, self.slab)), 1),
+                (tensor(self.out, (self.n, self.m), (self.lanes, self.block_rows)), 2),
+            ),
+            credits=(self.slots, self.slots),
+        )
+
+    def _routes(self) -> tuple[dict[tuple[int, int], list[tuple[Port, Port]]], ...]:
+        """Of each switch, which output takes from which input: of vectors and of tokens."""
+        north, east, south, west = Direction
+        vectors: dict[tuple[int, int], list[tuple[Port, Port]]] = {
+            (0, 0): [
+                (Link(south, 0), Link(west, 0)),
+                (Link(south, 1), Link(west, 1)),
+                (UnitPort(0), Link(south, 0)),
+                (UnitPort(1), Link(south, 1)),
+                (Link(east, 0), UnitPort(0)),
+                (Link(west, 0), Link(east, 0)),
+            ],
+            (1, 0): [
+                (UnitPort(0), Link(north, 0)),
+                (UnitPort(1), Link(north, 1)),
+                (Link(north, 0), UnitPort(0)),
+                (Link(north, 1), UnitPort(1)),
+            ],
+            (0, 1): [
+                (UnitPort(0), Link(west, 0)),
+                (Link(west, 0), UnitPort(0)),
+            ],
+        }
+        tokens: dict[tuple[int, int], list[tuple[Port, Port]]] = {
+            (1, 0): [(Link(north, 0), UnitPort(0)), (Link(north, 1), UnitPort(1))],
+            (0, 0): [(Link(west, 0), Link(south, 0)), (Link(west, 1), Link(south, 1))],
+        }
+        return vectors, tokens
+
+    def image(self) -> bytes:
+        """The image in memory."""
+        chip = self.config
+        units = {
+            (0, 0): PcuProgram(fmt=self.fmt, out=self.out).pack(),
+            (1, 0): self._pmu_word(self._operands()),
+            (0, 1): self._pmu_word(self._results()),
+        }
+        vectors, tokens = self._routes()
+        rows = []
+        for row in range(chip.rows):
+            words, bits = [], []
+            for kind, index, size in row_segments(chip, row):
+                bits.append(size)
+                if kind == "agcu":
+                    words.append(self._portal().pack(chip.token_tracks) if index == 0 else 0)
+                    continue
+                at = (row, index)
+                layout = tile_layout(chip, kind)
+                word = units.get(at, 0) << layout["unit"].offset
+                for name, ports, routes in (
+                    ("vectors", vector_ports(chip, kind), vectors),
+                    ("tokens", token_ports(chip, kind), tokens),
+                ):
+                    program = SwitchProgram(
+                        ports,
+                        [OutputProgram(out, (Turn(source),)) for out, source in routes.get(at, [])],
+                    )
+                    word |= program.pack() << layout[name].offset
+                words.append(word)
+            rows.append(chain_words(words, bits, chip.width_bits))
+        return Image(fingerprint(chip), rows).pack(chip.width_bits)
+
+    def _pmu_word(self, program: PmuProgram) -> int:
+        chip = self.config
+        return program.pack(
+            width_bits=chip.width_bits,
+            capacity_bytes=chip.pmu.capacity_bytes,
+            slots=chip.pmu.slots,
+        )
+
+    def layout(self) -> dict[str, tuple[int, int]]:
+        """Address and bytes of everything in memory: list, arguments, image, A, B, C."""
+        sizes = {
+            "list": alignment_bytes(self.config.width_bits),
+            "arguments": 3 * 16,
+            "image": len(self.image()),
+            "A": self.m * _padded_bytes(self.k, self.fmt),
+            "B": self.k * _padded_bytes(self.n, self.fmt),
+            "C": self.m * _padded_bytes(self.n, self.out),
+        }
+        places, address = {}, 4096
+        for name, size in sizes.items():
+            places[name] = (address, size)
+            # A page between any two, so that a write astray meets a guard.
+            address = (address + size + 4095) // 4096 * 4096 + 4096
+        return places
+
+    def memory(self, a: Array, b: Array) -> dict[int, bytes]:
+        """What lies at which address before the launch."""
+        places = self.layout()
+        image = self.image()
+        entry = LaunchEntry(
+            image_address=places["image"][0],
+            image_bytes=len(image),
+            argument_address=places["arguments"][0],
+            argument_count=3,
+        )
+        arguments = [Argument(places[name][0]) for name in "ABC"]
+        return {
+            places["list"][0]: pack_list([entry], self.config.width_bits),
+            places["arguments"][0]: pack_arguments(arguments),
+            places["image"][0]: image,
+            places["A"][0]: self._rows(a, self.fmt),
+            places["B"][0]: self._rows(b, self.fmt),
+        }
+
+    def _rows(self, matrix: Array, fmt: Format) -> bytes:
+        pitch = _padded_bytes(matrix.shape[1], fmt)
+        raw = np.zeros((matrix.shape[0], pitch), np.uint8)
+        data = np.ascontiguousarray(matrix).view(np.uint8)
+        raw[:, : data.shape[1]] = data
+        return raw.tobytes()
+
+    def padding(self, raw: bytes) -> bytes:
+        """Bytes between the rows of C, of the bytes at its place."""
+        lines = np.frombuffer(raw, np.uint8).reshape(self.m, -1)
+        return lines[:, self.n * self.out.bits // 8 :].tobytes()
+
+    def result(self, raw: bytes) -> Array:
+        """C of the bytes at its place."""
+        pitch = _padded_bytes(self.n, self.out)
+        lines = np.frombuffer(raw, np.uint8).reshape(self.m, pitch)
+        used = np.ascontiguousarray(lines[:, : self.n * self.out.bits // 8])
+        return used.view(self.out.dtype)

@@ -1,0 +1,175 @@
+"""The chip `tiny`: launches over AXI4-Lite, data over AXI4, products equal to numpy by bytes."""
+
+import itertools
+from collections.abc import Iterator
+from typing import Any
+
+import cocotb
+import numpy as np
+from cocotb.triggers import FallingEdge, RisingEdge
+from cocotbext.axi import AxiBus, AxiLiteBus, AxiLiteMaster, AxiRam, AxiRamRead, AxiReadBus
+
+from hw.chip import Chip
+from hw.command.launch import ErrorCode
+from hw.command.registers import REGISTERS
+from hw.configs import named
+from hw.numeric import reference
+from hw.numeric.formats import Format, bf16, fp32, int8, int32
+from sim.bench_support import bench, random_generator, start
+from sim.drivers.units_matmul import UnitsMatmul
+from sim.operands import random_operand
+
+__all__ = [
+    "a_refused_image_leaves_the_chip_usable",
+    "design",
+    "products_survive_a_slow_memory",
+    "ragged_products_follow_each_other",
+]
+
+_CONFIG = named["tiny"]
+_MEMORY_BYTES = 1 << 17
+_OFFSETS = {register.name: register.offset for register in REGISTERS}
+_LAUNCH, _ERROR_DONE = 0b101, 0b110
+
+
+def design() -> Chip:
+    """The chip under test."""
+    return Chip(_CONFIG)
+
+
+class _Host:
+    """The chip's memory, and the registers as a program on the host uses them."""
+
+    def __init__(self, dut: Any, rng: np.random.Generator, *, pauses: float = 0.0) -> None:
+        self._dut = dut
+        self._rng = rng
+        self._memory = AxiRam(
+            AxiBus.from_prefix(dut, "memory__0_"), dut.clk, dut.rst, size=_MEMORY_BYTES
+        )
+        launches = AxiRamRead(
+            AxiReadBus.from_prefix(dut, "launch_"),
+            dut.clk,
+            dut.rst,
+            size=_MEMORY_BYTES,
+            mem=self._memory.mem,
+        )
+        self._registers = AxiLiteMaster(AxiLiteBus.from_prefix(dut, "host_"), dut.clk, dut.rst)
+        if pauses:
+            read, write = self._memory.read_if, self._memory.write_if
+            for channel in (
+                read.ar_channel,
+                read.r_channel,
+                write.aw_channel,
+                write.w_channel,
+                write.b_channel,
+                launches.ar_channel,
+                launches.r_channel,
+            ):
+                channel.set_pause_generator(self._paused(pauses))
+
+    def _paused(self, share: float) -> Iterator[bool]:
+        return (bool(self._rng.random() < share) for _ in itertools.count())
+
+    async def _write(self, name: str, value: int) -> None:
+        await self._registers.write_dword(_OFFSETS[name], value)
+
+    async def _read(self, name: str) -> int:
+        return int(await self._registers.read_dword(_OFFSETS[name]))
+
+    async def launch(self, places: dict[str, tuple[int, int]]) -> int:
+        """Launch the list at its place; the status at the interrupt."""
+        await self._write("LIST_ADDRESS_LO", places["list"][0])
+        await self._write("LIST_ADDRESS_HI", 0)
+        await self._write("LIST_ENTRIES", 1)
+        await self._write("CONTROL", _LAUNCH)
+        if not int(self._dut.o_interrupt.value):
+            await RisingEdge(self._dut.o_interrupt)
+        return await self._read("STATUS")
+
+    async def error(self) -> int:
+        """The error code; clears it."""
+        code = await self._read("ERROR") & 0xFF
+        await self._write("STATUS", _ERROR_DONE)
+        return code
+
+    async def multiply(self, job: UnitsMatmul, *, special_share: float = 0.02) -> None:
+        """Run a product and check its bytes, and that nothing beside them was written."""
+        a = random_operand(self._rng, (job.m, job.k), job.fmt, special_share=special_share)
+        b = random_operand(self._rng, (job.k, job.n), job.fmt, special_share=special_share)
+        self._memory.write(0, self._rng.bytes(_MEMORY_BYTES))
+        for address, data in job.memory(a, b).items():
+            self._memory.write(address, data)
+        before = self._memory.read(0, _MEMORY_BYTES)
+        places = job.layout()
+        assert await self.launch(places) == 0b010, f"error code {await self.error()}"
+        cycles = await self._read("CYCLES_LO")
+        await self._write("STATUS", _ERROR_DONE)
+        address, length = places["C"]
+        got = job.result(self._memory.read(address, length))
+        expected = reference.cast(reference.matmul(a, b), job.out)
+        what = f"{job.m} × {job.n} × {job.k} of {job.fmt.name}"
+        assert got.tobytes() == expected.tobytes(), what
+        after = self._memory.read(0, _MEMORY_BYTES)
+        assert after[:address] == before[:address], what
+        assert after[address + length :] == before[address + length :], what
+        padding = job.padding(after[address : address + length])
+        assert padding == job.padding(before[address : address + length]), what
+        cocotb.log.info("%s: %d cycles", what, cycles)
+
+    def spoil(self, job: UnitsMatmul, offset: int) -> None:
+        """Put a product's list and image into memory, one byte of the image wrong."""
+        zeros = np.zeros((1, 1), job.fmt.dtype)
+        for address, data in job.memory(zeros, zeros).items():
+            self._memory.write(address, data)
+        address = job.layout()["image"][0] + offset
+        self._memory.write(address, bytes([self._memory.read(address, 1)[0] ^ 0x10]))
+
+
+def _random_job(rng: np.random.Generator) -> UnitsMatmul:
+    fmt: Format = (bf16, int8)[rng.integers(2)]
+    out: Format = int32 if fmt == int8 else (bf16, fp32)[rng.integers(2)]
+    m, n, k = (int(side) for side in rng.integers(1, (41, 14, 41)))
+    slab = 16
+    slots = max(2, -(-k // slab))
+    return UnitsMatmul(_CONFIG, m, n, k, fmt, out, 16, slab, slots)
+
+
+@bench(limit_cycles=400_000)
+async def ragged_products_follow_each_other(dut: Any) -> None:
+    """Products of every format, ragged in all extents, one launch after another."""
+    rng = random_generator()
+    host = _Host(dut, rng)
+    await start(dut)
+    await host.multiply(UnitsMatmul(_CONFIG, 37, 11, 21, bf16, bf16, 16, 8, 4))
+    for _ in range(9):
+        await host.multiply(_random_job(rng))
+
+
+@bench(limit_cycles=800_000)
+@cocotb.parametrize(pauses=[0.3, 0.8])
+async def products_survive_a_slow_memory(dut: Any, pauses: float) -> None:
+    """Every AXI channel pauses at random."""
+    rng = random_generator()
+    host = _Host(dut, rng, pauses=pauses)
+    await start(dut)
+    for _ in range(4):
+        await host.multiply(_random_job(rng))
+
+
+@bench(limit_cycles=200_000)
+async def a_refused_image_leaves_the_chip_usable(dut: Any) -> None:
+    """Wrong magic, version or fingerprint: its error code, then a product that is right."""
+    rng = random_generator()
+    host = _Host(dut, rng)
+    await start(dut)
+    tiny = UnitsMatmul(_CONFIG, 1, 1, 1, bf16, fp32, 8, 8, 2)
+    for offset, code in (
+        (0, ErrorCode.MAGIC),
+        (4, ErrorCode.VERSION),
+        (8, ErrorCode.FINGERPRINT),
+    ):
+        host.spoil(tiny, offset)
+        assert await host.launch(tiny.layout()) == 0b100
+        assert await host.error() == code.value
+        await host.multiply(_random_job(rng))
+        await FallingEdge(dut.clk)
