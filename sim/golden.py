@@ -117,7 +117,9 @@ def _canonical(array: Array) -> Array:
 
 
 def _convert(array: Array, format_: Format) -> Array:
-    """Round, saturate or widen to a format; int8 to a float format is exact."""
+    """Round, saturate or widen to a format; a copy is one bit by bit, NaN included."""
+    if array.dtype == format_.dtype:
+        return array
     if array.dtype.kind == "i" and format_.is_float:
         return array.astype(format_.dtype)
     return cast(array, format_)
@@ -261,7 +263,7 @@ class _Clipped:
             kind = common(*formats, *((fp32,) if real else ())) or fp32
         arrays = [np.asarray(self.operand(each)).astype(kind.dtype) for each in numbers]
         if condition is not None:
-            return np.where(condition, *arrays)
+            return _canonical(np.where(condition, *arrays))
         if node.op in _BINARY:
             return _canonical(_BINARY[node.op](*arrays))
         if node.op in ("neg", "abs"):

@@ -15,7 +15,7 @@ from sw.ir.types import Span
 from sw.ir.values import variable
 from sw.language.errors import ProgramError, caller_span, near_misses
 
-__all__ = ["Schedule", "check_schedule"]
+__all__ = ["Schedule", "check_schedule", "schedule_names"]
 
 _Numbers = Mapping[str, int]
 
@@ -153,6 +153,20 @@ def _checked(field: str, choices: Mapping[str, Any], span: Span) -> dict[str, An
     return dict(choices)
 
 
+def schedule_names(program: Program) -> dict[str, tuple[str, ...]]:
+    """Give what each field of a schedule may name in a program."""
+    loops = (node for node in walk(program.nodes) if isinstance(node, Loop) and node.blocks)
+    products = _results(program, products_only=True)
+    return {
+        "tile": tuple(dict.fromkeys(variable(node.index) for node in loops)),
+        "row_par": products,
+        "col_par": products,
+        "sum_par": products,
+        "slots": _results(program, products_only=False),
+        "place": products,
+    }
+
+
 def check_schedule(schedule: Schedule, program: Program) -> None:
     """Check that a program has everything a schedule names.
 
@@ -161,31 +175,20 @@ def check_schedule(schedule: Schedule, program: Program) -> None:
     ProgramError
         At the first name it does not have, with the near misses.
     """
-    nodes = list(walk(program.nodes))
-    loops = [variable(node.index) for node in nodes if isinstance(node, Loop) and node.blocks]
-    products = _results(program, products_only=True)
-    tiles = _results(program, products_only=False)
-    known = {
-        "tile": (loops, "loops"),
-        "row_par": (products, "products"),
-        "col_par": (products, "products"),
-        "sum_par": (products, "products"),
-        "slots": (tiles, "tiles"),
-        "place": (products, "products"),
-    }
-    for field, (names, noun) in known.items():
+    nouns = {"tile": "loops", "slots": "tiles"}
+    for field, names in schedule_names(program).items():
         for name in getattr(schedule, field):
             if name not in names:
+                noun = f"{nouns.get(field, 'products')} of {program.name}"
                 raise ProgramError(
                     "schedule",
-                    f"Schedule.{field} has `{name}`; "
-                    + near_misses(name, names, f"{noun} of {program.name}"),
+                    f"Schedule.{field} has `{name}`; {near_misses(name, names, noun)}",
                     schedule.span,
                     value=name,
                 )
 
 
-def _results(program: Program, *, products_only: bool) -> list[str]:
+def _results(program: Program, *, products_only: bool) -> tuple[str, ...]:
     """Variables of tiles a schedule may name."""
     names: list[str] = []
     products: set[str] = set()
@@ -198,4 +201,4 @@ def _results(program: Program, *, products_only: bool) -> list[str]:
         elif products_only or not isinstance(node, Load | Buffer | Map):
             continue
         names.extend(each.variable for each in node.results if each.variable)
-    return list(dict.fromkeys(names))
+    return tuple(dict.fromkeys(names))

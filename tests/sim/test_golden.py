@@ -41,9 +41,11 @@ def test_int8_wraps_in_int32_and_saturates_in_int8(seed):
     a[0], b[:, 0] = -128, -128
     exact = a.astype(np.int64) @ b.astype(np.int64)
     for out, wanted in ((tw.int32, exact), (tw.int8, exact.clip(-128, 127))):
-        program = choose_sizes(matmul.trace(M=9, K=9, N=9, dtype=tw.int8, out=out))
-        found = golden(program, {"A": a, "B": b})["C"]
-        assert found.dtype == out.dtype and (found == wanted).all()
+        program = matmul.trace(M=9, K=9, N=9, dtype=tw.int8, out=out)
+        sized = choose_sizes(program, {"i": 4, "j": 2})
+        for poison in (False, True):
+            found = golden(sized, {"A": a, "B": b}, poison=poison)["C"]
+            assert found.dtype == out.dtype and (found == wanted).all()
 
 
 def elementwise(function, *arrays):
@@ -72,8 +74,16 @@ def test_every_nan_is_the_canonical_one():
     odd = np.array([[0xFFC01234, 0x7F800001]], np.uint32).view(np.float32)
     for function in (lambda x: x + 1.0, lambda x: -x, abs, lambda x: tw.maximum(x, 0.0), tw.exp):
         assert (elementwise(function, odd).view(np.uint32) == NAN).all()
+    chosen = elementwise(lambda x: tw.where(x > 0, 1.0, x), odd)
+    assert (chosen.view(np.uint32) == NAN).all()
     zeros = fp32(0, -0.0)
     assert (elementwise(lambda x: x / x, zeros).view(np.uint32) == NAN).all()
+
+
+def test_a_copy_keeps_every_bit():
+    odd = np.array([[0xFFC1, 0x7F81, 0x8000]], np.uint16).view(ml_dtypes.bfloat16)
+    for function in (lambda x: x, tw.buffer, lambda x: x.to(tw.bf16)):
+        assert elementwise(function, odd).tobytes() == odd.tobytes()
 
 
 def test_element_math_is_fp32_or_int32_with_one_rounding():

@@ -6,6 +6,7 @@ import pytest
 import sw.language as tw
 from sim.golden import golden
 from sw.ir.cover import CoverError, check_cover
+from sw.ir.parse import parse_program
 from sw.ir.sizes import choose_sizes
 
 
@@ -125,3 +126,18 @@ def test_these_do_not_and_say_why(program, message):
     with pytest.raises(CoverError, match=message) as caught:
         check_cover(traced)
     assert caught.value.node.kind == "store"
+
+
+def test_a_block_that_ends_before_its_loop_is_no_cover():
+    text = """\
+program short after trace
+tensor A : memory in [M=10] int32
+tensor C : memory out [M=10] int32
+loop.metapipe i over 10 {
+  %a = load A[i +: |i|[10 - i]] : tile<1 x |i|[10 - i], int32>
+  store C[i +: |i|[10 - i]], %a
+}
+"""
+    check_cover(parse_program(text))
+    with pytest.raises(CoverError, match="cannot be shown to cover `C`"):
+        check_cover(parse_program(text.replace("[10 - i]", "[9 - i]")))

@@ -260,6 +260,34 @@ def test_rule_5_both_operands_of_a_product_end_in_zeros():
     refused(5, "tail rows of %w must be 0", parse_program(broken))
 
 
+#: Scores of rows against blocks of rows, and of a product that contracts columns of both.
+TRANSPOSED = """\
+program scores after trace mask
+file f0 "scores.py"
+tensor A : memory in [M=4, K=10] bf16
+tensor C : memory out [M=4, N=4] fp32
+%zero = full 0 {rows=4, cols=4, format=fp32} : tile<4 x 4, fp32> @ f0:1:0-1:1
+%sum = loop.metapipe k over 10 tile 3 with %old = %zero : tile<4 x 4, fp32> {
+  %a = load A[0 +: 4, k +: 3[10 - k]] : tile<4 x 3[10 - k], bf16> @ f0:1:0-1:1
+  %t = transpose %a : tile<3[10 - k] x 4, bf16> @ f0:1:0-1:1
+  %s = reduce.sum %t {axis=0} : tile<1 x 4, fp32> @ f0:1:0-1:1
+  %e = map.mul %a, 2 : tile<4 x 3[10 - k], fp32> @ f0:1:0-1:1
+  %n = cast bf16, %e : tile<4 x 3[10 - k], bf16> @ f0:1:0-1:1
+  %p = matmul %a, %a, %old {tb=true} : tile<4 x 4, fp32> @ f0:1:0-1:1
+} next %p @ f0:1:0-1:1
+store C[0 +: 4, 0 +: 4], %sum @ f0:1:0-1:1
+"""
+
+
+def test_rule_5_follows_transposes_and_products_read_by_columns():
+    verify(parse_program(TRANSPOSED))
+    for old, new, message in (
+        ("matmul %a, %a", "matmul %a, %n", "tail columns of %n must be 0"),
+        ("matmul %a, %a", "matmul %n, %a", "tail columns of %n must be 0"),
+    ):
+        refused(5, message, changed((old, new), text=TRANSPOSED))
+
+
 @pytest.mark.parametrize(
     ("message", "changes"),
     [

@@ -135,3 +135,24 @@ def test_an_error_inside_a_loop_is_the_one_that_is_raised():
         run(program, COUNT)
     # The trace before left nothing behind.
     assert matmul.trace(M=2, N=2, K=2, dtype=tw.bf16).name == "matmul"
+
+
+def test_until_ends_the_loop_and_clips_its_last_block():
+    def running(A, C):
+        for i in tw.metapipe(8, 2):
+            total = tw.zeros(1, 1)
+            for j in tw.metapipe(8, 3, until=i.stop - 1):
+                # Every block counts as 100, so that an empty one would show.
+                total += tw.col_sum(tw.load_tile(A[j, :])) + 100
+            tw.store_tile(C[i, :], tw.load_tile(A[i, :]) * 0 + total)
+
+    array = np.arange(1, 9, dtype=np.int32).reshape(8, 1)
+    kernel = tw.kernel("A[M, N] -> C[M, N]")(running)
+    program = kernel.trace(M=8, N=1, dtype=tw.int32)
+    for size, blocks in ((3, [1, 1, 2, 3]), (1, [1, 3, 5, 7]), (8, [1, 1, 1, 1])):
+        for poison in (False, True):
+            sized = choose_sizes(program, {"i": 2, "j": size})
+            found = golden(sized, {"A": array}, poison=poison)["C"].ravel().tolist()
+            wanted = [sum(range(end + 1)) for end in (1, 3, 5, 7)]
+            assert found[::2] == found[1::2]
+            assert found[::2] == [100 * n + each for n, each in zip(blocks, wanted)]

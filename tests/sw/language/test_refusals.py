@@ -208,6 +208,13 @@ def numbers_in_a_dictionary(A, B, C):
         tw.store_tile(C[i, :], tw.load_tile(A[i, :]))
 
 
+def numbers_deep_inside(A, B, C):
+    counts = [{"done": (0,)}]
+    for i in tw.each(256):
+        counts[0]["done"] = (counts[0]["done"][0] + 1,)  # <--
+        tw.store_tile(C[i, :], tw.load_tile(A[i, :]))
+
+
 def return_inside_a_loop(A, B, C):
     for i in tw.each(256):
         tw.store_tile(C[i, :], tw.load_tile(A[i, :]))
@@ -278,6 +285,7 @@ CARRIES = [
     (first_pass_tile_after_its_loop, "scope", r"made inside the loop over `i`"),
     (number_from_an_index, "state", r"`end` changes from iteration to iteration"),
     (numbers_in_a_dictionary, "state", r"`counts` changes from iteration to iteration"),
+    (numbers_deep_inside, "state", r"`counts` changes from iteration to iteration"),
     (return_inside_a_loop, "exit", r"must not be left by `break` or `return`"),
 ]
 

@@ -6,6 +6,7 @@ import pytest
 
 import sw.language as tw
 from sw.kernels.matmul import matmul
+from sw.language.schedule import schedule_names
 
 
 def schedule():
@@ -102,3 +103,10 @@ def test_all_loops_of_one_name_answer_to_it_and_a_carried_sum_is_one_product():
 
     program = tw.kernel("A[M, M], B[M, M] -> C[M, M]")(twice).trace(M=8, dtype=tw.bf16)
     tw.check_schedule(tw.Schedule(tile={"k": 2}, row_par={"acc": 2}), program)
+
+
+def test_the_names_a_schedule_may_use_are_listed_for_each_field():
+    names = schedule_names(matmul.trace(M=8, K=8, N=8, dtype=tw.bf16))
+    assert names["tile"] == ("i", "j")
+    assert names["row_par"] == names["col_par"] == names["sum_par"] == names["place"] == ("c",)
+    assert names["slots"] == ("a_tile", "b_tile", "c", "c_tile")

@@ -6,6 +6,7 @@ import pytest
 
 import sw.language as tw
 from sim.golden import golden
+from sw.ir.parse import parse_program
 from sw.ir.rewrite import walk
 from sw.ir.sizes import choose_sizes
 from sw.ir.text import print_program
@@ -62,7 +63,9 @@ def test_accumulate_takes_the_right_product_of_two_and_either_side():
 
     program = accumulate(traced(chain))
     assert kinds(program) == ["load", "load", "matmul", "matmul", "matmul", "store"]
+    a, b = (node.result for node in program.nodes[:2])
     first, second, third = program.nodes[2:5]
+    assert [each.operands[:2] for each in (first, second, third)] == [(a, b), (b, a), (a, a)]
     assert second.operands[2] == first.result
     assert third.operands[2] == second.result
 
@@ -99,6 +102,21 @@ def test_simplify_puts_transposes_into_products():
     assert "transpose" not in kinds(program)
     products = [node for node in walk(program.nodes) if node.kind == "matmul"]
     assert [(node.ta, node.tb) for node in products] == [(True, True), (False, False)]
+
+
+def test_simplify_turns_back_a_product_that_was_already_turned():
+    text = """\
+program turned after trace
+file f0 "turned.py"
+tensor A : memory in [M=4, N=4] bf16
+tensor C : memory out [M=4, N=4] fp32
+%a = load A[0 +: 4, 0 +: 4] : tile<4 x 4, bf16> @ f0:1:0-1:1
+%t = transpose %a : tile<4 x 4, bf16> @ f0:1:0-1:1
+%c = matmul %t, %t {ta=true} : tile<4 x 4, fp32> @ f0:1:0-1:1
+store C[0 +: 4, 0 +: 4], %c @ f0:1:0-1:1
+"""
+    product = simplify(parse_program(text)).nodes[1]
+    assert (product.ta, product.tb) == (False, True)
 
 
 def test_simplify_drops_what_nobody_uses_and_casts_that_change_nothing():
