@@ -140,15 +140,16 @@ def run(data, commands, *, width_bits=64, seed=0, stall=0.0, engine=(), fast_wri
         (64, {"latency": 1}),
         (64, {"latency": 20, "jitter": 30, "stall": 0.4, "landing": 16, "outstanding": 4}),
         (128, {"latency": 7, "jitter": 3, "stall": 0.2, "landing": 32, "outstanding": 2}),
+        (256, {"latency": 9, "jitter": 5, "stall": 0.1, "landing": 16}),
     ],
-    ids=["quick", "slow-small", "wide"],
+    ids=["quick", "slow-small", "wide", "widest"],
 )
 def test_any_box_of_any_tensor_equals_numpy(width_bits, conditions, seed):
     rng = random.Random(seed)
     data = random_bytes(seed, 0x4000)
     # Whole beats are read, so a region ends with the beat of its last byte.
     region = (0xE80, 0x2FC0)
-    cases = [random_case(rng, width_bits=width_bits, region=region) for _ in range(120)]
+    cases = [random_case(rng, width_bits=width_bits, region=region) for _ in range(80)]
     owners = [rng.randrange(2) for _ in cases]
     result = run(
         data,
