@@ -190,17 +190,17 @@ def _make_runner(simulator: str) -> Runner:
 
 def _build(runner: Runner, design: Design, ports: Sequence[str], waves: bool) -> tuple[Path, bool]:
     """Folder with the model, and whether it was there before."""
-    kind = type(runner).__name__
+    verilator = isinstance(runner, Verilator)
     control = [f'public_flat_rw -module "{design.top}" -var "{name}"' for name in ports]
     text = design.text
-    if kind == "_Icarus":
+    if not verilator:
         # Icarus sets initial values without an event, so an `always @*` whose inputs keep theirs
         # would never run and leave its result unknown; `always_comb` runs at time zero.
         text = text.replace("always @*", "always_comb")
-    parts = [kind, cocotb_version, text, *_FLAGS, MAKE, *control, str(waves)]
+    parts = [type(runner).__name__, cocotb_version, text, *_FLAGS, MAKE, *control, str(waves)]
     key = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
     directory = cache_directory() / "cocotb" / key
-    product = design.top if kind == "_Verilator" else "sim.vvp"
+    product = design.top if verilator else "sim.vvp"
     with locked(directory.with_suffix(".lock")):
         if (directory / product).exists():
             return directory, True
@@ -208,7 +208,6 @@ def _build(runner: Runner, design: Design, ports: Sequence[str], waves: bool) ->
         try:
             (work / "design.v").write_text(text)
             (work / "ports.vlt").write_text("\n".join(["`verilator_config", *control, ""]))
-            verilator = kind == "_Verilator"
             log = work / "build.log"
             try:
                 runner.build(
