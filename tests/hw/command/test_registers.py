@@ -2,7 +2,9 @@ import random
 from pathlib import Path
 
 import pytest
+from amaranth.sim import Simulator
 
+from hw.command.host import HostPort
 from hw.command.registers import (
     HOST_ADDRESS_BITS,
     ID,
@@ -216,3 +218,32 @@ def test_channels_of_the_host_port_may_wait_for_each_other(seed):
         assert await bench.value(ctx, "LIST_ADDRESS_LO") == values[-1]
 
     bench.run(story, addresses, words, answers, reads)
+
+
+def test_cycles_read_whole():
+    dut = HostPort(fingerprint=FINGERPRINT, rows=1, width_bits=64, counters=0)
+    axi = dut.axi
+
+    async def read(ctx, name):
+        ctx.set(axi.araddr, register(name).offset)
+        ctx.set(axi.arvalid, 1)
+        ctx.set(axi.rready, 1)
+        await ctx.tick().until(axi.arready)
+        ctx.set(axi.arvalid, 0)
+        value, response = await ctx.tick().sample(axi.rdata, axi.rresp).until(axi.rvalid)
+        assert response == OKAY
+        return value
+
+    async def story(ctx):
+        ctx.set(dut.i_cycles, 0x1_FFFF_FFFF)
+        low = await read(ctx, "CYCLES_LO")
+        # A carry between the two reads; the halves still belong together.
+        ctx.set(dut.i_cycles, 0x2_0000_0000)
+        assert await read(ctx, "CYCLES_HI") << 32 | low == 0x1_FFFF_FFFF
+        assert await read(ctx, "CYCLES_LO") == 0
+        assert await read(ctx, "CYCLES_HI") == 2
+
+    simulator = Simulator(dut)
+    simulator.add_clock(1e-6)
+    simulator.add_testbench(story)
+    simulator.run()
