@@ -256,7 +256,7 @@ def execute(args: argparse.Namespace) -> dict[str, Any]:
         buffer = io.BytesIO()
         np.savez(buffer, C=job.out.bits_of(result) if out == "bf16" else result)
         write_whole(args.outputs, buffer.getvalue())
-    place = f"one matrix unit of {args.config} (the fabric around it is not built yet)"
+    place = f"one matrix unit of {args.config} (kernels do not run on the whole chip yet)"
     _print(report, place if args.backend == "rtl" else "golden")
     if not report["verified"]:
         raise WrongResultError("result is not verified", result=report)

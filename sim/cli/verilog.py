@@ -4,8 +4,8 @@ import argparse
 import time
 from typing import Any
 
-from hw.errors import BadInputError, NotBuiltError
-from sim.cli.options import Subparsers, add_config, add_json, load_config
+from hw.errors import BadInputError
+from sim.cli.options import Subparsers, add_config, add_json, load_config, validating
 from sim.files import require_writable, write_whole
 
 __all__ = ["add", "execute"]
@@ -27,20 +27,18 @@ def add(subparsers: Subparsers) -> None:
 def execute(args: argparse.Namespace) -> dict[str, Any]:
     """Emit the chip of ``--config``, or a component of it, to ``--output``."""
     config = load_config(args.config)
-    if args.component is None:
-        raise NotBuiltError(
-            "emitting a whole chip is not built yet; --component matrix_unit is",
-            where="--component",
-        )
     if args.output is None:
         raise BadInputError("--output must be given", where="--output", rule="a file to write")
     require_writable(args.output, where="--output")
 
     from gen.verilog import emit
+    from hw.chip import Chip
     from sim.run import matrix_unit
 
+    with validating("--config"):
+        component = matrix_unit(config) if args.component else Chip(config)
     started = time.monotonic()
-    design = emit(matrix_unit(config))
+    design = emit(component)
     seconds = time.monotonic() - started
     write_whole(args.output, design.text)
     report = {

@@ -13,8 +13,8 @@ from hw.errors import MissingToolError
 from sim.cocotb_runner import bench_names, run_bench
 from sim.tb import accumulators, barrier, grid, pmu, switch, tma
 
-#: Blocks that build in seconds; `make regress` runs the others as well.
-CHEAP = ("accumulators", "barrier")
+#: Blocks that build in seconds, and the chip that joins all; `make regress` runs the others too.
+CHEAP = ("accumulators", "barrier", "chip")
 
 
 def run(block, seed, capsys):
