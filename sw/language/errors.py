@@ -12,7 +12,6 @@ from __future__ import annotations
 import linecache
 import sys
 from collections.abc import Iterable
-from itertools import islice
 from pathlib import PurePath
 from types import CodeType, FrameType
 
@@ -28,6 +27,9 @@ __all__ = [
     "source_lines",
     "unserved",
 ]
+
+#: First and last line, first column and the one after the last, of an instruction.
+_Position = tuple[int | None, int | None, int | None, int | None]
 
 _PACKAGE = __name__.rpartition(".")[0]
 
@@ -117,10 +119,22 @@ def caller() -> FrameType:
     return last
 
 
+# By identity: equal code of two files has two places. The code is kept so that its id stays its.
+_POSITIONS: dict[int, tuple[CodeType, list[_Position]]] = {}
+_MOST_POSITIONS = 256
+
+
+def _positions(code: CodeType) -> list[_Position]:
+    if id(code) not in _POSITIONS:
+        if len(_POSITIONS) >= _MOST_POSITIONS:
+            _POSITIONS.clear()
+        _POSITIONS[id(code)] = (code, list(code.co_positions()))
+    return _POSITIONS[id(code)][1]
+
+
 def code_span(code: CodeType, offset: int) -> Span:
     """Give the place of the instruction at a byte offset of some code."""
-    found = next(islice(code.co_positions(), max(0, offset) // 2, None), (None,) * 4)
-    line, end_line, column, end_column = found
+    line, end_line, column, end_column = _positions(code)[max(0, offset) // 2]
     line = line or code.co_firstlineno
     return Span(code.co_filename, line, column or 0, end_line or line, end_column or 0)
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from sw.ir import nodes as ir
 from sw.ir.affine import Affine, Axis, Bound, size_symbol
-from sw.language.tile import Tile, emit
+from sw.language.tile import MakesTile, Tile, emit
 from sw.language.trace import Recorder, refusal
 
 __all__ = ["BlockIndex", "IndexNumber", "PointIndex", "StopNumber", "as_affine", "whole"]
@@ -29,7 +29,7 @@ def as_affine(value: object) -> Affine | None:
     return None if number is None else Affine((), number)
 
 
-class _OnChip:
+class _OnChip(MakesTile):
     """What indices and numbers made from them have in common: a value only on the chip."""
 
     __array_ufunc__ = None

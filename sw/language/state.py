@@ -73,9 +73,7 @@ def _body(code: CodeType, offset: int) -> list[dis.Instruction]:
 
 def is_for_statement(code: CodeType, offset: int) -> bool:
     """Tell whether the instruction at a byte offset takes the next item of a ``for``."""
-    return any(
-        each.opname == "FOR_ITER" for each in dis.get_instructions(code) if each.offset == offset
-    )
+    return dis.opname[code.co_code[offset]] == "FOR_ITER"
 
 
 def _several(value: object) -> tuple[object, ...]:

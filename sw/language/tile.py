@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NoReturn, Protocol, runtime_checkable
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -12,15 +12,15 @@ from sw.ir.formats import Format, format_of
 from sw.ir.types import TileType
 from sw.language.trace import Recorder, current, refusal
 
-__all__ = ["Tile", "TileLike", "as_operand", "emit", "tile_argument", "wrap"]
+__all__ = ["MakesTile", "Tile", "TileLike", "as_operand", "emit", "tile_argument", "wrap"]
 
 
-@runtime_checkable
-class _MakesTile(Protocol):
+class MakesTile:
     """A number of the program that becomes a tile where one is needed."""
 
     def as_tile(self) -> Tile:
         """Record the tile."""
+        raise NotImplementedError
 
 
 class Tile:
@@ -198,7 +198,7 @@ def tile_argument(name: str, value: object) -> Tile:
     ProgramError
         If it is not.
     """
-    if isinstance(value, _MakesTile):
+    if isinstance(value, MakesTile):
         value = value.as_tile()
     if not isinstance(value, Tile):
         raise refusal(
