@@ -236,7 +236,7 @@ def measure(
     MissingToolError
         If yosys is not installed.
     RuntimeError
-        If yosys fails.
+        If yosys fails, or leaves other modules than it should.
     """
     design = component.design
     # A definition's private modules are named after it, with a dot.
@@ -253,5 +253,7 @@ def measure(
         cache,
         lambda: progress(f"synthesizing {design.top}, {len(instances)} module definitions"),
     )
+    if figures.keys() - set(component.black_boxes) != instances.keys():
+        raise RuntimeError(f"yosys left the modules {sorted(figures)}, not {sorted(instances)}")
     parts = tuple(DefinitionArea(name, n, **figures[name]) for name, n in instances.items())
     return UnitArea(component.kind, design.top, component.count, component.note, parts)

@@ -13,6 +13,7 @@ from hw.chain import ChainSegment
 from hw.chip import Chip
 from hw.configs import named
 from hw.errors import MissingToolError
+from hw.mesh.buffer import InputBuffer
 from hw.numeric.formats import bf16, int8
 from hw.pmu.banks import Banks
 from hw.systolic.cell import Cell
@@ -111,6 +112,15 @@ def test_a_chain_is_its_registers_and_is_measured_once(tmp_path):
     other = Design(design.top, design.text + "\n", design.instances)
     measure(Component("chain", 1, other), cache=tmp_path, progress=said.append)
     assert len(said) == len(list(tmp_path.iterdir())) == 2
+
+
+def test_what_is_private_to_a_definition_counts_as_its_own():
+    design = emit(InputBuffer(payload_shape=8))
+    assert len(design.instances) == 2
+    buffer = measure(Component("buffer", 1, design))
+    assert [part.name for part in buffer.definitions] == [design.top]
+    # Two entries of eight bits, and a few bits of state.
+    assert 16 < buffer.flip_flops <= 20
 
 
 def test_units_by_themselves_are_left_out_of_the_rest(tiny):
