@@ -9,8 +9,9 @@ from amaranth.sim import Simulator
 
 from hw.counters import LoopProgram
 from hw.pmu.layout import Access, lane_count, piece_positions, rows_log2
-from hw.pmu.program import EngineProgram, PmuProgram
+from hw.pmu.program import EngineProgram, PmuProgram, SlotRing
 from hw.pmu.unit import Pmu
+from hw.pmu.words import LOOPS, Level, TokenSource
 
 WIDTH_BITS, CAPACITY_BYTES, SLOTS = 64, 1024, 4
 
@@ -187,3 +188,55 @@ def run(
     simulator.add_testbench(control)
     simulator.run()
     return outcome
+
+
+def engine(
+    rows: int,
+    columns: int,
+    element_bytes: int,
+    access: Access,
+    *,
+    windows: int = 1,
+    count: int = 2,
+    buffer: int = 0,
+    base: int = 0,
+    **options: object,
+) -> EngineProgram:
+    """Engine that walks ``windows`` windows of slots, each slot a matrix of this shape."""
+    return EngineProgram(
+        SlotRing(buffer, base, rows * columns, count),
+        matrix_loops(rows, columns, element_bytes, access),
+        element_bytes=element_bytes,
+        access=access,
+        windows=LoopProgram(windows),
+        **options,
+    )
+
+
+def check(program: PmuProgram, outcome: Outcome, inputs: tuple[list[Vector], list[Vector]]) -> None:
+    for number, expected in enumerate(mirror(program, inputs)):
+        assert outcome.outputs[number] == expected
+    assert outcome.done and not outcome.error
+    assert sum(outcome.counters.values()) == outcome.cycles
+
+
+def steps(program: EngineProgram) -> int:
+    return sum(1 for _ in program.moves())
+
+
+def two_rings(windows: int, element_bytes: int) -> PmuProgram:
+    """Both engines of both ports: two buffers that fill the memory, one of them transposed."""
+    half = CAPACITY_BYTES // 2 // element_bytes
+    one = {"windows": windows, "count": 4, "buffer": 0}
+    two = {"windows": windows, "count": 4, "buffer": 1, "base": half}
+    return PmuProgram(
+        (
+            engine(8, 8, element_bytes, Access.ROW, **one),
+            engine(8, 8, element_bytes, Access.COLUMN, **two),
+        ),
+        (
+            engine(8, 8, element_bytes, Access.COLUMN, last_level=Level.ADDRESS, **one),
+            engine(8, 8, element_bytes, Access.COLUMN, last_level=LOOPS, final_level=0, **two),
+        ),
+        (TokenSource.R0, TokenSource.W1),
+    )

@@ -2,65 +2,25 @@
 
 import dataclasses
 import random
-from typing import Any
 
 import pytest
 from amaranth.hdl import Const
-from amaranth.sim import Simulator
 
 from hw.counters import LoopProgram
 from hw.pmu.engine import StreamEngine
 from hw.pmu.layout import Access
 from hw.pmu.program import Beyond, EngineProgram, PmuProgram, SlotRing
 from hw.pmu.unit import Pmu
-from hw.pmu.words import LOOPS, Level, TokenSource
-from tests.hw.pmu import bench
+from hw.pmu.words import Level, TokenSource
 from tests.hw.pmu.bench import (
-    CAPACITY_BYTES,
-    SLOTS,
-    WIDTH_BITS,
-    Outcome,
-    Vector,
+    check,
+    engine,
     lanes_of,
-    matrix_loops,
-    mirror,
     run,
+    steps,
+    two_rings,
     vectors,
 )
-
-
-def engine(
-    rows: int,
-    columns: int,
-    element_bytes: int,
-    access: Access,
-    *,
-    windows: int = 1,
-    count: int = 2,
-    buffer: int = 0,
-    base: int = 0,
-    **options: object,
-) -> EngineProgram:
-    """Engine that walks ``windows`` windows of slots, each slot a matrix of this shape."""
-    return EngineProgram(
-        SlotRing(buffer, base, rows * columns, count),
-        matrix_loops(rows, columns, element_bytes, access),
-        element_bytes=element_bytes,
-        access=access,
-        windows=LoopProgram(windows),
-        **options,
-    )
-
-
-def check(program: PmuProgram, outcome: Outcome, inputs: tuple[list[Vector], list[Vector]]) -> None:
-    for number, expected in enumerate(mirror(program, inputs)):
-        assert outcome.outputs[number] == expected
-    assert outcome.done and not outcome.error
-    assert sum(outcome.counters.values()) == outcome.cycles
-
-
-def steps(program: EngineProgram) -> int:
-    return sum(1 for _ in program.moves())
 
 
 @pytest.mark.parametrize("element_bytes", [1, 2, 4])
@@ -93,24 +53,6 @@ def test_packed_rows_in_rows_out(element_bytes: int, access: Access, seed: int) 
     inputs = (vectors(steps(writer), rng), [])
     program = PmuProgram((writer, None), (reader, None))
     check(program, run(program, inputs), inputs)
-
-
-def two_rings(windows: int, element_bytes: int) -> PmuProgram:
-    """Both engines of both ports: two buffers that fill the memory, one of them transposed."""
-    half = CAPACITY_BYTES // 2 // element_bytes
-    one = {"windows": windows, "count": 4, "buffer": 0}
-    two = {"windows": windows, "count": 4, "buffer": 1, "base": half}
-    return PmuProgram(
-        (
-            engine(8, 8, element_bytes, Access.ROW, **one),
-            engine(8, 8, element_bytes, Access.COLUMN, **two),
-        ),
-        (
-            engine(8, 8, element_bytes, Access.COLUMN, last_level=Level.ADDRESS, **one),
-            engine(8, 8, element_bytes, Access.COLUMN, last_level=LOOPS, final_level=0, **two),
-        ),
-        (TokenSource.R0, TokenSource.W1),
-    )
 
 
 def ring_story(stall: float, seed: int, *, make: type[Pmu] = Pmu) -> None:
@@ -350,181 +292,3 @@ def test_counters_name_what_a_cycle_waits_for(seed: int) -> None:
     assert unread.counters["busy"] == 16 and unread.counters["wait_room"] > 70
     nothing = run(PmuProgram(), ([], []))
     assert nothing.counters == {"busy": 0, "wait_input": 0, "wait_room": 0, "idle": 20}
-
-
-def test_programs_survive_packing() -> None:
-    program = two_rings(windows=4, element_bytes=2)
-    sizes = {"capacity_bytes": CAPACITY_BYTES, "slots": SLOTS}
-    word = program.pack(width_bits=WIDTH_BITS, **sizes)
-    unpacked = PmuProgram.unpack(word, **sizes)
-    assert unpacked.pack(width_bits=WIDTH_BITS, **sizes) == word
-    assert unpacked.tokens == program.tokens
-    for ours, theirs in zip(program.engines, unpacked.engines):
-        assert list(ours.moves()) == list(theirs.moves())
-
-
-SQUARE = (LoopProgram(8, stride=8),)
-RING = SlotRing(0, 0, 64, 2)
-
-
-@pytest.mark.parametrize(
-    ("make", "error", "rule"),
-    [
-        (lambda: EngineProgram(RING, SQUARE, element_bytes=3), TypeError, "1, 2 or 4, not 3"),
-        (lambda: EngineProgram(RING, SQUARE * 5), ValueError, "at most 4 address loops, not 5"),
-        (lambda: EngineProgram(RING, SQUARE, last_level=9), TypeError, "from 0 to 8, not 9"),
-        (lambda: EngineProgram(RING, SQUARE, final_level=2), ValueError, "at most the last level"),
-        (lambda: EngineProgram(RING, SQUARE, modulus=2, index=2), ValueError, "not 2 and 2"),
-        (
-            lambda: EngineProgram(RING, (LoopProgram(4), LoopProgram(0, slope=1, outer=4))),
-            ValueError,
-            "Loop 5 of an engine must have an iteration everywhere",
-        ),
-        (
-            lambda: EngineProgram(RING, SQUARE, repeats=LoopProgram(2), slots=LoopProgram(3)),
-            ValueError,
-            "at most the ring's 2, not 3",
-        ),
-        (
-            lambda: PmuProgram((EngineProgram(RING, SQUARE, repeats=LoopProgram(2)), None)),
-            ValueError,
-            "Repeats of a write engine must be 1",
-        ),
-        (
-            lambda: PmuProgram(
-                (EngineProgram(RING, SQUARE), None),
-                (EngineProgram(SlotRing(0, 0, 64, 3), SQUARE), None),
-            ),
-            ValueError,
-            r"Engines of buffer 0 must agree on its slots, not \[2, 3\]",
-        ),
-        (
-            lambda: PmuProgram(tokens=(TokenSource.R1, TokenSource.OFF)),
-            ValueError,
-            "Token source must be an engine that is on, not R1",
-        ),
-    ],
-)
-def test_programs_that_cannot_work_are_refused(make, error, rule) -> None:
-    with pytest.raises(error, match=rule):
-        make()
-
-
-@pytest.mark.parametrize(
-    ("program", "rule"),
-    [
-        (EngineProgram(SlotRing(count=5), SQUARE, 1), "Ring must have 1 to 4 slots, not 5"),
-        (EngineProgram(SlotRing(0, 0, 968, 2), SQUARE, 1), "1024 elements, not 1024"),
-        (EngineProgram(SlotRing(0, 4, 64, 2), SQUARE, 1), "1 by 8 elements, not"),
-        (EngineProgram(RING, SQUARE, 4, Access.FOUR_ROWS), "FOUR_ROWS must have at least 4 lanes"),
-    ],
-)
-def test_programs_that_do_not_fit_a_pmu_are_refused(program: EngineProgram, rule: str) -> None:
-    with pytest.raises(ValueError, match=rule):
-        PmuProgram((program, None)).pack(
-            width_bits=WIDTH_BITS, capacity_bytes=CAPACITY_BYTES, slots=SLOTS
-        )
-
-
-def test_a_clear_in_mid_flight_leaves_nothing_behind(seed: int) -> None:
-    rng = random.Random(seed)
-    program = two_rings(windows=9, element_bytes=2)
-    dut = Pmu(width_bits=WIDTH_BITS, capacity_bytes=CAPACITY_BYTES, slots=SLOTS)
-    ends = [rng.randint(30, 250) for _ in range(12)] + [1500]
-
-    async def everything(ctx: Any) -> None:
-        sizes = {"capacity_bytes": CAPACITY_BYTES, "slots": SLOTS}
-        ctx.set(dut.config.as_value(), program.pack(width_bits=WIDTH_BITS, **sizes))
-        for end in ends:
-            inputs = (vectors(144, rng), vectors(144, rng))
-            expected = mirror(program, inputs)
-            given, taken, tokens = [0, 0], [0, 0], [0, 0]
-            ctx.set(dut.i_run, 0)
-            for port in dut.i_stream:
-                ctx.set(port.valid, 0)
-            ctx.set(dut.i_clear, 1)
-            await ctx.tick()
-            ctx.set(dut.i_clear, 0)
-            ctx.set(dut.i_run, 1)
-            for _ in range(end):
-                for i in (0, 1):
-                    ctx.set(dut.i_stream[i].valid, given[i] < 144)
-                    if given[i] < 144:
-                        word = int.from_bytes(inputs[i][given[i]][0], "little")
-                        ctx.set(dut.i_stream[i].payload.data, word)
-                    ctx.set(dut.o_stream[i].ready, rng.random() < 0.7)
-                    ctx.set(dut.o_token[i].ready, rng.random() < 0.4)
-                for i in (0, 1):
-                    given[i] += ctx.get(dut.i_stream[i].valid & dut.i_stream[i].ready)
-                    tokens[i] += ctx.get(dut.o_token[i].valid & dut.o_token[i].ready)
-                    if ctx.get(dut.o_stream[i].valid & dut.o_stream[i].ready):
-                        payload = ctx.get(dut.o_stream[i].payload)
-                        data = payload.data.to_bytes(WIDTH_BITS // 8, "little")
-                        seen = (data, bool(payload.last), bool(payload.final))
-                        assert seen == expected[i][taken[i]]
-                        taken[i] += 1
-                await ctx.tick()
-        assert taken == [144, 144] and tokens == [9, 9] and ctx.get(dut.o_done) == 15
-
-    simulator = Simulator(dut)
-    simulator.add_clock(1e-6)
-    simulator.add_testbench(everything)
-    simulator.run()
-
-
-def test_the_pmu_of_small(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    rng = random.Random(seed)
-    for name, value in (("WIDTH_BITS", 256), ("CAPACITY_BYTES", 1 << 16), ("SLOTS", 16)):
-        monkeypatch.setattr(bench, name, value)
-    # Weights: slabs of 64 by 16 in rows, out in columns, packets of a tile of 16 columns.
-    walk = {"windows": 3, "count": 3, "base": 4096}
-    program = PmuProgram(
-        (engine(64, 16, 2, Access.ROW, **walk), None),
-        (engine(64, 16, 2, Access.COLUMN, last_level=Level.ADDRESS, **walk), None),
-    )
-    inputs = (vectors(192, rng), [])
-    check(program, run(program, inputs, rng=rng, stall=0.1), inputs)
-
-
-def random_pair(rng: random.Random, buffer: int) -> tuple[EngineProgram, EngineProgram]:
-    """Writer and reader of one buffer in its half of the memory: shape, pieces, ring, re-reads."""
-    element_bytes = rng.choice([1, 2, 4])
-    lanes = WIDTH_BITS // 8 // element_bytes
-    accesses = [a for a in Access if a is Access.COLUMN or 1 << int(a.value) <= lanes]
-    rows, columns = (lanes * rng.randint(1, 2 if lanes < 8 else 1) for _ in range(2))
-    most = CAPACITY_BYTES // 2 // (rows * columns * element_bytes)
-    count = rng.randint(1, min(SLOTS, most))
-    windows, together = rng.randint(1, 4), rng.randint(1, count)
-    place = {"count": count, "buffer": buffer, "base": buffer * 512 // element_bytes}
-    last = rng.choice([None, *range(LOOPS + 1)])
-    writer = engine(
-        rows, columns, element_bytes, rng.choice(accesses), windows=windows * together, **place
-    )
-    reader = engine(
-        rows,
-        columns,
-        element_bytes,
-        rng.choice(accesses),
-        windows=windows,
-        slots=LoopProgram(together),
-        repeats=LoopProgram(rng.randint(1, 3)),
-        last_level=last,
-        final_level=None if last is None else rng.randint(0, last),
-        **place,
-    )
-    return writer, reader
-
-
-@pytest.mark.parametrize("case", range(5))
-def test_random_programs_equal_the_mirror(case: int, seed: int) -> None:
-    rng = random.Random(seed)
-    (w0, r0), (w1, r1) = random_pair(rng, 0), random_pair(rng, 1)
-    tokens = (rng.choice(list(TokenSource)), rng.choice(list(TokenSource)))
-    program = PmuProgram((w0, w1), rng.choice([(r0, r1), (r1, r0)]), tokens)
-    inputs = (vectors(steps(w0), rng), vectors(steps(w1), rng))
-    stall = rng.choice([0.0, 0.2, 0.6])
-    outcome = run(program, inputs, rng=rng, stall=stall, token_stall=stall)
-    check(program, outcome, inputs)
-    for source, seen in zip(tokens, outcome.tokens):
-        engine_of = None if source is TokenSource.OFF else program.engines[source.value - 1]
-        assert seen == (sum(move.closes for move in engine_of.moves()) if engine_of else 0)
