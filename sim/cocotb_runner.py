@@ -339,9 +339,9 @@ def run_bench(
     started = time.monotonic()
     module: types.ModuleType = importlib.import_module(f"{sim.tb.__name__}.{block}")
     component = cast(_Bench, module).design()
-    # Its ports are always needed, its inside may not be: Amaranth would warn that it was forgotten.
-    component.__dict__["_MustUse__used"] = True
-    design = design or emit(component)
+    # Emitted even if another design is tested: Amaranth warns of components that are forgotten.
+    emitted = emit(component)
+    design = design or emitted
     hit = False
     try:
         directory, hit = _build(runner, design, _port_names(component), waves is not None)

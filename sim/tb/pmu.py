@@ -116,7 +116,7 @@ class _Ring:
             self.expected.append(_payloads(np.concatenate(walked), last_every=len(walked[0])))
 
 
-@bench(limit_cycles=200_000)
+@bench(limit_cycles=60_000)
 @cocotb.parametrize(stall=[0.0, 0.3, 0.8], shared=[False, True])
 async def matrices_leave_in_the_order_of_their_readers(
     dut: Any, stall: float, shared: bool
