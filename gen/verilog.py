@@ -74,7 +74,6 @@ def emit(component: Shareable) -> Design:
     script = [
         f"read_rtlil <<rtlil\n{text}\nrtlil",
         "proc -nomux -norom",
-        "delete s:0",  # zero-width wires would come out as [-1:0], two bits
         "memory_collect",
         # A stream without data has a payload of no bits, which Verilog cannot state: it would be
         # written as [-1:0], two bits.
