@@ -5,11 +5,25 @@ This module is what a user imports, and the entry of the ``tilewright`` command.
 
 import sys
 from collections.abc import Sequence
+from typing import Any
 
 from hw import __version__
 from hw.errors import TilewrightError
 
 __all__ = ["TilewrightError", "__version__", "main"]
+
+
+def __getattr__(name: str) -> Any:
+    """The language's names, on first use: the command's help needs none of it."""
+    if name.startswith("__"):
+        raise AttributeError(name)
+    import sw.language
+    from sim.kernels import call
+
+    sw.language.register("call", call)
+    if name not in sw.language.__all__:
+        raise AttributeError(f"module 'tilewright' has no attribute {name!r}")
+    return getattr(sw.language, name)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
