@@ -6,23 +6,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from hw.checks import require_int, require_power
+
 __all__ = ["AgcuConfig", "ChipConfig", "PcuConfig", "PmuConfig", "from_toml"]
 
 _PATTERNS = {"checkerboard"}
-
-
-def _is_power_of_two(value: int) -> bool:
-    return value > 0 and value & (value - 1) == 0
-
-
-def _require_int(noun: str, value: object, low: int, high: int) -> None:
-    if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
-        raise TypeError(f"{noun} must be an integer from {low} to {high}, not {value!r}")
-
-
-def _require_power(noun: str, value: object, low: int, high: int) -> None:
-    if not isinstance(value, int) or not _is_power_of_two(value) or not low <= value <= high:
-        raise TypeError(f"{noun} must be a power of two from {low} to {high}, not {value!r}")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,8 +29,8 @@ class PcuConfig:
     cell_latency: int = 2
 
     def __post_init__(self) -> None:
-        _require_power("Accumulator rows", self.accumulator_rows, 16, 8192)
-        _require_int("Cell latency", self.cell_latency, 1, 3)
+        require_power("Accumulator rows", self.accumulator_rows, 16, 8192)
+        require_int("Cell latency", self.cell_latency, 1, 3)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,8 +49,8 @@ class PmuConfig:
     slots: int = 16
 
     def __post_init__(self) -> None:
-        _require_power("PMU capacity in bytes", self.capacity_bytes, 1024, 4 << 20)
-        _require_int("PMU slots", self.slots, 2, 64)
+        require_power("PMU capacity in bytes", self.capacity_bytes, 1024, 4 << 20)
+        require_int("PMU slots", self.slots, 2, 64)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -88,11 +76,11 @@ class AgcuConfig:
     outstanding: int = 16
 
     def __post_init__(self) -> None:
-        _require_int("AGCU count", self.count, 1, 16)
-        _require_power("AXI data bits", self.axi_data_bits, 64, 1024)
-        _require_int("AXI address bits", self.axi_address_bits, 32, 64)
-        _require_power("Landing beats", self.landing_beats, 16, 4096)
-        _require_int("Outstanding bursts", self.outstanding, 1, 64)
+        require_int("AGCU count", self.count, 1, 16)
+        require_power("AXI data bits", self.axi_data_bits, 64, 1024)
+        require_int("AXI address bits", self.axi_address_bits, 32, 64)
+        require_power("Landing beats", self.landing_beats, 16, 4096)
+        require_int("Outstanding bursts", self.outstanding, 1, 64)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -132,11 +120,11 @@ class ChipConfig:
     agcu: AgcuConfig = AgcuConfig()
 
     def __post_init__(self) -> None:
-        _require_int("Mesh rows", self.rows, 1, 64)
-        _require_int("Mesh columns", self.columns, 1, 64)
-        _require_power("Link width in bits", self.width_bits, 64, 1024)
-        _require_int("Tracks", self.tracks, 1, 8)
-        _require_int("Token tracks", self.token_tracks, 1, 8)
+        require_int("Mesh rows", self.rows, 1, 64)
+        require_int("Mesh columns", self.columns, 1, 64)
+        require_power("Link width in bits", self.width_bits, 64, 1024)
+        require_int("Tracks", self.tracks, 1, 8)
+        require_int("Token tracks", self.token_tracks, 1, 8)
         if self.agcu.axi_data_bits != self.width_bits:
             raise ValueError(
                 f"AXI data bits must equal the link width {self.width_bits}, "

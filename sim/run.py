@@ -12,9 +12,10 @@ from gen.verilog import Design, emit
 from hw.config import ChipConfig
 from hw.errors import BadInputError, HangError, NotBuiltError
 from hw.numeric import reference
-from hw.numeric.formats import Format, bf16, fp32, int8, int32
+from hw.numeric.formats import Format, bf16, int8
+from hw.pcu.program import RESULT_FORMATS
 from hw.systolic.matrix_unit import MatrixUnit
-from sim.drivers.matrix_unit import STREAMS, MatrixTiling, run_matmul
+from sim.drivers.matrix_unit import STREAMS, MatrixTiling, run_matmul, waits
 from sim.native.streams import StreamModel
 from sim.operands import random_operand
 
@@ -82,7 +83,15 @@ class MatmulJob:
                     value=value,
                     rule=f"1 to {_LARGEST_EXTENT}",
                 )
-        allowed = (bf16, fp32) if self.fmt == bf16 else (int32,)
+        if self.fmt not in RESULT_FORMATS:
+            names = " or ".join(fmt.name for fmt in RESULT_FORMATS)
+            raise BadInputError(
+                f"operands must be {names}, not {self.fmt.name}",
+                where="dtype",
+                value=self.fmt.name,
+                rule=names,
+            )
+        allowed = RESULT_FORMATS[self.fmt]
         if self.out not in allowed:
             names = " or ".join(fmt.name for fmt in allowed)
             raise BadInputError(
@@ -204,10 +213,8 @@ def run(
             error.result = report
             raise
         seconds = time.monotonic() - started
-        counted = model.get("counters")
+        counted = waits(model.get("counters"))
         simulated = model.cycle
-    names = ("busy", "wait_input", "wait_room", "idle")
-    waits = {name: counted >> 48 * index & (1 << 48) - 1 for index, name in enumerate(names)}
     exact = result.tobytes() == golden.tobytes()
     moved = sum(len(item.words) for item in transfers.values()) * tiling.vector_bytes
     report |= {
@@ -217,15 +224,15 @@ def run(
         "bit_exact": exact,
         "verified": exact and errors["within_bound"],
         "cycles": cycles,
-        "macs_issued": waits["busy"] * peak,
+        "macs_issued": counted["busy"] * peak,
         "utilization": macs / (cycles * peak),
         "units_used": {"matrix_unit": 1},
         "output_sha256": _digest(result),
         "counters": {
             "matrix_unit": {
                 "kind": "matrix_unit",
-                **waits,
-                "macs": waits["busy"] * peak,
+                **counted,
+                "macs": counted["busy"] * peak,
                 "commands": None,
                 "boxes": None,
                 "bytes": moved,

@@ -7,6 +7,8 @@ from typing import Any
 from amaranth.hdl import Const, signed
 from amaranth.lib import data, enum
 
+from hw.checks import require_int
+
 __all__ = [
     "ARGUMENT_BYTES",
     "ENTRY_BYTES",
@@ -98,13 +100,8 @@ def alignment_bytes(width_bits: int) -> int:
     return max(ENTRY_BYTES, width_bits // 8)
 
 
-def _require(noun: str, value: object, low: int, high: int) -> None:
-    if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
-        raise TypeError(f"{noun} must be an integer from {low} to {high}, not {value!r}")
-
-
 def _require_address(noun: str, value: int) -> None:
-    _require(noun, value, 0, (1 << 64) - 1)
+    require_int(noun, value, 0, (1 << 64) - 1)
     if value % ENTRY_BYTES:
         raise TypeError(f"{noun} must be a multiple of {ENTRY_BYTES}, not {value:#x}")
 
@@ -125,8 +122,8 @@ class Argument:
     stride: int = 0
 
     def __post_init__(self) -> None:
-        _require("Argument value", self.value, 0, (1 << 64) - 1)
-        _require("Argument stride", self.stride, -(1 << 63), (1 << 63) - 1)
+        require_int("Argument value", self.value, 0, (1 << 64) - 1)
+        require_int("Argument stride", self.stride, -(1 << 63), (1 << 63) - 1)
 
     def pack(self) -> bytes:
         """The 16 bytes in memory."""
@@ -158,9 +155,9 @@ class LaunchEntry:
     def __post_init__(self) -> None:
         _require_address("Image address", self.image_address)
         _require_address("Argument address", self.argument_address)
-        _require("Image bytes", self.image_bytes, 1, MAX_IMAGE_BYTES)
-        _require("Argument count", self.argument_count, 0, MAX_ARGUMENTS)
-        _require("Repeat", self.repeat, 1, (1 << 32) - 1)
+        require_int("Image bytes", self.image_bytes, 1, MAX_IMAGE_BYTES)
+        require_int("Argument count", self.argument_count, 0, MAX_ARGUMENTS)
+        require_int("Repeat", self.repeat, 1, (1 << 32) - 1)
 
     def pack(self) -> bytes:
         """The 64 bytes in memory."""

@@ -7,6 +7,7 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.axi import Axi4ReadInterface, Axi4ReadSignature, AxiLiteInterface, AxiLiteSignature
+from hw.checks import require_int
 from hw.command.fetch import LaunchFetcher, argument_write_layout
 from hw.command.host import COUNTER_BITS, HostPort, error_layout
 from hw.command.launch import MAX_ARGUMENTS, ErrorCode
@@ -120,8 +121,7 @@ class CommandProcessor(wiring.Component):
             ("Fingerprint", fingerprint, 0, (1 << 32) - 1),
             ("Counters", counters, 0, (1 << 16) - 1),
         ):
-            if not isinstance(value, int) or not low <= value <= high:
-                raise TypeError(f"{noun} must be an integer from {low} to {high}, not {value!r}")
+            require_int(noun, value, low, high)
         self._width_bits = width_bits
         self._rows = rows
         self._axi_address_bits = axi_address_bits

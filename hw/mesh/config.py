@@ -8,7 +8,8 @@ from amaranth.hdl import Const
 from amaranth.lib import data
 from amaranth.utils import bits_for
 
-from hw.mesh.ports import Link, Port, SwitchPorts, UnitPort, require_int
+from hw.checks import require_int
+from hw.mesh.ports import Link, Port, SwitchPorts, UnitPort
 
 __all__ = [
     "MAX_PACKETS",

@@ -4,7 +4,7 @@ from amaranth.hdl import Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from hw.mesh.ports import require_int
+from hw.checks import require_int
 
 __all__ = ["EagerFork"]
 

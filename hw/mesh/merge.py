@@ -7,8 +7,8 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
 
+from hw.checks import require_int
 from hw.mesh.config import MAX_PACKETS, rotation_layout
-from hw.mesh.ports import require_int
 
 __all__ = ["OrderedMerge"]
 

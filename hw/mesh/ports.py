@@ -3,13 +3,9 @@
 import dataclasses
 import enum
 
-__all__ = ["Direction", "Link", "Port", "SwitchPorts", "UnitPort", "require_int"]
+from hw.checks import require_int
 
-
-def require_int(noun: str, value: object, low: int, high: int) -> None:
-    """Refuse a value that is not an integer of a range."""
-    if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
-        raise TypeError(f"{noun} must be an integer from {low} to {high}, not {value!r}")
+__all__ = ["Direction", "Link", "Port", "SwitchPorts", "UnitPort"]
 
 
 class Direction(enum.IntEnum):

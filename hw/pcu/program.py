@@ -9,7 +9,10 @@ from amaranth.lib import data
 from hw.numeric.formats import Format, bf16, fp32, int8, int32
 from hw.packet_filter import MAX_MODULUS
 
-__all__ = ["FilterProgram", "PcuProgram", "pcu_layout"]
+__all__ = ["RESULT_FORMATS", "FilterProgram", "PcuProgram", "pcu_layout"]
+
+#: Formats in which results leave, by operand format.
+RESULT_FORMATS = {bf16: (bf16, fp32), int8: (int32,)}
 
 
 def _filter_layout() -> data.StructLayout:
@@ -79,11 +82,10 @@ class PcuProgram:
     weight: FilterProgram = FilterProgram()
 
     def __post_init__(self) -> None:
-        served = {bf16: (fp32, bf16), int8: (int32,)}
-        if self.fmt not in served:
+        if self.fmt not in RESULT_FORMATS:
             raise ValueError(f"PCU operands must be bf16 or int8, not {self.fmt.name}")
-        if self.out not in served[self.fmt]:
-            names = " or ".join(fmt.name for fmt in served[self.fmt])
+        if self.out not in RESULT_FORMATS[self.fmt]:
+            names = " or ".join(fmt.name for fmt in RESULT_FORMATS[self.fmt])
             raise ValueError(
                 f"PCU results of {self.fmt.name} operands must be {names}, not {self.out.name}"
             )

@@ -7,6 +7,8 @@ from typing import Any
 from amaranth.hdl import signed, unsigned
 from amaranth.lib import data, enum
 
+from hw.checks import require_int
+
 __all__ = [
     "DESCRIPTOR_BYTES",
     "MAX_BOX",
@@ -102,11 +104,6 @@ descriptor_layout = data.StructLayout(
 )
 
 
-def _require(noun: str, value: object, low: int, high: int) -> None:
-    if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
-        raise TypeError(f"{noun} must be an integer from {low} to {high}, not {value!r}")
-
-
 def _require_zero(noun: str, value: object) -> None:
     if value != 0:
         raise ValueError(f"{noun} must be 0, the only one served, not {value!r}")
@@ -162,12 +159,12 @@ class Descriptor:
             object.__setattr__(self, name, tuple(getattr(self, name)))
         if not self.element_strides:
             object.__setattr__(self, "element_strides", (1,) * len(self.dims))
-        _require("Descriptor base", self.base, 0, (1 << 64) - 1)
+        require_int("Descriptor base", self.base, 0, (1 << 64) - 1)
         if self.base % 16:
             raise TypeError(f"Descriptor base must be a multiple of 16, not {self.base:#x}")
         if not isinstance(self.format, ElementFormat):
             raise TypeError(f"Descriptor format must be an ElementFormat, not {self.format!r}")
-        _require("Descriptor rank", self.rank, 1, MAX_RANK)
+        require_int("Descriptor rank", self.rank, 1, MAX_RANK)
         for noun, values, count in (
             ("strides", self.strides, self.rank - 1),
             ("box", self.box, self.rank),
@@ -179,16 +176,16 @@ class Descriptor:
                     f"not {len(values)}"
                 )
         for index in range(self.rank):
-            _require(f"Dimension {index}", self.dims[index], 1, (1 << 32) - 1)
-            _require(f"Box dimension {index}", self.box[index], 1, MAX_BOX)
-            _require(f"Element stride {index}", self.element_strides[index], 1, 8)
+            require_int(f"Dimension {index}", self.dims[index], 1, (1 << 32) - 1)
+            require_int(f"Box dimension {index}", self.box[index], 1, MAX_BOX)
+            require_int(f"Element stride {index}", self.element_strides[index], 1, 8)
             if self.element_strides[index] != 1:
                 raise ValueError(
                     f"Element stride {index} must be 1, the only one served, "
                     f"not {self.element_strides[index]}"
                 )
         for index, stride in enumerate(self.strides, start=1):
-            _require(f"Stride {index}", stride, 0, (1 << 40) - 1)
+            require_int(f"Stride {index}", stride, 0, (1 << 40) - 1)
             if stride % 16:
                 raise TypeError(f"Stride {index} must be a multiple of 16, not {stride}")
         _require_zero("Interleave", self.interleave)
@@ -271,7 +268,7 @@ class Descriptor:
             raise TypeError(f"Descriptor must be {DESCRIPTOR_BYTES} bytes, not {len(packed)}")
         fields: Any = descriptor_layout.from_bits(int.from_bytes(packed, "little"))
         rank = int(fields["rank"])
-        _require("Descriptor rank", rank, 1, MAX_RANK)
+        require_int("Descriptor rank", rank, 1, MAX_RANK)
         codes = {int(member.value): member for member in ElementFormat}
         if int(fields["format"]) not in codes:
             raise TypeError(

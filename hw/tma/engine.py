@@ -7,6 +7,7 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.axi import Axi4Interface, Axi4Signature
+from hw.checks import require_int, require_power
 from hw.shared import shared
 from hw.stream import vector_signature
 from hw.tma.arbiter import CommandArbiter
@@ -90,8 +91,8 @@ class TmaEngine(wiring.Component):
         load_streams: int = 2,
         store_streams: int = 2,
     ) -> None:
-        _require_power("Width in bits", width_bits, 64, 1024)
-        _require_power("Landing beats", landing_beats, 16, 4096)
+        require_power("Width in bits", width_bits, 64, 1024)
+        require_power("Landing beats", landing_beats, 16, 4096)
         for noun, value, low, high in (
             ("Address bits", address_bits, 32, 64),
             ("Outstanding bursts", outstanding, 1, 64),
@@ -99,8 +100,7 @@ class TmaEngine(wiring.Component):
             ("Load streams", load_streams, 1, 8),
             ("Store streams", store_streams, 1, 8),
         ):
-            if not isinstance(value, int) or not low <= value <= high:
-                raise TypeError(f"{noun} must be an integer from {low} to {high}, not {value!r}")
+            require_int(noun, value, low, high)
         self._width_bits = width_bits
         self._address_bits = address_bits
         self._landing_beats = landing_beats
@@ -193,8 +193,3 @@ class TmaEngine(wiring.Component):
         with m.If(self.o_error == ErrorCode.NONE.value):
             m.d.sync += self.o_error.eq(Mux(load.o_error != 0, load.o_error, store.o_error))
         return m
-
-
-def _require_power(noun: str, value: object, low: int, high: int) -> None:
-    if not isinstance(value, int) or not low <= value <= high or value & (value - 1):
-        raise TypeError(f"{noun} must be a power of two from {low} to {high}, not {value!r}")

@@ -8,15 +8,22 @@ import numpy as np
 import numpy.typing as npt
 
 from hw.numeric.formats import Format, bf16
+from hw.systolic.matrix_unit import WAITS
 from sim.native.streams import StreamModel, Transfer
 
-__all__ = ["STREAMS", "MatrixTiling", "run_matmul"]
+__all__ = ["STREAMS", "MatrixTiling", "run_matmul", "waits"]
 
 #: Streams of a matrix unit.
 STREAMS = ("i_activation", "i_weight", "o_result")
 
 Array = npt.NDArray[Any]
 Words = npt.NDArray[np.uint32]
+
+
+def waits(word: int) -> dict[str, int]:
+    """Counters of a matrix unit, by name, of its ``counters`` as one number."""
+    fields: Any = WAITS.from_bits(word)
+    return {name: int(fields[name]) for name in WAITS.members}
 
 
 def _padded(array: Array, shape: tuple[int, ...]) -> Array:

@@ -10,6 +10,7 @@ from hw.numeric import reference
 from hw.numeric.formats import Format, bf16, fp32, int8, int32
 from hw.systolic.matrix_unit import MatrixUnit
 from sim.bench_support import Sink, Source, bench, clocks, random_generator, start
+from sim.drivers.matrix_unit import waits
 from sim.operands import random_operand
 
 __all__ = [
@@ -109,9 +110,7 @@ async def _run(dut: Any, passes: list[_Pass], fmt: Format, out: Format, stalls: 
 
 
 def _counters(dut: Any) -> dict[str, int]:
-    value = int(dut.counters.value)
-    names = ("busy", "wait_input", "wait_room", "idle")
-    return {name: value >> 48 * index & 2**48 - 1 for index, name in enumerate(names)}
+    return waits(int(dut.counters.value))
 
 
 @bench(limit_cycles=200_000)
