@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 
 from amaranth.hdl import (
@@ -18,7 +17,7 @@ from amaranth.hdl import (
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from hw.agcu.config import STREAMS, agcu_layout
+from hw.agcu.config import STREAMS
 from hw.agcu.unit import Agcu
 from hw.axi import (
     Axi4Interface,
@@ -33,53 +32,14 @@ from hw.command.image import fingerprint
 from hw.command.processor import CommandProcessor
 from hw.command.registers import HOST_ADDRESS_BITS
 from hw.config import ChipConfig
+from hw.places import agcu_places, row_segments
 from hw.shared import shared
-from hw.tile import Tile, tile_layout
+from hw.tile import Tile
 
-__all__ = ["AgcuPlace", "Chip", "agcu_places", "row_segments"]
+__all__ = ["Chip"]
 
 #: Error code of a launch that asks for what no AGCU serves yet: an entry that repeats.
 REPEAT_REFUSED = 0xFF
-
-
-@dataclasses.dataclass(frozen=True)
-class AgcuPlace:
-    """Where an AGCU is attached: to the outer links of the switch at an end of a row."""
-
-    row: int
-    side: str
-
-    def column(self, config: ChipConfig) -> int:
-        """Column of that switch."""
-        return 0 if self.side == "west" else config.columns - 1
-
-
-def agcu_places(config: ChipConfig) -> tuple[AgcuPlace, ...]:
-    """Places of the AGCUs: west and east in turn, spread over the rows."""
-    count = config.agcu.count
-    places = []
-    for index in range(count):
-        side = "west" if index % 2 == 0 else "east"
-        same = (count + 1 - index % 2) // 2
-        row = (index // 2) * config.rows // same
-        places.append(AgcuPlace(row, side))
-    return tuple(places)
-
-
-def row_segments(config: ChipConfig, row: int) -> list[tuple[str, int, int]]:
-    """Segments of a row's chain, nearest to the source first: kind, index, configuration bits.
-
-    The index is the tile's column, or the number of the AGCU; a row's AGCUs come after its tiles.
-    """
-    segments = [
-        (kind, column, tile_layout(config, kind).size)
-        for column in range(config.columns)
-        for kind in [config.unit_at(row, column)]
-    ]
-    bits = agcu_layout(config.token_tracks).size
-    return segments + [
-        ("agcu", index, bits) for index, place in enumerate(agcu_places(config)) if place.row == row
-    ]
 
 
 class Chip(wiring.Component):

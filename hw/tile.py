@@ -10,49 +10,18 @@ from amaranth.lib.wiring import In, Out
 
 from hw.chain import ChainSegment
 from hw.config import ChipConfig
-from hw.mesh.config import switch_layout
-from hw.mesh.ports import SwitchPorts
 from hw.mesh.switch import Switch
-from hw.pcu.program import pcu_layout
 from hw.pcu.unit import Pcu
+from hw.places import tile_layout, token_ports, vector_ports
 from hw.pmu.unit import Pmu
-from hw.pmu.words import pmu_layout
 from hw.shared import shared
 from hw.stream import vector_layout
 
-__all__ = ["SIDES", "Tile", "tile_layout", "token_ports", "vector_ports"]
+__all__ = ["SIDES", "Tile"]
 
 SIDES = ("north", "east", "south", "west")
-#: Vector inputs and outputs, and token outputs, of each kind of unit.
-_PORTS = {"pcu": (3, 1, 0), "pmu": (2, 2, 2)}
+_KINDS = ("pcu", "pmu")
 _COUNTER_BITS = 48
-
-
-def vector_ports(chip: ChipConfig, kind: str) -> SwitchPorts:
-    """Ports of the vector switch beside a unit of this kind."""
-    inputs, outputs, _ = _PORTS[kind]
-    return SwitchPorts(tracks=chip.tracks, unit_inputs=inputs, unit_outputs=outputs)
-
-
-def token_ports(chip: ChipConfig, kind: str) -> SwitchPorts:
-    """Ports of the token switch beside a unit of this kind."""
-    return SwitchPorts(tracks=chip.token_tracks, unit_inputs=0, unit_outputs=_PORTS[kind][2])
-
-
-def tile_layout(chip: ChipConfig, kind: str) -> data.StructLayout:
-    """Layout of a tile's configuration: vector switch, token switch, unit."""
-    unit = (
-        pcu_layout()
-        if kind == "pcu"
-        else pmu_layout(capacity_bytes=chip.pmu.capacity_bytes, slots=chip.pmu.slots)
-    )
-    return data.StructLayout(
-        {
-            "vectors": switch_layout(vector_ports(chip, kind)),
-            "tokens": switch_layout(token_ports(chip, kind)),
-            "unit": unit,
-        }
-    )
 
 
 class Tile(wiring.Component):
@@ -94,8 +63,8 @@ class Tile(wiring.Component):
     o_counters: data.View[data.ArrayLayout]
 
     def __init__(self, config: ChipConfig, kind: str) -> None:
-        if kind not in _PORTS:
-            raise TypeError(f"Tile kind must be one of {', '.join(_PORTS)}, not {kind!r}")
+        if kind not in _KINDS:
+            raise TypeError(f"Tile kind must be one of {', '.join(_KINDS)}, not {kind!r}")
         self._chip = config
         self._kind = kind
         link = stream.Signature(vector_layout(config.width_bits))

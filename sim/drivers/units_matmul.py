@@ -9,7 +9,6 @@ import numpy.typing as npt
 from hw.agcu.config import AgcuProgram
 from hw.agcu.program import BoxLoop, IssuerProgram, Wait
 from hw.chain import chain_words
-from hw.chip import row_segments
 from hw.command.image import Image, fingerprint
 from hw.command.launch import Argument, LaunchEntry, alignment_bytes, pack_arguments, pack_list
 from hw.config import ChipConfig
@@ -18,10 +17,10 @@ from hw.mesh.config import OutputProgram, SwitchProgram, Turn
 from hw.mesh.ports import Direction, Link, Port, UnitPort
 from hw.numeric.formats import Format, bf16, fp32, int8, int32
 from hw.pcu.program import PcuProgram
+from hw.places import row_segments, tile_layout, token_ports, vector_ports
 from hw.pmu.layout import Access
 from hw.pmu.program import EngineProgram, PmuProgram, SlotRing
 from hw.pmu.words import Level, TokenSource
-from hw.tile import tile_layout, token_ports, vector_ports
 from hw.tma.descriptor import Descriptor, ElementFormat
 
 __all__ = ["UnitsMatmul"]

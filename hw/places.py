@@ -1,0 +1,93 @@
+"""What lies where on a chip: ports of the tiles, places of the AGCUs, segments of the chain."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from amaranth.lib import data
+
+from hw.agcu.config import agcu_layout
+from hw.config import ChipConfig
+from hw.mesh.config import switch_layout
+from hw.mesh.ports import SwitchPorts
+from hw.pcu.program import pcu_layout
+from hw.pmu.words import pmu_layout
+
+__all__ = [
+    "AgcuPlace",
+    "agcu_places",
+    "row_segments",
+    "tile_layout",
+    "token_ports",
+    "vector_ports",
+]
+
+#: Vector inputs and outputs, and token outputs, of each kind of unit.
+_PORTS = {"pcu": (3, 1, 0), "pmu": (2, 2, 2)}
+
+
+def vector_ports(chip: ChipConfig, kind: str) -> SwitchPorts:
+    """Ports of the vector switch beside a unit of this kind."""
+    inputs, outputs, _ = _PORTS[kind]
+    return SwitchPorts(tracks=chip.tracks, unit_inputs=inputs, unit_outputs=outputs)
+
+
+def token_ports(chip: ChipConfig, kind: str) -> SwitchPorts:
+    """Ports of the token switch beside a unit of this kind."""
+    return SwitchPorts(tracks=chip.token_tracks, unit_inputs=0, unit_outputs=_PORTS[kind][2])
+
+
+def tile_layout(chip: ChipConfig, kind: str) -> data.StructLayout:
+    """Layout of a tile's configuration: vector switch, token switch, unit."""
+    unit = (
+        pcu_layout()
+        if kind == "pcu"
+        else pmu_layout(capacity_bytes=chip.pmu.capacity_bytes, slots=chip.pmu.slots)
+    )
+    return data.StructLayout(
+        {
+            "vectors": switch_layout(vector_ports(chip, kind)),
+            "tokens": switch_layout(token_ports(chip, kind)),
+            "unit": unit,
+        }
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class AgcuPlace:
+    """Where an AGCU is attached: to the outer links of the switch at an end of a row."""
+
+    row: int
+    side: str
+
+    def column(self, config: ChipConfig) -> int:
+        """Column of that switch."""
+        return 0 if self.side == "west" else config.columns - 1
+
+
+def agcu_places(config: ChipConfig) -> tuple[AgcuPlace, ...]:
+    """Places of the AGCUs: west and east in turn, spread over the rows."""
+    count = config.agcu.count
+    places = []
+    for index in range(count):
+        side = "west" if index % 2 == 0 else "east"
+        same = (count + 1 - index % 2) // 2
+        row = (index // 2) * config.rows // same
+        places.append(AgcuPlace(row, side))
+    return tuple(places)
+
+
+def row_segments(config: ChipConfig, row: int) -> list[tuple[str, int, int]]:
+    """Segments of a row's chain, nearest to the source first: kind, index, configuration bits.
+
+    The index is the tile's column, or the number of the AGCU; a row's AGCUs come after its tiles.
+    """
+    segments = [
+        (kind, column, tile_layout(config, kind).size)
+        for column in range(config.columns)
+        for kind in [config.unit_at(row, column)]
+    ]
+    bits = agcu_layout(config.token_tracks).size
+    return segments + [
+        ("agcu", index, bits) for index, place in enumerate(agcu_places(config)) if place.row == row
+    ]
