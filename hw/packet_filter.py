@@ -35,6 +35,11 @@ class PacketFilter(wiring.Component):
     i_clear : ``In(1)``
         Begins again with packet 0 at the next edge.
 
+    Attributes
+    ----------
+    position : Signal
+        Number of the packet at hand, modulo ``modulus``, for proofs.
+
     Raises
     ------
     TypeError
@@ -51,6 +56,7 @@ class PacketFilter(wiring.Component):
         if not isinstance(width_bits, int) or width_bits < 1:
             raise TypeError(f"Vector width must be a positive number of bits, not {width_bits!r}")
         self._width_bits = width_bits
+        self.position = Signal(range(MAX_MODULUS))
         signature = stream.Signature(vector_layout(width_bits))
         super().__init__(
             {
@@ -74,7 +80,7 @@ class PacketFilter(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        position = Signal(range(MAX_MODULUS))
+        position = self.position
         accepted = position == self.index
         m.d.comb += [
             self.o_stream.payload.eq(self.i_stream.payload),

@@ -40,6 +40,11 @@ class ElasticBuffer(wiring.Component):
     -------
     i_stream : ``In(stream.Signature(payload_shape))``
     o_stream : ``Out(stream.Signature(payload_shape))``
+
+    Attributes
+    ----------
+    head, spare : Signal
+        The two entries, for proofs.
     """
 
     i_stream: stream.Interface
@@ -47,15 +52,15 @@ class ElasticBuffer(wiring.Component):
 
     def __init__(self, payload_shape: data.StructLayout | int) -> None:
         signature = stream.Signature(payload_shape)
-        self._payload_shape = payload_shape
         super().__init__({"i_stream": In(signature), "o_stream": Out(signature)})
+        self.head = Signal(payload_shape, reset_less=True)
+        self.spare = Signal(payload_shape, reset_less=True)
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
+        head, spare = self.head, self.spare
         # The spare entry only fills when the consumer stops in the very cycle in which one more
         # payload arrives, because `ready` tells the producer about the stop one cycle late.
-        head = Signal(self._payload_shape, reset_less=True)
-        spare = Signal(self._payload_shape, reset_less=True)
         head_full = Signal()
         spare_full = Signal()
         m.d.comb += [

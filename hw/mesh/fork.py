@@ -37,6 +37,11 @@ class EagerFork(wiring.Component):
     i_clear : ``In(1)``
         Forgets which branches have the payload.
 
+    Attributes
+    ----------
+    done : Signal
+        Branches that have the payload, for proofs.
+
     Raises
     ------
     TypeError
@@ -53,6 +58,7 @@ class EagerFork(wiring.Component):
     def __init__(self, *, branches: int) -> None:
         require_int("Fork branches", branches, 1, 64)
         self._branches = branches
+        self.done = Signal(branches)
         super().__init__(
             {
                 "i_valid": In(1),
@@ -76,7 +82,7 @@ class EagerFork(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        done = Signal(self._branches)
+        done = self.done
         have = Signal(self._branches)
         m.d.comb += [
             self.o_valid.eq(self.i_valid.replicate(self._branches) & self.feeds & ~done),

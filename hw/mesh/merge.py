@@ -43,6 +43,11 @@ class OrderedMerge(wiring.Component):
     i_clear : ``In(1)``
         Begins again with turn 0.
 
+    Attributes
+    ----------
+    at, passed : Signal
+        The turn, and its packets that have passed, for proofs.
+
     Raises
     ------
     TypeError
@@ -62,6 +67,8 @@ class OrderedMerge(wiring.Component):
         require_int("Merge turns", turns, 1, 8)
         self._sources = sources
         self._turns = turns
+        self.at = Signal(range(turns))
+        self.passed = Signal(range(MAX_PACKETS))
         super().__init__(
             {
                 "rotation": In(rotation_layout(sources=sources, turns=turns)),
@@ -93,8 +100,7 @@ class OrderedMerge(wiring.Component):
         m = Module()
         turns = [self.rotation[index] for index in range(self._turns)]
         present = [turn.packets != 0 for turn in turns]
-        at = Signal(range(self._turns))
-        passed = Signal(range(MAX_PACKETS))
+        at, passed = self.at, self.passed
         packets = Signal(bits_for(MAX_PACKETS))
         follower = Signal.like(at)
         with m.Switch(at):

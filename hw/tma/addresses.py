@@ -198,6 +198,11 @@ class RowSplitter(wiring.Component):
     o_bursts : stream of :func:`burst_layout`
         Both must feed queues: each is valid only while the other can take its part.
 
+    Attributes
+    ----------
+    started, later_address, later_beats : Signal
+        The row's first burst has left; what is left of it, for proofs.
+
     Raises
     ------
     TypeError
@@ -220,9 +225,13 @@ class RowSplitter(wiring.Component):
         self._address_bits = address_bits
         self._streams = streams
         self._burst_beats = burst_beats
+        layout = row_layout(width_bits, address_bits, streams)
+        self.started = Signal()
+        self.later_address = Signal(layout["address"].shape)
+        self.later_beats = Signal(layout["beats"].shape)
         super().__init__(
             {
-                "i_stream": In(stream.Signature(row_layout(width_bits, address_bits, streams))),
+                "i_stream": In(stream.Signature(layout)),
                 "o_plans": Out(stream.Signature(plan_layout(width_bits, streams))),
                 "o_bursts": Out(stream.Signature(burst_layout(width_bits, address_bits))),
             }
@@ -241,9 +250,7 @@ class RowSplitter(wiring.Component):
         row: Any = self.i_stream.payload
         plans, bursts = self.o_plans, self.o_bursts
         burst: Any = bursts.payload
-        started = Signal()
-        later_address = Signal.like(row.address)
-        later_beats = Signal.like(row.beats)
+        started, later_address, later_beats = self.started, self.later_address, self.later_beats
         address = Signal.like(row.address)
         beats = Signal.like(row.beats)
         within = (self._burst_beats - 1).bit_length()
