@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from hw.agcu.config import AgcuProgram
-from hw.chain import chain_words
+from hw.chain import chain_configs, chain_words
 from hw.command.image import Image, fingerprint
 from hw.config import ChipConfig
+from hw.errors import BadInputError
 from hw.mesh.config import SwitchProgram
 from hw.pcu.program import PcuProgram
 from hw.places import row_segments, tile_layout, token_ports, vector_ports
 from hw.pmu.program import PmuProgram
 
-__all__ = ["ChipProgram", "TileProgram"]
+__all__ = ["ChipProgram", "ImageError", "TileProgram"]
+
+
+class ImageError(BadInputError):
+    """Bytes that are no image of the chip; ``where`` names the part concerned."""
+
+    kind = "bad-image"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -97,3 +105,77 @@ class ChipProgram:
             SwitchProgram(vector_ports(self.config, kind)),
             SwitchProgram(token_ports(self.config, kind)),
         )
+
+    @classmethod
+    def unpack(cls, config: ChipConfig, raw: bytes) -> ChipProgram:
+        """Configuration that an image holds; the inverse of `pack`.
+
+        Raises
+        ------
+        ImageError
+            If the bytes are none that `pack` makes for this chip.
+        """
+        with _named("image"):
+            image = Image.unpack(raw, config.width_bits)
+        expected = fingerprint(config)
+        if image.fingerprint != expected:
+            raise ImageError(
+                f"Image fingerprint must be {expected:#010x}, this chip's, "
+                f"not {image.fingerprint:#010x}",
+                where="image",
+                value=image.fingerprint,
+            )
+        if len(image.rows) != config.rows:
+            raise ImageError(
+                f"Image must have the chip's {config.rows} rows, not {len(image.rows)}",
+                where="image",
+                value=len(image.rows),
+            )
+        tiles: dict[tuple[int, int], TileProgram] = {}
+        agcus: dict[int, AgcuProgram] = {}
+        program = cls(config, tiles, agcus)
+        for row, chain in enumerate(image.rows):
+            segments = row_segments(config, row)
+            with _named(f"row {row}"):
+                words = chain_configs(chain, [bits for _, _, bits in segments], config.width_bits)
+            for (kind, index, _), word in zip(segments, words, strict=True):
+                if not word:
+                    continue
+                if kind == "agcu":
+                    with _named(f"AGCU {index}"):
+                        agcus[index] = AgcuProgram.unpack(word, config.token_tracks)
+                else:
+                    with _named(f"{kind.upper()} ({row}, {index})"):
+                        tiles[row, index] = program._tile_program(kind, word)
+        return program
+
+    def _tile_program(self, kind: str, word: int) -> TileProgram:
+        chip = self.config
+        layout = tile_layout(chip, kind)
+        vectors, tokens, unit = (
+            word >> layout[name].offset & (1 << layout[name].width) - 1
+            for name in ("vectors", "tokens", "unit")
+        )
+        program: PcuProgram | PmuProgram | None = None
+        if unit and kind == "pcu":
+            program = PcuProgram.unpack(unit)
+        elif unit:
+            pmu = chip.pmu
+            program = PmuProgram.unpack(unit, capacity_bytes=pmu.capacity_bytes, slots=pmu.slots)
+        tile = TileProgram(
+            program,
+            SwitchProgram.unpack(vector_ports(chip, kind), vectors),
+            SwitchProgram.unpack(token_ports(chip, kind), tokens),
+        )
+        if self._tile_word(kind, tile) != word:
+            raise ValueError(f"Tile configuration must be one that a program makes, not {word:#x}")
+        return tile
+
+
+@contextlib.contextmanager
+def _named(where: str) -> Iterator[None]:
+    """Name the part of the image that an error is about."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        raise ImageError(f"{where}: {error}", where=where) from error

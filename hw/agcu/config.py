@@ -10,7 +10,7 @@ from amaranth.lib import data
 
 from hw.agcu.program import IssuerProgram, issuer_layout
 from hw.command.launch import MAX_ARGUMENTS
-from hw.tma.descriptor import Descriptor
+from hw.tma.descriptor import DESCRIPTOR_BYTES, Descriptor
 from hw.tma.descriptor_file import STORED_WORDS, WORD_BITS
 
 __all__ = ["DESCRIPTORS", "STREAMS", "AgcuProgram", "agcu_layout"]
@@ -134,3 +134,44 @@ class AgcuProgram:
             )
             word |= stored << descriptors.offset + number * STORED_WORDS * WORD_BITS
         return word
+
+    @classmethod
+    def unpack(cls, word: int, token_ports: int) -> AgcuProgram:
+        """Program of a configuration word; the inverse of `pack`.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If the word is none that `pack` makes.
+        """
+        layout = agcu_layout(token_ports)
+        fields: Any = layout.from_bits(word)
+        bits = issuer_layout(descriptors=DESCRIPTORS, token_ports=token_ports).size
+        streams: list[IssuerProgram | None] = []
+        for number in range(2 * STREAMS):
+            packed = word >> layout["issuers"].offset + number * bits & (1 << bits) - 1
+            streams.append(
+                IssuerProgram.unpack(packed, descriptors=DESCRIPTORS, token_ports=token_ports)
+                if packed
+                else None
+            )
+        stored_bits = STORED_WORDS * WORD_BITS
+        descriptors: list[tuple[Descriptor, int]] = []
+        for number in range(DESCRIPTORS):
+            stored = word >> layout["descriptors"].offset + number * stored_bits
+            stored &= (1 << stored_bits) - 1
+            if stored:
+                if len(descriptors) != number:
+                    raise ValueError(f"Descriptor {number} must follow another, not stand alone")
+                raw = stored.to_bytes(DESCRIPTOR_BYTES, "little")
+                descriptors.append((Descriptor.unpack(raw), fields["arguments"][number]))
+        program = cls(
+            loads=tuple(streams[:STREAMS]),
+            stores=tuple(streams[STREAMS:]),
+            descriptors=tuple(descriptors),
+            credits=tuple(fields["credits"][port] for port in range(token_ports)),
+            stored=tuple(number for number in range(STREAMS) if fields["stored"] >> number & 1),
+        )
+        if program.pack(token_ports) != word:
+            raise ValueError(f"AGCU configuration must be one that a program makes, not {word:#x}")
+        return program

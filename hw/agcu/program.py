@@ -168,3 +168,33 @@ class IssuerProgram:
         }
         word = Const.cast(layout.const(fields)).value
         return word | chain_word << layout["chain"].offset
+
+    @classmethod
+    def unpack(cls, word: int, *, descriptors: int, token_ports: int) -> IssuerProgram:
+        """Program of a configuration word; the inverse of `pack`.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If the word is none that `pack` makes.
+        """
+        layout = issuer_layout(descriptors=descriptors, token_ports=token_ports)
+        fields: Any = layout.from_bits(word)
+        chain = ChainProgram.unpack(layout["chain"].shape, Const.cast(fields["chain"]).value)
+        loops = [
+            BoxLoop(loop.base, fields["dimensions"][index], loop.stride, loop.slope, loop.outer)
+            for index, loop in enumerate(chain.loops)
+        ]
+        while len(loops) > 1 and loops[-1] == BoxLoop(1):
+            loops.pop()
+        waits = [fields["waits"][index] for index in range(WAITS)]
+        program = cls(
+            descriptor=fields["descriptor"],
+            loops=tuple(loops),
+            waits=tuple(Wait(wait["port"], wait["tokens"]) for wait in waits if wait["tokens"]),
+        )
+        if program.pack(descriptors=descriptors, token_ports=token_ports) != word:
+            raise ValueError(
+                f"Issuer configuration must be one that a program makes, not {word:#x}"
+            )
+        return program

@@ -204,18 +204,25 @@ class EngineProgram:
             raise ValueError(f"Ring must have 1 to {slots} slots, not {self.ring.count}")
         lanes = lane_count(width_bits=width_bits, element_bytes=self.element_bytes)
         rows = rows_log2(self.access, lanes=lanes)
-        positions = {self.ring.base + s * self.ring.stride for s in range(self.ring.count)}
+        walks = [(self.ring.stride, self.ring.count)]
         for level, (loop, (_, most)) in enumerate(zip(self.chain.loops, self.chain.counts())):
             if self.beyond is not None and self.beyond.loop == level:
                 most = min(most, self.beyond.limit)
-            if loop.stride:
-                positions = {p + i * loop.stride for p in positions for i in range(most)}
+            walks.append((loop.stride, most))
+        if not all(most for _, most in walks):
+            return  # nothing but constants
+        reaches = [stride * (most - 1) for stride, most in walks]
         elements = capacity_bytes // self.element_bytes
-        for position in (min(positions, default=0), max(positions, default=0)):
+        for sign in (-1, 1):
+            position = self.ring.base + sign * sum(max(0, sign * reach) for reach in reaches)
             if not 0 <= position < elements:
                 raise ValueError(
                     f"Position must be below the PMU's {elements} elements, not {position}"
                 )
+        positions = {self.ring.base}
+        for stride, most in walks:
+            if stride:
+                positions = {p + i * stride for p in positions for i in range(most)}
         for position in positions:
             piece_positions(position, lanes=lanes, rows_log2=rows)
 
@@ -245,7 +252,17 @@ class EngineProgram:
 
     @classmethod
     def from_fields(cls, layout: data.StructLayout, fields: Any) -> EngineProgram:
-        """Program of a layout's fields; address loops that ``chain`` added stay."""
+        """Program of a layout's fields; address loops that ``chain`` added stay.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If the fields are none that `fields` makes.
+        """
+        if fields["element"] >= len(ELEMENT_BYTES):
+            raise ValueError(
+                f"Element field must be below {len(ELEMENT_BYTES)}, not {fields['element']}"
+            )
         chain = layout["chain"].shape
         loops = ChainProgram.unpack(chain, Const.cast(fields["chain"]).value).loops
         launches, windows, repeats, slots = loops[: Level.ADDRESS]

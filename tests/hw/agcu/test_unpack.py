@@ -1,0 +1,130 @@
+"""AGCU programs out of their configuration words, and words that no program makes."""
+
+import random
+
+import pytest
+
+from hw.agcu.config import DESCRIPTORS, STREAMS, AgcuProgram, agcu_layout
+from hw.agcu.program import LOOPS, WAITS, BoxLoop, IssuerProgram, Wait, issuer_layout
+from hw.tma.descriptor import MAX_RANK, Descriptor, ElementFormat
+from hw.tma.descriptor_file import STORED_WORDS, WORD_BITS
+
+PORTS = 4
+
+
+def random_issuer(rng, descriptors, ports):
+    """Issuer of any descriptor that waits for ports taken off a list."""
+    loops = tuple(
+        BoxLoop(rng.randint(1, 50), rng.randrange(MAX_RANK), rng.randint(-(1 << 17), (1 << 17) - 1))
+        for _ in range(rng.randint(1, LOOPS))
+    )
+    if len(loops) > 1 and rng.random() < 0.5:
+        loops = (*loops[:-1], BoxLoop(3, 0, 8, slope=rng.randint(0, 4), outer=0))
+    waits = [
+        Wait(ports.pop(), rng.randint(1, 15)) for _ in range(min(rng.randint(0, WAITS), len(ports)))
+    ]
+    return IssuerProgram(rng.randrange(descriptors), loops, tuple(waits))
+
+
+def random_descriptor(rng):
+    rank = rng.randint(1, MAX_RANK)
+    return Descriptor(
+        base=16 * rng.randrange(1 << 40),
+        format=rng.choice(list(ElementFormat)),
+        dims=[rng.randint(1, (1 << 32) - 1) for _ in range(rank)],
+        strides=[16 * rng.randrange(1 << 36) for _ in range(rank - 1)],
+        box=[rng.randint(1, 256) for _ in range(rank)],
+    )
+
+
+def random_agcu(rng, token_ports=PORTS):
+    """A whole AGCU program with anything that may be in one."""
+    descriptors = [
+        (random_descriptor(rng), rng.randrange(16)) for _ in range(rng.randint(1, DESCRIPTORS))
+    ]
+    ports = list(range(token_ports))
+    rng.shuffle(ports)
+    streams = [
+        random_issuer(rng, len(descriptors), ports) if rng.random() < 0.7 else None
+        for _ in range(2 * STREAMS)
+    ]
+    return AgcuProgram(
+        loads=tuple(streams[:STREAMS]),
+        stores=tuple(streams[STREAMS:]),
+        descriptors=tuple(descriptors),
+        credits=tuple(rng.randrange(256) for _ in range(token_ports)),
+        stored=tuple(sorted(rng.sample(range(STREAMS), rng.randint(0, STREAMS)))),
+    )
+
+
+def test_issuers_survive_packing(seed):
+    rng = random.Random(seed)
+    for _ in range(50):
+        program = random_issuer(rng, 4, list(range(PORTS)))
+        word = program.pack(descriptors=4, token_ports=PORTS)
+        back = IssuerProgram.unpack(word, descriptors=4, token_ports=PORTS)
+        assert back.pack(descriptors=4, token_ports=PORTS) == word
+        assert (back.descriptor, back.waits) == (program.descriptor, program.waits)
+        assert (
+            [*back.coordinates()][:1000] == [*program.coordinates()][:1000]
+            if (len(program.loops) < 3)
+            else back.chain() == program.chain()
+        )
+
+
+def test_agcus_survive_packing(seed):
+    rng = random.Random(seed)
+    for _ in range(50):
+        program = random_agcu(rng)
+        back = AgcuProgram.unpack(program.pack(PORTS), PORTS)
+        assert back.pack(PORTS) == program.pack(PORTS)
+        assert (back.descriptors, back.credits) == (program.descriptors, program.credits)
+        assert back.stored == program.stored
+        for ours, theirs in zip((*program.loads, *program.stores), (*back.loads, *back.stores)):
+            assert (ours is None) == (theirs is None)
+
+
+def test_nothing_is_a_program_that_does_nothing():
+    assert AgcuProgram.unpack(0, PORTS).pack(PORTS) == 0
+
+
+def _issuer_word(**changes):
+    layout = issuer_layout(descriptors=4, token_ports=PORTS)
+    word = IssuerProgram(1, (BoxLoop(3),), (Wait(2, 3),)).pack(descriptors=4, token_ports=PORTS)
+    for name, (value, offset) in changes.items():
+        word |= value << layout[name].offset + offset
+    return word
+
+
+@pytest.mark.parametrize(
+    ("word", "rule"),
+    [
+        (lambda: _issuer_word() & ~1, "Issuer configuration must be one that a program makes"),
+        (lambda: _issuer_word(waits=(3, 6)), "one that a program makes"),
+        (lambda: _issuer_word(dimensions=(7, 0)), "Box loop dimension must be from 0 to 4, not 7"),
+        (lambda: _issuer_word(waits=(2 | 3 << 2, 6)), "wait for at most 2 different ports"),
+    ],
+)
+def test_issuer_words_of_no_program_are_refused(word, rule):
+    with pytest.raises(ValueError, match=rule):
+        IssuerProgram.unpack(word(), descriptors=4, token_ports=PORTS)
+
+
+def test_agcu_words_of_no_program_are_refused():
+    layout = agcu_layout(PORTS)
+    one = Descriptor(base=0, format=ElementFormat.BF16, dims=(8,), box=(8,))
+    word = AgcuProgram(descriptors=((one, 1),)).pack(PORTS)
+    stored = word >> layout["descriptors"].offset
+    issuer = IssuerProgram(2, (BoxLoop(1),)).pack(descriptors=4, token_ports=PORTS)
+    for change, rule in (
+        (
+            stored << layout["descriptors"].offset + 2 * STORED_WORDS * WORD_BITS,
+            "Descriptor 2 must follow another",
+        ),
+        (1 << layout["arguments"].offset + 4, "AGCU configuration must be one that a program"),
+        (issuer << layout["issuers"].offset, "must name one of 1 descriptors, not 2"),
+    ):
+        with pytest.raises(ValueError, match=rule):
+            AgcuProgram.unpack(word | change, PORTS)
+    with pytest.raises(TypeError, match="Descriptor rank must be an integer from 1 to 5, not 9"):
+        AgcuProgram.unpack(word | 9 << layout["descriptors"].offset + 72, PORTS)

@@ -1,0 +1,180 @@
+"""Images out of programs of chips and back, and bytes that are no image."""
+
+import random
+
+import pytest
+
+from hw.agcu.config import AgcuProgram
+from hw.agcu.program import BoxLoop, IssuerProgram
+from hw.command.image import Image, fingerprint
+from hw.configs import named
+from hw.counters import LoopProgram
+from hw.mesh.config import OutputProgram, SwitchProgram, Turn
+from hw.numeric.formats import bf16, fp32, int8, int32
+from hw.pcu.program import FilterProgram, PcuProgram
+from hw.places import token_ports, vector_ports
+from hw.pmu.layout import Access
+from hw.pmu.program import Beyond, EngineProgram, PmuProgram, SlotRing
+from hw.pmu.words import TokenSource
+from hw.tma.descriptor import Descriptor, ElementFormat
+from sim.drivers.units_matmul import UnitsMatmul
+from sw.image import ChipProgram, ImageError, TileProgram
+
+TINY, SMALL = named["tiny"], named["small"]
+
+
+def random_switch(rng, ports):
+    programs = []
+    for output in ports.outputs:
+        sources = list(ports.sources(output))
+        if not sources or rng.random() < 0.5:
+            continue
+        count = rng.randint(1, min(ports.turns(output), len(sources)))
+        turns = [Turn(source, rng.randint(1, 15)) for source in rng.sample(sources, count)]
+        programs.append(OutputProgram(output, tuple(turns)))
+    return SwitchProgram(ports, programs)
+
+
+def random_engine(rng, lanes, count, *, reads):
+    block = lanes * lanes
+    return EngineProgram(
+        SlotRing(rng.randrange(2), 0, block, count),
+        tuple(LoopProgram(rng.randint(1, 3), stride=block * rng.randint(0, 2)) for _ in range(2)),
+        element_bytes=1,
+        access=rng.choice([Access.ROW, Access.ROW, Access.COLUMN]),
+        windows=LoopProgram(rng.randint(1, 9)),
+        repeats=LoopProgram(rng.randint(1, 5) if reads else 1),
+        slots=LoopProgram(rng.randint(1, count)),
+        last_level=rng.choice([None, 5, 8]) if reads else None,
+        beyond=Beyond(1, 3, 0x55) if reads and rng.random() < 0.3 else None,
+        modulus=1 if reads else 4,
+        index=0 if reads else rng.randrange(4),
+    )
+
+
+def random_pmu(rng, lanes):
+    count = rng.randint(1, 4)
+    writers = (random_engine(rng, lanes, count, reads=False), None)
+    readers = (
+        random_engine(rng, lanes, count, reads=True),
+        random_engine(rng, lanes, count, reads=True),
+    )
+    return PmuProgram(
+        writers, readers, (rng.choice([TokenSource.W0, TokenSource.R1]), TokenSource.OFF)
+    )
+
+
+def random_chip(rng, chip):
+    tiles = {}
+    for row in range(chip.rows):
+        for column in range(chip.columns):
+            if rng.random() < 0.3:
+                continue
+            kind = chip.unit_at(row, column)
+            fmt = rng.choice([bf16, int8])
+            unit = (
+                random_pmu(rng, chip.width_bits // 8)
+                if kind == "pmu"
+                else PcuProgram(
+                    fmt,
+                    int32 if fmt == int8 else rng.choice([bf16, fp32]),
+                    rng.random() < 0.5,
+                    FilterProgram(4, rng.randrange(4)),
+                    FilterProgram(16, rng.randrange(16)),
+                )
+            )
+            tiles[row, column] = TileProgram(
+                unit if rng.random() < 0.8 else None,
+                random_switch(rng, vector_ports(chip, kind)),
+                random_switch(rng, token_ports(chip, kind)),
+            )
+    descriptor = Descriptor(base=32, format=ElementFormat.INT8, dims=(64,), box=(64,))
+    agcus = {
+        number: AgcuProgram(
+            loads=(IssuerProgram(0, (BoxLoop(rng.randint(1, 9)),)),),
+            descriptors=((descriptor, number),),
+        )
+        for number in range(chip.agcu.count)
+        if rng.random() < 0.7
+    }
+    return ChipProgram(chip, tiles, agcus)
+
+
+@pytest.mark.parametrize("chip", [TINY, SMALL], ids=["tiny", "small"])
+def test_random_programs_survive_packing(chip, seed):
+    rng = random.Random(seed)
+    for _ in range(3):
+        program = random_chip(rng, chip)
+        raw = program.pack()
+        back = ChipProgram.unpack(chip, raw)
+        assert back.pack() == raw
+        for at, tile in back.tiles.items():
+            ours = program.tiles[at]
+            assert (tile.vectors, tile.tokens) == (ours.vectors, ours.tokens)
+            assert type(tile.unit) is type(ours.unit)
+        assert back.agcus.keys() == program.agcus.keys()
+
+
+@pytest.mark.parametrize("fmt", [bf16, int8])
+def test_the_product_placed_by_hand_is_decoded(fmt):
+    out = int32 if fmt == int8 else fp32
+    raw = UnitsMatmul(TINY, 37, 11, 21, fmt, out, 16, 8, 4).image()
+    program = ChipProgram.unpack(TINY, raw)
+    assert program.pack() == raw
+    assert program.tiles.keys() == {(0, 0), (0, 1), (1, 0)}
+    assert program.tiles[0, 0].unit == PcuProgram(fmt, out)
+    assert program.agcus[0].credits == (4, 4)
+
+
+def test_what_is_off_is_not_there():
+    raw = ChipProgram(TINY, {(0, 0): ChipProgram(TINY, {}, {}).empty_tile("pcu")}, {}).pack()
+    assert ChipProgram.unpack(TINY, raw) == ChipProgram(TINY, {}, {})
+
+
+def _flip(raw, row, bit):
+    """Flip a bit of a row's chain, counted from the row's end in memory order of its units."""
+    image = Image.unpack(raw, TINY.width_bits)
+    rows = [list(words) for words in image.rows]
+    rows[row][bit // TINY.width_bits] ^= 1 << bit % TINY.width_bits
+    return Image(image.fingerprint, rows).pack(TINY.width_bits)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "rule"),
+    [
+        (lambda raw: raw[:-8], "bytes of its rows"),
+        (lambda raw: b"?" + raw[1:], "Image magic must be"),
+        (lambda raw: raw[:8] + b"1234" + raw[12:], "fingerprint must be"),
+        (
+            lambda raw: Image(fingerprint(TINY), [[0]]).pack(64),
+            "must have the chip's 2 rows, not 1",
+        ),
+        (lambda raw: Image(fingerprint(TINY), [[0], [0]]).pack(64), "row 0: Words of the chain"),
+    ],
+)
+def test_other_bytes_are_refused(spoil, rule):
+    raw = UnitsMatmul(TINY, 4, 4, 4, bf16, fp32, 8, 8, 2).image()
+    with pytest.raises(ImageError, match=rule) as caught:
+        ChipProgram.unpack(TINY, spoil(raw))
+    assert caught.value.record()["kind"] == "bad-image"
+    assert caught.value.where
+
+
+def test_no_flipped_bit_goes_by_unseen(seed):
+    """Each bit of an image is refused, or changes the program: none is lost in decoding."""
+    rng = random.Random(seed)
+    raw = UnitsMatmul(TINY, 4, 4, 4, bf16, fp32, 8, 8, 2).image()
+    words = [len(row) for row in Image.unpack(raw, 64).rows]
+    outcomes = {"refused": 0, "changed": 0}
+    for _ in range(60):
+        row = rng.randrange(2)
+        spoiled = _flip(raw, row, rng.randrange(64 * words[row]))
+        try:
+            program = ChipProgram.unpack(TINY, spoiled)
+        except ImageError as error:
+            outcomes["refused"] += 1
+            assert error.where and "list index" not in error.message
+        else:
+            outcomes["changed"] += 1
+            assert program.pack() == spoiled
+    assert all(outcomes.values()), outcomes
