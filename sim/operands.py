@@ -1,19 +1,30 @@
 """Random operands that show every rounding: small integers would hide them."""
 
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from hw.numeric.formats import Format, bf16, int8
+from hw.numeric.formats import Format, bf16, fp32, int8, int32
+from sw.arrays import ArraySpec
 
-__all__ = ["random_operand"]
+__all__ = ["random_inputs", "random_operand"]
 
 Array = npt.NDArray[Any]
 
 #: Bits of the bf16 values that need a rule of their own: both zeros, the smallest and largest
 #: subnormal, the smallest normal, the largest finite value, infinity and a NaN with a payload.
 _SPECIAL_BF16 = (0x0000, 0x8000, 0x0001, 0x807F, 0x0080, 0x7F7F, 0x7F80, 0xFF80, 0x7FA1)
+#: Those of them after which a sum is still a number: both zeros, subnormals, smallest normals.
+_SMALL_BF16 = (0x0000, 0x8000, 0x0001, 0x8001, 0x007F, 0x807F, 0x0080, 0x8080)
+#: Those that spoil every sum they are in.
+_WILD_BF16 = (0x7F7F, 0xFF7F, 0x7F80, 0xFF80, 0x7FC0, 0x7FA1, 0xFFC0)
+
+_SMALL_SHARE = 1 / 64
+#: Share of the draws of `random_inputs` in which a float array has infinities and NaN.
+_WILD_CASES = 1 / 4
+_MOST_WILD = 3
 
 
 def random_operand(
@@ -50,3 +61,47 @@ def random_operand(
     replaced = rng.random(shape) < special_share
     bits = np.where(replaced, rng.choice(np.array(_SPECIAL_BF16), shape), bits)
     return fmt.from_bits(bits)
+
+
+def random_inputs(
+    arrays: Iterable[ArraySpec], seed: int, *, wild: bool | None = None
+) -> Mapping[str, Array]:
+    """Random arrays for the inputs of a kernel.
+
+    Floats have mixed exponents, with zeros of both signs and subnormals among them; in a quarter
+    of the draws one array also has up to three infinities, NaN or values whose products overflow.
+    Those few leave most sums finite, so that a reference can still judge them.
+
+    Parameters
+    ----------
+    arrays : iterable of ArraySpec
+        The inputs, those updated in place among them.
+    seed : int
+    wild : bool or None
+        Whether there are infinities and NaN; None lets the seed say.
+    """
+    rng = np.random.default_rng([seed & (2**64 - 1), 0x0DEA])
+    drawn = {spec.name: _random_array(rng, spec.shape, spec.format) for spec in arrays}
+    floats = [array for array in drawn.values() if array.dtype == bf16.dtype]
+    chance = bool(rng.random() < _WILD_CASES)
+    if floats and (chance if wild is None else wild):
+        chosen = floats[rng.integers(len(floats))].view(np.uint16).reshape(-1)
+        places = rng.integers(0, chosen.size, rng.integers(1, _MOST_WILD + 1))
+        chosen[places] = rng.choice(np.array(_WILD_BF16, np.uint16), places.size)
+    return drawn
+
+
+def _random_array(rng: np.random.Generator, shape: tuple[int, ...], fmt: Format) -> Array:
+    if fmt == fp32:
+        return rng.standard_normal(shape, np.float32)
+    if fmt == int32:
+        return rng.integers(-(1 << 20), 1 << 20, shape, dtype=np.int32)
+    array = random_operand(rng, shape, fmt)
+    if fmt == bf16:
+        bits = array.view(np.uint16)
+        replaced = rng.random(shape) < _SMALL_SHARE
+        bits[replaced] = rng.choice(np.array(_SMALL_BF16, np.uint16), int(replaced.sum()))
+    elif array.size:
+        # Also where so few are drawn that chance would leave it out.
+        array.reshape(-1)[rng.integers(array.size)] = -128
+    return array

@@ -209,7 +209,8 @@ def execute(args: argparse.Namespace) -> dict[str, Any]:
 
     from gen.verilog import Design
     from hw.numeric.formats import named as formats
-    from sim.run import MatmulJob, matrix_unit, run
+    from sim.drivers.matrix_unit import matrix_unit
+    from sim.run.bare import MatmulJob, run
 
     fmt = formats[args.dtype]
     pair = _operands(args.inputs, fmt) if args.inputs else None

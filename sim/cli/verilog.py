@@ -33,7 +33,7 @@ def execute(args: argparse.Namespace) -> dict[str, Any]:
 
     from gen.verilog import emit
     from hw.chip import Chip
-    from sim.run import matrix_unit
+    from sim.drivers.matrix_unit import matrix_unit
 
     with validating("--config"):
         component = matrix_unit(config) if args.component else Chip(config)

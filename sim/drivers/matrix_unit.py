@@ -7,17 +7,29 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hw.numeric.formats import Format, bf16
-from hw.systolic.matrix_unit import WAITS
+from hw.config import ChipConfig
+from hw.numeric.formats import Format, bf16, int8
+from hw.systolic.matrix_unit import WAITS, MatrixUnit
 from sim.native.streams import StreamModel, Transfer
 
-__all__ = ["STREAMS", "MatrixTiling", "run_matmul", "waits"]
+__all__ = ["STREAMS", "MatrixTiling", "matrix_unit", "run_matmul", "waits"]
 
 #: Streams of a matrix unit.
 STREAMS = ("i_activation", "i_weight", "o_result")
 
 Array = npt.NDArray[Any]
 Words = npt.NDArray[np.uint32]
+
+
+def matrix_unit(config: ChipConfig) -> MatrixUnit:
+    """The matrix unit inside a PCU of this configuration."""
+    return MatrixUnit(
+        rows=config.grid_rows,
+        columns=config.grid_columns,
+        formats=(bf16, int8),
+        latency=config.pcu.cell_latency,
+        accumulator_rows=config.pcu.accumulator_rows,
+    )
 
 
 def waits(word: int) -> dict[str, int]:

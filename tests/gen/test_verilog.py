@@ -12,7 +12,7 @@ from gen.verilog import emit
 from hw.configs import named
 from hw.numeric.formats import bf16, int8
 from hw.systolic.grid import Grid
-from sim.run import matrix_unit
+from sim.drivers.matrix_unit import matrix_unit
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
@@ -24,7 +24,7 @@ def design():
 
 def test_text_is_the_same_in_every_process_and_folder(design, tmp_path):
     script = (
-        "from gen.verilog import emit; from sim.run import matrix_unit; "
+        "from gen.verilog import emit; from sim.drivers.matrix_unit import matrix_unit; "
         "from hw.configs import named; print(emit(matrix_unit(named['tiny'])).sha256)"
     )
     for hash_seed in ("0", "77"):

@@ -12,29 +12,17 @@ from gen.verilog import Design, emit
 from hw.config import ChipConfig
 from hw.errors import BadInputError, HangError, NotBuiltError
 from hw.numeric import reference
-from hw.numeric.formats import Format, bf16, int8
+from hw.numeric.formats import Format, bf16
 from hw.pcu.program import RESULT_FORMATS
-from hw.systolic.matrix_unit import MatrixUnit
-from sim.drivers.matrix_unit import STREAMS, MatrixTiling, run_matmul, waits
+from sim.drivers.matrix_unit import STREAMS, MatrixTiling, matrix_unit, run_matmul, waits
 from sim.native.streams import StreamModel
 from sim.operands import random_operand
 
-__all__ = ["MatmulJob", "matrix_unit", "run"]
+__all__ = ["MatmulJob", "run"]
 
 Array = npt.NDArray[Any]
 
 _LARGEST_EXTENT = 1 << 16
-
-
-def matrix_unit(config: ChipConfig) -> MatrixUnit:
-    """The matrix unit inside a PCU of this configuration."""
-    return MatrixUnit(
-        rows=config.grid_rows,
-        columns=config.grid_columns,
-        formats=(bf16, int8),
-        latency=config.pcu.cell_latency,
-        accumulator_rows=config.pcu.accumulator_rows,
-    )
 
 
 def _digest(*arrays: Array) -> str:

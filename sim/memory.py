@@ -1,0 +1,211 @@
+"""Memory of a launch: launch list, argument table, image and arrays, with guards between them."""
+
+import functools
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hw.command.launch import (
+    ARGUMENT_BYTES,
+    Argument,
+    LaunchEntry,
+    alignment_bytes,
+    pack_arguments,
+    pack_list,
+)
+from hw.config import ChipConfig
+from hw.errors import BadInputError
+from sw.arrays import ArraySpec
+
+__all__ = ["GUARD_BYTES", "MAX_MEMORY_BYTES", "LaunchMemory"]
+
+Array = npt.NDArray[Any]
+
+#: At least so many bytes lie before and behind everything in memory, and must stay as they are.
+GUARD_BYTES = 4096
+#: More is not simulated: a run of arrays that fill it would take days.
+MAX_MEMORY_BYTES = 1 << 30
+
+_LIST, _ARGUMENTS, _IMAGE = "launch list", "arguments", "image"
+
+
+class LaunchMemory:
+    """Where everything lies that a launch reads and writes, from address 0 up.
+
+    Whatever is not the launch list, the argument table, the image or an element of an input
+    holds random bytes: guards, the padding of rows, and the outputs before the launch.
+
+    Parameters
+    ----------
+    config : ChipConfig
+        The chip, whose link width sets alignments.
+    image : bytes
+    arrays : sequence of ArraySpec
+        Arguments of the launch, in order.
+    seed : int
+        Seed of the random bytes.
+    launches : int
+        Entries of the launch list, all alike: the same kernel so many times.
+
+    Members
+    -------
+    places : mapping of str to (int, int)
+        Address and bytes of everything; arrays have their names.
+
+    Raises
+    ------
+    BadInputError
+        If the arrays are larger than `MAX_MEMORY_BYTES` together.
+    """
+
+    def __init__(
+        self,
+        config: ChipConfig,
+        image: bytes,
+        arrays: Sequence[ArraySpec],
+        *,
+        seed: int,
+        launches: int = 1,
+    ) -> None:
+        self._config = config
+        self._image = image
+        self._arrays = {spec.name: spec for spec in arrays}
+        self._seed = seed
+        self._launches = launches
+        sizes = {
+            _LIST: launches * alignment_bytes(config.width_bits),
+            _ARGUMENTS: len(arrays) * ARGUMENT_BYTES,
+            _IMAGE: len(image),
+        } | {spec.name: spec.bytes for spec in arrays}
+        self.places: dict[str, tuple[int, int]] = {}
+        address = GUARD_BYTES
+        for name, size in sizes.items():
+            self.places[name] = (address, size)
+            address = -(-(address + size) // GUARD_BYTES) * GUARD_BYTES + GUARD_BYTES
+        self.size = address
+        if self.size > MAX_MEMORY_BYTES:
+            raise BadInputError(
+                f"Memory of a launch must be at most {MAX_MEMORY_BYTES} bytes, not {self.size}",
+                where="arrays",
+                value=self.size,
+                rule=f"at most {MAX_MEMORY_BYTES} bytes",
+            )
+
+    @property
+    def list_address(self) -> int:
+        """Address of the launch list."""
+        return self.places[_LIST][0]
+
+    @property
+    def entries(self) -> int:
+        """Entries of the launch list."""
+        return self._launches
+
+    def bytes_before(self, inputs: Mapping[str, Array]) -> bytearray:
+        """Memory as it is before the launch.
+
+        Parameters
+        ----------
+        inputs : mapping of str to array
+            Every array that is not only an output, of the shape and format of its `ArraySpec`.
+
+        Raises
+        ------
+        BadInputError
+            If an array is missing or does not fit.
+        """
+        raw = np.frombuffer(np.random.default_rng(self._seed).bytes(self.size), np.uint8).copy()
+        places = self.places
+        entry = LaunchEntry(
+            image_address=places[_IMAGE][0],
+            image_bytes=len(self._image),
+            argument_address=places[_ARGUMENTS][0],
+            argument_count=len(self._arrays),
+        )
+        fixed = {
+            _LIST: pack_list([entry] * self._launches, self._config.width_bits),
+            _ARGUMENTS: pack_arguments([Argument(places[name][0]) for name in self._arrays]),
+            _IMAGE: self._image,
+        }
+        for name, data in fixed.items():
+            address = places[name][0]
+            raw[address : address + len(data)] = np.frombuffer(data, np.uint8)
+        for name, spec in self._arrays.items():
+            if name in inputs:
+                elements = _checked(spec, inputs[name])
+                self._rows(raw, name)[:, : spec.row_bytes] = elements
+            elif not spec.output:
+                raise BadInputError(f"Array {name} must be given", where=name)
+        return bytearray(raw)
+
+    def read(self, memory: bytes | bytearray, name: str) -> Array:
+        """Elements of an array, of memory after a launch."""
+        spec = self._arrays[name]
+        rows = self._rows(np.frombuffer(memory, np.uint8), name)[:, : spec.row_bytes]
+        return np.ascontiguousarray(rows).view(spec.format.dtype).reshape(spec.shape)
+
+    def changed_outside(self, before: bytes | bytearray, after: bytes | bytearray) -> int | None:
+        """First address that a launch changed and that is no element of an output.
+
+        Returns
+        -------
+        int or None
+            None if everything else is as it was: guards, padding of rows, inputs, the image.
+        """
+        changed = np.frombuffer(before, np.uint8) != np.frombuffer(after, np.uint8)
+        for name, spec in self._arrays.items():
+            if spec.output:
+                self._rows(changed, name)[:, : spec.row_bytes] = False
+        return int(changed.argmax()) if changed.any() else None
+
+    def where(self, address: int) -> str:
+        """What lies at an address, for messages."""
+        for name, (first, size) in self.places.items():
+            if not first <= address < first + size:
+                continue
+            offset = address - first
+            if name not in self._arrays:
+                return f"byte {offset} of the {name}"
+            row, byte = divmod(offset, self._arrays[name].pitch)
+            part = "padding" if byte >= self._arrays[name].row_bytes else "byte"
+            return f"{part} {byte} of row {row} of {name}"
+        nearest = min(
+            self.places,
+            key=lambda name: min(
+                abs(address - self.places[name][0]), abs(address - sum(self.places[name]))
+            ),
+        )
+        first, size = self.places[nearest]
+        side = (
+            f"{first - address} bytes before"
+            if address < first
+            else f"{address - first - size} bytes behind the end of"
+        )
+        return f"{side} {nearest}"
+
+    @functools.cached_property
+    def array_bytes(self) -> dict[str, int]:
+        """Bytes of the elements of each array, padding not counted."""
+        return {
+            name: spec.bytes // spec.pitch * spec.row_bytes for name, spec in self._arrays.items()
+        }
+
+    def _rows(self, raw: npt.NDArray[Any], name: str) -> npt.NDArray[Any]:
+        address, size = self.places[name]
+        return raw[address : address + size].reshape(-1, self._arrays[name].pitch)
+
+
+def _checked(spec: ArraySpec, array: Array) -> Array:
+    """Bytes of an array's rows."""
+    if array.shape != spec.shape or array.dtype != spec.format.dtype:
+        raise BadInputError(
+            f"Array {spec.name} must be {spec.format.name} of {spec.shape}, "
+            f"not {array.dtype} of {array.shape}",
+            where=spec.name,
+            value=list(array.shape),
+            rule=f"{spec.format.name} of {spec.shape}",
+        )
+    flat = np.ascontiguousarray(array).view(spec.format.dtype)
+    return flat.reshape(-1, spec.shape[-1]).view(np.uint8)
