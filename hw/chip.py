@@ -106,7 +106,7 @@ class Chip(wiring.Component):
             rows=chip.rows,
             axi_address_bits=chip.agcu.axi_address_bits,
             fingerprint=fingerprint(chip),
-            counters=4 * len(flat),
+            units=len(flat) + len(agcus),
         )
         m.submodules.processor = shared(processor)
         wiring.connect(m, wiring.flipped(self.host), processor.host)
@@ -198,31 +198,31 @@ class Chip(wiring.Component):
         with m.If(processor.o_start):
             m.d.sync += repeats.eq(processor.o_repeat > 1)
         code = Signal(8)
-        unit = Signal(8)
+        failed = Signal(8)
         with m.If(repeats):
             m.d.comb += code.eq(REPEAT_REFUSED)
         for index, agcu in reversed(list(enumerate(agcus))):
             with m.If(agcu.o_error != 0):
-                m.d.comb += [code.eq(agcu.o_error), unit.eq(index)]
+                m.d.comb += [code.eq(agcu.o_error), failed.eq(index)]
             m.d.comb += [
                 agcu.i_start.eq(processor.o_start),
                 agcu.i_drain.eq(processor.o_stop),
                 agcu.i_argument_valid.eq(processor.o_argument_valid),
                 agcu.i_argument.eq(processor.o_argument),
             ]
-        for index, tile in enumerate(tiles):
+        units: tuple[Tile | Agcu, ...] = (*tiles, *agcus)
+        for number, unit in enumerate(units):
             m.d.comb += [
-                tile.i_start.eq(processor.o_start),
-                tile.i_run.eq(~processor.o_start),
-                *(
-                    processor.i_counters[4 * index + number].eq(tile.o_counters[number])
-                    for number in range(4)
-                ),
+                unit.i_run.eq(processor.o_run),
+                unit.i_counter.eq(processor.o_counter),
+                processor.i_counters[number].eq(unit.o_counter),
             ]
         m.d.comb += [
+            *(tile.i_start.eq(processor.o_start) for tile in tiles),
+            processor.i_issue.eq(Cat(*(tile.o_issue for tile in tiles)).any()),
             processor.i_error.eq(code.any() | Cat(*(tile.o_error for tile in tiles)).any()),
             processor.i_error_code.eq(Mux(code.any(), code, 1)),
-            processor.i_error_unit.eq(unit),
+            processor.i_error_unit.eq(failed),
             processor.i_done.eq(
                 Cat(*(tile.o_done for tile in tiles), *(agcu.o_done for agcu in agcus)).all()
                 & Cat(*(agcu.o_idle for agcu in agcus)).all()

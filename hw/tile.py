@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from amaranth.hdl import Module, Signal
+from amaranth.hdl import Module, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -16,12 +14,12 @@ from hw.places import tile_layout, token_ports, vector_ports
 from hw.pmu.unit import Pmu
 from hw.shared import shared
 from hw.stream import vector_layout
+from hw.unit_counters import ACTIVITIES, COUNTER_BITS, WORDS, chosen_counter
 
 __all__ = ["SIDES", "Tile"]
 
 SIDES = ("north", "east", "south", "west")
 _KINDS = ("pcu", "pmu")
-_COUNTER_BITS = 48
 
 
 class Tile(wiring.Component):
@@ -43,13 +41,15 @@ class Tile(wiring.Component):
     i_start
         Begin the loaded program; one cycle, the one after ``i_load``.
     i_run
-        The units work.
+        PMU engines step, and the counters count.
     o_done
         The unit has nothing left to send or write.
     o_error
         The unit found its program broken.
-    o_counters
-        busy, wait_input, wait_room, idle.
+    i_counter, o_counter : ``In(range(8))``, ``Out(48)``
+        A counter of the unit (`hw.unit_counters`), and its value.
+    o_issue
+        A vector enters the unit's grid in this cycle, its weights there.
     """
 
     i_shift: Signal
@@ -60,7 +60,9 @@ class Tile(wiring.Component):
     i_run: Signal
     o_done: Signal
     o_error: Signal
-    o_counters: data.View[data.ArrayLayout]
+    i_counter: Signal
+    o_counter: Signal
+    o_issue: Signal
 
     def __init__(self, config: ChipConfig, kind: str) -> None:
         if kind not in _KINDS:
@@ -86,7 +88,9 @@ class Tile(wiring.Component):
                 "i_run": In(1),
                 "o_done": Out(1),
                 "o_error": Out(1),
-                "o_counters": Out(data.ArrayLayout(_COUNTER_BITS, 4)),
+                "i_counter": In(range(WORDS)),
+                "o_counter": Out(COUNTER_BITS),
+                "o_issue": Out(1),
             }
         )
 
@@ -153,13 +157,15 @@ class Tile(wiring.Component):
         ):
             wiring.connect(m, outer, inner)
         wiring.connect(m, unit.o_result, vectors.i_unit[0])
-        counters = unit.counters
         m.d.comb += [
             unit.config.eq(program.unit),
             unit.i_clear.eq(self.i_start),
             # A PCU holds no bounds: it is done when those that feed and drain it are.
             self.o_done.eq(1),
-            *self._counted(counters),
+            unit.i_run.eq(self.i_run),
+            unit.i_counter.eq(self.i_counter),
+            self.o_counter.eq(unit.o_counter),
+            self.o_issue.eq(unit.o_issue),
         ]
 
     def _pmu(
@@ -186,9 +192,7 @@ class Tile(wiring.Component):
             unit.i_run.eq(self.i_run),
             self.o_done.eq(unit.o_done.all()),
             self.o_error.eq(unit.o_error),
-            *self._counted(unit.o_counters),
         ]
-
-    def _counted(self, counters: data.View[data.StructLayout]) -> Sequence[object]:
-        names = ("busy", "wait_input", "wait_room", "idle")
-        return [self.o_counters[index].eq(counters[name]) for index, name in enumerate(names)]
+        counters = {name: unit.o_counters[name] for name in ACTIVITIES}
+        state = Value.cast(unit.o_state)
+        chosen_counter(m, "pmu", self.i_counter, counters | {"state": state}, self.o_counter)

@@ -42,6 +42,7 @@ ALLOWED = {
         "hw.pmu.program",
         "hw.pmu.words",
         "hw.tma.descriptor",
+        "hw.unit_counters",
     ),
     "sim": ("hw", "gen", "sw"),
     "examples": ("tilewright", "hw", "gen"),

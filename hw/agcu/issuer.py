@@ -40,6 +40,8 @@ class CommandIssuer(wiring.Component):
     o_take : ``Out(ArrayLayout(4, token_ports))``
         Tokens taken from each port in this cycle.
     o_command : stream of ``command_layout(descriptors)``
+    o_waits
+        The next command is held back by its tokens alone.
     o_done
         Every command has been issued, or the issuer is off.
     """
@@ -49,6 +51,7 @@ class CommandIssuer(wiring.Component):
     i_tokens: data.View[data.ArrayLayout]
     o_take: data.View[data.ArrayLayout]
     o_command: stream.Interface
+    o_waits: Signal
     o_done: Signal
 
     def __init__(self, *, descriptors: int, token_ports: int) -> None:
@@ -62,6 +65,7 @@ class CommandIssuer(wiring.Component):
                 "i_tokens": In(data.ArrayLayout(8, token_ports)),
                 "o_take": Out(data.ArrayLayout(4, token_ports)),
                 "o_command": Out(stream.Signature(command_layout(descriptors))),
+                "o_waits": Out(1),
                 "o_done": Out(1),
             }
         )
@@ -109,6 +113,7 @@ class CommandIssuer(wiring.Component):
         m.d.comb += [
             # Tokens only ever grow until this issuer takes them, so an offer is not withdrawn.
             command.valid.eq(ready & Cat(*granted).all()),
+            self.o_waits.eq(ready & ~Cat(*granted).all()),
             command.payload.descriptor.eq(self.config.descriptor),
             chain.i_next.eq(command.valid & command.ready),
             self.o_done.eq(chain.o_done & ~self.i_start),

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
-from amaranth.hdl import Array, Cat, Module, Mux, Signal
+from amaranth.hdl import Array, Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, memory, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -18,6 +19,14 @@ from hw.shared import shared
 from hw.stream import token_signature, vector_signature
 from hw.tma.descriptor_file import STORED_WORDS
 from hw.tma.engine import TmaEngine
+from hw.unit_counters import (
+    ACTIVITIES,
+    COUNTER_BITS,
+    WORDS,
+    activity_layout,
+    chosen_counter,
+    count_activity,
+)
 
 __all__ = ["Agcu"]
 
@@ -58,6 +67,10 @@ class Agcu(wiring.Component):
         Memory owes nothing and is owed nothing.
     o_error
         First error of the TMA engine since reset.
+    i_run
+        The counters count.
+    i_counter, o_counter : ``In(range(8))``, ``Out(48)``
+        A counter (`hw.unit_counters`), and its value.
     """
 
     o_load: Sequence[stream.Interface]
@@ -73,6 +86,9 @@ class Agcu(wiring.Component):
     o_done: Signal
     o_idle: Signal
     o_error: Signal
+    i_run: Signal
+    i_counter: Signal
+    o_counter: Signal
 
     def __init__(self, config: ChipConfig) -> None:
         self._chip = config
@@ -94,6 +110,9 @@ class Agcu(wiring.Component):
                 "o_done": Out(1),
                 "o_idle": Out(1),
                 "o_error": Out(8),
+                "i_run": In(1),
+                "i_counter": In(range(WORDS)),
+                "o_counter": Out(COUNTER_BITS),
             }
         )
 
@@ -156,21 +175,16 @@ class Agcu(wiring.Component):
             m.d.comb += [issuer.i_tokens[number].eq(count) for issuer in issuers]
 
         # Boxes in flight between a command and its end: loaded packets gone, stores answered.
+        commands = [issuer.o_command for issuer in issuers]
+        begun = [command.valid & command.ready for command in commands]
+        ended = [port.valid & port.ready & port.payload.last for port in self.o_load]
+        ended += list(engine.o_stored)
         busy = []
-        for number in range(STREAMS):
-            loads = Signal(8, name=f"loads_{number}")
-            stores = Signal(8, name=f"stores_{number}")
-            load, store = issuers[number].o_command, issuers[STREAMS + number].o_command
-            gone = self.o_load[number]
-            m.d.sync += [
-                loads.eq(
-                    loads
-                    + (load.valid & load.ready)
-                    - (gone.valid & gone.ready & gone.payload.last)
-                ),
-                stores.eq(stores + (store.valid & store.ready) - engine.o_stored[number]),
-            ]
-            busy += [loads.any(), stores.any()]
+        for index in range(2 * STREAMS):
+            kind = "stores" if index >= STREAMS else "loads"
+            boxes = Signal(8, name=f"{kind}_{index % STREAMS}")
+            m.d.sync += boxes.eq(boxes + begun[index] - ended[index])
+            busy.append(boxes.any())
         starting = Signal()
         with m.If(self.i_start):
             m.d.sync += starting.eq(1)
@@ -181,7 +195,46 @@ class Agcu(wiring.Component):
             issued & ~Cat(*busy).any() & ~starting & ~self.i_start & ~described
         )
         self._stored_tokens(m, engine)
+        self._count(m, engine, issuers, begun, ended)
         return m
+
+    def _count(
+        self,
+        m: Module,
+        engine: TmaEngine,
+        issuers: Sequence[CommandIssuer],
+        begun: Sequence[Value],
+        ended: Sequence[Value],
+    ) -> None:
+        axi = self.axi
+        inner = [*self.o_load, *self.i_store]
+        beats = Cat(axi.rvalid & axi.rready, axi.wvalid & axi.wready)
+        moves = Cat(beats, *(port.valid & port.ready for port in inner))
+        refused = Cat(
+            *(port.valid & ~port.ready for port in (*self.o_load, *self.o_token)),
+            *(issuer.o_waits for issuer in issuers[:STREAMS]),
+            axi.arvalid & ~axi.arready,
+            axi.awvalid & ~axi.awready,
+            axi.wvalid & ~axi.wready,
+        )
+        counters: Any = Signal(activity_layout())
+        sums = {
+            name: Signal(COUNTER_BITS, name=name)
+            for name in ("commands", "boxes", "beats", "bus_idle")
+        }
+        with m.If(self.i_run):
+            count_activity(m, counters, busy=moves.any(), idle=self.o_done, room=refused.any())
+            m.d.sync += [
+                sums["commands"].eq(sums["commands"] + sum(begun[1:], begun[0])),
+                sums["boxes"].eq(sums["boxes"] + sum(ended[1:], ended[0])),
+                sums["beats"].eq(sums["beats"] + (beats[0] + beats[1])),
+                sums["bus_idle"].eq(sums["bus_idle"] + ~beats.any()),
+            ]
+        values: dict[str, Value] = {name: counters[name] for name in ACTIVITIES}
+        beat_bytes = self._chip.width_bits // 8
+        values |= {name: sums[name] for name in ("commands", "boxes", "bus_idle")}
+        values["bytes"] = sums["beats"] << (beat_bytes.bit_length() - 1)
+        chosen_counter(m, "agcu", self.i_counter, values, self.o_counter)
 
     def _descriptors(self, m: Module, engine: TmaEngine) -> Signal:
         """Write the descriptors after the start; the signal is high in the cycle of the end."""

@@ -8,10 +8,9 @@ from amaranth.lib.wiring import In, Out
 
 from hw.axi import RESP_OKAY, RESP_SLVERR, AxiLiteInterface, AxiLiteSignature
 from hw.command.registers import HOST_ADDRESS_BITS, ID, MAP_VERSION, REGISTERS, Access
+from hw.unit_counters import COUNTER_BITS, WORDS, counter_index
 
-__all__ = ["COUNTER_BITS", "HostPort", "error_layout"]
-
-COUNTER_BITS = 48
+__all__ = ["HostPort", "error_layout"]
 
 #: How a launch ended, laid out as the register ERROR.
 error_layout = data.StructLayout({"code": 8, "detail": 8, "unit": 8})
@@ -38,8 +37,8 @@ class HostPort(wiring.Component):
         Configuration fingerprint, 32 bits.
     rows, width_bits : int
         Geometry of the fabric.
-    counters : int
-        Counters to be read (0 to 65,535).
+    units : int
+        Units whose counters can be read (0 to 8,191).
 
     Members
     -------
@@ -56,7 +55,12 @@ class HostPort(wiring.Component):
         A launch ends, well or with ``i_error`` at ``i_error_entry``.
     i_cycles : ``In(64)``
         Cycles of the launch.
-    i_counters : ``In(ArrayLayout(48, counters))``
+    i_first_mac : ``In(32)``
+        Cycle of the launch in which the first vector entered a grid; 0 before.
+    o_counter : ``Out(range(8))``
+        The counter that every unit is to show.
+    i_counters : ``In(ArrayLayout(48, units))``
+        What each unit shows.
     """
 
     axi: AxiLiteInterface
@@ -71,17 +75,21 @@ class HostPort(wiring.Component):
     i_error: _Error
     i_error_entry: Signal
     i_cycles: Signal
+    i_first_mac: Signal
+    o_counter: Signal
     i_counters: _Counters
 
-    def __init__(self, *, fingerprint: int, rows: int, width_bits: int, counters: int) -> None:
+    def __init__(self, *, fingerprint: int, rows: int, width_bits: int, units: int) -> None:
         self._constants = {
             "ID": Const(ID, 32),
             "VERSION": Const(MAP_VERSION, 32),
             "FINGERPRINT": Const(fingerprint, 32),
-            "GEOMETRY": Cat(Const(rows, 8), Const(width_bits // 8, 8), Const(counters, 16)),
+            "GEOMETRY": Cat(
+                Const(rows, 8), Const(width_bits // 8, 8), Const(counter_index(units, 0), 16)
+            ),
         }
-        self._counters = counters
-        self._name = f"host_port_{width_bits}x{rows}_f{fingerprint:08x}_c{counters}"
+        self._units = units
+        self._name = f"host_port_{width_bits}x{rows}_f{fingerprint:08x}_u{units}"
         super().__init__(
             {
                 "axi": In(AxiLiteSignature(address_bits=HOST_ADDRESS_BITS)),
@@ -96,7 +104,9 @@ class HostPort(wiring.Component):
                 "i_error": In(error_layout),
                 "i_error_entry": In(16),
                 "i_cycles": In(64),
-                "i_counters": In(data.ArrayLayout(COUNTER_BITS, counters)),
+                "i_first_mac": In(32),
+                "o_counter": Out(range(WORDS)),
+                "i_counters": In(data.ArrayLayout(COUNTER_BITS, units)),
             }
         )
 
@@ -120,10 +130,12 @@ class HostPort(wiring.Component):
         # One register behind the wide multiplexer; a read comes two cycles after the selection
         # at the earliest.
         counter = Signal(COUNTER_BITS)
-        if self._counters:
-            counters = Array(self.i_counters[index] for index in range(self._counters))
-            m.d.sync += counter.eq(counters[select])
-        no_counter = select >= self._counters
+        unit = select[len(self.o_counter) :]
+        if self._units:
+            counters = Array(self.i_counters[index] for index in range(self._units))
+            m.d.sync += counter.eq(counters[unit])
+        no_counter = unit >= self._units
+        m.d.comb += self.o_counter.eq(select)
         m.d.comb += self.o_interrupt.eq(enable & (done | error))
 
         values: dict[str, Value] = {
@@ -138,6 +150,7 @@ class HostPort(wiring.Component):
             "CYCLES_LO": self.i_cycles[:32],
             "CYCLES_HI": held_cycles,
             "LAUNCHES": launches,
+            "FIRST_MAC": self.i_first_mac,
             "COUNTER_SELECT": select,
             "COUNTER_LO": counter[:32],
             "COUNTER_HI": held_counter,

@@ -9,12 +9,13 @@ from amaranth.lib.wiring import In, Out
 from hw.axi import Axi4ReadInterface, Axi4ReadSignature, AxiLiteInterface, AxiLiteSignature
 from hw.checks import require_int
 from hw.command.fetch import LaunchFetcher, argument_write_layout
-from hw.command.host import COUNTER_BITS, HostPort, error_layout
+from hw.command.host import HostPort, error_layout
 from hw.command.launch import MAX_ARGUMENTS, ErrorCode
 from hw.command.reader import RunReader
 from hw.command.registers import HOST_ADDRESS_BITS
 from hw.shared import shared
 from hw.tma.queue import Queue
+from hw.unit_counters import COUNTER_BITS, WORDS
 
 __all__ = ["CommandProcessor"]
 
@@ -48,8 +49,8 @@ class CommandProcessor(wiring.Component):
         Width of a byte address of memory (32 to 64).
     fingerprint : int
         Configuration fingerprint of the chip, 32 bits.
-    counters : int
-        Counters that the host can read (0 to 65,535).
+    units : int
+        Units whose counters the host can read (0 to 8,191).
 
     Members
     -------
@@ -64,6 +65,8 @@ class CommandProcessor(wiring.Component):
         An argument, taken in this cycle; between ``o_clear`` and ``o_load``.
     o_load, o_start : ``Out(1)``
         All shadows become active; one cycle later the fabric starts.
+    o_run : ``Out(1)``
+        A kernel runs: from the cycle after ``o_start`` to that of ``i_done``. Low once stopped.
     o_repeat : ``Out(32)``
         Iterations of the outermost loop; stable from ``o_start`` to the next ``o_load``.
     i_done : ``In(1)``
@@ -75,7 +78,10 @@ class CommandProcessor(wiring.Component):
         Units begin no new burst and drain what is outstanding.
     i_drained : ``In(1)``
         Memory owes the units nothing; looked at while ``o_stop``, from its second cycle on.
-    i_counters : ``In(ArrayLayout(48, counters))``
+    i_issue : ``In(1)``
+        A vector enters a grid in this cycle.
+    o_counter, i_counters : ``Out(range(8))``, ``In(ArrayLayout(48, units))``
+        The counter that every unit is to show, and what each shows.
 
     Raises
     ------
@@ -93,6 +99,7 @@ class CommandProcessor(wiring.Component):
     o_argument: _View
     o_load: Signal
     o_start: Signal
+    o_run: Signal
     o_repeat: Signal
     i_done: Signal
     i_error: Signal
@@ -100,6 +107,8 @@ class CommandProcessor(wiring.Component):
     i_error_unit: Signal
     o_stop: Signal
     i_drained: Signal
+    i_issue: Signal
+    o_counter: Signal
     i_counters: _Counters
 
     def __init__(
@@ -109,7 +118,7 @@ class CommandProcessor(wiring.Component):
         rows: int,
         axi_address_bits: int,
         fingerprint: int,
-        counters: int,
+        units: int,
     ) -> None:
         if width_bits not in (64, 128, 256, 512, 1024):
             raise TypeError(
@@ -119,14 +128,14 @@ class CommandProcessor(wiring.Component):
             ("Fabric rows", rows, 1, 255),
             ("AXI address bits", axi_address_bits, 32, 64),
             ("Fingerprint", fingerprint, 0, (1 << 32) - 1),
-            ("Counters", counters, 0, (1 << 16) - 1),
+            ("Units", units, 0, (1 << 16) // WORDS - 1),
         ):
             require_int(noun, value, low, high)
         self._width_bits = width_bits
         self._rows = rows
         self._axi_address_bits = axi_address_bits
         self._fingerprint = fingerprint
-        self._counters = counters
+        self._units = units
         memory = Axi4ReadSignature(data_bits=width_bits, address_bits=axi_address_bits)
         super().__init__(
             {
@@ -140,6 +149,7 @@ class CommandProcessor(wiring.Component):
                 "o_argument": Out(argument_write_layout()),
                 "o_load": Out(1),
                 "o_start": Out(1),
+                "o_run": Out(1),
                 "o_repeat": Out(32),
                 "i_done": In(1),
                 "i_error": In(1),
@@ -147,7 +157,9 @@ class CommandProcessor(wiring.Component):
                 "i_error_unit": In(8),
                 "o_stop": Out(1),
                 "i_drained": In(1),
-                "i_counters": In(data.ArrayLayout(COUNTER_BITS, counters)),
+                "i_issue": In(1),
+                "o_counter": Out(range(WORDS)),
+                "i_counters": In(data.ArrayLayout(COUNTER_BITS, units)),
             }
         )
 
@@ -156,7 +168,7 @@ class CommandProcessor(wiring.Component):
         """Name of the shared module."""
         return (
             f"command_processor_{self._width_bits}x{self._rows}_a{self._axi_address_bits}"
-            f"_f{self._fingerprint:08x}_c{self._counters}"
+            f"_f{self._fingerprint:08x}_u{self._units}"
         )
 
     def elaborate(self, platform: object) -> Module:
@@ -165,7 +177,7 @@ class CommandProcessor(wiring.Component):
             fingerprint=self._fingerprint,
             rows=self._rows,
             width_bits=self._width_bits,
-            counters=self._counters,
+            units=self._units,
         )
         reader = RunReader(width_bits=self._width_bits, address_bits=self._axi_address_bits)
         fetch = LaunchFetcher(
@@ -197,6 +209,7 @@ class CommandProcessor(wiring.Component):
             self.o_argument.eq(argument.payload),
             self.o_stop.eq(stop),
             host.i_counters.eq(self.i_counters),
+            self.o_counter.eq(host.o_counter),
             host.i_busy.eq(busy),
             host.i_cycles.eq(cycles),
             fetch.i_start.eq(host.o_launch),
@@ -213,8 +226,15 @@ class CommandProcessor(wiring.Component):
         m.d.comb += [host.i_error.eq(error), host.i_error_entry.eq(entry)]
         aborted = Signal()
         m.d.comb += aborted.eq(host.o_abort)
+        # A cycle after the vector entered the count is at its cycle.
+        entered = Signal()
+        first_mac = Signal(32)
+        m.d.sync += entered.eq(self.i_issue)
+        m.d.comb += host.i_first_mac.eq(first_mac)
         with m.If(busy):
             m.d.sync += cycles.eq(cycles + 1)
+            with m.If(entered & (first_mac == 0)):
+                m.d.sync += first_mac.eq(cycles)
 
         def stop_if_failed() -> None:
             """Leave the state if the entry cannot be fetched, or the host aborts."""
@@ -232,7 +252,7 @@ class CommandProcessor(wiring.Component):
             with m.State("IDLE"):
                 m.d.sync += [error.eq(0), entry.eq(0)]
                 with m.If(host.o_launch):
-                    m.d.sync += [busy.eq(1), cycles.eq(0)]
+                    m.d.sync += [busy.eq(1), cycles.eq(0), first_mac.eq(0)]
                     m.next = "DECODE"
                 with m.If(host.o_abort):
                     m.d.sync += busy.eq(1)
@@ -270,6 +290,7 @@ class CommandProcessor(wiring.Component):
                 m.next = "RUN"
                 stop_if_aborted()
             with m.State("RUN"):
+                m.d.comb += self.o_run.eq(1)
                 with m.If(self.i_done):
                     m.next = "DECODE"
                     with m.If(last):

@@ -129,7 +129,13 @@ REGISTERS: tuple[Register, ...] = (
     _word("CYCLES_LO", 0x30, _RO, "cycles of the launch, low half; the read holds the high half"),
     _word("CYCLES_HI", 0x34, _RO, "high half at the last read of CYCLES_LO"),
     _word("LAUNCHES", 0x38, _RO, "launches that ended well since reset"),
-    _word("COUNTER_SELECT", 0x40, _RW, "counter that COUNTER_LO reads", 16),
+    _word(
+        "FIRST_MAC",
+        0x3C,
+        _RO,
+        "cycle of the launch, as CYCLES counts, in which the first vector entered a grid; 0: none",
+    ),
+    _word("COUNTER_SELECT", 0x40, _RW, "counter that COUNTER_LO reads: 8 · unit + word", 16),
     _word("COUNTER_LO", 0x44, _RO, "low 32 bits; SLVERR if there is no such counter"),
     _word("COUNTER_HI", 0x48, _RO, "high 16 bits at the last read of COUNTER_LO", 16),
 )

@@ -12,7 +12,8 @@ from hw.packet_filter import PacketFilter
 from hw.pcu.program import pcu_layout
 from hw.shared import shared
 from hw.stream import vector_signature
-from hw.systolic.matrix_unit import WAITS, MatrixUnit
+from hw.systolic.matrix_unit import MatrixUnit
+from hw.unit_counters import ACTIVITIES, COUNTER_BITS, WORDS, chosen_counter
 
 __all__ = ["Pcu"]
 
@@ -38,8 +39,13 @@ class Pcu(wiring.Component):
         Changes only while the unit is empty and ``i_clear`` is high.
     i_clear
         Counts the packets of multicast streams from 0 again.
-    counters
-        Cycles by what the unit did in them; they add up to all cycles since reset.
+    i_run
+        The counters count.
+    i_counter, o_counter : ``In(range(8))``, ``Out(48)``
+        A counter (`hw.unit_counters`), and its value: the cycles with ``i_run`` by what the unit
+        did in them, and the vectors.
+    o_issue
+        A vector enters the grid in this cycle, its weights there.
     """
 
     i_activation: stream.Interface
@@ -48,7 +54,10 @@ class Pcu(wiring.Component):
     o_result: stream.Interface
     config: data.View[data.StructLayout]
     i_clear: Signal
-    counters: data.View[data.StructLayout]
+    i_run: Signal
+    i_counter: Signal
+    o_counter: Signal
+    o_issue: Signal
 
     def __init__(self, config: ChipConfig) -> None:
         self._chip = config
@@ -61,7 +70,10 @@ class Pcu(wiring.Component):
                 "o_result": Out(link),
                 "config": In(pcu_layout()),
                 "i_clear": In(1),
-                "counters": Out(WAITS),
+                "i_run": In(1),
+                "i_counter": In(range(WORDS)),
+                "o_counter": Out(COUNTER_BITS),
+                "o_issue": Out(1),
             }
         )
 
@@ -100,6 +112,13 @@ class Pcu(wiring.Component):
             unit.int8.eq(self.config.int8),
             unit.to_bf16.eq(self.config.to_bf16),
             unit.weights_by_row.eq(self.config.weights_by_row),
-            self.counters.eq(unit.counters),
+            unit.i_hold.eq(~self.i_run),
+            self.o_issue.eq(unit.o_issue),
         ]
+        counters = {name: unit.counters[name] for name in ACTIVITIES}
+        # In systolic mode a busy cycle is a vector that enters the grid, and none enters without
+        # its weights.
+        chosen_counter(
+            m, "pcu", self.i_counter, counters | {"vectors": unit.counters.busy}, self.o_counter
+        )
         return m

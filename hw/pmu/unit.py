@@ -19,17 +19,13 @@ from hw.pmu.output import OutputPort
 from hw.pmu.words import TokenSource, pmu_layout
 from hw.shared import shared
 from hw.stream import token_signature, vector_layout, vector_signature
+from hw.unit_counters import activity_layout, count_activity, pmu_state_layout
 
-__all__ = ["Pmu", "counters_layout"]
+__all__ = ["Pmu"]
 
 _WRITERS = (0, 1)
 _READERS = (2, 3)
 _BUFFERS = (0, 1)
-
-
-def counters_layout() -> data.StructLayout:
-    """Layout of the cycle counters; their sum is the number of cycles run."""
-    return data.StructLayout({"busy": 32, "wait_input": 32, "wait_room": 32, "idle": 32})
 
 
 class Pmu(wiring.Component):
@@ -64,7 +60,10 @@ class Pmu(wiring.Component):
         W0, W1, R0, R1: off, or everything moved and taken.
     o_error : ``Out(1)``
         A barrier was misused; sticky.
-    o_counters : ``Out(counters_layout())``
+    o_counters : ``Out(activity_layout())``
+        Cycles with ``i_run`` since ``i_clear``, by what the unit did in them.
+    o_state : ``Out(pmu_state_layout())``
+        Where each engine is.
 
     Raises
     ------
@@ -81,6 +80,7 @@ class Pmu(wiring.Component):
     o_done: Signal
     o_error: Signal
     o_counters: data.View[data.StructLayout]
+    o_state: data.View[data.StructLayout]
 
     def __init__(self, *, width_bits: int, capacity_bytes: int, slots: int) -> None:
         if not isinstance(slots, int) or not 2 <= slots <= 64:
@@ -99,7 +99,8 @@ class Pmu(wiring.Component):
                 "i_run": In(1),
                 "o_done": Out(4),
                 "o_error": Out(1),
-                "o_counters": Out(counters_layout()),
+                "o_counters": Out(activity_layout()),
+                "o_state": Out(pmu_state_layout()),
             }
         )
 
@@ -141,11 +142,21 @@ class Pmu(wiring.Component):
 
         # Each port serves its two engines in turn when both could go.
         requests = Signal(4)
-        for index, engine in enumerate(engines):
+        for index, (engine, name) in enumerate(zip(engines, self.o_state.shape().members)):
             data_side = inputs[index].valid if index in _WRITERS else rooms[index - 2]
-            m.d.comb += requests[index].eq(
-                self.i_run & engine.o_valid & ready[index] & reported[index] & data_side
-            )
+            state = self.o_state[name]
+            m.d.comb += [
+                requests[index].eq(
+                    self.i_run & engine.o_valid & ready[index] & reported[index] & data_side
+                ),
+                state.enabled.eq(self.config.engines[index].enable),
+                state.done.eq(self.o_done[index]),
+                state.slot.eq(engine.o_slot),
+                state.lap.eq(engine.o_lap),
+                state.entered.eq(ready[index]),
+                state.port.eq(data_side),
+                state.reported.eq(reported[index]),
+            ]
         for pair in (_WRITERS, _READERS):
             favoured = Signal(name=f"favoured_{pair[0]}")
             one, two = (requests[index] for index in pair)
@@ -318,15 +329,9 @@ class Pmu(wiring.Component):
         return rooms, drained
 
     def _count(self, m: Module, steps: Signal, held: Value) -> None:
-        counters = self.o_counters
         with m.If(self.i_clear):
-            m.d.sync += counters.eq(0)
+            m.d.sync += self.o_counters.eq(0)
         with m.Elif(self.i_run):
-            with m.If(steps.any()):
-                m.d.sync += counters.busy.eq(counters.busy + 1)
-            with m.Elif(self.o_done.all()):
-                m.d.sync += counters.idle.eq(counters.idle + 1)
-            with m.Elif(held.any()):
-                m.d.sync += counters.wait_room.eq(counters.wait_room + 1)
-            with m.Else():
-                m.d.sync += counters.wait_input.eq(counters.wait_input + 1)
+            count_activity(
+                m, self.o_counters, busy=steps.any(), idle=self.o_done.all(), room=held.any()
+            )

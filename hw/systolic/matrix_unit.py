@@ -32,7 +32,7 @@ class MatrixUnit(wiring.Component):
 
     One activation vector a cycle is taken as long as weights arrive in time, tiles have at least
     R·L + 2 rows and results leave. Each wait is counted: ``busy`` + ``wait_input`` + ``wait_room``
-    + ``idle`` is the number of cycles since reset.
+    + ``idle`` is the number of cycles since reset in which ``i_hold`` was low.
 
     Parameters
     ----------
@@ -51,6 +51,10 @@ class MatrixUnit(wiring.Component):
     int8, to_bf16, weights_by_row
         Static: operands are int8; results are rounded to bf16, two rows a vector; layout of the
         weight vectors (see :class:`hw.systolic.grid.Grid`).
+    i_hold
+        The counters stand still; nothing else does.
+    o_issue
+        A vector enters the grid in this cycle, its weights there.
     counters
         Cycles by what the unit did in them.
     """
@@ -61,6 +65,8 @@ class MatrixUnit(wiring.Component):
     int8: Signal
     to_bf16: Signal
     weights_by_row: Signal
+    i_hold: Signal
+    o_issue: Signal
     counters: data.View[data.StructLayout]
 
     def __init__(
@@ -85,6 +91,8 @@ class MatrixUnit(wiring.Component):
                 "int8": In(1),
                 "to_bf16": In(1),
                 "weights_by_row": In(1),
+                "i_hold": In(1),
+                "o_issue": Out(1),
                 "counters": Out(WAITS),
             }
         )
@@ -139,6 +147,7 @@ class MatrixUnit(wiring.Component):
         m.d.comb += [
             issue.eq(vector.valid & weights_there & room),
             vector.ready.eq(issue),
+            self.o_issue.eq(issue),
             swap.eq(issue & first_of_tile),
             weights.i_swap.eq(swap),
             weights.by_row.eq(self.weights_by_row),
@@ -240,12 +249,13 @@ class MatrixUnit(wiring.Component):
             ]
 
         counters = self.counters
-        with m.If(issue):
-            m.d.sync += counters.busy.eq(counters.busy + 1)
-        with m.Elif(vector.valid & weights_there):
-            m.d.sync += counters.wait_room.eq(counters.wait_room + 1)
-        with m.Elif(~vector.valid & first_of_pass & first_of_tile):
-            m.d.sync += counters.idle.eq(counters.idle + 1)
-        with m.Else():
-            m.d.sync += counters.wait_input.eq(counters.wait_input + 1)
+        with m.If(~self.i_hold):
+            with m.If(issue):
+                m.d.sync += counters.busy.eq(counters.busy + 1)
+            with m.Elif(vector.valid & weights_there):
+                m.d.sync += counters.wait_room.eq(counters.wait_room + 1)
+            with m.Elif(~vector.valid & first_of_pass & first_of_tile):
+                m.d.sync += counters.idle.eq(counters.idle + 1)
+            with m.Else():
+                m.d.sync += counters.wait_input.eq(counters.wait_input + 1)
         return m

@@ -76,7 +76,7 @@ class UnitsMatmul:
         return self.config.width_bits // self.fmt.bits
 
     @property
-    def _blocks(self) -> tuple[int, int, int]:
+    def blocks(self) -> tuple[int, int, int]:
         """Blocks of rows, boxes of columns, slabs of k."""
         return (
             -(-self.m // self.block_rows),
@@ -86,7 +86,7 @@ class UnitsMatmul:
 
     def _operands(self) -> PmuProgram:
         lanes, size = self.lanes, self.fmt.bits // 8
-        rows, columns, slabs = self._blocks
+        rows, columns, slabs = self.blocks
         square = lanes * lanes
         slab_blocks, row_blocks = self.slab // lanes, self.block_rows // lanes
         a_slot, b_slot = self.block_rows * self.slab, self.slab * lanes
@@ -150,7 +150,7 @@ class UnitsMatmul:
         size = self.out.bits // 8
         lanes = self.config.width_bits // self.out.bits
         square = lanes * lanes
-        rows, columns, _ = self._blocks
+        rows, columns, _ = self.blocks
         row_blocks, column_blocks = self.block_rows // lanes, self.lanes // lanes
         groups = self.lanes // self.config.grid_columns
         packed = self.out == bf16
@@ -180,7 +180,7 @@ class UnitsMatmul:
         return PmuProgram(writers=(write, None), readers=(read, None))
 
     def _portal(self) -> AgcuProgram:
-        rows, columns, slabs = self._blocks
+        rows, columns, slabs = self.blocks
 
         def tensor(fmt: Format, dims: tuple[int, int], box: tuple[int, int]) -> Descriptor:
             return Descriptor(

@@ -6,7 +6,7 @@ from typing import Any
 
 import cocotb
 import numpy as np
-from cocotb.triggers import FallingEdge, RisingEdge
+from cocotb.triggers import FallingEdge, ReadOnly, RisingEdge
 from cocotbext.axi import AxiBus, AxiLiteBus, AxiLiteMaster, AxiRam, AxiRamRead, AxiReadBus
 
 from hw.chip import Chip
@@ -15,6 +15,14 @@ from hw.command.registers import REGISTERS
 from hw.configs import named
 from hw.numeric import reference
 from hw.numeric.formats import Format, bf16, fp32, int8, int32
+from hw.unit_counters import (
+    ACTIVITIES,
+    WORDS,
+    counter_index,
+    engine_states,
+    named_counters,
+    unit_kinds,
+)
 from sim.bench_support import bench, random_generator, start
 from sim.drivers.units_matmul import UnitsMatmul
 from sim.operands import random_operand
@@ -54,6 +62,8 @@ class _Host:
             mem=self._memory.mem,
         )
         self._registers = AxiLiteMaster(AxiLiteBus.from_prefix(dut, "host_"), dut.clk, dut.rst)
+        self._beats = 0
+        cocotb.start_soon(self._count_beats())
         if pauses:
             read, write = self._memory.read_if, self._memory.write_if
             for channel in (
@@ -75,6 +85,51 @@ class _Host:
 
     async def _read(self, name: str) -> int:
         return int(await self._registers.read_dword(_OFFSETS[name]))
+
+    async def _count_beats(self) -> None:
+        dut = self._dut
+        channels = [
+            (getattr(dut, f"memory__0__{name}valid"), getattr(dut, f"memory__0__{name}ready"))
+            for name in "rw"
+        ]
+        while True:
+            await FallingEdge(dut.clk)
+            await ReadOnly()
+            if not int(dut.rst.value):
+                self._beats += sum(int(valid.value) & int(ready.value) for valid, ready in channels)
+
+    async def counters(self) -> dict[str, dict[str, int]]:
+        """Counters of every unit, by its name and theirs."""
+        counters = {}
+        for unit, (name, kind) in enumerate(unit_kinds(_CONFIG).items()):
+            words = []
+            for word in range(WORDS):
+                await self._write("COUNTER_SELECT", counter_index(unit, word))
+                low = await self._read("COUNTER_LO")
+                words.append(await self._read("COUNTER_HI") << 32 | low)
+            counters[name] = named_counters(kind, words)
+        return counters
+
+    async def _check_counters(self, job: UnitsMatmul, cycles: int) -> None:
+        """They add up to the kernel's cycles in every unit, and tell what the program moved."""
+        first = await self._read("FIRST_MAC")
+        counters = await self.counters()
+        sums = {name: sum(each[kind] for kind in ACTIVITIES) for name, each in counters.items()}
+        assert len(set(sums.values())) == 1 and sums["agcu_0"] < cycles, sums
+        assert cycles - sums["agcu_0"] < first < cycles, (first, cycles)
+        rows, columns, slabs = job.blocks
+        passes = rows * columns * (job.lanes // _CONFIG.grid_columns)
+        vectors = passes * job.block_rows * slabs * job.slab // job.lanes
+        assert counters["pcu_0_0"]["vectors"] == vectors
+        assert counters["pcu_1_1"]["idle"] == sums["pcu_1_1"]
+        portal = counters["agcu_0"]
+        boxes = rows * columns * (2 * slabs + 1)
+        assert (portal["commands"], portal["boxes"]) == (boxes, boxes)
+        assert portal["bytes"] == self._beats * _CONFIG.width_bits // 8
+        assert sums["agcu_0"] - self._beats <= portal["bus_idle"] < sums["agcu_0"]
+        for name in ("pmu_0_1", "pmu_1_0"):
+            states = engine_states(counters[name]["state"]).values()
+            assert all(state["done"] for state in states), states
 
     async def launch(self, places: dict[str, tuple[int, int]]) -> int:
         """Launch the list at its place; the status at the interrupt."""
@@ -100,9 +155,11 @@ class _Host:
         for address, data in job.memory(a, b).items():
             self._memory.write(address, data)
         before = self._memory.read(0, _MEMORY_BYTES)
+        self._beats = 0
         places = job.layout()
         assert await self.launch(places) == 0b010, f"error code {await self.error()}"
         cycles = await self._read("CYCLES_LO")
+        await self._check_counters(job, cycles)
         await self._write("STATUS", _ERROR_DONE)
         address, length = places["C"]
         got = job.result(self._memory.read(address, length))

@@ -78,6 +78,7 @@ async def products_of_random_extents_are_numpys(
             int8=int(fmt == int8),
             to_bf16=int(out == bf16),
             weights_by_row=int(weights_by_row),
+            i_hold=0,
         )
         sending = [
             cocotb.start_soon(activation.send(_integers(tiling.activations(a)))),

@@ -84,13 +84,13 @@ class Memory:
 class Chip(wiring.Component):
     """A command processor and rows of chain segments; ``config`` is what the units would see."""
 
-    def __init__(self, *, width_bits, segments, counters=4):
+    def __init__(self, *, width_bits, segments, units=2):
         self.processor = CommandProcessor(
             width_bits=width_bits,
             rows=len(segments),
             axi_address_bits=ADDRESS_BITS,
             fingerprint=FINGERPRINT,
-            counters=counters,
+            units=units,
         )
         self.width_bits, self.segments = width_bits, segments
         super().__init__(
@@ -129,8 +129,8 @@ class Chip(wiring.Component):
 class Bench:
     """One chip under test, its memory, and a log of what the fabric sees, as (cycle, what, ...)."""
 
-    def __init__(self, *, width_bits=64, segments=SEGMENTS, counters=4, **memory):
-        self.chip = Chip(width_bits=width_bits, segments=segments, counters=counters)
+    def __init__(self, *, width_bits=64, segments=SEGMENTS, units=2, **memory):
+        self.chip = Chip(width_bits=width_bits, segments=segments, units=units)
         self.dut = self.chip.processor
         self.width_bits, self.segments = width_bits, segments
         self.memory = Memory(self.dut.memory, **memory)

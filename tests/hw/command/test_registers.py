@@ -14,6 +14,7 @@ from hw.command.registers import (
     register,
     register_table,
 )
+from hw.unit_counters import WORDS
 from tests.hw.command.bench import ABORT, FINGERPRINT, INTERRUPT, LAUNCH, Bench
 
 OKAY, SLVERR = 0, 2
@@ -23,7 +24,7 @@ RESET_VALUES = {
     "ID": ID,
     "VERSION": MAP_VERSION,
     "FINGERPRINT": FINGERPRINT,
-    "GEOMETRY": 2 | 8 << 8 | 4 << 16,
+    "GEOMETRY": 2 | 8 << 8 | 16 << 16,
 }
 
 #: What reads back after all ones are written; registers not named here refuse the write.
@@ -142,28 +143,40 @@ def test_what_is_no_register_answers_slverr():
     bench.run(story)
 
 
-@pytest.mark.parametrize("counters", [1, 3, 5])
-def test_counters_read_whole(counters):
-    bench = Bench(counters=counters)
-    rng = random.Random(counters)
-    values = [rng.getrandbits(48) for _ in range(counters)]
+@pytest.mark.parametrize("units", [1, 3, 5])
+def test_counters_read_whole(units):
+    bench = Bench(units=units)
+    rng = random.Random(units)
+    values = [[rng.getrandbits(48) for _ in range(WORDS)] for _ in range(units)]
+    moved_on = False
+
+    async def shown(ctx):
+        """Each unit shows the counter it is asked for, in the same cycle."""
+        while True:
+            word = ctx.get(bench.dut.o_counter)
+            for unit in range(units):
+                value = (1 << 48) - 1 if moved_on else values[unit][word]
+                ctx.set(bench.dut.i_counters[unit], value)
+            await ctx.tick()
+            await ctx.delay(1e-9)
 
     async def story(ctx):
-        for index in range(counters + 2):
-            for position, value in enumerate(values):
-                ctx.set(bench.dut.i_counters[position], value)
+        nonlocal moved_on
+        for index in [*range(units * WORDS), units * WORDS, (units + 1) * WORDS, 0xFFFF]:
             await bench.write(ctx, "COUNTER_SELECT", index)
-            if index >= counters:
+            if index >= units * WORDS:
                 assert await bench.read(ctx, "COUNTER_LO") == (0, SLVERR)
                 assert await bench.read(ctx, "COUNTER_HI") == (0, SLVERR)
                 continue
             low = await bench.value(ctx, "COUNTER_LO")
             # The counter moves on between the two reads; the halves still belong together.
-            ctx.set(bench.dut.i_counters[index], (1 << 48) - 1)
+            moved_on = True
             await ctx.tick().repeat(3)
-            assert await bench.value(ctx, "COUNTER_HI") << 32 | low == values[index]
+            value = await bench.value(ctx, "COUNTER_HI") << 32 | low
+            assert value == values[index // WORDS][index % WORDS]
+            moved_on = False
 
-    bench.run(story)
+    bench.run(story, shown)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -221,7 +234,7 @@ def test_channels_of_the_host_port_may_wait_for_each_other(seed):
 
 
 def test_cycles_read_whole():
-    dut = HostPort(fingerprint=FINGERPRINT, rows=1, width_bits=64, counters=0)
+    dut = HostPort(fingerprint=FINGERPRINT, rows=1, width_bits=64, units=0)
     axi = dut.axi
 
     async def read(ctx, name):

@@ -12,6 +12,7 @@ from hw.pmu.layout import Access, lane_count, piece_positions, rows_log2
 from hw.pmu.program import EngineProgram, PmuProgram, SlotRing
 from hw.pmu.unit import Pmu
 from hw.pmu.words import LOOPS, Level, TokenSource
+from hw.unit_counters import ACTIVITIES, engine_states
 
 WIDTH_BITS, CAPACITY_BYTES, SLOTS = 64, 1024, 4
 
@@ -27,6 +28,7 @@ class Outcome:
     taken_at: tuple[list[int], list[int]] = dataclasses.field(default_factory=lambda: ([], []))
     given_at: tuple[list[int], list[int]] = dataclasses.field(default_factory=lambda: ([], []))
     counters: dict[str, int] = dataclasses.field(default_factory=dict)
+    engines: dict[str, dict[str, int]] = dataclasses.field(default_factory=dict)
     cycles: int = 0
     done: bool = False
     error: bool = False
@@ -175,8 +177,8 @@ def run(
         ctx.set(dut.i_run, 0)
         outcome.done = ctx.get(dut.o_done) == 15
         outcome.error = bool(ctx.get(dut.o_error))
-        names = ("busy", "wait_input", "wait_room", "idle")
-        outcome.counters = {name: ctx.get(getattr(dut.o_counters, name)) for name in names}
+        outcome.counters = {name: ctx.get(getattr(dut.o_counters, name)) for name in ACTIVITIES}
+        outcome.engines = engine_states(ctx.get(dut.o_state.as_value()))
 
     simulator = Simulator(dut)
     simulator.add_clock(1e-6)

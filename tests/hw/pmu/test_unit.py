@@ -283,6 +283,20 @@ def test_packets_are_spread_over_writers(seed: int) -> None:
     check(program, outcome, (stream, stream))
 
 
+def test_state_names_what_each_engine_waits_for(seed: int) -> None:
+    rng = random.Random(seed)
+    writer = engine(8, 8, 1, Access.ROW, windows=7)
+    reader = engine(8, 8, 1, Access.COLUMN, windows=7)
+    starved = run(PmuProgram((writer, None), (reader, None)), (vectors(20, rng), []), limit=200)
+    ready = {"enabled": 1, "done": 0, "entered": 1, "port": 1, "reported": 1}
+    # Two slots full and read, half of the third written: both engines are in slot 0, lap 1.
+    assert starved.engines["w0"] == ready | {"slot": 0, "lap": 1, "port": 0}
+    assert starved.engines["r0"] == ready | {"slot": 0, "lap": 1, "entered": 0}
+    assert starved.engines["w1"]["enabled"] == 0 and starved.engines["w1"]["done"] == 1
+    unread = run(PmuProgram((writer, None)), (vectors(32, rng), []), limit=200)
+    assert unread.engines["w0"] == ready | {"slot": 0, "lap": 1, "entered": 0}
+
+
 def test_counters_name_what_a_cycle_waits_for(seed: int) -> None:
     rng = random.Random(seed)
     program = PmuProgram((engine(8, 8, 1, Access.ROW, windows=4), None))

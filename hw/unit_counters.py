@@ -1,0 +1,139 @@
+"""Counters of the units: the one declaration that hardware, host and reports share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from amaranth.hdl import Module, Signal, Value
+from amaranth.lib import data
+
+from hw.config import ChipConfig
+
+__all__ = [
+    "ACTIVITIES",
+    "COUNTERS",
+    "COUNTER_BITS",
+    "WORDS",
+    "activity_layout",
+    "chosen_counter",
+    "count_activity",
+    "counter_index",
+    "counter_table",
+    "engine_states",
+    "named_counters",
+    "pmu_state_layout",
+    "unit_kinds",
+]
+
+COUNTER_BITS = 48
+#: Words that every unit has in the space of COUNTER_SELECT, used or not.
+WORDS = 8
+#: Words 0 to 3 of every unit: what it did in a cycle. Exactly one moves in a cycle of a kernel.
+ACTIVITIES = ("busy", "wait_input", "wait_room", "idle")
+
+_OWN: dict[str, dict[int, tuple[str, str]]] = {
+    "pcu": {4: ("vectors", "vectors that entered the grid, each with its weights there")},
+    "pmu": {7: ("state", "where each engine is: `pmu_state_layout`")},
+    "agcu": {
+        4: ("commands", "boxes begun: commands that the TMA engine took"),
+        5: ("boxes", "boxes ended: the last vector of a load gone, a store answered by memory"),
+        6: ("bytes", "beats of R and of W, times the bytes of a beat"),
+        7: ("bus_idle", "cycles without a beat on R or W"),
+    },
+}
+#: Word of each counter, by kind of unit and name; words without a name read as 0.
+COUNTERS: dict[str, dict[str, int]] = {
+    kind: {name: word for word, name in enumerate(ACTIVITIES)}
+    | {name: word for word, (name, _) in own.items()}
+    for kind, own in _OWN.items()
+}
+
+_ENGINES = ("w0", "w1", "r0", "r1")
+
+
+def activity_layout() -> data.StructLayout:
+    """Layout of the counters that every unit has."""
+    return data.StructLayout(dict.fromkeys(ACTIVITIES, COUNTER_BITS))
+
+
+def pmu_state_layout() -> data.StructLayout:
+    """Layout of a PMU's state: what the watchdog needs to say who waits for what.
+
+    By engine, W0, W1, R0, R1: whether the program uses it and it has ended; its slot, and the
+    parity of its lap round the ring; whether its barrier, empty of a writer and full of a reader,
+    lets it into the slot; whether its port has a vector for it, or room; whether no token output
+    holds it back.
+    """
+    engine = data.StructLayout(
+        {"enabled": 1, "done": 1, "slot": 6, "lap": 1, "entered": 1, "port": 1, "reported": 1}
+    )
+    return data.StructLayout(dict.fromkeys(_ENGINES, engine))
+
+
+def engine_states(word: int) -> dict[str, dict[str, int]]:
+    """State of each engine of a PMU, by its name in lower case, of the word ``state``."""
+    state: Any = pmu_state_layout().from_bits(word)
+    return {
+        name: {field: int(state[name][field]) for field in state[name].shape().members}
+        for name in _ENGINES
+    }
+
+
+def unit_kinds(chip: ChipConfig) -> dict[str, str]:
+    """Kind of each unit by its name, in the order of their counters: tiles by row, then AGCUs."""
+    kinds = {
+        f"{chip.unit_at(row, column)}_{row}_{column}": chip.unit_at(row, column)
+        for row in range(chip.rows)
+        for column in range(chip.columns)
+    }
+    return kinds | {f"agcu_{index}": "agcu" for index in range(chip.agcu.count)}
+
+
+def counter_index(unit: int, word: int) -> int:
+    """What COUNTER_SELECT must be for a word of a unit."""
+    return WORDS * unit + word
+
+
+def named_counters(kind: str, words: Sequence[int]) -> dict[str, int]:
+    """Counters of a unit by name, of its words."""
+    return {name: words[word] for name, word in COUNTERS[kind].items()}
+
+
+def counter_table() -> str:
+    """Table of the words in Markdown, as it stands in the documentation."""
+    lines = ["| unit | word | name | counts |", "|---|---|---|---|"]
+    lines += [f"| all | {word} | `{name}` | cycles |" for word, name in enumerate(ACTIVITIES)]
+    for kind, own in _OWN.items():
+        for word, (name, text) in own.items():
+            lines.append(f"| {kind.upper()} | {word} | `{name}` | {text} |")
+    return "\n".join(lines) + "\n"
+
+
+def count_activity(
+    m: Module,
+    counters: data.View[data.StructLayout],
+    *,
+    busy: Value,
+    idle: Value,
+    room: Value,
+) -> None:
+    """Count this cycle as the first of busy, idle and wait_room that holds, or as wait_input."""
+    with m.If(busy):
+        m.d.sync += counters.busy.eq(counters.busy + 1)
+    with m.Elif(idle):
+        m.d.sync += counters.idle.eq(counters.idle + 1)
+    with m.Elif(room):
+        m.d.sync += counters.wait_room.eq(counters.wait_room + 1)
+    with m.Else():
+        m.d.sync += counters.wait_input.eq(counters.wait_input + 1)
+
+
+def chosen_counter(
+    m: Module, kind: str, word: Value, values: Mapping[str, Value], output: Signal
+) -> None:
+    """Drive ``output`` with the counter of that word, by name; 0 if the kind has none there."""
+    with m.Switch(word):
+        for name, number in COUNTERS[kind].items():
+            with m.Case(number):
+                m.d.comb += output.eq(values[name])

@@ -1,0 +1,51 @@
+"""The declaration of the counters: places, names, the tables of the documents."""
+
+from pathlib import Path
+
+from hw.configs import named
+from hw.unit_counters import (
+    ACTIVITIES,
+    COUNTER_BITS,
+    COUNTERS,
+    WORDS,
+    counter_index,
+    counter_table,
+    engine_states,
+    named_counters,
+    pmu_state_layout,
+    unit_kinds,
+)
+
+DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "chip.md"
+
+
+def test_table_is_the_one_in_the_document():
+    assert counter_table() in DOCUMENT.read_text(encoding="utf-8")
+
+
+def test_units_are_the_tiles_by_row_and_then_the_agcus():
+    kinds = unit_kinds(named["tiny"])
+    assert list(kinds) == ["pcu_0_0", "pmu_0_1", "pmu_1_0", "pcu_1_1", "agcu_0"]
+    assert all(name.startswith(kind) for name, kind in kinds.items())
+    for chip in named.values():
+        kinds = unit_kinds(chip)
+        assert len(kinds) == chip.rows * chip.columns + chip.agcu.count
+        assert counter_index(len(kinds), 0) < 1 << 16
+
+
+def test_counters_are_named_by_kind():
+    for kind, counters in COUNTERS.items():
+        assert list(counters)[:4] == list(ACTIVITIES)
+        assert len(set(counters.values())) == len(counters) and max(counters.values()) < WORDS
+        words = [100 + word for word in range(WORDS)]
+        assert named_counters(kind, words) == {n: 100 + word for n, word in counters.items()}
+    assert named_counters("agcu", range(WORDS))["bytes"] == 6
+
+
+def test_state_of_a_pmu_fills_a_counter():
+    assert pmu_state_layout().size == COUNTER_BITS
+    states = engine_states(0b000_1_111110_0_1 << 12 | 1 << 47)
+    assert states["w1"] == {
+        "enabled": 1, "done": 0, "slot": 62, "lap": 1, "entered": 0, "port": 0, "reported": 0
+    }  # fmt: skip
+    assert states["r1"]["reported"] == 1 and not any(states["w0"].values())
