@@ -99,35 +99,6 @@ def test_cold_launch_at_latency_100(arguments, rows, words):
     assert start <= 40 + 200 + image_beats
 
 
-@pytest.mark.parametrize("issued_at", [(3,), (0, 1, 19), (20,), ()])
-def test_first_mac_is_the_cycle_of_the_first_vector_of_the_launch(issued_at):
-    """Cycles behind the start in which a vector enters a grid; the kernel ends in cycle 20."""
-    rng = random.Random(str(issued_at))
-    kernels, _ = zip(*(random_kernel(rng, width_bits=64) for _ in range(2)), strict=True)
-    bench = Bench()
-    bench.store(kernels)
-
-    async def grids(ctx):
-        while True:
-            starts = bench.when("start")
-            since = bench.cycle - starts[-1] - 1 if starts else -1
-            ctx.set(bench.dut.i_issue, since in issued_at)
-            assert ctx.get(bench.dut.o_run) == (bool(starts) and 0 <= since < bench.run_cycles)
-            await ctx.tick()
-
-    async def story(ctx):
-        assert await bench.value(ctx, "FIRST_MAC") == 0
-        for launch in range(2):
-            await bench.begin(ctx, 2)
-            assert await bench.end(ctx) == DONE
-            first = 0
-            if issued_at:
-                first = bench.when("start")[2 * launch] + 1 + issued_at[0] - bench.launched
-            assert await bench.value(ctx, "FIRST_MAC") == first
-
-    bench.run(story, grids)
-
-
 def test_next_image_is_fetched_while_a_kernel_runs():
     rng = random.Random(5)
     kernels, configs = zip(

@@ -15,7 +15,7 @@ from hw.command.registers import (
     register_table,
 )
 from hw.unit_counters import WORDS
-from tests.hw.command.bench import ABORT, FINGERPRINT, INTERRUPT, LAUNCH, Bench
+from tests.hw.command.bench import ABORT, DONE, FINGERPRINT, INTERRUPT, LAUNCH, Bench, random_kernel
 
 OKAY, SLVERR = 0, 2
 DOCUMENT = Path(__file__).resolve().parents[3] / "docs" / "command.md"
@@ -177,6 +177,35 @@ def test_counters_read_whole(units):
             moved_on = False
 
     bench.run(story, shown)
+
+
+@pytest.mark.parametrize("issued_at", [(3,), (0, 1, 19), (20,), ()])
+def test_first_mac_is_the_cycle_of_the_first_vector_of_the_launch(issued_at):
+    """Cycles behind the start in which a vector enters a grid; the kernel ends in cycle 20."""
+    rng = random.Random(str(issued_at))
+    kernels, _ = zip(*(random_kernel(rng, width_bits=64) for _ in range(2)), strict=True)
+    bench = Bench()
+    bench.store(kernels)
+
+    async def grids(ctx):
+        while True:
+            starts = bench.when("start")
+            since = bench.cycle - starts[-1] - 1 if starts else -1
+            ctx.set(bench.dut.i_issue, since in issued_at)
+            assert ctx.get(bench.dut.o_run) == (bool(starts) and 0 <= since < bench.run_cycles)
+            await ctx.tick()
+
+    async def story(ctx):
+        assert await bench.value(ctx, "FIRST_MAC") == 0
+        for launch in range(2):
+            await bench.begin(ctx, 2)
+            assert await bench.end(ctx) == DONE
+            first = 0
+            if issued_at:
+                first = bench.when("start")[2 * launch] + 1 + issued_at[0] - bench.launched
+            assert await bench.value(ctx, "FIRST_MAC") == first
+
+    bench.run(story, grids)
 
 
 @pytest.mark.parametrize("seed", range(4))
