@@ -1,0 +1,149 @@
+"""Units of a netlist and the ends of its nets, checked against a chip."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+
+from hw.agcu.config import STREAMS, AgcuProgram
+from hw.config import ChipConfig
+from hw.errors import did_you_mean
+from hw.mesh.config import MAX_PACKETS
+from hw.mesh.ports import Direction, Link, Port, UnitPort
+from hw.pcu.program import PcuProgram
+from hw.places import agcu_places, token_ports, vector_ports
+from sw.fabric.errors import FitError
+from sw.fabric.graph import Place
+from sw.netlist import End, Net, Netlist, UnitProgram
+
+__all__ = ["check_netlist", "end_port", "kind_of", "net_noun"]
+
+
+def kind_of(program: UnitProgram) -> str:
+    """Kind of unit that a program is for: ``"pcu"``, ``"pmu"`` or ``"agcu"``."""
+    if isinstance(program, AgcuProgram):
+        return "agcu"
+    return "pcu" if isinstance(program, PcuProgram) else "pmu"
+
+
+def net_noun(net: Net) -> str:
+    """How messages call a net."""
+    return f"{'Token net' if net.tokens else 'Net'} `{net.name}`"
+
+
+def end_port(
+    netlist: Netlist, config: ChipConfig, tiles: Mapping[str, Place], end: End
+) -> tuple[Place, Port]:
+    """Switch of an end, and the switch's port there."""
+    number = netlist.fixed.get(end.unit)
+    if number is None:
+        return tiles[end.unit], UnitPort(end.port)
+    place = agcu_places(config)[number]
+    side = Direction[place.side.upper()]
+    return (place.row, place.column(config)), Link(side, end.port)
+
+
+def check_netlist(netlist: Netlist, config: ChipConfig) -> None:
+    """Refuse a netlist that this chip cannot hold, wherever its units lie.
+
+    Raises
+    ------
+    FitError
+        If there are too few units of a kind or no such AGCU, a net has no ends or names one that
+        no unit has, an input is in two nets, or a number of packets is out of range.
+    """
+    _check_units(netlist, config)
+    names = Counter(net.name for net in netlist.nets)
+    for name, count in names.items():
+        if count > 1:
+            raise FitError(f"Name of a net must be its own, not `{name}` of {count} nets")
+    fed: dict[tuple[End, bool], Net] = {}
+    for net in netlist.nets:
+        if not net.sources or not net.sinks:
+            missing = "sources" if not net.sources else "sinks"
+            raise FitError(f"{net_noun(net)} must have {missing}, not none")
+        ends = [end for end, _ in net.sources]
+        for end in ends:
+            if ends.count(end) > 1:
+                raise FitError(
+                    f"{net_noun(net)} must name a source once, not {_say(end)} {ends.count(end)} "
+                    "times"
+                )
+            _check_end(netlist, config, net, end, output=True)
+        for end, packets in net.sources:
+            if not 1 <= packets <= MAX_PACKETS:
+                raise FitError(
+                    f"{net_noun(net)} must take 1 to {MAX_PACKETS} packets of {_say(end)}, "
+                    f"not {packets}"
+                )
+        for end in net.sinks:
+            _check_end(netlist, config, net, end, output=False)
+            other = fed.setdefault((end, net.tokens), net)
+            if other is not net or net.sinks.count(end) > 1:
+                raise FitError(
+                    f"Input {_say(end)} must be in one net once, not in `{other.name}` and "
+                    f"`{net.name}`"
+                )
+
+
+def _say(end: End) -> str:
+    return f"port {end.port} of `{end.unit}`"
+
+
+def _check_units(netlist: Netlist, config: ChipConfig) -> None:
+    kinds = {name: kind_of(program) for name, program in netlist.units.items()}
+    needs = Counter(kinds.values())
+    has = {"pcu": config.pcu_count, "pmu": config.pmu_count, "agcu": config.agcu.count}
+    short = [kind for kind in has if needs[kind] > has[kind]]
+    if short:
+        needed = " and ".join(f"{needs[kind]} {kind.upper()}s" for kind in short)
+        there = " and ".join(str(has[kind]) for kind in short)
+        raise FitError(
+            f"Units of the program must be on the chip, not {needed} where it has {there}",
+            value={kind: needs[kind] for kind in short},
+            rule=f"at most {', '.join(f'{has[kind]} {kind.upper()}s' for kind in has)}",
+        )
+    for name, kind in kinds.items():
+        if (kind == "agcu") != (name in netlist.fixed):
+            raise FitError(
+                f"Number of AGCU `{name}` must be given, not left open"
+                if kind == "agcu"
+                else f"Number must be an AGCU's, not of `{name}`, a {kind.upper()}"
+            )
+    taken: dict[int, str] = {}
+    for name, number in netlist.fixed.items():
+        if name not in kinds:
+            raise FitError(
+                f"AGCU `{name}` must be a unit of the netlist{did_you_mean(name, kinds)}"
+            )
+        if not 0 <= number < config.agcu.count:
+            raise FitError(
+                f"AGCU of `{name}` must be below the chip's {config.agcu.count}, not {number}"
+            )
+        if taken.setdefault(number, name) != name:
+            raise FitError(f"AGCU {number} must be one unit, not `{taken[number]}` and `{name}`")
+
+
+def _check_end(netlist: Netlist, config: ChipConfig, net: Net, end: End, *, output: bool) -> None:
+    if end.unit not in netlist.units:
+        raise FitError(
+            f"{net_noun(net)} must join units of the netlist, not `{end.unit}`"
+            f"{did_you_mean(end.unit, netlist.units)}"
+        )
+    kind = kind_of(netlist.units[end.unit])
+    sort = f"{'token' if net.tokens else 'vector'} {'output' if output else 'input'}s"
+    if kind == "agcu":
+        count = config.token_tracks if net.tokens else STREAMS
+        # An AGCU's stream enters and leaves on the track of its number.
+        if not net.tokens and end.port < STREAMS and end.port >= config.tracks:
+            raise FitError(
+                f"{net_noun(net)} must use streams of AGCUs below the {config.tracks} tracks of "
+                f"the chip, not {end.port} of `{end.unit}`"
+            )
+    else:
+        ports = (token_ports if net.tokens else vector_ports)(config, kind)
+        count = ports.unit_outputs if output else ports.unit_inputs
+    if not 0 <= end.port < count:
+        raise FitError(
+            f"{net_noun(net)} must use one of the {count} {sort} of `{end.unit}`, not {end.port}"
+        )

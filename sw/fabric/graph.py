@@ -1,0 +1,124 @@
+"""The routing graph of a fabric: outputs of its switches, and which may follow which."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import defaultdict
+from collections.abc import Collection
+
+from hw.agcu.config import STREAMS
+from hw.config import ChipConfig
+from hw.mesh.ports import Direction, Link, Port, UnitPort
+from hw.places import agcu_places, token_ports, vector_ports
+
+__all__ = ["Fabric", "Node", "Place"]
+
+#: Row and column of a switch.
+Place = tuple[int, int]
+
+_STEPS = {
+    Direction.NORTH: (-1, 0),
+    Direction.EAST: (0, 1),
+    Direction.SOUTH: (1, 0),
+    Direction.WEST: (0, -1),
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Node:
+    """An output of a switch, or a source: an output of a unit or a stream that an AGCU sends.
+
+    Parameters
+    ----------
+    place : (row, column)
+        The switch; of a source the one it enters.
+    port : Port
+        The output; of a source the input.
+    offered : ((row, column), Port) or None
+        Switch and input at which the node's payloads can be taken; None if they have arrived.
+    turns : int
+        Longest rotation of an output; 0 for a source.
+    """
+
+    place: Place
+    port: Port
+    offered: tuple[Place, Port] | None
+    turns: int
+
+    @property
+    def arrived(self) -> bool:
+        """The node is an input of a unit or of an AGCU."""
+        return self.offered is None
+
+
+class Fabric:
+    """Nodes of one network of a chip, by number.
+
+    Parameters
+    ----------
+    config : ChipConfig
+    tokens : bool
+        The network of tokens, not of vectors.
+
+    Members
+    -------
+    nodes : list of Node
+    followers : list of tuple of int
+        Outputs that may take from each node.
+    outputs, sources : dict of ((row, column), Port) to int
+        Numbers of the nodes.
+    tracks : int
+    streams : int
+        Streams of an AGCU into this network, and out of it.
+    """
+
+    def __init__(self, config: ChipConfig, *, tokens: bool) -> None:
+        self.tracks = config.token_tracks if tokens else config.tracks
+        self.streams = self.tracks if tokens else min(STREAMS, self.tracks)
+        self.nodes: list[Node] = []
+        self.outputs: dict[tuple[Place, Port], int] = {}
+        self.sources: dict[tuple[Place, Port], int] = {}
+        self.agcus = [
+            ((each.row, each.column(config)), Direction[each.side.upper()])
+            for each in agcu_places(config)
+        ]
+        ports_of = token_ports if tokens else vector_ports
+        switches = {
+            (row, column): ports_of(config, config.unit_at(row, column))
+            for row in range(config.rows)
+            for column in range(config.columns)
+        }
+        takers: defaultdict[tuple[Place, Port], list[int]] = defaultdict(list)
+        for place, ports in switches.items():
+            for index in range(ports.unit_outputs):
+                self._source(place, UnitPort(index))
+            for output in ports.outputs:
+                number = self._output(place, output, ports.turns(output), switches.keys())
+                if number is not None:
+                    for source in ports.sources(output):
+                        takers[place, source].append(number)
+        for place, side in self.agcus:
+            for stream in range(self.streams):
+                self._source(place, Link(side, stream))
+        self.followers = [
+            tuple(takers[node.offered]) if node.offered else () for node in self.nodes
+        ]
+
+    def _source(self, place: Place, port: Port) -> None:
+        self.sources[place, port] = len(self.nodes)
+        self.nodes.append(Node(place, port, (place, port), 0))
+
+    def _output(
+        self, place: Place, port: Port, turns: int, switches: Collection[Place]
+    ) -> int | None:
+        offered = None
+        if isinstance(port, Link):
+            rows, columns = _STEPS[port.direction]
+            beyond = (place[0] + rows, place[1] + columns)
+            if beyond in switches:
+                offered = (beyond, Link(port.direction.opposite, port.track))
+            elif (place, port.direction) not in self.agcus or port.track >= self.streams:
+                return None
+        self.outputs[place, port] = len(self.nodes)
+        self.nodes.append(Node(place, port, offered, turns))
+        return len(self.nodes) - 1

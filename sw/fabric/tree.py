@@ -1,0 +1,183 @@
+"""The tree of one net: sources merged on the way to a first sink, then forks to the others."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Collection, Iterable, Sequence
+
+from hw.mesh.config import MAX_PACKETS
+from sw.fabric.graph import Fabric
+
+__all__ = ["Feeds", "NoPathError", "grow"]
+
+#: For each output in use the nodes it takes from, in turn, each with a number of packets.
+Feeds = dict[int, list[tuple[int, int]]]
+
+
+class NoPathError(Exception):
+    """No path joins a net's nodes, however empty the fabric.
+
+    Parameters
+    ----------
+    nodes : tuple of int
+        Where the search began, and what it looked for.
+    """
+
+    def __init__(self, *nodes: int) -> None:
+        super().__init__(nodes)
+        self.nodes = nodes
+
+
+def grow(
+    fabric: Fabric,
+    sources: Sequence[tuple[int, int]],
+    sinks: Sequence[int],
+    groups: Sequence[Sequence[int]],
+    cost: Sequence[float],
+) -> Feeds:
+    """Tree of a net: each group of sources is a tree to all sinks, which merge the groups.
+
+    Parameters
+    ----------
+    fabric : Fabric
+    sources : sequence of (int, int)
+        Nodes in the order of the rotation, each with its packets.
+    sinks : sequence of int
+        Outputs.
+    groups : sequence of sequence of int
+        Positions in ``sources``, see `sw.fabric.rotation`.
+    cost : sequence of float
+        Cost of each output.
+
+    Raises
+    ------
+    NoPathError
+        If there is no tree.
+    """
+    feeds: Feeds = {}
+    for group in groups:
+        tree = _Tree(fabric, cost, taken=feeds.keys() - set(sinks))
+        merging = len(groups) == 1 and len(sinks) == 1
+        found = tree.grow([sources[index] for index in group], sinks, merging=merging)
+        packets = sum(sources[index][1] for index in group)
+        for output, turns in found.items():
+            if len(groups) > 1 and output in sinks:
+                feeds.setdefault(output, []).append((turns[0][0], packets))
+            else:
+                feeds[output] = turns
+    return feeds
+
+
+class _Tree:
+    """A tree as it grows; every output is of one run of the rotation."""
+
+    def __init__(self, fabric: Fabric, cost: Sequence[float], taken: Iterable[int]) -> None:
+        self._fabric = fabric
+        self._cost = cost
+        self._taken = set(taken)
+        self._from: dict[int, list[int]] = {}
+        self._packets: dict[int, int] = {}
+
+    def grow(
+        self, sources: Sequence[tuple[int, int]], sinks: Sequence[int], *, merging: bool
+    ) -> Feeds:
+        self._packets = dict(sources)
+        root = min(sinks, key=lambda sink: (self._distance(sources, sink), sink))
+        spine: list[int] = []
+        for position, (source, packets) in enumerate(sources):
+            goals = self._joints(spine, packets, merging) if position else {root}
+            path = self._search(self._steps([source]), goals)
+            self._extend(path)
+            joint = path[-1]
+            rest = spine[spine.index(joint) + 1 :] if position else []
+            spine = path + rest
+        self._fork(spine, set(sinks) - {root})
+        return {
+            output: [(node, self._round(node) if len(nodes) > 1 else 1) for node in nodes]
+            for output, nodes in self._from.items()
+        }
+
+    def _distance(self, sources: Sequence[tuple[int, int]], sink: int) -> int:
+        row, column = self._fabric.nodes[sink].place
+        places = (self._fabric.nodes[source].place for source, _ in sources)
+        return sum(abs(row - there[0]) + abs(column - there[1]) for there in places)
+
+    def _round(self, node: int) -> int:
+        """Packets of one round of what a node carries."""
+        if node in self._packets:
+            return self._packets[node]
+        return sum(map(self._round, self._from[node]))
+
+    def _joints(self, spine: Sequence[int], packets: int, merging: bool) -> set[int]:
+        """Outputs on the last source's path to the root at which the next source may join."""
+        joints = set()
+        # From the root upwards: each merge passed must have room for the packets in its last turn.
+        for before, output in zip(reversed(spine[:-1]), reversed(spine[1:])):
+            feeders = self._from[output]
+            node = self._fabric.nodes[output]
+            room = len(feeders) < node.turns and (merging or not node.arrived)
+            if room and (len(feeders) > 1 or self._round(before) <= MAX_PACKETS):
+                joints.add(output)
+            if len(feeders) > 1 and self._round(before) + packets > MAX_PACKETS:
+                break
+        return joints
+
+    def _steps(self, nodes: Iterable[int]) -> Iterable[tuple[int, int]]:
+        return ((node, output) for node in nodes for output in self._fabric.followers[node])
+
+    def _search(self, frontier: Iterable[tuple[int, int]], goals: Collection[int]) -> list[int]:
+        """Cheapest path over outputs that are free, from a first node to a goal."""
+        blocked, cost, followers = self._from, self._cost, self._fabric.followers
+        came: dict[int, int] = {}
+        heap: list[tuple[float, int, int]] = []
+        started = list(frontier)
+        for node, output in started:
+            if output in goals or (output not in blocked and output not in self._taken):
+                heap.append((cost[output], output, node))
+        heapq.heapify(heap)
+        while heap:
+            so_far, output, node = heapq.heappop(heap)
+            if output in came:
+                continue
+            came[output] = node
+            if output in goals:
+                path = [output]
+                while path[-1] in came:
+                    path.append(came[path[-1]])
+                return path[::-1]
+            for follower in followers[output]:
+                if follower in came:
+                    continue
+                if follower in goals or (follower not in blocked and follower not in self._taken):
+                    heapq.heappush(heap, (so_far + cost[follower], follower, output))
+        raise NoPathError(started[0][0] if started else -1, min(goals, default=-1))
+
+    def _extend(self, path: Sequence[int]) -> None:
+        for node, output in zip(path, path[1:]):
+            self._from.setdefault(output, []).append(node)
+
+    def _fork(self, spine: Sequence[int], sinks: set[int]) -> None:
+        """Branch to the other sinks from where all sources are together."""
+        followers = self._fabric.followers
+        feeders: list[int] = []
+        whole = list(spine)
+        for index, output in enumerate(spine):
+            if len(self._from.get(output, ())) > 1:
+                feeders, whole = self._from[output], list(spine[index:])
+        # Another output of the switch may merge as the last merge does.
+        twins = [
+            output
+            for output in (followers[feeders[0]] if feeders else ())
+            if all(output in followers[node] for node in feeders)
+            and self._fabric.nodes[output].turns >= len(feeders)
+        ]
+        while sinks:
+            frontier = [*self._steps(whole), *((-1, output) for output in twins)]
+            path = self._search(frontier, sinks)
+            if path[0] < 0:
+                self._from[path[1]] = list(feeders)
+                self._extend(path[1:])
+            else:
+                self._extend(path)
+            whole.extend(path[1:])
+            sinks = sinks - {path[-1]}

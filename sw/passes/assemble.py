@@ -1,0 +1,61 @@
+"""assemble: units at their tiles and routes in the switches become the program of a chip."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+
+from hw.agcu.config import AgcuProgram
+from hw.config import ChipConfig
+from hw.mesh.config import OutputProgram, SwitchProgram
+from hw.places import token_ports, vector_ports
+from sw.fabric.graph import Place
+from sw.fabric.walk import walk
+from sw.image import ChipProgram, TileProgram
+from sw.netlist import Netlist
+from sw.passes.place import Placement
+from sw.passes.route import Hop, Routes
+
+__all__ = ["assemble"]
+
+
+def assemble(
+    netlist: Netlist, placement: Placement, routes: Routes, config: ChipConfig
+) -> ChipProgram:
+    """Program of a chip; `sw.fabric.walk` confirms that each sink sees its net.
+
+    Raises
+    ------
+    WalkError
+        If the switches do not do what the netlist asks: a fault of the router.
+    ValueError
+        If two nets use an output.
+    """
+    vectors, tokens = _outputs(routes.vectors), _outputs(routes.tokens)
+    units = {placement.tiles[name]: name for name in placement.tiles}
+    tiles = {}
+    for place in sorted({*units, *vectors, *tokens}):
+        kind = config.unit_at(*place)
+        unit = netlist.units[units[place]] if place in units else None
+        assert not isinstance(unit, AgcuProgram)
+        tiles[place] = TileProgram(
+            unit,
+            SwitchProgram(vector_ports(config, kind), vectors.get(place, ())),
+            SwitchProgram(token_ports(config, kind), tokens.get(place, ())),
+        )
+    agcus = {}
+    for name, number in sorted(netlist.fixed.items(), key=lambda each: each[1]):
+        agcu = netlist.units[name]
+        assert isinstance(agcu, AgcuProgram)
+        agcus[number] = agcu
+    program = ChipProgram(config, tiles, agcus)
+    walk(netlist, placement.tiles, program)
+    return program
+
+
+def _outputs(nets: Mapping[str, Iterable[Hop]]) -> dict[Place, list[OutputProgram]]:
+    outputs: defaultdict[Place, list[OutputProgram]] = defaultdict(list)
+    for hops in nets.values():
+        for hop in hops:
+            outputs[hop.place].append(hop.program)
+    return outputs

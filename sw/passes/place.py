@@ -1,0 +1,233 @@
+"""place: every unit of a netlist gets a tile of its kind, by simulated annealing.
+
+The cost is the wirelength to expect: for each net half the perimeter of the box around its ends,
+more for a net of many ends, because a tree does not run along a box's edge alone.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import random
+from collections.abc import Mapping
+
+from hw.config import ChipConfig
+from hw.errors import did_you_mean
+from hw.places import agcu_places
+from sw.fabric.ends import check_netlist, kind_of
+from sw.fabric.errors import FitError
+from sw.fabric.graph import Place
+from sw.netlist import Netlist
+
+__all__ = ["Placement", "place"]
+
+#: Temperatures of the annealing, and moves at each for a unit.
+_STEPS = 40
+_MOVES = 16
+#: Last temperature in parts of the first.
+_COOLEST = 0.01
+#: Tokens have a network of their own, which they hardly fill.
+_TOKEN_WEIGHT = 0.5
+
+
+@dataclasses.dataclass(frozen=True)
+class Placement:
+    """Where the units lie.
+
+    Parameters
+    ----------
+    tiles : mapping of str to (row, column)
+        Tile of each PCU and PMU.
+    estimate : float
+        Wirelength that the placer expects.
+    """
+
+    tiles: Mapping[str, Place]
+    estimate: float
+
+
+def place(
+    netlist: Netlist,
+    config: ChipConfig,
+    *,
+    seed: int,
+    pins: Mapping[str, Place] | None = None,
+) -> Placement:
+    """Placement of a netlist.
+
+    Parameters
+    ----------
+    netlist : Netlist
+    config : ChipConfig
+    seed : int
+        Equal seeds give equal placements.
+    pins : mapping of str to (row, column), optional
+        Tiles of units that are not to be chosen.
+
+    Raises
+    ------
+    FitError
+        If the chip lacks units, or a pin names no unit, no tile, one of another kind, or one twice.
+    """
+    check_netlist(netlist, config)
+    pins = dict(pins or {})
+    _check_pins(netlist, config, pins)
+    annealing = _Annealing(netlist, config, pins, random.Random(seed))
+    annealing.run()
+    return Placement(dict(sorted(annealing.tiles().items())), annealing.total())
+
+
+def _check_pins(netlist: Netlist, config: ChipConfig, pins: Mapping[str, Place]) -> None:
+    taken: dict[Place, str] = {}
+    for name, (row, column) in pins.items():
+        if name not in netlist.units or name in netlist.fixed:
+            movable = set(netlist.units) - set(netlist.fixed)
+            raise FitError(
+                f"Pin must be of a PCU or PMU of the netlist, not of `{name}`"
+                f"{did_you_mean(name, movable)}"
+            )
+        if not (0 <= row < config.rows and 0 <= column < config.columns):
+            raise FitError(
+                f"Pin of `{name}` must be on the fabric of {config.rows} × {config.columns}, "
+                f"not ({row}, {column})"
+            )
+        kind = kind_of(netlist.units[name])
+        if config.unit_at(row, column) != kind:
+            raise FitError(
+                f"Pin of `{name}` must be a {kind.upper()}, not ({row}, {column}), "
+                f"a {config.unit_at(row, column).upper()}"
+            )
+        if taken.setdefault((row, column), name) != name:
+            raise FitError(
+                f"Pins must be apart, not `{taken[row, column]}` and `{name}` at ({row}, {column})"
+            )
+
+
+class _Annealing:
+    """Swaps of two tiles of a kind, accepted by the rule of Metropolis."""
+
+    def __init__(
+        self,
+        netlist: Netlist,
+        config: ChipConfig,
+        pins: Mapping[str, Place],
+        rng: random.Random,
+    ) -> None:
+        self._rng = rng
+        names = sorted(netlist.units)
+        number = {name: index for index, name in enumerate(names)}
+        self._names = names
+        self._at: list[Place] = [(0, 0)] * len(names)
+        self._fixed = {number[name] for name in netlist.fixed}
+        for name, agcu in netlist.fixed.items():
+            place = agcu_places(config)[agcu]
+            self._at[number[name]] = (place.row, place.column(config))
+        self._there: dict[Place, int | None] = {}
+        self._free: dict[str, list[Place]] = {}
+        self._kinds = [kind_of(netlist.units[name]) for name in names]
+        self._start(config, {number[name]: at for name, at in pins.items()})
+        self._movable = [
+            unit
+            for unit, kind in enumerate(self._kinds)
+            if unit not in self._fixed and names[unit] not in pins and len(self._free[kind]) > 1
+        ]
+        self._nets: list[tuple[int, ...]] = []
+        self._weights: list[float] = []
+        for net in netlist.nets:
+            ends = {number[end.unit] for end, _ in net.sources}
+            ends |= {number[end.unit] for end in net.sinks}
+            self._nets.append(tuple(sorted(ends)))
+            self._weights.append(_tree_weight(len(ends)) * (_TOKEN_WEIGHT if net.tokens else 1.0))
+        self._of: list[list[int]] = [[] for _ in names]
+        for index, units in enumerate(self._nets):
+            for unit in units:
+                self._of[unit].append(index)
+        self._costs = [self._cost(index) for index in range(len(self._nets))]
+
+    def _start(self, config: ChipConfig, pins: Mapping[int, Place]) -> None:
+        for row in range(config.rows):
+            for column in range(config.columns):
+                if (row, column) not in pins.values():
+                    kind = config.unit_at(row, column)
+                    self._free.setdefault(kind, []).append((row, column))
+        for unit, at in pins.items():
+            self._at[unit] = at
+        for kind, tiles in self._free.items():
+            self._rng.shuffle(tiles)
+            units = [
+                unit
+                for unit, its in enumerate(self._kinds)
+                if its == kind and unit not in self._fixed and unit not in pins
+            ]
+            for tile in tiles:
+                self._there[tile] = None
+            for unit, tile in zip(units, tiles):
+                self._at[unit] = tile
+                self._there[tile] = unit
+
+    def _cost(self, index: int) -> float:
+        at = self._at
+        rows = [at[unit][0] for unit in self._nets[index]]
+        columns = [at[unit][1] for unit in self._nets[index]]
+        span = max(rows) - min(rows) + max(columns) - min(columns)
+        return span * self._weights[index]
+
+    def total(self) -> float:
+        """Cost of the placement."""
+        return sum(self._costs)
+
+    def tiles(self) -> dict[str, Place]:
+        """Tiles of the units that are no AGCUs."""
+        return {
+            name: self._at[unit] for unit, name in enumerate(self._names) if unit not in self._fixed
+        }
+
+    def run(self) -> None:
+        """Anneal, then take only what is no worse."""
+        if not self._movable:
+            return
+        moves = _MOVES * len(self._movable)
+        heat = self._first_heat()
+        cooling = _COOLEST ** (1 / (_STEPS - 1))
+        for _ in range(_STEPS):
+            for _ in range(moves):
+                self._move(heat)
+            heat *= cooling
+        for _ in range(4 * moves):
+            self._move(0.0)
+
+    def _first_heat(self) -> float:
+        """Mean size of the changes that random swaps make."""
+        changes = [abs(self._move(math.inf)) for _ in range(4 * len(self._movable))]
+        return max(sum(changes) / len(changes), 1e-6)
+
+    def _move(self, heat: float) -> float:
+        unit = self._rng.choice(self._movable)
+        here, there = self._at[unit], self._rng.choice(self._free[self._kinds[unit]])
+        if here == there:
+            return 0.0
+        other = self._there[there]
+        self._swap(unit, other, here, there)
+        nets = set(self._of[unit])
+        if other is not None:
+            nets.update(self._of[other])
+        costs = {index: self._cost(index) for index in sorted(nets)}
+        change = sum(costs.values()) - sum(self._costs[index] for index in costs)
+        if change <= 0 or (heat > 0 and self._rng.random() < math.exp(-change / heat)):
+            for index, cost in costs.items():
+                self._costs[index] = cost
+            return change
+        self._swap(unit, other, there, here)
+        return change
+
+    def _swap(self, unit: int, other: int | None, here: Place, there: Place) -> None:
+        self._at[unit] = there
+        self._there[there] = unit
+        self._there[here] = other
+        if other is not None:
+            self._at[other] = here
+
+
+def _tree_weight(ends: int) -> float:
+    """Length of a tree over half the perimeter of its ends' box, for random ends."""
+    return 1.0 if ends <= 3 else 1.0 + 0.1 * (ends - 3)

@@ -1,0 +1,257 @@
+"""route: every net gets links of its own, by negotiated congestion.
+
+Each net is routed as if it were alone, at a price for links that others use too; the price of a
+link rises with every round in which two nets use it, until no two do (PathFinder).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+from collections.abc import Mapping, Sequence
+
+from hw.config import ChipConfig
+from hw.mesh.config import OutputProgram, Turn
+from hw.mesh.ports import Link
+from sw.fabric.ends import check_netlist, end_port, net_noun
+from sw.fabric.errors import FitError
+from sw.fabric.graph import Fabric, Place
+from sw.fabric.rotation import Group, partitions
+from sw.fabric.tree import Feeds, NoPathError, grow
+from sw.netlist import Net, Netlist
+from sw.passes.place import Placement, place
+
+__all__ = ["Hop", "RouteError", "Routes", "place_and_route", "route"]
+
+#: Rounds of negotiation before a placement counts as one that does not route.
+_ROUNDS = 60
+#: Placements that are tried.
+_ATTEMPTS = 8
+_FIRST_PRICE = 0.5
+_PRICE_GROWTH = 1.3
+_HISTORY = 0.4
+
+
+class RouteError(FitError):
+    """Nets that do not fit the links of a chip."""
+
+    kind = "does-not-route"
+
+
+@dataclasses.dataclass(frozen=True)
+class Hop:
+    """An output of a switch that a net uses.
+
+    Parameters
+    ----------
+    place : (row, column)
+        The switch.
+    program : OutputProgram
+        The output and its rotation.
+    """
+
+    place: Place
+    program: OutputProgram
+
+
+@dataclasses.dataclass(frozen=True)
+class Routes:
+    """Outputs of the switches that each net uses.
+
+    Parameters
+    ----------
+    vectors, tokens : mapping of str to tuple of Hop
+        Hops by the name of the net.
+    """
+
+    vectors: Mapping[str, tuple[Hop, ...]]
+    tokens: Mapping[str, tuple[Hop, ...]]
+
+    @property
+    def wirelength(self) -> int:
+        """Links in use, of vectors and of tokens."""
+        return sum(
+            isinstance(hop.program.output, Link)
+            for hops in (*self.vectors.values(), *self.tokens.values())
+            for hop in hops
+        )
+
+
+@dataclasses.dataclass
+class _Task:
+    """A net in numbers of the graph."""
+
+    net: Net
+    sources: list[tuple[int, int]]
+    sinks: list[int]
+    groups: list[tuple[Group, ...]]
+
+
+def route(netlist: Netlist, placement: Placement, config: ChipConfig, *, seed: int) -> Routes:
+    """Route every net of a placed netlist.
+
+    Parameters
+    ----------
+    netlist : Netlist
+    placement : Placement
+    config : ChipConfig
+    seed : int
+        Equal seeds give equal routes.
+
+    Raises
+    ------
+    RouteError
+        If a net has no path at all, or nets are left that need the same links.
+    """
+    check_netlist(netlist, config)
+    found = []
+    for tokens in (False, True):
+        fabric = Fabric(config, tokens=tokens)
+        tasks = [
+            _task(netlist, placement, config, fabric, net)
+            for net in netlist.nets
+            if net.tokens == tokens
+        ]
+        feeds = _Negotiation(fabric, tasks, random.Random(seed)).run(config)
+        found.append(
+            {task.net.name: _hops(fabric, each) for task, each in zip(tasks, feeds, strict=True)}
+        )
+    return Routes(*found)
+
+
+def place_and_route(
+    netlist: Netlist,
+    config: ChipConfig,
+    *,
+    seed: int,
+    pins: Mapping[str, Place] | None = None,
+) -> tuple[Placement, Routes]:
+    """Placement that routes, and its routes: the first of a few, all drawn from the seed.
+
+    Raises
+    ------
+    FitError
+        If the chip lacks units, or none of the placements routes; names the nets left over.
+    """
+    last: RouteError | None = None
+    for attempt in range(_ATTEMPTS):
+        placement = place(netlist, config, seed=seed + attempt * _STRIDE, pins=pins)
+        try:
+            return placement, route(netlist, placement, config, seed=seed)
+        except RouteError as error:
+            last = error
+    assert last is not None
+    raise RouteError(
+        f"{last.message}, in each of {_ATTEMPTS} placements", value=last.value, rule=last.rule
+    )
+
+
+#: Between the seeds of attempts, so that those of two user's seeds do not meet.
+_STRIDE = 1_000_003
+
+
+def _task(
+    netlist: Netlist, placement: Placement, config: ChipConfig, fabric: Fabric, net: Net
+) -> _Task:
+    sources = [
+        (fabric.sources[end_port(netlist, config, placement.tiles, end)], packets)
+        for end, packets in net.sources
+    ]
+    sinks = [fabric.outputs[end_port(netlist, config, placement.tiles, end)] for end in net.sinks]
+    turns = min(fabric.nodes[sink].turns for sink in sinks)
+    packets = [count for _, count in sources]
+    groups = partitions(packets, turns, one_sink=len(sinks) == 1)
+    if not groups:
+        raise RouteError(
+            f"{net_noun(net)} must be a rotation of at most {turns} runs of at most 15 packets, "
+            f"not of {', '.join(map(str, packets))} packets",
+            value=packets,
+        )
+    return _Task(net, sources, sinks, groups)
+
+
+def _hops(fabric: Fabric, feeds: Feeds) -> tuple[Hop, ...]:
+    hops = []
+    for output, feeders in sorted(feeds.items()):
+        node = fabric.nodes[output]
+        turns = []
+        for feeder, packets in feeders:
+            offered = fabric.nodes[feeder].offered
+            assert offered is not None and offered[0] == node.place
+            turns.append(Turn(offered[1], packets))
+        hops.append(Hop(node.place, OutputProgram(node.port, tuple(turns))))
+    return tuple(hops)
+
+
+class _Negotiation:
+    """Rounds of ripping up and routing again the nets that share a link."""
+
+    def __init__(self, fabric: Fabric, tasks: Sequence[_Task], rng: random.Random) -> None:
+        self._fabric = fabric
+        self._tasks = tasks
+        self._rng = rng
+        count = len(fabric.nodes)
+        self._users = [0] * count
+        # A tiny random part breaks ties, or equal paths would be chosen again and again.
+        self._own = [0.0 if node.arrived else 1.0 + 0.01 * rng.random() for node in fabric.nodes]
+        self._history = [0.0] * count
+        self._feeds: list[Feeds] = [{} for _ in tasks]
+
+    def run(self, config: ChipConfig) -> list[Feeds]:
+        """Feeds of each task."""
+        price = _FIRST_PRICE
+        todo = list(range(len(self._tasks)))
+        for _ in range(_ROUNDS):
+            self._rng.shuffle(todo)
+            for index in todo:
+                self._route(index, price)
+            shared = [number for number, users in enumerate(self._users) if users > 1]
+            for number in shared:
+                self._history[number] += _HISTORY * (self._users[number] - 1)
+            todo = [
+                index
+                for index, feeds in enumerate(self._feeds)
+                if any(number in feeds for number in shared)
+            ]
+            if not todo:
+                return self._feeds
+            price *= _PRICE_GROWTH
+        names = ", ".join(f"`{self._tasks[index].net.name}`" for index in sorted(todo))
+        noun = "token nets" if self._tasks[0].net.tokens else "nets"
+        kind = "token tracks" if self._tasks[0].net.tokens else "tracks"
+        raise RouteError(
+            f"Routes must fit the {self._fabric.tracks} {kind} of a fabric of {config.rows} × "
+            f"{config.columns}, not need more: {noun} {names} are left with links in common",
+            value=[self._tasks[index].net.name for index in sorted(todo)],
+            rule=f"{kind} = {self._fabric.tracks}",
+        )
+
+    def _route(self, index: int, price: float) -> None:
+        for number in self._feeds[index]:
+            self._users[number] -= 1
+        cost = [
+            own * (1.0 + history) * (1.0 + price * users) if own else 0.0
+            for own, history, users in zip(self._own, self._history, self._users)
+        ]
+        feeds = self._grow(self._tasks[index], cost)
+        for number in feeds:
+            self._users[number] += 1
+        self._feeds[index] = feeds
+
+    def _grow(self, task: _Task, cost: Sequence[float]) -> Feeds:
+        failure: NoPathError | None = None
+        for groups in task.groups:
+            try:
+                return grow(self._fabric, task.sources, task.sinks, groups, cost)
+            except NoPathError as error:
+                failure = failure or error
+        assert failure is not None
+        source, sink = (self._say(number) for number in failure.nodes)
+        raise RouteError(
+            f"{net_noun(task.net)} must have a path from {source} to {sink}, but there is none: "
+            "links keep their track, and a stream of an AGCU is on the track of its number"
+        )
+
+    def _say(self, number: int) -> str:
+        node = self._fabric.nodes[number]
+        return f"{node.port} of switch {node.place}"
