@@ -71,6 +71,8 @@ def build_library(
     harness: str,
     *,
     blocks: Sequence[str] = (),
+    options: Sequence[str] = (),
+    defines: Sequence[str] = (),
     use_cache: bool = True,
 ) -> tuple[Path, bool]:
     """Shared library of a Verilator model and its C++ harness.
@@ -83,6 +85,10 @@ def build_library(
         C++ source; it includes ``Vtop.h``.
     blocks : sequence of str
         Modules built as hierarchical blocks: once each, however often they are instantiated.
+    options : sequence of str
+        Further options of Verilator.
+    defines : sequence of str
+        Macros defined for all C++, Verilator's own as well.
     use_cache : bool
         Take a finished build of the same content.
 
@@ -98,8 +104,9 @@ def build_library(
     RuntimeError
         If the build fails; the message ends with the tool's last lines.
     """
-    flags = [*_FLAGS, *(f"-Wno-{code}" for code in WAIVED)]
-    parts = [verilog, top, harness, " ".join([*flags, MAKE, _CFLAGS]), " ".join(blocks)]
+    flags = [*_FLAGS, *options, *(f"-Wno-{code}" for code in WAIVED)]
+    cflags = " ".join([_CFLAGS, *(f"-D{name}" for name in defines)])
+    parts = [verilog, top, harness, " ".join([*flags, MAKE, cflags]), " ".join(blocks)]
     key = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
     directory = cache_directory() / "verilator" / key
     library = directory / "libmodel.so"
@@ -126,7 +133,7 @@ def build_library(
                 *flags,
                 *sources,
                 *("--top-module", top, "--prefix", "Vtop", "-Mdir", "obj"),
-                *("-CFLAGS", _CFLAGS, "-LDFLAGS", "-shared", "-o", "libmodel.so"),
+                *("-CFLAGS", cflags, "-LDFLAGS", "-shared", "-o", "libmodel.so"),
                 *("-MAKEFLAGS", MAKE),
             ]
             environment = dict(os.environ, VERILATOR_ROOT=str(root))

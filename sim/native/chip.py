@@ -1,0 +1,387 @@
+"""Native model of a whole chip: a host, a memory behind every AXI4 port, and launches."""
+
+import ctypes
+import dataclasses
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import Literal, Self
+
+from gen.verilog import Design
+from hw.command.registers import REGISTERS, Register, register
+from hw.config import ChipConfig
+from hw.errors import TilewrightError
+from sim.native.build import build_library
+from sim.native.chip_library import load
+from sim.native.chip_ports import blocks_of, glue
+from sim.native.memory import (
+    CHANNELS,
+    ErrorAt,
+    MemoryConditions,
+    PortState,
+    PortTraffic,
+    Settings,
+    settings_of,
+)
+
+__all__ = ["ChipModel", "ChipRun", "ErrorAt", "MemoryConditions", "PortTraffic", "RtlFaultError"]
+
+_HARNESS = Path(__file__).with_name("chip.cpp")
+#: Cycles without a beat on any port, beyond ten latencies, that count as a hang.
+_QUIET_CYCLES = 20_000
+#: Cycles over which the counters of a chip that hangs are compared.
+_PROBE_CYCLES = 64
+_SLICE_CYCLES, _SLICE_SECONDS = 50_000, 0.5
+
+
+class RtlFaultError(TilewrightError):
+    """A rule of AXI4 or an assertion of the design that the run broke; the message names it."""
+
+    kind = "rtl-fault"
+
+
+@dataclasses.dataclass(frozen=True)
+class ChipRun:
+    """One launch and how it ended.
+
+    Members
+    -------
+    status : str
+        ``"done"``, ``"error"`` or ``"hang"``.
+    cycles : int
+        From the handshake of the launch write to the B handshake of the last write on any port; to
+        the end of the run if nothing was written or the status is not ``"done"``.
+    error_code, error_detail, error_unit, error_entry : int
+        Registers ``ERROR`` and ``ERROR_ENTRY``.
+    error_met : bool
+        Whether the beat of ``MemoryConditions.error`` came.
+    bytes_read, bytes_written : int
+        Beats of R on all ports × bytes of a beat; strobed bytes of W.
+    counters : list of int
+        As ``COUNTER_SELECT`` reads them.
+    counter_steps : list of int
+        Of a hang: how far each counter moved in 64 cycles; it tells what a unit waits for.
+    first_mac : int or None
+        Register ``FIRST_MAC``, if the map has it.
+    registers_cycles : int
+        Register ``CYCLES``.
+    simulated_cycles : int
+        All cycles simulated, with those of register accesses.
+    seconds : float
+        Wall time of the run.
+    hang_reason : str
+        Why the watchdog ended the run.
+    ports : tuple of PortTraffic
+        The AGCUs' ports, then the command processor's.
+    """
+
+    status: Literal["done", "error", "hang"]
+    cycles: int
+    error_code: int
+    error_detail: int
+    error_unit: int
+    error_entry: int
+    error_met: bool
+    bytes_read: int
+    bytes_written: int
+    counters: list[int]
+    counter_steps: list[int]
+    first_mac: int | None
+    registers_cycles: int
+    simulated_cycles: int
+    seconds: float
+    hang_reason: str
+    ports: tuple[PortTraffic, ...]
+
+    @property
+    def cycles_per_second(self) -> float:
+        """Speed of the simulation."""
+        return self.simulated_cycles / self.seconds
+
+
+def _register(name: str) -> Register | None:
+    return next((each for each in REGISTERS if each.name == name), None)
+
+
+class ChipModel:
+    """Verilator model of a chip, with a host and a memory.
+
+    Registers and memories without a reset hold garbage of the seed at start, and so do payloads
+    that are not valid.
+
+    Parameters
+    ----------
+    design : Design
+        The chip's Verilog.
+    config : ChipConfig
+        The configuration it was emitted from.
+    seed : int
+        Seed of the garbage.
+    use_cache : bool
+        Take a finished build of the same content.
+    waves : Path, optional
+        Record all signals there, as VCD.
+
+    Members
+    -------
+    cache_hit : bool
+    build_seconds : float
+
+    Raises
+    ------
+    MissingToolError
+        If a tool of the build is not installed.
+    RuntimeError
+        If the build fails.
+    OSError
+        If the waves cannot be written.
+    """
+
+    def __init__(
+        self,
+        design: Design,
+        config: ChipConfig,
+        *,
+        seed: int = 1,
+        use_cache: bool = True,
+        waves: Path | None = None,
+    ) -> None:
+        self._config = config
+        self._handle = ctypes.c_void_p()
+        self._needs_reset = False
+        begin = time.monotonic()
+        path, self.cache_hit = build_library(
+            design.text,
+            design.top,
+            glue(_HARNESS.read_text(), config.agcu.count, waves=waves is not None),
+            blocks=blocks_of(design),
+            options=("--trace-vcd",) if waves else (),
+            defines=("VL_USER_STOP", "VL_USER_FATAL"),
+            use_cache=use_cache,
+        )
+        self.build_seconds = time.monotonic() - begin
+        self._library = load(path)
+        self._handle = ctypes.c_void_p(self._library.chip_new(seed))
+        if waves is not None and not self._library.chip_trace(self._handle, bytes(waves)):
+            raise OSError(f"Waves must go to a file that can be written, not {waves}")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Free the model, and finish the waves."""
+        if self._handle:
+            self._library.chip_delete(self._handle)
+            self._handle = ctypes.c_void_p()
+
+    def write(self, name: str, value: int) -> int:
+        """Write a register of the chip; the cycle in which address and data crossed.
+
+        Raises
+        ------
+        RtlFaultError
+            If the chip refuses it or does not answer.
+        """
+        when = ctypes.c_int64()
+        response = self._library.chip_write(
+            self._handle, register(name).offset, value, ctypes.byref(when)
+        )
+        self._check(f"write of {name}", response)
+        return when.value
+
+    def read(self, name: str) -> int:
+        """Read a register of the chip.
+
+        Raises
+        ------
+        RtlFaultError
+            If the chip refuses it or does not answer.
+        """
+        value = ctypes.c_uint32()
+        response = self._library.chip_read(self._handle, register(name).offset, ctypes.byref(value))
+        self._check(f"read of {name}", response)
+        return value.value
+
+    def _check(self, what: str, response: int) -> None:
+        self._check_fault()
+        if response:
+            self._needs_reset = True
+            answer = f"response {response}" if response > 0 else "nothing"
+            raise RtlFaultError(f"Host port must answer the {what} with OKAY, not {answer}")
+
+    def _check_fault(self) -> None:
+        fault = self._library.chip_fault(self._handle).decode()
+        if fault:
+            self._needs_reset = True
+            raise RtlFaultError(f"Simulation stopped: {fault}")
+
+    def reset(self) -> None:
+        """Put the chip into reset; memory forgets what it owes."""
+        self._library.chip_reset(self._handle)
+        self._needs_reset = False
+
+    def run(
+        self,
+        memory: bytearray,
+        *,
+        list_address: int,
+        entries: int = 1,
+        conditions: MemoryConditions | None = None,
+        max_cycles: int = 1 << 40,
+        progress: Callable[[int], None] | None = None,
+    ) -> ChipRun:
+        """Run a launch list to its end.
+
+        Parameters
+        ----------
+        memory : bytearray
+            All of memory, from address 0; stores change it.
+        list_address, entries : int
+            The launch list.
+        conditions : MemoryConditions, optional
+        max_cycles : int
+            Most cycles from the launch write on.
+        progress : function, optional
+            Called with the cycle, every 50,000 cycles or half a second.
+
+        Raises
+        ------
+        RtlFaultError
+            If the chip breaks a rule of AXI4, or an assertion of the design fails.
+        """
+        begin = time.monotonic()
+        if self._needs_reset:
+            self.reset()
+        given = conditions or MemoryConditions()
+        first = int(self._library.chip_cycle(self._handle))
+        view = (ctypes.c_uint8 * len(memory)).from_buffer(memory)
+        try:
+            self._library.chip_begin(self._handle, ctypes.byref(settings_of(view, given)))
+            self.write("LIST_ADDRESS_LO", list_address & 0xFFFFFFFF)
+            self.write("LIST_ADDRESS_HI", list_address >> 32)
+            self.write("LIST_ENTRIES", entries)
+            launch = self.write("CONTROL", 0b101)
+            reason = self._wait(launch, max_cycles, given, progress)
+            end = int(self._library.chip_cycle(self._handle))
+            return self._finish(begin, first, launch, end, reason)
+        finally:
+            # The library must not keep the address of memory that may go away.
+            self._library.chip_begin(self._handle, ctypes.byref(Settings()))
+
+    def _wait(
+        self,
+        launch: int,
+        max_cycles: int,
+        conditions: MemoryConditions,
+        progress: Callable[[int], None] | None,
+    ) -> str:
+        """Wait for the interrupt; why the watchdog did not, or nothing."""
+        quiet = _QUIET_CYCLES + 10 * (conditions.latency + conditions.jitter)
+        while True:
+            cycle = int(self._library.chip_cycle(self._handle))
+            if cycle >= launch + max_cycles:
+                return f"{max_cycles} cycles have passed"
+            code = self._library.chip_run(
+                self._handle,
+                min(cycle + _SLICE_CYCLES, launch + max_cycles),
+                quiet,
+                _SLICE_SECONDS,
+            )
+            self._check_fault()
+            if code == 1:
+                return ""
+            if code == -2:
+                return f"no beat on any AXI4 port for {quiet} cycles"
+            if progress is not None:
+                progress(int(self._library.chip_cycle(self._handle)) - launch)
+
+    def _finish(self, begin: float, first: int, launch: int, end: int, reason: str) -> ChipRun:
+        states = []
+        for index in range(self._config.agcu.count + 1):
+            state = PortState()
+            self._library.chip_port(self._handle, index, ctypes.byref(state))
+            states.append(state)
+        status = self.read("STATUS")
+        ended: Literal["done", "error", "hang"]
+        ended = "hang" if reason else "done" if status & 0b010 else "error"
+        if ended == "done":
+            self._check_owed(states)
+        error = self.read("ERROR")
+        error_entry = self.read("ERROR_ENTRY")
+        registers_cycles = self.read("CYCLES_LO") | self.read("CYCLES_HI") << 32
+        counters = self._counters()
+        steps: list[int] = []
+        if ended == "hang":
+            steps = self._steps(len(counters))
+            self._needs_reset = True
+        else:
+            self.write("STATUS", 0b110)
+        last_b = max(state.last_b_cycle for state in states)
+        cycle = int(self._library.chip_cycle(self._handle))
+        beat_bytes = self._config.width_bits // 8
+        first_mac = self.read("FIRST_MAC") if _register("FIRST_MAC") else None
+        return ChipRun(
+            status=ended,
+            cycles=(last_b if ended == "done" and last_b >= 0 else end) - launch,
+            error_code=error & 0xFF,
+            error_detail=error >> 8 & 0xFF,
+            error_unit=error >> 16 & 0xFF,
+            error_entry=error_entry,
+            error_met=bool(self._library.chip_error_met(self._handle)),
+            bytes_read=beat_bytes * sum(state.beats[1] for state in states),
+            bytes_written=sum(state.written_bytes for state in states),
+            counters=counters,
+            counter_steps=steps,
+            first_mac=first_mac,
+            registers_cycles=registers_cycles,
+            simulated_cycles=cycle - first,
+            seconds=time.monotonic() - begin,
+            hang_reason=reason,
+            ports=tuple(
+                PortTraffic(
+                    name,
+                    dict(zip(CHANNELS, state.beats, strict=True)),
+                    state.reads_owed,
+                    state.writes_owed,
+                )
+                for name, state in zip(self._port_names(), states, strict=True)
+            ),
+        )
+
+    def _check_owed(self, states: list[PortState]) -> None:
+        for name, state in zip(self._port_names(), states, strict=True):
+            if state.reads_owed or state.writes_owed:
+                self._needs_reset = True
+                raise RtlFaultError(
+                    f"{name} must be answered at the end of a launch, not owed "
+                    f"{state.reads_owed} reads and {state.writes_owed} writes"
+                )
+
+    def _counters(self) -> list[int]:
+        geometry = register("GEOMETRY").field("counters")
+        count = self.read("GEOMETRY") >> geometry.low & ((1 << geometry.bits) - 1)
+        values = []
+        for index in range(count):
+            self.write("COUNTER_SELECT", index)
+            values.append(self.read("COUNTER_LO") | self.read("COUNTER_HI") << 32)
+        return values
+
+    def _steps(self, count: int) -> list[int]:
+        """How far each counter moves in so many cycles: reading one takes the same time always."""
+        before = self._counters()
+        spent = -int(self._library.chip_cycle(self._handle))
+        after = self._counters()
+        spent += int(self._library.chip_cycle(self._handle))
+        return [round((b - a) * _PROBE_CYCLES / spent) for a, b in zip(before, after, strict=True)]
+
+    def _port_names(self) -> list[str]:
+        return [*(f"memory[{index}]" for index in range(self._config.agcu.count)), "launch"]

@@ -1,0 +1,30 @@
+"""Functions of the harness of a chip."""
+
+import ctypes
+from pathlib import Path
+
+__all__ = ["load"]
+
+
+def load(path: Path) -> ctypes.CDLL:
+    """The library, its functions with their types."""
+    library = ctypes.CDLL(str(path))
+    pointer, i64, u32 = ctypes.c_void_p, ctypes.c_int64, ctypes.c_uint32
+    types: dict[str, tuple[object, list[object]]] = {
+        "chip_new": (pointer, [ctypes.c_uint64]),
+        "chip_delete": (None, [pointer]),
+        "chip_trace": (ctypes.c_int, [pointer, ctypes.c_char_p]),
+        "chip_reset": (None, [pointer]),
+        "chip_begin": (None, [pointer, pointer]),
+        "chip_cycle": (i64, [pointer]),
+        "chip_error_met": (ctypes.c_int, [pointer]),
+        "chip_fault": (ctypes.c_char_p, [pointer]),
+        "chip_port": (None, [pointer, ctypes.c_int, pointer]),
+        "chip_write": (ctypes.c_int, [pointer, u32, u32, pointer]),
+        "chip_read": (ctypes.c_int, [pointer, u32, pointer]),
+        "chip_run": (ctypes.c_int, [pointer, i64, i64, ctypes.c_double]),
+    }
+    for name, (result, arguments) in types.items():
+        function = getattr(library, name)
+        function.restype, function.argtypes = result, arguments
+    return library
