@@ -5,7 +5,6 @@ import dataclasses
 import hashlib
 import importlib
 import os
-import re
 import shutil
 import subprocess
 import tempfile
@@ -42,9 +41,6 @@ _FLAGS = [
     *"--no-timing --assert --x-initial unique --default-language 1800-2017 -Wall".split(),
     *(f"-Wno-{code}" for code in WAIVED),
 ]
-
-
-_TRIGGER = re.compile(r"reg (\\\$auto\$verilog_backend\S+ ) = 0;")
 
 
 class _Bench(Protocol):
@@ -197,10 +193,6 @@ def _build(runner: Runner, design: Design, ports: Sequence[str], waves: bool) ->
     verilator = isinstance(runner, Verilator)
     control = [f'public_flat_rw -module "{design.top}" -var "{name}"' for name in ports]
     text = design.text
-    if not verilator:
-        # Yosys starts every `always @*` by a register that begins at 0, but Icarus sets initial
-        # values without an event: a block whose inputs keep theirs would never run.
-        text = _TRIGGER.sub(r"reg \1; initial #0 \1 = 0;", text)
     parts = [type(runner).__name__, cocotb_version, text, *_FLAGS, MAKE, *control, str(waves)]
     key = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
     directory = cache_directory() / "cocotb" / key

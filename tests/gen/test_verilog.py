@@ -55,6 +55,17 @@ def test_definitions_do_not_grow_with_instances(name):
     assert len(instances) <= 20
 
 
+def test_every_combinational_block_runs_at_the_start(design):
+    """Icarus runs one only on an event: all of them wait for that of one register a module."""
+    for module in re.findall(r"^module .*?^endmodule$", design.text, re.MULTILINE | re.DOTALL):
+        blocks = re.findall(r"always @\*([^;]*?\n.*?\n)", module)
+        assert all(block == " begin\n    if (\\$start ) begin end\n" for block in blocks)
+        starts = module.count("  reg \\$start ;\n  initial \\$start = 0;\n")
+        assert starts == bool(blocks)
+    # Of those yosys writes without `begin`, and so without such a register, there is one here.
+    assert re.search(r"if \(\\\$start \) begin end\n    i_stream__payload\[\d+\] = ", design.text)
+
+
 def test_every_definition_is_instantiated(design):
     assert all(design.instances.values())
     modules = re.findall(r"^module (\\?\S+?) ?\(", design.text, re.MULTILINE)
