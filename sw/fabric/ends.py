@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from hw.agcu.config import STREAMS, AgcuProgram
 from hw.config import ChipConfig
@@ -16,7 +16,10 @@ from sw.fabric.errors import FitError
 from sw.fabric.graph import Place
 from sw.netlist import End, Net, Netlist, UnitProgram
 
-__all__ = ["check_netlist", "end_port", "kind_of", "net_noun"]
+__all__ = ["check_netlist", "end_names", "end_port", "kind_of", "net_noun"]
+
+#: Ends that a message names.
+_NAMES = 4
 
 
 def kind_of(program: UnitProgram) -> str:
@@ -29,6 +32,12 @@ def kind_of(program: UnitProgram) -> str:
 def net_noun(net: Net) -> str:
     """How messages call a net."""
     return f"{'Token net' if net.tokens else 'Net'} `{net.name}`"
+
+
+def end_names(ends: Iterable[End]) -> str:
+    """How messages call ends, the first few of many."""
+    names = [f"`{end.unit}` {end.port}" for end in ends]
+    return ", ".join(names if len(names) <= _NAMES else [*names[:_NAMES], "…"])
 
 
 def end_port(
@@ -70,6 +79,7 @@ def check_netlist(netlist: Netlist, config: ChipConfig) -> None:
                     "times"
                 )
             _check_end(netlist, config, net, end, output=True)
+        _check_tracks(netlist, net)
         for end, packets in net.sources:
             if not 1 <= packets <= MAX_PACKETS:
                 raise FitError(
@@ -83,6 +93,17 @@ def check_netlist(netlist: Netlist, config: ChipConfig) -> None:
                 raise FitError(
                     f"Input {_say(end)} must be in one net once, not in `{other.name}` and "
                     f"`{net.name}`"
+                )
+
+
+def _check_tracks(netlist: Netlist, net: Net) -> None:
+    """A stream of an AGCU enters and leaves on the track of its number, and links keep tracks."""
+    for source in (end for end, _ in net.sources if end.unit in netlist.fixed):
+        for sink in (end for end in net.sinks if end.unit in netlist.fixed):
+            if source.port != sink.port:
+                raise FitError(
+                    f"{net_noun(net)} must join streams of AGCUs on one track, "
+                    f"not {source.port} of `{source.unit}` and {sink.port} of `{sink.unit}`"
                 )
 
 

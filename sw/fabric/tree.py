@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import heapq
+import itertools
 from collections.abc import Collection, Iterable, Sequence
 
 from hw.mesh.config import MAX_PACKETS
+from hw.mesh.ports import Link
 from sw.fabric.graph import Fabric
 
 __all__ = ["Feeds", "NoPathError", "grow"]
@@ -15,17 +17,7 @@ Feeds = dict[int, list[tuple[int, int]]]
 
 
 class NoPathError(Exception):
-    """No path joins a net's nodes, however empty the fabric.
-
-    Parameters
-    ----------
-    nodes : tuple of int
-        Where the search began, and what it looked for.
-    """
-
-    def __init__(self, *nodes: int) -> None:
-        super().__init__(nodes)
-        self.nodes = nodes
+    """No tree joins a net's nodes, however empty the fabric."""
 
 
 def grow(
@@ -54,18 +46,44 @@ def grow(
     NoPathError
         If there is no tree.
     """
+
+    def bound(group: Sequence[int]) -> bool:
+        return any(isinstance(fabric.nodes[sources[each][0]].port, Link) for each in group)
+
     feeds: Feeds = {}
-    for group in groups:
-        tree = _Tree(fabric, cost, taken=feeds.keys() - set(sinks))
-        merging = len(groups) == 1 and len(sinks) == 1
-        found = tree.grow([sources[index] for index in group], sinks, merging=merging)
-        packets = sum(sources[index][1] for index in group)
-        for output, turns in found.items():
-            if len(groups) > 1 and output in sinks:
-                feeds.setdefault(output, []).append((turns[0][0], packets))
-            else:
-                feeds[output] = turns
+    for their in _classes(fabric, sources, sinks):
+        taken = set(feeds)
+        trees: dict[int, Feeds] = {}
+        # The streams of AGCUs have no choice of track, so they choose first.
+        for index in sorted(range(len(groups)), key=lambda each: not bound(groups[each])):
+            tree = _Tree(fabric, cost, taken)
+            chosen = [sources[each] for each in groups[index]]
+            trees[index] = tree.grow(chosen, their, apart=len(groups) > 1)
+            taken |= trees[index].keys() - set(their)
+        for index, group in enumerate(groups):
+            packets = sum(sources[each][1] for each in group)
+            for output, turns in trees[index].items():
+                if len(groups) > 1 and output in their:
+                    feeds.setdefault(output, []).append((turns[0][0], packets))
+                else:
+                    feeds[output] = turns
     return feeds
+
+
+def _classes(
+    fabric: Fabric, sources: Sequence[tuple[int, int]], sinks: Sequence[int]
+) -> list[list[int]]:
+    """Sinks that one tree can reach: merged packets stay on a track, which AGCUs prescribe."""
+    classes: dict[int, list[int]] = {}
+    units = []
+    for sink in sinks:
+        port = fabric.nodes[sink].port
+        if isinstance(port, Link) and len(sources) > 1:
+            classes.setdefault(port.track, []).append(sink)
+        else:
+            units.append(sink)
+    first, *others = [*classes.values()] or [[]]
+    return [units + first, *others]
 
 
 class _Tree:
@@ -79,23 +97,52 @@ class _Tree:
         self._packets: dict[int, int] = {}
 
     def grow(
-        self, sources: Sequence[tuple[int, int]], sinks: Sequence[int], *, merging: bool
+        self, sources: Sequence[tuple[int, int]], sinks: Sequence[int], *, apart: bool
     ) -> Feeds:
+        """Tree to all sinks; the nearest sink on the way to which the sources meet is the first.
+
+        ``apart`` says that sinks merge this tree with others, and so cannot merge inside it.
+        """
         self._packets = dict(sources)
-        root = min(sinks, key=lambda sink: (self._distance(sources, sink), sink))
+        if len(sources) > 1:
+            self._keep_to_track(sinks)
+        roots = sorted(sinks, key=lambda sink: (self._distance(sources, sink), sink))
+        # A merge at the first sink itself rarely has a twin for the others: the last resort.
+        merging = [True] if len(sinks) == 1 else [False, True]
+        for at_root, root in itertools.product([False] if apart else merging, roots):
+            self._from = {}
+            try:
+                spine = self._merge(sources, root, at_root=at_root)
+                self._fork(spine, set(sinks) - {root})
+            except NoPathError:
+                continue
+            return {
+                output: [(node, self._round(node) if len(nodes) > 1 else 1) for node in nodes]
+                for output, nodes in self._from.items()
+            }
+        raise NoPathError
+
+    def _keep_to_track(self, sinks: Sequence[int]) -> None:
+        """Take away the tracks on which merged packets cannot reach an AGCU among the sinks."""
+        ports = [self._fabric.nodes[sink].port for sink in sinks]
+        for track in {port.track for port in ports if isinstance(port, Link)}:
+            self._taken |= {
+                number
+                for number, node in enumerate(self._fabric.nodes)
+                if isinstance(node.port, Link) and node.port.track != track
+            }
+
+    def _merge(self, sources: Sequence[tuple[int, int]], root: int, *, at_root: bool) -> list[int]:
+        """Merge the sources on the way to a first sink; returns the last one's path."""
         spine: list[int] = []
         for position, (source, packets) in enumerate(sources):
-            goals = self._joints(spine, packets, merging) if position else {root}
+            goals = self._joints(spine, packets, at_root) if position else {root}
             path = self._search(self._steps([source]), goals)
             self._extend(path)
             joint = path[-1]
             rest = spine[spine.index(joint) + 1 :] if position else []
             spine = path + rest
-        self._fork(spine, set(sinks) - {root})
-        return {
-            output: [(node, self._round(node) if len(nodes) > 1 else 1) for node in nodes]
-            for output, nodes in self._from.items()
-        }
+        return spine
 
     def _distance(self, sources: Sequence[tuple[int, int]], sink: int) -> int:
         row, column = self._fabric.nodes[sink].place
@@ -108,14 +155,14 @@ class _Tree:
             return self._packets[node]
         return sum(map(self._round, self._from[node]))
 
-    def _joints(self, spine: Sequence[int], packets: int, merging: bool) -> set[int]:
+    def _joints(self, spine: Sequence[int], packets: int, at_root: bool) -> set[int]:
         """Outputs on the last source's path to the root at which the next source may join."""
         joints = set()
         # From the root upwards: each merge passed must have room for the packets in its last turn.
         for before, output in zip(reversed(spine[:-1]), reversed(spine[1:])):
             feeders = self._from[output]
             node = self._fabric.nodes[output]
-            room = len(feeders) < node.turns and (merging or not node.arrived)
+            room = len(feeders) < node.turns and (at_root or not node.arrived)
             if room and (len(feeders) > 1 or self._round(before) <= MAX_PACKETS):
                 joints.add(output)
             if len(feeders) > 1 and self._round(before) + packets > MAX_PACKETS:
@@ -130,8 +177,7 @@ class _Tree:
         blocked, cost, followers = self._from, self._cost, self._fabric.followers
         came: dict[int, int] = {}
         heap: list[tuple[float, int, int]] = []
-        started = list(frontier)
-        for node, output in started:
+        for node, output in frontier:
             if output in goals or (output not in blocked and output not in self._taken):
                 heap.append((cost[output], output, node))
         heapq.heapify(heap)
@@ -150,7 +196,7 @@ class _Tree:
                     continue
                 if follower in goals or (follower not in blocked and follower not in self._taken):
                     heapq.heappush(heap, (so_far + cost[follower], follower, output))
-        raise NoPathError(started[0][0] if started else -1, min(goals, default=-1))
+        raise NoPathError
 
     def _extend(self, path: Sequence[int]) -> None:
         for node, output in zip(path, path[1:]):

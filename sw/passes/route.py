@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from hw.config import ChipConfig
 from hw.mesh.config import OutputProgram, Turn
 from hw.mesh.ports import Link
-from sw.fabric.ends import check_netlist, end_port, net_noun
+from sw.fabric.ends import check_netlist, end_names, end_port, net_noun
 from sw.fabric.errors import FitError
 from sw.fabric.graph import Fabric, Place
 from sw.fabric.rotation import Group, partitions
@@ -239,19 +239,14 @@ class _Negotiation:
         self._feeds[index] = feeds
 
     def _grow(self, task: _Task, cost: Sequence[float]) -> Feeds:
-        failure: NoPathError | None = None
         for groups in task.groups:
             try:
                 return grow(self._fabric, task.sources, task.sinks, groups, cost)
-            except NoPathError as error:
-                failure = failure or error
-        assert failure is not None
-        source, sink = (self._say(number) for number in failure.nodes)
+            except NoPathError:
+                continue
+        net = task.net
         raise RouteError(
-            f"{net_noun(task.net)} must have a path from {source} to {sink}, but there is none: "
-            "links keep their track, and a stream of an AGCU is on the track of its number"
+            f"{net_noun(net)} must have a tree from {end_names(end for end, _ in net.sources)} to "
+            f"{end_names(net.sinks)}, but in this placement there is none",
+            value=net.name,
         )
-
-    def _say(self, number: int) -> str:
-        node = self._fabric.nodes[number]
-        return f"{node.port} of switch {node.place}"

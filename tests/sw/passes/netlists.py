@@ -137,6 +137,9 @@ def random_netlist(rng: random.Random, config: ChipConfig, *, nets: int) -> Netl
         outputs, inputs = free[tokens]
         sinks = [inputs.pop() for _ in range(min(rng.choice([1, 1, 2, 3, 6]), len(inputs)))]
         units = {sink.split(".")[0] for sink in sinks}
+        # An AGCU's stream keeps its track, and so may not reach another AGCU's.
+        if any(sink.startswith("g") for sink in sinks):
+            units |= {unit for unit, kind in kinds.items() if kind == "agcu"}
         # A unit that feeds itself is left out here; one test of its own has it.
         fit = [each for each in outputs if each.split(".")[0] not in units]
         sources = fit[: rng.choice([1, 1, 1, 2, 3, 4])]
