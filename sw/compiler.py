@@ -1,0 +1,353 @@
+"""The compile driver: from a kernel to the image of a chip, pass by pass."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+from hw.config import ChipConfig
+from hw.errors import BadInputError, did_you_mean
+from hw.numeric.formats import Format
+from sw.arrays import ArraySpec
+from sw.cost import predict
+from sw.image import ChipProgram
+from sw.ir.program import Program
+from sw.ir.sizes import choose_sizes
+from sw.ir.text import print_program
+from sw.ir.types import Role
+from sw.ir.verify import verify
+from sw.language import Kernel, Schedule
+from sw.language.errors import ProgramError
+from sw.language.schedule import check_schedule
+from sw.netlist import Netlist
+from sw.passes.accumulate import accumulate
+from sw.passes.assemble import assemble
+from sw.passes.check import check
+from sw.passes.fit import Fit
+from sw.passes.mask import mask
+from sw.passes.parallel import Wishes, parallel
+from sw.passes.place import Placement
+from sw.passes.plan import Plan
+from sw.passes.route import place_and_route
+from sw.passes.simplify import simplify
+from sw.passes.stage import Product, stage
+from sw.passes.units import units
+
+__all__ = ["PASSES", "Compiled", "compile_kernel"]
+
+#: Every pass in order, with what it does.
+PASSES: Mapping[str, str] = MappingProxyType(
+    {
+        "trace": "the program's operations, each loop body recorded twice and aligned",
+        "check": "every element of an output is written once",
+        "accumulate": "a sum and its product become one node: sums are in their final order",
+        "simplify": "needless nodes away, loads out of loops",
+        "stage": "loads, product and store found, or refused at their line",
+        "parallel": "grid of units, blocks and slabs: schedule, then program, then cost model",
+        "tile": "block sizes into the program, which golden interprets",
+        "mask": "identities on ragged axes; a product of loads needs none",
+        "fit": "buffers into PMUs, streams to AGCUs",
+        "units": "programs of units, and nets",
+        "place": "units to tiles",
+        "route": "nets to links of the switches",
+        "assemble": "configuration words, checked against the netlist",
+    }
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Compiled:
+    """A kernel lowered to the image of a chip.
+
+    Parameters
+    ----------
+    kernel : str
+    config : ChipConfig
+    dims : mapping of str to int
+    options : mapping of str to value
+        Every option of the kernel, defaults too.
+    dtype, out : Format
+        Formats of operands and result.
+    arrays : tuple of ArraySpec
+        Arguments of the launch, in order.
+    golden_program : Program
+        The program with its sums in their final order.
+    schedule : Schedule
+        Every choice, also the compiler's.
+    plan : Plan
+    fit : Fit
+    netlist : Netlist
+    placement : Placement
+    chip : ChipProgram
+    image : bytes
+    units_used : mapping of str to int
+        Units in use, by kind.
+    predicted_cycles : int
+        What the cost model expects of a cold launch at a latency of 100.
+    macs, macs_issued : int
+        Multiply-accumulates: useful ones, and with those of padding.
+    peak_macs_per_cycle : int
+        Of the whole chip.
+    notes : tuple of str
+        Where the program's wishes were cut to the chip.
+    texts : mapping of str to str
+        Text form after each pass.
+    """
+
+    kernel: str
+    config: ChipConfig
+    dims: Mapping[str, int]
+    options: Mapping[str, Any]
+    dtype: Format
+    out: Format
+    arrays: tuple[ArraySpec, ...]
+    golden_program: Program
+    schedule: Schedule
+    plan: Plan
+    fit: Fit
+    netlist: Netlist
+    placement: Placement
+    chip: ChipProgram
+    image: bytes
+    units_used: Mapping[str, int]
+    predicted_cycles: int
+    macs: int
+    macs_issued: int
+    peak_macs_per_cycle: int
+    notes: tuple[str, ...]
+    texts: Mapping[str, str]
+
+    def ir(self, after: str) -> str:
+        """Text form after a pass.
+
+        Raises
+        ------
+        BadInputError
+            If there is no such pass.
+        """
+        if after not in self.texts:
+            rule = f"one of {', '.join(self.texts)}"
+            raise BadInputError(
+                f"Pass must be {rule}, not {after!r}{did_you_mean(after, self.texts)}",
+                value=after,
+                rule=rule,
+            )
+        return self.texts[after]
+
+    def report(self) -> str:
+        """What was chosen, and what it should cost."""
+        share = self.macs / (self.predicted_cycles * self.peak_macs_per_cycle)
+        used = ", ".join(f"{count} {kind.upper()}" for kind, count in self.units_used.items())
+        slots = ", ".join(
+            f"{name} {home.slots} in PMU {home.pmu}" for name, home in self.fit.homes.items()
+        )
+        lines = [
+            f"{self.kernel}: {' '.join(f'{name}={size}' for name, size in self.dims.items())}, "
+            f"{self.dtype.name} to {self.out.name}",
+            self.plan.describe(),
+            f"slots: {slots}",
+            f"units: {used}; image {len(self.image)} bytes",
+            f"predicted: {self.predicted_cycles} cycles, {share:.3f} of peak; "
+            f"{self.macs / self.macs_issued:.3f} of the products issued are useful",
+            *self.notes,
+        ]
+        return "\n".join(lines)
+
+
+def compile_kernel(
+    kernel: Kernel,
+    config: ChipConfig,
+    *,
+    dims: Mapping[str, int],
+    dtype: Format,
+    out: Format | None = None,
+    options: Mapping[str, Any] | None = None,
+    schedule: Schedule | None = None,
+    place_seed: int = 1,
+) -> Compiled:
+    """Lower a kernel to the image of a chip.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    config : ChipConfig
+    dims : mapping of str to int
+        Size of each dimension of the signature.
+    dtype : Format
+        Of the inputs that declare none.
+    out : Format or None
+        Of the outputs that declare none; by default as the language decides.
+    options : mapping of str to value
+        Options of the kernel, those that differ from their defaults.
+    schedule : Schedule or None
+        Choices that beat the program's.
+    place_seed : int
+        Seed of the placement.
+
+    Raises
+    ------
+    BadInputError
+        If the program breaks a rule, needs what hardware does not serve yet, or does not fit.
+    """
+    schedule = schedule or Schedule()
+    texts: dict[str, str] = {}
+    given = dict(options or {})
+    program = _noted(texts, kernel.trace(dtype=dtype, out=out, **dims, **given))
+    check_schedule(schedule, program)
+    program = _noted(texts, check(program))
+    summed = _noted(texts, accumulate(program))
+    lean = _noted(texts, simplify(summed))
+    product = stage(lean)
+    texts["stage"] = str(product)
+
+    wishes = _wishes(product, schedule)
+    plan, places = parallel(product, config, wishes)
+    texts["parallel"] = plan.describe()
+    sizes = _sizes(product, plan, wishes)
+    golden_program = choose_sizes(summed, sizes)
+    tiled = choose_sizes(lean, sizes)
+    _noted(texts, verify(tiled.after("tile", tiled.nodes)))
+    _noted(texts, mask(tiled))
+    texts["fit"] = "\n".join(f"{name}: {home}" for name, home in places.homes.items())
+
+    arrays = tuple(
+        ArraySpec(each.name, each.type.shape, each.type.format, each.type.role is not Role.IN)
+        for each in program.tensors
+    )
+    netlist = units(plan, places, arrays)
+    texts["units"] = _netlist_text(netlist)
+    placement, routes = place_and_route(netlist, config, seed=place_seed)
+    texts["place"] = "\n".join(f"{name}: {place}" for name, place in placement.tiles.items())
+    texts["route"] = "\n".join(
+        f"{name}: {len(hops)} hops"
+        for name, hops in (*routes.vectors.items(), *routes.tokens.items())
+    )
+    chip = assemble(netlist, placement, routes, config)
+    image = chip.pack()
+    texts["assemble"] = f"image of {len(image)} bytes"
+    return Compiled(
+        kernel=kernel.name,
+        config=config,
+        dims=MappingProxyType(dict(dims)),
+        options=MappingProxyType({**kernel.options, **given}),
+        dtype=product.fmt,
+        out=product.out,
+        arrays=arrays,
+        golden_program=golden_program,
+        schedule=_complete(product, plan, places, sizes) | schedule,
+        plan=plan,
+        fit=places,
+        netlist=netlist,
+        placement=placement,
+        chip=chip,
+        image=image,
+        units_used=MappingProxyType(
+            {
+                "pcu": plan.row_par * plan.col_par,
+                "pmu": places.pmus,
+                "agcu": len(places.agcus),
+            }
+        ),
+        predicted_cycles=predict(plan, places, len(image)),
+        macs=product.m * product.n * product.k,
+        macs_issued=plan.macs_issued,
+        peak_macs_per_cycle=config.peak_macs_per_cycle(product.fmt.bits),
+        notes=_notes(wishes, plan),
+        texts=MappingProxyType(texts),
+    )
+
+
+def _noted(texts: dict[str, str], program: Program) -> Program:
+    texts[program.passes[-1]] = print_program(program, spans=False)
+    return program
+
+
+def _first(mapping: Mapping[str, int], names: tuple[str, ...]) -> int | None:
+    return next((mapping[name] for name in names if name in mapping), None)
+
+
+def _wishes(product: Product, schedule: Schedule) -> Wishes:
+    """What schedule and program name; the schedule wins."""
+    for field, choices in (("place", schedule.place), ("sum_par", schedule.sum_par)):
+        for name, choice in choices.items():
+            if field == "place" or choice != 1:
+                raise ProgramError(
+                    "unserved",
+                    f"Schedule.{field} of `{name}` is not served by hardware yet",
+                    schedule.span,
+                    value=str(choice),
+                )
+    tiles = {
+        role: schedule.tile.get(index, product.tiles.get(role))
+        for role, index in product.loops.items()
+    }
+    rows, columns = (
+        choices.get(product.product) for choices in (schedule.row_par, schedule.col_par)
+    )
+    slots = {
+        "a": _first(schedule.slots, (product.a_tile,)),
+        "b": _first(schedule.slots, (product.b_tile,)),
+        "c": _first(schedule.slots, product.c_tiles) or product.slots,
+    }
+    return Wishes(
+        row_tile=tiles.get("row"),
+        column_tile=tiles.get("column"),
+        sum_tile=tiles.get("sum"),
+        row_par=rows or product.row_par,
+        col_par=columns or product.col_par,
+        strict=rows is not None or columns is not None,
+        slots={key: count for key, count in slots.items() if count is not None},
+    )
+
+
+def _sizes(product: Product, plan: Plan, wishes: Wishes) -> dict[str, int]:
+    """Block sizes of the loops, those that nobody named by the plan."""
+    chosen = {
+        "row": wishes.row_tile or plan.block_rows,
+        "column": wishes.column_tile or plan.columns,
+        "sum": wishes.sum_tile or plan.a_slab * plan.lanes,
+    }
+    return {index: chosen[role] for role, index in product.loops.items()}
+
+
+def _complete(product: Product, plan: Plan, places: Fit, sizes: Mapping[str, int]) -> Schedule:
+    """The schedule of a plan: every choice that has a name."""
+    tiles = {
+        product.a_tile: places.homes["a0"].slots // plan.a_slabs,
+        product.b_tile: places.homes["b"].slots // plan.b_slabs,
+        (product.c_tiles or ("",))[0]: places.homes["c0"].slots,
+    }
+    par = product.product
+    return Schedule(
+        tile=sizes,
+        row_par={par: plan.row_par} if par else {},
+        col_par={par: plan.col_par} if par else {},
+        slots={name: max(1, slots) for name, slots in tiles.items() if name},
+    )
+
+
+def _notes(wishes: Wishes, plan: Plan) -> tuple[str, ...]:
+    """Wishes that the chip or the shape cut."""
+    notes = []
+    for noun, wish, had in (
+        ("row_par", wishes.row_par, plan.row_par),
+        ("col_par", wishes.col_par, plan.col_par),
+    ):
+        if wish is not None and wish != had:
+            notes.append(f"{noun}={wish} became {had}: more units would find no rows or no room")
+    if plan.rows < plan.pass_columns:
+        notes.append(
+            f"weights show: {plan.pass_columns} columns of weights a tile of {plan.rows} rows"
+        )
+    return tuple(notes)
+
+
+def _netlist_text(netlist: Netlist) -> str:
+    lines = [f"{name}: {program}" for name, program in netlist.units.items()]
+    for net in netlist.nets:
+        sources = ", ".join(f"{end.unit}.{end.port}" for end, _ in net.sources)
+        sinks = ", ".join(f"{end.unit}.{end.port}" for end in net.sinks)
+        lines.append(f"{'token' if net.tokens else 'net'} {net.name}: {sources} -> {sinks}")
+    return "\n".join(lines)

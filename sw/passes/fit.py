@@ -1,0 +1,370 @@
+"""fit: buffers into PMUs, streams to AGCUs.
+
+A PMU has two buffers, two write and two read engines and two token outputs, and moves one vector
+in and one out a cycle: buffers share one only where there are too few.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Iterator, Mapping
+
+from sw.passes.plan import Plan
+
+__all__ = ["Buffer", "Collector", "Fit", "Home", "Unfit", "fit"]
+
+#: Engines of a PMU in each direction, buffers, token outputs.
+_PORTS = 2
+#: Streams that may be merged at a unit's input.
+MERGED = 4
+_MAX_CREDITS = 255
+
+
+class Unfit(ValueError):
+    """A plan that the chip has no room for; the message says what it needs and what there is."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Buffer:
+    """A ring of slots that has to lie in some PMU.
+
+    Parameters
+    ----------
+    name : str
+    slot_bytes : int
+    least, wanted : int
+        Slots it must have, and slots it can use.
+    writers : int
+        Write engines that fill it; as many token outputs, if ``tokens``.
+    tokens : bool
+        Freed slots are reported.
+    rate : float
+        Vectors a cycle at its busier side.
+    """
+
+    name: str
+    slot_bytes: int
+    least: int
+    wanted: int
+    writers: int
+    tokens: bool
+    rate: float
+
+
+@dataclasses.dataclass(frozen=True)
+class Home:
+    """Where a buffer lies.
+
+    Parameters
+    ----------
+    pmu : int
+    number : int
+        Buffer of the PMU; also its read engine.
+    base_bytes : int
+    slots : int
+    writer, token : int
+        Its first write engine and its first token output.
+    """
+
+    pmu: int
+    number: int
+    base_bytes: int
+    slots: int
+    writer: int
+    token: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Collector:
+    """A buffer of results and who fills it.
+
+    Parameters
+    ----------
+    name : str
+        Of the buffer.
+    agcu : int
+        The AGCU that stores it.
+    first, groups : int
+        Row groups it takes.
+    ports : tuple of (int, int)
+        Of each write engine the columns of the grid it takes, first and count; or, where
+        ``by_rows``, the row groups, counted from ``first``.
+    by_rows : bool
+    """
+
+    name: str
+    agcu: int
+    first: int
+    groups: int
+    ports: tuple[tuple[int, int], ...]
+    by_rows: bool
+
+
+@dataclasses.dataclass(frozen=True)
+class Fit:
+    """Who loads, keeps and stores what.
+
+    Parameters
+    ----------
+    homes : mapping of str to Home
+        ``a0``, ``a1``, … of row groups, ``b``, ``c0``, … of collectors.
+    a_agcus : tuple of (int, int, int)
+        AGCU, first row group and number of groups it loads; where several load one group, each
+        loads a part of its rows.
+    a_parts : int
+        AGCUs that share the rows of a group.
+    b_agcus : tuple of int
+        AGCUs that share the rows of B.
+    collectors : tuple of Collector
+    slowdown : float
+        How much longer the busiest PMU's ports need than the grid.
+    """
+
+    homes: Mapping[str, Home]
+    a_agcus: tuple[tuple[int, int, int], ...]
+    a_parts: int
+    b_agcus: tuple[int, ...]
+    collectors: tuple[Collector, ...]
+    slowdown: float
+
+    @property
+    def pmus(self) -> int:
+        """PMUs in use."""
+        return 1 + max(home.pmu for home in self.homes.values())
+
+    @property
+    def agcus(self) -> tuple[int, ...]:
+        """AGCUs in use."""
+        used = {agcu for agcu, _, _ in self.a_agcus} | set(self.b_agcus)
+        return tuple(sorted(used | {each.agcu for each in self.collectors}))
+
+
+def spread(count: int, over: int) -> list[tuple[int, int]]:
+    """First and number of each share of ``count`` things over at most ``over`` owners."""
+    over = min(over, count)
+    edges = [index * count // over for index in range(over + 1)]
+    return [(start, stop - start) for start, stop in itertools.pairwise(edges)]
+
+
+def fit(plan: Plan, slots: Mapping[str, int]) -> Fit:
+    """Find places for the buffers of a plan.
+
+    Parameters
+    ----------
+    plan : Plan
+    slots : mapping of str to int
+        Tiles that the buffers ``a``, ``b`` and ``c`` must hold, where that is named.
+
+    Raises
+    ------
+    Unfit
+        If there are none.
+    """
+    problem: Unfit | None = None
+    best: Fit | None = None
+    for choice in _choices(plan):
+        try:
+            found = _try(plan, slots, *choice)
+        except Unfit as error:
+            problem = problem or error
+            continue
+        if best is None or found.slowdown < best.slowdown - 1e-9:
+            best = found
+        if best.slowdown <= 1:
+            break
+    if best is None:
+        raise problem or Unfit(f"{plan.describe()}: no way to collect its results")
+    return best
+
+
+def _choices(plan: Plan) -> Iterator[tuple[int, int, int]]:
+    """Collectors, AGCUs of B and AGCUs of a row group, best first."""
+    agcus = plan.config.agcu.count
+    for b_parts in (2, 1):
+        if b_parts > agcus or (b_parts == 2 and not _b_halves(plan)):
+            continue
+        for a_parts in (2, 1):
+            if a_parts == 2 and (agcus < 2 or plan.row_par > 1 or plan.rows % 2):
+                continue
+            most = min(agcus, plan.row_par)
+            for collectors in dict.fromkeys((most, 1)):
+                yield collectors, b_parts, a_parts
+
+
+def _b_halves(plan: Plan) -> bool:
+    """Whether the rows of a slot of B can be shared by two AGCUs."""
+    if plan.b_slab > 1 and plan.b_slab % 2:
+        return False
+    half = plan.b_slab * plan.lanes // 2
+    return half >= 1 and half < plan.product.k
+
+
+def _collectors(plan: Plan, count: int) -> tuple[Collector, ...]:
+    found = []
+    for number, (first, groups) in enumerate(spread(plan.row_par, count)):
+        sources = groups * plan.col_par
+        by_rows = False
+        if sources <= MERGED:
+            ports: tuple[tuple[int, int], ...] = ((0, plan.col_par),)
+        elif sources <= 2 * MERGED and groups > 1:
+            by_rows = True
+            ports = tuple(spread(groups, 2))
+        elif sources <= 2 * MERGED:
+            ports = tuple(spread(plan.col_par, 2))
+        else:
+            raise Unfit(
+                f"Results of {sources} PCUs must be collected by one PMU, which takes {2 * MERGED}"
+            )
+        most = max(count for _, count in ports) * (plan.col_par if by_rows else groups)
+        if most > MERGED:
+            raise Unfit(f"Results of {most} PCUs must be merged at one input, which takes {MERGED}")
+        found.append(Collector(f"c{number}", number, first, groups, ports, by_rows))
+    return tuple(found)
+
+
+def _try(plan: Plan, named: Mapping[str, int], collect: int, b_parts: int, a_parts: int) -> Fit:
+    agcus = plan.config.agcu.count
+    collectors = _collectors(plan, collect)
+    cycles = plan.tile_cycles
+    b_rate = plan.pass_columns / cycles
+    c_rate = plan.col_par * plan.result_vectors / (cycles * plan.tiles)
+    a_named, b_named, c_named = (named.get(each) for each in "abc")
+    a_least = plan.a_slabs if plan.resident else 1
+    b_least = plan.b_slabs if plan.passes > 1 else 1
+    buffers = [
+        Buffer(
+            f"a{group}",
+            plan.a_bytes,
+            (a_named or 0) * plan.a_slabs or a_least,
+            (a_named or 2) * plan.a_slabs,
+            a_parts,
+            True,
+            plan.rows / cycles,
+        )
+        for group in range(plan.row_par)
+    ]
+    buffers.append(
+        Buffer(
+            "b",
+            plan.b_bytes,
+            (b_named or 0) * plan.b_slabs or b_least,
+            (b_named or 2) * plan.b_slabs,
+            b_parts,
+            True,
+            b_rate,
+        )
+    )
+    buffers += [
+        Buffer(
+            each.name,
+            plan.c_bytes(each.groups),
+            c_named or 1,
+            c_named or 2,
+            len(each.ports),
+            False,
+            c_rate * each.groups,
+        )
+        for each in collectors
+    ]
+    homes, slowdown = _pack(plan, buffers)
+    if a_parts == 2:
+        shares: tuple[tuple[int, int, int], ...] = ((0, 0, 1), (1, 0, 1))
+    else:
+        shares = tuple((n, *each) for n, each in enumerate(spread(plan.row_par, agcus)))
+    for _, first, groups in shares:
+        credits = sum(homes[f"a{group}"].slots for group in range(first, first + groups))
+        if credits > _MAX_CREDITS:
+            raise Unfit(f"Free slots of one stream must be at most {_MAX_CREDITS}, not {credits}")
+    b_agcus = tuple(agcus - 1 - number for number in range(b_parts)) if agcus > 2 else (0, 1)
+    return Fit(homes, shares, a_parts, b_agcus[:b_parts], collectors, slowdown)
+
+
+def _pack(plan: Plan, buffers: list[Buffer]) -> tuple[dict[str, Home], float]:
+    """Places of all buffers, and how far the busiest port is asked for more than it has."""
+    config = plan.config
+    for each in buffers:
+        if each.least * each.slot_bytes > config.pmu.capacity_bytes:
+            raise Unfit(
+                f"Buffer {each.name} needs {each.least} slots of {each.slot_bytes} bytes, "
+                f"{each.least * each.slot_bytes} in all, and a PMU has {config.pmu.capacity_bytes}"
+            )
+        if each.least > config.pmu.slots:
+            raise Unfit(f"Buffer {each.name} needs {each.least} slots, of {config.pmu.slots}")
+    orders: Iterator[tuple[Buffer, ...]] | tuple[tuple[Buffer, ...], ...]
+    if len(buffers) <= config.pmu_count or len(buffers) > 5:
+        orders = (tuple(sorted(buffers, key=lambda each: -each.rate)),)
+    else:
+        orders = itertools.permutations(buffers)
+    best: tuple[float, list[list[Buffer]]] | None = None
+    for order in orders:
+        rooms = _rooms(plan, order)
+        if rooms is not None:
+            load = max(sum(each.rate for each in room) for room in rooms)
+            if best is None or load < best[0] - 1e-9:
+                best = (load, rooms)
+    if best is None:
+        total = sum(each.least * each.slot_bytes for each in buffers)
+        raise Unfit(
+            f"{len(buffers)} buffers ({', '.join(each.name for each in buffers)}) of {total} bytes "
+            f"must lie in PMUs of {config.pmu.capacity_bytes} bytes and {_PORTS} buffers, and "
+            f"there are {config.pmu_count}"
+        )
+    homes: dict[str, Home] = {}
+    for pmu, room in enumerate(best[1]):
+        homes.update(_settle(plan, pmu, room))
+    return homes, max(1.0, best[0])
+
+
+def _aligned(plan: Plan, count: int) -> int:
+    """Bytes rounded up to whole blocks of any element."""
+    unit = plan.vector_bytes**2
+    return -(-count // unit) * unit
+
+
+def _fits(plan: Plan, room: list[Buffer]) -> bool:
+    used = sum(_aligned(plan, each.least * each.slot_bytes) for each in room[:-1])
+    used += room[-1].least * room[-1].slot_bytes
+    return (
+        len(room) <= _PORTS
+        and sum(each.writers for each in room) <= _PORTS
+        and sum(each.writers for each in room if each.tokens) <= _PORTS
+        and used <= plan.config.pmu.capacity_bytes
+    )
+
+
+def _rooms(plan: Plan, order: tuple[Buffer, ...]) -> list[list[Buffer]] | None:
+    """Buffers by PMU: one each as long as there are PMUs, the rest where the least goes on."""
+    rooms: list[list[Buffer]] = []
+    for each in order:
+        if len(rooms) < plan.config.pmu_count:
+            rooms.append([each])
+            continue
+        fitting = [room for room in rooms if _fits(plan, [*room, each])]
+        if not fitting:
+            return None
+        min(fitting, key=lambda room: sum(other.rate for other in room)).append(each)
+    return rooms
+
+
+def _settle(plan: Plan, pmu: int, room: list[Buffer]) -> Iterator[tuple[str, Home]]:
+    """Slots of the buffers of a PMU, as many as they can use."""
+    slots = {each.name: each.least for each in room}
+    capacity = plan.config.pmu.capacity_bytes
+    grown = True
+    while grown:
+        grown = False
+        for each in room:
+            more = {**slots, each.name: slots[each.name] + 1}
+            sizes = [_aligned(plan, more[other.name] * other.slot_bytes) for other in room[:-1]]
+            used = sum(sizes) + more[room[-1].name] * room[-1].slot_bytes
+            wanted = min(each.wanted, plan.config.pmu.slots)
+            if more[each.name] <= wanted and used <= capacity:
+                slots = more
+                grown = True
+    base = writer = token = 0
+    for number, each in enumerate(room):
+        yield each.name, Home(pmu, number, base, slots[each.name], writer, token)
+        base += _aligned(plan, slots[each.name] * each.slot_bytes)
+        writer += each.writers
+        token += each.writers if each.tokens else 0

@@ -1,0 +1,206 @@
+"""parallel: grid, blocks and slabs of a product: what is named, and the rest by the cost model."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Iterator, Mapping
+
+from hw.config import ChipConfig
+from hw.errors import BadInputError
+from sw.cost import predict, rough
+from sw.passes.fit import Fit, Unfit, fit
+from sw.passes.plan import MAX_BOX_EXTENT, Plan, fewest_rows
+from sw.passes.stage import Product
+
+__all__ = ["Wishes", "parallel"]
+
+#: Plans that are worked out slab by slab after all have been estimated.
+_FINALISTS = 6
+_MAX_COL_PAR = 16
+_MAX_COUNT = (1 << 16) - 1
+
+
+@dataclasses.dataclass(frozen=True)
+class Wishes:
+    """What the schedule or the program names.
+
+    Parameters
+    ----------
+    row_tile, column_tile, sum_tile : int or None
+        Block sizes.
+    row_par, col_par : int or None
+        Units that rows and columns are split over.
+    strict : bool
+        A schedule names ``row_par`` or ``col_par``, so it must be had; a program's wish is cut to
+        the chip.
+    slots : mapping of str to int
+        Tiles in the buffers ``a``, ``b``, ``c``.
+    """
+
+    row_tile: int | None = None
+    column_tile: int | None = None
+    sum_tile: int | None = None
+    row_par: int | None = None
+    col_par: int | None = None
+    strict: bool = False
+    slots: Mapping[str, int] = dataclasses.field(default_factory=dict)
+
+
+def parallel(product: Product, config: ChipConfig, wishes: Wishes) -> tuple[Plan, Fit]:
+    """Choose how a product is spread over a chip.
+
+    Raises
+    ------
+    BadInputError
+        If no way fits; the message says what is needed and what there is.
+    """
+    if config.pmu_count < 2:
+        raise BadInputError(
+            f"A product needs 2 PMUs for its buffers of A, B and C, and the chip has "
+            f"{config.pmu_count}",
+            kind="does-not-fit",
+            where="config",
+            value=config.pmu_count,
+            rule="a chip with at least 2 PMUs",
+        )
+    if config.token_tracks < 2:
+        raise BadInputError(
+            f"A product needs 2 token tracks, one each for free slots of A and of B, and the chip "
+            f"has {config.token_tracks}",
+            kind="does-not-fit",
+            where="config",
+            value=config.token_tracks,
+            rule="a chip with at least 2 token tracks",
+        )
+    found: list[tuple[float, int, Plan, Fit]] = []
+    problem: Unfit | None = None
+    for number, plan in enumerate(_plans(product, config, wishes)):
+        try:
+            places = fit(plan, wishes.slots)
+        except Unfit as error:
+            problem = error
+            continue
+        found.append((rough(plan, places), number, plan, places))
+    if not found:
+        raise BadInputError(
+            f"`{product.kernel}` does not fit the chip: {problem}",
+            kind="does-not-fit",
+            rule="a smaller tile, fewer slots, or a chip with more scratchpad",
+        )
+    found.sort(key=lambda each: each[:2])
+    best = min(found[:_FINALISTS], key=lambda each: (predict(each[2], each[3]), each[1]))
+    return best[2], best[3]
+
+
+def _bad(field: str, rule: str, value: object) -> BadInputError:
+    return BadInputError(
+        f"{field} must be {rule}, not {value}", kind="schedule", where=field, value=value, rule=rule
+    )
+
+
+def _grids(product: Product, config: ChipConfig, wishes: Wishes) -> list[tuple[int, int]]:
+    """Rows and columns of PCUs to try."""
+    pcus = config.pcu_count
+    powers = [1 << n for n in range(5) if 1 << n <= min(pcus, _MAX_COL_PAR)]
+    rows, columns = wishes.row_par, wishes.col_par
+    names = f"of `{product.product}`" if product.product else "of the product"
+    if columns is not None and columns not in powers and wishes.strict:
+        raise _bad(f"col_par {names}", f"one of {', '.join(map(str, powers))}", columns)
+    if wishes.strict and (rows or 1) * (columns or 1) > pcus:
+        raise _bad(f"row_par x col_par {names}", f"at most the chip's {pcus} PCUs",
+                   f"{rows or 1} x {columns or 1}")  # fmt: skip
+    if not wishes.strict:
+        # A program is written for no chip: what it wishes is folded onto what there is.
+        columns = max(each for each in powers if each <= columns) if columns else None
+        if rows is not None and rows * (columns or 1) > pcus:
+            rows = None
+    found = [
+        (row, column)
+        for column in ([columns] if columns else powers)
+        for row in ([rows] if rows else range(1, min(pcus // column, 16) + 1))
+        if row * column <= pcus
+    ]
+    # Units that only padding would keep busy are left out.
+    groups = -(-product.n // config.grid_columns)
+    useful = [each for each in found if wishes.col_par or each[1] < 2 * groups]
+    return useful or found
+
+
+def _plans(product: Product, config: ChipConfig, wishes: Wishes) -> Iterator[Plan]:
+    """Plans to try."""
+    lanes = config.width_bits // product.fmt.bits
+    most_rows = min(config.pcu.accumulator_rows, MAX_BOX_EXTENT)
+    row_tile = min(wishes.row_tile or product.m, product.m)
+    column_tile = min(wishes.column_tile or MAX_BOX_EXTENT, product.n)
+    covers = -(-product.k // lanes)
+    for row_par, col_par in _grids(product, config, wishes):
+        least_blocks = max(-(-product.m // row_tile), -(-product.m // (row_par * most_rows)))
+        shapes = set()
+        for factor in (1, 2, 3, 4, 6, 8, 12, 16, 32):
+            rows = -(-product.m // (row_par * least_blocks * factor))
+            if row_par == 1 and config.agcu.count > 1 and rows > 1:
+                rows += rows & 1
+            if rows > most_rows or (factor > 1 and rows < min(fewest_rows(config), 16)):
+                continue
+            groups = min(row_par, -(-product.m // rows))
+            shapes.add((groups, rows, -(-product.m // (groups * rows))))
+        for groups, rows, blocks in sorted(shapes):
+            for columns in _columns(config, col_par, lanes, column_tile, product.n):
+                for tiles, a_slab, b_slab in _slabs(covers, lanes, wishes):
+                    for resident in (True, False):
+                        plan = Plan(
+                            product, config, groups, col_par, rows, blocks, *columns,
+                            tiles, a_slab, b_slab, resident,
+                        )  # fmt: skip
+                        if _counts(plan):
+                            yield plan
+
+
+def _columns(
+    config: ChipConfig, col_par: int, lanes: int, tile: int, n: int
+) -> list[tuple[int, int, int]]:
+    """Passes, halves and number of blocks of columns."""
+    width = col_par * config.grid_columns
+    stride = max(width, lanes)
+    found = {}
+    for shift in range(5):
+        passes = -(-tile // stride) >> shift
+        if not passes:
+            break
+        passes = min(passes, MAX_BOX_EXTENT // stride)
+        blocks = -(-n // (passes * stride))
+        halves = stride // width
+        if blocks == 1 and passes == 1:
+            halves = min(halves, -(-n // width))
+        found[passes] = (passes, halves, blocks)
+    return list(found.values())
+
+
+def _slabs(covers: int, lanes: int, wishes: Wishes) -> list[tuple[int, int, int]]:
+    """Tiles of the sum with padding, and those in a slot of A and of B."""
+    most = MAX_BOX_EXTENT // lanes
+    single = any(wishes.slots.get(each) == 1 for each in "ab") and covers <= most
+    found: dict[tuple[int, int, int], None] = {}
+    for tiles in range(covers, covers + 1 + min(3, covers // 16 + (covers > most))):
+        divisors = [each for each in range(1, min(tiles, most) + 1) if not tiles % each]
+        if wishes.sum_tile is not None:
+            wanted = max(1, -(-wishes.sum_tile // lanes))
+            divisors = [max(each for each in divisors if each <= max(1, wanted))]
+        chosen = sorted(divisors, reverse=True)[:4]
+        a_choices = [tiles] if single and wishes.slots.get("a") == 1 else chosen
+        b_choices = [tiles] if single and wishes.slots.get("b") == 1 else chosen
+        for a_slab, b_slab in itertools.product(a_choices, b_choices):
+            if a_slab <= most and b_slab <= most:
+                found[tiles, a_slab, b_slab] = None
+    return list(found)
+
+
+def _counts(plan: Plan) -> bool:
+    """Whether every count fits its counter."""
+    return (
+        plan.all_passes <= _MAX_COUNT
+        and plan.row_blocks <= _MAX_COUNT
+        and plan.a_slabs <= _MAX_COUNT
+        and plan.rows * plan.a_slab <= _MAX_COUNT
+    )

@@ -1,0 +1,275 @@
+"""stage: from the tile IR to the one stage that hardware serves so far, a product of matrices.
+
+Loads, the product with its carried sum, and the store are found by what they do, not by where
+they stand; everything else is refused at its line.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+from hw.numeric.formats import Format, bf16, fp32, int8, int32
+from sw.ir import nodes as ir
+from sw.ir.affine import Affine
+from sw.ir.program import Program
+from sw.ir.types import Entry, Span
+from sw.language.errors import ProgramError
+
+__all__ = ["Product", "stage"]
+
+#: Formats of the result by that of the operands.
+_RESULTS = {bf16: (bf16, fp32), int8: (int32,)}
+#: How loops nest: rows of the result outermost, the sum innermost.
+_ORDER = ("row", "column", "sum")
+
+
+@dataclasses.dataclass(frozen=True)
+class Product:
+    """C[m, n] = A[m, k] · B[k, n], with the names and the wishes of the program.
+
+    Parameters
+    ----------
+    kernel : str
+    m, n, k : int
+        Extents.
+    fmt, out : Format
+        Formats of the operands and of the result.
+    a, b, c : str
+        Tensors.
+    a_tile, b_tile, product : str
+        The program's names of the operands' tiles and of the product; empty for none.
+    c_tiles : tuple of str
+        Names the stored tile has, the last first.
+    loops : mapping of str to str
+        Index of the loop over ``row``, ``column`` and ``sum``, where there is one.
+    tiles : mapping of str to int
+        Block size the program wishes, by the same words.
+    row_par, col_par : int or None
+        Units the program splits rows and columns over.
+    slots : int or None
+        Slots the program gives the buffer of C.
+    span : Span or None
+        The product's place.
+    """
+
+    kernel: str
+    m: int
+    n: int
+    k: int
+    fmt: Format
+    out: Format
+    a: str
+    b: str
+    c: str
+    a_tile: str
+    b_tile: str
+    product: str
+    c_tiles: tuple[str, ...]
+    loops: dict[str, str]
+    tiles: dict[str, int]
+    row_par: int | None
+    col_par: int | None
+    slots: int | None
+    span: Span | None
+
+
+def stage(program: Program) -> Product:
+    """Find the product of matrices that a program is.
+
+    Raises
+    ------
+    ProgramError
+        At the first operation that hardware does not serve yet.
+    """
+    return _Finder(program).product()
+
+
+_Access = ir.Load | ir.Store
+
+
+def _refuse(node: ir.Node | None, message: str, value: str = "") -> ProgramError:
+    return ProgramError("unserved", message, node.span if node else None, value=value)
+
+
+class _Finder:
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._loops: list[ir.Loop] = []
+        self._makers: dict[str, ir.Node] = {}
+        self._carried: dict[str, tuple[ir.Loop, int]] = {}
+        self._matmul: ir.Matmul | None = None
+        self._store: ir.Store | None = None
+        self._visit(program.nodes)
+
+    def _visit(self, nodes: tuple[ir.Node, ...]) -> None:
+        for node in nodes:
+            match node:
+                case ir.Loop():
+                    if node.mode != "metapipe" or node.until is not None:
+                        raise _refuse(node, f"`{node.mode}` loop is not served by hardware yet")
+                    if self._store is not None or any(isinstance(each, ir.Loop) for each in nodes
+                                                      if each is not node):  # fmt: skip
+                        raise _refuse(node, "A second loop is not served by hardware yet")
+                    self._loops.append(node)
+                    for number, (carry, result) in enumerate(
+                        zip(node.carries, node.results, strict=True)
+                    ):
+                        self._carried[carry.name] = (node, number)
+                        self._carried[result.name] = (node, number)
+                    self._visit(node.body)
+                case ir.Matmul():
+                    if self._matmul is not None:
+                        raise _refuse(node, "A second product is not served by hardware yet")
+                    self._matmul = node
+                case ir.Store():
+                    if self._store is not None:
+                        raise _refuse(node, "A second store is not served by hardware yet")
+                    self._store = node
+                case ir.Load() | ir.Full() | ir.Cast() | ir.Buffer():
+                    pass
+                case _:
+                    name = getattr(node, node.SUFFIX) if node.SUFFIX else node.kind
+                    raise _refuse(
+                        node,
+                        f"`{name}` is not served by hardware yet: a kernel is one product of two "
+                        "matrices in memory",
+                        str(name),
+                    )
+            self._makers.update((each.name, node) for each in node.results)
+
+    def product(self) -> Product:
+        """The product, every part of it checked."""
+        matmul, store = self._matmul, self._store
+        if store is None or matmul is None:
+            node = next(iter(self._program.nodes), None)
+            raise _refuse(node, "A kernel without a product is not served by hardware yet")
+        a_load, b_load = (self._operand(matmul, number) for number in (0, 1))
+        if matmul.ta or matmul.tb:
+            raise _refuse(matmul, "`@` with a transposed tile is not served by hardware yet")
+        if matmul.sum_par not in (None, 1):
+            raise _refuse(matmul, "`sum_par` is not served by hardware yet")
+        slots, names = self._stored(store, matmul)
+        loops = self._roles(a_load, b_load, store)
+        self._start(matmul, loops)
+        tensors = {name: self._program.tensor(name).type for name in
+                   (a_load.view.tensor, b_load.view.tensor, store.view.tensor)}  # fmt: skip
+        a, b, c = tensors
+        (m, k), n = tensors[a].shape, tensors[c].shape[1]
+        fmt, out = tensors[a].format, tensors[c].format
+        if fmt not in _RESULTS or out not in _RESULTS[fmt]:
+            raise _refuse(
+                store, f"A product of {fmt.name} stored in {out.name} is not served by hardware yet"
+            )
+        return Product(
+            kernel=self._program.name,
+            m=m,
+            n=n,
+            k=k,
+            fmt=fmt,
+            out=out,
+            a=a,
+            b=b,
+            c=c,
+            a_tile=a_load.result.variable,
+            b_tile=b_load.result.variable,
+            product=matmul.result.variable,
+            c_tiles=names,
+            loops={role: loop.index for role, loop in loops.items()},
+            tiles={role: loop.tile for role, loop in loops.items() if loop.tile is not None},
+            row_par=matmul.row_par,
+            col_par=matmul.col_par,
+            slots=slots,
+            span=matmul.span,
+        )
+
+    def _operand(self, matmul: ir.Matmul, number: int) -> ir.Load:
+        maker = self._makers.get(matmul.values[number].name)
+        while isinstance(maker, ir.Buffer):
+            maker = self._makers.get(maker.values[0].name)
+        if not isinstance(maker, ir.Load):
+            raise _refuse(
+                matmul, "`@` of a tile that is not loaded as it is is not served by hardware yet"
+            )
+        return maker
+
+    def _stored(self, store: ir.Store, matmul: ir.Matmul) -> tuple[int | None, tuple[str, ...]]:
+        """Slots and names of the stored tile, which must be the product."""
+        value, slots, names = store.values[0], None, []
+        while value.name != matmul.result.name:
+            names.append(value.variable)
+            maker = self._makers.get(value.name)
+            if value.name in self._carried:
+                loop, number = self._carried[value.name]
+                value = loop.nexts[number]
+            elif isinstance(maker, ir.Buffer | ir.Cast):
+                slots = maker.slots if isinstance(maker, ir.Buffer) and slots is None else slots
+                value = maker.values[0]
+            else:
+                raise _refuse(store, "Only a product can be stored by hardware yet")
+        names.append(value.variable)
+        return slots, tuple(dict.fromkeys(name for name in names if name))
+
+    def _roles(self, a: ir.Load, b: ir.Load, store: ir.Store) -> dict[str, ir.Loop]:
+        """The loop over rows, columns and the sum."""
+        indices = {loop.index: loop for loop in self._loops}
+        roles: dict[str, ir.Loop] = {}
+        ends: dict[str, tuple[tuple[_Access, int], tuple[_Access, int]]] = {
+            "row": ((a, 0), (store, 0)),
+            "column": ((b, 1), (store, 1)),
+            "sum": ((a, 1), (b, 0)),
+        }
+        for role, (first, second) in ends.items():
+            found = []
+            for node, axis in (first, second):
+                if len(node.view.entries) != 2:
+                    raise _refuse(node, "A tensor of more than two axes is not served yet")
+                found.append(self._index(node, node.view.entries[axis], axis))
+            if found[0] != found[1]:
+                raise _refuse(
+                    second[0],
+                    f"`{second[0].view}` does not go with `{first[0].view}`: hardware serves "
+                    "C[i, j] from A[i, :] and B[:, j] so far",
+                )
+            if found[0] is not None:
+                roles[role] = indices[found[0]]
+        order = [role for role in _ORDER if role in roles]
+        nested = [loop.index for loop in self._loops]
+        if nested != [roles[role].index for role in order]:
+            raise _refuse(
+                self._loops[0],
+                f"Loops in the order {', '.join(nested)} are not served by hardware yet: rows of "
+                "the result are outermost, the sum is innermost",
+            )
+        return roles
+
+    def _index(self, node: _Access, entry: Entry, axis: int) -> str | None:
+        """Index of the loop whose block an entry is, None for the whole axis."""
+        size = self._program.tensor(node.view.tensor).type.shape[axis]
+        for loop in self._loops:
+            if entry.start == Affine.of(loop.index) and loop.extent == size:
+                return loop.index
+        if entry.start == Affine() and entry.axis is not None and entry.axis.size == size:
+            return None
+        raise _refuse(
+            node, f"`{node.view}` is not served by hardware yet: whole axes and blocks are"
+        )
+
+    def _start(self, matmul: ir.Matmul, loops: dict[str, ir.Loop]) -> None:
+        """Check that the sum starts from zero and is carried by the loop over the sum alone."""
+        if len(matmul.operands) < 3:
+            if "sum" in loops:
+                raise _refuse(matmul, "`@` in the loop over its sum must add to a carried tile")
+            return
+        value = matmul.values[2]
+        if value.name in self._carried:
+            loop, number = self._carried[value.name]
+            if loop is not loops.get("sum") or loop.nexts[number].name != matmul.result.name:
+                raise _refuse(matmul, "A sum carried by another loop is not served by hardware yet")
+            value = loop.values[number]
+        elif "sum" in loops:
+            raise _refuse(matmul, "`@` in the loop over its sum must add to a carried tile")
+        maker = self._makers.get(value.name)
+        while isinstance(maker, ir.Cast):
+            maker = self._makers.get(maker.values[0].name)
+        if not isinstance(maker, ir.Full) or maker.value.value != 0:
+            raise _refuse(matmul, "A sum that does not start from zeros is not served yet")
