@@ -1,0 +1,184 @@
+"""Boxes of tensors: gathered from memory with zeros outside, scattered to it and no further."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import numpy.typing as npt
+
+from hw.command.launch import ErrorCode
+from hw.tma.descriptor import Descriptor
+from hw.tma.descriptor import ErrorCode as TmaError
+from sim.emulator.errors import LaunchFault
+
+__all__ = ["BoxStream"]
+
+Bytes = npt.NDArray[np.uint8]
+Ints = npt.NDArray[np.int64]
+
+
+@dataclasses.dataclass(frozen=True)
+class BoxStream:
+    """Boxes that one stream of an AGCU moves, in order.
+
+    Parameters
+    ----------
+    descriptor : Descriptor
+    base : int
+        Address of the tensor, launch argument included.
+    points : (boxes, 5) array of int
+        Coordinates of each box.
+    beat_bytes : int
+        Bytes of a vector and of a beat.
+    address_bits : int
+    unit : int
+        Number of the AGCU.
+    """
+
+    descriptor: Descriptor
+    base: int
+    points: Ints
+    beat_bytes: int
+    address_bits: int
+    unit: int
+
+    @property
+    def _shape(self) -> tuple[int, ...]:
+        """Extents of a box outermost first, the innermost in bytes."""
+        box = self.descriptor.box
+        return (*box[:0:-1], box[0] * self.descriptor.format.bytes)
+
+    @property
+    def vectors(self) -> int:
+        """Vectors of a box."""
+        return self.descriptor.box_bytes // self.beat_bytes
+
+    def check(self) -> None:
+        """Check the descriptor as the TMA engine does.
+
+        Raises
+        ------
+        LaunchFault
+            With the engine's code.
+        """
+        if self.base % 16 or self.base >> self.address_bits:
+            raise LaunchFault(ErrorCode.UNIT, int(TmaError.BASE.value), self.unit)
+        if self.descriptor.row_bytes % self.beat_bytes:
+            raise LaunchFault(ErrorCode.UNIT, int(TmaError.ROW_BYTES.value), self.unit)
+
+    def _inside(self) -> tuple[Ints, Ints]:
+        """First and end, a dimension of each box, of what lies in the tensor."""
+        descriptor = self.descriptor
+        points = self.points[:, : descriptor.rank]
+        box = np.array(descriptor.box, np.int64)
+        low = np.clip(-points, 0, box)
+        high = np.maximum(np.clip(np.array(descriptor.dims, np.int64) - points, 0, box), low)
+        return low, high
+
+    def _strides(self) -> Ints:
+        return np.array([self.descriptor.format.bytes, *self.descriptor.strides], np.int64)
+
+    def reach(self) -> tuple[int, int]:
+        """First address and end of all that is touched; (0, 0) for nothing."""
+        low, high = self._inside()
+        some = (high > low).all(axis=1)
+        if not some.any():
+            return 0, 0
+        points, low, high = (each[some] for each in (self.points, low, high))
+        points = points[:, : self.descriptor.rank]
+        strides = self._strides()
+        first = self.base + ((points + low) * strides).sum(axis=1)
+        end = self.base + ((points + high - 1) * strides).sum(axis=1)
+        return int(first.min()), int(end.max()) + self.descriptor.format.bytes
+
+    def _require_memory(self, memory: Bytes, code: TmaError) -> None:
+        if self.reach()[1] > len(memory):
+            raise LaunchFault(ErrorCode.UNIT, int(code.value), self.unit)
+
+    def _tensor(self, memory: Bytes) -> Bytes:
+        """The tensor in memory, outermost dimension first, the innermost in bytes."""
+        descriptor = self.descriptor
+        shape = (*descriptor.dims[:0:-1], descriptor.dims[0] * descriptor.format.bytes)
+        strides = (*descriptor.strides[::-1], 1)
+        return np.lib.stride_tricks.as_strided(memory[self.base :], shape, strides)
+
+    def _pieces(self) -> list[tuple[int, tuple[slice, ...], tuple[slice, ...]]]:
+        """Of each box not wholly outside: its number, where in the box, where in the tensor."""
+        low, high = self._inside()
+        some = np.flatnonzero((high > low).all(axis=1))
+        scale = np.ones(self.descriptor.rank, np.int64)
+        scale[0] = self.descriptor.format.bytes
+        points = self.points[:, : self.descriptor.rank]
+        boxes = zip(
+            some.tolist(),
+            (low * scale)[some, ::-1].tolist(),
+            (high * scale)[some, ::-1].tolist(),
+            (points * scale)[some, ::-1].tolist(),
+            strict=True,
+        )
+        return [
+            (
+                number,
+                tuple(slice(a, b) for a, b in zip(first, end)),
+                tuple(slice(p + a, p + b) for p, a, b in zip(point, first, end)),
+            )
+            for number, first, end, point in boxes
+        ]
+
+    def load(self, memory: Bytes) -> Bytes:
+        """Vectors of all boxes.
+
+        Raises
+        ------
+        LaunchFault
+            If an element lies beyond the end of memory.
+        """
+        self._require_memory(memory, TmaError.READ_DECERR)
+        boxes = np.zeros((len(self.points), *self._shape), np.uint8)
+        tensor = self._tensor(memory)
+        for number, inner, outer in self._pieces():
+            boxes[number][inner] = tensor[outer]
+        return boxes.reshape(-1, self.beat_bytes)
+
+    def store(self, memory: Bytes, vectors: Bytes) -> None:
+        """Write boxes; a later one wins.
+
+        Raises
+        ------
+        LaunchFault
+            If an element lies beyond the end of memory.
+        """
+        self._require_memory(memory, TmaError.WRITE_DECERR)
+        boxes = vectors.reshape(-1, *self._shape)
+        tensor = self._tensor(memory)
+        for number, inner, outer in self._pieces():
+            tensor[outer] = boxes[number][inner]
+
+    def bytes_inside(self) -> int:
+        """Bytes of the tensor that the boxes hold."""
+        low, high = self._inside()
+        return int((high - low).prod(axis=1).sum()) * self.descriptor.format.bytes
+
+    def beats(self) -> int:
+        """Beats that hold at least a byte of a row, over all rows."""
+        low, high = self._inside()
+        points = self.points[:, : self.descriptor.rank]
+        size, beat = self.descriptor.format.bytes, self.beat_bytes
+        strides = self._strides()
+        rows = (high - low)[:, 1:].prod(axis=1) * (high > low)[:, 0]
+        if not (strides[1:] % beat).any():
+            start = self.base + (points[:, 0] + low[:, 0]) * size
+            end = self.base + (points[:, 0] + high[:, 0]) * size
+            return int(((-(-end // beat) - start // beat) * rows).sum())
+        total = 0
+        for at in np.flatnonzero(rows).tolist():
+            address = np.array([self.base + (points[at, 0] + low[at, 0]) * size])
+            for axis in range(1, self.descriptor.rank):
+                steps = (points[at, axis] + np.arange(low[at, axis], high[at, axis])) * strides[
+                    axis
+                ]
+                address = (address[:, np.newaxis] + steps).ravel()
+            end = address + (high[at, 0] - low[at, 0]) * size
+            total += int((-(-end // beat) - address // beat).sum())
+        return total

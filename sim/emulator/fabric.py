@@ -1,0 +1,229 @@
+"""The whole history of every stream of a kernel, each worked out once from those it depends on."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+
+from hw.agcu.config import AgcuProgram
+from hw.agcu.program import IssuerProgram
+from hw.pcu.program import FilterProgram, PcuProgram
+from hw.pmu.program import PmuProgram
+from sim.emulator.boxes import BoxStream
+from sim.emulator.errors import EmulatorError
+from sim.emulator.matrix import Passes, results
+from sim.emulator.scratchpad import Scratchpad
+from sw.image import ChipProgram
+from sw.prove.nets import Input, Junction, MergeInput, Nets, Output, find_nets
+from sw.prove.packets import Packets, engine_packets, even_packets, rotate
+from sw.prove.walk import box_points
+
+__all__ = ["Fabric", "Stream"]
+
+Bytes = npt.NDArray[np.uint8]
+Ints = npt.NDArray[np.int64]
+
+
+@dataclasses.dataclass(frozen=True)
+class Stream:
+    """Everything that passes one point: vectors and the packets they form."""
+
+    data: Bytes
+    packets: Packets
+
+
+class Fabric:
+    """A kernel between its loads and its stores.
+
+    Parameters
+    ----------
+    program : ChipProgram
+    arguments : sequence of int
+        Value of each launch argument.
+    memory : array of bytes
+    """
+
+    def __init__(self, program: ChipProgram, arguments: list[int], memory: Bytes) -> None:
+        self._program = program
+        self._chip = program.config
+        self._arguments = arguments
+        self._memory = memory
+        self._nets: Nets = find_nets(program)
+        self._streams: dict[Output | Junction, Stream | None] = {}
+        self._pads: dict[tuple[int, ...], Scratchpad] = {}
+        self.macs_issued = 0
+
+    def boxes(self, index: int, issuer: IssuerProgram) -> BoxStream:
+        """Boxes of a stream of an AGCU."""
+        agcu: AgcuProgram = self._program.agcus[index]
+        descriptor, argument = agcu.descriptors[issuer.descriptor]
+        base = (descriptor.base + self._arguments[argument]) & (1 << 64) - 1
+        return BoxStream(
+            descriptor,
+            base,
+            box_points(issuer),
+            self._chip.width_bits // 8,
+            self._chip.agcu.axi_address_bits,
+            index,
+        )
+
+    def stored(self, index: int, port: int, count: int) -> Bytes:
+        """Vectors that a store stream of an AGCU takes, so many."""
+        return self._first(Input("agcu", (index,), port), count)
+
+    def _first(self, end: Input, count: int, taken: FilterProgram | None = None) -> Bytes:
+        """First vectors that an input takes."""
+        stream = self._arriving(end)
+        data = stream.data
+        if taken is not None and taken.modulus > 1:
+            data = data[stream.packets.taken_vectors(taken.modulus, taken.index)]
+        if len(data) < count:
+            raise EmulatorError(
+                f"Vectors that reach {end} must be at least {count}, not {len(data)}",
+                where=str(end),
+            )
+        return data[:count]
+
+    def _arriving(self, end: Input | MergeInput) -> Stream:
+        root = self._nets.feeds.get(end)
+        if root is None:
+            name = end if isinstance(end, Input) else end.junction
+            raise EmulatorError(f"Input {end} must have a stream that reaches it", where=str(name))
+        return self._leaving(root)
+
+    def _leaving(self, root: Output | Junction) -> Stream:
+        """Stream of an output, worked out at first use."""
+        if root in self._streams:
+            stream = self._streams[root]
+            if stream is None:
+                raise EmulatorError(
+                    f"Values of {root} must not depend on themselves", where=str(root)
+                )
+            return stream
+        self._streams[root] = None
+        if isinstance(root, Junction):
+            stream = self._merged(root)
+        else:
+            makers: dict[str, Callable[[Output], Stream]] = {
+                "agcu": self._loaded,
+                "pmu": self._read,
+                "pcu": self._multiplied,
+            }
+            stream = makers[root.kind](root)
+        self._streams[root] = stream
+        return stream
+
+    def _loaded(self, root: Output) -> Stream:
+        issuer = self._program.agcus[root.at[0]].loads[root.port]
+        if issuer is None:
+            raise EmulatorError(f"Stream {root} must be on, not off")
+        boxes = self.boxes(root.at[0], issuer)
+        packets = even_packets(len(boxes.points), boxes.vectors, final=False)
+        return Stream(boxes.load(self._memory), packets)
+
+    def _read(self, root: Output) -> Stream:
+        unit = self._program.tiles[root.at[0], root.at[1]].unit
+        if not isinstance(unit, PmuProgram):
+            raise EmulatorError(f"Unit of {root} must be a PMU that is on")
+        reader = unit.readers[root.port]
+        if reader is None:
+            raise EmulatorError(f"Stream {root} must be on, not off")
+        pad = self._pads.get(root.at)
+        if pad is None:
+            writers = unit.writers
+
+            def taken(number: int, count: int) -> Bytes:
+                writer = writers[number]
+                packets = FilterProgram(writer.modulus, writer.index) if writer else FilterProgram()
+                return self._first(Input("pmu", root.at, number), count, packets)
+
+            pad = Scratchpad(self._chip, unit, f"PMU {root.at}", taken)
+            self._pads[root.at] = pad
+        return Stream(pad.read(root.port), engine_packets(reader))
+
+    def _merged(self, root: Junction) -> Stream:
+        counts = self._nets.packets[root]
+        nothing = Stream(
+            np.zeros((0, self._chip.width_bits // 8), np.uint8), even_packets(0, 1, final=False)
+        )
+        sources = [
+            self._arriving(end) if end in self._nets.feeds else nothing
+            for end in (MergeInput(root, turn) for turn in range(len(counts)))
+        ]
+        order = rotate([source.packets for source in sources], counts)
+        begins, before = [], 0
+        for source in sources:
+            starts = np.append(0, np.cumsum(source.packets.lengths))
+            begins.append(before + starts)
+            before += len(source.data)
+        lengths = order.packets.lengths
+        if order.packets.tail:
+            lengths = np.append(lengths, order.packets.tail)
+        firsts = np.zeros(len(lengths), np.int64)
+        for number, starts in enumerate(begins):
+            mine = order.sources == number
+            firsts[mine] = starts[order.numbers[mine]]
+        within = np.arange(int(lengths.sum())) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+        vectors = np.repeat(firsts, lengths) + within
+        data = np.concatenate([source.data for source in sources])
+        return Stream(data[vectors], order.packets)
+
+    def _multiplied(self, root: Output) -> Stream:
+        """Packets of a PCU, passes of one shape at a time."""
+        unit = self._program.tiles[root.at[0], root.at[1]].unit
+        if not isinstance(unit, PcuProgram):
+            raise EmulatorError(f"Unit of {root} must be a PCU that is on")
+        columns, width = self._chip.grid_columns, self._chip.width_bits // 8
+        arriving = self._arriving(Input("pcu", root.at, 0))
+        mine = unit.activation
+        tiles = arriving.packets.taken(mine.modulus, mine.index)
+        ends = np.flatnonzero(tiles.finals) + 1
+        number = int(ends[-1]) if len(ends) else 0  # tiles of passes that end
+        self._check_tiles(str(root), tiles.lengths[:number], ends)
+        count = int(tiles.lengths[:number].sum())
+        activations = self._first(Input("pcu", root.at, 0), count, mine)
+        weights = self._first(Input("pcu", root.at, 1), number * columns, unit.weight)
+        pairs = 1 if unit.fmt.is_float else 2
+        self.macs_issued += count * self._chip.grid_rows * columns * pairs
+
+        begins = np.append(0, ends[:-1])
+        depths = ends - begins
+        rows = tiles.lengths[begins] if number else depths
+        starts = np.append(0, np.cumsum(tiles.lengths[:number]))
+        sizes = -(-rows // 2) if unit.out.bits == 16 else rows
+        places = np.cumsum(sizes) - sizes
+        out = np.empty((int(sizes.sum()), width), np.uint8)
+        for shape in sorted(set(zip(rows.tolist(), depths.tolist(), strict=True))):
+            height, depth = shape
+            chosen = np.flatnonzero((rows == height) & (depths == depth))
+            if len(chosen) == len(rows):
+                left, right = activations, weights
+            else:
+                first = starts[begins[chosen], np.newaxis] + np.arange(height * depth)
+                left = activations[first.ravel()]
+                first = begins[chosen, np.newaxis] * columns + np.arange(depth * columns)
+                right = weights[first.ravel()]
+            passes = Passes(
+                height,
+                left.reshape(len(chosen), depth, height, width),
+                right.reshape(len(chosen), depth, columns, width),
+            )
+            vectors = results(self._chip, unit, passes)
+            where = places[chosen, np.newaxis] + np.arange(vectors.shape[1])
+            out[where.ravel()] = vectors.reshape(-1, width)
+        return Stream(out, Packets(sizes, np.ones(len(sizes), np.bool_)))
+
+    def _check_tiles(self, name: str, lengths: Ints, ends: Ints) -> None:
+        most = self._chip.pcu.accumulator_rows
+        if len(lengths) and int(lengths.max()) > most:
+            raise EmulatorError(
+                f"Tiles of {name} must have at most {most} rows, not {int(lengths.max())}",
+                where=name,
+            )
+        passes = np.repeat(np.arange(len(ends)), np.diff(ends, prepend=0))
+        first = lengths[np.append(0, ends[:-1])] if len(ends) else lengths
+        if (lengths != first[passes]).any():
+            raise EmulatorError(f"Tiles of a pass of {name} must agree on their rows", where=name)

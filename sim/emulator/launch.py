@@ -1,0 +1,143 @@
+"""The command processor's part: launch list, arguments and image out of memory, checked alike."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from hw.chip import REPEAT_REFUSED
+from hw.command.image import (
+    IMAGE_MAGIC,
+    IMAGE_VERSION,
+    fingerprint,
+    header_beats,
+    header_layout,
+)
+from hw.command.launch import (
+    ARGUMENT_BYTES,
+    ENTRY_BYTES,
+    MAX_ARGUMENTS,
+    MAX_IMAGE_BYTES,
+    ErrorCode,
+    ReadPhase,
+    alignment_bytes,
+    argument_layout,
+    entry_layout,
+)
+from hw.config import ChipConfig
+from sim.emulator.errors import LaunchFault
+
+__all__ = ["Fetched", "LaunchReader"]
+
+#: A row of the image that says 0 words counts down from the whole range of its field.
+_WRAPPED_BEATS = 1 << 16
+
+
+@dataclasses.dataclass(frozen=True)
+class Fetched:
+    """One entry of a launch list.
+
+    Parameters
+    ----------
+    image : bytes
+    arguments : tuple of int
+        Values of the argument table.
+    """
+
+    image: bytes
+    arguments: tuple[int, ...]
+
+
+class LaunchReader:
+    """Reader of launch lists that counts what it reads.
+
+    Parameters
+    ----------
+    config : ChipConfig
+    memory : bytearray
+    """
+
+    def __init__(self, config: ChipConfig, memory: bytearray) -> None:
+        self._config = config
+        self._memory = memory
+        self._beat = config.width_bits // 8
+        self.bytes_read = 0
+
+    def check_list(self, address: int, entries: int) -> None:
+        """Check what the host wrote.
+
+        Raises
+        ------
+        LaunchFault
+            As the command processor.
+        """
+        if entries == 0:
+            raise LaunchFault(ErrorCode.NO_ENTRIES)
+        if self._misplaced(address):
+            raise LaunchFault(ErrorCode.LIST_ADDRESS)
+
+    def _misplaced(self, address: int) -> bool:
+        bits = self._config.agcu.axi_address_bits
+        return bool(address % alignment_bytes(self._config.width_bits)) or bool(address >> bits)
+
+    def _read(self, address: int, size: int, phase: ReadPhase) -> bytes:
+        whole = -(-size // self._beat) * self._beat
+        if address + whole > len(self._memory):
+            raise LaunchFault(ErrorCode.READ_DECERR, int(phase.value))
+        self.bytes_read += whole
+        return bytes(self._memory[address : address + size])
+
+    def entry(self, list_address: int, index: int) -> Fetched:
+        """Entry of the list.
+
+        Raises
+        ------
+        LaunchFault
+            As the command processor, and as the chip for an entry that repeats.
+        """
+        address = list_address + index * alignment_bytes(self._config.width_bits)
+        raw = self._read(address, ENTRY_BYTES, ReadPhase.LIST)
+        entry: Any = entry_layout.from_bits(int.from_bytes(raw, "little"))
+        size, count = entry["image_bytes"], entry["argument_count"]
+        for code, broken in (
+            (ErrorCode.IMAGE_ADDRESS, self._misplaced(entry["image_address"])),
+            (ErrorCode.IMAGE_BYTES, not 0 < size <= MAX_IMAGE_BYTES or size % self._beat),
+            (ErrorCode.ARGUMENT_COUNT, count > MAX_ARGUMENTS),
+            (ErrorCode.ARGUMENT_ADDRESS, count and self._misplaced(entry["argument_address"])),
+            (ErrorCode.REPEAT, entry["repeat"] == 0),
+            (ErrorCode.RESERVED, entry["reserved"]),
+        ):
+            if broken:
+                raise LaunchFault(code)
+        values = []
+        if count:
+            table = self._read(
+                entry["argument_address"], count * ARGUMENT_BYTES, ReadPhase.ARGUMENTS
+            )
+            for at in range(0, len(table), ARGUMENT_BYTES):
+                number = int.from_bytes(table[at : at + ARGUMENT_BYTES], "little")
+                argument: Any = argument_layout.from_bits(number)
+                values.append(int(argument["value"]))
+        image = self._read(entry["image_address"], size, ReadPhase.IMAGE)
+        self._check_header(image)
+        if entry["repeat"] > 1:
+            raise LaunchFault(ErrorCode.UNIT, REPEAT_REFUSED)
+        return Fetched(image, tuple(values))
+
+    def _check_header(self, image: bytes) -> None:
+        rows, width_bits = self._config.rows, self._config.width_bits
+        layout = header_layout(rows)
+        head = header_beats(rows, width_bits)
+        raw = int.from_bytes(image[: head * self._beat], "little") & (1 << layout.size) - 1
+        header: Any = layout.from_bits(raw)
+        words = sum(header["beats"][row] or _WRAPPED_BEATS for row in range(rows))
+        for code, broken in (
+            (ErrorCode.MAGIC, header["magic"] != IMAGE_MAGIC),
+            (ErrorCode.VERSION, header["version"] != IMAGE_VERSION),
+            (ErrorCode.FINGERPRINT, header["fingerprint"] != fingerprint(self._config)),
+            (ErrorCode.ROWS, header["rows"] != rows),
+            (ErrorCode.RESERVED, header["reserved"]),
+            (ErrorCode.IMAGE_SIZE, len(image) // self._beat != head + words),
+        ):
+            if broken:
+                raise LaunchFault(code)

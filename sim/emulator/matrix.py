@@ -1,0 +1,164 @@
+"""The PCU's part: tiles of activations and weights to packets of sums, bit by bit as the grid."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hw.config import ChipConfig
+from hw.numeric.formats import Format, bf16, fp32
+from hw.numeric.reference import cast, mac
+from hw.pcu.program import PcuProgram
+
+__all__ = ["Passes", "results"]
+
+Array = npt.NDArray[Any]
+Bytes = npt.NDArray[np.uint8]
+
+#: Sums worked on at a time: small enough for a cache.
+_BLOCK_SUMS = 1 << 16
+#: Least and greatest sum of biased exponents at which products of bf16 are exact in fp32: the
+#: last of 16 bits is not below 2^-149, the first is below 2^128.
+_LEAST_EXPONENTS, _MOST_EXPONENTS = 119, 380
+
+
+@dataclasses.dataclass(frozen=True)
+class Passes:
+    """Passes of one shape.
+
+    Parameters
+    ----------
+    rows : int
+        Rows of each tile.
+    activations : (passes, tiles, rows, bytes) array of uint8
+    weights : (passes, tiles, columns, bytes) array of uint8
+    """
+
+    rows: int
+    activations: Bytes
+    weights: Bytes
+
+
+def _by_row(weights: Bytes, size: int) -> Bytes:
+    """Weight vectors of rows × columns, turned into one column each."""
+    passes, tiles, columns, width = weights.shape
+    elements = width // size
+    rows = weights.reshape(passes, tiles, elements, columns, size)
+    return np.ascontiguousarray(rows.transpose(0, 1, 3, 2, 4)).reshape(weights.shape)
+
+
+def _exponents(bits: npt.NDArray[np.uint16]) -> tuple[int, int]:
+    """Least and greatest biased exponent of the values that are not 0; subnormals have 1."""
+    magnitude = bits & np.uint16(0x7FFF)
+    most = int(magnitude.max())
+    least = int((magnitude - np.uint16(1)).min()) + 1  # 0 wraps to the top
+    return max(least >> 7, 1), most >> 7
+
+
+def _sums(a: npt.NDArray[np.uint16], w: npt.NDArray[np.uint16]) -> npt.NDArray[np.float32]:
+    """Sums of products in ascending k, one rounding each.
+
+    Where every product is exact in fp32, the sum of a product costs the one rounding that fp32
+    addition makes, as a fused operation does. Other k go through the reference.
+
+    Parameters
+    ----------
+    a : (k, passes, rows) array, bits of bf16
+    w : (k, passes, columns) array, bits of bf16
+
+    Returns
+    -------
+    (passes, columns, rows) array
+    """
+    depth, passes, rows = a.shape
+    columns = w.shape[2]
+    sums = np.zeros((passes, columns, rows), np.float32)
+    product = np.empty_like(sums)
+    wide_a = (a.astype(np.uint32) << 16).view(np.float32)
+    wide_w = (w.astype(np.uint32) << 16).view(np.float32)
+    exact = _exact(a, w)
+    for k in range(depth):
+        if exact[k]:
+            np.multiply(wide_a[k, :, np.newaxis, :], wide_w[k, :, :, np.newaxis], out=product)
+            np.add(sums, product, out=sums)
+        else:
+            left = a[k].view(bf16.dtype)[:, np.newaxis, :]
+            right = w[k].view(bf16.dtype)[:, :, np.newaxis]
+            sums = mac(sums, left, right)
+    return sums
+
+
+def _exact(a: npt.NDArray[np.uint16], w: npt.NDArray[np.uint16]) -> list[bool]:
+    """Of each k, whether all its products are exact in fp32."""
+
+    def fits(left: npt.NDArray[np.uint16], right: npt.NDArray[np.uint16]) -> bool:
+        (least_a, most_a), (least_w, most_w) = _exponents(left), _exponents(right)
+        # An infinity or NaN has the exponent 255 and needs no rounding, but hides the others.
+        specials = most_a == 255 or most_w == 255
+        return (
+            not specials
+            and least_a + least_w >= _LEAST_EXPONENTS
+            and most_a + most_w <= _MOST_EXPONENTS
+        )
+
+    if fits(a, w):
+        return [True] * len(a)
+    return [fits(a[k], w[k]) for k in range(len(a))]
+
+
+def _float_passes(passes: Passes, columns: int) -> npt.NDArray[np.float32]:
+    """Sums of bf16 operands: (passes, rows, columns)."""
+    count, tiles, rows, width = passes.activations.shape
+    lanes = width // 2
+    a = passes.activations.view(np.uint16).transpose(1, 3, 0, 2).reshape(tiles * lanes, count, rows)
+    w = passes.weights.view(np.uint16).transpose(1, 3, 0, 2).reshape(tiles * lanes, count, columns)
+    out = np.empty((count, rows, columns), np.float32)
+    step = max(1, _BLOCK_SUMS // (rows * columns))
+    with np.errstate(invalid="ignore", over="ignore", under="ignore"):
+        for at in range(0, count, step):
+            part = slice(at, at + step)
+            sums = _sums(np.ascontiguousarray(a[:, part]), np.ascontiguousarray(w[:, part]))
+            out[part] = sums.transpose(0, 2, 1)
+        out += np.float32(0)  # zero sums leave as +0
+    out.view(np.uint32)[np.isnan(out)] = fp32.canonical_nan
+    return out
+
+
+def _integer_passes(passes: Passes, columns: int) -> npt.NDArray[np.int32]:
+    """Sums of int8 operands, modulo 2^32: (passes, rows, columns)."""
+    count, tiles, rows, width = passes.activations.shape
+    # Sums of products up to 2^14 are exact below 2^24 in fp32, below 2^53 in float64.
+    wide = np.float32 if tiles * width <= 1 << 10 else np.float64
+    a = passes.activations.view(np.int8).transpose(0, 2, 1, 3).reshape(count, rows, tiles * width)
+    w = passes.weights.view(np.int8).transpose(0, 1, 3, 2).reshape(count, tiles * width, columns)
+    sums = np.matmul(a.astype(wide), w.astype(wide))
+    wrapped: npt.NDArray[np.int32] = sums.astype(np.int64).astype(np.int32)
+    return wrapped
+
+
+def results(chip: ChipConfig, program: PcuProgram, passes: Passes) -> Bytes:
+    """Vectors of the packets that passes of one shape give: (passes, vectors, bytes)."""
+    columns = chip.grid_columns
+    weights = passes.weights
+    if program.weights_by_row:
+        weights = _by_row(weights, program.fmt.bits // 8)
+    passes = Passes(passes.rows, passes.activations, weights)
+    sums: Array
+    if program.fmt.is_float:
+        sums = _float_passes(passes, columns)
+    else:
+        sums = _integer_passes(passes, columns)
+    return _packed(sums, program.out, chip.width_bits // 8)
+
+
+def _packed(sums: Array, out: Format, width: int) -> Bytes:
+    """One row of 32-bit sums a vector, or two of bf16, the odd last row with +0 behind it."""
+    count, rows, columns = sums.shape
+    if out == bf16:
+        narrow = np.zeros((count, rows + rows % 2, columns), bf16.dtype)
+        narrow[:, :rows] = cast(sums, bf16)
+        sums = narrow
+    return np.ascontiguousarray(sums).view(np.uint8).reshape(count, -1, width)

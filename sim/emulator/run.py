@@ -1,0 +1,208 @@
+"""A launch without RTL: values out of an image in memory, for whole streams at a time."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+
+import numpy as np
+import numpy.typing as npt
+
+from hw.agcu.program import IssuerProgram
+from hw.command.launch import MAX_ARGUMENTS, ErrorCode
+from hw.config import ChipConfig
+from hw.pcu.program import PcuProgram
+from hw.pmu.program import PmuProgram
+from sim.emulator.boxes import BoxStream
+from sim.emulator.errors import EmulatorError, LaunchFault
+from sim.emulator.fabric import Fabric
+from sim.emulator.launch import LaunchReader
+from sw.image import ChipProgram
+
+__all__ = ["EmulatorRun", "emulate"]
+
+Bytes = npt.NDArray[np.uint8]
+
+
+@dataclasses.dataclass(frozen=True)
+class EmulatorRun:
+    """How a launch ended.
+
+    Parameters
+    ----------
+    status : str
+        ``"done"`` or ``"error"``.
+    error_code : ErrorCode
+    error_detail, error_unit, error_entry : int
+        As in the registers ``ERROR`` and ``ERROR_ENTRY``.
+    launches : int
+        Entries that ended well.
+    bytes_read, bytes_written : int
+        Bytes of the beats that AGCUs read, and bytes they wrote under strobes.
+    launch_bytes_read : int
+        Bytes that the command processor read.
+    boxes : int
+        Boxes moved.
+    macs_issued : int
+        Multiply-accumulates of the tiles that passed the grids, padding included.
+    units_used : mapping of str to int
+        PCUs, PMUs and AGCUs that the last image has on.
+    """
+
+    status: str
+    error_code: ErrorCode = ErrorCode.NONE
+    error_detail: int = 0
+    error_unit: int = 0
+    error_entry: int = 0
+    launches: int = 0
+    bytes_read: int = 0
+    bytes_written: int = 0
+    launch_bytes_read: int = 0
+    boxes: int = 0
+    macs_issued: int = 0
+    units_used: Mapping[str, int] = dataclasses.field(default_factory=dict)
+
+
+def _streams(program: ChipProgram, fabric: Fabric, *, store: bool) -> list[_Portal]:
+    found = []
+    for index, agcu in sorted(program.agcus.items()):
+        issuers: tuple[IssuerProgram | None, ...] = agcu.stores if store else agcu.loads
+        for port, issuer in enumerate(issuers):
+            if issuer is not None:
+                boxes = fabric.boxes(index, issuer)
+                if len(boxes.points):
+                    found.append(_Portal(index, port, boxes))
+    return found
+
+
+@dataclasses.dataclass(frozen=True)
+class _Portal:
+    """A stream of an AGCU and its boxes."""
+
+    index: int
+    port: int
+    boxes: BoxStream
+
+
+def _meet(one: BoxStream, other: BoxStream) -> bool:
+    (a, b), (c, d) = one.reach(), other.reach()
+    return a < d and c < b
+
+
+def _require_order(loads: list[_Portal], stores: list[_Portal], memory: Bytes) -> None:
+    """Refuse streams whose order in memory the image alone does not fix."""
+    for load in loads:
+        for store in stores:
+            if _meet(load.boxes, store.boxes):
+                raise EmulatorError(
+                    f"AGCU {load.index} load {load.port} must not read where AGCU {store.index} "
+                    f"store {store.port} writes in the same kernel",
+                    where=f"AGCU {load.index}",
+                )
+    for number, one in enumerate(stores):
+        for other in stores[:number]:
+            if not _meet(one.boxes, other.boxes):
+                continue
+            marks = [np.zeros(len(memory), np.uint8) for _ in range(2)]
+            for mark, portal in zip(marks, (one, other), strict=True):
+                full = np.full((len(portal.boxes.points) * portal.boxes.vectors,
+                                portal.boxes.beat_bytes), 1, np.uint8)  # fmt: skip
+                portal.boxes.store(mark, full)
+            if (marks[0] & marks[1]).any():
+                raise EmulatorError(
+                    f"AGCU {one.index} store {one.port} must not write where AGCU {other.index} "
+                    f"store {other.port} writes",
+                    where=f"AGCU {one.index}",
+                )
+
+
+@dataclasses.dataclass
+class _Totals:
+    """What is counted over the entries of a launch."""
+
+    bytes_read: int = 0
+    bytes_written: int = 0
+    boxes: int = 0
+    macs_issued: int = 0
+    units_used: Mapping[str, int] = dataclasses.field(default_factory=dict)
+
+
+def _kernel(program: ChipProgram, arguments: list[int], memory: Bytes, totals: _Totals) -> None:
+    """Run one image from start to done."""
+    fabric = Fabric(program, arguments, memory)
+    loads = _streams(program, fabric, store=False)
+    stores = _streams(program, fabric, store=True)
+    for portal in (*loads, *stores):
+        portal.boxes.check()
+    _require_order(loads, stores, memory)
+    for store in stores:
+        count = len(store.boxes.points) * store.boxes.vectors
+        store.boxes.store(memory, fabric.stored(store.index, store.port, count))
+    units = [tile.unit for tile in program.tiles.values()]
+    totals.bytes_read += sum(each.boxes.beats() for each in loads) * (
+        program.config.width_bits // 8
+    )
+    totals.bytes_written += sum(each.boxes.bytes_inside() for each in stores)
+    totals.boxes += sum(len(each.boxes.points) for each in (*loads, *stores))
+    totals.macs_issued += fabric.macs_issued
+    totals.units_used = {
+        "pcu": sum(isinstance(unit, PcuProgram) for unit in units),
+        "pmu": sum(isinstance(unit, PmuProgram) for unit in units),
+        "agcu": len(program.agcus),
+    }
+
+
+def emulate(
+    config: ChipConfig, memory: bytearray, *, list_address: int, entries: int = 1
+) -> EmulatorRun:
+    """Launch a list that lies in memory, and change memory as the chip does.
+
+    Parameters
+    ----------
+    config : ChipConfig
+    memory : bytearray
+        All of memory, from address 0 on.
+    list_address : int
+        Address of the launch list.
+    entries : int
+        Its entries.
+
+    Returns
+    -------
+    EmulatorRun
+
+    Raises
+    ------
+    ImageError
+        If the chip would take an image's header but nothing could have made its words.
+    EmulatorError
+        If the values depend on time, or on streams that never come.
+    """
+    reader = LaunchReader(config, memory)
+    view = np.frombuffer(memory, np.uint8)
+    arguments = [0] * MAX_ARGUMENTS
+    totals = _Totals()
+    entry = 0
+
+    def ended(fault: LaunchFault | None) -> EmulatorRun:
+        return EmulatorRun(
+            status="error" if fault else "done",
+            error_code=fault.code if fault else ErrorCode.NONE,
+            error_detail=fault.detail if fault else 0,
+            error_unit=fault.unit if fault else 0,
+            error_entry=entry,
+            launches=entry if fault else entries,
+            launch_bytes_read=reader.bytes_read,
+            **dataclasses.asdict(totals),
+        )
+
+    try:
+        reader.check_list(list_address, entries)
+        for entry in range(entries):
+            fetched = reader.entry(list_address, entry)
+            arguments[: len(fetched.arguments)] = fetched.arguments
+            program = ChipProgram.unpack(config, fetched.image)
+            _kernel(program, arguments, view, totals)
+    except LaunchFault as fault:
+        return ended(fault)
+    return ended(None)

@@ -1,0 +1,272 @@
+"""The PMU's part: what its read engines send, given all that its write engines take.
+
+A reader of turn t sees what the writers of its buffer wrote up to turn t, because it waits for
+their arrivals of that turn. It sees nothing later either: a writer of turn t + count waits for the
+readers of turn t, and turns in between write other slots. Where a program lets them touch bytes
+that turn t reads, its values depend on time, and it is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hw.config import ChipConfig
+from hw.pmu.program import EngineProgram, PmuProgram
+from sim.emulator.errors import EmulatorError
+from sim.emulator.slots import SlotPattern, bytes_of, slot_pattern, turn_positions
+from sw.prove.walk import address_walk, visits
+
+__all__ = ["Scratchpad"]
+
+Array = npt.NDArray[Any]
+Bytes = npt.NDArray[np.uint8]
+Ints = npt.NDArray[np.int64]
+
+#: What a byte reads as that nothing has been written to: a NaN in every format that has one.
+_UNWRITTEN = 0xFF
+
+
+class Scratchpad:
+    """One PMU.
+
+    Parameters
+    ----------
+    config : ChipConfig
+    program : PmuProgram
+    name : str
+        The PMU in messages.
+    taken : callable
+        Vectors that the write engine of a number takes off its stream, so many.
+    """
+
+    def __init__(
+        self,
+        config: ChipConfig,
+        program: PmuProgram,
+        name: str,
+        taken: Callable[[int, int], Bytes],
+    ) -> None:
+        self._width_bits = config.width_bits
+        self._capacity = config.pmu.capacity_bytes
+        self._program = program
+        self._name = name
+        self._taken = taken
+        self._checked = False
+
+    def read(self, port: int) -> Bytes:
+        """All vectors of a read engine."""
+        reader = self._program.readers[port]
+        if reader is None:
+            raise EmulatorError(f"Read engine of {self._name} must be on, not off: R{port}")
+        self._require_apart()
+        buffer = reader.ring.buffer
+        writers = [
+            (number, engine)
+            for number, engine in enumerate(self._program.writers)
+            if engine is not None and engine.ring.buffer == buffer
+        ]
+        vectors = self._by_pattern(reader, writers)
+        if vectors is None:
+            vectors = self._by_turn(reader, writers)
+        return self._with_constants(reader, vectors)
+
+    def _require_apart(self) -> None:
+        """Refuse buffers that share bytes: nothing orders their engines."""
+        if self._checked:
+            return
+        self._checked = True
+        used: list[Any] = [None, None]
+        for engine in self._program.engines:
+            if engine is None:
+                continue
+            mask = np.zeros(self._capacity, np.bool_)
+            pattern = slot_pattern(engine, self._width_bits)
+            if pattern is not None:
+                slots = np.arange(engine.ring.count) * engine.ring.stride
+                positions = pattern.positions + slots.reshape(-1, 1, 1, 1)
+            else:
+                positions = turn_positions(engine, self._width_bits, _step_turns(engine))
+            touched = bytes_of(np.unique(positions), engine.element_bytes, self._width_bits)
+            mask[touched.ravel() % self._capacity] = True
+            buffer = engine.ring.buffer
+            used[buffer] = mask if used[buffer] is None else used[buffer] | mask
+        if used[0] is not None and used[1] is not None and (used[0] & used[1]).any():
+            raise EmulatorError(
+                f"Buffers of {self._name} must lie apart, for nothing orders their engines",
+                where=self._name,
+            )
+
+    def _write_turns(self, writer: EngineProgram) -> tuple[Ints, int]:
+        """Vectors of each turn of a write engine, and their number."""
+        passes = visits(writer)
+        return passes.vectors, int(passes.vectors.sum())
+
+    def _by_pattern(
+        self, reader: EngineProgram, writers: list[tuple[int, EngineProgram]]
+    ) -> Bytes | None:
+        """Vectors of a reader if every slot is written and read alike; else None."""
+        size = reader.element_bytes
+        ring = reader.ring
+        read = slot_pattern(reader, self._width_bits)
+        if read is None or not writers:
+            return None
+        patterns: list[SlotPattern] = []
+        for _, writer in writers:
+            pattern = slot_pattern(writer, self._width_bits)
+            if pattern is None or writer.element_bytes != size or writer.ring.stride != ring.stride:
+                return None
+            patterns.append(pattern)
+        everything = [read.positions, *(pattern.positions for pattern in patterns)]
+        low = min(int(positions.min()) for positions in everything)
+        high = max(int(positions.max()) for positions in everything) + 1
+        if ring.count > 1 and high - low > abs(ring.stride):
+            return None
+
+        # Of each position of a slot, the element among those of a turn that is there in the end.
+        origin = np.full(high - low, -1)
+        columns, base = [], 0
+        turns = read.windows * read.slots
+        for (number, _), pattern in zip(writers, patterns, strict=True):
+            places = pattern.positions.ravel() - low
+            if (origin[places] >= 0).any():
+                raise EmulatorError(
+                    f"Writers of a buffer of {self._name} must not meet in a slot",
+                    where=self._name,
+                )
+            origin[places] = base + np.arange(len(places))
+            base += len(places)
+            written = pattern.windows * pattern.slots
+            if written < turns:
+                raise EmulatorError(
+                    f"Slots of {self._name} must be filled {turns} times for "
+                    f"R{self._program.readers.index(reader)}, not {written}",
+                    where=self._name,
+                )
+            data = self._taken(number, written * pattern.positions.shape[1])
+            columns.append(data.reshape(written, -1)[:turns])
+        slots = columns[0] if len(columns) == 1 else np.concatenate(columns, axis=1)
+        elements = origin[read.positions - low]
+        return _gather(slots, elements, read, size)
+
+    def _by_turn(self, reader: EngineProgram, writers: list[tuple[int, EngineProgram]]) -> Bytes:
+        """Vectors of a reader of any program, turn after turn."""
+        count = reader.ring.count
+        memory = np.full(self._capacity, _UNWRITTEN, np.uint8)
+        read_last = np.full(self._capacity, -count, np.int64)  # last turn that reads a byte
+        turns = _step_turns(reader)
+        places = bytes_of(
+            turn_positions(reader, self._width_bits, turns), reader.element_bytes, self._width_bits
+        )
+        places %= self._capacity
+        # Stable: repeats of a turn keep their order, which only their place in the output shows.
+        order = np.argsort(turns, kind="stable")
+        edges = np.searchsorted(turns[order], np.arange(int(turns.max()) + 2))
+        vectors = np.empty((len(turns), self._width_bits // 8), np.uint8)
+        sides = []
+        for number, writer in writers:
+            sizes, total = self._write_turns(writer)
+            if len(sizes) < len(edges) - 1:
+                raise EmulatorError(
+                    f"Slots of {self._name} must be filled {len(edges) - 1} times, "
+                    f"not {len(sizes)}",
+                    where=self._name,
+                )
+            written = bytes_of(
+                turn_positions(writer, self._width_bits, _step_turns(writer)),
+                writer.element_bytes,
+                self._width_bits,
+            )
+            starts = np.append(0, np.cumsum(sizes))
+            sides.append((starts, written % self._capacity, self._taken(number, total)))
+        if not sides:
+            raise EmulatorError(
+                f"Buffer {reader.ring.buffer} of {self._name} must have a writer", where=self._name
+            )
+        for turn in range(len(edges) - 1):
+            for starts, written, data in sides:
+                part = slice(starts[turn], starts[turn + 1])
+                where = written[part].reshape(part.stop - part.start, -1)
+                if (read_last[where] > turn - count).any():
+                    raise EmulatorError(
+                        f"Slots of {self._name} must lie apart: turn {turn} writes what an "
+                        "earlier turn may still read",
+                        where=self._name,
+                    )
+                memory[where] = data[part]
+            mine = order[edges[turn] : edges[turn + 1]]
+            where = places[mine].reshape(len(mine), -1)
+            vectors[mine] = memory[where]
+            read_last[where] = turn
+        return vectors
+
+    def _with_constants(self, reader: EngineProgram, vectors: Bytes) -> Bytes:
+        """Vectors with the constant where a loop is at or above its limit."""
+        beyond = reader.beyond
+        if beyond is None:
+            return vectors
+        steps = address_walk(reader)
+        size = reader.element_bytes
+        element = (beyond.constant & (1 << 8 * size) - 1).to_bytes(size, "little")
+        line = np.frombuffer(element * (vectors.shape[1] // size), np.uint8)
+        out = vectors.copy()
+        out[steps.indices[beyond.loop] >= beyond.limit] = line
+        return out
+
+
+def _step_turns(engine: EngineProgram) -> Ints:
+    """Number of the turn of every step of an engine."""
+    passes = visits(engine)
+    return np.repeat(passes.turn, passes.vectors)
+
+
+def _gather(slots: Bytes, elements: Ints, read: SlotPattern, size: int) -> Bytes:
+    """Take elements out of each turn's, in windows that are gone through some times.
+
+    Parameters
+    ----------
+    slots : (turns, bytes) array
+    elements : (repeats, vectors, lanes) array
+        Elements of a turn, -1 for what none wrote.
+    read : SlotPattern
+    size : int
+        Bytes of an element.
+    """
+    repeats, count, lanes = elements.shape
+    width = lanes * size
+    written = slots.shape[1] // size
+    group = _run(elements, written)
+    # One index takes a whole run of elements; `V` copies any number of bytes.
+    whole = size * group
+    kind = np.dtype(f"u{whole}") if whole <= 8 else np.dtype((np.void, whole))
+    lines = np.ascontiguousarray(slots).view(kind).reshape(read.windows, -1)
+    first = elements.reshape(-1, lanes // group, group)[:, :, 0].reshape(repeats, 1, -1)
+    unwritten = first < 0
+    first = np.where(unwritten, 0, first) // group
+    index = first + np.arange(read.slots).reshape(1, -1, 1) * (written // group)
+    taken = np.take(lines, index.ravel(), axis=1)
+    if unwritten.any():
+        blank = np.frombuffer(bytes([_UNWRITTEN]) * whole, kind)[0]
+        holes = np.broadcast_to(unwritten, index.shape).ravel()
+        taken[:, holes] = blank
+    vectors: Bytes = taken.view(np.uint8).reshape(-1, width)
+    return vectors
+
+
+def _run(elements: Ints, written: int) -> int:
+    """Longest aligned run of neighbours, a power of two, that all vectors are made of."""
+    lanes = elements.shape[2]
+    group: int = lanes
+    while group > 1:
+        runs = elements.reshape(-1, group)
+        if (
+            written % group == 0
+            and not (runs[:, 0] % group).any()
+            and (runs == runs[:, :1] + np.arange(group)).all()
+        ):
+            return group
+        group //= 2
+    return 1

@@ -1,0 +1,1 @@
+"""Liveness of a decoded image: its token-level run."""

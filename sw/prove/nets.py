@@ -1,0 +1,306 @@
+"""The nets of a decoded image: which output reaches which inputs, through which room."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping
+
+from hw.agcu.config import STREAMS
+from hw.agcu.program import IssuerProgram
+from hw.mesh.config import SwitchProgram
+from hw.mesh.ports import Direction, Link, Port, UnitPort
+from hw.pcu.program import PcuProgram
+from hw.places import agcu_places
+from hw.pmu.program import PmuProgram
+from hw.pmu.words import TokenSource
+from sw.image import ChipProgram
+
+__all__ = ["DeadEnd", "Input", "Junction", "MergeInput", "Net", "Nets", "Output", "find_nets"]
+
+#: Entries of the buffer at every input of a switch.
+_ENTRIES = 2
+#: What a fork's input buffer lets its fastest branch be ahead of its slowest.
+_FORK_LEAD = 1
+_INPUTS = {"pcu": ("activation", "weight", "auxiliary"), "pmu": ("W0", "W1")}
+_OUTPUTS = {"pcu": ("result",), "pmu": ("R0", "R1")}
+_STEPS = {
+    Direction.NORTH: (-1, 0),
+    Direction.EAST: (0, 1),
+    Direction.SOUTH: (1, 0),
+    Direction.WEST: (0, -1),
+}
+
+
+def _unit_name(kind: str, at: tuple[int, ...]) -> str:
+    return f"AGCU {at[0]}" if kind == "agcu" else f"{kind.upper()} {at}"
+
+
+@dataclasses.dataclass(frozen=True, order=True)
+class Output:
+    """Output of a unit.
+
+    Parameters
+    ----------
+    kind : str
+        ``"pcu"``, ``"pmu"`` or ``"agcu"``.
+    at : tuple of int
+        Row and column, or the number of the AGCU.
+    port : int
+    tokens : bool
+        The output is one of tokens.
+    """
+
+    kind: str
+    at: tuple[int, ...]
+    port: int
+    tokens: bool = False
+
+    def __str__(self) -> str:
+        unit = _unit_name(self.kind, self.at)
+        if self.kind == "agcu":
+            return f"{unit} {'stored' if self.tokens else 'load'} {self.port}"
+        return f"{unit} {f'token {self.port}' if self.tokens else _OUTPUTS[self.kind][self.port]}"
+
+
+@dataclasses.dataclass(frozen=True, order=True)
+class Input:
+    """Input of a unit; parameters as of `Output`."""
+
+    kind: str
+    at: tuple[int, ...]
+    port: int
+    tokens: bool = False
+
+    def __str__(self) -> str:
+        unit = _unit_name(self.kind, self.at)
+        if self.kind == "agcu":
+            return f"{unit} {'token port' if self.tokens else 'store'} {self.port}"
+        return f"{unit} {_INPUTS[self.kind][self.port]}"
+
+
+@dataclasses.dataclass(frozen=True, order=True)
+class Junction:
+    """Output of a switch that merges more than one source.
+
+    Parameters
+    ----------
+    at : tuple of int
+        Row and column of the switch.
+    port : Link or UnitPort
+    tokens : bool
+    """
+
+    at: tuple[int, ...]
+    port: Port
+    tokens: bool = False
+
+    def __str__(self) -> str:
+        return f"{'token ' if self.tokens else ''}merge at {self.at} to {self.port}"
+
+
+@dataclasses.dataclass(frozen=True, order=True)
+class MergeInput:
+    """One turn of a junction's rotation."""
+
+    junction: Junction
+    turn: int
+
+    def __str__(self) -> str:
+        return f"turn {self.turn} of {self.junction}"
+
+
+@dataclasses.dataclass(frozen=True, order=True)
+class DeadEnd:
+    """Place at which nothing is ever taken.
+
+    Parameters
+    ----------
+    what : str
+        The place in words.
+    """
+
+    what: str
+
+    def __str__(self) -> str:
+        return self.what
+
+
+Root = Output | Junction
+Leaf = Input | MergeInput | DeadEnd
+
+
+@dataclasses.dataclass(frozen=True)
+class Net:
+    """A stream from its only source to everything that takes it.
+
+    Parameters
+    ----------
+    root : Output or Junction
+    leaves : tuple of (Input or MergeInput or DeadEnd, int)
+        Takers, each with the payloads of room on the way to it, no more than the switches have.
+    """
+
+    root: Root
+    leaves: tuple[tuple[Leaf, int], ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class Nets:
+    """All nets of an image.
+
+    Parameters
+    ----------
+    nets : mapping of Output or Junction to Net
+    feeds : mapping of Input or MergeInput to Output or Junction
+        Source of each input that something reaches.
+    packets : mapping of Junction to tuple of int
+        Packets of each turn of a rotation.
+    """
+
+    nets: Mapping[Root, Net]
+    feeds: Mapping[Input | MergeInput, Root]
+    packets: Mapping[Junction, tuple[int, ...]]
+
+
+def outputs(program: ChipProgram) -> Iterator[Output]:
+    """Outputs of units that the image has on."""
+    for at, tile in program.tiles.items():
+        if isinstance(tile.unit, PcuProgram):
+            yield Output("pcu", at, 0)
+        elif isinstance(tile.unit, PmuProgram):
+            for port, reader in enumerate(tile.unit.readers):
+                if reader is not None:
+                    yield Output("pmu", at, port)
+            for port, source in enumerate(tile.unit.tokens):
+                if source is not TokenSource.OFF:
+                    yield Output("pmu", at, port, tokens=True)
+    for index, agcu in program.agcus.items():
+        for port, load in enumerate(agcu.loads):
+            if load is not None:
+                yield Output("agcu", (index,), port)
+        for port in agcu.stored:
+            yield Output("agcu", (index,), port, tokens=True)
+
+
+class _Tracer:
+    """Walk along the switches of an image."""
+
+    def __init__(self, program: ChipProgram) -> None:
+        self._program = program
+        self._chip = program.config
+        self._portals = {
+            (place.row, place.column(self._chip), Direction[place.side.upper()]): index
+            for index, place in enumerate(agcu_places(self._chip))
+        }
+        self.junctions: dict[Junction, tuple[int, ...]] = {}
+
+    def _switch(self, at: tuple[int, ...], tokens: bool) -> SwitchProgram | None:
+        tile = self._program.tiles.get((at[0], at[1]))
+        if tile is None:
+            return None
+        return tile.tokens if tokens else tile.vectors
+
+    def net(self, root: Root) -> Net:
+        """Net of a source."""
+        leaves: list[tuple[Leaf, int]] = []
+        if isinstance(root, Junction):
+            self._leave(root.at, root.port, root.tokens, 0, leaves, set())
+        elif root.kind == "agcu":
+            places = agcu_places(self._chip)
+            place = places[root.at[0]]
+            entry = Link(Direction[place.side.upper()], root.port)
+            at = (place.row, place.column(self._chip))
+            self._enter(at, entry, root.tokens, 0, leaves, set())
+        else:
+            self._enter(root.at, UnitPort(root.port), root.tokens, 0, leaves, set())
+        return Net(root, tuple(leaves))
+
+    def _enter(
+        self,
+        at: tuple[int, ...],
+        port: Port,
+        tokens: bool,
+        room: int,
+        leaves: list[tuple[Leaf, int]],
+        seen: set[tuple[tuple[int, ...], Port]],
+    ) -> None:
+        """Follow payloads into an input of a switch."""
+        if (at, port) in seen:
+            leaves.append((DeadEnd(f"loop of switches through {at} {port}"), room))
+            return
+        seen = seen | {(at, port)}
+        switch = self._switch(at, tokens)
+        branches = switch.branches(port) if switch else ()
+        if not branches:
+            kind = "token switch" if tokens else "switch"
+            leaves.append((DeadEnd(f"{kind} {at}, which sends {port} nowhere"), room + _ENTRIES))
+            return
+        room += _FORK_LEAD if len(branches) > 1 else _ENTRIES
+        for branch in branches:
+            rotation = switch.rotation(branch) if switch else ()
+            if len(rotation) == 1:
+                self._leave(at, branch, tokens, room, leaves, seen)
+                continue
+            junction = Junction(at, branch, tokens)
+            self.junctions[junction] = tuple(turn.packets for turn in rotation)
+            turn = [turn.source for turn in rotation].index(port)
+            leaves.append((MergeInput(junction, turn), room))
+
+    def _leave(
+        self,
+        at: tuple[int, ...],
+        port: Port,
+        tokens: bool,
+        room: int,
+        leaves: list[tuple[Leaf, int]],
+        seen: set[tuple[tuple[int, ...], Port]],
+    ) -> None:
+        """Follow payloads out of an output of a switch."""
+        if isinstance(port, UnitPort):
+            kind = self._chip.unit_at(at[0], at[1])
+            leaves.append((self._checked(Input(kind, at, port.index)), room))
+            return
+        down, right = _STEPS[port.direction]
+        row, column = at[0] + down, at[1] + right
+        if 0 <= row < self._chip.rows and 0 <= column < self._chip.columns:
+            entry = Link(port.direction.opposite, port.track)
+            self._enter((row, column), entry, tokens, room, leaves, seen)
+            return
+        portal = self._portals.get((at[0], at[1], port.direction))
+        if portal is None or (not tokens and port.track >= STREAMS):
+            leaves.append((DeadEnd(f"edge of the chip at {at} {port}"), room))
+            return
+        leaves.append((self._checked(Input("agcu", (portal,), port.track, tokens)), room))
+
+    def _checked(self, end: Input) -> Input | DeadEnd:
+        """The input, or a dead end if it never takes anything."""
+        if end.kind == "agcu":
+            agcu = self._program.agcus.get(end.at[0])
+            stores: tuple[IssuerProgram | None, ...] = agcu.stores if agcu else ()
+            on = end.tokens or (end.port < len(stores) and stores[end.port] is not None)
+        else:
+            unit = self._program.tiles[end.at[0], end.at[1]].unit
+            on = (isinstance(unit, PcuProgram) and end.port < 2) or (
+                isinstance(unit, PmuProgram) and unit.writers[end.port] is not None
+            )
+        return end if on else DeadEnd(f"{end}, which is off")
+
+
+def find_nets(program: ChipProgram) -> Nets:
+    """Nets of an image, from every output of a unit that is on."""
+    tracer = _Tracer(program)
+    nets: dict[Root, Net] = {}
+    feeds: dict[Input | MergeInput, Root] = {}
+    left: list[Root] = list(outputs(program))
+    while left:
+        root = left.pop(0)
+        if root in nets:
+            continue
+        net = nets[root] = tracer.net(root)
+        for leaf, _ in net.leaves:
+            if isinstance(leaf, DeadEnd):
+                continue
+            feeds[leaf] = root
+            if isinstance(leaf, MergeInput) and leaf.junction not in nets:
+                left.append(leaf.junction)
+    return Nets(nets, feeds, tracer.junctions)

@@ -1,0 +1,138 @@
+"""The packets of a stream: how long each is, and how filters and merges take them."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from hw.pmu.program import EngineProgram
+from sw.prove.walk import address_walk, plain_counts
+
+__all__ = ["Packets", "Rotation", "engine_packets", "even_packets", "rotate"]
+
+Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+
+
+@dataclasses.dataclass(frozen=True)
+class Packets:
+    """Packets of a stream over its whole life.
+
+    Parameters
+    ----------
+    lengths : array
+        Vectors of each packet that a mark closes.
+    finals : array
+        Whether the closing vector is marked ``final`` too.
+    tail : int
+        Vectors behind the last mark.
+    """
+
+    lengths: Ints
+    finals: Bools
+    tail: int = 0
+
+    @property
+    def vectors(self) -> int:
+        """Vectors in all."""
+        return int(self.lengths.sum()) + self.tail
+
+    def taken(self, modulus: int, index: int) -> Packets:
+        """Packets that a filter takes."""
+        if modulus == 1:
+            return self
+        mine = slice(index, None, modulus)
+        tail = self.tail if len(self.lengths) % modulus == index else 0
+        return Packets(self.lengths[mine], self.finals[mine], tail)
+
+    def taken_vectors(self, modulus: int, index: int) -> Bools:
+        """Of each vector of the stream, whether a filter takes it."""
+        numbers = np.arange(len(self.lengths) + 1) % modulus == index
+        return np.repeat(numbers, np.append(self.lengths, self.tail))
+
+
+def even_packets(count: int, length: int, *, final: bool) -> Packets:
+    """Packets that are all alike."""
+    return Packets(np.full(count, length, np.int64), np.full(count, final))
+
+
+def engine_packets(engine: EngineProgram) -> Packets:
+    """Packets that a read engine sends."""
+    last, final = engine.last_level, engine.final_level
+    counts = plain_counts(engine)
+    if counts is not None:
+        total = int(np.prod(counts, dtype=np.int64))
+        if last is None:
+            return Packets(np.zeros(0, np.int64), np.zeros(0, np.bool_), total)
+        length = int(np.prod(counts[last:], dtype=np.int64))
+        number = total // length
+        finals = np.zeros(number, np.bool_)
+        if final is not None:
+            every = int(np.prod(counts[final:], dtype=np.int64)) // length
+            finals[every - 1 :: every] = True
+        return Packets(np.full(number, length, np.int64), finals)
+    steps = address_walk(engine)
+    total = len(steps.offset)
+    closing = np.flatnonzero(steps.last(last)) if last is not None else np.zeros(0, np.int64)
+    lengths = np.diff(closing, prepend=-1)
+    ends = steps.last(final)[closing] if final is not None else np.zeros(len(closing), np.bool_)
+    return Packets(lengths, ends, total - int(lengths.sum()))
+
+
+@dataclasses.dataclass(frozen=True)
+class Rotation:
+    """What a merge in a fixed rotation takes, until a source has no packet for its turn.
+
+    Parameters
+    ----------
+    packets : Packets
+        The merged stream.
+    sources : array
+        Source of each packet in order, of the tail last if there is one.
+    numbers : array
+        Number of that packet among its source's.
+    """
+
+    packets: Packets
+    sources: Ints
+    numbers: Ints
+
+
+def rotate(streams: Sequence[Packets], counts: Sequence[int]) -> Rotation:
+    """Merge streams, so many whole packets of each in turn.
+
+    Parameters
+    ----------
+    streams : sequence of Packets
+    counts : sequence of int
+        Packets a turn.
+    """
+    sources, numbers, keys, missing = [], [], [], []
+    whole = sum(counts)
+    before = 0
+    for source, (stream, count) in enumerate(zip(streams, counts, strict=True)):
+        # One more number than packets: the place at which the source has none left.
+        number = np.arange(len(stream.lengths) + 1)
+        key = number // count * whole + before + number % count
+        before += count
+        sources.append(np.full(len(number) - 1, source))
+        numbers.append(number[:-1])
+        keys.append(key[:-1])
+        missing.append(int(key[-1]))
+    stop = min(missing)
+    starved = missing.index(stop)
+    key = np.concatenate(keys)
+    order = np.argsort(key, kind="stable")
+    order = order[key[order] < stop]
+    owners: Ints = np.concatenate(sources)[order]
+    places: Ints = np.concatenate(numbers)[order]
+    lengths = np.concatenate([stream.lengths for stream in streams])[order]
+    finals = np.concatenate([stream.finals for stream in streams])[order]
+    tail = streams[starved].tail
+    if tail:
+        owners = np.append(owners, starved)
+        places = np.append(places, len(streams[starved].lengths))
+    return Rotation(Packets(lengths, finals, tail), owners, places)

@@ -1,0 +1,131 @@
+"""Loop nests as arrays: every step of a counter chain at once."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hw.agcu.program import IssuerProgram
+from hw.counters import LoopProgram
+from hw.pmu.program import EngineProgram
+from hw.pmu.words import Level
+from hw.tma.descriptor import MAX_RANK
+
+__all__ = ["Visits", "Walk", "address_walk", "box_points", "plain_counts", "visits", "walk"]
+
+Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+
+
+@dataclasses.dataclass(frozen=True)
+class Walk:
+    """Steps of a nest in order.
+
+    Parameters
+    ----------
+    indices : tuple of array
+        Index of each loop at every step.
+    ends : tuple of array
+        Whether each loop alone is at its last index.
+    offset : array
+        Sum of index × stride.
+    """
+
+    indices: tuple[Ints, ...]
+    ends: tuple[Bools, ...]
+    offset: Ints
+
+    def last(self, level: int) -> Bools:
+        """Whether loops ``level`` and inward are at their last index."""
+        marks = np.ones(len(self.offset), np.bool_)
+        for ends in self.ends[level:]:
+            marks &= ends
+        return marks
+
+
+def walk(loops: Sequence[LoopProgram]) -> Walk:
+    """Steps of a nest, outermost loop first; a loop of no iteration gives no step."""
+    indices: list[Any] = []
+    ends: list[Any] = []
+    offset = np.zeros(1, np.int64)
+    for loop in loops:
+        if loop.base == 1 and not loop.slope:
+            indices.append(np.zeros(len(offset), np.int64))
+            ends.append(np.ones(len(offset), np.bool_))
+            continue
+        counts = np.full(len(offset), loop.base, np.int64)
+        if loop.slope:
+            counts += loop.slope * indices[loop.outer]
+        np.maximum(counts, 0, out=counts)
+        rows = np.repeat(np.arange(len(offset)), counts)
+        index = np.arange(len(rows)) - (np.cumsum(counts) - counts)[rows]
+        indices = [each[rows] for each in indices] + [index]
+        ends = [each[rows] for each in ends] + [index == counts[rows] - 1]
+        offset = offset[rows] + index * loop.stride
+    return Walk(tuple(indices), tuple(ends), offset)
+
+
+def plain_counts(engine: EngineProgram) -> tuple[int, ...] | None:
+    """Iterations of every loop of an engine's nest; None if one depends on an outer loop."""
+    loops = engine.chain.loops
+    if any(loop.slope for loop in loops):
+        return None
+    return tuple(loop.base for loop in loops)
+
+
+def address_walk(engine: EngineProgram) -> Walk:
+    """All steps of an engine."""
+    return walk(engine.chain.loops)
+
+
+@dataclasses.dataclass(frozen=True)
+class Visits:
+    """Passes of an engine through a slot, in order.
+
+    Parameters
+    ----------
+    turn : array
+        Number of the slot since the start, whatever repeats there are: it lies in slot
+        ``turn % count``.
+    closes : array
+        The visit is the last to the slot.
+    vectors : array
+        Vectors moved.
+    """
+
+    turn: Ints
+    closes: Bools
+    vectors: Ints
+
+
+def visits(engine: EngineProgram) -> Visits:
+    """Passes of an engine through its slots."""
+    loops = engine.chain.loops
+    outer = walk(loops[: Level.ADDRESS])
+    slots = outer.indices[Level.SLOTS]
+    # A window's slots are those of its last repeat, and the next window begins behind them.
+    ends = outer.last(Level.REPEATS)
+    sizes = slots[ends] + 1
+    window: Ints = np.cumsum(ends) - ends
+    turn = (np.cumsum(sizes) - sizes)[window] + slots
+    if any(loop.slope for loop in loops[Level.ADDRESS :]):
+        whole = walk(loops)
+        begins = whole.last(Level.ADDRESS)
+        vectors = np.bincount(np.cumsum(begins) - begins, minlength=len(turn))
+    else:
+        counts = [loop.base for loop in loops[Level.ADDRESS :]]
+        vectors = np.full(len(turn), np.prod(counts, dtype=np.int64))
+    return Visits(turn, outer.ends[Level.REPEATS], vectors)
+
+
+def box_points(issuer: IssuerProgram) -> Ints:
+    """Coordinates of every command of an issuer, one row each."""
+    steps = walk(issuer.chain().loops)
+    points = np.zeros((len(steps.offset), MAX_RANK), np.int64)
+    for index, loop in zip(steps.indices, issuer.loops, strict=False):
+        points[:, loop.dimension] += index * loop.step
+    return points
