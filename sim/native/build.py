@@ -8,12 +8,20 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 from hw.errors import MissingToolError
 
-__all__ = ["MAKE", "WAIVED", "build_library", "cache_directory", "locked", "verilator_root"]
+__all__ = [
+    "LINT_FLAGS",
+    "MAKE",
+    "WAIVED",
+    "build_library",
+    "cache_directory",
+    "locked",
+    "verilator_root",
+]
 
 #: Warnings let pass, each with its reason: `-Wno-fatal` would let real faults pass as well.
 WAIVED = {
@@ -24,9 +32,11 @@ WAIVED = {
     "WIDTHTRUNC": "yosys writes a comparison with zero as a logical not",
     "CASEINCOMPLETE": "a switch without a default keeps the value assigned before it",
 }
+#: Options of Verilator by which every other warning ends a build.
+LINT_FLAGS = ("-Wall", *(f"-Wno-{code}" for code in WAIVED))
 _FLAGS = (
     "--cc --exe --build --no-timing --assert --x-initial unique --default-language 1800-2017 "
-    "-O3 -Wall --build-jobs 2"
+    "-O3 --build-jobs 2"
 ).split()
 #: Variables of the make that compiles a model: the wheel's own lack the last.
 MAKE = "CXX=g++ LINK=g++ CFG_CXXFLAGS_PCH_I=-include"
@@ -70,9 +80,6 @@ def build_library(
     top: str,
     harness: str,
     *,
-    blocks: Sequence[str] = (),
-    options: Sequence[str] = (),
-    defines: Sequence[str] = (),
     use_cache: bool = True,
 ) -> tuple[Path, bool]:
     """Shared library of a Verilator model and its C++ harness.
@@ -83,12 +90,6 @@ def build_library(
         The design and its top module.
     harness : str
         C++ source; it includes ``Vtop.h``.
-    blocks : sequence of str
-        Modules built as hierarchical blocks: once each, however often they are instantiated.
-    options : sequence of str
-        Further options of Verilator.
-    defines : sequence of str
-        Macros defined for all C++, Verilator's own as well.
     use_cache : bool
         Take a finished build of the same content.
 
@@ -104,9 +105,8 @@ def build_library(
     RuntimeError
         If the build fails; the message ends with the tool's last lines.
     """
-    flags = [*_FLAGS, *options, *(f"-Wno-{code}" for code in WAIVED)]
-    cflags = " ".join([_CFLAGS, *(f"-D{name}" for name in defines)])
-    parts = [verilog, top, harness, " ".join([*flags, MAKE, cflags]), " ".join(blocks)]
+    flags = [*_FLAGS, *LINT_FLAGS]
+    parts = [verilog, top, harness, " ".join([*flags, MAKE, _CFLAGS])]
     key = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
     directory = cache_directory() / "verilator" / key
     library = directory / "libmodel.so"
@@ -122,18 +122,12 @@ def build_library(
         try:
             (work / "design.v").write_text(verilog)
             (work / "harness.cpp").write_text(harness)
-            sources = ["design.v", "harness.cpp"]
-            if blocks:
-                lines = [f'hier_block -module "{block}"' for block in blocks]
-                (work / "blocks.vlt").write_text("\n".join(["`verilator_config", *lines, ""]))
-                sources.insert(0, "blocks.vlt")
-                flags.append("--hierarchical")
             command = [
                 str(root / "bin" / "verilator"),
                 *flags,
-                *sources,
+                *("design.v", "harness.cpp"),
                 *("--top-module", top, "--prefix", "Vtop", "-Mdir", "obj"),
-                *("-CFLAGS", cflags, "-LDFLAGS", "-shared", "-o", "libmodel.so"),
+                *("-CFLAGS", _CFLAGS, "-LDFLAGS", "-shared", "-o", "libmodel.so"),
                 *("-MAKEFLAGS", MAKE),
             ]
             environment = dict(os.environ, VERILATOR_ROOT=str(root))

@@ -8,8 +8,7 @@
 #include <string>
 #include <vector>
 #include <verilated.h>
-//TRACE//
-#include "Vtop.h"
+//INCLUDES//
 
 namespace {
 
@@ -67,6 +66,54 @@ constexpr uint64_t scramble(uint64_t word) {
     word = (word ^ (word >> 27)) * 0x94d049bb133111ebull;
     return (word ^ (word >> 31)) | 1;
 }
+
+// A part of the chip that is a model of its own, and the wires to the rest.
+struct Part {
+    struct Wire {
+        const void* from;
+        void* to;
+        std::size_t bytes;
+        bool move() const {
+            if (!std::memcmp(from, to, bytes)) return false;
+            std::memcpy(to, from, bytes);
+            return true;
+        }
+    };
+    std::vector<Wire> inputs, outputs;
+
+    virtual ~Part() = default;
+    virtual void clock(bool level) = 0;
+    virtual void eval() = 0;
+    virtual void final() = 0;
+#ifdef TILEWRIGHT_TRACE
+    virtual void trace(VerilatedVcdC* file) = 0;
+#endif
+
+    template <typename T, typename U> void input(const T& outer, U& inner) {
+        static_assert(sizeof(T) == sizeof(U));
+        inputs.push_back({&outer, &inner, sizeof(T)});
+    }
+    template <typename T, typename U> void output(const T& inner, U& outer) {
+        static_assert(sizeof(T) == sizeof(U));
+        outputs.push_back({&inner, &outer, sizeof(T)});
+    }
+    static bool move(const std::vector<Wire>& wires) {
+        bool changed = false;
+        for (const Wire& wire : wires) changed |= wire.move();
+        return changed;
+    }
+};
+
+template <typename T> struct PartOf : Part {
+    T model;
+    PartOf(VerilatedContext* context, const char* name) : model{context, name} {}
+    void clock(bool level) override { model.clk = level; }
+    void eval() override { model.eval(); }
+    void final() override { model.final(); }
+#ifdef TILEWRIGHT_TRACE
+    void trace(VerilatedVcdC* file) override { model.trace(file, 99); }
+#endif
+};
 
 enum Channel { AR, R, AW, W, B, channels };
 constexpr const char* channel_name[channels] = {"AR", "R", "AW", "W", "B"};
@@ -147,6 +194,7 @@ struct Port {
 struct Model {
     std::unique_ptr<VerilatedContext> context{new VerilatedContext};
     std::unique_ptr<Vtop> top;
+    std::vector<std::unique_ptr<Part>> parts;
     HostPins host;
     Port ports[port_count];
     Conditions conditions{};
@@ -164,9 +212,34 @@ struct Model {
         if (fault.empty()) fault = text + " in cycle " + std::to_string(cycle);
     }
 
-    void eval() {
+    // The low half of a cycle: everything follows its inputs. Ports of parts come from registers,
+    // mostly, so one round settles them; the rounds are there for what does not.
+    void low() {
         Verilated::threadContextp(context.get());
+        top->clk = 0;
+        for (int round = 0; round < 64; ++round) {
+            top->eval();
+            bool changed = false;
+            for (auto& part : parts) {
+                if (!Part::move(part->inputs) && round) continue;
+                part->clock(false);
+                part->eval();
+                changed |= Part::move(part->outputs);
+            }
+            if (!changed) return;
+        }
+        fail("Ports of parts do not settle");
+    }
+
+    // The rising edge: every model takes what has settled.
+    void high() {
+        top->clk = 1;
         top->eval();
+        for (auto& part : parts) {
+            part->clock(true);
+            part->eval();
+        }
+        for (auto& part : parts) Part::move(part->outputs);
     }
 
     bool inside(uint64_t address, uint64_t bytes) const {
@@ -399,8 +472,7 @@ struct Model {
 
     void settle() {
         for (Port& port : ports) drive(port);
-        top->clk = 0;
-        eval();
+        low();
 #ifdef TILEWRIGHT_TRACE
         if (trace) trace->dump(static_cast<uint64_t>(2 * cycle));
 #endif
@@ -413,8 +485,7 @@ struct Model {
             take(ports[i]);
             crossed[i] = ended;
         }
-        top->clk = 1;
-        eval();
+        high();
 #ifdef TILEWRIGHT_TRACE
         if (trace) trace->dump(static_cast<uint64_t>(2 * cycle + 1));
 #endif
@@ -438,10 +509,8 @@ struct Model {
         host.rready.drive(true);
         top->rst = 1;
         for (int each = 0; each < 4; ++each) {
-            top->clk = 0;
-            eval();
-            top->clk = 1;
-            eval();
+            low();
+            high();
             ++cycle;
         }
         for (Port& port : ports) {
@@ -480,6 +549,7 @@ void* chip_new(uint64_t seed) {
     model->context->traceEverOn(true);
 #endif
     model->top.reset(new Vtop{model->context.get()});
+    bind_parts(*model->top, model->context.get(), model->parts);
     bind_host(*model->top, model->host);
     bind_ports(*model->top, model->ports);
     zero_pins(model->host);  // else inputs, too, hold garbage
@@ -501,6 +571,7 @@ void chip_delete(void* handle) {
     if (model->trace) model->trace->close();
 #endif
     model->top->final();
+    for (auto& part : model->parts) part->final();
     delete model;
     running = nullptr;
 }
@@ -510,6 +581,7 @@ int chip_trace(void* handle, const char* path) {
     auto& model = *static_cast<Model*>(handle);
     model.trace.reset(new VerilatedVcdC);
     model.top->trace(model.trace.get(), 99);
+    for (auto& part : model.parts) part->trace(model.trace.get());
     model.trace->open(path);
     return model.trace->isOpen();
 #else

@@ -12,9 +12,9 @@ from gen.verilog import Design
 from hw.command.registers import REGISTERS, Register, register
 from hw.config import ChipConfig
 from hw.errors import TilewrightError
-from sim.native.build import build_library
+from sim.native.archive import build_parts
 from sim.native.chip_library import load
-from sim.native.chip_ports import blocks_of, glue
+from sim.native.chip_ports import glue, parts_of
 from sim.native.memory import (
     CHANNELS,
     ErrorAt,
@@ -151,13 +151,11 @@ class ChipModel:
         self._handle = ctypes.c_void_p()
         self._needs_reset = False
         begin = time.monotonic()
-        path, self.cache_hit = build_library(
-            design.text,
-            design.top,
-            glue(_HARNESS.read_text(), config.agcu.count, waves=waves is not None),
-            blocks=blocks_of(design),
-            options=("--trace-vcd",) if waves else (),
-            defines=("VL_USER_STOP", "VL_USER_FATAL"),
+        parts = parts_of(design)
+        path, self.cache_hit = build_parts(
+            parts.parts,
+            glue(_HARNESS.read_text(), parts, config.agcu.count, waves=waves is not None),
+            waves=waves is not None,
             use_cache=use_cache,
         )
         self.build_seconds = time.monotonic() - begin

@@ -1,8 +1,12 @@
 """C++ that names the ports of a chip for its harness."""
 
-from gen.verilog import Design
+import re
+from collections.abc import Sequence
 
-__all__ = ["blocks_of", "glue"]
+from gen.verilog import Design
+from sim.native.parts import CutDesign, PartInstance, cut, member
+
+__all__ = ["glue", "parts_of"]
 
 _HOST_INPUTS = (
     "awaddr awprot awvalid wdata wstrb wvalid bready araddr arprot arvalid rready".split()
@@ -14,48 +18,74 @@ _WRITE_INPUTS = "awready wready bresp bid bvalid".split()
 _WRITE_OUTPUTS = "awaddr awlen awsize awburst awid awvalid wdata wstrb wlast wvalid bready".split()
 
 
-def blocks_of(design: Design) -> list[str]:
-    """Modules worth building once each: the tiles, if there are many."""
-    return []
+def parts_of(design: Design) -> CutDesign:
+    """The chip cut at its tiles and AGCUs."""
+    modules = re.findall(r"^module ((?:tile|agcu)_\w+) ?\(", design.text, re.MULTILINE)
+    return cut(design, modules)
 
 
 def _bind(target: str, prefix: str, names: list[str]) -> list[str]:
-    """Lines that bind pins; Verilator writes two underscores in a row as a code."""
-    prefix = prefix.replace("__", "___05F")
-    return [f"    {target}.{name}.bind(top.{prefix}___05F{name});" for name in names]
+    return [f"    {target}.{name}.bind(top.{member(f'{prefix}__{name}')});" for name in names]
 
 
-def glue(harness: str, agcus: int, *, waves: bool) -> str:
-    """The harness with the ports of a chip of so many AGCUs put in.
+def _parts(instances: Sequence[PartInstance]) -> list[str]:
+    lines = []
+    for instance in instances:
+        kind = f"PartOf<V{instance.module}>"
+        lines.append(f'    {{ auto* part = new {kind}(context, "{instance.name}");')
+        lines.append("      parts.emplace_back(part);")
+        for port in instance.ports:
+            ends = (f"part->model.{member(port.name)}", f"top.{port.outer}")
+            if port.is_output:
+                lines.append(f"      part->output({ends[0]}, {ends[1]});")
+            else:
+                lines.append(f"      part->input({ends[1]}, {ends[0]});")
+        lines.append("    }")
+    return lines
+
+
+def glue(harness: str, design: CutDesign, agcus: int, *, waves: bool) -> str:
+    """The harness with the ports of a chip put in.
 
     Parameters
     ----------
     harness : str
         Text of ``chip.cpp``.
+    design : CutDesign
+        The chip, the rest of it first.
     agcus : int
     waves : bool
-        Whether the model records signals.
+        Whether the models record signals.
     """
-    ports: list[str] = []
     host = _bind("host", "host", _HOST_INPUTS + _HOST_OUTPUTS)
+    ports: list[str] = []
     for index, prefix in enumerate([*(f"memory__{number}" for number in range(agcus)), "launch"]):
         reads = prefix == "launch"
         name = "launch" if reads else f"memory[{index}]"
         names = _READ_INPUTS + _READ_OUTPUTS + ([] if reads else _WRITE_INPUTS + _WRITE_OUTPUTS)
         ports.append(f'    ports[{index}].name = "{name}";')
         ports += _bind(f"ports[{index}].pins", prefix, names)
-    declarations = f"namespace {{ constexpr int port_count = {agcus + 1}; }}"
-    bindings = "\n".join(
-        [
-            "namespace {",
-            "void bind_host(Vtop& top, HostPins& host) {",
-            *host,
-            "}",
-            "template <typename Ports> void bind_ports(Vtop& top, Ports& ports) {",
-            *ports,
-            "}",
-            "}",
-        ]
+    modules = [part.module for part in design.parts]
+    includes = [
+        *(["#define TILEWRIGHT_TRACE", "#include <verilated_vcd_c.h>"] if waves else []),
+        *(f'#include "V{module}.h"' for module in modules),
+        f"using Vtop = V{modules[0]};",
+    ]
+    bindings = [
+        "namespace {",
+        f"constexpr int port_count = {agcus + 1};",
+        "void bind_host(Vtop& top, HostPins& host) {",
+        *host,
+        "}",
+        "template <typename Ports> void bind_ports(Vtop& top, Ports& ports) {",
+        *ports,
+        "}",
+        "void bind_parts(Vtop& top, VerilatedContext* context,",
+        "                std::vector<std::unique_ptr<Part>>& parts) {",
+        *_parts(design.instances),
+        "}",
+        "}  // namespace",
+    ]
+    return harness.replace("//PORTS//", "\n".join(bindings)).replace(
+        "//INCLUDES//", "\n".join(includes)
     )
-    trace = "#define TILEWRIGHT_TRACE\n#include <verilated_vcd_c.h>" if waves else ""
-    return harness.replace("//PORTS//", f"{declarations}\n{bindings}").replace("//TRACE//", trace)

@@ -174,14 +174,11 @@ class StreamModel:
         component: Shareable,
         *,
         seed: int = 0,
-        blocks: tuple[str, ...] = (),
         use_cache: bool = True,
     ) -> None:
         self._ports = ports_of(component.signature)
         harness = _HARNESS.read_text().replace("//PORTS//", _glue(self._ports))
-        path, self.cache_hit = build_library(
-            design.text, design.top, harness, blocks=blocks, use_cache=use_cache
-        )
+        path, self.cache_hit = build_library(design.text, design.top, harness, use_cache=use_cache)
         self._library = ctypes.CDLL(str(path))
         self._library.model_new.restype = ctypes.c_void_p
         self._library.model_new.argtypes = [ctypes.c_uint64]

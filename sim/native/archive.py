@@ -1,0 +1,159 @@
+"""Verilator models of the parts of a design: archives, each cached by its own content."""
+
+import hashlib
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from hw.errors import MissingToolError
+from sim.native.build import LINT_FLAGS, MAKE, cache_directory, locked, verilator_root
+from sim.native.parts import Part
+
+__all__ = ["build_parts"]
+
+_FLAGS = (
+    "--cc --no-timing --assert --x-initial unique --default-language 1800-2017 -O3 "
+    "--output-split 5000"
+).split()
+_CFLAGS = "-fPIC -O2 -std=c++17 -DVL_USER_STOP -DVL_USER_FATAL".split()
+_JOBS = 2
+
+
+def _run(command: Sequence[str | Path], where: Path, what: str) -> None:
+    environment = dict(os.environ, VERILATOR_ROOT=str(verilator_root()))
+    environment.pop("MAKEFLAGS", None)
+    done = subprocess.run(
+        [str(word) for word in command],
+        cwd=where,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        tail = "\n".join((done.stdout + done.stderr).splitlines()[-20:])
+        raise RuntimeError(f"Build of {what} failed:\n{tail}")
+
+
+def _cached(
+    content: Sequence[str], result: str, use_cache: bool, make: Callable[[Path], None]
+) -> tuple[Path, bool]:
+    """Folder with the result for this content, and whether it was there already."""
+    key = hashlib.sha256("\0".join(content).encode()).hexdigest()[:32]
+    directory = cache_directory() / "verilator" / key
+    with locked(directory.with_suffix(".lock")):
+        if use_cache and (directory / result).exists():
+            return directory, True
+        work = Path(tempfile.mkdtemp(prefix=f"{key}.", dir=directory.parent))
+        try:
+            make(work)
+            shutil.rmtree(directory, ignore_errors=True)
+            os.replace(work, directory)
+        finally:
+            shutil.rmtree(work, ignore_errors=True)
+    return directory, False
+
+
+def _archive(part: Part, options: Sequence[str], use_cache: bool) -> Path:
+    flags = [*_FLAGS, *options, *LINT_FLAGS]
+    prefix = f"V{part.module}"
+
+    def make(work: Path) -> None:
+        (work / "part.v").write_text(part.text)
+        command = [
+            verilator_root() / "bin" / "verilator",
+            *flags,
+            "part.v",
+            *("--top-module", part.module, "--prefix", prefix, "-Mdir", "."),
+            *("-CFLAGS", " ".join(_CFLAGS)),
+        ]
+        _run(command, work, part.module)
+        make_command = ["make", "-f", f"{prefix}.mk", f"-j{_JOBS}", *MAKE.split(), "libparts"]
+        make_command[-1] = f"{prefix}__ALL.a"
+        _run(make_command, work, part.module)
+        for path in work.iterdir():
+            if path.suffix not in (".h", ".a"):
+                path.unlink()
+
+    content = [part.module, part.text, *flags, MAKE, *_CFLAGS]
+    return _cached(content, f"{prefix}__ALL.a", use_cache, make)[0]
+
+
+def _runtime(sources: Sequence[str], use_cache: bool) -> Path:
+    """Objects of Verilator's own C++."""
+    include = verilator_root() / "include"
+
+    def make(work: Path) -> None:
+        with ThreadPoolExecutor(_JOBS) as pool:
+            list(pool.map(lambda name: compile_one(work, name), sources))
+
+    def compile_one(work: Path, name: str) -> None:
+        command = ["g++", *_CFLAGS, "-I", include, "-I", include / "vltstd", "-c"]
+        _run([*command, include / f"{name}.cpp", "-o", f"{name}.o"], work, name)
+
+    texts = [(include / f"{name}.cpp").read_text() for name in sources]
+    return _cached([*texts, *_CFLAGS], f"{sources[-1]}.o", use_cache, make)[0]
+
+
+def build_parts(
+    parts: Sequence[Part],
+    harness: str,
+    *,
+    waves: bool = False,
+    use_cache: bool = True,
+) -> tuple[Path, bool]:
+    """Shared library of the models of several modules and one C++ harness.
+
+    Parameters
+    ----------
+    parts : sequence of Part
+        Modules; the class of module ``m`` is ``Vm``.
+    harness : str
+        C++ source; it includes ``Vm.h`` of each.
+    waves : bool
+        Models can record their signals, and the harness uses ``VerilatedVcdC``.
+    use_cache : bool
+        Take finished builds of the same content.
+
+    Returns
+    -------
+    path, hit : Path, bool
+        The library, and whether it came from the cache as a whole.
+
+    Raises
+    ------
+    MissingToolError
+        If Verilator, g++, make or perl is missing.
+    RuntimeError
+        If the build fails; the message ends with the tool's last lines.
+    """
+    root = verilator_root()
+    options = ["--trace-vcd"] if waves else []
+    sources = ["verilated", "verilated_threads", *(["verilated_vcd_c"] if waves else [])]
+
+    def make(work: Path) -> None:
+        for tool in ("g++", "make", "perl"):
+            if shutil.which(tool) is None:
+                raise MissingToolError(f"{tool} is not installed", rule=f"install {tool}")
+        # The longest first, two at a time: their C++ keeps both cores busy while one verilates.
+        order = sorted(parts, key=lambda part: -len(part.text))
+        with ThreadPoolExecutor(_JOBS) as pool:
+            runtime = pool.submit(_runtime, sources, use_cache)
+            archives = list(pool.map(lambda part: _archive(part, options, use_cache), order))
+            objects = runtime.result()
+        (work / "harness.cpp").write_text(harness)
+        folders = [root / "include", root / "include" / "vltstd", *archives]
+        command = ["g++", *_CFLAGS, *(f"-I{folder}" for folder in folders), "-shared"]
+        command += ["harness.cpp", "-o", "libmodel.so"]
+        command += [str(path) for folder in archives for path in folder.glob("*.a")]
+        command += [str(path) for path in objects.glob("*.o")]
+        _run([*command, "-lpthread"], work, "the harness")
+
+    content = [text for part in parts for text in (part.module, part.text)]
+    content += [harness, *_FLAGS, *options, *LINT_FLAGS, MAKE, *_CFLAGS]
+    directory, hit = _cached(content, "libmodel.so", use_cache, make)
+    return directory / "libmodel.so", hit

@@ -1,0 +1,154 @@
+"""A design cut into parts: modules that are simulated by models of their own, and the rest.
+
+The models exchange the values of their ports (``chip.cpp``). A module is compiled once, however
+often it is instantiated, and again only if its own text changes.
+"""
+
+import dataclasses
+import re
+from collections.abc import Collection
+
+from gen.verilog import Design
+
+__all__ = ["CutDesign", "Part", "PartInstance", "PartPort", "cut", "member"]
+
+_MODULE = re.compile(r"^module (\\\S+|\w+) ?\((.*?)\);\n(.*?)^endmodule$", re.MULTILINE | re.DOTALL)
+_INSTANCE = re.compile(r"^  (\\\S+|\w+) +(\\\S+|\w+) +\(\n(.*?)^  \);\n", re.MULTILINE | re.DOTALL)
+_CONNECTION = re.compile(r"^    \.(\\\S+|\w+) ?\((.*?)\),?$", re.MULTILINE)
+_PORT = re.compile(r"^  (input|output) (?:\[(\d+):0\] )?(\\\S+|\w+) ?;$", re.MULTILINE)
+
+
+@dataclasses.dataclass(frozen=True)
+class PartPort:
+    """A port of a part's instance, and the port of the rest that stands for its other end."""
+
+    name: str
+    outer: str
+    is_output: bool
+
+
+@dataclasses.dataclass(frozen=True)
+class PartInstance:
+    """An instance of a part."""
+
+    name: str
+    module: str
+    ports: tuple[PartPort, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class Part:
+    """A module with all it contains, or the rest of a design."""
+
+    module: str
+    text: str
+
+
+@dataclasses.dataclass(frozen=True)
+class CutDesign:
+    """The parts of a design, the rest first, and the instances of the others."""
+
+    parts: tuple[Part, ...]
+    instances: tuple[PartInstance, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class _Source:
+    """Text of each module in order, and the modules that each contains."""
+
+    texts: dict[str, str]
+    inside: dict[str, set[str]]
+
+    def closure(self, top: str) -> str:
+        """Text of a module and of all below it."""
+        found: set[str] = set()
+        left = [top]
+        while left:
+            name = left.pop()
+            if name not in found:
+                found.add(name)
+                left += self.inside[name]
+        return "\n".join(text for name, text in self.texts.items() if name in found)
+
+
+def _source(text: str) -> _Source:
+    texts = {match[1].lstrip("\\"): match[0] + "\n" for match in _MODULE.finditer(text)}
+    inside = {
+        name: {match[1].lstrip("\\") for match in _INSTANCE.finditer(body)} & texts.keys()
+        for name, body in texts.items()
+    }
+    return _Source(texts, inside)
+
+
+def member(port: str) -> str:
+    """C++ name of a port: Verilator writes two underscores in a row as a code."""
+    return port.replace("__", "___05F")
+
+
+def cut(design: Design, modules: Collection[str]) -> CutDesign:
+    """Cut the instances of these modules out of a design's top.
+
+    Their clock is the top's; every other port becomes a port of the rest.
+
+    Parameters
+    ----------
+    design : Design
+        Verilog as :func:`gen.verilog.emit` writes it.
+    modules : collection of str
+        Modules instantiated in the top.
+
+    Raises
+    ------
+    ValueError
+        If the design has no such top.
+    """
+    source = _source(design.text)
+    if design.top not in source.texts:
+        raise ValueError(f"Verilog must have the module {design.top!r}")
+    ports = {
+        name: {
+            match[3].lstrip("\\"): (match[1] == "output", int(match[2] or 0))
+            for match in _PORT.finditer(source.texts[name])
+        }
+        for name in modules
+    }
+    instances: list[PartInstance] = []
+    added: list[str] = []
+    lines: list[str] = []
+
+    def replace(match: re.Match[str]) -> str:
+        module, name, connections = match.groups()
+        if module not in modules:
+            return match[0]
+        number, wires = len(instances), []
+        for port, expression in _CONNECTION.findall(connections):
+            inner = port.lstrip("\\")
+            if inner == "clk" or not expression:
+                continue
+            is_output, high = ports[module][inner]
+            outer = f"cut_{number}_{len(wires)}"
+            wires.append(PartPort(inner, outer, is_output))
+            added.append(outer)
+            lines.append(f"  {'input' if is_output else 'output'} [{high}:0] {outer};")
+            ends = (expression, outer) if is_output else (outer, expression)
+            lines.append(f"  assign {ends[0]} = {ends[1]};")
+        instances.append(PartInstance(name.lstrip("\\"), module, tuple(wires)))
+        return ""
+
+    body = _INSTANCE.sub(replace, source.texts[design.top])
+    if instances:
+        head, _, rest = body.partition(");\n")
+        inner_text, _, _ = rest.rpartition("endmodule")
+        body = f"{head}, {', '.join(added)});\n{inner_text}" + "\n".join([*lines, "endmodule\n"])
+    used = {instance.module for instance in instances}
+    rest_source = _Source(
+        source.texts | {design.top: body},
+        source.inside | {design.top: source.inside[design.top] - used},
+    )
+    return CutDesign(
+        (
+            Part(design.top, rest_source.closure(design.top)),
+            *(Part(name, source.closure(name)) for name in sorted(used)),
+        ),
+        tuple(instances),
+    )
