@@ -11,7 +11,7 @@ import tilewright
 from gen.verilog import Design, emit
 from hw.errors import MissingToolError
 from sim.cocotb_runner import bench_names, run_bench
-from sim.tb import accumulators, barrier, grid, pmu, switch, tma
+from sim.tb import accumulators, barrier, grid, pmu
 
 #: Blocks that build in seconds, and the chip that joins all; `make regress` runs the others too.
 CHEAP = ("accumulators", "barrier", "chip")
@@ -32,56 +32,17 @@ def test_a_cheap_block_passes_its_testbench(block, seed, heavy, capsys):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("block", sorted(set(bench_names()) - set(CHEAP)))
-def test_every_other_block_passes_its_testbench(block, seed, heavy, capsys):
-    run(block, seed, capsys)
-
-
-def planted(component, pattern, replacement):
-    """The component's Verilog with a fault; the pattern must be there."""
-    design = emit(component)
-    text, count = re.subn(pattern, replacement, design.text, flags=re.DOTALL)
-    assert count, f"{pattern} is not in the Verilog of {design.top}"
-    return Design(top=design.top, text=text, instances=design.instances)
-
-
-FAULTS = [
-    pytest.param(
-        accumulators, r"accumulate_0 \? o_sum : 32'd0", "32'd0", id="accumulate-is-ignored"
-    ),
-    pytest.param(
-        barrier, r"o_phase <= (\S+) ;", r"o_phase <= i_init | \1 ;", id="initial-parity-is-wrong"
-    ),
-    pytest.param(
-        grid, r"(\S+ += )swap_1_1;", r"\1i_swap;", id="weights-of-a-row-swap-one-cycle-early"
-    ),
-    pytest.param(
-        switch,
-        r"(module eager_fork_\d+.*?assign o_ready = )[^;]*;",
-        r"\1| (o_valid & i_ready);",
-        id="multicast-is-ready-by-or",
-    ),
-    pytest.param(pmu, r"(assign slot_ready_2 = \S+  )!=", r"\1==", id="parity-of-full-is-wrong"),
-    pytest.param(
-        pmu, r"(assign slot_ready_0 = \S+  )!=", r"\1==", id="first-parity-of-empty-is-wrong"
-    ),
-    pytest.param(tma, r"9'h100( - address)", r"9'h101\1", id="split-at-4-KiB-is-off-by-one"),
-    pytest.param(
-        tma,
-        r"(assign axi__wstrb = )(\S+ )(\[71:64\];\n\s*assign axi__wlast = \S+ \[72\];)",
-        r"\1{8{axi__wlast}} | \2\3",
-        id="last-write-strobe-is-full",
-    ),
-]
+@pytest.mark.parametrize("block", ["accumulators", "pmu", "switch", "tma"])
+def test_a_block_passes_on_icarus_too(block, seed, heavy):
+    """Where nothing is known before it is set; the blocks that Icarus has time for."""
+    result = run_bench(block, seed=seed, simulator="icarus")
+    assert result.failed == 0 < result.passed, result.failures
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("module", "pattern", "replacement"), FAULTS)
-def test_a_fault_planted_in_the_verilog_is_caught(module, pattern, replacement, seed, heavy):
-    block = module.__name__.rpartition(".")[2]
-    result = run_bench(block, seed=seed, design=planted(module.design(), pattern, replacement))
-    assert result.failed > 0, f"seed {seed}"
-    assert result.passed + result.failed == result.tests
+@pytest.mark.parametrize("block", sorted(set(bench_names()) - set(CHEAP)))
+def test_every_other_block_passes_its_testbench(block, seed, heavy, capsys):
+    run(block, seed, capsys)
 
 
 def fake_model(monkeypatch, tmp_path, script):
