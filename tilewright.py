@@ -4,11 +4,12 @@ This module is what a user imports, and the entry of the ``tilewright`` command.
 """
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from hw import __version__
 from hw.errors import TilewrightError
+from sw.actions import register
 
 __all__ = ["TilewrightError", "__version__", "main"]
 
@@ -18,12 +19,31 @@ def __getattr__(name: str) -> Any:
     if name.startswith("__"):
         raise AttributeError(name)
     import sw.language
-    from sim.kernels import call
 
-    sw.language.register("call", call)
     if name not in sw.language.__all__:
         raise AttributeError(f"module 'tilewright' has no attribute {name!r}")
     return getattr(sw.language, name)
+
+
+def _late(action: str) -> Callable[..., Any]:
+    """What a kernel does when it is called, run or compiled; imported when it is."""
+
+    def act(*arguments: Any, **options: Any) -> Any:
+        from sim.kernels import call
+        from sim.run.api import compile_kernel, run_kernel
+
+        actions: dict[str, Callable[..., Any]] = {
+            "call": call,
+            "run": run_kernel,
+            "compile": compile_kernel,
+        }
+        return actions[action](*arguments, **options)
+
+    return act
+
+
+for _action in ("call", "run", "compile"):
+    register(_action, _late(_action))
 
 
 def main(argv: Sequence[str] | None = None) -> int:

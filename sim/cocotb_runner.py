@@ -10,7 +10,7 @@ import subprocess
 import tempfile
 import time
 import types
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol, TextIO, cast
 from xml.etree import ElementTree
@@ -188,7 +188,9 @@ def _make_runner(simulator: str) -> Runner:
     return _Verilator() if simulator == "verilator" else _Icarus()
 
 
-def _build(runner: Runner, design: Design, ports: Sequence[str], waves: bool) -> tuple[Path, bool]:
+def _build(
+    runner: Runner, design: Design, ports: Sequence[str], waves: bool, use_cache: bool
+) -> tuple[Path, bool]:
     """Folder with the model, and whether it was there before."""
     verilator = isinstance(runner, Verilator)
     control = [f'public_flat_rw -module "{design.top}" -var "{name}"' for name in ports]
@@ -198,7 +200,7 @@ def _build(runner: Runner, design: Design, ports: Sequence[str], waves: bool) ->
     directory = cache_directory() / "cocotb" / key
     product = design.top if verilator else "sim.vvp"
     with locked(directory.with_suffix(".lock")):
-        if (directory / product).exists():
+        if use_cache and (directory / product).exists():
             return directory, True
         work = Path(tempfile.mkdtemp(prefix=f"{key}.", dir=directory.parent))
         try:
@@ -261,7 +263,13 @@ def _scratch(block: str) -> Iterator[Path]:
 
 
 def _simulate(
-    runner: Runner, block: str, top: str, directory: Path, seed: int, waves: Path | None
+    runner: Runner,
+    block: str,
+    top: str,
+    directory: Path,
+    seed: int,
+    waves: Path | None,
+    environment: Mapping[str, str],
 ) -> tuple[int, list[str], Path]:
     """Tests that ran, a line for each that failed, and the log."""
     log = _log_of(block)
@@ -286,7 +294,7 @@ def _simulate(
                 plusargs=plusargs,
                 waves=waves is not None,
                 log_file=folder / "log",
-                extra_env={"COCOTB_ANSI_OUTPUT": "0"},
+                extra_env={"COCOTB_ANSI_OUTPUT": "0", **environment},
             )
         except RuntimeError as error:
             ended = str(error)
@@ -310,6 +318,9 @@ def run_bench(
     simulator: str = "verilator",
     waves: Path | None = None,
     design: Design | None = None,
+    component: Shareable | None = None,
+    environment: Mapping[str, str] | None = None,
+    use_cache: bool = True,
 ) -> BenchResult:
     """Run the testbench of a block.
 
@@ -325,6 +336,12 @@ def run_bench(
         File for the waves, in VCD.
     design : Design
         Verilog to test in place of that of the bench's own component.
+    component : component
+        What the design was emitted from, in place of the bench's own.
+    environment : mapping of str to str
+        More variables for the simulator.
+    use_cache : bool
+        Take a finished build of the same content.
 
     Raises
     ------
@@ -334,15 +351,20 @@ def run_bench(
     runner = _make_runner(simulator)
     started = time.monotonic()
     module: types.ModuleType = importlib.import_module(f"{sim.tb.__name__}.{block}")
-    component = cast(_Bench, module).design()
-    # Emitted even if another design is tested: Amaranth warns of components that are forgotten.
-    emitted = emit(component)
-    design = design or emitted
+    if component is None or design is None:
+        component = component or cast(_Bench, module).design()
+        # Emitted even if another design is tested: Amaranth warns of forgotten components.
+        emitted = emit(component)
+        design = design or emitted
     hit = False
     try:
-        directory, hit = _build(runner, design, _port_names(component), waves is not None)
+        directory, hit = _build(
+            runner, design, _port_names(component), waves is not None, use_cache
+        )
         built = time.monotonic()
-        ran, failures, log = _simulate(runner, block, design.top, directory, seed, waves)
+        ran, failures, log = _simulate(
+            runner, block, design.top, directory, seed, waves, environment or {}
+        )
     except _BuildError as error:
         built = time.monotonic()
         ran, failures, log = 1, [error.reason], _log_of(block)

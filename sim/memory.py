@@ -19,14 +19,12 @@ from hw.config import ChipConfig
 from hw.errors import BadInputError
 from sw.arrays import ArraySpec
 
-__all__ = ["GUARD_BYTES", "MAX_MEMORY_BYTES", "LaunchMemory"]
+__all__ = ["GUARD_BYTES", "LaunchMemory"]
 
 Array = npt.NDArray[Any]
 
 #: At least so many bytes lie before and behind everything in memory, and must stay as they are.
 GUARD_BYTES = 4096
-#: More is not simulated: a run of arrays that fill it would take days.
-MAX_MEMORY_BYTES = 1 << 30
 
 _LIST, _ARGUMENTS, _IMAGE = "launch list", "arguments", "image"
 
@@ -53,11 +51,6 @@ class LaunchMemory:
     -------
     places : mapping of str to (int, int)
         Address and bytes of everything; arrays have their names.
-
-    Raises
-    ------
-    BadInputError
-        If the arrays are larger than `MAX_MEMORY_BYTES` together.
     """
 
     def __init__(
@@ -85,13 +78,6 @@ class LaunchMemory:
             self.places[name] = (address, size)
             address = -(-(address + size) // GUARD_BYTES) * GUARD_BYTES + GUARD_BYTES
         self.size = address
-        if self.size > MAX_MEMORY_BYTES:
-            raise BadInputError(
-                f"Memory of a launch must be at most {MAX_MEMORY_BYTES} bytes, not {self.size}",
-                where="arrays",
-                value=self.size,
-                rule=f"at most {MAX_MEMORY_BYTES} bytes",
-            )
 
     @property
     def list_address(self) -> int:

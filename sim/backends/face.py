@@ -3,55 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Protocol, Self
 
 from gen.verilog import Design
 from hw.config import ChipConfig
+from sim.native.memory import MemoryConditions
 
-__all__ = ["Answer", "Backend", "BuildFigures", "Conditions", "ErrorAt", "Setup"]
-
-
-@dataclasses.dataclass(frozen=True)
-class ErrorAt:
-    """The beat that memory answers with an error.
-
-    Parameters
-    ----------
-    direction : str
-        ``"read"`` or ``"write"``.
-    beat : int
-        Number of the beat, from 0, over all AXI ports of data in the order of time.
-    response : str
-        ``"slverr"`` or ``"decerr"``.
-    """
-
-    direction: str
-    beat: int
-    response: str
-
-
-@dataclasses.dataclass(frozen=True)
-class Conditions:
-    """How memory behaves.
-
-    Parameters
-    ----------
-    latency : int
-        Cycles from a read address to its first beat.
-    jitter : int
-        Random cycles more, at most.
-    stall : float
-        Probability that an AXI channel pauses in a cycle.
-    error : ErrorAt or None
-    """
-
-    latency: int = 100
-    jitter: int = 0
-    stall: float = 0.0
-    error: ErrorAt | None = None
+__all__ = ["Answer", "Backend", "BuildFigures", "Setup"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,9 +22,8 @@ class Setup:
     Parameters
     ----------
     config : ChipConfig
-    conditions : Conditions
-    seed : int
-        Seed of stalls, jitter and what uninitialised state holds.
+    conditions : MemoryConditions
+        How memory behaves; its seed is also that of what uninitialised state holds.
     design : Design or None
         Verilog to simulate in place of the chip's own.
     waves : Path or None
@@ -75,8 +35,7 @@ class Setup:
     """
 
     config: ChipConfig
-    conditions: Conditions = Conditions()
-    seed: int = 1
+    conditions: MemoryConditions = MemoryConditions()
     design: Design | None = None
     waves: Path | None = None
     use_cache: bool = True
@@ -112,7 +71,15 @@ class Answer:
     first_mac : int
         Cycles from the launch write to the first product.
     simulated_cycles, seconds
-        What the simulation took, that of counters and resets included.
+        What the simulation took, reading of registers and resets included.
+    error_met : bool
+        Whether the beat that memory should answer with an error came.
+    reason : str
+        Of a hang: why the watchdog ended it.
+    counter_steps : sequence of int
+        Of a hang: how far each word of `counters` moves in some cycles more.
+    owed : mapping of str to str
+        Of a hang: what memory owes, by AXI port.
     """
 
     status: str
@@ -127,6 +94,10 @@ class Answer:
     counters: Sequence[int] | None = None
     first_mac: int | None = None
     simulated_cycles: int | None = None
+    error_met: bool = False
+    reason: str = ""
+    counter_steps: Sequence[int] = ()
+    owed: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
 
 class Backend(Protocol):

@@ -13,7 +13,7 @@ from typing import Any
 from hw import __version__
 from sim.files import write_whole
 
-__all__ = ["SCHEMA", "envelope", "tool_versions", "write"]
+__all__ = ["SCHEMA", "envelope", "plain", "tool_versions", "write"]
 
 #: Version of the report; it grows when a field changes its meaning or goes.
 SCHEMA = 1
@@ -46,12 +46,12 @@ def envelope(
     }
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """`value` as JSON has it; a float that JSON has not (NaN, infinity) becomes null."""
     if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
+        return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
+        return [plain(item) for item in value]
     if isinstance(value, enum.Enum):
         return value.name
     if isinstance(value, float):
@@ -61,13 +61,13 @@ def _plain(value: Any) -> Any:
     if isinstance(value, os.PathLike):
         return str(value)
     if hasattr(value, "tolist"):
-        return _plain(value.tolist())
+        return plain(value.tolist())
     return str(value)
 
 
 def write(report: Mapping[str, Any], target: str) -> None:
     """Write a report to the file `target`, or to standard output if it is ``-``."""
-    text = json.dumps(_plain(report), indent=2, allow_nan=False) + "\n"
+    text = json.dumps(plain(report), indent=2, allow_nan=False) + "\n"
     if target == "-":
         print(text, end="", flush=True)
     else:

@@ -1,9 +1,11 @@
 """``tilewright run``: a kernel on a chip, compared with numpy."""
 
 import argparse
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hw.errors import BadInputError, NotBuiltError, WrongResultError, did_you_mean
+from hw.errors import BadInputError, WrongResultError, did_you_mean
+from sim.cli.listing import modules
 from sim.cli.options import (
     Subparsers,
     add_config,
@@ -13,27 +15,18 @@ from sim.cli.options import (
     load_config,
     probability,
     setting,
-    settings,
     validating,
 )
 from sim.files import require_writable, write_whole
 
 if TYPE_CHECKING:
-    from hw.numeric.formats import Format
+    from gen.verilog import Design
+    from sim.run.job import Job
+    from sw.language import Kernel, Schedule
 
-__all__ = ["FIELDS", "add", "execute"]
+__all__ = ["add", "execute"]
 
 DEFAULT_LATENCY = 100
-
-#: Fields of the report, in order; those of parts that took no part are null.
-FIELDS = (
-    "kernel config backend dtype out_dtype params schedule seed latency jitter stall verified "
-    "bit_exact error_bound max_abs_err max_rel_err cycles macs macs_issued peak_macs_per_cycle "
-    "utilization predicted_cycles launch_to_first_mac launches dram_bytes_read dram_bytes_written "
-    "units_used config_sha256 image_sha256 image_bytes verilog_sha256 input_sha256 output_sha256 "
-    "golden_sha256 counters cycles_per_second compile_seconds emit_seconds build_seconds "
-    "run_seconds cache_hit"
-).split()
 
 
 def _error_at(text: str) -> tuple[str, int, str]:
@@ -124,141 +117,117 @@ def add(subparsers: Subparsers) -> None:
     add_json(parser)
 
 
-def _refuse_unbuilt(args: argparse.Namespace) -> None:
-    """Options of parts that do not exist yet fail by name rather than being ignored."""
-    unbuilt = {
-        "--latency": args.latency != DEFAULT_LATENCY,
-        "--jitter": args.jitter != 0,
-        "--error-at": args.error_at is not None,
-        "--image-out": args.image_out is not None,
-        "--schedule": args.schedule is not None,
-        "--waves": args.waves is not None,
-        "--warm": args.warm,
-    }
-    for option, given in unbuilt.items():
-        if given:
-            raise NotBuiltError(
-                f"{option} is not built yet: runs use one matrix unit, without memory or image",
-                where=option,
-            )
-    if args.backend not in ("rtl", "golden"):
-        raise NotBuiltError(
-            f"back end {args.backend!r} is not built yet; rtl and golden are", where="--backend"
+def _kernel(name: str) -> "Kernel":
+    """Kernel of a name, of those in `sw.kernels`."""
+    from importlib import import_module
+
+    from sw.language import Kernel
+
+    names = [row["name"] for row in modules("sw.kernels")]
+    if name not in names:
+        raise BadInputError(
+            f"unknown kernel {name!r}{did_you_mean(name, names)}",
+            kind="unknown-kernel",
+            where="KERNEL",
+            value=name,
+            rule=f"one of {', '.join(names)}",
+        )
+    kernel = getattr(import_module(f"sw.kernels.{name}"), name)
+    assert isinstance(kernel, Kernel)
+    return kernel
+
+
+def _schedule(path: str | None) -> "Schedule | None":
+    from sw.language import Schedule
+
+    if path is None:
+        return None
+    with validating("--schedule"):
+        return Schedule.from_json(Path(path).read_text(encoding="utf-8"))
+
+
+def _design(path: str | None) -> "Design | None":
+    from sim.run.verilog_file import read_design
+
+    if path is None:
+        return None
+    with validating("--rtl"):
+        return read_design(path)
+
+
+def _job(args: argparse.Namespace) -> "Job":
+    """The job that the options describe; all that is wrong with them is found here."""
+    kernel = _kernel(args.kernel)
+    config = load_config(args.config)
+    for option in ("outputs", "image_out", "waves"):
+        path = getattr(args, option)
+        if path:
+            require_writable(path, where=f"--{option.replace('_', '-')}")
+    if args.image_out and args.backend == "golden":
+        raise BadInputError(
+            "--image-out must not be given with back end golden, which has no image",
+            where="--image-out",
+            value=args.backend,
+            rule="not with golden",
         )
 
+    from hw.numeric.formats import named as formats
+    from sim.native.memory import ErrorAt, MemoryConditions
+    from sim.run.job import Job
+    from sim.run.npz import read_inputs
+    from sim.run.settings import problem_of_settings
 
-def _operands(path: str, fmt: "Format") -> dict[str, Any]:
-    """Arrays A and B of an npz file; bf16 as its bits in uint16."""
-    import numpy as np
-
-    with validating("--inputs"), np.load(path, allow_pickle=False) as arrays:
-        missing = {"A", "B"} - set(arrays.files)
-        if missing:
-            raise ValueError(f"{path} must have the arrays A and B, not {arrays.files}")
-        pair = {}
-        for name in "AB":
-            array = arrays[name]
-            if array.ndim != 2:
-                raise ValueError(f"{name} must be a matrix, not of {array.ndim} dimensions")
-            pair[name] = fmt.from_bits(array) if array.dtype == "uint16" else array
-    return pair
-
-
-def _print(report: dict[str, Any], where: str) -> None:
-    params = " × ".join(str(report["params"][name]) for name in "MKN")
-    print(f"{report['kernel']} {params}, {report['dtype']} to {report['out_dtype']}, on {where}")
-    if report["cycles"] is not None:
-        print(
-            f"  {report['cycles']} cycles, utilization {report['utilization']:.4f} "
-            f"of {report['peak_macs_per_cycle']} MAC/cycle"
+    dtype = formats[args.dtype]
+    inputs = read_inputs(args.inputs, kernel, dtype) if args.inputs else None
+    problem = problem_of_settings(
+        kernel,
+        config,
+        dtype,
+        args.settings,
+        extents=kernel.bind(**inputs).dims if inputs else None,
+        schedule=_schedule(args.schedule),
+    )
+    with validating():
+        conditions = MemoryConditions(
+            latency=args.latency,
+            jitter=args.jitter,
+            stall=args.stall,
+            seed=args.seed,
+            error=ErrorAt(*args.error_at) if args.error_at else None,
         )
-        waits = next(iter(report["counters"].values()))
-        names = ("busy", "wait_input", "wait_room", "idle")
-        print("  " + ", ".join(f"{name} {waits[name]}" for name in names))
-        print(
-            f"  {waits['bytes']} bytes over the streams, "
-            f"RTL {'equals' if report['bit_exact'] else 'DIFFERS from'} golden"
-        )
-    if report["max_abs_err"] is not None:
-        print(
-            f"  golden against float64: error {report['max_abs_err']:.3g}, "
-            f"bound {report['error_bound']:.3g}"
-        )
-    print("VERIFIED" if report["verified"] else "NOT VERIFIED")
+    return Job(
+        problem=problem,
+        backend=args.backend,
+        seed=args.seed,
+        conditions=conditions,
+        inputs=inputs,
+        warm=args.warm,
+        max_cycles=args.max_cycles,
+        design=_design(args.rtl),
+        waves=Path(args.waves) if args.waves else None,
+        use_cache=not args.no_cache,
+    )
 
 
 def execute(args: argparse.Namespace) -> dict[str, Any]:
     """Run the kernel; exit code 0 only if the answer is verified."""
-    if args.kernel != "matmul":
-        raise BadInputError(
-            f"unknown kernel {args.kernel!r}{did_you_mean(args.kernel, ['matmul'])}",
-            kind="unknown-kernel",
-            where="KERNEL",
-            value=args.kernel,
-            rule="one of matmul",
-        )
-    chosen = settings(args.settings, ("M", "N", "K", "out"))
-    config = load_config(args.config)
-    _refuse_unbuilt(args)
+    job = _job(args)
+
+    from dataclasses import replace
+
+    from sim.run.driver import compile_job, run
+    from sim.run.npz import pack_arrays
+    from sim.run.progress import progress_line
+    from sim.run.report import tell
+
+    compiled, fields = compile_job(job)
+    if args.image_out and compiled is not None:
+        write_whole(args.image_out, compiled.image)
+    with progress_line("tilewright run") as progress:
+        outcome = run(replace(job, progress=progress), compiled, fields | {"config": args.config})
     if args.outputs:
-        require_writable(args.outputs, where="--outputs")
-
-    import io
-
-    import numpy as np
-
-    from gen.verilog import Design
-    from hw.numeric.formats import named as formats
-    from sim.drivers.matrix_unit import matrix_unit
-    from sim.run.bare import MatmulJob, run
-
-    fmt = formats[args.dtype]
-    pair = _operands(args.inputs, fmt) if args.inputs else None
-    extents: dict[str, Any] = {"M": 256, "N": 256, "K": 256}
-    if pair:
-        extents = {"M": pair["A"].shape[0], "N": pair["B"].shape[1], "K": pair["A"].shape[1]}
-    for key, value in chosen.items():
-        if key != "out":
-            extents[key] = value
-    out = str(chosen.get("out", "bf16" if args.dtype == "bf16" else "int32"))
-    if out not in formats:
-        raise BadInputError(
-            f"unknown format {out!r}{did_you_mean(out, formats)}",
-            where="out",
-            value=out,
-            rule=f"one of {', '.join(formats)}",
-        )
-    job = MatmulJob(
-        config=config,
-        m=extents["M"],
-        n=extents["N"],
-        k=extents["K"],
-        fmt=fmt,
-        out=formats[out],
-        seed=args.seed,
-        stall=args.stall,
-        operands=(pair["A"], pair["B"]) if pair else None,
-    )
-    design = None
-    if args.rtl:
-        with validating("--rtl"), open(args.rtl, encoding="utf-8") as handle:
-            design = Design(
-                top=matrix_unit(config).definition_name, text=handle.read(), instances={}
-            )
-    measured, result = run(
-        job,
-        backend=args.backend,
-        use_cache=not args.no_cache,
-        max_cycles=args.max_cycles,
-        design=design,
-    )
-    report = dict.fromkeys(FIELDS) | {"kernel": args.kernel, "config": args.config} | measured
-    if args.outputs:
-        buffer = io.BytesIO()
-        np.savez(buffer, C=job.out.bits_of(result) if out == "bf16" else result)
-        write_whole(args.outputs, buffer.getvalue())
-    place = f"one matrix unit of {args.config} (kernels do not run on the whole chip yet)"
-    _print(report, place if args.backend == "rtl" else "golden")
-    if not report["verified"]:
-        raise WrongResultError("result is not verified", result=report)
-    return report
+        write_whole(args.outputs, pack_arrays(outcome.outputs))
+    print("\n".join(tell(outcome.report, outcome.problems, outcome.notes)))
+    if outcome.problems:
+        raise WrongResultError(outcome.problems[0], result=outcome.report)
+    return outcome.report

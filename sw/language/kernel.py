@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy.typing as npt
 
+from sw.actions import register, registered
 from sw.ir.formats import Format, format_of, fp32
 from sw.ir.nodes import Store
 from sw.ir.program import Program
@@ -26,26 +27,6 @@ from sw.language.tensor import TensorView
 from sw.language.trace import Recorder
 
 __all__ = ["Kernel", "kernel", "register"]
-
-_ACTIONS: dict[str, Callable[..., Any]] = {}
-
-
-def register(action: str, function: Callable[..., Any]) -> None:
-    """Set what a kernel does when it is called, run or compiled.
-
-    The language knows no backend; :mod:`tilewright` registers them.
-
-    Parameters
-    ----------
-    action : str
-        ``call``, ``run`` or ``compile``.
-    function : function
-        Takes the kernel and then what :meth:`Kernel.__call__`, :meth:`Kernel.run` or
-        :meth:`Kernel.compile` take.
-    """
-    if action not in ("call", "run", "compile"):
-        raise ValueError(f"Action must be call, run or compile, not {action!r}")
-    _ACTIONS[action] = function
 
 
 class Kernel:
@@ -227,11 +208,12 @@ class Kernel:
         return bind_arrays(self.name, self.signature, arrays, named)
 
     def _act(self, action: str) -> Callable[..., Any]:
-        if action not in _ACTIONS:
+        function = registered(action)
+        if function is None:
             raise ProgramError(
                 "argument", f"`{self.name}` cannot {action} before `import tilewright`", None
             )
-        return _ACTIONS[action]
+        return function
 
     def __call__(self, *arrays: npt.ArrayLike, **options: Any) -> Any:
         """Give the golden arrays on the default configuration: one, or a tuple of several."""

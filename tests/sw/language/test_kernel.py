@@ -176,7 +176,7 @@ def test_the_reference_computes_in_float64_and_int64():
 
 def test_actions_are_registered_from_outside(monkeypatch):
     # The function of this name hides the module from the package.
-    monkeypatch.setattr(sys.modules["sw.language.kernel"], "_ACTIONS", {})
+    monkeypatch.setattr(sys.modules["sw.actions"], "_ACTIONS", {})
     for action in (matmul, matmul.run, matmul.compile):
         with pytest.raises(tw.ProgramError, match="before `import tilewright`"):
             action()

@@ -1,0 +1,105 @@
+# amaranth: UnusedElaboratable=no
+# With Verilog of a file the chip is only asked for its ports, and never elaborated.
+"""RTL in cocotb: the same image and memory, with cocotbext-axi as host and memory."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from gen.verilog import emit
+from hw.chip import Chip
+from hw.errors import WrongResultError
+from sim.backends.face import Answer, BuildFigures, Setup
+from sim.cocotb_runner import run_bench
+from sim.tb._launch import FOLDER_VARIABLE
+
+__all__ = ["CocotbRtl"]
+
+
+class CocotbRtl:
+    """The chip in cocotb; its model is built with the first launch.
+
+    Of the memory's conditions it has stalls alone: cocotbext-axi answers without latency.
+
+    Parameters
+    ----------
+    setup : Setup
+
+    Raises
+    ------
+    MissingToolError
+        If a tool of the build is missing.
+    """
+
+    def __init__(self, setup: Setup) -> None:
+        self._setup = setup
+        self._chip = Chip(setup.config)
+        started = time.monotonic()
+        self._design = setup.design or emit(self._chip)
+        self.figures = BuildFigures(
+            verilog_sha256=self._design.sha256, emit_seconds=time.monotonic() - started
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Nothing is held."""
+
+    def launch(
+        self, memory: bytearray, *, list_address: int, entries: int, max_cycles: int
+    ) -> Answer:
+        """Run a launch list.
+
+        Raises
+        ------
+        WrongResultError
+            If the simulation stops before its end, as it does when an assertion fails.
+        """
+        setup = self._setup
+        orders = {
+            "ports": setup.config.agcu.count,
+            "list_address": list_address,
+            "entries": entries,
+            "max_cycles": max_cycles,
+            "seed": setup.conditions.seed,
+            "stall": setup.conditions.stall,
+        }
+        with tempfile.TemporaryDirectory(prefix="tilewright.") as name:
+            folder = Path(name)
+            (folder / "orders.json").write_text(json.dumps(orders))
+            (folder / "memory").write_bytes(memory)
+            result = run_bench(
+                "_launch",
+                seed=setup.conditions.seed,
+                waves=setup.waves,
+                design=self._design,
+                component=self._chip,
+                environment={FOLDER_VARIABLE: name},
+                use_cache=setup.use_cache,
+            )
+            if result.failed:
+                raise WrongResultError(
+                    f"cocotb stopped: {result.failures[0]}; log in {result.log}",
+                    kind="rtl-fault",
+                    where=str(result.log),
+                )
+            answer = json.loads((folder / "answer.json").read_text())
+            memory[:] = (folder / "memory").read_bytes()
+        self.figures = BuildFigures(
+            verilog_sha256=self.figures.verilog_sha256,
+            emit_seconds=self.figures.emit_seconds,
+            build_seconds=result.build_seconds,
+            cache_hit=result.cache_hit,
+        )
+        return Answer(seconds=result.seconds, **answer)

@@ -1,0 +1,55 @@
+"""The emulator as a back end: what an image means, without RTL and without time."""
+
+from __future__ import annotations
+
+import time
+from types import TracebackType
+from typing import Self
+
+from sim.backends.face import Answer, BuildFigures, Setup
+from sim.emulator import emulate
+
+__all__ = ["Emulator"]
+
+
+class Emulator:
+    """The emulator of a chip.
+
+    Parameters
+    ----------
+    setup : Setup
+        Of it only the configuration matters.
+    """
+
+    figures = BuildFigures()
+
+    def __init__(self, setup: Setup) -> None:
+        self._config = setup.config
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Nothing is held."""
+
+    def launch(
+        self, memory: bytearray, *, list_address: int, entries: int, max_cycles: int
+    ) -> Answer:
+        """Run a launch list; there are no cycles to be limited."""
+        started = time.monotonic()
+        run = emulate(self._config, memory, list_address=list_address, entries=entries)
+        return Answer(
+            status=run.status,
+            seconds=time.monotonic() - started,
+            error_code=run.error_code.value,
+            error_detail=run.error_detail,
+            error_unit=run.error_unit,
+            error_entry=run.error_entry,
+            bytes_read=run.bytes_read + run.launch_bytes_read,
+            bytes_written=run.bytes_written,
+        )

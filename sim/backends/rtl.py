@@ -1,0 +1,93 @@
+"""RTL in a native model: the chip's Verilog, compiled, behind a memory model of our own."""
+
+from __future__ import annotations
+
+import time
+from types import TracebackType
+from typing import Self
+
+from gen.verilog import emit
+from hw.chip import Chip
+from sim.backends.face import Answer, BuildFigures, Setup
+from sim.native.chip import ChipModel
+
+__all__ = ["NativeRtl"]
+
+
+class NativeRtl:
+    """The native model of a chip.
+
+    Parameters
+    ----------
+    setup : Setup
+
+    Raises
+    ------
+    MissingToolError
+        If a tool of the build is missing.
+    """
+
+    def __init__(self, setup: Setup) -> None:
+        self._setup = setup
+        started = time.monotonic()
+        design = setup.design or emit(Chip(setup.config))
+        emitted = time.monotonic()
+        self._model = ChipModel(
+            design,
+            setup.config,
+            seed=setup.conditions.seed,
+            use_cache=setup.use_cache,
+            waves=setup.waves,
+        )
+        self.figures = BuildFigures(
+            verilog_sha256=design.sha256,
+            emit_seconds=emitted - started,
+            build_seconds=self._model.build_seconds,
+            cache_hit=self._model.cache_hit,
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._model.close()
+
+    def launch(
+        self, memory: bytearray, *, list_address: int, entries: int, max_cycles: int
+    ) -> Answer:
+        """Run a launch list."""
+        run = self._model.run(
+            memory,
+            list_address=list_address,
+            entries=entries,
+            conditions=self._setup.conditions,
+            max_cycles=max_cycles,
+            progress=self._setup.progress,
+        )
+        return Answer(
+            status=run.status,
+            seconds=run.seconds,
+            cycles=run.cycles,
+            error_code=run.error_code,
+            error_detail=run.error_detail,
+            error_unit=run.error_unit,
+            error_entry=run.error_entry,
+            bytes_read=run.bytes_read,
+            bytes_written=run.bytes_written,
+            counters=run.counters,
+            first_mac=run.first_mac,
+            simulated_cycles=run.simulated_cycles,
+            error_met=run.error_met,
+            reason=run.hang_reason,
+            counter_steps=run.counter_steps,
+            owed={
+                port.name: f"{port.reads_owed} reads, {port.writes_owed} writes"
+                for port in run.ports
+                if port.reads_owed or port.writes_owed
+            },
+        )

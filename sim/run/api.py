@@ -1,0 +1,224 @@
+"""Kernels from Python: ``kernel.run(...)`` and ``kernel.compile(...)``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy.typing as npt
+
+from hw.config import ChipConfig
+from hw.errors import BadInputError, did_you_mean
+from hw.numeric.formats import Format
+from sim.cli.options import load_config, validating
+from sim.native.memory import MemoryConditions
+from sim.run.compiled import CompiledKernel, compile_problem
+from sim.run.driver import compile_job, run
+from sim.run.job import Job
+from sim.run.problem import Problem
+from sim.run.result import RunResult
+from sw.language import Kernel, Schedule
+from sw.language.bind import Bound
+from sw.language.signature import Signature
+
+__all__ = ["KernelProgram", "compile_kernel", "run_kernel"]
+
+_CONDITIONS = ("latency", "jitter", "stall", "error")
+_JOB = ("warm", "max_cycles", "design", "waves", "use_cache", "progress")
+
+
+def _chip(config: str | ChipConfig) -> tuple[ChipConfig, str]:
+    if isinstance(config, ChipConfig):
+        return config, "configuration"
+    return load_config(config, where="config"), str(config)
+
+
+def _split(kernel: Kernel, given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Options of the kernel, and those of a run."""
+    known = (*kernel.options, "out", "place_seed", "seed", *_CONDITIONS, *_JOB)
+    for name in given:
+        if name not in known:
+            rule = f"one of {', '.join(known)}"
+            raise BadInputError(
+                f"unknown option {name!r}{did_you_mean(name, known) or f'; {rule} is known'}",
+                kind="unknown-option",
+                where=kernel.name,
+                value=name,
+                rule=rule,
+            )
+    own = {name: value for name, value in given.items() if name in kernel.options}
+    return own, {name: value for name, value in given.items() if name not in own}
+
+
+def _job(problem: Problem, backend: str, inputs: Mapping[str, Any], options: Any) -> Job:
+    seed = options.get("seed", 1)
+    with validating():
+        conditions = MemoryConditions(
+            seed=seed, **{name: options[name] for name in _CONDITIONS if name in options}
+        )
+    return Job(
+        problem=problem,
+        backend=backend,
+        seed=seed,
+        conditions=conditions,
+        inputs=inputs,
+        **{name: options[name] for name in _JOB if name in options},
+    )
+
+
+def _formats(bound: Bound, signature: Signature) -> Format | Mapping[str, Format]:
+    """The one format of all inputs, or that of each."""
+    formats = {name: bound.formats[name] for name in (each.name for each in signature.inputs)}
+    return next(iter(formats.values())) if len(set(formats.values())) == 1 else formats
+
+
+def run_kernel(
+    kernel: Kernel,
+    *arrays: npt.ArrayLike,
+    config: str | ChipConfig = "small",
+    schedule: Schedule | None = None,
+    backend: str = "rtl",
+    **options: Any,
+) -> RunResult:
+    """Compile a kernel for a chip, run it on arrays, and compare the answers.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    arrays : array
+        Inputs in the signature's order; their types give the formats.
+    config : str or ChipConfig
+    schedule : Schedule or None
+    backend : str
+        ``rtl``, ``cocotb``, ``emulator`` or ``golden``.
+    options
+        Options of the kernel; ``out`` (format of the result), ``place_seed``, ``seed``; of the
+        memory: ``latency``, ``jitter``, ``stall``, ``error`` (an ``ErrorAt``); ``warm``,
+        ``max_cycles``, ``design``, ``waves``, ``use_cache``, ``progress``.
+
+    Raises
+    ------
+    BadInputError
+        If an option is unknown, or something cannot work.
+    HangError, DeviceError
+        If the launch does not end well. A wrong answer raises nothing: ``verified`` says so.
+    """
+    chip, name = _chip(config)
+    own, rest = _split(kernel, options)
+    bound = kernel.bind(*arrays)
+    problem = Problem(
+        kernel=kernel,
+        config=chip,
+        dims=bound.dims,
+        dtype=_formats(bound, kernel.signature),
+        out=rest.get("out"),
+        options=own,
+        schedule=schedule or Schedule(),
+        place_seed=rest.get("place_seed", 1),
+    )
+    job = _job(problem, backend, bound.arrays, rest)
+    compiled, fields = compile_job(job)
+    return RunResult(run(job, compiled, fields | {"config": name}))
+
+
+class KernelProgram:
+    """A kernel compiled for a chip: everything the compiler made, and a way to run it.
+
+    Parameters
+    ----------
+    problem : Problem
+    name : str
+        What the configuration is called.
+    """
+
+    def __init__(self, problem: Problem, name: str) -> None:
+        self._problem = problem
+        self._name = name
+        self._compiled: CompiledKernel = compile_problem(problem)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(self._compiled, name)
+
+    def __repr__(self) -> str:
+        return f"<{self._problem.kernel.name} for {self._name}: {self._problem.params}>"
+
+    def run(self, *arrays: npt.ArrayLike, backend: str = "rtl", **options: Any) -> RunResult:
+        """Run it, as :func:`run_kernel` does, on arrays of its sizes and formats.
+
+        Raises
+        ------
+        BadInputError
+            If the arrays are of other sizes, or an option is one of the compiler.
+        """
+        problem = self._problem
+        own, rest = _split(problem.kernel, options)
+        fixed = {*own, *(rest.keys() & {"out", "place_seed"})}
+        if fixed:
+            raise BadInputError(
+                f"{min(fixed)} must be given when the kernel is compiled, not when it runs",
+                where=problem.kernel.name,
+                value=min(fixed),
+            )
+        bound = problem.kernel.bind(*arrays)
+        if dict(bound.dims) != dict(problem.dims):
+            raise BadInputError(
+                f"Arrays must have the sizes {dict(problem.dims)}, not {dict(bound.dims)}",
+                where=problem.kernel.name,
+                value=str(dict(bound.dims)),
+            )
+        for spec in problem.inputs:
+            if bound.formats[spec.name] != spec.format:
+                raise BadInputError(
+                    f"Array {spec.name} must be {spec.format.name}, "
+                    f"not {bound.formats[spec.name].name}",
+                    where=spec.name,
+                    value=bound.formats[spec.name].name,
+                )
+        job = _job(problem, backend, bound.arrays, rest)
+        compiled, fields = compile_job(job, self._compiled)
+        return RunResult(run(job, compiled, fields | {"config": self._name}))
+
+
+def compile_kernel(
+    kernel: Kernel,
+    config: str | ChipConfig = "small",
+    *,
+    schedule: Schedule | None = None,
+    dtype: Format | Mapping[str, Format] | None = None,
+    out: Format | None = None,
+    place_seed: int = 1,
+    **values: Any,
+) -> KernelProgram:
+    """Compile a kernel for a chip.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    config : str or ChipConfig
+    schedule : Schedule or None
+    dtype, out : Format
+        Of the inputs and of the outputs that declare none; of inputs also a mapping by name.
+    place_seed : int
+    values
+        Size of each dimension, and options of the kernel.
+
+    Raises
+    ------
+    BadInputError
+        If it cannot be lowered, or does not fit.
+    """
+    chip, name = _chip(config)
+    dims = {each: values[each] for each in kernel.signature.dims if each in values}
+    problem = Problem(
+        kernel=kernel,
+        config=chip,
+        dims=dims,
+        dtype=dtype,
+        out=out,
+        options={each: value for each, value in values.items() if each not in dims},
+        schedule=schedule or Schedule(),
+        place_seed=place_seed,
+    )
+    return KernelProgram(problem, name)

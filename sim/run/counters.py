@@ -1,0 +1,38 @@
+"""Counters of the units, as a report has them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from hw.config import ChipConfig
+from hw.numeric.formats import Format
+from hw.unit_counters import ACTIVITIES, WORDS, named_counters, unit_kinds
+
+__all__ = ["report_counters"]
+
+
+def report_counters(
+    config: ChipConfig, operand: Format, words: Sequence[int]
+) -> dict[str, dict[str, Any]]:
+    """Counters by unit; those that a kind of unit does not have are None.
+
+    Parameters
+    ----------
+    config : ChipConfig
+    operand : Format
+        Format of the products, by which a vector that enters a grid is so many of them.
+    words : sequence of int
+        Words of all units in the order of `hw.unit_counters`.
+    """
+    products = config.grid_rows * config.grid_columns * (16 // operand.bits)
+    report: dict[str, dict[str, Any]] = {}
+    for index, (name, kind) in enumerate(unit_kinds(config).items()):
+        values = named_counters(kind, words[WORDS * index : WORDS * (index + 1)])
+        report[name] = {
+            "kind": kind,
+            **{activity: values[activity] for activity in ACTIVITIES},
+            "macs": values["vectors"] * products if kind == "pcu" else None,
+            **{each: values.get(each) for each in ("commands", "boxes", "bytes")},
+        }
+    return report

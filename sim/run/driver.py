@@ -1,0 +1,277 @@
+"""Run a job: compile, launch, compare with golden by bytes and golden with float64."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import time
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hw.config import ChipConfig
+from sim.backends.choose import open_backend
+from sim.backends.face import Answer, Backend
+from sim.golden import golden
+from sim.memory import LaunchMemory
+from sim.operands import random_inputs
+from sim.run.compiled import CompiledKernel, compile_problem
+from sim.run.counters import report_counters
+from sim.run.endings import raise_for_ending
+from sim.run.job import Job
+from sim.run.reference import compare_with_reference
+from sim.run.report import FIELDS
+
+__all__ = ["Outcome", "compile_job", "run"]
+
+Array = npt.NDArray[Any]
+
+#: A run hangs that takes so many times the cycles predicted, and so many more.
+_PATIENCE, _SLACK_CYCLES = 8, 100_000
+
+
+@dataclasses.dataclass(frozen=True)
+class Outcome:
+    """What a run gave.
+
+    Members
+    -------
+    report : dict
+        The fields of `sim.run.report.FIELDS`.
+    outputs : mapping of str to array
+    problems : tuple of str
+        Why it is not verified: one line each.
+    notes : tuple of str
+        What a user should know besides.
+    """
+
+    report: dict[str, Any]
+    outputs: Mapping[str, Array]
+    problems: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+
+
+def _digest(arrays: Iterable[Array]) -> str:
+    digest = hashlib.sha256()
+    for array in arrays:
+        digest.update(np.ascontiguousarray(array).tobytes())
+    return digest.hexdigest()
+
+
+def _config_digest(config: ChipConfig) -> str:
+    return hashlib.sha256(json.dumps(config.resolved(), sort_keys=True).encode()).hexdigest()
+
+
+def compile_job(
+    job: Job, compiled: CompiledKernel | None = None
+) -> tuple[CompiledKernel | None, dict[str, Any]]:
+    """Lower a job's kernel unless only golden is wanted; with the fields that this fills.
+
+    Parameters
+    ----------
+    job : Job
+    compiled : CompiledKernel
+        The kernel if it is lowered already.
+
+    Raises
+    ------
+    BadInputError
+        If it cannot be lowered, or does not fit.
+    """
+    started = time.monotonic()
+    problem = job.problem
+    fields: dict[str, Any] = {
+        "kernel": problem.kernel.name,
+        "backend": job.backend,
+        "dtype": problem.operand.name,
+        "out_dtype": problem.outputs[0].format.name,
+        "params": problem.params,
+        "schedule": json.loads(problem.schedule.to_json()),
+        "seed": job.seed,
+        "config_sha256": _config_digest(problem.config),
+        "peak_macs_per_cycle": problem.peak_macs_per_cycle,
+    }
+    if job.backend == "golden":
+        compiled = None
+    elif compiled is None:
+        compiled = compile_problem(problem)
+    if compiled is not None:
+        fields |= {
+            "schedule": json.loads(compiled.schedule.to_json()),
+            "macs": compiled.macs,
+            "macs_issued": compiled.macs_issued,
+            "peak_macs_per_cycle": compiled.peak_macs_per_cycle,
+            "predicted_cycles": compiled.predicted_cycles,
+            "units_used": dict(compiled.units_used),
+            "image_sha256": hashlib.sha256(compiled.image).hexdigest(),
+            "image_bytes": len(compiled.image),
+        }
+    return compiled, fields | {"compile_seconds": time.monotonic() - started}
+
+
+def run(job: Job, compiled: CompiledKernel | None, fields: Mapping[str, Any]) -> Outcome:
+    """Run a job of which `compile_job` made the image.
+
+    Raises
+    ------
+    HangError
+        If the watchdog ended it; the message names who waits.
+    DeviceError
+        If the chip ended it with an error code.
+    MissingToolError
+        If the back end needs a tool that is missing.
+    """
+    problem = job.problem
+    report = dict.fromkeys(FIELDS) | dict(fields)
+    inputs = job.inputs if job.inputs is not None else random_inputs(problem.inputs, job.seed)
+    program = compiled.golden_program if compiled else problem.golden_program
+    expected = golden(program, inputs)
+    errors = compare_with_reference(
+        problem.kernel, problem.program, inputs, expected, problem.outputs
+    )
+    if compiled is None:
+        report["macs"] = errors.products
+    report |= {
+        "input_sha256": _digest(inputs.values()),
+        "golden_sha256": _digest(expected.values()),
+        "error_bound": errors.bound,
+        "max_abs_err": errors.absolute,
+        "max_rel_err": errors.relative,
+    }
+    problems = [] if errors.within else ["golden leaves its bound of the float64 reference"]
+    notes = list(compiled.notes) if compiled else []
+    outputs = expected
+    if compiled is not None:
+        launched, outputs, wrong, more = _launch(job, compiled, inputs, expected, report)
+        notes += more
+        report |= launched
+        problems = wrong + problems
+    report |= {"output_sha256": _digest(outputs.values()), "verified": not problems}
+    return Outcome(report, outputs, tuple(problems), tuple(notes))
+
+
+def _launch(
+    job: Job,
+    compiled: CompiledKernel,
+    inputs: Mapping[str, Array],
+    expected: Mapping[str, Array],
+    report: dict[str, Any],
+) -> tuple[dict[str, Any], dict[str, Array], list[str], list[str]]:
+    """Fields of the launch, its outputs, what is wrong with them, and notes."""
+    conditions = job.conditions
+    if job.timed:
+        report["stall"] = conditions.stall
+    if job.backend == "rtl":
+        report |= {"latency": conditions.latency, "jitter": conditions.jitter}
+    wrong: list[str] = []
+    answers = []
+    outputs: dict[str, Array] = {}
+    memories = [
+        LaunchMemory(
+            job.problem.config, compiled.image, compiled.arrays, seed=job.seed, launches=launches
+        )
+        for launches in ((1, 2) if job.warm else (1,))
+    ]
+    with open_backend(job.backend, job.setup()) as backend:
+        for memory in memories:
+            report |= dataclasses.asdict(backend.figures)
+            answer, outputs, faults = _once(
+                job, compiled, backend, memory, inputs, expected, report
+            )
+            answers.append(answer)
+            wrong += [fault for fault in faults if fault not in wrong]
+        report |= dataclasses.asdict(backend.figures)
+    notes = []
+    if conditions.error is not None and not any(answer.error_met for answer in answers):
+        notes.append("the beat of --error-at never came")
+    return _figures(job, compiled, answers) | {"bit_exact": not wrong}, outputs, wrong, notes
+
+
+def _once(
+    job: Job,
+    compiled: CompiledKernel,
+    backend: Backend,
+    place: LaunchMemory,
+    inputs: Mapping[str, Array],
+    expected: Mapping[str, Array],
+    report: Mapping[str, Any],
+) -> tuple[Answer, dict[str, Array], list[str]]:
+    before = place.bytes_before(inputs)
+    memory = bytearray(before)
+    answer = backend.launch(
+        memory,
+        list_address=place.list_address,
+        entries=place.entries,
+        max_cycles=job.max_cycles or _patience(job, compiled) * place.entries,
+    )
+    if answer.status != "done":
+        raise_for_ending(job, compiled, answer, dict(report) | _figures(job, compiled, [answer]))
+    outputs = {name: place.read(memory, name) for name in expected}
+    wrong = [
+        line
+        for name, array in expected.items()
+        if (line := _difference(name, outputs[name], array))
+    ]
+    address = place.changed_outside(before, memory)
+    if address is not None:
+        wrong.append(
+            f"byte at {address:#x} was written, {place.where(address)}, which is no output's"
+        )
+    return answer, outputs, wrong
+
+
+def _difference(name: str, got: Array, expected: Array) -> str | None:
+    """Where an output differs from golden by bytes; None if nowhere."""
+    size = expected.dtype.itemsize
+    pairs = [np.ascontiguousarray(array).view(f"u{size}").reshape(-1) for array in (got, expected)]
+    differs = np.flatnonzero(pairs[0] != pairs[1])
+    if not differs.size:
+        return None
+    first = int(differs[0])
+    index = ", ".join(str(int(each)) for each in np.unravel_index(first, expected.shape))
+    return (
+        f"{differs.size} of {expected.size} elements of {name} differ from golden; "
+        f"{name}[{index}] is {int(pairs[0][first]):#x}, not {int(pairs[1][first]):#x}"
+    )
+
+
+def _patience(job: Job, compiled: CompiledKernel) -> int:
+    """Cycles after which a launch is taken for one that hangs."""
+    conditions = job.conditions
+    slowed = compiled.predicted_cycles * (1 + (conditions.latency + conditions.jitter) / 100)
+    return _SLACK_CYCLES + int(_PATIENCE * slowed / (1 - conditions.stall))
+
+
+def _figures(job: Job, compiled: CompiledKernel, answers: list[Answer]) -> dict[str, Any]:
+    """Hardware fields of a launch, or of the second launch of two: of two less of one."""
+    last = answers[-1]
+
+    def counted(name: str) -> int | None:
+        values = [getattr(answer, name) for answer in answers]
+        if None in values:
+            return None
+        return int(values[-1] - values[0]) if len(values) > 1 else int(values[0])
+
+    cycles = counted("cycles") if job.timed else None
+    simulated = [answer.simulated_cycles for answer in answers]
+    seconds = sum(answer.seconds for answer in answers)
+    figures: dict[str, Any] = {
+        "cycles": cycles,
+        "launch_to_first_mac": answers[0].first_mac,
+        "launches": len(answers),
+        "dram_bytes_read": counted("bytes_read"),
+        "dram_bytes_written": counted("bytes_written"),
+        "run_seconds": seconds,
+    }
+    if cycles:
+        figures["utilization"] = compiled.macs / (cycles * compiled.peak_macs_per_cycle)
+    if job.timed and None not in simulated:
+        figures["cycles_per_second"] = sum(map(int, filter(None, simulated))) / seconds
+    if last.counters is not None:
+        figures["counters"] = report_counters(
+            job.problem.config, job.problem.operand, last.counters
+        )
+    return figures

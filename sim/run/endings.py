@@ -1,0 +1,114 @@
+"""Launches that do not end well: the error that says who has to act, and who waits for what."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NoReturn
+
+from hw.chip import REPEAT_REFUSED
+from hw.command.launch import ErrorCode, ReadPhase
+from hw.errors import DeviceError, HangError
+from hw.tma.descriptor import ErrorCode as TmaError
+from hw.unit_counters import ACTIVITIES, COUNTERS, WORDS, engine_states, unit_kinds
+from sim.backends.face import Answer
+from sim.run.compiled import CompiledKernel
+from sim.run.job import Job
+
+__all__ = ["raise_for_ending", "waiting_units"]
+
+_WAITS = {"wait_input": "for input", "wait_room": "for room"}
+#: Units named in a message; the report's counters have them all.
+_MOST_NAMED = 6
+
+
+def raise_for_ending(
+    job: Job, compiled: CompiledKernel, answer: Answer, result: Mapping[str, Any]
+) -> NoReturn:
+    """Raise the error of a launch that ended with an error or not at all.
+
+    Raises
+    ------
+    HangError
+        If the watchdog ended it; the message names units, engines and barriers that wait.
+    DeviceError
+        If the chip ended it; the message names code, detail and unit.
+    """
+    if answer.status == "error":
+        code, detail, unit = _device(answer)
+        where = f"entry {answer.error_entry} of the launch list"
+        raise DeviceError(
+            f"chip ended the launch with {code}{detail}{f' of {unit}' if unit else ''}, {where}",
+            where=unit or where,
+            value=code,
+            rule="the launch ends without an error",
+            result=result,
+        )
+    waiting = waiting_units(job, answer)
+    parts = [f"no end: {answer.reason or 'the launch stands still'}"]
+    if waiting:
+        more = len(waiting) - _MOST_NAMED
+        parts.append("; ".join(waiting[:_MOST_NAMED]) + (f"; {more} more" if more > 0 else ""))
+    if answer.owed:
+        parts.append(
+            "memory owes " + "; ".join(f"{name}: {what}" for name, what in answer.owed.items())
+        )
+    raise HangError(
+        "; ".join(part for part in parts if part),
+        where=waiting[0].partition(" ")[0].rstrip(":") if waiting else None,
+        value=answer.cycles,
+        rule="the launch ends",
+        result=result,
+    )
+
+
+def _device(answer: Answer) -> tuple[str, str, str | None]:
+    """Name of the error code, its detail in words, and the unit."""
+    codes = {each.value: each.name for each in ErrorCode}
+    code = codes.get(answer.error_code, f"code {answer.error_code}")
+    if code in ("READ_SLVERR", "READ_DECERR"):
+        phases = {each.value: each.name.lower() for each in ReadPhase}
+        return code, f" at the {phases.get(answer.error_detail, 'unknown part')}", None
+    if code != "UNIT":
+        return code, "", None
+    details = {each.value: each.name for each in TmaError} | {REPEAT_REFUSED: "REPEAT"}
+    detail = details.get(answer.error_detail, f"code {answer.error_detail}")
+    return code, f" error {detail}", f"agcu_{answer.error_unit}"
+
+
+def waiting_units(job: Job, answer: Answer) -> list[str]:
+    """What each unit that stands still waits for, a line a unit; nothing without counters."""
+    counters, steps = answer.counters, answer.counter_steps
+    if counters is None:
+        return []
+    lines = []
+    for index, (name, kind) in enumerate(unit_kinds(job.problem.config).items()):
+        words = slice(WORDS * index, WORDS * (index + 1))
+        moved = list(steps[words]) if steps else list(counters[words])
+        activity = max(ACTIVITIES, key=lambda each: moved[COUNTERS[kind][each]])
+        engines = _engines(counters[words][COUNTERS["pmu"]["state"]]) if kind == "pmu" else []
+        if activity in _WAITS or engines:
+            what = f"waits {_WAITS[activity]}" if activity in _WAITS else "stands"
+            held = f" ({', '.join(engines)})" if engines else ""
+            lines.append(f"{name} {what}{held}")
+    return lines
+
+
+def _engines(word: int) -> list[str]:
+    """Engines of a PMU that have not ended, each with what holds it."""
+    lines = []
+    for name, state in engine_states(word).items():
+        if not state["enabled"] or state["done"]:
+            continue
+        writes = name.startswith("w")
+        if not state["entered"]:
+            barrier = "empty" if writes else "full"
+            phase = state["lap"] if not writes else 1 - state["lap"]
+            held = f"barrier {barrier} of slot {state['slot']} in phase {phase}"
+        elif not state["port"]:
+            held = "its port for data" if writes else "its port for room"
+        elif not state["reported"]:
+            held = "its token to be taken"
+        else:
+            held = "nothing"
+        lines.append(f"{name} on {held}")
+    return lines

@@ -1,0 +1,118 @@
+"""A job: a problem, what computes its answer, and under which conditions."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy.typing as npt
+
+from gen.verilog import Design
+from hw.errors import BadInputError
+from sim.backends.face import Setup
+from sim.native.memory import MemoryConditions
+from sim.run.problem import Problem
+
+__all__ = ["BACKENDS", "Job"]
+
+Array = npt.NDArray[Any]
+
+#: Back ends, and the options of a job that each does not have.
+BACKENDS: Mapping[str, tuple[str, ...]] = {
+    "rtl": (),
+    "cocotb": ("latency", "jitter", "error"),
+    "emulator": ("error", "warm", "waves", "design", "max_cycles"),
+    "golden": ("error", "warm", "waves", "design", "max_cycles"),
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Job:
+    """One run.
+
+    Parameters
+    ----------
+    problem : Problem
+    backend : str
+        One of `BACKENDS`.
+    seed : int
+        Seed of operands and guard bytes.
+    conditions : MemoryConditions
+        How memory behaves, with a seed of its own; back ends without time ignore it.
+    inputs : mapping of str to array, or None
+        By name; None for random ones.
+    warm : bool
+        Whether figures are those of a second launch of the same kernel behind the first.
+    max_cycles : int or None
+        Cycles after which a run counts as hung; by default from the prediction.
+    design : Design or None
+        Verilog to simulate in place of the chip's own.
+    waves : Path or None
+    use_cache : bool
+    progress : function or None
+
+    Raises
+    ------
+    BadInputError
+        If the back end is unknown or does not have what is asked for.
+    """
+
+    problem: Problem
+    backend: str = "rtl"
+    seed: int = 1
+    conditions: MemoryConditions = MemoryConditions()
+    inputs: Mapping[str, Array] | None = None
+    warm: bool = False
+    max_cycles: int | None = None
+    design: Design | None = None
+    waves: Path | None = None
+    use_cache: bool = True
+    progress: Callable[[int], None] | None = None
+
+    def __post_init__(self) -> None:
+        if self.backend not in BACKENDS:
+            names = ", ".join(BACKENDS)
+            raise BadInputError(
+                f"Back end must be one of {names}, not {self.backend!r}",
+                where="backend",
+                value=self.backend,
+                rule=f"one of {names}",
+            )
+        asked = {
+            "latency": self.conditions.latency != MemoryConditions().latency,
+            "jitter": self.conditions.jitter != 0,
+            "error": self.conditions.error is not None,
+            "warm": self.warm,
+            "waves": self.waves is not None,
+            "design": self.design is not None,
+            "max_cycles": self.max_cycles is not None,
+        }
+        options = {"error": "--error-at", "design": "--rtl", "max_cycles": "--max-cycles"}
+        for name in BACKENDS[self.backend]:
+            if asked[name]:
+                option = options.get(name, f"--{name}")
+                raise BadInputError(
+                    f"{option} must not be given with back end {self.backend}, which has no such "
+                    "thing",
+                    where=option,
+                    value=self.backend,
+                    rule=f"not with {self.backend}",
+                )
+
+    @property
+    def timed(self) -> bool:
+        """Whether the back end has cycles."""
+        return self.backend in ("rtl", "cocotb")
+
+    def setup(self) -> Setup:
+        """What the back end is opened with."""
+        return Setup(
+            config=self.problem.config,
+            conditions=self.conditions,
+            design=self.design,
+            waves=self.waves,
+            use_cache=self.use_cache,
+            progress=self.progress,
+        )

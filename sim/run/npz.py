@@ -1,0 +1,91 @@
+"""Arrays of a kernel in npz files: keys are their names, bf16 are raw bits."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hw.errors import BadInputError, did_you_mean
+from hw.numeric.formats import Format
+from sw.language import Kernel
+
+__all__ = ["pack_arrays", "read_inputs"]
+
+Array = npt.NDArray[Any]
+
+
+def read_inputs(path: Path | str, kernel: Kernel, dtype: Format) -> dict[str, Array]:
+    """Inputs of a kernel, in the order of its signature.
+
+    Parameters
+    ----------
+    path : Path or str
+    kernel : Kernel
+    dtype : Format
+        Of the inputs that declare none. bf16 are uint16, the bits of a value.
+
+    Raises
+    ------
+    BadInputError
+        If the file is no npz, or its arrays are not those of the kernel.
+    """
+    try:
+        with np.load(path, allow_pickle=False) as stored:
+            found = {name: np.asarray(stored[name]) for name in stored.files}
+    except OSError as error:
+        message = f"cannot read {path}: {error.strerror or error}"
+        raise BadInputError(message, kind="unreadable-file", where="--inputs") from error
+    except (ValueError, EOFError, zipfile.BadZipFile, AttributeError) as error:
+        raise BadInputError(
+            f"{path} must be an npz file of plain arrays", where="--inputs", rule="an npz file"
+        ) from error
+    names = [each.name for each in kernel.signature.inputs]
+    for name in found:
+        if name not in names:
+            raise _bad(f"{path} must have the arrays {', '.join(names)}, not {name!r}", name, names)
+    arrays = {}
+    for each in kernel.signature.inputs:
+        if each.name not in found:
+            raise _bad(f"{path} must have the array {each.name}", list(found), names)
+        arrays[each.name] = _values(each.name, found[each.name], each.format or dtype)
+    return arrays
+
+
+def _bad(message: str, value: object, names: list[str]) -> BadInputError:
+    near = did_you_mean(value, names) if isinstance(value, str) else ""
+    return BadInputError(
+        message + near, where="--inputs", value=value, rule=f"arrays {', '.join(names)}"
+    )
+
+
+def _values(name: str, array: Array, fmt: Format) -> Array:
+    if array.dtype == fmt.dtype:
+        return array
+    bits = np.dtype(f"u{fmt.bits // 8}")
+    # An array of bfloat16 itself comes back from a file as bytes without a type.
+    if fmt.is_float and (array.dtype == bits or array.dtype == f"V{fmt.bits // 8}"):
+        return np.ascontiguousarray(array).view(fmt.dtype)
+    rule = f"{fmt.name} as {bits.name if fmt.bits < 32 and fmt.is_float else fmt.dtype.name}"
+    raise BadInputError(
+        f"Array {name} must be {rule}, not {array.dtype}",
+        where="--inputs",
+        value=str(array.dtype),
+        rule=rule,
+    )
+
+
+def pack_arrays(arrays: Mapping[str, Array]) -> bytes:
+    """An npz file of arrays; types that numpy alone does not know are raw bits."""
+    plain = {
+        name: array if array.dtype.isbuiltin == 1 else array.view(f"u{array.dtype.itemsize}")
+        for name, array in arrays.items()
+    }
+    buffer = io.BytesIO()
+    np.savez(buffer, allow_pickle=False, **plain)
+    return buffer.getvalue()

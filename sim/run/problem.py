@@ -1,0 +1,137 @@
+"""A problem: a kernel, its sizes and formats, a chip, and the choices of a user."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Mapping
+from typing import Any
+
+from hw.config import ChipConfig
+from hw.errors import BadInputError
+from hw.numeric.formats import Format
+from sw.arrays import ArraySpec
+from sw.ir.program import Program
+from sw.ir.sizes import choose_sizes
+from sw.ir.types import Role
+from sw.language import Kernel, Schedule
+from sw.language.schedule import check_schedule
+from sw.passes.accumulate import accumulate
+from sw.passes.check import check
+
+__all__ = ["MAX_ARRAY_BYTES", "MAX_EXTENT", "Problem"]
+
+#: Largest extent of a dimension.
+MAX_EXTENT = 1 << 16
+#: Most bytes of all arrays: what goes beyond would be simulated for days.
+MAX_ARRAY_BYTES = 1 << 28
+
+#: Block size of a loop that names none. It changes bits only where a loop carries float state.
+_BLOCK = 64
+
+
+@dataclasses.dataclass(frozen=True)
+class Problem:
+    """A kernel with everything that decides what its image holds.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    config : ChipConfig
+    dims : mapping of str to int
+        Size of each dimension of the signature, 1 to `MAX_EXTENT`.
+    dtype : Format, or mapping of str to Format, or None
+        Of the inputs that declare none, or of each by name.
+    out : Format or None
+        Of the outputs that declare none; by default as the language decides.
+    options : mapping of str to value
+        Options of the kernel, those that differ from their defaults.
+    schedule : Schedule
+    place_seed : int
+        Seed of the placement.
+
+    Raises
+    ------
+    BadInputError
+        If a size lies outside its domain, the arrays are too large, or the program breaks a rule
+        of the language.
+    """
+
+    kernel: Kernel
+    config: ChipConfig
+    dims: Mapping[str, int]
+    dtype: Format | Mapping[str, Format] | None
+    out: Format | None = None
+    options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    schedule: Schedule = dataclasses.field(default_factory=Schedule)
+    place_seed: int = 1
+
+    def __post_init__(self) -> None:
+        for name, value in self.dims.items():
+            if not isinstance(value, int) or not 1 <= value <= MAX_EXTENT:
+                raise BadInputError(
+                    f"{name} must be an integer from 1 to {MAX_EXTENT}, not {value!r}",
+                    where=name,
+                    value=value,
+                    rule=f"1 to {MAX_EXTENT}",
+                )
+        check_schedule(self.schedule, self.program)
+        size = sum(spec.bytes for spec in self.arrays)
+        if size > MAX_ARRAY_BYTES:
+            raise BadInputError(
+                f"Arrays of {self.kernel.name} must take at most {MAX_ARRAY_BYTES} bytes, "
+                f"not {size}",
+                where=self.kernel.name,
+                value=size,
+                rule=f"at most {MAX_ARRAY_BYTES} bytes",
+            )
+
+    @functools.cached_property
+    def program(self) -> Program:
+        """The program as traced and checked."""
+        return check(self.kernel.trace(dtype=self.dtype, out=self.out, **self.dims, **self.options))
+
+    @functools.cached_property
+    def golden_program(self) -> Program:
+        """The program with its sums in their final order, which golden interprets."""
+        return accumulate(choose_sizes(self.program, self.schedule.tile, default=_BLOCK))
+
+    @functools.cached_property
+    def arrays(self) -> tuple[ArraySpec, ...]:
+        """Arguments of the kernel in the order of its signature."""
+        return tuple(
+            ArraySpec(
+                tensor.name,
+                tensor.type.shape,
+                tensor.type.format,
+                output=tensor.type.role is not Role.IN,
+            )
+            for tensor in self.program.tensors
+        )
+
+    @property
+    def inputs(self) -> tuple[ArraySpec, ...]:
+        """Arguments that a run is given, those updated in place among them."""
+        roles = {tensor.name: tensor.type.role for tensor in self.program.tensors}
+        return tuple(spec for spec in self.arrays if roles[spec.name] is not Role.OUT)
+
+    @property
+    def outputs(self) -> tuple[ArraySpec, ...]:
+        """Arguments that a run gives back."""
+        return tuple(spec for spec in self.arrays if spec.output)
+
+    @property
+    def operand(self) -> Format:
+        """Format of the first input, of which peak and report speak."""
+        return self.inputs[0].format
+
+    @property
+    def peak_macs_per_cycle(self) -> int | None:
+        """Most multiply-accumulates a cycle of that format; None if the chip multiplies none."""
+        narrow = self.operand.bits in (8, 16)
+        return self.config.peak_macs_per_cycle(self.operand.bits) if narrow else None
+
+    @property
+    def params(self) -> dict[str, Any]:
+        """Sizes and options, defaults among them."""
+        return {**self.dims, **self.kernel.options, **self.options}

@@ -1,0 +1,69 @@
+"""The fields of a run's report, and how it is told to people."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+__all__ = ["FIELDS", "tell"]
+
+#: Fields of the report, in order; those of parts that took no part are null.
+FIELDS = (
+    "kernel config backend dtype out_dtype params schedule seed latency jitter stall verified "
+    "bit_exact error_bound max_abs_err max_rel_err cycles macs macs_issued peak_macs_per_cycle "
+    "utilization predicted_cycles launch_to_first_mac launches dram_bytes_read dram_bytes_written "
+    "units_used config_sha256 image_sha256 image_bytes verilog_sha256 input_sha256 output_sha256 "
+    "golden_sha256 counters cycles_per_second compile_seconds emit_seconds build_seconds "
+    "run_seconds cache_hit"
+).split()
+
+_NAMES = {
+    "rtl": "RTL",
+    "cocotb": "RTL (cocotb)",
+    "emulator": "emulator",
+    "golden": "golden",
+}
+
+
+def tell(
+    report: Mapping[str, Any], problems: Sequence[str] = (), notes: Sequence[str] = ()
+) -> list[str]:
+    """The report in a few lines, the last of which is the verdict."""
+    params = ", ".join(f"{name} = {value}" for name, value in report["params"].items())
+    who = _NAMES[report["backend"]]
+    lines = [
+        f"{report['kernel']} of {params}; {report['dtype']} to {report['out_dtype']}; "
+        f"{who} on {report['config']}"
+    ]
+    if report["cycles"] is not None:
+        warm = " of the second launch" if report["launches"] == 2 else ""
+        lines.append(
+            f"  {report['cycles']:,} cycles{warm}, utilization {report['utilization']:.4f} "
+            f"of {report['peak_macs_per_cycle']:,} MAC/cycle"
+            + (
+                f" (predicted {report['predicted_cycles']:,} cycles)"
+                if report["predicted_cycles"]
+                else ""
+            )
+        )
+    if report["dram_bytes_read"] is not None:
+        lines.append(
+            f"  {report['dram_bytes_read']:,} bytes read, "
+            f"{report['dram_bytes_written']:,} bytes written, image {report['image_bytes']:,} bytes"
+        )
+    if report["bit_exact"]:
+        lines.append(f"  {who} equals golden by bytes, memory around the outputs included")
+    if report["max_abs_err"] is not None and report["error_bound"] is not None:
+        lines.append(
+            f"  golden against float64: error {report['max_abs_err']:.3g}, "
+            f"bound {report['error_bound']:.3g}"
+        )
+    if report["cycles_per_second"]:
+        built = "cached" if report["cache_hit"] else f"{report['build_seconds']:.1f} s"
+        lines.append(
+            f"  model {built}, simulated in {report['run_seconds']:.1f} s "
+            f"({report['cycles_per_second']:,.0f} cycles/s)"
+        )
+    lines += [f"  note: {note}" for note in notes]
+    lines += [f"  WRONG: {problem}" for problem in problems]
+    return [*lines, "VERIFIED" if report["verified"] else "NOT VERIFIED"]

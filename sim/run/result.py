@@ -1,0 +1,82 @@
+"""What a run from Python gives: arrays by name, and the figures of the command's report."""
+
+from __future__ import annotations
+
+import html
+import json
+from typing import Any
+
+import numpy.typing as npt
+
+from sim.cli.report import plain
+from sim.run.driver import Outcome
+from sim.run.report import tell
+
+__all__ = ["RunResult"]
+
+
+class RunResult:
+    """Outputs of a kernel by their names, and every field of the ``run`` report, as attributes.
+
+    ``r.C`` is an output, ``r.cycles``, ``r.utilization``, ``r.verified``, ``r.counters`` and so on
+    are fields. Nothing can be set.
+
+    Parameters
+    ----------
+    outcome : Outcome
+    """
+
+    __slots__ = ("_outcome",)
+
+    def __init__(self, outcome: Outcome) -> None:
+        object.__setattr__(self, "_outcome", outcome)
+
+    def _found(self) -> Outcome:
+        outcome = object.__getattribute__(self, "_outcome")
+        assert isinstance(outcome, Outcome)
+        return outcome
+
+    @property
+    def outputs(self) -> dict[str, npt.NDArray[Any]]:
+        """Outputs by name."""
+        return dict(self._found().outputs)
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """Why it is not verified: a line each, none if it is."""
+        return self._found().problems
+
+    def json(self) -> dict[str, Any]:
+        """The fields of the command's report, as plain data."""
+        fields: dict[str, Any] = plain(self._found().report)
+        return fields
+
+    def __getattr__(self, name: str) -> Any:
+        # Copies and pickles ask for names before there is an outcome.
+        if name.startswith("_"):
+            raise AttributeError(name)
+        outcome = self._found()
+        for names in (outcome.outputs, outcome.report):
+            if name in names:
+                return names[name]
+        known = ", ".join((*outcome.outputs, *outcome.report))
+        raise AttributeError(f"result has no {name!r}; it has {known}")
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"result cannot be changed, not in {name!r} either")
+
+    def __dir__(self) -> list[str]:
+        outcome = self._found()
+        return [*super().__dir__(), *outcome.outputs, *outcome.report]
+
+    def __repr__(self) -> str:
+        outcome = self._found()
+        return "\n".join(tell(outcome.report, outcome.problems, outcome.notes))
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><td>{html.escape(name)}</td><td>{html.escape(json.dumps(value))}</td></tr>"
+            for name, value in self.json().items()
+            if value is not None and not isinstance(value, dict)
+        )
+        return f"<table>{rows}</table>"

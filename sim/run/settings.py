@@ -1,0 +1,195 @@
+"""``--set``: sizes, options of the kernel and choices of the schedule by their keys."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import fields
+from typing import Any
+
+from hw.config import ChipConfig
+from hw.errors import BadInputError, did_you_mean
+from hw.numeric.formats import Format
+from hw.numeric.formats import named as formats
+from sim.run.problem import Problem
+from sw.language import Kernel, Schedule
+from sw.language.schedule import schedule_names
+
+__all__ = ["DEFAULT_EXTENT", "problem_of_settings"]
+
+Value = int | bool | str
+
+#: Size of a dimension that neither ``--set`` nor an array gives.
+DEFAULT_EXTENT = 256
+
+_FIELDS = tuple(each.name for each in fields(Schedule))
+_OWN = ("out", "place_seed")
+
+
+def problem_of_settings(
+    kernel: Kernel,
+    config: ChipConfig,
+    dtype: Format,
+    pairs: Iterable[tuple[str, Value]],
+    *,
+    extents: Mapping[str, int] | None = None,
+    schedule: Schedule | None = None,
+) -> Problem:
+    """The problem that ``--set`` describes.
+
+    Keys are the kernel's dimensions and options, ``out`` (format of the result), ``place_seed``,
+    and choices of a schedule: ``row_par.c=4`` for one name; ``row_par=4`` for the only product,
+    and ``slots=1`` for all buffers.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    config : ChipConfig
+    dtype : Format
+        Of the inputs that declare none.
+    pairs : iterable of (str, value)
+        Keys with their values.
+    extents : mapping of str to int
+        Sizes that arrays give; a key must not say otherwise. Others are `DEFAULT_EXTENT`.
+    schedule : Schedule
+        Choices that keys override.
+
+    Raises
+    ------
+    BadInputError
+        If a key is unknown, comes twice, or has a value that cannot work.
+    """
+    chosen = _once(pairs)
+    dims, options, choices = _sorted(kernel, chosen)
+    for name, size in (extents or {}).items():
+        if dims.setdefault(name, size) != size:
+            raise _bad(name, dims[name], f"{size}, the size of the arrays given")
+    for name in kernel.signature.dims:
+        dims.setdefault(name, DEFAULT_EXTENT)
+    plain = Problem(
+        kernel=kernel,
+        config=config,
+        dims={name: dims[name] for name in kernel.signature.dims},
+        dtype=dtype,
+        out=_format(chosen["out"]) if "out" in chosen else None,
+        options=options,
+        schedule=schedule or Schedule(),
+        place_seed=_whole("place_seed", chosen.get("place_seed", 1), 0),
+    )
+    if not choices:
+        return plain
+    wanted = _schedule(choices, schedule_names(plain.program))
+    return Problem(
+        **{each.name: getattr(plain, each.name) for each in fields(plain)}
+        | {"schedule": plain.schedule | wanted}
+    )
+
+
+def _bad(key: str, value: Value, rule: str) -> BadInputError:
+    return BadInputError(
+        f"{key} must be {rule}, not {value!r}", where="--set", value=value, rule=rule
+    )
+
+
+def _once(pairs: Iterable[tuple[str, Value]]) -> dict[str, Value]:
+    chosen: dict[str, Value] = {}
+    for key, value in pairs:
+        if key in chosen:
+            raise BadInputError(
+                f"key {key!r} must come once, not as {chosen[key]!r} and {value!r}",
+                where="--set",
+                value=value,
+                rule="each key once",
+            )
+        chosen[key] = value
+    return chosen
+
+
+def _sorted(
+    kernel: Kernel, chosen: Mapping[str, Value]
+) -> tuple[dict[str, int], dict[str, Value], dict[str, Value]]:
+    """Sizes, options, and choices of the schedule."""
+    dims: dict[str, int] = {}
+    options: dict[str, Value] = {}
+    choices: dict[str, Value] = {}
+    known = (*kernel.signature.dims, *kernel.options, *_OWN, *_FIELDS)
+    for key, value in chosen.items():
+        if key in kernel.signature.dims:
+            dims[key] = _whole(key, value, 1)
+        elif key in kernel.options:
+            options[key] = _option(key, value, kernel.options[key])
+        elif key.partition(".")[0] in _FIELDS:
+            choices[key] = value
+        elif key not in _OWN:
+            raise _unknown(key, known)
+    return dims, options, choices
+
+
+def _unknown(key: str, known: Iterable[str]) -> BadInputError:
+    rule = f"one of {', '.join(known)}"
+    return BadInputError(
+        f"unknown key {key!r}{did_you_mean(key, known) or f'; {rule} is known'}",
+        kind="unknown-setting",
+        where="--set",
+        value=key,
+        rule=rule,
+    )
+
+
+def _whole(key: str, value: Value, low: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < low:
+        raise _bad(key, value, f"an integer of {low} or more")
+    return value
+
+
+def _option(key: str, value: Value, default: Any) -> Value:
+    """A kernel's option; those of the command are of the type of their default."""
+    if isinstance(default, bool):
+        if not isinstance(value, bool):
+            raise _bad(key, value, "true or false")
+        return value
+    return _whole(key, value, 1) if isinstance(default, int) else value
+
+
+def _format(name: Value) -> Format:
+    if name not in formats:
+        rule = f"one of {', '.join(formats)}"
+        raise BadInputError(
+            f"unknown format {name!r}{did_you_mean(str(name), formats) or f'; {rule} is known'}",
+            where="out",
+            value=name,
+            rule=rule,
+        )
+    return formats[str(name)]
+
+
+def _schedule(choices: Mapping[str, Value], names: Mapping[str, tuple[str, ...]]) -> Schedule:
+    """Schedule of keys, given what each of its fields may name."""
+    known = [f"{field}.{name}" for field in _FIELDS for name in names[field]]
+    found: dict[str, dict[str, Value]] = {field: {} for field in _FIELDS}
+    # A key with a name beats one that stands for all.
+    for key in sorted(choices, key=lambda each: "." in each):
+        value = choices[key]
+        field, dot, name = key.partition(".")
+        if not dot:
+            found[field] |= dict.fromkeys(_all_names(key, value, names[field]), value)
+        elif name in names[field]:
+            found[field][name] = value
+        else:
+            raise _unknown(key, known)
+        if field != "place":
+            _whole(key, value, 1)
+    given: Any = {field: each for field, each in found.items() if each}
+    return Schedule(**given)
+
+
+def _all_names(field: str, value: Value, names: tuple[str, ...]) -> tuple[str, ...]:
+    """What a key without a name stands for: every buffer, or the only product or loop."""
+    if field == "slots" or len(names) == 1:
+        return names
+    each = ", ".join(f"{field}.{name}" for name in names)
+    raise BadInputError(
+        f"{field} must name what it is for, {each or 'and there is nothing'}, not be alone",
+        where="--set",
+        value=f"{field}={value}",
+        rule=f"one of {each}" if each else f"a program with something for {field}",
+    )

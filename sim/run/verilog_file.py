@@ -1,0 +1,40 @@
+"""Verilog of a chip out of a file, in the place of what would be emitted."""
+
+import re
+from pathlib import Path
+
+from gen.verilog import Design
+
+__all__ = ["TOP", "read_design"]
+
+#: Name of a chip's top module.
+TOP = "tilewright"
+
+_MODULE = re.compile(r"^\s*module\s+\\?(\S+?)\s*[(;](.*?)^\s*endmodule", re.MULTILINE | re.DOTALL)
+_INSTANCE = re.compile(r"^\s*\\?(\S+)\s+(?:#\(.*?\)\s*)?\\?\S+\s*\(", re.MULTILINE)
+
+
+def read_design(path: Path | str) -> Design:
+    """The chip in a Verilog file.
+
+    Raises
+    ------
+    OSError
+        If the file cannot be read.
+    ValueError
+        If it has no module of the name `TOP`.
+    """
+    text = Path(path).read_text(encoding="utf-8")
+    inside = {name: _INSTANCE.findall(body) for name, body in _MODULE.findall(text)}
+    if TOP not in inside:
+        raise ValueError(f"{path} must have a module {TOP}")
+    counts = dict.fromkeys(inside, 0)
+
+    def visit(name: str, times: int) -> None:
+        counts[name] += times
+        children = [child for child in inside[name] if child in inside]
+        for child in dict.fromkeys(children):
+            visit(child, times * children.count(child))
+
+    visit(TOP, 1)
+    return Design(top=TOP, text=text, instances=counts)

@@ -1,0 +1,164 @@
+"""One launch of a chip for the back end `cocotb`: memory and orders come out of a folder."""
+
+import itertools
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import cocotb
+import numpy as np
+from cocotb.triggers import Event, FallingEdge, First
+from cocotbext.axi import AxiBus, AxiLiteBus, AxiLiteMaster, AxiRam, AxiRamRead, AxiReadBus
+
+from hw.command.registers import register
+from sim.bench_support import start
+
+__all__ = ["FOLDER_VARIABLE", "launch"]
+
+#: Environment variable with the folder of ``orders.json``, ``memory`` and ``answer.json``.
+FOLDER_VARIABLE = "TILEWRIGHT_LAUNCH"
+
+_LAUNCH = 0b101
+_DONE, _ERROR = 0b010, 0b100
+
+
+class _Watch:
+    """Counts cycles, and notes those of the launch write and of answers to writes."""
+
+    def __init__(self, dut: Any, ports: int, max_cycles: int) -> None:
+        self._dut = dut
+        self._limit = max_cycles
+        self._answers = [
+            (getattr(dut, f"memory__{index}__bvalid"), getattr(dut, f"memory__{index}__bready"))
+            for index in range(ports)
+        ]
+        self.cycle = 0
+        self.launched: int | None = None
+        self.armed = False
+        self.last_answer: int | None = None
+        self.ended = Event()
+        self.interrupted = False
+
+    async def run(self) -> None:
+        """Look at what has settled before each rising edge."""
+        dut = self._dut
+        launch = (dut.host__awvalid, dut.host__awready), (dut.host__wvalid, dut.host__wready)
+        crossed = [False, False]
+        while True:
+            await FallingEdge(dut.clk)
+            self.cycle += 1
+            if self.armed:
+                for side, (valid, ready) in enumerate(launch):
+                    crossed[side] = crossed[side] or bool(valid.value and ready.value)
+                if all(crossed):
+                    self.launched, self.armed = self.cycle, False
+            if any(valid.value and ready.value for valid, ready in self._answers):
+                self.last_answer = self.cycle
+            if self.launched is None or self.ended.is_set():
+                continue
+            if dut.o_interrupt.value:
+                self.interrupted = True
+                self.ended.set()
+            elif self.cycle - self.launched >= self._limit:
+                self.ended.set()
+
+
+class _Chip:
+    """Memory and registers of the chip."""
+
+    def __init__(self, dut: Any, orders: dict[str, Any], memory: bytes) -> None:
+        rng = np.random.default_rng(orders["seed"])
+        rams = []
+        shared = None
+        for index in range(orders["ports"]):
+            bus = AxiBus.from_prefix(dut, f"memory__{index}_")
+            ram = AxiRam(bus, dut.clk, dut.rst, size=len(memory), mem=shared)
+            shared = ram.mem
+            rams.append(ram)
+        launches = AxiRamRead(
+            AxiReadBus.from_prefix(dut, "launch_"), dut.clk, dut.rst, size=len(memory), mem=shared
+        )
+        self._memory = rams[0]
+        self._memory.write(0, memory)
+        self._bytes = len(memory)
+        self._registers = AxiLiteMaster(AxiLiteBus.from_prefix(dut, "host_"), dut.clk, dut.rst)
+        channels = [launches.ar_channel, launches.r_channel]
+        for ram in rams:
+            read, write = ram.read_if, ram.write_if
+            channels += [read.ar_channel, read.r_channel]
+            channels += [write.aw_channel, write.w_channel, write.b_channel]
+        if orders["stall"]:
+            for channel in channels:
+                channel.set_pause_generator(_pauses(rng, orders["stall"]))
+
+    @property
+    def memory(self) -> bytes:
+        """All of memory."""
+        return bytes(self._memory.read(0, self._bytes))
+
+    async def write(self, name: str, value: int) -> None:
+        """Write a register."""
+        await self._registers.write_dword(register(name).offset, value)
+
+    async def read(self, name: str) -> int:
+        """Read a register."""
+        return int(await self._registers.read_dword(register(name).offset))
+
+    async def counters(self) -> list[int]:
+        """All words of all units."""
+        field = register("GEOMETRY").field("counters")
+        count = await self.read("GEOMETRY") >> field.low & ((1 << field.bits) - 1)
+        words = []
+        for index in range(count):
+            await self.write("COUNTER_SELECT", index)
+            low = await self.read("COUNTER_LO")
+            words.append(low | await self.read("COUNTER_HI") << 32)
+        return words
+
+
+def _pauses(rng: np.random.Generator, share: float) -> Iterator[bool]:
+    return (bool(rng.random() < share) for _ in itertools.count())
+
+
+@cocotb.test()
+async def launch(dut: Any) -> None:
+    """Run the launch list, and leave memory and the answer in the folder."""
+    folder = Path(os.environ[FOLDER_VARIABLE])
+    orders = json.loads((folder / "orders.json").read_text())
+    chip = _Chip(dut, orders, (folder / "memory").read_bytes())
+    watch = _Watch(dut, orders["ports"], orders["max_cycles"])
+    await start(dut)
+    cocotb.start_soon(watch.run())
+    await chip.write("LIST_ADDRESS_LO", orders["list_address"] & 0xFFFFFFFF)
+    await chip.write("LIST_ADDRESS_HI", orders["list_address"] >> 32)
+    await chip.write("LIST_ENTRIES", orders["entries"])
+    watch.armed = True
+    await chip.write("CONTROL", _LAUNCH)
+    await First(watch.ended.wait())
+    launched = watch.launched or 0
+    last = watch.cycle if watch.last_answer is None else watch.last_answer
+    status = await chip.read("STATUS")
+    ended = "done" if status & _DONE else "error" if status & _ERROR else "hang"
+    error = await chip.read("ERROR")
+    counters = await chip.counters()
+    steps: list[int] = []
+    if ended == "hang":
+        later = await chip.counters()
+        steps = [after - before for before, after in zip(counters, later, strict=True)]
+    answer = {
+        "status": ended,
+        "cycles": last - launched,
+        "error_code": error & 0xFF,
+        "error_detail": error >> 8 & 0xFF,
+        "error_unit": error >> 16 & 0xFF,
+        "error_entry": await chip.read("ERROR_ENTRY"),
+        "counters": counters,
+        "counter_steps": steps,
+        "first_mac": await chip.read("FIRST_MAC"),
+        "simulated_cycles": watch.cycle,
+        "reason": f"{orders['max_cycles']} cycles have passed" if ended == "hang" else "",
+    }
+    (folder / "memory").write_bytes(chip.memory)
+    (folder / "answer.json").write_text(json.dumps(answer))
