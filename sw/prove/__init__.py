@@ -1,1 +1,5 @@
 """Liveness of a decoded image: its token-level run."""
+
+from sw.prove.liveness import Liveness, LivenessError, prove, require_live
+
+__all__ = ["Liveness", "LivenessError", "prove", "require_live"]

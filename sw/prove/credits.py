@@ -1,0 +1,146 @@
+"""Streams of an AGCU whose boxes can always move once they have their tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+import numpy.typing as npt
+
+from hw.agcu.program import IssuerProgram
+from hw.pmu.program import EngineProgram, PmuProgram
+from hw.pmu.words import TokenSource
+from sw.image import ChipProgram
+from sw.prove.nets import Input, Junction, MergeInput, Nets, Output
+from sw.prove.walk import box_points, visits
+
+__all__ = ["load_is_free", "store_is_free"]
+
+Ints = npt.NDArray[np.int64]
+#: An engine: place of its PMU, and its number among W0, W1, R0, R1.
+_Engine = tuple[tuple[int, ...], int]
+
+
+def _arrivals(nets: Nets, root: Output | Junction, tokens: Ints) -> dict[Output, Ints]:
+    """Tokens that each output has given when so many have passed a root."""
+    if isinstance(root, Output):
+        return {root: tokens}
+    counts = nets.packets[root]
+    rounds, rest = tokens // sum(counts), tokens % sum(counts)
+    found: dict[Output, Ints] = {}
+    before = 0
+    for turn, count in enumerate(counts):
+        source = nets.feeds.get(MergeInput(root, turn))
+        if source is not None:
+            mine = rounds * count + np.clip(rest - before, 0, count)
+            for output, given in _arrivals(nets, source, mine).items():
+                found[output] = np.maximum(found.get(output, 0), given)
+        before += count
+    return found
+
+
+def _closings(
+    program: ChipProgram, nets: Nets, index: int, issuer: IssuerProgram, boxes: int
+) -> dict[_Engine, Ints]:
+    """Slots that engines have surely left behind when each box has its tokens."""
+    agcu = program.agcus[index]
+    found: dict[_Engine, Ints] = {}
+    for wait in issuer.waits:
+        root = nets.feeds.get(Input("agcu", (index,), wait.port, tokens=True))
+        if root is None:
+            continue
+        credit = agcu.credits[wait.port] if wait.port < len(agcu.credits) else 0
+        needed = np.maximum(np.arange(1, boxes + 1) * wait.tokens - credit, 0)
+        for output, given in _arrivals(nets, root, needed).items():
+            if output.kind != "pmu":
+                continue
+            unit = program.tiles[output.at[0], output.at[1]].unit
+            if isinstance(unit, PmuProgram):
+                engine = (output.at, int(unit.tokens[output.port].value) - 1)
+                found[engine] = np.maximum(found.get(engine, 0), given)
+    return found
+
+
+def _of_buffer(
+    unit: PmuProgram, numbers: Iterable[int], buffer: int
+) -> list[tuple[int, EngineProgram]]:
+    engines = ((number, unit.engines[number]) for number in numbers)
+    return [(n, each) for n, each in engines if each is not None and each.ring.buffer == buffer]
+
+
+def _reports(unit: PmuProgram, engine: int) -> bool:
+    return TokenSource(engine + 1) in unit.tokens
+
+
+def load_is_free(
+    program: ChipProgram, nets: Nets, root: Output, issuer: IssuerProgram, vectors: int
+) -> bool:
+    """Whether each box of a load finds its slot free at every PMU that it reaches.
+
+    Parameters
+    ----------
+    program : ChipProgram
+    nets : Nets
+    root : Output
+        The load stream.
+    issuer : IssuerProgram
+    vectors : int
+        Vectors of a box.
+    """
+    boxes = len(box_points(issuer))
+    closings = _closings(program, nets, root.at[0], issuer, boxes)
+    for leaf, _ in nets.nets[root].leaves:
+        if not isinstance(leaf, Input) or leaf.kind != "pmu":
+            return False
+        unit = program.tiles[leaf.at[0], leaf.at[1]].unit
+        writer = unit.writers[leaf.port] if isinstance(unit, PmuProgram) else None
+        if not isinstance(unit, PmuProgram) or writer is None or _reports(unit, leaf.port):
+            return False
+        taken = np.arange(writer.index, boxes, writer.modulus)
+        ends = np.cumsum(visits(writer).vectors)
+        last = np.searchsorted(ends, (np.arange(len(taken)) + 1) * vectors)
+        if len(taken) and last[-1] >= len(ends):
+            return False
+        readers = _of_buffer(unit, (2, 3), writer.ring.buffer)
+        needed = last - writer.ring.count + 1
+        if (needed > 0).any() and not readers:
+            return False
+        for number, _ in readers:
+            sure = closings.get((leaf.at, number), np.zeros(boxes, np.int64))
+            if (sure[taken] < needed).any():
+                return False
+    return True
+
+
+def store_is_free(program: ChipProgram, nets: Nets, index: int, port: int, vectors: int) -> bool:
+    """Whether each box of a store finds its slots full once it has its tokens.
+
+    Parameters
+    ----------
+    program : ChipProgram
+    nets : Nets
+    index, port : int
+        The store stream.
+    vectors : int
+        Vectors of a box.
+    """
+    issuer = program.agcus[index].stores[port]
+    root = nets.feeds.get(Input("agcu", (index,), port))
+    if issuer is None or not isinstance(root, Output) or root.kind != "pmu":
+        return False
+    unit = program.tiles[root.at[0], root.at[1]].unit
+    reader = unit.readers[root.port] if isinstance(unit, PmuProgram) else None
+    if not isinstance(unit, PmuProgram) or reader is None or _reports(unit, 2 + root.port):
+        return False
+    if len(nets.nets[root].leaves) > 1:
+        return False
+    boxes = len(box_points(issuer))
+    closings = _closings(program, nets, index, issuer, boxes)
+    passes = visits(reader)
+    last = np.searchsorted(np.cumsum(passes.vectors), np.arange(1, boxes + 1) * vectors)
+    if boxes and last[-1] >= len(passes.turn):
+        return False
+    needed = np.maximum.accumulate(passes.turn)[last] + 1
+    writers = _of_buffer(unit, (0, 1), reader.ring.buffer)
+    sure = [closings.get((root.at, number), np.zeros(boxes, np.int64)) for number, _ in writers]
+    return bool(writers) and all((each >= needed).all() for each in sure)

@@ -1,0 +1,181 @@
+"""Liveness of a decoded image: one run of its tokens, with no more room than the chip has."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from hw.errors import BadInputError
+from sw.image import ChipProgram
+from sw.prove.machine import Actor
+from sw.prove.nets import DeadEnd, Nets, find_nets
+from sw.prove.network import Network
+from sw.prove.streams import CyclicStreamError, StreamPackets
+from sw.prove.units import Engine, WriteEngine
+
+__all__ = ["Liveness", "LivenessError", "prove", "require_live"]
+
+#: Most stored boxes that wait to be reported.
+_MOST_PENDING = 255
+
+
+class LivenessError(BadInputError):
+    """Program that would stop for ever, or leave something behind."""
+
+    kind = "not-live"
+
+
+@dataclasses.dataclass(frozen=True)
+class Liveness:
+    """What the token-level run of an image shows.
+
+    Parameters
+    ----------
+    live : bool
+        Everything ends, and nothing is left over.
+    steps, moved : int
+        Steps of the run, and payloads that moved in them.
+    waits : tuple of str
+        Where it stops: who waits for whom, round the cycle if there is one.
+    faults : tuple of str
+        Ends that do not match: what is left over, never read or never taken.
+    """
+
+    live: bool
+    steps: int = 0
+    moved: int = 0
+    waits: tuple[str, ...] = ()
+    faults: tuple[str, ...] = ()
+
+
+def _waits(actors: list[Actor]) -> tuple[str, ...]:
+    """Waits of the actors that have not ended, a cycle of them if there is one."""
+    stuck = [actor for actor in actors if actor.reasons()]
+    best: tuple[str, ...] = ()
+    for start in stuck:
+        path: list[tuple[Actor, str]] = []
+        seen: dict[Actor, int] = {}
+        actor: Actor | None = start
+        while actor is not None and actor not in seen:
+            reasons = actor.reasons()
+            if not reasons:
+                path.append((actor, f"{actor.name} has ended"))
+                break
+            # One that waits itself leads on to the cycle.
+            what, other = next(
+                ((what, other) for what, other in reasons if other and other.reasons()), reasons[0]
+            )
+            seen[actor] = len(path)
+            path.append((actor, f"{actor.name} waits for {what}"))
+            actor = other
+        if actor is not None and actor in seen:
+            return tuple(text for _, text in path[seen[actor] :])
+        if len(path) > len(best):
+            best = tuple(text for _, text in path)
+    return best
+
+
+def _dead_ends(nets: Nets) -> list[str]:
+    return [
+        f"{root} goes to {leaf}"
+        for root, net in nets.nets.items()
+        for leaf, _ in net.leaves
+        if isinstance(leaf, DeadEnd)
+    ]
+
+
+def _leftovers(network: Network) -> list[str]:
+    """What does not match at the end of a run that ended."""
+    faults = [
+        f"{taker.left()} left over in front of {taker.name}"
+        for taker in network.takers
+        if taker.left()
+    ]
+    for grid in network.grids:
+        faults += grid.leftovers()
+    for actor in network.actors:
+        if isinstance(actor, Engine):
+            kind = "fills" if isinstance(actor, WriteEngine) else "empties"
+            if not actor.others:
+                faults.append(f"{actor.name} {kind} slots that no other engine has")
+            faults += [
+                f"{actor.name} {kind} {actor.turns} slots, but {other.name} has {other.turns}"
+                for other in actor.others
+                if isinstance(actor, WriteEngine) and other.turns != actor.turns
+            ]
+    return faults
+
+
+def _run(
+    program: ChipProgram, nets: Nets, packets: StreamPackets, order: int
+) -> tuple[Network, Liveness]:
+    network = Network(program, nets, packets, order)
+    network.run()
+    waits = _waits(network.actors)
+    faults = list(packets.faults)
+    if not waits:
+        faults += _leftovers(network)
+    faults += [
+        f"{stored.name} has {stored.most} tokens to send, more than {_MOST_PENDING}"
+        for stored in network.stored
+        if stored.most > _MOST_PENDING
+    ]
+    machine = network.machine
+    live = not waits and not faults
+    return network, Liveness(
+        live, machine.steps, machine.moved, waits, tuple(dict.fromkeys(faults))
+    )
+
+
+def prove(program: ChipProgram) -> Liveness:
+    """Run a decoded image's tokens.
+
+    The answer holds for every timing of links, units and memory; docs/liveness.md says why.
+
+    Parameters
+    ----------
+    program : ChipProgram
+        A decoded image.
+    """
+    nets = find_nets(program)
+    dead = tuple(_dead_ends(nets))
+    if dead:
+        return Liveness(live=False, faults=dead)
+    packets = StreamPackets(program, nets)
+    try:
+        network, first = _run(program, nets, packets, 0)
+    except CyclicStreamError as error:
+        return Liveness(live=False, waits=(str(error),))
+    if not network.choices or not first.live:
+        return first
+    if len(network.choices) > 1:
+        names = " and ".join(server.name for server in network.choices)
+        return Liveness(
+            live=False,
+            steps=first.steps,
+            moved=first.moved,
+            waits=(f"Order of boxes must be covered by tokens, not left open at {names}",),
+        )
+    _, second = _run(program, nets, packets, 1)
+    return dataclasses.replace(
+        second, steps=first.steps + second.steps, moved=first.moved + second.moved
+    )
+
+
+def require_live(program: ChipProgram) -> Liveness:
+    """Refuse a program that would stop.
+
+    Raises
+    ------
+    LivenessError
+        With the waits or ends in words.
+    """
+    answer = prove(program)
+    if not answer.live:
+        causes = answer.waits or answer.faults
+        raise LivenessError(
+            f"Program must be live, not stop or leave something behind: {'; '.join(causes)}",
+            where=causes[0].split(" waits for ")[0],
+            value=list(causes),
+            rule="every stream must be taken, and every slot that is waited for filled or freed",
+        )
+    return answer

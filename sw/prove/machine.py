@@ -1,0 +1,274 @@
+"""The machine of the token-level run: channels, ports and the order in which actors move.
+
+A channel holds what its producer gave and its takers have not taken. Runs of payloads move as one
+step where a producer gives them and every taker takes them anyway: that is the same as one by one,
+so no channel ever needs more room than its own.
+"""
+
+from __future__ import annotations
+
+import abc
+from collections import deque
+from collections.abc import Sequence
+
+from sw.prove.packets import Packets
+
+__all__ = ["Actor", "Channel", "Core", "Machine", "Port", "Reason", "Taker", "Tap"]
+
+Reason = tuple[str, "Actor | None"]
+
+
+class Machine:
+    """Work list of one run."""
+
+    def __init__(self) -> None:
+        self._work: deque[Actor | Port] = deque()
+        self._listed: set[Actor | Port] = set()
+        self.steps = 0
+        self.moved = 0
+
+    def wake(self, who: Actor | Port | None) -> None:
+        """Let an actor, or what waits at a port, try again."""
+        if who is not None and who not in self._listed:
+            self._listed.add(who)
+            self._work.append(who)
+
+    def run(self) -> None:
+        """Move until nothing can."""
+        while self._work:
+            who = self._work.popleft()
+            self._listed.discard(who)
+            self.steps += 1
+            who.advance()
+
+
+class Actor(abc.ABC):
+    """Sequential part of the chip.
+
+    Parameters
+    ----------
+    machine : Machine
+    name : str
+    """
+
+    def __init__(self, machine: Machine, name: str) -> None:
+        self.machine = machine
+        self.name = name
+
+    @abc.abstractmethod
+    def advance(self) -> None:
+        """Do all that can be done now."""
+
+    @abc.abstractmethod
+    def reasons(self) -> list[Reason]:
+        """What it waits for, and for whom; nothing if it has ended."""
+
+
+class Channel:
+    """Payloads on their way from one producer to all its takers.
+
+    Parameters
+    ----------
+    machine : Machine
+    name : str
+    entries : int
+        Payloads of room at the producer.
+    """
+
+    def __init__(self, machine: Machine, name: str, entries: int) -> None:
+        self._machine = machine
+        self.name = name
+        self.producer: Actor | None = None
+        self._entries = entries
+        self.written = 0
+        self.taps: list[Tap] = []
+
+    def attach(self, taker: Taker, room: int) -> None:
+        """Let a taker see every payload, with so much room on the way to it."""
+        tap = Tap(self, taker, room + self._entries)
+        self.taps.append(tap)
+        taker.tap = tap
+
+    def room(self) -> int:
+        """Payloads that could be given now, those that would be taken at once among them."""
+        written = self.written
+        least = 1 << 62
+        for tap in self.taps:
+            free = tap.room - written + tap.taken
+            # What has not been taken stands before anything new, so there is appetite or backlog.
+            if written == tap.taken:
+                free += tap.taker.appetite()
+            if free < least:
+                least = free
+        return least
+
+    def push(self, count: int) -> None:
+        """Give payloads; there must be room."""
+        self.written += count
+        self._machine.moved += count
+        for tap in self.taps:
+            tap.drain()
+
+    def fullest(self) -> Taker | None:
+        """The taker that leaves no room."""
+        for tap in self.taps:
+            if tap.room - self.written + tap.taken <= 0:
+                return tap.taker
+        return None
+
+
+class Tap:
+    """What one taker has taken of a channel."""
+
+    def __init__(self, channel: Channel, taker: Taker, room: int) -> None:
+        self.channel = channel
+        self.taker = taker
+        self.room = room
+        self.taken = 0
+
+    def drain(self) -> bool:
+        """Take what can be taken; whether anything was."""
+        moved = False
+        while True:
+            there = self.channel.written - self.taken
+            if not there:
+                return moved
+            count = min(there, self.taker.appetite())
+            if not count:
+                return moved
+            self.taken += count
+            self.taker.take(count)
+            moved = True
+
+
+class Taker(abc.ABC):
+    """What takes payloads off a channel.
+
+    Parameters
+    ----------
+    name : str
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.tap: Tap | None = None
+
+    @abc.abstractmethod
+    def appetite(self) -> int:
+        """Payloads it would take now."""
+
+    @abc.abstractmethod
+    def take(self, count: int) -> None:
+        """Take payloads, no more than its appetite."""
+
+    @abc.abstractmethod
+    def holder(self) -> Actor | None:
+        """Actor whose waiting keeps it from taking."""
+
+    def left(self) -> int:
+        """Payloads that stand before it."""
+        return self.tap.channel.written - self.tap.taken if self.tap else 0
+
+
+class Core(Actor):
+    """Actor that takes payloads through ports."""
+
+    @abc.abstractmethod
+    def want(self, port: Port) -> int:
+        """Payloads it would take through a port now."""
+
+    @abc.abstractmethod
+    def accept(self, port: Port, count: int) -> None:
+        """Take payloads, no more than wanted."""
+
+
+class Port(Taker):
+    """Input of a unit: a filter of packets, and a buffer behind it.
+
+    Parameters
+    ----------
+    machine : Machine
+    name : str
+    core : Core
+        What takes from the buffer.
+    entries : int
+        Payloads of the buffer.
+    packets : Packets or None
+        The packets that arrive, where a filter looks at them.
+    modulus, index : int
+        The filter.
+    """
+
+    def __init__(
+        self,
+        machine: Machine,
+        name: str,
+        core: Core,
+        entries: int,
+        packets: Packets | None = None,
+        modulus: int = 1,
+        index: int = 0,
+    ) -> None:
+        super().__init__(name)
+        self._machine = machine
+        self.core = core
+        self._entries = entries
+        self.held = 0
+        self._modulus = modulus
+        self._index = index
+        self._lengths: Sequence[int] = ()
+        self._packet = 0
+        self._packet_left = 0
+        if modulus > 1 and packets is not None:
+            # The tail, without a mark, is the beginning of a packet that never ends.
+            self._lengths = [*packets.lengths.tolist(), 1 << 62]
+            self._packet_left = self._lengths[0]
+
+    def _accepts(self) -> bool:
+        return self._modulus == 1 or self._packet % self._modulus == self._index
+
+    def appetite(self) -> int:
+        if not self._accepts():
+            return self._packet_left
+        free = self._entries - self.held
+        # With payloads in the buffer the core wants none: it would have taken them.
+        if not self.held:
+            free += self.core.want(self)
+        return free if self._modulus == 1 else min(free, self._packet_left)
+
+    def take(self, count: int) -> None:
+        if self._accepts():
+            self.held += count
+            self._feed()
+        if self._modulus > 1:
+            self._packet_left -= count
+            if not self._packet_left:
+                self._packet += 1
+                self._packet_left = self._lengths[self._packet]
+
+    def _feed(self) -> None:
+        while self.held:
+            count = min(self.held, self.core.want(self))
+            if not count:
+                return
+            self.held -= count
+            self.core.accept(self, count)
+
+    def advance(self) -> None:
+        """Take what the core, which wants more than before, leaves no longer waiting."""
+        self._feed()
+        if self.tap is not None and self.tap.drain():
+            self._machine.wake(self.tap.channel.producer)
+        elif self.tap is not None and self.tap.channel.written == self.tap.taken:
+            # There is appetite for payloads that the producer has not given yet.
+            self._machine.wake(self.tap.channel.producer)
+
+    def holder(self) -> Actor | None:
+        return self.core
+
+    def left(self) -> int:
+        return super().left() + self.held
+
+    def source(self) -> Actor | None:
+        """Actor that must give the next payload; None if nothing reaches the port."""
+        return self.tap.channel.producer if self.tap else None

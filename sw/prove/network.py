@@ -1,0 +1,233 @@
+"""The network of a decoded image: its actors and channels, ready to run."""
+
+from __future__ import annotations
+
+from hw.pcu.program import FilterProgram, PcuProgram
+from hw.pmu.program import PmuProgram
+from hw.pmu.words import TokenSource
+from sw.image import ChipProgram
+from sw.prove.credits import load_is_free, store_is_free
+from sw.prove.machine import Actor, Channel, Machine, Port, Taker
+from sw.prove.nets import DeadEnd, Input, Junction, MergeInput, Nets, Output
+from sw.prove.portals import (
+    BoxServer,
+    BoxStream,
+    Merge,
+    MergeTaker,
+    StoredTokens,
+    TokenCount,
+)
+from sw.prove.streams import StreamPackets
+from sw.prove.units import DeadTaker, Engine, Grid, ReadEngine, ReadOut, WriteEngine
+from sw.prove.walk import box_points
+
+__all__ = ["Network"]
+
+#: Payloads of the buffers of each kind of output; of a load none, for its streams share it.
+_OUTPUT_ENTRIES = {"pcu": 2, "pmu": 8, "agcu": 0}
+#: Payloads of the buffer in front of an engine, a grid's activations or a store.
+_INPUT_ENTRIES = 2
+_ENGINES = ("W0", "W1", "R0", "R1")
+
+
+class Network:
+    """Actors of one run.
+
+    Parameters
+    ----------
+    program : ChipProgram
+    nets : Nets
+    packets : StreamPackets
+    order : int
+        Which stream an AGCU prefers where the order of its boxes may matter: 0 or 1.
+    """
+
+    def __init__(
+        self, program: ChipProgram, nets: Nets, packets: StreamPackets, order: int = 0
+    ) -> None:
+        self.machine = Machine()
+        self.actors: list[Actor] = []
+        self.grids: list[Grid] = []
+        self.stored: list[StoredTokens] = []
+        self.takers: list[Taker] = []
+        self.servers: list[BoxServer] = []
+        self.choices: list[BoxServer] = []
+        self._program = program
+        self._chip = program.config
+        self._nets = nets
+        self._packets = packets
+        self._order = order
+        self._inputs: dict[Input, Taker] = {}
+        self.channels: dict[Output | Junction, Channel] = {}
+        self._merges: dict[Junction, Merge] = {}
+        for root in nets.nets:
+            tokens = root.tokens
+            entries = _OUTPUT_ENTRIES[root.kind] if isinstance(root, Output) else 0
+            if tokens and isinstance(root, Output):
+                entries = _INPUT_ENTRIES if root.kind == "pmu" else 0
+            self.channels[root] = Channel(self.machine, str(root), entries)
+        for at, tile in program.tiles.items():
+            if isinstance(tile.unit, PmuProgram):
+                self._add_pmu(at, tile.unit)
+            elif isinstance(tile.unit, PcuProgram):
+                self._add_pcu(at, tile.unit)
+        for index in program.agcus:
+            self._add_agcu(index)
+        for root in nets.nets:
+            if isinstance(root, Junction):
+                self._add_merge(root)
+        for root, net in nets.nets.items():
+            for leaf, room in net.leaves:
+                self.channels[root].attach(self._taker(leaf), room)
+
+    def _taker(self, leaf: Input | MergeInput | DeadEnd) -> Taker:
+        if isinstance(leaf, MergeInput):
+            return self._merges[leaf.junction].takers[leaf.turn]
+        taker = self._inputs[leaf] if isinstance(leaf, Input) else DeadTaker(str(leaf))
+        self.takers.append(taker)
+        return taker
+
+    def _port(
+        self, end: Input, core: Engine | Grid | BoxServer, entries: int, taken: FilterProgram
+    ) -> Port:
+        port = Port(
+            self.machine,
+            str(end),
+            core,
+            entries,
+            self._packets.arriving(end) if taken.modulus > 1 else None,
+            taken.modulus,
+            taken.index,
+        )
+        self._inputs[end] = port
+        return port
+
+    def _add_pmu(self, at: tuple[int, ...], unit: PmuProgram) -> None:
+        engines: list[Engine | None] = []
+        for number, program in enumerate(unit.engines):
+            if program is None:
+                engines.append(None)
+                continue
+            name = f"PMU {at} {_ENGINES[number]}"
+            if number < 2:
+                writer = WriteEngine(self.machine, name, program)
+                taken = FilterProgram(program.modulus, program.index)
+                end = Input("pmu", at, number)
+                writer.port = self._port(end, writer, _INPUT_ENTRIES, taken)
+                writer.lag = program.ring.count
+                engines.append(writer)
+            else:
+                reader = ReadEngine(self.machine, name, program)
+                reader.channel = self.channels[Output("pmu", at, number - 2)]
+                reader.channel.producer = reader
+                engines.append(reader)
+        for number, engine in enumerate(engines):
+            if engine is None:
+                continue
+            others = engines[2:] if number < 2 else engines[:2]
+            buffer = engine.program.ring.buffer
+            engine.others = [
+                other for other in others if other and other.program.ring.buffer == buffer
+            ]
+            for output, source in enumerate(unit.tokens):
+                if source is TokenSource(number + 1):
+                    channel = self.channels[Output("pmu", at, output, tokens=True)]
+                    channel.producer = engine
+                    engine.tokens.append(channel)
+            self.actors.append(engine)
+
+    def _add_pcu(self, at: tuple[int, ...], unit: PcuProgram) -> None:
+        tiles = self._packets.tiles(at)
+        grid = Grid(self.machine, f"PCU {at}", self._chip, tiles)
+        grid.activation = self._port(Input("pcu", at, 0), grid, _INPUT_ENTRIES, unit.activation)
+        gathered = max(self._chip.grid_columns, 4)
+        grid.weight = self._port(Input("pcu", at, 1), grid, gathered, unit.weight)
+        sizes = self._packets.leaving(Output("pcu", at, 0)).lengths.tolist()
+        grid.readout = ReadOut(self.machine, f"PCU {at} result", grid, sizes)
+        grid.readout.channel = self.channels[Output("pcu", at, 0)]
+        grid.readout.channel.producer = grid.readout
+        self.grids.append(grid)
+        self.actors += [grid, grid.readout]
+
+    def _add_agcu(self, index: int) -> None:
+        agcu = self._program.agcus[index]
+        counts = []
+        for port in range(self._chip.token_tracks):
+            end = Input("agcu", (index,), port, tokens=True)
+            credit = agcu.credits[port] if port < len(agcu.credits) else 0
+            counts.append(TokenCount(self.machine, str(end), credit))
+            self._inputs[end] = counts[-1]
+        for store in (False, True):
+            streams: list[tuple[BoxStream, bool]] = []
+            for port, issuer in enumerate(agcu.stores if store else agcu.loads):
+                if issuer is None:
+                    continue
+                vectors = agcu.descriptors[issuer.descriptor][0].box_bytes // (
+                    self._chip.width_bits // 8
+                )
+                stream = BoxStream(
+                    f"AGCU {index} {'store' if store else 'load'} {port}",
+                    len(box_points(issuer)),
+                    vectors,
+                    [(counts[wait.port], wait.tokens) for wait in issuer.waits],
+                )
+                if store:
+                    free = store_is_free(self._program, self._nets, index, port, vectors)
+                    if port in agcu.stored:
+                        channel = self.channels[Output("agcu", (index,), port, tokens=True)]
+                        stream.stored = StoredTokens(self.machine, f"AGCU {index} stored {port}",
+                                                     channel)  # fmt: skip
+                        channel.producer = stream.stored
+                        self.stored.append(stream.stored)
+                        self.actors.append(stream.stored)
+                else:
+                    root = Output("agcu", (index,), port)
+                    stream.channel = self.channels[root]
+                    free = load_is_free(self._program, self._nets, root, issuer, vectors)
+                streams.append((stream, free))
+            self._serve(index, streams)
+
+    def _serve(self, index: int, streams: list[tuple[BoxStream, bool]]) -> None:
+        """Servers of one side of an AGCU: one for all streams, or where no order matters each."""
+        some = [(stream, free) for stream, free in streams if stream.boxes]
+        together = len(some) > 1 and not all(free for _, free in some)
+        groups = [[stream for stream, _ in streams]] if together else [[s] for s, _ in streams]
+        for group in groups:
+            if together and self._order:
+                group.reverse()
+            server = BoxServer(self.machine, group)
+            self.servers.append(server)
+            self.actors.append(server)
+            if together:
+                self.choices.append(server)
+            for stream in group:
+                for count, _ in stream.waits:
+                    count.waiting = server
+                if stream.channel is not None:
+                    stream.channel.producer = server
+                else:
+                    port = int(stream.name.rsplit(" ", 1)[1])
+                    end = Input("agcu", (index,), port)
+                    stream.port = self._port(end, server, _INPUT_ENTRIES, FilterProgram())
+
+    def _add_merge(self, root: Junction) -> None:
+        counts = self._nets.packets[root]
+        merge = Merge(self.machine, str(root), self.channels[root], counts)
+        merge.channel.producer = merge
+        for turn in range(len(counts)):
+            end = MergeInput(root, turn)
+            lengths = None
+            if not root.tokens and end in self._nets.feeds:
+                lengths = self._packets.arriving(end).lengths.tolist()
+            taker = MergeTaker(str(end), merge, lengths)
+            merge.takers.append(taker)
+            self.takers.append(taker)
+        self._merges[root] = merge
+
+    def run(self) -> None:
+        """Move until nothing can, whatever order AGCUs may choose."""
+        for actor in self.actors:
+            self.machine.wake(actor)
+        self.machine.run()
+        while any(server.give_way() for server in self.choices):
+            self.machine.run()

@@ -1,0 +1,293 @@
+"""The actors of AGCUs and of switches: boxes behind tokens, counts of tokens, merges."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sw.prove.machine import Actor, Channel, Core, Machine, Port, Reason, Taker
+from sw.prove.units import room_reason
+
+__all__ = ["BoxServer", "BoxStream", "Merge", "MergeTaker", "StoredTokens", "TokenCount"]
+
+#: What a count of tokens in an AGCU holds.
+_MOST_TOKENS = 255
+
+
+class TokenCount(Taker):
+    """Tokens at a token port of an AGCU.
+
+    Parameters
+    ----------
+    machine : Machine
+    name : str
+    credits : int
+        Tokens it begins with.
+    """
+
+    def __init__(self, machine: Machine, name: str, credits: int) -> None:
+        super().__init__(name)
+        self._machine = machine
+        self.count = credits
+        self.waiting: BoxServer | None = None
+
+    def appetite(self) -> int:
+        return _MOST_TOKENS - self.count
+
+    def take(self, count: int) -> None:
+        self.count += count
+        self._machine.wake(self.waiting)
+
+    def spend(self, count: int) -> None:
+        """Take tokens away; they must be there."""
+        self.count -= count
+        if self.tap is not None and self.tap.drain():
+            self._machine.wake(self.tap.channel.producer)
+
+    def holder(self) -> Actor | None:
+        return self.waiting
+
+    def source(self) -> Actor | None:
+        """Actor that must give the next token."""
+        return self.tap.channel.producer if self.tap else None
+
+
+class BoxStream:
+    """Boxes of one stream, in order.
+
+    Parameters
+    ----------
+    name : str
+    boxes, vectors : int
+        Boxes, and vectors of each.
+    waits : sequence of (TokenCount, int)
+        Tokens that each box takes.
+    """
+
+    def __init__(
+        self, name: str, boxes: int, vectors: int, waits: Sequence[tuple[TokenCount, int]]
+    ) -> None:
+        self.name = name
+        self.boxes = boxes
+        self.vectors = vectors
+        self.waits = waits
+        self.moved = 0  # boxes
+        self.channel: Channel | None = None  # of a load
+        self.port: Port | None = None  # of a store
+        self.stored: StoredTokens | None = None
+
+    @property
+    def done(self) -> bool:
+        """All boxes have been moved."""
+        return self.moved == self.boxes
+
+    def ready(self) -> bool:
+        """A box is left, and its tokens are there."""
+        return not self.done and all(port.count >= tokens for port, tokens in self.waits)
+
+
+class BoxServer(Core):
+    """Streams of an AGCU whose boxes move one after the other, each whole.
+
+    Between boxes it takes the first stream in the list that has one. One that is not the first is
+    taken only by `give_way`, while the first has boxes left: see docs/liveness.md.
+
+    Parameters
+    ----------
+    machine : Machine
+    streams : sequence of BoxStream
+        The preferred one first.
+    """
+
+    def __init__(self, machine: Machine, streams: Sequence[BoxStream]) -> None:
+        super().__init__(machine, " and ".join(stream.name for stream in streams))
+        self.streams = streams
+        self._box: BoxStream | None = None
+        self._left = 0
+
+    def _begin(self, stream: BoxStream) -> None:
+        for port, tokens in stream.waits:
+            port.spend(tokens)
+        self._box, self._left = stream, stream.vectors
+        if stream.port is not None:
+            self.machine.wake(stream.port)
+
+    def _next(self) -> bool:
+        """Begin the next box, if it may; whether a box is under way."""
+        if self._box is None:
+            for stream in self.streams:
+                if stream.ready():
+                    self._begin(stream)
+                    break
+                if not stream.done:
+                    break
+        return self._box is not None
+
+    def give_way(self) -> bool:
+        """Begin a box of another stream than the preferred; whether there is one."""
+        if self._box is None:
+            for stream in self.streams:
+                if stream.ready():
+                    self._begin(stream)
+                    self.machine.wake(self)
+                    return True
+        return False
+
+    def _move(self, count: int) -> None:
+        self._left -= count
+        stream = self._box
+        if not self._left and stream is not None:
+            stream.moved += 1
+            self._box = None
+            if stream.stored is not None:
+                stream.stored.add()
+
+    def advance(self) -> None:
+        while self._next() and self._box is not None:
+            channel = self._box.channel
+            if channel is None:
+                return  # a store: its port moves it
+            count = min(self._left, channel.room())
+            if count <= 0:
+                return
+            channel.push(count)
+            self._move(count)
+
+    def want(self, port: Port) -> int:
+        if not self._next() or self._box is None or self._box.port is not port:
+            return 0
+        return self._left
+
+    def accept(self, port: Port, count: int) -> None:
+        self._move(count)
+        if self._box is None:
+            self.machine.wake(self)
+
+    def reasons(self) -> list[Reason]:
+        box = self._box
+        if box is not None:
+            if box.channel is not None:
+                return [room_reason(box.channel)]
+            if box.port is not None and box.port.tap is not None:
+                return [(f"a vector from {box.port.tap.channel.name}", box.port.source())]
+            return [("a vector, but no stream reaches it", None)]
+        found: list[Reason] = []
+        for stream in self.streams:
+            for port, tokens in stream.waits:
+                if not stream.done and port.count < tokens:
+                    giver = port.tap.channel.name if port.tap else "nothing that sends any"
+                    found.append((f"a token from {giver} at {port.name}", port.source()))
+        return found
+
+
+class StoredTokens(Actor):
+    """Tokens for boxes that are visible in memory.
+
+    Parameters
+    ----------
+    machine : Machine
+    name : str
+    channel : Channel
+    """
+
+    def __init__(self, machine: Machine, name: str, channel: Channel) -> None:
+        super().__init__(machine, name)
+        self._channel = channel
+        self.pending = 0
+        self.most = 0
+
+    def add(self) -> None:
+        """A box more."""
+        self.pending += 1
+        self.most = max(self.most, self.pending)
+        self.advance()
+
+    def advance(self) -> None:
+        while self.pending and self._channel.room() > 0:
+            self._channel.push(1)
+            self.pending -= 1
+            self.most = max(self.most, self.pending)
+
+    def reasons(self) -> list[Reason]:
+        return [room_reason(self._channel)] if self.pending else []
+
+
+class Merge(Actor):
+    """Output of a switch that takes packets of its sources in a fixed rotation.
+
+    Parameters
+    ----------
+    machine : Machine
+    name : str
+    channel : Channel
+        What it gives to.
+    counts : sequence of int
+        Packets a turn.
+    """
+
+    def __init__(
+        self, machine: Machine, name: str, channel: Channel, counts: Sequence[int]
+    ) -> None:
+        super().__init__(machine, name)
+        self.channel = channel
+        self._counts = counts
+        self.takers: list[MergeTaker] = []
+        self.at = 0
+        self._passed = 0
+
+    def advance(self) -> None:
+        taker = self.takers[self.at]
+        tap = taker.tap
+        if tap is not None and (tap.drain() or tap.channel.written == tap.taken):
+            self.machine.wake(tap.channel.producer)
+
+    def passed(self) -> None:
+        """A packet has gone."""
+        self._passed += 1
+        if self._passed == self._counts[self.at]:
+            self._passed = 0
+            self.at = (self.at + 1) % len(self._counts)
+            self.machine.wake(self)
+
+    def reasons(self) -> list[Reason]:
+        taker = self.takers[self.at]
+        if taker.tap is None:
+            return [(f"a packet for {taker.name}, which nothing reaches", None)]
+        if taker.left():
+            return [room_reason(self.channel)]
+        return [(f"a packet from {taker.tap.channel.name}", taker.tap.channel.producer)]
+
+
+class MergeTaker(Taker):
+    """One source of a merge.
+
+    Parameters
+    ----------
+    name : str
+    merge : Merge
+    lengths : sequence of int or None
+        Vectors of each packet; None for tokens, each a packet.
+    """
+
+    def __init__(self, name: str, merge: Merge, lengths: Sequence[int] | None) -> None:
+        super().__init__(name)
+        self._merge = merge
+        # What follows the last mark is the beginning of a packet that never ends.
+        self._lengths = None if lengths is None else [*lengths, 1 << 62]
+        self._packet = 0
+        self._left = self._lengths[0] if self._lengths else 1
+
+    def appetite(self) -> int:
+        if self._merge.takers[self._merge.at] is not self:
+            return 0
+        return max(0, min(self._left, self._merge.channel.room()))
+
+    def take(self, count: int) -> None:
+        self._left -= count
+        if not self._left:
+            self._packet += 1
+            self._left = self._lengths[self._packet] if self._lengths else 1
+            self._merge.passed()
+        self._merge.channel.push(count)
+
+    def holder(self) -> Actor | None:
+        return self._merge

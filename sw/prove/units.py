@@ -1,0 +1,311 @@
+"""The actors of PMUs and PCUs: engines with their slots, the grid with its weights and banks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hw.config import ChipConfig
+from hw.pmu.program import EngineProgram
+from sw.prove.machine import Actor, Channel, Core, Machine, Port, Reason, Taker
+from sw.prove.packets import Packets
+from sw.prove.walk import visits
+
+__all__ = ["DeadTaker", "Engine", "Grid", "ReadEngine", "ReadOut", "WriteEngine"]
+
+
+class DeadTaker(Taker):
+    """Place where nothing is taken."""
+
+    def appetite(self) -> int:
+        return 0
+
+    def take(self, count: int) -> None:
+        raise AssertionError(f"{self.name} must take nothing, not {count}")
+
+    def holder(self) -> Actor | None:
+        return None
+
+
+def room_reason(channel: Channel) -> Reason:
+    """Why nothing more can be given."""
+    taker = channel.fullest()
+    if taker is None:
+        return f"room in {channel.name}", None
+    return f"room in {taker.name}", taker.holder()
+
+
+class Engine(Core):
+    """Engine of a PMU: passes through slots, each behind a barrier.
+
+    Parameters
+    ----------
+    machine : Machine
+    name : str
+    program : EngineProgram
+    """
+
+    def __init__(self, machine: Machine, name: str, program: EngineProgram) -> None:
+        super().__init__(machine, name)
+        self.program = program
+        passes = visits(program)
+        self._turns: list[int] = passes.turn.tolist()
+        self._closes: list[bool] = passes.closes.tolist()
+        self._sizes: list[int] = passes.vectors.tolist()
+        self._visit = 0
+        self._left: int = self._sizes[0]
+        self.turns: int = sum(self._closes)
+        self.closed = 0
+        self.lag = 0  # turns by which the others may be behind
+        self.others: list[Engine] = []  # engines whose arrivals its barriers expect
+        self.tokens: list[Channel] = []
+        self._open_before = -1  # turns before this one are known to be open
+
+    @property
+    def done(self) -> bool:
+        """All its slots are behind it."""
+        return self._visit == len(self._sizes)
+
+    def _is_open(self) -> bool:
+        """Whether the barrier of its slot has passed."""
+        turn = self._turns[self._visit]
+        if turn < self._open_before:
+            return True
+        if turn < self.lag:
+            self._open_before = self.lag
+        elif not self.others:
+            return False
+        else:
+            self._open_before = min(other.closed for other in self.others) + self.lag
+        return turn < self._open_before
+
+    def _may_close(self) -> bool:
+        return all(channel.room() > 0 for channel in self.tokens)
+
+    def steps_now(self) -> int:
+        """Vectors that it could move now in its slot."""
+        if self.done or not self._is_open():
+            return 0
+        if self._closes[self._visit] and self.tokens and not self._may_close():
+            return self._left - 1
+        return self._left
+
+    def move(self, count: int) -> None:
+        """Move vectors; arrive at the slot's end."""
+        self._left -= count
+        if self._left:
+            return
+        closes = self._closes[self._visit]
+        self._visit += 1
+        if not self.done:
+            self._left = self._sizes[self._visit]
+        if closes:
+            self.closed += 1
+            for channel in self.tokens:
+                channel.push(1)
+            for other in self.others:
+                other.nudge()
+
+    def nudge(self) -> None:
+        """Try again: a barrier may have passed."""
+        raise NotImplementedError
+
+    def _own_reasons(self) -> list[Reason]:
+        if not self._is_open():
+            turn = self._turns[self._visit]
+            late = [other for other in self.others if other.closed + self.lag <= turn]
+            kind = "a free slot from" if self.lag else "a full slot from"
+            if not late:
+                return [(f"{kind} an engine that is off", None)]
+            return [(f"{kind} {other.name}", other) for other in late]
+        return [room_reason(channel) for channel in self.tokens if channel.room() <= 0]
+
+
+class WriteEngine(Engine):
+    """Write engine behind its port."""
+
+    port: Port
+
+    def nudge(self) -> None:
+        self.machine.wake(self)
+
+    def advance(self) -> None:
+        self.port.advance()
+
+    def want(self, port: Port) -> int:
+        return self.steps_now()
+
+    def accept(self, port: Port, count: int) -> None:
+        self.move(count)
+
+    def reasons(self) -> list[Reason]:
+        if self.done:
+            return []
+        if self.steps_now() > 0:
+            source = self.port.source()
+            name = self.port.tap.channel.name if self.port.tap else "a stream, but none reaches it"
+            return [(f"a vector from {name}", source)]
+        return self._own_reasons()
+
+
+class ReadEngine(Engine):
+    """Read engine before its channel."""
+
+    channel: Channel
+
+    def nudge(self) -> None:
+        self.machine.wake(self)
+
+    def want(self, port: Port) -> int:
+        raise AssertionError(f"{self.name} has no port")
+
+    def accept(self, port: Port, count: int) -> None:
+        raise AssertionError(f"{self.name} has no port")
+
+    def advance(self) -> None:
+        while True:
+            count = self.steps_now()
+            if count > 0:
+                count = min(count, self.channel.room())
+            if count <= 0:
+                return
+            self.channel.push(count)
+            self.move(count)
+
+    def reasons(self) -> list[Reason]:
+        if self.done:
+            return []
+        if self.steps_now() > 0:
+            return [room_reason(self.channel)]
+        return self._own_reasons()
+
+
+class Grid(Core):
+    """Grid of a PCU: tiles of activations, each with the weights that come next.
+
+    Parameters
+    ----------
+    machine : Machine
+    name : str
+    config : ChipConfig
+    tiles : Packets
+        The tiles that its filter takes.
+    """
+
+    activation: Port
+    weight: Port
+    readout: ReadOut
+
+    def __init__(self, machine: Machine, name: str, config: ChipConfig, tiles: Packets) -> None:
+        super().__init__(machine, name)
+        self._columns = config.grid_columns
+        self._rows: list[int] = tiles.lengths.tolist()
+        self._finals: list[bool] = tiles.finals.tolist()
+        if tiles.tail:
+            self._rows.append(tiles.tail + 1)  # a tile that never ends
+            self._finals.append(False)
+        self._tile = 0
+        self._begun = False
+        self._left = self._rows[0] if self._rows else 0
+        self._first_of_pass = True
+        self._loading = 0  # vectors of the tile that goes to the shadow registers
+        self._loaded = False
+        self.banks_used = 0
+
+    def advance(self) -> None:
+        self.weight.advance()
+        self.activation.advance()
+
+    def want(self, port: Port) -> int:
+        if port is self.weight:
+            return 0 if self._loaded else self._columns - self._loading
+        if self._tile == len(self._rows):
+            return 0
+        if self._begun or (self._loaded and not (self._first_of_pass and self.banks_used == 2)):
+            return self._left
+        return 0
+
+    def accept(self, port: Port, count: int) -> None:
+        if port is self.weight:
+            self._loading += count
+            if self._loading == self._columns:
+                self._loading, self._loaded = 0, True
+                self.machine.wake(self.activation)
+            return
+        if not self._begun:
+            self._begun, self._loaded = True, False
+            self.banks_used += self._first_of_pass
+            self.machine.wake(self.weight)
+        self._left -= count
+        if self._left:
+            return
+        self._first_of_pass = self._finals[self._tile]
+        if self._first_of_pass:
+            self.readout.full += 1
+            self.machine.wake(self.readout)
+        self._tile += 1
+        self._begun = False
+        if self._tile < len(self._rows):
+            self._left = self._rows[self._tile]
+
+    def reasons(self) -> list[Reason]:
+        if self._tile == len(self._rows):
+            return []
+        if not self._begun and not self._loaded:
+            name = self.weight.tap.channel.name if self.weight.tap else "a stream, but none comes"
+            return [(f"weights from {name}", self.weight.source())]
+        if not self._begun and self._first_of_pass and self.banks_used == 2:
+            return [(f"a free bank from {self.readout.name}", self.readout)]
+        name = self.activation.tap.channel.name if self.activation.tap else "a stream"
+        return [(f"a vector from {name}", self.activation.source())]
+
+    def leftovers(self) -> list[str]:
+        """What remains inside at the end."""
+        found = []
+        if self._begun or not self._first_of_pass:
+            found.append(f"{self.name} holds a pass that no mark ends")
+        if self._loading or self._loaded:
+            found.append(f"{self.name} holds weights that no tile uses")
+        return found
+
+
+class ReadOut(Actor):
+    """Read-out of a PCU: a packet a pass.
+
+    Parameters
+    ----------
+    machine : Machine
+    name : str
+    grid : Grid
+    sizes : sequence of int
+        Vectors of each packet.
+    """
+
+    channel: Channel
+
+    def __init__(self, machine: Machine, name: str, grid: Grid, sizes: Sequence[int]) -> None:
+        super().__init__(machine, name)
+        self._grid = grid
+        self._sizes = sizes
+        self._pass = 0
+        self._left = sizes[0] if sizes else 0
+        self.full = 0
+
+    def advance(self) -> None:
+        while self._pass < self.full:
+            count = min(self._left, self.channel.room())
+            if count <= 0:
+                return
+            self.channel.push(count)
+            self._left -= count
+            if not self._left:
+                self._pass += 1
+                self._left = self._sizes[self._pass] if self._pass < len(self._sizes) else 0
+                self._grid.banks_used -= 1
+                self.machine.wake(self._grid.activation)
+
+    def reasons(self) -> list[Reason]:
+        if self._pass < self.full:
+            return [room_reason(self.channel)]
+        if self._pass < len(self._sizes):
+            return [(f"sums from {self._grid.name}", self._grid)]
+        return []
