@@ -135,7 +135,7 @@ def _check_units(netlist: Netlist, config: ChipConfig) -> None:
     for name, number in netlist.fixed.items():
         if name not in kinds:
             raise FitError(
-                f"AGCU `{name}` must be a unit of the netlist{did_you_mean(name, kinds)}"
+                f"AGCU must be a unit of the netlist, not `{name}`{did_you_mean(name, kinds)}"
             )
         if not 0 <= number < config.agcu.count:
             raise FitError(

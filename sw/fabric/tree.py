@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 import itertools
+import math
 from collections.abc import Collection, Iterable, Sequence
 
 from hw.mesh.config import MAX_PACKETS
@@ -99,13 +100,48 @@ class _Tree:
     def grow(
         self, sources: Sequence[tuple[int, int]], sinks: Sequence[int], *, apart: bool
     ) -> Feeds:
-        """Tree to all sinks; the nearest sink on the way to which the sources meet is the first.
+        """Cheapest tree to all sinks of one for each track.
 
         ``apart`` says that sinks merge this tree with others, and so cannot merge inside it.
         """
         self._packets = dict(sources)
-        if len(sources) > 1:
-            self._keep_to_track(sinks)
+        free, best = self._taken, math.inf
+        found: Feeds = {}
+        for others in self._tracks(sources, sinks):
+            self._taken = free | others
+            if not self._try(sources, sinks, apart=apart):
+                continue
+            price = sum(self._cost[output] for output in self._from)
+            if price < best:
+                best, found = price, self._turns()
+        if not found:
+            raise NoPathError
+        return found
+
+    def _tracks(self, sources: Sequence[tuple[int, int]], sinks: Sequence[int]) -> list[set[int]]:
+        """Links to keep off, for each choice there is.
+
+        Merged packets stay on a track, which the first path would choose blindly; and an AGCU among
+        the sinks prescribes it.
+        """
+        nodes = self._fabric.nodes
+        ports = [nodes[sink].port for sink in sinks]
+        needed = {port.track for port in ports if isinstance(port, Link)}
+        if len(sources) == 1 or (len(sinks) == 1 and not needed):
+            return [set()]
+        return [
+            {
+                number
+                for number, node in enumerate(nodes)
+                if isinstance(node.port, Link) and node.port.track != track
+            }
+            for track in needed or range(self._fabric.tracks)
+        ]
+
+    def _try(
+        self, sources: Sequence[tuple[int, int]], sinks: Sequence[int], *, apart: bool
+    ) -> bool:
+        """Grow with the nearest sink first on the way to which the sources meet."""
         roots = sorted(sinks, key=lambda sink: (self._distance(sources, sink), sink))
         # A merge at the first sink itself rarely has a twin for the others: the last resort.
         merging = [True] if len(sinks) == 1 else [False, True]
@@ -116,21 +152,14 @@ class _Tree:
                 self._fork(spine, set(sinks) - {root})
             except NoPathError:
                 continue
-            return {
-                output: [(node, self._round(node) if len(nodes) > 1 else 1) for node in nodes]
-                for output, nodes in self._from.items()
-            }
-        raise NoPathError
+            return True
+        return False
 
-    def _keep_to_track(self, sinks: Sequence[int]) -> None:
-        """Take away the tracks on which merged packets cannot reach an AGCU among the sinks."""
-        ports = [self._fabric.nodes[sink].port for sink in sinks]
-        for track in {port.track for port in ports if isinstance(port, Link)}:
-            self._taken |= {
-                number
-                for number, node in enumerate(self._fabric.nodes)
-                if isinstance(node.port, Link) and node.port.track != track
-            }
+    def _turns(self) -> Feeds:
+        return {
+            output: [(node, self._round(node) if len(nodes) > 1 else 1) for node in nodes]
+            for output, nodes in self._from.items()
+        }
 
     def _merge(self, sources: Sequence[tuple[int, int]], root: int, *, at_root: bool) -> list[int]:
         """Merge the sources on the way to a first sink; returns the last one's path."""

@@ -23,9 +23,9 @@ __all__ = ["Placement", "place"]
 
 #: Temperatures of the annealing, and moves at each for a unit.
 _STEPS = 40
-_MOVES = 16
+_MOVES = 24
 #: Last temperature in parts of the first.
-_COOLEST = 0.01
+_COOLEST = 0.03
 #: Tokens have a network of their own, which they hardly fill.
 _TOKEN_WEIGHT = 0.5
 

@@ -24,11 +24,13 @@ from sw.passes.place import Placement, place
 __all__ = ["Hop", "RouteError", "Routes", "place_and_route", "route"]
 
 #: Rounds of negotiation before a placement counts as one that does not route.
-_ROUNDS = 60
+_ROUNDS = 150
+#: After these rounds more links in common than this are taken as hopeless (successes had 4).
+_HOPELESS = (40, 10)
 #: Placements that are tried.
-_ATTEMPTS = 8
+_ATTEMPTS = 5
 _FIRST_PRICE = 0.5
-_PRICE_GROWTH = 1.3
+_PRICE_GROWTH = 1.1
 _HISTORY = 0.4
 
 
@@ -201,20 +203,22 @@ class _Negotiation:
         """Feeds of each task."""
         price = _FIRST_PRICE
         todo = list(range(len(self._tasks)))
-        for _ in range(_ROUNDS):
+        for past in range(_ROUNDS):
             self._rng.shuffle(todo)
             for index in todo:
                 self._route(index, price)
-            shared = [number for number, users in enumerate(self._users) if users > 1]
-            for number in shared:
-                self._history[number] += _HISTORY * (self._users[number] - 1)
+            shared = [output for output, users in enumerate(self._users) if users > 1]
+            for output in shared:
+                self._history[output] += _HISTORY * (self._users[output] - 1)
             todo = [
                 index
                 for index, feeds in enumerate(self._feeds)
-                if any(number in feeds for number in shared)
+                if any(output in feeds for output in shared)
             ]
             if not todo:
                 return self._feeds
+            if past >= _HOPELESS[0] and len(shared) > _HOPELESS[1]:
+                break
             price *= _PRICE_GROWTH
         names = ", ".join(f"`{self._tasks[index].net.name}`" for index in sorted(todo))
         noun = "token nets" if self._tasks[0].net.tokens else "nets"
