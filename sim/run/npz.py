@@ -41,7 +41,7 @@ def read_inputs(path: Path | str, kernel: Kernel, dtype: Format) -> dict[str, Ar
     except OSError as error:
         message = f"cannot read {path}: {error.strerror or error}"
         raise BadInputError(message, kind="unreadable-file", where="--inputs") from error
-    except (ValueError, EOFError, zipfile.BadZipFile, AttributeError) as error:
+    except (ValueError, EOFError, zipfile.BadZipFile, TypeError) as error:
         raise BadInputError(
             f"{path} must be an npz file of plain arrays", where="--inputs", rule="an npz file"
         ) from error

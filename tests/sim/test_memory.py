@@ -1,0 +1,121 @@
+"""Memory of a launch: what lies where, what surrounds it, and that nothing else may change."""
+
+import numpy as np
+import pytest
+
+from hw.command.launch import ENTRY_BYTES, LaunchEntry, alignment_bytes
+from hw.configs import named
+from hw.errors import BadInputError
+from hw.numeric.formats import bf16, fp32, int8
+from sim.memory import GUARD_BYTES, LaunchMemory
+from sim.operands import random_inputs
+from sw.arrays import ArraySpec
+
+ARRAYS = (
+    ArraySpec("A", (5, 7), bf16),
+    ArraySpec("B", (7, 33), int8),
+    ArraySpec("C", (2, 3, 11), fp32, output=True),
+)
+IMAGE = bytes(range(256)) * 3
+
+
+@pytest.fixture
+def memory(seed):
+    return LaunchMemory(named["small"], IMAGE, ARRAYS, seed=seed, launches=2)
+
+
+@pytest.fixture
+def inputs(seed):
+    return random_inputs(ARRAYS[:2], seed)
+
+
+def test_everything_is_aligned_and_a_guard_apart(memory):
+    assert list(memory.places) == ["launch list", "arguments", "image", "A", "B", "C"]
+    end = 0
+    for address, size in memory.places.values():
+        assert address % 4096 == 0 and address >= end + GUARD_BYTES
+        end = address + size
+    assert memory.size >= end + GUARD_BYTES
+    assert memory.places["C"][1] == 6 * 48 and memory.places["A"][1] == 5 * 16
+
+
+def test_the_list_names_the_image_and_the_arguments_the_arrays(memory, inputs):
+    raw = memory.bytes_before(inputs)
+    places, pitch = memory.places, alignment_bytes(256)
+    assert memory.entries == 2
+    for number in range(2):
+        at = memory.list_address + number * pitch
+        entry = LaunchEntry.unpack(bytes(raw[at : at + ENTRY_BYTES]))
+        assert (entry.image_address, entry.image_bytes) == places["image"]
+        assert entry.argument_address == places["arguments"][0] and entry.argument_count == 3
+    for number, name in enumerate("ABC"):
+        at = places["arguments"][0] + 16 * number
+        assert int.from_bytes(raw[at : at + 8], "little") == places[name][0]
+    first, size = places["image"]
+    assert raw[first : first + size] == IMAGE
+
+
+def test_inputs_read_back_and_the_rest_is_garbage_of_the_seed(memory, inputs, seed):
+    raw = memory.bytes_before(inputs)
+    for name, array in inputs.items():
+        assert memory.read(raw, name).tobytes() == array.tobytes()
+    assert memory.read(raw, "C").shape == (2, 3, 11)
+    assert raw == memory.bytes_before(inputs)
+    other = LaunchMemory(named["small"], IMAGE, ARRAYS, seed=seed + 1, launches=2)
+    again = other.bytes_before(inputs)
+    differs = np.frombuffer(raw, np.uint8) != np.frombuffer(again, np.uint8)
+    for name in ("launch list", "arguments", "image"):
+        address, size = memory.places[name]
+        assert not differs[address : address + size].any()
+    # Padding of a row of A: 14 bytes of elements in 16.
+    padding = differs[memory.places["A"][0] :][:80].reshape(5, 16)[:, 14:]
+    assert padding.any() and 0.9 < differs[:GUARD_BYTES].mean() <= 1
+
+
+@pytest.mark.parametrize("name", ["launch list", "arguments", "image", "A", "B", "C"])
+def test_a_byte_changed_beside_the_elements_of_an_output_is_found(memory, inputs, name, seed):
+    before = memory.bytes_before(inputs)
+    assert memory.changed_outside(before, before) is None
+    first, size = memory.places[name]
+    around = [first - GUARD_BYTES, first - 1, first + size, first + size + GUARD_BYTES - 1]
+    inside = [] if name == "C" else [first, first + size - 1]
+    padding = [first + 44, first + size - 1] if name == "C" else []
+    for address in (*around, *inside, *padding):
+        after = bytearray(before)
+        after[address] ^= 1 << seed % 8
+        assert memory.changed_outside(before, after) == address
+        assert memory.where(address)
+
+
+def test_elements_of_an_output_may_change_all_of_them(memory, inputs):
+    before = memory.bytes_before(inputs)
+    after = bytearray(before)
+    first, size = memory.places["C"]
+    for row in range(first, first + size, 48):
+        for byte in range(row, row + 44):
+            after[byte] ^= 0xFF
+    assert memory.changed_outside(before, after) is None
+    assert (memory.read(after, "C").view(np.uint32) != memory.read(before, "C").view("u4")).all()
+
+
+def test_an_address_is_told_in_words(memory):
+    first, size = memory.places["C"]
+    assert memory.where(first + 48 + 45) == "padding 45 of row 1 of C"
+    assert memory.where(first + 3) == "byte 3 of row 0 of C"
+    assert memory.where(first - 2) == "2 bytes before C"
+    assert memory.where(first + size + 5) == "5 bytes behind the end of C"
+    assert memory.where(memory.places["image"][0] + 9) == "byte 9 of the image"
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"A": np.zeros((5, 7), np.int8)}, r"Array A must be bf16 of \(5, 7\), not int8"),
+        ({"B": np.zeros((7, 32), np.int8)}, r"Array B must be int8 of \(7, 33\), not int8 of"),
+        ({"B": None}, "Array B must be given"),
+    ],
+)
+def test_arrays_that_do_not_fit_are_refused(memory, inputs, change, message):
+    given = {name: array for name, array in (inputs | change).items() if array is not None}
+    with pytest.raises(BadInputError, match=message):
+        memory.bytes_before(given)
