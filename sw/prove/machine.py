@@ -71,21 +71,18 @@ class Channel:
     ----------
     machine : Machine
     name : str
-    entries : int
-        Payloads of room at the producer.
     """
 
-    def __init__(self, machine: Machine, name: str, entries: int) -> None:
+    def __init__(self, machine: Machine, name: str) -> None:
         self._machine = machine
         self.name = name
         self.producer: Actor | None = None
-        self._entries = entries
         self.written = 0
         self.taps: list[Tap] = []
 
     def attach(self, taker: Taker, room: int) -> None:
         """Let a taker see every payload, with so much room on the way to it."""
-        tap = Tap(self, taker, room + self._entries)
+        tap = Tap(self, taker, room)
         self.taps.append(tap)
         taker.tap = tap
 

@@ -137,7 +137,8 @@ class Net:
     ----------
     root : Output or Junction
     leaves : tuple of (Input or MergeInput or DeadEnd, int)
-        Takers, each with the payloads of room on the way to it, no more than the switches have.
+        Takers, each with the payloads of room on the way to it behind the last fork, no more than
+        the switches have.
     """
 
     root: Root
@@ -235,7 +236,9 @@ class _Tracer:
             kind = "token switch" if tokens else "switch"
             leaves.append((DeadEnd(f"{kind} {at}, which sends {port} nowhere"), room + _ENTRIES))
             return
-        room += _FORK_LEAD if len(branches) > 1 else _ENTRIES
+        # What stands before a fork is seen by no branch until all have taken what is before it,
+        # so only room behind the last fork lets one branch be ahead of another.
+        room = _FORK_LEAD if len(branches) > 1 else room + _ENTRIES
         for branch in branches:
             rotation = switch.rotation(branch) if switch else ()
             if len(rotation) == 1:

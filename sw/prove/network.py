@@ -23,8 +23,8 @@ from sw.prove.walk import box_points
 
 __all__ = ["Network"]
 
-#: Payloads of the buffers of each kind of output; of a load none, for its streams share it.
-_OUTPUT_ENTRIES = {"pcu": 2, "pmu": 8, "agcu": 0}
+#: Payloads of the buffer at an output of vectors.
+_OUTPUT_ENTRIES = {"pcu": 2, "pmu": 8}
 #: Payloads of the buffer in front of an engine, a grid's activations or a store.
 _INPUT_ENTRIES = 2
 _ENGINES = ("W0", "W1", "R0", "R1")
@@ -61,11 +61,7 @@ class Network:
         self.channels: dict[Output | Junction, Channel] = {}
         self._merges: dict[Junction, Merge] = {}
         for root in nets.nets:
-            tokens = root.tokens
-            entries = _OUTPUT_ENTRIES[root.kind] if isinstance(root, Output) else 0
-            if tokens and isinstance(root, Output):
-                entries = _INPUT_ENTRIES if root.kind == "pmu" else 0
-            self.channels[root] = Channel(self.machine, str(root), entries)
+            self.channels[root] = Channel(self.machine, str(root))
         for at, tile in program.tiles.items():
             if isinstance(tile.unit, PmuProgram):
                 self._add_pmu(at, tile.unit)
@@ -77,8 +73,15 @@ class Network:
             if isinstance(root, Junction):
                 self._add_merge(root)
         for root, net in nets.nets.items():
+            entries = self._entries(root) if len(net.leaves) == 1 else 0
             for leaf, room in net.leaves:
-                self.channels[root].attach(self._taker(leaf), room)
+                self.channels[root].attach(self._taker(leaf), room + entries)
+
+    def _entries(self, root: Output | Junction) -> int:
+        """Payloads of the buffer at an output."""
+        if isinstance(root, Junction) or root.kind == "agcu":
+            return 0  # of a load none, for the streams of an AGCU share it
+        return 2 if root.tokens else _OUTPUT_ENTRIES[root.kind]
 
     def _taker(self, leaf: Input | MergeInput | DeadEnd) -> Taker:
         if isinstance(leaf, MergeInput):
@@ -159,6 +162,7 @@ class Network:
             self._inputs[end] = counts[-1]
         for store in (False, True):
             streams: list[tuple[BoxStream, bool]] = []
+            steady = True
             for port, issuer in enumerate(agcu.stores if store else agcu.loads):
                 if issuer is None:
                     continue
@@ -185,20 +189,24 @@ class Network:
                     stream.channel = self.channels[root]
                     free = load_is_free(self._program, self._nets, root, issuer, vectors)
                 streams.append((stream, free))
-            self._serve(index, streams)
+                # Issuers that wait for nothing and have no empty loop keep step for ever.
+                least = min(low for low, _ in issuer.chain().counts())
+                steady = steady and not issuer.waits and least > 0
+            self._serve(index, streams, steady=steady)
 
-    def _serve(self, index: int, streams: list[tuple[BoxStream, bool]]) -> None:
+    def _serve(self, index: int, streams: list[tuple[BoxStream, bool]], *, steady: bool) -> None:
         """Servers of one side of an AGCU: one for all streams, or where no order matters each."""
         some = [(stream, free) for stream, free in streams if stream.boxes]
         together = len(some) > 1 and not all(free for _, free in some)
         groups = [[stream for stream, _ in streams]] if together else [[s] for s, _ in streams]
         for group in groups:
-            if together and self._order:
+            # The arbiter begins with stream 1 where both have a command.
+            if together and (steady or self._order):
                 group.reverse()
-            server = BoxServer(self.machine, group)
+            server = BoxServer(self.machine, group, in_turn=together and steady)
             self.servers.append(server)
             self.actors.append(server)
-            if together:
+            if together and not steady:
                 self.choices.append(server)
             for stream in group:
                 for count, _ in stream.waits:

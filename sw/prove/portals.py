@@ -96,11 +96,16 @@ class BoxServer(Core):
     machine : Machine
     streams : sequence of BoxStream
         The preferred one first.
+    in_turn : bool
+        The streams take turns box by box, in the order of the list.
     """
 
-    def __init__(self, machine: Machine, streams: Sequence[BoxStream]) -> None:
+    def __init__(
+        self, machine: Machine, streams: Sequence[BoxStream], *, in_turn: bool = False
+    ) -> None:
         super().__init__(machine, " and ".join(stream.name for stream in streams))
-        self.streams = streams
+        self.streams = list(streams)
+        self._in_turn = in_turn
         self._box: BoxStream | None = None
         self._left = 0
 
@@ -117,6 +122,9 @@ class BoxServer(Core):
             for stream in self.streams:
                 if stream.ready():
                     self._begin(stream)
+                    if self._in_turn:
+                        self.streams.remove(stream)
+                        self.streams.append(stream)
                     break
                 if not stream.done:
                     break
