@@ -63,19 +63,20 @@ class CompiledKernel(Protocol):
 
 
 def compile_problem(problem: Problem) -> CompiledKernel:
-    """Lower a problem's kernel to its chip.
+    """Lower a problem's kernel to its chip, and prove that the decoded image cannot hang.
 
     Raises
     ------
     BadInputError
-        If it cannot be lowered, or does not fit.
+        If it cannot be lowered, does not fit, or would stop for ever.
     """
     # The compiler's packages are many; a refusal of what comes before should not wait for them.
     from sw.compiler import compile_kernel
+    from sw.prove import require_live
 
     # Formats by name are checked as the program is traced again.
     dtype: Any = problem.dtype
-    return compile_kernel(
+    compiled = compile_kernel(
         problem.kernel,
         problem.config,
         dims=problem.dims,
@@ -85,3 +86,6 @@ def compile_problem(problem: Problem) -> CompiledKernel:
         schedule=problem.schedule,
         place_seed=problem.place_seed,
     )
+    # Decoded, so that no pass before can void the proof.
+    require_live(ChipProgram.unpack(problem.config, compiled.image))
+    return compiled

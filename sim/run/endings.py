@@ -13,6 +13,7 @@ from hw.unit_counters import ACTIVITIES, COUNTERS, WORDS, engine_states, unit_ki
 from sim.backends.face import Answer
 from sim.run.compiled import CompiledKernel
 from sim.run.job import Job
+from sw.prove import prove
 
 __all__ = ["raise_for_ending", "waiting_units"]
 
@@ -52,6 +53,7 @@ def raise_for_ending(
         parts.append(
             "memory owes " + "; ".join(f"{name}: {what}" for name, what in answer.owed.items())
         )
+    parts.append(_liveness(compiled))
     raise HangError(
         "; ".join(part for part in parts if part),
         where=waiting[0].partition(" ")[0].rstrip(":") if waiting else None,
@@ -112,3 +114,11 @@ def _engines(word: int) -> list[str]:
             held = "nothing"
         lines.append(f"{name} on {held}")
     return lines
+
+
+def _liveness(compiled: CompiledKernel) -> str:
+    """What the proof says of the image."""
+    liveness = prove(compiled.chip)
+    if liveness.live:
+        return "the image is live, so either more cycles are needed or the hardware is at fault"
+    return f"the image is not live: {'; '.join((*liveness.waits, *liveness.faults))}"

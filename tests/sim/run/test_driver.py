@@ -6,6 +6,7 @@ import json
 import numpy as np
 import pytest
 
+import sw.prove
 import tilewright
 from hw.command.launch import ErrorCode
 from hw.configs import named
@@ -16,12 +17,13 @@ from hw.unit_counters import COUNTERS, WORDS, pmu_state_layout, unit_kinds
 from sim.backends.emulator import Emulator
 from sim.backends.face import Answer, BuildFigures
 from sim.native.memory import ErrorAt, MemoryConditions
-from sim.run import driver
+from sim.run import driver, endings
 from sim.run.driver import compile_job, run
 from sim.run.job import BACKENDS, Job
 from sim.run.problem import Problem
 from sim.run.report import FIELDS
 from sw.kernels.matmul import matmul
+from sw.prove import Liveness, LivenessError
 
 TINY = named["tiny"]
 
@@ -218,7 +220,16 @@ def test_a_hang_names_units_engines_barriers_and_what_memory_owes(fake, state, h
     assert message.startswith("no end: no beat for 9 cycles; pcu_0_0 waits for input; ")
     assert f"pmu_0_1 stands ({held})" in message and "w1" not in message
     assert "memory owes memory[0]: 1 reads" in message and "\n" not in message
+    assert "the image is live, so either more cycles are needed or the hardware" in message
     assert caught.value.where == "pcu_0_0" and caught.value.code == 4
+
+
+def test_a_hang_of_an_image_that_is_not_live_names_the_waits(fake, monkeypatch):
+    waits = ("a waits for b", "b waits for a")
+    monkeypatch.setattr(endings, "prove", lambda chip: Liveness(live=False, waits=waits))
+    fake.plan = hung(port=0)
+    with pytest.raises(HangError, match="the image is not live: a waits for b; b waits for a"):
+        ran(job(backend="rtl"))
 
 
 def test_patience_grows_with_what_memory_does(fake):
@@ -264,3 +275,16 @@ def test_the_command_offers_every_back_end(capsys):
 
 def test_an_answer_without_time_has_none():
     assert Answer(status="done", seconds=1.0).cycles is None
+
+
+def test_an_image_that_is_not_live_is_refused_before_it_runs(monkeypatch):
+    made = job()
+    image = compile_job(made)[0].image
+
+    def check(program):
+        assert program.pack() == image
+        raise LivenessError("Program must be live, not stop: a waits for b")
+
+    monkeypatch.setattr(sw.prove, "require_live", check)
+    with pytest.raises(BadInputError, match="a waits for b"):
+        compile_job(made)
