@@ -1,19 +1,33 @@
 """What a kernel does when it is called: the golden answer, by the interpreter of its tile IR."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy.typing as npt
 
 from sim.golden import golden
+from sw.ir.program import Program
 from sw.ir.sizes import choose_sizes
 from sw.language import Kernel
 from sw.passes.accumulate import accumulate
 from sw.passes.check import check
 
-__all__ = ["call"]
+__all__ = ["call", "summed"]
 
 #: Block size of a loop that names none. It changes bits only where a loop carries float state.
 _BLOCK = 64
+
+
+def summed(program: Program, tiles: Mapping[str, int] | None = None) -> Program:
+    """A checked program with its block sizes chosen and its sums in their final order.
+
+    Parameters
+    ----------
+    program : Program
+    tiles : mapping of str to int
+        Block size by loop index, over what the program wishes.
+    """
+    return accumulate(choose_sizes(program, tiles, default=_BLOCK))
 
 
 def call(kernel: Kernel, *arrays: npt.ArrayLike, out: Any = None, **options: Any) -> Any:
@@ -36,6 +50,5 @@ def call(kernel: Kernel, *arrays: npt.ArrayLike, out: Any = None, **options: Any
     """
     bound = kernel.bind(*arrays)
     program = kernel.trace(dtype=bound.formats, out=out, **bound.dims, **options)
-    fixed = accumulate(choose_sizes(check(program), default=_BLOCK))
-    results = tuple(golden(fixed, bound.arrays).values())
+    results = tuple(golden(summed(check(program)), bound.arrays).values())
     return results[0] if len(results) == 1 else results

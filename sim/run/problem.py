@@ -10,13 +10,12 @@ from typing import Any
 from hw.config import ChipConfig
 from hw.errors import BadInputError
 from hw.numeric.formats import Format
+from sim.kernels import summed
 from sw.arrays import ArraySpec
 from sw.ir.program import Program
-from sw.ir.sizes import choose_sizes
 from sw.ir.types import Role
 from sw.language import Kernel, Schedule
 from sw.language.schedule import check_schedule
-from sw.passes.accumulate import accumulate
 from sw.passes.check import check
 
 __all__ = ["MAX_ARRAY_BYTES", "MAX_EXTENT", "Problem"]
@@ -25,9 +24,6 @@ __all__ = ["MAX_ARRAY_BYTES", "MAX_EXTENT", "Problem"]
 MAX_EXTENT = 1 << 16
 #: Most bytes of all arrays: what goes beyond would be simulated for days.
 MAX_ARRAY_BYTES = 1 << 28
-
-#: Block size of a loop that names none. It changes bits only where a loop carries float state.
-_BLOCK = 64
 
 
 @dataclasses.dataclass(frozen=True)
@@ -94,7 +90,7 @@ class Problem:
     @functools.cached_property
     def golden_program(self) -> Program:
         """The program with its sums in their final order, which golden interprets."""
-        return accumulate(choose_sizes(self.program, self.schedule.tile, default=_BLOCK))
+        return summed(self.program, self.schedule.tile)
 
     @functools.cached_property
     def arrays(self) -> tuple[ArraySpec, ...]:

@@ -65,6 +65,9 @@ class RunResult:
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"result cannot be changed, not in {name!r} either")
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return RunResult, (self._found(),)
+
     def __dir__(self) -> list[str]:
         outcome = self._found()
         return [*super().__dir__(), *outcome.outputs, *outcome.report]

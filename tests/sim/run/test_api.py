@@ -1,0 +1,100 @@
+"""Kernels from Python: run, compile, and what a result is."""
+
+import copy
+import json
+import pickle
+
+import numpy as np
+import pytest
+
+import tilewright as tw
+from hw.configs import named
+from hw.numeric import reference
+from hw.numeric.formats import bf16, fp32
+from sim.operands import random_operand
+from sim.run.report import FIELDS
+from sw.kernels.matmul import matmul
+
+TINY = {"config": "tiny", "backend": "emulator"}
+
+
+@pytest.fixture
+def pair(seed):
+    rng = np.random.default_rng(seed)
+    return random_operand(rng, (11, 18), bf16), random_operand(rng, (18, 5), bf16)
+
+
+def test_a_run_gives_outputs_and_figures_by_name(pair):
+    result = matmul.run(*pair, **TINY, seed=3)
+    expected = reference.cast(reference.matmul(*pair), bf16)
+    assert result.C.tobytes() == expected.tobytes() and list(result.outputs) == ["C"]
+    assert result.verified and result.problems == () and result.cycles is None
+    assert result.counters is None and result.macs == 11 * 18 * 5 and result.seed == 3
+    fields = result.json()
+    assert list(fields) == list(FIELDS) and fields["config"] == "tiny"
+    json.dumps(fields, allow_nan=False)
+    assert repr(result).endswith("VERIFIED")
+    assert "<td>macs</td><td>990</td>" in result._repr_html_()
+
+
+def test_options_of_kernel_compiler_and_schedule_reach_them(pair):
+    schedule = tw.Schedule(slots={"a_tile": 1})
+    result = matmul.run(*pair, **TINY, schedule=schedule, MM=8, out=tw.fp32, place_seed=2)
+    assert result.C.dtype == fp32.dtype and result.params["MM"] == 8
+    assert result.schedule["slots"]["a_tile"] == 1 and result.schedule["tile"]["i"] == 8
+    assert matmul.run(*pair, config=named["tiny"], backend="golden").verified
+
+
+def test_a_result_cannot_be_changed_and_names_what_it_has(pair):
+    result = matmul.run(*pair, config="tiny", backend="golden")
+    with pytest.raises(AttributeError, match="result cannot be changed, not in 'C' either"):
+        result.C = 3
+    with pytest.raises(AttributeError, match="result has no 'D'; it has C, kernel, config"):
+        _ = result.D
+    assert {"C", "cycles", "verified", "json"} <= set(dir(result))
+    copied = copy.copy(result)
+    with pytest.raises(AttributeError, match="not in 'other' either"):
+        copied.other = 1
+
+
+def test_a_compiled_kernel_tells_its_choices_and_runs(pair):
+    program = matmul.compile("tiny", M=11, K=18, N=5, dtype=tw.bf16, schedule=tw.Schedule())
+    assert dict(program.schedule.col_par) == {"c": 2} and program.image[:4] == b"TWIM"
+    assert "matmul" in program.report() and "load A" in program.ir("trace")
+    result = program.run(*pair, backend="emulator", seed=2)
+    assert result.verified and result.image_bytes == len(program.image)
+    assert repr(program) == "<matmul for tiny: {'M': 11, 'K': 18, 'N': 5, 'MM': 256, 'NN': 64}>"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"confg": "tiny"}, "unknown option 'confg'; one of MM, NN, out"),
+        ({"latencey": 3}, "unknown option 'latencey'; did you mean 'latency'"),
+        ({"config": "tinny"}, "unknown configuration 'tinny'; did you mean 'tiny'"),
+        ({"backend": "rlt"}, "Back end must be one of"),
+        ({"stall": 1.5}, "stall must be from 0 to below 1, not 1.5"),
+        ({"schedule": tw.Schedule(tile={"k": 3})}, "Schedule.tile has `k`; loops of matmul"),
+    ],
+)
+def test_what_cannot_work_is_refused(options, message, pair):
+    with pytest.raises(tw.TilewrightError, match=message):
+        matmul.run(*pair, **{"config": "tiny", "backend": "golden"} | options)
+
+
+def test_a_compiled_kernel_takes_only_arrays_it_was_compiled_for(pair):
+    program = matmul.compile("tiny", M=11, K=18, N=5, dtype=tw.bf16)
+    a, b = pair
+    with pytest.raises(tw.TilewrightError, match="Arrays must have the sizes"):
+        program.run(a[:4], b)
+    with pytest.raises(tw.TilewrightError, match="Array A must be bf16, not int8"):
+        program.run(a.astype(np.int8), b.astype(np.int8))
+    with pytest.raises(tw.TilewrightError, match="MM must be given when the kernel is compiled"):
+        program.run(a, b, MM=3)
+    with pytest.raises(tw.TilewrightError, match="`mm`|no parameter `mm`"):
+        matmul.compile("tiny", M=11, K=18, N=5, mm=5, dtype=tw.bf16)
+
+
+def test_a_result_can_be_kept(pair):
+    result = matmul.run(*pair, config="tiny", backend="golden")
+    assert pickle.loads(pickle.dumps(result)).C.tobytes() == result.C.tobytes()
