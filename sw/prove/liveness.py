@@ -114,6 +114,9 @@ def _run(
     faults = list(packets.faults)
     if not waits:
         faults += _leftovers(network)
+    else:
+        ended = (grid for grid in network.grids if not grid.reasons())
+        faults += [fault for grid in ended for fault in grid.leftovers()]
     faults += [
         f"{stored.name} has {stored.most} tokens to send, more than {_MOST_PENDING}"
         for stored in network.stored
@@ -171,7 +174,7 @@ def require_live(program: ChipProgram) -> Liveness:
     """
     answer = prove(program)
     if not answer.live:
-        causes = answer.waits or answer.faults
+        causes = answer.waits + answer.faults
         raise LivenessError(
             f"Program must be live, not stop or leave something behind: {'; '.join(causes)}",
             where=causes[0].split(" waits for ")[0],

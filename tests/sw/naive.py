@@ -1,0 +1,327 @@
+"""The token-level run one payload at a time, in random order, with every buffer of the RTL.
+
+It shares nothing with the prover but the programs: no nets, no runs of payloads, no packets known
+beforehand. An oracle for it, slow.
+"""
+
+import random
+from collections import deque
+
+from hw.mesh.ports import Direction, Link, UnitPort
+from hw.pcu.program import PcuProgram
+from hw.places import agcu_places
+from hw.pmu.program import PmuProgram
+from sw.image import ChipProgram
+
+__all__ = ["ends"]
+
+STEPS = {0: (-1, 0), 1: (0, 1), 2: (1, 0), 3: (0, -1)}
+
+
+class Fifo(deque):
+    def __init__(self, entries):
+        super().__init__()
+        self.entries = entries
+
+    @property
+    def room(self):
+        return len(self) < self.entries
+
+
+class Filtered:
+    """Buffer behind a filter of packets."""
+
+    def __init__(self, entries, modulus, index):
+        self.fifo = Fifo(entries)
+        self.modulus, self.index, self.number = modulus, index, 0
+
+    @property
+    def mine(self):
+        return self.number % self.modulus == self.index
+
+    @property
+    def room(self):
+        return self.fifo.room or not self.mine
+
+    def append(self, item):
+        if self.mine:
+            self.fifo.append(item)
+        self.number += item[0]
+
+
+class Chip:
+    def __init__(self, program: ChipProgram, seed):
+        self.rng = random.Random(seed)
+        self.program, self.chip = program, program.config
+        self.inputs, self.have, self.turns = {}, {}, {}
+        self.sinks = {}  # (tokens, at, output) -> what takes there
+        self.tries, self.dones = [], []
+        for at, tile in program.tiles.items():
+            for tokens, switch in ((False, tile.vectors), (True, tile.tokens)):
+                for port in switch.ports.inputs:
+                    self.inputs[tokens, at, port] = Fifo(2)
+                    self.have[tokens, at, port] = set()
+                for each in switch.outputs:
+                    place = (tokens, at, each.output)
+                    self.turns[place] = [deque((t.source, t.packets) for t in each.rotation), 0]
+                    self.tries.append(lambda place=place: self.leave(place))
+        for at, tile in program.tiles.items():
+            if isinstance(tile.unit, PmuProgram):
+                self.pmu(at, tile.unit)
+            elif isinstance(tile.unit, PcuProgram):
+                self.pcu(at, tile.unit)
+        for index, agcu in program.agcus.items():
+            self.agcu(agcu_places(self.chip)[index], agcu)
+
+    def beyond(self, place):
+        tokens, at, output = place
+        if place in self.sinks:
+            return self.sinks[place]
+        if isinstance(output, Link):
+            down, right = STEPS[output.direction]
+            there = (at[0] + down, at[1] + right)
+            return self.inputs.get((tokens, there, Link(output.direction.opposite, output.track)))
+        return None
+
+    def leave(self, place):
+        tokens, at, output = place
+        rotation, passed = self.turns[place]
+        source, count = rotation[0]
+        entrance = (tokens, at, source)
+        target = self.beyond(place)
+        if not self.inputs[entrance] or output in self.have[entrance] or target is None:
+            return False
+        if not target.room:
+            return False
+        item = self.inputs[entrance][0]
+        target.append(item)
+        self.have[entrance].add(output)
+        tile = self.program.tiles[at]
+        switch = tile.tokens if tokens else tile.vectors
+        if self.have[entrance] == set(switch.branches(source)):
+            self.inputs[entrance].popleft()
+            self.have[entrance].clear()
+        if item[0]:
+            self.turns[place][1] = passed + 1
+            if passed + 1 == count:
+                self.turns[place][1] = 0
+                rotation.rotate(-1)
+        return True
+
+    def pass_on(self, fifo, entrance):
+        def step():
+            if not fifo or not self.inputs[entrance].room:
+                return False
+            self.inputs[entrance].append(fifo.popleft())
+            return True
+
+        self.tries.append(step)
+
+    def pmu(self, at, unit):
+        closed = [0] * 4
+        token_fifos = [Fifo(2), Fifo(2)]
+        for number, fifo in enumerate(token_fifos):
+            self.pass_on(fifo, (True, at, UnitPort(number)))
+        for number, engine in enumerate(unit.engines):
+            if engine is None:
+                continue
+            moves = deque(engine.moves())
+            self.dones.append(lambda moves=moves: not moves)
+            others = [
+                other
+                for other in ((2, 3) if number < 2 else (0, 1))
+                if unit.engines[other] and unit.engines[other].ring.buffer == engine.ring.buffer
+            ]
+            reports = [
+                fifo
+                for source, fifo in zip(unit.tokens, token_fifos)
+                if int(source.value) == number + 1
+            ]
+            if number < 2:
+                port = Filtered(2, engine.modulus, engine.index)
+                self.sinks[False, at, UnitPort(number)] = port
+                self.dones.append(lambda port=port: not port.fifo)
+            else:
+                fifo = Fifo(8)
+                self.pass_on(fifo, (False, at, UnitPort(number - 2)))
+
+            def step(
+                number=number, engine=engine, moves=moves, others=others, reports=reports,
+                port=port if number < 2 else None, fifo=None if number < 2 else fifo,
+            ):  # fmt: skip
+                if not moves:
+                    return False
+                move = moves[0]
+                turn = move.lap * engine.ring.count + move.slot
+                slack = engine.ring.count if number < 2 else 0
+                if turn >= slack and not others:
+                    return False
+                if turn >= slack and min(closed[o] for o in others) + slack <= turn:
+                    return False
+                if move.closes and not all(report.room for report in reports):
+                    return False
+                if number < 2:
+                    if not port.fifo:
+                        return False
+                    port.fifo.popleft()
+                else:
+                    if not fifo.room:
+                        return False
+                    fifo.append((move.last, move.final))
+                moves.popleft()
+                if move.closes:
+                    closed[number] += 1
+                    for report in reports:
+                        report.append((True, True))
+                return True
+
+            self.tries.append(step)
+
+    def pcu(self, at, unit):
+        columns = self.chip.grid_columns
+        act = Filtered(2, unit.activation.modulus, unit.activation.index)
+        weights = Filtered(max(columns, 4), unit.weight.modulus, unit.weight.index)
+        self.sinks[False, at, UnitPort(0)] = act
+        self.sinks[False, at, UnitPort(1)] = weights
+        out = Fifo(2)
+        self.pass_on(out, (False, at, UnitPort(0)))
+        s = {"loaded": False, "first_tile": True, "first_pass": True, "rows": 0, "used": 0}
+        s["full"] = deque()
+
+        def load():
+            if s["loaded"] or len(weights.fifo) < columns:
+                return False
+            for _ in range(columns):
+                weights.fifo.popleft()
+            s["loaded"] = True
+            return True
+
+        def issue():
+            if not act.fifo or (s["first_tile"] and not s["loaded"]):
+                return False
+            if s["first_pass"] and s["first_tile"] and s["used"] == 2:
+                return False
+            last, final = act.fifo.popleft()
+            if s["first_tile"]:
+                s["loaded"] = False
+                s["used"] += s["first_pass"]
+            s["rows"] += 1
+            s["first_tile"] = last
+            if last:
+                s["first_pass"] = final
+                if final:
+                    s["full"].append(-(-s["rows"] // 2) if unit.out.bits == 16 else s["rows"])
+                s["rows"] = 0
+            return True
+
+        def drain():
+            if not s["full"] or not out.room:
+                return False
+            s["full"][0] -= 1
+            out.append((s["full"][0] == 0,) * 2)
+            if not s["full"][0]:
+                s["full"].popleft()
+                s["used"] -= 1
+            return True
+
+        self.tries += [load, issue, drain]
+        self.dones.append(
+            lambda: s["first_tile"] and s["first_pass"] and not s["loaded"]
+            and not (weights.fifo or act.fifo or s["full"] or out)
+        )  # fmt: skip
+
+    def agcu(self, place, agcu):
+        at = (place.row, place.column(self.chip))
+        side = Direction[place.side.upper()]
+        counts = [0] * self.chip.token_tracks
+
+        class Count:
+            def __init__(self, port):
+                self.port = port
+
+            @property
+            def room(self):
+                return counts[self.port] < 255
+
+            def append(self, _):
+                counts[self.port] += 1
+
+        for port in range(self.chip.token_tracks):
+            counts[port] = agcu.credits[port] if port < len(agcu.credits) else 0
+            self.sinks[True, at, Link(side, port)] = Count(port)
+        for issuers, store in ((agcu.loads, False), (agcu.stores, True)):
+            streams = {}
+            for number, issuer in enumerate(issuers):
+                if issuer is None:
+                    continue
+                size = agcu.descriptors[issuer.descriptor][0].box_bytes // (
+                    self.chip.width_bits // 8
+                )
+                boxes = sum(1 for _ in issuer.coordinates())
+                fifo = Fifo(2) if store else None
+                if store:
+                    self.sinks[False, at, Link(side, number)] = fifo
+                    self.dones.append(lambda fifo=fifo: not fifo)
+                streams[number] = [boxes, size, issuer, fifo]
+            if streams:
+                self.server(at, side, agcu, counts, streams, store)
+
+    def server(self, at, side, agcu, counts, streams, store):
+        state = {"box": None, "left": 0, "previous": 0}
+        steady = not any(issuer.waits for _, _, issuer, _ in streams.values())
+
+        def ready(number):
+            boxes, _, issuer, _ = streams[number]
+            return boxes and all(counts[w.port] >= w.tokens for w in issuer.waits)
+
+        def step():
+            if state["box"] is None:
+                able = [number for number in streams if ready(number)]
+                if not able:
+                    return False
+                if steady:
+                    able.sort(key=lambda number: number == state["previous"])
+                    number = able[0]
+                else:
+                    number = self.rng.choice(able)
+                state["previous"] = number
+                for wait in streams[number][2].waits:
+                    counts[wait.port] -= wait.tokens
+                state["box"], state["left"] = number, streams[number][1]
+            number = state["box"]
+            if store:
+                if not streams[number][3]:
+                    return False
+                streams[number][3].popleft()
+            else:
+                target = self.inputs[False, at, Link(side, number)]
+                if not target.room:
+                    return False
+                target.append((state["left"] == 1, False))
+            state["left"] -= 1
+            if not state["left"]:
+                streams[number][0] -= 1
+                state["box"] = None
+                if number in agcu.stored and store:
+                    raise NotImplementedError("tokens of stored boxes")
+            return True
+
+        self.tries.append(step)
+        self.dones.append(lambda: not any(boxes for boxes, *_ in streams.values()))
+
+    def run(self):
+        moving = True
+        while moving:
+            moving = False
+            self.rng.shuffle(self.tries)
+            for step in self.tries:
+                for _ in range(self.rng.choice([1, 1, 3, 20])):
+                    if not step():
+                        break
+                    moving = True
+        return all(done() for done in self.dones) and not any(self.inputs.values())
+
+
+def ends(program, seed):
+    """Whether a run, in the random order of a seed, ends with nothing left over."""
+    return Chip(program, seed).run()
