@@ -149,7 +149,7 @@ class _Tree:
             self._from = {}
             try:
                 spine = self._merge(sources, root, at_root=at_root)
-                self._fork(spine, set(sinks) - {root})
+                self._fork(spine, set(sinks) - {root}, apart=apart)
             except NoPathError:
                 continue
             return True
@@ -231,7 +231,7 @@ class _Tree:
         for node, output in zip(path, path[1:]):
             self._from.setdefault(output, []).append(node)
 
-    def _fork(self, spine: Sequence[int], sinks: set[int]) -> None:
+    def _fork(self, spine: Sequence[int], sinks: set[int], *, apart: bool) -> None:
         """Branch to the other sinks from where all sources are together."""
         followers = self._fabric.followers
         feeders: list[int] = []
@@ -245,6 +245,7 @@ class _Tree:
             for output in (followers[feeders[0]] if feeders else ())
             if all(output in followers[node] for node in feeders)
             and self._fabric.nodes[output].turns >= len(feeders)
+            and not (apart and self._fabric.nodes[output].arrived)
         ]
         while sinks:
             frontier = [*self._steps(whole), *((-1, output) for output in twins)]

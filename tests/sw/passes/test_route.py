@@ -174,6 +174,37 @@ def test_four_sources_for_many_sinks(packets):
         assert not at_sinks
 
 
+def test_a_run_that_meets_others_at_the_sinks_is_merged_before_them():
+    # c1 and g0 merge beside c3, which must not take their merge apart again.
+    nets = [net("x", [("c1.0", 1), ("g0.0", 8), ("g1.1", 15)], ["m4.0", "c3.2"])]
+    program = netlist(nets, agcus=2)
+    pins = {"c1": (0, 2), "c3": (0, 0), "m4": (0, 1)}
+    placement, routes = place_and_route(program, SMALL, seed=1, pins=pins)
+    check(program, placement, routes, SMALL, AGCUS["small"])
+
+
+def test_rotations_of_any_packets_are_kept(seed):
+    """Counts near the limit of 15 a turn: merged early, late, at the sinks, or refused."""
+    print("seed", seed)
+    rng = random.Random(seed)
+    routed = 0
+    for _ in range(60):
+        outputs = ["g0.0", "g1.0", "g1.1", *(f"c{i}.0" for i in range(3)), "m0.0", "m1.1"]
+        inputs = [*(f"c{i}.{p}" for i in (3, 4) for p in (0, 2)), "m4.0", "m5.1"]
+        sources = [(each, rng.choice([1, 4, 8, 15])) for each in rng.sample(outputs, 5)]
+        nets = [net("x", sources[: rng.randint(2, 5)], rng.sample(inputs, rng.randint(1, 4)))]
+        program = netlist(nets, agcus=2)
+        placement = place(program, SMALL, seed=seed)
+        try:
+            routes = route(program, placement, SMALL, seed=seed)
+        except RouteError as error:
+            assert "must have a tree" in error.message or "must be a rotation" in error.message
+            continue
+        routed += 1
+        check(program, placement, routes, SMALL, AGCUS["small"])
+    assert routed >= 40
+
+
 def test_a_rotation_that_no_tree_keeps_is_refused_by_name():
     program = netlist([net("x", [(f"c{i}.0", 15) for i in range(5)], ["m0.0"])], agcus=2)
     with pytest.raises(RouteError, match="Net `x` must be a rotation of at most 4 runs of at most"):
