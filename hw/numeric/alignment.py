@@ -1,52 +1,78 @@
 """Alignment of a product and a sum at one exponent, in a fixed-point window.
 
-The window's bits weigh, least significant first:
+The window's bits weigh, least significant first, with g guard bits (3 for products of bf16):
 
-====== ==================================================================================
-0..2   below the last place of an fp32 significand: what cancellation and rounding need
-3..25  its fraction
-26     its hidden bit
-27     carry of the sum
-28     sign of the sum
-29..34 with int8 only: an int32 sum occupies bits 3..34
-====== ==================================================================================
+========== ==============================================================================
+0..g-1     below the last place of an fp32 significand: what cancellation and rounding need
+g..g+22    its fraction
+g+23       its hidden bit
+g+24       carry of the sum
+g+25       sign of the sum
+29..34     with int8 only (and g = 3): an int32 sum occupies bits 3..34
+========== ==============================================================================
 
-Three guard bits suffice. If the product (in [0.5, 2)) has the larger exponent, the sum moves at
-least one place down; moved by three, it is below 0.25, so the difference stays above 0.25 and
-loses two leading bits at most: 24 significant bits and one to round by end in bit 0. Moved less,
-the sum still lies in the window whole. If the sum (in [1, 2)) has the larger exponent, the 16
-bits of the product reach bit 0 only when moved by eleven.
+Three guard bits suffice for bf16. If the product (in [0.5, 2)) has the larger exponent, the sum
+moves at least one place down; moved by three, it is below 0.25, so the difference stays above
+0.25 and loses two leading bits at most: 24 significant bits and one to round by end in bit 0.
+Moved less, the sum still lies in the window whole. If the sum (in [1, 2)) has the larger
+exponent, the 16 bits of the product reach bit 0 only when moved by eleven, the 22 of a product
+of fp16 when moved by five.
+
+A longer product takes g = its bits - 23. It then loses bits only when moved by two or more, so
+the sum it is taken from stays above 0.5, and an fp32 moved by less than g lies in the window
+whole. Such a product may also begin lower than at 0.5: down to 2^(2-g) the same holds.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from amaranth.hdl import Cat, Const, Module, Mux, Value
 
 from hw.numeric.formats import fp32, int32
-from hw.numeric.product import PRODUCT_BITS, Product
+from hw.numeric.product import Product
 from hw.numeric.wires import named
 
-__all__ = ["EXPONENT_BITS", "FRACTION", "GUARD", "SHIFT_BITS", "SIGN", "Aligned", "align"]
+__all__ = ["EXPONENT_BITS", "FRACTION", "NARROW", "Aligned", "Window", "align"]
 
 #: Width of an fp32 fraction.
 FRACTION = fp32.fraction_bits
 
-#: Bits of the window below it.
-GUARD = 3
-
-#: Bit of the window that is the sign of a floating sum.
-SIGN = GUARD + FRACTION + 2
-
 #: Width of the exponent of a sum: biased as in fp32, but products exceed that.
 EXPONENT_BITS = fp32.exponent_bits + 1
 
-#: Stages of a shifter that can empty the window.
-SHIFT_BITS = 5
 
-#: Bit of the window that a product's last place has before it is shifted.
-_PRODUCT = GUARD + FRACTION + 1 - PRODUCT_BITS
+@dataclass(frozen=True)
+class Window:
+    """Size of the window.
+
+    Parameters
+    ----------
+    guard : int
+        Bits below the last place of an fp32 significand, at least 3.
+    """
+
+    guard: int
+
+    @classmethod
+    def of(cls, product_bits: int) -> Window:
+        """Least window for products of so many bits."""
+        return cls(max(3, product_bits - FRACTION))
+
+    @property
+    def sign(self) -> int:
+        """Bit that is the sign of a floating sum."""
+        return self.guard + FRACTION + 2
+
+    @property
+    def shift_bits(self) -> int:
+        """Stages of a shifter that can empty the window."""
+        return self.sign.bit_length()
+
+
+#: Window of products of up to 26 bits.
+NARROW = Window(3)
 
 
 class Aligned(NamedTuple):
@@ -54,7 +80,7 @@ class Aligned(NamedTuple):
 
     Members
     -------
-    larger, smaller : 29 or 35 bits
+    larger, smaller : 29 or 35 bits, or the window's
         Terms in the window; ``smaller`` is inverted if it is to be subtracted.
     exponent : 9 bits
         Exponent, biased as in fp32, of the hidden bit's place; at least 1.
@@ -78,7 +104,14 @@ class Aligned(NamedTuple):
     nan: Value
 
 
-def align(m: Module, product: Product, addend: Value, *, integer: Value | None = None) -> Aligned:
+def align(
+    m: Module,
+    product: Product,
+    addend: Value,
+    *,
+    integer: Value | None = None,
+    window: Window = NARROW,
+) -> Aligned:
     """Shift the smaller of a product and an fp32 to the exponent of the larger.
 
     Parameters
@@ -89,7 +122,12 @@ def align(m: Module, product: Product, addend: Value, *, integer: Value | None =
     addend : Value of 32 bits
     integer : Value of 1 bit
         Whether the terms are an int8 pair's product and an int32; never, by default.
+    window : Window
+        At least that of the product's bits.
     """
+    guard, product_bits = window.guard, len(product.significand)
+    # Bit of the window that a product's last place has before it is shifted.
+    place = guard + FRACTION + 1 - product_bits
     fraction, field, addend_sign = addend[:FRACTION], addend[FRACTION:-1], addend[-1]
     addend_normal = named(m, "addend_normal", field.any())
     addend_special = named(m, "addend_special", field.all())
@@ -106,21 +144,21 @@ def align(m: Module, product: Product, addend: Value, *, integer: Value | None =
     # negative difference, and by a difference that is not negative and 1, which is wired in.
     addend_larger = difference[-1]
     distance = named(m, "distance", Mux(addend_larger, ~difference[:-1], difference[:-1]))
-    far = named(m, "far", distance[SHIFT_BITS:].any())
-    shift: Value = distance[:SHIFT_BITS] | far.replicate(SHIFT_BITS)
+    far = named(m, "far", distance[window.shift_bits :].any())
+    shift: Value = distance[: window.shift_bits] | far.replicate(window.shift_bits)
     addend_units: Value = Cat(addend_normal, Const(0, 1))
     extension: Value = Const(0, 1)
     if integer is not None:
         # The sum of int8 products takes the product's road to bit 3, the int32 the addend's.
         addend_larger = addend_larger | integer
-        shift = Mux(integer, _PRODUCT - GUARD, shift)
+        shift = Mux(integer, place - guard, shift)
         addend_units = Mux(integer, field[:2], addend_units)
         extension = Cat(field[2] & integer, addend[FRACTION + 3 :])
     addend_larger = named(m, "addend_larger", addend_larger)
 
-    in_place = Cat(Const(0, _PRODUCT), product.significand, Const(0, 1))
-    larger = Mux(addend_larger, Cat(Const(0, GUARD), fraction, addend_units), in_place)
-    halved = Cat(Const(0, GUARD - 1), fraction, addend_normal, Const(0, 2))
+    in_place = Cat(Const(0, place), product.significand, Const(0, 1))
+    larger = Mux(addend_larger, Cat(Const(0, guard), fraction, addend_units), in_place)
+    halved = Cat(Const(0, guard - 1), fraction, addend_normal, Const(0, 2))
     moved, lost = _shift_right(
         m, Mux(addend_larger, in_place, halved), named(m, "alignment", shift)
     )
@@ -133,8 +171,8 @@ def align(m: Module, product: Product, addend: Value, *, integer: Value | None =
     smaller: Value = Cat(moved, Const(0, 1))
     smaller = Mux(subtract, ~smaller, smaller)
     if integer is not None:
-        above = GUARD + PRODUCT_BITS
-        negative = (integer & product.sign).replicate(GUARD + int32.bits - above)
+        above = guard + product_bits
+        negative = (integer & product.sign).replicate(guard + int32.bits - above)
         smaller = Cat(smaller[:above], smaller[above:] | negative)
 
     addend_nan = addend_special & fraction.any()

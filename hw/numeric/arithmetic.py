@@ -1,7 +1,7 @@
 """Addition of aligned terms, rounding, and the cast at read-out.
 
 :func:`hw.numeric.product.multiply`, :func:`hw.numeric.alignment.align`, :func:`add` and
-:func:`round_total` in this order are IEEE 754's fusedMultiplyAdd of two bf16 and an fp32. All are
+:func:`round_total` in this order are IEEE 754's fusedMultiplyAdd of two floats and an fp32. All are
 combinational; a pipeline puts :func:`hw.numeric.wires.register` between any two.
 """
 
@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 
-from hw.numeric.alignment import EXPONENT_BITS, FRACTION, GUARD, SHIFT_BITS, SIGN, Aligned
+from hw.numeric.alignment import EXPONENT_BITS, FRACTION, NARROW, Aligned, Window
 from hw.numeric.formats import bf16, fp32
 from hw.numeric.wires import named
 
@@ -23,7 +23,7 @@ class Total(NamedTuple):
 
     Members
     -------
-    magnitude : 28 or 35 bits
+    magnitude : 28 or 35 bits, or the window's
         The window without its sign. If ``fill`` is 1, ones go on below it without end, and 1 is
         added below them: this is a negation whose carry is left to the rounding.
     fill, exponent, subtract, sticky, sign, special, nan
@@ -40,7 +40,9 @@ class Total(NamedTuple):
     nan: Value
 
 
-def add(m: Module, terms: Aligned, *, integer: Value | None = None) -> Total:
+def add(
+    m: Module, terms: Aligned, *, integer: Value | None = None, window: Window = NARROW
+) -> Total:
     """Add aligned terms to a sign and a magnitude.
 
     A term that lost bits is subtracted as if those were ones: the difference is then the exact
@@ -49,13 +51,13 @@ def add(m: Module, terms: Aligned, *, integer: Value | None = None) -> Total:
     carry = named(m, "carry", terms.subtract & ~terms.sticky)
     with_carry = Cat(carry, terms.larger) + Cat(carry, terms.smaller)
     total = named(m, "total", with_carry[1 : len(terms.larger) + 1])
-    negative = total[SIGN]
+    negative = total[window.sign]
     if integer is not None:
         negative = negative & ~integer
     negative = named(m, "negative", negative)
-    magnitude: Value = Mux(negative, ~total[:SIGN], total[:SIGN])
+    magnitude: Value = Mux(negative, ~total[: window.sign], total[: window.sign])
     if integer is not None:
-        magnitude = Cat(magnitude, total[SIGN:])
+        magnitude = Cat(magnitude, total[window.sign :])
     return Total(
         magnitude=named(m, "magnitude", magnitude),
         fill=named(m, "fill", negative & ~terms.sticky),
@@ -68,15 +70,27 @@ def add(m: Module, terms: Aligned, *, integer: Value | None = None) -> Total:
     )
 
 
-def _normalise(m: Module, magnitude: Value, fill: Value, exponent: Value) -> tuple[Value, Value]:
+def _normalise(
+    m: Module, magnitude: Value, fill: Value, exponent: Value, window: Window
+) -> tuple[Value, Value, Value, Value]:
     """Shift left by the leading zeros but no further than the exponent.
 
     The bits of the shift are decided from the top: while those so far equal the exponent's, a 0
-    in the exponent forbids a 1.
+    in the exponent forbids a 1. In a long window, bits that no stage to come can raise to the
+    guard bit are dropped.
+
+    Returns
+    -------
+    Value, Value
+        Shifted magnitude; in a long window its 25 leading bits and more. The shift.
+    Value, Value
+        Whether any of the bits dropped was 1, and whether all were.
     """
-    limited: Value = named(m, "limited", ~exponent[SHIFT_BITS:].any())
+    limited: Value = named(m, "limited", ~exponent[window.shift_bits :].any())
     shift: list[Value] = []
-    for stage in reversed(range(SHIFT_BITS)):
+    any_dropped: list[Value] = []
+    all_dropped: list[Value] = []
+    for stage in reversed(range(window.shift_bits)):
         amount = 1 << stage
         wanted = ~magnitude[-amount:].any()
         taken = named(m, f"normalise_by_{amount}", wanted & ~(limited & ~exponent[stage]))
@@ -84,10 +98,17 @@ def _normalise(m: Module, magnitude: Value, fill: Value, exponent: Value) -> tup
         shifted = Mux(taken, Cat(fill.replicate(amount), magnitude[:-amount]), magnitude)
         magnitude = named(m, f"normalised_by_{amount}", shifted)
         shift.insert(0, taken)
-    return magnitude, Cat(*shift)
+        excess = len(magnitude) - (FRACTION + NARROW.guard + amount)
+        if window != NARROW and excess > 0:
+            any_dropped.append(magnitude[:excess].any())
+            all_dropped.append(magnitude[:excess].all())
+            magnitude = magnitude[excess:]
+    return magnitude, Cat(*shift), Cat(*any_dropped).any(), Cat(*all_dropped).all()
 
 
-def round_total(m: Module, total: Total, *, integer: Value | None = None) -> Value:
+def round_total(
+    m: Module, total: Total, *, integer: Value | None = None, window: Window = NARROW
+) -> Value:
     """Normalise a sum as far as its exponent allows and round it to nearest even.
 
     Returns
@@ -95,20 +116,27 @@ def round_total(m: Module, total: Total, *, integer: Value | None = None) -> Val
     Value of 32 bits
         fp32, or the int32 if ``integer``.
     """
-    magnitude = total.magnitude[:SIGN]
-    half = 1 << (SHIFT_BITS - 1)
+    magnitude = total.magnitude[: window.sign]
+    half = 1 << (window.shift_bits - 1)
     is_zero = ~(magnitude[-half:].any() | magnitude[:-half].any()) & ~total.sticky & ~total.fill
-    magnitude, shift = _normalise(m, magnitude, total.fill, total.exponent)
+    magnitude, shift, any_dropped, all_dropped = _normalise(
+        m, magnitude, total.fill, total.exponent, window
+    )
 
     # The top bit now weighs exponent + 1 - shift; it is the hidden bit, whose own weight in the
     # exponent field makes the 1. Without it the result is subnormal and its field 0: the shift
     # used the exponent up, or the sum is zero.
     hidden = magnitude[-1]
     field = Mux(hidden, (total.exponent - shift)[:EXPONENT_BITS], 0)
-    kept, guard, rest = magnitude[GUARD + 1 : -1], magnitude[GUARD], magnitude[:GUARD]
-    over_half = named(m, "over_half", guard & (rest.any() | total.sticky | total.fill))
+    guard_place = len(magnitude) - FRACTION - 2
+    kept = magnitude[guard_place + 1 : -1]
+    guard, rest = magnitude[guard_place], magnitude[:guard_place]
+    any_rest, all_rest = rest.any(), rest.all()
+    if window != NARROW:
+        any_rest, all_rest = any_rest | any_dropped, all_rest & all_dropped
+    over_half = named(m, "over_half", guard & (any_rest | total.sticky | total.fill))
     # Ones below the window and 1 below them carry into it: guard 0 and 7 + 1 make a tie.
-    half_or_more = named(m, "half_or_more", guard | (total.fill & rest.all()))
+    half_or_more = named(m, "half_or_more", guard | (total.fill & all_rest))
     round_up = named(m, "round_up", over_half | (half_or_more & kept[0]))
     increments = Cat(round_up, Const(0, FRACTION - 1), hidden)
     rounded = named(m, "rounded", (Cat(kept, field) + increments)[:32])
@@ -125,7 +153,7 @@ def round_total(m: Module, total: Total, *, integer: Value | None = None) -> Val
     )
     if integer is None:
         return result
-    return Mux(integer, total.magnitude[GUARD:], result)
+    return Mux(integer, total.magnitude[window.guard :], result)
 
 
 def cast_to_bf16(m: Module, bits: Value) -> Value:

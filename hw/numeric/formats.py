@@ -11,7 +11,7 @@ import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Format", "bf16", "fp32", "int8", "int32", "named"]
+__all__ = ["Format", "bf16", "e4m3", "e5m2", "fp16", "fp32", "int8", "int32", "named"]
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,8 @@ class Format:
     """Number format of an operand, an accumulator or a stored element.
 
     A format is two's complement if ``exponent_bits`` is 0, else IEEE 754 binary interchange:
-    sign, biased exponent, fraction, with subnormals, infinities and NaN.
+    sign, biased exponent, fraction, with subnormals, infinities and NaN. Without infinities it
+    is as OCP's E4M3: the highest exponent is an ordinary one, but for the code of all ones, NaN.
 
     Parameters
     ----------
@@ -31,12 +32,15 @@ class Format:
         Width of the exponent field, 0 for an integer format.
     fraction_bits : int
         Width of the fraction field, 0 for an integer format.
+    has_infinity : bool
+        Whether a float has infinities.
     """
 
     name: str
     dtype: np.dtype[Any]
     exponent_bits: int = 0
     fraction_bits: int = 0
+    has_infinity: bool = True
 
     def __post_init__(self) -> None:
         if self.is_float and self.bits != 1 + self.exponent_bits + self.fraction_bits:
@@ -66,6 +70,32 @@ class Format:
         return (1 << (self.exponent_bits - 1)) - 1 if self.is_float else 0
 
     @property
+    def products_per_cycle(self) -> int:
+        """Products of such operands that a cell makes in a cycle: two of 8 bits, one of 16."""
+        return 2 if self.bits == 8 else 1
+
+    @property
+    def largest(self) -> int:
+        """Bits of the largest finite value, without a sign."""
+        if not self.is_float:
+            return (1 << (self.bits - 1)) - 1
+        all_ones = (1 << (self.bits - 1)) - 1
+        return all_ones - (1 << self.fraction_bits if self.has_infinity else 1)
+
+    @property
+    def infinity(self) -> int:
+        """Bits of positive infinity.
+
+        Raises
+        ------
+        TypeError
+            The format has none.
+        """
+        if not self.is_float or not self.has_infinity:
+            raise TypeError(f"Format of an infinity must have one, not be {self.name}")
+        return self.largest + 1
+
+    @property
     def canonical_nan(self) -> int:
         """Bits of the only NaN the hardware produces: positive, quiet, no payload.
 
@@ -76,6 +106,8 @@ class Format:
         """
         if not self.is_float:
             raise TypeError(f"Format of a NaN must be a float, not {self.name}")
+        if not self.has_infinity:
+            return self.largest + 1
         return ((1 << (self.exponent_bits + 1)) - 1) << (self.fraction_bits - 1)
 
     @property
@@ -114,11 +146,20 @@ class Format:
 
 
 bf16 = Format("bf16", np.dtype(ml_dtypes.bfloat16), exponent_bits=8, fraction_bits=7)
+fp16 = Format("fp16", np.dtype(np.float16), exponent_bits=5, fraction_bits=10)
+e4m3 = Format(
+    "e4m3",
+    np.dtype(ml_dtypes.float8_e4m3fn),
+    exponent_bits=4,
+    fraction_bits=3,
+    has_infinity=False,
+)
+e5m2 = Format("e5m2", np.dtype(ml_dtypes.float8_e5m2), exponent_bits=5, fraction_bits=2)
 int8 = Format("int8", np.dtype(np.int8))
 fp32 = Format("fp32", np.dtype(np.float32), exponent_bits=8, fraction_bits=23)
 int32 = Format("int32", np.dtype(np.int32))
 
 #: Every format, by name.
 named: Mapping[str, Format] = MappingProxyType(
-    {format_.name: format_ for format_ in (bf16, int8, fp32, int32)}
+    {format_.name: format_ for format_ in (bf16, int8, fp32, int32, fp16, e4m3, e5m2)}
 )

@@ -7,26 +7,36 @@ from typing import NamedTuple
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 
 from hw.numeric.formats import bf16, int8
-from hw.numeric.recode import EXPONENT_BITS, Operand
+from hw.numeric.recode import WIDE, Coding
 
-__all__ = ["PAIR_BITS", "PRODUCT_BITS", "Product", "multiply", "multiply_pair"]
+__all__ = [
+    "PAIR_BITS",
+    "PRODUCT_BITS",
+    "PRODUCT_EXPONENT_BITS",
+    "Product",
+    "multiply",
+    "multiply_pair",
+]
 
 _BYTE = int8.bits
 
-#: Width of the significand of a product.
+#: Width of the significand of a product of bf16.
 PRODUCT_BITS = 2 * bf16.significand_bits
+
+#: Width of the exponent of a product.
+PRODUCT_EXPONENT_BITS = WIDE.exponent_bits + 1
 
 #: Width of the sum of two products of int8.
 PAIR_BITS = 2 * _BYTE + 1
 
 
 class Product(NamedTuple):
-    """Exact product of two bf16, before any normalisation.
+    """Exact product of two floats, or exact sum of two products, before any normalisation.
 
     Members
     -------
-    significand : 16 bits
-        In [0.5, 2): the lower 15 are a fraction.
+    significand : 16 bits for bf16
+        In [0.5, 2): all but the highest bit are a fraction.
     sign : 1 bit
     exponent : 10 bits
         Exponent of the significand, biased as in fp32, and 512.
@@ -84,7 +94,9 @@ def multiply_pair(m: Module, a: Value, w: Value) -> Value:
     return total
 
 
-def multiply(m: Module, a: Value, w: Value, *, integer: Value | None = None) -> Product:
+def multiply(
+    m: Module, a: Value, w: Value, *, integer: Value | None = None, coding: Coding = WIDE
+) -> Product:
     """Multiply two operands.
 
     Combinational.
@@ -93,25 +105,29 @@ def multiply(m: Module, a: Value, w: Value, *, integer: Value | None = None) -> 
     ----------
     m : Module
         Takes the statements.
-    a, w : Value of OPERAND_BITS bits
-        Recoded bf16, or two int8 in the low 16 bits and 0 above.
+    a, w : Value of ``coding.bits`` bits
+        Recoded floats, or two int8 in the low 16 bits and 0 above.
     integer : Value of 1 bit
         Whether the operands are int8; never, by default. The product is then ``significand``
         below ``sign``, two's complement of :data:`PAIR_BITS` bits, and the rest is meaningless.
+    coding : Coding
+        How the floats are recoded; that of bf16 with ``integer``.
     """
-    left, right = Operand.of(a), Operand.of(w)
+    left, right = coding.split(a), coding.split(w)
     product = Product(
-        significand=Signal(PRODUCT_BITS, name="product_significand"),
+        significand=Signal(2 * (coding.fraction_bits + 1), name="product_significand"),
         sign=Signal(name="product_sign"),
-        exponent=Signal(EXPONENT_BITS + 1, name="product_exponent"),
+        exponent=Signal(PRODUCT_EXPONENT_BITS, name="product_exponent"),
         zero=Signal(name="product_zero"),
         special=Signal(name="product_special"),
         nan=Signal(name="product_nan"),
     )
     left_zero, right_zero = left.is_zero, right.is_zero
+    total_exponent = left.exponent + right.exponent
+    zero = left_zero | right_zero
     m.d.comb += [
-        product.exponent.eq(left.exponent + right.exponent),
-        product.zero.eq(left_zero | right_zero),
+        product.exponent.eq(coding.product_exponent(total_exponent, zero)),
+        product.zero.eq(zero),
         product.special.eq(left.is_special | right.is_special),
         product.nan.eq(
             left.is_nan

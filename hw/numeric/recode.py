@@ -2,68 +2,142 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 
-from hw.numeric.formats import bf16
+from hw.numeric.formats import Format, bf16
 
-__all__ = ["EXPONENT_BITS", "EXPONENT_OFFSET", "OPERAND_BITS", "Operand", "recode"]
-
-#: Exponent code of 2^0, so that the codes of two operands less 512 are the exponent of their
-#: product, biased as in fp32, if its significand is taken in [0.5, 2): 2 * 320 - 512 = 127 + 1.
-EXPONENT_OFFSET = 320
-
-#: Width of an exponent code: bf16 with its subnormals normalised has 261 exponents.
-EXPONENT_BITS = 9
-
-#: Width of a recoded bf16.
-OPERAND_BITS = bf16.fraction_bits + EXPONENT_BITS + 1
-
-_INFINITY = 0b111_000000
-_NAN = 0b111_100000
+__all__ = [
+    "EXPONENT_BITS",
+    "EXPONENT_OFFSET",
+    "OPERAND_BITS",
+    "WIDE",
+    "Coding",
+    "Operand",
+    "recode",
+]
 
 
 class Operand(NamedTuple):
-    """Fields of a recoded bf16, least significant first.
+    """Fields of a recoded float, least significant first, and what it is.
 
     Members
     -------
-    fraction : 7 bits
+    fraction : 7 bits for bf16
         Below a hidden bit that is always 1, for subnormals too.
-    exponent : 9 bits
-        320 + e for 1.fraction * 2^e (187 to 447), 0 for zero, 448 for infinity, 480 for NaN.
+    exponent : 9 bits for bf16
+        As :class:`Coding` says.
     sign : 1 bit
+    is_zero, is_special, is_nan : 1 bit
+        Whether the value is zero, infinite or NaN, NaN.
     """
 
     fraction: Value
     exponent: Value
     sign: Value
+    is_zero: Value
+    is_special: Value
+    is_nan: Value
+
+
+@dataclass(frozen=True)
+class Coding:
+    """How floats of some formats travel inside a grid: sign, exponent code, fraction.
+
+    The code is ``offset`` + e for 1.fraction * 2^e, whether the value was subnormal or not; it is
+    0 for zero. Codes whose bits from ``special`` on are all 1 are infinity and, with the bit below
+    ``special`` set, NaN; codes whose bits from ``zero`` on are all 0 are zero.
+
+    Parameters
+    ----------
+    fraction_bits, exponent_bits : int
+        Widths of the fields.
+    offset : int
+        Exponent code of 2^0.
+    zero, special : int
+        Bits of the code where those tests begin.
+    """
+
+    fraction_bits: int
+    exponent_bits: int
+    offset: int
+    zero: int
+    special: int
 
     @classmethod
-    def of(cls, bits: Value) -> Operand:
-        """Split the bits of an operand."""
-        fraction = bf16.fraction_bits
-        return cls(bits[:fraction], bits[fraction : OPERAND_BITS - 1], bits[OPERAND_BITS - 1])
+    def of(cls, formats: tuple[Format, ...]) -> Coding:
+        """Narrowest coding that holds every value of every format."""
+        fraction_bits = max(format_.fraction_bits for format_ in formats)
+        exponent_bits = max(format_.exponent_bits for format_ in formats)
+        if exponent_bits > 5:
+            return cls(fraction_bits, exponent_bits=9, offset=320, zero=7, special=6)
+        if exponent_bits == 5:
+            return cls(fraction_bits, exponent_bits=6, offset=32, zero=3, special=4)
+        return cls(fraction_bits, exponent_bits=5, offset=16, zero=2, special=2)
 
     @property
-    def is_zero(self) -> Value:
-        """Whether the value is zero: finite codes are above 127."""
-        return ~self.exponent[7:].any()
+    def bits(self) -> int:
+        """Width of a recoded operand."""
+        return self.fraction_bits + self.exponent_bits + 1
 
     @property
-    def is_special(self) -> Value:
-        """Whether the value is infinite or NaN: finite codes are below 448."""
-        return self.exponent[6:].all()
+    def infinity(self) -> int:
+        """Exponent code of infinity."""
+        return (1 << self.exponent_bits) - (1 << self.special)
 
     @property
-    def is_nan(self) -> Value:
-        """Whether the value is NaN."""
-        return self.is_special & self.exponent[5]
+    def nan(self) -> int:
+        """Exponent code of NaN."""
+        return self.infinity | 1 << (self.special - 1)
+
+    def split(self, bits: Value) -> Operand:
+        """Split the bits of an operand and tell what it is."""
+        fraction = bits[: self.fraction_bits]
+        exponent = bits[self.fraction_bits : self.bits - 1]
+        special = exponent[self.special :].all()
+        return Operand(
+            fraction=fraction,
+            exponent=exponent,
+            sign=bits[self.bits - 1],
+            is_zero=~exponent[self.zero :].any(),
+            is_special=special,
+            is_nan=special & exponent[self.special - 1],
+        )
+
+    def product_exponent(self, total: Value, zero: Value) -> Value:
+        """Exponent of a product out of the sum of two codes: biased as in fp32, and 512.
+
+        It belongs to a significand taken in [0.5, 2), so it is the sum of the exponents and 512 +
+        127 + 1. The offsets are chosen so that this takes an inverter or two: twice 320 is that
+        number already; twice 32, and twice 16, are 576 and 608 short of it. The exponent of a
+        zero product is below any other's: its 512 is not added.
+        """
+        if self.exponent_bits == 9:
+            return total
+        top = total[-1]
+        if self.exponent_bits == 6:
+            return Cat(total[:-1], ~top, top, Const(0, 1), ~zero)
+        return Cat(total[:-1], ~top, ~top, top, Const(0, 1), ~zero)
 
 
-def recode(m: Module, bits: Value) -> Value:
-    """Recode a bf16.
+#: Coding of bf16. The codes of two operands less 512 are the exponent of their product, biased as
+#: in fp32, if its significand is taken in [0.5, 2): 2 * 320 - 512 = 127 + 1.
+WIDE = Coding.of((bf16,))
+
+#: Exponent code of 2^0 in it.
+EXPONENT_OFFSET = WIDE.offset
+
+#: Width of an exponent code in it: bf16 with its subnormals normalised has 261 exponents.
+EXPONENT_BITS = WIDE.exponent_bits
+
+#: Width of a recoded bf16.
+OPERAND_BITS = WIDE.bits
+
+
+def recode(m: Module, bits: Value, format_: Format = bf16, coding: Coding = WIDE) -> Value:
+    """Recode a float.
 
     Combinational. Zero bits give zero bits, so an idle wire carries +0.
 
@@ -71,14 +145,18 @@ def recode(m: Module, bits: Value) -> Value:
     ----------
     m : Module
         Takes the statements.
-    bits : Value of 16 bits
+    bits : Value of ``format_.bits`` bits
+    format_ : Format
+        Format of the value.
+    coding : Coding
+        Coding that holds the format.
 
     Returns
     -------
-    Value of :data:`OPERAND_BITS` bits
-        As :class:`Operand` splits them.
+    Value of ``coding.bits`` bits
+        As :meth:`Coding.split` splits them.
     """
-    width = bf16.fraction_bits
+    width = format_.fraction_bits
     fraction, field, sign = bits[:width], bits[width:-1], bits[-1]
     # A subnormal 0.fraction loses its leading zeros and its leading 1.
     zeros = Signal(range(width))
@@ -87,17 +165,21 @@ def recode(m: Module, bits: Value) -> Value:
             m.d.comb += zeros.eq(width - 1 - position)
     normalised = (fraction << zeros)[: width - 1]
 
-    recoded = Signal(OPERAND_BITS)
-    code = Signal(EXPONENT_BITS)
+    recoded = Signal(coding.bits)
+    code = Signal(coding.exponent_bits)
     kept = Signal(width, init=0)
-    with m.If(field.all()):
-        m.d.comb += code.eq(Mux(fraction.any(), _NAN, _INFINITY))
+    offset = coding.offset - format_.bias
+    special = field.all() if format_.has_infinity else bits[:-1].all()
+    with m.If(special):
+        m.d.comb += code.eq(Mux(fraction.any(), coding.nan, coding.infinity))
     with m.Elif(field.any()):
-        m.d.comb += [code.eq(field + (EXPONENT_OFFSET - bf16.bias)), kept.eq(fraction)]
+        m.d.comb += [code.eq(field + offset), kept.eq(fraction)]
     with m.Elif(fraction.any()):
         m.d.comb += [
-            code.eq(EXPONENT_OFFSET - bf16.bias - zeros),
+            code.eq(offset - zeros),
             kept.eq(Cat(Const(0, 1), normalised)),
         ]
-    m.d.comb += recoded.eq(Cat(kept, code, sign))
+    below = coding.fraction_bits - width
+    fields = [Const(0, below)] if below else []
+    m.d.comb += recoded.eq(Cat(*fields, kept, code, sign))
     return recoded

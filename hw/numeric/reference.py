@@ -1,7 +1,7 @@
 """Bit-exact numpy answers of the arithmetic, sharing nothing with the hardware.
 
-The order is part of the answer: a sum runs in ascending k from ``acc0`` (+0 if there is none) and
-every product costs one rounding.
+The order is part of the answer: a sum runs in ascending k from ``acc0`` (+0 if there is none).
+Every product of 16-bit floats costs one rounding, and so does every two products of 8-bit floats.
 """
 
 from __future__ import annotations
@@ -11,15 +11,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hw.numeric.formats import Format, bf16, fp32, int8, int32
+from hw.numeric.formats import Format, bf16, e4m3, e5m2, fp16, fp32, int8, int32
+from hw.numeric.rounding import round_sum
 
-__all__ = ["cast", "dot", "error_bound", "mac", "matmul"]
+__all__ = ["cast", "dot", "error_bound", "mac", "mac_pair", "matmul"]
 
 Array = npt.NDArray[Any]
 
 _UNIT_ROUNDOFF = 2.0**-24
 _SMALLEST_SUBNORMAL = 2.0**-149
-_LARGEST = float(np.finfo(np.float32).max)
+
+_OPERANDS = (bf16, fp16, e4m3, e5m2, int8)
+_FLOATS = (bf16, fp16, e4m3, e5m2, fp32)
 
 
 def _wide(x: Array) -> Array:
@@ -40,7 +43,7 @@ def _fma(acc: Array, a: Array, w: Array) -> Array:
     """Add ``a * w`` to ``acc`` (all float64) with one rounding to fp32, elementwise.
 
     float64 holds the product exactly, but the sum is rounded to 53 bits before the 24. That
-    changes nothing as long as a product has at most 24 bits (16 here). For let the sum be inexact
+    changes nothing as long as a product has at most 24 bits (22 here). For let the sum be inexact
     in float64 and its magnitude be about 2^e. Then the last bit of the smaller term is below
     2^(e-52), so that term, 24 bits long, is below 2^(e-28), and cannot carry the sum from the
     larger one past a midpoint of fp32 values, the nearest of which is 2^(e-25) away. Where the
@@ -51,13 +54,17 @@ def _fma(acc: Array, a: Array, w: Array) -> Array:
         return _canonical((acc + a * w).astype(np.float32))
 
 
-def _format(*arrays: Array) -> Format:
-    """The operand format that all arrays have."""
-    for format_ in (bf16, int8):
-        if all(array.dtype == format_.dtype for array in arrays):
-            return format_
-    names = " and ".join(str(array.dtype) for array in arrays)
-    raise TypeError(f"Operands must be all bfloat16 or all int8, not {names}")
+def _format(a: Array, w: Array) -> Format:
+    """The format that operands have: the first's, if the second's is another of its kind."""
+    formats = [f for array in (a, w) for f in _OPERANDS if f.dtype == array.dtype]
+    if len(formats) == 2:
+        first, second = formats
+        if first == second or (first.is_float and second.is_float and first.bits == second.bits):
+            return first
+    raise TypeError(
+        "Operands must be all bfloat16 or float16, all float8_e4m3fn or float8_e5m2, or all int8, "
+        f"not {a.dtype} and {w.dtype}"
+    )
 
 
 def _accumulator(acc0: npt.ArrayLike | None, format_: Format, shape: tuple[int, ...]) -> Array:
@@ -80,14 +87,14 @@ def mac(acc: npt.ArrayLike, a: npt.ArrayLike, w: npt.ArrayLike) -> Array:
     ----------
     acc : array of float32 or int32
         Sum so far.
-    a, w : arrays of bfloat16 or int8
-        Operands, of one format; bfloat16 sums in float32 (IEEE 754 fusedMultiplyAdd, ties to
-        even, subnormals kept, canonical NaN), int8 in int32 (modulo 2^32).
+    a, w : arrays of one operand format, or of two float formats of one width
+        Floats sum in float32 (IEEE 754 fusedMultiplyAdd, ties to even, subnormals kept,
+        canonical NaN), int8 in int32 (modulo 2^32).
 
     Raises
     ------
     TypeError
-        The types are not one of the two combinations.
+        The types do not go together.
     """
     a, w, acc = np.asarray(a), np.asarray(w), np.asarray(acc)
     format_ = _format(a, w)
@@ -99,6 +106,41 @@ def mac(acc: npt.ArrayLike, a: npt.ArrayLike, w: npt.ArrayLike) -> Array:
     return (start.astype(np.int64) + products).astype(np.int32)
 
 
+def _fma_pair(acc: Array, a0: Array, w0: Array, a1: Array, w1: Array) -> Array:
+    """Add two products to ``acc`` (all float64) with one rounding to fp32, elementwise."""
+    with np.errstate(invalid="ignore"):
+        return _canonical(round_sum(acc, a0 * w0, a1 * w1))
+
+
+def mac_pair(acc: npt.ArrayLike, a: npt.ArrayLike, w: npt.ArrayLike) -> Array:
+    """Multiply two 8-bit pairs and accumulate: ``acc + a[..., 0]*w[..., 0] + a[..., 1]*w[..., 1]``.
+
+    Of floats the exact sum of the three terms is rounded once to float32; a zero sum is -0 if all
+    three terms are. Of int8 the sum is taken modulo 2^32.
+
+    Parameters
+    ----------
+    acc, a, w
+        As for :func:`mac`, but 8-bit operands, with a last axis of 2 more than ``acc``.
+
+    Raises
+    ------
+    TypeError
+        The types do not go together, or are not of 8 bits.
+    """
+    a, w, acc = np.asarray(a), np.asarray(w), np.asarray(acc)
+    format_ = _format(a, w)
+    if format_.products_per_cycle != 2:
+        raise TypeError(f"Operands of a pair must be of 8 bits, not {a.dtype}")
+    if not format_.is_float:
+        return mac(mac(acc, a[..., 0], w[..., 0]), a[..., 1], w[..., 1])
+    shape = np.broadcast_shapes(acc.shape, a.shape[:-1], w.shape[:-1])
+    start = np.atleast_1d(_wide(_accumulator(acc, format_, shape)))
+    wide_a, wide_w = _wide(a), _wide(w)
+    sums = _fma_pair(start, wide_a[..., 0], wide_w[..., 0], wide_a[..., 1], wide_w[..., 1])
+    return sums.reshape(shape)
+
+
 def dot(a: npt.ArrayLike, b: npt.ArrayLike, acc0: npt.ArrayLike | None = None) -> Array:
     """Inner product of two vectors in ascending order, as :func:`matmul` of one row and column."""
     a, b = np.asarray(a), np.asarray(b)
@@ -106,12 +148,15 @@ def dot(a: npt.ArrayLike, b: npt.ArrayLike, acc0: npt.ArrayLike | None = None) -
 
 
 def matmul(a: npt.ArrayLike, b: npt.ArrayLike, acc0: npt.ArrayLike | None = None) -> Array:
-    """Multiply matrices in ascending k with one rounding a product; zero sums are +0.
+    """Multiply matrices in ascending k; zero sums are +0.
+
+    16-bit floats round once a product, 8-bit floats once every two: of k = 0 and 1, 2 and 3, and
+    so on, an odd last one with a product of +0.
 
     Parameters
     ----------
-    a : (M, K) array of bfloat16 or int8
-    b : (K, N) array of the same type
+    a : (M, K) array of an operand format
+    b : (K, N) array of the same type, or of another float of its width
     acc0 : (M, N) array of float32 or int32, or one that broadcasts to it
         Sums to start from, +0 by default.
 
@@ -136,18 +181,50 @@ def matmul(a: npt.ArrayLike, b: npt.ArrayLike, acc0: npt.ArrayLike | None = None
         # Any order is exact in float64 up to 2^53, which takes 2^39 products.
         return (acc.astype(np.int64) + (wide_a @ wide_b).astype(np.int64)).astype(np.int32)
     sums = _canonical(acc.astype(np.float32))
+    if format_.products_per_cycle == 2:
+        if a.shape[1] % 2:
+            wide_a, wide_b = np.pad(wide_a, ((0, 0), (0, 1))), np.pad(wide_b, ((0, 1), (0, 0)))
+        for k in range(0, wide_a.shape[1], 2):
+            left = wide_a[:, k, np.newaxis], wide_a[:, k + 1, np.newaxis]
+            sums = _fma_pair(_wide(sums), left[0], wide_b[k], left[1], wide_b[k + 1])
+        return sums + np.float32(0)
     for k in range(a.shape[1]):
         sums = _fma(_wide(sums), wide_a[:, k, np.newaxis], wide_b[k])
     # -0 + 0 is +0: the sum does not tell whether K was padded by products of +0.
     return sums + np.float32(0)
 
 
-def cast(x: npt.ArrayLike, format_: Format) -> Array:
-    """Convert values to another format.
+def _narrow(magnitude: Array, format_: Format, saturate: bool) -> Array:
+    """Bits of fp32 magnitudes (as bits, no NaN) rounded to a shorter float."""
+    field = np.maximum(magnitude >> fp32.fraction_bits, 1)
+    hidden = (magnitude >= 1 << fp32.fraction_bits).astype(np.int64) << fp32.fraction_bits
+    significand = (magnitude & ((1 << fp32.fraction_bits) - 1)) | hidden
+    # The exponent field the result would have: from 1 down it is subnormal and drops more bits.
+    target = field - fp32.bias + format_.bias
+    drop = fp32.fraction_bits - format_.fraction_bits + np.maximum(1 - target, 0)
+    drop = np.minimum(drop, fp32.significand_bits + 1)
+    half = np.int64(1) << (drop - 1)
+    # Half a unit less one, and one more if the kept part is odd, carries if the rest rounds up.
+    kept = (significand + half - 1 + (significand >> drop & 1)) >> drop
+    bits = ((np.maximum(target, 1) - 1) << format_.fraction_bits) + kept
+    # The code after the largest value is infinity, or NaN where there is none.
+    bounded: Array = np.minimum(bits, format_.largest + (0 if saturate else 1))
+    return bounded
 
-    fp32 to bf16 rounds to nearest even (overflow to infinity, subnormals kept, canonical NaN);
-    int32 to int8 saturates; bf16 to fp32 and int8 to int32 are exact. A conversion to the same
-    format changes nothing but NaN, which become canonical.
+
+def cast(x: npt.ArrayLike, format_: Format, *, saturate: bool | None = None) -> Array:
+    """Convert values to another format of their kind.
+
+    Floats round to nearest even; subnormals are kept, NaN become canonical. What is too large
+    becomes infinity (NaN in e4m3, which has none), or, saturated, the largest finite value; so
+    do infinities. int32 to int8 saturates. To a longer format the conversion is exact.
+
+    Parameters
+    ----------
+    x : array
+    format_ : Format
+    saturate : bool
+        Whether floats saturate: OCP's two modes of conversion. By default 8-bit floats do.
 
     Raises
     ------
@@ -162,15 +239,21 @@ def cast(x: npt.ArrayLike, format_: Format) -> Array:
         return x.clip(-128, 127).astype(np.int8)
     if source == int8.dtype and format_ == int32:
         return x.astype(np.int32)
-    if source not in (bf16.dtype, fp32.dtype) or format_ not in (bf16, fp32):
+    if format_ not in _FLOATS or all(source != f.dtype for f in _FLOATS):
         raise TypeError(f"Cast must be between formats of one kind, not {source} to {target}")
+    saturate = format_.bits == 8 if saturate is None else saturate
     with np.errstate(invalid="ignore"):
-        bits = _canonical(np.atleast_1d(x).astype(np.float32)).view(np.uint32)
-    if format_ == bf16:
-        # Adding half a unit, less one if the kept part is even, carries exactly when the
-        # dropped half rounds up. The canonical NaN survives: its low half is zero.
-        bits = ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype(np.uint16)
-    return bits.view(target).reshape(x.shape)
+        values = _canonical(np.atleast_1d(x).astype(np.float32))
+    if format_ == fp32:
+        if saturate:
+            largest = fp32.from_bits(fp32.largest)
+            values = np.clip(values, -largest, largest)
+        return values.reshape(x.shape)
+    wide = values.view(np.uint32).astype(np.int64)
+    bits = _narrow(wide & 0x7FFFFFFF, format_, saturate)
+    bits |= (wide >> 31) << (format_.bits - 1)
+    bits = np.where(np.isnan(values), format_.canonical_nan, bits)
+    return format_.from_bits(bits).reshape(x.shape)
 
 
 def error_bound(
@@ -182,11 +265,11 @@ def error_bound(
 ) -> Array:
     """Bound a priori on ``|matmul(a, b, acc0) - float64 matmul|``, elementwise.
 
-    With u = 2^-24 each of the K roundings moves the sum by at most u relatively or, where the
-    result is subnormal, by 2^-150; so the error is at most gamma_K (|acc0| + |a| |b|) + K 2^-150
-    (1 + gamma_K), gamma_K = K u / (1 - K u). The float64 reference has such an error of its own,
-    with 2^-53 and K + 1 sums, which is added. A final cast to bf16 adds 2^-8 of the magnitude,
-    or 2^-134. Integers have no error.
+    With u = 2^-24 each of n roundings (n = K, or K/2 of 8-bit floats) moves the sum by at most u
+    relatively or, where the result is subnormal, by 2^-150; so the error is at most gamma_n
+    (|acc0| + |a| |b|) + n 2^-150 (1 + gamma_n), gamma_n = n u / (1 - n u). The float64 reference
+    has such an error of its own, with 2^-53 and K + 1 sums, which is added. A final cast adds
+    half a unit of its format: to bf16 2^-8 of the magnitude, or 2^-134. Integers have no error.
 
     Parameters
     ----------
@@ -211,14 +294,17 @@ def error_bound(
         if not format_.is_float:
             limit = 2.0 ** (target.bits - 1) - 1
             return np.where(magnitude <= limit, 0.0, np.inf)
-        gamma = terms * _UNIT_ROUNDOFF / (1 - terms * _UNIT_ROUNDOFF)
+        roundings = -(-terms // format_.products_per_cycle)
+        gamma = roundings * _UNIT_ROUNDOFF / (1 - roundings * _UNIT_ROUNDOFF)
         gamma_reference = (terms + 1) * 2.0**-53 / (1 - (terms + 1) * 2.0**-53)
         # The magnitude itself was summed in float64, hence the factor.
         magnitude *= 1 + gamma_reference
-        bound = gamma * magnitude + terms * _SMALLEST_SUBNORMAL / 2 * (1 + gamma)
+        bound = gamma * magnitude + roundings * _SMALLEST_SUBNORMAL / 2 * (1 + gamma)
         reach = magnitude + bound
-        if target == bf16:
-            rounding = np.maximum(2.0**-8 * reach, 2.0**-134)
+        if target != fp32:
+            smallest = 2.0 ** (1 - target.bias - target.fraction_bits)
+            rounding = np.maximum(2.0**-target.significand_bits * reach, smallest / 2)
             bound, reach = bound + rounding, reach + rounding
         bound += gamma_reference * magnitude
-        return np.where(np.isfinite(reach) & (reach <= _LARGEST), bound, np.inf)
+        largest = float(target.from_bits(target.largest).astype(np.float64))
+        return np.where(np.isfinite(reach) & (reach <= largest), bound, np.inf)

@@ -1,4 +1,4 @@
-"""Cell of a weight-stationary grid: one bf16 product or two int8 products a cycle."""
+"""Cell of a weight-stationary grid: one 16-bit product or two 8-bit products a cycle."""
 
 from __future__ import annotations
 
@@ -8,16 +8,20 @@ from amaranth.hdl import Module, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from hw.numeric.alignment import align
+from hw.numeric.alignment import Window, align
 from hw.numeric.arithmetic import add, round_total
-from hw.numeric.formats import Format, bf16, int8
+from hw.numeric.formats import Format, bf16, e4m3, e5m2, fp16, int8
+from hw.numeric.pair import multiply_float_pair
 from hw.numeric.product import PAIR_BITS, multiply, multiply_pair
-from hw.numeric.recode import OPERAND_BITS
+from hw.numeric.recode import Coding
 from hw.numeric.wires import register
 
 __all__ = ["Cell", "CellConfig"]
 
-_ORDER = (bf16, int8)
+_ORDER = (bf16, fp16, int8, e4m3, e5m2)
+
+#: Formats that one cell can have together.
+_FAMILIES = ((bf16, int8), (bf16, fp16), (e4m3, e5m2))
 
 
 @dataclass(frozen=True)
@@ -27,7 +31,8 @@ class CellConfig:
     Parameters
     ----------
     formats : tuple of Format
-        Operand formats: bf16, int8 or both, each once.
+        Operand formats, each once: one, or a pair out of bf16 and int8, bf16 and fp16, e4m3 and
+        e5m2. Two floats share their coding, so the operands of one product may differ in format.
     latency : int
         Registers from the sum that enters to the sum that leaves (1 to 3): cycles of skew
         between rows.
@@ -46,33 +51,56 @@ class CellConfig:
         if (
             not isinstance(formats, tuple)
             or not formats
-            or any(formats.count(format_) > 1 or format_ not in _ORDER for format_ in formats)
+            or any(formats.count(format_) > 1 for format_ in formats)
+            or not any(all(format_ in family for format_ in formats) for family in _FAMILIES)
         ):
             names = getattr(formats, "name", formats)
             if isinstance(formats, tuple):
                 names = tuple(getattr(format_, "name", format_) for format_ in formats)
-            raise TypeError(f"Cell formats must be a tuple of bf16, int8 or both, not {names!r}")
+            families = ", ".join(" and ".join(f.name for f in family) for family in _FAMILIES)
+            raise TypeError(
+                f"Cell formats must be a tuple of one or both of {families}, not {names!r}"
+            )
         latency = self.latency
         if not isinstance(latency, int) or isinstance(latency, bool) or not 1 <= latency <= 3:
             raise TypeError(f"Cell latency must be an integer from 1 to 3, not {latency!r}")
 
     @property
+    def ordered(self) -> tuple[Format, ...]:
+        """The formats in the order of names and modes."""
+        return tuple(format_ for format_ in _ORDER if format_ in self.formats)
+
+    @property
+    def coding(self) -> Coding | None:
+        """How floats are recoded (:mod:`hw.numeric.recode`); None without floats."""
+        floats = tuple(format_ for format_ in self.formats if format_.is_float)
+        return Coding.of(floats) if floats else None
+
+    @property
+    def has_float_pairs(self) -> bool:
+        """Whether operands are pairs of 8-bit floats."""
+        return all(format_.is_float and format_.bits == 8 for format_ in self.formats)
+
+    @property
     def operand_bits(self) -> int:
-        """Width of an operand: a recoded bf16, or two int8 (in the low 16 bits if both)."""
-        return OPERAND_BITS if bf16 in self.formats else 2 * int8.bits
+        """Width of an operand: a recoded float, two of 8 bits, or two int8 in the low 16 bits."""
+        if self.coding is None:
+            return 2 * int8.bits
+        return self.coding.bits * (2 if self.has_float_pairs else 1)
 
     @property
     def has_mode(self) -> bool:
         """Whether the cell has the input that selects the format."""
-        return len(self.formats) > 1
+        return bf16 in self.formats and int8 in self.formats
 
 
 class Cell(wiring.Component):
     """Cell of a weight-stationary grid.
 
-    Adds ``a * w`` to a sum that passes downwards, with one rounding (bf16: IEEE 754
-    fusedMultiplyAdd in fp32, nearest even), or ``a0 * w0 + a1 * w1`` modulo 2^32 (int8, byte 0 is
-    the even k). One activation a cycle, always: there is no stall and no valid bit.
+    Adds ``a * w`` to a sum that passes downwards, with one rounding (16-bit floats: IEEE 754
+    fusedMultiplyAdd in fp32, nearest even), or ``a0 * w0 + a1 * w1``, modulo 2^32 (int8) or with
+    one rounding of the three terms' sum to fp32 (8-bit floats). Byte 0 is the even k. One
+    activation a cycle, always: there is no stall and no valid bit.
 
     An activation at ``i_a`` in cycle t is at ``o_a`` in t + 1; its sum is taken from ``i_p`` in
     t + 2 and is at ``o_p`` in t + 2 + ``latency``. So neighbouring columns are 1 cycle apart and
@@ -88,7 +116,7 @@ class Cell(wiring.Component):
     Members
     -------
     i_a : ``In(operand_bits)``
-        Activation: recoded bf16 (:mod:`hw.numeric.recode`) or two int8.
+        Activation: recoded float or pair of floats (:mod:`hw.numeric.recode`), or two int8.
     i_swap : ``In(1)``
         Put the shadow weight to use, for the activation that is at ``i_a`` now.
     o_a, o_swap : ``Out(operand_bits)``, ``Out(1)``
@@ -102,8 +130,8 @@ class Cell(wiring.Component):
     o_p : ``Out(32)``
         Sum for below.
     mode : ``In(1)``
-        1 for int8, 0 for bf16; only if the cell has both formats. Static: sums and weights in
-        the cell when it changes are lost.
+        1 for int8, 0 for bf16; only if the cell has these formats. Static: sums and weights in
+        the cell when it changes are lost. Two floats need none: they differ outside.
 
     Raises
     ------
@@ -151,7 +179,7 @@ class Cell(wiring.Component):
     @property
     def definition_name(self) -> str:
         """Name of the shared module."""
-        names = "_".join(format_.name for format_ in _ORDER if format_ in self._config.formats)
+        names = "_".join(format_.name for format_ in self._config.ordered)
         return f"cell_{names}_l{self._config.latency}"
 
     def elaborate(self, platform: object) -> Module:
@@ -166,8 +194,9 @@ class Cell(wiring.Component):
         with m.If(self.i_swap):
             m.d.sync += weight.eq(shadow)
 
-        if bf16 in self._config.formats:
-            result = self._fused(m, activation, weight)
+        coding = self._config.coding
+        if coding is not None:
+            result = self._fused(m, activation, weight, coding)
         else:
             result = self._integer(m, activation, weight)
         sum_ = Signal(32, reset_less=True)
@@ -175,17 +204,22 @@ class Cell(wiring.Component):
         m.d.comb += self.o_p.eq(sum_)
         return m
 
-    def _fused(self, m: Module, activation: Value, weight: Value) -> Value:
-        """Sum before the last register; with both formats one adder serves them."""
+    def _fused(self, m: Module, activation: Value, weight: Value, coding: Coding) -> Value:
+        """Sum before the last register; with int8 too one adder serves both."""
         integer = self.mode if self._config.has_mode else None
-        product = register(m, multiply(m, activation, weight, integer=integer), "factor")
-        terms = align(m, product, self.i_p, integer=integer)
+        if self._config.has_float_pairs:
+            product = multiply_float_pair(m, activation, weight, formats=self._config.formats)
+        else:
+            product = multiply(m, activation, weight, integer=integer, coding=coding)
+        window = Window.of(len(product.significand))
+        product = register(m, product, "factor")
+        terms = align(m, product, self.i_p, integer=integer, window=window)
         if self._config.latency >= 3:
             terms = register(m, terms, "term")
-        total = add(m, terms, integer=integer)
+        total = add(m, terms, integer=integer, window=window)
         if self._config.latency >= 2:
             total = register(m, total, "sum")
-        return round_total(m, total, integer=integer)
+        return round_total(m, total, integer=integer, window=window)
 
     def _integer(self, m: Module, activation: Value, weight: Value) -> Value:
         """Sum before the last register; more latency is left to the tool to retime."""

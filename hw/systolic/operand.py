@@ -1,13 +1,16 @@
 """Recoding of one lane at the edge of a grid."""
 
-from amaranth.hdl import Module, Mux, Signal
+from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.numeric.formats import Format
-from hw.numeric.recode import OPERAND_BITS, recode
+from hw.numeric.recode import recode
+from hw.systolic.cell import CellConfig
 
 __all__ = ["OperandRecoder"]
+
+_LANE_BITS = 16
 
 
 class OperandRecoder(wiring.Component):
@@ -21,9 +24,11 @@ class OperandRecoder(wiring.Component):
     Members
     -------
     i_bits, o_operand
-        A bf16, or an int8 pair, and its form inside the grid.
+        A 16-bit float, or a pair of 8 bits each, and its form inside the grid.
     mode
-        Static: 1 takes an int8 pair, which passes as it is.
+        Static: which of two formats the lane carries, 0 for the first in the order bf16, fp16,
+        int8, e4m3, e5m2. An int8 pair passes as it is. Activations and weights may differ in
+        format if both are floats.
     """
 
     i_bits: Signal
@@ -31,12 +36,12 @@ class OperandRecoder(wiring.Component):
     mode: Signal
 
     def __init__(self, *, formats: tuple[Format, ...]) -> None:
-        self._float = any(fmt.is_float for fmt in formats)
-        self._integer = any(not fmt.is_float for fmt in formats)
+        # The latency has no part in an operand.
+        self._config = CellConfig(formats, latency=1)
         super().__init__(
             {
-                "i_bits": In(16),
-                "o_operand": Out(OPERAND_BITS if self._float else 16),
+                "i_bits": In(_LANE_BITS),
+                "o_operand": Out(self._config.operand_bits),
                 "mode": In(1),
             }
         )
@@ -44,15 +49,23 @@ class OperandRecoder(wiring.Component):
     @property
     def definition_name(self) -> str:
         """Name of the shared module."""
-        return "recode" + "_float" * self._float + "_integer" * self._integer
+        names = {"bf16": "float", "int8": "integer"}
+        return "_".join(["recode", *(names.get(f.name, f.name) for f in self._config.ordered)])
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        if not self._float:
-            m.d.comb += self.o_operand.eq(self.i_bits)
-            return m
-        recoded = recode(m, self.i_bits)
-        if self._integer:
-            recoded = Mux(self.mode, self.i_bits, recoded)
-        m.d.comb += self.o_operand.eq(recoded)
+        forms = [self._recoded(m, format_) for format_ in self._config.ordered]
+        operand = forms[0] if len(forms) == 1 else Mux(self.mode, forms[1], forms[0])
+        m.d.comb += self.o_operand.eq(operand)
         return m
+
+    def _recoded(self, m: Module, format_: Format) -> Value:
+        """Operand if the lane carries this format."""
+        coding = self._config.coding
+        if coding is None or not format_.is_float:
+            return self.i_bits
+        parts = [
+            recode(m, self.i_bits[low : low + format_.bits], format_, coding)
+            for low in range(0, _LANE_BITS, format_.bits)
+        ]
+        return parts[0] if len(parts) == 1 else Cat(*parts)

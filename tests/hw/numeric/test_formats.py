@@ -6,12 +6,15 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from hw.numeric.formats import Format, bf16, fp32, int8, int32, named
+from hw.numeric.formats import Format, bf16, e4m3, e5m2, fp16, fp32, int8, int32, named
 
 TABLE = [
     # format, bits, is_float, exponent, fraction, significand, bias, accumulator
     (bf16, 16, True, 8, 7, 8, 127, fp32),
     (fp32, 32, True, 8, 23, 24, 127, fp32),
+    (fp16, 16, True, 5, 10, 11, 15, fp32),
+    (e4m3, 8, True, 4, 3, 4, 7, fp32),
+    (e5m2, 8, True, 5, 2, 3, 15, fp32),
     (int8, 8, False, 0, 0, 8, 0, int32),
     (int32, 32, False, 0, 0, 32, 0, int32),
 ]
@@ -32,14 +35,27 @@ def test_sizes(row):
     assert named[format_.name] is format_
 
 
-def test_fields_agree_with_the_numpy_types():
-    for format_, library in ((bf16, ml_dtypes.finfo(bf16.dtype)), (fp32, np.finfo(np.float32))):
-        assert library.nmant == format_.fraction_bits
-        assert library.nexp == format_.exponent_bits
-        assert library.maxexp == format_.bias + 1
+@pytest.mark.parametrize("format_", [bf16, fp16, e4m3, e5m2, fp32], ids=lambda f: f.name)
+def test_fields_agree_with_the_numpy_types(format_):
+    library = ml_dtypes.finfo(format_.dtype)
+    assert library.nmant == format_.fraction_bits
+    assert library.nexp == format_.exponent_bits
+    assert library.minexp == 1 - format_.bias
+    assert library.max == format_.from_bits(format_.largest)
+    if format_.has_infinity:
+        assert np.isinf(format_.from_bits(format_.infinity).astype(np.float32))
+    with np.errstate(invalid="ignore"):
+        assert np.isnan(format_.from_bits(format_.canonical_nan).astype(np.float32))
 
 
-@pytest.mark.parametrize("format_", [bf16, int8])
+def test_a_format_without_infinity_says_so():
+    with pytest.raises(TypeError, match="^Format of an infinity must have one, not be e4m3$"):
+        _ = e4m3.infinity
+    assert (e4m3.largest, e4m3.canonical_nan, int8.largest) == (0x7E, 0x7F, 127)
+    assert [f.products_per_cycle for f in (bf16, fp16, e4m3, e5m2, int8)] == [1, 1, 2, 2, 2]
+
+
+@pytest.mark.parametrize("format_", [bf16, fp16, e4m3, e5m2, int8], ids=lambda f: f.name)
 def test_bits_round_trip_exhaustively(format_):
     bits = np.arange(1 << format_.bits, dtype=f"u{format_.bits // 8}")
     np.testing.assert_array_equal(format_.bits_of(format_.from_bits(bits)), bits)

@@ -12,7 +12,7 @@ from amaranth.back import verilog
 from amaranth.hdl import Fragment, Module, Signal
 from amaranth.sim import Simulator
 
-from hw.numeric.formats import bf16, fp32, int8
+from hw.numeric.formats import bf16, e4m3, e5m2, fp16, fp32, int8
 from hw.numeric.recode import recode
 from hw.systolic.cell import Cell, CellConfig
 from tests.hw.numeric.bench import (
@@ -139,6 +139,11 @@ def test_ports_and_names():
         ((int8,), 3, 16, False, "cell_int8_l3"),
         ((bf16, int8), 2, 17, True, "cell_bf16_int8_l2"),
         ((int8, bf16), 2, 17, True, "cell_bf16_int8_l2"),
+        ((fp16,), 2, 17, False, "cell_fp16_l2"),
+        ((fp16, bf16), 2, 20, False, "cell_bf16_fp16_l2"),
+        ((e4m3,), 1, 18, False, "cell_e4m3_l1"),
+        ((e5m2,), 1, 18, False, "cell_e5m2_l1"),
+        ((e5m2, e4m3), 3, 20, False, "cell_e4m3_e5m2_l3"),
     ]
     for formats, latency, operand_bits, has_mode, name in table:
         cell = Cell(formats=formats, latency=latency)
@@ -167,15 +172,19 @@ def test_area_goal(kind, tmp_path):
     assert 0.75 * AREA_GOALS[kind] < cells <= AREA_GOALS[kind]
 
 
+FAMILIES = "bf16 and int8, bf16 and fp16, e4m3 and e5m2"
 REFUSED = [
     ((bf16,), 0, "^Cell latency must be an integer from 1 to 3, not 0$"),
     ((bf16,), 4, "^Cell latency must be an integer from 1 to 3, not 4$"),
     ((bf16,), True, "^Cell latency must be an integer from 1 to 3, not True$"),
     ((bf16,), 2.0, r"^Cell latency must be an integer from 1 to 3, not 2\.0$"),
-    ((), 1, r"^Cell formats must be a tuple of bf16, int8 or both, not \(\)$"),
-    (bf16, 1, "^Cell formats must be a tuple of bf16, int8 or both, not 'bf16'$"),
-    ((fp32,), 1, r"^Cell formats must be a tuple of bf16, int8 or both, not \('fp32',\)$"),
+    ((), 1, rf"^Cell formats must be a tuple of one or both of {FAMILIES}, not \(\)$"),
+    (bf16, 1, "^Cell formats must be .*, not 'bf16'$"),
+    ((fp32,), 1, r"^Cell formats must be .* not \('fp32',\)$"),
     ((bf16, bf16), 1, r"^Cell formats must be .* not \('bf16', 'bf16'\)$"),
+    ((fp16, int8), 1, r"^Cell formats must be .* not \('fp16', 'int8'\)$"),
+    ((bf16, e4m3), 1, r"^Cell formats must be .* not \('bf16', 'e4m3'\)$"),
+    ((bf16, fp16, int8), 1, r"^Cell formats must be .* not \('bf16', 'fp16', 'int8'\)$"),
     (("bf16",), 1, r"^Cell formats must be .* not \('bf16',\)$"),
     (([],), 1, r"^Cell formats must be .* not \(\[\],\)$"),
 ]

@@ -1,0 +1,130 @@
+"""The exact sum of two products of 8-bit floats: what a cell adds to its sum in one cycle.
+
+The sum lies in a frame under the larger product's exponent, long enough for every bit that the
+smaller one can have: two products of e5m2 span 2^-32 to 2^32, so 65 bits, of e4m3 37. It is not
+normalised. Cancellation leaves 2^-9 of the frame's top or nothing, and products of more than 26
+bits get a window that bears that (:mod:`hw.numeric.alignment`), so one rounding follows, of the
+sum of all three terms.
+"""
+
+from __future__ import annotations
+
+from amaranth.hdl import Cat, Const, Module, Mux, Value
+
+from hw.numeric.formats import Format
+from hw.numeric.product import Product
+from hw.numeric.recode import Coding, Operand
+from hw.numeric.wires import named
+
+__all__ = ["frame_bits", "multiply_float_pair"]
+
+
+def _span(formats: tuple[Format, ...]) -> int:
+    """Binades between the largest product of two values and the smallest."""
+    lowest = min(1 - format_.bias - format_.fraction_bits for format_ in formats)
+    highest = max((f.largest >> f.fraction_bits) - f.bias for f in formats)
+    return 2 * (highest - lowest)
+
+
+def frame_bits(formats: tuple[Format, ...]) -> int:
+    """Width of the sum of two products of any of these formats.
+
+    The highest of its bits is the carry of the sum; two more are whole numbers, as products of
+    two significands in [1, 2) are.
+    """
+    return _span(formats) + 3
+
+
+def multiply_float_pair(m: Module, a: Value, w: Value, *, formats: tuple[Format, ...]) -> Product:
+    """Multiply two pairs of 8-bit floats and add the products, exactly.
+
+    Combinational.
+
+    Parameters
+    ----------
+    m : Module
+        Takes the statements.
+    a, w : Value of twice ``Coding.of(formats).bits`` bits
+        Two recoded operands each, the even k low.
+    formats : tuple of Format
+        Formats of the operands: those of a pair may differ.
+    """
+    coding = Coding.of(formats)
+    half = coding.bits
+    pairs = [
+        (coding.split(a[low : low + half]), coding.split(w[low : low + half])) for low in (0, half)
+    ]
+    products = [_product(m, index, *pair) for index, pair in enumerate(pairs)]
+    (first, first_code, first_sign), (second, second_code, second_sign) = products
+    bits, frame = len(first), frame_bits(formats)
+
+    # The difference less 1: the smaller moves by the complement of a negative one, and by one that
+    # is not negative and 1, which is wired in.
+    less_one = (first_code + Cat(~second_code, Const(1, 1)))[: len(first_code) + 1]
+    less_one = named(m, "pair_difference", less_one)
+    second_larger = named(m, "second_larger", less_one[-1])
+    distance = Mux(second_larger, ~less_one[:-1], less_one[:-1])
+    larger = named(m, "pair_larger", Mux(second_larger, second, first))
+    smaller = Mux(second_larger, Cat(Const(0, 1), first), Cat(second, Const(0, 1)))
+    code = Mux(second_larger, second_code, first_code)
+    larger_sign = Mux(second_larger, second_sign, first_sign)
+
+    # The smaller term in two's complement, sign-extended as it moves down the frame.
+    subtract = named(m, "pair_subtract", first_sign ^ second_sign)
+    below = frame - 1 - bits
+    signed = named(
+        m, "pair_term", ((smaller ^ subtract.replicate(bits + 1)) + subtract)[: bits + 1]
+    )
+    negative = named(m, "pair_term_negative", subtract & smaller.any())
+    moved: Value = Cat(Const(0, below - 1), signed, negative.replicate(frame - below - bits))
+    for stage in reversed(range(_span(formats).bit_length())):
+        amount = 1 << stage
+        fill = negative.replicate(amount)
+        moved = named(
+            m, f"pair_moved_{amount}", Mux(distance[stage], Cat(moved[amount:], fill), moved)
+        )
+    top = named(m, "pair_top", (moved[below:] + larger)[: frame - below])
+
+    # The smaller exponent can hide the larger term only if the exponents differ by at most 1, and
+    # then nothing lies more than a place below the larger's last.
+    reversed_ = named(m, "pair_negative", subtract & top[-1])
+    short = frame - below + 1
+    magnitude: Value = Cat(moved[below - 1], top)
+    magnitude = ((magnitude ^ reversed_.replicate(short)) + reversed_)[:short]
+    total = named(m, "pair_total", Cat(moved[: below - 1], magnitude))
+    zero = named(m, "pair_zero", ~total.any())
+
+    specials = [left.is_special | right.is_special for left, right in pairs]
+    nans = [_is_nan(left, right) for left, right in pairs]
+    special = specials[0] | specials[1]
+    # Zeros that are both negative add up to -0, others and exact cancellation to +0.
+    sign = Mux(zero, first_sign & second_sign, larger_sign ^ reversed_)
+    sign = Mux(special, Mux(specials[0], first_sign, second_sign), sign)
+    # The carry's place makes the exponent that of a significand in [0.5, 2), and one more.
+    exponent = (coding.product_exponent(code, zero)[:-1] + 1)[:9]
+    return Product(
+        significand=total,
+        sign=named(m, "pair_sign", sign),
+        exponent=named(m, "pair_exponent", Cat(exponent, ~zero)),
+        zero=zero,
+        special=named(m, "pair_special", special),
+        nan=named(m, "pair_nan", nans[0] | nans[1] | (specials[0] & specials[1] & subtract)),
+    )
+
+
+def _product(m: Module, index: int, left: Operand, right: Operand) -> tuple[Value, Value, Value]:
+    """Significand, sum of the exponent codes and sign; both numbers 0 if the product is."""
+    one = Const(1, 1)
+    zero = named(m, f"zero_{index}", left.is_zero | right.is_zero)
+    significand = Cat(left.fraction, one) * Cat(right.fraction, one)
+    code = left.exponent + right.exponent
+    return (
+        named(m, f"product_{index}", Mux(zero, 0, significand)),
+        named(m, f"code_{index}", Mux(zero, 0, code)),
+        named(m, f"sign_{index}", left.sign ^ right.sign),
+    )
+
+
+def _is_nan(left: Operand, right: Operand) -> Value:
+    nan = left.is_nan | right.is_nan
+    return nan | (left.is_special & right.is_zero) | (right.is_special & left.is_zero)

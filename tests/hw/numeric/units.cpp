@@ -1,0 +1,27 @@
+// Runs the bench of tests/hw/numeric/units.py over arrays, one element a cycle.
+#include <cstdint>
+#include <verilated.h>
+#include "Vtop.h"
+
+extern "C" {
+
+// `outputs` takes, for every cycle, the words `o_0` ... of the top just before its clock edge.
+void units_run(int64_t cycles, uint32_t mode, const uint32_t* a, const uint32_t* w,
+               const uint32_t* p, uint32_t* outputs) {
+    VerilatedContext context;
+    Vtop top(&context);
+    top.mode = mode;
+    for (int64_t cycle = 0; cycle < cycles; ++cycle) {
+        top.i_a = a[cycle];
+        top.i_w = w[cycle];
+        top.i_p = p[cycle];
+        top.clk = 0;
+        top.eval();
+        TAKE_OUTPUTS
+        top.clk = 1;
+        top.eval();
+    }
+    top.final();
+}
+
+}
