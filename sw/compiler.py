@@ -34,6 +34,7 @@ from sw.passes.route import place_and_route
 from sw.passes.simplify import simplify
 from sw.passes.stage import Product, stage
 from sw.passes.units import units
+from sw.prove import require_live
 
 __all__ = ["PASSES", "Compiled", "compile_kernel"]
 
@@ -53,6 +54,7 @@ PASSES: Mapping[str, str] = MappingProxyType(
         "place": "units to tiles",
         "route": "nets to links of the switches",
         "assemble": "configuration words, checked against the netlist",
+        "prove": "the decoded image is live",
     }
 )
 
@@ -227,6 +229,8 @@ def compile_kernel(
     chip = assemble(netlist, placement, routes, config)
     image = chip.pack()
     texts["assemble"] = f"image of {len(image)} bytes"
+    live = require_live(ChipProgram.unpack(config, image))
+    texts["prove"] = f"live: {live.moved} payloads in {live.steps} steps"
     return Compiled(
         kernel=kernel.name,
         config=config,
@@ -314,9 +318,10 @@ def _sizes(product: Product, plan: Plan, wishes: Wishes) -> dict[str, int]:
 
 def _complete(product: Product, plan: Plan, places: Fit, sizes: Mapping[str, int]) -> Schedule:
     """The schedule of a plan: every choice that has a name."""
+    a_tile, b_tile = (1, 1) if "sum" in product.loops else (plan.a_slabs, plan.b_slabs)
     tiles = {
-        product.a_tile: places.homes["a0"].slots // plan.a_slabs,
-        product.b_tile: places.homes["b"].slots // plan.b_slabs,
+        product.a_tile: places.homes["a0"].slots // a_tile,
+        product.b_tile: places.homes["b"].slots // b_tile,
         (product.c_tiles or ("",))[0]: places.homes["c0"].slots,
     }
     par = product.product

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 
 from hw.config import ChipConfig
-from sw.passes.fit import Fit
+from sw.passes.fit import Fit, spread
 from sw.passes.plan import Plan
 
 __all__ = ["LATENCY", "predict", "rough"]
@@ -15,13 +16,14 @@ LATENCY = 100
 #: Cycles of a burst in an AGCU beside its latency and beats, and between two commands.
 _BURST, _COMMAND = 12, 8
 #: Cycles from the write that launches to the first command, without the image's beats.
-_LAUNCH = 3 * LATENCY + 110
+_LAUNCH = 2 * LATENCY + 80
 #: Cycles from the last vector of a slab in an AGCU to the first in a PCU.
 _CROSSING = 24
-#: Row blocks that are worked out; those after them are like the last.
-_BLOCKS = 3
+#: Blocks of rows, and of columns in one, that are worked out; those left out are like the last.
+_ROW_BLOCKS, _COLUMN_BLOCKS = 3, 5
 
 
+@functools.lru_cache(maxsize=4096)
 def _row_cycles(config: ChipConfig, row_bytes: int) -> float:
     """Cycles of a box row: its beats, or its share of the bursts in flight."""
     beats = max(1, -(-row_bytes // (config.width_bits // 8)))
@@ -38,80 +40,89 @@ class _Loads:
 
     cycles: float
     slots: int
-    total: int
     done: list[float] = dataclasses.field(default_factory=list)
     freed: list[float] = dataclasses.field(default_factory=list)
 
     def ready(self) -> float | None:
-        """When the next may begin; None if that is not known, or there is none."""
-        number = len(self.done)
-        if number >= self.total:
-            return None
-        if number < self.slots:
+        """When the next may begin; None if that is not known yet."""
+        number = len(self.done) - self.slots
+        if number < 0:
             return 0.0
-        return self.freed[number - self.slots] if number - self.slots < len(self.freed) else None
+        return self.freed[number] if number < len(self.freed) else None
 
 
 class _Port:
-    """The read port of an AGCU: boxes of two streams in turn."""
+    """The read port of an AGCU: boxes of its streams in turn."""
 
     def __init__(self, streams: tuple[_Loads, ...]) -> None:
         self.streams = streams
         self.time = 0.0
         self.turn = 0
 
-    def advance(self) -> bool:
-        """Load one box; False if none may begin."""
-        ready = [stream.ready() for stream in self.streams]
-        known = [(max(at, self.time), (number - self.turn) % len(ready), number)
-                 for number, at in enumerate(ready) if at is not None]  # fmt: skip
-        if not known:
-            return False
-        start, _, number = min(known)
-        stream = self.streams[number]
-        self.time = start + stream.cycles
-        stream.done.append(self.time + LATENCY + _CROSSING)
-        self.turn = number + 1
-        return True
-
     def until(self, stream: _Loads, number: int) -> float:
-        """When a slab is there."""
+        """When a slab of a stream is there; boxes go before it as they would."""
         while len(stream.done) <= number:
-            if not self.advance():
+            best: tuple[float, int, int] | None = None
+            for index, each in enumerate(self.streams):
+                at = each.ready()
+                if at is not None:
+                    key = (max(at, self.time), (index - self.turn) % 2, index)
+                    best = key if best is None or key < best else best
+            if best is None:
                 raise RuntimeError("A slab waits for a slot that no pass frees")
+            chosen = self.streams[best[2]]
+            self.time = best[0] + chosen.cycles
+            chosen.done.append(self.time + LATENCY + _CROSSING)
+            self.turn = best[2] + 1
         return stream.done[number]
 
 
-def _shapes(plan: Plan, places: Fit) -> tuple[float, float, float]:
-    """Cycles of a port for a slab of A, for one of B, and for a block of results."""
+@dataclasses.dataclass(frozen=True)
+class _Shares:
+    """What the busiest AGCU does for a slab of A, a slab of B, and a block of results."""
+
+    a: float
+    b: float
+    c: float
+    #: One AGCU loads both A and B.
+    both: bool
+    #: Row groups of the largest collector.
+    collected: int
+
+
+def _shares(plan: Plan, groups: int, a_parts: int, b_parts: int, collected: int) -> _Shares:
     config, product = plan.config, plan.product
-    groups = max(groups for _, _, groups in places.a_agcus)
     a_row = plan.a_slab * plan.lanes * product.fmt.bits // 8
-    a_cycles = groups * _box_cycles(config, plan.rows // places.a_parts, a_row)
-    b_rows = plan.b_slab * plan.lanes // len(places.b_agcus)
-    b_cycles = _box_cycles(config, b_rows, plan.columns * product.fmt.bits // 8)
-    collected = max(each.groups for each in places.collectors)
+    b_row = plan.columns * product.fmt.bits // 8
     c_row = plan.stored_columns * product.out.bits // 8
-    return a_cycles, b_cycles, collected * _box_cycles(config, plan.rows, c_row)
+    return _Shares(
+        a=groups * _box_cycles(config, plan.rows // a_parts, a_row),
+        b=_box_cycles(config, plan.b_slab * plan.lanes // b_parts, b_row),
+        c=collected * _box_cycles(config, plan.rows, c_row),
+        both=True,
+        collected=collected,
+    )
 
 
-def rough(plan: Plan, places: Fit) -> float:
-    """A quick estimate, to choose what to work out.
+def rough(plan: Plan) -> float:
+    """A quick estimate of the cycles, before anything has a place.
 
     Parameters
     ----------
     plan : Plan
-    places : Fit
     """
-    a_cycles, b_cycles, c_cycles = _shapes(plan, places)
-    compute = plan.row_blocks * plan.all_passes * plan.tiles * plan.tile_cycles * places.slowdown
+    agcus = plan.config.agcu.count
+    groups = max(count for _, count in spread(plan.row_par, agcus))
+    a_parts = 2 if plan.row_par == 1 and agcus > 1 and not plan.rows % 2 else 1
+    share = _shares(plan, groups, a_parts, min(2, agcus), groups)
+    single_pass = max(plan.tiles * plan.tile_cycles, plan.col_par * groups * plan.result_vectors)
+    compute = plan.row_blocks * plan.all_passes * single_pass
     panels = plan.row_blocks * (1 if plan.resident else plan.all_passes)
-    a_total = panels * plan.a_slabs * a_cycles
     windows = plan.row_blocks * plan.col_blocks * plan.halves
-    b_total = windows * plan.b_slabs * b_cycles
-    c_total = plan.row_blocks * plan.col_blocks * c_cycles
-    first = plan.a_slabs * a_cycles + plan.b_slabs * b_cycles
-    return max(compute, a_total + b_total, c_total) + first
+    loads = panels * plan.a_slabs * share.a + windows * plan.b_slabs * share.b
+    stores = plan.row_blocks * plan.col_blocks * share.c
+    first = plan.a_slabs * share.a + plan.b_slabs * share.b
+    return max(compute, loads, stores) + max(0.0, first - single_pass / 2) + share.c
 
 
 def predict(plan: Plan, places: Fit, image_bytes: int = 0) -> int:
@@ -129,51 +140,100 @@ def predict(plan: Plan, places: Fit, image_bytes: int = 0) -> int:
     Slabs are loaded by one port in the order of its boxes as slots come free; a pass takes a slab
     when it is there. Results bound a block from below. AGCUs are taken to be alike.
     """
-    config = plan.config
-    a_cycles, b_cycles, c_cycles = _shapes(plan, places)
-    blocks = min(plan.row_blocks, _BLOCKS)
-    panels = blocks * (1 if plan.resident else plan.all_passes)
-    windows = blocks * plan.col_blocks * plan.halves
-    a = _Loads(a_cycles, places.homes["a0"].slots, panels * plan.a_slabs)
-    b = _Loads(b_cycles, places.homes["b"].slots, windows * plan.b_slabs)
-    # An AGCU that loads only one of them is faster; the slowest loads both if there is one.
     both = any(agcu in places.b_agcus for agcu, _, _ in places.a_agcus)
-    port_a = _Port((a, b) if both else (a,))
-    port_b = port_a if both else _Port((b,))
-    result = plan.col_par * plan.result_vectors * max(each.groups for each in places.collectors)
-    tile = plan.tile_cycles * places.slowdown
-    time = 0.0
-    ends = []
-    stored = 0.0
-    for block in range(blocks):
-        for window in range(plan.col_blocks * plan.halves):
-            begin = time
-            for step in range(plan.passes):
-                start = time
-                number = (window * plan.passes) + step
-                panel = block if plan.resident else block * plan.all_passes + number
-                b_window = block * plan.col_blocks * plan.halves + window
-                for k in range(plan.tiles):
-                    slab, rest = divmod(k, plan.a_slab)
-                    if not rest:
-                        at = port_a.until(a, panel * plan.a_slabs + slab)
-                        time = max(time, at)
-                    b_slab, b_rest = divmod(k, plan.b_slab)
-                    if not b_rest:
-                        time = max(time, port_b.until(b, b_window * plan.b_slabs + b_slab))
-                    time += tile
-                    last_a = not plan.resident or number == plan.all_passes - 1
-                    if last_a and rest == plan.a_slab - 1:
-                        a.freed.append(time)
-                    if step == plan.passes - 1 and b_rest == plan.b_slab - 1:
-                        b.freed.append(time)
-                time = max(time, start + result)
-            time = max(time, begin + c_cycles / plan.halves, stored)
-            stored = time + c_cycles / plan.halves
-        ends.append(time)
-    if plan.row_blocks > blocks:
-        time += (plan.row_blocks - blocks) * (ends[-1] - ends[-2])
-    drain = result + plan.rows * plan.stored_columns / plan.out_lanes + LATENCY
-    wave = 3 * config.grid_columns + config.grid_rows * config.pcu.cell_latency + 40
+    share = _shares(
+        plan,
+        max(groups for _, _, groups in places.a_agcus),
+        places.a_parts,
+        len(places.b_agcus),
+        max(each.groups for each in places.collectors),
+    )
+    run = _Run(plan, places, dataclasses.replace(share, both=both))
+    results = plan.col_par * share.collected * plan.result_vectors
+    drain = results + plan.rows * plan.stored_columns / plan.out_lanes + share.c / share.collected
+    wave = 3 * plan.config.grid_columns + plan.config.grid_rows * plan.config.pcu.cell_latency + 40
     launch = _LAUNCH + image_bytes // plan.vector_bytes
-    return round(launch + time + wave + max(drain, c_cycles + LATENCY))
+    return round(launch + run.cycles() + wave + drain + LATENCY)
+
+
+class _Run:
+    """Passes over slabs, as they would meet."""
+
+    def __init__(self, plan: Plan, places: Fit, share: _Shares) -> None:
+        self.plan = plan
+        self.share = share
+        self.a = _Loads(share.a, places.homes["a0"].slots)
+        self.b = _Loads(share.b, places.homes["b"].slots)
+        self.port_a = _Port((self.a, self.b) if share.both else (self.a,))
+        self.port_b = self.port_a if share.both else _Port((self.b,))
+        self.tile = plan.tile_cycles * places.slowdown
+        self.results = plan.col_par * share.collected * plan.result_vectors
+        # Boundaries of slabs: tile, whether A and B begin there.
+        starts = sorted({*range(0, plan.tiles, plan.a_slab), *range(0, plan.tiles, plan.b_slab)})
+        self.segments = [
+            (stop - start, not start % plan.a_slab, not start % plan.b_slab,
+             not stop % plan.a_slab, not stop % plan.b_slab)
+            for start, stop in zip(starts, [*starts[1:], plan.tiles], strict=True)
+        ]  # fmt: skip
+        self.a_next = self.b_next = 0
+        self.time = self.stored = 0.0
+
+    def cycles(self) -> float:
+        """From the first command to the end of the last pass."""
+        plan = self.plan
+        blocks = min(plan.row_blocks, _ROW_BLOCKS)
+        ends = [0.0]
+        for _ in range(blocks):
+            self.row_block()
+            ends.append(self.time)
+        return self.time + (plan.row_blocks - blocks) * (ends[-1] - ends[-2])
+
+    def row_block(self) -> None:
+        """All passes over a block of rows; columns in the middle are taken to be alike."""
+        plan = self.plan
+        columns = min(plan.col_blocks, _COLUMN_BLOCKS)
+        panel = self.a_next
+        skipped = plan.col_blocks - columns
+        for block in range(columns):
+            begin = self.time
+            for half in range(plan.halves):
+                for step in range(plan.passes):
+                    ends = (
+                        block == columns - 1 and half == plan.halves - 1 and step == plan.passes - 1
+                    )
+                    if plan.resident:
+                        self.a_next = panel
+                    self.one_pass(
+                        frees_a=ends or not plan.resident, frees_b=step == plan.passes - 1
+                    )
+                    if step < plan.passes - 1:
+                        self.b_next -= plan.b_slabs
+            self.time = max(self.time, begin + self.share.c)
+            if skipped and block == columns - 2:
+                self.skip(skipped * (self.time - begin))
+
+    def skip(self, cycles: float) -> None:
+        """Let blocks of columns go by."""
+        self.time += cycles
+        for port in {id(each): each for each in (self.port_a, self.port_b)}.values():
+            port.time += cycles
+        for stream in (self.a, self.b):
+            stream.done = [each + cycles for each in stream.done]
+            stream.freed = [each + cycles for each in stream.freed]
+
+    def one_pass(self, *, frees_a: bool, frees_b: bool) -> None:
+        """One pass over all slabs."""
+        begin = time = self.time
+        for tiles, a_begins, b_begins, a_ends, b_ends in self.segments:
+            if a_begins:
+                time = max(time, self.port_a.until(self.a, self.a_next))
+                self.a_next += 1
+            if b_begins:
+                time = max(time, self.port_b.until(self.b, self.b_next))
+                self.b_next += 1
+            time += tiles * self.tile
+            if a_ends and frees_a:
+                self.a.freed.append(time)
+            if b_ends and frees_b:
+                self.b.freed.append(time)
+        self.time = max(time, begin + self.results)

@@ -232,12 +232,20 @@ def _try(plan: Plan, named: Mapping[str, int], collect: int, b_parts: int, a_par
     a_named, b_named, c_named = (named.get(each) for each in "abc")
     a_least = plan.a_slabs if plan.resident else 1
     b_least = plan.b_slabs if plan.passes > 1 else 1
+    # In a loop over the sum a tile is a slab, otherwise it is a panel.
+    a_tile, b_tile = (1, 1) if "sum" in plan.product.loops else (plan.a_slabs, plan.b_slabs)
+    for name, count, least in (
+        ("a", a_named and a_named * a_tile, a_least),
+        ("b", b_named and b_named * b_tile, b_least),
+    ):
+        if count and count < least:
+            raise Unfit(f"Buffer {name} needs {least} slots of a slab, and is given {count}")
     buffers = [
         Buffer(
             f"a{group}",
             plan.a_bytes,
-            (a_named or 0) * plan.a_slabs or a_least,
-            (a_named or 2) * plan.a_slabs,
+            a_named * a_tile if a_named else a_least,
+            a_named * a_tile if a_named else 2 * plan.a_slabs,
             a_parts,
             True,
             plan.rows / cycles,
@@ -248,8 +256,8 @@ def _try(plan: Plan, named: Mapping[str, int], collect: int, b_parts: int, a_par
         Buffer(
             "b",
             plan.b_bytes,
-            (b_named or 0) * plan.b_slabs or b_least,
-            (b_named or 2) * plan.b_slabs,
+            b_named * b_tile if b_named else b_least,
+            b_named * b_tile if b_named else 2 * plan.b_slabs,
             b_parts,
             True,
             b_rate,

@@ -16,7 +16,7 @@ from sw.passes.stage import Product
 __all__ = ["Wishes", "parallel"]
 
 #: Plans that are worked out slab by slab after all have been estimated.
-_FINALISTS = 6
+_FINALISTS = 60
 _MAX_COL_PAR = 16
 _MAX_COUNT = (1 << 16) - 1
 
@@ -73,24 +73,25 @@ def parallel(product: Product, config: ChipConfig, wishes: Wishes) -> tuple[Plan
             value=config.token_tracks,
             rule="a chip with at least 2 token tracks",
         )
-    found: list[tuple[float, int, Plan, Fit]] = []
+    found: list[tuple[int, int, Plan, Fit]] = []
     problem: Unfit | None = None
-    for number, plan in enumerate(_plans(product, config, wishes)):
+    plans = sorted(_plans(product, config, wishes), key=rough)
+    for number, plan in enumerate(plans):
         try:
             places = fit(plan, wishes.slots)
         except Unfit as error:
             problem = error
             continue
-        found.append((rough(plan, places), number, plan, places))
+        found.append((predict(plan, places), number, plan, places))
+        if len(found) == _FINALISTS:
+            break
     if not found:
         raise BadInputError(
             f"`{product.kernel}` does not fit the chip: {problem}",
             kind="does-not-fit",
             rule="a smaller tile, fewer slots, or a chip with more scratchpad",
         )
-    found.sort(key=lambda each: each[:2])
-    best = min(found[:_FINALISTS], key=lambda each: (predict(each[2], each[3]), each[1]))
-    return best[2], best[3]
+    return min(found, key=lambda each: each[:2])[2:]
 
 
 def _bad(field: str, rule: str, value: object) -> BadInputError:
@@ -164,7 +165,7 @@ def _columns(
     width = col_par * config.grid_columns
     stride = max(width, lanes)
     found = {}
-    for shift in range(5):
+    for shift in range(9):
         passes = -(-tile // stride) >> shift
         if not passes:
             break
@@ -180,19 +181,22 @@ def _columns(
 def _slabs(covers: int, lanes: int, wishes: Wishes) -> list[tuple[int, int, int]]:
     """Tiles of the sum with padding, and those in a slot of A and of B."""
     most = MAX_BOX_EXTENT // lanes
-    single = any(wishes.slots.get(each) == 1 for each in "ab") and covers <= most
     found: dict[tuple[int, int, int], None] = {}
-    for tiles in range(covers, covers + 1 + min(3, covers // 16 + (covers > most))):
-        divisors = [each for each in range(1, min(tiles, most) + 1) if not tiles % each]
+    # An extent of few divisors is padded, if that is cheap, to one of more.
+    for tiles in dict.fromkeys((covers, covers + covers % 2, -(-covers // 4) * 4)):
+        if tiles > covers and 16 * (tiles - covers) > covers and covers <= most:
+            continue
+        divisors = [each for each in range(min(tiles, most), 0, -1) if not tiles % each]
         if wishes.sum_tile is not None:
             wanted = max(1, -(-wishes.sum_tile // lanes))
-            divisors = [max(each for each in divisors if each <= max(1, wanted))]
-        chosen = sorted(divisors, reverse=True)[:4]
-        a_choices = [tiles] if single and wishes.slots.get("a") == 1 else chosen
-        b_choices = [tiles] if single and wishes.slots.get("b") == 1 else chosen
-        for a_slab, b_slab in itertools.product(a_choices, b_choices):
-            if a_slab <= most and b_slab <= most:
-                found[tiles, a_slab, b_slab] = None
+            divisors = [max(each for each in divisors if each <= wanted)]
+        choices = {}
+        for name in "ab":
+            # One slot is one tile as a whole, where a box can be as long.
+            whole = wishes.slots.get(name) == 1 and tiles <= most and wishes.sum_tile is None
+            choices[name] = [tiles] if whole else divisors[:4]
+        for a_slab, b_slab in itertools.product(choices["a"], choices["b"]):
+            found[tiles, a_slab, b_slab] = None
     return list(found)
 
 
