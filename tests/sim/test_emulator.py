@@ -100,6 +100,35 @@ def test_products_equal_golden_by_bytes(config, kinds, seed):
         assert run.macs_issued >= job.m * job.n * job.k
 
 
+@pytest.mark.parametrize(
+    ("exponents", "seen"),
+    [
+        # Products that fp32 cannot hold: sums of subnormals, and below them zeros of either sign.
+        ((40, 76), lambda sums: (sums != 0) & (np.abs(sums) < 2.0**-126)),
+        ((1, 60), lambda sums: sums == 0),
+        # Products that fit while their sums overflow, either way.
+        ((187, 190), np.isnan),
+        ((185, 200), np.isinf),
+    ],
+    ids=["subnormal sums", "sums that vanish", "infinities that meet", "products too large"],
+)
+def test_sums_at_the_ends_of_the_range_equal_golden(exponents, seen, seed):
+    rng = np.random.default_rng(seed)
+    job = UnitsMatmul(TINY, 16, 12, 16, bf16, fp32, 8, 16, 2)
+
+    def operand(*shape):
+        field = rng.integers(exponents[0], exponents[1] + 1, shape)
+        return bf16.from_bits(
+            rng.integers(0, 128, shape) | field << 7 | rng.integers(0, 2, shape) << 15
+        )
+
+    a, b = operand(16, 16), operand(16, 12)
+    got, _ = launch(job, a, b, rng)
+    expected = reference.matmul(a, b)
+    assert seen(expected).any()
+    assert got.tobytes() == expected.tobytes()
+
+
 def test_filters_forks_and_merges_equal_golden_by_bytes(seed):
     rng = np.random.default_rng(seed)
     for _ in range(5):
