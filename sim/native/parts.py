@@ -120,7 +120,8 @@ def cut(design: Design, modules: Collection[str]) -> CutDesign:
         module, name, connections = match.groups()
         if module not in modules:
             return match[0]
-        number, wires = len(instances), []
+        number = len(instances)
+        wires: list[PartPort] = []
         for port, expression in _CONNECTION.findall(connections):
             inner = port.lstrip("\\")
             if inner == "clk" or not expression:
