@@ -123,6 +123,7 @@ def _float_passes(passes: Passes, columns: int) -> npt.NDArray[np.float32]:
             sums = _sums(np.ascontiguousarray(a[:, part]), np.ascontiguousarray(w[:, part]))
             out[part] = sums.transpose(0, 2, 1)
         out += np.float32(0)  # zero sums leave as +0
+    # Which NaN an addition of one gives is the machine's choice.
     out.view(np.uint32)[np.isnan(out)] = fp32.canonical_nan
     return out
 

@@ -104,13 +104,13 @@ def test_products_equal_golden_by_bytes(config, kinds, seed):
     ("exponents", "seen"),
     [
         # Products that fp32 cannot hold: sums of subnormals, and below them zeros of either sign.
-        ((40, 76), lambda sums: (sums != 0) & (np.abs(sums) < 2.0**-126)),
+        ((40, 60), lambda sums: (sums != 0) & (np.abs(sums) < 2.0**-126)),
         ((1, 60), lambda sums: sums == 0),
         # Products that fit while their sums overflow, either way.
-        ((187, 190), np.isnan),
-        ((185, 200), np.isinf),
+        ((187, 190), np.isinf),
+        ((185, 200), np.isnan),
     ],
-    ids=["subnormal sums", "sums that vanish", "infinities that meet", "products too large"],
+    ids=["subnormal sums", "sums that vanish", "sums too large", "products too large"],
 )
 def test_sums_at_the_ends_of_the_range_equal_golden(exponents, seen, seed):
     rng = np.random.default_rng(seed)
