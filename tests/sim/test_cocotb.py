@@ -32,7 +32,7 @@ def test_a_cheap_block_passes_its_testbench(block, seed, heavy, capsys):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("block", ["accumulators", "pmu", "switch", "tma"])
+@pytest.mark.parametrize("block", ["accumulators", "command", "pmu", "switch", "tma"])
 def test_a_block_passes_on_icarus_too(block, seed, heavy):
     """Where nothing is known before it is set; the blocks that Icarus has time for."""
     result = run_bench(block, seed=seed, simulator="icarus")

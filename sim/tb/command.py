@@ -1,0 +1,386 @@
+"""Random launch lists, good and bad: what the fabric must see of them and the host be told."""
+
+import dataclasses
+import itertools
+import logging
+from collections.abc import Iterator
+from typing import Any
+
+import cocotb
+import numpy as np
+from cocotb.triggers import FallingEdge, ReadOnly, RisingEdge
+from cocotbext.axi import AxiLiteBus, AxiLiteMaster, AxiRamRead, AxiReadBus, AxiResp
+
+from hw.command.fetch import argument_write_layout
+from hw.command.image import Image
+from hw.command.launch import Argument, ErrorCode, LaunchEntry, ReadPhase, pack_arguments, pack_list
+from hw.command.processor import CommandProcessor
+from hw.command.registers import register
+from hw.unit_counters import COUNTER_BITS, WORDS
+from sim.bench_support import bench, clocks, random_generator, start
+
+__all__ = [
+    "an_abort_at_any_time_leaves_a_processor_that_works",
+    "design",
+    "errors_of_memory_and_of_units_end_a_launch_at_their_entry",
+    "lists_run_in_order_whatever_pauses",
+    "what_cannot_run_is_refused_at_its_entry",
+]
+
+_WIDTH, _FINGERPRINT, _UNITS = 64, 0x1234_5678, 3
+#: Words of each row's chain.
+_CHAINS = (5, 3)
+_LIST, _PITCH = 0x1_0000, 64
+_MEMORY_BYTES = 1 << 18
+_LAUNCH, _ABORT, _INTERRUPT = 1, 2, 4
+_DONE, _ERROR = 2, 4
+
+_Event = tuple[Any, ...]
+
+
+def design() -> CommandProcessor:
+    """The command processor under test."""
+    return CommandProcessor(
+        width_bits=_WIDTH,
+        rows=len(_CHAINS),
+        axi_address_bits=40,
+        fingerprint=_FINGERPRINT,
+        units=_UNITS,
+    )
+
+
+@dataclasses.dataclass
+class _Kernel:
+    """One entry of a list, and what the fabric must see of it."""
+
+    image: Image
+    arguments: list[Argument]
+    repeat: int
+
+    @classmethod
+    def random(cls, rng: np.random.Generator) -> "_Kernel":
+        def word() -> int:
+            return int.from_bytes(rng.bytes(8), "little")
+
+        return cls(
+            Image(_FINGERPRINT, [[word() for _ in range(words)] for words in _CHAINS]),
+            [Argument(word(), word() - (1 << 63)) for _ in range(rng.integers(0, 17))],
+            int(rng.integers(1, 1 << 32)),
+        )
+
+    def events(self) -> list[_Event]:
+        """Reset, the arguments, and the start with its configuration."""
+        arguments = [("argument", i, a.value, a.stride) for i, a in enumerate(self.arguments)]
+        return [("clear",), *arguments, ("load", self.image.rows), ("start", self.repeat)]
+
+
+class _Memory:
+    """Memory that answers some addresses with errors."""
+
+    def __init__(self, dut: Any, pauses: float) -> None:
+        bus = AxiReadBus.from_prefix(dut, "memory_")
+        ram = AxiRamRead(bus, dut.clk, dut.rst, size=_MEMORY_BYTES)
+        ram.log.setLevel(logging.WARNING)
+        self.write = ram.write
+        self.errors: dict[int, AxiResp] = {}
+        answer = AxiResp.OKAY
+        read, send = ram._read, ram.r_channel.send
+
+        async def looked_up(address: int, length: int) -> bytes:
+            nonlocal answer
+            answer = self.errors.get(address, AxiResp.OKAY)
+            return bytes(await read(address, length))
+
+        async def answered(beat: Any) -> None:
+            beat.rresp = answer
+            await send(beat)
+
+        ram._read, ram.r_channel.send = looked_up, answered
+        rng = random_generator("memory")
+        for channel in (ram.ar_channel, ram.r_channel):
+            channel.set_pause_generator(bool(rng.random() < pauses) for _ in itertools.count())
+
+
+class _Bench:
+    """Host, memory and a fabric that logs what it is told and works for random times."""
+
+    def __init__(self, dut: Any, *, pauses: float = 0.0) -> None:
+        self.dut = dut
+        self.rng = random_generator("bench")
+        self.memory = _Memory(dut, pauses)
+        self._host = AxiLiteMaster(AxiLiteBus.from_prefix(dut, "host_"), dut.clk, dut.rst)
+        for side in (self._host.write_if, self._host.read_if):
+            side.log.setLevel(logging.WARNING)
+        self.log: list[_Event] = []
+        #: Number of the kernel since the launch whose unit fails, with its code and unit.
+        self.unit_errors: dict[int, tuple[int, int]] = {}
+        self.launched = self.first_issue = self.done_at = 0
+        self.launches = 0
+        self.counters = [
+            [int(value) for value in self.rng.integers(0, 1 << COUNTER_BITS, WORDS)]
+            for _ in range(_UNITS)
+        ]
+
+    async def begin(self) -> None:
+        """Reset, and start the fabric."""
+        inputs = "done error error_code error_unit drained issue counters".split()
+        await start(self.dut, **{f"i_{name}": 0 for name in inputs})
+        cocotb.start_soon(self._fabric())
+
+    # The fabric: inputs move at falling edges, outputs are looked at before the rising edge.
+
+    async def _fabric(self) -> None:
+        dut, rng = self.dut, self.rng
+        pushed: list[list[int]] = [[] for _ in _CHAINS]
+        left, drains = -1, 0
+        for cycle in itertools.count():
+            failing = self.unit_errors.get(self.starts() - 1) if left == 0 else None
+            issues = left > 0 and rng.random() < 0.1
+            dut.i_done.value = int(left == 0 and failing is None)
+            dut.i_error.value = int(failing is not None)
+            dut.i_error_code.value, dut.i_error_unit.value = failing or (0, 0)
+            dut.i_issue.value = int(issues)
+            dut.i_drained.value = int(drains == 0)
+            await ReadOnly()
+            if issues and not self.first_issue:
+                self.first_issue = cycle
+            if left == 0 and failing is None:
+                self.done_at = cycle
+            if int(dut.host__wvalid.value) and int(dut.host__wready.value):
+                control = int(dut.host__awaddr.value) == register("CONTROL").offset
+                if control and int(dut.host__wdata.value) & (_LAUNCH | _ABORT) == _LAUNCH:
+                    self.launched, self.first_issue = cycle, 0
+            stop, clear = int(dut.o_stop.value), int(dut.o_clear.value)
+            assert int(dut.o_run.value) == (left >= 0 and not stop)
+            left = -1 if stop or clear else left - (left >= 0)
+            assert not (clear and drains), "a reset before the units are drained"
+            if stop and self.log[-1:] != [("stop",)]:
+                self.log.append(("stop",))
+                drains = int(rng.integers(0, 30))
+            drains -= drains > 0
+            if clear:
+                self.log.append(("clear",))
+            self._take_argument()
+            if int(dut.o_load.value):
+                rows = tuple(tuple(row[-size:]) for row, size in zip(pushed, _CHAINS))
+                self.log.append(("load", rows))
+            if int(dut.o_start.value):
+                self.log.append(("start", int(dut.o_repeat.value)))
+                left = int(rng.integers(0, 80))
+            shift = int(dut.o_shift.value)
+            for row, words in enumerate(pushed):
+                if shift >> row & 1:
+                    words.append(int(dut.o_data.value))
+            shown = int(dut.o_counter.value)
+            await FallingEdge(dut.clk)
+            words = [unit[shown] << COUNTER_BITS * i for i, unit in enumerate(self.counters)]
+            dut.i_counters.value = sum(words)
+
+    def _take_argument(self) -> None:
+        if int(self.dut.o_argument_valid.value):
+            fields: Any = argument_write_layout().from_bits(int(self.dut.o_argument.value))
+            self.log.append(("argument", fields["index"], fields["value"], fields["stride"]))
+
+    def starts(self) -> int:
+        return sum(event[0] == "start" for event in self.log)
+
+    # The host.
+
+    async def write(self, name: str, value: int) -> None:
+        await self._host.write_dword(register(name).offset, value)
+
+    async def read(self, name: str) -> int:
+        return int(await self._host.read_dword(register(name).offset))
+
+    def store(self, kernels: list[_Kernel]) -> list[LaunchEntry]:
+        """Put a list and all it names into memory."""
+        entries = []
+        for number, kernel in enumerate(kernels):
+            # Both straddle a multiple of 4 KiB if they are longer than an alignment.
+            at = 0x1_2000 + number * 0x4000 - _PITCH
+            raw = kernel.image.pack(_WIDTH)
+            self.memory.write(at, raw)
+            self.memory.write(at + 0x2000, pack_arguments(kernel.arguments))
+            entries.append(
+                LaunchEntry(
+                    image_address=at,
+                    image_bytes=len(raw),
+                    argument_address=at + 0x2000,
+                    argument_count=len(kernel.arguments),
+                    repeat=kernel.repeat,
+                )
+            )
+        self.memory.write(_LIST, pack_list(entries, _WIDTH))
+        return entries
+
+    async def launch(self, entries: int, address: int = _LIST) -> None:
+        self.log.clear()
+        await self.write("LIST_ADDRESS_LO", address & 0xFFFF_FFFF)
+        await self.write("LIST_ADDRESS_HI", address >> 32)
+        await self.write("LIST_ENTRIES", entries)
+        await self.write("CONTROL", _LAUNCH | _INTERRUPT)
+
+    async def end(self) -> int:
+        """Wait for the interrupt; what STATUS says, which is then cleared."""
+        if not int(self.dut.o_interrupt.value):
+            await RisingEdge(self.dut.o_interrupt)
+        return await self.read("STATUS")
+
+    async def run(self, kernels: list[_Kernel]) -> None:
+        """Launch a good list: its kernels run in order, and the registers tell of it."""
+        self.store(kernels)
+        await self.launch(len(kernels))
+        assert await self.end() == _DONE
+        assert self.log == [event for kernel in kernels for event in kernel.events()]
+        self.launches += 1
+        assert await self.read("LAUNCHES") == self.launches
+        assert await self.read("CYCLES_LO") == self.done_at - self.launched
+        first = self.first_issue - self.launched if self.first_issue else 0
+        assert await self.read("FIRST_MAC") == first
+        index = int(self.rng.integers(0, _UNITS * WORDS))
+        await self.write("COUNTER_SELECT", index)
+        counter = await self.read("COUNTER_LO") | await self.read("COUNTER_HI") << 32
+        assert counter == self.counters[index // WORDS][index % WORDS]
+
+    async def fail(self, kernels: list[_Kernel], entry: int, error: int) -> None:
+        """The launch under way ends with this error at this entry; those before it ran."""
+        assert await self.end() == _ERROR
+        assert await self.read("ERROR") == error
+        assert await self.read("ERROR_ENTRY") == entry
+        assert await self.read("LAUNCHES") == self.launches
+        self.check_stopped(kernels, entry)
+        await self.write("STATUS", _ERROR)
+
+    def check_stopped(self, kernels: list[_Kernel], ran: int) -> None:
+        """The fabric saw so many kernels, perhaps a beginning of the next, a stop and a reset."""
+        expected = [event for kernel in kernels for event in kernel.events()]
+        assert self.log[-2:] == [("stop",), ("clear",)], self.log
+        seen = self.log[:-2]
+        assert seen == expected[: len(seen)] and self.starts() >= ran, (seen, expected)
+
+
+def _kernels(rng: np.random.Generator, most: int = 4) -> list[_Kernel]:
+    return [_Kernel.random(rng) for _ in range(rng.integers(1, most + 1))]
+
+
+@bench(limit_cycles=200_000)
+@cocotb.parametrize(pauses=[0.0, 0.3, 0.8])
+async def lists_run_in_order_whatever_pauses(dut: Any, pauses: float) -> None:
+    """Every kernel from reset, with its own image, arguments and repeats."""
+    test = _Bench(dut, pauses=pauses)
+    await test.begin()
+    for _ in range(12):
+        await test.run(_kernels(test.rng))
+
+
+def _refusals() -> Iterator[tuple[str, int, int, int, ErrorCode]]:
+    """Where a list or an image is wrong: part, byte, value, bytes of it, and the error."""
+    code = ErrorCode
+    yield from (
+        ("entry", 0, 0x1_0020, 8, code.IMAGE_ADDRESS),
+        ("entry", 0, 1 << 40, 8, code.IMAGE_ADDRESS),
+        ("entry", 16, 0, 4, code.IMAGE_BYTES),
+        ("entry", 16, 36, 4, code.IMAGE_BYTES),
+        ("entry", 16, 1 << 24, 4, code.IMAGE_BYTES),
+        ("entry", 20, 17, 4, code.ARGUMENT_COUNT),
+        ("entry", 24, 0, 4, code.REPEAT),
+        ("entry", 60, 1 << 31, 4, code.RESERVED),
+        ("image", 0, 0x4D49_5755, 4, code.MAGIC),
+        ("image", 4, 2, 2, code.VERSION),
+        ("image", 6, 3, 2, code.ROWS),
+        ("image", 8, _FINGERPRINT ^ 1, 4, code.FINGERPRINT),
+        ("image", 12, 1, 4, code.RESERVED),
+        ("image", 16, 0, 2, code.IMAGE_SIZE),
+        ("image", 16, 6, 2, code.IMAGE_SIZE),
+        ("image", 18, 2, 2, code.IMAGE_SIZE),
+    )
+
+
+@bench(limit_cycles=200_000)
+async def what_cannot_run_is_refused_at_its_entry(dut: Any) -> None:
+    """Kernels before it run to their end; cleared, the next launch works."""
+    test = _Bench(dut, pauses=0.2)
+    await test.begin()
+    for entries, address, code in (
+        (0, _LIST, ErrorCode.NO_ENTRIES),
+        (1, _LIST + 32, ErrorCode.LIST_ADDRESS),
+        (1, _LIST + (1 << 40), ErrorCode.LIST_ADDRESS),
+    ):
+        await test.launch(entries, address)
+        await test.fail([], 0, code.value)
+    for part, offset, value, size, code in _refusals():
+        kernels = _kernels(test.rng)
+        entries_there = test.store(kernels)
+        wrong = int(test.rng.integers(0, len(kernels)))
+        at = {"entry": _LIST + wrong * _PITCH, "image": entries_there[wrong].image_address}[part]
+        test.memory.write(at + offset, value.to_bytes(size, "little"))
+        await test.launch(len(kernels))
+        await test.fail(kernels, wrong, code.value)
+        await test.run(_kernels(test.rng, 2))
+
+
+@bench(limit_cycles=200_000)
+async def errors_of_memory_and_of_units_end_a_launch_at_their_entry(dut: Any) -> None:
+    """Either error answer at any beat of what is read, or a unit that fails."""
+    test = _Bench(dut, pauses=0.2)
+    rng = test.rng
+    await test.begin()
+    for _ in range(40):
+        kernels = _kernels(rng)
+        entries = test.store(kernels)
+        wrong = int(rng.integers(0, len(kernels)))
+        entry = entries[wrong]
+        spans = {
+            ReadPhase.LIST: (_LIST + wrong * _PITCH, _PITCH),
+            ReadPhase.ARGUMENTS: (entry.argument_address, 16 * entry.argument_count),
+            ReadPhase.IMAGE: (entry.image_address, entry.image_bytes),
+        }
+        choice = list(spans)[rng.integers(3)] if rng.random() < 0.7 else None
+        if choice is None:
+            unit_code, unit = (int(value) for value in rng.integers(1, 256, 2))
+            test.unit_errors = {wrong: (unit_code, unit)}
+            error, ran = ErrorCode.UNIT.value | unit_code << 8 | unit << 16, wrong + 1
+        else:
+            first, size = spans[choice]
+            if not size:
+                continue
+            answer = (AxiResp.SLVERR, AxiResp.DECERR)[rng.integers(2)]
+            code = {
+                AxiResp.SLVERR: ErrorCode.READ_SLVERR,
+                AxiResp.DECERR: ErrorCode.READ_DECERR,
+            }[answer]
+            test.memory.errors = {first + 8 * int(rng.integers(0, size // 8)): answer}
+            error, ran = code.value | choice.value << 8, wrong
+        await test.launch(len(kernels))
+        await test.fail(kernels, wrong, error)
+        assert test.log.count(("clear",)) >= ran
+        test.memory.errors, test.unit_errors = {}, {}
+        await test.run(_kernels(rng, 2))
+
+
+@bench(limit_cycles=200_000)
+@cocotb.parametrize(pauses=[0.0, 0.5])
+async def an_abort_at_any_time_leaves_a_processor_that_works(dut: Any, pauses: float) -> None:
+    """It stops, drains and resets; an abort that comes too late resets an idle chip."""
+    test = _Bench(dut, pauses=pauses)
+    await test.begin()
+    aborted = 0
+    for _ in range(50):
+        kernels = _kernels(test.rng)
+        test.store(kernels)
+        await test.launch(len(kernels))
+        await clocks(dut, int(test.rng.integers(0, 300)))
+        await test.write("CONTROL", _ABORT | _INTERRUPT)
+        while (status := await test.read("STATUS")) & 1:
+            pass
+        if status == _DONE:
+            test.launches += 1
+            assert test.log[-2:] == [("stop",), ("clear",)]
+        else:
+            aborted += 1
+            assert await test.read("ERROR") == ErrorCode.ABORTED.value
+            assert await test.read("ERROR_ENTRY") in (test.starts() - 1, test.starts())
+            test.check_stopped(kernels, 0)
+        await test.write("STATUS", _ERROR | _DONE)
+        await test.run(_kernels(test.rng, 2))
+    assert 10 < aborted < 50
