@@ -88,15 +88,17 @@ class ChipProgram:
         layout = tile_layout(chip, kind)
         word = tile.vectors.pack() << layout["vectors"].offset
         word |= tile.tokens.pack() << layout["tokens"].offset
-        if isinstance(tile.unit, PmuProgram):
-            unit = tile.unit.pack(
+        return word | self._unit_word(tile.unit) << layout["unit"].offset
+
+    def _unit_word(self, unit: PcuProgram | PmuProgram | None) -> int:
+        chip = self.config
+        if isinstance(unit, PmuProgram):
+            return unit.pack(
                 width_bits=chip.width_bits,
                 capacity_bytes=chip.pmu.capacity_bytes,
                 slots=chip.pmu.slots,
             )
-        else:
-            unit = tile.unit.pack() if tile.unit else 0
-        return word | unit << layout["unit"].offset
+        return unit.pack() if unit else 0
 
     def empty_tile(self, kind: str) -> TileProgram:
         """Tile of a kind (``"pcu"`` or ``"pmu"``) with everything off."""
@@ -162,14 +164,14 @@ class ChipProgram:
         elif unit:
             pmu = chip.pmu
             program = PmuProgram.unpack(unit, capacity_bytes=pmu.capacity_bytes, slots=pmu.slots)
-        tile = TileProgram(
+        # The decoders of switches check this themselves.
+        if self._unit_word(program) != unit:
+            raise ValueError(f"Unit configuration must be one that a program makes, not {unit:#x}")
+        return TileProgram(
             program,
             SwitchProgram.unpack(vector_ports(chip, kind), vectors),
             SwitchProgram.unpack(token_ports(chip, kind), tokens),
         )
-        if self._tile_word(kind, tile) != word:
-            raise ValueError(f"Tile configuration must be one that a program makes, not {word:#x}")
-        return tile
 
 
 @contextlib.contextmanager
