@@ -9,7 +9,7 @@ from typing import Any
 
 import cocotb
 import numpy as np
-from cocotb.triggers import Event, FallingEdge, First
+from cocotb.triggers import Event, FallingEdge
 from cocotbext.axi import AxiBus, AxiLiteBus, AxiLiteMaster, AxiRam, AxiRamRead, AxiReadBus
 
 from hw.command.registers import register
@@ -25,26 +25,30 @@ _DONE, _ERROR = 0b010, 0b100
 
 
 class _Watch:
-    """Counts cycles, and notes those of the launch write and of answers to writes."""
+    """Counts cycles and bytes, and notes when launch and answers to writes cross."""
 
     def __init__(self, dut: Any, ports: int, max_cycles: int) -> None:
         self._dut = dut
         self._limit = max_cycles
-        self._answers = [
-            (getattr(dut, f"memory__{index}__bvalid"), getattr(dut, f"memory__{index}__bready"))
-            for index in range(ports)
+        memories = [f"memory__{index}" for index in range(ports)]
+        self._answers = [_handshake(dut, name, "b") for name in memories]
+        self._reads = [_handshake(dut, name, "r") for name in (*memories, "launch")]
+        self._writes = [
+            (*_handshake(dut, name, "w"), getattr(dut, f"{name}__wstrb")) for name in memories
         ]
+        self._beat_bytes = len(dut.launch__rdata) // 8
         self.cycle = 0
         self.launched: int | None = None
         self.armed = False
         self.last_answer: int | None = None
         self.ended = Event()
-        self.interrupted = False
+        self.bytes_read = 0
+        self.bytes_written = 0
 
     async def run(self) -> None:
         """Look at what has settled before each rising edge."""
         dut = self._dut
-        launch = (dut.host__awvalid, dut.host__awready), (dut.host__wvalid, dut.host__wready)
+        launch = _handshake(dut, "host", "aw"), _handshake(dut, "host", "w")
         crossed = [False, False]
         while True:
             await FallingEdge(dut.clk)
@@ -54,15 +58,22 @@ class _Watch:
                     crossed[side] = crossed[side] or bool(valid.value and ready.value)
                 if all(crossed):
                     self.launched, self.armed = self.cycle, False
+            for valid, ready in self._reads:
+                if valid.value and ready.value:
+                    self.bytes_read += self._beat_bytes
+            for valid, ready, strobe in self._writes:
+                if valid.value and ready.value:
+                    self.bytes_written += int(strobe.value).bit_count()
             if any(valid.value and ready.value for valid, ready in self._answers):
                 self.last_answer = self.cycle
             if self.launched is None or self.ended.is_set():
                 continue
-            if dut.o_interrupt.value:
-                self.interrupted = True
+            if dut.o_interrupt.value or self.cycle - self.launched >= self._limit:
                 self.ended.set()
-            elif self.cycle - self.launched >= self._limit:
-                self.ended.set()
+
+
+def _handshake(dut: Any, port: str, channel: str) -> tuple[Any, Any]:
+    return getattr(dut, f"{port}__{channel}valid"), getattr(dut, f"{port}__{channel}ready")
 
 
 class _Chip:
@@ -136,7 +147,7 @@ async def launch(dut: Any) -> None:
     await chip.write("LIST_ENTRIES", orders["entries"])
     watch.armed = True
     await chip.write("CONTROL", _LAUNCH)
-    await First(watch.ended.wait())
+    await watch.ended.wait()
     launched = watch.launched or 0
     last = watch.cycle if watch.last_answer is None else watch.last_answer
     status = await chip.read("STATUS")
@@ -154,6 +165,8 @@ async def launch(dut: Any) -> None:
         "error_detail": error >> 8 & 0xFF,
         "error_unit": error >> 16 & 0xFF,
         "error_entry": await chip.read("ERROR_ENTRY"),
+        "bytes_read": watch.bytes_read,
+        "bytes_written": watch.bytes_written,
         "counters": counters,
         "counter_steps": steps,
         "first_mac": await chip.read("FIRST_MAC"),

@@ -184,3 +184,15 @@ def test_the_native_model_fills_every_field(capsys, seed, heavy):
     hung = ran(f"{SMALL} --max-cycles 500", capsys, code=4)
     assert "500 cycles have passed" in hung["error"]["message"]
     assert "the image is live" in hung["error"]["message"] and hung["counters"] is not None
+
+
+def test_cocotb_gives_the_bytes_of_the_emulator(capsys, seed, heavy):
+    line = f"{SMALL} --seed {seed}"
+    emulated = ran(f"{line} --backend emulator", capsys)
+    report = ran(f"{line} --backend cocotb --stall 0.2", capsys)
+    assert [name for name in FIELDS if report[name] is None] == ["latency", "jitter"]
+    assert report["verified"] and report["cycles"] > report["launch_to_first_mac"] > 0
+    for name in ("output_sha256", "image_sha256", "dram_bytes_written", "dram_bytes_read"):
+        assert report[name] == emulated[name]
+    hung = ran(f"{line} --backend cocotb --max-cycles 300", capsys, code=4)
+    assert "300 cycles have passed" in hung["error"]["message"]

@@ -6,7 +6,6 @@ import json
 import numpy as np
 import pytest
 
-import sw.prove
 import tilewright
 from hw.command.launch import ErrorCode
 from hw.configs import named
@@ -23,7 +22,7 @@ from sim.run.job import BACKENDS, Job
 from sim.run.problem import Problem
 from sim.run.report import FIELDS
 from sw.kernels.matmul import matmul
-from sw.prove import Liveness, LivenessError
+from sw.prove import Liveness
 
 TINY = named["tiny"]
 
@@ -275,16 +274,3 @@ def test_the_command_offers_every_back_end(capsys):
 
 def test_an_answer_without_time_has_none():
     assert Answer(status="done", seconds=1.0).cycles is None
-
-
-def test_an_image_that_is_not_live_is_refused_before_it_runs(monkeypatch):
-    made = job()
-    image = compile_job(made)[0].image
-
-    def check(program):
-        assert program.pack() == image
-        raise LivenessError("Program must be live, not stop: a waits for b")
-
-    monkeypatch.setattr(sw.prove, "require_live", check)
-    with pytest.raises(BadInputError, match="a waits for b"):
-        compile_job(made)
