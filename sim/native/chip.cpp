@@ -1,11 +1,15 @@
 // Plays the host and the memory of a whole chip. The generated part, which names the ports, is put
 // in by sim/native/chip.py. Interfaces and rules: docs/native.md.
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <cstring>
 #include <deque>
+#include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
+#include <thread>
 #include <vector>
 #include <verilated.h>
 //INCLUDES//
@@ -115,6 +119,99 @@ template <typename T> struct PartOf : Part {
 #endif
 };
 
+// A second thread that shares the parts of a phase. Each thread claims the next part left, so one
+// that the system suspends delays the other by one part at most, not by half of them.
+class Helper {
+public:
+    ~Helper() { stop(); }
+    void start(VerilatedContext* context) {
+        if (std::thread::hardware_concurrency() < 2) return;
+        leave = false;
+        thread = std::thread([this, context] {
+            Verilated::threadContextp(context);
+            for (uint64_t seen = round; !leave;) {
+                for (int spin = 0; round.load(std::memory_order_acquire) == seen && !leave; ++spin) {
+                    if (spin > 2000) std::this_thread::yield();
+                }
+                if (leave) return;
+                seen = round.load(std::memory_order_acquire);
+                work();
+            }
+        });
+    }
+    void stop() {
+        leave = true;
+        if (thread.joinable()) thread.join();
+        thread = {};
+    }
+    template <typename Function> void each(int parts, const Function& function) {
+        if (!thread.joinable() || parts < 2) {
+            for (int part = 0; part < parts; ++part) function(part);
+            return;
+        }
+        task = std::cref(function);
+        done.store(0, std::memory_order_relaxed);
+        count = parts;
+        // This store opens the round: until then every claim, however late, finds nothing left.
+        next.store(0, std::memory_order_release);
+        round.fetch_add(1, std::memory_order_release);
+        work();
+        for (int spin = 0; done.load(std::memory_order_acquire) < parts; ++spin) {
+            if (spin > 2000) std::this_thread::yield();
+        }
+    }
+
+private:
+    void work() {
+        for (int part; (part = next.fetch_add(1, std::memory_order_acq_rel)) < count;) {
+            task(part);
+            done.fetch_add(1, std::memory_order_release);
+        }
+    }
+    std::thread thread;
+    std::function<void(int)> task;
+    std::atomic<uint64_t> round{0};
+    std::atomic<int> next{1 << 30}, done{0};
+    std::atomic<int> count{0};
+    std::atomic<bool> leave{false};
+};
+
+// Whether the helper pays: it does on an idle machine, not on a busy one. Now and then both ways
+// are timed; nothing that is simulated depends on the choice.
+class Pace {
+public:
+    void step(Helper& helper, VerilatedContext* context) {
+        if (left--) return;
+        const Clock::time_point now = Clock::now();
+        if (timed) seconds[helping] = std::chrono::duration<double>(now - since).count();
+        // Of each 16 stretches the first two try both ways.
+        const bool wanted = turn % 16 < 2 ? turn % 2 : seconds[1] < seconds[0];
+        ++turn;
+        if (wanted != helping || !timed) {
+            helper.stop();
+            if (wanted) helper.start(context);
+        }
+        helping = wanted;
+        left = stretch - 1;
+        timed = true;
+        since = Clock::now();
+    }
+    void pause(Helper& helper) {  // the helper waits by spinning: it must not outlast a run
+        helper.stop();
+        timed = false;
+        left = 0;
+    }
+
+private:
+    using Clock = std::chrono::steady_clock;
+    static constexpr int stretch = 512;
+    int left = 0;
+    unsigned turn = 0;
+    bool helping = false, timed = false;
+    double seconds[2] = {0, 0};
+    Clock::time_point since;
+};
+
 enum Channel { AR, R, AW, W, B, channels };
 constexpr const char* channel_name[channels] = {"AR", "R", "AW", "W", "B"};
 enum Direction { no_error, on_read, on_write };
@@ -203,12 +300,16 @@ struct Model {
     int64_t beats_read = 0, beats_written = 0;
     bool error_met = false;
     std::string fault;
+    std::mutex failing;
+    Helper helper;  // after the parts: it ends before they do
+    Pace pace;
     Random garbage;
 #ifdef TILEWRIGHT_TRACE
     std::unique_ptr<VerilatedVcdC> trace;
 #endif
 
     void fail(const std::string& text) {
+        const std::lock_guard<std::mutex> guard{failing};
         if (fault.empty()) fault = text + " in cycle " + std::to_string(cycle);
     }
 
@@ -219,13 +320,14 @@ struct Model {
         top->clk = 0;
         for (int round = 0; round < 64; ++round) {
             top->eval();
-            bool changed = false;
-            for (auto& part : parts) {
-                if (!Part::move(part->inputs) && round) continue;
-                part->clock(false);
-                part->eval();
-                changed |= Part::move(part->outputs);
-            }
+            std::atomic<bool> changed{false};
+            helper.each(static_cast<int>(parts.size()), [&](int index) {
+                Part& part = *parts[index];
+                if (!Part::move(part.inputs) && round) return;
+                part.clock(false);
+                part.eval();
+                if (Part::move(part.outputs)) changed = true;
+            });
             if (!changed) return;
         }
         fail("Ports of parts do not settle");
@@ -235,11 +337,12 @@ struct Model {
     void high() {
         top->clk = 1;
         top->eval();
-        for (auto& part : parts) {
-            part->clock(true);
-            part->eval();
-        }
-        for (auto& part : parts) Part::move(part->outputs);
+        helper.each(static_cast<int>(parts.size()), [&](int index) {
+            Part& part = *parts[index];
+            part.clock(true);
+            part.eval();
+            Part::move(part.outputs);
+        });
     }
 
     bool inside(uint64_t address, uint64_t bytes) const {
@@ -663,8 +766,13 @@ int chip_run(void* handle, int64_t until, int64_t quiet, double seconds) {
     auto& model = *static_cast<Model*>(handle);
     running = &model;
     const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
+    struct Help {
+        Model& model;
+        ~Help() { model.pace.pause(model.helper); }
+    } help{model};
     while (model.cycle < until) {
         if (model.top->o_interrupt) return 1;
+        model.pace.step(model.helper, model.context.get());
         model.settle();
         model.edge();
         if (!model.fault.empty()) return -1;

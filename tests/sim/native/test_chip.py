@@ -1,0 +1,220 @@
+"""Launches on the native model of `tiny`: right bytes, errors that end, runs that repeat."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from gen.verilog import emit
+from hw.chip import Chip
+from hw.command.launch import ErrorCode
+from hw.configs import named
+from hw.numeric import reference
+from hw.numeric.formats import bf16, fp32, int8, int32
+from sim.drivers.units_matmul import UnitsMatmul
+from sim.native.chip import ChipModel, ErrorAt, MemoryConditions
+from sim.operands import random_operand
+
+CONFIG = named["tiny"]
+GUARD = 4096
+
+
+@pytest.fixture(scope="module")
+def model(heavy_lock):
+    """Model of `tiny`: the one build of this file."""
+    with heavy_lock(), ChipModel(emit(Chip(CONFIG)), CONFIG, seed=5) as chip:
+        yield chip
+
+
+class Stuck(UnitsMatmul):
+    """A product whose tokens of free slots have no way back to the AGCU."""
+
+    def _routes(self):
+        vectors, _ = super()._routes()
+        return vectors, {}
+
+
+def job_of(rng):
+    fmt = (bf16, int8)[rng.integers(2)]
+    out = int32 if fmt == int8 else (bf16, fp32)[rng.integers(2)]
+    m, n, k = (int(side) for side in rng.integers(1, (41, 14, 41)))
+    return UnitsMatmul(CONFIG, m, n, k, fmt, out, 16, 16, max(2, -(-k // 16)))
+
+
+def launch(model, job, rng, conditions=None, spoiled=None, max_cycles=200_000):
+    """Run a product: the run, and whether its bytes are right and all others untouched."""
+    a = random_operand(rng, (job.m, job.k), job.fmt, special_share=0.05)
+    b = random_operand(rng, (job.k, job.n), job.fmt, special_share=0.05)
+    places = job.layout()
+    memory = bytearray(rng.bytes(max(sum(place) for place in places.values()) + GUARD))
+    for address, data in job.memory(a, b).items():
+        memory[address : address + len(data)] = data
+    if spoiled is not None:
+        memory[places["image"][0] + spoiled] ^= 0x10
+    before = bytes(memory)
+    run = model.run(
+        memory,
+        list_address=places["list"][0],
+        conditions=conditions or MemoryConditions(),
+        max_cycles=max_cycles,
+    )
+    at, size = places["C"]
+    raw = bytes(memory[at : at + size])
+    assert memory[:at] == before[:at]
+    assert memory[at + size :] == before[at + size :]
+    assert job.padding(raw) == job.padding(before[at : at + size])
+    expected = reference.cast(reference.matmul(a, b), job.out)
+    return run, job.result(raw).tobytes() == expected.tobytes()
+
+
+def works(model, rng):
+    """Whether the next launch is right."""
+    run, right = launch(model, job_of(rng), rng)
+    return run.status == "done" and right
+
+
+@pytest.mark.parametrize("stall", [0.0, 0.3, 0.9])
+@pytest.mark.parametrize("case", range(4))
+def test_products_are_right_with_any_memory(model, seed, case, stall):
+    rng = np.random.default_rng(seed)
+    conditions = MemoryConditions(
+        latency=int(2 ** rng.uniform(0, 7.7)),
+        jitter=int(rng.integers(0, 60)),
+        stall=stall,
+        seed=int(rng.integers(1 << 40)),
+    )
+    job = job_of(rng)
+    run, right = launch(model, job, rng, conditions)
+    assert right, (job, conditions)
+    assert run.status == "done"
+    assert run.bytes_written == job.m * job.n * job.out.bits // 8
+    # The register counts on until the last unit has ended.
+    assert 0 < run.registers_cycles - run.cycles < 64
+    assert run.error_code == 0 and not run.error_met
+
+
+def test_same_seed_takes_the_same_cycles(model, seed):
+    rng = np.random.default_rng(seed)
+    job = job_of(rng)
+    slow = MemoryConditions(latency=40, jitter=30, stall=0.5, seed=seed)
+    cycles = [launch(model, job, rng, slow)[0].cycles for _ in range(3)]
+    other = dataclasses.replace(slow, seed=seed + 1)
+    assert len(set(cycles)) == 1
+    assert launch(model, job, rng, other)[0].cycles != cycles[0]
+
+
+def test_latency_is_counted_in_cycles(model):
+    # One read that fails ends this launch: its latency and nothing else is in between.
+    cycles = [
+        model.run(
+            bytearray(4096),
+            list_address=1 << 20,
+            conditions=MemoryConditions(latency=latency),
+        ).registers_cycles
+        for latency in (1, 2, 300)
+    ]
+    assert cycles[1] - cycles[0] == 1
+    assert cycles[2] - cycles[1] == 298
+
+
+@pytest.mark.parametrize("response", ["slverr", "decerr"])
+@pytest.mark.parametrize("direction", ["read", "write"])
+def test_an_error_of_memory_ends_the_launch_and_the_next_is_right(model, seed, direction, response):
+    rng = np.random.default_rng(seed)
+    job = UnitsMatmul(CONFIG, 20, 11, 30, bf16, bf16, 16, 16, 2)
+    for beat in (0, 7, int(rng.integers(8, 60))):
+        error = ErrorAt(direction, beat, response)
+        run, _ = launch(model, job, rng, MemoryConditions(latency=20, stall=0.2, error=error))
+        assert run.error_met
+        assert (run.status, run.error_code) == ("error", ErrorCode.UNIT.value)
+        assert run.error_detail != 0
+        assert works(model, rng)
+
+
+def test_an_error_that_is_not_met_changes_nothing(model):
+    rng = np.random.default_rng(3)
+    error = ErrorAt("write", 1_000_000, "slverr")
+    run, right = launch(model, job_of(rng), rng, MemoryConditions(error=error))
+    assert (run.status, run.error_met, right) == ("done", False, True)
+
+
+@pytest.mark.parametrize(
+    ("offset", "code"), [(0, ErrorCode.MAGIC), (4, ErrorCode.VERSION), (8, ErrorCode.FINGERPRINT)]
+)
+def test_a_refused_image_has_its_code(model, seed, offset, code):
+    rng = np.random.default_rng(seed)
+    run, _ = launch(model, job_of(rng), rng, spoiled=offset)
+    assert (run.status, run.error_code) == ("error", code.value)
+    assert works(model, rng)
+
+
+def test_a_list_outside_memory_is_answered_with_decerr(model, seed):
+    run = model.run(bytearray(4096), list_address=1 << 20, max_cycles=10_000)
+    assert (run.status, run.error_code) == ("error", ErrorCode.READ_DECERR.value)
+    assert works(model, np.random.default_rng(seed))
+
+
+def test_a_stuck_program_ends_as_a_hang_and_the_next_launch_is_right(model, seed):
+    rng = np.random.default_rng(seed)
+    job = Stuck(CONFIG, 16, 13, 16, bf16, bf16, 16, 8, 2)
+    run, right = launch(model, job, rng)
+    assert run.status == "hang" and not right
+    assert "no beat" in run.hang_reason
+    # Every unit still counts: some of its counters moves.
+    assert sum(run.counter_steps) >= 64 * 4
+    assert works(model, rng)
+
+
+def test_a_limit_of_cycles_ends_a_run_and_the_next_launch_is_right(model, seed):
+    rng = np.random.default_rng(seed)
+    run, right = launch(model, job_of(rng), rng, max_cycles=300)
+    assert (run.status, run.cycles, right) == ("hang", 300, False)
+    assert "300 cycles" in run.hang_reason
+    assert works(model, rng)
+
+
+def test_progress_tells_the_cycles(model):
+    rng = np.random.default_rng(7)
+    job = Stuck(CONFIG, 16, 13, 16, bf16, bf16, 16, 8, 2)
+    places, told = job.layout(), []
+    zeros = np.zeros((64, 64), bf16.dtype)
+    memory = bytearray(max(sum(place) for place in places.values()) + GUARD)
+    for address, data in job.memory(zeros[:16, :16], zeros[:16, :13]).items():
+        memory[address : address + len(data)] = data
+    run = model.run(
+        memory,
+        list_address=places["list"][0],
+        conditions=MemoryConditions(latency=5000),
+        max_cycles=120_000,
+        progress=told.append,
+    )
+    assert run.status == "hang"
+    assert told == sorted(told) and told[-1] <= run.cycles
+    assert works(model, rng)
+
+
+@pytest.mark.parametrize(
+    ("values", "rule"),
+    [
+        ({"latency": 0}, "Memory latency must be from 1 to 65535, not 0"),
+        ({"jitter": -1}, "Memory jitter must be from 0 to 65535, not -1"),
+        ({"stall": 1.0}, "Memory stall must be from 0 to below 1, not 1.0"),
+        ({"seed": -1}, "Memory seed must be from 0"),
+    ],
+)
+def test_conditions_outside_their_range_are_refused(values, rule):
+    with pytest.raises(ValueError, match=rule):
+        MemoryConditions(**values)
+
+
+@pytest.mark.parametrize(
+    ("values", "rule"),
+    [
+        (("both", 1, "slverr"), "Error direction must be read or write, not 'both'"),
+        (("read", 1, "okay"), "Error response must be slverr or decerr, not 'okay'"),
+        (("read", -1, "slverr"), "Error beat must be at least 0, not -1"),
+    ],
+)
+def test_errors_of_memory_outside_their_range_are_refused(values, rule):
+    with pytest.raises(ValueError, match=rule):
+        ErrorAt(*values)
