@@ -1,5 +1,5 @@
 # amaranth: UnusedElaboratable=no
-# With Verilog of a file the chip is only asked for its ports, and never elaborated.
+# The chip here is only asked for its ports, and never elaborated.
 """RTL in cocotb: the same image and memory, with cocotbext-axi as host and memory."""
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from gen.verilog import emit
 from hw.chip import Chip
 from hw.errors import WrongResultError
+from sim.backends.emitted import emitted_chip
 from sim.backends.face import Answer, BuildFigures, Setup
 from sim.cocotb_runner import run_bench
 from sim.tb._launch import FOLDER_VARIABLE
@@ -40,7 +40,7 @@ class CocotbRtl:
         self._setup = setup
         self._chip = Chip(setup.config)
         started = time.monotonic()
-        self._design = setup.design or emit(self._chip)
+        self._design = setup.design or emitted_chip(setup.config, use_cache=setup.use_cache)
         self.figures = BuildFigures(
             verilog_sha256=self._design.sha256, emit_seconds=time.monotonic() - started
         )

@@ -6,8 +6,7 @@ import time
 from types import TracebackType
 from typing import Self
 
-from gen.verilog import emit
-from hw.chip import Chip
+from sim.backends.emitted import emitted_chip
 from sim.backends.face import Answer, BuildFigures, Setup
 from sim.native.chip import ChipModel
 
@@ -30,7 +29,7 @@ class NativeRtl:
     def __init__(self, setup: Setup) -> None:
         self._setup = setup
         started = time.monotonic()
-        design = setup.design or emit(Chip(setup.config))
+        design = setup.design or emitted_chip(setup.config, use_cache=setup.use_cache)
         emitted = time.monotonic()
         self._model = ChipModel(
             design,
