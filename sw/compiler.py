@@ -301,7 +301,11 @@ def _wishes(product: Product, schedule: Schedule) -> Wishes:
         sum_tile=tiles.get("sum"),
         row_par=rows or product.row_par,
         col_par=columns or product.col_par,
-        strict=rows is not None or columns is not None,
+        strict=frozenset(
+            field
+            for field, choice in (("row_par", rows), ("col_par", columns))
+            if choice is not None
+        ),
         slots={key: count for key, count in slots.items() if count is not None},
     )
 

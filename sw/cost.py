@@ -13,8 +13,8 @@ __all__ = ["LATENCY", "predict", "rough"]
 
 #: Cycles of memory latency that predictions assume.
 LATENCY = 100
-#: Cycles of a burst in an AGCU beside its latency and beats, and between two commands.
-_BURST, _COMMAND = 12, 8
+#: Cycles between two commands.
+_COMMAND = 8
 #: Cycles from the write that launches to the first command, without the image's beats.
 _LAUNCH = 2 * LATENCY + 80
 #: Cycles from the last vector of a slab in an AGCU to the first in a PCU.
@@ -27,7 +27,8 @@ _ROW_BLOCKS, _COLUMN_BLOCKS = 3, 5
 def _row_cycles(config: ChipConfig, row_bytes: int) -> float:
     """Cycles of a box row: its beats, or its share of the bursts in flight."""
     beats = max(1, -(-row_bytes // (config.width_bits // 8)))
-    return max(float(beats), (LATENCY + _BURST + beats) / config.agcu.outstanding)
+    # One burst more than are counted waits on AR.
+    return max(float(beats), (LATENCY + beats) / (config.agcu.outstanding + 1))
 
 
 def _box_cycles(config: ChipConfig, rows: int, row_bytes: int) -> float:
@@ -79,8 +80,10 @@ class _Port:
 
 @dataclasses.dataclass(frozen=True)
 class _Shares:
-    """What the busiest AGCU does for a slab of A, a slab of B, and a block of results."""
+    """What the busiest AGCU does for a box of A, a slab of B, and a block of results."""
 
+    #: Boxes of a slab of A: row groups it loads.
+    groups: int
     a: float
     b: float
     c: float
@@ -96,7 +99,8 @@ def _shares(plan: Plan, groups: int, a_parts: int, b_parts: int, collected: int)
     b_row = plan.columns * product.fmt.bits // 8
     c_row = plan.stored_columns * product.out.bits // 8
     return _Shares(
-        a=groups * _box_cycles(config, plan.rows // a_parts, a_row),
+        groups=groups,
+        a=_box_cycles(config, plan.rows // a_parts, a_row),
         b=_box_cycles(config, plan.b_slab * plan.lanes // b_parts, b_row),
         c=collected * _box_cycles(config, plan.rows, c_row),
         both=True,
@@ -119,9 +123,9 @@ def rough(plan: Plan) -> float:
     compute = plan.row_blocks * plan.all_passes * single_pass
     panels = plan.row_blocks * (1 if plan.resident else plan.all_passes)
     windows = plan.row_blocks * plan.col_blocks * plan.halves
-    loads = panels * plan.a_slabs * share.a + windows * plan.b_slabs * share.b
+    loads = panels * plan.a_slabs * groups * share.a + windows * plan.b_slabs * share.b
     stores = plan.row_blocks * plan.col_blocks * share.c
-    first = plan.a_slabs * share.a + plan.b_slabs * share.b
+    first = plan.a_slabs * groups * share.a + plan.b_slabs * share.b
     return max(compute, loads, stores) + max(0.0, first - single_pass / 2) + share.c
 
 
@@ -150,10 +154,9 @@ def predict(plan: Plan, places: Fit, image_bytes: int = 0) -> int:
     )
     run = _Run(plan, places, dataclasses.replace(share, both=both))
     results = plan.col_par * share.collected * plan.result_vectors
-    drain = results + plan.rows * plan.stored_columns / plan.out_lanes + share.c / share.collected
     wave = 3 * plan.config.grid_columns + plan.config.grid_rows * plan.config.pcu.cell_latency + 40
     launch = _LAUNCH + image_bytes // plan.vector_bytes
-    return round(launch + run.cycles() + wave + drain + LATENCY)
+    return round(launch + run.cycles() + wave + results + share.c + LATENCY)
 
 
 class _Run:
@@ -162,7 +165,7 @@ class _Run:
     def __init__(self, plan: Plan, places: Fit, share: _Shares) -> None:
         self.plan = plan
         self.share = share
-        self.a = _Loads(share.a, places.homes["a0"].slots)
+        self.a = _Loads(share.a, share.groups * places.homes["a0"].slots)
         self.b = _Loads(share.b, places.homes["b"].slots)
         self.port_a = _Port((self.a, self.b) if share.both else (self.a,))
         self.port_b = self.port_a if share.both else _Port((self.b,))
@@ -226,14 +229,14 @@ class _Run:
         begin = time = self.time
         for tiles, a_begins, b_begins, a_ends, b_ends in self.segments:
             if a_begins:
-                time = max(time, self.port_a.until(self.a, self.a_next))
-                self.a_next += 1
+                self.a_next += self.share.groups
+                time = max(time, self.port_a.until(self.a, self.a_next - 1))
             if b_begins:
                 time = max(time, self.port_b.until(self.b, self.b_next))
                 self.b_next += 1
             time += tiles * self.tile
             if a_ends and frees_a:
-                self.a.freed.append(time)
+                self.a.freed += [time] * self.share.groups
             if b_ends and frees_b:
                 self.b.freed.append(time)
         self.time = max(time, begin + self.results)

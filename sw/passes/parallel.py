@@ -31,9 +31,9 @@ class Wishes:
         Block sizes.
     row_par, col_par : int or None
         Units that rows and columns are split over.
-    strict : bool
-        A schedule names ``row_par`` or ``col_par``, so it must be had; a program's wish is cut to
-        the chip.
+    strict : set of str
+        Which of ``row_par`` and ``col_par`` a schedule names, so that it must be had; a program's
+        wish is cut to the chip.
     slots : mapping of str to int
         Tiles in the buffers ``a``, ``b``, ``c``.
     """
@@ -43,7 +43,7 @@ class Wishes:
     sum_tile: int | None = None
     row_par: int | None = None
     col_par: int | None = None
-    strict: bool = False
+    strict: frozenset[str] = frozenset()
     slots: Mapping[str, int] = dataclasses.field(default_factory=dict)
 
 
@@ -106,16 +106,22 @@ def _grids(product: Product, config: ChipConfig, wishes: Wishes) -> list[tuple[i
     powers = [1 << n for n in range(5) if 1 << n <= min(pcus, _MAX_COL_PAR)]
     rows, columns = wishes.row_par, wishes.col_par
     names = f"of `{product.product}`" if product.product else "of the product"
-    if columns is not None and columns not in powers and wishes.strict:
-        raise _bad(f"col_par {names}", f"one of {', '.join(map(str, powers))}", columns)
-    if wishes.strict and (rows or 1) * (columns or 1) > pcus:
-        raise _bad(f"row_par x col_par {names}", f"at most the chip's {pcus} PCUs",
-                   f"{rows or 1} x {columns or 1}")  # fmt: skip
-    if not wishes.strict:
-        # A program is written for no chip: what it wishes is folded onto what there is.
-        columns = max(each for each in powers if each <= columns) if columns else None
-        if rows is not None and rows * (columns or 1) > pcus:
+    if columns is not None and columns not in powers:
+        if "col_par" in wishes.strict:
+            raise _bad(f"col_par {names}", f"one of {', '.join(map(str, powers))}", columns)
+        columns = max(each for each in powers if each <= columns)
+    # A program is written for no chip: what it wishes is folded onto what there is.
+    if rows is not None and rows * (columns or 1) > pcus:
+        if "row_par" not in wishes.strict:
             rows = None
+        elif columns is not None and "col_par" not in wishes.strict and rows <= pcus:
+            columns = None
+        else:
+            raise _bad(
+                f"row_par x col_par {names}",
+                f"at most the chip's {pcus} PCUs",
+                f"{rows} x {columns or 1}",
+            )
     found = [
         (row, column)
         for column in ([columns] if columns else powers)

@@ -1,0 +1,129 @@
+"""Products lowered to units: what their netlists compute, run unit by unit."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from hw.config import PmuConfig
+from hw.configs import named
+from hw.numeric.formats import bf16, fp32, int8, int32
+from hw.numeric.reference import cast, matmul
+from sw.arrays import ArraySpec
+from sw.passes.fit import fit
+from sw.passes.parallel import Wishes, parallel
+from sw.passes.stage import Product
+from sw.passes.units import units
+from tests.sw.netlist_model import run_netlist
+
+GUARD = 0xA5
+
+
+def product(m, n, k, fmt, out):
+    return Product(
+        kernel="product",
+        m=m,
+        n=n,
+        k=k,
+        fmt=fmt,
+        out=out,
+        a="A",
+        b="B",
+        c="C",
+        a_tile="a",
+        b_tile="b",
+        product="c",
+        c_tiles=("c",),
+        loops={},
+        tiles={},
+        row_par=None,
+        col_par=None,
+        slots=None,
+        span=None,
+    )
+
+
+def rows_of(array, spec):
+    raw = np.full((array.shape[0], spec.pitch), GUARD, np.uint8)
+    raw[:, : spec.row_bytes] = np.ascontiguousarray(array).view(np.uint8).reshape(len(array), -1)
+    return bytearray(raw.tobytes())
+
+
+def check(config, shape, fmt, out, wishes=None, seed=1):
+    """Lower, run, compare; padding must keep its bytes. Gives the plan and its places."""
+    m, n, k = shape
+    rng = np.random.default_rng(seed)
+    if fmt is bf16:
+        a, b = (rng.standard_normal(size).astype(bf16.dtype) for size in ((m, k), (k, n)))
+        b[rng.random(b.shape) < 0.05] = np.inf
+    else:
+        a, b = (rng.integers(-128, 128, size, np.int8) for size in ((m, k), (k, n)))
+    specs = (
+        ArraySpec("A", (m, k), fmt),
+        ArraySpec("B", (k, n), fmt),
+        ArraySpec("C", (m, n), out, output=True),
+    )
+    plan, places = parallel(product(m, n, k, fmt, out), config, wishes or Wishes())
+    memory = [rows_of(a, specs[0]), rows_of(b, specs[1]), bytearray([GUARD] * specs[2].bytes)]
+    run_netlist(units(plan, places, specs), config, memory)
+    assert memory[2] == rows_of(cast(matmul(a, b), out), specs[2]), plan.describe()
+    return plan, places
+
+
+@pytest.mark.parametrize(("fmt", "out"), [(bf16, bf16), (bf16, fp32), (int8, int32)])
+@pytest.mark.parametrize(
+    "grid", [(1, 1), (1, 8), (8, 1), (2, 4), (4, 2), (4, 1), (1, 2), (3, 2), (5, 1)]
+)
+def test_every_grid_of_small(grid, fmt, out):
+    wishes = Wishes(row_par=grid[0], col_par=grid[1], strict=frozenset({"row_par"}))
+    plan, _ = check(named["small"], (67, 75, 53), fmt, out, wishes)
+    assert (plan.row_par, plan.col_par) == grid
+
+
+@pytest.mark.parametrize("shape", [(1, 1, 1), (1, 40, 9), (40, 1, 9), (9, 40, 1), (5, 5, 5)])
+@pytest.mark.parametrize(("fmt", "out"), [(bf16, bf16), (bf16, fp32), (int8, int32)])
+@pytest.mark.parametrize("config", ["tiny", "small"])
+def test_sides_of_one(config, fmt, out, shape):
+    check(named[config], shape, fmt, out)
+
+
+def test_at_random(seed):
+    rng = np.random.default_rng(seed)
+    kinds = [(bf16, bf16), (bf16, fp32), (int8, int32)]
+    for case in range(12):
+        config = named[("tiny", "small")[case % 2]]
+        shape = tuple(int(each) for each in rng.integers(1, 60, 3))
+        tiles = {
+            name: int(rng.integers(1, 80))
+            for name in ("row_tile", "column_tile", "sum_tile")
+            if rng.random() < 0.5
+        }
+        check(config, shape, *kinds[case % 3], Wishes(**tiles), seed=case)
+
+
+def test_a_panel_that_does_not_fit_is_streamed():
+    config = dataclasses.replace(named["tiny"], pmu=PmuConfig(capacity_bytes=1024))
+    plan, _ = check(config, (20, 12, 150), bf16, bf16)
+    assert not plan.resident
+
+
+def test_rows_of_one_group_come_from_both_agcus():
+    plan, places = check(named["small"], (90, 40, 64), bf16, bf16, Wishes(row_par=1))
+    assert places.a_parts == 2
+    assert plan.rows % 2 == 0
+
+
+def test_buffers_share_a_pmu_where_there_are_few():
+    _, places = check(named["tiny"], (30, 30, 30), bf16, fp32)
+    assert places.homes["b"].pmu == places.homes["c0"].pmu != places.homes["a0"].pmu
+
+
+def test_named_slots_are_had():
+    plan, places = check(
+        named["small"], (130, 40, 60), bf16, bf16, Wishes(slots={"a": 1, "b": 3, "c": 1})
+    )
+    assert plan.a_slabs == 1
+    assert places.homes["a0"].slots == 1
+    assert places.homes["b"].slots == 3 * plan.b_slabs
+    assert places.homes["c0"].slots == 1
+    assert fit(plan, {"c": 2}).homes["c0"].slots == 2

@@ -1,0 +1,222 @@
+"""Kernels compiled to images: answers by the emulator, choices, refusals, reports."""
+
+import dataclasses
+import json
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import sw.language as tw
+from hw.config import ChipConfig
+from hw.configs import named
+from hw.errors import BadInputError
+from hw.numeric.formats import bf16, fp32, int8
+from sim.emulator.run import emulate
+from sim.golden import golden
+from sim.memory import LaunchMemory
+from sw.compiler import PASSES, compile_kernel
+from sw.kernels.gemm import gemm
+from sw.kernels.matmul import matmul
+
+TINY, SMALL = named["tiny"], named["small"]
+
+
+def compiled(kernel=matmul, config=TINY, shape=(20, 20, 20), dtype=bf16, **how):
+    return compile_kernel(
+        kernel, config, dims=dict(zip("MNK", shape, strict=True)), dtype=dtype, **how
+    )
+
+
+def answers(result, seed=1):
+    """The emulator's C and golden's."""
+    rng = np.random.default_rng(seed)
+    shapes = {each.name: each.shape for each in result.arrays if not each.output}
+    if result.dtype is bf16:
+        arrays = {
+            name: rng.standard_normal(shape).astype(ml_dtypes.bfloat16)
+            for name, shape in shapes.items()
+        }
+    else:
+        arrays = {name: rng.integers(-128, 128, shape, np.int8) for name, shape in shapes.items()}
+    memory = LaunchMemory(result.config, result.image, result.arrays, seed=seed)
+    raw = memory.bytes_before(arrays)
+    before = bytes(raw)
+    emulate(result.config, raw, list_address=memory.list_address, entries=memory.entries)
+    assert memory.changed_outside(before, raw) is None
+    return memory.read(raw, "C"), golden(result.golden_program, arrays)["C"]
+
+
+@pytest.mark.parametrize("kernel", [matmul, gemm], ids=lambda each: each.name)
+@pytest.mark.parametrize(
+    ("config", "shape", "dtype", "out"),
+    [
+        ("tiny", (37, 21, 30), bf16, None),
+        ("tiny", (10, 33, 50), int8, None),
+        ("small", (70, 90, 100), bf16, fp32),
+        ("small", (1, 50, 33), bf16, None),
+    ],
+)
+def test_emulated_images_give_golden_bytes(kernel, config, shape, dtype, out):
+    result = compiled(kernel, named[config], shape, dtype, out=out)
+    emulated, expected = answers(result)
+    assert emulated.tobytes() == expected.tobytes()
+
+
+def test_bytes_do_not_depend_on_schedule_or_placement():
+    shape = (50, 40, 45)
+    first = compiled(config=SMALL, shape=shape)
+    others = [
+        compiled(config=SMALL, shape=shape, place_seed=2),
+        compiled(config=SMALL, shape=shape, options={"MM": 24, "NN": 16}),
+        compiled(config=SMALL, shape=shape, schedule=tw.Schedule(row_par={"c": 1})),
+        compiled(config=SMALL, shape=shape, schedule=tw.Schedule(col_par={"c": 1})),
+        compiled(config=SMALL, shape=shape, schedule=first.schedule),
+    ]
+    expected = answers(first)[0].tobytes()
+    for other in others:
+        assert answers(other)[0].tobytes() == expected
+    assert len({first.image, *(each.image for each in others[:4])}) == 5
+
+
+def test_schedule_beats_program_beats_compiler():
+    own = compiled(config=SMALL, shape=(200, 64, 64))
+    assert own.schedule.row_par["c"] == 4
+    assert own.plan.row_par == 4
+    assert own.schedule.tile == {"i": 256, "j": 64}
+    wished = compiled(config=SMALL, shape=(200, 64, 64), options={"MM": 40})
+    assert wished.schedule.tile["i"] == 40
+    assert wished.plan.block_rows <= 40
+    named_ = tw.Schedule(row_par={"c": 2}, tile={"i": 20}, slots={"c_tile": 1})
+    chosen = compiled(config=SMALL, shape=(200, 64, 64), schedule=named_)
+    assert chosen.plan.row_par == 2
+    assert chosen.plan.block_rows <= 20
+    assert chosen.fit.homes["c0"].slots == 1
+    assert json.loads(chosen.schedule.to_json())["tile"] == {"i": 20, "j": 64}
+    free = compiled(gemm, SMALL, (200, 64, 64))
+    assert set(free.schedule.tile) == {"i", "j", "k"}
+    assert free.schedule.row_par["acc"] == free.plan.row_par
+
+
+def test_rows_fewer_than_units_use_fewer_units():
+    result = compiled(config=SMALL, shape=(3, 16, 16))
+    assert result.plan.row_par == 3
+    assert "row_par=4 became 3" in result.report()
+
+
+def test_report_and_figures():
+    result = compiled(config=SMALL, shape=(64, 64, 64))
+    assert result.macs == 64**3
+    assert result.macs <= result.macs_issued
+    assert result.peak_macs_per_cycle == 1024
+    assert result.units_used["pcu"] == result.plan.row_par * result.plan.col_par
+    assert result.predicted_cycles > result.macs / result.peak_macs_per_cycle
+    assert "grid 4 x 2" in result.report()
+    assert [each.name for each in result.arrays] == ["A", "B", "C"]
+    assert result.arrays[2].output
+
+
+def test_each_pass_has_a_text():
+    result = compiled()
+    assert list(result.texts) == list(PASSES)
+    assert "%c = matmul %a_tile, %b_tile" in result.ir("tile")
+    with pytest.raises(BadInputError, match="did you mean 'route'"):
+        result.ir("rout")
+
+
+def test_predictions_know_that_slots_overlap():
+    cycles = [
+        compiled(
+            config=SMALL,
+            shape=(1024, 32, 256),
+            schedule=tw.Schedule(slots={"a_tile": slots, "b_tile": slots, "c_tile": slots}),
+        ).predicted_cycles
+        for slots in (1, 2)
+    ]
+    assert cycles[0] > 1.3 * cycles[1]
+
+
+def refuse(match, **how):
+    with pytest.raises(BadInputError, match=match) as caught:
+        compiled(**how)
+    return caught.value
+
+
+def test_refusals_of_chips():
+    one = dataclasses.replace(SMALL, pattern="cccm/cccc/cccc/cccc")
+    error = refuse("needs 2 PMUs for its buffers of A, B and C, and the chip has 1", config=one)
+    assert error.kind == "does-not-fit"
+    refuse("2 token tracks", config=dataclasses.replace(SMALL, token_tracks=1))
+    little = ChipConfig(rows=2, columns=2, width_bits=256, pmu=TINY.pmu)
+    refuse("Buffer a0 needs .* slots", config=little, schedule=tw.Schedule(slots={"a_tile": 12}))
+
+
+def test_refusals_of_schedules():
+    for choice, match in (
+        (
+            tw.Schedule(row_par={"c": 9}),
+            "row_par x col_par of `c` must be at most the chip's 8 PCUs",
+        ),
+        (tw.Schedule(col_par={"c": 3}), "col_par of `c` must be one of 1, 2, 4, 8, not 3"),
+        (tw.Schedule(place={"c": "pcu[0, :]"}), "Schedule.place of `c` is not served"),
+        (tw.Schedule(sum_par={"c": 2}), "Schedule.sum_par of `c` is not served"),
+        (tw.Schedule(tile={"kk": 2}), "Schedule.tile has `kk`"),
+    ):
+        refuse(match, config=SMALL, schedule=choice)
+    refuse("must be 1 or more, not 0|must be a whole number", options={"MM": 0})
+    refuse("has no parameter `NM`", options={"NM": 4})
+
+
+def test_what_hardware_does_not_serve_is_refused_at_its_line():
+    @tw.kernel("X[M, N] -> Y[M, N]")
+    def softmax(X, Y):
+        for i in tw.metapipe(X.shape[0]):
+            x = tw.load_tile(X[i, :])
+            e = tw.exp(x - tw.row_max(x))
+            tw.store_tile(Y[i, :], e / tw.row_sum(e))
+
+    @tw.kernel("A[M, K], B[K, N] -> C[M, N]")
+    def turned(A, B, C):
+        for j in tw.metapipe(B.shape[1], 8):
+            b = tw.load_tile(B[:, j])
+            for i in tw.metapipe(A.shape[0], 8):
+                tw.store_tile(C[i, j], tw.load_tile(A[i, :]) @ b)
+
+    @tw.kernel("A[M, K], B[K, N] -> C[M, N]")
+    def twice(A, B, C):
+        a, b = tw.load_tile(A), tw.load_tile(B)
+        tw.store_tile(C, (a @ b).to(tw.bf16) @ b)
+
+    @tw.kernel("A[M, K], B[N, K] -> C[M, N]")
+    def transposed(A, B, C):
+        tw.store_tile(C, tw.load_tile(A) @ tw.load_tile(B).T)
+
+    @tw.kernel("A[M, K], B[K, N] -> C[M, N]")
+    def started(A, B, C):
+        acc = tw.full(A.shape[0], B.shape[1], 1.0)
+        for k in tw.metapipe(A.shape[1], 4):
+            acc += tw.load_tile(A[:, k]) @ tw.load_tile(B[k, :])
+        tw.store_tile(C, acc)
+
+    for kernel, dims, match in (
+        (softmax, {"M": 8, "N": 8}, r"test_compiler.py:\d+: `max` is not served by hardware yet"),
+        (turned, {"M": 8, "N": 16, "K": 8}, "Loops in the order j, i are not served"),
+        (twice, {"M": 8, "N": 8, "K": 8}, "A second product is not served"),
+        (transposed, {"M": 8, "N": 8, "K": 8}, "with a transposed tile is not served"),
+        (started, {"M": 8, "N": 8, "K": 8}, "A sum that does not start from zeros"),
+    ):
+        with pytest.raises(tw.ProgramError, match=match) as caught:
+            compile_kernel(kernel, TINY, dims=dims, dtype=bf16)
+        assert caught.value.kind == "unserved"
+        assert caught.value.where.startswith("test_compiler.py:")
+
+
+def test_whole_matrices_need_no_loop():
+    @tw.kernel("A[M, K], B[K, N] -> C[M, N]")
+    def whole(A, B, C):
+        tw.store_tile(C, tw.load_tile(A) @ tw.load_tile(B))
+
+    result = compiled(whole, SMALL, (40, 30, 20))
+    emulated, expected = answers(result)
+    assert emulated.tobytes() == expected.tobytes()
+    assert result.schedule.tile == {}
