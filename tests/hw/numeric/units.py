@@ -1,37 +1,46 @@
-"""Every unit but the bf16 and int8 cells in one native model: float cells, casts, functions."""
+"""Every unit but the bf16 and int8 cells in one native model: float cells, arithmetic, functions."""
 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from amaranth.back import verilog
-from amaranth.hdl import Module, Signal
+from amaranth.hdl import Module, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
+from hw.numeric import conversion, fp32_units
 from hw.numeric.formats import Format, bf16, e4m3, e5m2, fp16
+from hw.numeric.function_units import UNITS as FUNCTIONS
 from hw.systolic.cell import Cell
 from hw.systolic.operand import OperandRecoder
 from hw.systolic.skew import delayed
 from sim.native.build import build_library
 
-__all__ = ["CELLS", "Bench", "FloatCell", "Unit"]
+__all__ = ["CELLS", "FUNCTION_WIDTHS", "GROUPS", "Bench", "Combinational", "FloatCell", "Unit"]
 
 Array = npt.NDArray[Any]
 
 #: Float cells of the bench: formats and latency.
 CELLS: dict[str, tuple[tuple[Format, ...], int]] = {
     **{f"fp16_{latency}": ((fp16,), latency) for latency in (1, 2, 3)},
+    "wide_2": ((bf16, fp16), 2),
     **{f"e4m3_{latency}": ((e4m3,), latency) for latency in (1, 2, 3)},
     "e5m2_2": ((e5m2,), 2),
     **{f"fp8_{latency}": ((e4m3, e5m2), latency) for latency in (1, 2, 3)},
-    "wide_2": ((bf16, fp16), 2),
 }
+
+#: Widths of the functions of the bench.
+FUNCTION_WIDTHS = (24, 16, 8)
+
+#: Inputs of one run at most, so that outputs stay small.
+_CHUNK = 1 << 18
 
 
 class FloatCell(wiring.Component):
@@ -51,10 +60,6 @@ class FloatCell(wiring.Component):
         self._formats = formats
         self._latency = latency
         super().__init__({"a": In(32), "w": In(32), "p": In(32), "mode": In(2), "o": Out(32)})
-
-    @property
-    def cycles(self) -> int:
-        return 3 + self._latency
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -77,65 +82,125 @@ class FloatCell(wiring.Component):
         return m
 
 
+class Combinational(wiring.Component):
+    """A function of up to three words without registers."""
+
+    a: Signal
+    w: Signal
+    p: Signal
+    o: Signal
+
+    def __init__(self, build: Callable[..., Value], inputs: int) -> None:
+        self._build = build
+        self._inputs = inputs
+        super().__init__({"a": In(32), "w": In(32), "p": In(32), "o": Out(32)})
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.d.comb += self.o.eq(self._build(m, *(self.a, self.w, self.p)[: self._inputs]))
+        return m
+
+
 class Unit(NamedTuple):
     """A component of the bench: how to make it, its inputs, and cycles to its output ``o``."""
 
     make: Callable[[], Any]
-    inputs: str
+    ports: dict[str, str]
     cycles: int
 
 
-def units() -> Mapping[str, Unit]:
-    """Every unit by name."""
-    found: dict[str, Unit] = {}
-    for name, parameters in CELLS.items():
-        found[name] = Unit(lambda p=parameters: FloatCell(*p), "a w p mode", 3 + parameters[1])
-    return found
+def _cells() -> dict[str, Unit]:
+    ports = {name: f"i_{name}" for name in "awp"} | {"mode": "mode"}
+    return {
+        name: Unit(partial(FloatCell, *parameters), ports, 3 + parameters[1])
+        for name, parameters in CELLS.items()
+    }
 
 
-def design(chosen: Mapping[str, Unit]) -> str:
-    """Verilog of a top with these units."""
-    modules, instances = [], []
-    for index, (name, unit) in enumerate(chosen.items()):
-        component = unit.make()
-        text = verilog.convert(
-            component, name=f"unit_{name}", emit_src=False, strip_internal_attrs=True
+def _arithmetic() -> dict[str, Unit]:
+    builds: dict[str, tuple[Callable[..., Value], int]] = {
+        "add": (fp32_units.add_fp32, 2),
+        "multiply": (fp32_units.multiply_fp32, 2),
+        "fma": (fp32_units.fma_fp32, 3),
+        "less": (fp32_units.less, 2),
+        "equal": (fp32_units.equal, 2),
+        "minimum": (fp32_units.minimum, 2),
+        "maximum": (fp32_units.maximum, 2),
+        "round_to_integral": (conversion.round_to_integral, 1),
+        "to_int32": (conversion.to_int32, 1),
+        "from_int32": (conversion.from_int32, 1),
+        "saturate_int8": (lambda m, x: conversion.saturate_int8(x), 1),
+    }
+    for format_ in (bf16, fp16, e4m3, e5m2):
+        bits = format_.bits
+        builds[f"from_{format_.name}"] = (
+            lambda m, x, f=format_, n=bits: conversion.widen(m, x[:n], f),
+            1,
         )
-        modules.append(text)
-        ports = {port: f"i_{port}" for port in unit.inputs.split()} | {"o": f"w_{index}"}
-        ports["mode"] = "mode"
-        wires = ", ".join(
-            f".{port}({wire})"
-            for port, wire in ports.items()
-            if port in unit.inputs.split() + ["o"]
-        )
-        clock = ".clk(clk), .rst(1'b0), " if unit.cycles else ""
-        width = len(component.o)
-        instances.append(
-            f"  wire [{width - 1}:0] w_{index};\n"
-            f"  unit_{name} u_{index} ({clock}{wires});\n"
-            f"  assign o_{index} = {{{{{32 - width + 1}{{1'b0}}}}, w_{index}}};\n"
-        )
-    outputs = "".join(f", output [32:0] o_{i}" for i in range(len(chosen)))
-    return "\n".join(
-        [
-            *modules,
-            "module top (input clk, input [1:0] mode, input [31:0] i_a, input [31:0] i_w, "
-            f"input [31:0] i_p{outputs});\n{''.join(instances)}endmodule\n",
-        ]
+        for saturate in (False, True):
+            build = partial(conversion.narrow, format_=format_, saturate=saturate)
+            builds[f"to_{format_.name}{'_saturated' * saturate}"] = (build, 1)
+    ports = {name: f"i_{name}" for name in "awp"}
+    return {name: Unit(partial(Combinational, *build), ports, 0) for name, build in builds.items()}
+
+
+def _functions() -> dict[str, Unit]:
+    return {
+        f"{name}_{width}": Unit(partial(make, width=width), {"x": "i_a"}, make(width=width).cycles)
+        for width in FUNCTION_WIDTHS
+        for name, make in FUNCTIONS.items()
+    }
+
+
+#: Units by name, in groups that run apart.
+GROUPS: tuple[Callable[[], dict[str, Unit]], ...] = (_cells, _arithmetic, _functions)
+
+
+def design(groups: list[dict[str, Unit]]) -> str:
+    """Verilog of a top with these groups, each behind input registers and a clock of its own."""
+    modules, lines, outputs = [], [], []
+    for number, group in enumerate(groups):
+        for port in ("i_a", "i_w", "i_p"):
+            lines.append(f"  reg [31:0] {port}_{number};")
+            lines.append(f"  always @(posedge clk[{number}]) {port}_{number} <= {port};")
+        for index, (name, unit) in enumerate(group.items()):
+            modules.append(
+                verilog.convert(
+                    unit.make(), name=f"unit_{name}", emit_src=False, strip_internal_attrs=True
+                )
+            )
+            wires = {
+                port: wire if wire == "mode" else f"{wire}_{number}"
+                for port, wire in unit.ports.items()
+            }
+            if unit.cycles:
+                wires |= {"clk": f"clk[{number}]", "rst": "1'b0"}
+            wires["o"] = f"o_{number}_{index}"
+            outputs.append(f", output [31:0] o_{number}_{index}")
+            ports = ", ".join(f".{port}({wire})" for port, wire in wires.items())
+            lines.append(f"  unit_{name} unit_{number}_{index} ({ports});")
+    head = (
+        f"module top (input [{len(groups) - 1}:0] clk, input [1:0] mode, input [31:0] i_a, "
+        f"input [31:0] i_w, input [31:0] i_p{''.join(outputs)});"
     )
+    return "\n".join([*modules, head, *lines, "endmodule", ""])
 
 
 class Bench:
     """Native model of :func:`design`."""
 
     def __init__(self) -> None:
-        self.units = units()
-        count = len(self.units)
-        lines = [f"outputs[cycle * {count} + {i}] = uint32_t(top.o_{i});" for i in range(count)]
+        self.groups = [group() for group in GROUPS]
+        cases = []
+        for number, group in enumerate(self.groups):
+            count = len(group)
+            takes = "".join(
+                f"outputs[cycle * {count} + {i}] = top.o_{number}_{i};" for i in range(count)
+            )
+            cases.append(f"case {number}: {takes} break;")
         harness = Path(__file__).with_name("units.cpp").read_text()
         path, self.cache_hit = build_library(
-            design(self.units), "top", harness.replace("TAKE_OUTPUTS", " ".join(lines))
+            design(self.groups), "top", harness.replace("TAKE_OUTPUTS", "\n".join(cases))
         )
         self._library = ctypes.CDLL(str(path))
 
@@ -147,20 +212,27 @@ class Bench:
         p: Array | None = None,
         mode: int = 0,
     ) -> dict[str, Array]:
-        """Outputs of units by name, an element for each of the inputs."""
-        slack = max(self.units[name].cycles for name in names)
-        count = len(a)
-        inputs = [
-            np.concatenate([np.zeros(count) if x is None else x, np.zeros(slack)]).astype(np.uint32)
-            for x in (a, w, p)
-        ]
-        outputs = np.zeros((count + slack, len(self.units)), np.uint32)
-        self._library.units_run(
-            ctypes.c_int64(count + slack),
-            ctypes.c_uint32(mode),
-            *(ctypes.c_void_p(x.ctypes.data) for x in (*inputs, outputs)),
-        )
-        order = list(self.units)
-        return {
-            name: outputs[self.units[name].cycles :, order.index(name)][:count] for name in names
-        }
+        """Outputs of units of one group by name, an element for each of the inputs."""
+        (number,) = {i for name in names for i, g in enumerate(self.groups) if name in g}
+        group = self.groups[number]
+        order, slack = list(group), 1 + max(group[name].cycles for name in names)
+        found: dict[str, list[Array]] = {name: [] for name in names}
+        for start in range(0, len(a), _CHUNK):
+            count = min(_CHUNK, len(a) - start)
+            inputs = []
+            for column in (a, w, p):
+                padded = np.zeros(count + slack, np.uint32)
+                if column is not None:
+                    padded[:count] = column[start : start + count]
+                inputs.append(padded)
+            outputs = np.zeros((count + slack, len(group)), np.uint32)
+            self._library.units_run(
+                ctypes.c_int(number),
+                ctypes.c_int64(count + slack),
+                ctypes.c_uint32(mode),
+                *(ctypes.c_void_p(x.ctypes.data) for x in (*inputs, outputs)),
+            )
+            for name in names:
+                first = 1 + group[name].cycles
+                found[name].append(outputs[first : first + count, order.index(name)].copy())
+        return {name: np.concatenate(parts) for name, parts in found.items()}

@@ -1,0 +1,106 @@
+"""Arithmetic of fp32, combinational, as :mod:`hw.numeric.elementwise` answers it."""
+
+from __future__ import annotations
+
+from amaranth.hdl import Cat, Const, Module, Mux, Value
+
+from hw.numeric.alignment import EXPONENT_BITS, FRACTION, Window, align
+from hw.numeric.arithmetic import Total, add, round_total
+from hw.numeric.formats import fp32
+from hw.numeric.product import Product, multiply
+from hw.numeric.recode import Coding, recode
+from hw.numeric.shift import shift_right
+from hw.numeric.wires import named
+
+__all__ = ["add_fp32", "equal", "fma_fp32", "less", "maximum", "minimum", "multiply_fp32"]
+
+_CODING = Coding.of((fp32,))
+_WINDOW = Window.of(2 * fp32.significand_bits)
+
+
+def add_fp32(m: Module, a: Value, b: Value) -> Value:
+    """``a + b``."""
+    field, fraction = a[FRACTION:-1], a[:FRACTION]
+    normal = named(m, "term_normal", field.any())
+    special = field.all()
+    term = Product(
+        significand=Cat(fraction, normal),
+        sign=a[-1],
+        exponent=Cat(field[0] | ~normal, field[1:], Const(0b10, 2)),
+        zero=Const(0, 1),
+        special=special,
+        nan=special & fraction.any(),
+    )
+    return round_total(m, add(m, align(m, term, b)))
+
+
+def _product(m: Module, a: Value, b: Value) -> Product:
+    left, right = (recode(m, x, fp32, _CODING) for x in (a, b))
+    return multiply(m, left, right, coding=_CODING)
+
+
+def fma_fp32(m: Module, a: Value, b: Value, c: Value) -> Value:
+    """``a * b + c``, rounded once."""
+    terms = align(m, _product(m, a, b), c, window=_WINDOW)
+    return round_total(m, add(m, terms, window=_WINDOW), window=_WINDOW)
+
+
+def multiply_fp32(m: Module, a: Value, b: Value) -> Value:
+    """``a * b``."""
+    product = _product(m, a, b)
+    # The exponent carries 512; below 1 the result is subnormal and moves down.
+    exponent = named(m, "true_exponent", (product.exponent - 512)[: EXPONENT_BITS + 2])
+    short = named(m, "short", (1 - exponent.as_signed())[: EXPONENT_BITS + 2])
+    subnormal = named(m, "is_subnormal", ~short[-1])
+    down = Mux(subnormal, short[:-1], 0)
+    placed = Cat(Const(0, 1), Mux(product.zero, 0, product.significand))
+    moved, lost = shift_right(m, placed, down, "denormalise")
+    total = Total(
+        magnitude=Cat(moved, Const(0, 1)),
+        fill=Const(0, 1),
+        exponent=Mux(subnormal, 1, exponent[:EXPONENT_BITS])[:EXPONENT_BITS],
+        subtract=Const(0, 1),
+        sticky=lost,
+        sign=product.sign & ~product.nan,
+        special=product.special,
+        nan=product.nan,
+    )
+    return round_total(m, total, window=_WINDOW)
+
+
+def _is_nan(x: Value) -> Value:
+    return x[FRACTION:-1].all() & x[:FRACTION].any()
+
+
+def _below(a: Value, b: Value) -> Value:
+    """Whether a lies before b in the order of bits that puts -0 before +0; no NaN."""
+    smaller = a[:-1] < b[:-1]
+    greater = a[:-1] > b[:-1]
+    return Mux(a[-1], Mux(b[-1], greater, 1), ~b[-1] & smaller)
+
+
+def less(m: Module, a: Value, b: Value) -> Value:
+    """Whether a < b: never if either is NaN; -0 and +0 are equal."""
+    zeros = ~(a[:-1].any() | b[:-1].any())
+    return _below(a, b) & ~zeros & ~_is_nan(a) & ~_is_nan(b)
+
+
+def equal(m: Module, a: Value, b: Value) -> Value:
+    """Whether a = b: never if either is NaN; -0 and +0 are equal."""
+    zeros = ~(a[:-1].any() | b[:-1].any())
+    return ((a == b) | zeros) & ~_is_nan(a) & ~_is_nan(b)
+
+
+def _choose(a: Value, b: Value, first: Value) -> Value:
+    nan = _is_nan(a) | _is_nan(b)
+    return Mux(nan, fp32.canonical_nan, Mux(first, a, b))
+
+
+def minimum(m: Module, a: Value, b: Value) -> Value:
+    """The smaller; NaN if either is, and -0 before +0 (IEEE 754-2019 minimum)."""
+    return _choose(a, b, _below(a, b))
+
+
+def maximum(m: Module, a: Value, b: Value) -> Value:
+    """The larger; NaN if either is, and +0 after -0 (IEEE 754-2019 maximum)."""
+    return _choose(a, b, _below(b, a))

@@ -1,0 +1,174 @@
+"""Steps that the units of the tail have in common."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
+
+from hw.numeric.formats import fp32
+from hw.numeric.function_tables import (
+    FULL_WIDTH,
+    GUARD,
+    LOG2_E_BITS,
+    argument_bits,
+    exp2_table,
+    log2_e,
+)
+from hw.numeric.recode import Coding, Operand, recode
+from hw.numeric.shift import shift_right
+from hw.numeric.wires import delay, named
+
+__all__ = [
+    "CODING",
+    "POWER_CYCLES",
+    "ROUND_CYCLES",
+    "Power",
+    "build_power",
+    "decode",
+    "is_nan",
+    "multiplied_split_cycles",
+    "normalise_bit",
+    "round_magnitude",
+    "split",
+]
+
+#: Coding of a decoded operand.
+CODING = Coding.of((fp32,))
+
+#: Cycles of :func:`round_magnitude`.
+ROUND_CYCLES = 2
+
+#: Cycles of :func:`build_power`.
+POWER_CYCLES = 4
+
+_FRACTION = fp32.fraction_bits
+
+
+def is_nan(x: Value) -> Value:
+    """Whether an fp32 is NaN."""
+    return x[_FRACTION:-1].all() & x[:_FRACTION].any()
+
+
+def decode(m: Module, x: Value) -> Operand:
+    """Fields of an fp32, a cycle later, subnormals normalised."""
+    operand = Signal(CODING.bits, name="operand", reset_less=True)
+    m.d.sync += operand.eq(recode(m, x, fp32, CODING))
+    return CODING.split(operand)
+
+
+def normalise_bit(m: Module, value: Value, scale: int, name: str) -> tuple[Value, Value]:
+    """A value in [0.5, 2) times 2^scale as one in [1, 2), and whether it had to be doubled."""
+    small = named(m, f"{name}_small", ~value[scale:].any())
+    return named(m, f"{name}_normal", Mux(small, value << 1, value)[: scale + 2]), small
+
+
+def round_magnitude(
+    m: Module, value: Value, *, scale: int, exponent: Value, width: int, subnormal: bool = True
+) -> Value:
+    """Round ``value * 2^(exponent - scale)`` to an fp32 of a shorter significand.
+
+    Takes :data:`ROUND_CYCLES` cycles.
+
+    Parameters
+    ----------
+    m : Module
+        Takes the statements.
+    value : Value
+        In [1, 2] times 2^scale, or any smaller one with exponent -126.
+    exponent : Value, signed
+    width : int
+        Significand bits of the result.
+    subnormal : bool
+        Whether results below 2^-126 occur.
+
+    Returns
+    -------
+    Value of 31 bits
+        Magnitude: nearest, ties to even, infinity beyond the largest.
+    """
+    sticky: Value = Const(0, 1)
+    base = (exponent + 126).as_unsigned()
+    if subnormal:
+        short = -126 - exponent
+        below = named(m, "below", Mux(short[-1], 0, short[:-1]))
+        base = Mux(short[-1], base, 0)
+        value, sticky = shift_right(m, value, below, "denormalise")
+    value = delay(m, value, 1, "to_round")
+    sticky = delay(m, sticky, 1, "round_sticky")
+    base = delay(m, base, 1, "round_base")
+    drop = scale - (width - 1)
+    kept, guard, rest = value[drop:], value[drop - 1], value[: drop - 1]
+    up = guard & (kept[0] | rest.any() | sticky)
+    total = named(m, "rounded", Cat(Const(0, width - 1), base) + kept + up)
+    biased = total[width - 1 :]
+    overflow = named(m, "overflow", biased >= 255)
+    magnitude = Cat(
+        Const(0, FULL_WIDTH - width),
+        Mux(overflow, 0, total[: width - 1]),
+        biased[:8] | overflow.replicate(8),
+    )
+    return delay(m, magnitude, 1, "magnitude")
+
+
+def multiplied_split_cycles(multiplied: bool) -> int:
+    """Cycles of :func:`split`."""
+    return 3 if multiplied else 2
+
+
+def split(m: Module, x: Value, width: int, *, multiplied: bool, doubled: bool = False) -> Value:
+    """|x|, or |x| log2(e), or twice that, rounded down, in fixed point.
+
+    Takes :func:`multiplied_split_cycles` cycles.
+
+    Returns
+    -------
+    Value
+        9 whole bits and ``argument_bits(width)`` fraction bits, all ones if too large for them.
+    """
+    fraction_bits = argument_bits(width)
+    bits = 9 + fraction_bits
+    field = delay(m, x[_FRACTION:-1], 1, "field")
+    significand = delay(m, Cat(x[:_FRACTION], x[_FRACTION:-1].any()), 1, "significand")
+    if multiplied:
+        product = (significand * log2_e(width))[: FULL_WIDTH + width + LOG2_E_BITS + 1]
+        product = delay(m, product, 1, "scaled")
+        field = delay(m, field, 1, "scaled_field")
+        # Of exponent 7 the binary point lies 9 places below the top.
+        aligned = product[len(product) - bits :]
+    else:
+        up = fraction_bits + 7 - _FRACTION
+        aligned = Cat(Const(0, up), significand) if up >= 0 else significand[-up:]
+    top = 134 - doubled
+    large = named(m, "large", field > top)
+    distance = named(m, "distance", (top - field)[:8])
+    aligned = named(m, "aligned", Cat(aligned, Const(0, 1))[:bits])
+    moved, _ = shift_right(m, aligned, distance, "split")
+    return delay(m, moved | large.replicate(bits), 1, "fixed")
+
+
+class Power(NamedTuple):
+    """2 to the power of a fixed-point number.
+
+    Members
+    -------
+    value : width + GUARD + 2 bits
+        In [1, 2], with ``width + GUARD`` fraction bits.
+    exponent : 10 bits, signed
+    """
+
+    value: Value
+    exponent: Value
+
+
+def build_power(m: Module, fixed: Value, negative: Value, width: int) -> Power:
+    """2^fixed or, if negative, 2^-fixed.
+
+    Takes :data:`POWER_CYCLES` cycles. ``fixed`` is as :func:`split` gives it.
+    """
+    fraction_bits = argument_bits(width)
+    signed = (Cat(fixed, Const(0, 1)) ^ negative.replicate(len(fixed) + 1)) + negative
+    signed = delay(m, signed[: len(fixed) + 1], 1, "power")
+    value = exp2_table(width).build(m, signed[:fraction_bits], "exp2")
+    exponent = delay(m, signed[fraction_bits:].as_signed(), 3, "power_exponent")
+    return Power(Cat(value, Const(0, 1))[: width + GUARD + 2], exponent)

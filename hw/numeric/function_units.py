@@ -1,0 +1,359 @@
+"""The units of the tail: one fp32 a cycle, bit for bit as :mod:`hw.numeric.functions` answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from types import MappingProxyType
+
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from hw.numeric.formats import fp32
+from hw.numeric.function_steps import (
+    CODING,
+    POWER_CYCLES,
+    ROUND_CYCLES,
+    Power,
+    build_power,
+    decode,
+    is_nan,
+    multiplied_split_cycles,
+    normalise_bit,
+    round_magnitude,
+    split,
+)
+from hw.numeric.function_tables import (
+    FULL_WIDTH,
+    GUARD,
+    log2_table,
+    reciprocal_table,
+    require_width,
+    rsqrt_table,
+    tanh_table,
+)
+from hw.numeric.shift import shift_right
+from hw.numeric.table import Table
+from hw.numeric.wires import delay, named
+
+__all__ = [
+    "UNITS",
+    "ExponentialUnit",
+    "FunctionUnit",
+    "Log2Unit",
+    "ReciprocalUnit",
+    "RsqrtUnit",
+    "SigmoidUnit",
+    "TanhUnit",
+]
+
+_FRACTION = fp32.fraction_bits
+
+
+class FunctionUnit(wiring.Component):
+    """A function of one fp32, pipelined; it never stalls.
+
+    Parameters
+    ----------
+    name : str
+        Name of the function.
+    width : int
+        Significand bits of the answer, 4 to 24.
+    cycles : int
+        Cycles from ``x`` to its answer at ``o``.
+
+    Members
+    -------
+    x, o : 32 bits
+        Argument and answer.
+    """
+
+    x: Signal
+    o: Signal
+
+    def __init__(self, name: str, width: int, cycles: int) -> None:
+        require_width(width)
+        self._name = name
+        self._width = width
+        self._cycles = cycles
+        super().__init__({"x": In(32), "o": Out(32)})
+
+    @property
+    def cycles(self) -> int:
+        """Cycles from an argument to its answer."""
+        return self._cycles
+
+    @property
+    def definition_name(self) -> str:
+        """Name of the shared module."""
+        return f"{self._name}_{self._width}"
+
+    def answer(self, m: Module, magnitude: Value, sign: Value, nan: Value) -> None:
+        """Put out a magnitude of 31 bits and a sign, or the canonical NaN."""
+        m.d.comb += self.o.eq(Mux(nan, fp32.canonical_nan, Cat(magnitude, sign)))
+
+
+class ExponentialUnit(FunctionUnit):
+    """2^x or e^x.
+
+    Parameters
+    ----------
+    natural : bool
+        Whether the base is e.
+    width : int
+        As of :class:`FunctionUnit`.
+    """
+
+    def __init__(self, *, natural: bool, width: int = FULL_WIDTH) -> None:
+        self._natural = natural
+        cycles = multiplied_split_cycles(natural) + POWER_CYCLES + ROUND_CYCLES
+        super().__init__("exp" if natural else "exp2", width, cycles)
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        sign = delay(m, self.x[-1], multiplied_split_cycles(self._natural), "sign")
+        fixed = split(m, self.x, self._width, multiplied=self._natural)
+        power = build_power(m, fixed, sign, self._width)
+        magnitude = round_magnitude(
+            m,
+            power.value,
+            scale=self._width + GUARD,
+            exponent=power.exponent,
+            width=self._width,
+        )
+        self.answer(m, magnitude, Const(0, 1), delay(m, is_nan(self.x), self.cycles, "nan"))
+        return m
+
+
+class ReciprocalUnit(FunctionUnit):
+    """1 / x; parameters as of :class:`FunctionUnit`."""
+
+    def __init__(self, *, width: int = FULL_WIDTH) -> None:
+        super().__init__("reciprocal", width, 1 + Table.CYCLES + ROUND_CYCLES)
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        scale = self._width + GUARD
+        operand = decode(m, self.x)
+        table = reciprocal_table(self._width)
+        value = table.build(m, operand.fraction[_FRACTION - table.input_bits :], "reciprocal")
+        value, small = normalise_bit(m, value, scale, "reciprocal")
+        exponent = CODING.offset - delay(m, operand.exponent, Table.CYCLES, "code") - small
+        magnitude = round_magnitude(
+            m, value, scale=scale, exponent=exponent.as_signed(), width=self._width
+        )
+        rest = self.cycles - 1
+        zero = delay(m, operand.is_zero, rest, "zero")
+        infinite = delay(m, operand.is_special, rest, "infinite")
+        magnitude = Mux(zero, fp32.infinity, Mux(infinite, 0, magnitude))
+        sign = delay(m, operand.sign, rest, "sign")
+        self.answer(m, magnitude[:31], sign, delay(m, operand.is_nan, rest, "nan"))
+        return m
+
+
+class RsqrtUnit(FunctionUnit):
+    """1 / sqrt(x); parameters as of :class:`FunctionUnit`."""
+
+    def __init__(self, *, width: int = FULL_WIDTH) -> None:
+        super().__init__("rsqrt", width, 1 + Table.CYCLES + ROUND_CYCLES)
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        scale = self._width + GUARD
+        operand = decode(m, self.x)
+        table = rsqrt_table(self._width)
+        fraction = operand.fraction[_FRACTION + 1 - table.input_bits :]
+        value = table.build(m, Cat(fraction, operand.exponent[0]), "rsqrt")
+        value, small = normalise_bit(m, value, scale, "rsqrt")
+        half = delay(m, operand.exponent[1:], Table.CYCLES, "code")
+        exponent = CODING.offset // 2 - half - small
+        magnitude = round_magnitude(
+            m,
+            value,
+            scale=scale,
+            exponent=exponent.as_signed(),
+            width=self._width,
+            subnormal=False,
+        )
+        rest = self.cycles - 1
+        zero = delay(m, operand.is_zero, rest, "zero")
+        infinite = delay(m, operand.is_special, rest, "infinite")
+        nan = delay(m, operand.is_nan | (operand.sign & ~operand.is_zero), rest, "nan")
+        magnitude = Mux(zero, fp32.infinity, Mux(infinite, 0, magnitude))
+        self.answer(m, magnitude[:31], delay(m, operand.sign, rest, "sign"), nan)
+        return m
+
+
+class Log2Unit(FunctionUnit):
+    """Logarithm of base 2; parameters as of :class:`FunctionUnit`."""
+
+    #: Cycles from the table's answer to a sum with its leading zeros shifted out.
+    _SUM_CYCLES = 3
+
+    def __init__(self, *, width: int = FULL_WIDTH) -> None:
+        super().__init__("log2", width, 1 + Table.CYCLES + self._SUM_CYCLES + ROUND_CYCLES)
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        scale = self._width + GUARD + FULL_WIDTH
+        operand = decode(m, self.x)
+        table = log2_table(self._width)
+        upper = operand.fraction[-1]
+        ratio = table.build(m, operand.fraction[_FRACTION - table.input_bits :], "log2")
+        distance = Mux(upper, (1 << _FRACTION) - operand.fraction, operand.fraction << 1)
+        distance = delay(m, distance[: _FRACTION + 1], Table.CYCLES, "distance")
+        product = delay(m, distance * ratio, 1, "product")
+        upper = delay(m, upper, Table.CYCLES + 1, "upper")
+        whole = delay(m, operand.exponent, Table.CYCLES + 1, "code") - CODING.offset + upper
+        total = Cat(Const(0, scale), whole).as_signed() + Mux(upper, -product, product)
+        total = delay(m, total[: scale + 9].as_signed(), 1, "total")
+        negative = total[-1]
+        magnitude = named(m, "absolute", Mux(negative, -total, total)[: scale + 8])
+        zero = delay(m, ~magnitude.any(), 1 + ROUND_CYCLES, "is_one")
+        value, zeros = self._normalise(m, magnitude)
+        value = delay(m, value, 1, "normalised")
+        exponent = delay(m, 7 - zeros, 1, "log2_exponent")
+        rounded = round_magnitude(
+            m,
+            value,
+            scale=len(value) - 1,
+            exponent=exponent,
+            width=self._width,
+            subnormal=False,
+        )
+        rest = self.cycles - 1
+        pole = delay(m, operand.is_zero, rest, "zero")
+        infinite = delay(m, operand.is_special, rest, "infinite")
+        nan = delay(m, operand.is_nan | (operand.sign & ~operand.is_zero), rest, "nan")
+        sign = delay(m, negative, 1 + ROUND_CYCLES, "log2_sign")
+        rounded = Mux(pole | infinite, fp32.infinity, Mux(zero, 0, rounded))
+        sign = pole | (sign & ~infinite & ~zero)
+        self.answer(m, rounded[:31], sign, nan)
+        return m
+
+    def _normalise(self, m: Module, value: Value) -> tuple[Value, Value]:
+        """Shift out leading zeros; bits too low for the answer are gathered in the lowest."""
+        zeros: list[Value] = []
+        for stage in reversed(range(len(value).bit_length())):
+            places = 1 << stage
+            if places >= len(value):
+                continue
+            taken = named(m, f"zeros_{places}", ~value[-places:].any())
+            value = Mux(taken, value << places, value)[: len(value)]
+            zeros.insert(0, taken)
+            excess = len(value) - (self._width + 2 + places)
+            if excess > 0:
+                value = Cat(value[:excess].any(), value[excess:])
+            value = named(m, f"without_{places}", value)
+        return value, Cat(*zeros)
+
+
+def _decay(m: Module, x: Value, width: int, *, doubled: bool) -> tuple[Power, Value, Value]:
+    """e^-|x| or, doubled, e^-2|x|: a float, rounded down to fixed point, and 1 / (1 + it).
+
+    Takes ``_DECAY_CYCLES`` cycles.
+    """
+    scale = width + GUARD
+    fixed = split(m, x, width, multiplied=True, doubled=doubled)
+    power = build_power(m, fixed, Const(1, 1), width)
+    down = (-power.exponent)[:10]
+    moved, _ = shift_right(m, power.value[: scale + 1], down, "decay")
+    moved = delay(m, moved, 1, "decay_fixed")
+    table = reciprocal_table(width, rounded=True)
+    # A power of 1 would be one beyond the table.
+    one = moved[scale]
+    argument = moved[scale - table.input_bits : scale] | one.replicate(table.input_bits)
+    inverse = table.build(m, argument, "inverse")
+    later = 1 + Table.CYCLES
+    power = Power(
+        delay(m, power.value, later, "power_value"), delay(m, power.exponent, later, "exponent")
+    )
+    return power, delay(m, moved, Table.CYCLES, "power_fixed"), inverse
+
+
+_DECAY_CYCLES = multiplied_split_cycles(True) + POWER_CYCLES + 1 + Table.CYCLES
+
+
+class SigmoidUnit(FunctionUnit):
+    """1 / (1 + e^-x); parameters as of :class:`FunctionUnit`."""
+
+    def __init__(self, *, width: int = FULL_WIDTH) -> None:
+        super().__init__("sigmoid", width, _DECAY_CYCLES + 1 + ROUND_CYCLES)
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        scale = self._width + GUARD
+        power, _, inverse = _decay(m, self.x, self._width, doubled=False)
+        negative = delay(m, self.x[-1], _DECAY_CYCLES, "negative")
+        product = Mux(negative, power.value, 1 << scale) * inverse
+        product = delay(m, product[: 2 * scale + 1], 1, "product")
+        exponent = delay(m, Mux(negative, power.exponent, 0), 1, "product_exponent")
+        value, small = normalise_bit(m, product, 2 * scale, "product")
+        magnitude = round_magnitude(
+            m, value, scale=2 * scale, exponent=exponent - small, width=self._width
+        )
+        self.answer(m, magnitude, Const(0, 1), delay(m, is_nan(self.x), self.cycles, "nan"))
+        return m
+
+
+class TanhUnit(FunctionUnit):
+    """Hyperbolic tangent; parameters as of :class:`FunctionUnit`."""
+
+    def __init__(self, *, width: int = FULL_WIDTH) -> None:
+        super().__init__("tanh", width, _DECAY_CYCLES + 1 + ROUND_CYCLES)
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        scale = self._width + GUARD
+        _, power, inverse = _decay(m, self.x, self._width, doubled=True)
+
+        # Below 1: the argument times a table of the ratio.
+        operand = decode(m, self.x)
+        table = tanh_table(self._width)
+        exact = Cat(operand.fraction, Const(1, 1))
+        up = table.input_bits - _FRACTION
+        fixed = Cat(Const(0, up), exact) if up >= 0 else exact[-up:]
+        down = (CODING.offset - operand.exponent)[: CODING.exponent_bits]
+        small = named(m, "small", operand.exponent < CODING.offset)
+        argument, _ = shift_right(m, fixed, down, "argument")
+        argument = delay(m, Mux(small, argument, 0)[: table.input_bits], 1, "argument")
+        ratio = table.build(m, argument, "ratio")
+        early = 2 + Table.CYCLES
+        ratio = delay(m, ratio, _DECAY_CYCLES - early, "ratio")
+        wait = _DECAY_CYCLES - 1
+        is_small = delay(m, small, wait, "is_small")
+        significand: Value = delay(m, exact, wait, "exact")
+        code = delay(m, operand.exponent, wait, "code")
+        wider = scale - _FRACTION
+        significand = Cat(Const(0, wider), significand) if wider >= 0 else significand[-wider:]
+
+        first = Mux(is_small, significand, (1 << scale) - power)[: scale + 1]
+        product = first * Mux(is_small, ratio, inverse)
+        product = delay(m, product[: 2 * scale + 2], 1, "product")
+        exponent = Mux(is_small, (code - CODING.offset).as_signed(), 0)
+        exponent = delay(m, exponent, 1, "product_exponent")
+        value, halved = normalise_bit(m, product, 2 * scale, "product")
+        magnitude = round_magnitude(
+            m, value, scale=2 * scale, exponent=exponent - halved, width=self._width
+        )
+        rest = self.cycles - 1
+        zero = delay(m, operand.is_zero, rest, "zero")
+        sign = delay(m, operand.sign, rest, "sign")
+        nan = delay(m, operand.is_nan, rest, "nan")
+        self.answer(m, Mux(zero, 0, magnitude), sign, nan)
+        return m
+
+
+#: Unit of each function, made with a width: ``UNITS["exp2"](width=24)``.
+UNITS: Mapping[str, Callable[..., FunctionUnit]] = MappingProxyType(
+    {
+        "exp": partial(ExponentialUnit, natural=True),
+        "exp2": partial(ExponentialUnit, natural=False),
+        "log2": Log2Unit,
+        "reciprocal": ReciprocalUnit,
+        "rsqrt": RsqrtUnit,
+        "sigmoid": SigmoidUnit,
+        "tanh": TanhUnit,
+    }
+)

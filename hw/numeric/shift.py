@@ -1,0 +1,23 @@
+"""A shift to the right that remembers what it loses."""
+
+from __future__ import annotations
+
+from amaranth.hdl import Module, Mux, Value
+
+from hw.numeric.wires import named
+
+__all__ = ["shift_right"]
+
+
+def shift_right(m: Module, value: Value, amount: Value, name: str) -> tuple[Value, Value]:
+    """The value shifted by any amount, and whether a 1 fell off."""
+    stages = len(value).bit_length()
+    far = amount[stages:].any()
+    lost: Value = value.any() & far
+    value = Mux(far, 0, value)
+    for stage in reversed(range(min(stages, len(amount)))):
+        places = min(1 << stage, len(value))
+        taken = amount[stage]
+        lost = lost | (value[:places].any() & taken)
+        value = named(m, f"{name}_{stage}", Mux(taken, value[places:], value))
+    return value, lost

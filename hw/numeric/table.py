@@ -1,0 +1,167 @@
+"""Piecewise polynomials of degree two in integers: their fit, their numpy answer, their circuit."""
+
+from __future__ import annotations
+
+import decimal
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from amaranth.hdl import Const, Module, Shape, Signal, Value
+
+from hw.numeric.wires import delay
+
+__all__ = ["Table", "fit"]
+
+Array = npt.NDArray[Any]
+Function = Callable[[Decimal], Decimal]
+
+#: Digits of the arithmetic that fits tables. It rounds correctly, so every machine has the same.
+_DIGITS = 40
+
+#: A fit may be off by so many units of the answer's last place: 0.4 units in the last place of a
+#: function's answer in [0.5, 1).
+_TOLERANCE = Decimal("6.5")
+
+
+@dataclass(frozen=True)
+class Table:
+    """A function of an unsigned fixed-point number, in segments of equal length.
+
+    With r the bits of the input below its index, m of them, a segment's answer is
+    ``c0 + ((c1 + (c2 * r >> m)) * r >> m)``, where shifts round down.
+
+    Parameters
+    ----------
+    index_bits, remainder_bits : int
+        How the input is split: the index is the higher part.
+    fraction_bits : int
+        Fraction bits of the answer.
+    c0, c1, c2 : tuple of int
+        Coefficients of each segment.
+    """
+
+    index_bits: int
+    remainder_bits: int
+    fraction_bits: int
+    c0: tuple[int, ...]
+    c1: tuple[int, ...]
+    c2: tuple[int, ...]
+
+    @property
+    def input_bits(self) -> int:
+        """Width of the input."""
+        return self.index_bits + self.remainder_bits
+
+    @property
+    def rom_bits(self) -> int:
+        """Bits of all coefficients."""
+        widths = (_shape(column).width for column in (self.c0, self.c1, self.c2))
+        return len(self.c0) * sum(widths)
+
+    #: Cycles from the input of :meth:`build` to its answer.
+    CYCLES = 3
+
+    def compute(self, x: Array) -> Array:
+        """Answer of each int64 input, times 2^fraction_bits."""
+        c0, c1, c2 = (np.array(column, np.int64) for column in (self.c0, self.c1, self.c2))
+        index, r = x >> self.remainder_bits, x & ((1 << self.remainder_bits) - 1)
+        slope = c1[index] + (c2[index] * r >> self.remainder_bits)
+        answer: Array = c0[index] + (slope * r >> self.remainder_bits)
+        return answer
+
+    def build(self, m: Module, x: Value, name: str) -> Value:
+        """Circuit of :meth:`compute`, one input a cycle, :attr:`CYCLES` from input to answer.
+
+        Returns
+        -------
+        Value
+            As wide as the largest answer needs; it is never negative.
+        """
+        columns = []
+        index = x[self.remainder_bits :]
+        for number, column in enumerate((self.c0, self.c1, self.c2)):
+            shape = _shape(column)
+            read = Signal(shape, name=f"{name}_read_{number}")
+            with m.Switch(index):
+                for row, value in enumerate(column[:-1]):
+                    with m.Case(row):
+                        m.d.comb += read.eq(Const(value, shape))
+                with m.Default():
+                    m.d.comb += read.eq(Const(column[-1], shape))
+            kept = Signal(shape, name=f"{name}_c{number}", reset_less=True)
+            m.d.sync += kept.eq(read)
+            columns.append(kept)
+        c0, c1, c2 = columns
+        r = delay(m, x[: self.remainder_bits], 1, f"{name}_r")
+        widest = max(self._slopes())
+        slope = Signal(
+            Shape(widest.bit_length() + 1, signed=True), name=f"{name}_slope", reset_less=True
+        )
+        m.d.sync += slope.eq(c1 + (c2 * r >> self.remainder_bits))
+        base, r = delay(m, c0, 1, f"{name}_base"), delay(m, r, 1, f"{name}_r")
+        answer = Signal(max(self.c0).bit_length() + 1, name=f"{name}_answer", reset_less=True)
+        m.d.sync += answer.eq(base + (slope * r >> self.remainder_bits))
+        return answer
+
+    def _slopes(self) -> list[int]:
+        """Bounds on the magnitudes of the slopes."""
+        return [abs(a) + abs(b) for a, b in zip(self.c1, self.c2, strict=True)]
+
+
+def _shape(column: Sequence[int]) -> Shape:
+    """Narrowest shape of all values of a column."""
+    signed = min(column) < 0
+    bits = max((~value if value < 0 else value).bit_length() for value in column)
+    return Shape(bits + signed, signed)
+
+
+def fit(pieces: Sequence[Function], *, input_bits: int, fraction_bits: int) -> Table:
+    """Smallest table of functions on [0, 1], one after another, within a tolerance.
+
+    Each segment meets its function at both ends and in the middle, so what is exact at the end of
+    a segment, like 2^0, stays so.
+
+    Parameters
+    ----------
+    pieces : sequence of functions
+        As many as a power of two; the highest bits of the input choose one.
+    input_bits, fraction_bits : int
+        Widths of the input and of the answer's fraction.
+    """
+    with decimal.localcontext(decimal.Context(prec=_DIGITS)):
+        for per_piece in range(1, input_bits):
+            table, worst = _fit(pieces, input_bits, fraction_bits, per_piece)
+            if worst <= _TOLERANCE:
+                return table
+    raise ValueError(f"Table must be shorter than its {input_bits}-bit input")
+
+
+def _fit(
+    pieces: Sequence[Function], input_bits: int, fraction_bits: int, per_piece: int
+) -> tuple[Table, Decimal]:
+    """Table of so many index bits a piece and the largest error of its exact polynomials."""
+    segments = 1 << per_piece
+    index_bits = (len(pieces) - 1).bit_length() + per_piece
+    step = Decimal(1) / segments
+    rows, worst = [], Decimal(0)
+    for piece in pieces:
+        for segment in range(segments):
+            start = segment * step
+            # In units of the answer and of the segment's length.
+            values = [
+                piece(start + step * quarter / 4) * (1 << fraction_bits) for quarter in range(5)
+            ]
+            second = 2 * (values[0] - 2 * values[2] + values[4])
+            first = values[4] - values[0] - second
+            for quarter in (1, 3):
+                position = Decimal(quarter) / 4
+                guess = values[0] + (first + second * position) * position
+                worst = max(worst, abs(guess - values[quarter]))
+            rows.append([int(each.to_integral_value()) for each in (values[0], first, second)])
+    c0, c1, c2 = (tuple(column) for column in zip(*rows, strict=True))
+    table = Table(index_bits, input_bits - index_bits, fraction_bits, c0, c1, c2)
+    return table, worst
