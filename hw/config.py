@@ -73,7 +73,7 @@ class AgcuConfig:
     axi_data_bits: int = 256
     axi_address_bits: int = 48
     landing_beats: int = 256
-    outstanding: int = 16
+    outstanding: int = 64
 
     def __post_init__(self) -> None:
         require_int("AGCU count", self.count, 1, 16)
