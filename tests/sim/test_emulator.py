@@ -21,13 +21,16 @@ from hw.configs import named
 from hw.counters import LoopProgram
 from hw.numeric import reference
 from hw.numeric.formats import bf16, fp32, int8, int32
+from hw.pcu.program import PcuProgram
 from hw.pmu.layout import Access, bit_reverse, piece_positions, rows_log2
 from hw.pmu.program import Beyond, EngineProgram, PmuProgram, SlotRing
 from hw.tma.descriptor import Descriptor, ElementFormat
 from hw.tma.descriptor import ErrorCode as TmaError
+from sim.drivers.matrix_unit import MatrixTiling
 from sim.drivers.units_matmul import UnitsMatmul
 from sim.emulator import EmulatorError, emulate
 from sim.emulator.boxes import BoxStream
+from sim.emulator.matrix import Passes, results
 from sim.emulator.scratchpad import Scratchpad
 from sim.operands import random_operand
 from sw.image import ImageError
@@ -98,6 +101,26 @@ def test_products_equal_golden_by_bytes(config, kinds, seed):
         assert run.bytes_written == job.m * job.n * job.out.bits // 8
         assert run.units_used == {"pcu": 1, "pmu": 2, "agcu": 1}
         assert run.macs_issued >= job.m * job.n * job.k
+
+
+@pytest.mark.parametrize("fmt", [bf16, int8])
+def test_weights_by_row_are_the_columns_of_the_driver(fmt, seed):
+    """Both layouts as the driver of the matrix unit sends them to the RTL give the same sums."""
+    rng = np.random.default_rng(seed)
+    columns, out = TINY.grid_columns, fp32 if fmt == bf16 else int32
+    tiling = MatrixTiling(9, columns, 3 * TINY.width_bits // fmt.bits, columns, 16, fmt, False)
+    a, b = (random_operand(rng, shape, fmt) for shape in ((9, tiling.k), (tiling.k, columns)))
+
+    def vectors(words, lines):
+        payload = np.ascontiguousarray(words[:, :-1]).view(np.uint8)
+        return payload.reshape(1, 3, lines, TINY.width_bits // 8)
+
+    left = vectors(tiling.activations(a), 9)
+    for by_row in (False, True):
+        right = vectors(tiling.weights(b, by_row=by_row), columns)
+        program = PcuProgram(fmt, out, weights_by_row=by_row)
+        got = results(TINY, program, Passes(9, left, right))
+        assert got.tobytes() == reference.matmul(a, b).tobytes()
 
 
 @pytest.mark.parametrize(
