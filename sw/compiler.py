@@ -12,6 +12,7 @@ from hw.errors import BadInputError, did_you_mean
 from hw.numeric.formats import Format
 from sw.arrays import ArraySpec
 from sw.cost import predict
+from sw.fabric.errors import FitError
 from sw.image import ChipProgram
 from sw.ir.program import Program
 from sw.ir.sizes import choose_sizes
@@ -30,7 +31,7 @@ from sw.passes.mask import mask
 from sw.passes.parallel import Wishes, parallel
 from sw.passes.place import Placement
 from sw.passes.plan import Plan
-from sw.passes.route import place_and_route
+from sw.passes.route import Routes, place_and_route
 from sw.passes.simplify import simplify
 from sw.passes.stage import Product, stage
 from sw.passes.units import units
@@ -205,7 +206,13 @@ def compile_kernel(
     texts["stage"] = str(product)
 
     wishes = _wishes(product, schedule)
-    plan, places = parallel(product, config, wishes)
+    arrays = tuple(
+        ArraySpec(each.name, each.type.shape, each.type.format, each.type.role is not Role.IN)
+        for each in program.tensors
+    )
+    plan, places, netlist, placement, routes = _routed(
+        parallel(product, config, wishes), arrays, config, place_seed
+    )
     texts["parallel"] = plan.describe()
     sizes = _sizes(product, plan, wishes)
     golden_program = choose_sizes(summed, sizes)
@@ -213,14 +220,7 @@ def compile_kernel(
     _noted(texts, verify(tiled.after("tile", tiled.nodes)))
     _noted(texts, mask(tiled))
     texts["fit"] = "\n".join(f"{name}: {home}" for name, home in places.homes.items())
-
-    arrays = tuple(
-        ArraySpec(each.name, each.type.shape, each.type.format, each.type.role is not Role.IN)
-        for each in program.tensors
-    )
-    netlist = units(plan, places, arrays)
     texts["units"] = _netlist_text(netlist)
-    placement, routes = place_and_route(netlist, config, seed=place_seed)
     texts["place"] = "\n".join(f"{name}: {place}" for name, place in placement.tiles.items())
     texts["route"] = "\n".join(
         f"{name}: {len(hops)} hops"
@@ -261,6 +261,24 @@ def compile_kernel(
         notes=_notes(wishes, plan),
         texts=MappingProxyType(texts),
     )
+
+
+def _routed(
+    choices: tuple[tuple[Plan, Fit], ...],
+    arrays: tuple[ArraySpec, ...],
+    config: ChipConfig,
+    seed: int,
+) -> tuple[Plan, Fit, Netlist, Placement, Routes]:
+    """The first choice that the links of the chip can carry."""
+    refused: FitError | None = None
+    for plan, places in choices:
+        netlist = units(plan, places, arrays)
+        try:
+            return plan, places, netlist, *place_and_route(netlist, config, seed=seed)
+        except FitError as error:
+            refused = refused or error
+    assert refused is not None
+    raise refused
 
 
 def _noted(texts: dict[str, str], program: Program) -> Program:

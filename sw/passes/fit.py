@@ -147,7 +147,7 @@ def spread(count: int, over: int) -> list[tuple[int, int]]:
     return [(start, stop - start) for start, stop in itertools.pairwise(edges)]
 
 
-def fit(plan: Plan, slots: Mapping[str, int]) -> Fit:
+def fit(plan: Plan, slots: Mapping[str, int], *, plain: bool = False) -> Fit:
     """Find places for the buffers of a plan.
 
     Parameters
@@ -155,6 +155,8 @@ def fit(plan: Plan, slots: Mapping[str, int]) -> Fit:
     plan : Plan
     slots : mapping of str to int
         Tiles that the buffers ``a``, ``b`` and ``c`` must hold, where that is named.
+    plain : bool
+        Share no buffer's loads between AGCUs, and collect results once: the fewest links.
 
     Raises
     ------
@@ -163,7 +165,7 @@ def fit(plan: Plan, slots: Mapping[str, int]) -> Fit:
     """
     problem: Unfit | None = None
     best: Fit | None = None
-    for choice in _choices(plan):
+    for choice in [(1, 1, 1)] if plain else _choices(plan):
         try:
             found = _try(plan, slots, *choice)
         except Unfit as error:

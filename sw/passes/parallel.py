@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import itertools
 from collections.abc import Iterator, Mapping
@@ -17,6 +18,8 @@ __all__ = ["Wishes", "parallel"]
 
 #: Plans that are worked out slab by slab after all have been estimated.
 _FINALISTS = 60
+#: Grids that are handed on.
+_GRIDS = 3
 _MAX_COL_PAR = 16
 _MAX_COUNT = (1 << 16) - 1
 
@@ -47,8 +50,14 @@ class Wishes:
     slots: Mapping[str, int] = dataclasses.field(default_factory=dict)
 
 
-def parallel(product: Product, config: ChipConfig, wishes: Wishes) -> tuple[Plan, Fit]:
+def parallel(product: Product, config: ChipConfig, wishes: Wishes) -> tuple[tuple[Plan, Fit], ...]:
     """Choose how a product is spread over a chip.
+
+    Returns
+    -------
+    tuple of (Plan, Fit)
+        The best by the cost model, and after it the best of other grids, for a chip whose links
+        the first does not fit.
 
     Raises
     ------
@@ -91,7 +100,15 @@ def parallel(product: Product, config: ChipConfig, wishes: Wishes) -> tuple[Plan
             kind="does-not-fit",
             rule="a smaller tile, fewer slots, or a chip with more scratchpad",
         )
-    return min(found, key=lambda each: each[:2])[2:]
+    best: dict[object, tuple[Plan, Fit]] = {}
+    for _, _, plan, places in sorted(found, key=lambda each: each[:2]):
+        grid = (plan.row_par, plan.col_par, len(places.collectors))
+        best.setdefault(grid, (plan, places))
+    first = next(iter(best.values()))
+    handed = list(best.values())[:_GRIDS]
+    with contextlib.suppress(Unfit):
+        handed.append((first[0], fit(first[0], wishes.slots, plain=True)))
+    return tuple(handed)
 
 
 def _bad(field: str, rule: str, value: object) -> BadInputError:
@@ -207,10 +224,16 @@ def _slabs(covers: int, lanes: int, wishes: Wishes) -> list[tuple[int, int, int]
 
 
 def _counts(plan: Plan) -> bool:
-    """Whether every count fits its counter."""
+    """Whether every count fits its counter, and every stride its field."""
+    square = plan.lanes**2
+    strides = (
+        plan.columns // plan.lanes * square if plan.b_slab > 1 else 0,
+        plan.pass_stride // plan.lanes * square if plan.passes > 1 else 0,
+    )
     return (
         plan.all_passes <= _MAX_COUNT
         and plan.row_blocks <= _MAX_COUNT
         and plan.a_slabs <= _MAX_COUNT
         and plan.rows * plan.a_slab <= _MAX_COUNT
+        and max(strides) < plan.config.pmu.capacity_bytes // 2
     )

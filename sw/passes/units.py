@@ -94,7 +94,7 @@ class _Lowering:
         return SlotRing(
             buffer=home.number,
             base=home.base_bytes // element + offset,
-            stride=slot_bytes // element,
+            stride=slot_bytes // element if home.slots > 1 else 0,
             count=home.slots,
         )
 
@@ -223,7 +223,9 @@ class _Lowering:
             access=Access.COLUMN,
             launches=launches,
             windows=windows,
-            repeats=LoopProgram(plan.passes, stride=plan.pass_stride // lanes * square),
+            repeats=LoopProgram(
+                plan.passes, stride=plan.pass_stride // lanes * square if plan.passes > 1 else 0
+            ),
             slots=slots,
             last_level=Level.ADDRESS + len(loops) - 1,
         )
