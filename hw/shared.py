@@ -45,8 +45,12 @@ class Library:
         """Elaborate a component unless its definition exists; return its clock and reset ports."""
         name = component.definition_name
         if name not in self.definitions:
-            self.definitions[name] = rtlil.convert(
-                component, name=name, platform=self, emit_src=False
+            # A structure writes its own text (hw.structure).
+            write = getattr(component, "rtlil", None)
+            self.definitions[name] = (
+                write(self)
+                if write is not None
+                else rtlil.convert(component, name=name, platform=self, emit_src=False)
             )
         text = self.definitions[name]
         top = text[text.index(f"module \\{name}\n") :]

@@ -1,0 +1,213 @@
+"""Modules that are nothing but instances, wires and registers, however large they are.
+
+Amaranth elaborates bit by bit, which takes minutes for an array of 256 × 256 cells. A structure is
+stated once, in whole buses; it becomes an Amaranth module for the simulator and RTLIL text for an
+emitted design.
+"""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import cast
+
+from amaranth.hdl import Cat, Const, Module, Signal, Value
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In
+
+from hw.shared import Library, Shareable, shared
+
+__all__ = ["Bits", "Structural", "Structure"]
+
+
+@dataclass(frozen=True)
+class Bits:
+    """Bits of wires, least significant first: pieces of a wire, or of constant zeros.
+
+    Parameters
+    ----------
+    pieces : tuple of (name or None, low, high)
+        Bits ``low`` up to but not with ``high`` of a wire; zeros without a name.
+    """
+
+    pieces: tuple[tuple[str | None, int, int], ...]
+
+    @staticmethod
+    def zeros(width: int) -> Bits:
+        """Constant zeros."""
+        return Bits(((None, 0, width),))
+
+    def __len__(self) -> int:
+        return sum(high - low for _, low, high in self.pieces)
+
+    def __add__(self, other: Bits) -> Bits:
+        return Bits(self.pieces + other.pieces)
+
+    def __getitem__(self, key: slice) -> Bits:
+        start, stop, _ = key.indices(len(self))
+        pieces = []
+        at = 0
+        for name, low, high in self.pieces:
+            first, last = max(start - at, 0), min(stop - at, high - low)
+            if first < last:
+                pieces.append((name, low + first, low + last))
+            at += high - low
+        return Bits(tuple(pieces))
+
+
+def _ports(component: Shareable) -> dict[str, tuple[bool, Value]]:
+    """Ports of a component by name: whether it is an input, and its value."""
+    # The stubs give a Flow here; it is the Member.
+    return {
+        "__".join(map(str, path)): (cast(wiring.Member, member).flow == In, Value.cast(value))
+        for path, member, value in component.signature.flatten(component)
+    }
+
+
+class Structure:
+    """Instances, wires and registers between the ports of a component.
+
+    Parameters
+    ----------
+    component : Shareable
+        Whose ports they join.
+    """
+
+    def __init__(self, component: Shareable) -> None:
+        self._ports = _ports(component)
+        self._wires: dict[str, int] = {}
+        self._registers: dict[str, Bits] = {}
+        self._outputs: dict[str, Bits] = {}
+        self._instances: dict[str, tuple[Shareable, Mapping[str, Bits]]] = {}
+
+    def port(self, name: str) -> Bits:
+        """An input of the component."""
+        return Bits(((name, 0, len(self._ports[name][1])),))
+
+    def wire(self, name: str, width: int) -> Bits:
+        """A wire that instances drive."""
+        self._wires[name] = width
+        return Bits(((name, 0, width),))
+
+    def register(self, name: str, value: Bits) -> Bits:
+        """What the bits were a cycle ago; without a reset."""
+        self._registers[name] = value
+        return Bits(((name, 0, len(value)),))
+
+    def output(self, name: str, value: Bits) -> None:
+        """Drive an output of the component."""
+        self._outputs[name] = value
+
+    def instance(self, name: str, component: Shareable, **ports: Bits) -> None:
+        """An instance; its outputs drive the wires that they are joined to.
+
+        Raises
+        ------
+        ValueError
+            An input is not joined, or a port has another width.
+        """
+        for port, (is_input, value) in _ports(component).items():
+            if port not in ports and is_input and len(value):
+                raise ValueError(f"Input {port} of {name} must be joined")
+            if port in ports and len(ports[port]) != len(value):
+                raise ValueError(
+                    f"Port {port} of {name} must have {len(value)} bits, not {len(ports[port])}"
+                )
+        self._instances[name] = component, ports
+
+    def module(self) -> Module:
+        """The structure for Amaranth's simulator."""
+        m = Module()
+        values: dict[str, Value] = {name: value for name, (_, value) in self._ports.items()}
+        for name, width in self._wires.items():
+            values[name] = Signal(width, name=name)
+        for name, bits in self._registers.items():
+            values[name] = Signal(len(bits), name=name, reset_less=True)
+
+        def value_of(bits: Bits) -> Value:
+            return Cat(
+                Const(0, high - low) if name is None else values[name][low:high]
+                for name, low, high in bits.pieces
+            )
+
+        for name, bits in self._registers.items():
+            m.d.sync += values[name].eq(value_of(bits))
+        for name, bits in self._outputs.items():
+            m.d.comb += values[name].eq(value_of(bits))
+        for name, (component, joined) in self._instances.items():
+            m.submodules[name] = shared(component)
+            for port, (is_input, value) in _ports(component).items():
+                if port in joined and is_input:
+                    m.d.comb += value.eq(value_of(joined[port]))
+                elif port in joined:
+                    m.d.comb += value_of(joined[port]).eq(value)
+        return m
+
+    def rtlil(self, name: str, library: Library) -> str:
+        """The structure as RTLIL text; its instances' definitions go to the library."""
+        lines, clocks = [], set()
+        for instance, (component, joined) in self._instances.items():
+            lines.append(f"  cell \\{component.definition_name} \\{instance}")
+            used = library.define(component)
+            component.__dict__["_MustUse__used"] = True
+            clocks |= used
+            lines += [f"    connect \\{clock} \\{clock}" for clock in sorted(used)]
+            lines += [
+                f"    connect \\{port} {_sigspec(bits)}"
+                for port, bits in joined.items()
+                if len(bits)
+            ]
+            lines.append("  end")
+        for register, bits in self._registers.items():
+            clocks.add("clk")
+            lines += [
+                f"  cell $dff $register${register}",
+                f"    parameter \\WIDTH {len(bits)}",
+                "    parameter \\CLK_POLARITY 1'1",
+                "    connect \\CLK \\clk",
+                f"    connect \\D {_sigspec(bits)}",
+                f"    connect \\Q \\{register}",
+                "  end",
+            ]
+        lines += [f"  connect \\{port} {_sigspec(bits)}" for port, bits in self._outputs.items()]
+        wires = [
+            *(
+                (f"width {len(value)} {'input' if is_input else 'output'}", port)
+                for port, (is_input, value) in self._ports.items()
+                if len(value)
+            ),
+            *(("width 1 input", clock) for clock in sorted(clocks)),
+        ]
+        head = [f"  wire {kind} {index} \\{port}" for index, (kind, port) in enumerate(wires)]
+        head += [f"  wire width {width} \\{wire}" for wire, width in self._wires.items()]
+        head += [f"  wire width {len(bits)} \\{wire}" for wire, bits in self._registers.items()]
+        return "\n".join([f"module \\{name}", *head, *lines, "end", ""])
+
+
+def _sigspec(bits: Bits) -> str:
+    pieces = [
+        f"{high - low}'{'0' * (high - low)}" if name is None else f"\\{name} [{high - 1}:{low}]"
+        for name, low, high in reversed(bits.pieces)
+    ]
+    return pieces[0] if len(pieces) == 1 else "{ " + " ".join(pieces) + " }"
+
+
+class Structural(wiring.Component):
+    """A component that is a structure."""
+
+    @property
+    @abc.abstractmethod
+    def definition_name(self) -> str:
+        """Name of the shared module."""
+
+    @abc.abstractmethod
+    def structure(self) -> Structure:
+        """Its inside."""
+
+    def elaborate(self, platform: object) -> Module:
+        return self.structure().module()
+
+    def rtlil(self, library: Library) -> str:
+        """Its definition in an emitted design."""
+        return self.structure().rtlil(self.definition_name, library)

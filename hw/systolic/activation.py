@@ -1,0 +1,174 @@
+"""What sums pass on their way out: bias, scale, rectifier, saturation, cast."""
+
+from __future__ import annotations
+
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from hw.numeric.arithmetic import cast_to_bf16
+from hw.numeric.formats import bf16
+from hw.stream import ElasticBuffer
+from hw.systolic.sums import row_layout
+from hw.systolic.unit_config import UnitConfig
+
+__all__ = ["SCALE_BITS", "Activation", "result_layout"]
+
+#: Width of the factor that int32 sums are scaled by.
+SCALE_BITS = 16
+_SHIFT_BITS = 6
+_BIASED_BITS = 33
+_SCALED_BITS = _BIASED_BITS + SCALE_BITS
+
+
+def result_layout(columns: int, bits: int) -> data.StructLayout:
+    """Layout of a row of results; ``last`` ends a packet."""
+    return data.StructLayout({"data": bits * columns, "last": 1})
+
+
+def _scaled(m: Module, product: Value, shift: Value, index: int) -> Value:
+    """``product / 2^shift`` to the nearest integer, ties to even, saturated to int8."""
+    # Half a unit less the smallest step, and that step again if the kept part is odd.
+    odd = product.bit_select(shift, 1)
+    half = Signal(_SCALED_BITS, name=f"half_{index}")
+    m.d.comb += half.eq(((1 << shift) >> 1)[:_SCALED_BITS])
+    up = Mux(shift == 0, 0, half - 1 + odd)
+    total = Signal(_SCALED_BITS + 1, name=f"rounded_{index}")
+    m.d.comb += total.eq((product + up.as_signed()).as_signed() >> shift)
+    value = total.as_signed()
+    return Mux(value > 127, 127, Mux(value < -128, 0x80, value[:8]))[:8]
+
+
+class Activation(wiring.Component):
+    """Rows of sums to rows of results, one a cycle.
+
+    fp32 sums leave as they are, rounded to bf16 if that is asked for, zeros as +0. int32 sums
+    leave as they are or, with int8 results, as ``saturate(round((sum + bias)·scale / 2^shift))``:
+    exact but for one rounding to nearest even. With ``relu``, what is below zero leaves as 0; NaN
+    stays.
+
+    Parameters
+    ----------
+    config : UnitConfig
+
+    Members
+    -------
+    i_rows : stream of `row_layout`
+    o_result : stream of `result_layout`
+    activation_mode, relu
+        Static: with bf16 and int8, 1 if sums are int32; negative results become 0.
+    scale, shift
+        Static: factor, unsigned, and the power of two it is divided by (at most 47); only of
+        units that scale.
+    i_bias : stream of C int32
+        One vector for each packet; only of units with a bias.
+    """
+
+    i_rows: stream.Interface
+    o_result: stream.Interface
+    activation_mode: Signal
+    relu: Signal
+    scale: Signal
+    shift: Signal
+    i_bias: stream.Interface
+
+    def __init__(self, config: UnitConfig) -> None:
+        self._config = config
+        columns = config.array.columns
+        members = {
+            "o_result": Out(stream.Signature(result_layout(columns, config.out_bits))),
+            "activation_mode": In(1),
+            "relu": In(1),
+        }
+        if config.scales:
+            members |= {"scale": In(SCALE_BITS), "shift": In(_SHIFT_BITS)}
+        if config.bias:
+            members["i_bias"] = In(stream.Signature(data.ArrayLayout(32, columns)))
+        #: What a unit passes on to its outside.
+        self.outer_members = members
+        super().__init__({"i_rows": In(stream.Signature(row_layout(columns)))} | members)
+
+    @property
+    def definition_name(self) -> str:
+        """Name of the shared module."""
+        config = self._config
+        kind = "integer" if config.integer_only else "float"
+        if config.array.cell.has_mode:
+            kind = "both"
+        return f"activation_{config.array.columns}_{kind}_{config.out_bits}{'_bias' * config.bias}"
+
+    def connect_outside(self, m: Module, unit: wiring.Component, rows: stream.Interface) -> None:
+        """Join it to the members of a unit and to a queue of rows."""
+        wiring.connect(m, rows, self.i_rows)
+        for name, member in self.outer_members.items():
+            inner, outer = getattr(self, name), getattr(unit, name)
+            if not member.is_signature:
+                m.d.comb += inner.eq(outer)
+            elif member.flow == In:
+                wiring.connect(m, wiring.flipped(outer), inner)
+            else:
+                wiring.connect(m, inner, wiring.flipped(outer))
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        config = self._config
+        columns = config.array.columns
+        m.submodules.port = port = ElasticBuffer(result_layout(columns, config.out_bits))
+        wiring.connect(m, port.o_stream, wiring.flipped(self.o_result))
+        valid: Value = self.i_rows.valid
+        ready: Value = port.i_stream.ready
+        sums = [self.i_rows.payload.sums[column].as_signed() for column in range(columns)]
+        if config.bias:
+            valid = valid & self.i_bias.valid
+            m.d.comb += self.i_bias.ready.eq(
+                self.i_rows.valid & self.i_rows.ready & self.i_rows.payload.last
+            )
+            sums = [
+                total + self.i_bias.payload[column].as_signed() for column, total in enumerate(sums)
+            ]
+        last: Value = self.i_rows.payload.last
+        if config.scales:
+            bits = _SCALED_BITS * columns
+            m.submodules.products = products = ElasticBuffer(
+                data.StructLayout({"products": bits, "last": 1})
+            )
+            m.d.comb += [
+                products.i_stream.payload.products.eq(
+                    Cat(*((total * self.scale)[:_SCALED_BITS] for total in sums))
+                ),
+                products.i_stream.payload.last.eq(last),
+                products.i_stream.valid.eq(valid),
+                products.o_stream.ready.eq(port.i_stream.ready),
+            ]
+            ready, valid = products.i_stream.ready, products.o_stream.valid
+            last = products.o_stream.payload.last
+            held = products.o_stream.payload.products
+            results = [
+                self._rectified(
+                    _scaled(m, held.word_select(c, _SCALED_BITS).as_signed(), self.shift, c), c
+                )
+                for c in range(columns)
+            ]
+        else:
+            results = [self._result(m, total[:32]) for total in sums]
+        m.d.comb += [
+            self.i_rows.ready.eq(ready & (self.i_bias.valid if config.bias else 1)),
+            port.i_stream.valid.eq(valid),
+            port.i_stream.payload.data.eq(Cat(*results)),
+            port.i_stream.payload.last.eq(last),
+        ]
+        return m
+
+    def _rectified(self, result: Value, column: int) -> Value:
+        return Mux(self.relu & result[-1], 0, result)
+
+    def _result(self, m: Module, total: Value) -> Value:
+        """A sum that is not scaled, as it leaves."""
+        if self._config.integer_only:
+            return Mux(self.relu & total[-1], 0, total)
+        integer = self.activation_mode if self._config.array.cell.has_mode else Const(0)
+        # A product of +0 turns -0 into +0: a zero does not tell how far K was padded.
+        zero = ~total[:31].any() & ~integer
+        nan = total[23:31].all() & total[:23].any() & ~integer
+        positive = Mux(self.relu & total[31] & ~nan, 0, Cat(total[:31], total[31] & ~zero))
+        return cast_to_bf16(m, positive) if self._config.out == bf16 else positive

@@ -1,0 +1,90 @@
+"""Cycles of a product on a stand-alone matrix unit, in closed form.
+
+Written from the timing that the components state, and used by no simulator: tests compare it with
+what emitted Verilog takes, to the cycle.
+"""
+
+__all__ = ["product_cycles", "scale_sim_cycles"]
+
+
+def _ceil(value: int, divisor: int) -> int:
+    return -(-value // divisor)
+
+
+def product_cycles(
+    dataflow: str,
+    m: int,
+    n: int,
+    k: int,
+    *,
+    rows: int,
+    columns: int,
+    latency: int = 1,
+    products: int = 1,
+    accumulator_rows: int = 512,
+) -> int:
+    """Cycles from the first operand's handshake to the last result's, if no stream pauses.
+
+    Weight-stationary, the extent M moves in ``B`` blocks of m rows each past ``G`` groups of
+    columns; each visit has ``T`` tiles along the inner extent. A tile takes its rows, or as long
+    as the next needs to be swapped in, or, between tiles of one visit, as long as a sum is on its
+    way:
+
+    ======================  ==================================================
+    first vector            after R cycles, at least 3: the first tile came
+    tile before another     max(m, S), S = max(R, 3, (R - 1)·(L - 1) + C)
+    the same, sums go on    max(m, S, R·L + 2)
+    last vector             after the m vectors of its tile
+    last result             R·L + C + 4 cycles later
+    ======================  ==================================================
+
+    Input-stationary is the same with M and N exchanged. Output-stationary, a tile of R·L × C sums
+    takes K·L / ``products`` cycles, or as long as the former tile needs to leave, and the last
+    result comes R·L + R + C + L + 3 cycles after the last vector.
+
+    Parameters
+    ----------
+    dataflow : str
+        ``"ws"``, ``"os"`` or ``"is"``.
+    m, n, k : int
+        Extents of the product.
+    rows, columns, latency : int
+        The array: R, C, L.
+    products : int
+        Products a cell makes in a cycle: 2 of 8-bit operands, else 1.
+    accumulator_rows : int
+        Most rows of a block; any number if one tile holds the whole inner extent.
+    """
+    if dataflow == "os":
+        steps = _ceil(k, products) * latency
+        tiles = _ceil(m, rows * latency) * _ceil(n, columns)
+        # The last step of a tile waits until the drain is empty, and then, unless it is the first
+        # step as well, for its turn.
+        drain = rows * latency + rows + 2 * latency + 1
+        if steps > latency:
+            drain = _ceil(drain, latency) * latency
+        last = rows * latency + rows + columns + latency + 3
+        return 1 + (tiles - 1) * max(steps, drain) + steps + last
+    moving, other = (n, m) if dataflow == "is" else (m, n)
+    tiles = _ceil(k, rows * products)
+    groups = _ceil(other, columns)
+    blocks = 1 if tiles == 1 else _ceil(moving, accumulator_rows)
+    swap = max(rows, 3, (rows - 1) * (latency - 1) + columns)
+    edges = [index * moving // blocks for index in range(blocks + 1)]
+    cycles = max(rows, 3)
+    for start, stop in zip(edges[:-1], edges[1:], strict=True):
+        height = stop - start
+        cycles += groups * ((tiles - 1) * max(height, swap, rows * latency + 2) + max(height, swap))
+    return cycles - max(height, swap) + height + rows * latency + columns + 4
+
+
+def scale_sim_cycles(dataflow: str, m: int, n: int, k: int, *, rows: int, columns: int) -> int:
+    """Compute cycles that SCALE-Sim v3 gives for the same product on an array of this size.
+
+    Each fold loads its stationary tile, streams and drains by itself: nothing overlaps.
+    """
+    if dataflow == "os":
+        return _ceil(m, rows) * _ceil(n, columns) * (k + rows + columns - 2) - 1
+    moving, other = (n, m) if dataflow == "is" else (m, n)
+    folds = _ceil(k, rows) * _ceil(other, columns)
+    return folds * (2 * rows + columns + moving - 2) - 1

@@ -1,0 +1,86 @@
+"""What an array keeps where: the three dataflows, and the parameters of an array."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+from hw.checks import require_int
+from hw.numeric.formats import Format
+from hw.systolic.cell import CellConfig
+
+__all__ = ["LANE_BITS", "ArrayConfig", "Dataflow"]
+
+#: Width of a lane: one 16-bit operand, or two of 8 bits.
+LANE_BITS = 16
+
+_MOST_CELLS = 1024
+
+
+class Dataflow(enum.Enum):
+    """Which of the three matrices of a product stays in the cells.
+
+    Members
+    -------
+    WS
+        Weights stay, activations pass to the right, sums pass down.
+    OS
+        Sums stay; activations pass to the right, weights pass down.
+    IS
+        Activations stay, weights pass to the right, sums pass down.
+    """
+
+    WS = "ws"
+    OS = "os"
+    IS = "is"
+
+
+@dataclass(frozen=True)
+class ArrayConfig:
+    """Parameters of an array of R × C cells.
+
+    Parameters
+    ----------
+    rows, columns : int
+        Cells of a column (R) and of a row (C), 1 to 1024 each.
+    dataflow : Dataflow
+    formats : tuple of Format
+        Operand formats of the cells, as :class:`hw.systolic.cell.CellConfig` takes them.
+    latency : int
+        Registers on a cell's sum path (L).
+
+    Raises
+    ------
+    TypeError
+        A parameter is outside its domain.
+    """
+
+    rows: int
+    columns: int
+    dataflow: Dataflow
+    formats: tuple[Format, ...]
+    latency: int = 1
+
+    def __post_init__(self) -> None:
+        require_int("Array rows", self.rows, 1, _MOST_CELLS)
+        require_int("Array columns", self.columns, 1, _MOST_CELLS)
+        if not isinstance(self.dataflow, Dataflow):
+            names = ", ".join(each.value for each in Dataflow)
+            raise TypeError(f"Array dataflow must be one of {names}, not {self.dataflow!r}")
+        CellConfig(self.formats, self.latency)
+
+    @property
+    def cell(self) -> CellConfig:
+        """Parameters of its cells."""
+        return CellConfig(self.formats, self.latency)
+
+    @property
+    def name(self) -> str:
+        """What tells two arrays apart, for names of modules."""
+        return f"{self.dataflow.value}_{self.rows}x{self.columns}_{self.cell_name}"
+
+    @property
+    def cell_name(self) -> str:
+        """What tells two cells apart, for names of modules."""
+        formats = "_".join(sorted(fmt.name for fmt in self.formats))
+        return f"{formats}_l{self.latency}"

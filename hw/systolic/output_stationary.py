@@ -1,0 +1,340 @@
+"""Array whose cells keep the sums: activations pass to the right, weights pass down."""
+
+from __future__ import annotations
+
+from amaranth.hdl import Cat, Module, Mux, Signal, Value
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+
+from hw.numeric.alignment import Window, align
+from hw.numeric.arithmetic import add, round_total
+from hw.numeric.pair import multiply_float_pair
+from hw.numeric.product import PAIR_BITS, multiply, multiply_pair
+from hw.numeric.recode import Coding
+from hw.numeric.wires import register
+from hw.structure import Bits, Structural, Structure
+from hw.systolic.dataflow import LANE_BITS, ArrayConfig
+from hw.systolic.operand import OperandRecoder
+
+__all__ = ["OutputArray", "OutputCell", "OutputRow"]
+
+
+class OutputCell(wiring.Component):
+    """Cell that keeps L sums, which take turns on its adder of L stages.
+
+    A step at ``i_a``, ``i_b`` in cycle t adds its product to the sum of the step of cycle t - L;
+    ``i_first`` makes it the first product of a sum. The sum is there in cycle t + 2 + L; a step
+    with ``i_finish`` puts it into the drain in that cycle, which has room for L sums. A cycle
+    without a step must have operands of +0.
+
+    Parameters
+    ----------
+    config : ArrayConfig
+
+    Members
+    -------
+    i_a, i_first, i_finish, i_b
+        Operands of a step and its marks.
+    o_a, o_first, o_finish, o_b
+        The same a cycle later, for the right and the lower neighbour.
+    i_shift, i_sum, o_sum
+        The drain moves on; what enters it from above, and what leaves it first.
+    mode
+        Static: 1 takes the operands as int8 pairs; without effect on a cell of one kind.
+    """
+
+    i_a: Signal
+    i_first: Signal
+    i_finish: Signal
+    i_b: Signal
+    o_a: Signal
+    o_first: Signal
+    o_finish: Signal
+    o_b: Signal
+    i_shift: Signal
+    i_sum: Signal
+    o_sum: Signal
+    mode: Signal
+
+    def __init__(self, config: ArrayConfig) -> None:
+        self._config = config
+        bits = config.cell.operand_bits
+        marks = {"a": bits, "first": 1, "finish": 1, "b": bits}
+        super().__init__(
+            {f"i_{name}": In(width) for name, width in marks.items()}
+            | {f"o_{name}": Out(width) for name, width in marks.items()}
+            | {"i_shift": In(1), "i_sum": In(32), "o_sum": Out(32), "mode": In(1)}
+        )
+
+    @property
+    def definition_name(self) -> str:
+        """Name of the shared module."""
+        return f"output_cell_{self._config.cell_name}"
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        latency = self._config.latency
+        bits = self._config.cell.operand_bits
+        a, b = (Signal(bits, name=name, reset_less=True) for name in "ab")
+        m.d.sync += [
+            a.eq(self.i_a),
+            b.eq(self.i_b),
+            self.o_first.eq(self.i_first),
+            self.o_finish.eq(self.i_finish),
+        ]
+        m.d.comb += [self.o_a.eq(a), self.o_b.eq(b)]
+        first = Signal()
+        # A finished sum is taken one cycle after the adder's last stage.
+        finish = Signal(1 + latency)
+        m.d.sync += [first.eq(self.o_first), finish.eq(Cat(self.o_finish, finish))]
+
+        sum_ = Signal(32, reset_less=True)
+        old = Signal(32)
+        m.d.comb += old.eq(Mux(first, 0, sum_))
+        coding = self._config.cell.coding
+        if coding is not None:
+            total = self._fused(m, a, b, old, coding)
+        else:
+            total = self._integer(m, a, b, old)
+        m.d.sync += sum_.eq(total)
+
+        drain = Signal(32 * latency, reset_less=True)
+        with m.If(finish[-1] | self.i_shift):
+            enters = Mux(finish[-1], sum_, self.i_sum)
+            m.d.sync += drain.eq(Cat(enters, drain)[: len(drain)])
+        m.d.comb += self.o_sum.eq(drain[-32:])
+        return m
+
+    def _fused(self, m: Module, a: Value, b: Value, old: Value, coding: Coding) -> Value:
+        """Sum before its last register, as in :class:`hw.systolic.cell.Cell`."""
+        cell = self._config.cell
+        integer = self.mode if cell.has_mode else None
+        if cell.has_float_pairs:
+            product = multiply_float_pair(m, a, b, formats=cell.formats)
+        else:
+            product = multiply(m, a, b, integer=integer, coding=coding)
+        window = Window.of(len(product.significand))
+        product = register(m, product, "factor")
+        terms = align(m, product, old, integer=integer, window=window)
+        if cell.latency >= 3:
+            terms = register(m, terms, "term")
+        total = add(m, terms, integer=integer, window=window)
+        if cell.latency >= 2:
+            total = register(m, total, "partial")
+        return round_total(m, total, integer=integer, window=window)
+
+    def _integer(self, m: Module, a: Value, b: Value, old: Value) -> Value:
+        """Sum before its last register."""
+        product = Signal(PAIR_BITS, reset_less=True)
+        m.d.sync += product.eq(multiply_pair(m, a, b))
+        total: Value = (old + product.as_signed())[:32]
+        for stage in range(1, self._config.latency):
+            delayed = Signal(32, name=f"sum_{stage}", reset_less=True)
+            m.d.sync += delayed.eq(total)
+            total = delayed
+        return total
+
+
+class OutputRow(Structural):
+    """One row of cells.
+
+    Parameters
+    ----------
+    config : ArrayConfig
+
+    Members
+    -------
+    i_a, i_first, i_finish
+        Operand of column 0, 16 bits, with its marks; column c sees them c cycles later.
+    i_b, o_b
+        Recoded operands from above, and a cycle later to below.
+    i_shift, i_sums, o_sums
+        Columns whose drain moves on; what enters it from above and leaves it to below.
+    mode
+        Static: 1 takes the operands as int8 pairs; without effect on a cell of one kind.
+    """
+
+    i_a: Signal
+    i_first: Signal
+    i_finish: Signal
+    i_b: Signal
+    o_b: Signal
+    i_shift: Signal
+    i_sums: Signal
+    o_sums: Signal
+    mode: Signal
+
+    def __init__(self, config: ArrayConfig) -> None:
+        self._config = config
+        operands = config.cell.operand_bits * config.columns
+        sums = 32 * config.columns
+        super().__init__(
+            {
+                "i_a": In(LANE_BITS),
+                "i_first": In(1),
+                "i_finish": In(1),
+                "i_b": In(operands),
+                "o_b": Out(operands),
+                "i_shift": In(config.columns),
+                "i_sums": In(sums),
+                "o_sums": Out(sums),
+                "mode": In(1),
+            }
+        )
+
+    @property
+    def definition_name(self) -> str:
+        """Name of the shared module."""
+        return f"output_row_{self._config.columns}_{self._config.cell_name}"
+
+    def structure(self) -> Structure:
+        structure = Structure(self)
+        config = self._config
+        bits = config.cell.operand_bits
+        mode = structure.port("mode")
+        a = structure.wire("operand", bits)
+        structure.instance(
+            "edge",
+            OperandRecoder(formats=config.formats),
+            i_bits=structure.port("i_a"),
+            mode=mode,
+            o_operand=a,
+        )
+        first, finish = structure.port("i_first"), structure.port("i_finish")
+        down = structure.wire("down", bits * config.columns)
+        leaving = structure.wire("leaving", 32 * config.columns)
+        structure.output("o_b", down)
+        structure.output("o_sums", leaving)
+        for column in range(config.columns):
+            right = structure.wire(f"operand_{column}", bits)
+            first_right = structure.wire(f"first_{column}", 1)
+            finish_right = structure.wire(f"finish_{column}", 1)
+            operand = slice(bits * column, bits * (column + 1))
+            sum_ = slice(32 * column, 32 * (column + 1))
+            structure.instance(
+                f"cell_{column}",
+                OutputCell(config),
+                i_a=a,
+                i_first=first,
+                i_finish=finish,
+                o_a=right,
+                o_first=first_right,
+                o_finish=finish_right,
+                i_b=structure.port("i_b")[operand],
+                o_b=down[operand],
+                i_shift=structure.port("i_shift")[column : column + 1],
+                i_sum=structure.port("i_sums")[sum_],
+                o_sum=leaving[sum_],
+                mode=mode,
+            )
+            a, first, finish = right, first_right, finish_right
+        return structure
+
+
+class OutputArray(Structural):
+    """R × C cells that keep L sums each; lane 0 of the activations belongs to the lowest row.
+
+    It never stalls: in a cycle without a step it gets operands of +0. With skew, the sums of a
+    step of cycle t with ``i_finish`` are in the drain of lane i, column c, from cycle
+    ``t + 3 + L + (R - 1 - i) + c`` on. The drain of a column gives lane 0 first, of each lane the
+    L sums in the order of their steps.
+
+    Parameters
+    ----------
+    config : ArrayConfig
+    skewed : bool
+        Whether the array delays the lanes itself: of activations and marks by a cycle a row, of
+        weights by a cycle a column. Else its neighbour does, and a mark has a bit for each row.
+
+    Members
+    -------
+    i_a, i_first, i_finish
+        Vector of R activations of 16 bits, and the marks of its step.
+    i_b
+        Vector of C weights of 16 bits.
+    i_shift, o_sums
+        Columns whose drain moves on, and the sum that each has at its end.
+    a_mode, b_mode
+        Static: format of each operand, as :class:`hw.systolic.operand.OperandRecoder` says.
+    """
+
+    i_a: Signal
+    i_first: Signal
+    i_finish: Signal
+    i_b: Signal
+    i_shift: Signal
+    o_sums: data.View[data.ArrayLayout]
+    a_mode: Signal
+    b_mode: Signal
+
+    def __init__(self, config: ArrayConfig, *, skewed: bool = True) -> None:
+        self._config = config
+        self._skewed = skewed
+        marks = 1 if skewed else config.rows
+        super().__init__(
+            {
+                "i_a": In(LANE_BITS * config.rows),
+                "i_first": In(marks),
+                "i_finish": In(marks),
+                "i_b": In(LANE_BITS * config.columns),
+                "i_shift": In(config.columns),
+                "o_sums": Out(data.ArrayLayout(32, config.columns)),
+                "a_mode": In(1),
+                "b_mode": In(1),
+            }
+        )
+
+    @property
+    def definition_name(self) -> str:
+        """Name of the shared module."""
+        config = self._config
+        edges = "" if self._skewed else "_raw"
+        return f"output_{config.rows}x{config.columns}_{config.cell_name}{edges}"
+
+    def structure(self) -> Structure:
+        structure = Structure(self)
+        config = self._config
+        bits = config.cell.operand_bits
+        lanes = structure.port("i_b")
+        down = structure.wire("weights", bits * config.columns)
+        for column in range(config.columns):
+            structure.instance(
+                f"recode_{column}",
+                OperandRecoder(formats=config.formats),
+                i_bits=lanes[:LANE_BITS],
+                mode=structure.port("b_mode"),
+                o_operand=down[bits * column : bits * (column + 1)],
+            )
+            lanes = lanes[LANE_BITS:]
+            if self._skewed and column < config.columns - 1:
+                lanes = structure.register(f"b_{column}", lanes)
+        # Rows from above: the lanes from the last to the first, one cycle later a row.
+        lanes = structure.port("i_a")
+        first, finish = structure.port("i_first"), structure.port("i_finish")
+        sums = Bits.zeros(32 * config.columns)
+        for index in range(config.rows):
+            below = structure.wire(f"sums_{index}", 32 * config.columns)
+            further = structure.wire(f"weights_{index}", bits * config.columns)
+            top = len(lanes) - LANE_BITS
+            structure.instance(
+                f"row_{index}",
+                OutputRow(config),
+                i_a=lanes[top:],
+                i_first=first[:1],
+                i_finish=finish[:1],
+                i_b=down,
+                o_b=further,
+                i_shift=structure.port("i_shift"),
+                i_sums=sums,
+                o_sums=below,
+                mode=structure.port("a_mode"),
+            )
+            lanes, down, sums = lanes[:top], further, below
+            if not self._skewed:
+                first, finish = first[1:], finish[1:]
+            elif index < config.rows - 1:
+                lanes = structure.register(f"a_{index}", lanes)
+                first = structure.register(f"first_{index}", first)
+                finish = structure.register(f"finish_{index}", finish)
+        structure.output("o_sums", sums)
+        return structure

@@ -1,0 +1,213 @@
+"""Array whose cells keep an operand: the other passes to the right, sums pass down.
+
+It serves two dataflows. Weight-stationary it keeps weights; input-stationary it keeps activations,
+and what passes to the right are the weights.
+"""
+
+from __future__ import annotations
+
+from amaranth.hdl import Signal
+from amaranth.lib import data
+from amaranth.lib.wiring import In, Out
+
+from hw.structure import Structural, Structure
+from hw.systolic.cell import Cell
+from hw.systolic.dataflow import LANE_BITS, ArrayConfig
+from hw.systolic.operand import OperandRecoder
+
+__all__ = ["StationaryArray", "StationaryRow"]
+
+
+class StationaryRow(Structural):
+    """One row of cells.
+
+    Parameters
+    ----------
+    config : ArrayConfig
+        Parameters of the array.
+
+    Members
+    -------
+    i_moving, i_swap
+        Operand of column 0, 16 bits, and its swap mark; column c sees them c cycles later.
+    i_stationary, i_load
+        Recoded operands for the shadow registers of all columns, and whether they load now.
+    i_p, o_p
+        Sums from above and to below, 32 bits a column.
+    mode
+        Static: format of the moving operand, as :class:`hw.systolic.operand.OperandRecoder` says.
+    """
+
+    i_moving: Signal
+    i_swap: Signal
+    i_stationary: Signal
+    i_load: Signal
+    i_p: Signal
+    o_p: Signal
+    mode: Signal
+
+    def __init__(self, config: ArrayConfig) -> None:
+        self._config = config
+        sums_bits = 32 * config.columns
+        super().__init__(
+            {
+                "i_moving": In(LANE_BITS),
+                "i_swap": In(1),
+                "i_stationary": In(config.cell.operand_bits * config.columns),
+                "i_load": In(1),
+                "i_p": In(sums_bits),
+                "o_p": Out(sums_bits),
+                "mode": In(1),
+            }
+        )
+
+    @property
+    def definition_name(self) -> str:
+        """Name of the shared module."""
+        return f"stationary_row_{self._config.columns}_{self._config.cell_name}"
+
+    def structure(self) -> Structure:
+        structure = Structure(self)
+        config = self._config
+        mode = structure.port("mode")
+        bits = config.cell.operand_bits
+        moving = structure.wire("operand", bits)
+        structure.instance(
+            "edge",
+            OperandRecoder(formats=config.formats),
+            i_bits=structure.port("i_moving"),
+            mode=mode,
+            o_operand=moving,
+        )
+        swap = structure.port("i_swap")
+        stationary, sums = structure.port("i_stationary"), structure.port("i_p")
+        leaving = structure.wire("leaving", 32 * config.columns)
+        structure.output("o_p", leaving)
+        for column in range(config.columns):
+            cell = Cell(formats=config.formats, latency=config.latency)
+            right = structure.wire(f"operand_{column}", bits)
+            swap_right = structure.wire(f"swap_{column}", 1)
+            structure.instance(
+                f"cell_{column}",
+                cell,
+                i_a=moving,
+                i_swap=swap,
+                o_a=right,
+                o_swap=swap_right,
+                i_w=stationary[bits * column : bits * (column + 1)],
+                i_w_load=structure.port("i_load"),
+                i_p=sums[32 * column : 32 * (column + 1)],
+                o_p=leaving[32 * column : 32 * (column + 1)],
+                **({"mode": mode} if config.cell.has_mode else {}),
+            )
+            moving, swap = right, swap_right
+        return structure
+
+
+class StationaryArray(Structural):
+    """R × C cells that keep one operand and pass the other right and the sums down.
+
+    It never stalls: a cycle without a vector is a bubble that computes sums nobody keeps. With
+    skew, a vector of cycle t leaves in column c as a sum in cycle ``t + latency_cycles + c``, and
+    its old sum must be at ``i_p`` in cycle ``t + 2 + c``. A vector with ``i_swap`` and all after
+    it use what was in the shadow registers; cell (r, c) swaps in cycle ``t + r·L + c``, and a load
+    in the very cycle is for the next swap.
+
+    Parameters
+    ----------
+    config : ArrayConfig
+    skewed : bool
+        Whether the array delays lane r of a vector by r·L cycles itself; else its neighbour does,
+        and ``i_swap`` has a bit for each row.
+
+    Members
+    -------
+    i_moving, i_swap
+        Vector of R lanes of 16 bits, and whether the operands in the shadow registers start with
+        it.
+    i_stationary, i_load
+        Vector of C lanes of 16 bits, and the rows whose shadow registers load it now.
+    i_p, o_p
+        Sums entering and leaving each column, one cycle later a column.
+    moving_mode, stationary_mode
+        Static: format of each operand, as :class:`hw.systolic.operand.OperandRecoder` says.
+    """
+
+    i_moving: Signal
+    i_swap: Signal
+    i_stationary: Signal
+    i_load: Signal
+    i_p: data.View[data.ArrayLayout]
+    o_p: data.View[data.ArrayLayout]
+    moving_mode: Signal
+    stationary_mode: Signal
+
+    def __init__(self, config: ArrayConfig, *, skewed: bool = True) -> None:
+        self._config = config
+        self._skewed = skewed
+        sums = data.ArrayLayout(32, config.columns)
+        super().__init__(
+            {
+                "i_moving": In(LANE_BITS * config.rows),
+                "i_swap": In(1 if skewed else config.rows),
+                "i_stationary": In(LANE_BITS * config.columns),
+                "i_load": In(config.rows),
+                "i_p": In(sums),
+                "o_p": Out(sums),
+                "moving_mode": In(1),
+                "stationary_mode": In(1),
+            }
+        )
+
+    @property
+    def latency_cycles(self) -> int:
+        """Cycles from a vector to its sum in column 0."""
+        return 2 + self._config.rows * self._config.latency
+
+    @property
+    def definition_name(self) -> str:
+        """Name of the shared module."""
+        # The cells are the same, whichever matrix stays.
+        config = self._config
+        edges = "" if self._skewed else "_raw"
+        return f"stationary_{config.rows}x{config.columns}_{config.cell_name}{edges}"
+
+    def structure(self) -> Structure:
+        structure = Structure(self)
+        config = self._config
+        bits = config.cell.operand_bits
+        vector = structure.port("i_stationary")
+        stationary = structure.wire("stationary", bits * config.columns)
+        for column in range(config.columns):
+            structure.instance(
+                f"recode_{column}",
+                OperandRecoder(formats=config.formats),
+                i_bits=vector[LANE_BITS * column : LANE_BITS * (column + 1)],
+                mode=structure.port("stationary_mode"),
+                o_operand=stationary[bits * column : bits * (column + 1)],
+            )
+        # The lanes that have further to go wait in one register a cycle.
+        lanes, swap = structure.port("i_moving"), structure.port("i_swap")
+        sums = structure.port("i_p")
+        for index in range(config.rows):
+            below = structure.wire(f"p_{index}", 32 * config.columns)
+            structure.instance(
+                f"row_{index}",
+                StationaryRow(config),
+                i_moving=lanes[:LANE_BITS],
+                i_swap=swap[:1],
+                i_stationary=stationary,
+                i_load=structure.port("i_load")[index : index + 1],
+                i_p=sums,
+                o_p=below,
+                mode=structure.port("moving_mode"),
+            )
+            sums, lanes = below, lanes[LANE_BITS:]
+            if not self._skewed:
+                swap = swap[1:]
+            elif index < config.rows - 1:
+                for stage in range(config.latency):
+                    lanes = structure.register(f"lanes_{index}_{stage}", lanes)
+                    swap = structure.register(f"swap_{index}_{stage}", swap)
+        structure.output("o_p", sums)
+        return structure

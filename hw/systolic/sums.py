@@ -1,0 +1,261 @@
+"""What is behind an array: accumulators and a queue of results, a column at a time."""
+
+from __future__ import annotations
+
+from amaranth.hdl import Cat, Module, Mux, Signal, Value
+from amaranth.lib import data, memory, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from hw.checks import require_int
+from hw.shared import shared
+
+__all__ = ["PartialColumn", "ResultColumn", "ResultQueue", "row_layout"]
+
+_MOST_ROWS = 1 << 16
+
+
+class PartialColumn(wiring.Component):
+    """Accumulators of one column: sums that wait for the next tile of their pass.
+
+    What a column is told it tells its right neighbour a cycle later, as the array's wave goes.
+
+    Parameters
+    ----------
+    rows : int
+        Sums.
+
+    Members
+    -------
+    i_accumulate, i_row, o_old
+        Row whose sum is wanted; a cycle later it is there, or 0 unless ``i_accumulate``.
+    i_store, i_store_row, i_sum
+        Sum to keep.
+    o_accumulate, o_row, o_store, o_store_row
+        What this column was told, a cycle later.
+    """
+
+    i_accumulate: Signal
+    i_row: Signal
+    o_old: Signal
+    i_store: Signal
+    i_store_row: Signal
+    i_sum: Signal
+    o_accumulate: Signal
+    o_row: Signal
+    o_store: Signal
+    o_store_row: Signal
+
+    def __init__(self, *, rows: int) -> None:
+        require_int("Accumulator rows", rows, 1, _MOST_ROWS)
+        self._rows = rows
+        told: dict[str, object] = {
+            "accumulate": 1,
+            "row": range(rows),
+            "store": 1,
+            "store_row": range(rows),
+        }
+        super().__init__(
+            {f"i_{name}": In(shape) for name, shape in told.items()}
+            | {f"o_{name}": Out(shape) for name, shape in told.items()}
+            | {"i_sum": In(32), "o_old": Out(32)}
+        )
+
+    @property
+    def definition_name(self) -> str:
+        """Name of the shared module."""
+        return f"partials_{self._rows}"
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        bank: memory.Memory = memory.Memory(shape=32, depth=self._rows, init=[])
+        m.submodules.bank = bank
+        write, read = bank.write_port(), bank.read_port(domain="sync")
+        m.d.comb += [
+            read.addr.eq(self.i_row),
+            read.en.eq(1),
+            self.o_old.eq(Mux(self.o_accumulate, read.data, 0)),
+            write.addr.eq(self.i_store_row),
+            write.data.eq(self.i_sum),
+            write.en.eq(self.i_store),
+        ]
+        m.d.sync += [
+            self.o_accumulate.eq(self.i_accumulate),
+            self.o_row.eq(self.i_row),
+            self.o_store.eq(self.i_store),
+            self.o_store_row.eq(self.i_store_row),
+        ]
+        return m
+
+
+class ResultColumn(wiring.Component):
+    """One column of the queue of results.
+
+    Parameters
+    ----------
+    rows : int
+        Results it holds, a power of two.
+
+    Members
+    -------
+    i_write, i_place, i_sum
+        Result to keep and its place; the right neighbour is told a cycle later.
+    o_write, o_place
+    i_read, i_read_place, o_sum
+        Place to read, and its result from the next cycle on until the next is read.
+    """
+
+    i_write: Signal
+    i_place: Signal
+    i_sum: Signal
+    o_write: Signal
+    o_place: Signal
+    i_read: Signal
+    i_read_place: Signal
+    o_sum: Signal
+
+    def __init__(self, *, rows: int) -> None:
+        self._rows = rows
+        super().__init__(
+            {
+                "i_write": In(1),
+                "i_place": In(range(rows)),
+                "i_sum": In(32),
+                "o_write": Out(1),
+                "o_place": Out(range(rows)),
+                "i_read": In(1),
+                "i_read_place": In(range(rows)),
+                "o_sum": Out(32),
+            }
+        )
+
+    @property
+    def definition_name(self) -> str:
+        """Name of the shared module."""
+        return f"results_{self._rows}"
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        bank: memory.Memory = memory.Memory(shape=32, depth=self._rows, init=[])
+        m.submodules.bank = bank
+        write, read = bank.write_port(), bank.read_port(domain="sync")
+        m.d.comb += [
+            read.addr.eq(self.i_read_place),
+            read.en.eq(self.i_read),
+            self.o_sum.eq(read.data),
+            write.addr.eq(self.i_place),
+            write.data.eq(self.i_sum),
+            write.en.eq(self.i_write),
+        ]
+        m.d.sync += [self.o_write.eq(self.i_write), self.o_place.eq(self.i_place)]
+        return m
+
+
+def row_layout(columns: int) -> data.StructLayout:
+    """Layout of one row of results: C sums of 32 bits, and whether it ends its packet."""
+    return data.StructLayout({"sums": data.ArrayLayout(32, columns), "last": 1})
+
+
+class ResultQueue(wiring.Component):
+    """Queue of rows of results, which arrive a column a cycle and leave aligned.
+
+    A place is taken before its row is on its way: nothing can stop a row behind the array.
+
+    Parameters
+    ----------
+    columns : int
+    rows : int
+        Rows it holds, a power of two.
+
+    Members
+    -------
+    o_room, i_take
+        There is a place; one is taken in this cycle.
+    i_write, i_last, i_sums
+        A row begins to arrive, its column c in c cycles; it ends its packet.
+    o_write
+        Columns that take a sum of `i_sums` in this cycle.
+    o_rows : stream of `row_layout`
+    """
+
+    o_room: Signal
+    i_take: Signal
+    i_write: Signal
+    i_last: Signal
+    i_sums: data.View[data.ArrayLayout]
+    o_write: Signal
+    o_rows: stream.Interface
+
+    def __init__(self, *, columns: int, rows: int) -> None:
+        require_int("Result rows", rows, 1, _MOST_ROWS)
+        if rows & (rows - 1):
+            raise TypeError(f"Result rows must be a power of two, not {rows}")
+        self._columns = columns
+        self._rows = rows
+        super().__init__(
+            {
+                "o_room": Out(1),
+                "i_take": In(1),
+                "i_write": In(1),
+                "i_last": In(1),
+                "i_sums": In(data.ArrayLayout(32, columns)),
+                "o_write": Out(columns),
+                "o_rows": Out(stream.Signature(row_layout(columns))),
+            }
+        )
+
+    @property
+    def definition_name(self) -> str:
+        """Name of the shared module."""
+        return f"result_queue_{self._columns}_{self._rows}"
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        # As many places are taken as rows are on their way, in the queue, or not yet read.
+        taken = Signal(range(self._rows + 1))
+        place = Signal(range(self._rows))
+        read_place = Signal(range(self._rows))
+        here = Signal(range(self._rows + 1))
+        offered = Signal()
+        read = Signal()
+        m.d.comb += [
+            self.o_room.eq(taken != self._rows),
+            read.eq((here != 0) & (~offered | self.o_rows.ready)),
+            self.o_rows.valid.eq(offered),
+        ]
+        m.d.sync += [
+            taken.eq(taken + self.i_take - read),
+            place.eq(place + self.i_write),
+            read_place.eq(read_place + read),
+            offered.eq(read | (offered & ~self.o_rows.ready)),
+        ]
+        write: Value = self.i_write
+        write_place: Value = place
+        sums, writes = [], []
+        for index in range(self._columns):
+            column = ResultColumn(rows=self._rows)
+            m.submodules[f"column_{index}"] = shared(column)
+            m.d.comb += [
+                column.i_write.eq(write),
+                column.i_place.eq(write_place),
+                column.i_sum.eq(self.i_sums[index]),
+                column.i_read.eq(read),
+                column.i_read_place.eq(read_place),
+            ]
+            writes.append(write)
+            sums.append(column.o_sum)
+            write, write_place = column.o_write, column.o_place
+        # A row is whole with its last column's sum.
+        m.d.sync += here.eq(here + writes[-1] - read)
+        m.d.comb += [self.o_write.eq(Cat(*writes)), self.o_rows.payload.sums.eq(Cat(*sums))]
+        marks: memory.Memory = memory.Memory(shape=1, depth=self._rows, init=[])
+        m.submodules.marks = marks
+        mark_write, mark_read = marks.write_port(), marks.read_port(domain="sync")
+        m.d.comb += [
+            mark_write.addr.eq(place),
+            mark_write.data.eq(self.i_last),
+            mark_write.en.eq(self.i_write),
+            mark_read.addr.eq(read_place),
+            mark_read.en.eq(read),
+            self.o_rows.payload.last.eq(mark_read.data),
+        ]
+        return m

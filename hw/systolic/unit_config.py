@@ -1,0 +1,98 @@
+"""Parameters of a stand-alone matrix unit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from amaranth.lib import data
+
+from hw.checks import require_int, require_power
+from hw.numeric.formats import Format, bf16, int8, int32
+from hw.systolic.dataflow import ArrayConfig, Dataflow
+
+__all__ = ["COUNTERS", "UnitConfig"]
+
+#: Counters of cycles, named as in Jouppi et al., In-datacenter performance analysis of a tensor
+#: processing unit, ISCA 2017, table 3. Exactly one moves in a cycle.
+COUNTERS = data.StructLayout(
+    {"active": 32, "weight_stall": 32, "weight_shift": 32, "non_matrix": 32}
+)
+
+
+@dataclass(frozen=True)
+class UnitConfig:
+    """Parameters of a stand-alone matrix unit.
+
+    Parameters
+    ----------
+    array : ArrayConfig
+    accumulator_rows : int
+        Sums of a column that wait for the next tile; an output-stationary array has none.
+    result_rows : int
+        Rows of results that wait to leave, a power of two; 0 for as many as keep results flowing.
+    tiles_ahead : int
+        Stationary tiles that the queue has room for, besides the one in the shadow registers.
+    out : Format
+        Format of the results: the sums' own, bf16 of fp32, or int8 of int32.
+    bias : bool
+        Whether a bias is added to integer sums: the unit has a stream of them.
+
+    Raises
+    ------
+    TypeError
+        A parameter is outside its domain.
+    """
+
+    array: ArrayConfig
+    accumulator_rows: int = 512
+    result_rows: int = 0
+    tiles_ahead: int = 2
+    out: Format | None = None
+    bias: bool = False
+
+    def __post_init__(self) -> None:
+        require_int("Accumulator rows", self.accumulator_rows, 1, 1 << 16)
+        if self.result_rows != 0 or isinstance(self.result_rows, bool):
+            require_power("Result rows", self.result_rows, 1, 1 << 16)
+        require_int("Tiles ahead", self.tiles_ahead, 1, 64)
+        sums = {fmt.accumulator for fmt in self.array.formats}
+        # In a unit of both kinds sums leave as they are: 32 bits say nothing of their kind.
+        allowed = {*sums, int8 if int32 in sums else bf16} if len(sums) == 1 else set()
+        if self.out is not None and self.out not in allowed:
+            names = ", ".join(sorted(fmt.name for fmt in allowed)) or "None"
+            raise TypeError(f"Result format must be one of {names}, not {self.out!r}")
+        if self.bias and not self.integer_only:
+            raise TypeError("Bias must be of an integer unit, not of one that sums in fp32")
+
+    @property
+    def integer_only(self) -> bool:
+        """Whether all sums are int32."""
+        return not any(fmt.is_float for fmt in self.array.formats)
+
+    @property
+    def scales(self) -> bool:
+        """Whether int32 sums are scaled and saturated to int8."""
+        return self.integer_only and self.out == int8
+
+    @property
+    def out_bits(self) -> int:
+        """Bits of a result."""
+        return 32 if self.out is None else self.out.bits
+
+    @property
+    def queue_rows(self) -> int:
+        """Rows of the queue of results."""
+        if self.result_rows:
+            return self.result_rows
+        array = self.array
+        wave = array.columns + 8
+        if array.dataflow != Dataflow.OS:
+            wave += array.rows * array.latency
+        return 1 << (wave - 1).bit_length()
+
+    @property
+    def name(self) -> str:
+        """What tells two units apart, for names of modules."""
+        out = "" if self.out is None else f"_{self.out.name}"
+        sizes = f"a{self.accumulator_rows}_q{self.queue_rows}_t{self.tiles_ahead}"
+        return f"{self.array.name}_{sizes}{out}{'_bias' * self.bias}"

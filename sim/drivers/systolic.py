@@ -1,0 +1,283 @@
+"""Products on a stand-alone matrix unit: operands to streams, results back to a matrix."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hw.numeric.formats import Format
+from hw.systolic.dataflow import LANE_BITS, Dataflow
+from hw.systolic.unit_config import COUNTERS, UnitConfig
+from sim.native.streams import StreamModel, Transfer
+
+__all__ = ["ProductRun", "UnitTiling", "run_product", "unit_counters"]
+
+Array = npt.NDArray[Any]
+Words = npt.NDArray[np.uint32]
+Bytes = npt.NDArray[np.uint8]
+
+
+def unit_counters(word: int) -> dict[str, int]:
+    """Counters of a stand-alone matrix unit, by name, of its ``counters`` as one number."""
+    fields: Any = COUNTERS.from_bits(word)
+    return {name: int(fields[name]) for name in COUNTERS.members}
+
+
+def _padded(array: Array, shape: tuple[int, ...]) -> Array:
+    out = np.zeros(shape, array.dtype)
+    out[tuple(slice(extent) for extent in array.shape)] = array
+    return out
+
+
+def _words(vectors: Bytes, marks: Array, bits: int) -> Words:
+    """Payloads of vectors (n × bytes), with marks (n) above their ``bits`` bits."""
+    size = -(-(bits + 8) // 32) * 4
+    padded = np.zeros((len(vectors), size), np.uint8)
+    padded[:, : vectors.shape[1]] = vectors
+    # A vector is a whole number of 16-bit lanes, so its marks begin a byte of their own.
+    padded[:, bits // 8] = marks
+    return padded.view(np.uint32)
+
+
+@dataclasses.dataclass(frozen=True)
+class UnitTiling:
+    """How M × K times K × N is cut for a stand-alone matrix unit.
+
+    Parameters
+    ----------
+    config : UnitConfig
+    m, n, k : int
+        Extents of the product.
+    formats : pair of Format
+        Of activations and of weights, of one width.
+    """
+
+    config: UnitConfig
+    m: int
+    n: int
+    k: int
+    formats: tuple[Format, Format]
+
+    @property
+    def elements(self) -> int:
+        """Operands of a lane: two of 8 bits, one of 16."""
+        return LANE_BITS // self.formats[0].bits
+
+    @property
+    def _array(self) -> tuple[int, int, int]:
+        array = self.config.array
+        return array.rows, array.columns, array.latency
+
+    @property
+    def moving_extent(self) -> int:
+        """Rows that a stationary tile is used for: M, or N if the activations stay."""
+        return self.n if self.config.array.dataflow == Dataflow.IS else self.m
+
+    @property
+    def blocks(self) -> list[tuple[int, int]]:
+        """Start and stop of each block of moving vectors, as equal as can be."""
+        most = self.config.accumulator_rows
+        if self.tiles == 1:
+            most = self.moving_extent
+        count = -(-self.moving_extent // most)
+        edges = [index * self.moving_extent // count for index in range(count + 1)]
+        return list(zip(edges[:-1], edges[1:], strict=True))
+
+    @property
+    def tiles(self) -> int:
+        """Tiles along the inner extent."""
+        return -(-self.k // (self._array[0] * self.elements))
+
+    @property
+    def groups(self) -> int:
+        """Groups of columns of the array."""
+        other = self.m if self.config.array.dataflow == Dataflow.IS else self.n
+        return -(-other // self._array[1])
+
+    def _lines(self, matrix: Array, lines: int, inner: int) -> Bytes:
+        """Lines × ``inner`` lanes × 2 bytes of a matrix whose second axis is the inner extent."""
+        padded = _padded(matrix, (lines, inner * self.elements))
+        return padded.view(np.uint8).reshape(lines, inner, 2)
+
+    def streams(self, a: Array, b: Array) -> tuple[Words, Words]:
+        """Payloads of the activation stream and of the weight stream."""
+        if self.config.array.dataflow == Dataflow.OS:
+            return self._output_streams(a, np.ascontiguousarray(b.T))
+        if self.config.array.dataflow == Dataflow.WS:
+            return self._moving(a), self._staying(np.ascontiguousarray(b.T))
+        moving = self._moving(np.ascontiguousarray(b.T))
+        return self._staying(a), moving
+
+    def _moving(self, matrix: Array) -> Words:
+        rows = self._array[0]
+        lanes = self._lines(matrix, self.moving_extent, self.tiles * rows)
+        vectors = lanes.reshape(self.moving_extent, self.tiles, rows * 2)
+        parts = []
+        for start, stop in self.blocks:
+            part = vectors[start:stop].transpose(1, 0, 2)
+            marks = np.zeros(part.shape[:2], np.uint8)
+            marks[:, -1] |= 1
+            marks[1:] |= 2
+            marks[-1] |= 4
+            words = _words(part.reshape(-1, rows * 2), marks.reshape(-1), LANE_BITS * rows)
+            parts.append(np.tile(words, (self.groups, 1)))
+        return np.concatenate(parts)
+
+    def _staying(self, matrix: Array) -> Words:
+        rows, columns, _ = self._array
+        lanes = self._lines(matrix, self.groups * columns, self.tiles * rows)
+        vectors = lanes.reshape(self.groups, columns, self.tiles, rows, 2)
+        vectors = vectors.transpose(0, 2, 3, 1, 4).reshape(-1, columns * 2)
+        vectors = np.ascontiguousarray(vectors)
+        words = _words(vectors, np.zeros(len(vectors), np.uint8), LANE_BITS * columns)
+        return np.tile(words[:, : -(-LANE_BITS * columns // 32)], (len(self.blocks), 1))
+
+    @property
+    def steps(self) -> int:
+        """Steps of a tile of an output-stationary array."""
+        return -(-self.k // self.elements)
+
+    @property
+    def output_blocks(self) -> int:
+        """Blocks of R·L rows of an output-stationary array."""
+        rows, _, latency = self._array
+        return -(-self.m // (rows * latency))
+
+    def _output_streams(self, a: Array, b: Array) -> tuple[Words, Words]:
+        rows, columns, latency = self._array
+        lanes = self._lines(a, self.output_blocks * rows * latency, self.steps)
+        # Row i·L + j of a block is sum j of lane i.
+        vectors = lanes.reshape(self.output_blocks, rows, latency, self.steps, 2)
+        vectors = vectors.transpose(0, 3, 2, 1, 4)
+        marks = np.zeros(vectors.shape[:3], np.uint8)
+        marks[:, -1] = 1
+        words = _words(vectors.reshape(-1, rows * 2), marks.reshape(-1), LANE_BITS * rows)
+        block = words.reshape(self.output_blocks, 1, -1, words.shape[1])
+        activations = np.broadcast_to(block, (self.output_blocks, self.groups, *block.shape[2:]))
+        lanes = self._lines(b, self.groups * columns, self.steps)
+        vectors = lanes.reshape(self.groups, columns, self.steps, 2).transpose(0, 2, 1, 3)
+        vectors = np.ascontiguousarray(vectors).reshape(-1, columns * 2)
+        weights = _words(vectors, np.zeros(len(vectors), np.uint8), LANE_BITS * columns)
+        weights = weights[:, : -(-LANE_BITS * columns // 32)]
+        return (
+            activations.reshape(-1, words.shape[1]),
+            np.tile(weights, (self.output_blocks, 1)),
+        )
+
+    @property
+    def packets(self) -> list[int]:
+        """Rows of each packet of results."""
+        rows, _, latency = self._array
+        if self.config.array.dataflow == Dataflow.OS:
+            return [rows * latency] * (self.output_blocks * self.groups)
+        return [stop - start for start, stop in self.blocks for _ in range(self.groups)]
+
+    def result(self, words: Words) -> Array:
+        """The M × N result of the payloads of the result stream.
+
+        Raises
+        ------
+        RuntimeError
+            If a mark is not where a packet ends.
+        """
+        columns = self._array[1]
+        out = self.config.out or self.formats[0].accumulator
+        data = np.ascontiguousarray(words).view(np.uint8)
+        bits = out.bits * columns
+        marks = data[:, bits // 8] & 1
+        lasts = np.zeros(len(words), np.uint8)
+        lasts[np.cumsum(self.packets) - 1] = 1
+        if not np.array_equal(marks, lasts):
+            raise RuntimeError("A packet of results has its mark elsewhere")
+        rows = np.ascontiguousarray(data[:, : bits // 8]).view(out.dtype)
+        if self.config.array.dataflow == Dataflow.OS:
+            tiles = rows.reshape(self.output_blocks, self.groups, -1, columns)
+            return tiles.transpose(0, 2, 1, 3).reshape(-1, self.groups * columns)[
+                : self.m, : self.n
+            ]
+        parts, position = [], 0
+        for start, stop in self.blocks:
+            count = (stop - start) * self.groups
+            part = rows[position : position + count].reshape(self.groups, stop - start, columns)
+            parts.append(part.transpose(1, 0, 2).reshape(stop - start, -1))
+            position += count
+        product = np.concatenate(parts)
+        if self.config.array.dataflow == Dataflow.IS:
+            product = product.T
+        return product[: self.m, : self.n]
+
+
+@dataclasses.dataclass(frozen=True)
+class ProductRun:
+    """A product that was run.
+
+    Members
+    -------
+    result : (M, N) array
+    cycles : int
+        From the first handshake of an operand to the last one of a result, both included.
+    transfers : dict
+        What crossed each stream.
+    """
+
+    result: Array
+    cycles: int
+    transfers: Mapping[str, Transfer]
+
+
+def run_product(
+    model: StreamModel,
+    tiling: UnitTiling,
+    a: Array,
+    b: Array,
+    *,
+    prefix: str = "",
+    relu: bool = False,
+    scaling: tuple[int, int] | None = None,
+    bias: Array | None = None,
+    stalls: Mapping[str, float] | None = None,
+    limit_cycles: int = 1 << 40,
+) -> ProductRun:
+    """Multiply on the model of a stand-alone matrix unit that is idle.
+
+    Parameters
+    ----------
+    prefix : str
+        What the names of the unit's ports begin with, if it is one of several in the model.
+    relu : bool
+        Results below zero become 0.
+    scaling : pair of int
+        Scale and shift, of a unit with int8 results.
+    bias : (N,) array of int32
+        Of a unit with a bias; for input-stationary units, (M,).
+    stalls : dict of str to float
+        Probability by stream that its outer side pauses in a cycle.
+    """
+    ordered = tiling.config.array.cell.ordered
+    for name, fmt in zip(("activation_mode", "weight_mode"), tiling.formats, strict=True):
+        model.set(prefix + name, ordered.index(fmt))
+    model.set(prefix + "relu", int(relu))
+    if scaling is not None:
+        model.set(prefix + "scale", scaling[0])
+        model.set(prefix + "shift", scaling[1])
+    activations, weights = tiling.streams(a, b)
+    sent = {prefix + "i_activation": activations, prefix + "i_weight": weights}
+    if bias is not None:
+        columns = tiling.config.array.columns
+        vectors = _padded(bias, (tiling.groups * columns,)).reshape(tiling.groups, columns)
+        packets = len(tiling.packets) // tiling.groups
+        sent[prefix + "i_bias"] = np.tile(vectors.view(np.uint32), (packets, 1))
+    transfers = model.run(
+        sent,
+        {prefix + "o_result": sum(tiling.packets)},
+        stalls={prefix + name: chance for name, chance in (stalls or {}).items()},
+        limit_cycles=limit_cycles,
+    )
+    crossed = {name.removeprefix(prefix): transfers[name] for name in transfers}
+    start = min(crossed["i_activation"].first_cycle, crossed["i_weight"].first_cycle)
+    results = crossed["o_result"]
+    return ProductRun(tiling.result(results.words), results.last_cycle - start + 1, crossed)
