@@ -12,6 +12,7 @@ from hw.command.image import Image, fingerprint
 from hw.config import ChipConfig
 from hw.errors import BadInputError
 from hw.mesh.config import SwitchProgram
+from hw.mesh.ports import SwitchPorts
 from hw.pcu.program import PcuProgram
 from hw.places import row_segments, tile_layout, token_ports, vector_ports
 from hw.pmu.program import PmuProgram
@@ -169,9 +170,14 @@ class ChipProgram:
             raise ValueError(f"Unit configuration must be one that a program makes, not {unit:#x}")
         return TileProgram(
             program,
-            SwitchProgram.unpack(vector_ports(chip, kind), vectors),
-            SwitchProgram.unpack(token_ports(chip, kind), tokens),
+            _switch_program(vector_ports(chip, kind), vectors),
+            _switch_program(token_ports(chip, kind), tokens),
         )
+
+
+def _switch_program(ports: SwitchPorts, word: int) -> SwitchProgram:
+    # Most token switches are off, and decoding costs time.
+    return SwitchProgram.unpack(ports, word) if word else SwitchProgram(ports)
 
 
 @contextlib.contextmanager

@@ -79,22 +79,23 @@ class Scratchpad:
         if self._checked:
             return
         self._checked = True
-        used: list[Any] = [None, None]
-        for engine in self._program.engines:
-            if engine is None:
-                continue
-            mask = np.zeros(self._capacity, np.bool_)
+        engines = [engine for engine in self._program.engines if engine is not None]
+        if len({engine.ring.buffer for engine in engines}) < 2:
+            return
+        used = [np.zeros(self._capacity, np.bool_) for _ in range(2)]
+        for engine in engines:
             pattern = slot_pattern(engine, self._width_bits)
             if pattern is not None:
                 slots = np.arange(engine.ring.count) * engine.ring.stride
                 positions = pattern.positions + slots.reshape(-1, 1, 1, 1)
             else:
                 positions = turn_positions(engine, self._width_bits, _step_turns(engine))
-            touched = bytes_of(np.unique(positions), engine.element_bytes, self._width_bits)
-            mask[touched.ravel() % self._capacity] = True
-            buffer = engine.ring.buffer
-            used[buffer] = mask if used[buffer] is None else used[buffer] | mask
-        if used[0] is not None and used[1] is not None and (used[0] & used[1]).any():
+            # What wraps round the scratchpad does so by whole elements.
+            elements = np.zeros(self._capacity // engine.element_bytes, np.bool_)
+            elements[positions.ravel() % len(elements)] = True
+            touched = bytes_of(np.flatnonzero(elements), engine.element_bytes, self._width_bits)
+            used[engine.ring.buffer][touched] = True
+        if (used[0] & used[1]).any():
             raise EmulatorError(
                 f"Buffers of {self._name} must lie apart, for nothing orders their engines",
                 where=self._name,

@@ -1,0 +1,162 @@
+"""Launches and boxes: the chip's error codes, and every byte of a box."""
+
+import numpy as np
+import pytest
+
+from hw.command.launch import (
+    ErrorCode,
+    alignment_bytes,
+)
+from hw.configs import named
+from hw.numeric import reference
+from hw.numeric.formats import bf16, fp32
+from hw.tma.descriptor import Descriptor, ElementFormat
+from hw.tma.descriptor import ErrorCode as TmaError
+from sim.drivers.units_matmul import UnitsMatmul
+from sim.emulator import emulate
+from sim.emulator.boxes import BoxStream
+from sim.operands import random_operand
+from sw.image import ImageError
+from tests.sw.chips import TINY
+
+SMALL = named["small"]
+
+
+def operands(rng, job, **kinds):
+    return tuple(
+        random_operand(rng, shape, job.fmt, **kinds) for shape in ((job.m, job.k), (job.k, job.n))
+    )
+
+
+def test_boxes_of_any_rank_are_gathered_and_scattered(seed):
+    """Against an index a byte."""
+    rng = np.random.default_rng(seed)
+    for _ in range(30):
+        rank = int(rng.integers(1, 4))
+        dims = [int(x) for x in rng.integers(1, 9, rank)]
+        box = [8, *(int(x) for x in rng.integers(1, 4, rank - 1))]
+        strides, pitch = [], 16 * (1 + int(rng.integers(0, 2)))
+        for extent in dims[1:]:
+            strides.append(pitch)
+            pitch *= extent
+        descriptor = Descriptor(
+            base=0, format=ElementFormat.INT8, dims=dims, strides=strides, box=box
+        )
+        points = np.zeros((3, 5), np.int64)
+        points[:, :rank] = rng.integers(-6, 9, (3, rank))
+        stream = BoxStream(descriptor, 64, points, 8, 40, 0)
+        memory = np.frombuffer(rng.bytes(4096), np.uint8).copy()
+        expected = []
+        touched = {}
+        beats = 0
+        for point in points:
+            for row in np.ndindex(*box[:0:-1]):
+                place = [None, *row[::-1]]
+                inside = all(0 <= point[d] + place[d] < dims[d] for d in range(1, rank))
+                address = 64 + sum((point[d] + place[d]) * strides[d - 1] for d in range(1, rank))
+                rows = set()
+                for x in range(box[0]):
+                    there = inside and 0 <= point[0] + x < dims[0]
+                    expected.append(memory[address + point[0] + x] if there else 0)
+                    if there:
+                        touched[int(address + point[0] + x)] = len(expected) - 1
+                        rows.add((address + point[0] + x) // 8)
+                beats += len(rows)
+        assert stream.load(memory).ravel().tolist() == expected
+        assert stream.beats() == beats
+        if touched:
+            assert stream.reach() == (min(touched), max(touched) + 1)
+        vectors = np.frombuffer(rng.bytes(len(expected)), np.uint8).reshape(-1, 8)
+        after = memory.copy()
+        stream.store(after, vectors)
+        for address, index in touched.items():
+            memory[address] = vectors.ravel()[index]
+        assert after.tobytes() == memory.tobytes()
+
+
+def _launched(spoil, entries=1):
+    """A product launched after a change of its memory."""
+    job = UnitsMatmul(TINY, 5, 3, 4, bf16, fp32, 8, 8, 2)
+    rng = np.random.default_rng(0)
+    places = job.layout()
+    memory = bytearray(max(address + size for address, size in places.values()) + 4096)
+    for address, data in job.memory(*operands(rng, job)).items():
+        memory[address : address + len(data)] = data
+    before = bytes(memory)
+    address = spoil(memory, {name: place for name, (place, _) in places.items()})
+    run = emulate(TINY, memory, list_address=places["list"][0] if address is None else address,
+                  entries=entries)  # fmt: skip
+    at, size = places["C"]
+    assert memory[at : at + size] == before[at : at + size]
+    return run
+
+
+def _put(memory, address, value, size=4):
+    memory[address : address + size] = value.to_bytes(size, "little")
+
+
+@pytest.mark.parametrize(
+    ("spoil", "code", "detail"),
+    [
+        (lambda m, p: p["list"] + 32, ErrorCode.LIST_ADDRESS, 0),
+        (lambda m, p: 1 << 50, ErrorCode.LIST_ADDRESS, 0),
+        (lambda m, p: 1 << 30, ErrorCode.READ_DECERR, 0),
+        (lambda m, p: _put(m, p["list"], 8), ErrorCode.IMAGE_ADDRESS, 0),
+        (lambda m, p: _put(m, p["list"] + 16, 0), ErrorCode.IMAGE_BYTES, 0),
+        (lambda m, p: _put(m, p["list"] + 16, 1385), ErrorCode.IMAGE_BYTES, 0),
+        (lambda m, p: _put(m, p["list"] + 20, 17), ErrorCode.ARGUMENT_COUNT, 0),
+        (lambda m, p: _put(m, p["list"] + 8, 8), ErrorCode.ARGUMENT_ADDRESS, 0),
+        (lambda m, p: _put(m, p["list"] + 8, 1 << 30), ErrorCode.READ_DECERR, 1),
+        (lambda m, p: _put(m, p["list"] + 24, 0), ErrorCode.REPEAT, 0),
+        (lambda m, p: _put(m, p["list"] + 24, 2), ErrorCode.UNIT, 255),
+        (lambda m, p: _put(m, p["list"] + 60, 1), ErrorCode.RESERVED, 0),
+        (lambda m, p: _put(m, p["list"], 1 << 30), ErrorCode.READ_DECERR, 2),
+        (lambda m, p: _put(m, p["image"], 0), ErrorCode.MAGIC, 0),
+        (lambda m, p: _put(m, p["image"] + 4, 2, 2), ErrorCode.VERSION, 0),
+        (lambda m, p: _put(m, p["image"] + 6, 3, 2), ErrorCode.ROWS, 0),
+        (lambda m, p: _put(m, p["image"] + 8, 0), ErrorCode.FINGERPRINT, 0),
+        (lambda m, p: _put(m, p["image"] + 12, 1), ErrorCode.RESERVED, 0),
+        (lambda m, p: _put(m, p["image"] + 16, 5, 2), ErrorCode.IMAGE_SIZE, 0),
+        (lambda m, p: _put(m, p["arguments"], 8), ErrorCode.UNIT, TmaError.BASE.value),
+        (lambda m, p: _put(m, p["arguments"], 1 << 30), ErrorCode.UNIT, TmaError.READ_DECERR.value),
+        (
+            lambda m, p: _put(m, p["arguments"] + 32, 1 << 30),
+            ErrorCode.UNIT,
+            TmaError.WRITE_DECERR.value,
+        ),
+    ],
+)
+def test_bad_launches_end_with_the_codes_of_the_chip(spoil, code, detail):
+    run = _launched(spoil)
+    assert (run.status, run.error_code, run.error_detail) == ("error", code, int(detail))
+    assert run.launches == 0
+
+
+def test_an_empty_list_is_an_error():
+    assert _launched(lambda m, p: None, entries=0).error_code is ErrorCode.NO_ENTRIES
+
+
+def test_a_later_entry_that_is_wrong_is_named_after_those_before_it_ran():
+    job = UnitsMatmul(TINY, 5, 3, 4, bf16, fp32, 8, 8, 2)
+    rng = np.random.default_rng(0)
+    a, b = operands(rng, job)
+    places = job.layout()
+    memory = bytearray(1 << 16)
+    for address, data in job.memory(a, b).items():
+        memory[address : address + len(data)] = data
+    run = emulate(TINY, memory, list_address=places["list"][0], entries=2)
+    # Behind the list there are zeros.
+    assert (run.error_code, run.error_entry, run.launches) == (ErrorCode.IMAGE_BYTES, 1, 1)
+    address, size = places["C"]
+    assert job.result(bytes(memory[address : address + size])).tobytes() == (
+        reference.matmul(a, b).tobytes()
+    )
+    assert run.launch_bytes_read == 2 * alignment_bytes(64) + 48 + places["image"][1]
+
+
+def test_words_that_no_program_makes_are_refused():
+    def spoil(memory, places):
+        memory[places["image"] + 24 + 7] |= 0x80
+
+    with pytest.raises(ImageError):
+        _launched(spoil)
