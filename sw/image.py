@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 from collections.abc import Iterator, Mapping
 
 from hw.agcu.config import AgcuProgram
@@ -89,17 +90,7 @@ class ChipProgram:
         layout = tile_layout(chip, kind)
         word = tile.vectors.pack() << layout["vectors"].offset
         word |= tile.tokens.pack() << layout["tokens"].offset
-        return word | self._unit_word(tile.unit) << layout["unit"].offset
-
-    def _unit_word(self, unit: PcuProgram | PmuProgram | None) -> int:
-        chip = self.config
-        if isinstance(unit, PmuProgram):
-            return unit.pack(
-                width_bits=chip.width_bits,
-                capacity_bytes=chip.pmu.capacity_bytes,
-                slots=chip.pmu.slots,
-            )
-        return unit.pack() if unit else 0
+        return word | _unit_word(chip, tile.unit) << layout["unit"].offset
 
     def empty_tile(self, kind: str) -> TileProgram:
         """Tile of a kind (``"pcu"`` or ``"pmu"``) with everything off."""
@@ -159,15 +150,7 @@ class ChipProgram:
             word >> layout[name].offset & (1 << layout[name].width) - 1
             for name in ("vectors", "tokens", "unit")
         )
-        program: PcuProgram | PmuProgram | None = None
-        if unit and kind == "pcu":
-            program = PcuProgram.unpack(unit)
-        elif unit:
-            pmu = chip.pmu
-            program = PmuProgram.unpack(unit, capacity_bytes=pmu.capacity_bytes, slots=pmu.slots)
-        # The decoders of switches check this themselves.
-        if self._unit_word(program) != unit:
-            raise ValueError(f"Unit configuration must be one that a program makes, not {unit:#x}")
+        program = _unit_program(chip, kind, unit) if unit else None
         return TileProgram(
             program,
             _switch_program(vector_ports(chip, kind), vectors),
@@ -175,8 +158,32 @@ class ChipProgram:
         )
 
 
+def _unit_word(chip: ChipConfig, unit: PcuProgram | PmuProgram | None) -> int:
+    if isinstance(unit, PmuProgram):
+        return unit.pack(
+            width_bits=chip.width_bits,
+            capacity_bytes=chip.pmu.capacity_bytes,
+            slots=chip.pmu.slots,
+        )
+    return unit.pack() if unit else 0
+
+
+# Units of one kind often share a word, and an image is decoded by more than one reader.
+@functools.lru_cache(maxsize=256)
+def _unit_program(chip: ChipConfig, kind: str, word: int) -> PcuProgram | PmuProgram:
+    program: PcuProgram | PmuProgram
+    if kind == "pcu":
+        program = PcuProgram.unpack(word)
+    else:
+        pmu = chip.pmu
+        program = PmuProgram.unpack(word, capacity_bytes=pmu.capacity_bytes, slots=pmu.slots)
+    if _unit_word(chip, program) != word:
+        raise ValueError(f"Unit configuration must be one that a program makes, not {word:#x}")
+    return program
+
+
+@functools.lru_cache(maxsize=256)
 def _switch_program(ports: SwitchPorts, word: int) -> SwitchProgram:
-    # Most token switches are off, and decoding costs time.
     return SwitchProgram.unpack(ports, word) if word else SwitchProgram(ports)
 
 

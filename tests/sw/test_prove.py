@@ -1,5 +1,6 @@
 """Liveness: what is accepted, what is refused with which words, and a slow oracle for both."""
 
+import copy
 import dataclasses
 import random
 import time
@@ -82,14 +83,17 @@ def _more_stores(program):
 
 def _short_ring(program):
     """Rings one slot too few for the window that is gone through twice."""
-    for at in (0, 1):
-        for engine in (
-            program.tiles[1, 0].unit.writers[at],
-            program.tiles[1, 0].unit.readers[at],
-        ):
-            ring = dataclasses.replace(engine.ring, count=engine.ring.count - 1)
-            object.__setattr__(engine, "ring", ring)
-    return program
+
+    def short(engine):
+        # No program of an engine may be like this: an image could hold it none the less.
+        other = copy.copy(engine)
+        ring = dataclasses.replace(engine.ring, count=engine.ring.count - 1)
+        object.__setattr__(other, "ring", ring)
+        return other
+
+    unit = program.tiles[1, 0].unit
+    sides = {name: tuple(map(short, getattr(unit, name))) for name in ("writers", "readers")}
+    return operands_changed(program, **sides)
 
 
 def _rerouted(program, at, outputs):
