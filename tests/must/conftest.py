@@ -1,0 +1,123 @@
+"""What the must-show tests share: a product of matrices, run and judged."""
+
+import dataclasses
+import functools
+import math
+
+import numpy as np
+import pytest
+
+from hw.config import ChipConfig
+from hw.configs import named as configurations
+from hw.numeric.formats import named as formats
+from sim.native.memory import MemoryConditions
+from sim.run.driver import Outcome, compile_job, run
+from sim.run.job import Job
+from sim.run.problem import Problem
+from sw.kernels.matmul import matmul
+from sw.language import Schedule
+
+
+@dataclasses.dataclass(frozen=True)
+class Product:
+    """A product of matrices on a chip, and the conditions it runs under."""
+
+    config: str | ChipConfig
+    m: int
+    n: int
+    k: int
+    dtype: str = "bf16"
+    out: str | None = None
+    seed: int = 1
+    latency: int = 100
+    jitter: int = 0
+    stall: float = 0.0
+    place_seed: int = 1
+    options: tuple[tuple[str, int], ...] = ()
+    schedule: tuple[tuple[str, int], ...] = ()
+
+    @property
+    def command(self) -> str:
+        """The one command that repeats it."""
+        settings = {"M": self.m, "N": self.n, "K": self.k, "place_seed": self.place_seed}
+        settings |= {"out": self.out} if self.out else {}
+        settings |= dict(self.options) | dict(self.schedule)
+        given = " ".join(f"--set {key}={value}" for key, value in settings.items())
+        return (
+            f"tilewright run matmul --config {self.config} --dtype {self.dtype} {given} "
+            f"--seed {self.seed} --latency {self.latency} --jitter {self.jitter} "
+            f"--stall {self.stall}"
+        )
+
+    @functools.cached_property
+    def problem(self) -> Problem:
+        config = self.config
+        choices = {}
+        for key, value in self.schedule:
+            names = {"slots": ("a_tile", "b_tile", "c_tile")}.get(key, ("c",))
+            choices[key] = dict.fromkeys(names, value)
+        return Problem(
+            kernel=matmul,
+            config=configurations[config] if isinstance(config, str) else config,
+            dims={"M": self.m, "N": self.n, "K": self.k},
+            dtype=formats[self.dtype],
+            out=formats[self.out] if self.out else None,
+            options=dict(self.options),
+            schedule=Schedule(**choices),
+            place_seed=self.place_seed,
+        )
+
+    @functools.cached_property
+    def compiled(self):
+        return compile_job(Job(problem=self.problem))
+
+    def run(self, backend: str = "rtl") -> Outcome:
+        """Run it; what is not verified fails with the command that repeats it."""
+        conditions = MemoryConditions(
+            latency=self.latency, jitter=self.jitter, stall=self.stall, seed=self.seed
+        )
+        if backend in ("emulator", "cocotb"):
+            conditions = MemoryConditions(seed=self.seed, stall=self.stall * (backend == "cocotb"))
+        job = Job(problem=self.problem, backend=backend, seed=self.seed, conditions=conditions)
+        compiled, fields = self.compiled
+        name = self.config if isinstance(self.config, str) else "user"
+        outcome = run(job, compiled, fields | {"backend": backend, "config": name})
+        assert not outcome.problems, f"{outcome.problems}; {self.command} --backend {backend}"
+        return outcome
+
+    def cycles(self) -> int:
+        """Cycles on the RTL."""
+        return self.run().report["cycles"]
+
+
+def random_product(rng: np.random.Generator, config: str, *, shape: str, most: int = 150):
+    """Random product: ``shape`` is ``ragged`` (in all three extents), ``thin`` or ``any``."""
+    lanes = configurations[config].width_bits // 8
+    sides = [int(side) for side in rng.integers(1, most + 1, 3)]
+    if shape == "ragged":
+        sides = [side - (side % lanes == 0) for side in (max(side, 2) for side in sides)]
+    elif shape == "thin":
+        sides[rng.integers(3)] = 1
+    dtype = ("bf16", "int8")[rng.integers(2)]
+    return Product(
+        config,
+        *sides,
+        dtype=dtype,
+        out=("bf16", "fp32")[rng.integers(2)] if dtype == "bf16" else None,
+        seed=int(rng.integers(1 << 31)),
+        latency=round(math.exp(rng.uniform(0, math.log(200)))),
+        jitter=int(rng.integers(0, 50)),
+        stall=round(float(rng.uniform(0, 0.9)), 2),
+    )
+
+
+@pytest.fixture(scope="session")
+def product():
+    """The class of products."""
+    return Product
+
+
+@pytest.fixture(scope="session")
+def random_products():
+    """Function that draws random products."""
+    return random_product
