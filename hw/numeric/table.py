@@ -32,7 +32,8 @@ class Table:
     """A function of an unsigned fixed-point number, in segments of equal length.
 
     With r the bits of the input below its index, m of them, a segment's answer is
-    ``c0 + ((c1 + (c2 * r >> m)) * r >> m)``, where shifts round down.
+    ``c0 + ((c1 + (c2 * (r >> s) >> m - s)) * r >> m)``, where shifts round down. s leaves as many
+    bits of r as c2 has, and one more: others would change the slope by less than half.
 
     Parameters
     ----------
@@ -62,6 +63,11 @@ class Table:
         widths = (_shape(column).width for column in (self.c0, self.c1, self.c2))
         return len(self.c0) * sum(widths)
 
+    @property
+    def dropped_bits(self) -> int:
+        """Low bits of the remainder that the second degree does without."""
+        return max(0, self.remainder_bits - _shape(self.c2).width - 1)
+
     #: Cycles from the input of :meth:`build` to its answer.
     CYCLES = 3
 
@@ -69,7 +75,8 @@ class Table:
         """Answer of each int64 input, times 2^fraction_bits."""
         c0, c1, c2 = (np.array(column, np.int64) for column in (self.c0, self.c1, self.c2))
         index, r = x >> self.remainder_bits, x & ((1 << self.remainder_bits) - 1)
-        slope = c1[index] + (c2[index] * r >> self.remainder_bits)
+        low = self.dropped_bits
+        slope = c1[index] + (c2[index] * (r >> low) >> self.remainder_bits - low)
         answer: Array = c0[index] + (slope * r >> self.remainder_bits)
         return answer
 
@@ -101,7 +108,8 @@ class Table:
         slope = Signal(
             Shape(widest.bit_length() + 1, signed=True), name=f"{name}_slope", reset_less=True
         )
-        m.d.sync += slope.eq(c1 + (c2 * r >> self.remainder_bits))
+        low = self.dropped_bits
+        m.d.sync += slope.eq(c1 + (c2 * r[low:] >> self.remainder_bits - low))
         base, r = delay(m, c0, 1, f"{name}_base"), delay(m, r, 1, f"{name}_r")
         answer = Signal(max(self.c0).bit_length() + 1, name=f"{name}_answer", reset_less=True)
         m.d.sync += answer.eq(base + (slope * r >> self.remainder_bits))

@@ -1,4 +1,4 @@
-"""Every unit but the bf16 and int8 cells in one native model: float cells, arithmetic, functions."""
+"""Every unit but the bf16 and int8 cells in one native model."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 from amaranth.back import verilog
-from amaranth.hdl import Module, Signal, Value
+from amaranth.hdl import Fragment, Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from hw.numeric import conversion, fp32_units
 from hw.numeric.formats import Format, bf16, e4m3, e5m2, fp16
 from hw.numeric.function_units import UNITS as FUNCTIONS
+from hw.numeric.operations import OPERATIONS, OperationUnit
 from hw.systolic.cell import Cell
 from hw.systolic.operand import OperandRecoder
 from hw.systolic.skew import delayed
 from sim.native.build import build_library
 
-__all__ = ["CELLS", "FUNCTION_WIDTHS", "GROUPS", "Bench", "Combinational", "FloatCell", "Unit"]
+__all__ = ["CELLS", "FUNCTION_WIDTHS", "GROUPS", "Bench", "FloatCell", "Unit"]
 
 Array = npt.NDArray[Any]
 
@@ -82,25 +82,6 @@ class FloatCell(wiring.Component):
         return m
 
 
-class Combinational(wiring.Component):
-    """A function of up to three words without registers."""
-
-    a: Signal
-    w: Signal
-    p: Signal
-    o: Signal
-
-    def __init__(self, build: Callable[..., Value], inputs: int) -> None:
-        self._build = build
-        self._inputs = inputs
-        super().__init__({"a": In(32), "w": In(32), "p": In(32), "o": Out(32)})
-
-    def elaborate(self, platform: object) -> Module:
-        m = Module()
-        m.d.comb += self.o.eq(self._build(m, *(self.a, self.w, self.p)[: self._inputs]))
-        return m
-
-
 class Unit(NamedTuple):
     """A component of the bench: how to make it, its inputs, and cycles to its output ``o``."""
 
@@ -117,43 +98,37 @@ def _cells() -> dict[str, Unit]:
     }
 
 
-def _arithmetic() -> dict[str, Unit]:
-    builds: dict[str, tuple[Callable[..., Value], int]] = {
-        "add": (fp32_units.add_fp32, 2),
-        "multiply": (fp32_units.multiply_fp32, 2),
-        "fma": (fp32_units.fma_fp32, 3),
-        "less": (fp32_units.less, 2),
-        "equal": (fp32_units.equal, 2),
-        "minimum": (fp32_units.minimum, 2),
-        "maximum": (fp32_units.maximum, 2),
-        "round_to_integral": (conversion.round_to_integral, 1),
-        "to_int32": (conversion.to_int32, 1),
-        "from_int32": (conversion.from_int32, 1),
-        "saturate_int8": (lambda m, x: conversion.saturate_int8(x), 1),
-    }
-    for format_ in (bf16, fp16, e4m3, e5m2):
-        bits = format_.bits
-        builds[f"from_{format_.name}"] = (
-            lambda m, x, f=format_, n=bits: conversion.widen(m, x[:n], f),
-            1,
-        )
-        for saturate in (False, True):
-            build = partial(conversion.narrow, format_=format_, saturate=saturate)
-            builds[f"to_{format_.name}{'_saturated' * saturate}"] = (build, 1)
-    ports = {name: f"i_{name}" for name in "awp"}
-    return {name: Unit(partial(Combinational, *build), ports, 0) for name, build in builds.items()}
-
-
-def _functions() -> dict[str, Unit]:
+def _operations() -> dict[str, Unit]:
+    ports = {"a": "i_a", "b": "i_w", "c": "i_p"}
     return {
-        f"{name}_{width}": Unit(partial(make, width=width), {"x": "i_a"}, make(width=width).cycles)
-        for width in FUNCTION_WIDTHS
+        name: Unit(partial(OperationUnit, name), dict(list(ports.items())[:words]), 0)
+        for name, (_, words) in OPERATIONS.items()
+    }
+
+
+def _cycles(make: Callable[..., Any], width: int) -> int:
+    unit = make(width=width)
+    # Amaranth warns of components that nobody elaborates.
+    Fragment.get(unit, None)
+    cycles: int = unit.cycles
+    return cycles
+
+
+def _functions(widths: tuple[int, ...]) -> dict[str, Unit]:
+    return {
+        f"{name}_{width}": Unit(partial(make, width=width), {"x": "i_a"}, _cycles(make, width))
+        for width in widths
         for name, make in FUNCTIONS.items()
     }
 
 
 #: Units by name, in groups that run apart.
-GROUPS: tuple[Callable[[], dict[str, Unit]], ...] = (_cells, _arithmetic, _functions)
+GROUPS: tuple[Callable[[], dict[str, Unit]], ...] = (
+    _cells,
+    _operations,
+    partial(_functions, FUNCTION_WIDTHS[:1]),
+    partial(_functions, FUNCTION_WIDTHS[1:]),
+)
 
 
 def design(groups: list[dict[str, Unit]]) -> str:

@@ -1,0 +1,211 @@
+"""Operands, sums and arguments that are hard for the float cells and for the functions."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from hw.numeric import reference
+from hw.numeric.formats import Format, fp32
+from hw.numeric.function_tables import (
+    exp2_table,
+    log2_table,
+    reciprocal_table,
+    rsqrt_table,
+    tanh_table,
+)
+from tests.hw.numeric.triples import FP32_EDGES
+
+__all__ = [
+    "Macs",
+    "all_pairs",
+    "arguments",
+    "edge_macs",
+    "exact_values",
+    "exactly",
+    "expected",
+    "random_macs",
+    "sixteen_bit_arguments",
+    "table_borders",
+    "ulps",
+]
+
+Array = npt.NDArray[Any]
+
+#: fp16 magnitudes: zero, first and last subnormals, first normals, round 1, the ends, NaN.
+FP16_EDGES = (
+    *(0x0000, 0x0001, 0x0002, 0x0200, 0x03FF, 0x0400, 0x0401, 0x07FF, 0x1400, 0x3800, 0x3BFF),
+    *(0x3C00, 0x3C01, 0x3FFF, 0x4000, 0x5800, 0x7800, 0x7BFF, 0x7C00, 0x7C01, 0x7E00, 0x7FFF),
+)
+
+
+class Macs(NamedTuple):
+    """Bits of multiply-accumulates: lanes of 16 bits (pairs, low byte first, if 8-bit) and sums."""
+
+    a: Array
+    w: Array
+    p: Array
+
+
+def _values(lane: Array, format_: Format) -> Array:
+    """Operands of a lane; pairs have a last axis of 2."""
+    if format_.bits == 16:
+        return format_.from_bits(lane)
+    return np.stack([format_.from_bits(lane & 0xFF), format_.from_bits(lane >> 8)], -1)
+
+
+def expected(macs: Macs, left: Format, right: Format) -> Array:
+    """Bits of the reference's answers."""
+    mac = reference.mac if left.products_per_cycle == 1 else reference.mac_pair
+    sums = mac(fp32.from_bits(macs.p), _values(macs.a, left), _values(macs.w, right))
+    return fp32.bits_of(sums)
+
+
+def all_pairs(rng: np.random.Generator) -> tuple[Array, Array]:
+    """Lanes with every pair of bytes as the low product, then as the high, beside random ones."""
+    pairs = np.arange(1 << 16)
+    others = rng.integers(0, 1 << 16, (2, 1 << 16))
+    a = np.concatenate([pairs & 0xFF | others[0] & 0xFF00, pairs << 8 & 0xFF00 | others[0] & 0xFF])
+    w = np.concatenate([pairs >> 8 | others[1] & 0xFF00, pairs & 0xFF00 | others[1] & 0xFF])
+    return a.astype(np.uint32), w.astype(np.uint32)
+
+
+def edge_macs() -> Macs:
+    """Every combination of the edge values of fp16 and fp32 with both signs: 100,672."""
+    short = [edge | sign for edge in FP16_EDGES for sign in (0, 0x8000)]
+    long = [edge | sign for edge in FP32_EDGES for sign in (0, 0x80000000)]
+    p, a, w = np.meshgrid(long, short, short, indexing="ij")
+    return Macs(*(column.ravel().astype(np.uint32) for column in (a, w, p)))
+
+
+def _lanes(rng: np.random.Generator, count: int, format_: Format) -> Array:
+    """Random lanes; a third of the fractions are nearly empty or nearly full."""
+    lanes = rng.integers(0, 1 << 16, count)
+    fractions = (1 << format_.fraction_bits) - 1
+    if format_.bits == 8:
+        fractions |= fractions << 8
+    sparse = lanes.copy()
+    for _ in range(3):
+        sparse &= rng.integers(0, 1 << 16, count)
+    sparse ^= np.where(rng.random(count) < 0.5, 0xFFFF, 0)
+    return np.where(rng.random(count) < 0.33, lanes & ~fractions | sparse & fractions, lanes)
+
+
+def random_macs(count: int, seed: int, left: Format, right: Format) -> Macs:
+    """A mix: 1/8 sums of uniform bits, half with exponents that interact, 1/4 deep cancellation,
+    1/8 sums round the subnormals.
+
+    An interacting sum lies within 30 binades of what is added. A cancelling one is minus that,
+    rounded to fp32, with its last bits disturbed in half the cases. Of pairs a quarter of the
+    second products are nearly minus the first.
+    """
+    rng = np.random.default_rng(seed)
+    a, w = _lanes(rng, count, left), _lanes(rng, count, right)
+    if left.bits == 8:
+        nearly = rng.random(count) < 0.25
+        flip = 0x80 ^ rng.integers(0, 2, count)
+        a = np.where(nearly, a & 0xFF | ((a ^ flip) & 0xFF) << 8, a)
+        w = np.where(nearly, (w & 0xFF) * 0x101, w)
+    zero = Macs(a, w, np.zeros(count, np.uint32))
+    added = expected(zero, left, right).astype(np.int64)
+    field = np.clip((added >> 23 & 0xFF) + rng.integers(-30, 31, count), 0, 254)
+    random_bits = rng.integers(0, 1 << 32, count)
+    interacting = random_bits & ~(0xFF << 23) | field << 23
+    noise = rng.integers(-7, 8, count) * rng.integers(0, 2, count) << rng.integers(0, 20, count)
+    cancelling = ((added ^ 1 << 31) + noise) & 0xFFFFFFFF
+    tiny = random_bits & 0x80FFFFFF
+    kind = rng.random(count)
+    p = np.select(
+        [kind < 0.5, kind < 0.75, kind < 0.875], [interacting, cancelling, tiny], random_bits
+    )
+    return Macs(a.astype(np.uint32), w.astype(np.uint32), p.astype(np.uint32))
+
+
+def arguments(count: int, seed: int) -> Array:
+    """Bits of fp32: every edge, half uniform bits, half of exponents where functions are alive."""
+    rng = np.random.default_rng(seed)
+    half = count // 2
+    exponent = rng.integers(127 - 30, 127 + 8, count - half)
+    alive = rng.integers(0, 2, count - half) << 31 | exponent << 23
+    alive |= rng.integers(0, 1 << 23, count - half)
+    edges = [edge | sign for edge in FP32_EDGES for sign in (0, 1 << 31)]
+    return np.concatenate([edges, rng.integers(0, 1 << 32, half), alive]).astype(np.uint32)
+
+
+def sixteen_bit_arguments(format_: Format) -> Array:
+    """Bits of fp32 of every value of a 16-bit float."""
+    every = format_.from_bits(np.arange(1 << 16))
+    return fp32.bits_of(reference.cast(every, fp32))
+
+
+def table_borders(name: str) -> Array:
+    """Bits of fp32 within 4 units in the last place of where a function of width 24 changes row.
+
+    Every row of every binade, of both signs.
+    """
+    whole = np.arange(-151, 130)[:, np.newaxis]
+    if name in ("exp", "exp2"):
+        rows = 1 << exp2_table(24).index_bits
+        borders = (whole + np.arange(rows) / rows) * (np.log(2) if name == "exp" else 1)
+    elif name in ("sigmoid", "tanh"):
+        rows = 1 << exp2_table(24).index_bits
+        steps = 1 << reciprocal_table(24, rounded=True).index_bits
+        powers = (whole + np.arange(rows) / rows).ravel() * np.log(2)
+        borders = np.concatenate([powers, np.log(np.arange(1, steps) / steps)])
+        if name == "tanh":
+            rows = 1 << tanh_table(24).index_bits
+            borders = np.concatenate([borders / 2, np.arange(rows + 1) / rows])
+    else:
+        table = {"reciprocal": reciprocal_table, "rsqrt": rsqrt_table, "log2": log2_table}[name]
+        rows = 1 << table(24).index_bits
+        mantissas = 1 + np.arange(rows) / rows
+        borders = np.ldexp(mantissas, np.arange(-149, 128)[:, np.newaxis])
+    with np.errstate(over="ignore"):
+        near = np.abs(borders).ravel().astype(np.float32).view(np.uint32).astype(np.int64)
+    near = np.unique(near)[:, np.newaxis] + np.arange(-4, 5)
+    magnitudes = np.unique(np.clip(near, 0, fp32.infinity))
+    return np.concatenate([magnitudes, magnitudes | 1 << 31]).astype(np.uint32)
+
+
+def exact_values(name: str, x: Array) -> Array:
+    """Values of a function in float64: right to some 2^-51, far below an fp32's last bit."""
+    with np.errstate(all="ignore"):
+        wide = x.astype(np.float64)
+        decay = np.exp(-np.abs(wide))
+        answers = {
+            "exp": np.exp,
+            "exp2": np.exp2,
+            "log2": np.log2,
+            "reciprocal": np.reciprocal,
+            "rsqrt": lambda v: 1 / np.sqrt(v),
+            "sigmoid": lambda v: np.where(v < 0, decay, 1) / (1 + decay),
+            "tanh": np.tanh,
+        }
+        return answers[name](wide)
+
+
+def exactly(name: str, x: Decimal) -> Decimal:
+    """A function of a rational, to the digits of the context."""
+    if name in ("exp", "exp2", "sigmoid", "tanh"):
+        scale = {"exp2": Decimal(2).ln(), "tanh": Decimal(2)}.get(name, Decimal(1))
+        power = (x * scale).exp()
+        if name == "sigmoid":
+            return power / (1 + power)
+        return (power - 1) / (power + 1) if name == "tanh" else power
+    if name == "log2":
+        return x.ln() / Decimal(2).ln()
+    return 1 / (x.sqrt() if name == "rsqrt" else x)
+
+
+def ulps(answer: Array, exact: Array, width: int = 24) -> Array:
+    """Distances of fp32 answers from exact values, in units of a significand of so many bits.
+
+    Not counted, 0, where either is infinite or NaN: those are compared for themselves.
+    """
+    with np.errstate(all="ignore"):
+        unit = np.ldexp(1.0, np.maximum(np.frexp(exact)[1] - width, -125 - width))
+        distance = np.abs(answer.astype(np.float64) - exact) / unit
+    return np.where(np.isfinite(answer) & np.isfinite(exact), distance, 0)

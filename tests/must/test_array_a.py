@@ -1,0 +1,214 @@
+"""array-a: every arithmetic unit in RTL, exhaustively where the inputs allow, else by millions."""
+
+import decimal
+from decimal import Decimal
+
+import numpy as np
+import pytest
+
+from hw.numeric import functions, reference
+from hw.numeric.formats import bf16, e4m3, e5m2, fp16, fp32
+from hw.numeric.function_units import UNITS as FUNCTIONS
+from tests.hw.numeric import bench as int_and_bf16
+from tests.hw.numeric import stimuli, units
+from tests.hw.numeric.rationals import BF16, E4M3, E5M2, FP16, sum_of_products
+from tests.hw.numeric.triples import edge_triples, random_triples
+
+MILLION = 1_000_000
+SPECS = {bf16: BF16, fp16: FP16, e4m3: E4M3, e5m2: E5M2}
+LIMIT_ULP = 2
+
+
+@pytest.fixture(scope="module")
+def cells(heavy_lock):
+    """Cells of bf16 and int8."""
+    with heavy_lock():
+        yield int_and_bf16.Bench()
+
+
+@pytest.fixture(scope="module")
+def others(heavy_lock):
+    """Cells of the other floats, and everything outside cells."""
+    with heavy_lock():
+        yield units.Bench()
+
+
+def sound(answers, kind):
+    """Answers of the cells without a planted fault that have a format."""
+    names = [name for name, (own, _) in int_and_bf16.CELLS.items() if own in (kind, "both")]
+    return {name: answers[name] for name in names}
+
+
+def assert_all(answers, expected):
+    for name, bits in answers.items():
+        wrong = np.nonzero(bits != expected)[0]
+        assert wrong.size == 0, f"{name}: {wrong.size} wrong, first at {wrong[0]}"
+
+
+@pytest.mark.slow
+@pytest.mark.must("array-a", goal="all 65,536 int8 products, each lane, 6 cells, against integers")
+def test_int8_products(cells, seed, figure):
+    rng = np.random.default_rng(seed)
+    a, w = stimuli.all_pairs(rng)
+    p = rng.integers(0, 1 << 32, len(a), np.uint32)
+    answers = sound(cells.multiply_accumulate(a.astype("u2"), w.astype("u2"), p, 1), "int8")
+    exact = p.astype(np.int64)
+    for shift in (0, 8):
+        left, right = ((x >> shift & 0xFF).astype(np.int64) for x in (a, w))
+        exact += (left - (left >> 7 << 8)) * (right - (right >> 7 << 8))
+    assert len(answers) == 6
+    assert_all(answers, (exact & 0xFFFFFFFF).astype(np.uint32))
+    assert_all({"reference": int_and_bf16.sums(a, w, p, 1)}, (exact & 0xFFFFFFFF).astype("u4"))
+    figure(f"{len(a)} pairs of products in {len(answers)} cells, 0 wrong")
+
+
+def deep(p, answers):
+    """Sums that lost 8 or more leading bits."""
+    with np.errstate(all="ignore"):
+        before, after = (np.abs(fp32.from_bits(x).astype(np.float64)) for x in (p, answers))
+    return int((after < before * 2.0**-8).sum())
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.must("array-a", goal="10^7 bf16 triples and all edges, 6 cells, against C's fma too")
+def test_bf16_multiply_accumulates(cells, seed, figure):
+    total = cancelled = 0
+    for part in [edge_triples(), *(random_triples(MILLION, seed + i) for i in range(10))]:
+        exact = int_and_bf16.sums(part.a, part.w, part.acc, 0)
+        answers = sound(cells.multiply_accumulate(part.a, part.w, part.acc, 0), "bf16")
+        assert len(answers) == 6
+        assert_all(answers, exact)
+        theirs = cells.fused(part.acc, part.a, part.w)
+        nan = (theirs & 0x7FFFFFFF) > 0x7F800000
+        assert_all({"C library": np.where(nan, fp32.canonical_nan, theirs)}, exact)
+        total, cancelled = total + len(exact), cancelled + deep(part.acc, exact)
+        check_rationals(stimuli.Macs(part.a, part.w, part.acc), exact, bf16, bf16, 500)
+    assert total > 10 * MILLION and cancelled >= 0.05 * total
+    figure(f"{total} triples, {cancelled / total:.0%} cancel deeply, 6 cells, 0 wrong")
+
+
+def check_rationals(macs, answers, left, right, count):
+    """Compare a sample with exact rationals rounded once."""
+    step = max(1, len(answers) // count)
+    for a, w, p, got in zip(*(x[::step].tolist() for x in (*macs, answers)), strict=True):
+        products = [(a, w)] if left.bits == 16 else [(a & 0xFF, w & 0xFF), (a >> 8, w >> 8)]
+        assert got == sum_of_products(p, products, SPECS[left], SPECS[right])
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.must("array-a", goal="10^7 fp16 triples and all edges, 4 cells, against fp32 sums")
+def test_fp16_multiply_accumulates(others, seed, figure):
+    total = cancelled = 0
+    names = ["fp16_1", "fp16_2", "fp16_3", "wide_2"]
+    parts = [stimuli.edge_macs()]
+    for part in range(11):
+        macs = parts.pop() if parts else stimuli.random_macs(MILLION, seed + part, fp16, fp16)
+        exact = stimuli.expected(macs, fp16, fp16)
+        assert_all(others.run(names, *macs, mode=3), exact)
+        # fp32 holds a product of fp16, so the processor's own sum of fp32 is rounded once too.
+        with np.errstate(all="ignore"):
+            a, w = (fp16.from_bits(x).astype(np.float32) for x in macs[:2])
+            plain = a * w + fp32.from_bits(macs.p)
+        bits = np.where(np.isnan(plain), fp32.canonical_nan, fp32.bits_of(plain))
+        assert_all({"fp32": bits}, exact)
+        check_rationals(macs, exact, fp16, fp16, 500)
+        total, cancelled = total + len(exact), cancelled + deep(macs.p, exact)
+    assert total > 10 * MILLION and cancelled >= 0.05 * total
+    figure(f"{total} triples, {cancelled / total:.0%} cancel deeply, 4 cells, 0 wrong")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.must("array-a", goal="all pairs of fp8, each lane, 4 mixes of formats, and 10^6 sums")
+def test_fp8_pairs(others, seed, figure):
+    rng = np.random.default_rng(seed)
+    total = 0
+    for mode, (left, right) in enumerate([(e4m3, e4m3), (e5m2, e4m3), (e4m3, e5m2), (e5m2, e5m2)]):
+        a, w = stimuli.all_pairs(rng)
+        zero = np.zeros(len(a), np.uint32)
+        one_product = stimuli.Macs(
+            *(np.where(np.arange(len(a)) < 1 << 16, x & 0xFF, x & 0xFF00) for x in (a, w)), zero
+        )
+        mixed = stimuli.random_macs(MILLION, seed + mode, left, right)
+        random_sum = stimuli.Macs(a, w, rng.permutation(mixed.p)[: len(a)])
+        names = ["fp8_1", "fp8_2", "fp8_3"]
+        if left == right:
+            names += {e4m3: ["e4m3_1", "e4m3_2", "e4m3_3"], e5m2: ["e5m2_2"]}[left]
+        cases = [one_product, stimuli.Macs(a, w, zero), random_sum, mixed]
+        for macs, step in zip(cases, (1, 16, 16, 500), strict=True):
+            exact = stimuli.expected(macs, left, right)
+            assert_all(others.run(names, *macs, mode=mode), exact)
+            check_rationals(macs, exact, left, right, len(exact) // step)
+            total += len(exact)
+    figure(f"{total} pairs of products of 4 mixes, 0 wrong")
+
+
+@pytest.mark.slow
+@pytest.mark.must(
+    "array-a", goal="all 65,536 bf16 and fp16 in every unary unit; functions <= 2 ULP"
+)
+def test_sixteen_bit_arguments(others, figure):
+    worst = 0.0
+    for format_ in (bf16, fp16):
+        every = np.arange(1 << 16)
+        bits = stimuli.sixteen_bit_arguments(format_)
+        assert_all(others.run([f"from_{format_.name}"], every), bits)
+        for target in SPECS:
+            for saturate in (False, True):
+                cast = reference.cast(fp32.from_bits(bits), target, saturate=saturate)
+                name = f"to_{target.name}{'_saturated' * saturate}"
+                assert_all(others.run([name], bits), target.bits_of(cast))
+        for width in units.FUNCTION_WIDTHS:
+            answers = others.run([f"{name}_{width}" for name in FUNCTIONS], bits)
+            for name in FUNCTIONS:
+                worst = max(worst, check_function(name, bits, answers[f"{name}_{width}"], width))
+    figure(f"2 x 65,536 arguments in 30 units; functions within {worst:.2f} ULP")
+
+
+def check_function(name, bits, answers, width):
+    """Largest error of answers that must be the model's; special ones must be special."""
+    x = fp32.from_bits(bits)
+    model = getattr(functions, name)(x, width)
+    assert_all({f"{name}_{width}": answers}, fp32.bits_of(model))
+    exact = stimuli.exact_values(name, x)
+    np.testing.assert_array_equal(np.isnan(model), np.isnan(exact))
+    worst = stimuli.ulps(model, exact, width).max()
+    assert worst <= LIMIT_ULP
+    return worst
+
+
+def check_decimals(name, x, answers):
+    """Compare a sample of answers, where they are normal, with decimals of 40 digits."""
+    with decimal.localcontext(decimal.Context(prec=40)):
+        for argument, got in zip(x.tolist(), answers.tolist(), strict=True):
+            if 2.0**-126 < abs(got) < np.inf and abs(argument) > 2.0**-60:
+                exact = stimuli.exactly(name, Decimal(argument))
+                unit = Decimal(2) ** (int(np.frexp(abs(float(exact)))[1]) - 24)
+                assert abs(Decimal(got) - exact) <= LIMIT_ULP * unit, (name, argument)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+@pytest.mark.must("array-a", goal="10^7 fp32 and +-4 ULP round every table border, <= 2 ULP")
+def test_functions(others, seed, figure):
+    worst = dict.fromkeys(FUNCTIONS, 0.0)
+    for part in range(10):
+        bits = stimuli.arguments(MILLION, seed + part)
+        answers = others.run([f"{name}_24" for name in FUNCTIONS], bits)
+        for name in FUNCTIONS:
+            found = check_function(name, bits, answers[f"{name}_24"], 24)
+            worst[name] = max(worst[name], found)
+            sample = slice(None, None, len(bits) // 100)
+            check_decimals(
+                name, fp32.from_bits(bits[sample]), fp32.from_bits(answers[f"{name}_24"][sample])
+            )
+    borders = 0
+    for name in FUNCTIONS:
+        bits = stimuli.table_borders(name)
+        answers = others.run([f"{name}_24"], bits)
+        worst[name] = max(worst[name], check_function(name, bits, answers[f"{name}_24"], 24))
+        borders += len(bits)
+    figures = ", ".join(f"{name} {error:.2f}" for name, error in worst.items())
+    figure(f"10^7 arguments, {borders} round borders; ULP: {figures}")
