@@ -15,6 +15,8 @@ __all__ = ["CutDesign", "Part", "PartInstance", "PartPort", "cut", "member"]
 _MODULE = re.compile(r"^module (\\\S+|\w+) ?\((.*?)\);\n(.*?)^endmodule$", re.MULTILINE | re.DOTALL)
 _INSTANCE = re.compile(r"^  (\\\S+|\w+) +(\\\S+|\w+) +\(\n(.*?)^  \);\n", re.MULTILINE | re.DOTALL)
 _CONNECTION = re.compile(r"^    \.(\\\S+|\w+) ?\((.*?)\),?$", re.MULTILINE)
+_AUTOMATIC = re.compile(r"(\\\$auto\$[^\s$]*\$)(\d+)")
+_ASSIGNMENTS = re.compile(r"(?:^  assign .*;\n)+", re.MULTILINE)
 _PORT = re.compile(r"^  (input|output) (?:\[(\d+):0\] )?(\\\S+|\w+) ?;$", re.MULTILINE)
 
 
@@ -71,8 +73,20 @@ class _Source:
         return "\n".join(text for name, text in self.texts.items() if name in found)
 
 
+def _canonical(text: str) -> str:
+    """A module without what depends on the rest of its design.
+
+    Yosys numbers some names through all modules, and the order of assignments follows.
+    """
+    numbers: dict[str, int] = {}
+    text = _AUTOMATIC.sub(
+        lambda match: f"{match[1]}{numbers.setdefault(match[2], len(numbers))}", text
+    )
+    return _ASSIGNMENTS.sub(lambda match: "".join(sorted(match[0].splitlines(True))), text)
+
+
 def _source(text: str) -> _Source:
-    texts = {match[1].lstrip("\\"): match[0] + "\n" for match in _MODULE.finditer(text)}
+    texts = {match[1].lstrip("\\"): _canonical(match[0]) + "\n" for match in _MODULE.finditer(text)}
     inside = {
         name: {match[1].lstrip("\\") for match in _INSTANCE.finditer(body)} & texts.keys()
         for name, body in texts.items()

@@ -83,3 +83,20 @@ def test_a_design_without_parts_stays_whole():
 def test_a_design_without_its_top_is_refused():
     with pytest.raises(ValueError, match="Verilog must have the module 'other'"):
         cut(Design("other", TEXT, {}), [])
+
+
+def test_a_part_does_not_depend_on_the_rest_of_its_design():
+    before, after = "assign o_c = 1'h0", "assign o_d = 1'h1"
+    one, other = (
+        TEXT.replace(
+            "  input i_b;\n", f"  reg \\$auto$x.cc:1:f${number}  = 0;\n{lines}  input i_b;\n"
+        )
+        for number, lines in (
+            (7, f"  {before};\n  {after};\n"),
+            (12, f"  {after};\n  {before};\n"),
+        )
+    )
+    assert one != other
+    parts = [cut(Design("top", text, {}), ["tile"]).parts[1] for text in (one, other)]
+    assert parts[0] == parts[1]
+    assert "$auto$x.cc:1:f$0 " in parts[0].text
