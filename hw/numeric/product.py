@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 
+from hw.numeric.booth import booth_pair
 from hw.numeric.formats import bf16, int8
 from hw.numeric.recode import WIDE, Coding
 
@@ -89,8 +90,7 @@ def multiply_pair(m: Module, a: Value, w: Value) -> Value:
     Value of :data:`PAIR_BITS` bits, two's complement
     """
     total = Signal(PAIR_BITS, name="pair")
-    bytes_ = (a[:_BYTE], w[:_BYTE], a[_BYTE:], w[_BYTE:])
-    m.d.comb += total.eq(_sum_of_products(*bytes_, signed=Const(1, 1)))
+    m.d.comb += total.eq(booth_pair(m, a, w))
     return total
 
 

@@ -60,7 +60,7 @@ class UnitConfig:
         allowed = {*sums, int8 if int32 in sums else bf16} if len(sums) == 1 else set()
         if self.out is not None and self.out not in allowed:
             names = ", ".join(sorted(fmt.name for fmt in allowed)) or "None"
-            raise TypeError(f"Result format must be one of {names}, not {self.out!r}")
+            raise TypeError(f"Result format must be one of {names}, not {self.out.name}")
         if self.bias and not self.integer_only:
             raise TypeError("Bias must be of an integer unit, not of one that sums in fp32")
 

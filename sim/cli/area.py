@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from sim.cli.options import Subparsers, add_config, add_json, load_config, validating
+from sim.cli.systolic import COMPONENT, add_systolic, asks_for_systolic, systolic_config
 
 if TYPE_CHECKING:
     from gen.area import UnitArea
@@ -27,7 +28,10 @@ def add(subparsers: Subparsers) -> None:
         description="Estimate the area of a chip, unit by unit, in generic cells.",
     )
     add_config(parser)
-    parser.add_argument("--component", choices=CHOICES, help="measure this kind of unit alone")
+    parser.add_argument(
+        "--component", choices=(*CHOICES, COMPONENT), help="measure this kind of unit alone"
+    )
+    add_systolic(parser)
     add_json(parser)
 
 
@@ -66,8 +70,43 @@ def _table(units: "Iterable[UnitArea]", all_cells: int) -> list[str]:
     ]
 
 
+def _systolic(args: argparse.Namespace) -> dict[str, Any]:
+    """Area of a stand-alone matrix unit: each of its definitions once, times its instances."""
+    from gen.area import measure, require_yosys, totals
+    from gen.components import Component
+    from gen.verilog import emit
+    from hw.systolic.unit import systolic_unit
+    from sim.native.build import cache_directory
+
+    config, count = systolic_config(args)
+    require_yosys()
+    component = Component(COMPONENT, count, emit(systolic_unit(config)))
+    unit = measure(component, cache=cache_directory() / "area", progress=_progress())
+    for part in sorted(unit.definitions, key=lambda part: -part.cells * part.instances):
+        print(
+            f"{part.instances:>7,} × {part.name:<44} {part.cells:>9,} cells "
+            f"{part.flip_flops:>8,} flip-flops  {part.cells * part.instances / unit.cells:6.1%}"
+        )
+    array = config.array
+    cells = next(part for part in unit.definitions if part.instances == array.rows * array.columns)
+    rest = 1 - cells.cells * cells.instances / unit.cells
+    print(
+        f"unit: {unit.cells:,} cells, {unit.flip_flops:,} of them flip-flops, "
+        f"{unit.memory_bits:,} memory bits; {rest:.1%} outside its {cells.instances:,} cells; "
+        f"a core has {count}"
+    )
+    return {
+        "units": [unit.record()],
+        "totals": totals([unit]),
+        "array_cells": cells.instances,
+        "share_outside_cells": rest,
+    }
+
+
 def execute(args: argparse.Namespace) -> dict[str, Any]:
     """Synthesize each unit of ``--config`` once and multiply by its count."""
+    if asks_for_systolic(args):
+        return _systolic(args)
     config = load_config(args.config)
 
     from gen.area import measure, require_yosys, shares, totals

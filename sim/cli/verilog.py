@@ -2,11 +2,15 @@
 
 import argparse
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hw.errors import BadInputError
 from sim.cli.options import Subparsers, add_config, add_json, load_config, validating
+from sim.cli.systolic import COMPONENT, add_systolic, asks_for_systolic, systolic_config
 from sim.files import require_writable, write_whole
+
+if TYPE_CHECKING:
+    from hw.shared import Shareable
 
 __all__ = ["add", "execute"]
 
@@ -19,24 +23,36 @@ def add(subparsers: Subparsers) -> None:
         description="Emit the Verilog of a chip, or of one component of it.",
     )
     add_config(parser)
-    parser.add_argument("--component", choices=("matrix_unit",), help="emit this component alone")
+    parser.add_argument(
+        "--component", choices=("matrix_unit", COMPONENT), help="emit this component alone"
+    )
     parser.add_argument("-o", "--output", metavar="FILE.v", help="file to write")
+    add_systolic(parser)
     add_json(parser)
+
+
+def _component(args: argparse.Namespace) -> "Shareable":
+    """What is to be emitted."""
+    from hw.chip import Chip
+    from hw.systolic.unit import systolic_unit
+    from sim.drivers.matrix_unit import matrix_unit
+
+    if asks_for_systolic(args):
+        return systolic_unit(systolic_config(args)[0])
+    config = load_config(args.config)
+    with validating("--config"):
+        return matrix_unit(config) if args.component else Chip(config)
 
 
 def execute(args: argparse.Namespace) -> dict[str, Any]:
     """Emit the chip of ``--config``, or a component of it, to ``--output``."""
-    config = load_config(args.config)
+    component = _component(args)
     if args.output is None:
         raise BadInputError("--output must be given", where="--output", rule="a file to write")
     require_writable(args.output, where="--output")
 
     from gen.verilog import emit
-    from hw.chip import Chip
-    from sim.drivers.matrix_unit import matrix_unit
 
-    with validating("--config"):
-        component = matrix_unit(config) if args.component else Chip(config)
     started = time.monotonic()
     design = emit(component)
     seconds = time.monotonic() - started

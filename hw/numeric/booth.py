@@ -1,0 +1,80 @@
+"""Sum of two signed byte products, by Booth's digits and one tree of carry-save adders.
+
+Radix 4 halves the partial products; those of both products are summed before any carry is
+propagated. (Booth, A signed binary multiplication technique, 1951; MacSorley, 1961.)
+"""
+
+from __future__ import annotations
+
+from amaranth.hdl import Cat, Const, Module, Value
+
+from hw.numeric.wires import named
+
+__all__ = ["booth_pair"]
+
+_BYTE = 8
+_DIGITS = _BYTE // 2
+_SUM_BITS = 2 * _BYTE + 1
+
+#: Bits to be summed, by their weight.
+Columns = list[list[Value]]
+
+
+def _add_product(m: Module, columns: Columns, a: Value, w: Value, name: str) -> None:
+    """Put the partial products of two bytes into the columns.
+
+    A row is the multiple 0, 1 or 2 of ``a``, inverted for a negative digit, and the 1 that an
+    inversion lacks. Its sign bit is inverted, so each row is 2^8 · 4^digit too much.
+    """
+    for digit in range(_DIGITS):
+        low = w[2 * digit - 1] if digit else Const(0, 1)
+        middle, high = w[2 * digit], w[2 * digit + 1]
+        one = named(m, f"{name}_one_{digit}", middle ^ low)
+        two = named(m, f"{name}_two_{digit}", (high ^ middle) & ~one)
+        once = Cat(a, a[-1]) & one.replicate(_BYTE + 1)
+        twice = Cat(Const(0, 1), a) & two.replicate(_BYTE + 1)
+        row = (once | twice) ^ Cat(high.replicate(_BYTE), ~high)
+        row = named(m, f"{name}_row_{digit}", row)
+        for position in range(_BYTE + 1):
+            columns[2 * digit + position].append(row[position])
+        columns[2 * digit].append(high)
+
+
+def _save_carries(m: Module, columns: Columns, level: int) -> Columns:
+    """The same sum with two thirds of the bits, or so."""
+    reduced: Columns = [[] for _ in range(len(columns) + 1)]
+    for weight, bits in enumerate(columns):
+        whole = len(bits) - len(bits) % 3
+        for index in range(0, whole, 3):
+            x, y, z = bits[index : index + 3]
+            place = f"{level}_{weight}_{index}"
+            half = named(m, f"half_{place}", x ^ y)
+            reduced[weight].append(named(m, f"save_{place}", half ^ z))
+            reduced[weight + 1].append(named(m, f"carry_{place}", (x & y) | (half & z)))
+        reduced[weight] += bits[whole:]
+    return reduced[: len(columns)]
+
+
+def booth_pair(m: Module, a: Value, w: Value) -> Value:
+    """``a[:8] * w[:8] + a[8:] * w[8:]``, all signed, as 17 bits of two's complement.
+
+    Combinational.
+    """
+    columns: Columns = [[] for _ in range(_SUM_BITS)]
+    for index in range(2):
+        byte = slice(_BYTE * index, _BYTE * (index + 1))
+        _add_product(m, columns, a[byte], w[byte], f"booth_{index}")
+    # What the inverted sign bits of all rows are too much.
+    excess = 2 * sum(1 << (_BYTE + 2 * digit) for digit in range(_DIGITS))
+    for weight, bits in enumerate(columns):
+        if (-excess >> weight) & 1:
+            bits.append(Const(1, 1))
+    level = 0
+    while max(map(len, columns)) > 2:
+        columns = _save_carries(m, columns, level)
+        level += 1
+    first, second = (
+        Cat(bits[index] if index < len(bits) else Const(0, 1) for bits in columns)
+        for index in range(2)
+    )
+    return (first + second)[:_SUM_BITS]

@@ -1,0 +1,139 @@
+"""The stand-alone matrix units that the tests share, by build, and products on them."""
+
+import dataclasses
+
+import numpy as np
+
+from gen.verilog import emit
+from hw.numeric import reference
+from hw.numeric.formats import Format, bf16, e4m3, e5m2, fp16, int8
+from hw.systolic.cycles import product_cycles
+from hw.systolic.dataflow import ArrayConfig, Dataflow
+from hw.systolic.unit import systolic_unit
+from hw.systolic.unit_config import UnitConfig
+from sim.drivers.systolic import UnitTiling, run_product, unit_counters
+from sim.native.bundle import Bundle
+from sim.native.streams import StreamModel
+
+__all__ = ["BUILDS", "LARGE", "STREAMS", "Case", "build", "operand", "outcome", "predicted"]
+
+STREAMS = ("i_activation", "i_weight", "o_result")
+
+#: Operand formats of a unit, and the sizes and latency of its array in each dataflow.
+_UNITS = {
+    (int8,): ((16, 8, 1), (24, 1, 2), (3, 7, 3)),
+    (bf16,): ((3, 7, 1), (1, 1, 1), (4, 4, 2)),
+    (fp16,): ((1, 24, 2), (2, 3, 3), (5, 2, 1)),
+    (e4m3,): ((2, 2, 3), (1, 5, 1), (24, 1, 2)),
+    (e5m2,): ((1, 1, 1), (3, 2, 2), (1, 24, 1)),
+    (bf16, int8): ((4, 4, 2), (3, 7, 1), (2, 6, 1)),
+    (e4m3, e5m2): ((2, 3, 1), (2, 2, 2), (1, 1, 3)),
+    (bf16, fp16): ((5, 2, 3), (1, 3, 2), (3, 3, 2)),
+}
+_DEPTH = 24
+
+
+def _config(dataflow, formats, rows, columns, latency):
+    return UnitConfig(
+        ArrayConfig(rows, columns, dataflow, formats, latency), accumulator_rows=_DEPTH
+    )
+
+
+#: Units of each build, by name: all formats of one dataflow.
+BUILDS = {
+    dataflow.value: {
+        "_".join(fmt.name for fmt in formats): _config(dataflow, formats, *sizes[index])
+        for formats, sizes in _UNITS.items()
+    }
+    for index, dataflow in enumerate(Dataflow)
+}
+
+#: Larger units, in one more build.
+LARGE = {
+    "ws": UnitConfig(ArrayConfig(16, 16, Dataflow.WS, (int8,), 1), accumulator_rows=256),
+    "os": UnitConfig(ArrayConfig(16, 16, Dataflow.OS, (int8,), 1)),
+    "deep": UnitConfig(ArrayConfig(8, 8, Dataflow.WS, (int8,), 2), accumulator_rows=64),
+    "lecture": UnitConfig(ArrayConfig(8, 8, Dataflow.IS, (bf16,), 1), accumulator_rows=4096),
+}
+
+
+def build(configs):
+    """One model of several units, ports of a unit after its name."""
+    bundle = Bundle({name: systolic_unit(config) for name, config in configs.items()})
+    return StreamModel(emit(bundle), bundle)
+
+
+def operand(rng, shape, fmt: Format):
+    """Random array: mixed exponents, a few zeros, subnormals, infinities and NaN."""
+    if not fmt.is_float:
+        return rng.integers(-128, 128, shape, dtype=np.int8)
+    bits = rng.integers(0, 1 << fmt.bits, shape)
+    if fmt.bits == 16:
+        middle = rng.integers(fmt.bias - 6, fmt.bias + 7, shape) << fmt.fraction_bits
+        kept = bits & ~(((1 << fmt.exponent_bits) - 1) << fmt.fraction_bits)
+        bits = np.where(rng.random(shape) < 0.02, bits, kept | middle)
+    else:
+        finite = (bits & 0x7F) <= fmt.largest
+        bits = np.where(finite | (rng.random(shape) < 0.02), bits, bits & 0x0F)
+    bits = np.where(rng.random(shape) < 0.03, rng.choice([0, 1, 1 << (fmt.bits - 1)], shape), bits)
+    return fmt.from_bits(bits)
+
+
+@dataclasses.dataclass
+class Case:
+    """One product on one unit of a build."""
+
+    name: str
+    config: UnitConfig
+    m: int
+    n: int
+    k: int
+    formats: tuple[Format, Format]
+    seed: int = 0
+    stalls: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    relu: bool = False
+
+    @property
+    def tiling(self):
+        return UnitTiling(self.config, self.m, self.n, self.k, self.formats)
+
+    def operands(self):
+        rng = np.random.default_rng(self.seed)
+        a, w = self.formats
+        return operand(rng, (self.m, self.k), a), operand(rng, (self.k, self.n), w)
+
+
+def outcome(model, case):
+    """Cycles of a case, counters, and whether its result has numpy's bytes."""
+    model.reset(case.seed)
+    a, b = case.operands()
+    run = run_product(
+        model,
+        case.tiling,
+        a,
+        b,
+        prefix=f"{case.name}_",
+        relu=case.relu,
+        stalls=dict(zip(STREAMS, case.stalls, strict=True)),
+    )
+    golden = reference.matmul(a, b)
+    if case.relu:
+        golden = np.where(golden < 0, golden.dtype.type(0), golden)
+    counters = unit_counters(model.get(f"{case.name}_counters"))
+    return run.cycles, counters, run.result.tobytes() == golden.tobytes()
+
+
+def predicted(case):
+    """Cycles by the closed form."""
+    array = case.config.array
+    return product_cycles(
+        array.dataflow.value,
+        case.m,
+        case.n,
+        case.k,
+        rows=array.rows,
+        columns=array.columns,
+        latency=array.latency,
+        products=case.formats[0].products_per_cycle,
+        accumulator_rows=case.config.accumulator_rows,
+    )

@@ -1,0 +1,72 @@
+"""array-h: parameters that cannot work are refused in one line that names them."""
+
+import pytest
+
+import tilewright
+from hw.numeric.formats import bf16, e4m3, fp16, fp32, int8, int32
+from hw.systolic.dataflow import ArrayConfig, Dataflow
+from hw.systolic.unit_config import UnitConfig
+
+WS = Dataflow.WS
+
+
+def unit(rows=2, columns=2, formats=(int8,), latency=1, dataflow=WS, **options):
+    return UnitConfig(ArrayConfig(rows, columns, dataflow, formats, latency), **options)
+
+
+REFUSED = [
+    ({"rows": 0}, "^Array rows must be an integer from 1 to 1024, not 0$"),
+    ({"columns": 0}, "^Array columns must be an integer from 1 to 1024, not 0$"),
+    ({"rows": 2.0}, r"^Array rows must be an integer from 1 to 1024, not 2\.0$"),
+    ({"columns": 1025}, "^Array columns must be .* not 1025$"),
+    ({"dataflow": "ws"}, "^Array dataflow must be one of ws, os, is, not 'ws'$"),
+    ({"formats": ()}, r"^Cell formats must be .* not \(\)$"),
+    ({"formats": (int8, fp16)}, r"^Cell formats must be .* not \('int8', 'fp16'\)$"),
+    ({"formats": (bf16, e4m3)}, r"^Cell formats must be .* not \('bf16', 'e4m3'\)$"),
+    ({"formats": (fp32,)}, r"^Cell formats must be .* not \('fp32',\)$"),
+    ({"latency": 0}, "^Cell latency must be an integer from 1 to 3, not 0$"),
+    ({"latency": 4}, "^Cell latency must be an integer from 1 to 3, not 4$"),
+    ({"accumulator_rows": 0}, "^Accumulator rows must be an integer from 1 to 65536, not 0$"),
+    ({"result_rows": 3}, "^Result rows must be a power of two from 1 to 65536, not 3$"),
+    ({"result_rows": False}, "^Result rows must be a power of two .* not False$"),
+    ({"tiles_ahead": 0}, "^Tiles ahead must be an integer from 1 to 64, not 0$"),
+    ({"out": bf16}, "^Result format must be one of int32, int8, not bf16$"),
+    ({"formats": (bf16,), "out": int32}, "^Result format must be one of bf16, fp32, not int32$"),
+    ({"formats": (bf16, int8), "out": fp32}, "^Result format must be one of None, not fp32$"),
+    ({"formats": (bf16,), "bias": True}, "^Bias must be of an integer unit, not of one that "),
+]
+
+
+@pytest.mark.must("array-h", goal="every refused point has its typed error")
+@pytest.mark.parametrize(("options", "message"), REFUSED)
+def test_what_cannot_work_is_refused(options, message, figure):
+    with pytest.raises(TypeError, match=message):
+        unit(**options)
+    figure(f"{len(REFUSED)} points")
+
+
+LINES = [
+    ("--component systolic --rows 0", "Array rows must be an integer from 1 to 1024, not 0"),
+    ("--component systolic --rows -1", "--rows must be an integer from 0 up, not '-1'"),
+    ("--component systolic --latency 0", "Cell latency must be an integer from 1 to 3, not 0"),
+    ("--component systolic --accumulator-rows 0", "Accumulator rows must be"),
+    ("--component systolic --format int8,fp16", "not ('int8', 'fp16')"),
+    ("--component systolic --format int9", "not 'int9'; did you mean 'int8'"),
+    ("--component systolic --dataflow xs", "--dataflow must be one of ws, os, is, not 'xs'"),
+    ("--component systolic --out bf16 --format int8", "Result format must be one of int32, int8"),
+    ("--preset tpu-v11", "unknown preset 'tpu-v11'; did you mean 'tpu-v1'"),
+    ("--preset tpu-v1 --rows 3", "--rows must come with --component systolic and without"),
+    ("--rows 3", "--rows must come with --component systolic and without --preset"),
+]
+
+
+@pytest.mark.must("array-h", goal="every refused point has its typed error")
+@pytest.mark.parametrize("command", ["verilog", "area"])
+@pytest.mark.parametrize(("words", "message"), LINES)
+def test_a_command_refuses_in_one_line(command, words, message, capsys, tmp_path, figure):
+    output = ["-o", str(tmp_path / "x.v")] if command == "verilog" else []
+    assert tilewright.main([command, *words.split(), *output]) == 2
+    error = capsys.readouterr().err
+    assert message in error and error.count("\n") == 1
+    assert not list(tmp_path.iterdir())
+    figure(f"{len(LINES)} command lines, two commands each")
