@@ -37,16 +37,19 @@ def _box_cycles(config: ChipConfig, rows: int, row_bytes: int) -> float:
 
 @dataclasses.dataclass
 class _Loads:
-    """One stream of boxes: how long one takes, and how many slots hold it back."""
+    """One stream of boxes: how long one takes, how many there are, what slots hold them."""
 
     cycles: float
+    total: int
     slots: int
     done: list[float] = dataclasses.field(default_factory=list)
     freed: list[float] = dataclasses.field(default_factory=list)
 
     def ready(self) -> float | None:
-        """When the next may begin; None if that is not known yet."""
+        """When the next may begin; None if that is not known yet, or there is none."""
         number = len(self.done) - self.slots
+        if len(self.done) == self.total:
+            return None
         if number < 0:
             return 0.0
         return self.freed[number] if number < len(self.freed) else None
@@ -98,10 +101,15 @@ def _shares(plan: Plan, groups: int, a_parts: int, b_parts: int, collected: int)
     a_row = plan.a_slab * plan.lanes * product.fmt.bits // 8
     b_row = plan.columns * product.fmt.bits // 8
     c_row = plan.stored_columns * product.out.bits // 8
+    a_cycles = _box_cycles(config, plan.rows // a_parts, a_row)
+    b_cycles = _box_cycles(config, plan.b_slab * plan.lanes // b_parts, b_row)
+    # A PMU takes one vector a cycle, however many AGCUs send to it.
+    if a_parts > 1:
+        a_cycles = max(a_cycles, plan.a_bytes / plan.vector_bytes)
     return _Shares(
         groups=groups,
-        a=_box_cycles(config, plan.rows // a_parts, a_row),
-        b=_box_cycles(config, plan.b_slab * plan.lanes // b_parts, b_row),
+        a=a_cycles,
+        b=max(b_cycles, plan.b_bytes / plan.vector_bytes),
         c=collected * _box_cycles(config, plan.rows, c_row),
         both=True,
         collected=collected,
@@ -124,7 +132,7 @@ def rough(plan: Plan) -> float:
     panels = plan.row_blocks * (1 if plan.resident else plan.all_passes)
     windows = plan.row_blocks * plan.col_blocks * plan.halves
     loads = panels * plan.a_slabs * groups * share.a + windows * plan.b_slabs * share.b
-    stores = plan.row_blocks * plan.col_blocks * share.c
+    stores = plan.row_blocks * plan.col_blocks * plan.c_blocks * share.c
     first = plan.a_slabs * groups * share.a + plan.b_slabs * share.b
     return max(compute, loads, stores) + max(0.0, first - single_pass / 2) + share.c
 
@@ -165,8 +173,12 @@ class _Run:
     def __init__(self, plan: Plan, places: Fit, share: _Shares) -> None:
         self.plan = plan
         self.share = share
-        self.a = _Loads(share.a, share.groups * places.homes["a0"].slots)
-        self.b = _Loads(share.b, places.homes["b"].slots)
+        rows, columns = plan.row_blocks, min(plan.col_blocks, _COLUMN_BLOCKS)
+        passes = columns * plan.halves * plan.passes
+        panels = rows * (1 if plan.resident else passes) * plan.a_slabs * share.groups
+        windows = rows * columns * plan.halves * plan.b_slabs
+        self.a = _Loads(share.a, panels, share.groups * places.homes["a0"].slots)
+        self.b = _Loads(share.b, windows, places.homes["b"].slots)
         self.port_a = _Port((self.a, self.b) if share.both else (self.a,))
         self.port_b = self.port_a if share.both else _Port((self.b,))
         self.tile = plan.tile_cycles * places.slowdown
@@ -211,7 +223,7 @@ class _Run:
                     )
                     if step < plan.passes - 1:
                         self.b_next -= plan.b_slabs
-            self.time = max(self.time, begin + self.share.c)
+            self.time = max(self.time, begin + self.share.c * plan.c_blocks)
             if skipped and block == columns - 2:
                 self.skip(skipped * (self.time - begin))
 

@@ -14,8 +14,10 @@ MAX_BOX_EXTENT = 256
 
 
 def fewest_rows(config: ChipConfig) -> int:
-    """Rows a tile needs so that the accumulators never wait."""
-    return config.grid_rows * config.pcu.cell_latency + 2
+    """Rows a tile needs so that neither its sums nor its weights' wave are waited for."""
+    sums = config.grid_rows * config.pcu.cell_latency
+    wave = (config.grid_rows - 1) * config.pcu.cell_latency + config.grid_columns
+    return max(sums, wave) + 2
 
 
 @dataclasses.dataclass(frozen=True)
@@ -100,11 +102,22 @@ class Plan:
         return self.passes * self.pass_stride
 
     @property
+    def c_blocks(self) -> int:
+        """Slots of C that a block of columns fills: one a half, where that is whole vectors."""
+        alone = self.passes == 1 and not self.pass_columns % self.out_lanes
+        return self.halves if alone else 1
+
+    @property
+    def c_columns(self) -> int:
+        """Columns of a slot of C."""
+        return self.pass_columns if self.c_blocks > 1 else self.columns
+
+    @property
     def stored_columns(self) -> int:
-        """Columns of a block that are stored, in whole vectors."""
-        if self.col_blocks > 1:
-            return self.columns
-        return min(self.columns, -(-self.product.n // self.out_lanes) * self.out_lanes)
+        """Columns of a slot of C that are stored, in whole vectors."""
+        if self.col_blocks * self.c_blocks > 1:
+            return self.c_columns
+        return min(self.c_columns, -(-self.product.n // self.out_lanes) * self.out_lanes)
 
     @property
     def block_rows(self) -> int:
@@ -148,7 +161,7 @@ class Plan:
 
     def c_bytes(self, groups: int) -> int:
         """Bytes of a slot of C for some row groups."""
-        return groups * self.held_rows * self.columns * self.product.out.bits // 8
+        return groups * self.held_rows * self.c_columns * self.product.out.bits // 8
 
     @property
     def macs_issued(self) -> int:
@@ -159,7 +172,8 @@ class Plan:
     @property
     def tile_cycles(self) -> int:
         """Cycles of a tile: its rows, its accumulators' or its weights', whichever are most."""
-        weights = max(self.pass_columns, 1)
+        # Weights of all columns come over one link, and one column's are waited for by all.
+        weights = self.pass_columns + self.config.grid_columns
         least = fewest_rows(self.config) if self.tiles > 1 else 1
         return max(self.rows, least, weights)
 

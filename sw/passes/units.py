@@ -47,6 +47,15 @@ def pcu_name(group: int, column: int) -> str:
     return f"pcu{group}_{column}"
 
 
+def _stream(agcu: int, operand: int) -> int:
+    """Load stream of an operand, 0 for A and 1 for B.
+
+    Odd AGCUs take them the other way round: an AGCU begins with one of its streams, and two that
+    begin with B would share the write port of its PMU.
+    """
+    return operand ^ agcu & 1
+
+
 def _nest(*loops: tuple[int, int]) -> tuple[LoopProgram, ...]:
     """Loops of count and stride, without those of one iteration."""
     return tuple(LoopProgram(count, stride=stride) for count, stride in loops if count > 1)
@@ -131,7 +140,7 @@ class _Lowering:
                 home = self.fit.homes[f"a{group}"]
                 sinks.append(End(f"pmu{home.pmu}", home.writer + part))
                 sources.append(End(f"pmu{home.pmu}", home.token + part))
-            self._net(f"a_load{agcu}", [End(f"agcu{agcu}", 0)], sinks)
+            self._net(f"a_load{agcu}", [End(f"agcu{agcu}", _stream(agcu, 0))], sinks)
             self._net(f"a_free{agcu}", sources, [End(f"agcu{agcu}", _A_PORT)], tokens=True)
         for group in range(plan.row_par):
             home = self.fit.homes[f"a{group}"]
@@ -200,7 +209,11 @@ class _Lowering:
                 )
             )
             pmu = f"pmu{home.pmu}"
-            self._net(f"b_load{agcu}", [End(f"agcu{agcu}", 1)], [End(pmu, home.writer + part)])
+            self._net(
+                f"b_load{agcu}",
+                [End(f"agcu{agcu}", _stream(agcu, 1))],
+                [End(pmu, home.writer + part)],
+            )
             self._net(
                 f"b_free{agcu}",
                 [End(pmu, home.token + part)],
@@ -249,7 +262,7 @@ class _Lowering:
         # All rows of one column of vectors lie one after the other.
         column_stride = collector.groups * held * lanes
         per_vector = lanes // columns
-        blocks = plan.col_blocks
+        blocks = plan.col_blocks * plan.c_blocks
 
         def position(group_of_columns: int) -> int:
             quotient, rest = divmod(group_of_columns, per_vector)
@@ -271,7 +284,7 @@ class _Lowering:
                         position(first) + row_first * held * lanes,
                     ),
                     loops=_nest(
-                        (plan.halves, position(plan.col_par)),
+                        (plan.halves // plan.c_blocks, position(plan.col_par)),
                         (plan.passes, position(plan.pass_stride // columns)),
                         (taken // inner, position(per_vector)),
                         (inner, position(1)),
@@ -341,13 +354,15 @@ class _Lowering:
                 BoxLoop(plan.a_slabs, 0, plan.a_slab * plan.lanes),
                 BoxLoop(groups, 1, plan.rows),
             ]
-            loads[0] = IssuerProgram(len(descriptors), tuple(loops), (Wait(_A_PORT),))
+            loads[_stream(agcu, 0)] = IssuerProgram(
+                len(descriptors), tuple(loops), (Wait(_A_PORT),)
+            )
             descriptors.append(self._descriptor(product.a, start, (plan.a_slab * plan.lanes, rows)))
             slots = [self.fit.homes[f"a{group}"].slots for group in range(first, first + groups)]
             credits[_A_PORT] = sum(slots)
         if agcu in self.fit.b_agcus:
             rows = plan.b_slab * plan.lanes // len(self.fit.b_agcus)
-            loads[1] = IssuerProgram(
+            loads[_stream(agcu, 1)] = IssuerProgram(
                 len(descriptors),
                 (
                     BoxLoop(plan.row_blocks),
@@ -367,6 +382,7 @@ class _Lowering:
                 (
                     BoxLoop(plan.row_blocks, 1, plan.block_rows),
                     BoxLoop(plan.col_blocks, 0, plan.columns),
+                    BoxLoop(plan.c_blocks, 0, plan.pass_columns),
                     BoxLoop(collector.groups, 1, plan.rows),
                 ),
             )
