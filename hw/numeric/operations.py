@@ -13,7 +13,7 @@ from amaranth.lib.wiring import In, Out
 from hw.numeric import conversion, fp32_units
 from hw.numeric.formats import Format, bf16, e4m3, e5m2, fp16
 
-__all__ = ["OPERATIONS", "OperationUnit"]
+__all__ = ["OPERATIONS", "OperationUnit", "operation"]
 
 
 def _widen(m: Module, bits: Value, format_: Format) -> Value:
@@ -51,6 +51,19 @@ def _operations() -> dict[str, tuple[Callable[..., Value], int]]:
 OPERATIONS: Mapping[str, tuple[Callable[..., Value], int]] = MappingProxyType(_operations())
 
 
+def operation(name: str) -> tuple[Callable[..., Value], int]:
+    """How to build an operation and how many words it takes, by its name.
+
+    Raises
+    ------
+    ValueError
+        There is no such operation.
+    """
+    if name not in OPERATIONS:
+        raise ValueError(f"Operation must be one of {', '.join(OPERATIONS)}, not {name!r}")
+    return OPERATIONS[name]
+
+
 class OperationUnit(wiring.Component):
     """One operation, combinational.
 
@@ -78,10 +91,8 @@ class OperationUnit(wiring.Component):
     o: Signal
 
     def __init__(self, name: str) -> None:
-        if name not in OPERATIONS:
-            raise ValueError(f"Operation must be one of {', '.join(OPERATIONS)}, not {name!r}")
+        self._build, words = operation(name)
         self._name = name
-        self._build, words = OPERATIONS[name]
         self._ports = ("a", "b", "c")[:words]
         super().__init__({**{port: In(32) for port in self._ports}, "o": Out(32)})
 

@@ -10,7 +10,7 @@ import pytest
 from hw.numeric import elementwise, functions, reference
 from hw.numeric.formats import bf16, e4m3, e5m2, fp16, fp32, int32, named
 from hw.numeric.function_units import UNITS as FUNCTIONS
-from hw.numeric.operations import OperationUnit
+from hw.numeric.operations import operation
 from tests.hw.numeric import stimuli
 from tests.hw.numeric.rationals import BF16, E4M3, E5M2, FP16, FP32, convert, sum_of_products
 from tests.hw.numeric.stimuli import Macs, arguments, expected, random_macs
@@ -303,7 +303,7 @@ def test_refusals(call, message):
 
 def test_an_unknown_operation_is_refused():
     with pytest.raises(ValueError, match="^Operation must be one of add, .*, not 'sub'$"):
-        OperationUnit("sub")
+        operation("sub")
 
 
 def test_macs_hold_what_they_say():
