@@ -326,20 +326,24 @@ def _pack(plan: Plan, buffers: list[Buffer]) -> tuple[dict[str, Home], float]:
     return homes, max(1.0, best[0])
 
 
-def _aligned(plan: Plan, count: int) -> int:
-    """Bytes rounded up to whole blocks of any element."""
-    unit = plan.vector_bytes**2
-    return -(-count // unit) * unit
+def _bases(plan: Plan, room: list[Buffer], slots: Mapping[str, int]) -> list[int]:
+    """First byte of each buffer of a PMU, and the one after the last."""
+    bases, end = [], 0
+    for each in room:
+        # B is read by columns, so it begins with a block; other buffers with a pair of rows.
+        unit = plan.vector_bytes * (plan.lanes if each.name == "b" else 2)
+        bases.append(-(-end // unit) * unit)
+        end = bases[-1] + slots[each.name] * each.slot_bytes
+    return [*bases, end]
 
 
 def _fits(plan: Plan, room: list[Buffer]) -> bool:
-    used = sum(_aligned(plan, each.least * each.slot_bytes) for each in room[:-1])
-    used += room[-1].least * room[-1].slot_bytes
+    least = {each.name: each.least for each in room}
     return (
         len(room) <= _PORTS
         and sum(each.writers for each in room) <= _PORTS
         and sum(each.writers for each in room if each.tokens) <= _PORTS
-        and used <= plan.config.pmu.capacity_bytes
+        and _bases(plan, room, least)[-1] <= plan.config.pmu.capacity_bytes
     )
 
 
@@ -360,21 +364,18 @@ def _rooms(plan: Plan, order: tuple[Buffer, ...]) -> list[list[Buffer]] | None:
 def _settle(plan: Plan, pmu: int, room: list[Buffer]) -> Iterator[tuple[str, Home]]:
     """Slots of the buffers of a PMU, as many as they can use."""
     slots = {each.name: each.least for each in room}
-    capacity = plan.config.pmu.capacity_bytes
     grown = True
     while grown:
         grown = False
         for each in room:
             more = {**slots, each.name: slots[each.name] + 1}
-            sizes = [_aligned(plan, more[other.name] * other.slot_bytes) for other in room[:-1]]
-            used = sum(sizes) + more[room[-1].name] * room[-1].slot_bytes
             wanted = min(each.wanted, plan.config.pmu.slots)
-            if more[each.name] <= wanted and used <= capacity:
+            room_left = _bases(plan, room, more)[-1] <= plan.config.pmu.capacity_bytes
+            if more[each.name] <= wanted and room_left:
                 slots = more
                 grown = True
-    base = writer = token = 0
-    for number, each in enumerate(room):
+    writer = token = 0
+    for number, (each, base) in enumerate(zip(room, _bases(plan, room, slots), strict=False)):
         yield each.name, Home(pmu, number, base, slots[each.name], writer, token)
-        base += _aligned(plan, slots[each.name] * each.slot_bytes)
         writer += each.writers
         token += each.writers if each.tokens else 0

@@ -94,6 +94,14 @@ def parallel(product: Product, config: ChipConfig, wishes: Wishes) -> tuple[tupl
         found.append((predict(plan, places), number, plan, places))
         if len(found) == _FINALISTS:
             break
+    free = dataclasses.replace(
+        wishes,
+        row_par=wishes.row_par if "row_par" in wishes.strict else None,
+        col_par=wishes.col_par if "col_par" in wishes.strict else None,
+    )
+    if not found and free != wishes:
+        # The program's own wish is what the chip has no room for.
+        return parallel(product, config, free)
     if not found:
         raise BadInputError(
             f"`{product.kernel}` does not fit the chip: {problem}",
