@@ -1,6 +1,7 @@
 """The properties that are proved of the blocks, each as a harness round its block."""
 
 from gen.formal import Property
+from gen.properties.arrays import ARRAY_PROPERTIES
 from gen.properties.barriers import BarrierCompletes
 from gen.properties.bursts import BurstsStayInside
 from gen.properties.streams import (
@@ -45,4 +46,5 @@ PROPERTIES = (
         _SPLITTER,
         lambda: BurstsStayInside(**_SPLITTER),
     ),
+    *ARRAY_PROPERTIES,
 )

@@ -9,14 +9,98 @@ from amaranth.lib.wiring import In, Out
 from hw.checks import require_int
 from hw.systolic.dataflow import LANE_BITS, ArrayConfig
 
-__all__ = ["TileLoader"]
+__all__ = ["LoadSequencer", "TileLoader", "swap_distance"]
+
+
+def swap_distance(config: ArrayConfig) -> int:
+    """Cycles from a swap to the next at the earliest: max(R, 3, (R - 1)·(L - 1) + C)."""
+    return max(config.rows, 3, (config.rows - 1) * (config.latency - 1) + config.columns)
+
+
+class LoadSequencer:
+    """Logic that says when each row of a tile is loaded into the shadow registers.
+
+    A tile is ready before its last row is loaded: the wave of its swap cannot overtake the rows
+    that follow one another without a pause. The first row of the next tile follows the wave of
+    the last swap, so that no row comes to a column before that swap has.
+
+    Parameters
+    ----------
+    rows : int
+        Rows of a tile.
+    depth : int
+        Vectors that the queue has room for.
+    distance : int
+        Cycles from a swap to the next, at least, whatever is queued; 3 or more.
+
+    Attributes
+    ----------
+    comes, room : Signal
+        A vector enters the queue, which has room.
+    fetch, load : Signal
+        A vector leaves the queue; a cycle later it is loaded into the row whose bit is set.
+    ready, swap : Signal
+        A tile is ready; the array takes it into use in this cycle, which needs ``ready``.
+    here : Signal
+        The tile that is not ready has come whole: it is being shifted in.
+    level, fetched, waiting, first_loaded, wave : Signal
+        Vectors queued; rows fetched of the tile that is being fetched; a tile, or its first rows,
+        wait in the shadow registers; the first of them is loaded; cycles until the next tile may
+        be fetched.
+    """
+
+    def __init__(self, *, rows: int, depth: int, distance: int) -> None:
+        self._rows = rows
+        self._depth = depth
+        self._distance = distance
+        self.level = Signal(range(depth + 1))
+        self.fetched = Signal(range(max(rows, 2)))
+        self.waiting = Signal()
+        self.first_loaded = Signal()
+        self.wave = Signal(range(distance - 2))
+        self.comes, self.room = Signal(), Signal()
+        self.fetch, self.load = Signal(), Signal(rows)
+        self.ready, self.swap, self.here = Signal(), Signal(), Signal()
+
+    def add_to(self, m: Module) -> None:
+        """Add the logic to a module."""
+        rows = self._rows
+        level, fetched, waiting, wave = self.level, self.fetched, self.waiting, self.wave
+        fetch = self.fetch
+        free = ~waiting & (wave == 0)
+        m.d.comb += [
+            self.room.eq(level != self._depth),
+            fetch.eq((level != 0) & ((fetched != 0) | free)),
+        ]
+        m.d.sync += [
+            level.eq(level + self.comes - fetch),
+            self.load.eq(Mux(fetch, 1 << fetched, 0)),
+        ]
+        with m.If(fetch):
+            m.d.sync += fetched.eq(Mux(fetched == rows - 1, 0, fetched + 1))
+            with m.If(fetched == 0):
+                m.d.sync += waiting.eq(1)
+        with m.If(self.load[0]):
+            m.d.sync += self.first_loaded.eq(1)
+        with m.If(wave != 0):
+            m.d.sync += wave.eq(wave - 1)
+        with m.If(self.swap):
+            m.d.sync += [
+                waiting.eq(0),
+                self.first_loaded.eq(0),
+                wave.eq(self._distance - 3),
+            ]
+        whole = (fetched == 0) | (level >= rows - fetched)
+        m.d.comb += [
+            self.ready.eq(waiting & self.first_loaded & whole & (fetched != 1)),
+            self.here.eq(Mux(waiting, whole, level >= rows)),
+        ]
 
 
 class TileLoader(wiring.Component):
     """Queues tiles of R vectors and loads them, a row a cycle, as soon as a swap has passed.
 
-    A tile is ready before its last row is loaded: the wave of its swap cannot overtake the rows
-    that follow one another without a pause. Two swaps are at least `distance` cycles apart.
+    Two swaps are at least :func:`swap_distance` cycles apart.
 
     Parameters
     ----------
@@ -60,12 +144,6 @@ class TileLoader(wiring.Component):
         )
 
     @property
-    def distance(self) -> int:
-        """Cycles from a swap to the next at the earliest: max(R, 3, (R - 1)·(L - 1) + C)."""
-        config = self._config
-        return max(config.rows, 3, (config.rows - 1) * (config.latency - 1) + config.columns)
-
-    @property
     def definition_name(self) -> str:
         """Name of the shared module."""
         config = self._config
@@ -80,49 +158,26 @@ class TileLoader(wiring.Component):
         )
         m.submodules.bank = bank
         write, read = bank.write_port(), bank.read_port(domain="sync")
-        level = Signal(range(depth + 1))
+        distance = swap_distance(self._config)
+        sequencer = LoadSequencer(rows=rows, depth=depth, distance=distance)
+        sequencer.add_to(m)
         write_place, read_place = Signal(range(depth)), Signal(range(depth))
-        comes = self.i_stream.valid & self.i_stream.ready
-        fetch = Signal()
         m.d.comb += [
-            self.i_stream.ready.eq(level != depth),
+            self.i_stream.ready.eq(sequencer.room),
+            sequencer.comes.eq(self.i_stream.valid & sequencer.room),
+            sequencer.swap.eq(self.i_swap),
             write.addr.eq(write_place),
             write.data.eq(self.i_stream.payload),
-            write.en.eq(comes),
+            write.en.eq(sequencer.comes),
             read.addr.eq(read_place),
-            read.en.eq(fetch),
+            read.en.eq(sequencer.fetch),
             self.o_vector.eq(read.data),
+            self.o_load.eq(sequencer.load),
+            self.o_ready.eq(sequencer.ready),
+            self.o_here.eq(sequencer.here),
         ]
         m.d.sync += [
-            level.eq(level + comes - fetch),
-            write_place.eq(write_place + comes),
-            read_place.eq(read_place + fetch),
-        ]
-
-        # A row is fetched, a cycle later loaded. The first row of a tile follows the wave of the
-        # last swap so that no row comes to a column before the swap has; and not before a tile can
-        # have come since, so that swaps keep one distance whatever is queued.
-        wave_cycles = self.distance - 3
-        wave = Signal(range(wave_cycles + 1))
-        fetched = Signal(range(max(rows, 2)))
-        waiting = Signal()  # a tile, or its first rows, is in the shadow registers
-        first_loaded = Signal()
-        free = ~waiting & (wave == 0)
-        m.d.comb += fetch.eq((level != 0) & ((fetched != 0) | free))
-        m.d.sync += self.o_load.eq(Mux(fetch, 1 << fetched, 0))
-        with m.If(fetch):
-            m.d.sync += fetched.eq(Mux(fetched == rows - 1, 0, fetched + 1))
-            with m.If(fetched == 0):
-                m.d.sync += waiting.eq(1)
-        with m.If(self.o_load[0]):
-            m.d.sync += first_loaded.eq(1)
-        with m.If(wave != 0):
-            m.d.sync += wave.eq(wave - 1)
-        with m.If(self.i_swap):
-            m.d.sync += [waiting.eq(0), first_loaded.eq(0), wave.eq(wave_cycles)]
-        whole = (fetched == 0) | (level >= rows - fetched)
-        m.d.comb += [
-            self.o_ready.eq(waiting & first_loaded & whole & (fetched != 1)),
-            self.o_here.eq(Mux(waiting, whole, level >= rows)),
+            write_place.eq(write_place + sequencer.comes),
+            read_place.eq(read_place + sequencer.fetch),
         ]
         return m

@@ -14,12 +14,61 @@ from hw.systolic.output_stationary import OutputArray
 from hw.systolic.sums import ResultQueue
 from hw.systolic.unit_config import COUNTERS, UnitConfig
 
-__all__ = ["OutputUnit", "step_layout"]
+__all__ = ["DrainSequencer", "OutputUnit", "step_layout"]
 
 
 def step_layout(rows: int) -> data.StructLayout:
     """Layout of a vector of activations; the last step of a tile has ``finish``."""
     return data.StructLayout({"data": LANE_BITS * rows, "finish": 1})
+
+
+class DrainSequencer:
+    """Logic that says when the sums of a finished tile leave the array.
+
+    They leave once the highest row has its last; until then, and until all have left, no other
+    tile may finish.
+
+    Parameters
+    ----------
+    rows, latency : int
+        Of the array.
+
+    Attributes
+    ----------
+    finishes, closes : Signal
+        A vector of a last step enters the array; it is the last of that step.
+    free : Signal
+        A tile may begin its last step.
+    room, shift : Signal
+        There is a place for a row of results; one leaves the array at column 0.
+    left, draining, line : Signal
+        Rows that are still to leave; a tile has finished and not left; its way to the top row.
+    """
+
+    def __init__(self, *, rows: int, latency: int) -> None:
+        self._sums = rows * latency
+        self.finishes, self.closes = Signal(), Signal()
+        self.free, self.room, self.shift = Signal(), Signal(), Signal()
+        self.left = Signal(range(self._sums + 1))
+        self.draining = Signal()
+        self.line = Signal(1 + latency + rows)
+
+    def add_to(self, m: Module) -> None:
+        """Add the logic to a module."""
+        line, left = self.line, self.left
+        m.d.comb += [
+            self.free.eq(~self.draining),
+            self.shift.eq((left != 0) & self.room),
+        ]
+        m.d.sync += line.eq(((line << 1) | self.closes)[: len(line)])
+        with m.If(line[-1]):
+            m.d.sync += left.eq(self._sums)
+        with m.Elif(self.shift):
+            m.d.sync += left.eq(left - 1)
+        with m.If(self.finishes):
+            m.d.sync += self.draining.eq(1)
+        with m.Elif(self.shift & (left == 1)):
+            m.d.sync += self.draining.eq(0)
 
 
 class OutputUnit(wiring.Component):
@@ -46,12 +95,6 @@ class OutputUnit(wiring.Component):
         Static: format of each operand, as :class:`hw.systolic.operand.OperandRecoder` says.
     counters
         Cycles since reset by what was done in them; exactly one moves in a cycle.
-
-    Attributes
-    ----------
-    issue, finishing, shift : Signal
-        A vector enters the array; it belongs to the last step of its tile; the drain of column 0
-        moves on. For proofs.
     """
 
     i_activation: stream.Interface
@@ -65,9 +108,6 @@ class OutputUnit(wiring.Component):
         self._config = config
         array = config.array
         self._activation = Activation(config)
-        self.issue = Signal()
-        self.finishing = Signal()
-        self.shift = Signal()
         super().__init__(
             {
                 "i_activation": In(stream.Signature(step_layout(array.rows))),
@@ -105,14 +145,14 @@ class OutputUnit(wiring.Component):
         expected = Signal(range(latency))
         last_of_step = expected == latency - 1
         first = Signal(init=1)
-        draining = Signal()
+        drain = DrainSequencer(rows=config.rows, latency=latency)
+        drain.add_to(m)
         finish = vector.payload.finish
         mine = (turn == expected) | (first & (expected == 0))
-        drain_free = ~finish | ~draining | (expected != 0)
-        issue = self.issue
+        drain_free = ~finish | drain.free | (expected != 0)
+        issue = Signal()
         m.d.comb += [
             issue.eq(vector.valid & weight.valid & mine & drain_free),
-            self.finishing.eq(finish),
             vector.ready.eq(issue),
             weight.ready.eq(issue & last_of_step),
             array.a_mode.eq(self.activation_mode),
@@ -130,28 +170,17 @@ class OutputUnit(wiring.Component):
             with m.If(last_of_step):
                 m.d.sync += first.eq(finish)
 
-        # The drain starts once the highest row has its sums; column c does the same c cycles
-        # later.
-        closes = Signal(1 + latency + config.rows)
-        m.d.sync += closes.eq(((closes << 1) | (issue & finish & last_of_step))[: len(closes)])
-        rows = config.rows * latency
-        left = Signal(range(rows + 1))
+        # Column c does the same c cycles later.
         m.d.comb += [
-            self.shift.eq((left != 0) & queue.o_room),
-            queue.i_take.eq(self.shift),
-            queue.i_write.eq(self.shift),
-            queue.i_last.eq(left == 1),
+            drain.finishes.eq(issue & finish),
+            drain.closes.eq(issue & finish & last_of_step),
+            drain.room.eq(queue.o_room),
+            queue.i_take.eq(drain.shift),
+            queue.i_write.eq(drain.shift),
+            queue.i_last.eq(drain.left == 1),
             queue.i_sums.eq(array.o_sums),
             array.i_shift.eq(queue.o_write),
         ]
-        with m.If(closes[-1]):
-            m.d.sync += left.eq(rows)
-        with m.Elif(self.shift):
-            m.d.sync += left.eq(left - 1)
-        with m.If(issue & finish):
-            m.d.sync += draining.eq(1)
-        with m.Elif(self.shift & (left == 1)):
-            m.d.sync += draining.eq(0)
 
         counters = self.counters
         waits: Value = vector.valid & ~weight.valid & mine & drain_free

@@ -13,7 +13,7 @@ from hw.systolic.activation import Activation
 from hw.systolic.dataflow import LANE_BITS, Dataflow
 from hw.systolic.loader import TileLoader
 from hw.systolic.stationary import StationaryArray
-from hw.systolic.sums import PartialColumn, ResultQueue
+from hw.systolic.sums import PartialColumn, ResultQueue, SumGuard
 from hw.systolic.unit_config import COUNTERS, UnitConfig
 
 __all__ = ["StationaryUnit", "moving_layout"]
@@ -107,20 +107,19 @@ class StationaryUnit(wiring.Component):
         vector = port.o_stream
         mark = vector.payload
 
-        # A row may be summed again once its former sum is written: while fewer vectors are on
-        # their way to the accumulators than a tile has rows.
         delay = array.latency_cycles
+        guard = SumGuard(rows=depth, cycles=delay)
+        guard.add_to(m)
         first = Signal(init=1)
-        row = Signal(range(depth))
-        last_row = Signal(range(depth))
-        in_flight = Signal(range(delay + 1))
         tile_there = ~first | loader.o_ready
-        sum_there = ~mark.accumulate | (in_flight <= last_row)
+        sum_there = ~mark.accumulate | guard.there
         room = ~mark.finish | queue.o_room
         issue = Signal()
         m.d.comb += [
             issue.eq(vector.valid & tile_there & sum_there & room),
             vector.ready.eq(issue),
+            guard.issue.eq(issue),
+            guard.last.eq(mark.last),
             loader.i_swap.eq(issue & first),
             queue.i_take.eq(issue & mark.finish),
             array.moving_mode.eq(modes[0]),
@@ -131,12 +130,10 @@ class StationaryUnit(wiring.Component):
             array.i_load.eq(loader.o_load),
         ]
         with m.If(issue):
+            m.d.sync += first.eq(mark.last)
             # Sums that leave at once need no accumulator, however many rows their tile has.
-            m.d.sync += [first.eq(mark.last), row.eq(Mux(mark.last, 0, row + 1))]
-            with m.If(mark.last):
-                m.d.sync += last_row.eq(row)
             m.d.sync += Check(
-                mark.last | (row != depth - 1) | (mark.finish & ~mark.accumulate),
+                mark.last | (guard.row != depth - 1) | (mark.finish & ~mark.accumulate),
                 "a tile has more rows than there are accumulators",
             )
 
@@ -144,13 +141,12 @@ class StationaryUnit(wiring.Component):
         told = Signal(3 * delay)
         m.d.sync += told.eq(Cat(issue, mark.last, mark.finish, told)[: len(told)])
         leaves, leaves_last, finishes = told[-3:]
-        m.d.sync += in_flight.eq(in_flight + issue - told[3 * (delay - 2)])
         store_row = Signal(range(depth))
         with m.If(leaves):
             m.d.sync += store_row.eq(Mux(leaves_last, 0, store_row + 1))
         accumulate = Signal()
         read_row = Signal(range(depth))
-        m.d.sync += [accumulate.eq(mark.accumulate), read_row.eq(row)]
+        m.d.sync += [accumulate.eq(mark.accumulate), read_row.eq(guard.row)]
         asks: tuple[Value, Value] = (accumulate, read_row)
         stores: tuple[Value, Value] = (leaves & ~finishes, store_row)
         old_sums = []

@@ -9,9 +9,52 @@ from amaranth.lib.wiring import In, Out
 from hw.checks import require_int
 from hw.shared import shared
 
-__all__ = ["PartialColumn", "ResultColumn", "ResultQueue", "row_layout"]
+__all__ = ["PartialColumn", "ResultColumn", "ResultQueue", "SumGuard", "row_layout"]
 
 _MOST_ROWS = 1 << 16
+
+
+class SumGuard:
+    """Logic that tells when the former sum of a row is in its accumulator.
+
+    Sums of successive tiles meet in the same rows, so a row may be summed again once fewer
+    vectors are on their way than the tile before had rows.
+
+    Parameters
+    ----------
+    rows : int
+        Accumulators of a column.
+    cycles : int
+        Cycles from a vector to its sum at column 0.
+
+    Attributes
+    ----------
+    issue, last : Signal
+        A vector enters the array; it is the last of its tile.
+    there, row : Signal
+        The former sum of the next vector's row is there when it is wanted; the row.
+    in_flight, last_row, line : Signal
+        Vectors on their way, the last row of the tile before, and when they came.
+    """
+
+    def __init__(self, *, rows: int, cycles: int) -> None:
+        self.in_flight = Signal(range(cycles + 1))
+        self.last_row = Signal(range(rows))
+        self.line = Signal(cycles - 1)
+        self.issue, self.last, self.there = Signal(), Signal(), Signal()
+        self.row = Signal(range(rows))
+
+    def add_to(self, m: Module) -> None:
+        """Add the logic to a module."""
+        m.d.comb += self.there.eq(self.in_flight <= self.last_row)
+        m.d.sync += [
+            self.line.eq(Cat(self.issue, self.line)[: len(self.line)]),
+            self.in_flight.eq(self.in_flight + self.issue - self.line[-1]),
+        ]
+        with m.If(self.issue):
+            m.d.sync += self.row.eq(Mux(self.last, 0, self.row + 1))
+            with m.If(self.last):
+                m.d.sync += self.last_row.eq(self.row)
 
 
 class PartialColumn(wiring.Component):
@@ -175,6 +218,13 @@ class ResultQueue(wiring.Component):
     o_write
         Columns that take a sum of `i_sums` in this cycle.
     o_rows : stream of `row_layout`
+
+    Attributes
+    ----------
+    taken, place, read_place, here, read : Signal
+        Places taken; where the next row goes, and where the next to be read is; rows that are
+        whole and not read; one is read in this cycle. For proofs.
+    columns : list of ResultColumn
     """
 
     o_room: Signal
@@ -189,8 +239,13 @@ class ResultQueue(wiring.Component):
         require_int("Result rows", rows, 1, _MOST_ROWS)
         if rows & (rows - 1):
             raise TypeError(f"Result rows must be a power of two, not {rows}")
-        self._columns = columns
         self._rows = rows
+        self.taken = Signal(range(rows + 1))
+        self.place = Signal(range(rows))
+        self.read_place = Signal(range(rows))
+        self.here = Signal(range(rows + 1))
+        self.read = Signal()
+        self.columns = [ResultColumn(rows=rows) for _ in range(columns)]
         super().__init__(
             {
                 "o_room": Out(1),
@@ -206,17 +261,14 @@ class ResultQueue(wiring.Component):
     @property
     def definition_name(self) -> str:
         """Name of the shared module."""
-        return f"result_queue_{self._columns}_{self._rows}"
+        return f"result_queue_{len(self.columns)}_{self._rows}"
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
         # As many places are taken as rows are on their way, in the queue, or not yet read.
-        taken = Signal(range(self._rows + 1))
-        place = Signal(range(self._rows))
-        read_place = Signal(range(self._rows))
-        here = Signal(range(self._rows + 1))
+        taken, here, read = self.taken, self.here, self.read
+        place, read_place = self.place, self.read_place
         offered = Signal()
-        read = Signal()
         m.d.comb += [
             self.o_room.eq(taken != self._rows),
             read.eq((here != 0) & (~offered | self.o_rows.ready)),
@@ -231,8 +283,7 @@ class ResultQueue(wiring.Component):
         write: Value = self.i_write
         write_place: Value = place
         sums, writes = [], []
-        for index in range(self._columns):
-            column = ResultColumn(rows=self._rows)
+        for index, column in enumerate(self.columns):
             m.submodules[f"column_{index}"] = shared(column)
             m.d.comb += [
                 column.i_write.eq(write),

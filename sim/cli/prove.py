@@ -9,7 +9,7 @@ from sim.cli.options import Subparsers, add_json
 __all__ = ["CHOICES", "add", "execute"]
 
 #: Blocks that have properties; gen.properties is too slow to import for a help.
-CHOICES = ("stream", "fork", "merge", "packet_filter", "barrier", "tma")
+CHOICES = ("stream", "fork", "merge", "packet_filter", "barrier", "tma", "array")
 
 
 def add(subparsers: Subparsers) -> None:

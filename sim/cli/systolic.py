@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hw.errors import BadInputError, did_you_mean
 from sim.cli.options import integer, validating
@@ -16,7 +16,7 @@ __all__ = ["COMPONENT", "add_systolic", "asks_for_systolic", "systolic_config"]
 #: What ``--component`` calls it.
 COMPONENT = "systolic"
 
-_DEFAULTS = {
+_DEFAULTS: dict[str, Any] = {
     "rows": 16,
     "cols": 16,
     "dataflow": "ws",
@@ -98,15 +98,15 @@ def systolic_config(args: argparse.Namespace) -> tuple[UnitConfig, int]:
                 rule=f"one of {names}",
             )
         return PRESETS[args.preset].config, PRESETS[args.preset].units
-    chosen = {
+    chosen: dict[str, Any] = {
         name: default if getattr(args, name) is None else getattr(args, name)
         for name, default in _DEFAULTS.items()
     }
-    names = {"--format": chosen["format"].split(",")}
+    words = {"--format": chosen["format"].split(",")}
     if chosen["out"] is not None:
-        names["--out"] = [chosen["out"]]
-    for option, words in names.items():
-        for word in words:
+        words["--out"] = [chosen["out"]]
+    for option, chosen_words in words.items():
+        for word in chosen_words:
             if word not in named:
                 known = ", ".join(named)
                 raise BadInputError(
@@ -128,7 +128,7 @@ def systolic_config(args: argparse.Namespace) -> tuple[UnitConfig, int]:
             rows=chosen["rows"],
             columns=chosen["cols"],
             dataflow=Dataflow(chosen["dataflow"]),
-            formats=tuple(named[word] for word in names["--format"]),
+            formats=tuple(named[word] for word in words["--format"]),
             latency=chosen["latency"],
         )
         out = None if chosen["out"] is None else named[chosen["out"]]

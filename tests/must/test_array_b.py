@@ -1,0 +1,51 @@
+"""array-b: many arrays, every dataflow with every format, bit-exact under random stalls."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from hw.numeric.formats import int8
+from tests.hw.systolic.units import BUILDS, Case, build, outcome
+
+_CASES_PER_UNIT = 9
+
+
+@pytest.fixture(scope="module", params=BUILDS)
+def built(request, heavy_lock):
+    with heavy_lock(), build(BUILDS[request.param]) as model:
+        yield request.param, model
+
+
+def _cases(dataflow, seed):
+    rng = np.random.default_rng(seed)
+    for index, (name, config) in itertools.product(
+        range(_CASES_PER_UNIT), BUILDS[dataflow].items()
+    ):
+        formats = config.array.formats
+        # Floats of one width may meet; int8 meets only itself.
+        pair = tuple(formats[choice] for choice in rng.integers(0, len(formats), 2))
+        if int8 in pair:
+            pair = (int8, int8)
+        sides = [int(side) for side in rng.integers(1, 41, 3)]
+        if index == 0:
+            sides[int(rng.integers(3))] = 1
+        stalls = tuple(float(chance) for chance in rng.choice([0.0, 0.2, 0.5, 0.9], 3))
+        yield Case(
+            name, config, *sides, pair, int(rng.integers(1 << 32)), stalls, bool(rng.integers(2))
+        )
+
+
+@pytest.mark.slow
+@pytest.mark.must("array-b", goal=">= 24 arrays, >= 200 cases, bit-exact under random stalls")
+def test_every_dataflow_with_every_format_is_numpys(built, seed, figure):
+    dataflow, model = built
+    units = {config.array for builds in BUILDS.values() for config in builds.values()}
+    assert len(units) >= 24 and len(BUILDS) * len(BUILDS[dataflow]) * _CASES_PER_UNIT >= 200
+    sizes = {(array.rows, array.columns) for array in units}
+    assert {(1, 1), (1, 24), (24, 1), (3, 7), (16, 8)} <= sizes
+    for case in _cases(dataflow, seed):
+        _, counters, right = outcome(model, case)
+        assert right, case
+        assert sum(counters.values()) == model.cycle, case
+    figure(f"{len(units)} arrays, {len(units) * _CASES_PER_UNIT} cases; a pause is a bubble")

@@ -1,0 +1,112 @@
+"""array-i: each dataflow keeps what it says stationary; sharing makes emission fast."""
+
+import dataclasses
+import os
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from gen.verilog import emit
+from hw.numeric.formats import int8
+from hw.systolic.dataflow import ArrayConfig, Dataflow
+from hw.systolic.unit import systolic_unit
+from hw.systolic.unit_config import UnitConfig
+from sim.native.bundle import Bundle
+from sim.native.streams import StreamModel
+from tests.hw.systolic.units import Case, outcome
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+
+UNITS = {
+    dataflow.value: UnitConfig(ArrayConfig(2, 2, dataflow, (int8,), 2), accumulator_rows=16)
+    for dataflow in Dataflow
+}
+#: The stationary register of the emitted cells: the statement that is it, and what goes through
+#: if the register is not there.
+REMOVED = {
+    "weight": (r"always @\(posedge clk\)\s+weight <= .*;", "always @* weight = shadow;"),
+    "sum": (r"always @\(posedge clk\)\s+sum_ <= sum_1;", "always @* sum_ = sum_1;"),
+}
+#: Cell of each dataflow, its stationary register, and the dataflows that have the same cell.
+KEPT = {
+    "ws": ("cell_int8_l2", "weight", {"ws", "is"}),
+    "is": ("cell_int8_l2", "weight", {"ws", "is"}),
+    "os": ("output_cell_int8_l2", "sum", {"os"}),
+}
+
+
+def without(design, cell, register):
+    """The design with a register of one cell left out."""
+    start = design.text.index(f"\nmodule {cell}(")
+    end = design.text.index("endmodule", start)
+    body, count = re.subn(*REMOVED[register], design.text[start:end])
+    assert count == 1
+    return dataclasses.replace(design, text=design.text[:start] + body + design.text[end:])
+
+
+def right_ones(design, bundle):
+    """Dataflows whose products are numpy's."""
+    with StreamModel(design, bundle) as model:
+        return {
+            name
+            for name, config in UNITS.items()
+            # The weights of each tile are shifted in while the former tile is at work.
+            if all(
+                outcome(model, Case(name, config, 9, 5, 11, (int8, int8), seed))[2]
+                for seed in range(3)
+            )
+        }
+
+
+@pytest.mark.slow
+@pytest.mark.must("array-i", goal="without its stationary register no dataflow is right")
+@pytest.mark.parametrize("dataflow", KEPT)
+def test_a_dataflow_needs_the_register_that_keeps_its_operand(heavy, dataflow, figure):
+    bundle = Bundle({name: systolic_unit(config) for name, config in UNITS.items()})
+    design = emit(bundle)
+    assert right_ones(design, bundle) == set(UNITS)
+    cell, register, wrong = KEPT[dataflow]
+    assert right_ones(without(design, cell, register), bundle) == set(UNITS) - wrong
+    figure("ws, is: weight; os: sum")
+
+
+_SHARED = ["tilewright.py", "verilog", *"--component systolic --rows 32 --cols 32".split()]
+_SHARED += ["--format", "int8", "-o", "build/shared.v"]
+_PER_CELL = """
+from amaranth.back import verilog
+from hw.numeric.formats import int8
+from hw.systolic.dataflow import ArrayConfig, Dataflow
+from hw.systolic.unit import systolic_unit
+from hw.systolic.unit_config import UnitConfig
+unit = systolic_unit(UnitConfig(ArrayConfig(32, 32, Dataflow.WS, (int8,), 1)))
+text = verilog.convert(unit, name="unit", emit_src=False, strip_internal_attrs=True)
+assert text.count("endmodule") > 1024
+"""
+
+
+def seconds_of(words, folder):
+    (folder / "build").mkdir(exist_ok=True)
+    started = time.monotonic()
+    subprocess.run(
+        [sys.executable, *words],
+        cwd=folder,
+        env=dict(os.environ, PYTHONPATH=str(ROOT)),
+        check=True,
+        capture_output=True,
+    )
+    return time.monotonic() - started
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+@pytest.mark.must("array-i", goal="32 x 32 emitted >= 50 x faster than cell by cell, both cold")
+def test_sharing_definitions_makes_emission_fast(tmp_path, heavy, figure):
+    command = [str(ROOT / _SHARED[0]), *_SHARED[1:]]
+    shared = min(seconds_of(command, tmp_path) for _ in range(2))
+    apart = seconds_of(["-c", _PER_CELL], tmp_path)
+    figure(f"{shared:.2f} s against {apart:.1f} s: {apart / shared:.0f} x")
+    assert apart / shared >= 50
