@@ -10,7 +10,6 @@ from amaranth.hdl import (
     ClockSignal,
     DomainRenamer,
     Module,
-    Mux,
     ResetSignal,
     Signal,
 )
@@ -35,11 +34,9 @@ from hw.config import ChipConfig
 from hw.places import agcu_places, row_segments
 from hw.shared import shared
 from hw.tile import Tile
+from hw.unit_errors import UnitError
 
 __all__ = ["Chip"]
-
-#: Error code of a launch that asks for what no AGCU serves yet: an entry that repeats.
-REPEAT_REFUSED = 0xFF
 
 
 class Chip(wiring.Component):
@@ -200,10 +197,13 @@ class Chip(wiring.Component):
         code = Signal(8)
         failed = Signal(8)
         with m.If(repeats):
-            m.d.comb += code.eq(REPEAT_REFUSED)
+            m.d.comb += code.eq(UnitError.REPEAT)
+        for number, tile in reversed(list(enumerate(tiles))):
+            with m.If(tile.o_error):
+                m.d.comb += [code.eq(UnitError.PROGRAM), failed.eq(number)]
         for index, agcu in reversed(list(enumerate(agcus))):
             with m.If(agcu.o_error != 0):
-                m.d.comb += [code.eq(agcu.o_error), failed.eq(index)]
+                m.d.comb += [code.eq(agcu.o_error), failed.eq(len(tiles) + index)]
             m.d.comb += [
                 agcu.i_start.eq(processor.o_start),
                 agcu.i_drain.eq(processor.o_stop),
@@ -220,8 +220,8 @@ class Chip(wiring.Component):
         m.d.comb += [
             *(tile.i_start.eq(processor.o_start) for tile in tiles),
             processor.i_issue.eq(Cat(*(tile.o_issue for tile in tiles)).any()),
-            processor.i_error.eq(code.any() | Cat(*(tile.o_error for tile in tiles)).any()),
-            processor.i_error_code.eq(Mux(code.any(), code, 1)),
+            processor.i_error.eq(code.any()),
+            processor.i_error_code.eq(code),
             processor.i_error_unit.eq(failed),
             processor.i_done.eq(
                 Cat(*(tile.o_done for tile in tiles), *(agcu.o_done for agcu in agcus)).all()

@@ -67,7 +67,7 @@ class ErrorCode(enum.Enum, shape=8):
     READ_SLVERR = 32
     #: Memory answered a read with DECERR; ``detail`` is the `ReadPhase`.
     READ_DECERR = 33
-    #: A unit reported an error; ``detail`` is its code and ``unit`` its number.
+    #: A unit reported an error; ``detail`` is its code, ``unit`` its number: tiles, then AGCUs.
     UNIT = 64
 
 

@@ -33,7 +33,7 @@ class BoxStream:
         Bytes of a vector and of a beat.
     address_bits : int
     unit : int
-        Number of the AGCU.
+        Number of the AGCU among the units.
     """
 
     descriptor: Descriptor

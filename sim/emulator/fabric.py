@@ -12,6 +12,7 @@ from hw.agcu.config import AgcuProgram
 from hw.agcu.program import IssuerProgram
 from hw.pcu.program import FilterProgram, PcuProgram
 from hw.pmu.program import PmuProgram
+from hw.unit_errors import agcu_number
 from sim.emulator.boxes import BoxStream
 from sim.emulator.errors import EmulatorError
 from sim.emulator.matrix import Passes, results
@@ -67,7 +68,7 @@ class Fabric:
             box_points(issuer),
             self._chip.width_bits // 8,
             self._chip.agcu.axi_address_bits,
-            index,
+            agcu_number(self._chip, index),
         )
 
     def stored(self, index: int, port: int, count: int) -> Bytes:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from hw.chip import REPEAT_REFUSED
 from hw.command.image import (
     IMAGE_MAGIC,
     IMAGE_VERSION,
@@ -25,6 +24,7 @@ from hw.command.launch import (
     entry_layout,
 )
 from hw.config import ChipConfig
+from hw.unit_errors import UnitError
 from sim.emulator.errors import LaunchFault
 
 __all__ = ["Fetched", "LaunchReader"]
@@ -121,7 +121,7 @@ class LaunchReader:
         image = self._read(entry["image_address"], size, ReadPhase.IMAGE)
         self._check_header(image)
         if entry["repeat"] > 1:
-            raise LaunchFault(ErrorCode.UNIT, REPEAT_REFUSED)
+            raise LaunchFault(ErrorCode.UNIT, UnitError.REPEAT)
         return Fetched(image, tuple(values))
 
     def _check_header(self, image: bytes) -> None:

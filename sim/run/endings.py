@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NoReturn
 
-from hw.chip import REPEAT_REFUSED
 from hw.command.launch import ErrorCode, ReadPhase
+from hw.config import ChipConfig
 from hw.errors import DeviceError, HangError
-from hw.tma.descriptor import ErrorCode as TmaError
 from hw.unit_counters import ACTIVITIES, COUNTERS, WORDS, engine_states, unit_kinds
+from hw.unit_errors import error_detail, error_unit
 from sim.backends.face import Answer
 from sim.run.compiled import CompiledKernel
 from sim.run.job import Job
@@ -35,7 +35,7 @@ def raise_for_ending(
         If the chip ended it; the message names code, detail and unit.
     """
     if answer.status == "error":
-        code, detail, unit = _device(answer)
+        code, detail, unit = _device(job.problem.config, answer)
         where = f"entry {answer.error_entry} of the launch list"
         raise DeviceError(
             f"chip ended the launch with {code}{detail}{f' of {unit}' if unit else ''}, {where}",
@@ -63,7 +63,7 @@ def raise_for_ending(
     )
 
 
-def _device(answer: Answer) -> tuple[str, str, str | None]:
+def _device(config: ChipConfig, answer: Answer) -> tuple[str, str, str | None]:
     """Name of the error code, its detail in words, and the unit."""
     codes = {each.value: each.name for each in ErrorCode}
     code = codes.get(answer.error_code, f"code {answer.error_code}")
@@ -72,9 +72,8 @@ def _device(answer: Answer) -> tuple[str, str, str | None]:
         return code, f" at the {phases.get(answer.error_detail, 'unknown part')}", None
     if code != "UNIT":
         return code, "", None
-    details = {each.value: each.name for each in TmaError} | {REPEAT_REFUSED: "REPEAT"}
-    detail = details.get(answer.error_detail, f"code {answer.error_detail}")
-    return code, f" error {detail}", f"agcu_{answer.error_unit}"
+    unit = error_unit(config, answer.error_detail, answer.error_unit)
+    return code, f" error {error_detail(answer.error_detail)}", unit
 
 
 def waiting_units(job: Job, answer: Answer) -> list[str]:

@@ -11,6 +11,7 @@ from hw.command.launch import ErrorCode
 from hw.configs import named
 from hw.numeric import reference
 from hw.numeric.formats import bf16, fp32, int8, int32
+from hw.unit_errors import error_detail, error_unit
 from sim.drivers.units_matmul import UnitsMatmul
 from sim.native.chip import ChipModel, ErrorAt, MemoryConditions
 from sim.operands import random_operand
@@ -127,7 +128,8 @@ def test_an_error_of_memory_ends_the_launch_and_the_next_is_right(model, seed, d
         run, _ = launch(model, job, rng, MemoryConditions(latency=20, stall=0.2, error=error))
         assert run.error_met
         assert (run.status, run.error_code) == ("error", ErrorCode.UNIT.value)
-        assert run.error_detail != 0
+        assert error_detail(run.error_detail) == f"{direction}_{response}".upper()
+        assert error_unit(CONFIG, run.error_detail, run.error_unit) == "agcu_0"
         assert works(model, rng)
 
 

@@ -162,7 +162,7 @@ def test_a_device_error_names_code_detail_and_unit(fake):
         "status": "error",
         "error_code": ErrorCode.UNIT.value,
         "error_detail": TmaError.READ_DECERR.value,
-        "error_unit": 0,
+        "error_unit": 4,
         "error_entry": 1,
     }
     with pytest.raises(DeviceError) as caught:
@@ -179,7 +179,7 @@ def test_a_device_error_names_code_detail_and_unit(fake):
     [
         (ErrorCode.READ_SLVERR.value, 2, "READ_SLVERR at the image, entry 0"),
         (ErrorCode.FINGERPRINT.value, 0, "FINGERPRINT, entry 0"),
-        (ErrorCode.UNIT.value, 0xFF, "UNIT error REPEAT of agcu_0"),
+        (ErrorCode.UNIT.value, 0xFF, "UNIT error REPEAT, entry"),
         (99, 0, "code 99, entry 0"),
     ],
 )
