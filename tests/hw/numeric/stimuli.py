@@ -42,6 +42,10 @@ FP16_EDGES = (
 )
 
 
+#: Bytes that are zero, the smallest, the largest, infinite or NaN in e4m3, e5m2 or both.
+BYTE_EDGES = (0x00, 0x80, 0x01, 0x81, 0x04, 0x7B, 0x7C, 0xFC, 0x7D, 0x7E, 0xFE, 0x7F)
+
+
 class Macs(NamedTuple):
     """Bits of multiply-accumulates: lanes of 16 bits (pairs, low byte first, if 8-bit) and sums."""
 
@@ -82,7 +86,10 @@ def edge_macs() -> Macs:
 
 
 def _lanes(rng: np.random.Generator, count: int, format_: Format) -> Array:
-    """Random lanes; a third of the fractions are nearly empty or nearly full."""
+    """Random lanes; a third of the fractions are nearly empty or nearly full.
+
+    An eighth of the bytes are zeros, the ends of the range, infinities or NaN.
+    """
     lanes = rng.integers(0, 1 << 16, count)
     fractions = (1 << format_.fraction_bits) - 1
     if format_.bits == 8:
@@ -91,7 +98,12 @@ def _lanes(rng: np.random.Generator, count: int, format_: Format) -> Array:
     for _ in range(3):
         sparse &= rng.integers(0, 1 << 16, count)
     sparse ^= np.where(rng.random(count) < 0.5, 0xFFFF, 0)
-    return np.where(rng.random(count) < 0.33, lanes & ~fractions | sparse & fractions, lanes)
+    lanes = np.where(rng.random(count) < 0.33, lanes & ~fractions | sparse & fractions, lanes)
+    if format_.bits == 8:
+        for low in (0, 8):
+            edges = rng.choice(BYTE_EDGES, count) << low
+            lanes = np.where(rng.random(count) < 1 / 8, lanes & (0xFF00 >> low) | edges, lanes)
+    return lanes
 
 
 def random_macs(count: int, seed: int, left: Format, right: Format) -> Macs:
@@ -121,6 +133,8 @@ def random_macs(count: int, seed: int, left: Format, right: Format) -> Macs:
     p = np.select(
         [kind < 0.5, kind < 0.75, kind < 0.875], [interacting, cancelling, tiny], random_bits
     )
+    special = rng.choice([0, 1 << 31, fp32.infinity, fp32.infinity | 1 << 31], count)
+    p = np.where(rng.random(count) < 0.02, special, p)
     return Macs(a.astype(np.uint32), w.astype(np.uint32), p.astype(np.uint32))
 
 
@@ -189,12 +203,14 @@ def exact_values(name: str, x: Array) -> Array:
 
 def exactly(name: str, x: Decimal) -> Decimal:
     """A function of a rational, to the digits of the context."""
-    if name in ("exp", "exp2", "sigmoid", "tanh"):
-        scale = {"exp2": Decimal(2).ln(), "tanh": Decimal(2)}.get(name, Decimal(1))
-        power = (x * scale).exp()
-        if name == "sigmoid":
-            return power / (1 + power)
-        return (power - 1) / (power + 1) if name == "tanh" else power
+    if name in ("exp", "exp2"):
+        return (x * Decimal(2).ln()).exp() if name == "exp2" else x.exp()
+    if name == "sigmoid":
+        power = (-abs(x)).exp()
+        return (power if x < 0 else 1) / (1 + power)
+    if name == "tanh":
+        power = (-2 * abs(x)).exp()
+        return ((1 - power) / (1 + power)).copy_sign(x)
     if name == "log2":
         return x.ln() / Decimal(2).ln()
     return 1 / (x.sqrt() if name == "rsqrt" else x)

@@ -118,6 +118,30 @@ def test_arithmetic_of_two(bench, name, seed):
     assert differences(bench.run([name], a, b), bits) == {}
 
 
+def subnormal_products_near_ties(count, seed):
+    """Bits of a and b whose subnormal product is a tie but for bits that its shift down loses."""
+    rng = np.random.default_rng(seed)
+    shift = rng.integers(16, 24, count)
+    # The product's leading bits down to the one behind the last kept: odd, so that it is a tie.
+    ahead = 24 - shift
+    tie = (2 * rng.integers(1 << (ahead - 1), 1 << ahead) + 1) << (46 - ahead)
+    a = rng.integers(1 << 23, 1 << 24, count)
+    b = np.rint(tie / a).astype(np.int64)
+    off = np.abs(a * b - tie)
+    found = (b >= 1 << 23) & (b < 1 << 24) & (off > 0) & (off < 1 << (shift - 3))
+    a, b, shift = a[found], b[found], shift[found]
+    left = rng.integers(30, 90, len(a))
+    right = 127 - 126 - shift + 127 - left
+    return [(field - 1 << 23) + x for field, x in ((left, a), (right, b))]
+
+
+def test_subnormal_products_round_by_every_bit(bench, seed):
+    a, b = (x.astype(np.uint32) for x in subnormal_products_near_ties(200_000, seed))
+    assert len(a) > 1000
+    exact = fp32.bits_of(elementwise.multiply(fp32.from_bits(a), fp32.from_bits(b)))
+    assert differences(bench.run(["multiply"], a, b), exact) == {}
+
+
 def products_that_cancel(count, seed):
     """Bits of a, b, c with c near -a * b in half the cases."""
     a, b = words(count, seed)
