@@ -224,15 +224,13 @@ class RowsKeepTheirPlace(wiring.Component):
         # Unread sums of each column, by place.
         unread = [Signal(places, name=f"unread_{index}") for index in range(self._columns)]
         counts = []
-        for index, column in enumerate(dut.columns):
-            place = column.i_place
+        for index, place in enumerate(dut.places):
             written = Mux(dut.o_write[index], 1 << place, 0)
             freed = Mux(dut.read, 1 << dut.read_place, 0)
             m.d.sync += unread[index].eq((unread[index] & ~freed) | written)
             m.d.comb += [
                 always((unread[index] & written) == 0),
                 always((freed & ~unread[index]) == 0),
-                always(~dut.o_write[index] | (dut.o_write[index] == column.i_write)),
             ]
             counts.append(sum((unread[index][at] for at in range(1, places)), unread[index][0]))
         m.d.comb += [
@@ -249,7 +247,7 @@ class RowsKeepTheirPlace(wiring.Component):
             always(dut.place == (dut.read_place + stored)[: len(dut.place)]),
         ]
         for index in range(1, self._columns):
-            moving = Mux(dut.o_write[index], 1 << dut.columns[index].i_place, 0)
+            moving = Mux(dut.o_write[index], 1 << dut.places[index], 0)
             m.d.comb += always(unread[index - 1] == unread[index] | moving)
 
         waiting = Signal()

@@ -8,6 +8,7 @@ from amaranth.lib.wiring import In, Out
 
 from hw.numeric.arithmetic import cast_to_bf16
 from hw.numeric.formats import bf16
+from hw.numeric.wires import named
 from hw.stream import ElasticBuffer
 from hw.systolic.sums import row_layout
 from hw.systolic.unit_config import UnitConfig
@@ -117,7 +118,9 @@ class Activation(wiring.Component):
         wiring.connect(m, port.o_stream, wiring.flipped(self.o_result))
         valid: Value = self.i_rows.valid
         ready: Value = port.i_stream.ready
-        sums = [self.i_rows.payload.sums[column].as_signed() for column in range(columns)]
+        # Each a signal of its own: elaboration of a slice takes as long as its whole vector.
+        row = self.i_rows.payload.sums
+        sums = [named(m, f"sum_{column}", row[column]).as_signed() for column in range(columns)]
         if config.bias:
             valid = valid & self.i_bias.valid
             m.d.comb += self.i_bias.ready.eq(

@@ -224,7 +224,8 @@ class ResultQueue(wiring.Component):
     taken, place, read_place, here, read : Signal
         Places taken; where the next row goes, and where the next to be read is; rows that are
         whole and not read; one is read in this cycle. For proofs.
-    columns : list of ResultColumn
+    places : list of Signal
+        Where the sum goes that a column takes.
     """
 
     o_room: Signal
@@ -245,7 +246,7 @@ class ResultQueue(wiring.Component):
         self.read_place = Signal(range(rows))
         self.here = Signal(range(rows + 1))
         self.read = Signal()
-        self.columns = [ResultColumn(rows=rows) for _ in range(columns)]
+        self.places = [Signal(range(rows), name=f"place_{index}") for index in range(columns)]
         super().__init__(
             {
                 "o_room": Out(1),
@@ -261,7 +262,7 @@ class ResultQueue(wiring.Component):
     @property
     def definition_name(self) -> str:
         """Name of the shared module."""
-        return f"result_queue_{len(self.columns)}_{self._rows}"
+        return f"result_queue_{len(self.places)}_{self._rows}"
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -283,11 +284,13 @@ class ResultQueue(wiring.Component):
         write: Value = self.i_write
         write_place: Value = place
         sums, writes = [], []
-        for index, column in enumerate(self.columns):
+        for index, column_place in enumerate(self.places):
+            column = ResultColumn(rows=self._rows)
             m.submodules[f"column_{index}"] = shared(column)
             m.d.comb += [
                 column.i_write.eq(write),
-                column.i_place.eq(write_place),
+                column_place.eq(write_place),
+                column.i_place.eq(column_place),
                 column.i_sum.eq(self.i_sums[index]),
                 column.i_read.eq(read),
                 column.i_read_place.eq(read_place),

@@ -46,7 +46,7 @@ class UnitConfig:
     array: ArrayConfig
     accumulator_rows: int = 512
     result_rows: int = 0
-    tiles_ahead: int = 2
+    tiles_ahead: int = 1
     out: Format | None = None
     bias: bool = False
 

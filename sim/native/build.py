@@ -8,7 +8,7 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from hw.errors import MissingToolError
@@ -80,6 +80,7 @@ def build_library(
     top: str,
     harness: str,
     *,
+    options: Sequence[str] = (),
     use_cache: bool = True,
 ) -> tuple[Path, bool]:
     """Shared library of a Verilator model and its C++ harness.
@@ -90,6 +91,8 @@ def build_library(
         The design and its top module.
     harness : str
         C++ source; it includes ``Vtop.h``.
+    options : sequence of str
+        Further options of Verilator.
     use_cache : bool
         Take a finished build of the same content.
 
@@ -105,7 +108,7 @@ def build_library(
     RuntimeError
         If the build fails; the message ends with the tool's last lines.
     """
-    flags = [*_FLAGS, *LINT_FLAGS]
+    flags = [*_FLAGS, *LINT_FLAGS, *options]
     parts = [verilog, top, harness, " ".join([*flags, MAKE, _CFLAGS])]
     key = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
     directory = cache_directory() / "verilator" / key

@@ -2,7 +2,7 @@
 
 import ctypes
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 
@@ -166,6 +166,8 @@ class StreamModel:
         The component it was emitted from (or one with the same ports).
     seed : int
         Seed of the garbage and of the stalls.
+    options : sequence of str
+        Further options of Verilator.
     """
 
     def __init__(
@@ -174,11 +176,14 @@ class StreamModel:
         component: Shareable,
         *,
         seed: int = 0,
+        options: Sequence[str] = (),
         use_cache: bool = True,
     ) -> None:
         self._ports = ports_of(component.signature)
         harness = _HARNESS.read_text().replace("//PORTS//", _glue(self._ports))
-        path, self.cache_hit = build_library(design.text, design.top, harness, use_cache=use_cache)
+        path, self.cache_hit = build_library(
+            design.text, design.top, harness, options=options, use_cache=use_cache
+        )
         self._library = ctypes.CDLL(str(path))
         self._library.model_new.restype = ctypes.c_void_p
         self._library.model_new.argtypes = [ctypes.c_uint64]

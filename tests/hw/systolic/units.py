@@ -60,7 +60,8 @@ LARGE = {
 def build(configs):
     """One model of several units, ports of a unit after its name."""
     bundle = Bundle({name: systolic_unit(config) for name, config in configs.items()})
-    return StreamModel(emit(bundle), bundle)
+    # Cells that stay modules are compiled once a definition: large arrays build in a minute.
+    return StreamModel(emit(bundle), bundle, options=["-fno-inline"])
 
 
 def operand(rng, shape, fmt: Format):

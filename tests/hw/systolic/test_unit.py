@@ -1,0 +1,179 @@
+"""Stand-alone matrix units: read-outs, presets scaled down, back-to-back products, wrong shapes."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from hw.errors import HangError
+from hw.numeric import reference
+from hw.numeric.formats import bf16, e4m3, e5m2, int8
+from hw.systolic.dataflow import ArrayConfig, Dataflow
+from hw.systolic.preset import PRESETS
+from hw.systolic.unit_config import UnitConfig
+from sim.drivers.systolic import UnitTiling, run_product
+from tests.hw.systolic.units import Case, build, operand, outcome, predicted
+
+
+def _unit(dataflow, fmt, **options):
+    return UnitConfig(ArrayConfig(2, 3, dataflow, (fmt,), 1), accumulator_rows=16, **options)
+
+
+UNITS = {
+    "scaled": _unit(Dataflow.WS, int8, out=int8, bias=True),
+    "summed": _unit(Dataflow.IS, int8, bias=True, result_rows=2),
+    "kept": _unit(Dataflow.OS, int8, out=int8),
+    "rounded": _unit(Dataflow.OS, bf16, out=bf16),
+    "v1": PRESETS["tpu-v1"].scaled(64),
+    "v4": PRESETS["tpu-v4"].scaled(64),
+    "v7": PRESETS["tpu-v7"].scaled(128),
+}
+
+
+@pytest.fixture(scope="module")
+def model(heavy_lock):
+    with heavy_lock(), build(UNITS) as built:
+        yield built
+
+
+def scaled(sums, scale, shift):
+    """Sums times scale over 2^shift, to the nearest integer, ties to even, saturated to int8."""
+    product = sums.astype(np.int64) * scale
+    whole = product >> shift
+    rest = product - (whole << shift)
+    half = (1 << shift) >> 1
+    up = (rest > half) | ((rest == half) & (whole & 1 == 1)) if shift else np.False_
+    return (whole + up).clip(-128, 127).astype(np.int8)
+
+
+@pytest.mark.parametrize("relu", [False, True])
+@pytest.mark.parametrize("shift", [0, 1, 9, 20, 47])
+def test_integer_sums_are_biased_scaled_and_saturated(model, seed, shift, relu):
+    rng = np.random.default_rng(seed)
+    for name, stall in (("scaled", 0.0), ("scaled", 0.5), ("kept", 0.3)):
+        model.reset(seed)
+        m, n, k = (int(side) for side in rng.integers(1, 20, 3))
+        a, b = operand(rng, (m, k), int8), operand(rng, (k, n), int8)
+        scale = int(rng.integers(1, 1 << min(16, shift + 2)))
+        bias = rng.integers(-(1 << 15), 1 << 15, n, np.int32) if name == "scaled" else None
+        tiling = UnitTiling(UNITS[name], m, n, k, (int8, int8))
+        stalls = dict.fromkeys(("i_activation", "i_weight", "i_bias", "o_result"), stall)
+        run = run_product(
+            model,
+            tiling,
+            a,
+            b,
+            prefix=f"{name}_",
+            relu=relu,
+            scaling=(scale, shift),
+            bias=bias,
+            stalls=stalls,
+        )
+        sums = reference.matmul(a, b).astype(np.int64) + (0 if bias is None else bias)
+        golden = scaled(sums, scale, shift)
+        golden = golden.clip(0, None) if relu else golden
+        assert run.result.tobytes() == golden.tobytes(), (name, m, n, k, scale)
+
+
+def test_halves_are_rounded_to_even(model):
+    """Sums of 1 to 8 over 2: 0.5 and 2.5 go down, 1.5 and 3.5 up."""
+    model.reset(1)
+    a, b = np.arange(1, 9, dtype=np.int8).reshape(-1, 1), np.ones((1, 1), np.int8)
+    tiling = UnitTiling(UNITS["kept"], 8, 1, 1, (int8, int8))
+    run = run_product(model, tiling, a, b, prefix="kept_", scaling=(1, 1))
+    assert run.result[:, 0].tolist() == [0, 1, 2, 2, 2, 3, 4, 4]
+
+
+def test_a_bias_of_each_row_of_an_input_stationary_unit(model, seed):
+    """Its results are columns of the product, so a vector of biases is for rows; two places."""
+    rng = np.random.default_rng(seed)
+    for stall in (0.0, 0.6):
+        model.reset(seed)
+        a, b = operand(rng, (7, 9), int8), operand(rng, (9, 11), int8)
+        bias = rng.integers(-1000, 1000, 7, np.int32)
+        tiling = UnitTiling(UNITS["summed"], 7, 11, 9, (int8, int8))
+        run = run_product(
+            model, tiling, a, b, prefix="summed_", bias=bias, stalls={"o_result": stall}
+        )
+        assert np.array_equal(run.result, reference.matmul(a, b) + bias[:, np.newaxis])
+
+
+@pytest.mark.parametrize("relu", [False, True])
+def test_float_sums_are_rectified_and_rounded(model, seed, relu):
+    rng = np.random.default_rng(seed)
+    model.reset(seed)
+    a, b = operand(rng, (12, 7), bf16), operand(rng, (7, 8), bf16)
+    tiling = UnitTiling(UNITS["rounded"], 12, 8, 7, (bf16, bf16))
+    run = run_product(model, tiling, a, b, prefix="rounded_", relu=relu)
+    sums = reference.matmul(a, b)
+    # NaN is not below zero, and stays.
+    golden = reference.cast(np.where(sums < 0, np.float32(0), sums) if relu else sums, bf16)
+    assert run.result.tobytes() == golden.tobytes()
+
+
+@pytest.mark.parametrize(
+    ("name", "formats"),
+    [("v1", (int8, int8)), ("v4", (bf16, bf16)), ("v4", (int8, int8)), ("v7", (e4m3, e5m2))],
+)
+def test_a_preset_scaled_down_multiplies(model, name, formats, seed):
+    for stall in (0.0, 0.4):
+        case = Case(name, UNITS[name], 21, 9, 19, formats, seed, (stall,) * 3)
+        cycles, counters, right = outcome(model, case)
+        assert right and sum(counters.values()) == model.cycle
+        assert stall or cycles == predicted(case)
+
+
+def test_presets_have_the_sizes_of_the_table():
+    table = {
+        "tpu-v1": (1, 256, 256, 65_536),
+        "tpu-v2": (1, 128, 128, 16_384),
+        "tpu-v3": (2, 128, 128, 32_768),
+        "tpu-v4": (4, 128, 128, 65_536),
+        "tpu-v7": (4, 256, 256, 262_144),
+    }
+    for name, (units, inner, columns, products) in table.items():
+        preset = PRESETS[name]
+        assert (preset.units, preset.inner, preset.columns) == (units, inner, columns)
+        assert preset.products_per_cycle == products
+        array = preset.config.array
+        made = array.rows * array.columns * preset.formats[0].products_per_cycle
+        assert made * preset.units == products
+
+
+def test_a_product_follows_another_without_a_reset(model):
+    model.reset(3)
+    rng = np.random.default_rng(3)
+    for index in range(6):
+        a, b = operand(rng, (3 + index, 9), int8), operand(rng, (9, 4), int8)
+        tiling = UnitTiling(UNITS["v1"], 3 + index, 4, 9, (int8, int8))
+        run = run_product(model, tiling, a, b, prefix="v1_")
+        assert np.array_equal(run.result, reference.matmul(a, b))
+
+
+def test_a_missing_tile_is_a_hang_that_names_the_streams(model):
+    model.reset(1)
+    config = UNITS["v1"]
+    tiling = UnitTiling(config, 5, 2, 3, (int8, int8))
+    activations, weights = tiling.streams(np.ones((5, 3), np.int8), np.ones((3, 2), np.int8))
+    with pytest.raises(HangError, match=r"v1_i_weight 1 of 1.*v1_o_result 0 of 5"):
+        model.run(
+            {"v1_i_activation": activations, "v1_i_weight": weights[:1]},
+            {"v1_o_result": 5},
+            quiet_cycles=200,
+        )
+
+
+def test_names_tell_units_apart():
+    config = UNITS["scaled"]
+    changes = [
+        {"out": None},
+        {"bias": False},
+        {"accumulator_rows": 17},
+        {"result_rows": 64},
+        {"tiles_ahead": 3},
+        {"array": dataclasses.replace(config.array, latency=2)},
+        {"array": dataclasses.replace(config.array, rows=3)},
+        {"array": dataclasses.replace(config.array, dataflow=Dataflow.IS)},
+    ]
+    names = {config.name, *(dataclasses.replace(config, **change).name for change in changes)}
+    assert len(names) == 1 + len(changes)
