@@ -26,7 +26,7 @@ from hw.shared import Shareable
 from sim.files import write_whole
 from sim.native.build import MAKE, WAIVED, cache_directory, locked, verilator_root
 
-__all__ = ["SIMULATORS", "BenchResult", "bench_names", "run_bench"]
+__all__ = ["SIMULATORS", "BenchResult", "bench_names", "port_names", "run_bench"]
 
 #: Simulators a bench can run on.
 SIMULATORS = ("verilator", "icarus")
@@ -162,7 +162,7 @@ def bench_names() -> list[str]:
     return sorted(path.stem for folder in folders for path in folder.glob("[!_]*.py"))
 
 
-def _port_names(component: Shareable) -> list[str]:
+def port_names(component: Shareable) -> list[str]:
     """Names of the top module's ports in the emitted Verilog; those without bits have none."""
     names = ["clk", "rst"]
     for path, _, value in component.signature.flatten(component):
@@ -318,7 +318,7 @@ def run_bench(
     simulator: str = "verilator",
     waves: Path | None = None,
     design: Design | None = None,
-    component: Shareable | None = None,
+    program: Path | None = None,
     environment: Mapping[str, str] | None = None,
     use_cache: bool = True,
 ) -> BenchResult:
@@ -336,8 +336,8 @@ def run_bench(
         File for the waves, in VCD.
     design : Design
         Verilog to test in place of that of the bench's own component.
-    component : component
-        What the design was emitted from, in place of the bench's own.
+    program : Path
+        Folder with the design's program for Verilator, in place of building it here.
     environment : mapping of str to str
         More variables for the simulator.
     use_cache : bool
@@ -350,17 +350,17 @@ def run_bench(
     """
     runner = _make_runner(simulator)
     started = time.monotonic()
-    module: types.ModuleType = importlib.import_module(f"{sim.tb.__name__}.{block}")
-    if component is None or design is None:
-        component = component or cast(_Bench, module).design()
-        # Emitted even if another design is tested: Amaranth warns of forgotten components.
-        emitted = emit(component)
-        design = design or emitted
-    hit = False
+    directory, hit = program, True
     try:
-        directory, hit = _build(
-            runner, design, _port_names(component), waves is not None, use_cache
-        )
+        if design is None or directory is None:
+            module: types.ModuleType = importlib.import_module(f"{sim.tb.__name__}.{block}")
+            component = cast(_Bench, module).design()
+            # Emitted even if another design is tested: Amaranth warns of forgotten components.
+            emitted = emit(component)
+            design = design or emitted
+            directory, hit = _build(
+                runner, design, port_names(component), waves is not None, use_cache
+            )
         built = time.monotonic()
         ran, failures, log = _simulate(
             runner, block, design.top, directory, seed, waves, environment or {}

@@ -15,14 +15,15 @@ from hw.chip import Chip
 from hw.errors import WrongResultError
 from sim.backends.emitted import emitted_chip
 from sim.backends.face import Answer, BuildFigures, Setup
-from sim.cocotb_runner import run_bench
+from sim.cocotb_chip import build_chip
+from sim.cocotb_runner import port_names, run_bench
 from sim.tb._launch import FOLDER_VARIABLE
 
 __all__ = ["CocotbRtl"]
 
 
 class CocotbRtl:
-    """The chip in cocotb; its model is built with the first launch.
+    """The chip in cocotb, as a program of the models that the back end `rtl` uses too.
 
     Of the memory's conditions it has stalls alone: cocotbext-axi answers without latency.
 
@@ -34,15 +35,26 @@ class CocotbRtl:
     ------
     MissingToolError
         If a tool of the build is missing.
+    RuntimeError
+        If the build fails.
     """
 
     def __init__(self, setup: Setup) -> None:
         self._setup = setup
-        self._chip = Chip(setup.config)
         started = time.monotonic()
         self._design = setup.design or emitted_chip(setup.config, use_cache=setup.use_cache)
+        emitted = time.monotonic()
+        self._program, hit = build_chip(
+            self._design,
+            port_names(Chip(setup.config)),
+            waves=setup.waves is not None,
+            use_cache=setup.use_cache,
+        )
         self.figures = BuildFigures(
-            verilog_sha256=self._design.sha256, emit_seconds=time.monotonic() - started
+            verilog_sha256=self._design.sha256,
+            emit_seconds=emitted - started,
+            build_seconds=time.monotonic() - emitted,
+            cache_hit=hit,
         )
 
     def __enter__(self) -> Self:
@@ -84,9 +96,8 @@ class CocotbRtl:
                 seed=setup.conditions.seed,
                 waves=setup.waves,
                 design=self._design,
-                component=self._chip,
+                program=self._program,
                 environment={FOLDER_VARIABLE: name},
-                use_cache=setup.use_cache,
             )
             if result.failed:
                 raise WrongResultError(
@@ -96,10 +107,4 @@ class CocotbRtl:
                 )
             answer = json.loads((folder / "answer.json").read_text())
             memory[:] = (folder / "memory").read_bytes()
-        self.figures = BuildFigures(
-            verilog_sha256=self.figures.verilog_sha256,
-            emit_seconds=self.figures.emit_seconds,
-            build_seconds=result.build_seconds,
-            cache_hit=result.cache_hit,
-        )
         return Answer(seconds=result.seconds, **answer)

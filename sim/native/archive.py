@@ -1,5 +1,6 @@
 """Verilator models of the parts of a design: archives, each cached by its own content."""
 
+import dataclasses
 import hashlib
 import os
 import shutil
@@ -13,7 +14,7 @@ from hw.errors import MissingToolError
 from sim.native.build import LINT_FLAGS, MAKE, cache_directory, locked, verilator_root
 from sim.native.parts import Part
 
-__all__ = ["build_parts"]
+__all__ = ["LIBRARY", "Product", "build_parts"]
 
 _FLAGS = (
     "--cc --no-timing --assert --x-initial unique --default-language 1800-2017 -O3 "
@@ -21,6 +22,35 @@ _FLAGS = (
 ).split()
 _CFLAGS = "-fPIC -O2 -std=c++17 -DVL_USER_STOP -DVL_USER_FATAL".split()
 _JOBS = 2
+
+
+@dataclasses.dataclass(frozen=True)
+class Product:
+    """What is linked from the models and a harness.
+
+    Members
+    -------
+    name : str
+        Name of the file.
+    link : tuple of str
+        Arguments of the compiler when it links.
+    runtime : tuple of str
+        More sources of Verilator's own C++.
+    options : tuple of str
+        More options of Verilator for the first part.
+    control : str
+        Text of a control file for the first part.
+    """
+
+    name: str
+    link: tuple[str, ...]
+    runtime: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()
+    control: str = ""
+
+
+#: A library that Python can load.
+LIBRARY = Product("libmodel.so", ("-shared",))
 
 
 def _run(command: Sequence[str | Path], where: Path, what: str) -> None:
@@ -58,16 +88,18 @@ def _cached(
     return directory, False
 
 
-def _archive(part: Part, options: Sequence[str], use_cache: bool) -> Path:
+def _archive(part: Part, options: Sequence[str], control: str, use_cache: bool) -> Path:
     flags = [*_FLAGS, *options, *LINT_FLAGS]
+    sources = ["control.vlt", "part.v"] if control else ["part.v"]
     prefix = f"V{part.module}"
 
     def make(work: Path) -> None:
         (work / "part.v").write_text(part.text)
+        (work / "control.vlt").write_text(control)
         command: list[str | Path] = [
             verilator_root() / "bin" / "verilator",
             *flags,
-            "part.v",
+            *sources,
             *("--top-module", part.module, "--prefix", prefix, "-Mdir", "."),
             *("-CFLAGS", " ".join(_CFLAGS)),
         ]
@@ -78,7 +110,7 @@ def _archive(part: Part, options: Sequence[str], use_cache: bool) -> Path:
             if path.suffix not in (".h", ".a"):
                 path.unlink()
 
-    content = [part.module, part.text, *flags, MAKE, *_CFLAGS]
+    content = [part.module, part.text, *flags, MAKE, *_CFLAGS, *([control] if control else [])]
     return _cached(content, f"{prefix}__ALL.a", use_cache, make)[0]
 
 
@@ -102,10 +134,11 @@ def build_parts(
     parts: Sequence[Part],
     harness: str,
     *,
+    product: Product = LIBRARY,
     waves: bool = False,
     use_cache: bool = True,
 ) -> tuple[Path, bool]:
-    """Shared library of the models of several modules and one C++ harness.
+    """Library or program of the models of several modules and one C++ harness.
 
     Parameters
     ----------
@@ -113,6 +146,8 @@ def build_parts(
         Modules; the class of module ``m`` is ``Vm``.
     harness : str
         C++ source; it includes ``Vm.h`` of each.
+    product : Product
+        What is made of them.
     waves : bool
         Models can record their signals, and the harness uses ``VerilatedVcdC``.
     use_cache : bool
@@ -121,7 +156,7 @@ def build_parts(
     Returns
     -------
     path, hit : Path, bool
-        The library, and whether it came from the cache as a whole.
+        The product, and whether it came from the cache as a whole.
 
     Raises
     ------
@@ -132,7 +167,13 @@ def build_parts(
     """
     root = verilator_root()
     options = ["--trace-vcd"] if waves else []
-    sources = ["verilated", "verilated_threads", *(["verilated_vcd_c"] if waves else [])]
+    sources = ["verilated", "verilated_threads", *product.runtime]
+    sources += ["verilated_vcd_c"] if waves else []
+
+    def archive(part: Part) -> Path:
+        if part is parts[0]:
+            return _archive(part, [*options, *product.options], product.control, use_cache)
+        return _archive(part, options, "", use_cache)
 
     def make(work: Path) -> None:
         for tool in ("g++", "make", "perl"):
@@ -142,17 +183,18 @@ def build_parts(
         order = sorted(parts, key=lambda part: -len(part.text))
         with ThreadPoolExecutor(_JOBS) as pool:
             runtime = pool.submit(_runtime, sources, use_cache)
-            archives = list(pool.map(lambda part: _archive(part, options, use_cache), order))
+            archives = list(pool.map(archive, order))
             objects = runtime.result()
         (work / "harness.cpp").write_text(harness)
         folders = [root / "include", root / "include" / "vltstd", *archives]
-        command = ["g++", *_CFLAGS, *(f"-I{folder}" for folder in folders), "-shared"]
-        command += ["harness.cpp", "-o", "libmodel.so"]
+        command = ["g++", *_CFLAGS, *(f"-I{folder}" for folder in folders)]
+        command += ["harness.cpp", "-o", product.name]
         command += [str(path) for folder in archives for path in folder.glob("*.a")]
         command += [str(path) for path in objects.glob("*.o")]
-        _run([*command, "-lpthread"], work, "the harness")
+        _run([*command, *product.link, "-lpthread"], work, "the harness")
 
     content = [text for part in parts for text in (part.module, part.text)]
     content += [harness, *_FLAGS, *options, *LINT_FLAGS, MAKE, *_CFLAGS]
-    directory, hit = _cached(content, "libmodel.so", use_cache, make)
-    return directory / "libmodel.so", hit
+    content += [*product.link, *product.runtime, *product.options, product.control]
+    directory, hit = _cached(content, product.name, use_cache, make)
+    return directory / product.name, hit

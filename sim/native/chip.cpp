@@ -12,7 +12,7 @@
 #include <thread>
 #include <vector>
 #include <verilated.h>
-//INCLUDES//
+#include "part.h"
 
 namespace {
 
@@ -70,54 +70,6 @@ constexpr uint64_t scramble(uint64_t word) {
     word = (word ^ (word >> 27)) * 0x94d049bb133111ebull;
     return (word ^ (word >> 31)) | 1;
 }
-
-// A part of the chip that is a model of its own, and the wires to the rest.
-struct Part {
-    struct Wire {
-        const void* from;
-        void* to;
-        std::size_t bytes;
-        bool move() const {
-            if (!std::memcmp(from, to, bytes)) return false;
-            std::memcpy(to, from, bytes);
-            return true;
-        }
-    };
-    std::vector<Wire> inputs, outputs;
-
-    virtual ~Part() = default;
-    virtual void clock(bool level) = 0;
-    virtual void eval() = 0;
-    virtual void final() = 0;
-#ifdef TILEWRIGHT_TRACE
-    virtual void trace(VerilatedVcdC* file) = 0;
-#endif
-
-    template <typename T, typename U> void input(const T& outer, U& inner) {
-        static_assert(sizeof(T) == sizeof(U));
-        inputs.push_back({&outer, &inner, sizeof(T)});
-    }
-    template <typename T, typename U> void output(const T& inner, U& outer) {
-        static_assert(sizeof(T) == sizeof(U));
-        outputs.push_back({&inner, &outer, sizeof(T)});
-    }
-    static bool move(const std::vector<Wire>& wires) {
-        bool changed = false;
-        for (const Wire& wire : wires) changed |= wire.move();
-        return changed;
-    }
-};
-
-template <typename T> struct PartOf : Part {
-    T model;
-    PartOf(VerilatedContext* context, const char* name) : model{context, name} {}
-    void clock(bool level) override { model.clk = level; }
-    void eval() override { model.eval(); }
-    void final() override { model.final(); }
-#ifdef TILEWRIGHT_TRACE
-    void trace(VerilatedVcdC* file) override { model.trace(file, 99); }
-#endif
-};
 
 // A second thread that shares the parts of a phase. Each thread claims the next part left, so one
 // that the system suspends delays the other by one part at most, not by half of them.
@@ -290,7 +242,7 @@ struct Port {
 
 struct Model {
     std::unique_ptr<VerilatedContext> context{new VerilatedContext};
-    std::unique_ptr<Vtop> top;
+    std::unique_ptr<Rest> top;
     std::vector<std::unique_ptr<Part>> parts;
     HostPins host;
     Port ports[port_count];
@@ -651,7 +603,7 @@ void* chip_new(uint64_t seed) {
 #ifdef TILEWRIGHT_TRACE
     model->context->traceEverOn(true);
 #endif
-    model->top.reset(new Vtop{model->context.get()});
+    model->top.reset(new Rest{model->context.get()});
     bind_parts(*model->top, model->context.get(), model->parts);
     bind_host(*model->top, model->host);
     bind_ports(*model->top, model->ports);

@@ -2,11 +2,14 @@
 
 import re
 from collections.abc import Sequence
+from pathlib import Path
 
 from gen.verilog import Design
 from sim.native.parts import CutDesign, PartInstance, cut, member
 
-__all__ = ["glue", "parts_of"]
+__all__ = ["glue", "glue_parts", "parts_of"]
+
+_PARTS = Path(__file__).with_name("part.h")
 
 _HOST_INPUTS = (
     "awaddr awprot awvalid wdata wstrb wvalid bready araddr arprot arvalid rready".split()
@@ -44,6 +47,35 @@ def _parts(instances: Sequence[PartInstance]) -> list[str]:
     return lines
 
 
+def glue_parts(harness: str, design: CutDesign, *, waves: bool) -> str:
+    """The harness with the models of a design put in for its line ``#include "part.h"``.
+
+    It finds the rest of the design as class ``Rest``; ``bind_parts`` makes and wires the parts.
+
+    Parameters
+    ----------
+    harness : str
+        C++ source.
+    design : CutDesign
+    waves : bool
+        Whether the models record signals.
+    """
+    modules = [part.module for part in design.parts]
+    models = [
+        *(["#define TILEWRIGHT_TRACE", "#include <verilated_vcd_c.h>"] if waves else []),
+        *(f'#include "V{module}.h"' for module in modules),
+        f"using Rest = V{modules[0]};",
+    ]
+    wires = [
+        "void bind_parts(Rest& top, VerilatedContext* context,",
+        "                std::vector<std::unique_ptr<Part>>& parts) {",
+        *_parts(design.instances),
+        "}",
+    ]
+    text = _PARTS.read_text().replace("//MODELS//", "\n".join(models))
+    return harness.replace('#include "part.h"', text.replace("//WIRES//", "\n".join(wires)))
+
+
 def glue(harness: str, design: CutDesign, agcus: int, *, waves: bool) -> str:
     """The harness with the ports of a chip put in.
 
@@ -65,27 +97,15 @@ def glue(harness: str, design: CutDesign, agcus: int, *, waves: bool) -> str:
         names = _READ_INPUTS + _READ_OUTPUTS + ([] if reads else _WRITE_INPUTS + _WRITE_OUTPUTS)
         ports.append(f'    ports[{index}].name = "{name}";')
         ports += _bind(f"ports[{index}].pins", prefix, names)
-    modules = [part.module for part in design.parts]
-    includes = [
-        *(["#define TILEWRIGHT_TRACE", "#include <verilated_vcd_c.h>"] if waves else []),
-        *(f'#include "V{module}.h"' for module in modules),
-        f"using Vtop = V{modules[0]};",
-    ]
     bindings = [
         "namespace {",
         f"constexpr int port_count = {agcus + 1};",
-        "void bind_host(Vtop& top, HostPins& host) {",
+        "void bind_host(Rest& top, HostPins& host) {",
         *host,
         "}",
-        "template <typename Ports> void bind_ports(Vtop& top, Ports& ports) {",
+        "template <typename Ports> void bind_ports(Rest& top, Ports& ports) {",
         *ports,
-        "}",
-        "void bind_parts(Vtop& top, VerilatedContext* context,",
-        "                std::vector<std::unique_ptr<Part>>& parts) {",
-        *_parts(design.instances),
         "}",
         "}  // namespace",
     ]
-    return harness.replace("//PORTS//", "\n".join(bindings)).replace(
-        "//INCLUDES//", "\n".join(includes)
-    )
+    return glue_parts(harness.replace("//PORTS//", "\n".join(bindings)), design, waves=waves)
