@@ -15,6 +15,8 @@ __all__ = ["floorplan"]
 
 _TILE, _GAP, _EDGE = 84, 56, 70
 _PITCH = _TILE + _GAP
+#: Width of an AGCU, and its distance from its tile.
+_PORTAL, _REACH = 46, 20
 #: Towards the neighbour, and to the right of that way: columns, rows.
 _WAYS = {
     Direction.NORTH: ((0, -1), (1, 0)),
@@ -61,9 +63,9 @@ def floorplan(
             lines += _box(_corner(row, column), _TILE, kind, name, f"{kind.upper()} {row},{column}")
     for number, place in enumerate(agcu_places(config)):
         x, y = _corner(place.row, place.column(config))
-        x += _TILE + _GAP // 2 if place.side == "east" else -_GAP // 2 - 28
+        x += _TILE + _REACH if place.side == "east" else -_REACH - _PORTAL
         name = (agcus or {}).get(number)
-        lines += _box((x, y + 14), 28, "agcu", name, str(number), height=_TILE - 28)
+        lines += _box((x, y + 14), _PORTAL, "agcu", name, str(number), height=_TILE - 28)
     for index, (name, hops) in enumerate(sorted(nets.items())):
         colour = _colour(index)
         lines.append(f'<g stroke="{colour}" fill="{colour}"><title>{escape(name)}</title>')

@@ -83,6 +83,7 @@ class Compiled:
     fit : Fit
     netlist : Netlist
     placement : Placement
+    routes : Routes
     chip : ChipProgram
     image : bytes
     units_used : mapping of str to int
@@ -112,6 +113,7 @@ class Compiled:
     fit: Fit
     netlist: Netlist
     placement: Placement
+    routes: Routes
     chip: ChipProgram
     image: bytes
     units_used: Mapping[str, int]
@@ -245,6 +247,7 @@ def compile_kernel(
         fit=places,
         netlist=netlist,
         placement=placement,
+        routes=routes,
         chip=chip,
         image=image,
         units_used=MappingProxyType(

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy.typing as npt
 
+from gen.floorplan import floorplan
 from hw.config import ChipConfig
 from hw.errors import BadInputError, did_you_mean
 from hw.numeric.formats import Format
 from sim.cli.options import load_config, validating
 from sim.native.memory import MemoryConditions
-from sim.run.compiled import CompiledKernel, compile_problem
+from sim.run.compiled import compile_problem
 from sim.run.driver import compile_job, run
 from sim.run.job import Job
 from sim.run.problem import Problem
@@ -20,6 +21,9 @@ from sim.run.result import RunResult
 from sw.language import Kernel, Schedule
 from sw.language.bind import Bound
 from sw.language.signature import Signature
+
+if TYPE_CHECKING:
+    from sw.compiler import Compiled
 
 __all__ = ["KernelProgram", "compile_kernel", "run_kernel"]
 
@@ -134,7 +138,7 @@ class KernelProgram:
     def __init__(self, problem: Problem, name: str) -> None:
         self._problem = problem
         self._name = name
-        self._compiled: CompiledKernel = compile_problem(problem)
+        self._compiled: Compiled = compile_problem(problem)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
@@ -143,6 +147,19 @@ class KernelProgram:
 
     def __repr__(self) -> str:
         return f"<{self._problem.kernel.name} for {self._name}: {self._problem.params}>"
+
+    def map(self) -> str:
+        """Picture of the chip as the program uses it, in SVG: units, and links by net."""
+        compiled = self._compiled
+        return floorplan(
+            self._problem.config,
+            {at: name for name, at in compiled.placement.tiles.items()},
+            {
+                name: [(hop.place, hop.program) for hop in hops]
+                for name, hops in compiled.routes.vectors.items()
+            },
+            agcus={number: name for name, number in compiled.netlist.fixed.items()},
+        )
 
     def run(self, *arrays: npt.ArrayLike, backend: str = "rtl", **options: Any) -> RunResult:
         """Run it, as :func:`run_kernel` does, on arrays of its sizes and formats.

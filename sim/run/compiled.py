@@ -1,68 +1,18 @@
-"""What the compiler gives, as far as a run needs it."""
+"""From a problem to a compiled kernel."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from sim.run.problem import Problem
-from sw.arrays import ArraySpec
-from sw.image import ChipProgram
-from sw.ir.program import Program
-from sw.language import Schedule
 
-__all__ = ["CompiledKernel", "compile_problem"]
+if TYPE_CHECKING:
+    from sw.compiler import Compiled
 
-
-class CompiledKernel(Protocol):
-    """A kernel lowered to the image of a chip."""
-
-    @property
-    def arrays(self) -> tuple[ArraySpec, ...]:
-        """Arguments of the launch, in order."""
-
-    @property
-    def golden_program(self) -> Program:
-        """The program with its sums in their final order."""
-
-    @property
-    def schedule(self) -> Schedule:
-        """Every choice, also the compiler's."""
-
-    @property
-    def chip(self) -> ChipProgram:
-        """What the image holds."""
-
-    @property
-    def image(self) -> bytes:
-        """The image in memory."""
-
-    @property
-    def units_used(self) -> Mapping[str, int]:
-        """Units in use, by kind."""
-
-    @property
-    def predicted_cycles(self) -> int:
-        """What the cost model expects of a cold launch at a latency of 100."""
-
-    @property
-    def macs(self) -> int:
-        """Useful multiply-accumulates."""
-
-    @property
-    def macs_issued(self) -> int:
-        """Multiply-accumulates with those of padding."""
-
-    @property
-    def peak_macs_per_cycle(self) -> int:
-        """Most multiply-accumulates a cycle of the whole chip."""
-
-    @property
-    def notes(self) -> Sequence[str]:
-        """Where wishes were cut to the chip, a line each."""
+__all__ = ["compile_problem"]
 
 
-def compile_problem(problem: Problem) -> CompiledKernel:
+def compile_problem(problem: Problem) -> Compiled:
     """Lower a problem's kernel to its chip.
 
     Raises

@@ -7,7 +7,7 @@ import hashlib
 import json
 import time
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,12 +18,15 @@ from sim.backends.face import Answer, Backend
 from sim.golden import golden
 from sim.memory import LaunchMemory
 from sim.operands import random_inputs
-from sim.run.compiled import CompiledKernel, compile_problem
+from sim.run.compiled import compile_problem
 from sim.run.counters import report_counters
 from sim.run.endings import raise_for_ending
 from sim.run.job import Job
 from sim.run.reference import compare_with_reference
 from sim.run.report import FIELDS
+
+if TYPE_CHECKING:
+    from sw.compiler import Compiled
 
 __all__ = ["Outcome", "compile_job", "run"]
 
@@ -66,14 +69,14 @@ def _config_digest(config: ChipConfig) -> str:
 
 
 def compile_job(
-    job: Job, compiled: CompiledKernel | None = None
-) -> tuple[CompiledKernel | None, dict[str, Any]]:
+    job: Job, compiled: Compiled | None = None
+) -> tuple[Compiled | None, dict[str, Any]]:
     """Lower a job's kernel unless only golden is wanted; with the fields that this fills.
 
     Parameters
     ----------
     job : Job
-    compiled : CompiledKernel
+    compiled : Compiled
         The kernel if it is lowered already.
 
     Raises
@@ -112,7 +115,7 @@ def compile_job(
     return compiled, fields | {"compile_seconds": time.monotonic() - started}
 
 
-def run(job: Job, compiled: CompiledKernel | None, fields: Mapping[str, Any]) -> Outcome:
+def run(job: Job, compiled: Compiled | None, fields: Mapping[str, Any]) -> Outcome:
     """Run a job of which `compile_job` made the image.
 
     Raises
@@ -155,7 +158,7 @@ def run(job: Job, compiled: CompiledKernel | None, fields: Mapping[str, Any]) ->
 
 def _launch(
     job: Job,
-    compiled: CompiledKernel,
+    compiled: Compiled,
     inputs: Mapping[str, Array],
     expected: Mapping[str, Array],
     report: dict[str, Any],
@@ -192,7 +195,7 @@ def _launch(
 
 def _once(
     job: Job,
-    compiled: CompiledKernel,
+    compiled: Compiled,
     backend: Backend,
     place: LaunchMemory,
     inputs: Mapping[str, Array],
@@ -238,14 +241,14 @@ def _difference(name: str, got: Array, expected: Array) -> str | None:
     )
 
 
-def _patience(job: Job, compiled: CompiledKernel) -> int:
+def _patience(job: Job, compiled: Compiled) -> int:
     """Cycles after which a launch is taken for one that hangs."""
     conditions = job.conditions
     slowed = compiled.predicted_cycles * (1 + (conditions.latency + conditions.jitter) / 100)
     return _SLACK_CYCLES + int(_PATIENCE * slowed / (1 - conditions.stall))
 
 
-def _figures(job: Job, compiled: CompiledKernel, answers: list[Answer]) -> dict[str, Any]:
+def _figures(job: Job, compiled: Compiled, answers: list[Answer]) -> dict[str, Any]:
     """Hardware fields of a launch, or of the second launch of two: of two less of one."""
     last = answers[-1]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from hw.command.launch import ErrorCode, ReadPhase
 from hw.config import ChipConfig
@@ -11,9 +11,11 @@ from hw.errors import DeviceError, HangError
 from hw.unit_counters import ACTIVITIES, COUNTERS, WORDS, engine_states, unit_kinds
 from hw.unit_errors import error_detail, error_unit
 from sim.backends.face import Answer
-from sim.run.compiled import CompiledKernel
 from sim.run.job import Job
 from sw.prove import prove
+
+if TYPE_CHECKING:
+    from sw.compiler import Compiled
 
 __all__ = ["raise_for_ending", "waiting_units"]
 
@@ -23,7 +25,7 @@ _MOST_NAMED = 6
 
 
 def raise_for_ending(
-    job: Job, compiled: CompiledKernel, answer: Answer, result: Mapping[str, Any]
+    job: Job, compiled: Compiled, answer: Answer, result: Mapping[str, Any]
 ) -> NoReturn:
     """Raise the error of a launch that ended with an error or not at all.
 
@@ -115,7 +117,7 @@ def _engines(word: int) -> list[str]:
     return lines
 
 
-def _liveness(compiled: CompiledKernel) -> str:
+def _liveness(compiled: Compiled) -> str:
     """What the proof says of the image."""
     liveness = prove(compiled.chip)
     if liveness.live:

@@ -64,6 +64,7 @@ def test_a_compiled_kernel_tells_its_choices_and_runs(pair):
     result = program.run(*pair, backend="emulator", seed=2)
     assert result.verified and result.image_bytes == len(program.image)
     assert repr(program) == "<matmul for tiny: {'M': 11, 'K': 18, 'N': 5, 'MM': 256, 'NN': 64}>"
+    assert program.map().startswith("<svg") and "pcu0_0" in program.map()
 
 
 @pytest.mark.parametrize(
