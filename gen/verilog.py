@@ -1,8 +1,11 @@
 """Verilog of a component, identical modules defined once."""
 
+import contextlib
 import dataclasses
+import gc
 import hashlib
 import re
+from collections.abc import Iterator
 
 import amaranth.back.rtlil as rtlil
 from amaranth._toolchain.yosys import find_yosys
@@ -85,6 +88,17 @@ def _every_block_starts(verilog: str) -> str:
     return _MODULE_TEXT.sub(started, verilog)
 
 
+@contextlib.contextmanager
+def _few_collections() -> Iterator[None]:
+    """Let the garbage collector look seldom: elaboration makes millions of objects that stay."""
+    former = gc.get_threshold()
+    gc.set_threshold(1_000_000, *former[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*former)
+
+
 def emit(component: Shareable) -> Design:
     """Verilog of a component and all it contains.
 
@@ -95,7 +109,8 @@ def emit(component: Shareable) -> Design:
     """
     library = Library()
     name = component.definition_name
-    top_text = rtlil.convert(component, name=name, platform=library, emit_src=False)
+    with _few_collections():
+        top_text = rtlil.convert(component, name=name, platform=library, emit_src=False)
     text = "\n".join([*library.definitions.values(), top_text])
     script = [
         f"read_rtlil <<rtlil\n{text}\nrtlil",
