@@ -33,7 +33,7 @@ class Liveness:
     live : bool
         Everything ends, and nothing is left over.
     steps, moved : int
-        Steps of the run, and payloads that moved in them.
+        Steps of the run, and payloads that moved in them and in the repeats left out.
     waits : tuple of str
         Where it stops: who waits for whom, round the cycle if there is one.
     faults : tuple of str
@@ -106,10 +106,10 @@ def _leftovers(network: Network) -> list[str]:
 
 
 def _run(
-    program: ChipProgram, nets: Nets, packets: StreamPackets, order: int
+    program: ChipProgram, nets: Nets, packets: StreamPackets, order: int, *, whole: bool
 ) -> tuple[Network, Liveness]:
     network = Network(program, nets, packets, order)
-    network.run()
+    network.run(whole=whole)
     waits = _waits(network.actors)
     faults = list(packets.faults)
     if not waits:
@@ -129,7 +129,7 @@ def _run(
     )
 
 
-def prove(program: ChipProgram) -> Liveness:
+def prove(program: ChipProgram, *, whole: bool = False) -> Liveness:
     """Run a decoded image's tokens.
 
     The answer holds for every timing of links, units and memory; docs/liveness.md says why.
@@ -138,6 +138,8 @@ def prove(program: ChipProgram) -> Liveness:
     ----------
     program : ChipProgram
         A decoded image.
+    whole : bool
+        Run every repeat, those that could be left out among them.
     """
     nets = find_nets(program)
     dead = tuple(_dead_ends(nets))
@@ -145,7 +147,7 @@ def prove(program: ChipProgram) -> Liveness:
         return Liveness(live=False, faults=dead)
     packets = StreamPackets(program, nets)
     try:
-        network, first = _run(program, nets, packets, 0)
+        network, first = _run(program, nets, packets, 0, whole=whole)
     except CyclicStreamError as error:
         return Liveness(live=False, waits=(str(error),))
     if not network.choices or not first.live:
@@ -158,7 +160,7 @@ def prove(program: ChipProgram) -> Liveness:
             moved=first.moved,
             waits=(f"Order of boxes must be covered by tokens, not left open at {names}",),
         )
-    _, second = _run(program, nets, packets, 1)
+    _, second = _run(program, nets, packets, 1, whole=whole)
     return dataclasses.replace(
         second, steps=first.steps + second.steps, moved=first.moved + second.moved
     )

@@ -11,9 +11,12 @@ import abc
 from collections import deque
 from collections.abc import Sequence
 
-from sw.prove.packets import Packets
+import numpy as np
 
-__all__ = ["Actor", "Channel", "Core", "Machine", "Port", "Reason", "Taker", "Tap"]
+from sw.prove.packets import Packets
+from sw.prove.pattern import ENDLESS, Pattern
+
+__all__ = ["Actor", "Channel", "Core", "Machine", "Part", "Port", "Reason", "Taker", "Tap"]
 
 Reason = tuple[str, "Actor | None"]
 
@@ -42,6 +45,23 @@ class Machine:
             who.advance()
 
 
+class Part(abc.ABC):
+    """What has a state in a run: a place in what it is to do, and a marking."""
+
+    @abc.abstractmethod
+    def state(self) -> tuple[int, ...]:
+        """Its place, which only grows, and behind it all else that says what it does next."""
+
+    def pattern(self) -> Pattern:
+        """What it is to do at each place."""
+        return ENDLESS
+
+    def skip(self, count: int) -> None:
+        """Stand so many places further on, with the same marking."""
+        if count:
+            raise AssertionError(f"{self} must stay at its place, not move by {count}")
+
+
 class Actor(abc.ABC):
     """Sequential part of the chip.
 
@@ -64,7 +84,7 @@ class Actor(abc.ABC):
         """What it waits for, and for whom; nothing if it has ended."""
 
 
-class Channel:
+class Channel(Part):
     """Payloads on their way from one producer to all its takers.
 
     Parameters
@@ -105,6 +125,16 @@ class Channel:
         self._machine.moved += count
         for tap in self.taps:
             tap.drain()
+
+    def state(self) -> tuple[int, ...]:
+        written = self.written
+        return (written, *[written - tap.taken for tap in self.taps])
+
+    def skip(self, count: int) -> None:
+        self.written += count
+        self._machine.moved += count
+        for tap in self.taps:
+            tap.taken += count
 
     def fullest(self) -> Taker | None:
         """The taker that leaves no room."""
@@ -179,7 +209,7 @@ class Core(Actor):
         """Take payloads, no more than wanted."""
 
 
-class Port(Taker):
+class Port(Taker, Part):
     """Input of a unit: a filter of packets, and a buffer behind it.
 
     Parameters
@@ -213,13 +243,17 @@ class Port(Taker):
         self.held = 0
         self._modulus = modulus
         self._index = index
+        self._packets = packets
         self._lengths: Sequence[int] = ()
         self._packet = 0
         self._packet_left = 0
         if modulus > 1 and packets is not None:
-            # The tail, without a mark, is the beginning of a packet that never ends.
-            self._lengths = [*packets.lengths.tolist(), 1 << 62]
-            self._packet_left = self._lengths[0]
+            self._lengths = packets.lengths.data
+            self._packet_left = self._length()
+
+    def _length(self) -> int:
+        # The tail, without a mark, is the beginning of a packet that never ends.
+        return self._lengths[self._packet] if self._packet < len(self._lengths) else 1 << 62
 
     def _accepts(self) -> bool:
         return self._modulus == 1 or self._packet % self._modulus == self._index
@@ -241,7 +275,7 @@ class Port(Taker):
             self._packet_left -= count
             if not self._packet_left:
                 self._packet += 1
-                self._packet_left = self._lengths[self._packet]
+                self._packet_left = self._length()
 
     def _feed(self) -> None:
         while self.held:
@@ -259,6 +293,19 @@ class Port(Taker):
         elif self.tap is not None and self.tap.channel.written == self.tap.taken:
             # There is appetite for payloads that the producer has not given yet.
             self._machine.wake(self.tap.channel.producer)
+
+    def state(self) -> tuple[int, ...]:
+        return self._packet, self.held, self._packet_left
+
+    def pattern(self) -> Pattern:
+        if self._packets is None or self._modulus == 1:
+            return ENDLESS
+        lengths = self._packets.lengths
+        mine = np.arange(len(lengths)) % self._modulus == self._index
+        return Pattern(len(lengths), (mine, lengths))
+
+    def skip(self, count: int) -> None:
+        self._packet += count
 
     def holder(self) -> Actor | None:
         return self.core

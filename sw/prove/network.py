@@ -7,7 +7,7 @@ from hw.pmu.program import PmuProgram
 from hw.pmu.words import TokenSource
 from sw.image import ChipProgram
 from sw.prove.credits import load_is_free, store_is_free
-from sw.prove.machine import Actor, Channel, Machine, Port, Taker
+from sw.prove.machine import Actor, Channel, Machine, Part, Port, Taker
 from sw.prove.nets import DeadEnd, Input, Junction, MergeInput, Nets, Output
 from sw.prove.portals import (
     BoxServer,
@@ -17,6 +17,7 @@ from sw.prove.portals import (
     StoredTokens,
     TokenCount,
 )
+from sw.prove.repeats import Repeats
 from sw.prove.streams import StreamPackets
 from sw.prove.units import DeadTaker, Engine, Grid, ReadEngine, ReadOut, WriteEngine
 from sw.prove.walk import box_points
@@ -145,7 +146,7 @@ class Network:
         grid.activation = self._port(Input("pcu", at, 0), grid, _INPUT_ENTRIES, unit.activation)
         gathered = max(self._chip.grid_columns, 4)
         grid.weight = self._port(Input("pcu", at, 1), grid, gathered, unit.weight)
-        sizes = self._packets.leaving(Output("pcu", at, 0)).lengths.tolist()
+        sizes = self._packets.leaving(Output("pcu", at, 0)).lengths
         grid.readout = ReadOut(self.machine, f"PCU {at} result", grid, sizes)
         grid.readout.channel = self.channels[Output("pcu", at, 0)]
         grid.readout.channel.producer = grid.readout
@@ -226,16 +227,33 @@ class Network:
             end = MergeInput(root, turn)
             lengths = None
             if not root.tokens and end in self._nets.feeds:
-                lengths = self._packets.arriving(end).lengths.tolist()
+                lengths = self._packets.arriving(end).lengths
             taker = MergeTaker(str(end), merge, lengths)
             merge.takers.append(taker)
             self.takers.append(taker)
         self._merges[root] = merge
 
-    def run(self) -> None:
-        """Move until nothing can, whatever order AGCUs may choose."""
+    def _parts(self) -> list[Part]:
+        """Everything that has a state."""
+        streams = [stream for server in self.servers for stream in server.streams]
+        found: list[Part] = [*self.channels.values(), *streams]
+        for each in (*self.actors, *self._merges.values(), *self._inputs.values(), *self.takers):
+            if isinstance(each, Part):
+                found.append(each)
+        return list(dict.fromkeys(found))
+
+    def run(self, *, whole: bool = False) -> None:
+        """Move until nothing can, whatever order AGCUs may choose.
+
+        Parameters
+        ----------
+        whole : bool
+            Leave no repeats out.
+        """
         for actor in self.actors:
             self.machine.wake(actor)
+        engines = [each for each in self.actors if isinstance(each, Engine) and not whole]
+        repeats = Repeats(self.machine, self._parts(), engines)
         self.machine.run()
-        while any(server.give_way() for server in self.choices):
+        while repeats.go_on() or any(server.give_way() for server in self.choices):
             self.machine.run()

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sw.prove.machine import Actor, Channel, Core, Machine, Port, Reason, Taker
+import numpy as np
+import numpy.typing as npt
+
+from sw.prove.machine import Actor, Channel, Core, Machine, Part, Port, Reason, Taker
+from sw.prove.pattern import ENDLESS, Pattern
 from sw.prove.units import room_reason
 
 __all__ = ["BoxServer", "BoxStream", "Merge", "MergeTaker", "StoredTokens", "TokenCount"]
 
 #: What a count of tokens in an AGCU holds.
 _MOST_TOKENS = 255
+Ints = npt.NDArray[np.int64]
 
 
-class TokenCount(Taker):
+class TokenCount(Taker, Part):
     """Tokens at a token port of an AGCU.
 
     Parameters
@@ -43,6 +48,9 @@ class TokenCount(Taker):
         if self.tap is not None and self.tap.drain():
             self._machine.wake(self.tap.channel.producer)
 
+    def state(self) -> tuple[int, ...]:
+        return 0, self.count
+
     def holder(self) -> Actor | None:
         return self.waiting
 
@@ -51,7 +59,7 @@ class TokenCount(Taker):
         return self.tap.channel.producer if self.tap else None
 
 
-class BoxStream:
+class BoxStream(Part):
     """Boxes of one stream, in order.
 
     Parameters
@@ -80,12 +88,21 @@ class BoxStream:
         """All boxes have been moved."""
         return self.moved == self.boxes
 
+    def state(self) -> tuple[int, ...]:
+        return (self.moved,)
+
+    def pattern(self) -> Pattern:
+        return Pattern(self.boxes)
+
+    def skip(self, count: int) -> None:
+        self.moved += count
+
     def ready(self) -> bool:
         """A box is left, and its tokens are there."""
         return not self.done and all(port.count >= tokens for port, tokens in self.waits)
 
 
-class BoxServer(Core):
+class BoxServer(Core, Part):
     """Streams of an AGCU whose boxes move one after the other, each whole.
 
     Between boxes it takes the first stream in the list that has one. One that is not the first is
@@ -105,6 +122,7 @@ class BoxServer(Core):
     ) -> None:
         super().__init__(machine, " and ".join(stream.name for stream in streams))
         self.streams = list(streams)
+        self._numbers = {stream: number for number, stream in enumerate(streams)}
         self._in_turn = in_turn
         self._box: BoxStream | None = None
         self._left = 0
@@ -160,6 +178,10 @@ class BoxServer(Core):
             channel.push(count)
             self._move(count)
 
+    def state(self) -> tuple[int, ...]:
+        box = -1 if self._box is None else self._numbers[self._box]
+        return (0, box, self._left, *[self._numbers[stream] for stream in self.streams])
+
     def want(self, port: Port) -> int:
         if not self._next() or self._box is None or self._box.port is not port:
             return 0
@@ -187,7 +209,7 @@ class BoxServer(Core):
         return found
 
 
-class StoredTokens(Actor):
+class StoredTokens(Actor, Part):
     """Tokens for boxes that are visible in memory.
 
     Parameters
@@ -215,11 +237,14 @@ class StoredTokens(Actor):
             self.pending -= 1
             self.most = max(self.most, self.pending)
 
+    def state(self) -> tuple[int, ...]:
+        return 0, self.pending, self.most
+
     def reasons(self) -> list[Reason]:
         return [room_reason(self._channel)] if self.pending else []
 
 
-class Merge(Actor):
+class Merge(Actor, Part):
     """Output of a switch that takes packets of its sources in a fixed rotation.
 
     Parameters
@@ -256,6 +281,9 @@ class Merge(Actor):
             self.at = (self.at + 1) % len(self._counts)
             self.machine.wake(self)
 
+    def state(self) -> tuple[int, ...]:
+        return 0, self.at, self._passed
+
     def reasons(self) -> list[Reason]:
         taker = self.takers[self.at]
         if taker.tap is None:
@@ -265,24 +293,30 @@ class Merge(Actor):
         return [(f"a packet from {taker.tap.channel.name}", taker.tap.channel.producer)]
 
 
-class MergeTaker(Taker):
+class MergeTaker(Taker, Part):
     """One source of a merge.
 
     Parameters
     ----------
     name : str
     merge : Merge
-    lengths : sequence of int or None
+    lengths : array or None
         Vectors of each packet; None for tokens, each a packet.
     """
 
-    def __init__(self, name: str, merge: Merge, lengths: Sequence[int] | None) -> None:
+    def __init__(self, name: str, merge: Merge, lengths: Ints | None) -> None:
         super().__init__(name)
         self._merge = merge
-        # What follows the last mark is the beginning of a packet that never ends.
-        self._lengths = None if lengths is None else [*lengths, 1 << 62]
+        self._pattern = ENDLESS if lengths is None else Pattern(len(lengths), (lengths,))
+        self._lengths: Sequence[int] | None = None if lengths is None else lengths.data
         self._packet = 0
-        self._left = self._lengths[0] if self._lengths else 1
+        self._left = self._length()
+
+    def _length(self) -> int:
+        if self._lengths is None:
+            return 1
+        # What follows the last mark is the beginning of a packet that never ends.
+        return self._lengths[self._packet] if self._packet < len(self._lengths) else 1 << 62
 
     def appetite(self) -> int:
         if self._merge.takers[self._merge.at] is not self:
@@ -293,9 +327,18 @@ class MergeTaker(Taker):
         self._left -= count
         if not self._left:
             self._packet += 1
-            self._left = self._lengths[self._packet] if self._lengths else 1
+            self._left = self._length()
             self._merge.passed()
         self._merge.channel.push(count)
+
+    def state(self) -> tuple[int, ...]:
+        return self._packet, self._left
+
+    def pattern(self) -> Pattern:
+        return self._pattern
+
+    def skip(self, count: int) -> None:
+        self._packet += count
 
     def holder(self) -> Actor | None:
         return self._merge

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+import numpy.typing as npt
+
 from hw.config import ChipConfig
 from hw.pmu.program import EngineProgram
-from sw.prove.machine import Actor, Channel, Core, Machine, Port, Reason, Taker
+from sw.prove.machine import Actor, Channel, Core, Machine, Part, Port, Reason, Taker
 from sw.prove.packets import Packets
+from sw.prove.pattern import Pattern
 from sw.prove.walk import visits
 
 __all__ = ["DeadTaker", "Engine", "Grid", "ReadEngine", "ReadOut", "WriteEngine"]
+
+Ints = npt.NDArray[np.int64]
 
 
 class DeadTaker(Taker):
@@ -34,7 +40,7 @@ def room_reason(channel: Channel) -> Reason:
     return f"room in {taker.name}", taker.holder()
 
 
-class Engine(Core):
+class Engine(Core, Part):
     """Engine of a PMU: passes through slots, each behind a barrier.
 
     Parameters
@@ -47,13 +53,14 @@ class Engine(Core):
     def __init__(self, machine: Machine, name: str, program: EngineProgram) -> None:
         super().__init__(machine, name)
         self.program = program
-        passes = visits(program)
-        self._turns: list[int] = passes.turn.tolist()
-        self._closes: list[bool] = passes.closes.tolist()
-        self._sizes: list[int] = passes.vectors.tolist()
+        self._passes = passes = visits(program)
+        self._turns: Sequence[int] = passes.turn.data
+        self._closes: Sequence[int] = passes.closes.data
+        self._sizes: Sequence[int] = passes.vectors.data
         self._visit = 0
-        self._left: int = self._sizes[0]
-        self.turns: int = sum(self._closes)
+        self._left = self._sizes[0]
+        self.stop = len(passes.turn)  # the visit that it must not begin
+        self.turns = int(np.count_nonzero(passes.closes))
         self.closed = 0
         self.lag = 0  # turns by which the others may be behind
         self.others: list[Engine] = []  # engines whose arrivals its barriers expect
@@ -64,6 +71,36 @@ class Engine(Core):
     def done(self) -> bool:
         """All its slots are behind it."""
         return self._visit == len(self._sizes)
+
+    @property
+    def ahead(self) -> int:
+        """Visits that it has not ended."""
+        return len(self._sizes) - self._visit
+
+    @property
+    def held(self) -> bool:
+        """Whether it stands before the visit that it must not begin."""
+        return self._visit == self.stop and not self.done
+
+    def hold(self, visits: int) -> None:
+        """Stop it so many visits further on, if there are so many."""
+        self.stop = min(len(self._sizes), self._visit + visits)
+
+    def state(self) -> tuple[int, ...]:
+        closed = self.closed
+        return (self._visit, self._left, *[closed - other.closed for other in self.others])
+
+    def pattern(self) -> Pattern:
+        passes = self._passes
+        before: Ints = np.cumsum(passes.closes) - passes.closes
+        # Without others its barriers ask for no more than the number of its slots.
+        turn = passes.turn - before if self.others else passes.turn < self.lag
+        return Pattern(len(turn), (turn, passes.closes, passes.vectors))
+
+    def skip(self, count: int) -> None:
+        to = self._visit + count
+        self.closed += int(np.count_nonzero(self._passes.closes[self._visit : to]))
+        self._visit = to
 
     def _is_open(self) -> bool:
         """Whether the barrier of its slot has passed."""
@@ -83,7 +120,7 @@ class Engine(Core):
 
     def steps_now(self) -> int:
         """Vectors that it could move now in its slot."""
-        if self.done or not self._is_open():
+        if self._visit >= self.stop or not self._is_open():
             return 0
         if self._closes[self._visit] and self.tokens and not self._may_close():
             return self._left - 1
@@ -179,7 +216,7 @@ class ReadEngine(Engine):
         return self._own_reasons()
 
 
-class Grid(Core):
+class Grid(Core, Part):
     """Grid of a PCU: tiles of activations, each with the weights that come next.
 
     Parameters
@@ -198,11 +235,12 @@ class Grid(Core):
     def __init__(self, machine: Machine, name: str, config: ChipConfig, tiles: Packets) -> None:
         super().__init__(machine, name)
         self._columns = config.grid_columns
-        self._rows: list[int] = tiles.lengths.tolist()
-        self._finals: list[bool] = tiles.finals.tolist()
-        if tiles.tail:
-            self._rows.append(tiles.tail + 1)  # a tile that never ends
-            self._finals.append(False)
+        lengths, finals = tiles.lengths, tiles.finals
+        if tiles.tail:  # a tile that never ends
+            lengths, finals = np.append(lengths, tiles.tail + 1), np.append(finals, False)
+        self._pattern = Pattern(len(lengths), (finals, lengths))
+        self._rows: Sequence[int] = lengths.data
+        self._finals: Sequence[int] = finals.data
         self._tile = 0
         self._begun = False
         self._left = self._rows[0] if self._rows else 0
@@ -238,7 +276,7 @@ class Grid(Core):
         self._left -= count
         if self._left:
             return
-        self._first_of_pass = self._finals[self._tile]
+        self._first_of_pass = bool(self._finals[self._tile])
         if self._first_of_pass:
             self.readout.full += 1
             self.machine.wake(self.readout)
@@ -258,6 +296,23 @@ class Grid(Core):
         name = self.activation.tap.channel.name if self.activation.tap else "a stream"
         return [(f"a vector from {name}", self.activation.source())]
 
+    def state(self) -> tuple[int, ...]:
+        return (
+            self._tile,
+            self._begun,
+            self._left,
+            self._first_of_pass,
+            self._loading,
+            self._loaded,
+            self.banks_used,
+        )
+
+    def pattern(self) -> Pattern:
+        return self._pattern
+
+    def skip(self, count: int) -> None:
+        self._tile += count
+
     def leftovers(self) -> list[str]:
         """What remains inside at the end."""
         found = []
@@ -268,7 +323,7 @@ class Grid(Core):
         return found
 
 
-class ReadOut(Actor):
+class ReadOut(Actor, Part):
     """Read-out of a PCU: a packet a pass.
 
     Parameters
@@ -276,18 +331,19 @@ class ReadOut(Actor):
     machine : Machine
     name : str
     grid : Grid
-    sizes : sequence of int
+    sizes : array
         Vectors of each packet.
     """
 
     channel: Channel
 
-    def __init__(self, machine: Machine, name: str, grid: Grid, sizes: Sequence[int]) -> None:
+    def __init__(self, machine: Machine, name: str, grid: Grid, sizes: Ints) -> None:
         super().__init__(machine, name)
         self._grid = grid
-        self._sizes = sizes
+        self._pattern = Pattern(len(sizes), (sizes,))
+        self._sizes: Sequence[int] = sizes.data
         self._pass = 0
-        self._left = sizes[0] if sizes else 0
+        self._left = self._sizes[0] if len(sizes) else 0
         self.full = 0
 
     def advance(self) -> None:
@@ -302,6 +358,16 @@ class ReadOut(Actor):
                 self._left = self._sizes[self._pass] if self._pass < len(self._sizes) else 0
                 self._grid.banks_used -= 1
                 self.machine.wake(self._grid.activation)
+
+    def state(self) -> tuple[int, ...]:
+        return self._pass, self._left, self.full - self._pass
+
+    def pattern(self) -> Pattern:
+        return self._pattern
+
+    def skip(self, count: int) -> None:
+        self._pass += count
+        self.full += count
 
     def reasons(self) -> list[Reason]:
         if self._pass < self.full:

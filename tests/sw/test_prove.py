@@ -5,6 +5,7 @@ import dataclasses
 import random
 import time
 
+import numpy as np
 import pytest
 
 from hw.agcu.program import BoxLoop, Wait
@@ -340,7 +341,7 @@ def test_a_grid_holds_two_passes_and_two_tiles_of_weights():
     grid = Grid(machine, "grid", TINY, tiles)
     grid.activation = Port(machine, "activation", grid, 2)
     grid.weight = Port(machine, "weight", grid, 4)
-    grid.readout = ReadOut(machine, "result", grid, [4] * 9)
+    grid.readout = ReadOut(machine, "result", grid, np.full(9, 4))
     grid.readout.channel = Channel(machine, "out")
     grid.readout.channel.attach(DeadTaker("nowhere"), 3)
     activations = _fed(machine, grid.activation, 1)

@@ -1,0 +1,126 @@
+"""Repeats of a run that need not be run: as many as begin and end with the same marking.
+
+One engine, the pace, is held before a visit until nothing else can move. The marking at that
+point depends on nothing but how far the pace is, so a program in a steady state shows the same
+marking again and again; docs/liveness.md says why what lies between may then be left out.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from sw.prove.machine import Machine, Part
+from sw.prove.pattern import Pattern
+from sw.prove.units import Engine
+
+__all__ = ["Repeats"]
+
+Ints = npt.NDArray[np.int64]
+
+#: Earlier points of the same marking that are tried as the beginning of a period.
+_TRIED = 32
+#: Points without a repeat after which they are taken half as often.
+_FRUITLESS = 128
+#: Markings that are kept.
+_KEPT = 2048
+#: More repeats than any program has.
+_ENDLESS = 1 << 62
+
+
+class Repeats:
+    """Watch over a run that leaves out what repeats.
+
+    Parameters
+    ----------
+    machine : Machine
+    parts : sequence of Part
+        Everything that has a state.
+    engines : sequence of Engine
+        Those that may be the pace.
+    """
+
+    def __init__(self, machine: Machine, parts: Sequence[Part], engines: Sequence[Engine]) -> None:
+        self._machine = machine
+        self._parts = parts
+        self._engines = engines
+        self._patterns: list[Pattern] = []
+        self._seen: dict[tuple[tuple[int, ...], ...], deque[Ints]] = {}
+        self._stride = 1
+        self._fruitless = 0
+        self._since = 0
+        self._pace: Engine | None = None
+        self.skipped = 0
+        self._choose()
+
+    def _choose(self) -> None:
+        """Let the engine with most ahead be the pace, unless it is about to end."""
+        best = max(self._engines, key=lambda engine: engine.ahead, default=None)
+        self._pace = best if best is not None and best.ahead > self._stride else None
+        if self._pace is not None:
+            self._pace.hold(self._stride)
+
+    def go_on(self) -> bool:
+        """Look at the marking, leave out repeats, and free the pace; whether it was held.
+
+        Nothing else may be able to move.
+        """
+        pace = self._pace
+        if pace is None or not pace.held:
+            return False
+        self._look()
+        if self._machine.steps - self._since < len(self._parts) or self._fruitless > _FRUITLESS:
+            self._stride *= 2
+            self._fruitless = 0
+        self._since = self._machine.steps
+        pace.hold(self._stride)
+        if pace.ahead <= self._stride:
+            self._choose()
+        pace.nudge()
+        return True
+
+    def _look(self) -> None:
+        states = [part.state() for part in self._parts]
+        marking = tuple([state[1:] for state in states])
+        places = np.array([state[0] for state in states])
+        self._fruitless += 1
+        earlier = self._seen.get(marking)
+        if earlier is None:
+            if len(self._seen) == _KEPT:
+                self._seen.clear()
+            self._seen[marking] = deque([places], maxlen=_TRIED)
+            return
+        if not self._patterns:
+            self._patterns = [part.pattern() for part in self._parts]
+        best, advance = 0, places
+        for before in earlier:
+            period = places - before
+            count = self._count(before, period)
+            if count * int(period.sum()) > best:
+                best, advance = count * int(period.sum()), count * period
+        if best:
+            for part, steps in zip(self._parts, advance.tolist(), strict=True):
+                part.skip(steps)
+            self.skipped += 1
+            self._fruitless = 0
+            places = places + advance
+        earlier.append(places)
+
+    def _count(self, before: Ints, period: Ints) -> int:
+        """How often a period comes again; 0 if it does not."""
+        count = _ENDLESS
+        known: set[tuple[int, ...]] = set()
+        for pattern, begin, steps in zip(
+            self._patterns, before.tolist(), period.tolist(), strict=True
+        ):
+            key = (*map(id, pattern.columns), begin, steps)
+            if key in known and pattern.columns:
+                continue
+            known.add(key)
+            count = pattern.repeats(begin, steps, count)
+            if not count:
+                return 0
+        return count if count < _ENDLESS else 0
