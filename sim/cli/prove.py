@@ -1,15 +1,18 @@
 """``tilewright prove``: formal proofs of the blocks, and liveness of the kernels' images."""
 
 import argparse
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hw.errors import WrongResultError
 from sim.cli.options import Subparsers, add_json
 
+if TYPE_CHECKING:
+    from gen.formal import Proof, Property
+
 __all__ = ["CHOICES", "add", "execute"]
 
 #: Blocks that have properties; gen.properties is too slow to import for a help.
-CHOICES = ("stream", "fork", "merge", "packet_filter", "barrier", "tma", "array")
+CHOICES = ("stream", "fork", "merge", "packet_filter", "barrier", "tma", "array", "images")
 
 
 def add(subparsers: Subparsers) -> None:
@@ -17,7 +20,7 @@ def add(subparsers: Subparsers) -> None:
     parser = subparsers.add_parser(
         "prove",
         help="prove properties of a block",
-        description="Prove properties of a block, or of all that have any, by k-induction.",
+        description="Prove properties of blocks by k-induction, and that kernels' images are live.",
     )
     parser.add_argument(
         "block",
@@ -36,30 +39,40 @@ def execute(args: argparse.Namespace) -> dict[str, Any]:
 
     rows: list[dict[str, Any]] = []
     for property in PROPERTIES:
-        if args.block not in (None, property.block):
-            continue
-        proof = prove(property)
-        status = "proved" if proof.met else "vacuous" if proof.proved else "not proved"
-        rows.append(
-            {
-                "block": property.block,
-                "name": property.name,
-                "method": "k-induction",
-                "parameters": dict(property.parameters),
-                "status": status,
-                "cover_reached": f"{proof.reached} of {proof.covers}",
-                "faults_caught": f"{proof.caught} of {proof.faults}",
-                "seconds": round(proof.seconds, 3),
-            }
-        )
-        print(
-            f"{property.block:<14} {status:<10} {property.name} "
-            f"(covers {rows[-1]['cover_reached']}, faults caught {rows[-1]['faults_caught']}, "
-            f"{proof.seconds:.1f} s)",
-            flush=True,
-        )
+        if args.block in (None, property.block):
+            rows.append(_row(property, prove(property)))
+            _tell(rows[-1])
+    if args.block in (None, "images"):
+        from sim.image_proofs import prove_images
+
+        for row in prove_images():
+            rows.append(row)
+            _tell(row)
     report = {"properties": rows}
     failed = [row["name"] for row in rows if row["status"] != "proved"]
     if failed:
         raise WrongResultError(f"not proved: {'; '.join(failed)}", result=report)
     return report
+
+
+def _row(property: "Property", proof: "Proof") -> dict[str, Any]:
+    return {
+        "block": property.block,
+        "name": property.name,
+        "method": "k-induction",
+        "parameters": dict(property.parameters),
+        "status": "proved" if proof.met else "vacuous" if proof.proved else "not proved",
+        "cover_reached": f"{proof.reached} of {proof.covers}",
+        "faults_caught": f"{proof.caught} of {proof.faults}",
+        "seconds": round(proof.seconds, 3),
+    }
+
+
+def _tell(row: dict[str, Any]) -> None:
+    covers = f"covers {row['cover_reached']}, " if row["cover_reached"] else ""
+    sizes = ", ".join(f"{name} {value}" for name, value in row["parameters"].items())
+    print(
+        f"{row['block']:<14} {row['status']:<10} {row['name']}, at {sizes} "
+        f"({covers}faults caught {row['faults_caught']}, {row['seconds']:.1f} s)",
+        flush=True,
+    )

@@ -125,12 +125,13 @@ def _kernel(name: str) -> "Kernel":
 
     names = [row["name"] for row in modules("sw.kernels")]
     if name not in names:
+        known = f"one of {', '.join(names)}"
         raise BadInputError(
-            f"unknown kernel {name!r}{did_you_mean(name, names)}",
+            f"unknown kernel {name!r}{did_you_mean(name, names) or f'; {known} is known'}",
             kind="unknown-kernel",
             where="KERNEL",
             value=name,
-            rule=f"one of {', '.join(names)}",
+            rule=known,
         )
     kernel = getattr(import_module(f"sw.kernels.{name}"), name)
     assert isinstance(kernel, Kernel)

@@ -1,0 +1,61 @@
+"""Liveness of the images of the kernels there are, and the faults the proof must find."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from hw.configs import named
+from hw.numeric.formats import bf16
+from sw.compiler import compile_kernel
+from sw.image import ChipProgram
+from sw.kernels.gemm import gemm
+from sw.kernels.matmul import matmul
+from sw.prove import prove
+
+__all__ = ["prove_images"]
+
+#: Kernels and chips, with extents that are ragged in every loop.
+_CASES = (
+    (matmul, "tiny", {"M": 37, "N": 13, "K": 41}),
+    (matmul, "small", {"M": 300, "N": 200, "K": 250}),
+    (gemm, "tiny", {"M": 37, "N": 13, "K": 41}),
+    (gemm, "small", {"M": 300, "N": 200, "K": 250}),
+)
+
+
+def _without_credits(program: ChipProgram) -> Iterator[ChipProgram]:
+    """The program with no slot free at first, one token port at a time."""
+    for number, agcu in program.agcus.items():
+        for port, count in enumerate(agcu.credits):
+            if count:
+                credits = (*agcu.credits[:port], 0, *agcu.credits[port + 1 :])
+                broken = dataclasses.replace(agcu, credits=credits)
+                yield dataclasses.replace(program, agcus={**program.agcus, number: broken})
+
+
+def prove_images() -> Iterator[dict[str, Any]]:
+    """Rows of the ``prove`` report, one an image.
+
+    Each image is decoded before its tokens run. Faults: a token port that begins without the
+    slots that are free at first, which must stop.
+    """
+    for kernel, config, dims in _CASES:
+        image = compile_kernel(kernel, named[config], dims=dims, dtype=bf16).image
+        started = time.monotonic()
+        program = ChipProgram.unpack(named[config], image)
+        live = prove(program).live
+        faults = list(_without_credits(program))
+        caught = sum(not prove(fault).live for fault in faults)
+        yield {
+            "block": "images",
+            "name": f"{kernel.name} on {config} ends, whatever the timing",
+            "method": "token-level run of the decoded image",
+            "parameters": dict(dims),
+            "status": "proved" if live and caught == len(faults) else "not proved",
+            "cover_reached": None,
+            "faults_caught": f"{caught} of {len(faults)}",
+            "seconds": round(time.monotonic() - started, 3),
+        }
