@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -135,10 +135,13 @@ class Activation(wiring.Component):
             m.submodules.products = products = ElasticBuffer(
                 data.StructLayout({"products": bits, "last": 1})
             )
+            scaled = []
+            for column, total in enumerate(sums):
+                # The width is that of a biased sum's product, whether there is a bias or not.
+                scaled.append(Signal(signed(_SCALED_BITS), name=f"scaled_{column}"))
+                m.d.comb += scaled[-1].eq(total * self.scale)
             m.d.comb += [
-                products.i_stream.payload.products.eq(
-                    Cat(*((total * self.scale)[:_SCALED_BITS] for total in sums))
-                ),
+                products.i_stream.payload.products.eq(Cat(*scaled)),
                 products.i_stream.payload.last.eq(last),
                 products.i_stream.valid.eq(valid),
                 products.o_stream.ready.eq(port.i_stream.ready),
