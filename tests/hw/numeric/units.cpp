@@ -5,8 +5,8 @@
 
 extern "C" {
 
-// Runs one group of units. `outputs` takes, for every cycle, the group's words just before the
-// clock edge.
+// Runs one group of units. `outputs` takes, for every cycle, the group's words just before its
+// clock rises.
 void units_run(int group, int64_t cycles, uint32_t mode, const uint32_t* a, const uint32_t* w,
                const uint32_t* p, uint32_t* outputs) {
     VerilatedContext context;
@@ -16,11 +16,10 @@ void units_run(int group, int64_t cycles, uint32_t mode, const uint32_t* a, cons
         top.i_a = a[cycle];
         top.i_w = w[cycle];
         top.i_p = p[cycle];
-        top.clk = 0;
+        CLOCKS_LOW
         top.eval();
-        switch (group) { TAKE_OUTPUTS }
         // The other groups' registers stand still, and so does everything behind them.
-        top.clk = 1 << group;
+        switch (group) { TAKE_OUTPUTS }
         top.eval();
     }
     top.final();

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 from amaranth.back import verilog
-from amaranth.hdl import Fragment, Module, Signal
+from amaranth.hdl import ClockDomain, DomainRenamer, Elaboratable, Fragment, Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
@@ -131,34 +131,53 @@ GROUPS: tuple[Callable[[], dict[str, Unit]], ...] = (
 )
 
 
+class Top(Elaboratable):
+    """All groups, each behind input registers and a clock of its own.
+
+    One design, because each conversion to Verilog starts a yosys.
+    """
+
+    def __init__(self, groups: list[dict[str, Unit]]) -> None:
+        self._groups = groups
+        self._mode = Signal(2, name="mode")
+        self._inputs = {port: Signal(32, name=port) for port in ("i_a", "i_w", "i_p")}
+        self._clocks = [Signal(name=f"clk_{number}") for number in range(len(groups))]
+        self._outputs = [
+            [Signal(32, name=f"o_{number}_{index}") for index in range(len(group))]
+            for number, group in enumerate(groups)
+        ]
+
+    @property
+    def ports(self) -> list[Signal]:
+        outputs = [output for group in self._outputs for output in group]
+        return [*self._clocks, self._mode, *self._inputs.values(), *outputs]
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        for number, group in enumerate(self._groups):
+            name = f"group_{number}"
+            domain = ClockDomain(name, reset_less=True)
+            m.domains += domain
+            m.d.comb += domain.clk.eq(self._clocks[number])
+            wires = {"mode": self._mode}
+            for port, value in self._inputs.items():
+                wires[port] = Signal(32, name=f"{port}_{number}")
+                m.d[name] += wires[port].eq(value)
+            for index, (unit_name, unit) in enumerate(group.items()):
+                component = unit.make()
+                m.submodules[f"unit_{unit_name}"] = DomainRenamer(name)(component)
+                m.d.comb += self._outputs[number][index].eq(component.o)
+                for port, wire in unit.ports.items():
+                    m.d.comb += getattr(component, port).eq(wires[wire])
+        return m
+
+
 def design(groups: list[dict[str, Unit]]) -> str:
-    """Verilog of a top with these groups, each behind input registers and a clock of its own."""
-    modules, lines, outputs = [], [], []
-    for number, group in enumerate(groups):
-        for port in ("i_a", "i_w", "i_p"):
-            lines.append(f"  reg [31:0] {port}_{number};")
-            lines.append(f"  always @(posedge clk[{number}]) {port}_{number} <= {port};")
-        for index, (name, unit) in enumerate(group.items()):
-            modules.append(
-                verilog.convert(
-                    unit.make(), name=f"unit_{name}", emit_src=False, strip_internal_attrs=True
-                )
-            )
-            wires = {
-                port: wire if wire == "mode" else f"{wire}_{number}"
-                for port, wire in unit.ports.items()
-            }
-            if unit.cycles:
-                wires |= {"clk": f"clk[{number}]", "rst": "1'b0"}
-            wires["o"] = f"o_{number}_{index}"
-            outputs.append(f", output [31:0] o_{number}_{index}")
-            ports = ", ".join(f".{port}({wire})" for port, wire in wires.items())
-            lines.append(f"  unit_{name} unit_{number}_{index} ({ports});")
-    head = (
-        f"module top (input [{len(groups) - 1}:0] clk, input [1:0] mode, input [31:0] i_a, "
-        f"input [31:0] i_w, input [31:0] i_p{''.join(outputs)});"
+    """Verilog of :class:`Top`."""
+    top = Top(groups)
+    return verilog.convert(
+        top, name="top", ports=top.ports, emit_src=False, strip_internal_attrs=True
     )
-    return "\n".join([*modules, head, *lines, "endmodule", ""])
 
 
 class Bench:
@@ -172,10 +191,13 @@ class Bench:
             takes = "".join(
                 f"outputs[cycle * {count} + {i}] = top.o_{number}_{i};" for i in range(count)
             )
-            cases.append(f"case {number}: {takes} break;")
+            cases.append(f"case {number}: {takes} top.clk_{number} = 1; break;")
+        lows = " ".join(f"top.clk_{number} = 0;" for number in range(len(self.groups)))
         harness = Path(__file__).with_name("units.cpp").read_text()
         path, self.cache_hit = build_library(
-            design(self.groups), "top", harness.replace("TAKE_OUTPUTS", "\n".join(cases))
+            design(self.groups),
+            "top",
+            harness.replace("TAKE_OUTPUTS", "\n".join(cases)).replace("CLOCKS_LOW", lows),
         )
         self._library = ctypes.CDLL(str(path))
 
