@@ -6,8 +6,8 @@
 #include "part.h"
 
 // Assertions of the design end the simulation.
-void vl_fatal(const char* file, int line, const char* scope, const char* text) VL_MT_UNSAFE {
-    std::fprintf(stderr, "%s, line %d: %s %s\n", file, line, scope ? scope : "", text);
+void vl_fatal(const char* file, int line, const char*, const char* text) VL_MT_UNSAFE {
+    std::fprintf(stderr, "%s, line %d: %s\n", file, line, text);
     Verilated::runFlushCallbacks();
     std::abort();
 }

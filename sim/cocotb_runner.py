@@ -23,8 +23,10 @@ import sim.tb
 from gen.verilog import Design, emit
 from hw.errors import MissingToolError
 from hw.shared import Shareable
+from sim.cocotb_chip import build_chip
 from sim.files import write_whole
 from sim.native.build import MAKE, WAIVED, cache_directory, locked, verilator_root
+from sim.native.chip_ports import parts_of
 
 __all__ = ["SIMULATORS", "BenchResult", "bench_names", "port_names", "run_bench"]
 
@@ -229,6 +231,19 @@ def _build(
     return directory, False
 
 
+def _program_of(
+    runner: Runner, design: Design, ports: Sequence[str], waves: bool, use_cache: bool
+) -> tuple[Path, bool]:
+    """Folder with the model, that of a chip made of its parts, and whether it was there before."""
+    if not isinstance(runner, Verilator) or not parts_of(design).instances:
+        return _build(runner, design, ports, waves, use_cache)
+    try:
+        return build_chip(design, ports, waves=waves, use_cache=use_cache)
+    except RuntimeError as error:
+        reason = str(error).partition(":")[0]
+        raise _BuildError(f"build: {reason}", str(error)) from None
+
+
 def _tests_of(results: Path) -> tuple[int, list[str]]:
     """Tests that ran, and a line for each that failed."""
     try:
@@ -358,7 +373,7 @@ def run_bench(
             # Emitted even if another design is tested: Amaranth warns of forgotten components.
             emitted = emit(component)
             design = design or emitted
-            directory, hit = _build(
+            directory, hit = _program_of(
                 runner, design, port_names(component), waves is not None, use_cache
             )
         built = time.monotonic()

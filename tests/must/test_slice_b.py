@@ -35,7 +35,12 @@ def test_three_answers_agree(batch, seed, random_products, heavy, figure):
 @pytest.mark.parametrize(("config", "count", "most"), [("tiny", 20, 40), ("small", 4, 60)])
 def test_cocotb_agrees(config, count, most, seed, random_products, heavy, figure):
     rng = np.random.default_rng(seed)
+    cycles = 0
     for index in range(count):
         case = random_products(rng, config, shape=_SHAPES[index % len(_SHAPES)], most=most)
-        assert case.run("cocotb").report["verified"]
-    figure(f"{count} products on {config} through cocotb")
+        cocotb, emulator = case.run("cocotb").report, case.run("emulator").report
+        assert cocotb["verified"], case.command
+        for name in ("output_sha256", "image_sha256", "dram_bytes_written"):
+            assert cocotb[name] == emulator[name], case.command
+        cycles += cocotb["cycles"]
+    figure(f"{count} products on {config} through cocotb, {cycles:,} cycles")
