@@ -8,12 +8,14 @@ from amaranth.lib.wiring import In, Out
 
 from hw.numeric.arithmetic import cast_to_bf16
 from hw.numeric.formats import bf16
+from hw.numeric.fp32_units import fma_fp32
 from hw.numeric.wires import named
+from hw.shared import shared
 from hw.stream import ElasticBuffer
 from hw.systolic.sums import row_layout
 from hw.systolic.unit_config import UnitConfig
 
-__all__ = ["SCALE_BITS", "Activation", "result_layout"]
+__all__ = ["SCALE_BITS", "Activation", "Affine", "result_layout"]
 
 #: Width of the factor that int32 sums are scaled by.
 SCALE_BITS = 16
@@ -40,10 +42,36 @@ def _scaled(m: Module, product: Value, shift: Value, index: int) -> Value:
     return Mux(value > 127, 127, Mux(value < -128, 0x80, value[:8]))[:8]
 
 
+class Affine(wiring.Component):
+    """``i_sum · i_scale + i_bias`` of fp32, rounded once; a zero sum counts as +0."""
+
+    i_sum: Signal
+    i_scale: Signal
+    i_bias: Signal
+    o_result: Signal
+
+    def __init__(self) -> None:
+        ports = {f"i_{name}": In(32) for name in ("sum", "scale", "bias")}
+        super().__init__(ports | {"o_result": Out(32)})
+
+    @property
+    def definition_name(self) -> str:
+        """Name of the shared module."""
+        return "affine_fp32"
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        magnitude = self.i_sum[:-1]
+        total = Cat(magnitude, self.i_sum[-1] & magnitude.any())
+        m.d.comb += self.o_result.eq(fma_fp32(m, total, self.i_scale, self.i_bias))
+        return m
+
+
 class Activation(wiring.Component):
     """Rows of sums to rows of results, one a cycle.
 
-    fp32 sums leave as they are, rounded to bf16 if that is asked for, zeros as +0. int32 sums
+    fp32 sums leave as they are, or as ``sum·scale + bias``, rounded once; then rounded to bf16 if
+    that is asked for, zeros as +0. int32 sums
     leave as they are or, with int8 results, as ``saturate(round((sum + bias)·scale / 2^shift))``:
     exact but for one rounding to nearest even. With ``relu``, what is below zero leaves as 0; NaN
     stays.
@@ -59,9 +87,9 @@ class Activation(wiring.Component):
     activation_mode, relu
         Static: with bf16 and int8, 1 if sums are int32; negative results become 0.
     scale, shift
-        Static: factor, unsigned, and the power of two it is divided by (at most 47); only of
-        units that scale.
-    i_bias : stream of C int32
+        Static, of units that scale: factor, of int32 unsigned 16 bits, of fp32 an fp32; and the
+        power of two that a product of int32 is divided by, at most 47.
+    i_bias : stream of C int32 or fp32
         One vector for each packet; only of units with a bias.
     """
 
@@ -83,6 +111,8 @@ class Activation(wiring.Component):
         }
         if config.scales:
             members |= {"scale": In(SCALE_BITS), "shift": In(_SHIFT_BITS)}
+        if config.affine:
+            members["scale"] = In(32)
         if config.bias:
             members["i_bias"] = In(stream.Signature(data.ArrayLayout(32, columns)))
         #: What a unit passes on to its outside.
@@ -126,34 +156,33 @@ class Activation(wiring.Component):
             m.d.comb += self.i_bias.ready.eq(
                 self.i_rows.valid & self.i_rows.ready & self.i_rows.payload.last
             )
+        if config.bias and config.integer_only:
             sums = [
                 total + self.i_bias.payload[column].as_signed() for column, total in enumerate(sums)
             ]
         last: Value = self.i_rows.payload.last
-        if config.scales:
-            bits = _SCALED_BITS * columns
-            m.submodules.products = products = ElasticBuffer(
-                data.StructLayout({"products": bits, "last": 1})
-            )
-            scaled = []
-            for column, total in enumerate(sums):
-                # The width is that of a biased sum's product, whether there is a bias or not.
-                scaled.append(Signal(signed(_SCALED_BITS), name=f"scaled_{column}"))
-                m.d.comb += scaled[-1].eq(total * self.scale)
+        if config.scales or config.affine:
+            width = _SCALED_BITS if config.scales else 32
+            stage = ElasticBuffer(data.StructLayout({"scaled": width * columns, "last": 1}))
+            m.submodules.stage = stage
+            scaled = self._scaled_sums(m, sums)
             m.d.comb += [
-                products.i_stream.payload.products.eq(Cat(*scaled)),
-                products.i_stream.payload.last.eq(last),
-                products.i_stream.valid.eq(valid),
-                products.o_stream.ready.eq(port.i_stream.ready),
+                stage.i_stream.payload.scaled.eq(Cat(*scaled)),
+                stage.i_stream.payload.last.eq(last),
+                stage.i_stream.valid.eq(valid),
+                stage.o_stream.ready.eq(port.i_stream.ready),
             ]
-            ready, valid = products.i_stream.ready, products.o_stream.valid
-            last = products.o_stream.payload.last
-            held = products.o_stream.payload.products
+            ready, valid = stage.i_stream.ready, stage.o_stream.valid
+            last = stage.o_stream.payload.last
+            held = stage.o_stream.payload.scaled
+            sums = [
+                named(m, f"held_{column}", held.word_select(column, width)).as_signed()
+                for column in range(columns)
+            ]
+        if config.scales:
             results = [
-                self._rectified(
-                    _scaled(m, held.word_select(c, _SCALED_BITS).as_signed(), self.shift, c), c
-                )
-                for c in range(columns)
+                self._rectified(_scaled(m, total, self.shift, column))
+                for column, total in enumerate(sums)
             ]
         else:
             results = [self._result(m, total[:32]) for total in sums]
@@ -165,7 +194,27 @@ class Activation(wiring.Component):
         ]
         return m
 
-    def _rectified(self, result: Value, column: int) -> Value:
+    def _scaled_sums(self, m: Module, sums: list[Value]) -> list[Value]:
+        """Products of integer sums, before rounding; float sums scaled and biased."""
+        scaled: list[Value] = []
+        for column, total in enumerate(sums):
+            if self._config.affine:
+                affine = Affine()
+                m.submodules[f"affine_{column}"] = shared(affine)
+                m.d.comb += [
+                    affine.i_sum.eq(total),
+                    affine.i_scale.eq(self.scale),
+                    affine.i_bias.eq(self.i_bias.payload[column]),
+                ]
+                scaled.append(affine.o_result)
+            else:
+                # The width is that of a biased sum's product, whether there is a bias or not.
+                product = Signal(signed(_SCALED_BITS), name=f"scaled_{column}")
+                m.d.comb += product.eq(total * self.scale)
+                scaled.append(product)
+        return scaled
+
+    def _rectified(self, result: Value) -> Value:
         return Mux(self.relu & result[-1], 0, result)
 
     def _result(self, m: Module, total: Value) -> Value:

@@ -35,7 +35,7 @@ class UnitConfig:
     out : Format
         Format of the results: the sums' own, bf16 of fp32, or int8 of int32.
     bias : bool
-        Whether a bias is added to integer sums: the unit has a stream of them.
+        Whether a bias is added: the unit has a stream of them. fp32 sums are scaled as well.
 
     Raises
     ------
@@ -61,8 +61,8 @@ class UnitConfig:
         if self.out is not None and self.out not in allowed:
             names = ", ".join(sorted(fmt.name for fmt in allowed)) or "None"
             raise TypeError(f"Result format must be one of {names}, not {self.out.name}")
-        if self.bias and not self.integer_only:
-            raise TypeError("Bias must be of an integer unit, not of one that sums in fp32")
+        if self.bias and self.array.cell.has_mode:
+            raise TypeError("Bias must be of a unit of one kind of sums, not of both bf16 and int8")
 
     @property
     def integer_only(self) -> bool:
@@ -73,6 +73,11 @@ class UnitConfig:
     def scales(self) -> bool:
         """Whether int32 sums are scaled and saturated to int8."""
         return self.integer_only and self.out == int8
+
+    @property
+    def affine(self) -> bool:
+        """Whether fp32 sums are scaled and a bias is added."""
+        return self.bias and not self.integer_only
 
     @property
     def out_bits(self) -> int:

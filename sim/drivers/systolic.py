@@ -251,8 +251,9 @@ def run_product(
     relu : bool
         Results below zero become 0.
     scaling : pair of int
-        Scale and shift, of a unit with int8 results.
-    bias : (N,) array of int32
+        Scale and shift, of a unit with int8 results; bits of an fp32 scale of a unit that adds a
+        bias to fp32 sums.
+    bias : (N,) array of the sums' format
         Of a unit with a bias; for input-stationary units, (M,).
     stalls : dict of str to float
         Probability by stream that its outer side pauses in a cycle.
@@ -263,7 +264,8 @@ def run_product(
     model.set(prefix + "relu", int(relu))
     if scaling is not None:
         model.set(prefix + "scale", scaling[0])
-        model.set(prefix + "shift", scaling[1])
+        if tiling.config.scales:
+            model.set(prefix + "shift", scaling[1])
     activations, weights = tiling.streams(a, b)
     sent = {prefix + "i_activation": activations, prefix + "i_weight": weights}
     if bias is not None:

@@ -33,7 +33,7 @@ REFUSED = [
     ({"out": bf16}, "^Result format must be one of int32, int8, not bf16$"),
     ({"formats": (bf16,), "out": int32}, "^Result format must be one of bf16, fp32, not int32$"),
     ({"formats": (bf16, int8), "out": fp32}, "^Result format must be one of None, not fp32$"),
-    ({"formats": (bf16,), "bias": True}, "^Bias must be of an integer unit, not of one that "),
+    ({"formats": (bf16, int8), "bias": True}, "^Bias must be of a unit of one kind of sums, not "),
 ]
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from hw.errors import HangError
-from hw.numeric import reference
+from hw.numeric import elementwise, reference
 from hw.numeric.formats import bf16, e4m3, e5m2, int8
 from hw.systolic.dataflow import ArrayConfig, Dataflow
 from hw.systolic.preset import PRESETS
@@ -24,6 +24,7 @@ UNITS = {
     "summed": _unit(Dataflow.IS, int8, bias=True, result_rows=2),
     "kept": _unit(Dataflow.OS, int8, out=int8),
     "rounded": _unit(Dataflow.OS, bf16, out=bf16),
+    "affine": _unit(Dataflow.WS, bf16, out=bf16, bias=True),
     "v1": PRESETS["tpu-v1"].scaled(64),
     "v4": PRESETS["tpu-v4"].scaled(64),
     "v7": PRESETS["tpu-v7"].scaled(128),
@@ -109,6 +110,31 @@ def test_float_sums_are_rectified_and_rounded(model, seed, relu):
     # NaN is not below zero, and stays.
     golden = reference.cast(np.where(sums < 0, np.float32(0), sums) if relu else sums, bf16)
     assert run.result.tobytes() == golden.tobytes()
+
+
+@pytest.mark.parametrize("relu", [False, True])
+def test_float_sums_are_scaled_and_biased_with_one_rounding(model, seed, relu):
+    rng = np.random.default_rng(seed)
+    for stall in (0.0, 0.5):
+        model.reset(seed)
+        m, n, k = (int(side) for side in rng.integers(1, 20, 3))
+        a, b = operand(rng, (m, k), bf16), operand(rng, (k, n), bf16)
+        scale, bias = rng.standard_normal(1, np.float32), rng.standard_normal(n, np.float32)
+        tiling = UnitTiling(UNITS["affine"], m, n, k, (bf16, bf16))
+        run = run_product(
+            model,
+            tiling,
+            a,
+            b,
+            prefix="affine_",
+            relu=relu,
+            scaling=(int(scale.view(np.uint32)[0]), 0),
+            bias=bias,
+            stalls=dict.fromkeys(("i_activation", "i_bias", "o_result"), stall),
+        )
+        golden = elementwise.fma(reference.matmul(a, b), scale, bias) + np.float32(0)
+        golden = np.where(golden < 0, np.float32(0), golden) if relu else golden
+        assert run.result.tobytes() == reference.cast(golden, bf16).tobytes(), (m, n, k)
 
 
 @pytest.mark.parametrize(
