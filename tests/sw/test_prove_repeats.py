@@ -11,8 +11,18 @@ from hw.counters import LoopProgram
 from hw.pcu.program import FilterProgram
 from hw.pmu.words import Level, TokenSource
 from sw.prove import prove
+from sw.prove.machine import Machine, Port
+from sw.prove.packets import Packets, even_packets
 from sw.prove.pattern import Pattern
-from tests.sw.chips import copier, operands_changed, portal_changed, product, unit_changed
+from sw.prove.units import Grid
+from tests.sw.chips import (
+    TINY,
+    copier,
+    operands_changed,
+    portal_changed,
+    product,
+    unit_changed,
+)
 from tests.sw.naive import ends
 
 ALIKE = [(0, 1), (1, 1)]
@@ -125,6 +135,47 @@ def test_slots_that_grow_are_never_a_repeat():
     assert not compared(engine_changed(triangles(31), (1, 0), 0, windows=LoopProgram(32)))[0].live
 
 
+def two_launches(*, sizes=(0, 0, 0, 0)):
+    """Copier with slots of 8 vectors, then of as many more as each engine of PMU (1, 0) says."""
+    total = 40 * (2 * 8 + sizes[0])
+    program = copier(first=ALIKE, second=ALIKE, packet=8, blocks=total // 8, waits=False)
+    program = operands_changed(program, tokens=(TokenSource.OFF, TokenSource.OFF))
+    for number, more in enumerate(sizes):
+        inner = (LoopProgram(8, stride=8, slope=more, outer=Level.LAUNCHES),)
+        fields = {"launches": LoopProgram(2), "windows": LoopProgram(40), "loops": inner}
+        marks = {"last_level": 4} if number > 1 else {}
+        program = engine_changed(program, (1, 0), number, **fields, **marks)
+    return program
+
+
+def test_a_shorter_tail_is_run():
+    assert compared(two_launches())[0].live
+    short, whole = compared(two_launches(sizes=(-4, -4, -4, -4)))
+    assert short.live
+    assert short.steps < whole.steps / 2
+    assert not compared(two_launches(sizes=(-4, -4, -3, -4)))[0].live
+
+
+def test_passes_that_grow_late_are_run():
+    """Forty passes over two slots of k, then forty over three."""
+    program = product(m=1600, n=2, k=16)
+    slots = LoopProgram(2, slope=1, outer=Level.LAUNCHES)
+    for number in range(4):
+        program = engine_changed(
+            program,
+            (1, 0),
+            number,
+            launches=LoopProgram(2),
+            windows=LoopProgram(40),
+            slots=slots,
+        )
+    for number in (0, 2):
+        program = windows_changed(program, (0, 1), number, -20)
+    short, whole = compared(boxes_changed(program, "stores", 0, -20))
+    assert short.live
+    assert short.steps < whole.steps / 2
+
+
 def _random_program(rng):
     """A program of many iterations that may or may not be live."""
     if rng.random() < 0.5:
@@ -202,6 +253,18 @@ def test_the_slow_run_agrees_where_repeats_are_left_out(seed):
         if short.live and whole.moved < 40_000 and short.steps < whole.steps / 2:
             assert ends(program, seed + checked)
             checked += 1
+
+
+def test_marks_and_filters_are_part_of_a_pattern():
+    """Tiles that end a pass, and packets that are not for a port, are not like the others."""
+    machine = Machine()
+    every_second = np.arange(40) % 2 == 1
+    every_second[20] = True
+    grid = Grid(machine, "grid", TINY, Packets(np.full(40, 4), every_second))
+    assert grid.pattern().repeats(0, 2, 99) == 8
+    port = Port(machine, "weight", grid, 4, even_packets(40, 4, final=False), 2, 1)
+    assert port.pattern().repeats(0, 1, 99) == 0
+    assert port.pattern().repeats(0, 2, 99) == 18
 
 
 def test_repeats_of_a_pattern_are_those_of_its_definition(seed):
