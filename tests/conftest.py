@@ -140,8 +140,14 @@ class Ledger:
             "seconds": round(self.seconds[nodeid], 3),
         }
         # A line shown by several tests is met when each passes; the first failure speaks for it.
-        if self.must.get(name, row)["met"]:
+        former = self.must.get(name)
+        if former is None or (former["met"] and not row["met"]):
             self.must[name] = row
+        elif former["met"] and report.when == "call":
+            figures = [each for each in (former["figure"], row["figure"]) if each]
+            former["figure"] = "; ".join(dict.fromkeys(figures)) or None
+            former["seconds"] = round(former["seconds"] + row["seconds"], 3)
+            former["command"] = _command(nodeid.partition("::")[0], self.config)
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         if self.target is not None and any(not row["met"] for row in self.rows()):

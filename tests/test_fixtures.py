@@ -42,6 +42,11 @@ def broken():
 @pytest.mark.must("slice-d", goal="it builds")
 def test_never_called(broken):
     pass
+
+@pytest.mark.must("slice-e", goal="both")
+@pytest.mark.parametrize("part", ["one", "two"])
+def test_in_parts(figure, part):
+    figure(part)
 """
 
 
@@ -99,8 +104,10 @@ def test_the_must_show_report_has_every_line_and_the_command_that_repeats_it(pro
     assert bad["command"] in said
     assert not broken["met"]
     assert rows["slice-a"]["met"] is False and rows["slice-a"]["command"] is None
+    assert rows["slice-e"]["met"] and set(rows["slice-e"]["figure"].split("; ")) == {"one", "two"}
+    assert rows["slice-e"]["command"].endswith("'tests/test_it.py'")
     durations = json.loads((folder / "build" / "test-durations.json").read_text())
-    assert len(durations) == 5
+    assert len(durations) == 7
 
 
 def test_a_seed_depends_on_the_base_and_on_the_test_alone(project):
