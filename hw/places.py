@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 
 from amaranth.lib import data
 
@@ -37,6 +38,7 @@ def token_ports(chip: ChipConfig, kind: str) -> SwitchPorts:
     return SwitchPorts(tracks=chip.token_tracks, unit_inputs=0, unit_outputs=_PORTS[kind][2])
 
 
+@functools.cache
 def tile_layout(chip: ChipConfig, kind: str) -> data.StructLayout:
     """Layout of a tile's configuration: vector switch, token switch, unit."""
     unit = (

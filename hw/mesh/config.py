@@ -1,6 +1,7 @@
 """The configuration of a switch: the layout of its words, and programs that pack into it."""
 
 import dataclasses
+import functools
 from collections.abc import Iterable
 from typing import Any
 
@@ -30,6 +31,7 @@ def rotation_layout(*, sources: int, turns: int) -> data.ArrayLayout:
     return data.ArrayLayout(turn, turns)
 
 
+@functools.cache
 def switch_layout(ports: SwitchPorts) -> data.StructLayout:
     """Layout of a switch's configuration: rotations of the links by direction, then of the unit."""
 
