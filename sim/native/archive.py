@@ -1,6 +1,7 @@
 """Verilator models of the parts of a design: archives, each cached by its own content."""
 
 import dataclasses
+import fnmatch
 import hashlib
 import os
 import shutil
@@ -22,6 +23,9 @@ _FLAGS = (
 ).split()
 _CFLAGS = "-fPIC -O2 -std=c++17 -DVL_USER_STOP -DVL_USER_FATAL".split()
 _JOBS = 2
+#: Modules that keep functions of their own. The rows of a grid are most of a PCU: inlined into the
+#: tile, they compile for twice as long, and what comes of them is slower.
+_NOT_INLINED = ("row_*",)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -90,6 +94,9 @@ def _cached(
 
 def _archive(part: Part, options: Sequence[str], control: str, use_cache: bool) -> Path:
     flags = [*_FLAGS, *options, *LINT_FLAGS]
+    if any(fnmatch.filter(part.modules, pattern) for pattern in _NOT_INLINED):
+        lines = [f'no_inline -module "{pattern}"' for pattern in _NOT_INLINED]
+        control = "\n".join(["`verilator_config", *lines, control])
     sources = ["control.vlt", "part.v"] if control else ["part.v"]
     prefix = f"V{part.module}"
 
@@ -195,6 +202,6 @@ def build_parts(
 
     content = [text for part in parts for text in (part.module, part.text)]
     content += [harness, *_FLAGS, *options, *LINT_FLAGS, MAKE, *_CFLAGS]
-    content += [*product.link, *product.runtime, *product.options, product.control]
+    content += [*_NOT_INLINED, *product.link, *product.runtime, *product.options, product.control]
     directory, hit = _cached(content, product.name, use_cache, make)
     return directory / product.name, hit

@@ -71,8 +71,9 @@ constexpr uint64_t scramble(uint64_t word) {
     return (word ^ (word >> 31)) | 1;
 }
 
-// A second thread that shares the parts of a phase. Each thread claims the next part left, so one
-// that the system suspends delays the other by one part at most, not by half of them.
+// A second thread that shares the parts of a phase. One claims them from the front, the other from
+// the back: each meets the same parts again, whose state is in its core's cache, and one that the
+// system suspends delays the other by one part at most, not by half of them.
 class Helper {
 public:
     ~Helper() { stop(); }
@@ -87,7 +88,7 @@ public:
                 }
                 if (leave) return;
                 seen = round.load(std::memory_order_acquire);
-                work();
+                work(true);
             }
         });
     }
@@ -103,19 +104,31 @@ public:
         }
         task = std::cref(function);
         done.store(0, std::memory_order_relaxed);
-        count = parts;
         // This store opens the round: until then every claim, however late, finds nothing left.
-        next.store(0, std::memory_order_release);
+        left.store({0, parts}, std::memory_order_release);
         round.fetch_add(1, std::memory_order_release);
-        work();
+        work(false);
         for (int spin = 0; done.load(std::memory_order_acquire) < parts; ++spin) {
             if (spin > 2000) std::this_thread::yield();
         }
     }
 
 private:
-    void work() {
-        for (int part; (part = next.fetch_add(1, std::memory_order_acq_rel)) < count;) {
+    struct Range {
+        int32_t front, back;
+    };
+    int claim(bool from_back) {  // -1: nothing is left
+        Range now = left.load(std::memory_order_acquire);
+        for (;;) {
+            if (now.front >= now.back) return -1;
+            const Range then{now.front + !from_back, now.back - from_back};
+            if (left.compare_exchange_weak(now, then, std::memory_order_acq_rel)) {
+                return from_back ? then.back : now.front;
+            }
+        }
+    }
+    void work(bool from_back) {
+        for (int part; (part = claim(from_back)) >= 0;) {
             task(part);
             done.fetch_add(1, std::memory_order_release);
         }
@@ -123,8 +136,8 @@ private:
     std::thread thread;
     std::function<void(int)> task;
     std::atomic<uint64_t> round{0};
-    std::atomic<int> next{1 << 30}, done{0};
-    std::atomic<int> count{0};
+    std::atomic<Range> left{Range{0, 0}};
+    std::atomic<int> done{0};
     std::atomic<bool> leave{false};
 };
 

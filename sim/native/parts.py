@@ -45,6 +45,11 @@ class Part:
     module: str
     text: str
 
+    @property
+    def modules(self) -> list[str]:
+        """Names of all its modules."""
+        return [match[1].lstrip("\\") for match in _MODULE.finditer(self.text)]
+
 
 @dataclasses.dataclass(frozen=True)
 class CutDesign:

@@ -100,3 +100,9 @@ def test_a_part_does_not_depend_on_the_rest_of_its_design():
     parts = [cut(Design("top", text, {}), ["tile"]).parts[1] for text in (one, other)]
     assert parts[0] == parts[1]
     assert "$auto$x.cc:1:f$0 " in parts[0].text
+
+
+def test_a_part_knows_its_modules():
+    rest, tile = cut(Design("top", TEXT, {}), ["tile"]).parts
+    assert rest.modules == ["leaf.two", "top"]
+    assert tile.modules == ["leaf", "tile"]
