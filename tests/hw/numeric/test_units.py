@@ -44,6 +44,7 @@ def cell_names(formats):
     return [name for name, (own, _) in CELLS.items() if own == formats]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("formats,left,right", MIXES)
 def test_cells(bench, formats, left, right, seed):
     """Every latency; the modes of the recoders choose the formats."""
@@ -53,6 +54,7 @@ def test_cells(bench, formats, left, right, seed):
     assert differences(answers, expected(macs, left, right)) == {}
 
 
+@pytest.mark.slow
 def test_latency_changes_no_bit_and_every_cell_is_there(bench):
     latencies = {
         formats: {CELLS[name][1] for name in cell_names(formats)} for formats, _ in CELLS.values()
@@ -110,6 +112,7 @@ def words(count, seed):
     return a, (b & 0xFFFFFFFF).astype(np.uint32)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["add", "multiply", "minimum", "maximum", "less", "equal"])
 def test_arithmetic_of_two(bench, name, seed):
     a, b = words(60_000, seed)
@@ -135,6 +138,7 @@ def subnormal_products_near_ties(count, seed):
     return [(field - 1 << 23) + x for field, x in ((left, a), (right, b))]
 
 
+@pytest.mark.slow
 def test_subnormal_products_round_by_every_bit(bench, seed):
     a, b = (x.astype(np.uint32) for x in subnormal_products_near_ties(200_000, seed))
     assert len(a) > 1000
@@ -152,6 +156,7 @@ def products_that_cancel(count, seed):
     return a, b, np.where(rng.random(len(a)) < 0.5, near, rng.permutation(b)).astype(np.uint32)
 
 
+@pytest.mark.slow
 def test_fma(bench, seed):
     a, b, c = products_that_cancel(60_000, seed)
     exact = fp32.bits_of(elementwise.fma(*map(fp32.from_bits, (a, b, c))))
@@ -182,6 +187,7 @@ def halves(seed):
     return np.concatenate(found).astype(np.uint32)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("saturate", [False, True])
 @pytest.mark.parametrize("format_", SPECS, ids=lambda f: f.name)
 def test_casts_to_short_floats(bench, format_, saturate, seed):
@@ -207,6 +213,7 @@ def x_max(format_):
     return format_.from_bits(format_.largest).astype(np.float32)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("format_", SPECS, ids=lambda f: f.name)
 def test_casts_from_short_floats(bench, format_):
     every = np.arange(1 << format_.bits)
@@ -236,6 +243,7 @@ def test_saturation_is_the_default_of_8_bits_alone():
     assert reference.cast(big[1:], fp32, saturate=True) == -np.finfo(np.float32).max
 
 
+@pytest.mark.slow
 def test_integers(bench, seed):
     bits = arguments(60_000, seed)
     rng = np.random.default_rng(seed)
@@ -265,6 +273,7 @@ def test_integers_in_numpy():
     assert np.signbit(elementwise.round_to_integral(np.float32([-0.25])))[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", FUNCTION_WIDTHS)
 def test_functions(bench, width, seed):
     bits = np.concatenate([arguments(60_000, seed), stimuli.sixteen_bit_arguments(bf16)[::7]])

@@ -3,30 +3,17 @@
 import numpy as np
 import pytest
 
-from gen.verilog import emit
-from hw.config import AgcuConfig, ChipConfig, PcuConfig
 from hw.numeric import reference
 from hw.numeric.formats import bf16, fp32, int8, int32
 from hw.pcu.program import FilterProgram, PcuProgram, pcu_layout
-from hw.pcu.unit import Pcu
 from sim.drivers.matrix_unit import MatrixTiling
-from sim.native.streams import StreamModel
 from sim.operands import random_operand
-
-CHIP = ChipConfig(
-    rows=2,
-    columns=2,
-    width_bits=64,
-    pcu=PcuConfig(accumulator_rows=16),
-    agcu=AgcuConfig(count=1, axi_data_bits=64),
-)
+from tests.hw.units import PCU_CHIP as CHIP
 
 
-@pytest.fixture(scope="module")
-def model(heavy_lock):
-    pcu = Pcu(CHIP)
-    with heavy_lock(), StreamModel(emit(pcu), pcu) as built:
-        yield built
+@pytest.fixture
+def model(pcu_units):
+    return pcu_units[2]
 
 
 @pytest.mark.parametrize("program", [
@@ -71,13 +58,13 @@ def test_a_unit_takes_its_own_packets_of_a_multicast_stream(model, program, stal
         [tiling.weights(b, by_row=program.weights_by_row) for _, b in operands[:share]], tiles
     )
     model.reset(seed)
-    model.set("config", program.pack())
+    model.set("pcu_config", program.pack())
     crossed = model.run(
-        {"i_activation": activations, "i_weight": weights},
-        {"o_result": tiling.result_vectors},
-        stalls=dict.fromkeys(("i_activation", "i_weight", "o_result"), stall),
+        {"pcu_i_activation": activations, "pcu_i_weight": weights},
+        {"pcu_o_result": tiling.result_vectors},
+        stalls=dict.fromkeys(("pcu_i_activation", "pcu_i_weight", "pcu_o_result"), stall),
     )
-    result = tiling.result(crossed["o_result"].words)
+    result = tiling.result(crossed["pcu_o_result"].words)
     golden = reference.cast(reference.matmul(own_a, own_b), program.out)
     assert result.tobytes() == golden.tobytes()
 
@@ -86,9 +73,9 @@ def test_foreign_packets_are_consumed_at_one_vector_a_cycle(model):
     tiling = MatrixTiling(m=16, n=2, k=64, columns=2, accumulator_rows=16, fmt=bf16, to_bf16=False)
     a = random_operand(np.random.default_rng(1), (16, 64), bf16)
     model.reset(1)
-    model.set("config", PcuProgram(fmt=bf16, out=fp32, activation=FilterProgram(16, 15)).pack())
+    model.set("pcu_config", PcuProgram(fmt=bf16, out=fp32, activation=FilterProgram(16, 15)).pack())
     words = tiling.activations(a)[: 15 * 16]
-    crossed = model.run({"i_activation": words}, {})["i_activation"]
+    crossed = model.run({"pcu_i_activation": words}, {})["pcu_i_activation"]
     assert crossed.last_cycle - crossed.first_cycle + 1 == len(words)
 
 

@@ -1,42 +1,22 @@
 """The matrix unit in RTL against numpy, by bytes: shapes, formats, layouts, stalls, cycles."""
 
 import dataclasses
-from collections.abc import Iterator
 
 import numpy as np
 import pytest
 
-from gen.verilog import Design, emit
 from hw.errors import HangError
 from hw.numeric import reference
 from hw.numeric.formats import Format, bf16, fp32, int8, int32
-from hw.systolic.matrix_unit import MatrixUnit
 from sim.drivers.matrix_unit import STREAMS, MatrixTiling, run_matmul
-from sim.native.bundle import Bundle
-from sim.native.streams import StreamModel
 from sim.operands import random_operand
-
-ACCUMULATOR_ROWS = 32
-#: Grid rows and cell latency of each unit in the one model that these tests share.
-UNITS = {"a": (4, 1), "b": (4, 2), "c": (4, 3), "d": (8, 2)}
+from tests.hw.units import ACCUMULATOR_ROWS, PCU_CHIP
+from tests.hw.units import MATRIX_UNITS as UNITS
 
 
-def unit(rows, latency):
-    return MatrixUnit(
-        rows=rows,
-        columns=rows // 2,
-        formats=(bf16, int8),
-        latency=latency,
-        accumulator_rows=ACCUMULATOR_ROWS,
-    )
-
-
-@pytest.fixture(scope="module")
-def built(heavy_lock) -> Iterator[tuple[Design, Bundle, StreamModel]]:
-    bundle = Bundle({name: unit(*size) for name, size in UNITS.items()})
-    design = emit(bundle)
-    with heavy_lock(), StreamModel(design, bundle) as model:
-        yield design, bundle, model
+@pytest.fixture
+def built(pcu_units):
+    return pcu_units
 
 
 @dataclasses.dataclass
@@ -219,8 +199,9 @@ def test_a_missing_weight_vector_is_a_hang_that_names_the_streams(built):
 
 def test_identical_modules_are_defined_once(built):
     design, *_ = built
-    rows = sum(rows for rows, _ in UNITS.values())
-    cells = sum(rows * rows // 2 for rows, _ in UNITS.values())
+    # The PCU in the same model has a grid too.
+    grids = [*(rows for rows, _ in UNITS.values()), PCU_CHIP.grid_rows]
+    rows, cells = sum(grids), sum(rows * rows // 2 for rows in grids)
     assert sum(n for name, n in design.instances.items() if name.startswith("row_")) == rows
     assert sum(n for name, n in design.instances.items() if name.startswith("cell_")) == cells
     assert len({name for name in design.instances if name.startswith("cell_")}) == 3

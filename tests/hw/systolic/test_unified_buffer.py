@@ -4,25 +4,20 @@ import numpy as np
 import pytest
 from amaranth.hdl import Shape
 
-from gen.verilog import emit
 from hw.numeric import reference
 from hw.numeric.formats import int8
 from hw.systolic.dataflow import LANE_BITS, ArrayConfig, Dataflow
 from hw.systolic.unified_buffer import BufferedUnit, command_layout
 from hw.systolic.unit_config import UnitConfig
 from sim.drivers.systolic import UnitTiling, unit_counters
-from sim.native.streams import StreamModel
 from tests.hw.systolic.units import operand
+from tests.hw.units import BUFFER_DEPTH as DEPTH
+from tests.hw.units import BUFFERED as CONFIG
 
-DEPTH = 64
-CONFIG = UnitConfig(ArrayConfig(4, 3, Dataflow.WS, (int8,), 1), accumulator_rows=16)
 
-
-@pytest.fixture(scope="module")
-def model(heavy_lock):
-    unit = BufferedUnit(CONFIG, depth=DEPTH)
-    with heavy_lock(), StreamModel(emit(unit), unit, options=["-fno-inline"]) as built:
-        yield built
+@pytest.fixture
+def model(systolic_units):
+    return systolic_units
 
 
 def words(values, bits):
@@ -70,18 +65,18 @@ def test_activations_are_filled_in_once(model, seed, stall):
         a, b = operand(rng, (m, k), int8), operand(rng, (k, n), int8)
         tiling = UnitTiling(CONFIG, m, n, k, (int8, int8))
         sent = {
-            "i_fill": fills(tiling, a),
-            "i_command": commands(tiling),
-            "i_weight": tiling.streams(a, b)[1],
+            "buffered_i_fill": fills(tiling, a),
+            "buffered_i_command": commands(tiling),
+            "buffered_i_weight": tiling.streams(a, b)[1],
         }
-        names = (*sent, "o_result")
+        names = (*sent, "buffered_o_result")
         crossed = model.run(
-            sent, {"o_result": sum(tiling.packets)}, stalls=dict.fromkeys(names, stall)
+            sent, {"buffered_o_result": sum(tiling.packets)}, stalls=dict.fromkeys(names, stall)
         )
-        result = tiling.result(crossed["o_result"].words)
+        result = tiling.result(crossed["buffered_o_result"].words)
         assert result.tobytes() == reference.matmul(a, b).tobytes(), (m, n, k)
-        assert len(sent["i_fill"]) == m * tiling.tiles
-        active = unit_counters(model.get("counters"))["active"]
+        assert len(sent["buffered_i_fill"]) == m * tiling.tiles
+        active = unit_counters(model.get("buffered_counters"))["active"]
         assert active == m * tiling.tiles * tiling.groups
 
 

@@ -8,33 +8,16 @@ import pytest
 from hw.errors import HangError
 from hw.numeric import elementwise, reference
 from hw.numeric.formats import bf16, e4m3, e5m2, int8
-from hw.systolic.dataflow import ArrayConfig, Dataflow
+from hw.systolic.dataflow import Dataflow
 from hw.systolic.preset import PRESETS
-from hw.systolic.unit_config import UnitConfig
 from sim.drivers.systolic import UnitTiling, run_product
-from tests.hw.systolic.units import Case, build, operand, outcome, predicted
+from tests.hw.systolic.units import Case, operand, outcome, predicted
+from tests.hw.units import SYSTOLIC_UNITS as UNITS
 
 
-def _unit(dataflow, fmt, **options):
-    return UnitConfig(ArrayConfig(2, 3, dataflow, (fmt,), 1), accumulator_rows=16, **options)
-
-
-UNITS = {
-    "scaled": _unit(Dataflow.WS, int8, out=int8, bias=True),
-    "summed": _unit(Dataflow.IS, int8, bias=True, result_rows=2),
-    "kept": _unit(Dataflow.OS, int8, out=int8),
-    "rounded": _unit(Dataflow.OS, bf16, out=bf16),
-    "affine": _unit(Dataflow.WS, bf16, out=bf16, bias=True),
-    "v1": PRESETS["tpu-v1"].scaled(64),
-    "v4": PRESETS["tpu-v4"].scaled(64),
-    "v7": PRESETS["tpu-v7"].scaled(128),
-}
-
-
-@pytest.fixture(scope="module")
-def model(heavy_lock):
-    with heavy_lock(), build(UNITS) as built:
-        yield built
+@pytest.fixture
+def model(systolic_units):
+    return systolic_units
 
 
 def scaled(sums, scale, shift):

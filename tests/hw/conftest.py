@@ -1,0 +1,35 @@
+"""Models that tests of several units share: one build each."""
+
+import pytest
+
+from gen.verilog import emit
+from hw.pcu.unit import Pcu
+from hw.systolic.unified_buffer import BufferedUnit
+from hw.systolic.unit import systolic_unit
+from sim.native.bundle import Bundle
+from sim.native.streams import StreamModel
+from tests.hw import units
+
+
+@pytest.fixture(scope="session")
+def pcu_units(heavy_lock):
+    """Design, bundle and model of the PCU's matrix units and of a PCU, ports after their names."""
+    parts = {name: units.matrix_unit(*size) for name, size in units.MATRIX_UNITS.items()}
+    bundle = Bundle(parts | {"pcu": Pcu(units.PCU_CHIP)})
+    design = emit(bundle)
+    with heavy_lock():
+        model = StreamModel(design, bundle)
+    with model:
+        yield design, bundle, model
+
+
+@pytest.fixture(scope="session")
+def systolic_units(heavy_lock):
+    """Model of stand-alone matrix units, one with a unified buffer, ports after their names."""
+    parts = {name: systolic_unit(config) for name, config in units.SYSTOLIC_UNITS.items()}
+    buffered = BufferedUnit(units.BUFFERED, depth=units.BUFFER_DEPTH)
+    bundle = Bundle(parts | {"buffered": buffered})
+    with heavy_lock():
+        model = StreamModel(emit(bundle), bundle, options=["-fno-inline"])
+    with model:
+        yield model

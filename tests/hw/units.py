@@ -1,0 +1,61 @@
+"""The units in the models that tests share."""
+
+from hw.config import AgcuConfig, ChipConfig, PcuConfig
+from hw.numeric.formats import bf16, int8
+from hw.systolic.dataflow import ArrayConfig, Dataflow
+from hw.systolic.matrix_unit import MatrixUnit
+from hw.systolic.preset import PRESETS
+from hw.systolic.unit_config import UnitConfig
+
+__all__ = [
+    "ACCUMULATOR_ROWS",
+    "BUFFERED",
+    "BUFFER_DEPTH",
+    "MATRIX_UNITS",
+    "PCU_CHIP",
+    "SYSTOLIC_UNITS",
+    "matrix_unit",
+]
+
+ACCUMULATOR_ROWS = 32
+#: Grid rows and cell latency of each matrix unit of a PCU.
+MATRIX_UNITS = {"a": (4, 1), "b": (4, 2), "c": (4, 3), "d": (8, 2)}
+#: The chip whose PCU is tested.
+PCU_CHIP = ChipConfig(
+    rows=2,
+    columns=2,
+    width_bits=64,
+    pcu=PcuConfig(accumulator_rows=16),
+    agcu=AgcuConfig(count=1, axi_data_bits=64),
+)
+#: The unit with a unified buffer, and the buffer's vectors.
+BUFFERED = UnitConfig(ArrayConfig(4, 3, Dataflow.WS, (int8,), 1), accumulator_rows=16)
+BUFFER_DEPTH = 64
+
+
+def _unit(dataflow, fmt, **options):
+    return UnitConfig(ArrayConfig(2, 3, dataflow, (fmt,), 1), accumulator_rows=16, **options)
+
+
+#: Stand-alone units: every kind of read-out, and presets scaled down.
+SYSTOLIC_UNITS = {
+    "scaled": _unit(Dataflow.WS, int8, out=int8, bias=True),
+    "summed": _unit(Dataflow.IS, int8, bias=True, result_rows=2),
+    "kept": _unit(Dataflow.OS, int8, out=int8),
+    "rounded": _unit(Dataflow.OS, bf16, out=bf16),
+    "affine": _unit(Dataflow.WS, bf16, out=bf16, bias=True),
+    "v1": PRESETS["tpu-v1"].scaled(64),
+    "v4": PRESETS["tpu-v4"].scaled(64),
+    "v7": PRESETS["tpu-v7"].scaled(128),
+}
+
+
+def matrix_unit(rows, latency):
+    """The matrix unit of a PCU whose grid has so many rows."""
+    return MatrixUnit(
+        rows=rows,
+        columns=rows // 2,
+        formats=(bf16, int8),
+        latency=latency,
+        accumulator_rows=ACCUMULATOR_ROWS,
+    )
