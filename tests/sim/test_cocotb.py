@@ -110,7 +110,8 @@ def test_a_simulator_that_hangs_is_stopped(monkeypatch, tmp_path):
 def test_a_model_that_cannot_be_built_is_a_failure_with_the_tools_words(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("TILEWRIGHT_CACHE", str(tmp_path))
-    result = run_bench("barrier", design=Design("barrier", "module barrier(x); endmodul", {}))
+    text = "module barrier(x);\n  input x;\n  assign\nendmodule\n"
+    result = run_bench("barrier", design=Design("barrier", text, {}))
     assert (result.tests, result.failed) == (1, 1)
     assert result.failures == ("build: verilator ended with code 1",)
     assert "syntax error" in result.log.read_text()
