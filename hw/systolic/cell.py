@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from amaranth.hdl import Module, Signal, Value
+from amaranth.hdl import Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from hw.numeric.alignment import Window, align
-from hw.numeric.arithmetic import add, round_total
 from hw.numeric.formats import Format, bf16, e4m3, e5m2, fp16, int8
-from hw.numeric.pair import multiply_float_pair
-from hw.numeric.product import PAIR_BITS, multiply, multiply_pair
 from hw.numeric.recode import Coding
-from hw.numeric.wires import register
+from hw.systolic.fused import multiply_add
 
 __all__ = ["Cell", "CellConfig"]
 
@@ -194,40 +190,9 @@ class Cell(wiring.Component):
         with m.If(self.i_swap):
             m.d.sync += weight.eq(shadow)
 
-        coding = self._config.coding
-        if coding is not None:
-            result = self._fused(m, activation, weight, coding)
-        else:
-            result = self._integer(m, activation, weight)
+        mode = self.mode if self._config.has_mode else None
+        result = multiply_add(m, self._config, activation, weight, self.i_p, mode=mode)
         sum_ = Signal(32, reset_less=True)
         m.d.sync += sum_.eq(result)
         m.d.comb += self.o_p.eq(sum_)
         return m
-
-    def _fused(self, m: Module, activation: Value, weight: Value, coding: Coding) -> Value:
-        """Sum before the last register; with int8 too one adder serves both."""
-        integer = self.mode if self._config.has_mode else None
-        if self._config.has_float_pairs:
-            product = multiply_float_pair(m, activation, weight, formats=self._config.formats)
-        else:
-            product = multiply(m, activation, weight, integer=integer, coding=coding)
-        window = Window.of(len(product.significand))
-        product = register(m, product, "factor")
-        terms = align(m, product, self.i_p, integer=integer, window=window)
-        if self._config.latency >= 3:
-            terms = register(m, terms, "term")
-        total = add(m, terms, integer=integer, window=window)
-        if self._config.latency >= 2:
-            total = register(m, total, "sum")
-        return round_total(m, total, integer=integer, window=window)
-
-    def _integer(self, m: Module, activation: Value, weight: Value) -> Value:
-        """Sum before the last register; more latency is left to the tool to retime."""
-        product = Signal(PAIR_BITS, reset_less=True)
-        m.d.sync += product.eq(multiply_pair(m, activation, weight))
-        total: Value = (self.i_p + product.as_signed())[:32]
-        for stage in range(1, self._config.latency):
-            delayed = Signal(32, name=f"sum_{stage}", reset_less=True)
-            m.d.sync += delayed.eq(total)
-            total = delayed
-        return total

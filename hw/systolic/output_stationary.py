@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Cat, Module, Mux, Signal, Value
+from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from hw.numeric.alignment import Window, align
-from hw.numeric.arithmetic import add, round_total
-from hw.numeric.pair import multiply_float_pair
-from hw.numeric.product import PAIR_BITS, multiply, multiply_pair
-from hw.numeric.recode import Coding
-from hw.numeric.wires import register
 from hw.structure import Bits, Structural, Structure
 from hw.systolic.dataflow import LANE_BITS, ArrayConfig
+from hw.systolic.fused import multiply_add
 from hw.systolic.operand import OperandRecoder
 
 __all__ = ["OutputArray", "OutputCell", "OutputRow"]
@@ -91,11 +86,8 @@ class OutputCell(wiring.Component):
         sum_ = Signal(32, reset_less=True)
         old = Signal(32)
         m.d.comb += old.eq(Mux(first, 0, sum_))
-        coding = self._config.cell.coding
-        if coding is not None:
-            total = self._fused(m, a, b, old, coding)
-        else:
-            total = self._integer(m, a, b, old)
+        cell = self._config.cell
+        total = multiply_add(m, cell, a, b, old, mode=self.mode if cell.has_mode else None)
         m.d.sync += sum_.eq(total)
 
         drain = Signal(32 * latency, reset_less=True)
@@ -104,35 +96,6 @@ class OutputCell(wiring.Component):
             m.d.sync += drain.eq(Cat(enters, drain)[: len(drain)])
         m.d.comb += self.o_sum.eq(drain[-32:])
         return m
-
-    def _fused(self, m: Module, a: Value, b: Value, old: Value, coding: Coding) -> Value:
-        """Sum before its last register, as in :class:`hw.systolic.cell.Cell`."""
-        cell = self._config.cell
-        integer = self.mode if cell.has_mode else None
-        if cell.has_float_pairs:
-            product = multiply_float_pair(m, a, b, formats=cell.formats)
-        else:
-            product = multiply(m, a, b, integer=integer, coding=coding)
-        window = Window.of(len(product.significand))
-        product = register(m, product, "factor")
-        terms = align(m, product, old, integer=integer, window=window)
-        if cell.latency >= 3:
-            terms = register(m, terms, "term")
-        total = add(m, terms, integer=integer, window=window)
-        if cell.latency >= 2:
-            total = register(m, total, "partial")
-        return round_total(m, total, integer=integer, window=window)
-
-    def _integer(self, m: Module, a: Value, b: Value, old: Value) -> Value:
-        """Sum before its last register."""
-        product = Signal(PAIR_BITS, reset_less=True)
-        m.d.sync += product.eq(multiply_pair(m, a, b))
-        total: Value = (old + product.as_signed())[:32]
-        for stage in range(1, self._config.latency):
-            delayed = Signal(32, name=f"sum_{stage}", reset_less=True)
-            m.d.sync += delayed.eq(total)
-            total = delayed
-        return total
 
 
 class OutputRow(Structural):

@@ -72,9 +72,10 @@ def _table(units: "Iterable[UnitArea]", all_cells: int) -> list[str]:
 
 def _systolic(args: argparse.Namespace) -> dict[str, Any]:
     """Area of a stand-alone matrix unit: each of its definitions once, times its instances."""
-    from gen.area import measure, require_yosys, totals
+    from gen.area import measure, totals
     from gen.components import Component
     from gen.verilog import emit
+    from gen.yosys import require_yosys
     from hw.systolic.unit import systolic_unit
     from sim.native.build import cache_directory
 
@@ -109,9 +110,10 @@ def execute(args: argparse.Namespace) -> dict[str, Any]:
         return _systolic(args)
     config = load_config(args.config)
 
-    from gen.area import measure, require_yosys, shares, totals
+    from gen.area import measure, shares, totals
     from gen.components import KINDS, components
     from gen.verilog import emit
+    from gen.yosys import require_yosys
     from hw.chip import Chip
     from sim.native.build import cache_directory
 

@@ -8,20 +8,19 @@ import numpy.typing as npt
 
 from hw.agcu.config import AgcuProgram
 from hw.agcu.program import BoxLoop, IssuerProgram, Wait
-from hw.chain import chain_words
-from hw.command.image import Image, fingerprint
 from hw.command.launch import Argument, LaunchEntry, alignment_bytes, pack_arguments, pack_list
 from hw.config import ChipConfig
 from hw.counters import LoopProgram
 from hw.mesh.config import OutputProgram, SwitchProgram, Turn
-from hw.mesh.ports import Direction, Link, Port, UnitPort
+from hw.mesh.ports import Direction, Link, Port, SwitchPorts, UnitPort
 from hw.numeric.formats import Format, bf16, fp32, int8, int32
 from hw.pcu.program import PcuProgram
-from hw.places import row_segments, tile_layout, token_ports, vector_ports
+from hw.places import token_ports, vector_ports
 from hw.pmu.layout import Access
 from hw.pmu.program import EngineProgram, PmuProgram, SlotRing
 from hw.pmu.words import Level, TokenSource
 from hw.tma.descriptor import Descriptor, ElementFormat
+from sw.image import ChipProgram, TileProgram
 
 __all__ = ["UnitsMatmul"]
 
@@ -37,6 +36,11 @@ _ELEMENTS = {
 def _padded_bytes(count: int, fmt: Format) -> int:
     """Bytes of a row in memory: rows are padded to 16."""
     return -(-count * fmt.bits // 8 // 16) * 16
+
+
+def _switch(ports: SwitchPorts, routes: list[tuple[Port, Port]]) -> SwitchProgram:
+    """Program of a switch whose outputs each take from one input."""
+    return SwitchProgram(ports, [OutputProgram(out, (Turn(source),)) for out, source in routes])
 
 
 @dataclasses.dataclass(frozen=True)
@@ -258,43 +262,21 @@ class UnitsMatmul:
     def image(self) -> bytes:
         """The image in memory."""
         chip = self.config
-        units = {
-            (0, 0): PcuProgram(fmt=self.fmt, out=self.out).pack(),
-            (1, 0): self._pmu_word(self._operands()),
-            (0, 1): self._pmu_word(self._results()),
+        units: dict[tuple[int, int], PcuProgram | PmuProgram] = {
+            (0, 0): PcuProgram(fmt=self.fmt, out=self.out),
+            (1, 0): self._operands(),
+            (0, 1): self._results(),
         }
         vectors, tokens = self._routes()
-        rows = []
-        for row in range(chip.rows):
-            words, bits = [], []
-            for kind, index, size in row_segments(chip, row):
-                bits.append(size)
-                if kind == "agcu":
-                    words.append(self._portal().pack(chip.token_tracks) if index == 0 else 0)
-                    continue
-                at = (row, index)
-                layout = tile_layout(chip, kind)
-                word = units.get(at, 0) << layout["unit"].offset
-                for name, ports, routes in (
-                    ("vectors", vector_ports(chip, kind), vectors),
-                    ("tokens", token_ports(chip, kind), tokens),
-                ):
-                    program = SwitchProgram(
-                        ports,
-                        [OutputProgram(out, (Turn(source),)) for out, source in routes.get(at, [])],
-                    )
-                    word |= program.pack() << layout[name].offset
-                words.append(word)
-            rows.append(chain_words(words, bits, chip.width_bits))
-        return Image(fingerprint(chip), rows).pack(chip.width_bits)
-
-    def _pmu_word(self, program: PmuProgram) -> int:
-        chip = self.config
-        return program.pack(
-            width_bits=chip.width_bits,
-            capacity_bytes=chip.pmu.capacity_bytes,
-            slots=chip.pmu.slots,
-        )
+        tiles = {
+            at: TileProgram(
+                unit,
+                _switch(vector_ports(chip, chip.unit_at(*at)), vectors.get(at, [])),
+                _switch(token_ports(chip, chip.unit_at(*at)), tokens.get(at, [])),
+            )
+            for at, unit in units.items()
+        }
+        return ChipProgram(chip, tiles, {0: self._portal()}).pack()
 
     def layout(self) -> dict[str, tuple[int, int]]:
         """Address and bytes of everything in memory: list, arguments, image, A, B, C."""

