@@ -42,6 +42,13 @@ class Design:
         return hashlib.sha256(self.text.encode()).hexdigest()
 
 
+#: What ``proc`` does without multiplexers and ROMs, but for its search for latches, which takes
+#: most of the time of a wide design: Amaranth writes none.
+_PROCESSES = (
+    *("proc_clean", "proc_rmdead", "proc_prune", "proc_init", "proc_arst", "proc_dff"),
+    *("proc_memwr", "proc_clean", "opt_expr -keepdc"),
+)
+
 _MODULE = re.compile(r"^module \\(\S+)\n(.*?)^end$", re.MULTILINE | re.DOTALL)
 _CELL = re.compile(r"^\s*cell \\(\S+) \S+$", re.MULTILINE)
 
@@ -114,7 +121,7 @@ def emit(component: Shareable) -> Design:
     text = "\n".join([*library.definitions.values(), top_text])
     script = [
         f"read_rtlil <<rtlil\n{text}\nrtlil",
-        "proc -nomux -norom",
+        *_PROCESSES,
         "memory_collect",
         # A stream without data has a payload of no bits, which Verilog cannot state: it would be
         # written as [-1:0], two bits.

@@ -10,6 +10,8 @@ from amaranth.lib.wiring import In
 
 __all__ = ["Library", "Shareable", "shared"]
 
+_CLOCKS = re.compile(r"^\s*wire .*\binput \d+ +\\(clk|rst)$", re.MULTILINE)
+
 
 class Shareable(Protocol):
     """A component that may be shared: its definition name states every parameter it depends on."""
@@ -40,22 +42,23 @@ class Library:
 
     def __init__(self) -> None:
         self.definitions: dict[str, str] = {}
+        self._clocks: dict[str, tuple[str, ...]] = {}
 
-    def define(self, component: Shareable) -> set[str]:
+    def define(self, component: Shareable) -> tuple[str, ...]:
         """Elaborate a component unless its definition exists; return its clock and reset ports."""
         name = component.definition_name
         if name not in self.definitions:
             # A structure writes its own text (hw.structure).
             write = getattr(component, "rtlil", None)
-            self.definitions[name] = (
+            text = (
                 write(self)
                 if write is not None
                 else rtlil.convert(component, name=name, platform=self, emit_src=False)
             )
-        text = self.definitions[name]
-        top = text[text.index(f"module \\{name}\n") :]
-        top = top[: top.index("\nend\n")]
-        return set(re.findall(r"^\s*wire .*\binput \d+ +\\(clk|rst)$", top, re.MULTILINE))
+            self.definitions[name] = text
+            top = text[text.index(f"module \\{name}\n") :]
+            self._clocks[name] = tuple(sorted(_CLOCKS.findall(top, 0, top.index("\nend\n"))))
+        return self._clocks[name]
 
 
 class _Shared(Elaboratable):

@@ -146,13 +146,14 @@ class Structure:
 
     def rtlil(self, name: str, library: Library) -> str:
         """The structure as RTLIL text; its instances' definitions go to the library."""
-        lines, clocks = [], set()
+        lines: list[str] = []
+        clocks: set[str] = set()
         for instance, (component, joined) in self._instances.items():
             lines.append(f"  cell \\{component.definition_name} \\{instance}")
             used = library.define(component)
             component.__dict__["_MustUse__used"] = True
-            clocks |= used
-            lines += [f"    connect \\{clock} \\{clock}" for clock in sorted(used)]
+            clocks.update(used)
+            lines += [f"    connect \\{clock} \\{clock}" for clock in used]
             lines += [
                 f"    connect \\{port} {_sigspec(bits)}"
                 for port, bits in joined.items()
