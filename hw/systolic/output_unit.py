@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Module, Mux, Signal, Value
-from amaranth.lib import data, stream, wiring
-from amaranth.lib.wiring import In, Out
+from amaranth.hdl import Const, Module, Mux, Signal
+from amaranth.lib import data, wiring
 
 from hw.shared import shared
 from hw.stream import ElasticBuffer
-from hw.systolic.activation import Activation
 from hw.systolic.dataflow import LANE_BITS
 from hw.systolic.output_stationary import OutputArray
 from hw.systolic.sums import ResultQueue
-from hw.systolic.unit_config import COUNTERS, UnitConfig
+from hw.systolic.unit_base import Doing, UnitBase
+from hw.systolic.unit_config import UnitConfig
 
 __all__ = ["DrainSequencer", "OutputUnit", "step_layout"]
 
@@ -71,7 +70,7 @@ class DrainSequencer:
             m.d.sync += self.draining.eq(0)
 
 
-class OutputUnit(wiring.Component):
+class OutputUnit(UnitBase):
     """A matrix unit whose array keeps the sums: array, queue of results, activation.
 
     A tile is R·L × C sums; row i·L + j of it is the sum j of lane i. A step is one element of the
@@ -89,54 +88,24 @@ class OutputUnit(wiring.Component):
     -------
     i_activation, i_weight : streams
         `step_layout`; vectors of C lanes.
-    o_result : stream of rows
-        As :class:`hw.systolic.activation.Activation` sends them.
-    activation_mode, weight_mode
-        Static: format of each operand, as :class:`hw.systolic.operand.OperandRecoder` says.
-    counters
-        Cycles since reset by what was done in them; exactly one moves in a cycle.
+    Others are those of :class:`hw.systolic.unit_base.UnitBase`.
     """
 
-    i_activation: stream.Interface
-    i_weight: stream.Interface
-    o_result: stream.Interface
-    activation_mode: Signal
-    weight_mode: Signal
-    counters: data.View[data.StructLayout]
-
     def __init__(self, config: UnitConfig) -> None:
-        self._config = config
         array = config.array
-        self._activation = Activation(config)
         super().__init__(
-            {
-                "i_activation": In(stream.Signature(step_layout(array.rows))),
-                "i_weight": In(stream.Signature(LANE_BITS * array.columns)),
-                "weight_mode": In(1),
-                "counters": Out(COUNTERS),
-            }
-            | self._activation.outer_members
+            config, activations=step_layout(array.rows), weights=LANE_BITS * array.columns
         )
 
-    @property
-    def definition_name(self) -> str:
-        """Name of the shared module."""
-        return f"systolic_{self._config.name}"
-
-    def elaborate(self, platform: object) -> Module:
-        m = Module()
+    def _add_array(self, m: Module, queue: ResultQueue) -> Doing:
         config = self._config.array
         latency = config.latency
         array = OutputArray(config)
-        queue = ResultQueue(columns=config.columns, rows=self._config.queue_rows)
         m.submodules.array = shared(array)
-        m.submodules.queue = shared(queue)
-        m.submodules.activation = shared(self._activation)
         m.submodules.port = port = ElasticBuffer(step_layout(config.rows))
         m.submodules.weights = weights = ElasticBuffer(LANE_BITS * config.columns)
         wiring.connect(m, wiring.flipped(self.i_activation), port.i_stream)
         wiring.connect(m, wiring.flipped(self.i_weight), weights.i_stream)
-        self._activation.connect_outside(m, self, queue.o_rows)
         vector, weight = port.o_stream, weights.o_stream
 
         # The L sums of a cell take turns; a vector must come when its sum is at the adder. The
@@ -182,13 +151,5 @@ class OutputUnit(wiring.Component):
             array.i_shift.eq(queue.o_write),
         ]
 
-        counters = self.counters
-        waits: Value = vector.valid & ~weight.valid & mine & drain_free
-        with m.If(issue):
-            m.d.sync += counters.active.eq(counters.active + 1)
-        with m.Elif(waits):
-            m.d.sync += counters.weight_stall.eq(counters.weight_stall + 1)
-        with m.Else():
-            m.d.sync += counters.non_matrix.eq(counters.non_matrix + 1)
-        m.d.comb += counters.weight_shift.eq(0)
-        return m
+        waits = vector.valid & ~weight.valid & mine & drain_free
+        return Doing(issue, waits, Const(0))

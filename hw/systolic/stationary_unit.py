@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from amaranth.hdl import Assert as Check
 from amaranth.hdl import Cat, Module, Mux, Signal, Value
-from amaranth.lib import data, stream, wiring
-from amaranth.lib.wiring import In, Out
+from amaranth.lib import data, wiring
 
 from hw.shared import shared
 from hw.stream import ElasticBuffer
-from hw.systolic.activation import Activation
 from hw.systolic.dataflow import LANE_BITS, Dataflow
 from hw.systolic.loader import TileLoader
 from hw.systolic.stationary import StationaryArray
 from hw.systolic.sums import PartialColumn, ResultQueue, SumGuard
-from hw.systolic.unit_config import COUNTERS, UnitConfig
+from hw.systolic.unit_base import Doing, UnitBase
+from hw.systolic.unit_config import UnitConfig
 
 __all__ = ["StationaryUnit", "moving_layout"]
 
@@ -28,7 +27,7 @@ def moving_layout(rows: int) -> data.StructLayout:
     return data.StructLayout({"data": LANE_BITS * rows, "last": 1, "accumulate": 1, "finish": 1})
 
 
-class StationaryUnit(wiring.Component):
+class StationaryUnit(UnitBase):
     """A matrix unit: queue of stationary tiles, array, accumulators, activation.
 
     A packet of the moving stream is a tile; it takes the next R vectors of the stationary stream
@@ -47,54 +46,24 @@ class StationaryUnit(wiring.Component):
     -------
     i_activation, i_weight : streams
         `moving_layout` of R lanes; vectors of C lanes.
-    o_result : stream of rows
-        As :class:`hw.systolic.activation.Activation` sends them.
-    activation_mode, weight_mode
-        Static: format of each operand, as :class:`hw.systolic.operand.OperandRecoder` says.
-    counters
-        Cycles since reset by what was done in them; exactly one moves in a cycle.
+    Others are those of :class:`hw.systolic.unit_base.UnitBase`.
     """
 
-    i_activation: stream.Interface
-    i_weight: stream.Interface
-    o_result: stream.Interface
-    activation_mode: Signal
-    weight_mode: Signal
-    counters: data.View[data.StructLayout]
-
     def __init__(self, config: UnitConfig) -> None:
-        self._config = config
         array = config.array
-        moving = stream.Signature(moving_layout(array.rows))
-        staying = stream.Signature(LANE_BITS * array.columns)
-        weights_stay = array.dataflow == Dataflow.WS
-        self._activation = Activation(config)
-        super().__init__(
-            {
-                "i_activation": In(moving if weights_stay else staying),
-                "i_weight": In(staying if weights_stay else moving),
-                "weight_mode": In(1),
-                "counters": Out(COUNTERS),
-            }
-            | self._activation.outer_members
-        )
+        moving, staying = moving_layout(array.rows), LANE_BITS * array.columns
+        if array.dataflow == Dataflow.WS:
+            super().__init__(config, activations=moving, weights=staying)
+        else:
+            super().__init__(config, activations=staying, weights=moving)
 
-    @property
-    def definition_name(self) -> str:
-        """Name of the shared module."""
-        return f"systolic_{self._config.name}"
-
-    def elaborate(self, platform: object) -> Module:
-        m = Module()
+    def _add_array(self, m: Module, queue: ResultQueue) -> Doing:
         config = self._config.array
         depth = self._config.accumulator_rows
         array = StationaryArray(config)
         loader = TileLoader(config, tiles=self._config.tiles_ahead)
-        queue = ResultQueue(columns=config.columns, rows=self._config.queue_rows)
         m.submodules.array = shared(array)
         m.submodules.loader = shared(loader)
-        m.submodules.queue = shared(queue)
-        m.submodules.activation = shared(self._activation)
         m.submodules.port = port = ElasticBuffer(moving_layout(config.rows))
         moving, staying = self.i_activation, self.i_weight
         modes = self.activation_mode, self.weight_mode
@@ -103,7 +72,6 @@ class StationaryUnit(wiring.Component):
             modes = modes[::-1]
         wiring.connect(m, wiring.flipped(moving), port.i_stream)
         wiring.connect(m, wiring.flipped(staying), loader.i_stream)
-        self._activation.connect_outside(m, self, queue.o_rows)
         vector = port.o_stream
         mark = vector.payload
 
@@ -170,13 +138,5 @@ class StationaryUnit(wiring.Component):
             queue.i_sums.eq(array.o_p),
         ]
 
-        counters = self.counters
-        with m.If(issue):
-            m.d.sync += counters.active.eq(counters.active + 1)
-        with m.Elif(vector.valid & ~tile_there & ~loader.o_here):
-            m.d.sync += counters.weight_stall.eq(counters.weight_stall + 1)
-        with m.Elif(vector.valid & ~tile_there):
-            m.d.sync += counters.weight_shift.eq(counters.weight_shift + 1)
-        with m.Else():
-            m.d.sync += counters.non_matrix.eq(counters.non_matrix + 1)
-        return m
+        waits = vector.valid & ~tile_there
+        return Doing(issue, waits & ~loader.o_here, waits)

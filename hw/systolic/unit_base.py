@@ -1,0 +1,108 @@
+"""What matrix units of every dataflow have in common: all that is round the array."""
+
+from __future__ import annotations
+
+import abc
+from typing import NamedTuple
+
+from amaranth.hdl import Module, Signal, Value
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from hw.shared import shared
+from hw.systolic.activation import Activation
+from hw.systolic.sums import ResultQueue
+from hw.systolic.unit_config import COUNTERS, UnitConfig
+
+__all__ = ["Doing", "UnitBase"]
+
+
+class Doing(NamedTuple):
+    """What a unit does in a cycle; the first that is true counts.
+
+    Members
+    -------
+    active : Value
+        A vector enters the array.
+    weight_stall, weight_shift : Value
+        A vector waits for weights that have not come, or are being shifted in.
+    """
+
+    active: Value
+    weight_stall: Value
+    weight_shift: Value
+
+
+class UnitBase(wiring.Component):
+    """Outside of a matrix unit: its streams, queue of results, activation and counters.
+
+    Parameters
+    ----------
+    config : UnitConfig
+    activations, weights : data.Layout or int
+        Shapes of the streams of operands.
+
+    Members
+    -------
+    i_activation, i_weight : streams
+    o_result : stream of rows
+        As :class:`hw.systolic.activation.Activation` sends them.
+    activation_mode, weight_mode
+        Static: format of each operand, as :class:`hw.systolic.operand.OperandRecoder` says.
+    counters
+        Cycles since reset by what was done in them; exactly one moves in a cycle.
+    Others are those of :class:`hw.systolic.activation.Activation`.
+    """
+
+    i_activation: stream.Interface
+    i_weight: stream.Interface
+    o_result: stream.Interface
+    activation_mode: Signal
+    weight_mode: Signal
+    counters: data.View[data.StructLayout]
+
+    def __init__(
+        self,
+        config: UnitConfig,
+        *,
+        activations: data.StructLayout | int,
+        weights: data.StructLayout | int,
+    ) -> None:
+        self._config = config
+        self._activation = Activation(config)
+        super().__init__(
+            {
+                "i_activation": In(stream.Signature(activations)),
+                "i_weight": In(stream.Signature(weights)),
+                "weight_mode": In(1),
+                "counters": Out(COUNTERS),
+            }
+            | self._activation.outer_members
+        )
+
+    @property
+    def definition_name(self) -> str:
+        """Name of the shared module."""
+        return f"systolic_{self._config.name}"
+
+    @abc.abstractmethod
+    def _add_array(self, m: Module, queue: ResultQueue) -> Doing:
+        """Add the array and what feeds it; it gives its results to the queue."""
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        queue = ResultQueue(columns=self._config.array.columns, rows=self._config.queue_rows)
+        m.submodules.queue = shared(queue)
+        m.submodules.activation = shared(self._activation)
+        self._activation.connect_outside(m, self, queue.o_rows)
+        doing = self._add_array(m, queue)
+        counters = self.counters
+        with m.If(doing.active):
+            m.d.sync += counters.active.eq(counters.active + 1)
+        with m.Elif(doing.weight_stall):
+            m.d.sync += counters.weight_stall.eq(counters.weight_stall + 1)
+        with m.Elif(doing.weight_shift):
+            m.d.sync += counters.weight_shift.eq(counters.weight_shift + 1)
+        with m.Else():
+            m.d.sync += counters.non_matrix.eq(counters.non_matrix + 1)
+        return m
