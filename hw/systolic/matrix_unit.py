@@ -11,9 +11,11 @@ from hw.numeric.formats import Format
 from hw.shared import shared
 from hw.stream import ElasticBuffer, vector_layout, vector_signature
 from hw.systolic.accumulator import AccumulatorColumn
-from hw.systolic.grid import Grid
+from hw.systolic.dataflow import LANE_BITS, ArrayConfig, Dataflow
 from hw.systolic.readout import ReadOut
 from hw.systolic.skew import delayed
+from hw.systolic.stationary import StationaryArray
+from hw.systolic.sums import SumGuard
 from hw.systolic.weights import WeightLoader
 
 __all__ = ["WAITS", "MatrixUnit"]
@@ -50,13 +52,18 @@ class MatrixUnit(wiring.Component):
     i_activation, i_weight, o_result : vector streams
     int8, to_bf16, weights_by_row
         Static: operands are int8; results are rounded to bf16, two rows a vector; layout of the
-        weight vectors (see :class:`hw.systolic.grid.Grid`).
+        weight vectors (see :class:`hw.systolic.weights.WeightLoader`).
     i_hold
         The counters stand still; nothing else does.
     o_issue
         A vector enters the grid in this cycle, its weights there.
     counters
         Cycles by what the unit did in them.
+
+    Raises
+    ------
+    TypeError
+        R is not 2·C, or a parameter is outside its domain.
     """
 
     i_activation: stream.Interface
@@ -78,10 +85,12 @@ class MatrixUnit(wiring.Component):
         latency: int,
         accumulator_rows: int,
     ) -> None:
-        self._rows = rows
-        self._columns = columns
-        self._formats = formats
-        self._latency = latency
+        # A vector of the link is one of R lanes, or a row of C sums.
+        if rows != 2 * columns:
+            raise TypeError(
+                f"Rows of a matrix unit must be twice its columns, not {rows} for {columns}"
+            )
+        self._array = ArrayConfig(rows, columns, Dataflow.WS, formats, latency)
         self._accumulator_rows = accumulator_rows
         super().__init__(
             {
@@ -100,87 +109,75 @@ class MatrixUnit(wiring.Component):
     @property
     def definition_name(self) -> str:
         """Name of the shared module."""
-        formats = "_".join(sorted(fmt.name for fmt in self._formats))
-        return (
-            f"matrix_unit_{self._rows}x{self._columns}_{formats}_l{self._latency}"
-            f"_a{self._accumulator_rows}"
-        )
+        array = self._array
+        size = f"{array.rows}x{array.columns}"
+        return f"matrix_unit_{size}_{array.cell_name}_a{self._accumulator_rows}"
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        width_bits = 16 * self._rows
-        grid = Grid(
-            rows=self._rows,
-            columns=self._columns,
-            formats=self._formats,
-            latency=self._latency,
-        )
-        weights = WeightLoader(
-            rows=self._rows,
-            columns=self._columns,
-            latency=self._latency,
-            width_bits=width_bits,
-        )
-        readout = ReadOut(columns=self._columns, rows=self._accumulator_rows)
+        depth = self._accumulator_rows
+        columns = self._array.columns
+        grid = StationaryArray(self._array, by_column=True)
+        weights = WeightLoader(self._array)
+        readout = ReadOut(columns=columns, rows=depth)
         m.submodules.grid = shared(grid)
         m.submodules.weights = shared(weights)
         m.submodules.readout = shared(readout)
-        m.submodules.port = port = ElasticBuffer(vector_layout(width_bits))
+        m.submodules.port = port = ElasticBuffer(vector_layout(LANE_BITS * self._array.rows))
         wiring.connect(m, wiring.flipped(self.i_activation), port.i_stream)
         wiring.connect(m, wiring.flipped(self.i_weight), weights.i_stream)
         wiring.connect(m, readout.o_stream, wiring.flipped(self.o_result))
         vector = port.o_stream
 
-        # Position in the pass. A row may be summed again once its former sum is written, that is,
-        # while fewer vectors are in flight than a tile has rows.
+        # Position in the pass.
         first_of_tile = Signal(init=1)
         first_of_pass = Signal(init=1)
-        row = Signal(range(self._accumulator_rows))
-        tile_rows = Signal(range(self._accumulator_rows))
-        in_flight = Signal(range(grid.latency_cycles + 2))
+        guard = SumGuard(rows=depth, cycles=grid.latency_cycles)
+        guard.add_to(m)
         bank = Signal()
         bank_used = Array(Signal(name=f"bank_used_{index}") for index in range(2))
         weights_there = ~first_of_tile | weights.o_ready
-        room = Mux(first_of_pass, ~(first_of_tile & bank_used[bank]), in_flight <= tile_rows)
+        room = Mux(first_of_pass, ~(first_of_tile & bank_used[bank]), guard.there)
         issue = Signal()
         swap = Signal()
         m.d.comb += [
             issue.eq(vector.valid & weights_there & room),
             vector.ready.eq(issue),
             self.o_issue.eq(issue),
+            guard.issue.eq(issue),
+            guard.last.eq(vector.payload.last),
             swap.eq(issue & first_of_tile),
             weights.i_swap.eq(swap),
             weights.by_row.eq(self.weights_by_row),
-            grid.mode.eq(self.int8),
-            grid.i_a.eq(vector.payload.data),
+            weights.int8.eq(self.int8),
+            grid.moving_mode.eq(self.int8),
+            grid.stationary_mode.eq(self.int8),
+            grid.i_moving.eq(vector.payload.data),
             grid.i_swap.eq(swap),
-            grid.i_w.eq(weights.o_w),
-            grid.i_w_index.eq(weights.o_w_index),
-            grid.i_w_load.eq(weights.o_w_load),
-            grid.i_w_by_row.eq(self.weights_by_row),
+            grid.i_stationary.eq(weights.o_vector),
+            grid.i_load.eq(weights.o_load),
+            grid.i_by_row.eq(self.weights_by_row),
         ]
         with m.If(issue):
-            m.d.sync += [first_of_tile.eq(vector.payload.last), row.eq(row + 1)]
+            m.d.sync += first_of_tile.eq(vector.payload.last)
             with m.If(vector.payload.last):
                 m.d.sync += [
-                    row.eq(0),
-                    tile_rows.eq(row),
                     first_of_pass.eq(vector.payload.final),
                     bank.eq(bank ^ vector.payload.final),
                 ]
             with m.If(first_of_pass & first_of_tile):
                 m.d.sync += bank_used[bank].eq(1)
             m.d.sync += Check(
-                (row != self._accumulator_rows - 1) | vector.payload.last,
+                (guard.row != depth - 1) | vector.payload.last,
                 "a tile has more rows than an accumulator bank",
             )
             m.d.sync += Check(
-                first_of_pass | ~vector.payload.last | (row == tile_rows),
+                first_of_pass | ~vector.payload.last | (guard.row == guard.last_row),
                 "the tiles of a pass differ in rows",
             )
 
         # Old sums go on top of the columns; column c is c cycles behind column 0.
-        read: Value = Cat(issue & ~first_of_pass, bank, row)
+        read: Value = Cat(issue & ~first_of_pass, bank, guard.row)
         read = delayed(m, read, 1, name="read")
         # Sums leave at the bottom; their rows are counted again there.
         leaving = delayed(
@@ -190,20 +187,19 @@ class MatrixUnit(wiring.Component):
             name="leaving",
             reset=True,
         )
-        m.d.sync += in_flight.eq(in_flight + issue - leaving[0])
         write = delayed(m, leaving, 1, name="write", reset=True)
-        write_row = Signal(range(self._accumulator_rows))
+        write_row = Signal(range(depth))
         write_bank = Signal()
         with m.If(write[0]):
             m.d.sync += write_row.eq(Mux(write[1], 0, write_row + 1))
             m.d.sync += write_bank.eq(write_bank ^ write[2])
-        columns = []
+        accumulators = []
         read_step = read
         write_step: Value = Cat(write[0], write_bank, write_row)
-        for index in range(self._columns):
-            column = AccumulatorColumn(rows=self._accumulator_rows)
+        for index in range(columns):
+            column = AccumulatorColumn(rows=depth)
             m.submodules[f"accumulator_{index}"] = shared(column)
-            columns.append(column)
+            accumulators.append(column)
             accumulate = Signal(name=f"accumulate_{index}")
             m.d.sync += accumulate.eq(read_step[0])
             m.d.comb += [
@@ -222,13 +218,12 @@ class MatrixUnit(wiring.Component):
         full = Signal(2)
         drain_bank = Signal()
         rows_of_bank = Array(
-            Signal(range(self._accumulator_rows), name=f"rows_of_bank_{index}")
-            for index in range(2)
+            Signal(range(depth), name=f"rows_of_bank_{index}") for index in range(2)
         )
         with m.If(write[0] & write[2]):
             m.d.sync += rows_of_bank[write_bank].eq(write_row)
         ends: Value = Cat(write[0] & write[2] & ~write_bank, write[0] & write[2] & write_bank)
-        ends = delayed(m, ends, self._columns, name="ends", reset=True)
+        ends = delayed(m, ends, columns, name="ends", reset=True)
         drained = Mux(drain_bank, 2, 1)
         m.d.sync += full.eq((full | ends) & ~Mux(readout.o_done, drained, 0))
         m.d.comb += [
@@ -239,7 +234,7 @@ class MatrixUnit(wiring.Component):
         ]
         with m.If(readout.o_done):
             m.d.sync += [drain_bank.eq(~drain_bank), bank_used[drain_bank].eq(0)]
-        for index, column in enumerate(columns):
+        for index, column in enumerate(accumulators):
             m.d.comb += [
                 column.i_drain_active.eq(readout.i_start),
                 column.i_drain_bank.eq(drain_bank),

@@ -1,7 +1,8 @@
 """Array whose cells keep an operand: the other passes to the right, sums pass down.
 
 It serves two dataflows. Weight-stationary it keeps weights; input-stationary it keeps activations,
-and what passes to the right are the weights.
+and what passes to the right are the weights. The PCU's grid is such an array, whose weights come
+in either of two layouts (:mod:`hw.systolic.layout`).
 """
 
 from __future__ import annotations
@@ -10,9 +11,10 @@ from amaranth.hdl import Signal
 from amaranth.lib import data
 from amaranth.lib.wiring import In, Out
 
-from hw.structure import Structural, Structure
+from hw.structure import Bits, Structural, Structure
 from hw.systolic.cell import Cell
 from hw.systolic.dataflow import LANE_BITS, ArrayConfig
+from hw.systolic.layout import LayoutSelector, require_both_layouts
 from hw.systolic.operand import OperandRecoder
 
 __all__ = ["StationaryArray", "StationaryRow"]
@@ -25,13 +27,16 @@ class StationaryRow(Structural):
     ----------
     config : ArrayConfig
         Parameters of the array.
+    by_column : bool
+        Whether each column loads by itself.
 
     Members
     -------
     i_moving, i_swap
         Operand of column 0, 16 bits, and its swap mark; column c sees them c cycles later.
     i_stationary, i_load
-        Recoded operands for the shadow registers of all columns, and whether they load now.
+        Recoded operands for the shadow registers of all columns, and whether they load now, one
+        bit for all or one for each.
     i_p, o_p
         Sums from above and to below, 32 bits a column.
     mode
@@ -46,15 +51,16 @@ class StationaryRow(Structural):
     o_p: Signal
     mode: Signal
 
-    def __init__(self, config: ArrayConfig) -> None:
+    def __init__(self, config: ArrayConfig, *, by_column: bool = False) -> None:
         self._config = config
+        self._by_column = by_column
         sums_bits = 32 * config.columns
         super().__init__(
             {
                 "i_moving": In(LANE_BITS),
                 "i_swap": In(1),
                 "i_stationary": In(config.cell.operand_bits * config.columns),
-                "i_load": In(1),
+                "i_load": In(config.columns if by_column else 1),
                 "i_p": In(sums_bits),
                 "o_p": Out(sums_bits),
                 "mode": In(1),
@@ -64,7 +70,8 @@ class StationaryRow(Structural):
     @property
     def definition_name(self) -> str:
         """Name of the shared module."""
-        return f"stationary_row_{self._config.columns}_{self._config.cell_name}"
+        loads = "_by_column" if self._by_column else ""
+        return f"stationary_row_{self._config.columns}_{self._config.cell_name}{loads}"
 
     def structure(self) -> Structure:
         structure = Structure(self)
@@ -81,6 +88,7 @@ class StationaryRow(Structural):
         )
         swap = structure.port("i_swap")
         stationary, sums = structure.port("i_stationary"), structure.port("i_p")
+        load = structure.port("i_load")
         leaving = structure.wire("leaving", 32 * config.columns)
         structure.output("o_p", leaving)
         for column in range(config.columns):
@@ -95,12 +103,13 @@ class StationaryRow(Structural):
                 o_a=right,
                 o_swap=swap_right,
                 i_w=stationary[bits * column : bits * (column + 1)],
-                i_w_load=structure.port("i_load"),
+                i_w_load=load[:1],
                 i_p=sums[32 * column : 32 * (column + 1)],
                 o_p=leaving[32 * column : 32 * (column + 1)],
                 **({"mode": mode} if config.cell.has_mode else {}),
             )
             moving, swap = right, swap_right
+            load = load[1:] if self._by_column else load
         return structure
 
 
@@ -111,7 +120,8 @@ class StationaryArray(Structural):
     skew, a vector of cycle t leaves in column c as a sum in cycle ``t + latency_cycles + c``, and
     its old sum must be at ``i_p`` in cycle ``t + 2 + c``. A vector with ``i_swap`` and all after
     it use what was in the shadow registers; cell (r, c) swaps in cycle ``t + r·L + c``, and a load
-    in the very cycle is for the next swap.
+    in the very cycle is for the next swap. A swap that is under way at a reset runs ahead of all
+    later ones, which copy the same registers again, so nothing here needs one.
 
     Parameters
     ----------
@@ -119,6 +129,8 @@ class StationaryArray(Structural):
     skewed : bool
         Whether the array delays lane r of a vector by r·L cycles itself; else its neighbour does,
         and ``i_swap`` has a bit for each row.
+    by_column : bool
+        Whether the stationary operand comes by rows or by columns; else by rows alone.
 
     Members
     -------
@@ -126,37 +138,54 @@ class StationaryArray(Structural):
         Vector of R lanes of 16 bits, and whether the operands in the shadow registers start with
         it.
     i_stationary, i_load
-        Vector of C lanes of 16 bits, and the rows whose shadow registers load it now.
+        Vector of C lanes of 16 bits, and the rows whose shadow registers load it now. With
+        ``by_column`` a vector of R lanes, and a bit for its number in its tile of C vectors.
+    i_by_row
+        Only with ``by_column``; static. 0: vector c is column c; 1: vector v holds, C lanes each,
+        the R / C rows from v·R / C on.
     i_p, o_p
         Sums entering and leaving each column, one cycle later a column.
     moving_mode, stationary_mode
         Static: format of each operand, as :class:`hw.systolic.operand.OperandRecoder` says.
+
+    Raises
+    ------
+    TypeError
+        ``by_column``, and C does not divide R.
     """
 
     i_moving: Signal
     i_swap: Signal
     i_stationary: Signal
     i_load: Signal
+    i_by_row: Signal
     i_p: data.View[data.ArrayLayout]
     o_p: data.View[data.ArrayLayout]
     moving_mode: Signal
     stationary_mode: Signal
 
-    def __init__(self, config: ArrayConfig, *, skewed: bool = True) -> None:
+    def __init__(
+        self, config: ArrayConfig, *, skewed: bool = True, by_column: bool = False
+    ) -> None:
         self._config = config
         self._skewed = skewed
+        self._by_column = by_column
+        if by_column:
+            require_both_layouts(config)
+        lanes, vectors = config.columns, config.rows
         sums = data.ArrayLayout(32, config.columns)
         super().__init__(
             {
                 "i_moving": In(LANE_BITS * config.rows),
                 "i_swap": In(1 if skewed else config.rows),
-                "i_stationary": In(LANE_BITS * config.columns),
-                "i_load": In(config.rows),
+                "i_stationary": In(LANE_BITS * (vectors if by_column else lanes)),
+                "i_load": In(lanes if by_column else vectors),
                 "i_p": In(sums),
                 "o_p": Out(sums),
                 "moving_mode": In(1),
                 "stationary_mode": In(1),
             }
+            | ({"i_by_row": In(1)} if by_column else {})
         )
 
     @property
@@ -169,35 +198,38 @@ class StationaryArray(Structural):
         """Name of the shared module."""
         # The cells are the same, whichever matrix stays.
         config = self._config
+        loads = "_by_column" if self._by_column else ""
         edges = "" if self._skewed else "_raw"
-        return f"stationary_{config.rows}x{config.columns}_{config.cell_name}{edges}"
+        return f"stationary_{config.rows}x{config.columns}_{config.cell_name}{loads}{edges}"
 
     def structure(self) -> Structure:
         structure = Structure(self)
         config = self._config
         bits = config.cell.operand_bits
         vector = structure.port("i_stationary")
-        stationary = structure.wire("stationary", bits * config.columns)
-        for column in range(config.columns):
+        recoded = len(vector) // LANE_BITS
+        stationary = structure.wire("stationary", bits * recoded)
+        for lane in range(recoded):
             structure.instance(
-                f"recode_{column}",
+                f"recode_{lane}",
                 OperandRecoder(formats=config.formats),
-                i_bits=vector[LANE_BITS * column : LANE_BITS * (column + 1)],
+                i_bits=vector[LANE_BITS * lane : LANE_BITS * (lane + 1)],
                 mode=structure.port("stationary_mode"),
-                o_operand=stationary[bits * column : bits * (column + 1)],
+                o_operand=stationary[bits * lane : bits * (lane + 1)],
             )
         # The lanes that have further to go wait in one register a cycle.
         lanes, swap = structure.port("i_moving"), structure.port("i_swap")
         sums = structure.port("i_p")
         for index in range(config.rows):
             below = structure.wire(f"p_{index}", 32 * config.columns)
+            operands, load = self._loaded(structure, index, stationary)
             structure.instance(
                 f"row_{index}",
-                StationaryRow(config),
+                StationaryRow(config, by_column=self._by_column),
                 i_moving=lanes[:LANE_BITS],
                 i_swap=swap[:1],
-                i_stationary=stationary,
-                i_load=structure.port("i_load")[index : index + 1],
+                i_stationary=operands,
+                i_load=load,
                 i_p=sums,
                 o_p=below,
                 mode=structure.port("moving_mode"),
@@ -211,3 +243,26 @@ class StationaryArray(Structural):
                     swap = structure.register(f"swap_{index}_{stage}", swap)
         structure.output("o_p", sums)
         return structure
+
+    def _loaded(self, structure: Structure, index: int, stationary: Bits) -> tuple[Bits, Bits]:
+        """Operands that a row's shadow registers may load, and which of them do."""
+        config = self._config
+        load = structure.port("i_load")
+        if not self._by_column:
+            return stationary, load[index : index + 1]
+        bits = config.cell.operand_bits
+        vector, part = divmod(index, config.rows // config.columns)
+        operands = structure.wire(f"operands_{index}", bits * config.columns)
+        loads = structure.wire(f"load_{index}", config.columns)
+        structure.instance(
+            f"select_{index}",
+            LayoutSelector(columns=config.columns, operand_bits=bits),
+            i_by_row=structure.port("i_by_row"),
+            i_lane=stationary[bits * index : bits * (index + 1)],
+            i_row=stationary[bits * config.columns * part : bits * config.columns * (part + 1)],
+            i_load=load,
+            i_load_row=load[vector : vector + 1],
+            o_operands=operands,
+            o_load=loads,
+        )
+        return operands, loads

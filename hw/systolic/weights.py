@@ -1,10 +1,12 @@
 """The weight port: a tile of weights gathered, then written to the grid's shadow registers."""
 
-from amaranth.hdl import Module, Signal
+from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import fifo, stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from hw.numeric.formats import int8
 from hw.stream import vector_signature
+from hw.systolic.dataflow import LANE_BITS, ArrayConfig
 
 __all__ = ["WeightLoader"]
 
@@ -17,21 +19,19 @@ class WeightLoader(wiring.Component):
 
     Parameters
     ----------
-    rows, columns : int
-        Size of the grid.
-    latency : int
-        Registers on a cell's sum path.
-    width_bits : int
-        Link width.
+    config : ArrayConfig
+        Parameters of the grid, whose vectors have R lanes.
 
     Members
     -------
     i_stream : vector stream
-        Weight tiles of ``columns`` vectors; their marks are not looked at.
-    by_row
-        Static: layout of the vectors (see :class:`hw.systolic.grid.Grid`).
-    o_w, o_w_index, o_w_load
-        To the grid.
+        Weight tiles of C vectors; their marks are not looked at.
+    by_row, int8
+        Static: layout of the vectors (:class:`hw.systolic.stationary.StationaryArray`), and
+        whether they are of int8. By row those come row after row, while a lane of the grid takes
+        two successive rows.
+    o_vector, o_load
+        A vector of lanes, and a bit for its number in its tile, to the grid.
     o_ready
         A whole tile is in the shadow registers.
     i_swap
@@ -40,24 +40,22 @@ class WeightLoader(wiring.Component):
 
     i_stream: stream.Interface
     by_row: Signal
-    o_w: Signal
-    o_w_index: Signal
-    o_w_load: Signal
+    int8: Signal
+    o_vector: Signal
+    o_load: Signal
     o_ready: Signal
     i_swap: Signal
 
-    def __init__(self, *, rows: int, columns: int, latency: int, width_bits: int) -> None:
-        self._rows = rows
-        self._columns = columns
-        self._latency = latency
-        self._width_bits = width_bits
+    def __init__(self, config: ArrayConfig) -> None:
+        self._config = config
+        width_bits = LANE_BITS * config.rows
         super().__init__(
             {
                 "i_stream": In(vector_signature(width_bits)),
                 "by_row": In(1),
-                "o_w": Out(width_bits),
-                "o_w_index": Out(range(columns)),
-                "o_w_load": Out(1),
+                "int8": In(1),
+                "o_vector": Out(width_bits),
+                "o_load": Out(config.columns),
                 "o_ready": Out(1),
                 "i_swap": In(1),
             }
@@ -66,13 +64,15 @@ class WeightLoader(wiring.Component):
     @property
     def definition_name(self) -> str:
         """Name of the shared module."""
-        return f"weights_{self._rows}x{self._columns}_l{self._latency}"
+        config = self._config
+        return f"weights_{config.rows}x{config.columns}_l{config.latency}"
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
+        rows, columns = self._config.rows, self._config.columns
         # Below four entries the library's FIFO has no memory left beside its output register.
         m.submodules.gathered = gathered = fifo.SyncFIFOBuffered(
-            width=self._width_bits, depth=max(self._columns, 4)
+            width=LANE_BITS * rows, depth=max(columns, 4)
         )
         m.d.comb += [
             gathered.w_data.eq(self.i_stream.payload.data),
@@ -82,12 +82,12 @@ class WeightLoader(wiring.Component):
 
         # The swap reaches the last row this many cycles after the first; by rows, a vector is
         # written to all columns at once and so must wait for the last column as well.
-        wave_by_column = (self._rows - 1) * self._latency
-        wave_by_row = wave_by_column + self._columns
+        wave_by_column = (rows - 1) * self._config.latency
+        wave_by_row = wave_by_column + columns
         wave = Signal(range(wave_by_row + 1))
         loading = Signal()
         loaded = Signal()
-        index = Signal(range(self._columns))
+        index = Signal(range(columns))
         with m.If(self.i_swap):
             m.d.sync += loaded.eq(0)
             with m.If(self.by_row):
@@ -98,17 +98,26 @@ class WeightLoader(wiring.Component):
             m.d.sync += wave.eq(wave - 1)
 
         free = ~loaded & (wave == 0)
-        with m.If(~loading & free & (gathered.w_level >= self._columns)):
+        with m.If(~loading & free & (gathered.w_level >= columns)):
             m.d.sync += loading.eq(1)
+        comes = Signal()
+        vector = gathered.r_data
+        # Of bytes by row, lane c of a pair of rows has byte c of both, the even row's first.
+        pair_bits = LANE_BITS * columns
+        pairs = Cat(
+            Cat(vector[low : low + int8.bits], vector[low + pair_bits // 2 :][: int8.bits])
+            for pair in range(0, LANE_BITS * rows, pair_bits)
+            for low in range(pair, pair + pair_bits // 2, int8.bits)
+        )
         m.d.comb += [
             gathered.r_en.eq(loading),
-            self.o_w.eq(gathered.r_data),
-            self.o_w_index.eq(index),
-            self.o_w_load.eq(loading & gathered.r_rdy),
+            comes.eq(loading & gathered.r_rdy),
+            self.o_vector.eq(Mux(self.by_row & self.int8, pairs, vector)),
+            self.o_load.eq(Mux(comes, 1 << index, 0)),
             self.o_ready.eq(loaded),
         ]
-        with m.If(self.o_w_load):
-            with m.If(index == self._columns - 1):
+        with m.If(comes):
+            with m.If(index == columns - 1):
                 m.d.sync += [index.eq(0), loading.eq(0), loaded.eq(1)]
             with m.Else():
                 m.d.sync += index.eq(index + 1)

@@ -25,7 +25,7 @@ _CFLAGS = "-fPIC -O2 -std=c++17 -DVL_USER_STOP -DVL_USER_FATAL".split()
 _JOBS = 2
 #: Modules that keep functions of their own. The rows of a grid are most of a PCU: inlined into the
 #: tile, they compile for twice as long, and what comes of them is slower.
-_NOT_INLINED = ("row_*",)
+_NOT_INLINED = ("stationary_row_*",)
 
 
 @dataclasses.dataclass(frozen=True)

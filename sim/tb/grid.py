@@ -9,7 +9,8 @@ from cocotb.triggers import FallingEdge, ReadOnly
 
 from hw.numeric import reference
 from hw.numeric.formats import Format, bf16, int8
-from hw.systolic.grid import Grid
+from hw.systolic.dataflow import ArrayConfig, Dataflow
+from hw.systolic.stationary import StationaryArray
 from sim.bench_support import bench, random_generator, start
 from sim.operands import random_operand
 
@@ -22,9 +23,10 @@ _TILES = 150
 Array = npt.NDArray[Any]
 
 
-def design() -> Grid:
+def design() -> StationaryArray:
     """The grid under test."""
-    return Grid(rows=_ROWS, columns=_COLUMNS, formats=(bf16, int8), latency=_LATENCY)
+    config = ArrayConfig(_ROWS, _COLUMNS, Dataflow.WS, (bf16, int8), _LATENCY)
+    return StationaryArray(config, by_column=True)
 
 
 def _integers(vectors: Array) -> list[int]:
@@ -64,7 +66,11 @@ class _Schedule:
         rng, fmt = self._rng, self._format
         depth = 16 // fmt.bits * _ROWS
         weights = random_operand(rng, (depth, _COLUMNS), fmt, special_share=0.02)
-        lines = weights.reshape(_COLUMNS, -1) if self._by_row else weights.T
+        lines = weights.T
+        if self._by_row:
+            # A lane has successive rows of its column.
+            lanes = weights.reshape(_ROWS, -1, _COLUMNS).transpose(0, 2, 1)
+            lines = np.ascontiguousarray(lanes).reshape(_COLUMNS, -1)
         cycle, next_swap = 0, last + 1
         for index, value in enumerate(_integers(lines)):
             cycle = max(cycle, self._earliest(index, swap)) + self._gap()
@@ -96,16 +102,24 @@ async def vectors_meet_the_weights_of_their_tile(dut: Any, fmt: Format, by_row: 
     """Every vector's sums, by numpy, in their cycle and column; the rest of the ports is noise."""
     rng = random_generator()
     plan = _Schedule(rng, fmt, by_row)
+    mode = int(fmt == int8)
     await start(
-        dut, mode=int(fmt == int8), i_swap=0, i_w_load=0, i_w_by_row=int(by_row), i_a=0, i_p=0
+        dut,
+        moving_mode=mode,
+        stationary_mode=mode,
+        i_by_row=int(by_row),
+        i_swap=0,
+        i_load=0,
+        i_moving=0,
+        i_p=0,
     )
     compared = 0
     for cycle in range(plan.cycles):
         noise = int.from_bytes(rng.bytes(2 * _ROWS), "little")
-        dut.i_a.value, dut.i_swap.value = plan.vectors.get(cycle, (noise, 0))
-        dut.i_w_load.value = int(cycle in plan.loads)
-        index, weights = plan.loads.get(cycle, (cycle % _COLUMNS, noise))
-        dut.i_w_index.value, dut.i_w.value = index, weights
+        dut.i_moving.value, dut.i_swap.value = plan.vectors.get(cycle, (noise, 0))
+        index, weights = plan.loads.get(cycle, (0, noise))
+        dut.i_load.value = int(cycle in plan.loads) << index
+        dut.i_stationary.value = weights
         old = [
             plan.old_sums.get((cycle, column), noise % 2**32) << 32 * column
             for column in range(_COLUMNS)

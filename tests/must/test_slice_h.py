@@ -88,7 +88,7 @@ FAULTS = (
             ),
         ),
     ),
-    Fault("weight swap one cycle early", "grid", ((r"(\S+ += )swap_1_1;", r"\1i_swap;"),)),
+    Fault("weight swap one cycle early", "grid", ((r"(swap_0_1 <= )swap_0_0;", r"\1i_swap;"),)),
 )
 
 

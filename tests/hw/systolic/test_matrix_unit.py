@@ -1,3 +1,4 @@
+# amaranth: UnusedElaboratable=no
 """The matrix unit in RTL against numpy, by bytes: shapes, formats, layouts, stalls, cycles."""
 
 import dataclasses
@@ -8,6 +9,7 @@ import pytest
 from hw.errors import HangError
 from hw.numeric import reference
 from hw.numeric.formats import Format, bf16, fp32, int8, int32
+from hw.systolic.matrix_unit import MatrixUnit
 from sim.drivers.matrix_unit import STREAMS, MatrixTiling, run_matmul
 from sim.operands import random_operand
 from tests.hw.units import ACCUMULATOR_ROWS, PCU_CHIP
@@ -197,12 +199,23 @@ def test_a_missing_weight_vector_is_a_hang_that_names_the_streams(built):
         )
 
 
+def test_a_grid_that_does_not_fit_the_link_is_refused():
+    with pytest.raises(TypeError, match="must be twice its columns, not 8 for 8"):
+        MatrixUnit(rows=8, columns=8, formats=(bf16, int8), latency=2, accumulator_rows=16)
+
+
 def test_identical_modules_are_defined_once(built):
     design, *_ = built
     # The PCU in the same model has a grid too.
     grids = [*(rows for rows, _ in UNITS.values()), PCU_CHIP.grid_rows]
     rows, cells = sum(grids), sum(rows * rows // 2 for rows in grids)
-    assert sum(n for name, n in design.instances.items() if name.startswith("row_")) == rows
-    assert sum(n for name, n in design.instances.items() if name.startswith("cell_")) == cells
-    assert len({name for name in design.instances if name.startswith("cell_")}) == 3
+    of = {
+        kind: {name: n for name, n in design.instances.items() if name.startswith(kind)}
+        for kind in ("stationary_row_", "cell_")
+    }
+    assert {kind: sum(counts.values()) for kind, counts in of.items()} == {
+        "stationary_row_": rows,
+        "cell_": cells,
+    }
+    assert len(of["cell_"]) == 3
     assert design.text.count("\nmodule cell_bf16_int8_l2(") == 1

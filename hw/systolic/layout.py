@@ -1,0 +1,76 @@
+"""Layouts in which the stationary operand comes: vectors of columns, or of rows."""
+
+from amaranth.hdl import Module, Mux, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from hw.systolic.dataflow import ArrayConfig
+
+__all__ = ["LayoutSelector", "require_both_layouts"]
+
+
+def require_both_layouts(config: ArrayConfig) -> None:
+    """Refuse, by TypeError, an array for whose rows a vector of R lanes is no whole number."""
+    if config.rows % config.columns:
+        raise TypeError(
+            "Rows of an array that loads by column must be a multiple of its columns, "
+            f"not {config.rows} for {config.columns}"
+        )
+
+
+class LayoutSelector(wiring.Component):
+    """What one row of cells loads of a vector, in either layout; combinational.
+
+    Parameters
+    ----------
+    columns, operand_bits : int
+        Cells of the row, and the width of an operand inside the array.
+
+    Members
+    -------
+    i_by_row
+        Static: 0, the vector is one column; 1, it holds whole rows.
+    i_lane, i_load
+        Its operand for this row if it is a column, and the column that it is, as one bit.
+    i_row, i_load_row
+        Its operands for this row if it holds it, and whether it does.
+    o_operands, o_load
+        Operand for each cell, and the cells that load it.
+    """
+
+    i_by_row: Signal
+    i_lane: Signal
+    i_load: Signal
+    i_row: Signal
+    i_load_row: Signal
+    o_operands: Signal
+    o_load: Signal
+
+    def __init__(self, *, columns: int, operand_bits: int) -> None:
+        self._columns = columns
+        self._operand_bits = operand_bits
+        super().__init__(
+            {
+                "i_by_row": In(1),
+                "i_lane": In(operand_bits),
+                "i_load": In(columns),
+                "i_row": In(operand_bits * columns),
+                "i_load_row": In(1),
+                "o_operands": Out(operand_bits * columns),
+                "o_load": Out(columns),
+            }
+        )
+
+    @property
+    def definition_name(self) -> str:
+        """Name of the shared module."""
+        return f"layout_{self._columns}_{self._operand_bits}"
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        columns = self._columns
+        m.d.comb += [
+            self.o_operands.eq(Mux(self.i_by_row, self.i_row, self.i_lane.replicate(columns))),
+            self.o_load.eq(Mux(self.i_by_row, self.i_load_row.replicate(columns), self.i_load)),
+        ]
+        return m
