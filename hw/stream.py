@@ -1,6 +1,6 @@
 """Vector streams: the payload of every link, and the two-entry buffer at every port."""
 
-from amaranth.hdl import Module, Mux, Signal
+from amaranth.hdl import Module, Mux, Shape, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -34,12 +34,14 @@ class ElasticBuffer(wiring.Component):
     Parameters
     ----------
     payload_shape : ShapeLike
-        Shape of the payload.
+        Shape of the payload; zero bits for tokens.
 
     Members
     -------
     i_stream : ``In(stream.Signature(payload_shape))``
     o_stream : ``Out(stream.Signature(payload_shape))``
+    i_clear : ``In(1)``
+        Empties the buffer at the next edge.
 
     Attributes
     ----------
@@ -49,12 +51,18 @@ class ElasticBuffer(wiring.Component):
 
     i_stream: stream.Interface
     o_stream: stream.Interface
+    i_clear: Signal
 
     def __init__(self, payload_shape: data.StructLayout | int) -> None:
         signature = stream.Signature(payload_shape)
-        super().__init__({"i_stream": In(signature), "o_stream": Out(signature)})
+        super().__init__({"i_stream": In(signature), "o_stream": Out(signature), "i_clear": In(1)})
         self.head = Signal(payload_shape, reset_less=True)
         self.spare = Signal(payload_shape, reset_less=True)
+
+    @property
+    def definition_name(self) -> str:
+        """Name of the shared module."""
+        return f"elastic_buffer_{Shape.cast(self.head.shape()).width}"
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -80,4 +88,6 @@ class ElasticBuffer(wiring.Component):
             m.d.sync += spare_full.eq(1)
         with m.If(~spare_full):
             m.d.sync += spare.eq(self.i_stream.payload)
+        with m.If(self.i_clear):
+            m.d.sync += [head_full.eq(0), spare_full.eq(0)]
         return m

@@ -19,15 +19,18 @@ __all__ = ["BufferIsAQueue", "FilterTakesItsOwn", "ForkGivesOnce", "MergeRotates
 
 
 class BufferIsAQueue(wiring.Component):
-    """What goes in comes out, in order, once; two fit; an offer stays until it is taken."""
+    """What goes in comes out, in order, once; two fit; an offer stays until taken or cleared."""
 
     i: stream.Interface
     o: stream.Interface
+    clear: Signal
     reached: Signal
 
     def __init__(self) -> None:
         signature = stream.Signature(2)
-        super().__init__({"i": In(signature), "o": Out(signature), "reached": Out(2)})
+        super().__init__(
+            {"i": In(signature), "o": Out(signature), "clear": In(1), "reached": Out(3)}
+        )
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -43,13 +46,18 @@ class BufferIsAQueue(wiring.Component):
             m.d.sync += [queue[0].eq(queue[1]), queue[1].eq(queue[2])]
         with m.If(push):
             m.d.sync += queue[(count - pop)[:2]].eq(self.i.payload)
+        with m.If(self.clear):
+            m.d.sync += count.eq(0)
         m.d.comb += [
+            dut.i_clear.eq(self.clear),
             always(count <= 2),
             always(self.o.valid == (count != 0)),
             always(self.i.ready == (count != 2)),
             always((count == 0) | (self.o.payload == queue[0])),
             always((count != 2) | (dut.spare == queue[1])),
-            self.reached.eq(Cat((count == 2) & pop, (count == 1) & push & pop)),
+            self.reached.eq(
+                Cat((count == 2) & pop, (count == 1) & push & pop, (count == 2) & self.clear)
+            ),
         ]
         return m
 

@@ -13,8 +13,8 @@ from hw.command.host import HostPort, error_layout
 from hw.command.launch import MAX_ARGUMENTS, ErrorCode
 from hw.command.reader import RunReader
 from hw.command.registers import HOST_ADDRESS_BITS
+from hw.queue import Queue
 from hw.shared import shared
-from hw.tma.queue import Queue
 from hw.unit_counters import COUNTER_BITS, WORDS
 
 __all__ = ["CommandProcessor"]

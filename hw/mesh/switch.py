@@ -8,12 +8,12 @@ from amaranth.hdl import Cat, Module, Mux, Shape, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from hw.mesh.buffer import InputBuffer
 from hw.mesh.config import switch_layout
 from hw.mesh.fork import EagerFork
 from hw.mesh.merge import OrderedMerge
 from hw.mesh.ports import Direction, Link, Port, SwitchPorts
 from hw.shared import shared
+from hw.stream import ElasticBuffer
 
 __all__ = ["Switch"]
 
@@ -139,7 +139,7 @@ class Switch(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         ports = self._ports
-        buffers = {port: InputBuffer(payload_shape=self._payload_shape) for port in ports.inputs}
+        buffers = {port: ElasticBuffer(self._payload_shape) for port in ports.inputs}
         merges = {
             port: OrderedMerge(sources=len(ports.sources(port)), turns=ports.turns(port))
             for port in ports.outputs

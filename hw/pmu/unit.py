@@ -10,7 +10,6 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
 from hw.barrier import Barrier, has_passed
-from hw.mesh.buffer import InputBuffer
 from hw.packet_filter import PacketFilter
 from hw.pmu.banks import READ_LATENCY, Banks
 from hw.pmu.engine import StreamEngine
@@ -18,7 +17,7 @@ from hw.pmu.layout import ELEMENT_BYTES
 from hw.pmu.output import OutputPort
 from hw.pmu.words import TokenSource, pmu_layout
 from hw.shared import shared
-from hw.stream import token_signature, vector_layout, vector_signature
+from hw.stream import ElasticBuffer, token_signature, vector_layout, vector_signature
 from hw.unit_counters import activity_layout, count_activity, pmu_state_layout
 
 __all__ = ["Pmu"]
@@ -252,7 +251,7 @@ class Pmu(wiring.Component):
         """Token outputs; returns whether each engine's next step can be reported."""
         held: list[list[Value]] = [[] for _ in engines]
         for number in range(2):
-            buffer = InputBuffer(payload_shape=0)
+            buffer = ElasticBuffer(0)
             m.submodules[f"token_{number}"] = shared(buffer)
             source = self.config.tokens[number]
             chosen = [source == TokenSource(index + 1) for index in range(4)]
@@ -272,7 +271,7 @@ class Pmu(wiring.Component):
             config = self.config.engines[index]
             accept = PacketFilter(width_bits=self._width_bits)
             m.submodules[f"filter_{index}"] = shared(accept)
-            buffer = InputBuffer(payload_shape=vector_layout(self._width_bits))
+            buffer = ElasticBuffer(vector_layout(self._width_bits))
             m.submodules[f"input_{index}"] = shared(buffer)
             connect(m, flipped(self.i_stream[index]), accept.i_stream)
             connect(m, accept.o_stream, buffer.i_stream)

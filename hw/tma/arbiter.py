@@ -7,9 +7,9 @@ from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from hw.queue import Queue
 from hw.shared import shared
 from hw.tma.commands import command_layout, tagged_command_layout
-from hw.tma.queue import Queue
 
 __all__ = ["CommandArbiter"]
 

@@ -8,6 +8,7 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.axi import RESP_DECERR, Axi4WriteInterface, Axi4WriteSignature, write_constants
+from hw.queue import Queue
 from hw.shared import shared
 from hw.stream import ElasticBuffer, vector_signature
 from hw.tma.addresses import (
@@ -19,7 +20,6 @@ from hw.tma.addresses import (
 )
 from hw.tma.commands import BoxReader, tagged_command_layout
 from hw.tma.descriptor import ErrorCode, descriptor_layout
-from hw.tma.queue import Queue
 from hw.tma.realign import VectorsToBeats, record_layout, write_layout
 
 __all__ = ["StoreEngine"]

@@ -63,7 +63,7 @@ def test_the_command_knows_every_block_and_reports(capsys, monkeypatch):
     assert set(CHOICES) >= {property.block for property in PROPERTIES}
     assert tilewright.main(["prove", "stream", "--json"]) == 0
     (row,) = json.loads(capsys.readouterr().out)["properties"]
-    assert row["status"] == "proved" and row["cover_reached"] == "2 of 2"
+    assert row["status"] == "proved" and row["cover_reached"] == "3 of 3"
     wrong = dataclasses.replace(PROPERTIES[0], harness=_NeverTwo)
     monkeypatch.setattr("gen.properties.PROPERTIES", (wrong,))
     assert tilewright.main(["prove"]) == 1

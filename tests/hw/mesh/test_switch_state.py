@@ -194,7 +194,7 @@ def test_equal_parts_are_defined_once():
     dut = switch(THREE)
     library.define(dut)
     assert list(library.definitions) == [
-        f"switch_buffer_{WIDTH + 2}",
+        f"elastic_buffer_{WIDTH + 2}",
         "eager_fork_6",
         "eager_fork_12",
         "ordered_merge_5_3",

@@ -4,7 +4,7 @@ import random
 import pytest
 from amaranth.sim import Simulator
 
-from hw.tma.queue import Queue
+from hw.queue import Queue
 
 
 def run(depth, count, *, give, take):
