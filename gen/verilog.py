@@ -7,7 +7,6 @@ import hashlib
 import re
 from collections.abc import Iterator
 
-import amaranth.back.rtlil as rtlil
 from amaranth._toolchain.yosys import find_yosys
 
 from hw.shared import Library, Shareable
@@ -117,8 +116,8 @@ def emit(component: Shareable) -> Design:
     library = Library()
     name = component.definition_name
     with _few_collections():
-        top_text = rtlil.convert(component, name=name, platform=library, emit_src=False)
-    text = "\n".join([*library.definitions.values(), top_text])
+        library.define(component)
+    text = "\n".join(library.definitions.values())
     script = [
         f"read_rtlil <<rtlil\n{text}\nrtlil",
         *_PROCESSES,

@@ -46,6 +46,8 @@ class Library:
 
     def define(self, component: Shareable) -> tuple[str, ...]:
         """Elaborate a component unless its definition exists; return its clock and reset ports."""
+        # Most instances are never elaborated; Amaranth would warn that they were forgotten.
+        component.__dict__["_MustUse__used"] = True
         name = component.definition_name
         if name not in self.definitions:
             # A structure writes its own text (hw.structure).
@@ -68,8 +70,6 @@ class _Shared(Elaboratable):
     def elaborate(self, platform: object) -> object:
         if not isinstance(platform, Library):
             return self._component
-        # Most instances are never elaborated; Amaranth would warn that they were forgotten.
-        self._component.__dict__["_MustUse__used"] = True
         ports: dict[str, object] = {}
         for name in platform.define(self._component):
             ports[f"i_{name}"] = ClockSignal() if name == "clk" else ResetSignal()

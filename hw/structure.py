@@ -151,7 +151,6 @@ class Structure:
         for instance, (component, joined) in self._instances.items():
             lines.append(f"  cell \\{component.definition_name} \\{instance}")
             used = library.define(component)
-            component.__dict__["_MustUse__used"] = True
             clocks.update(used)
             lines += [f"    connect \\{clock} \\{clock}" for clock in used]
             lines += [
