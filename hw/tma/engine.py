@@ -138,53 +138,42 @@ class TmaEngine(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         m.submodules.file = file = DescriptorFile(descriptors=self._descriptors, readers=2)
-        load = LoadEngine(
-            width_bits=self._width_bits,
-            address_bits=self._address_bits,
-            landing_beats=self._landing_beats,
-            outstanding=self._outstanding,
-            descriptors=self._descriptors,
-            streams=self._load_streams,
-        )
-        store = StoreEngine(
-            width_bits=self._width_bits,
-            address_bits=self._address_bits,
-            outstanding=self._outstanding,
-            descriptors=self._descriptors,
-            streams=self._store_streams,
-        )
-        load_commands = CommandArbiter(
-            descriptors=self._descriptors, streams=self._load_streams, depth=_QUEUED_COMMANDS
-        )
-        store_commands = CommandArbiter(
-            descriptors=self._descriptors, streams=self._store_streams, depth=_QUEUED_COMMANDS
-        )
+        common = {
+            "width_bits": self._width_bits,
+            "address_bits": self._address_bits,
+            "outstanding": self._outstanding,
+            "descriptors": self._descriptors,
+        }
+        load = LoadEngine(**common, landing_beats=self._landing_beats, streams=self._load_streams)
+        store = StoreEngine(**common, streams=self._store_streams)
         m.submodules.load = shared(load)
         m.submodules.store = shared(store)
-        m.submodules.load_commands = shared(load_commands)
-        m.submodules.store_commands = shared(store_commands)
         wiring.connect(m, wiring.flipped(self.i_descriptor_write), file.i_write)
-        for number in range(self._load_streams):
-            source = wiring.flipped(self.i_load_commands[number])
-            wiring.connect(m, source, load_commands.i_streams[number])
-            wiring.connect(m, load.o_streams[number], wiring.flipped(self.o_loaded[number]))
-        for number in range(self._store_streams):
-            source = wiring.flipped(self.i_store_commands[number])
-            wiring.connect(m, source, store_commands.i_streams[number])
-            wiring.connect(m, wiring.flipped(self.i_vectors[number]), store.i_streams[number])
-        wiring.connect(m, load_commands.o_stream, load.i_stream)
-        wiring.connect(m, store_commands.o_stream, store.i_stream)
+        for produced, loaded in zip(load.o_streams, self.o_loaded):
+            wiring.connect(m, produced, wiring.flipped(loaded))
+        for given, stored in zip(self.i_vectors, store.i_streams):
+            wiring.connect(m, wiring.flipped(given), stored)
 
-        sides: tuple[LoadEngine | StoreEngine, ...] = (load, store)
-        for number, side in enumerate(sides):
+        sides: tuple[tuple[str, LoadEngine | StoreEngine, Sequence[stream.Interface]], ...] = (
+            ("load", load, self.i_load_commands),
+            ("store", store, self.i_store_commands),
+        )
+        for number, (name, side, commands) in enumerate(sides):
+            arbiter = CommandArbiter(
+                descriptors=self._descriptors, streams=len(commands), depth=_QUEUED_COMMANDS
+            )
+            m.submodules[f"{name}_commands"] = shared(arbiter)
+            for given, queued in zip(commands, arbiter.i_streams):
+                wiring.connect(m, wiring.flipped(given), queued)
+            wiring.connect(m, arbiter.o_stream, side.i_stream)
             m.d.comb += [
                 file.i_index[number].eq(side.o_index),
                 file.i_read[number].eq(side.o_read),
                 side.i_descriptor.eq(file.o_descriptor[number]),
                 side.i_drain.eq(self.i_drain),
             ]
-            for name, member in side.axi.signature.members.items():
-                whole, half = getattr(self.axi, name), getattr(side.axi, name)
+            for wire, member in side.axi.signature.members.items():
+                whole, half = getattr(self.axi, wire), getattr(side.axi, wire)
                 m.d.comb += whole.eq(half) if member.flow == Out else half.eq(whole)
         m.d.comb += [
             self.o_stored.eq(store.o_stored),

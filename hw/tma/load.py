@@ -5,27 +5,21 @@ from typing import Any
 
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import stream, wiring
-from amaranth.lib.wiring import In, Out
+from amaranth.lib.wiring import Out
 
-from hw.axi import RESP_DECERR, Axi4ReadInterface, Axi4ReadSignature, read_constants
+from hw.axi import Axi4ReadInterface, Axi4ReadSignature, read_constants
 from hw.queue import Queue
 from hw.shared import shared
 from hw.stream import ElasticBuffer, vector_signature
-from hw.tma.addresses import (
-    BoxWalker,
-    RowSplitter,
-    burst_layout,
-    largest_burst,
-    plan_layout,
-)
-from hw.tma.commands import BoxReader, tagged_command_layout
-from hw.tma.descriptor import ErrorCode, descriptor_layout
+from hw.tma.addresses import burst_layout, largest_burst
+from hw.tma.box_engine import BoxEngine
+from hw.tma.descriptor import ErrorCode
 from hw.tma.realign import BeatsToVectors, tagged_vector_layout
 
 __all__ = ["LoadEngine"]
 
 
-class LoadEngine(wiring.Component):
+class LoadEngine(BoxEngine):
     """Executes load commands in order, with many bursts in flight.
 
     One beat a cycle, and one vector a cycle for rows that start with a beat. A burst is issued
@@ -33,45 +27,21 @@ class LoadEngine(wiring.Component):
 
     Parameters
     ----------
-    width_bits : int
-        Width of a vector and of AXI's data.
-    address_bits : int
-        Width of a byte address.
+    width_bits, address_bits, outstanding, descriptors, streams : int
+        As :class:`hw.tma.box_engine.BoxEngine`; the streams are outputs.
     landing_beats : int
         Beats of the landing buffer (a power of two of at least 16).
-    outstanding : int
-        Bursts in flight.
-    descriptors : int
-        Descriptors in the file.
-    streams : int
-        Output streams.
 
     Members
     -------
-    i_stream : stream of :func:`hw.tma.commands.tagged_command_layout`
     o_streams : array of vector streams
         One vector each row position, boxes in order of commands; ``last`` ends a box. While the
         stream of the oldest box does not move, none does.
-    o_index, o_read, i_descriptor
-        To the descriptor file, as :class:`hw.tma.commands.BoxReader`.
     axi : read half of an AXI4 manager port
-    i_drain
-        Issue no more bursts.
-    o_idle
-        Memory owes no response.
-    o_error
-        First error since reset, an :class:`hw.tma.descriptor.ErrorCode`.
     """
 
-    i_stream: stream.Interface
     o_streams: Sequence[stream.Interface]
-    o_index: Signal
-    o_read: Signal
-    i_descriptor: Any
     axi: Axi4ReadInterface
-    i_drain: Signal
-    o_idle: Signal
-    o_error: Signal
 
     def __init__(
         self,
@@ -83,24 +53,15 @@ class LoadEngine(wiring.Component):
         descriptors: int,
         streams: int,
     ) -> None:
-        self._width_bits = width_bits
-        self._address_bits = address_bits
         self._landing_beats = landing_beats
-        self._outstanding = outstanding
-        self._descriptors = descriptors
-        self._streams = streams
         super().__init__(
-            {
-                "i_stream": In(stream.Signature(tagged_command_layout(descriptors, streams))),
-                "o_streams": Out(vector_signature(width_bits)).array(streams),
-                "o_index": Out(range(descriptors)),
-                "o_read": Out(1),
-                "i_descriptor": In(descriptor_layout),
-                "axi": Out(Axi4ReadSignature(data_bits=width_bits, address_bits=address_bits)),
-                "i_drain": In(1),
-                "o_idle": Out(1),
-                "o_error": Out(8),
-            }
+            width_bits=width_bits,
+            address_bits=address_bits,
+            outstanding=outstanding,
+            descriptors=descriptors,
+            streams=streams,
+            vectors={"o_streams": Out(vector_signature(width_bits)).array(streams)},
+            axi=Axi4ReadSignature(data_bits=width_bits, address_bits=address_bits),
         )
 
     @property
@@ -116,45 +77,19 @@ class LoadEngine(wiring.Component):
         width_bits, address_bits, streams = self._width_bits, self._address_bits, self._streams
         # Quarters let a burst be in use, one arrive and two be on their way in any buffer.
         burst_beats = min(largest_burst(width_bits), self._landing_beats // 4)
-        reader = BoxReader(
-            width_bits=width_bits,
-            address_bits=address_bits,
-            descriptors=self._descriptors,
-            streams=streams,
-        )
-        walker = BoxWalker(width_bits=width_bits, address_bits=address_bits, streams=streams)
-        splitter = RowSplitter(
-            width_bits=width_bits,
-            address_bits=address_bits,
-            streams=streams,
-            burst_beats=burst_beats,
-        )
-        plans = Queue(plan_layout(width_bits, streams), depth=self._outstanding + 2)
+        plans, ahead, refusal = self._boxes(m, burst_beats=burst_beats, plans=self._outstanding + 2)
         landing = Queue(width_bits, depth=self._landing_beats)
         gather = BeatsToVectors(width_bits=width_bits, streams=streams)
-        m.submodules.reader = shared(reader)
-        m.submodules.walker = shared(walker)
-        m.submodules.splitter = shared(splitter)
-        m.submodules.plans = shared(plans)
         m.submodules.landing = shared(landing)
         m.submodules.gather = shared(gather)
         m.submodules.output = output = ElasticBuffer(tagged_vector_layout(width_bits, streams))
-        wiring.connect(m, wiring.flipped(self.i_stream), reader.i_stream)
-        wiring.connect(m, reader.o_stream, walker.i_stream)
-        wiring.connect(m, walker.o_stream, splitter.i_stream)
-        wiring.connect(m, splitter.o_plans, plans.i_stream)
-        wiring.connect(m, plans.o_stream, gather.i_plans)
+        wiring.connect(m, plans, gather.i_plans)
         wiring.connect(m, landing.o_stream, gather.i_beats)
         wiring.connect(m, gather.o_stream, output.i_stream)
-        m.d.comb += [
-            self.o_index.eq(reader.o_index),
-            self.o_read.eq(reader.o_read),
-            reader.i_descriptor.eq(self.i_descriptor),
-        ]
 
         axi = self.axi
         m.submodules.bursts = buffer = ElasticBuffer(burst_layout(width_bits, address_bits))
-        wiring.connect(m, splitter.o_bursts, buffer.i_stream)
+        wiring.connect(m, ahead, buffer.i_stream)
         bursts = buffer.o_stream
         burst: Any = bursts.payload
         shift = len(axi.araddr) - len(burst.address)
@@ -197,17 +132,14 @@ class LoadEngine(wiring.Component):
             landing.i_stream.payload.eq(Mux(failed, 0, axi.rdata)),
             axi.rready.eq(landing.i_stream.ready),
         ]
-        with m.If(self.o_error == ErrorCode.NONE.value):
-            with m.If(axi.rvalid & axi.rready & failed):
-                m.d.sync += self.o_error.eq(
-                    Mux(
-                        axi.rresp == RESP_DECERR,
-                        ErrorCode.READ_DECERR.value,
-                        ErrorCode.READ_SLVERR.value,
-                    )
-                )
-            with m.Else():
-                m.d.sync += self.o_error.eq(reader.o_error)
+        self._keep_error(
+            m,
+            refusal,
+            axi.rvalid & axi.rready & failed,
+            axi.rresp,
+            slverr=ErrorCode.READ_SLVERR,
+            decerr=ErrorCode.READ_DECERR,
+        )
 
         vector: Any = output.o_stream.payload
         for number in range(streams):

@@ -7,19 +7,13 @@ from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from hw.axi import RESP_DECERR, Axi4WriteInterface, Axi4WriteSignature, write_constants
+from hw.axi import Axi4WriteInterface, Axi4WriteSignature, write_constants
 from hw.queue import Queue
 from hw.shared import shared
 from hw.stream import ElasticBuffer, vector_signature
-from hw.tma.addresses import (
-    BoxWalker,
-    RowSplitter,
-    burst_layout,
-    largest_burst,
-    plan_layout,
-)
-from hw.tma.commands import BoxReader, tagged_command_layout
-from hw.tma.descriptor import ErrorCode, descriptor_layout
+from hw.tma.addresses import burst_layout, largest_burst
+from hw.tma.box_engine import BoxEngine
+from hw.tma.descriptor import ErrorCode
 from hw.tma.realign import VectorsToBeats, record_layout, write_layout
 
 __all__ = ["StoreEngine"]
@@ -28,7 +22,7 @@ __all__ = ["StoreEngine"]
 _AHEAD = 4
 
 
-class StoreEngine(wiring.Component):
+class StoreEngine(BoxEngine):
     """Executes store commands in order, with many bursts in flight.
 
     One beat a cycle on W, without a bubble between bursts. A burst's address leaves together with
@@ -36,43 +30,26 @@ class StoreEngine(wiring.Component):
 
     Parameters
     ----------
-    width_bits, address_bits, descriptors : int
-        As :class:`hw.tma.load.LoadEngine`.
-    outstanding : int
-        Bursts not yet answered.
-    streams : int
-        Input streams.
+    width_bits, address_bits, outstanding, descriptors, streams : int
+        As :class:`hw.tma.box_engine.BoxEngine`; the streams are inputs, and a burst is in flight
+        until it is answered.
 
     Members
     -------
-    i_stream : stream of :func:`hw.tma.commands.tagged_command_layout`
     i_streams : array of vector streams
         One vector each row position; marks are not looked at. Only the stream of the oldest box
         moves.
     o_stored
         A bit a stream, high for one cycle for each of its boxes once the last of its bytes is
         visible in memory, or at once if none of them lies in the tensor.
-    o_index, o_read, i_descriptor
-        To the descriptor file, as :class:`hw.tma.commands.BoxReader`.
     axi : write half of an AXI4 manager port
     i_drain
         Open no more bursts; end an open one with empty strobes.
-    o_idle
-        Memory is owed nothing and owes nothing.
-    o_error
-        First error since reset, an :class:`hw.tma.descriptor.ErrorCode`.
     """
 
-    i_stream: stream.Interface
     i_streams: Sequence[stream.Interface]
     o_stored: Signal
-    o_index: Signal
-    o_read: Signal
-    i_descriptor: Any
     axi: Axi4WriteInterface
-    i_drain: Signal
-    o_idle: Signal
-    o_error: Signal
 
     def __init__(
         self,
@@ -83,24 +60,17 @@ class StoreEngine(wiring.Component):
         descriptors: int,
         streams: int,
     ) -> None:
-        self._width_bits = width_bits
-        self._address_bits = address_bits
-        self._outstanding = outstanding
-        self._descriptors = descriptors
-        self._streams = streams
         super().__init__(
-            {
-                "i_stream": In(stream.Signature(tagged_command_layout(descriptors, streams))),
+            width_bits=width_bits,
+            address_bits=address_bits,
+            outstanding=outstanding,
+            descriptors=descriptors,
+            streams=streams,
+            vectors={
                 "i_streams": In(vector_signature(width_bits)).array(streams),
                 "o_stored": Out(streams),
-                "o_index": Out(range(descriptors)),
-                "o_read": Out(1),
-                "i_descriptor": In(descriptor_layout),
-                "axi": Out(Axi4WriteSignature(data_bits=width_bits, address_bits=address_bits)),
-                "i_drain": In(1),
-                "o_idle": Out(1),
-                "o_error": Out(8),
-            }
+            },
+            axi=Axi4WriteSignature(data_bits=width_bits, address_bits=address_bits),
         )
 
     @property
@@ -114,48 +84,22 @@ class StoreEngine(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         width_bits, address_bits, streams = self._width_bits, self._address_bits, self._streams
-        reader = BoxReader(
-            width_bits=width_bits,
-            address_bits=address_bits,
-            descriptors=self._descriptors,
-            streams=streams,
-        )
-        walker = BoxWalker(width_bits=width_bits, address_bits=address_bits, streams=streams)
-        splitter = RowSplitter(
-            width_bits=width_bits,
-            address_bits=address_bits,
-            streams=streams,
-            burst_beats=largest_burst(width_bits),
-        )
-        plans = Queue(plan_layout(width_bits, streams), depth=_AHEAD)
+        plans, ahead, refusal = self._boxes(m, burst_beats=largest_burst(width_bits), plans=_AHEAD)
         bursts = Queue(burst_layout(width_bits, address_bits), depth=_AHEAD)
         scatter = VectorsToBeats(width_bits=width_bits, address_bits=address_bits, streams=streams)
         # A box whose last burst opened before its last beat has a record more than bursts.
         records = Queue(record_layout(streams), depth=2 * self._outstanding)
-        m.submodules.reader = shared(reader)
-        m.submodules.walker = shared(walker)
-        m.submodules.splitter = shared(splitter)
-        m.submodules.plans = shared(plans)
         m.submodules.bursts = shared(bursts)
         m.submodules.scatter = shared(scatter)
         m.submodules.records = shared(records)
         m.submodules.addresses = addresses = ElasticBuffer(burst_layout(width_bits, address_bits))
         m.submodules.beats = beats = ElasticBuffer(write_layout(width_bits))
-        wiring.connect(m, wiring.flipped(self.i_stream), reader.i_stream)
-        wiring.connect(m, reader.o_stream, walker.i_stream)
-        wiring.connect(m, walker.o_stream, splitter.i_stream)
-        wiring.connect(m, splitter.o_plans, plans.i_stream)
-        wiring.connect(m, splitter.o_bursts, bursts.i_stream)
-        wiring.connect(m, plans.o_stream, scatter.i_plans)
+        wiring.connect(m, ahead, bursts.i_stream)
+        wiring.connect(m, plans, scatter.i_plans)
         wiring.connect(m, scatter.o_address, addresses.i_stream)
         wiring.connect(m, scatter.o_write, beats.i_stream)
         wiring.connect(m, scatter.o_record, records.i_stream)
-        m.d.comb += [
-            self.o_index.eq(reader.o_index),
-            self.o_read.eq(reader.o_read),
-            reader.i_descriptor.eq(self.i_descriptor),
-            scatter.i_drain.eq(self.i_drain),
-        ]
+        m.d.comb += scatter.i_drain.eq(self.i_drain)
 
         for number in range(streams):
             port = ElasticBuffer(width_bits)
@@ -211,15 +155,12 @@ class StoreEngine(wiring.Component):
             unanswered.eq(unanswered + opened - answered),
             self.o_stored.eq(Mux(done, 1 << record.stream, 0)),
         ]
-        with m.If(self.o_error == ErrorCode.NONE.value):
-            with m.If(answered & axi.bresp[1]):
-                m.d.sync += self.o_error.eq(
-                    Mux(
-                        axi.bresp == RESP_DECERR,
-                        ErrorCode.WRITE_DECERR.value,
-                        ErrorCode.WRITE_SLVERR.value,
-                    )
-                )
-            with m.Else():
-                m.d.sync += self.o_error.eq(reader.o_error)
+        self._keep_error(
+            m,
+            refusal,
+            answered & axi.bresp[1],
+            axi.bresp,
+            slverr=ErrorCode.WRITE_SLVERR,
+            decerr=ErrorCode.WRITE_DECERR,
+        )
         return m

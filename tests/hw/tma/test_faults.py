@@ -8,7 +8,7 @@ import types
 import numpy as np
 import pytest
 
-from hw.tma import addresses, realign
+from hw.tma import addresses, box_engine, realign
 from hw.tma.descriptor import Descriptor, ElementFormat
 from tests.hw.tma import test_load, test_store
 from tests.hw.tma.memory import Violation
@@ -64,10 +64,9 @@ def test_a_4_kib_split_off_by_one_is_caught(side, name, change, monkeypatch):
         "room.eq(Const(self._burst_beats) - address[:within])",
         f"room.eq(Const(self._burst_beats) - address[:within] {change})",
     )
-    engine = importlib.import_module(name)
-    monkeypatch.setattr(engine, "RowSplitter", faulty.RowSplitter)
+    monkeypatch.setattr(box_engine, "RowSplitter", faulty.RowSplitter)
     # Bursts as long as AXI allows, so that the only boundary at stake is 4 KiB.
-    monkeypatch.setattr(engine, "largest_burst", lambda width_bits: 128)
+    monkeypatch.setattr(importlib.import_module(name), "largest_burst", lambda width_bits: 128)
     with pytest.raises((Violation, AssertionError)):
         assert side(ACROSS)
 
@@ -102,6 +101,6 @@ def test_landing_room_not_reserved_is_caught(monkeypatch):
             data,
             [(ACROSS.pack(), (0, 0), 0)],
             readable=[(0x1000, 0x4000)],
-            engine={"landing_beats": 16},
+            landing_beats=16,
             stall=0.7,
         )

@@ -3,72 +3,13 @@ import random
 
 import numpy as np
 import pytest
-from amaranth.hdl import Module
-from amaranth.lib import stream, wiring
-from amaranth.lib.wiring import In, Out
-from amaranth.sim import Simulator
 
-from hw.axi import RESP_DECERR, RESP_SLVERR, Axi4ReadSignature
-from hw.stream import vector_signature
-from hw.tma.commands import tagged_command_layout
-from hw.tma.descriptor import Descriptor, ElementFormat, ErrorCode
-from hw.tma.descriptor_file import DescriptorFile, descriptor_word_layout
+from hw.axi import RESP_DECERR, RESP_SLVERR
+from hw.tma.descriptor import ErrorCode
 from hw.tma.load import LoadEngine
+from tests.hw.tma.box_bench import DESCRIPTORS, LONG, BoxBench
 from tests.hw.tma.memory import AxiMemory
-from tests.hw.tma.model import (
-    as_vectors,
-    box_load,
-    packed_command,
-    random_bytes,
-    random_case,
-    write_descriptor,
-)
-
-DESCRIPTORS = 4
-
-
-class Bench(wiring.Component):
-    """A load engine with its descriptor file."""
-
-    def __init__(self, *, width_bits, landing_beats=64, outstanding=16):
-        self.engine = LoadEngine(
-            width_bits=width_bits,
-            address_bits=32,
-            landing_beats=landing_beats,
-            outstanding=outstanding,
-            descriptors=DESCRIPTORS,
-            streams=2,
-        )
-        super().__init__(
-            {
-                "i_write": In(stream.Signature(descriptor_word_layout(DESCRIPTORS))),
-                "i_stream": In(stream.Signature(tagged_command_layout(DESCRIPTORS, 2))),
-                "o_streams": Out(vector_signature(width_bits)).array(2),
-                "axi": Out(Axi4ReadSignature(data_bits=width_bits, address_bits=32)),
-                "i_drain": In(1),
-                "o_idle": Out(1),
-                "o_error": Out(8),
-            }
-        )
-
-    def elaborate(self, platform):
-        m = Module()
-        m.submodules.engine = engine = self.engine
-        m.submodules.file = file = DescriptorFile(descriptors=DESCRIPTORS, readers=1)
-        wiring.connect(m, wiring.flipped(self.i_write), file.i_write)
-        wiring.connect(m, wiring.flipped(self.i_stream), engine.i_stream)
-        wiring.connect(m, engine.axi, wiring.flipped(self.axi))
-        for number in range(2):
-            wiring.connect(m, engine.o_streams[number], wiring.flipped(self.o_streams[number]))
-        m.d.comb += [
-            file.i_index[0].eq(engine.o_index),
-            file.i_read[0].eq(engine.o_read),
-            engine.i_descriptor.eq(file.o_descriptor[0]),
-            engine.i_drain.eq(self.i_drain),
-            self.o_idle.eq(engine.o_idle),
-            self.o_error.eq(engine.o_error),
-        ]
-        return m
+from tests.hw.tma.model import as_vectors, box_load, random_bytes, random_case
 
 
 @dataclasses.dataclass
@@ -81,34 +22,50 @@ class Result:
     cycles: int  # first command to last vector
 
 
-def run(data, commands, *, width_bits=64, seed=0, stall=0.0, engine=(), fast_write=False, **memory):
+def run(
+    data,
+    commands,
+    *,
+    width_bits=64,
+    seed=0,
+    stall=0.0,
+    landing_beats=64,
+    outstanding=16,
+    fast_write=False,
+    **memory,
+):
     """Load boxes: commands are (packed descriptor, coordinates, stream)."""
-    bench = Bench(width_bits=width_bits, **dict(engine))
+    engine = LoadEngine(
+        width_bits=width_bits,
+        address_bits=32,
+        landing_beats=landing_beats,
+        outstanding=outstanding,
+        descriptors=DESCRIPTORS,
+        streams=2,
+    )
     rng = random.Random(seed)
-    model = AxiMemory(bench.axi, data, rng, **memory)
+    bench = BoxBench(engine, data, rng, **memory)
+    model = bench.memory
     result = Result([[], []], ErrorCode.NONE, model, 0)
     times = {}
 
     async def command(ctx):
         for number, (packed, coordinates, owner) in enumerate(commands):
-            if not fast_write or number == 0:
-                await write_descriptor(ctx, bench.i_write, number % DESCRIPTORS, packed)
             index = 0 if fast_write else number % DESCRIPTORS
-            ctx.set(bench.i_stream.payload.command, packed_command(index, coordinates))
-            ctx.set(bench.i_stream.payload.stream, owner)
-            ctx.set(bench.i_stream.valid, 1)
+            if not fast_write or number == 0:
+                await bench.describe(ctx, index, packed)
             times.setdefault("start", model.cycle)
-            await ctx.tick().until(bench.i_stream.ready)
-            ctx.set(bench.i_stream.valid, 0)
+            await bench.command(ctx, index, coordinates, owner)
         idle = 0
         while idle < 40 + 2 * model.latency + model.jitter or not model.quiet:
-            idle = 0 if ctx.get(bench.o_streams[0].valid | bench.o_streams[1].valid) else idle + 1
+            shown = any(ctx.get(port.valid) for port in engine.o_streams)
+            idle = 0 if shown else idle + 1
             await ctx.tick()
-        assert ctx.get(bench.o_idle)
-        result.error = ErrorCode(ctx.get(bench.o_error))
+        assert ctx.get(engine.o_idle)
+        result.error = ErrorCode(ctx.get(engine.o_error))
 
     def taker(number):
-        port = bench.o_streams[number]
+        port = engine.o_streams[number]
 
         async def take(ctx):
             while True:
@@ -122,13 +79,7 @@ def run(data, commands, *, width_bits=64, seed=0, stall=0.0, engine=(), fast_wri
 
         return take
 
-    simulator = Simulator(bench)
-    simulator.add_clock(1e-6)
-    simulator.add_testbench(model.run, background=True)
-    simulator.add_testbench(command)
-    for number in range(2):
-        simulator.add_testbench(taker(number), background=True)
-    simulator.run()
+    bench.run(command, *map(taker, range(2)))
     assert model.refused_read_data == 0, "R had to wait: landing room was not reserved"
     result.cycles = times.get("end", 0) - times.get("start", 0)
     return result
@@ -157,10 +108,8 @@ def test_any_box_of_any_tensor_equals_numpy(width_bits, conditions, seed):
         width_bits=width_bits,
         seed=seed,
         stall=conditions.get("stall", 0.0),
-        engine={
-            "landing_beats": conditions.get("landing", 64),
-            "outstanding": conditions.get("outstanding", 16),
-        },
+        landing_beats=conditions.get("landing", 64),
+        outstanding=conditions.get("outstanding", 16),
         latency=conditions["latency"],
         jitter=conditions.get("jitter", 0),
         readable=[region],
@@ -177,18 +126,13 @@ def test_any_box_of_any_tensor_equals_numpy(width_bits, conditions, seed):
     assert result.memory.most_outstanding <= conditions.get("outstanding", 16)
 
 
-LONG = Descriptor(
-    base=0x1000, format=ElementFormat.FP32, dims=(256, 8), strides=(1024,), box=(256, 8)
-)
-
-
 def test_a_long_box_moves_one_beat_a_cycle_at_latency_100():
     data = random_bytes(1, 0x5000)
     result = run(
         data,
         [(LONG.pack(), (0, 0), 0)] * 2,
         fast_write=True,
-        engine={"landing_beats": 256},
+        landing_beats=256,
         latency=100,
         readable=[(0x1000, 0x3000)],
     )
@@ -204,7 +148,7 @@ def test_a_misaligned_box_moves_one_beat_a_cycle():
     result = run(
         data,
         [(skewed.pack(), (1, 0), 0)],
-        engine={"landing_beats": 256},
+        landing_beats=256,
         latency=100,
         readable=[(0x1000, 0x4000)],
     )
@@ -220,7 +164,7 @@ def test_a_small_landing_buffer_limits_the_rate_to_its_beats_a_round_trip(landin
     result = run(
         data,
         [(LONG.pack(), (0, 0), 0)],
-        engine={"landing_beats": landing},
+        landing_beats=landing,
         latency=latency,
         readable=[(0x1000, 0x3000)],
     )

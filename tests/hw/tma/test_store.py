@@ -3,75 +3,26 @@ import random
 
 import numpy as np
 import pytest
-from amaranth.hdl import Module
-from amaranth.lib import stream, wiring
-from amaranth.lib.wiring import In, Out
-from amaranth.sim import Simulator
 
-from hw.axi import RESP_DECERR, RESP_SLVERR, Axi4WriteSignature
-from hw.stream import vector_signature
-from hw.tma.commands import tagged_command_layout
-from hw.tma.descriptor import Descriptor, ElementFormat, ErrorCode
-from hw.tma.descriptor_file import DescriptorFile, descriptor_word_layout
+from hw.axi import RESP_DECERR, RESP_SLVERR
+from hw.tma.descriptor import ErrorCode
 from hw.tma.store import StoreEngine
+from tests.hw.tma.box_bench import DESCRIPTORS, LONG, BoxBench
 from tests.hw.tma.memory import AxiMemory
-from tests.hw.tma.model import (
-    as_vectors,
-    box_store,
-    packed_command,
-    random_bytes,
-    random_case,
-    write_descriptor,
-)
+from tests.hw.tma.model import as_vectors, box_store, random_bytes, random_case
 
-DESCRIPTORS = 4
 #: Bytes before and behind the region of the tensors, which must keep their values.
 GUARD = 4096
 
 
-class Bench(wiring.Component):
-    """A store engine with its descriptor file."""
-
-    def __init__(self, *, width_bits, outstanding=16):
-        self.engine = StoreEngine(
-            width_bits=width_bits,
-            address_bits=32,
-            outstanding=outstanding,
-            descriptors=DESCRIPTORS,
-            streams=2,
-        )
-        super().__init__(
-            {
-                "i_write": In(stream.Signature(descriptor_word_layout(DESCRIPTORS))),
-                "i_stream": In(stream.Signature(tagged_command_layout(DESCRIPTORS, 2))),
-                "i_streams": In(vector_signature(width_bits)).array(2),
-                "o_stored": Out(2),
-                "axi": Out(Axi4WriteSignature(data_bits=width_bits, address_bits=32)),
-                "i_drain": In(1),
-                "o_idle": Out(1),
-                "o_error": Out(8),
-            }
-        )
-
-    def elaborate(self, platform):
-        m = Module()
-        m.submodules.engine = engine = self.engine
-        m.submodules.file = file = DescriptorFile(descriptors=DESCRIPTORS, readers=1)
-        wiring.connect(m, wiring.flipped(self.i_write), file.i_write)
-        wiring.connect(m, wiring.flipped(self.i_stream), engine.i_stream)
-        wiring.connect(m, engine.axi, wiring.flipped(self.axi))
-        for number in range(2):
-            wiring.connect(m, wiring.flipped(self.i_streams[number]), engine.i_streams[number])
-        m.d.comb += [
-            file.i_index[0].eq(engine.o_index),
-            file.i_read[0].eq(engine.o_read),
-            engine.i_descriptor.eq(file.o_descriptor[0]),
-            engine.i_drain.eq(self.i_drain),
-            self.o_idle.eq(engine.o_idle),
-            self.o_error.eq(engine.o_error),
-            self.o_stored.eq(engine.o_stored),
-        ]
-        return m
+def store_engine(width_bits=64, outstanding=16):
+    return StoreEngine(
+        width_bits=width_bits,
+        address_bits=32,
+        outstanding=outstanding,
+        descriptors=DESCRIPTORS,
+        streams=2,
+    )
 
 
 @dataclasses.dataclass
@@ -85,31 +36,28 @@ class Result:
 
 def run(data, commands, *, width_bits=64, seed=0, stall=0.0, outstanding=16, served=None, **memory):
     """Store boxes: commands are (packed descriptor, coordinates, stream, the box's bytes)."""
-    bench = Bench(width_bits=width_bits, outstanding=outstanding)
+    engine = store_engine(width_bits, outstanding)
     rng = random.Random(seed)
-    model = AxiMemory(bench.axi, data, rng, **memory)
+    bench = BoxBench(engine, data, rng, **memory)
+    model = bench.memory
     result = Result([[], []], ErrorCode.NONE, model)
     served = len(commands) if served is None else served
 
     async def command(ctx):
         for number, (packed, coordinates, owner, _) in enumerate(commands):
-            await write_descriptor(ctx, bench.i_write, number % DESCRIPTORS, packed)
-            payload = packed_command(number % DESCRIPTORS, coordinates)
-            ctx.set(bench.i_stream.payload.command, payload)
-            ctx.set(bench.i_stream.payload.stream, owner)
-            ctx.set(bench.i_stream.valid, 1)
-            await ctx.tick().until(bench.i_stream.ready)
-            ctx.set(bench.i_stream.valid, 0)
+            index = number % DESCRIPTORS
+            await bench.describe(ctx, index, packed)
+            await bench.command(ctx, index, coordinates, owner)
         limit = model.cycle + 200_000
         while sum(map(len, result.stored)) < served:
             assert model.cycle < limit, f"{result.stored} stored of {served}"
             await ctx.tick()
         await ctx.tick().repeat(20)
-        assert ctx.get(bench.o_idle) and model.quiet
-        result.error = ErrorCode(ctx.get(bench.o_error))
+        assert ctx.get(engine.o_idle) and model.quiet
+        result.error = ErrorCode(ctx.get(engine.o_error))
 
     def putter(number):
-        port = bench.i_streams[number]
+        port = engine.i_streams[number]
 
         async def put(ctx):
             for _, _, owner, box in commands:
@@ -127,19 +75,12 @@ def run(data, commands, *, width_bits=64, seed=0, stall=0.0, outstanding=16, ser
         return put
 
     async def watch(ctx):
-        async for _, _, stored in ctx.tick().sample(bench.o_stored):
+        async for _, _, stored in ctx.tick().sample(engine.o_stored):
             for number in range(2):
                 if stored >> number & 1:
                     result.stored[number].append(model.cycle)
 
-    simulator = Simulator(bench)
-    simulator.add_clock(1e-6)
-    simulator.add_testbench(model.run, background=True)
-    simulator.add_testbench(watch, background=True)
-    for number in range(2):
-        simulator.add_testbench(putter(number), background=True)
-    simulator.add_testbench(command)
-    simulator.run()
+    bench.run(command, watch, *map(putter, range(2)))
     return result
 
 
@@ -171,11 +112,6 @@ def test_any_box_of_any_tensor_equals_numpy(width_bits, conditions, seed):
     ]
     assert np.array_equal(data, expected)
     assert 1 < result.memory.most_unanswered <= conditions.get("outstanding", 16)
-
-
-LONG = Descriptor(
-    base=0x1000, format=ElementFormat.FP32, dims=(256, 8), strides=(1024,), box=(256, 8)
-)
 
 
 @pytest.mark.parametrize("latency", [1, 100])
@@ -267,33 +203,28 @@ def test_a_box_wholly_outside_is_dropped_and_reported():
 
 
 def test_no_address_is_sent_before_its_data_are_here():
-    bench = Bench(width_bits=64)
-    model = AxiMemory(bench.axi, random_bytes(7, 0x5000), random.Random(1), writable=[(0, 0x5000)])
+    engine = store_engine()
+    data = random_bytes(7, 0x5000)
+    bench = BoxBench(engine, data, random.Random(1), writable=[(0, 0x5000)])
+    model = bench.memory
 
     async def starve(ctx):
-        await write_descriptor(ctx, bench.i_write, 0, LONG.pack())
-        ctx.set(bench.i_stream.payload.command, packed_command(0, (0, 0)))
-        ctx.set(bench.i_stream.valid, 1)
-        await ctx.tick().until(bench.i_stream.ready)
-        ctx.set(bench.i_stream.valid, 0)
+        await bench.describe(ctx, 0, LONG.pack())
+        await bench.command(ctx, 0, (0, 0), 0)
         await ctx.tick().repeat(100)
         assert model.write_bursts == []
-        ctx.set(bench.i_streams[0].valid, 1)
+        ctx.set(engine.i_streams[0].valid, 1)
         await ctx.tick()
-        ctx.set(bench.i_streams[0].valid, 0)
+        ctx.set(engine.i_streams[0].valid, 0)
         await ctx.tick().repeat(10)
         assert len(model.write_bursts) == 1
-        assert not ctx.get(bench.o_idle)
+        assert not ctx.get(engine.o_idle)
         # A drain ends the burst that has begun, and changes no byte of its rest.
         rest = model.data[0x1008:].copy()
-        ctx.set(bench.i_drain, 1)
+        ctx.set(engine.i_drain, 1)
         await ctx.tick().repeat(160)
-        assert ctx.get(bench.o_idle) and model.quiet
+        assert ctx.get(engine.o_idle) and model.quiet
         assert len(model.write_beats) == 128 and len(model.write_bursts) == 1
         assert np.array_equal(model.data[0x1008:], rest)
 
-    simulator = Simulator(bench)
-    simulator.add_clock(1e-6)
-    simulator.add_testbench(model.run, background=True)
-    simulator.add_testbench(starve)
-    simulator.run()
+    bench.run(starve)

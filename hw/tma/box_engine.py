@@ -1,0 +1,143 @@
+"""What the load and the store engine have in common: from commands to row plans and bursts."""
+
+from typing import Any
+
+from amaranth.hdl import Module, Mux, Signal, Value
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from hw.axi import RESP_DECERR
+from hw.queue import Queue
+from hw.shared import shared
+from hw.tma.addresses import BoxWalker, RowSplitter, plan_layout
+from hw.tma.commands import BoxReader, tagged_command_layout
+from hw.tma.descriptor import ErrorCode, descriptor_layout
+
+__all__ = ["BoxEngine"]
+
+
+class BoxEngine(wiring.Component):
+    """Executes commands in order: reads each box, walks its rows, splits them into bursts.
+
+    Parameters
+    ----------
+    width_bits : int
+        Width of a vector and of AXI's data.
+    address_bits : int
+        Width of a byte address.
+    outstanding : int
+        Bursts in flight.
+    descriptors : int
+        Descriptors in the file.
+    streams : int
+        Vector streams.
+    vectors : dict of str to Member
+        Members at the side of the streams.
+    axi : Signature
+        Half of an AXI4 manager port.
+
+    Members
+    -------
+    i_stream : stream of :func:`hw.tma.commands.tagged_command_layout`
+    o_index, o_read, i_descriptor
+        To the descriptor file, as :class:`hw.tma.commands.BoxReader`.
+    axi : half of an AXI4 manager port
+    i_drain
+        Start no more bursts.
+    o_idle
+        Memory owes nothing and is owed nothing.
+    o_error
+        First error since reset, an :class:`hw.tma.descriptor.ErrorCode`.
+    """
+
+    i_stream: stream.Interface
+    o_index: Signal
+    o_read: Signal
+    i_descriptor: Any
+    i_drain: Signal
+    o_idle: Signal
+    o_error: Signal
+
+    def __init__(
+        self,
+        *,
+        width_bits: int,
+        address_bits: int,
+        outstanding: int,
+        descriptors: int,
+        streams: int,
+        vectors: dict[str, wiring.Member],
+        axi: wiring.Signature,
+    ) -> None:
+        self._width_bits = width_bits
+        self._address_bits = address_bits
+        self._outstanding = outstanding
+        self._descriptors = descriptors
+        self._streams = streams
+        super().__init__(
+            {
+                "i_stream": In(stream.Signature(tagged_command_layout(descriptors, streams))),
+                **vectors,
+                "o_index": Out(range(descriptors)),
+                "o_read": Out(1),
+                "i_descriptor": In(descriptor_layout),
+                "axi": Out(axi),
+                "i_drain": In(1),
+                "o_idle": Out(1),
+                "o_error": Out(8),
+            }
+        )
+
+    def _boxes(
+        self, m: Module, *, burst_beats: int, plans: int
+    ) -> tuple[stream.Interface, stream.Interface, Signal]:
+        """Plans of rows, of which so many may wait; bursts of so many beats; refusals' codes."""
+        reader = BoxReader(
+            width_bits=self._width_bits,
+            address_bits=self._address_bits,
+            descriptors=self._descriptors,
+            streams=self._streams,
+        )
+        walker = BoxWalker(
+            width_bits=self._width_bits, address_bits=self._address_bits, streams=self._streams
+        )
+        splitter = RowSplitter(
+            width_bits=self._width_bits,
+            address_bits=self._address_bits,
+            streams=self._streams,
+            burst_beats=burst_beats,
+        )
+        waiting = Queue(plan_layout(self._width_bits, self._streams), depth=plans)
+        m.submodules.reader = shared(reader)
+        m.submodules.walker = shared(walker)
+        m.submodules.splitter = shared(splitter)
+        m.submodules.plans = shared(waiting)
+        wiring.connect(m, wiring.flipped(self.i_stream), reader.i_stream)
+        wiring.connect(m, reader.o_stream, walker.i_stream)
+        wiring.connect(m, walker.o_stream, splitter.i_stream)
+        wiring.connect(m, splitter.o_plans, waiting.i_stream)
+        m.d.comb += [
+            self.o_index.eq(reader.o_index),
+            self.o_read.eq(reader.o_read),
+            reader.i_descriptor.eq(self.i_descriptor),
+        ]
+        return waiting.o_stream, splitter.o_bursts, reader.o_error
+
+    def _keep_error(
+        self,
+        m: Module,
+        refusal: Signal,
+        failed: Value,
+        response: Signal,
+        *,
+        slverr: ErrorCode,
+        decerr: ErrorCode,
+    ) -> None:
+        """Keep the first error: a response that failed, before a refusal in the same cycle."""
+        with m.If(self.o_error == ErrorCode.NONE.value):
+            with m.If(failed):
+                m.d.sync += self.o_error.eq(
+                    Mux(response == RESP_DECERR, decerr.value, slverr.value)
+                )
+            with m.Else():
+                m.d.sync += self.o_error.eq(refusal)

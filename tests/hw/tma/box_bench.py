@@ -1,0 +1,58 @@
+"""A load or a store engine with its descriptor file and its memory, for Amaranth's simulator."""
+
+from amaranth.hdl import Elaboratable, Module
+from amaranth.sim import Simulator
+
+from hw.tma.descriptor import Descriptor, ElementFormat
+from hw.tma.descriptor_file import DescriptorFile
+from tests.hw.tma.memory import AxiMemory
+from tests.hw.tma.model import packed_command, write_descriptor
+
+__all__ = ["DESCRIPTORS", "LONG", "BoxBench"]
+
+DESCRIPTORS = 4
+
+#: A box of 1,024 beats of 64 bits.
+LONG = Descriptor(
+    base=0x1000, format=ElementFormat.FP32, dims=(256, 8), strides=(1024,), box=(256, 8)
+)
+
+
+class BoxBench(Elaboratable):
+    """An engine of `DESCRIPTORS` descriptors; actors are added by the tests."""
+
+    def __init__(self, engine, data, rng, **memory):
+        self.engine = engine
+        self.file = DescriptorFile(descriptors=DESCRIPTORS, readers=1)
+        self.memory = AxiMemory(engine.axi, data, rng, **memory)
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.engine = engine = self.engine
+        m.submodules.file = file = self.file
+        m.d.comb += [
+            file.i_index[0].eq(engine.o_index),
+            file.i_read[0].eq(engine.o_read),
+            engine.i_descriptor.eq(file.o_descriptor[0]),
+        ]
+        return m
+
+    async def describe(self, ctx, index, packed):
+        await write_descriptor(ctx, self.file.i_write, index, packed)
+
+    async def command(self, ctx, index, coordinates, owner):
+        port = self.engine.i_stream
+        ctx.set(port.payload.command, packed_command(index, coordinates))
+        ctx.set(port.payload.stream, owner)
+        ctx.set(port.valid, 1)
+        await ctx.tick().until(port.ready)
+        ctx.set(port.valid, 0)
+
+    def run(self, actor, *background):
+        """Run to the end of the actor."""
+        simulator = Simulator(self)
+        simulator.add_clock(1e-6)
+        for each in (self.memory.run, *background):
+            simulator.add_testbench(each, background=True)
+        simulator.add_testbench(actor)
+        simulator.run()
