@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import amaranth.back.rtlil as rtlil
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import memory, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.checks import require_int
+from hw.shared import Library
 from hw.systolic.dataflow import LANE_BITS, ArrayConfig
+from hw.systolic.vector_memory import without_contents
 
 __all__ = ["LoadSequencer", "TileLoader", "swap_distance"]
 
@@ -181,3 +184,8 @@ class TileLoader(wiring.Component):
             read_place.eq(read_place + sequencer.fetch),
         ]
         return m
+
+    def rtlil(self, library: Library) -> str:
+        """Its definition in an emitted design: nothing is read of the queue that has not come."""
+        name = self.definition_name
+        return without_contents(rtlil.convert(self, name=name, platform=library, emit_src=False))

@@ -1,0 +1,124 @@
+"""Parameters of a tensor unit, and how results lie in the vectors of its buffer."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from amaranth.lib import data
+
+from hw.checks import require_int
+from hw.numeric.formats import Format
+from hw.systolic.dataflow import LANE_BITS, Dataflow
+from hw.systolic.unit_config import UnitConfig
+
+__all__ = ["TensorConfig"]
+
+_MOST_ROWS = 1 << 20
+
+
+@dataclass(frozen=True)
+class TensorConfig:
+    """Parameters of a tensor unit.
+
+    A vector of the buffer has R lanes, so E operands; a row of results has C. If E ≥ C a vector
+    has E // C slots, each for a row of results, and zeros behind the last. If E < C a row takes
+    several vectors, the last one filled up with zeros.
+
+    Parameters
+    ----------
+    unit : UnitConfig
+        Of a weight-stationary unit of one operand format whose results have that format.
+    buffer_rows : int
+        Vectors of the unified buffer.
+
+    Raises
+    ------
+    TypeError
+        A parameter is outside its domain.
+    """
+
+    unit: UnitConfig
+    buffer_rows: int
+
+    def __post_init__(self) -> None:
+        array = self.unit.array
+        require_int("Unified buffer rows", self.buffer_rows, 2, _MOST_ROWS)
+        if array.dataflow != Dataflow.WS:
+            raise TypeError(f"Tensor unit dataflow must be ws, not {array.dataflow.value}")
+        if len(array.formats) > 1:
+            names = ", ".join(fmt.name for fmt in array.formats)
+            raise TypeError(f"Tensor unit formats must be one, not {names}")
+        if self.unit.out != self.format:
+            out = self.unit.out or self.format.accumulator
+            raise TypeError(
+                f"Tensor unit results must be of its operands' format {self.format.name}, "
+                f"not {out.name}"
+            )
+
+    @property
+    def format(self) -> Format:
+        """Format of operands and results."""
+        return self.unit.array.formats[0]
+
+    @property
+    def vector_bits(self) -> int:
+        """Width of a vector of the buffer."""
+        return LANE_BITS * self.unit.array.rows
+
+    @property
+    def elements(self) -> int:
+        """Operands of a vector (E)."""
+        return self.vector_bits // self.format.bits
+
+    @property
+    def slots(self) -> int:
+        """Rows of results that a vector holds beside one another; 1 if it holds only a part."""
+        return max(1, self.elements // self.unit.array.columns)
+
+    @property
+    def parts(self) -> int:
+        """Vectors that a row of results takes."""
+        return -(-self.unit.array.columns // self.elements)
+
+    @property
+    def granule(self) -> int:
+        """Operands that are always written together."""
+        if self.slots == 1:
+            return self.elements
+        return math.gcd(self.elements, self.unit.array.columns)
+
+    @property
+    def span(self) -> data.StructLayout:
+        """Layout of a command that is under way: its first vector, and the one behind its last."""
+        return data.StructLayout(
+            {
+                "busy": 1,
+                "address": range(self.buffer_rows),
+                "end": range(self.buffer_rows + 1),
+            }
+        )
+
+    @property
+    def order(self) -> data.StructLayout:
+        """Layout of an instruction that has been looked at by itself."""
+        return data.StructLayout(
+            {
+                "opcode": 4,
+                "fault": 4,
+                "accumulate": 1,
+                "finish": 1,
+                "relu": 1,
+                "shift": 6,
+                "slot": range(max(2, self.slots)),
+                "rows": range(self.buffer_rows + 1),
+                "address": range(self.buffer_rows),
+                "end": range(self.buffer_rows + 1),
+                "scale": 32,
+            }
+        )
+
+    @property
+    def name(self) -> str:
+        """What tells two units apart, for names of modules."""
+        return f"{self.unit.name}_u{self.buffer_rows}"

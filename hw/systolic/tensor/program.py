@@ -1,0 +1,264 @@
+"""Programs of a tensor unit, made of matrices: instructions and what the streams bring."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hw.systolic.tensor.config import TensorConfig
+from hw.systolic.tensor.instruction import Instruction, Opcode
+
+__all__ = ["Layer", "Packing", "Program", "layer_program", "mlp_program", "mlp_results"]
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Layer:
+    """A layer: a product, and what its sums pass.
+
+    Parameters
+    ----------
+    weight : (K, N) array of operands
+    relu : bool
+    scale, shift : int
+        As of :class:`hw.systolic.tensor.instruction.Instruction`.
+    bias : (N,) array of int32 or float32
+        Of a unit with a bias.
+    """
+
+    weight: Array
+    relu: bool = False
+    scale: int = 1
+    shift: int = 0
+    bias: Array | None = None
+
+
+@dataclass(frozen=True)
+class Packing:
+    """Where the columns of a matrix lie in the vectors of a row.
+
+    Parameters
+    ----------
+    vectors : int
+        Vectors that a row takes.
+    places : (columns,) array of int
+        Operand that each column is, counted through the vectors.
+    """
+
+    vectors: int
+    places: npt.NDArray[np.int64]
+
+    @staticmethod
+    def of_host(config: TensorConfig, columns: int) -> Packing:
+        """Of a matrix from the host: one operand after another."""
+        return Packing(-(-columns // config.elements), np.arange(columns))
+
+    @staticmethod
+    def of_results(config: TensorConfig, columns: int) -> Packing:
+        """Of results: groups of C, beside one another in slots, or in several vectors."""
+        width = config.unit.array.columns
+        group, column = np.divmod(np.arange(columns), width)
+        groups = -(-columns // width)
+        vector, slot = np.divmod(group, config.slots)
+        places = vector * config.parts * config.elements + slot * width + column
+        return Packing(-(-groups // config.slots) * config.parts, places)
+
+
+@dataclass(frozen=True)
+class Program:
+    """Instructions, and what the streams bring to them.
+
+    Members
+    -------
+    instructions : tuple of Instruction
+    host : (n, E) array
+        Vectors from the host.
+    weights : (tiles, R, C, E / R) array
+        Tiles of weights.
+    biases : (finishes, C) array, or None
+        Vectors of biases.
+    """
+
+    instructions: tuple[Instruction, ...]
+    host: Array
+    weights: Array
+    biases: Array | None
+
+
+def layer_program(
+    config: TensorConfig,
+    layer: Layer,
+    packing: Packing,
+    *,
+    rows: int,
+    source: int,
+    target: int,
+) -> tuple[list[Instruction], Array, Array | None]:
+    """One layer on vectors that are in the buffer: instructions, tiles of weights and biases.
+
+    Every group of C columns reads the same vectors again. Vectors lie tile after tile: vector v
+    of row i is ``rows`` · v + i behind the first.
+
+    Parameters
+    ----------
+    config : TensorConfig
+    layer : Layer
+    packing : Packing
+        How the K columns of the activations lie there.
+    rows : int
+        Rows of activations, at most the accumulators if K takes more than one tile.
+    source, target : int
+        First vector of the activations, and of the results.
+    """
+    array = config.unit.array
+    extent = layer.weight.shape[1]
+    groups = -(-extent // array.columns)
+    tiles = packing.vectors
+    padded = np.zeros((tiles * config.elements, groups * array.columns), config.format.dtype)
+    padded[packing.places, :extent] = layer.weight
+    lanes = padded.reshape(tiles, array.rows, -1, groups, array.columns)
+    weights = lanes.transpose(3, 0, 1, 4, 2).reshape(
+        -1, *lanes.shape[1:2], array.columns, lanes.shape[2]
+    )
+    biases = None
+    if config.unit.bias:
+        sums = config.format.accumulator.dtype
+        biases = np.zeros(groups * array.columns, sums)
+        biases[:extent] = 0 if layer.bias is None else layer.bias
+        biases = biases.reshape(groups, array.columns)
+    instructions = [
+        Instruction(Opcode.CONFIGURE, relu=layer.relu, scale=layer.scale, shift=layer.shift)
+    ]
+    for group in range(groups):
+        for tile in range(tiles):
+            instructions.append(
+                Instruction(
+                    Opcode.MULTIPLY,
+                    address=source + tile * rows,
+                    rows=rows,
+                    accumulate=tile > 0,
+                    finish=tile == tiles - 1,
+                )
+            )
+        vector, slot = divmod(group, config.slots)
+        place = target + vector * config.parts * rows
+        instructions.append(Instruction(Opcode.ACTIVATE, address=place, rows=rows, slot=slot))
+    return instructions, weights, biases
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """Rows of each block, how each matrix lies, and where the two halves of the buffer begin."""
+
+    blocks: tuple[tuple[int, int], ...]
+    packings: tuple[Packing, ...]
+    starts: tuple[int, int]
+
+
+def _plan(config: TensorConfig, layers: Sequence[Layer], rows: int) -> _Plan:
+    extents = [layer.weight.shape[1] for layer in layers]
+    packings = (
+        Packing.of_host(config, layers[0].weight.shape[0]),
+        *(Packing.of_results(config, extent) for extent in extents),
+    )
+    widest = [max(packing.vectors for packing in packings[side::2]) for side in (0, 1)]
+    most = config.buffer_rows // sum(widest)
+    if any(packing.vectors > 1 for packing in packings[:-1]):
+        most = min(most, config.unit.accumulator_rows)
+    if most == 0:
+        raise ValueError(
+            f"Unified buffer rows must be at least {sum(widest)} for a row of these layers, "
+            f"not {config.buffer_rows}"
+        )
+    count = -(-rows // most)
+    edges = [index * rows // count for index in range(count + 1)]
+    blocks = tuple(zip(edges[:-1], edges[1:], strict=True))
+    longest = max(stop - start for start, stop in blocks)
+    return _Plan(blocks, packings, (0, widest[0] * longest))
+
+
+def _check(config: TensorConfig, activations: Array, layers: Sequence[Layer]) -> None:
+    if not layers:
+        raise ValueError("Layers must be one or more, not none")
+    extent = activations.shape[1]
+    for index, layer in enumerate(layers):
+        if layer.weight.ndim != 2 or layer.weight.shape[0] != extent or not layer.weight.size:
+            raise ValueError(
+                f"Weights of layer {index} must be {extent} × 1 or more, not {layer.weight.shape}"
+            )
+        if layer.bias is not None and not config.unit.bias:
+            raise ValueError(f"Bias of layer {index} must be of a unit with a bias")
+        extent = layer.weight.shape[1]
+    for name, array in (("Activations", activations), *(("Weights", x.weight) for x in layers)):
+        if array.dtype != config.format.dtype:
+            raise TypeError(f"{name} must be of {config.format.dtype}, not {array.dtype}")
+
+
+def mlp_program(config: TensorConfig, activations: Array, layers: Sequence[Layer]) -> Program:
+    """Layers one after another; the host gives the activations and takes the last results.
+
+    Activations are cut into blocks of rows that fit the buffer and the accumulators; weights come
+    again for each block. Two parts of the buffer are read and written in turn.
+
+    Parameters
+    ----------
+    config : TensorConfig
+    activations : (M, K) array of operands
+    layers : sequence of Layer
+
+    Raises
+    ------
+    ValueError
+        The shapes do not go together, or a row of them does not fit the buffer.
+    TypeError
+        An array has another format.
+    """
+    _check(config, activations, layers)
+    plan = _plan(config, layers, len(activations))
+    instructions: list[Instruction] = []
+    hosts, weights, biases = [], [], []
+    for start, stop in plan.blocks:
+        rows, vectors = stop - start, plan.packings[0].vectors
+        block = np.zeros((rows, vectors * config.elements), config.format.dtype)
+        block[:, plan.packings[0].places] = activations[start:stop]
+        block = block.reshape(rows, vectors, config.elements).transpose(1, 0, 2)
+        hosts.append(block.reshape(-1, config.elements))
+        instructions.append(Instruction(Opcode.READ_HOST, plan.starts[0], vectors * rows))
+        for index, layer in enumerate(layers):
+            added, tiles, vector = layer_program(
+                config,
+                layer,
+                plan.packings[index],
+                rows=rows,
+                source=plan.starts[index % 2],
+                target=plan.starts[1 - index % 2],
+            )
+            instructions += added
+            weights.append(tiles)
+            biases += [] if vector is None else [vector]
+        place = plan.starts[len(layers) % 2]
+        count = plan.packings[-1].vectors * rows
+        instructions.append(Instruction(Opcode.WRITE_HOST, place, count))
+    return Program(
+        tuple(instructions),
+        np.concatenate(hosts),
+        np.concatenate(weights),
+        np.concatenate(biases) if biases else None,
+    )
+
+
+def mlp_results(config: TensorConfig, vectors: Array, layers: Sequence[Layer], rows: int) -> Array:
+    """The (M, N) results of the vectors that :func:`mlp_program` sends to the host."""
+    plan = _plan(config, layers, rows)
+    packing, parts, position = plan.packings[-1], [], 0
+    for start, stop in plan.blocks:
+        count = (stop - start) * packing.vectors
+        part = vectors[position : position + count].reshape(packing.vectors, stop - start, -1)
+        parts.append(part.transpose(1, 0, 2).reshape(stop - start, -1)[:, packing.places])
+        position += count
+    return np.concatenate(parts)

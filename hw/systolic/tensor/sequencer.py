@@ -1,0 +1,166 @@
+"""The order of a tensor unit's commands: what may begin while others are under way."""
+
+from __future__ import annotations
+
+from amaranth.hdl import Cat, Module, Mux, Signal, Value
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from hw.systolic.tensor.config import TensorConfig
+from hw.systolic.tensor.instruction import Fault, Opcode
+from hw.systolic.tensor.writer import ACTIVATES
+
+__all__ = ["STATUS", "Sequencer"]
+
+#: Layout of the status: why the next instruction was refused, and how many came before it.
+STATUS = data.StructLayout({"fault": 4, "begun": 32})
+
+_FLOAT_ONE = 0x3F800000
+
+
+class Sequencer(wiring.Component):
+    """Starts commands in order, each as soon as no vector it needs is under way elsewhere.
+
+    A program means what it would mean if each command ended before the next began.
+
+    Parameters
+    ----------
+    config : TensorConfig
+
+    Members
+    -------
+    i_orders : stream of :attr:`TensorConfig.order`
+    o_order
+        The command that begins.
+    o_start, i_free
+        For each of `ENGINES`: it begins a command, and whether it may.
+    i_read_host, i_multiply, i_write_host, i_activates
+        Commands under way, as spans; of the engine of multiplies also the last one that was.
+    relu, scale, shift
+        Settings of the results that come.
+    status
+    """
+
+    i_orders: stream.Interface
+    o_order: data.View[data.StructLayout]
+    o_start: data.View[data.StructLayout]
+    i_free: data.View[data.StructLayout]
+    i_read_host: data.View[data.StructLayout]
+    i_multiply: data.View[data.StructLayout]
+    i_write_host: data.View[data.StructLayout]
+    i_activates: data.View[data.ArrayLayout]
+    relu: Signal
+    scale: Signal
+    shift: Signal
+    status: data.View[data.StructLayout]
+
+    def __init__(self, config: TensorConfig) -> None:
+        self._config = config
+        engines = data.StructLayout(
+            dict.fromkeys(("read_host", "multiply", "activate", "write_host"), 1)
+        )
+        super().__init__(
+            {
+                "i_orders": In(stream.Signature(config.order)),
+                "o_order": Out(config.order),
+                "o_start": Out(engines),
+                "i_free": In(engines),
+                "i_read_host": In(config.span),
+                "i_multiply": In(config.span),
+                "i_write_host": In(config.span),
+                "i_activates": In(data.ArrayLayout(config.span, ACTIVATES)),
+                "relu": Out(1),
+                "scale": Out(32),
+                "shift": Out(6),
+                "status": Out(STATUS),
+            }
+        )
+
+    @property
+    def definition_name(self) -> str:
+        """Name of the shared module."""
+        return f"sequencer_{self._config.name}"
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        order = self.i_orders.payload
+        one = 1 if self._config.unit.integer_only else _FLOAT_ONE
+        scale = Signal(32, init=one)
+        m.d.comb += [self.o_order.eq(order), self.scale.eq(scale)]
+
+        def meets(span: data.View[data.StructLayout]) -> Value:
+            overlap: Value = (order.address < span.end) & (span.address < order.end)
+            return overlap
+
+        # What is written there by the host and by results; what the host and the array read.
+        filling = self.i_read_host.busy & meets(self.i_read_host)
+        activates = [self.i_activates[index] for index in range(ACTIVATES)]
+        activating = Cat(span.busy & meets(span) for span in activates).any()
+        draining = self.i_write_host.busy & meets(self.i_write_host)
+        multiplying = self.i_multiply.busy & meets(self.i_multiply)
+
+        # Rows of the sums that wait, and of the results that must be taken next; or none.
+        rows_left, rows_due = (
+            Signal(self._config.order.members["rows"], name=name)
+            for name in ("rows_left", "rows_due")
+        )
+        fault, waits, start = Signal(Fault), Signal(), Signal()
+        halted = self.status.fault != Fault.NONE
+        m.d.comb += fault.eq(order.fault)
+        with m.Switch(order.opcode):
+            with m.Case(Opcode.READ_HOST):
+                m.d.comb += waits.eq(~self.i_free.read_host | activating | draining | multiplying)
+            with m.Case(Opcode.MULTIPLY):
+                m.d.comb += waits.eq(~self.i_free.multiply | filling | activating)
+            with m.Case(Opcode.ACTIVATE):
+                m.d.comb += waits.eq(~self.i_free.activate | filling | draining)
+            with m.Case(Opcode.WRITE_HOST):
+                m.d.comb += waits.eq(~self.i_free.write_host | filling | activating)
+            with m.Case(Opcode.CONFIGURE):
+                m.d.comb += waits.eq(
+                    self.i_multiply.busy | Cat(span.busy for span in activates).any()
+                )
+        with m.If(order.fault == Fault.NONE):
+            with m.If((rows_due != 0) != (order.opcode == Opcode.ACTIVATE)):
+                m.d.comb += fault.eq(Fault.ORDER)
+            with m.Elif(order.opcode == Opcode.ACTIVATE):
+                # Results that went where their multiply still reads would wait for it, and it
+                # for them.
+                with m.If(rows_due != order.rows):
+                    m.d.comb += fault.eq(Fault.ROWS)
+                with m.Elif(meets(self.i_multiply)):
+                    m.d.comb += fault.eq(Fault.OVERLAP)
+            with m.Elif((order.opcode == Opcode.MULTIPLY) & order.accumulate):
+                with m.If(rows_left == 0):
+                    m.d.comb += fault.eq(Fault.ORDER)
+                with m.Elif(rows_left != order.rows):
+                    m.d.comb += fault.eq(Fault.ROWS)
+        m.d.comb += [
+            start.eq(self.i_orders.valid & ~halted & (fault == Fault.NONE) & ~waits),
+            self.i_orders.ready.eq(start),
+        ]
+        with m.If(self.i_orders.valid & ~halted):
+            m.d.sync += self.status.fault.eq(fault)
+        with m.If(start):
+            m.d.sync += self.status.begun.eq(self.status.begun + 1)
+            with m.Switch(order.opcode):
+                with m.Case(Opcode.READ_HOST):
+                    m.d.comb += self.o_start.read_host.eq(1)
+                with m.Case(Opcode.MULTIPLY):
+                    m.d.comb += self.o_start.multiply.eq(1)
+                    m.d.sync += [
+                        rows_left.eq(Mux(order.finish, 0, order.rows)),
+                        rows_due.eq(Mux(order.finish, order.rows, 0)),
+                    ]
+                with m.Case(Opcode.ACTIVATE):
+                    m.d.comb += self.o_start.activate.eq(1)
+                    m.d.sync += rows_due.eq(0)
+                with m.Case(Opcode.WRITE_HOST):
+                    m.d.comb += self.o_start.write_host.eq(1)
+                with m.Case(Opcode.CONFIGURE):
+                    m.d.sync += [
+                        self.relu.eq(order.relu),
+                        scale.eq(order.scale),
+                        self.shift.eq(order.shift),
+                    ]
+        return m

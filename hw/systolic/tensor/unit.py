@@ -1,0 +1,158 @@
+"""A matrix unit with a unified buffer that its results go back into, run by instructions."""
+
+from __future__ import annotations
+
+from amaranth.hdl import Const, Module, Mux, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from hw.shared import shared
+from hw.systolic.stationary_unit import StationaryUnit
+from hw.systolic.tensor.config import TensorConfig
+from hw.systolic.tensor.decoder import Decoder
+from hw.systolic.tensor.instruction import INSTRUCTION
+from hw.systolic.tensor.reader import Reader
+from hw.systolic.tensor.sequencer import STATUS, Sequencer
+from hw.systolic.tensor.writer import HostWriter, ResultWriter
+from hw.systolic.unit_config import COUNTERS
+from hw.systolic.vector_memory import VectorMemory
+
+__all__ = ["TensorUnit", "host_layout"]
+
+
+def host_layout(width: int) -> data.StructLayout:
+    """Layout of a vector that goes to the host; ``last`` ends its instruction."""
+    return data.StructLayout({"data": width, "last": 1})
+
+
+class TensorUnit(wiring.Component):
+    """A weight-stationary matrix unit, a unified buffer, and instructions that move vectors.
+
+    The buffer has one port that writes, for results before vectors of the host, and one that
+    reads, for the array before the host.
+
+    Parameters
+    ----------
+    config : TensorConfig
+
+    Members
+    -------
+    i_instruction : stream of `INSTRUCTION`
+    i_weight : stream of vectors of C lanes
+        R vectors for each multiply, row 0 first.
+    i_bias : stream of C int32 or fp32
+        One vector for each multiply that finishes; only of units with a bias.
+    i_host : stream of vectors of R lanes
+    o_host : stream of `host_layout`
+    status
+        Why the next instruction was refused, one of :class:`Fault`, and how many began before.
+        Nothing more begins until reset; what has begun goes on.
+    counters
+        As of :class:`hw.systolic.unit_base.UnitBase`.
+    """
+
+    i_instruction: stream.Interface
+    i_weight: stream.Interface
+    i_bias: stream.Interface
+    i_host: stream.Interface
+    o_host: stream.Interface
+    status: data.View[data.StructLayout]
+    counters: data.View[data.StructLayout]
+
+    def __init__(self, config: TensorConfig) -> None:
+        self._config = config
+        self._unit = StationaryUnit(config.unit)
+        self._memory = VectorMemory(
+            width=config.vector_bits,
+            depth=config.buffer_rows,
+            granule=config.granule * config.format.bits,
+        )
+        weights = self._unit.signature.members
+        self._passed = [name for name in ("i_weight", "i_bias") if name in weights]
+        super().__init__(
+            {name: weights[name] for name in self._passed}
+            | {
+                "i_instruction": In(stream.Signature(INSTRUCTION)),
+                "i_host": In(stream.Signature(config.vector_bits)),
+                "o_host": Out(stream.Signature(host_layout(config.vector_bits))),
+                "status": Out(STATUS),
+                "counters": Out(COUNTERS),
+            }
+        )
+
+    @property
+    def definition_name(self) -> str:
+        """Name of the shared module."""
+        return f"tensor_{self._config.name}"
+
+    @property
+    def bank(self) -> VectorMemory:
+        """The unified buffer's memory, for tests."""
+        return self._memory
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        config, unit, memory = self._config, self._unit, self._memory
+        m.submodules.unit = shared(unit)
+        m.submodules.memory = shared(memory)
+        decoder, sequencer = Decoder(config), Sequencer(config)
+        filler, results = HostWriter(config), ResultWriter(config)
+        feeder, drainer = Reader(config), Reader(config)
+        m.submodules.decoder = shared(decoder)
+        m.submodules.sequencer = shared(sequencer)
+        engines: dict[str, HostWriter | Reader | ResultWriter] = {
+            "read_host": filler,
+            "multiply": feeder,
+            "activate": results,
+            "write_host": drainer,
+        }
+        for name, engine in engines.items():
+            m.submodules[name] = shared(engine)
+            m.d.comb += [
+                engine.i_start.eq(sequencer.o_start[name]),
+                engine.i_order.eq(sequencer.o_order),
+                sequencer.i_free[name].eq(engine.o_free),
+            ]
+        m.d.comb += [
+            sequencer.i_read_host.eq(filler.o_span),
+            sequencer.i_multiply.eq(feeder.o_span),
+            sequencer.i_write_host.eq(drainer.o_span),
+            sequencer.i_activates.eq(results.o_spans),
+        ]
+        wiring.connect(m, wiring.flipped(self.i_instruction), decoder.i_instructions)
+        wiring.connect(m, decoder.o_orders, sequencer.i_orders)
+
+        # Results cannot wait for the host, nor the array: whatever it waits for may be they.
+        result_writes = Signal()
+        m.d.comb += [
+            result_writes.eq(results.o_write.any()),
+            filler.i_port.eq(~result_writes),
+            memory.i_write.eq(
+                Mux(filler.o_write, Const(1).replicate(len(memory.i_write)), results.o_write)
+            ),
+            memory.i_write_address.eq(Mux(filler.o_write, filler.o_address, results.o_address)),
+            memory.i_data.eq(Mux(filler.o_write, self.i_host.payload, results.o_data)),
+            feeder.i_grant.eq(feeder.o_request),
+            drainer.i_grant.eq(drainer.o_request & ~feeder.o_request),
+            memory.i_read.eq(feeder.o_request | drainer.o_request),
+            memory.i_read_address.eq(Mux(feeder.o_request, feeder.o_address, drainer.o_address)),
+            feeder.i_vector.eq(memory.o_data),
+            drainer.i_vector.eq(memory.o_data),
+        ]
+        wiring.connect(m, wiring.flipped(self.i_host), filler.i_host)
+        wiring.connect(m, feeder.o_vectors, unit.i_activation)
+        wiring.connect(m, unit.o_result, results.i_result)
+        m.d.comb += [
+            self.o_host.valid.eq(drainer.o_vectors.valid),
+            self.o_host.payload.data.eq(drainer.o_vectors.payload.data),
+            self.o_host.payload.last.eq(drainer.o_vectors.payload.last),
+            drainer.o_vectors.ready.eq(self.o_host.ready),
+            self.status.eq(sequencer.status),
+            self.counters.eq(unit.counters),
+        ]
+        for name in self._passed:
+            wiring.connect(m, wiring.flipped(getattr(self, name)), getattr(unit, name))
+        for name in ("relu", "scale", "shift"):
+            if name in unit.signature.members:
+                m.d.comb += getattr(unit, name).eq(getattr(sequencer, name))
+        return m

@@ -1,0 +1,144 @@
+"""A memory of vectors that an emitted design states in a few lines, however many there are."""
+
+from __future__ import annotations
+
+import re
+
+from amaranth.hdl import Module, Signal
+from amaranth.lib import memory, wiring
+from amaranth.lib.wiring import In, Out
+
+from hw.shared import Library
+
+__all__ = ["VectorMemory", "without_contents"]
+
+_CONTENTS = re.compile(r"^  cell \$meminit_v2 .*?^  end\n", re.MULTILINE | re.DOTALL)
+
+
+def without_contents(rtlil_text: str) -> str:
+    """RTLIL of a component without what its memories begin with."""
+    return _CONTENTS.sub("", rtlil_text)
+
+
+class VectorMemory(wiring.Component):
+    """Vectors with one write port, by granules, and one read port.
+
+    It begins with unknown contents. Amaranth would write an initial value for every bit, and the
+    first TPU has 24 MiB of them; so an emitted design gets the text that is here.
+
+    Parameters
+    ----------
+    width, depth : int
+        Bits of a vector; vectors.
+    granule : int
+        Bits that are written together.
+
+    Members
+    -------
+    i_write, i_write_address, i_data
+        Granules to write; where, and what.
+    i_read, i_read_address, o_data
+        The vector that is read, from the next cycle on until the next is read.
+    """
+
+    i_write: Signal
+    i_write_address: Signal
+    i_data: Signal
+    i_read: Signal
+    i_read_address: Signal
+    o_data: Signal
+
+    def __init__(self, *, width: int, depth: int, granule: int) -> None:
+        self._width = width
+        self._depth = depth
+        self._granule = granule
+        self.bank: memory.Memory = memory.Memory(shape=width, depth=depth, init=[])
+        super().__init__(
+            {
+                "i_write": In(width // granule),
+                "i_write_address": In(range(depth)),
+                "i_data": In(width),
+                "i_read": In(1),
+                "i_read_address": In(range(depth)),
+                "o_data": Out(width),
+            }
+        )
+
+    @property
+    def definition_name(self) -> str:
+        """Name of the shared module."""
+        return f"vectors_{self._width}x{self._depth}_{self._granule}"
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.submodules.bank = self.bank
+        write, read = self.bank.write_port(granularity=self._granule), self.bank.read_port()
+        m.d.comb += [
+            write.en.eq(self.i_write),
+            write.addr.eq(self.i_write_address),
+            write.data.eq(self.i_data),
+            read.en.eq(self.i_read),
+            read.addr.eq(self.i_read_address),
+            self.o_data.eq(read.data),
+        ]
+        return m
+
+    def rtlil(self, library: Library) -> str:
+        """Its definition in an emitted design."""
+        self.bank.__dict__["_MustUse__used"] = True
+        width, depth, address = self._width, self._depth, len(self.i_read_address)
+        ports = {
+            "i_write": ("input", len(self.i_write)),
+            "i_write_address": ("input", address),
+            "i_data": ("input", width),
+            "i_read": ("input", 1),
+            "i_read_address": ("input", address),
+            "o_data": ("output", width),
+            "clk": ("input", 1),
+        }
+        enables = " ".join(
+            f"\\i_write [{granule}]"
+            for granule in reversed(range(len(self.i_write)))
+            for _ in range(self._granule)
+        )
+        common = [
+            '    parameter \\MEMID "\\\\bank"',
+            f"    parameter \\ABITS {address}",
+            f"    parameter \\WIDTH {width}",
+            "    parameter \\CLK_ENABLE 1",
+            "    parameter \\CLK_POLARITY 1",
+            "    connect \\CLK \\clk",
+        ]
+        unknown = f"{width}'{'x' * width}"
+        return "\n".join(
+            [
+                f"module \\{self.definition_name}",
+                *(
+                    f"  wire width {bits} {direction} {index} \\{port}"
+                    for index, (port, (direction, bits)) in enumerate(ports.items())
+                ),
+                f"  memory width {width} size {depth} \\bank",
+                "  cell $memwr_v2 $write",
+                *common,
+                "    parameter \\PORTID 0",
+                "    parameter \\PRIORITY_MASK 0",
+                "    connect \\ADDR \\i_write_address",
+                "    connect \\DATA \\i_data",
+                f"    connect \\EN {{ {enables} }}",
+                "  end",
+                "  cell $memrd_v2 $read",
+                *common,
+                "    parameter \\TRANSPARENCY_MASK 1'0",
+                "    parameter \\COLLISION_X_MASK 1'0",
+                *(f"    parameter \\{kind}_VALUE {unknown}" for kind in ("ARST", "SRST", "INIT")),
+                "    parameter \\CE_OVER_SRST 0",
+                "    connect \\ADDR \\i_read_address",
+                "    connect \\DATA \\o_data",
+                "    connect \\ARST 1'0",
+                "    connect \\SRST 1'0",
+                "    connect \\EN \\i_read",
+                "  end",
+                "end",
+                "",
+            ]
+        )
