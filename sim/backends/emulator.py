@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import time
-from types import TracebackType
-from typing import Self
 
-from sim.backends.face import Answer, BuildFigures, Setup
+from sim.backends.face import Answer, Backend, BuildFigures, Setup
 from sim.emulator import emulate
 
 __all__ = ["Emulator"]
 
 
-class Emulator:
+class Emulator(Backend):
     """The emulator of a chip.
 
     Parameters
@@ -25,17 +23,6 @@ class Emulator:
 
     def __init__(self, setup: Setup) -> None:
         self._config = setup.config
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        value: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Nothing is held."""
 
     def launch(
         self, memory: bytearray, *, list_address: int, entries: int, max_cycles: int

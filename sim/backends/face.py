@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import abc
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
-from typing import Protocol, Self
 
 from gen.verilog import Design
 from hw.config import ChipConfig
+from sim.closing import Closing
 from sim.native.memory import MemoryConditions
 
 __all__ = ["Answer", "Backend", "BuildFigures", "Setup"]
@@ -100,21 +100,13 @@ class Answer:
     owed: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
 
-class Backend(Protocol):
+class Backend(Closing, abc.ABC):
     """A chip that is ready to be launched."""
 
     figures: BuildFigures
 
+    @abc.abstractmethod
     def launch(
         self, memory: bytearray, *, list_address: int, entries: int, max_cycles: int
     ) -> Answer:
         """Run a launch list; `memory` is changed as the chip changes it."""
-
-    def __enter__(self) -> Self: ...
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        value: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None: ...

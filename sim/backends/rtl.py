@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import time
-from types import TracebackType
-from typing import Self
-
-from sim.backends.emitted import emitted_chip
-from sim.backends.face import Answer, BuildFigures, Setup
+from sim.backends.emitted import design_of
+from sim.backends.face import Answer, Backend, BuildFigures, Setup
 from sim.native.chip import ChipModel
 
 __all__ = ["NativeRtl"]
 
 
-class NativeRtl:
+class NativeRtl(Backend):
     """The native model of a chip.
 
     Parameters
@@ -28,9 +24,7 @@ class NativeRtl:
 
     def __init__(self, setup: Setup) -> None:
         self._setup = setup
-        started = time.monotonic()
-        design = setup.design or emitted_chip(setup.config, use_cache=setup.use_cache)
-        emitted = time.monotonic()
+        design, emit_seconds = design_of(setup)
         self._model = ChipModel(
             design,
             setup.config,
@@ -40,20 +34,13 @@ class NativeRtl:
         )
         self.figures = BuildFigures(
             verilog_sha256=design.sha256,
-            emit_seconds=emitted - started,
+            emit_seconds=emit_seconds,
             build_seconds=self._model.build_seconds,
             cache_hit=self._model.cache_hit,
         )
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        value: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
+        """Free the model."""
         self._model.close()
 
     def launch(

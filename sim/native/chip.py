@@ -5,13 +5,13 @@ import dataclasses
 import time
 from collections.abc import Callable
 from pathlib import Path
-from types import TracebackType
-from typing import Literal, Self
+from typing import Literal
 
 from gen.verilog import Design
 from hw.command.registers import REGISTERS, Register, register
 from hw.config import ChipConfig
 from hw.errors import TilewrightError
+from sim.closing import Closing
 from sim.native.archive import build_parts
 from sim.native.chip_library import load
 from sim.native.chip_ports import glue, parts_of
@@ -104,7 +104,7 @@ def _register(name: str) -> Register | None:
     return next((each for each in REGISTERS if each.name == name), None)
 
 
-class ChipModel:
+class ChipModel(Closing):
     """Verilator model of a chip, with a host and a memory.
 
     Registers and memories without a reset hold garbage of the seed at start, and so do payloads
@@ -163,17 +163,6 @@ class ChipModel:
         self._handle = ctypes.c_void_p(self._library.chip_new(seed))
         if waves is not None and not self._library.chip_trace(self._handle, bytes(waves)):
             raise OSError(f"Waves must go to a file that can be written, not {waves}")
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         """Free the model, and finish the waves."""

@@ -4,7 +4,6 @@ import ctypes
 import dataclasses
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +13,7 @@ from amaranth.lib.wiring import In, Signature
 from gen.verilog import Design
 from hw.errors import HangError
 from hw.shared import Shareable
+from sim.closing import Closing
 from sim.native.build import build_library
 
 __all__ = ["Ports", "StreamModel", "Transfer", "ports_of"]
@@ -152,7 +152,7 @@ class Transfer:
     last_cycle: int
 
 
-class StreamModel:
+class StreamModel(Closing):
     """Verilator model of a design, driven through its streams.
 
     Payloads are arrays of ``uint32`` words, least significant first, payloads × words. Registers
@@ -199,17 +199,6 @@ class StreamModel:
         ]
         self._seed = seed
         self._handle = ctypes.c_void_p(self._library.model_new(seed))
-
-    def __enter__(self) -> "StreamModel":
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         """Free the model."""
