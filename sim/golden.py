@@ -3,8 +3,10 @@
 This is the meaning of a program: what numpy gives on slices clipped to the tensors. It is taken
 after the pass that fixes the order of sums, so that RTL can equal it bit for bit.
 
-Element math that no unit computes yet (exponential and the like) is the float64 function rounded
-once to fp32.
+Element math is that of the machine's units: :mod:`hw.numeric.elementwise` and
+:mod:`hw.numeric.functions`, or what :mod:`hw.numeric.compositions` makes of them. So golden is what
+the hardware answers, roundings and tables included; docs/numerics.md says how far that is from the
+exact value.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hw.errors import BadInputError
+from hw.numeric import compositions, elementwise, functions
 from hw.numeric.reference import cast, matmul
 from sw.ir import nodes as ir
 from sw.ir.affine import Axis
@@ -29,11 +32,41 @@ __all__ = ["golden"]
 
 Array = npt.NDArray[Any]
 
-_BINARY: dict[str, Callable[[Array, Array], Array]] = {
+Operation = Callable[..., Array]
+
+#: Element math of fp32, as the units answer it.
+_FLOAT: dict[str, Operation] = {
+    "add": elementwise.add,
+    "sub": compositions.subtract,
+    "mul": elementwise.multiply,
+    "div": compositions.divide,
+    "max": elementwise.maximum,
+    "min": elementwise.minimum,
+    "eq": elementwise.equal,
+    "ne": lambda a, b: ~elementwise.equal(a, b),
+    "lt": elementwise.less,
+    "le": lambda a, b: elementwise.less(a, b) | elementwise.equal(a, b),
+    "gt": lambda a, b: elementwise.less(b, a),
+    "ge": lambda a, b: elementwise.less(b, a) | elementwise.equal(a, b),
+    "exp": functions.exp,
+    "exp2": functions.exp2,
+    "log": compositions.log,
+    "sqrt": compositions.sqrt,
+    "rsqrt": functions.rsqrt,
+    "reciprocal": functions.reciprocal,
+    "sigmoid": functions.sigmoid,
+    "silu": compositions.silu,
+    "tanh": functions.tanh,
+    "neg": np.negative,
+    "abs": np.abs,
+    "where": np.where,
+}
+
+#: Element math of int32, modulo 2^32.
+_INTEGER: dict[str, Operation] = {
     "add": np.add,
     "sub": np.subtract,
     "mul": np.multiply,
-    "div": np.divide,
     "max": np.maximum,
     "min": np.minimum,
     "eq": np.equal,
@@ -42,20 +75,9 @@ _BINARY: dict[str, Callable[[Array, Array], Array]] = {
     "le": np.less_equal,
     "gt": np.greater,
     "ge": np.greater_equal,
-}
-
-_UNARY: dict[str, Callable[[Array], Array]] = {
-    "exp": np.exp,
-    "exp2": np.exp2,
-    "log": np.log,
-    "sqrt": np.sqrt,
-    "rsqrt": lambda x: 1 / np.sqrt(x),
-    "reciprocal": lambda x: 1 / x,
-    "sigmoid": lambda x: 1 / (1 + np.exp(-x)),
-    "silu": lambda x: x / (1 + np.exp(-x)),
-    "tanh": np.tanh,
     "neg": np.negative,
     "abs": np.abs,
+    "where": np.where,
 }
 
 
@@ -109,6 +131,10 @@ def golden(
         interpreter.run(program.nodes)
     roles = {each.name: each.type.role for each in program.tensors}
     return {name: array for name, array in memory.items() if roles[name] is not Role.IN}
+
+
+def _operation(op: str, format_: Format) -> Operation:
+    return (_FLOAT if format_ == fp32 else _INTEGER)[op]
 
 
 def _canonical(array: Array) -> Array:
@@ -263,19 +289,15 @@ class _Clipped:
             kind = common(*formats, *((fp32,) if real else ())) or fp32
         arrays = [np.asarray(self.operand(each)).astype(kind.dtype) for each in numbers]
         if condition is not None:
-            return _canonical(np.where(condition, *arrays))
-        if node.op in _BINARY:
-            return _canonical(_BINARY[node.op](*arrays))
-        if node.op in ("neg", "abs"):
-            return _canonical(_UNARY[node.op](arrays[0]))
-        return _canonical(_UNARY[node.op](arrays[0].astype(np.float64)).astype(np.float32))
+            arrays.insert(0, condition)
+        return _canonical(_operation(node.op, kind)(*arrays))
 
     def reduce(self, node: ir.Reduce) -> Array:
         format_ = _format(node.values[0])
         number = identity(node.op, format_).value
         wide = _format(node.result)
         array = self.masked(node.operands[0], node.axis, number).astype(wide.dtype)
-        operation = _BINARY["add" if node.op == "sum" else node.op]
+        operation = _operation("add" if node.op == "sum" else node.op, wide)
         # One element after the other, in ascending order: numpy's own sums go in pairs.
         terms = np.moveaxis(array, node.axis, 0)
         total = np.full(terms.shape[1:], number).astype(wide.dtype)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, cast
+from typing import Any, cast
 
 import numpy as np
 
-from hw.numeric.formats import Format, bf16, fp32, int8, int32
+from hw.numeric.formats import Format, bf16, e4m3, e5m2, fp16, fp32, int8, int32, named
 
 __all__ = [
     "FORMATS",
@@ -29,19 +29,8 @@ __all__ = [
 #: What a comparison gives; it stays on the chip.
 pred = Format("pred", np.dtype(np.bool_))
 
-#: Formats with a name but no service: any use of one is refused.
-fp16: Final = "fp16"
-e4m3: Final = "e4m3"
-e5m2: Final = "e5m2"
-
-#: Every served format, by its name.
+#: Every served format, by its name; any use of another that the machine has is refused.
 FORMATS: dict[str, Format] = {each.name: each for each in (bf16, int8, fp32, int32, pred)}
-
-_UNSERVED = {
-    fp16: np.dtype(np.float16),
-    e4m3: np.dtype("float8_e4m3fn"),
-    e5m2: np.dtype("float8_e5m2"),
-}
 
 _WIDER = {int8: (int32, bf16, fp32), bf16: (fp32,)}
 
@@ -89,21 +78,25 @@ def format_of(dtype: object) -> Format:
         If it names no format, or one that is not served yet.
     """
     served = ", ".join(name for name in FORMATS if name != pred.name)
+    found = _named(dtype)
+    if found is None:
+        raise TypeError(f"Format must be one of {served}, not {dtype!r}")
+    if found not in FORMATS.values():
+        raise TypeError(
+            f"Format must be one of {served}, not {found.name}, which is not served yet"
+        )
+    return found
+
+
+def _named(dtype: object) -> Format | None:
     if isinstance(dtype, Format):
         return dtype
-    if isinstance(dtype, str) and dtype in FORMATS and dtype != pred.name:
-        return FORMATS[dtype]
-    if isinstance(dtype, str) and dtype in _UNSERVED:
-        raise TypeError(f"Format must be one of {served}, not {dtype}, which is not served yet")
-    if dtype is not None:
-        try:
-            wanted = np.dtype(cast(Any, dtype))
-        except TypeError:
-            wanted = pred.dtype
-        for each in FORMATS.values():
-            if each.dtype == wanted and each != pred:
-                return each
-        for name, each_dtype in _UNSERVED.items():
-            if each_dtype == wanted:
-                return format_of(name)
-    raise TypeError(f"Format must be one of {served}, not {dtype!r}")
+    if isinstance(dtype, str) and dtype in named:
+        return named[dtype]
+    if dtype is None:
+        return None
+    try:
+        wanted = np.dtype(cast(Any, dtype))
+    except TypeError:
+        return None
+    return next((each for each in named.values() if each.dtype == wanted), None)

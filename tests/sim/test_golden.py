@@ -1,12 +1,14 @@
 """Golden answers: bit-exact on what must be, and refusals."""
 
+import operator
+
 import ml_dtypes
 import numpy as np
 import pytest
 
 import sw.language as tw
 from hw.errors import BadInputError
-from hw.numeric import reference
+from hw.numeric import compositions, functions, reference
 from sim.golden import golden
 from sw.ir.parse import parse_program
 from sw.ir.sizes import choose_sizes
@@ -86,9 +88,9 @@ def test_a_copy_keeps_every_bit():
         assert elementwise(function, odd).tobytes() == odd.tobytes()
 
 
-def test_element_math_is_fp32_or_int32_with_one_rounding():
-    third = elementwise(lambda x, y: x / y, fp32(1), fp32(3))
-    assert third.dtype == np.float32 and third[0, 0] == np.float32(1) / np.float32(3)
+def test_element_math_is_fp32_or_int32():
+    third = elementwise(lambda x, y: x * y, fp32(0.1), fp32(3))
+    assert third.dtype == np.float32 and third[0, 0] == np.float32(0.1) * np.float32(3)
     bytes_ = np.array([[127, -128]], np.int8)
     assert elementwise(lambda x: x + x, bytes_).tolist() == [[254, -256]]
     big = np.array([[2**31 - 1]], np.int32)
@@ -104,6 +106,123 @@ def test_element_math_is_fp32_or_int32_with_one_rounding():
         lambda x: tw.where(x >= 0.5, 1, 0), np.array([[0, 1]], np.int8)
     ).tolist() == [[0, 1]]
     assert elementwise(tw.exp, fp32(-np.inf, 0)).tolist() == [[0, 1]]
+
+
+def floats(random, count):
+    """All exponents, numbers near 1, and what is special."""
+    raw = random.integers(0, 1 << 32, count, dtype=np.uint32).view(np.float32)
+    with np.errstate(over="ignore", invalid="ignore"):
+        near = random.normal(size=count) * 2.0 ** random.integers(-7, 8, count)
+    special = fp32(0, -0.0, 1e-45, -1e-45, 1.5, -1.5, np.inf, -np.inf, np.nan, 88, -104, 3e38)
+    return np.concatenate([raw, near.astype(np.float32), np.repeat(special, 16)])[np.newaxis, :]
+
+
+#: Functions of one number: the language's, the machine's, the author's, and the error in units in
+#: the last place that docs/numerics.md promises, from an argument on.
+UNARY = [
+    (tw.exp, functions.exp, np.exp, 1.5, -np.inf),
+    (tw.exp2, functions.exp2, np.exp2, 1.5, -np.inf),
+    (tw.log, compositions.log, np.log, 1.5, -np.inf),
+    (tw.sqrt, compositions.sqrt, np.sqrt, 2, -np.inf),
+    (tw.rsqrt, functions.rsqrt, lambda x: 1 / np.sqrt(x), 1.5, -np.inf),
+    (tw.reciprocal, functions.reciprocal, lambda x: 1 / x, 1.5, -np.inf),
+    (tw.sigmoid, functions.sigmoid, lambda x: 1 / (1 + np.exp(-x)), 1.5, -np.inf),
+    (tw.silu, compositions.silu, lambda x: x / (1 + np.exp(-x)), 2.5, -87),
+    (tw.tanh, functions.tanh, np.tanh, 1.5, -np.inf),
+]
+
+
+def same(found, exact, bound, where=True):
+    """Whether answers are within a bound in units in the last place of float64's."""
+    with np.errstate(all="ignore"):
+        rounded = exact.astype(np.float32)
+        unit = np.spacing(np.maximum(np.abs(rounded), np.float32(2.0**-126))).astype(np.float64)
+        near = np.abs(found.astype(np.float64) - exact) <= bound * unit
+    # A special answer is the same, and the largest may be rounded to infinity.
+    special = (found == rounded) | (np.isnan(found) & np.isnan(rounded))
+    edge = np.isinf(found) & (np.abs(exact) > 2.0**128 * (1 - bound * 2.0**-24))
+    return (special | near | edge | ~np.asarray(where)).all()
+
+
+@pytest.mark.parametrize(
+    ("function", "unit", "author", "bound", "start"), UNARY, ids=[row[0].__name__ for row in UNARY]
+)
+def test_functions_are_those_of_the_units_and_near_float64(
+    function, unit, author, bound, start, seed
+):
+    x = floats(np.random.default_rng(seed), 200_000)
+    found = elementwise(function, x)
+    assert found.tobytes() == unit(x).tobytes()
+    with np.errstate(all="ignore"):
+        exact = author(x.astype(np.float64))
+    assert same(found, exact, bound, ~(x < start))
+    # Below, the sigmoid is subnormal: what that costs is absolute.
+    below = np.isfinite(x) & (x < start)
+    assert (np.abs(found[below] - exact[below]) < 2.0**-142).all()
+
+
+def test_quotients_are_products_with_reciprocals_and_near_float64(seed):
+    random = np.random.default_rng(seed)
+    x, y = floats(random, 200_000), random.permutation(floats(random, 200_000), axis=1)
+    found = elementwise(lambda x, y: x / y, x, y)
+    assert found.tobytes() == compositions.divide(x, y).tobytes()
+    with np.errstate(all="ignore"):
+        exact = x.astype(np.float64) / y
+    size = np.abs(y)
+    usual = ~((size > 0) & (size <= 2.0**-128))
+    assert same(found, exact, 5, usual)
+    assert same(found, exact, 2, usual & ~((size > 2.0**126) & np.isfinite(size)))
+    # Where the reciprocal overflows so does the quotient.
+    assert ((~np.isfinite(found)) | usual).all() and not usual.all()
+
+
+def test_zeros_are_ordered_and_nan_wins():
+    x = fp32(0, -0.0, -0.0, np.nan, 1, -np.inf)
+    y = fp32(-0.0, 0, -0.0, 1, np.nan, np.nan)
+    wanted = {
+        tw.maximum: [0, 0, 0x80000000, NAN, NAN, NAN],
+        tw.minimum: [0x80000000, 0x80000000, 0x80000000, NAN, NAN, NAN],
+    }
+    for function, bits_ in wanted.items():
+        assert elementwise(function, x, y).view(np.uint32).tolist() == [bits_]
+    for reduce, zero in ((tw.row_max, 0), (tw.row_min, 0x80000000)):
+
+        def spread(x, reduce=reduce):
+            return tw.where(tw.col_index(x) >= 0, reduce(x), 1.0)
+
+        for zeros in (fp32(-0.0, 0, -0.0), fp32(0, -0.0, -0.0)):
+            assert elementwise(spread, zeros).view(np.uint32).tolist() == [[zero] * 3]
+        assert (elementwise(spread, fp32(1, np.nan, -np.inf)).view(np.uint32) == NAN).all()
+
+
+def test_comparisons_order_zeros_infinities_and_nan():
+    x, y = (each.ravel() for each in np.meshgrid(fp32(-np.inf, -0.0, 0, 1, np.nan), fp32(0, 1)))
+    x, y = x[np.newaxis, :], np.where(x == 1, np.float32(np.nan), y)[np.newaxis, :]
+    for compare in (operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne):
+
+        def chosen(x, y, compare=compare):
+            return tw.where(compare(x, y), 1, 0)
+
+        found = elementwise(chosen, x, y)
+        assert found.dtype == np.int32 and (found == compare(x, y)).all()
+
+
+def test_integers_are_computed_modulo_2_to_the_32(seed):
+    random = np.random.default_rng(seed)
+    x, y = random.integers(-(2**31), 2**31, (2, 4, 50)).astype(np.int32)
+    x[0, :3] = -(2**31), 2**31 - 1, 0
+    for function, wanted in (
+        (lambda x, y: x - y, x - y),
+        (lambda x, y: x * y, x * y),
+        (lambda x, y: tw.maximum(x, y) - tw.minimum(x, -y), np.maximum(x, y) - np.minimum(x, -y)),
+        (lambda x, y: abs(x) + y, np.abs(x) + y),
+        (lambda x, y: tw.row_max(x) + y, x.max(1, keepdims=True) + y),
+    ):
+        found = elementwise(function, x, y)
+        assert found.dtype == np.int32 and (found == wanted).all()
+    bytes_ = np.array([[-128, 127, 0, 5]], np.int8)
+    found = elementwise(tw.exp, bytes_)
+    assert found.tobytes() == functions.exp(bytes_.astype(np.float32)).tobytes()
 
 
 def test_sums_run_in_ascending_order_from_plus_zero():

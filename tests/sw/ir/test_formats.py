@@ -1,0 +1,43 @@
+"""Formats of the language: those of the machine, and which of them are served."""
+
+import numpy as np
+import pytest
+
+import sw.language as tw
+from hw.numeric import formats
+from sw.ir.formats import FORMATS, Format, format_of, pred
+
+
+def test_names_of_the_language_are_the_formats_of_the_machine():
+    for name in ("bf16", "fp16", "e4m3", "e5m2", "int8", "fp32", "int32"):
+        assert getattr(tw, name) is formats.named[name]
+
+
+@pytest.mark.parametrize("format_", [each for each in FORMATS.values() if each != pred])
+def test_a_served_format_has_a_name_and_a_numpy_type(format_):
+    for given in (format_, format_.name, format_.dtype, format_.dtype.name, format_.dtype.type):
+        assert format_of(given) is format_
+    assert format_of(pred) is pred
+
+
+@pytest.mark.parametrize("name", sorted(formats.named.keys() - FORMATS.keys()))
+def test_any_use_of_another_format_of_the_machine_is_refused_by_its_name(name):
+    format_ = formats.named[name]
+    for given in (format_, name, format_.dtype):
+        with pytest.raises(TypeError, match=f"not {name}, which is not served yet"):
+            format_of(given)
+
+
+def test_formats_with_a_name_but_no_service_are_those_of_the_page():
+    refused = {tw.fp16, tw.e4m3, tw.e5m2}
+    assert all(isinstance(each, Format) for each in refused)
+    assert not refused & {*FORMATS.values()}
+
+
+@pytest.mark.parametrize(
+    "given",
+    [None, "pred", "bool", np.bool_, np.float64, "fp31", 3, object()],
+)
+def test_what_is_no_format_is_refused(given):
+    with pytest.raises(TypeError, match="^Format must be one of bf16, int8, fp32, int32, not "):
+        format_of(given)
