@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from amaranth.hdl import Cat, Const, Module, Value
 
+from hw.numeric.carry_save import Columns, sum_columns
 from hw.numeric.wires import named
 
 __all__ = ["booth_pair"]
@@ -15,9 +16,6 @@ __all__ = ["booth_pair"]
 _BYTE = 8
 _DIGITS = _BYTE // 2
 _SUM_BITS = 2 * _BYTE + 1
-
-#: Bits to be summed, by their weight.
-Columns = list[list[Value]]
 
 
 def _add_product(m: Module, columns: Columns, a: Value, w: Value, name: str) -> None:
@@ -40,21 +38,6 @@ def _add_product(m: Module, columns: Columns, a: Value, w: Value, name: str) -> 
         columns[2 * digit].append(high)
 
 
-def _save_carries(m: Module, columns: Columns, level: int) -> Columns:
-    """The same sum with two thirds of the bits, or so."""
-    reduced: Columns = [[] for _ in range(len(columns) + 1)]
-    for weight, bits in enumerate(columns):
-        whole = len(bits) - len(bits) % 3
-        for index in range(0, whole, 3):
-            x, y, z = bits[index : index + 3]
-            place = f"{level}_{weight}_{index}"
-            half = named(m, f"half_{place}", x ^ y)
-            reduced[weight].append(named(m, f"save_{place}", half ^ z))
-            reduced[weight + 1].append(named(m, f"carry_{place}", (x & y) | (half & z)))
-        reduced[weight] += bits[whole:]
-    return reduced[: len(columns)]
-
-
 def booth_pair(m: Module, a: Value, w: Value) -> Value:
     """``a[:8] * w[:8] + a[8:] * w[8:]``, all signed, as 17 bits of two's complement.
 
@@ -66,15 +49,4 @@ def booth_pair(m: Module, a: Value, w: Value) -> Value:
         _add_product(m, columns, a[byte], w[byte], f"booth_{index}")
     # What the inverted sign bits of all rows are too much.
     excess = 2 * sum(1 << (_BYTE + 2 * digit) for digit in range(_DIGITS))
-    for weight, bits in enumerate(columns):
-        if (-excess >> weight) & 1:
-            bits.append(Const(1, 1))
-    level = 0
-    while max(map(len, columns)) > 2:
-        columns = _save_carries(m, columns, level)
-        level += 1
-    first, second = (
-        Cat(bits[index] if index < len(bits) else Const(0, 1) for bits in columns)
-        for index in range(2)
-    )
-    return (first + second)[:_SUM_BITS]
+    return sum_columns(m, columns, -excess)

@@ -28,10 +28,11 @@ def narrow(m: Module, bits: Value, format_: Format, *, saturate: bool) -> Value:
         Takes the statements.
     bits : Value of 32 bits
     format_ : Format
-        A float of 8 or 16 bits.
+        A float of 4, 8 or 16 bits.
     saturate : bool
         Whether what is too large, infinities too, becomes the largest finite value; else it
-        becomes infinity, or NaN in a format without infinities.
+        becomes infinity, or NaN in a format without infinities. A format without NaN saturates;
+        it takes its largest value for NaN.
     """
     if format_ == bf16:
         rounded = cast_to_bf16(m, bits)
@@ -56,11 +57,12 @@ def narrow(m: Module, bits: Value, format_: Format, *, saturate: bool) -> Value:
     too_large = total > format_.largest
     limit = format_.largest if saturate else format_.largest + 1
     magnitude = Mux(too_large, limit, total)[: format_.bits - 1]
-    return Mux(_is_nan(bits), format_.canonical_nan, Cat(magnitude, bits[-1]))
+    nan = format_.canonical_nan if format_.has_nan else format_.largest
+    return Mux(_is_nan(bits), nan, Cat(magnitude, bits[-1]))
 
 
 def widen(m: Module, bits: Value, format_: Format) -> Value:
-    """An 8- or 16-bit float as an fp32, exactly; NaN become canonical."""
+    """A float of 4, 8 or 16 bits as an fp32, exactly; NaN become canonical."""
     if format_ == bf16:
         nan = bits[format_.fraction_bits : -1].all() & bits[: format_.fraction_bits].any()
         return Mux(nan, fp32.canonical_nan, Cat(Const(0, 16), bits))

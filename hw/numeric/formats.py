@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 
@@ -11,7 +12,34 @@ import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Format", "bf16", "e4m3", "e5m2", "fp16", "fp32", "int8", "int32", "named"]
+__all__ = [
+    "LANE_BITS",
+    "Format",
+    "bf16",
+    "e2m1",
+    "e4m3",
+    "e5m2",
+    "fp16",
+    "fp32",
+    "int4",
+    "int8",
+    "int32",
+    "named",
+]
+
+#: Width of a lane of an array: one operand of 16 bits, two of 8 or four of 4.
+LANE_BITS = 16
+
+
+@lru_cache
+def _width(dtype: np.dtype[Any]) -> int:
+    """Bits of a value, which may be fewer than those of its storage."""
+    # Its `finfo` and `iinfo` have no types.
+    library: Any = ml_dtypes
+    try:
+        return int(library.iinfo(dtype).bits)
+    except ValueError:
+        return int(library.finfo(dtype).bits)
 
 
 @dataclass(frozen=True)
@@ -21,19 +49,22 @@ class Format:
     A format is two's complement if ``exponent_bits`` is 0, else IEEE 754 binary interchange:
     sign, biased exponent, fraction, with subnormals, infinities and NaN. Without infinities it
     is as OCP's E4M3: the highest exponent is an ordinary one, but for the code of all ones, NaN.
+    Without NaN, as OCP's E2M1, that code is a number too.
 
     Parameters
     ----------
     name : str
         Key in :data:`named` and the name users write.
     dtype : numpy.dtype
-        Element type of an array of such values.
+        Element type of an array of such values; one of 4 bits lies in the low half of a byte.
     exponent_bits : int
         Width of the exponent field, 0 for an integer format.
     fraction_bits : int
         Width of the fraction field, 0 for an integer format.
     has_infinity : bool
         Whether a float has infinities.
+    has_nan : bool
+        Whether a float has NaN.
     """
 
     name: str
@@ -41,6 +72,7 @@ class Format:
     exponent_bits: int = 0
     fraction_bits: int = 0
     has_infinity: bool = True
+    has_nan: bool = True
 
     def __post_init__(self) -> None:
         if self.is_float and self.bits != 1 + self.exponent_bits + self.fraction_bits:
@@ -52,7 +84,7 @@ class Format:
     @property
     def bits(self) -> int:
         """Width of a value."""
-        return self.dtype.itemsize * 8
+        return _width(self.dtype)
 
     @property
     def is_float(self) -> bool:
@@ -71,8 +103,8 @@ class Format:
 
     @property
     def products_per_cycle(self) -> int:
-        """Products of such operands that a cell makes in a cycle: two of 8 bits, one of 16."""
-        return 2 if self.bits == 8 else 1
+        """Products of such operands that a cell makes in a cycle: as many as a lane holds."""
+        return max(1, LANE_BITS // self.bits)
 
     @property
     def largest(self) -> int:
@@ -80,7 +112,7 @@ class Format:
         if not self.is_float:
             return (1 << (self.bits - 1)) - 1
         all_ones = (1 << (self.bits - 1)) - 1
-        return all_ones - (1 << self.fraction_bits if self.has_infinity else 1)
+        return all_ones - (1 << self.fraction_bits if self.has_infinity else int(self.has_nan))
 
     @property
     def infinity(self) -> int:
@@ -102,10 +134,12 @@ class Format:
         Raises
         ------
         TypeError
-            The format is an integer format.
+            The format has none.
         """
         if not self.is_float:
             raise TypeError(f"Format of a NaN must be a float, not {self.name}")
+        if not self.has_nan:
+            raise TypeError(f"Format of a NaN must have one, not be {self.name}")
         if not self.has_infinity:
             return self.largest + 1
         return ((1 << (self.exponent_bits + 1)) - 1) << (self.fraction_bits - 1)
@@ -126,7 +160,31 @@ class Format:
         array = np.asarray(values)
         if array.dtype != self.dtype:
             raise TypeError(f"Array of {self.name} must be of {self.dtype}, not {array.dtype}")
-        return array.view(f"u{self.bits // 8}")
+        bits = array.view(f"u{self.dtype.itemsize}")
+        return bits if self.bits >= 8 else bits & (1 << self.bits) - 1
+
+    def packed(self, values: npt.ArrayLike) -> npt.NDArray[np.uint8]:
+        """Bytes of values as they lie in memory and in lanes, the first of a last axis lowest.
+
+        Raises
+        ------
+        TypeError
+            The array is of another type.
+        ValueError
+            The last axis does not fill whole bytes.
+        """
+        bits = np.ascontiguousarray(self.bits_of(values))
+        if self.bits >= 8:
+            return bits.view(np.uint8)
+        each = 8 // self.bits
+        if bits.shape[-1] % each:
+            raise ValueError(
+                f"Last axis of {self.name} must be a multiple of {each}, not {bits.shape[-1]}"
+            )
+        places = np.arange(each, dtype=np.uint8) * self.bits
+        groups = bits.reshape(*bits.shape[:-1], -1, each)
+        joined: npt.NDArray[np.uint8] = np.bitwise_or.reduce(groups << places, -1)
+        return joined
 
     def from_bits(self, bits: npt.ArrayLike) -> npt.NDArray[Any]:
         """Reinterpret unsigned integers, which must fit the width, as values.
@@ -142,7 +200,7 @@ class Format:
                 f"Bits of {self.name} must be in range 0 to {(1 << self.bits) - 1}, "
                 f"not {int(array.min())} to {int(array.max())}"
             )
-        return array.astype(f"u{self.bits // 8}").view(self.dtype)
+        return array.astype(f"u{self.dtype.itemsize}").view(self.dtype)
 
 
 bf16 = Format("bf16", np.dtype(ml_dtypes.bfloat16), exponent_bits=8, fraction_bits=7)
@@ -155,11 +213,20 @@ e4m3 = Format(
     has_infinity=False,
 )
 e5m2 = Format("e5m2", np.dtype(ml_dtypes.float8_e5m2), exponent_bits=5, fraction_bits=2)
+e2m1 = Format(
+    "e2m1",
+    np.dtype(ml_dtypes.float4_e2m1fn),
+    exponent_bits=2,
+    fraction_bits=1,
+    has_infinity=False,
+    has_nan=False,
+)
 int8 = Format("int8", np.dtype(np.int8))
+int4 = Format("int4", np.dtype(ml_dtypes.int4))
 fp32 = Format("fp32", np.dtype(np.float32), exponent_bits=8, fraction_bits=23)
 int32 = Format("int32", np.dtype(np.int32))
 
 #: Every format, by name.
 named: Mapping[str, Format] = MappingProxyType(
-    {format_.name: format_ for format_ in (bf16, int8, fp32, int32, fp16, e4m3, e5m2)}
+    {format_.name: format_ for format_ in (bf16, int8, fp32, int32, fp16, e4m3, e5m2, e2m1, int4)}
 )

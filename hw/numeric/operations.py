@@ -11,7 +11,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.numeric import conversion, fp32_units
-from hw.numeric.formats import Format, bf16, e4m3, e5m2, fp16
+from hw.numeric.formats import Format, bf16, e2m1, e4m3, e5m2, fp16
 
 __all__ = ["OPERATIONS", "OperationUnit", "operation"]
 
@@ -38,9 +38,9 @@ def _operations() -> dict[str, tuple[Callable[..., Value], int]]:
         "from_int32": (conversion.from_int32, 1),
         "saturate_int8": (_saturate_int8, 1),
     }
-    for format_ in (bf16, fp16, e4m3, e5m2):
+    for format_ in (bf16, fp16, e4m3, e5m2, e2m1):
         found[f"from_{format_.name}"] = (partial(_widen, format_=format_), 1)
-        for saturate in (False, True):
+        for saturate in (False, True) if format_.has_nan else (True,):
             build = partial(conversion.narrow, format_=format_, saturate=saturate)
             found[f"to_{format_.name}{'_saturated' * saturate}"] = (build, 1)
     return found

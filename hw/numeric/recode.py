@@ -159,7 +159,7 @@ def recode(m: Module, bits: Value, format_: Format = bf16, coding: Coding = WIDE
     width = format_.fraction_bits
     fraction, field, sign = bits[:width], bits[width:-1], bits[-1]
     # A subnormal 0.fraction loses its leading zeros and its leading 1.
-    zeros = Signal(range(width))
+    zeros = Signal(range(max(2, width)))
     for position in range(width):
         with m.If(fraction[position]):
             m.d.comb += zeros.eq(width - 1 - position)
@@ -169,10 +169,13 @@ def recode(m: Module, bits: Value, format_: Format = bf16, coding: Coding = WIDE
     code = Signal(coding.exponent_bits)
     kept = Signal(width, init=0)
     offset = coding.offset - format_.bias
-    special = field.all() if format_.has_infinity else bits[:-1].all()
-    with m.If(special):
-        m.d.comb += code.eq(Mux(fraction.any(), coding.nan, coding.infinity))
-    with m.Elif(field.any()):
+    first = m.If
+    if format_.has_nan:
+        special = field.all() if format_.has_infinity else bits[:-1].all()
+        with m.If(special):
+            m.d.comb += code.eq(Mux(fraction.any(), coding.nan, coding.infinity))
+        first = m.Elif
+    with first(field.any()):
         m.d.comb += [code.eq(field + offset), kept.eq(fraction)]
     with m.Elif(fraction.any()):
         m.d.comb += [

@@ -1,7 +1,8 @@
 """Bit-exact numpy answers of the arithmetic, sharing nothing with the hardware.
 
 The order is part of the answer: a sum runs in ascending k from ``acc0`` (+0 if there is none).
-Every product of 16-bit floats costs one rounding, and so does every two products of 8-bit floats.
+Every product of 16-bit floats costs one rounding, and so do two products of 8-bit floats and four
+of e2m1.
 """
 
 from __future__ import annotations
@@ -11,18 +12,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hw.numeric.formats import Format, bf16, e4m3, e5m2, fp16, fp32, int8, int32
+from hw.numeric.formats import Format, bf16, e2m1, e4m3, e5m2, fp16, fp32, int4, int8, int32
 from hw.numeric.rounding import round_sum
 
-__all__ = ["cast", "dot", "error_bound", "mac", "mac_pair", "matmul"]
+__all__ = ["cast", "dot", "error_bound", "mac", "mac_lane", "matmul"]
 
 Array = npt.NDArray[Any]
 
 _UNIT_ROUNDOFF = 2.0**-24
 _SMALLEST_SUBNORMAL = 2.0**-149
 
-_OPERANDS = (bf16, fp16, e4m3, e5m2, int8)
-_FLOATS = (bf16, fp16, e4m3, e5m2, fp32)
+_OPERANDS = (bf16, fp16, e4m3, e5m2, e2m1, int8, int4)
+_FLOATS = (bf16, fp16, e4m3, e5m2, e2m1, fp32)
+_INTEGERS = (int4, int8, int32)
 
 
 def _wide(x: Array) -> Array:
@@ -62,8 +64,8 @@ def _format(a: Array, w: Array) -> Format:
         if first == second or (first.is_float and second.is_float and first.bits == second.bits):
             return first
     raise TypeError(
-        "Operands must be all bfloat16 or float16, all float8_e4m3fn or float8_e5m2, or all int8, "
-        f"not {a.dtype} and {w.dtype}"
+        "Operands must be all bfloat16 or float16, all float8_e4m3fn or float8_e5m2, or all of one "
+        f"of float4_e2m1fn, int8 and int4, not {a.dtype} and {w.dtype}"
     )
 
 
@@ -89,7 +91,7 @@ def mac(acc: npt.ArrayLike, a: npt.ArrayLike, w: npt.ArrayLike) -> Array:
         Sum so far.
     a, w : arrays of one operand format, or of two float formats of one width
         Floats sum in float32 (IEEE 754 fusedMultiplyAdd, ties to even, subnormals kept,
-        canonical NaN), int8 in int32 (modulo 2^32).
+        canonical NaN), integers in int32 (modulo 2^32).
 
     Raises
     ------
@@ -106,38 +108,53 @@ def mac(acc: npt.ArrayLike, a: npt.ArrayLike, w: npt.ArrayLike) -> Array:
     return (start.astype(np.int64) + products).astype(np.int32)
 
 
-def _fma_pair(acc: Array, a0: Array, w0: Array, a1: Array, w1: Array) -> Array:
-    """Add two products to ``acc`` (all float64) with one rounding to fp32, elementwise."""
+def _fma_lane(acc: Array, factors: list[tuple[Array, Array]]) -> Array:
+    """Add two or four products to ``acc`` (all float64) with one rounding to fp32, elementwise."""
     with np.errstate(invalid="ignore"):
-        return _canonical(round_sum(acc, a0 * w0, a1 * w1))
+        products = [a * w for a, w in factors]
+        if len(products) == 2:
+            return _canonical(round_sum(acc, *products))
+        # Exact: whole numbers of quarters. A fixed-point number has no -0.
+        return _canonical(round_sum(acc, sum(products, np.zeros_like(acc))))
 
 
-def mac_pair(acc: npt.ArrayLike, a: npt.ArrayLike, w: npt.ArrayLike) -> Array:
-    """Multiply two 8-bit pairs and accumulate: ``acc + a[..., 0]*w[..., 0] + a[..., 1]*w[..., 1]``.
+def mac_lane(acc: npt.ArrayLike, a: npt.ArrayLike, w: npt.ArrayLike) -> Array:
+    """Multiply the operands of two lanes and accumulate: ``acc + sum(a[..., i] * w[..., i])``.
 
-    Of floats the exact sum of the three terms is rounded once to float32; a zero sum is -0 if all
-    three terms are. Of int8 the sum is taken modulo 2^32.
+    The exact sum of the terms, three of 8-bit floats or five of e2m1, is rounded once to float32.
+    A zero sum of 8-bit floats is -0 if all three terms are; of e2m1 it is +0. Of integers the sum
+    is taken modulo 2^32.
 
     Parameters
     ----------
     acc, a, w
-        As for :func:`mac`, but 8-bit operands, with a last axis of 2 more than ``acc``.
+        As for :func:`mac`, but operands of 8 or 4 bits, with a last axis of 2 or 4 more than
+        ``acc``.
 
     Raises
     ------
     TypeError
-        The types do not go together, or are not of 8 bits.
+        The types do not go together, or are of 16 bits.
+    ValueError
+        The last axis is not the operands of a lane.
     """
     a, w, acc = np.asarray(a), np.asarray(w), np.asarray(acc)
     format_ = _format(a, w)
-    if format_.products_per_cycle != 2:
-        raise TypeError(f"Operands of a pair must be of 8 bits, not {a.dtype}")
+    count = format_.products_per_cycle
+    if count == 1:
+        raise TypeError(f"Operands of a lane must be of 8 or 4 bits, not {a.dtype}")
+    if a.shape[-1:] != (count,) or w.shape[-1:] != (count,):
+        raise ValueError(
+            f"Last axes of operands must be the {count} of a lane, not {a.shape} and {w.shape}"
+        )
     if not format_.is_float:
-        return mac(mac(acc, a[..., 0], w[..., 0]), a[..., 1], w[..., 1])
+        for index in range(count):
+            acc = mac(acc, a[..., index], w[..., index])
+        return acc
     shape = np.broadcast_shapes(acc.shape, a.shape[:-1], w.shape[:-1])
     start = np.atleast_1d(_wide(_accumulator(acc, format_, shape)))
     wide_a, wide_w = _wide(a), _wide(w)
-    sums = _fma_pair(start, wide_a[..., 0], wide_w[..., 0], wide_a[..., 1], wide_w[..., 1])
+    sums = _fma_lane(start, [(wide_a[..., i], wide_w[..., i]) for i in range(count)])
     return sums.reshape(shape)
 
 
@@ -150,8 +167,8 @@ def dot(a: npt.ArrayLike, b: npt.ArrayLike, acc0: npt.ArrayLike | None = None) -
 def matmul(a: npt.ArrayLike, b: npt.ArrayLike, acc0: npt.ArrayLike | None = None) -> Array:
     """Multiply matrices in ascending k; zero sums are +0.
 
-    16-bit floats round once a product, 8-bit floats once every two: of k = 0 and 1, 2 and 3, and
-    so on, an odd last one with a product of +0.
+    16-bit floats round once a product, 8-bit floats once every two, of k = 0 and 1, 2 and 3, and
+    so on, e2m1 once every four; the last of them with products of +0 if K ends before.
 
     Parameters
     ----------
@@ -181,12 +198,15 @@ def matmul(a: npt.ArrayLike, b: npt.ArrayLike, acc0: npt.ArrayLike | None = None
         # Any order is exact in float64 up to 2^53, which takes 2^39 products.
         return (acc.astype(np.int64) + (wide_a @ wide_b).astype(np.int64)).astype(np.int32)
     sums = _canonical(acc.astype(np.float32))
-    if format_.products_per_cycle == 2:
-        if a.shape[1] % 2:
-            wide_a, wide_b = np.pad(wide_a, ((0, 0), (0, 1))), np.pad(wide_b, ((0, 1), (0, 0)))
-        for k in range(0, wide_a.shape[1], 2):
-            left = wide_a[:, k, np.newaxis], wide_a[:, k + 1, np.newaxis]
-            sums = _fma_pair(_wide(sums), left[0], wide_b[k], left[1], wide_b[k + 1])
+    count = format_.products_per_cycle
+    if count > 1:
+        missing = -a.shape[1] % count
+        wide_a = np.pad(wide_a, ((0, 0), (0, missing)))
+        wide_b = np.pad(wide_b, ((0, missing), (0, 0)))
+        for k in range(0, wide_a.shape[1], count):
+            lane = range(k, k + count)
+            factors = [(wide_a[:, i, np.newaxis], wide_b[i]) for i in lane]
+            sums = _fma_lane(_wide(sums), factors)
         return sums + np.float32(0)
     for k in range(a.shape[1]):
         sums = _fma(_wide(sums), wide_a[:, k, np.newaxis], wide_b[k])
@@ -217,14 +237,16 @@ def cast(x: npt.ArrayLike, format_: Format, *, saturate: bool | None = None) -> 
 
     Floats round to nearest even; subnormals are kept, NaN become canonical. What is too large
     becomes infinity (NaN in e4m3, which has none), or, saturated, the largest finite value; so
-    do infinities. int32 to int8 saturates. To a longer format the conversion is exact.
+    do infinities. e2m1, which has neither, always saturates, and NaN become its largest value.
+    Integers saturate. To a longer format the conversion is exact.
 
     Parameters
     ----------
     x : array
     format_ : Format
     saturate : bool
-        Whether floats saturate: OCP's two modes of conversion. By default 8-bit floats do.
+        Whether floats saturate: OCP's two modes of conversion. By default those of 8 and 4 bits
+        do.
 
     Raises
     ------
@@ -233,15 +255,13 @@ def cast(x: npt.ArrayLike, format_: Format, *, saturate: bool | None = None) -> 
     """
     x = np.asarray(x)
     source, target = x.dtype, format_.dtype
-    if source == target and not format_.is_float:
-        return x.copy()
-    if source == int32.dtype and format_ == int8:
-        return x.clip(-128, 127).astype(np.int8)
-    if source == int8.dtype and format_ == int32:
-        return x.astype(np.int32)
+    if format_ in _INTEGERS and any(source == f.dtype for f in _INTEGERS):
+        return x.astype(np.int64).clip(-format_.largest - 1, format_.largest).astype(target)
     if format_ not in _FLOATS or all(source != f.dtype for f in _FLOATS):
         raise TypeError(f"Cast must be between formats of one kind, not {source} to {target}")
-    saturate = format_.bits == 8 if saturate is None else saturate
+    saturate = format_.bits <= 8 if saturate is None else saturate
+    if not saturate and not format_.has_nan:
+        raise TypeError(f"Cast to {format_.name} must saturate: it has no infinity and no NaN")
     with np.errstate(invalid="ignore"):
         values = _canonical(np.atleast_1d(x).astype(np.float32))
     if format_ == fp32:
@@ -252,7 +272,8 @@ def cast(x: npt.ArrayLike, format_: Format, *, saturate: bool | None = None) -> 
     wide = values.view(np.uint32).astype(np.int64)
     bits = _narrow(wide & 0x7FFFFFFF, format_, saturate)
     bits |= (wide >> 31) << (format_.bits - 1)
-    bits = np.where(np.isnan(values), format_.canonical_nan, bits)
+    nan = format_.canonical_nan if format_.has_nan else format_.largest
+    bits = np.where(np.isnan(values), nan, bits)
     return format_.from_bits(bits).reshape(x.shape)
 
 
@@ -265,7 +286,7 @@ def error_bound(
 ) -> Array:
     """Bound a priori on ``|matmul(a, b, acc0) - float64 matmul|``, elementwise.
 
-    With u = 2^-24 each of n roundings (n = K, or K/2 of 8-bit floats) moves the sum by at most u
+    With u = 2^-24 each of n roundings (K over the products of a lane) moves the sum by at most u
     relatively or, where the result is subnormal, by 2^-150; so the error is at most gamma_n
     (|acc0| + |a| |b|) + n 2^-150 (1 + gamma_n), gamma_n = n u / (1 - n u). The float64 reference
     has such an error of its own, with 2^-53 and K + 1 sums, which is added. A final cast adds

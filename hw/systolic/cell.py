@@ -1,4 +1,4 @@
-"""Cell of a weight-stationary grid: one 16-bit product or two 8-bit products a cycle."""
+"""Cell of a weight-stationary grid: as many products a cycle as operands fit 16 bits."""
 
 from __future__ import annotations
 
@@ -8,16 +8,17 @@ from amaranth.hdl import Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from hw.numeric.formats import Format, bf16, e4m3, e5m2, fp16, int8
+from hw.numeric.formats import LANE_BITS, Format, bf16, e2m1, e4m3, e5m2, fp16, int4, int8
 from hw.numeric.recode import Coding
 from hw.systolic.fused import multiply_add
 
 __all__ = ["Cell", "CellConfig"]
 
-_ORDER = (bf16, fp16, int8, e4m3, e5m2)
+_ORDER = (bf16, fp16, int8, e4m3, e5m2, e2m1, int4)
 
-#: Formats that one cell can have together.
-_FAMILIES = ((bf16, int8), (bf16, fp16), (e4m3, e5m2))
+#: Formats that one cell can have together, and those that it has alone.
+_PAIRS = ((bf16, int8), (bf16, fp16), (e4m3, e5m2))
+_ALONE = (e2m1, int4)
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,8 @@ class CellConfig:
     ----------
     formats : tuple of Format
         Operand formats, each once: one, or a pair out of bf16 and int8, bf16 and fp16, e4m3 and
-        e5m2. Two floats share their coding, so the operands of one product may differ in format.
+        e5m2; e2m1 and int4 only alone. Floats of a pair share their coding, so the operands of
+        one product may differ in format.
     latency : int
         Registers from the sum that enters to the sum that leaves (1 to 3): cycles of skew
         between rows.
@@ -48,14 +50,17 @@ class CellConfig:
             not isinstance(formats, tuple)
             or not formats
             or any(formats.count(format_) > 1 for format_ in formats)
-            or not any(all(format_ in family for format_ in formats) for family in _FAMILIES)
+            or not any(all(format_ in pair for format_ in formats) for pair in _PAIRS)
+            and not any(formats == (format_,) for format_ in _ALONE)
         ):
             names = getattr(formats, "name", formats)
             if isinstance(formats, tuple):
                 names = tuple(getattr(format_, "name", format_) for format_ in formats)
-            families = ", ".join(" and ".join(f.name for f in family) for family in _FAMILIES)
+            pairs = ", ".join(" and ".join(f.name for f in pair) for pair in _PAIRS)
+            alone = " or ".join(format_.name for format_ in _ALONE)
             raise TypeError(
-                f"Cell formats must be a tuple of one or both of {families}, not {names!r}"
+                f"Cell formats must be a tuple of one or both of {pairs}, or of {alone} alone, "
+                f"not {names!r}"
             )
         latency = self.latency
         if not isinstance(latency, int) or isinstance(latency, bool) or not 1 <= latency <= 3:
@@ -68,8 +73,10 @@ class CellConfig:
 
     @property
     def coding(self) -> Coding | None:
-        """How floats are recoded (:mod:`hw.numeric.recode`); None without floats."""
-        floats = tuple(format_ for format_ in self.formats if format_.is_float)
+        """How floats are recoded (:mod:`hw.numeric.recode`); None if no operand is."""
+        floats = tuple(
+            format_ for format_ in self.formats if format_.is_float and format_ not in _ALONE
+        )
         return Coding.of(floats) if floats else None
 
     @property
@@ -79,9 +86,9 @@ class CellConfig:
 
     @property
     def operand_bits(self) -> int:
-        """Width of an operand: a recoded float, two of 8 bits, or two int8 in the low 16 bits."""
+        """Width of an operand: a recoded float, two of 8 bits, or a lane as it is."""
         if self.coding is None:
-            return 2 * int8.bits
+            return LANE_BITS
         return self.coding.bits * (2 if self.has_float_pairs else 1)
 
     @property
@@ -95,8 +102,9 @@ class Cell(wiring.Component):
 
     Adds ``a * w`` to a sum that passes downwards, with one rounding (16-bit floats: IEEE 754
     fusedMultiplyAdd in fp32, nearest even), or ``a0 * w0 + a1 * w1``, modulo 2^32 (int8) or with
-    one rounding of the three terms' sum to fp32 (8-bit floats). Byte 0 is the even k. One
-    activation a cycle, always: there is no stall and no valid bit.
+    one rounding of the three terms' sum to fp32 (8-bit floats), or four such products (int4,
+    e2m1). Byte 0 is the even k. One activation a cycle, always: there is no stall and no valid
+    bit.
 
     An activation at ``i_a`` in cycle t is at ``o_a`` in t + 1; its sum is taken from ``i_p`` in
     t + 2 and is at ``o_p`` in t + 2 + ``latency``. So neighbouring columns are 1 cycle apart and
@@ -112,7 +120,8 @@ class Cell(wiring.Component):
     Members
     -------
     i_a : ``In(operand_bits)``
-        Activation: recoded float or pair of floats (:mod:`hw.numeric.recode`), or two int8.
+        Activation: recoded float or pair of floats (:mod:`hw.numeric.recode`), two int8, or four
+        operands of 4 bits.
     i_swap : ``In(1)``
         Put the shadow weight to use, for the activation that is at ``i_a`` now.
     o_a, o_swap : ``Out(operand_bits)``, ``Out(1)``

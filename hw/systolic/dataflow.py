@@ -6,13 +6,10 @@ import enum
 from dataclasses import dataclass
 
 from hw.checks import require_int
-from hw.numeric.formats import Format
+from hw.numeric.formats import LANE_BITS, Format
 from hw.systolic.cell import CellConfig
 
 __all__ = ["LANE_BITS", "ArrayConfig", "Dataflow"]
-
-#: Width of a lane: one 16-bit operand, or two of 8 bits.
-LANE_BITS = 16
 
 _MOST_CELLS = 1024
 

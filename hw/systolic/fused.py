@@ -8,8 +8,10 @@ from amaranth.hdl import Module, Signal, Value
 
 from hw.numeric.alignment import Window, align
 from hw.numeric.arithmetic import add, round_total
+from hw.numeric.formats import e2m1, int4
 from hw.numeric.pair import multiply_float_pair
-from hw.numeric.product import PAIR_BITS, multiply, multiply_pair
+from hw.numeric.product import multiply, multiply_pair
+from hw.numeric.quad import multiply_e2m1_quad, multiply_int4_quad
 from hw.numeric.wires import register
 
 if TYPE_CHECKING:
@@ -36,10 +38,12 @@ def multiply_add(
     mode : Value or None
         Chooses int8 in a cell that has a mode.
     """
-    if config.coding is None:
-        return _integer(m, config, a, b, old)
     integer = mode if config.has_mode else None
-    if config.has_float_pairs:
+    if e2m1 in config.formats:
+        product = multiply_e2m1_quad(m, a, b)
+    elif config.coding is None:
+        return _integer(m, config, a, b, old)
+    elif config.has_float_pairs:
         product = multiply_float_pair(m, a, b, formats=config.formats)
     else:
         product = multiply(m, a, b, integer=integer, coding=config.coding)
@@ -55,9 +59,10 @@ def multiply_add(
 
 
 def _integer(m: Module, config: CellConfig, a: Value, b: Value, old: Value) -> Value:
-    """Sum of int8 pairs; more latency is left to the tool to retime."""
-    product = Signal(PAIR_BITS, reset_less=True)
-    m.d.sync += product.eq(multiply_pair(m, a, b))
+    """Sum of products of integers; more latency is left to the tool to retime."""
+    exact = (multiply_int4_quad if int4 in config.formats else multiply_pair)(m, a, b)
+    product = Signal(len(exact), reset_less=True)
+    m.d.sync += product.eq(exact)
     total: Value = (old + product.as_signed())[:32]
     for stage in range(1, config.latency):
         delayed = Signal(32, name=f"sum_{stage}", reset_less=True)

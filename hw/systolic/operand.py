@@ -4,13 +4,11 @@ from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from hw.numeric.formats import Format
+from hw.numeric.formats import LANE_BITS, Format
 from hw.numeric.recode import recode
 from hw.systolic.cell import CellConfig
 
 __all__ = ["OperandRecoder"]
-
-_LANE_BITS = 16
 
 
 class OperandRecoder(wiring.Component):
@@ -24,10 +22,10 @@ class OperandRecoder(wiring.Component):
     Members
     -------
     i_bits, o_operand
-        A 16-bit float, or a pair of 8 bits each, and its form inside the grid.
+        A 16-bit float, two operands of 8 bits or four of 4, and their form inside the grid.
     mode
         Static: which of two formats the lane carries, 0 for the first in the order bf16, fp16,
-        int8, e4m3, e5m2. An int8 pair passes as it is. Activations and weights may differ in
+        int8, e4m3, e5m2. Integers and e2m1 pass as they are. Activations and weights may differ in
         format if both are floats.
     """
 
@@ -40,7 +38,7 @@ class OperandRecoder(wiring.Component):
         self._config = CellConfig(formats, latency=1)
         super().__init__(
             {
-                "i_bits": In(_LANE_BITS),
+                "i_bits": In(LANE_BITS),
                 "o_operand": Out(self._config.operand_bits),
                 "mode": In(1),
             }
@@ -66,6 +64,6 @@ class OperandRecoder(wiring.Component):
             return self.i_bits
         parts = [
             recode(m, self.i_bits[low : low + format_.bits], format_, coding)
-            for low in range(0, _LANE_BITS, format_.bits)
+            for low in range(0, LANE_BITS, format_.bits)
         ]
         return parts[0] if len(parts) == 1 else Cat(*parts)

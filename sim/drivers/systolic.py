@@ -64,7 +64,7 @@ class UnitTiling:
 
     @property
     def elements(self) -> int:
-        """Operands of a lane: two of 8 bits, one of 16."""
+        """Operands of a lane: four of 4 bits, two of 8, one of 16."""
         return LANE_BITS // self.formats[0].bits
 
     @property
@@ -101,7 +101,8 @@ class UnitTiling:
     def _lines(self, matrix: Array, lines: int, inner: int) -> Bytes:
         """Lines × ``inner`` lanes × 2 bytes of a matrix whose second axis is the inner extent."""
         padded = _padded(matrix, (lines, inner * self.elements))
-        return padded.view(np.uint8).reshape(lines, inner, 2)
+        fmt = next(fmt for fmt in self.formats if fmt.dtype == matrix.dtype)
+        return fmt.packed(padded).reshape(lines, inner, 2)
 
     def streams(self, a: Array, b: Array) -> tuple[Words, Words]:
         """Payloads of the activation stream and of the weight stream."""

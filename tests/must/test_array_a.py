@@ -7,15 +7,15 @@ import numpy as np
 import pytest
 
 from hw.numeric import functions, reference
-from hw.numeric.formats import bf16, e4m3, e5m2, fp16, fp32
+from hw.numeric.formats import bf16, e2m1, e4m3, e5m2, fp16, fp32, int4
 from hw.numeric.function_units import UNITS as FUNCTIONS
 from tests.hw.numeric import bench as int_and_bf16
 from tests.hw.numeric import stimuli, units
-from tests.hw.numeric.rationals import BF16, E4M3, E5M2, FP16, sum_of_products
+from tests.hw.numeric.rationals import BF16, E2M1, E4M3, E5M2, FP16, sum_of_products
 from tests.hw.numeric.triples import edge_triples, random_triples
 
 MILLION = 1_000_000
-SPECS = {bf16: BF16, fp16: FP16, e4m3: E4M3, e5m2: E5M2}
+SPECS = {bf16: BF16, fp16: FP16, e4m3: E4M3, e5m2: E5M2, e2m1: E2M1}
 LIMIT_ULP = 2
 
 
@@ -92,7 +92,7 @@ def check_rationals(macs, answers, left, right, count):
     """Compare a sample with exact rationals rounded once."""
     step = max(1, len(answers) // count)
     for a, w, p, got in zip(*(x[::step].tolist() for x in (*macs, answers)), strict=True):
-        products = [(a, w)] if left.bits == 16 else [(a & 0xFF, w & 0xFF), (a >> 8, w >> 8)]
+        products = stimuli.factors(a, w, left)
         assert got == sum_of_products(p, products, SPECS[left], SPECS[right])
 
 
@@ -128,9 +128,7 @@ def test_fp8_pairs(others, seed, figure):
     for mode, (left, right) in enumerate([(e4m3, e4m3), (e5m2, e4m3), (e4m3, e5m2), (e5m2, e5m2)]):
         a, w = stimuli.all_pairs(rng)
         zero = np.zeros(len(a), np.uint32)
-        one_product = stimuli.Macs(
-            *(np.where(np.arange(len(a)) < 1 << 16, x & 0xFF, x & 0xFF00) for x in (a, w)), zero
-        )
+        one_product = stimuli.Macs(*(stimuli.alone(x, 8) for x in (a, w)), zero)
         mixed = stimuli.random_macs(MILLION, seed + mode, left, right)
         random_sum = stimuli.Macs(a, w, rng.permutation(mixed.p)[: len(a)])
         names = ["fp8_1", "fp8_2", "fp8_3"]
@@ -146,6 +144,43 @@ def test_fp8_pairs(others, seed, figure):
 
 
 @pytest.mark.slow
+@pytest.mark.must("array-a", goal="all 256 products of 4 bits, each lane, and 10^6 sums of four")
+def test_four_bit_quads(others, seed, figure):
+    rng = np.random.default_rng(seed)
+    total = 0
+    for left in (e2m1, int4):
+        names = [f"{left.name}_{latency}" for latency in (1, 2, 3)]
+        # Every product of a lane beside 64 random ones of the others.
+        lanes = [stimuli.all_pairs(rng, 4) for _ in range(64)]
+        a, w = (np.concatenate(x) for x in zip(*lanes, strict=True))
+        lone = [stimuli.alone(x[: 4 << 8], 4) for x in (a, w)]
+        mixed = stimuli.random_macs(MILLION, seed, left, left)
+        cases = [
+            stimuli.Macs(*lone, np.zeros(len(lone[0]), np.uint32)),
+            stimuli.Macs(a, w, np.zeros(len(a), np.uint32)),
+            stimuli.Macs(a, w, rng.permutation(mixed.p)[: len(a)]),
+            mixed,
+        ]
+        for macs, step in zip(cases, (1, 64, 64, 500), strict=True):
+            exact = stimuli.expected(macs, left, left)
+            assert_all(others.run(names, *macs), exact)
+            check_quads(macs, exact, left, len(exact) // step)
+            total += len(exact)
+    figure(f"{total} sums of four products of e2m1 and int4, 3 cells each, 0 wrong")
+
+
+def check_quads(macs, answers, fmt, count):
+    """Compare a sample with rationals rounded once, or with integers."""
+    if fmt.is_float:
+        check_rationals(macs, answers, fmt, fmt, count)
+        return
+    step = max(1, len(answers) // count)
+    for a, w, p, got in zip(*(x[::step].tolist() for x in (*macs, answers)), strict=True):
+        products = [(x - (x & 8) * 2) * (y - (y & 8) * 2) for x, y in stimuli.factors(a, w, fmt)]
+        assert got == (p + sum(products)) % (1 << 32)
+
+
+@pytest.mark.slow
 @pytest.mark.must(
     "array-a", goal="all 65,536 bf16 and fp16 in every unary unit; functions <= 2 ULP"
 )
@@ -156,7 +191,7 @@ def test_sixteen_bit_arguments(others, figure):
         bits = stimuli.sixteen_bit_arguments(format_)
         assert_all(others.run([f"from_{format_.name}"], every), bits)
         for target in SPECS:
-            for saturate in (False, True):
+            for saturate in (False, True) if target.has_nan else (True,):
                 cast = reference.cast(fp32.from_bits(bits), target, saturate=saturate)
                 name = f"to_{target.name}{'_saturated' * saturate}"
                 assert_all(others.run([name], bits), target.bits_of(cast))

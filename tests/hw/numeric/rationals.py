@@ -1,7 +1,8 @@
 """Exact rationals rounded once: what a sum of products or a cast must be, in any float format.
 
 Shares no code with the project and uses no floating-point arithmetic. Formats are given as
-(exponent bits, fraction bits, whether it has infinities); every value goes in and out as bits.
+(exponent bits, fraction bits, whether it has infinities: None if not even NaN); every value goes
+in and out as bits.
 """
 
 from __future__ import annotations
@@ -9,25 +10,26 @@ from __future__ import annotations
 from fractions import Fraction
 from functools import cache
 
-__all__ = ["BF16", "E4M3", "E5M2", "FP16", "FP32", "Spec", "convert", "sum_of_products"]
+__all__ = ["BF16", "E2M1", "E4M3", "E5M2", "FP16", "FP32", "Spec", "convert", "sum_of_products"]
 
-Spec = tuple[int, int, bool]
+Spec = tuple[int, int, bool | None]
 
 FP32: Spec = (8, 23, True)
 BF16: Spec = (8, 7, True)
 FP16: Spec = (5, 10, True)
 E5M2: Spec = (5, 2, True)
 E4M3: Spec = (4, 3, False)
+E2M1: Spec = (2, 1, None)
 
 
 def _codes(spec: Spec) -> tuple[int, int, int]:
-    """Bits of the largest finite magnitude, of what follows it, and of NaN."""
+    """Bits of the largest finite magnitude, of what follows it, and of what NaN becomes."""
     exponent_bits, fraction_bits, infinite = spec
     ones = (1 << (exponent_bits + fraction_bits)) - 1
     if infinite:
         infinity = ones & ~((1 << fraction_bits) - 1)
         return infinity - 1, infinity, infinity | 1 << (fraction_bits - 1)
-    return ones - 1, ones, ones
+    return (ones, ones + 1, ones) if infinite is None else (ones - 1, ones, ones)
 
 
 @cache
@@ -89,7 +91,9 @@ def sum_of_products(acc: int, products: list[tuple[int, int]], left: Spec, right
         return nan if len(infinite) == 2 else infinite.pop() << 31 | _codes(FP32)[1]
     exact = sum((-value if sign else value for sign, _, value in terms), Fraction(0))
     if exact == 0:
-        # -0 only of terms that are all -0.
+        # -0 only of terms that are all -0; without NaN products are fixed-point and never -0.
+        if left[2] is None:
+            return 0
         return all(sign and value == 0 for sign, _, value in terms) << 31
     return _encode(int(exact < 0), abs(exact), FP32, False)
 

@@ -22,11 +22,13 @@ from tests.hw.numeric.triples import FP32_EDGES
 __all__ = [
     "Macs",
     "all_pairs",
+    "alone",
     "arguments",
     "edge_macs",
     "exact_values",
     "exactly",
     "expected",
+    "factors",
     "random_macs",
     "sixteen_bit_arguments",
     "table_borders",
@@ -47,7 +49,7 @@ BYTE_EDGES = (0x00, 0x80, 0x01, 0x81, 0x04, 0x7B, 0x7C, 0xFC, 0x7D, 0x7E, 0xFE, 
 
 
 class Macs(NamedTuple):
-    """Bits of multiply-accumulates: lanes of 16 bits (pairs, low byte first, if 8-bit) and sums."""
+    """Bits of multiply-accumulates: lanes of 16 bits (shorter operands, lowest first) and sums."""
 
     a: Array
     w: Array
@@ -55,26 +57,42 @@ class Macs(NamedTuple):
 
 
 def _values(lane: Array, format_: Format) -> Array:
-    """Operands of a lane; pairs have a last axis of 2."""
+    """Operands of a lane; those of fewer than 16 bits on a last axis."""
     if format_.bits == 16:
         return format_.from_bits(lane)
-    return np.stack([format_.from_bits(lane & 0xFF), format_.from_bits(lane >> 8)], -1)
+    mask = (1 << format_.bits) - 1
+    lows = range(0, 16, format_.bits)
+    return np.stack([format_.from_bits(lane >> low & mask) for low in lows], -1)
+
+
+def factors(a: int, w: int, format_: Format) -> list[tuple[int, int]]:
+    """Bits of the operands of the products of two lanes."""
+    mask = (1 << format_.bits) - 1
+    return [(a >> low & mask, w >> low & mask) for low in range(0, 16, format_.bits)]
 
 
 def expected(macs: Macs, left: Format, right: Format) -> Array:
     """Bits of the reference's answers."""
-    mac = reference.mac if left.products_per_cycle == 1 else reference.mac_pair
-    sums = mac(fp32.from_bits(macs.p), _values(macs.a, left), _values(macs.w, right))
-    return fp32.bits_of(sums)
+    mac = reference.mac if left.products_per_cycle == 1 else reference.mac_lane
+    start = left.accumulator.from_bits(macs.p)
+    return left.accumulator.bits_of(mac(start, _values(macs.a, left), _values(macs.w, right)))
 
 
-def all_pairs(rng: np.random.Generator) -> tuple[Array, Array]:
-    """Lanes with every pair of bytes as the low product, then as the high, beside random ones."""
-    pairs = np.arange(1 << 16)
-    others = rng.integers(0, 1 << 16, (2, 1 << 16))
-    a = np.concatenate([pairs & 0xFF | others[0] & 0xFF00, pairs << 8 & 0xFF00 | others[0] & 0xFF])
-    w = np.concatenate([pairs >> 8 | others[1] & 0xFF00, pairs & 0xFF00 | others[1] & 0xFF])
-    return a.astype(np.uint32), w.astype(np.uint32)
+def all_pairs(rng: np.random.Generator, bits: int = 8) -> tuple[Array, Array]:
+    """Lanes with every pair of operands as the lowest product, and so on, beside random ones."""
+    pairs, mask = np.arange(1 << 2 * bits), (1 << bits) - 1
+    lanes = []
+    for low in range(0, 16, bits):
+        others = rng.integers(0, 1 << 16, (2, len(pairs))) & ~(mask << low)
+        lanes.append(others | np.stack([(pairs & mask) << low, pairs >> bits << low]))
+    a, w = np.concatenate(lanes, 1).astype(np.uint32)
+    return a, w
+
+
+def alone(lanes: Array, bits: int) -> Array:
+    """Lanes of :func:`all_pairs` without the random operands."""
+    low = np.arange(len(lanes)) >> 2 * bits
+    return (lanes & ((1 << bits) - 1) << low * bits).astype(np.uint32)
 
 
 def edge_macs() -> Macs:
@@ -88,9 +106,14 @@ def edge_macs() -> Macs:
 def _lanes(rng: np.random.Generator, count: int, format_: Format) -> Array:
     """Random lanes; a third of the fractions are nearly empty or nearly full.
 
-    An eighth of the bytes are zeros, the ends of the range, infinities or NaN.
+    An eighth of the bytes are zeros, the ends of the range, infinities or NaN; of 4-bit operands a
+    quarter of the lanes are of zeros and largest values.
     """
     lanes = rng.integers(0, 1 << 16, count)
+    if format_.bits == 4:
+        ends = rng.choice([0x0, 0x7, 0x8, 0xF], (4, count))
+        edges = ends[0] | ends[1] << 4 | ends[2] << 8 | ends[3] << 12
+        return np.where(rng.random(count) < 0.25, edges, lanes)
     fractions = (1 << format_.fraction_bits) - 1
     if format_.bits == 8:
         fractions |= fractions << 8
@@ -112,15 +135,20 @@ def random_macs(count: int, seed: int, left: Format, right: Format) -> Macs:
 
     An interacting sum lies within 30 binades of what is added. A cancelling one is minus that,
     rounded to fp32, with its last bits disturbed in half the cases. Of pairs a quarter of the
-    second products are nearly minus the first.
+    second products are nearly minus the first, of four e2m1 as many third and fourth ones.
     """
     rng = np.random.default_rng(seed)
     a, w = _lanes(rng, count, left), _lanes(rng, count, right)
-    if left.bits == 8:
+    if left.bits < 16:
         nearly = rng.random(count) < 0.25
-        flip = 0x80 ^ rng.integers(0, 2, count)
+        flip = (0x80 if left.bits == 8 else 0x88) ^ rng.integers(0, 2, count)
         a = np.where(nearly, a & 0xFF | ((a ^ flip) & 0xFF) << 8, a)
         w = np.where(nearly, (w & 0xFF) * 0x101, w)
+    if not left.is_float:
+        # A fifth of the sums wrap round, or nearly.
+        near = (1 << 31) + rng.integers(-600, 600, count)
+        p = np.where(rng.random(count) < 0.2, near, rng.integers(0, 1 << 32, count))
+        return Macs(a.astype(np.uint32), w.astype(np.uint32), p.astype(np.uint32))
     zero = Macs(a, w, np.zeros(count, np.uint32))
     added = expected(zero, left, right).astype(np.int64)
     field = np.clip((added >> 23 & 0xFF) + rng.integers(-30, 31, count), 0, 254)

@@ -6,7 +6,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from hw.numeric.formats import Format, bf16, e4m3, e5m2, fp16, fp32, int8, int32, named
+from hw.numeric.formats import Format, bf16, e2m1, e4m3, e5m2, fp16, fp32, int4, int8, int32, named
 
 TABLE = [
     # format, bits, is_float, exponent, fraction, significand, bias, accumulator
@@ -15,7 +15,9 @@ TABLE = [
     (fp16, 16, True, 5, 10, 11, 15, fp32),
     (e4m3, 8, True, 4, 3, 4, 7, fp32),
     (e5m2, 8, True, 5, 2, 3, 15, fp32),
+    (e2m1, 4, True, 2, 1, 2, 1, fp32),
     (int8, 8, False, 0, 0, 8, 0, int32),
+    (int4, 4, False, 0, 0, 4, 0, int32),
     (int32, 32, False, 0, 0, 32, 0, int32),
 ]
 
@@ -35,7 +37,7 @@ def test_sizes(row):
     assert named[format_.name] is format_
 
 
-@pytest.mark.parametrize("format_", [bf16, fp16, e4m3, e5m2, fp32], ids=lambda f: f.name)
+@pytest.mark.parametrize("format_", [bf16, fp16, e4m3, e5m2, e2m1, fp32], ids=lambda f: f.name)
 def test_fields_agree_with_the_numpy_types(format_):
     library = ml_dtypes.finfo(format_.dtype)
     assert library.nmant == format_.fraction_bits
@@ -44,20 +46,40 @@ def test_fields_agree_with_the_numpy_types(format_):
     assert library.max == format_.from_bits(format_.largest)
     if format_.has_infinity:
         assert np.isinf(format_.from_bits(format_.infinity).astype(np.float32))
-    with np.errstate(invalid="ignore"):
+    if format_.has_nan:
         assert np.isnan(format_.from_bits(format_.canonical_nan).astype(np.float32))
 
 
 def test_a_format_without_infinity_says_so():
     with pytest.raises(TypeError, match="^Format of an infinity must have one, not be e4m3$"):
         _ = e4m3.infinity
+    with pytest.raises(TypeError, match="^Format of a NaN must have one, not be e2m1$"):
+        _ = e2m1.canonical_nan
     assert (e4m3.largest, e4m3.canonical_nan, int8.largest) == (0x7E, 0x7F, 127)
-    assert [f.products_per_cycle for f in (bf16, fp16, e4m3, e5m2, int8)] == [1, 1, 2, 2, 2]
+    assert (e2m1.largest, int4.largest) == (7, 7)
 
 
-@pytest.mark.parametrize("format_", [bf16, fp16, e4m3, e5m2, int8], ids=lambda f: f.name)
+def test_a_lane_of_16_bits_tells_the_products():
+    lanes = {bf16: 1, fp16: 1, e4m3: 2, e5m2: 2, int8: 2, e2m1: 4, int4: 4, fp32: 1, int32: 1}
+    assert {format_: format_.products_per_cycle for format_ in lanes} == lanes
+
+
+def test_operands_of_4_bits_lie_two_a_byte_in_lanes():
+    values = np.array([[1, -1, 7, -8], [0, 2, -3, 4]], int4.dtype)
+    assert int4.packed(values).tolist() == [[0xF1, 0x87], [0x20, 0x4D]]
+    assert e2m1.packed(np.array([0.5, -6], e2m1.dtype)).tolist() == [0xF1]
+    assert bf16.packed(np.array([1.0], bf16.dtype)).tolist() == [0x80, 0x3F]
+    # Whatever the other half of the byte holds.
+    assert int4.bits_of(np.array([0xFD], np.uint8).view(int4.dtype)).tolist() == [0xD]
+    with pytest.raises(ValueError, match="^Last axis of int4 must be a multiple of 2, not 3$"):
+        int4.packed(values[:, :3])
+
+
+@pytest.mark.parametrize(
+    "format_", [bf16, fp16, e4m3, e5m2, e2m1, int8, int4], ids=lambda f: f.name
+)
 def test_bits_round_trip_exhaustively(format_):
-    bits = np.arange(1 << format_.bits, dtype=f"u{format_.bits // 8}")
+    bits = np.arange(1 << format_.bits, dtype=f"u{format_.dtype.itemsize}")
     np.testing.assert_array_equal(format_.bits_of(format_.from_bits(bits)), bits)
 
 

@@ -8,21 +8,30 @@ import numpy as np
 import pytest
 
 from hw.numeric import elementwise, functions, reference
-from hw.numeric.formats import bf16, e4m3, e5m2, fp16, fp32, int32, named
+from hw.numeric.formats import bf16, e2m1, e4m3, e5m2, fp16, fp32, int8, int32
 from hw.numeric.function_units import UNITS as FUNCTIONS
 from hw.numeric.operations import operation
 from tests.hw.numeric import stimuli
-from tests.hw.numeric.rationals import BF16, E4M3, E5M2, FP16, FP32, convert, sum_of_products
+from tests.hw.numeric.rationals import (
+    BF16,
+    E2M1,
+    E4M3,
+    E5M2,
+    FP16,
+    FP32,
+    convert,
+    sum_of_products,
+)
 from tests.hw.numeric.stimuli import Macs, arguments, expected, random_macs
 from tests.hw.numeric.triples import FP32_EDGES
 from tests.hw.numeric.units import CELLS, FUNCTION_WIDTHS, Bench
 
-SPECS = {bf16: BF16, fp16: FP16, e4m3: E4M3, e5m2: E5M2}
+SPECS = {bf16: BF16, fp16: FP16, e4m3: E4M3, e5m2: E5M2, e2m1: E2M1}
 
 #: Operand formats that go together: formats of a cell, of activation and of weight.
 MIXES = [
     pytest.param(formats, left, right, id=f"{left.name}-{right.name}-of-{len(formats)}")
-    for formats in ((fp16,), (bf16, fp16), (e4m3,), (e5m2,), (e4m3, e5m2))
+    for formats in ((fp16,), (bf16, fp16), (e4m3,), (e5m2,), (e4m3, e5m2), (e2m1,))
     for left in formats
     for right in formats
 ]
@@ -67,7 +76,7 @@ def test_reference_equals_rationals_rounded_once(formats, left, right, seed):
     macs = random_macs(1500, seed, left, right)
     answers = expected(macs, left, right)
     for a, w, p, got in zip(*(x.tolist() for x in (*macs, answers)), strict=True):
-        products = [(a, w)] if left.bits == 16 else [(a & 0xFF, w & 0xFF), (a >> 8, w >> 8)]
+        products = stimuli.factors(a, w, left)
         exact = sum_of_products(p, products, SPECS[left], SPECS[right])
         assert hex(got) == hex(exact), (hex(a), hex(w), hex(p))
 
@@ -187,9 +196,17 @@ def halves(seed):
     return np.concatenate(found).astype(np.uint32)
 
 
+#: Casts from fp32; a format without NaN saturates.
+CASTS = [
+    pytest.param(format_, saturate, id=f"{format_.name}{'-saturated' * saturate}")
+    for format_ in SPECS
+    for saturate in (False, True)
+    if saturate or format_.has_nan
+]
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("saturate", [False, True])
-@pytest.mark.parametrize("format_", SPECS, ids=lambda f: f.name)
+@pytest.mark.parametrize("format_,saturate", CASTS)
 def test_casts_to_short_floats(bench, format_, saturate, seed):
     """Gates, numpy, ml_dtypes, and rationals on a sample."""
     bits = halves(seed)
@@ -203,7 +220,7 @@ def test_casts_to_short_floats(bench, format_, saturate, seed):
         limited = np.clip(x, -float(x_max(format_)), float(x_max(format_))) if saturate else x
         library = format_.bits_of(limited.astype(np.float32).astype(format_.dtype))
     nan = np.isnan(x)
-    assert (ours[nan] == format_.canonical_nan).all()
+    assert (ours[nan] == (format_.canonical_nan if format_.has_nan else format_.largest)).all()
     # Where a format has no infinity, ml_dtypes keeps the sign of the NaN it makes of too large a
     # value, and so do we.
     np.testing.assert_array_equal(ours[~nan], library[~nan])
@@ -219,7 +236,7 @@ def test_casts_from_short_floats(bench, format_):
     every = np.arange(1 << format_.bits)
     exact = fp32.bits_of(reference.cast(format_.from_bits(every), fp32))
     assert differences(bench.run([f"from_{format_.name}"], every), exact) == {}
-    if format_.bits == 8:
+    if format_.bits <= 8:
         assert exact.tolist() == [convert(x, SPECS[format_], FP32) for x in every.tolist()]
 
 
@@ -228,15 +245,18 @@ def test_casts_between_short_floats_round_once(seed):
     for source in SPECS:
         bits = rng.integers(0, 1 << source.bits, 500)
         for target in SPECS:
-            ours = target.bits_of(reference.cast(source.from_bits(bits), target, saturate=False))
-            exact = [convert(x, SPECS[source], SPECS[target]) for x in bits.tolist()]
+            saturate = not target.has_nan
+            cast = reference.cast(source.from_bits(bits), target, saturate=saturate)
+            exact = [convert(x, SPECS[source], SPECS[target], saturate) for x in bits.tolist()]
+            ours = target.bits_of(cast)
             assert ours.tolist() == exact
 
 
-def test_saturation_is_the_default_of_8_bits_alone():
+def test_saturation_is_the_default_of_8_and_4_bits_alone():
     big = np.array([1e6, -np.inf], np.float32)
     assert reference.cast(big, e4m3).tolist() == [448, -448]
     assert reference.cast(big, e5m2).tolist() == [57344, -57344]
+    assert reference.cast(big, e2m1).astype(float).tolist() == [6, -6]
     assert reference.cast(big, fp16).tolist() == [np.inf, -np.inf]
     assert reference.cast(big, e5m2, saturate=False).tolist() == [np.inf, -np.inf]
     assert np.isnan(reference.cast(big, e4m3, saturate=False).astype(np.float32)).all()
@@ -261,7 +281,7 @@ def test_integers(bench, seed):
     exact = fp32.bits_of(elementwise.from_int32(integers.view(np.int32)))
     assert differences(bench.run(["from_int32"], integers), exact) == {}
     signed = integers.view(np.int32)
-    small = reference.cast(signed, named["int8"]).view(np.uint8)
+    small = reference.cast(signed, int8).view(np.uint8)
     assert differences(bench.run(["saturate_int8"], integers), small) == {}
 
 
@@ -293,13 +313,13 @@ def test_a_matmul_of_8_bit_floats_takes_k_in_pairs(seed):
         pair = np.zeros((5, 4, 2), e4m3.dtype), np.zeros((5, 4, 2), e5m2.dtype)
         for lane in range(min(2, 7 - k)):
             pair[0][..., lane], pair[1][..., lane] = left[:, k + lane, np.newaxis], right[k + lane]
-        sums = reference.mac_pair(sums, *pair)
+        sums = reference.mac_lane(sums, *pair)
     answer = reference.matmul(left, right)
     np.testing.assert_array_equal(fp32.bits_of(answer), fp32.bits_of(sums + np.float32(0)))
     assert answer.dtype == np.float32 and ml_dtypes.finfo(e4m3.dtype).max == 448
 
 
-@pytest.mark.parametrize("format_", [fp16, e4m3, e5m2], ids=lambda f: f.name)
+@pytest.mark.parametrize("format_", [fp16, e4m3, e5m2, e2m1], ids=lambda f: f.name)
 @pytest.mark.parametrize("out", [fp32, bf16, fp16])
 def test_error_bound_of_short_floats(format_, out, seed):
     rng = np.random.default_rng(seed)
@@ -317,7 +337,12 @@ def test_error_bound_of_short_floats(format_, out, seed):
 
 REFUSED = [
     (lambda: reference.mac(np.float32(0), *_one(bf16, e4m3)), "^Operands must be all bfloat16 or"),
-    (lambda: reference.mac_pair(np.float32(0), *_one(fp16, fp16)), "^Operands of a pair must be"),
+    (lambda: reference.mac_lane(np.float32(0), *_one(fp16, fp16)), "^Operands of a lane must be"),
+    (lambda: reference.cast(np.zeros(1), e2m1, saturate=False), "^Cast must be between formats"),
+    (
+        lambda: reference.cast(np.zeros(1, np.float32), e2m1, saturate=False),
+        "^Cast to e2m1 must saturate: it has no infinity and no NaN$",
+    ),
     (lambda: reference.cast(np.zeros(1, np.int32), e4m3), "^Cast must be between formats"),
     (lambda: elementwise.add(np.zeros(1), np.zeros(1)), "^Operand must be of float32, not float64"),
     (lambda: elementwise.from_int32(np.zeros(1)), "^Operand must be of int32, not float64"),

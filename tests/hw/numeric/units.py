@@ -15,7 +15,7 @@ from amaranth.hdl import ClockDomain, DomainRenamer, Elaboratable, Fragment, Mod
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from hw.numeric.formats import Format, bf16, e4m3, e5m2, fp16
+from hw.numeric.formats import Format, bf16, e2m1, e4m3, e5m2, fp16, int4
 from hw.numeric.function_units import UNITS as FUNCTIONS
 from hw.numeric.operations import OPERATIONS, OperationUnit
 from hw.systolic.cell import Cell
@@ -27,13 +27,15 @@ __all__ = ["CELLS", "FUNCTION_WIDTHS", "GROUPS", "Bench", "FloatCell", "Unit"]
 
 Array = npt.NDArray[Any]
 
-#: Float cells of the bench: formats and latency.
+#: Cells of the bench: formats and latency.
 CELLS: dict[str, tuple[tuple[Format, ...], int]] = {
     **{f"fp16_{latency}": ((fp16,), latency) for latency in (1, 2, 3)},
     "wide_2": ((bf16, fp16), 2),
     **{f"e4m3_{latency}": ((e4m3,), latency) for latency in (1, 2, 3)},
     "e5m2_2": ((e5m2,), 2),
     **{f"fp8_{latency}": ((e4m3, e5m2), latency) for latency in (1, 2, 3)},
+    **{f"e2m1_{latency}": ((e2m1,), latency) for latency in (1, 2, 3)},
+    **{f"int4_{latency}": ((int4,), latency) for latency in (1, 2, 3)},
 }
 
 #: Widths of the functions of the bench.

@@ -12,7 +12,7 @@ from amaranth.back import verilog
 from amaranth.hdl import Fragment, Module, Signal
 from amaranth.sim import Simulator
 
-from hw.numeric.formats import bf16, e4m3, e5m2, fp16, fp32, int8
+from hw.numeric.formats import bf16, e2m1, e4m3, e5m2, fp16, fp32, int4, int8
 from hw.numeric.recode import recode
 from hw.systolic.cell import Cell, CellConfig
 from tests.hw.numeric.bench import (
@@ -144,6 +144,8 @@ def test_ports_and_names():
         ((e4m3,), 1, 18, False, "cell_e4m3_l1"),
         ((e5m2,), 1, 18, False, "cell_e5m2_l1"),
         ((e5m2, e4m3), 3, 20, False, "cell_e4m3_e5m2_l3"),
+        ((e2m1,), 2, 16, False, "cell_e2m1_l2"),
+        ((int4,), 1, 16, False, "cell_int4_l1"),
     ]
     for formats, latency, operand_bits, has_mode, name in table:
         cell = Cell(formats=formats, latency=latency)
@@ -172,7 +174,7 @@ def test_area_goal(kind, tmp_path):
     assert 0.75 * AREA_GOALS[kind] < cells <= AREA_GOALS[kind]
 
 
-FAMILIES = "bf16 and int8, bf16 and fp16, e4m3 and e5m2"
+FAMILIES = "bf16 and int8, bf16 and fp16, e4m3 and e5m2, or of e2m1 or int4 alone"
 REFUSED = [
     ((bf16,), 0, "^Cell latency must be an integer from 1 to 3, not 0$"),
     ((bf16,), 4, "^Cell latency must be an integer from 1 to 3, not 4$"),
@@ -184,6 +186,9 @@ REFUSED = [
     ((bf16, bf16), 1, r"^Cell formats must be .* not \('bf16', 'bf16'\)$"),
     ((fp16, int8), 1, r"^Cell formats must be .* not \('fp16', 'int8'\)$"),
     ((bf16, e4m3), 1, r"^Cell formats must be .* not \('bf16', 'e4m3'\)$"),
+    ((e4m3, e2m1), 1, r"^Cell formats must be .* not \('e4m3', 'e2m1'\)$"),
+    ((int4, int8), 1, r"^Cell formats must be .* not \('int4', 'int8'\)$"),
+    ((e2m1, int4), 1, r"^Cell formats must be .* not \('e2m1', 'int4'\)$"),
     ((bf16, fp16, int8), 1, r"^Cell formats must be .* not \('bf16', 'fp16', 'int8'\)$"),
     (("bf16",), 1, r"^Cell formats must be .* not \('bf16',\)$"),
     (([],), 1, r"^Cell formats must be .* not \(\[\],\)$"),
