@@ -39,7 +39,7 @@ def product_cycles(
     ======================  ==================================================
 
     Input-stationary is the same with M and N exchanged. Output-stationary, a tile of R·L × C sums
-    takes K·L / ``products`` cycles, or as long as the former tile needs to leave, and the last
+    takes K·L / ``products`` cycles, or R·L, a row of results a cycle, if that is more; the last
     result comes R·L + R + C + L + 3 cycles after the last vector.
 
     Parameters
@@ -58,13 +58,8 @@ def product_cycles(
     if dataflow == "os":
         steps = _ceil(k, products) * latency
         tiles = _ceil(m, rows * latency) * _ceil(n, columns)
-        # The last step of a tile waits until the drain is empty, and then, unless it is the first
-        # step as well, for its turn.
-        drain = rows * latency + rows + 2 * latency + 1
-        if steps > latency:
-            drain = _ceil(drain, latency) * latency
         last = rows * latency + rows + columns + latency + 3
-        return 1 + (tiles - 1) * max(steps, drain) + steps + last
+        return 1 + (tiles - 1) * max(steps, rows * latency) + steps + last
     moving, other = (n, m) if dataflow == "is" else (m, n)
     tiles = _ceil(k, rows * products)
     groups = _ceil(other, columns)

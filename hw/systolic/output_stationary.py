@@ -18,9 +18,9 @@ class OutputCell(wiring.Component):
     """Cell that keeps L sums, which take turns on its adder of L stages.
 
     A step at ``i_a``, ``i_b`` in cycle t adds its product to the sum of the step of cycle t - L;
-    ``i_first`` makes it the first product of a sum. The sum is there in cycle t + 2 + L; a step
-    with ``i_finish`` puts it into the drain in that cycle, which has room for L sums. A cycle
-    without a step must have operands of +0.
+    ``i_first`` makes it the first product of a sum. A step of cycle t with ``i_finish`` closes all
+    L sums: they go into the drain, which has room for them, in cycles t + 3 to t + 2 + L, its own
+    the last. A cycle without a step must have operands of +0.
 
     Parameters
     ----------
@@ -28,12 +28,12 @@ class OutputCell(wiring.Component):
 
     Members
     -------
-    i_a, i_first, i_finish, i_b
-        Operands of a step and its marks.
-    o_a, o_first, o_finish, o_b
+    i_a, i_first, i_finish, i_shift, i_b
+        Operands of a step and its marks; the drain moves on.
+    o_a, o_first, o_finish, o_shift, o_b
         The same a cycle later, for the right and the lower neighbour.
-    i_shift, i_sum, o_sum
-        The drain moves on; what enters it from above, and what leaves it first.
+    i_sum, o_sum
+        What enters the drain from above, and what leaves it first.
     mode
         Static: 1 takes the operands as int8 pairs; without effect on a cell of one kind.
     """
@@ -47,6 +47,7 @@ class OutputCell(wiring.Component):
     o_finish: Signal
     o_b: Signal
     i_shift: Signal
+    o_shift: Signal
     i_sum: Signal
     o_sum: Signal
     mode: Signal
@@ -54,11 +55,11 @@ class OutputCell(wiring.Component):
     def __init__(self, config: ArrayConfig) -> None:
         self._config = config
         bits = config.cell.operand_bits
-        marks = {"a": bits, "first": 1, "finish": 1, "b": bits}
+        marks = {"a": bits, "first": 1, "finish": 1, "shift": 1, "b": bits}
         super().__init__(
             {f"i_{name}": In(width) for name, width in marks.items()}
             | {f"o_{name}": Out(width) for name, width in marks.items()}
-            | {"i_shift": In(1), "i_sum": In(32), "o_sum": Out(32), "mode": In(1)}
+            | {"i_sum": In(32), "o_sum": Out(32), "mode": In(1)}
         )
 
     @property
@@ -76,10 +77,11 @@ class OutputCell(wiring.Component):
             b.eq(self.i_b),
             self.o_first.eq(self.i_first),
             self.o_finish.eq(self.i_finish),
+            self.o_shift.eq(self.i_shift),
         ]
         m.d.comb += [self.o_a.eq(a), self.o_b.eq(b)]
         first = Signal()
-        # A finished sum is taken one cycle after the adder's last stage.
+        # The sums are at the end of the adder in turn, the first of them in this cycle but one.
         finish = Signal(1 + latency)
         m.d.sync += [first.eq(self.o_first), finish.eq(Cat(self.o_finish, finish))]
 
@@ -91,8 +93,9 @@ class OutputCell(wiring.Component):
         m.d.sync += sum_.eq(total)
 
         drain = Signal(32 * latency, reset_less=True)
-        with m.If(finish[-1] | self.i_shift):
-            enters = Mux(finish[-1], sum_, self.i_sum)
+        comes = finish[1:].any()
+        with m.If(comes | self.i_shift):
+            enters = Mux(comes, sum_, self.i_sum)
             m.d.sync += drain.eq(Cat(enters, drain)[: len(drain)])
         m.d.comb += self.o_sum.eq(drain[-32:])
         return m
@@ -107,12 +110,13 @@ class OutputRow(Structural):
 
     Members
     -------
-    i_a, i_first, i_finish
-        Operand of column 0, 16 bits, with its marks; column c sees them c cycles later.
+    i_a, i_first, i_finish, i_shift
+        Operand of column 0, 16 bits, with its marks, and whether the drain moves on; column c
+        sees them c cycles later.
     i_b, o_b
         Recoded operands from above, and a cycle later to below.
-    i_shift, i_sums, o_sums
-        Columns whose drain moves on; what enters it from above and leaves it to below.
+    i_sums, o_sums
+        What enters the drains from above and leaves them to below.
     mode
         Static: 1 takes the operands as int8 pairs; without effect on a cell of one kind.
     """
@@ -138,7 +142,7 @@ class OutputRow(Structural):
                 "i_finish": In(1),
                 "i_b": In(operands),
                 "o_b": Out(operands),
-                "i_shift": In(config.columns),
+                "i_shift": In(1),
                 "i_sums": In(sums),
                 "o_sums": Out(sums),
                 "mode": In(1),
@@ -164,6 +168,7 @@ class OutputRow(Structural):
             o_operand=a,
         )
         first, finish = structure.port("i_first"), structure.port("i_finish")
+        shift = structure.port("i_shift")
         down = structure.wire("down", bits * config.columns)
         leaving = structure.wire("leaving", 32 * config.columns)
         structure.output("o_b", down)
@@ -172,6 +177,7 @@ class OutputRow(Structural):
             right = structure.wire(f"operand_{column}", bits)
             first_right = structure.wire(f"first_{column}", 1)
             finish_right = structure.wire(f"finish_{column}", 1)
+            shift_right = structure.wire(f"shift_{column}", 1)
             operand = slice(bits * column, bits * (column + 1))
             sum_ = slice(32 * column, 32 * (column + 1))
             structure.instance(
@@ -183,23 +189,24 @@ class OutputRow(Structural):
                 o_a=right,
                 o_first=first_right,
                 o_finish=finish_right,
+                i_shift=shift,
+                o_shift=shift_right,
                 i_b=structure.port("i_b")[operand],
                 o_b=down[operand],
-                i_shift=structure.port("i_shift")[column : column + 1],
                 i_sum=structure.port("i_sums")[sum_],
                 o_sum=leaving[sum_],
                 mode=mode,
             )
-            a, first, finish = right, first_right, finish_right
+            a, first, finish, shift = right, first_right, finish_right, shift_right
         return structure
 
 
 class OutputArray(Structural):
     """R × C cells that keep L sums each; lane 0 of the activations belongs to the lowest row.
 
-    It never stalls: in a cycle without a step it gets operands of +0. With skew, the sums of a
-    step of cycle t with ``i_finish`` are in the drain of lane i, column c, from cycle
-    ``t + 3 + L + (R - 1 - i) + c`` on. The drain of a column gives lane 0 first, of each lane the
+    It never stalls: in a cycle without a step it gets operands of +0. With skew, the L sums that a
+    step of cycle t with ``i_finish`` closes enter the drain of lane i, column c, in the L cycles
+    from ``t + 3 + (R - 1 - i) + c`` on. The drain of a column gives lane 0 first, of each lane the
     L sums in the order of their steps.
 
     Parameters
@@ -216,7 +223,8 @@ class OutputArray(Structural):
     i_b
         Vector of C weights of 16 bits.
     i_shift, o_sums
-        Columns whose drain moves on, and the sum that each has at its end.
+        Rows whose drains move on, bit 0 the highest, column c in c cycles; the sum that each
+        column has at its end.
     a_mode, b_mode
         Static: format of each operand, as :class:`hw.systolic.operand.OperandRecoder` says.
     """
@@ -240,7 +248,7 @@ class OutputArray(Structural):
                 "i_first": In(marks),
                 "i_finish": In(marks),
                 "i_b": In(LANE_BITS * config.columns),
-                "i_shift": In(config.columns),
+                "i_shift": In(config.rows),
                 "o_sums": Out(data.ArrayLayout(32, config.columns)),
                 "a_mode": In(1),
                 "b_mode": In(1),
@@ -287,7 +295,7 @@ class OutputArray(Structural):
                 i_finish=finish[:1],
                 i_b=down,
                 o_b=further,
-                i_shift=structure.port("i_shift"),
+                i_shift=structure.port("i_shift")[index : index + 1],
                 i_sums=sums,
                 o_sums=below,
                 mode=structure.port("a_mode"),

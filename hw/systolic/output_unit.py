@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Const, Module, Mux, Signal
+from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import data, wiring
 
 from hw.shared import shared
@@ -24,8 +24,11 @@ def step_layout(rows: int) -> data.StructLayout:
 class DrainSequencer:
     """Logic that says when the sums of a finished tile leave the array.
 
-    They leave once the highest row has its last; until then, and until all have left, no other
-    tile may finish.
+    A row of results has its place R + L + 1 cycles before it leaves, so nothing stops it on its
+    way. The L rows of one lane follow one another without a pause. A row of cells moves its drain
+    until its own sums and those from above have left; then the drain keeps still for the next
+    tile, whose sums come, at the earliest, as the last L of the former leave. So a tile may be
+    closed once the former has all its places.
 
     Parameters
     ----------
@@ -34,40 +37,52 @@ class DrainSequencer:
 
     Attributes
     ----------
-    finishes, closes : Signal
-        A vector of a last step enters the array; it is the last of that step.
-    free : Signal
-        A tile may begin its last step.
-    room, shift : Signal
-        There is a place for a row of results; one leaves the array at column 0.
-    left, draining, line : Signal
-        Rows that are still to leave; a tile has finished and not left; its way to the top row.
+    closes, free : Signal
+        The last vector of a tile enters the array; it may.
+    room, take : Signal
+        There are L places for rows of results; one is taken.
+    shifts, shift, last : Signal
+        Rows of the array whose drains move on at column 0, the highest first; a row of results
+        leaves; it is the last of its tile.
+    left, part, line : Signal
+        Places still to take; those taken of a lane; the rows that will leave, the next one last.
+    emptied, left_part : Signal
+        Rows of the array that have nothing more to move, and rows of results that left of a lane.
     """
 
     def __init__(self, *, rows: int, latency: int) -> None:
-        self._sums = rows * latency
-        self.finishes, self.closes = Signal(), Signal()
-        self.free, self.room, self.shift = Signal(), Signal(), Signal()
-        self.left = Signal(range(self._sums + 1))
-        self.draining = Signal()
-        self.line = Signal(1 + latency + rows)
+        self._rows, self._latency = rows, latency
+        self.closes, self.free = Signal(), Signal()
+        self.room, self.take = Signal(), Signal()
+        self.shifts, self.shift, self.last = Signal(rows), Signal(), Signal()
+        self.left = Signal(range(rows * latency + 1))
+        self.line = Signal(rows + latency + 1)
+        self.emptied = Signal(rows - 1)
+        self.part, self.left_part = Signal(range(latency)), Signal(range(latency))
 
     def add_to(self, m: Module) -> None:
         """Add the logic to a module."""
-        line, left = self.line, self.left
+        left, part, left_part, emptied = self.left, self.part, self.left_part, self.emptied
+        lane_left = left_part == self._latency - 1
         m.d.comb += [
-            self.free.eq(~self.draining),
-            self.shift.eq((left != 0) & self.room),
+            self.take.eq((left != 0) & (self.room | (part != 0))),
+            self.free.eq((left == 0) | ((left == 1) & self.take)),
+            self.shift.eq(self.line[-1]),
+            self.shifts.eq(Cat(~emptied & self.shift.replicate(len(emptied)), self.shift)),
+            # They empty from the top, and the lowest with the tile's last row.
+            self.last.eq(lane_left & (emptied[-1] if len(emptied) else Const(1))),
         ]
-        m.d.sync += line.eq(((line << 1) | self.closes)[: len(line)])
-        with m.If(line[-1]):
-            m.d.sync += left.eq(self._sums)
-        with m.Elif(self.shift):
+        m.d.sync += self.line.eq(Cat(self.take, self.line)[: len(self.line)])
+        with m.If(self.take):
+            m.d.sync += part.eq(Mux(part == self._latency - 1, 0, part + 1))
+        with m.If(self.closes):
+            m.d.sync += left.eq(self._rows * self._latency)
+        with m.Elif(self.take):
             m.d.sync += left.eq(left - 1)
-        with m.If(self.finishes):
-            m.d.sync += self.draining.eq(1)
-        with m.Elif(self.shift & (left == 1)):
-            m.d.sync += self.draining.eq(0)
+        with m.If(self.shift):
+            m.d.sync += left_part.eq(Mux(lane_left, 0, left_part + 1))
+            with m.If(lane_left):
+                m.d.sync += emptied.eq(Mux(self.last, 0, Cat(1, emptied)))
 
 
 class OutputUnit(UnitBase):
@@ -78,7 +93,8 @@ class OutputUnit(UnitBase):
     elements of the rows i·L + j. It takes L cycles; where an activation vector comes late the step
     waits for its turn, every L cycles. After the step with ``finish`` (all its
     vectors have the mark) the sums leave as a packet of R·L rows while the next tile is summed;
-    its last step waits until they have left the array.
+    the last vector of that tile waits until they are all on their way, for R·L cycles at most if
+    results are taken.
 
     Parameters
     ----------
@@ -118,7 +134,8 @@ class OutputUnit(UnitBase):
         drain.add_to(m)
         finish = vector.payload.finish
         mine = (turn == expected) | (first & (expected == 0))
-        drain_free = ~finish | drain.free | (expected != 0)
+        closing = finish & last_of_step
+        drain_free = ~closing | drain.free
         issue = Signal()
         m.d.comb += [
             issue.eq(vector.valid & weight.valid & mine & drain_free),
@@ -130,7 +147,7 @@ class OutputUnit(UnitBase):
             array.i_a.eq(Mux(issue, vector.payload.data, 0)),
             array.i_b.eq(Mux(issue, weight.payload, 0)),
             array.i_first.eq(issue & first),
-            array.i_finish.eq(issue & finish),
+            array.i_finish.eq(issue & closing),
         ]
         after = Mux(last_of_step, 0, expected + 1)
         m.d.sync += turn.eq(Mux(issue, after, Mux(turn == latency - 1, 0, turn + 1)))
@@ -139,17 +156,14 @@ class OutputUnit(UnitBase):
             with m.If(last_of_step):
                 m.d.sync += first.eq(finish)
 
-        # Column c does the same c cycles later.
         m.d.comb += [
-            drain.finishes.eq(issue & finish),
-            drain.closes.eq(issue & finish & last_of_step),
+            drain.closes.eq(issue & closing),
             drain.room.eq(queue.o_room),
-            queue.i_take.eq(drain.shift),
+            queue.i_take.eq(drain.take),
             queue.i_write.eq(drain.shift),
-            queue.i_last.eq(drain.left == 1),
+            queue.i_last.eq(drain.last),
             queue.i_sums.eq(array.o_sums),
-            array.i_shift.eq(queue.o_write),
+            array.i_shift.eq(drain.shifts),
         ]
-
         waits = vector.valid & ~weight.valid & mine & drain_free
         return Doing(issue, waits, Const(0))

@@ -208,11 +208,13 @@ class ResultQueue(wiring.Component):
     columns : int
     rows : int
         Rows it holds, a power of two.
+    together : int
+        Rows whose places are taken one cycle after the other, once there is room for all.
 
     Members
     -------
     o_room, i_take
-        There is a place; one is taken in this cycle.
+        There are ``together`` places; one is taken in this cycle.
     i_write, i_last, i_sums
         A row begins to arrive, its column c in c cycles; it ends its packet.
     o_write
@@ -236,11 +238,11 @@ class ResultQueue(wiring.Component):
     o_write: Signal
     o_rows: stream.Interface
 
-    def __init__(self, *, columns: int, rows: int) -> None:
-        require_int("Result rows", rows, 1, _MOST_ROWS)
+    def __init__(self, *, columns: int, rows: int, together: int = 1) -> None:
+        require_int("Result rows", rows, together, _MOST_ROWS)
         if rows & (rows - 1):
             raise TypeError(f"Result rows must be a power of two, not {rows}")
-        self._rows = rows
+        self._rows, self._together = rows, together
         self.taken = Signal(range(rows + 1))
         self.place = Signal(range(rows))
         self.read_place = Signal(range(rows))
@@ -262,7 +264,7 @@ class ResultQueue(wiring.Component):
     @property
     def definition_name(self) -> str:
         """Name of the shared module."""
-        return f"result_queue_{len(self.places)}_{self._rows}"
+        return f"result_queue_{len(self.places)}_{self._rows}_{self._together}"
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -271,7 +273,7 @@ class ResultQueue(wiring.Component):
         place, read_place = self.place, self.read_place
         offered = Signal()
         m.d.comb += [
-            self.o_room.eq(taken != self._rows),
+            self.o_room.eq(taken <= self._rows - self._together),
             read.eq((here != 0) & (~offered | self.o_rows.ready)),
             self.o_rows.valid.eq(offered),
         ]

@@ -91,7 +91,10 @@ class UnitBase(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        queue = ResultQueue(columns=self._config.array.columns, rows=self._config.queue_rows)
+        config = self._config
+        queue = ResultQueue(
+            columns=config.array.columns, rows=config.queue_rows, together=config.together
+        )
         m.submodules.queue = shared(queue)
         m.submodules.activation = shared(self._activation)
         self._activation.connect_outside(m, self, queue.o_rows)

@@ -54,6 +54,11 @@ class UnitConfig:
         require_int("Accumulator rows", self.accumulator_rows, 1, 1 << 16)
         if self.result_rows != 0 or isinstance(self.result_rows, bool):
             require_power("Result rows", self.result_rows, 1, 1 << 16)
+            if self.result_rows < self.together:
+                raise TypeError(
+                    f"Result rows must be at least {self.together}, the latency of an "
+                    f"output-stationary array, not {self.result_rows}"
+                )
         require_int("Tiles ahead", self.tiles_ahead, 1, 64)
         sums = {fmt.accumulator for fmt in self.array.formats}
         # In a unit of both kinds sums leave as they are: 32 bits say nothing of their kind.
@@ -85,13 +90,20 @@ class UnitConfig:
         return 32 if self.out is None else self.out.bits
 
     @property
+    def together(self) -> int:
+        """Rows of results that leave the array without a pause, whatever waits for them."""
+        return self.array.latency if self.array.dataflow == Dataflow.OS else 1
+
+    @property
     def queue_rows(self) -> int:
         """Rows of the queue of results."""
         if self.result_rows:
             return self.result_rows
         array = self.array
         wave = array.columns + 8
-        if array.dataflow != Dataflow.OS:
+        if array.dataflow == Dataflow.OS:
+            wave += array.rows + 2 * array.latency
+        else:
             wave += array.rows * array.latency
         return 1 << (wave - 1).bit_length()
 
