@@ -2,7 +2,7 @@
 
 import argparse
 import contextlib
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -20,7 +20,6 @@ __all__ = [
     "load_config",
     "probability",
     "setting",
-    "settings",
     "validating",
 ]
 
@@ -70,38 +69,6 @@ def setting(text: str) -> tuple[str, int | bool | str]:
         return key, int(word, 0)
     except ValueError:
         return key, word
-
-
-def settings(
-    pairs: Iterable[tuple[str, int | bool | str]], known: Collection[str]
-) -> dict[str, int | bool | str]:
-    """The ``--set`` options as a mapping.
-
-    Raises
-    ------
-    BadInputError
-        If a key is not among `known`, or comes twice.
-    """
-    chosen: dict[str, int | bool | str] = {}
-    for key, value in pairs:
-        rule = f"one of {', '.join(sorted(known))}"
-        if key not in known:
-            raise BadInputError(
-                f"unknown key {key!r}{did_you_mean(key, known) or f'; {rule} is known'}",
-                kind="unknown-setting",
-                where="--set",
-                value=key,
-                rule=rule,
-            )
-        if key in chosen:
-            raise BadInputError(
-                f"key {key!r} must come once, not as {chosen[key]!r} and {value!r}",
-                where="--set",
-                value=value,
-                rule="each key once",
-            )
-        chosen[key] = value
-    return chosen
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:

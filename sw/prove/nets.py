@@ -31,13 +31,9 @@ _STEPS = {
 }
 
 
-def _unit_name(kind: str, at: tuple[int, ...]) -> str:
-    return f"AGCU {at[0]}" if kind == "agcu" else f"{kind.upper()} {at}"
-
-
 @dataclasses.dataclass(frozen=True, order=True)
-class Output:
-    """Output of a unit.
+class _UnitEnd:
+    """Where a net meets a unit.
 
     Parameters
     ----------
@@ -47,7 +43,7 @@ class Output:
         Row and column, or the number of the AGCU.
     port : int
     tokens : bool
-        The output is one of tokens.
+        The net is one of tokens.
     """
 
     kind: str
@@ -55,27 +51,27 @@ class Output:
     port: int
     tokens: bool = False
 
-    def __str__(self) -> str:
-        unit = _unit_name(self.kind, self.at)
-        if self.kind == "agcu":
-            return f"{unit} {'stored' if self.tokens else 'load'} {self.port}"
-        return f"{unit} {f'token {self.port}' if self.tokens else _OUTPUTS[self.kind][self.port]}"
+    def _named(self, port: str) -> str:
+        unit = f"AGCU {self.at[0]}" if self.kind == "agcu" else f"{self.kind.upper()} {self.at}"
+        return f"{unit} {port}"
 
 
-@dataclasses.dataclass(frozen=True, order=True)
-class Input:
-    """Input of a unit; parameters as of `Output`."""
-
-    kind: str
-    at: tuple[int, ...]
-    port: int
-    tokens: bool = False
+class Output(_UnitEnd):
+    """Output of a unit."""
 
     def __str__(self) -> str:
-        unit = _unit_name(self.kind, self.at)
         if self.kind == "agcu":
-            return f"{unit} {'token port' if self.tokens else 'store'} {self.port}"
-        return f"{unit} {_INPUTS[self.kind][self.port]}"
+            return self._named(f"{'stored' if self.tokens else 'load'} {self.port}")
+        return self._named(f"token {self.port}" if self.tokens else _OUTPUTS[self.kind][self.port])
+
+
+class Input(_UnitEnd):
+    """Input of a unit."""
+
+    def __str__(self) -> str:
+        if self.kind == "agcu":
+            return self._named(f"{'token port' if self.tokens else 'store'} {self.port}")
+        return self._named(_INPUTS[self.kind][self.port])
 
 
 @dataclasses.dataclass(frozen=True, order=True)

@@ -10,7 +10,7 @@ import tilewright
 from hw.config import from_toml
 from hw.configs import named
 from hw.errors import BadInputError, did_you_mean
-from sim.cli.options import load_config, setting, settings, validating
+from sim.cli.options import load_config, setting, validating
 from sim.files import require_writable, write_whole
 
 KNOWN = ("M", "N", "K", "row_par", "col_par", "slots")
@@ -82,17 +82,6 @@ def test_list_names_the_configurations(capsys):
 )
 def test_a_setting_is_an_integer_or_a_truth_value_where_it_reads_as_one(text, pair):
     assert setting(text) == pair
-
-
-def test_settings_refuse_an_unknown_key_with_the_nearest_one():
-    assert settings([("M", 3), ("slots", 2)], KNOWN) == {"M": 3, "slots": 2}
-    with pytest.raises(BadInputError, match="unknown key 'rowpar'; did you mean 'row_par'") as e:
-        settings([("rowpar", 2)], KNOWN)
-    assert (e.value.where, e.value.value) == ("--set", "rowpar")
-    with pytest.raises(BadInputError, match="unknown key 'zzz'; one of K, M, N"):
-        settings([("zzz", 2)], KNOWN)
-    with pytest.raises(BadInputError, match="key 'M' must come once, not as 3 and 4"):
-        settings([("M", 3), ("M", 4)], KNOWN)
 
 
 def test_a_name_like_none_known_brings_no_suggestion():
