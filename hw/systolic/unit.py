@@ -1,13 +1,23 @@
-"""Matrix units of every dataflow from one parameter object."""
+"""Arrays and matrix units of every dataflow, each from one parameter object."""
 
-from hw.systolic.dataflow import Dataflow
+from hw.systolic.dataflow import ArrayConfig, Dataflow
+from hw.systolic.output_stationary import OutputArray
 from hw.systolic.output_unit import OutputUnit
+from hw.systolic.stationary import StationaryArray
 from hw.systolic.stationary_unit import StationaryUnit
 from hw.systolic.unit_config import UnitConfig
 
-__all__ = ["SystolicUnit", "systolic_unit"]
+__all__ = ["SystolicArray", "SystolicUnit", "systolic_array", "systolic_unit"]
 
+SystolicArray = StationaryArray | OutputArray
 SystolicUnit = StationaryUnit | OutputUnit
+
+
+def systolic_array(config: ArrayConfig, *, skewed: bool = True) -> SystolicArray:
+    """The array of these parameters; unless it is skewed, its neighbour skews the lanes."""
+    if config.dataflow == Dataflow.OS:
+        return OutputArray(config, skewed=skewed)
+    return StationaryArray(config, skewed=skewed)
 
 
 def systolic_unit(config: UnitConfig) -> SystolicUnit:

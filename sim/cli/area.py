@@ -8,7 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sim.cli.options import Subparsers, add_config, add_json, load_config, validating
-from sim.cli.systolic import COMPONENT, add_systolic, asks_for_systolic, systolic_config
+from sim.cli.systolic import (
+    COMPONENT,
+    COMPONENTS,
+    add_systolic,
+    asks_for_systolic,
+    systolic_component,
+    systolic_config,
+)
 
 if TYPE_CHECKING:
     from gen.area import UnitArea
@@ -35,7 +42,7 @@ def add(subparsers: Subparsers) -> None:
     )
     add_config(parser)
     parser.add_argument(
-        "--component", choices=(*CHOICES, COMPONENT), help="measure this kind of unit alone"
+        "--component", choices=(*CHOICES, *COMPONENTS), help="measure this kind of unit alone"
     )
     parser.add_argument(
         "--liberty", metavar="CELLS.lib", help="standard cells to measure the area in µm² with"
@@ -118,12 +125,12 @@ def _systolic(args: argparse.Namespace) -> dict[str, Any]:
     from gen.area import measure, totals
     from gen.components import Component
     from gen.verilog import emit
-    from hw.systolic.unit import systolic_unit
     from sim.native.build import cache_directory
 
     config, count = systolic_config(args)
     liberty = _liberty(args.liberty)
-    component = Component(COMPONENT, count, emit(systolic_unit(config)))
+    design = emit(systolic_component(args, config))
+    component = Component(args.component or COMPONENT, count, design)
     cache = cache_directory() / "area"
     unit = measure(component, liberty=liberty, cache=cache, progress=_progress())
     for part in sorted(unit.definitions, key=lambda part: -part.cells * part.instances):

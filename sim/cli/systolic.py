@@ -1,4 +1,4 @@
-"""Options that describe a stand-alone matrix unit, for the sub-commands that take one."""
+"""Options that describe a stand-alone matrix unit or its array alone, for sub-commands."""
 
 from __future__ import annotations
 
@@ -9,12 +9,24 @@ from hw.errors import BadInputError, did_you_mean
 from sim.cli.options import integer, validating
 
 if TYPE_CHECKING:
+    from hw.systolic.unit import SystolicArray, SystolicUnit
     from hw.systolic.unit_config import UnitConfig
 
-__all__ = ["COMPONENT", "add_systolic", "asks_for_systolic", "systolic_config"]
+__all__ = [
+    "COMPONENT",
+    "COMPONENTS",
+    "add_systolic",
+    "asks_for_systolic",
+    "systolic_component",
+    "systolic_config",
+]
 
-#: What ``--component`` calls it.
+#: What ``--component`` calls the unit.
 COMPONENT = "systolic"
+_ARRAY = "array"
+
+#: What it takes of both.
+COMPONENTS = (COMPONENT, _ARRAY)
 
 _DEFAULTS: dict[str, Any] = {
     "rows": 16,
@@ -26,11 +38,14 @@ _DEFAULTS: dict[str, Any] = {
     "out": None,
 }
 
+#: Options without effect on an array alone.
+_OF_UNITS = ("accumulator_rows", "out")
+
 
 def add_systolic(parser: argparse.ArgumentParser) -> None:
-    """Register the options of a stand-alone matrix unit."""
+    """Register the options of a stand-alone matrix unit and of its array alone."""
     group = parser.add_argument_group(
-        "stand-alone matrix unit", f"with --component {COMPONENT}, or a preset"
+        "stand-alone matrix unit", f"with --component {COMPONENT} or {_ARRAY}, or a preset"
     )
     group.add_argument("--preset", metavar="NAME", help="unit of a known processor, as tpu-v1")
     group.add_argument("--rows", type=integer(0), metavar="R", help="rows of cells (default 16)")
@@ -46,10 +61,15 @@ def add_systolic(parser: argparse.ArgumentParser) -> None:
         "--accumulator-rows", type=integer(0), metavar="N", help="accumulators (default 512)"
     )
     group.add_argument("--out", metavar="FMT", help="format of the results (default that of sums)")
+    group.add_argument(
+        "--raw-edges",
+        action="store_true",
+        help=f"of an {_ARRAY}: its neighbour delays the lanes of a vector",
+    )
 
 
 def asks_for_systolic(args: argparse.Namespace) -> bool:
-    """Whether a stand-alone matrix unit is wanted.
+    """Whether a stand-alone matrix unit, or an array, is wanted.
 
     Raises
     ------
@@ -57,20 +77,36 @@ def asks_for_systolic(args: argparse.Namespace) -> bool:
         If an option of one is given without it, or beside a preset that sets it.
     """
     given = [name for name in _DEFAULTS if getattr(args, name) is not None]
-    wanted = args.component == COMPONENT or args.preset is not None
+    wanted = args.component in COMPONENTS or args.preset is not None
     if args.preset is not None and args.component not in (None, COMPONENT):
         raise BadInputError(
             f"--preset must come with --component {COMPONENT}, not {args.component!r}",
             where="--preset",
             value=args.preset,
         )
-    if given and (not wanted or args.preset is not None):
-        option = f"--{given[0].replace('_', '-')}"
-        rule = f"must come with --component {COMPONENT} and without --preset"
-        raise BadInputError(
-            f"{option} {rule}", where=option, value=getattr(args, given[0]), rule=rule
-        )
+    bare = args.component == _ARRAY
+    misplaced: dict[str, str] = {}
+    if not wanted or args.preset is not None:
+        misplaced |= dict.fromkeys(given, f"{COMPONENT} or {_ARRAY} and without --preset")
+    elif bare:
+        misplaced |= {name: COMPONENT for name in given if name in _OF_UNITS}
+    if args.raw_edges and not bare:
+        misplaced["raw_edges"] = _ARRAY
+    for name, component in misplaced.items():
+        option, rule = f"--{name.replace('_', '-')}", f"must come with --component {component}"
+        raise BadInputError(f"{option} {rule}", where=option, value=getattr(args, name), rule=rule)
     return wanted
+
+
+def systolic_component(
+    args: argparse.Namespace, config: UnitConfig
+) -> SystolicArray | SystolicUnit:
+    """The unit asked for, or its array alone."""
+    from hw.systolic.unit import systolic_array, systolic_unit
+
+    if args.component == _ARRAY:
+        return systolic_array(config.array, skewed=not args.raw_edges)
+    return systolic_unit(config)
 
 
 def systolic_config(args: argparse.Namespace) -> tuple[UnitConfig, int]:
@@ -123,7 +159,7 @@ def systolic_config(args: argparse.Namespace) -> tuple[UnitConfig, int]:
             value=chosen["dataflow"],
             rule=f"one of {', '.join(flows)}",
         )
-    with validating(f"--component {COMPONENT}"):
+    with validating(f"--component {args.component}"):
         array = ArrayConfig(
             rows=chosen["rows"],
             columns=chosen["cols"],

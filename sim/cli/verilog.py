@@ -6,7 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 from hw.errors import BadInputError
 from sim.cli.options import Subparsers, add_config, add_json, load_config, validating
-from sim.cli.systolic import COMPONENT, add_systolic, asks_for_systolic, systolic_config
+from sim.cli.systolic import (
+    COMPONENTS,
+    add_systolic,
+    asks_for_systolic,
+    systolic_component,
+    systolic_config,
+)
 from sim.files import require_writable, write_whole
 
 if TYPE_CHECKING:
@@ -24,7 +30,7 @@ def add(subparsers: Subparsers) -> None:
     )
     add_config(parser)
     parser.add_argument(
-        "--component", choices=("matrix_unit", COMPONENT), help="emit this component alone"
+        "--component", choices=("matrix_unit", *COMPONENTS), help="emit this component alone"
     )
     parser.add_argument("-o", "--output", metavar="FILE.v", help="file to write")
     add_systolic(parser)
@@ -34,11 +40,10 @@ def add(subparsers: Subparsers) -> None:
 def _component(args: argparse.Namespace) -> "Shareable":
     """What is to be emitted."""
     from hw.chip import Chip
-    from hw.systolic.unit import systolic_unit
     from sim.drivers.matrix_unit import matrix_unit
 
     if asks_for_systolic(args):
-        return systolic_unit(systolic_config(args)[0])
+        return systolic_component(args, systolic_config(args)[0])
     config = load_config(args.config)
     with validating("--config"):
         return matrix_unit(config) if args.component else Chip(config)

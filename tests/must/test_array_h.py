@@ -53,10 +53,13 @@ LINES = [
     ("--component systolic --format int8,fp16", "not ('int8', 'fp16')"),
     ("--component systolic --format int9", "not 'int9'; did you mean 'int8'"),
     ("--component systolic --dataflow xs", "--dataflow must be one of ws, os, is, not 'xs'"),
+    ("--component systolic --raw-edges", "--raw-edges must come with --component array"),
+    ("--component array --out bf16", "--out must come with --component systolic"),
+    ("--component array --preset tpu-v1", "--preset must come with --component systolic"),
     ("--component systolic --out bf16 --format int8", "Result format must be one of int32, int8"),
     ("--preset tpu-v11", "unknown preset 'tpu-v11'; did you mean 'tpu-v1'"),
-    ("--preset tpu-v1 --rows 3", "--rows must come with --component systolic and without"),
-    ("--rows 3", "--rows must come with --component systolic and without --preset"),
+    ("--preset tpu-v1 --rows 3", "--rows must come with --component systolic or array"),
+    ("--rows 3", "--rows must come with --component systolic or array and without"),
 ]
 
 

@@ -2,12 +2,14 @@
 """Arrays on their own: lanes that the neighbour skews, both layouts, and bits of numpy."""
 
 import itertools
+import re
 
 import numpy as np
 import pytest
 from amaranth.hdl import Value
 from amaranth.sim import Simulator
 
+import tilewright
 from hw.numeric import reference
 from hw.numeric.formats import bf16, e4m3, e5m2, int8
 from hw.structure import Structure
@@ -142,8 +144,8 @@ def output_outcome(config, fmt, *, seed, skewed=False):
     rows, columns, latency = config.rows, config.columns, config.latency
     elements = LANE_BITS // fmt[1].bits
     height = rows * latency
-    # The shortest tiles that follow one another: sums come as the last of the former leave.
-    steps = rows
+    # A tile's last sums leave before those of the next are there.
+    steps = rows + 5
     tiles = list(products(rng, 2, height, steps * elements, columns, fmt))
     array = OutputArray(config, skewed=skewed)
     schedule = Schedule(array)
@@ -159,19 +161,15 @@ def output_outcome(config, fmt, *, seed, skewed=False):
                 schedule.put(cycle + lag, "i_a", bits, LANE_BITS * lane)
             for row in range(1 if skewed else rows):
                 schedule.put(cycle + row, "i_first", step == 0, row)
-                finish = step == steps - 1 and turn == latency - 1
-                schedule.put(cycle + row, "i_finish", finish, row)
+                schedule.put(cycle + row, "i_finish", step == steps - 1, row)
             for column in range(columns):
                 lag = 0 if skewed else column
                 schedule.put(cycle + lag, "i_b", coming[column, step], LANE_BITS * column)
-        there = start + steps * latency + 2 + latency + rows - 1
-        for line in range(height):
-            # A row of cells keeps still once its sums and those from above have left.
-            for row in range(line // latency, rows):
-                schedule.put(there + line, "i_shift", 1, row)
-            for column in range(columns):
-                place = index * height + line, column
-                schedule.read(there + line + column, column, place)
+        for column in range(columns):
+            there = start + steps * latency + 2 + latency + rows - 1 + column
+            for line in range(height):
+                schedule.read(there + line, column, (index * height + line, column))
+                schedule.put(there + line, "i_shift", 1, column)
     ordered = config.cell.ordered
     modes = {"a_mode": ordered.index(fmt[1]), "b_mode": ordered.index(fmt[2])}
     golden = np.concatenate([reference.matmul(a, w) for a, w, _ in tiles])
@@ -238,6 +236,19 @@ def test_a_row_that_takes_the_bits_of_another_is_found(dataflow, port, width, se
     assert outcome(array, fmt, seed=seed)
     monkeypatch.setattr(Structure, "instance", wrong)
     assert not outcome(array, fmt, seed=seed)
+
+
+@pytest.mark.parametrize(("dataflow", "kind"), [("ws", "stationary"), ("os", "output")])
+def test_the_command_emits_arrays_whose_edges_are_their_neighbours(dataflow, kind, tmp_path):
+    words = "verilog --component array --rows 3 --cols 2 --format int8 --latency 2".split()
+    tops = {}
+    for option, suffix in (([], ""), (["--raw-edges"], "_raw")):
+        path = tmp_path / f"array{suffix}.v"
+        assert tilewright.main([*words, "--dataflow", dataflow, *option, "-o", str(path)]) == 0
+        top = rf"^module {kind}_3x2_int8_l2{suffix}\(.*?^endmodule"
+        (tops[suffix],) = re.findall(top, path.read_text(), re.MULTILINE | re.DOTALL)
+    assert "always @(posedge clk)" in tops[""]
+    assert "always" not in tops["_raw"]
 
 
 def test_an_array_that_cannot_load_by_column_is_refused():
