@@ -144,8 +144,8 @@ def output_outcome(config, fmt, *, seed, skewed=False):
     rows, columns, latency = config.rows, config.columns, config.latency
     elements = LANE_BITS // fmt[1].bits
     height = rows * latency
-    # A tile's last sums leave before those of the next are there.
-    steps = rows + 5
+    # The shortest tiles that follow one another: sums come as the last of the former leave.
+    steps = rows
     tiles = list(products(rng, 2, height, steps * elements, columns, fmt))
     array = OutputArray(config, skewed=skewed)
     schedule = Schedule(array)
@@ -161,15 +161,19 @@ def output_outcome(config, fmt, *, seed, skewed=False):
                 schedule.put(cycle + lag, "i_a", bits, LANE_BITS * lane)
             for row in range(1 if skewed else rows):
                 schedule.put(cycle + row, "i_first", step == 0, row)
-                schedule.put(cycle + row, "i_finish", step == steps - 1, row)
+                finish = step == steps - 1 and turn == latency - 1
+                schedule.put(cycle + row, "i_finish", finish, row)
             for column in range(columns):
                 lag = 0 if skewed else column
                 schedule.put(cycle + lag, "i_b", coming[column, step], LANE_BITS * column)
-        for column in range(columns):
-            there = start + steps * latency + 2 + latency + rows - 1 + column
-            for line in range(height):
-                schedule.read(there + line, column, (index * height + line, column))
-                schedule.put(there + line, "i_shift", 1, column)
+        there = start + steps * latency + 2 + latency + rows - 1
+        for line in range(height):
+            # A row of cells keeps still once its sums and those from above have left.
+            for row in range(line // latency, rows):
+                schedule.put(there + line, "i_shift", 1, row)
+            for column in range(columns):
+                place = index * height + line, column
+                schedule.read(there + line + column, column, place)
     ordered = config.cell.ordered
     modes = {"a_mode": ordered.index(fmt[1]), "b_mode": ordered.index(fmt[2])}
     golden = np.concatenate([reference.matmul(a, w) for a, w, _ in tiles])
