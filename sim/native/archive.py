@@ -97,11 +97,13 @@ def _archive(part: Part, options: Sequence[str], control: str, use_cache: bool) 
     if any(fnmatch.filter(part.modules, pattern) for pattern in _NOT_INLINED):
         lines = [f'no_inline -module "{pattern}"' for pattern in _NOT_INLINED]
         control = "\n".join(["`verilator_config", *lines, control])
-    sources = ["control.vlt", "part.v"] if control else ["part.v"]
+    # Messages name the file: those of Verilator, and those of assertions that fail.
+    verilog = f"{part.module}.v"
+    sources = ["control.vlt", verilog] if control else [verilog]
     prefix = f"V{part.module}"
 
     def make(work: Path) -> None:
-        (work / "part.v").write_text(part.text)
+        (work / verilog).write_text(part.text)
         (work / "control.vlt").write_text(control)
         command: list[str | Path] = [
             verilator_root() / "bin" / "verilator",
@@ -117,7 +119,7 @@ def _archive(part: Part, options: Sequence[str], control: str, use_cache: bool) 
             if path.suffix not in (".h", ".a"):
                 path.unlink()
 
-    content = [part.module, part.text, *flags, MAKE, *_CFLAGS, *([control] if control else [])]
+    content = [part.text, *flags, MAKE, *_CFLAGS, *sources, control]
     return _cached(content, f"{prefix}__ALL.a", use_cache, make)[0]
 
 

@@ -596,13 +596,11 @@ Model* running = nullptr;  // whose eval may report a failed assertion
 }  // namespace
 
 // Instead of ending the process.
-void vl_stop(const char*, int line, const char* scope) VL_MT_UNSAFE {
-    if (running) running->fail(std::string("Assertion in line ") + std::to_string(line) + " of " +
-                               (scope ? scope : "the design") + " failed");
+void vl_fatal(const char* file, int line, const char*, const char* text) VL_MT_UNSAFE {
+    if (running) running->fail(std::string(text) + " in line " + std::to_string(line) + " of " + file);
 }
-void vl_fatal(const char*, int line, const char* scope, const char* text) VL_MT_UNSAFE {
-    if (running) running->fail(std::string(text) + " in line " + std::to_string(line) + " of " +
-                               (scope ? scope : "the design"));
+void vl_stop(const char* file, int line, const char* scope) VL_MT_UNSAFE {
+    vl_fatal(file, line, scope, "Assertion failed");
 }
 
 extern "C" {
