@@ -1,14 +1,9 @@
 """A matrix product placed by hand: one PCU, a PMU for its operands and one for its result."""
 
 import dataclasses
-from typing import Any
-
-import numpy as np
-import numpy.typing as npt
 
 from hw.agcu.config import AgcuProgram
 from hw.agcu.program import BoxLoop, IssuerProgram, Wait
-from hw.command.launch import Argument, LaunchEntry, alignment_bytes, pack_arguments, pack_list
 from hw.config import ChipConfig
 from hw.counters import LoopProgram
 from hw.mesh.config import OutputProgram, SwitchProgram, Turn
@@ -20,22 +15,18 @@ from hw.pmu.layout import Access
 from hw.pmu.program import EngineProgram, PmuProgram, SlotRing
 from hw.pmu.words import Level, TokenSource
 from hw.tma.descriptor import Descriptor, ElementFormat
+from sim.memory import LaunchMemory
+from sw.arrays import ArraySpec
 from sw.image import ChipProgram, TileProgram
 
 __all__ = ["UnitsMatmul"]
 
-Array = npt.NDArray[Any]
 _ELEMENTS = {
     bf16: ElementFormat.BF16,
     fp32: ElementFormat.FP32,
     int8: ElementFormat.INT8,
     int32: ElementFormat.INT32,
 }
-
-
-def _padded_bytes(count: int, fmt: Format) -> int:
-    """Bytes of a row in memory: rows are padded to 16."""
-    return -(-count * fmt.bits // 8 // 16) * 16
 
 
 def _switch(ports: SwitchPorts, routes: list[tuple[Port, Port]]) -> SwitchProgram:
@@ -86,6 +77,15 @@ class UnitsMatmul:
             -(-self.m // self.block_rows),
             -(-self.n // self.lanes),
             -(-self.k // self.slab),
+        )
+
+    @property
+    def _arrays(self) -> tuple[ArraySpec, ArraySpec, ArraySpec]:
+        """A, B and C: the arguments of the launch."""
+        return (
+            ArraySpec("A", (self.m, self.k), self.fmt),
+            ArraySpec("B", (self.k, self.n), self.fmt),
+            ArraySpec("C", (self.m, self.n), self.out, output=True),
         )
 
     def _operands(self) -> PmuProgram:
@@ -186,14 +186,16 @@ class UnitsMatmul:
     def _portal(self) -> AgcuProgram:
         rows, columns, slabs = self.blocks
 
-        def tensor(fmt: Format, dims: tuple[int, int], box: tuple[int, int]) -> Descriptor:
+        def tensor(array: ArraySpec, box: tuple[int, int]) -> Descriptor:
             return Descriptor(
                 base=0,
-                format=_ELEMENTS[fmt],
-                dims=dims,
-                strides=(_padded_bytes(dims[0], fmt),),
+                format=_ELEMENTS[array.format],
+                dims=array.shape[::-1],
+                strides=(array.pitch,),
                 box=box,
             )
+
+        a, b, c = self._arrays
 
         return AgcuProgram(
             loads=(
@@ -223,9 +225,9 @@ class UnitsMatmul:
                 ),
             ),
             descriptors=(
-                (tensor(self.fmt, (self.k, self.m), (self.slab, self.block_rows)), 0),
-                (tensor(self.fmt, (self.n, self.k), (self.lanes, self.slab)), 1),
-                (tensor(self.out, (self.n, self.m), (self.lanes, self.block_rows)), 2),
+                (tensor(a, (self.slab, self.block_rows)), 0),
+                (tensor(b, (self.lanes, self.slab)), 1),
+                (tensor(c, (self.lanes, self.block_rows)), 2),
             ),
             credits=(self.slots, self.slots),
         )
@@ -278,57 +280,12 @@ class UnitsMatmul:
         }
         return ChipProgram(chip, tiles, {0: self._portal()}).pack()
 
-    def layout(self) -> dict[str, tuple[int, int]]:
-        """Address and bytes of everything in memory: list, arguments, image, A, B, C."""
-        sizes = {
-            "list": alignment_bytes(self.config.width_bits),
-            "arguments": 3 * 16,
-            "image": len(self.image()),
-            "A": self.m * _padded_bytes(self.k, self.fmt),
-            "B": self.k * _padded_bytes(self.n, self.fmt),
-            "C": self.m * _padded_bytes(self.n, self.out),
-        }
-        places, address = {}, 4096
-        for name, size in sizes.items():
-            places[name] = (address, size)
-            # A page between any two, so that a write astray meets a guard.
-            address = (address + size + 4095) // 4096 * 4096 + 4096
-        return places
+    def launch_memory(self, seed: int) -> LaunchMemory:
+        """Memory of a launch, with the arrays A, B and C; what holds neither is random.
 
-    def memory(self, a: Array, b: Array) -> dict[int, bytes]:
-        """What lies at which address before the launch."""
-        places = self.layout()
-        image = self.image()
-        entry = LaunchEntry(
-            image_address=places["image"][0],
-            image_bytes=len(image),
-            argument_address=places["arguments"][0],
-            argument_count=3,
-        )
-        arguments = [Argument(places[name][0]) for name in "ABC"]
-        return {
-            places["list"][0]: pack_list([entry], self.config.width_bits),
-            places["arguments"][0]: pack_arguments(arguments),
-            places["image"][0]: image,
-            places["A"][0]: self._rows(a, self.fmt),
-            places["B"][0]: self._rows(b, self.fmt),
-        }
-
-    def _rows(self, matrix: Array, fmt: Format) -> bytes:
-        pitch = _padded_bytes(matrix.shape[1], fmt)
-        raw = np.zeros((matrix.shape[0], pitch), np.uint8)
-        data = np.ascontiguousarray(matrix).view(np.uint8)
-        raw[:, : data.shape[1]] = data
-        return raw.tobytes()
-
-    def padding(self, raw: bytes) -> bytes:
-        """Bytes between the rows of C, of the bytes at its place."""
-        lines = np.frombuffer(raw, np.uint8).reshape(self.m, -1)
-        return lines[:, self.n * self.out.bits // 8 :].tobytes()
-
-    def result(self, raw: bytes) -> Array:
-        """C of the bytes at its place."""
-        pitch = _padded_bytes(self.n, self.out)
-        lines = np.frombuffer(raw, np.uint8).reshape(self.m, pitch)
-        used = np.ascontiguousarray(lines[:, : self.n * self.out.bits // 8])
-        return used.view(self.out.dtype)
+        Parameters
+        ----------
+        seed : int
+            Seed of the random bytes.
+        """
+        return LaunchMemory(self.config, self.image(), self._arrays, seed=seed)

@@ -131,9 +131,9 @@ class _Host:
             states = engine_states(counters[name]["state"]).values()
             assert all(state["done"] for state in states), states
 
-    async def launch(self, places: dict[str, tuple[int, int]]) -> int:
-        """Launch the list at its place; the status at the interrupt."""
-        await self._write("LIST_ADDRESS_LO", places["list"][0])
+    async def launch(self, list_address: int) -> int:
+        """Launch the list at an address; the status at the interrupt."""
+        await self._write("LIST_ADDRESS_LO", list_address)
         await self._write("LIST_ADDRESS_HI", 0)
         await self._write("LIST_ENTRIES", 1)
         await self._write("CONTROL", _LAUNCH)
@@ -151,35 +151,31 @@ class _Host:
         """Run a product and check its bytes, and that nothing beside them was written."""
         a = random_operand(self._rng, (job.m, job.k), job.fmt, special_share=special_share)
         b = random_operand(self._rng, (job.k, job.n), job.fmt, special_share=special_share)
-        self._memory.write(0, self._rng.bytes(_MEMORY_BYTES))
-        for address, data in job.memory(a, b).items():
-            self._memory.write(address, data)
-        before = self._memory.read(0, _MEMORY_BYTES)
+        launch = job.launch_memory(int(self._rng.integers(1 << 40)))
+        before = launch.bytes_before({"A": a, "B": b})
+        before += self._rng.bytes(_MEMORY_BYTES - launch.size)
+        self._memory.write(0, before)
         self._beats = 0
-        places = job.layout()
-        assert await self.launch(places) == 0b010, f"error code {await self.error()}"
+        assert await self.launch(launch.list_address) == 0b010, f"error code {await self.error()}"
         cycles = await self._read("CYCLES_LO")
         await self._check_counters(job, cycles)
         await self._write("STATUS", _ERROR_DONE)
-        address, length = places["C"]
-        got = job.result(self._memory.read(address, length))
+        after = self._memory.read(0, _MEMORY_BYTES)
+        got = launch.read(after, "C")
         expected = reference.cast(reference.matmul(a, b), job.out)
         what = f"{job.m} × {job.n} × {job.k} of {job.fmt.name}"
         assert got.tobytes() == expected.tobytes(), what
-        after = self._memory.read(0, _MEMORY_BYTES)
-        assert after[:address] == before[:address], what
-        assert after[address + length :] == before[address + length :], what
-        padding = job.padding(after[address : address + length])
-        assert padding == job.padding(before[address : address + length]), what
+        assert launch.changed_outside(before, after) is None, what
         cocotb.log.info("%s: %d cycles", what, cycles)
 
-    def spoil(self, job: UnitsMatmul, offset: int) -> None:
-        """Put a product's list and image into memory, one byte of the image wrong."""
+    def spoil(self, job: UnitsMatmul, offset: int) -> int:
+        """Put a product into memory, one byte of its image wrong; the launch list's address."""
+        launch = job.launch_memory(int(self._rng.integers(1 << 40)))
         zeros = np.zeros((1, 1), job.fmt.dtype)
-        for address, data in job.memory(zeros, zeros).items():
-            self._memory.write(address, data)
-        address = job.layout()["image"][0] + offset
-        self._memory.write(address, bytes([self._memory.read(address, 1)[0] ^ 0x10]))
+        memory = launch.bytes_before({"A": zeros, "B": zeros})
+        memory[launch.places["image"][0] + offset] ^= 0x10
+        self._memory.write(0, memory)
+        return launch.list_address
 
 
 def _random_job(rng: np.random.Generator) -> UnitsMatmul:
@@ -225,8 +221,7 @@ async def a_refused_image_leaves_the_chip_usable(dut: Any) -> None:
         (4, ErrorCode.VERSION),
         (8, ErrorCode.FINGERPRINT),
     ):
-        host.spoil(tiny, offset)
-        assert await host.launch(tiny.layout()) == 0b100
+        assert await host.launch(host.spoil(tiny, offset)) == 0b100
         assert await host.error() == code.value
         await host.multiply(_random_job(rng))
         await FallingEdge(dut.clk)

@@ -41,25 +41,17 @@ def random_job(rng, config=TINY):
 
 def launch(job, a, b, rng, image=None):
     """Run a product; its result, after checks of every byte beside it."""
-    places = job.layout()
-    end = max(address + size for address, size in places.values())
-    memory = bytearray(rng.bytes(end + 4096))
-    for address, data in job.memory(a, b).items():
-        memory[address : address + len(data)] = data
+    layout = job.launch_memory(int(rng.integers(1 << 40)))
+    memory = layout.bytes_before({"A": a, "B": b})
     if image is not None:
-        address, size = places["image"]
+        address, size = layout.places["image"]
         assert len(image) == size
         memory[address : address + size] = image
     before = bytes(memory)
-    run = emulate(job.config, memory, list_address=places["list"][0])
+    run = emulate(job.config, memory, list_address=layout.list_address)
     assert (run.status, run.error_code, run.launches) == ("done", ErrorCode.NONE, 1)
-    address, size = places["C"]
-    after = bytes(memory)
-    assert after[:address] == before[:address]
-    assert after[address + size :] == before[address + size :]
-    raw = after[address : address + size]
-    assert job.padding(raw) == job.padding(before[address : address + size])
-    return job.result(raw), run
+    assert layout.changed_outside(before, memory) is None
+    return layout.read(memory, "C"), run
 
 
 def operands(rng, job, **kinds):

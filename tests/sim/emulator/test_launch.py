@@ -3,10 +3,7 @@
 import numpy as np
 import pytest
 
-from hw.command.launch import (
-    ErrorCode,
-    alignment_bytes,
-)
+from hw.command.launch import ENTRY_BYTES, ErrorCode, alignment_bytes
 from hw.configs import named
 from hw.numeric import reference
 from hw.numeric.formats import bf16, fp32
@@ -78,16 +75,14 @@ def _launched(spoil, entries=1):
     """A product launched after a change of its memory."""
     job = UnitsMatmul(TINY, 5, 3, 4, bf16, fp32, 8, 8, 2)
     rng = np.random.default_rng(0)
-    places = job.layout()
-    memory = bytearray(max(address + size for address, size in places.values()) + 4096)
-    for address, data in job.memory(*operands(rng, job)).items():
-        memory[address : address + len(data)] = data
+    layout = job.launch_memory(0)
+    a, b = operands(rng, job)
+    memory = layout.bytes_before({"A": a, "B": b})
     before = bytes(memory)
-    address = spoil(memory, {name: place for name, (place, _) in places.items()})
-    run = emulate(TINY, memory, list_address=places["list"][0] if address is None else address,
+    address = spoil(memory, {name: place for name, (place, _) in layout.places.items()})
+    run = emulate(TINY, memory, list_address=layout.list_address if address is None else address,
                   entries=entries)  # fmt: skip
-    at, size = places["C"]
-    assert memory[at : at + size] == before[at : at + size]
+    assert layout.read(memory, "C").tobytes() == layout.read(before, "C").tobytes()
     return run
 
 
@@ -98,19 +93,19 @@ def _put(memory, address, value, size=4):
 @pytest.mark.parametrize(
     ("spoil", "code", "detail"),
     [
-        (lambda m, p: p["list"] + 32, ErrorCode.LIST_ADDRESS, 0),
+        (lambda m, p: p["launch list"] + 32, ErrorCode.LIST_ADDRESS, 0),
         (lambda m, p: 1 << 50, ErrorCode.LIST_ADDRESS, 0),
         (lambda m, p: 1 << 30, ErrorCode.READ_DECERR, 0),
-        (lambda m, p: _put(m, p["list"], 8), ErrorCode.IMAGE_ADDRESS, 0),
-        (lambda m, p: _put(m, p["list"] + 16, 0), ErrorCode.IMAGE_BYTES, 0),
-        (lambda m, p: _put(m, p["list"] + 16, 1385), ErrorCode.IMAGE_BYTES, 0),
-        (lambda m, p: _put(m, p["list"] + 20, 17), ErrorCode.ARGUMENT_COUNT, 0),
-        (lambda m, p: _put(m, p["list"] + 8, 8), ErrorCode.ARGUMENT_ADDRESS, 0),
-        (lambda m, p: _put(m, p["list"] + 8, 1 << 30), ErrorCode.READ_DECERR, 1),
-        (lambda m, p: _put(m, p["list"] + 24, 0), ErrorCode.REPEAT, 0),
-        (lambda m, p: _put(m, p["list"] + 24, 2), ErrorCode.UNIT, 255),
-        (lambda m, p: _put(m, p["list"] + 60, 1), ErrorCode.RESERVED, 0),
-        (lambda m, p: _put(m, p["list"], 1 << 30), ErrorCode.READ_DECERR, 2),
+        (lambda m, p: _put(m, p["launch list"], 8), ErrorCode.IMAGE_ADDRESS, 0),
+        (lambda m, p: _put(m, p["launch list"] + 16, 0), ErrorCode.IMAGE_BYTES, 0),
+        (lambda m, p: _put(m, p["launch list"] + 16, 1385), ErrorCode.IMAGE_BYTES, 0),
+        (lambda m, p: _put(m, p["launch list"] + 20, 17), ErrorCode.ARGUMENT_COUNT, 0),
+        (lambda m, p: _put(m, p["launch list"] + 8, 8), ErrorCode.ARGUMENT_ADDRESS, 0),
+        (lambda m, p: _put(m, p["launch list"] + 8, 1 << 30), ErrorCode.READ_DECERR, 1),
+        (lambda m, p: _put(m, p["launch list"] + 24, 0), ErrorCode.REPEAT, 0),
+        (lambda m, p: _put(m, p["launch list"] + 24, 2), ErrorCode.UNIT, 255),
+        (lambda m, p: _put(m, p["launch list"] + 60, 1), ErrorCode.RESERVED, 0),
+        (lambda m, p: _put(m, p["launch list"], 1 << 30), ErrorCode.READ_DECERR, 2),
         (lambda m, p: _put(m, p["image"], 0), ErrorCode.MAGIC, 0),
         (lambda m, p: _put(m, p["image"] + 4, 2, 2), ErrorCode.VERSION, 0),
         (lambda m, p: _put(m, p["image"] + 6, 3, 2), ErrorCode.ROWS, 0),
@@ -140,18 +135,15 @@ def test_a_later_entry_that_is_wrong_is_named_after_those_before_it_ran():
     job = UnitsMatmul(TINY, 5, 3, 4, bf16, fp32, 8, 8, 2)
     rng = np.random.default_rng(0)
     a, b = operands(rng, job)
-    places = job.layout()
-    memory = bytearray(1 << 16)
-    for address, data in job.memory(a, b).items():
-        memory[address : address + len(data)] = data
-    run = emulate(TINY, memory, list_address=places["list"][0], entries=2)
-    # Behind the list there are zeros.
+    layout = job.launch_memory(0)
+    memory = layout.bytes_before({"A": a, "B": b})
+    # Behind the list's one entry: zeros.
+    address, size = layout.places["launch list"]
+    memory[address + ENTRY_BYTES : address + 2 * size] = bytes(2 * size - ENTRY_BYTES)
+    run = emulate(TINY, memory, list_address=address, entries=2)
     assert (run.error_code, run.error_entry, run.launches) == (ErrorCode.IMAGE_BYTES, 1, 1)
-    address, size = places["C"]
-    assert job.result(bytes(memory[address : address + size])).tobytes() == (
-        reference.matmul(a, b).tobytes()
-    )
-    assert run.launch_bytes_read == 2 * alignment_bytes(64) + 48 + places["image"][1]
+    assert layout.read(memory, "C").tobytes() == reference.matmul(a, b).tobytes()
+    assert run.launch_bytes_read == 2 * alignment_bytes(64) + 48 + layout.places["image"][1]
 
 
 def test_words_that_no_program_makes_are_refused():

@@ -17,7 +17,6 @@ from sim.native.chip import ChipModel, ErrorAt, MemoryConditions
 from sim.operands import random_operand
 
 CONFIG = named["tiny"]
-GUARD = 4096
 
 
 @pytest.fixture(scope="module")
@@ -46,26 +45,20 @@ def launch(model, job, rng, conditions=None, spoiled=None, max_cycles=200_000):
     """Run a product: the run, and whether its bytes are right and all others untouched."""
     a = random_operand(rng, (job.m, job.k), job.fmt, special_share=0.05)
     b = random_operand(rng, (job.k, job.n), job.fmt, special_share=0.05)
-    places = job.layout()
-    memory = bytearray(rng.bytes(max(sum(place) for place in places.values()) + GUARD))
-    for address, data in job.memory(a, b).items():
-        memory[address : address + len(data)] = data
+    layout = job.launch_memory(int(rng.integers(1 << 40)))
+    memory = layout.bytes_before({"A": a, "B": b})
     if spoiled is not None:
-        memory[places["image"][0] + spoiled] ^= 0x10
+        memory[layout.places["image"][0] + spoiled] ^= 0x10
     before = bytes(memory)
     run = model.run(
         memory,
-        list_address=places["list"][0],
+        list_address=layout.list_address,
         conditions=conditions or MemoryConditions(),
         max_cycles=max_cycles,
     )
-    at, size = places["C"]
-    raw = bytes(memory[at : at + size])
-    assert memory[:at] == before[:at]
-    assert memory[at + size :] == before[at + size :]
-    assert job.padding(raw) == job.padding(before[at : at + size])
+    assert layout.changed_outside(before, memory) is None
     expected = reference.cast(reference.matmul(a, b), job.out)
-    return run, job.result(raw).tobytes() == expected.tobytes()
+    return run, layout.read(memory, "C").tobytes() == expected.tobytes()
 
 
 def works(model, rng):
@@ -178,14 +171,12 @@ def test_a_limit_of_cycles_ends_a_run_and_the_next_launch_is_right(model, seed):
 def test_progress_tells_the_cycles(model):
     rng = np.random.default_rng(7)
     job = Stuck(CONFIG, 16, 13, 16, bf16, bf16, 16, 8, 2)
-    places, told = job.layout(), []
-    zeros = np.zeros((64, 64), bf16.dtype)
-    memory = bytearray(max(sum(place) for place in places.values()) + GUARD)
-    for address, data in job.memory(zeros[:16, :16], zeros[:16, :13]).items():
-        memory[address : address + len(data)] = data
+    layout, told = job.launch_memory(7), []
+    zeros = np.zeros((16, 16), bf16.dtype)
+    memory = layout.bytes_before({"A": zeros, "B": zeros[:, :13]})
     run = model.run(
         memory,
-        list_address=places["list"][0],
+        list_address=layout.list_address,
         conditions=MemoryConditions(latency=5000),
         max_cycles=120_000,
         progress=told.append,
