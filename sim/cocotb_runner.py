@@ -332,6 +332,7 @@ def run_bench(
     seed: int = 1,
     simulator: str = "verilator",
     waves: Path | None = None,
+    component: Shareable | None = None,
     design: Design | None = None,
     program: Path | None = None,
     environment: Mapping[str, str] | None = None,
@@ -349,8 +350,8 @@ def run_bench(
         One of `SIMULATORS`.
     waves : Path
         File for the waves, in VCD.
-    design : Design
-        Verilog to test in place of that of the bench's own component.
+    component, design : Shareable, Design
+        To test in place of the bench's own, or its Verilog; the environment tells the bench.
     program : Path
         Folder with the design's program for Verilator, in place of building it here.
     environment : mapping of str to str
@@ -369,7 +370,7 @@ def run_bench(
     try:
         if design is None or directory is None:
             module: types.ModuleType = importlib.import_module(f"{sim.tb.__name__}.{block}")
-            component = cast(_Bench, module).design()
+            component = component or cast(_Bench, module).design()
             # Emitted even if another design is tested: Amaranth warns of forgotten components.
             emitted = emit(component)
             design = design or emitted

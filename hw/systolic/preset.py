@@ -8,6 +8,7 @@ from types import MappingProxyType
 
 from hw.numeric.formats import Format, bf16, e4m3, e5m2, int8
 from hw.systolic.dataflow import ArrayConfig, Dataflow
+from hw.systolic.tensor.config import TensorConfig
 from hw.systolic.unit_config import UnitConfig
 
 __all__ = ["PRESETS", "Preset"]
@@ -32,6 +33,8 @@ class Preset:
         Rows of sums that wait for the next tile.
     tiles_ahead : int
         Weight tiles that are queued.
+    buffer_rows : int
+        Vectors of the unified buffer, of a unit that has one and instructions; 0 for none.
     """
 
     name: str
@@ -41,6 +44,7 @@ class Preset:
     formats: tuple[Format, ...]
     accumulator_rows: int = 4096
     tiles_ahead: int = 4
+    buffer_rows: int = 0
 
     @property
     def products_per_cycle(self) -> int:
@@ -66,6 +70,20 @@ class Preset:
         )
         return replace(config, array=smaller, accumulator_rows=64, tiles_ahead=2)
 
+    @property
+    def tensor(self) -> TensorConfig | None:
+        """Parameters of the tensor unit, of a preset that describes one."""
+        if not self.buffer_rows:
+            return None
+        return TensorConfig(replace(self.config, out=self.formats[0]), self.buffer_rows)
+
+    def scaled_tensor(self, divisor: int) -> TensorConfig | None:
+        """Parameters of the tensor unit with all extents divided, for simulation."""
+        if not self.buffer_rows:
+            return None
+        unit = replace(self.scaled(divisor), out=self.formats[0])
+        return TensorConfig(unit, max(2, self.buffer_rows // divisor))
+
 
 #: Presets by name. Sizes and counts are those of the CS149 lecture's table and of Jouppi et al.,
 #: ISCA 2017 (v1) and ISCA 2021 (v2 to v4i); later ones as far as their makers state them.
@@ -73,7 +91,7 @@ PRESETS: Mapping[str, Preset] = MappingProxyType(
     {
         preset.name: preset
         for preset in (
-            Preset("tpu-v1", 1, 256, 256, (int8,)),
+            Preset("tpu-v1", 1, 256, 256, (int8,), buffer_rows=96 * 1024),
             Preset("tpu-v2", 1, 128, 128, (bf16,)),
             Preset("tpu-v3", 2, 128, 128, (bf16,)),
             Preset("tpu-v4i", 4, 128, 128, (bf16, int8)),

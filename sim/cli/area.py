@@ -13,6 +13,7 @@ from sim.cli.systolic import (
     COMPONENTS,
     add_systolic,
     asks_for_systolic,
+    component_name,
     systolic_component,
     systolic_config,
 )
@@ -42,7 +43,10 @@ def add(subparsers: Subparsers) -> None:
     )
     add_config(parser)
     parser.add_argument(
-        "--component", choices=(*CHOICES, *COMPONENTS), help="measure this kind of unit alone"
+        "--component",
+        type=component_name,
+        choices=(*CHOICES, *COMPONENTS),
+        help="measure this kind of unit alone",
     )
     parser.add_argument(
         "--liberty", metavar="CELLS.lib", help="standard cells to measure the area in µm² with"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from hw.errors import BadInputError, MissingToolError, WrongResultError, did_you_mean
 from sim.cli.listing import modules
 from sim.cli.options import Subparsers, add_json, add_seed
+from sim.cli.systolic import add_bench_unit, bench_unit, component_name
 from sim.files import require_writable
 
 if TYPE_CHECKING:
@@ -24,7 +25,13 @@ def add(subparsers: Subparsers) -> None:
         help="run the testbench of a block",
         description="Run the cocotb testbench of a block, or all of them.",
     )
-    parser.add_argument("block", metavar="BLOCK", nargs="?", help="block to test (default all)")
+    parser.add_argument(
+        "block",
+        type=component_name,
+        metavar="BLOCK",
+        nargs="?",
+        help="block to test (default all)",
+    )
     parser.add_argument("--list", action="store_true", help="list the blocks")
     parser.add_argument(
         "--simulator",
@@ -39,6 +46,7 @@ def add(subparsers: Subparsers) -> None:
         metavar="FILE.vcd",
         help="record waves there (default build/waves/BLOCK.vcd)",
     )
+    add_bench_unit(parser)
     add_seed(parser)
     add_json(parser)
 
@@ -79,7 +87,7 @@ def _waves(args: argparse.Namespace, block: str) -> Path | None:
     return Path(f"build/waves/{block}.vcd" if args.waves == _DEFAULT_WAVES else args.waves)
 
 
-def _row(result: "BenchResult") -> dict[str, Any]:
+def _row(result: "BenchResult", options: str) -> dict[str, Any]:
     return {
         "block": result.block,
         "tests": result.tests,
@@ -91,7 +99,7 @@ def _row(result: "BenchResult") -> dict[str, Any]:
         "cache_hit": result.cache_hit,
         "simulator": result.simulator,
         "failures": list(result.failures),
-        "command": result.command,
+        "command": result.command + options,
     }
 
 
@@ -114,6 +122,11 @@ def execute(args: argparse.Namespace) -> dict[str, Any]:
             print(f"{name:<14}{summary}")
         return {"blocks": [{"block": name, "summary": text} for name, text in summaries.items()]}
     chosen = _chosen(args, list(summaries))
+    unit = bench_unit(args)
+    asked: dict[str, Any] = {}
+    options = ""
+    if unit is not None:
+        asked["component"], asked["environment"], options = unit
     try:
         from sim.cocotb_runner import run_bench
     except ModuleNotFoundError as error:
@@ -126,8 +139,8 @@ def execute(args: argparse.Namespace) -> dict[str, Any]:
     for block in chosen:
         print(f"{block}: {summaries[block]}", flush=True)
         waves = _waves(args, block)
-        result = run_bench(block, seed=args.seed, simulator=args.simulator, waves=waves)
-        rows.append(_row(result))
+        result = run_bench(block, seed=args.seed, simulator=args.simulator, waves=waves, **asked)
+        rows.append(_row(result, options))
         built = "cached" if result.cache_hit else f"{result.build_seconds:.1f} s"
         print(
             f"{block}: {result.passed} of {result.tests} tests passed "
@@ -139,7 +152,9 @@ def execute(args: argparse.Namespace) -> dict[str, Any]:
         for failure in result.failures:
             print(f"{block}: FAILED {failure}")
         if result.failed:
-            print(f"{block}: log in {result.log}; repeat with: {result.command}", flush=True)
+            print(
+                f"{block}: log in {result.log}; repeat with: {result.command}{options}", flush=True
+            )
     totals = _totals(args, rows)
     if totals["failed"]:
         names = ", ".join(row["block"] for row in rows if row["failed"])

@@ -1,4 +1,4 @@
-"""Options that describe a stand-alone matrix unit or its array alone, for sub-commands."""
+"""Options that describe a stand-alone matrix unit, its array alone, or a tensor unit."""
 
 from __future__ import annotations
 
@@ -9,14 +9,20 @@ from hw.errors import BadInputError, did_you_mean
 from sim.cli.options import integer, validating
 
 if TYPE_CHECKING:
+    from hw.shared import Shareable
+    from hw.systolic.tensor.config import TensorConfig
+    from hw.systolic.tensor.unit import TensorUnit
     from hw.systolic.unit import SystolicArray, SystolicUnit
     from hw.systolic.unit_config import UnitConfig
 
 __all__ = [
     "COMPONENT",
     "COMPONENTS",
+    "add_bench_unit",
     "add_systolic",
     "asks_for_systolic",
+    "bench_unit",
+    "component_name",
     "systolic_component",
     "systolic_config",
 ]
@@ -25,8 +31,10 @@ __all__ = [
 COMPONENT = "systolic"
 _ARRAY = "array"
 
-#: What it takes of both.
-COMPONENTS = (COMPONENT, _ARRAY)
+_TENSOR = "tensor_unit"
+
+#: What it takes of all.
+COMPONENTS = (COMPONENT, _ARRAY, _TENSOR)
 
 _DEFAULTS: dict[str, Any] = {
     "rows": 16,
@@ -36,18 +44,44 @@ _DEFAULTS: dict[str, Any] = {
     "latency": 1,
     "accumulator_rows": 512,
     "out": None,
+    "buffer_rows": 4096,
 }
 
-#: Options without effect on an array alone.
-_OF_UNITS = ("accumulator_rows", "out")
+#: Options that only some components have.
+_ONLY_OF = {
+    "accumulator_rows": (COMPONENT, _TENSOR),
+    "out": (COMPONENT, _TENSOR),
+    "buffer_rows": (_TENSOR,),
+}
+
+
+def component_name(text: str) -> str:
+    """Type of an option: a name of ours, with hyphens or with underscores."""
+    return text.replace("-", "_")
 
 
 def add_systolic(parser: argparse.ArgumentParser) -> None:
-    """Register the options of a stand-alone matrix unit and of its array alone."""
+    """Register the options of a stand-alone matrix unit, its array alone, or a tensor unit."""
     group = parser.add_argument_group(
-        "stand-alone matrix unit", f"with --component {COMPONENT} or {_ARRAY}, or a preset"
+        "stand-alone matrix unit", f"with --component {' or '.join(COMPONENTS)}, or a preset"
     )
     group.add_argument("--preset", metavar="NAME", help="unit of a known processor, as tpu-v1")
+    _add_sizes(group)
+    group.add_argument("--out", metavar="FMT", help="format of the results (default that of sums)")
+    group.add_argument(
+        "--raw-edges",
+        action="store_true",
+        help=f"of an {_ARRAY}: its neighbour delays the lanes of a vector",
+    )
+
+
+def add_bench_unit(parser: argparse.ArgumentParser) -> None:
+    """Register the options of the unit that a bench is to test."""
+    benches = f"{COMPONENT} or {_TENSOR}"
+    _add_sizes(parser.add_argument_group("unit under test", f"of {benches}; default the bench's"))
+
+
+def _add_sizes(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--rows", type=integer(0), metavar="R", help="rows of cells (default 16)")
     group.add_argument("--cols", type=integer(0), metavar="C", help="columns (default 16)")
     group.add_argument("--dataflow", metavar="ws|os|is", help="what stays (default ws)")
@@ -60,11 +94,11 @@ def add_systolic(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--accumulator-rows", type=integer(0), metavar="N", help="accumulators (default 512)"
     )
-    group.add_argument("--out", metavar="FMT", help="format of the results (default that of sums)")
     group.add_argument(
-        "--raw-edges",
-        action="store_true",
-        help=f"of an {_ARRAY}: its neighbour delays the lanes of a vector",
+        "--buffer-rows",
+        type=integer(0),
+        metavar="N",
+        help=f"vectors of the unified buffer of a {_TENSOR} (default 4096)",
     )
 
 
@@ -78,19 +112,23 @@ def asks_for_systolic(args: argparse.Namespace) -> bool:
     """
     given = [name for name in _DEFAULTS if getattr(args, name) is not None]
     wanted = args.component in COMPONENTS or args.preset is not None
-    if args.preset is not None and args.component not in (None, COMPONENT):
+    units = COMPONENT, _TENSOR
+    if args.preset is not None and args.component not in (None, *units):
         raise BadInputError(
-            f"--preset must come with --component {COMPONENT}, not {args.component!r}",
+            f"--preset must come with --component {' or '.join(units)}, not {args.component!r}",
             where="--preset",
             value=args.preset,
         )
-    bare = args.component == _ARRAY
     misplaced: dict[str, str] = {}
     if not wanted or args.preset is not None:
-        misplaced |= dict.fromkeys(given, f"{COMPONENT} or {_ARRAY} and without --preset")
-    elif bare:
-        misplaced |= {name: COMPONENT for name in given if name in _OF_UNITS}
-    if args.raw_edges and not bare:
+        misplaced |= dict.fromkeys(given, f"{' or '.join(COMPONENTS)} and without --preset")
+    else:
+        misplaced |= {
+            name: " or ".join(_ONLY_OF[name])
+            for name in given
+            if args.component not in _ONLY_OF.get(name, COMPONENTS)
+        }
+    if args.raw_edges and args.component != _ARRAY:
         misplaced["raw_edges"] = _ARRAY
     for name, component in misplaced.items():
         option, rule = f"--{name.replace('_', '-')}", f"must come with --component {component}"
@@ -100,13 +138,75 @@ def asks_for_systolic(args: argparse.Namespace) -> bool:
 
 def systolic_component(
     args: argparse.Namespace, config: UnitConfig
-) -> SystolicArray | SystolicUnit:
+) -> SystolicArray | SystolicUnit | TensorUnit:
     """The unit asked for, or its array alone."""
     from hw.systolic.unit import systolic_array, systolic_unit
 
+    tensor = _tensor_config(args, config)
+    if tensor is not None:
+        from hw.systolic.tensor.unit import TensorUnit
+
+        return TensorUnit(tensor)
     if args.component == _ARRAY:
         return systolic_array(config.array, skewed=not args.raw_edges)
     return systolic_unit(config)
+
+
+def _tensor_config(args: argparse.Namespace, config: UnitConfig) -> TensorConfig | None:
+    """Parameters of the tensor unit asked for; a preset that has one is one."""
+    from hw.systolic.preset import PRESETS
+    from hw.systolic.tensor.config import TensorConfig
+
+    if args.preset is None:
+        if args.component != _TENSOR:
+            return None
+        rows = _DEFAULTS["buffer_rows"] if args.buffer_rows is None else args.buffer_rows
+        with validating(f"--component {_TENSOR}"):
+            return TensorConfig(config, rows)
+    tensor = None if args.component == COMPONENT else PRESETS[args.preset].tensor
+    if tensor is None and args.component == _TENSOR:
+        names = ", ".join(name for name, preset in PRESETS.items() if preset.buffer_rows)
+        raise BadInputError(
+            f"--preset of a {_TENSOR} must be one of {names}, not {args.preset!r}",
+            where="--preset",
+            value=args.preset,
+            rule=f"one of {names}",
+        )
+    return tensor
+
+
+def bench_unit(args: argparse.Namespace) -> tuple[Shareable, dict[str, str], str] | None:
+    """What a bench is asked to test, the environment that tells it so, and its command line.
+
+    Raises
+    ------
+    BadInputError
+        If the bench tests no such unit, or there is none.
+    """
+    given = [name for name in _DEFAULTS if getattr(args, name, None) is not None]
+    if not given:
+        return None
+    option = f"--{given[0].replace('_', '-')}"
+    if args.block not in (COMPONENT, _TENSOR):
+        rule = f"must come with BLOCK {COMPONENT} or {_TENSOR}"
+        raise BadInputError(
+            f"{option} {rule}", where=option, value=getattr(args, given[0]), rule=rule
+        )
+    from sim.native.bundle import Bundle
+    from sim.tb._asked import environment_of
+
+    asked = argparse.Namespace(
+        **vars(args) | {"component": args.block, "preset": None, "out": None, "raw_edges": False}
+    )
+    asks_for_systolic(asked)
+    config, _ = systolic_config(asked)
+    tensor = _tensor_config(asked, config)
+    name = config.array.dataflow.value if tensor is None else "unit"
+    return (
+        Bundle({name: systolic_component(asked, config)}),
+        environment_of(config, None if tensor is None else tensor.buffer_rows),
+        "".join(f" --{name.replace('_', '-')} {getattr(args, name)}" for name in given),
+    )
 
 
 def systolic_config(args: argparse.Namespace) -> tuple[UnitConfig, int]:
@@ -168,4 +268,6 @@ def systolic_config(args: argparse.Namespace) -> tuple[UnitConfig, int]:
             latency=chosen["latency"],
         )
         out = None if chosen["out"] is None else named[chosen["out"]]
+        if out is None and args.component == _TENSOR and len(array.formats) == 1:
+            out = array.formats[0]
         return UnitConfig(array, accumulator_rows=chosen["accumulator_rows"], out=out), 1

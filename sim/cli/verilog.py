@@ -10,6 +10,7 @@ from sim.cli.systolic import (
     COMPONENTS,
     add_systolic,
     asks_for_systolic,
+    component_name,
     systolic_component,
     systolic_config,
 )
@@ -30,7 +31,10 @@ def add(subparsers: Subparsers) -> None:
     )
     add_config(parser)
     parser.add_argument(
-        "--component", choices=("matrix_unit", *COMPONENTS), help="emit this component alone"
+        "--component",
+        type=component_name,
+        choices=("matrix_unit", *COMPONENTS),
+        help="emit this component alone",
     )
     parser.add_argument("-o", "--output", metavar="FILE.v", help="file to write")
     add_systolic(parser)

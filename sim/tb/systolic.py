@@ -15,24 +15,35 @@ from sim.bench_support import Sink, Source, bench, random_generator, start
 from sim.drivers.systolic import UnitTiling
 from sim.native.bundle import Bundle
 from sim.operands import random_operand
+from sim.tb._asked import asked_unit
 
 __all__ = ["design", "products_of_random_extents_are_numpys"]
 
-_DEPTH = 24
 _PRODUCTS = 6
-_UNITS = {
-    dataflow.value: UnitConfig(
-        ArrayConfig(4, 3, dataflow, (bf16, int8), 2), accumulator_rows=_DEPTH
-    )
-    for dataflow in Dataflow
-}
 
+Array = npt.NDArray[Any]
 Words = npt.NDArray[np.uint32]
+
+
+def _units() -> dict[str, UnitConfig]:
+    """Units under test by dataflow: that which is asked for, or one of each."""
+    asked = asked_unit()
+    if asked is not None:
+        return {asked[0].array.dataflow.value: asked[0]}
+    return {
+        dataflow.value: UnitConfig(
+            ArrayConfig(4, 3, dataflow, (bf16, int8), 2), accumulator_rows=24
+        )
+        for dataflow in Dataflow
+    }
+
+
+_UNITS = _units()
 
 
 def design() -> Bundle:
     """The units under test, ports of each after its dataflow."""
-    return Bundle({name: systolic_unit(config) for name, config in _UNITS.items()})
+    return Bundle({name: systolic_unit(config) for name, config in _units().items()})
 
 
 def _integers(words: Words) -> list[int]:
@@ -45,25 +56,36 @@ def _words(payloads: list[int], bits: int) -> Words:
     return np.frombuffer(data, np.uint32).reshape(-1, size // 4)
 
 
+def _operand(rng: np.random.Generator, shape: tuple[int, ...], fmt: Format) -> Array:
+    """Random operands, in half of the products of bf16 with special values."""
+    if fmt in (bf16, int8):
+        special = float(rng.choice([0.0, 0.05]))
+        return random_operand(rng, shape, fmt, special_share=special)
+    if not fmt.is_float:
+        half = 1 << (fmt.bits - 1)
+        return rng.integers(-half, half, shape).astype(fmt.dtype)
+    return (rng.standard_normal(shape) * 2.0 ** rng.integers(-3, 3, shape)).astype(fmt.dtype)
+
+
 @bench(limit_cycles=500_000)
-@cocotb.parametrize(name=list(_UNITS), fmt=[bf16, int8])
+@cocotb.parametrize(name=list(_UNITS), fmt=list(next(iter(_UNITS.values())).array.formats))
 async def products_of_random_extents_are_numpys(dut: Any, name: str, fmt: Format) -> None:
     """Ragged extents, special values, pauses from none to most of the time."""
     rng = random_generator()
     config = _UNITS[name]
+    array = config.array
+    most = 41, 3 * array.columns + 2, 7 * array.rows + 3
     for index in range(_PRODUCTS):
-        m, n, k = (1 if index == 0 else int(extent) for extent in rng.integers(1, (41, 11, 31)))
+        m, n, k = (1 if index == 0 else int(extent) for extent in rng.integers(1, most))
         tiling = UnitTiling(config, m, n, k, (fmt, fmt))
-        special = float(rng.choice([0.0, 0.05]))
-        a = random_operand(rng, (m, k), fmt, special_share=special)
-        b = random_operand(rng, (k, n), fmt, special_share=special)
+        a, b = _operand(rng, (m, k), fmt), _operand(rng, (k, n), fmt)
         stalls = rng.choice([0.0, 0.2, 0.5, 0.9], 3)
         sources = [
             Source(dut, f"{name}_i_{operand}", stall=stall)
             for operand, stall in zip(("activation", "weight"), stalls, strict=False)
         ]
         result = Sink(dut, f"{name}_o_result", stall=stalls[2])
-        mode = config.array.cell.ordered.index(fmt)
+        mode = array.cell.ordered.index(fmt)
         others = {
             f"{other}_i_{operand}__valid": 0
             for other in _UNITS
@@ -78,7 +100,8 @@ async def products_of_random_extents_are_numpys(dut: Any, name: str, fmt: Format
             cocotb.start_soon(source.send(_integers(words)))
             for source, words in zip(sources, tiling.streams(a, b), strict=True)
         ]
-        got = tiling.result(_words(await result.take(sum(tiling.packets)), 32 * 3))
+        taken = await result.take(sum(tiling.packets))
+        got = tiling.result(_words(taken, config.out_bits * array.columns))
         for task in sending:
             await task
         await result.expect_silence(40)

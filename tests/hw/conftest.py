@@ -4,7 +4,7 @@ import pytest
 
 from gen.verilog import emit
 from hw.pcu.unit import Pcu
-from hw.systolic.unified_buffer import BufferedUnit
+from hw.systolic.tensor.unit import TensorUnit
 from hw.systolic.unit import systolic_unit
 from sim.native.bundle import Bundle
 from sim.native.streams import StreamModel
@@ -25,10 +25,10 @@ def pcu_units(heavy_lock):
 
 @pytest.fixture(scope="session")
 def systolic_units(heavy_lock):
-    """Model of stand-alone matrix units, one with a unified buffer, ports after their names."""
+    """Model of stand-alone matrix units and tensor units, ports after their names."""
     parts = {name: systolic_unit(config) for name, config in units.SYSTOLIC_UNITS.items()}
-    buffered = BufferedUnit(units.BUFFERED, depth=units.BUFFER_DEPTH)
-    bundle = Bundle(parts | {"buffered": buffered})
+    tensors = {name: TensorUnit(config) for name, config in units.TENSOR_UNITS.items()}
+    bundle = Bundle(parts | tensors)
     with heavy_lock():
         model = StreamModel(emit(bundle), bundle, options=["-fno-inline"])
     with model:

@@ -1,19 +1,19 @@
 """The units in the models that tests share."""
 
 from hw.config import AgcuConfig, ChipConfig, PcuConfig
-from hw.numeric.formats import bf16, int8
+from hw.numeric.formats import bf16, e4m3, e5m2, fp16, int8
 from hw.systolic.dataflow import ArrayConfig, Dataflow
 from hw.systolic.matrix_unit import MatrixUnit
 from hw.systolic.preset import PRESETS
+from hw.systolic.tensor.config import TensorConfig
 from hw.systolic.unit_config import UnitConfig
 
 __all__ = [
     "ACCUMULATOR_ROWS",
-    "BUFFERED",
-    "BUFFER_DEPTH",
     "MATRIX_UNITS",
     "PCU_CHIP",
     "SYSTOLIC_UNITS",
+    "TENSOR_UNITS",
     "matrix_unit",
 ]
 
@@ -28,21 +28,38 @@ PCU_CHIP = ChipConfig(
     pcu=PcuConfig(accumulator_rows=16),
     agcu=AgcuConfig(count=1, axi_data_bits=64),
 )
-#: The unit with a unified buffer, and the buffer's vectors.
-BUFFERED = UnitConfig(ArrayConfig(4, 3, Dataflow.WS, (int8,), 1), accumulator_rows=16)
-BUFFER_DEPTH = 64
+
+
+def _tensor(rows, columns, fmt, latency, buffer_rows, **options):
+    array = ArrayConfig(rows, columns, Dataflow.WS, (fmt,), latency)
+    unit = UnitConfig(array, accumulator_rows=16, out=fmt, **options)
+    return TensorConfig(unit, buffer_rows)
+
+
+#: Tensor units: several rows of results to a vector, with an end that is never used; several
+#: vectors to a row of results, the last not full; as many operands as columns.
+TENSOR_UNITS = {
+    "slots": _tensor(4, 3, int8, 1, 160, bias=True),
+    "parts": _tensor(3, 7, bf16, 2, 384, result_rows=2),
+    "biased": _tensor(5, 2, bf16, 1, 256, bias=True),
+    "first": PRESETS["tpu-v1"].scaled_tensor(64),
+}
 
 
 def _unit(dataflow, fmt, **options):
     return UnitConfig(ArrayConfig(2, 3, dataflow, (fmt,), 1), accumulator_rows=16, **options)
 
 
-#: Stand-alone units: every kind of read-out, and presets scaled down.
+#: Stand-alone units: every kind of read-out, an adder below, and presets scaled down.
 SYSTOLIC_UNITS = {
     "scaled": _unit(Dataflow.WS, int8, out=int8, bias=True),
     "summed": _unit(Dataflow.IS, int8, bias=True, result_rows=2),
     "kept": _unit(Dataflow.OS, int8, out=int8),
     "rounded": _unit(Dataflow.OS, bf16, out=bf16),
+    "halved": _unit(Dataflow.IS, fp16, out=fp16),
+    "eighth": _unit(Dataflow.OS, bf16, out=e4m3),
+    "fifth": _unit(Dataflow.WS, bf16, out=e5m2),
+    "below": _unit(Dataflow.WS, bf16, adder="bottom"),
     "affine": _unit(Dataflow.WS, bf16, out=bf16, bias=True),
     "v1": PRESETS["tpu-v1"].scaled(64),
     "v4": PRESETS["tpu-v4"].scaled(64),

@@ -57,9 +57,18 @@ LINES = [
     ("--component array --out bf16", "--out must come with --component systolic"),
     ("--component array --preset tpu-v1", "--preset must come with --component systolic"),
     ("--component systolic --out bf16 --format int8", "Result format must be one of int32, int8"),
+    (
+        "--component systolic --buffer-rows 8",
+        "--buffer-rows must come with --component tensor_unit",
+    ),
+    ("--component tensor-unit --buffer-rows 1", "Unified buffer rows must be an integer from 2"),
+    ("--component tensor-unit --dataflow os", "Tensor unit dataflow must be ws, not os"),
+    ("--component tensor-unit --format bf16,int8", "Tensor unit formats must be one"),
+    ("--component tensor-unit --out int32 --format int8", "Tensor unit results must be of its"),
+    ("--component tensor-unit --preset tpu-v2", "must be one of tpu-v1, not 'tpu-v2'"),
     ("--preset tpu-v11", "unknown preset 'tpu-v11'; did you mean 'tpu-v1'"),
     ("--preset tpu-v1 --rows 3", "--rows must come with --component systolic or array"),
-    ("--rows 3", "--rows must come with --component systolic or array and without"),
+    ("--rows 3", "--rows must come with --component systolic or array or tensor_unit and"),
 ]
 
 

@@ -196,4 +196,6 @@ class ResultWriter(wiring.Component):
             return row, Const((1 << granules) - 1, granules)
         step = config.unit.array.columns // config.granule
         data_ = Cat(Mux(slot == index, row, 0)[: len(row)] for index in range(config.slots))
-        return data_, Cat(slot * step <= granule for granule in range(granules))
+        # The last slot that begins in each granule or before it; all slots are, up to the last.
+        firsts = [granule // step for granule in range(granules)]
+        return data_, Cat(Const(1) if each >= config.slots - 1 else slot <= each for each in firsts)

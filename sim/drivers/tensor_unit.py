@@ -1,0 +1,86 @@
+"""Programs on a tensor unit: payloads of its streams, and a run on its model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hw.systolic.tensor.config import TensorConfig
+from hw.systolic.tensor.instruction import Opcode, pack
+from hw.systolic.tensor.program import Program
+from sim.native.streams import StreamModel
+
+__all__ = ["host_vectors", "payloads", "run_program", "vectors_for_host"]
+
+Array = npt.NDArray[Any]
+Words = npt.NDArray[np.uint32]
+
+
+def _words(vectors: Array) -> Words:
+    """Payloads of arrays, the first axis being their number."""
+    data = np.ascontiguousarray(vectors).view(np.uint8).reshape(len(vectors), -1)
+    return np.pad(data, ((0, 0), (0, -data.shape[1] % 4))).view(np.uint32)
+
+
+def payloads(program: Program) -> dict[str, Words]:
+    """What a program sends, by stream: payloads × words of 32 bits."""
+    tiles, rows, *lanes = program.weights.shape
+    sent = {
+        "i_instruction": pack(program.instructions),
+        "i_weight": _words(program.weights.reshape(tiles * rows, *lanes)),
+        "i_host": _words(program.host),
+    }
+    if program.biases is not None:
+        sent["i_bias"] = _words(program.biases)
+    return sent
+
+
+def vectors_for_host(program: Program) -> list[int]:
+    """Vectors that each instruction sends to the host which sends any."""
+    return [each.rows for each in program.instructions if each.opcode == Opcode.WRITE_HOST]
+
+
+def host_vectors(config: TensorConfig, words: Words, counts: list[int]) -> Array:
+    """Vectors of the payloads of the stream to the host.
+
+    Raises
+    ------
+    RuntimeError
+        If a mark is not where an instruction ends.
+    """
+    data = np.ascontiguousarray(words).view(np.uint8)
+    size = config.vector_bits // 8
+    lasts = np.zeros(len(words), np.uint8)
+    lasts[np.cumsum(counts) - 1] = 1
+    if not np.array_equal(data[:, size] & 1, lasts):
+        raise RuntimeError("Vectors for the host have a mark elsewhere than at their end")
+    return np.ascontiguousarray(data[:, :size]).view(config.format.dtype)
+
+
+def run_program(
+    model: StreamModel,
+    config: TensorConfig,
+    program: Program,
+    *,
+    prefix: str = "",
+    stalls: Mapping[str, float] | None = None,
+) -> Array:
+    """Run a program on the model of a tensor unit; vectors for the host.
+
+    Parameters
+    ----------
+    prefix : str
+        What the names of the unit's ports begin with, if it is one of several in the model.
+    stalls : dict of str to float
+        Probability by stream that its outer side pauses in a cycle.
+    """
+    counts = vectors_for_host(program)
+    crossed = model.run(
+        {prefix + name: words for name, words in payloads(program).items()},
+        {prefix + "o_host": sum(counts)},
+        stalls={prefix + name: chance for name, chance in (stalls or {}).items()},
+    )
+    return host_vectors(config, crossed[prefix + "o_host"].words, counts)

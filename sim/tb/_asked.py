@@ -1,0 +1,47 @@
+"""The unit that a bench is asked to test in place of its own, through the environment."""
+
+from __future__ import annotations
+
+import json
+import os
+
+from hw.numeric.formats import named
+from hw.systolic.dataflow import ArrayConfig, Dataflow
+from hw.systolic.unit_config import UnitConfig
+
+__all__ = ["asked_unit", "environment_of"]
+
+_VARIABLE = "TILEWRIGHT_UNIT"
+
+
+def environment_of(config: UnitConfig, buffer_rows: int | None = None) -> dict[str, str]:
+    """Environment that asks for a unit, and for so many vectors of a unified buffer."""
+    array = config.array
+    words = {
+        "rows": array.rows,
+        "columns": array.columns,
+        "dataflow": array.dataflow.value,
+        "formats": [fmt.name for fmt in array.formats],
+        "latency": array.latency,
+        "accumulator_rows": config.accumulator_rows,
+        "out": None if config.out is None else config.out.name,
+        "buffer_rows": buffer_rows,
+    }
+    return {_VARIABLE: json.dumps(words)}
+
+
+def asked_unit() -> tuple[UnitConfig, int] | None:
+    """The unit asked for and the vectors of its buffer, 0 for none; or None."""
+    if _VARIABLE not in os.environ:
+        return None
+    words = json.loads(os.environ[_VARIABLE])
+    array = ArrayConfig(
+        rows=words["rows"],
+        columns=words["columns"],
+        dataflow=Dataflow(words["dataflow"]),
+        formats=tuple(named[name] for name in words["formats"]),
+        latency=words["latency"],
+    )
+    out = None if words["out"] is None else named[words["out"]]
+    unit = UnitConfig(array, accumulator_rows=words["accumulator_rows"], out=out)
+    return unit, words["buffer_rows"] or 0

@@ -1,0 +1,148 @@
+"""Tensor units: chains of layers that the host never touches, random pauses, a refused word."""
+
+from typing import Any
+
+import cocotb
+import numpy as np
+import numpy.typing as npt
+
+from hw.numeric import reference
+from hw.numeric.formats import bf16, int8
+from hw.systolic.dataflow import ArrayConfig, Dataflow
+from hw.systolic.tensor.config import TensorConfig
+from hw.systolic.tensor.instruction import Fault, Instruction, Opcode, pack
+from hw.systolic.tensor.program import Layer, mlp_program, mlp_results
+from hw.systolic.tensor.sequencer import STATUS
+from hw.systolic.tensor.unit import TensorUnit
+from hw.systolic.unit_config import UnitConfig
+from sim.bench_support import Sink, Source, bench, clocks, random_generator, start
+from sim.drivers.tensor_unit import host_vectors, payloads, vectors_for_host
+from sim.native.bundle import Bundle
+from sim.tb._asked import asked_unit
+
+__all__ = ["a_refused_instruction_stops_the_unit", "chained_layers_are_numpys", "design"]
+
+_CHAINS = 3
+
+Array = npt.NDArray[Any]
+
+
+def _units() -> dict[str, TensorConfig]:
+    """Units under test: that which is asked for, or one with slots and one with parts."""
+    asked = asked_unit()
+    if asked is not None:
+        return {"unit": TensorConfig(*asked)}
+    sizes = {"slots": (4, 3, int8, 96), "parts": (3, 7, bf16, 200)}
+    return {
+        name: TensorConfig(
+            UnitConfig(
+                ArrayConfig(rows, columns, Dataflow.WS, (fmt,), 1), accumulator_rows=16, out=fmt
+            ),
+            vectors,
+        )
+        for name, (rows, columns, fmt, vectors) in sizes.items()
+    }
+
+
+_UNITS = _units()
+
+
+def design() -> Bundle:
+    """The units under test, ports of each after its name."""
+    return Bundle({name: TensorUnit(config) for name, config in _units().items()})
+
+
+def _integers(words: npt.NDArray[np.uint32]) -> list[int]:
+    return [int.from_bytes(payload.tobytes(), "little") for payload in words]
+
+
+def _operands(rng: np.random.Generator, shape: tuple[int, ...], config: TensorConfig) -> Array:
+    if not config.format.is_float:
+        return rng.integers(-128, 128, shape, dtype=np.int8)
+    return rng.standard_normal(shape).astype(config.format.dtype)
+
+
+def _numpys(config: TensorConfig, activations: Array, layers: list[Layer]) -> Array:
+    """Results of layers, rounded with numpy's own rounding."""
+    for layer in layers:
+        sums = reference.matmul(activations, layer.weight)
+        if config.format.is_float:
+            sums = np.where(sums < 0, np.float32(0), sums) if layer.relu else sums
+            activations = reference.cast(sums, config.format)
+        else:
+            # Exact in float64: 49 bits at most.
+            scaled = np.rint(sums.astype(np.float64) * layer.scale / 2.0**layer.shift)
+            activations = scaled.clip(0 if layer.relu else -128, 127).astype(np.int8)
+    return activations
+
+
+async def _start(dut: Any) -> None:
+    streams = ("i_instruction", "i_weight", "i_host")
+    offers = {f"{name}_{stream}__valid": 0 for name in _UNITS for stream in streams}
+    await start(dut, **offers)
+
+
+@bench(limit_cycles=500_000)
+@cocotb.parametrize(name=list(_UNITS))
+async def chained_layers_are_numpys(dut: Any, name: str) -> None:
+    """Ragged extents; intermediate results stay in the unit; pauses at all streams."""
+    rng = random_generator()
+    config = _UNITS[name]
+    width = config.unit.array.columns + config.elements
+    for _ in range(_CHAINS):
+        rows, *extents = (int(extent) for extent in rng.integers(1, (25, *[2 * width] * 4)))
+        layers = [
+            Layer(
+                _operands(rng, (k, n), config),
+                relu=bool(rng.integers(2)),
+                scale=int(rng.integers(1, 1 << 16)),
+                shift=int(rng.integers(20, 26)),
+            )
+            for k, n in zip(extents[:-1], extents[1:], strict=True)
+        ]
+        activations = _operands(rng, (rows, extents[0]), config)
+        program = mlp_program(config, activations, layers)
+        sent = payloads(program)
+        stalls = rng.choice([0.0, 0.2, 0.5, 0.9], 4)
+        sources = [
+            (Source(dut, f"{name}_{stream}", stall=stall), words)
+            for (stream, words), stall in zip(sent.items(), stalls, strict=False)
+        ]
+        sink = Sink(dut, f"{name}_o_host", stall=stalls[3])
+        await _start(dut)
+        sending = [cocotb.start_soon(source.send(_integers(words))) for source, words in sources]
+        counts = vectors_for_host(program)
+        taken = await sink.take(sum(counts))
+        for task in sending:
+            await task
+        await sink.expect_silence(40)
+        size = -(-(config.vector_bits + 1) // 32) * 4
+        data = b"".join(payload.to_bytes(size, "little") for payload in taken)
+        vectors = np.frombuffer(data, np.uint32).reshape(-1, size // 4)
+        results = mlp_results(config, host_vectors(config, vectors, counts), layers, rows)
+        expected = _numpys(config, activations, layers)
+        assert results.tobytes() == expected.tobytes(), f"{rows} rows, {extents}, pauses {stalls}"
+
+
+@bench(limit_cycles=10_000)
+@cocotb.parametrize(name=list(_UNITS))
+async def a_refused_instruction_stops_the_unit(dut: Any, name: str) -> None:
+    """What came before it is done, it and what follows is not."""
+    config = _UNITS[name]
+    source = Source(dut, f"{name}_i_instruction")
+    host = Source(dut, f"{name}_i_host")
+    sink = Sink(dut, f"{name}_o_host")
+    await _start(dut)
+    program = [
+        Instruction(Opcode.READ_HOST, 0, 1),
+        Instruction(Opcode.WRITE_HOST, 0, 1),
+        Instruction(Opcode.WRITE_HOST, config.buffer_rows - 1, 2),
+        Instruction(Opcode.WRITE_HOST, 0, 1),
+    ]
+    cocotb.start_soon(source.send(_integers(pack(program))))
+    cocotb.start_soon(host.send([1]))
+    assert await sink.take(1) == [1 | 1 << config.vector_bits]
+    await sink.expect_silence(40)
+    await clocks(dut, 1)
+    status: Any = STATUS.from_bits(int(getattr(dut, f"{name}_status").value))
+    assert (status.fault, status.begun) == (Fault.ADDRESS, 2)
