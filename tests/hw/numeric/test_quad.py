@@ -4,8 +4,12 @@ import numpy as np
 import pytest
 from amaranth.sim import Simulator
 
+from hw.configs import named
+from hw.errors import BadInputError
 from hw.numeric import reference
 from hw.numeric.formats import e2m1, fp32, int4, int8, int32
+from sw.compiler import compile_kernel
+from sw.kernels.matmul import matmul
 from tests.hw.numeric import stimuli
 from tests.hw.numeric.rationals import E2M1, sum_of_products
 from tests.hw.numeric.stimuli import Macs, expected, random_macs
@@ -118,3 +122,10 @@ def test_refusals():
         reference.mac(np.int32(0), np.zeros(4, int4.dtype), np.zeros(4, np.int8))
     with pytest.raises(ValueError, match=r"^Last axes of operands must be the 4 of a lane, not"):
         reference.mac_lane(np.int32(0), np.zeros(2, int4.dtype), np.zeros(2, int4.dtype))
+
+
+@pytest.mark.parametrize("format_", FORMATS, ids=lambda f: f.name)
+def test_chips_refuse_them(format_):
+    message = f"Format must be one of bf16, int8, fp32, int32, not {format_.name}"
+    with pytest.raises(BadInputError, match=message):
+        compile_kernel(matmul, named["tiny"], dims={"M": 8, "N": 8, "K": 8}, dtype=format_)

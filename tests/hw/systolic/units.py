@@ -6,7 +6,7 @@ import numpy as np
 
 from gen.verilog import emit
 from hw.numeric import reference
-from hw.numeric.formats import Format, bf16, e4m3, e5m2, fp16, int8
+from hw.numeric.formats import Format, bf16, e2m1, e4m3, e5m2, fp16, int4, int8
 from hw.systolic.cycles import product_cycles
 from hw.systolic.dataflow import ArrayConfig, Dataflow
 from hw.systolic.unit import systolic_unit
@@ -29,24 +29,46 @@ _UNITS = {
     (bf16, int8): ((4, 4, 2), (3, 7, 1), (2, 6, 1)),
     (e4m3, e5m2): ((2, 3, 1), (2, 2, 2), (1, 1, 3)),
     (bf16, fp16): ((5, 2, 3), (1, 3, 2), (3, 3, 2)),
+    (e2m1,): ((3, 4, 2), (2, 5, 1), (7, 2, 3)),
+    (int4,): ((4, 3, 1), (2, 2, 3), (1, 7, 2)),
+}
+#: A second size of each unit of 4-bit operands.
+_SECOND = {
+    (e2m1,): ((8, 1, 1), (1, 4, 2), (2, 6, 1)),
+    (int4,): ((2, 9, 3), (6, 3, 1), (5, 1, 1)),
+}
+#: The same of units with an adder below each column, and the format of their results.
+_BOTTOM = {
+    (int8,): ((3, 2, 2), None),
+    (bf16,): ((4, 3, 1), fp16),
+    (bf16, int8): ((2, 3, 3), None),
+    (e4m3, e5m2): ((2, 2, 2), e4m3),
+    (bf16, fp16): ((3, 3, 3), e5m2),
 }
 _DEPTH = 24
 
 
-def _config(dataflow, formats, rows, columns, latency):
-    return UnitConfig(
-        ArrayConfig(rows, columns, dataflow, formats, latency), accumulator_rows=_DEPTH
-    )
+def _config(dataflow, formats, rows, columns, latency, **options):
+    array = ArrayConfig(rows, columns, dataflow, formats, latency)
+    return UnitConfig(array, accumulator_rows=_DEPTH, **options)
 
 
 #: Units of each build, by name: all formats of one dataflow.
 BUILDS = {
     dataflow.value: {
-        "_".join(fmt.name for fmt in formats): _config(dataflow, formats, *sizes[index])
-        for formats, sizes in _UNITS.items()
+        "_".join(fmt.name for fmt in formats) + suffix: _config(dataflow, formats, *sizes[index])
+        for suffix, units in (("", _UNITS), ("_second", _SECOND))
+        for formats, sizes in units.items()
     }
     for index, dataflow in enumerate(Dataflow)
 }
+for _flow in (Dataflow.WS, Dataflow.IS):
+    BUILDS[_flow.value] |= {
+        "_".join(["bottom", *(fmt.name for fmt in formats)]): _config(
+            _flow, formats, *sizes, adder="bottom", out=out
+        )
+        for formats, (sizes, out) in _BOTTOM.items()
+    }
 
 #: Larger units, in one more build.
 LARGE = {
@@ -67,13 +89,14 @@ def build(configs):
 def operand(rng, shape, fmt: Format):
     """Random array: mixed exponents, a few zeros, subnormals, infinities and NaN."""
     if not fmt.is_float:
-        return rng.integers(-128, 128, shape, dtype=np.int8)
+        limit = fmt.largest + 1
+        return rng.integers(-limit, limit, shape, np.int8).astype(fmt.dtype)
     bits = rng.integers(0, 1 << fmt.bits, shape)
     if fmt.bits == 16:
         middle = rng.integers(fmt.bias - 6, fmt.bias + 7, shape) << fmt.fraction_bits
         kept = bits & ~(((1 << fmt.exponent_bits) - 1) << fmt.fraction_bits)
         bits = np.where(rng.random(shape) < 0.02, bits, kept | middle)
-    else:
+    elif fmt.has_nan:
         finite = (bits & 0x7F) <= fmt.largest
         bits = np.where(finite | (rng.random(shape) < 0.02), bits, bits & 0x0F)
     bits = np.where(rng.random(shape) < 0.03, rng.choice([0, 1, 1 << (fmt.bits - 1)], shape), bits)
@@ -117,9 +140,14 @@ def outcome(model, case):
         relu=case.relu,
         stalls=dict(zip(STREAMS, case.stalls, strict=True)),
     )
-    golden = reference.matmul(a, b)
+    config = case.config
+    lane = case.formats[0].products_per_cycle
+    tile = config.array.rows * lane if config.bottom else None
+    golden = reference.matmul(a, b, tile=tile)
     if case.relu:
         golden = np.where(golden < 0, golden.dtype.type(0), golden)
+    if config.out is not None:
+        golden = reference.cast(golden, config.out)
     counters = unit_counters(model.get(f"{case.name}_counters"))
     return run.cycles, counters, run.result.tobytes() == golden.tobytes()
 
@@ -137,4 +165,5 @@ def predicted(case):
         latency=array.latency,
         products=case.formats[0].products_per_cycle,
         accumulator_rows=case.config.accumulator_rows,
+        adder=case.config.adder,
     )
