@@ -10,6 +10,7 @@ import pytest
 
 from gen.verilog import emit
 from hw.configs import named
+from hw.shared import Library
 from sim.drivers.matrix_unit import matrix_unit
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -62,6 +63,15 @@ def test_every_combinational_block_runs_at_the_start(design):
         assert starts == bool(blocks)
     # Of those yosys writes without `begin`, and so without such a register, there is one here.
     assert re.search(r"if \(\\\$start \) begin end\n    i_stream__payload\[\d+\] = ", design.text)
+
+
+def test_there_is_no_latch_to_search_for():
+    """The emission leaves out the pass that finds latches: it looks at ``sync`` of processes."""
+    library = Library()
+    library.define(matrix_unit(named["tiny"]))
+    text = "".join(library.definitions.values())
+    assert re.search(r"^ +process ", text, re.MULTILINE)
+    assert not re.search(r"^ +sync ", text, re.MULTILINE)
 
 
 def test_every_definition_is_instantiated(design):
