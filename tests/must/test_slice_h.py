@@ -78,13 +78,14 @@ FAULTS = (
         "accumulators",
         (
             (
-                r"(\n  assign \S+  = o_issue & )(\S+ );",
+                # The vector that enters the grid has its marks behind 64 bits of data.
+                r"(\n  assign \S+  = o_issue & )(\S+ );(?=.*?\.i_moving\((\S+ )\[63:0\]\))",
                 r"""
   reg [7:0] tile = 0;
   always @(posedge clk)
     if (rst) tile <= 0;
-    else if (o_issue & \\o_stream__payload$42 [64])
-      tile <= \\o_stream__payload$42 [65] ? 0 : tile + 1;\1\2& (tile != 1);""",
+    else if (o_issue & \3[64])
+      tile <= \3[65] ? 0 : tile + 1;\1\2& (tile != 1);""",
             ),
         ),
     ),
