@@ -12,18 +12,27 @@ from hw.numeric.recode import Coding, recode
 from hw.numeric.shift import shift_right
 from hw.numeric.wires import named
 
-__all__ = ["add_fp32", "equal", "fma_fp32", "less", "maximum", "minimum", "multiply_fp32"]
+__all__ = [
+    "add_fp32",
+    "as_product",
+    "equal",
+    "fma_fp32",
+    "less",
+    "maximum",
+    "minimum",
+    "multiply_fp32",
+]
 
 _CODING = Coding.of((fp32,))
 _WINDOW = Window.of(2 * fp32.significand_bits)
 
 
-def add_fp32(m: Module, a: Value, b: Value) -> Value:
-    """``a + b``."""
+def as_product(m: Module, a: Value) -> Product:
+    """An fp32 in the form of a product, to be added to another."""
     field, fraction = a[FRACTION:-1], a[:FRACTION]
     normal = named(m, "term_normal", field.any())
     special = field.all()
-    term = Product(
+    return Product(
         significand=Cat(fraction, normal),
         sign=a[-1],
         exponent=Cat(field[0] | ~normal, field[1:], Const(0b10, 2)),
@@ -31,7 +40,11 @@ def add_fp32(m: Module, a: Value, b: Value) -> Value:
         special=special,
         nan=special & fraction.any(),
     )
-    return round_total(m, add(m, align(m, term, b)))
+
+
+def add_fp32(m: Module, a: Value, b: Value) -> Value:
+    """``a + b``."""
+    return round_total(m, add(m, align(m, as_product(m, a), b)))
 
 
 def _product(m: Module, a: Value, b: Value) -> Product:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from hw.numeric.elementwise import add
 from hw.numeric.formats import Format, bf16, e2m1, e4m3, e5m2, fp16, fp32, int4, int8, int32
 from hw.numeric.rounding import round_sum
 
@@ -164,7 +165,22 @@ def dot(a: npt.ArrayLike, b: npt.ArrayLike, acc0: npt.ArrayLike | None = None) -
     return matmul(a.reshape(1, -1), b.reshape(-1, 1), acc0).reshape(())
 
 
-def matmul(a: npt.ArrayLike, b: npt.ArrayLike, acc0: npt.ArrayLike | None = None) -> Array:
+def _require_tile(tile: int | None, format_: Format) -> None:
+    """Refuse a tile that would part the products of a lane."""
+    each = format_.products_per_cycle
+    if tile is not None and (tile < 1 or tile % each):
+        raise ValueError(
+            f"Tile of {format_.name} must be a positive multiple of {each}, not {tile}"
+        )
+
+
+def matmul(
+    a: npt.ArrayLike,
+    b: npt.ArrayLike,
+    acc0: npt.ArrayLike | None = None,
+    *,
+    tile: int | None = None,
+) -> Array:
     """Multiply matrices in ascending k; zero sums are +0.
 
     16-bit floats round once a product, 8-bit floats once every two, of k = 0 and 1, 2 and 3, and
@@ -176,6 +192,10 @@ def matmul(a: npt.ArrayLike, b: npt.ArrayLike, acc0: npt.ArrayLike | None = None
     b : (K, N) array of the same type, or of another float of its width
     acc0 : (M, N) array of float32 or int32, or one that broadcasts to it
         Sums to start from, +0 by default.
+    tile : int
+        Elements of the inner extent whose sum starts from +0 and is then added to the sum of
+        those before, with one rounding; a multiple of the products of a lane. By default sums
+        run on from one product to the next.
 
     Returns
     -------
@@ -186,13 +206,19 @@ def matmul(a: npt.ArrayLike, b: npt.ArrayLike, acc0: npt.ArrayLike | None = None
     TypeError
         The types are not those of :func:`mac`.
     ValueError
-        The operands are not matrices with one inner extent.
+        The operands are not matrices with one inner extent, or there is no such tile.
     """
     a, b = np.asarray(a), np.asarray(b)
     format_ = _format(a, b)
+    _require_tile(tile, format_)
     if a.ndim != 2 or b.ndim != 2 or a.shape[1] != b.shape[0]:
         raise ValueError(f"Operands must be M x K and K x N, not {a.shape} and {b.shape}")
     acc = _accumulator(acc0, format_, (a.shape[0], b.shape[1]))
+    if tile is not None and format_.is_float:
+        acc = _canonical(acc.astype(np.float32))
+        for k in range(0, a.shape[1], tile):
+            acc = add(acc, matmul(a[:, k : k + tile], b[k : k + tile]))
+        return acc + np.float32(0)
     wide_a, wide_b = _wide(a), _wide(b)
     if not format_.is_float:
         # Any order is exact in float64 up to 2^53, which takes 2^39 products.
@@ -283,18 +309,22 @@ def error_bound(
     acc0: npt.ArrayLike | None = None,
     *,
     out: Format | None = None,
+    tile: int | None = None,
 ) -> Array:
-    """Bound a priori on ``|matmul(a, b, acc0) - float64 matmul|``, elementwise.
+    """Bound a priori on ``|matmul(a, b, acc0, tile=tile) - float64 matmul|``, elementwise.
 
     With u = 2^-24 each of n roundings (K over the products of a lane) moves the sum by at most u
     relatively or, where the result is subnormal, by 2^-150; so the error is at most gamma_n
-    (|acc0| + |a| |b|) + n 2^-150 (1 + gamma_n), gamma_n = n u / (1 - n u). The float64 reference
-    has such an error of its own, with 2^-53 and K + 1 sums, which is added. A final cast adds
-    half a unit of its format: to bf16 2^-8 of the magnitude, or 2^-134. Integers have no error.
+    (|acc0| + |a| |b|) + n 2^-150 (1 + gamma_n), gamma_n = n u / (1 - n u). In tiles a product
+    passes the roundings of its tile and one more for each tile, so gamma_p stands for gamma_n,
+    p = tile over the products of a lane + K / tile; sums of two fp32 are exact where they are
+    subnormal. The float64 reference has such an error of its own, with 2^-53 and K + 1 sums, which
+    is added. A final cast adds half a unit of its format: to bf16 2^-8 of the magnitude, or
+    2^-134. Integers have no error.
 
     Parameters
     ----------
-    a, b, acc0
+    a, b, acc0, tile
         As for :func:`matmul`.
     out : Format
         Format the sums are cast to, the accumulator's by default.
@@ -307,6 +337,7 @@ def error_bound(
     """
     a, b = np.asarray(a), np.asarray(b)
     format_ = _format(a, b)
+    _require_tile(tile, format_)
     target = format_.accumulator if out is None else out
     terms = a.shape[1]
     start = np.abs(_wide(_accumulator(acc0, format_, (a.shape[0], b.shape[1]))))
@@ -316,7 +347,10 @@ def error_bound(
             limit = 2.0 ** (target.bits - 1) - 1
             return np.where(magnitude <= limit, 0.0, np.inf)
         roundings = -(-terms // format_.products_per_cycle)
-        gamma = roundings * _UNIT_ROUNDOFF / (1 - roundings * _UNIT_ROUNDOFF)
+        passed = roundings
+        if tile is not None:
+            passed = min(roundings, tile // format_.products_per_cycle) + -(-terms // tile)
+        gamma = passed * _UNIT_ROUNDOFF / (1 - passed * _UNIT_ROUNDOFF)
         gamma_reference = (terms + 1) * 2.0**-53 / (1 - (terms + 1) * 2.0**-53)
         # The magnitude itself was summed in float64, hence the factor.
         magnitude *= 1 + gamma_reference

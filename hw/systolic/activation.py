@@ -6,8 +6,8 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from hw.numeric.arithmetic import cast_to_bf16
-from hw.numeric.formats import bf16
+from hw.numeric.conversion import narrow
+from hw.numeric.formats import fp32
 from hw.numeric.fp32_units import fma_fp32
 from hw.numeric.wires import named
 from hw.shared import shared
@@ -70,10 +70,11 @@ class Affine(wiring.Component):
 class Activation(wiring.Component):
     """Rows of sums to rows of results, one a cycle.
 
-    fp32 sums leave as they are, or as ``sum·scale + bias``, rounded once; then rounded to bf16 if
-    that is asked for, zeros as +0. int32 sums
-    leave as they are or, with int8 results, as ``saturate(round((sum + bias)·scale / 2^shift))``:
-    exact but for one rounding to nearest even. With ``relu``, what is below zero leaves as 0; NaN
+    fp32 sums leave as they are, or as ``sum·scale + bias``, rounded once, zeros as +0; then they
+    are cast to a shorter float if that is asked for, as :func:`hw.numeric.reference.cast` does,
+    which saturates to floats of 8 bits. int32 sums leave as they are or, with int8 results, as
+    ``saturate(round((sum + bias)·scale / 2^shift))``: exact but for one rounding to nearest even.
+    With ``relu``, what is below zero leaves as 0; NaN
     stays.
 
     Parameters
@@ -126,7 +127,8 @@ class Activation(wiring.Component):
         kind = "integer" if config.integer_only else "float"
         if config.array.cell.has_mode:
             kind = "both"
-        return f"activation_{config.array.columns}_{kind}_{config.out_bits}{'_bias' * config.bias}"
+        out = "sums" if config.out is None else config.out.name
+        return f"activation_{config.array.columns}_{kind}_{out}{'_bias' * config.bias}"
 
     def connect_outside(self, m: Module, unit: wiring.Component, rows: stream.Interface) -> None:
         """Join it to the members of a unit and to a queue of rows."""
@@ -226,4 +228,7 @@ class Activation(wiring.Component):
         zero = ~total[:31].any() & ~integer
         nan = total[23:31].all() & total[:23].any() & ~integer
         positive = Mux(self.relu & total[31] & ~nan, 0, Cat(total[:31], total[31] & ~zero))
-        return cast_to_bf16(m, positive) if self._config.out == bf16 else positive
+        out = self._config.out
+        if out is None or out == fp32:
+            return positive
+        return narrow(m, positive, out, saturate=out.bits == 8)

@@ -22,6 +22,7 @@ def product_cycles(
     latency: int = 1,
     products: int = 1,
     accumulator_rows: int = 512,
+    adder: str = "top",
 ) -> int:
     """Cycles from the first operand's handshake to the last result's, if no stream pauses.
 
@@ -33,9 +34,10 @@ def product_cycles(
     ======================  ==================================================
     first vector            after R cycles, at least 3: the first tile came
     tile before another     max(m, S), S = max(R, 3, (R - 1)·(L - 1) + C)
-    the same, sums go on    max(m, S, R·L + 2)
+    the same, sums go on    max(m, S, R·L + 2), or max(m, S, L + 2) with an adder
+                            below each column
     last vector             after the m vectors of its tile
-    last result             R·L + C + 4 cycles later
+    last result             R·L + C + 4 cycles later, and L + 1 with such an adder
     ======================  ==================================================
 
     Input-stationary is the same with M and N exchanged. Output-stationary, a tile of R·L × C sums
@@ -54,6 +56,8 @@ def product_cycles(
         Products a cell makes in a cycle: 2 of 8-bit operands, else 1.
     accumulator_rows : int
         Most rows of a block; any number if one tile holds the whole inner extent.
+    adder : str
+        ``"top"`` or ``"bottom"``: where sums of successive tiles meet.
     """
     if dataflow == "os":
         steps = _ceil(k, products) * latency
@@ -66,11 +70,16 @@ def product_cycles(
     blocks = 1 if tiles == 1 else _ceil(moving, accumulator_rows)
     swap = max(rows, 3, (rows - 1) * (latency - 1) + columns)
     edges = [index * moving // blocks for index in range(blocks + 1)]
+    way = rows * latency + columns + 4
+    former = rows * latency + 2
+    if adder == "bottom":
+        way += latency + 1
+        former = latency + 2
     cycles = max(rows, 3)
     for start, stop in zip(edges[:-1], edges[1:], strict=True):
         height = stop - start
-        cycles += groups * ((tiles - 1) * max(height, swap, rows * latency + 2) + max(height, swap))
-    return cycles - max(height, swap) + height + rows * latency + columns + 4
+        cycles += groups * ((tiles - 1) * max(height, swap, former) + max(height, swap))
+    return cycles - max(height, swap) + height + way
 
 
 def scale_sim_cycles(dataflow: str, m: int, n: int, k: int, *, rows: int, columns: int) -> int:

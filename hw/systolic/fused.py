@@ -10,14 +10,14 @@ from hw.numeric.alignment import Window, align
 from hw.numeric.arithmetic import add, round_total
 from hw.numeric.formats import e2m1, int4
 from hw.numeric.pair import multiply_float_pair
-from hw.numeric.product import multiply, multiply_pair
+from hw.numeric.product import Product, multiply, multiply_pair
 from hw.numeric.quad import multiply_e2m1_quad, multiply_int4_quad
 from hw.numeric.wires import register
 
 if TYPE_CHECKING:
     from hw.systolic.cell import CellConfig
 
-__all__ = ["multiply_add"]
+__all__ = ["add_product", "multiply_add"]
 
 
 def multiply_add(
@@ -47,13 +47,20 @@ def multiply_add(
         product = multiply_float_pair(m, a, b, formats=config.formats)
     else:
         product = multiply(m, a, b, integer=integer, coding=config.coding)
-    window = Window.of(len(product.significand))
     product = register(m, product, "factor")
+    return add_product(m, product, old, latency=config.latency, integer=integer)
+
+
+def add_product(
+    m: Module, product: Product, old: Value, *, latency: int, integer: Value | None = None
+) -> Value:
+    """Sum of a product and ``old``, registered ``latency - 1`` times."""
+    window = Window.of(len(product.significand))
     terms = align(m, product, old, integer=integer, window=window)
-    if config.latency >= 3:
+    if latency >= 3:
         terms = register(m, terms, "term")
     total = add(m, terms, integer=integer, window=window)
-    if config.latency >= 2:
+    if latency >= 2:
         total = register(m, total, "sum")
     return round_total(m, total, integer=integer, window=window)
 

@@ -8,6 +8,7 @@ from amaranth.lib import data, wiring
 
 from hw.shared import shared
 from hw.stream import ElasticBuffer
+from hw.systolic.bottom_adder import BottomAdder
 from hw.systolic.dataflow import LANE_BITS, Dataflow
 from hw.systolic.loader import TileLoader
 from hw.systolic.stationary import StationaryArray
@@ -27,13 +28,21 @@ def moving_layout(rows: int) -> data.StructLayout:
     return data.StructLayout({"data": LANE_BITS * rows, "last": 1, "accumulate": 1, "finish": 1})
 
 
+def _later(m: Module, marks: Value, cycles: int, name: str) -> Value:
+    """Marks of some cycles ago, by one register for all cycles."""
+    line = Signal(len(marks) * cycles, name=name)
+    m.d.sync += line.eq(Cat(marks, line)[: len(line)])
+    return line[-len(marks) :]
+
+
 class StationaryUnit(UnitBase):
     """A matrix unit: queue of stationary tiles, array, accumulators, activation.
 
     A packet of the moving stream is a tile; it takes the next R vectors of the stationary stream
     into use. One vector a cycle is taken, and the first results leave while the last vectors
     come, as long as tiles are there in time and results leave. An accumulating tile has as many
-    rows as the one before it; each of its rows waits R·L + 2 cycles after the same row there.
+    rows as the one before it; each of its rows waits R·L + 2 cycles after the same row there, or
+    L + 2 with an adder below each column.
 
     Weight-stationary, ``i_activation`` moves and ``i_weight`` stays; input-stationary it is the
     other way round, and a row of results holds C rows of the product at one of its columns.
@@ -76,7 +85,7 @@ class StationaryUnit(UnitBase):
         mark = vector.payload
 
         delay = array.latency_cycles
-        guard = SumGuard(rows=depth, cycles=delay)
+        guard = SumGuard(rows=depth, cycles=self._config.sum_cycles)
         guard.add_to(m)
         first = Signal(init=1)
         tile_there = ~first | loader.o_ready
@@ -106,36 +115,54 @@ class StationaryUnit(UnitBase):
             )
 
         # What leaves at the bottom is told by the marks of what entered at the top.
-        told = Signal(3 * delay)
-        m.d.sync += told.eq(Cat(issue, mark.last, mark.finish, told)[: len(told)])
-        leaves, leaves_last, finishes = told[-3:]
-        store_row = Signal(range(depth))
+        bottom = self._config.bottom
+        marks = [issue, mark.last, mark.finish, *([mark.accumulate] if bottom else [])]
+        told = _later(m, Cat(*marks), delay, "told")
+        leaves, leaves_last, finishes = told[0], told[1], told[2]
+        row = Signal(range(depth))
         with m.If(leaves):
-            m.d.sync += store_row.eq(Mux(leaves_last, 0, store_row + 1))
-        accumulate = Signal()
-        read_row = Signal(range(depth))
-        m.d.sync += [accumulate.eq(mark.accumulate), read_row.eq(guard.row)]
-        asks: tuple[Value, Value] = (accumulate, read_row)
-        stores: tuple[Value, Value] = (leaves & ~finishes, store_row)
-        old_sums = []
+            m.d.sync += row.eq(Mux(leaves_last, 0, row + 1))
+        asks: tuple[Value, Value]
+        if bottom:
+            asks = told[3], row
+            added = _later(m, Cat(told[:3], row), self._config.adding_cycles, "added")
+            leaves, leaves_last, finishes = added[0], added[1], added[2]
+            stores: tuple[Value, Value] = (leaves & ~finishes, added[3:])
+        else:
+            accumulate, read_row = Signal(), Signal(range(depth))
+            m.d.sync += [accumulate.eq(mark.accumulate), read_row.eq(guard.row)]
+            asks = accumulate, read_row
+            stores = (leaves & ~finishes, row)
+        old_sums, sums = [], []
         for index in range(config.columns):
             column = PartialColumn(rows=depth)
             m.submodules[f"partials_{index}"] = shared(column)
+            total: Value = array.o_p[index]
+            if bottom:
+                adder = BottomAdder(config.cell)
+                m.submodules[f"adder_{index}"] = shared(adder)
+                m.d.comb += [
+                    adder.i_sum.eq(total),
+                    adder.i_old.eq(column.o_old),
+                    adder.mode.eq(self.activation_mode),
+                ]
+                total = adder.o_sum
             m.d.comb += [
                 column.i_accumulate.eq(asks[0]),
                 column.i_row.eq(asks[1]),
                 column.i_store.eq(stores[0]),
                 column.i_store_row.eq(stores[1]),
-                column.i_sum.eq(array.o_p[index]),
+                column.i_sum.eq(total),
             ]
+            sums.append(total)
             old_sums.append(column.o_old)
             asks = column.o_accumulate, column.o_row
             stores = column.o_store, column.o_store_row
         m.d.comb += [
-            array.i_p.eq(Cat(*old_sums)),
+            array.i_p.eq(0 if bottom else Cat(*old_sums)),
             queue.i_write.eq(leaves & finishes),
             queue.i_last.eq(leaves_last),
-            queue.i_sums.eq(array.o_p),
+            queue.i_sums.eq(Cat(*sums)),
         ]
 
         waits = vector.valid & ~tile_there

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from amaranth.lib import data
 
 from hw.checks import require_int, require_power
-from hw.numeric.formats import Format, bf16, int8, int32
+from hw.numeric.formats import Format, bf16, e4m3, e5m2, fp16, fp32, int8, int32
 from hw.systolic.dataflow import ArrayConfig, Dataflow
 
 __all__ = ["COUNTERS", "UnitConfig"]
@@ -17,6 +17,10 @@ __all__ = ["COUNTERS", "UnitConfig"]
 COUNTERS = data.StructLayout(
     {"active": 32, "weight_stall": 32, "weight_shift": 32, "non_matrix": 32}
 )
+
+
+#: Formats that results may have, by that of the sums.
+_RESULTS = {int32: (int32, int8), fp32: (fp32, bf16, fp16, e4m3, e5m2)}
 
 
 @dataclass(frozen=True)
@@ -33,9 +37,12 @@ class UnitConfig:
     tiles_ahead : int
         Stationary tiles that the queue has room for, besides the one in the shadow registers.
     out : Format
-        Format of the results: the sums' own, bf16 of fp32, or int8 of int32.
+        Format of the results: the sums' own, a float of 16 or 8 bits of fp32, int8 of int32.
     bias : bool
         Whether a bias is added: the unit has a stream of them. fp32 sums are scaled as well.
+    adder : str
+        Where the sums of a tile meet those of the tile before: ``"top"``, which enter the array,
+        or ``"bottom"``, in an adder below each column. An output-stationary array has neither.
 
     Raises
     ------
@@ -49,6 +56,7 @@ class UnitConfig:
     tiles_ahead: int = 1
     out: Format | None = None
     bias: bool = False
+    adder: str = "top"
 
     def __post_init__(self) -> None:
         require_int("Accumulator rows", self.accumulator_rows, 1, 1 << 16)
@@ -62,10 +70,14 @@ class UnitConfig:
         require_int("Tiles ahead", self.tiles_ahead, 1, 64)
         sums = {fmt.accumulator for fmt in self.array.formats}
         # In a unit of both kinds sums leave as they are: 32 bits say nothing of their kind.
-        allowed = {*sums, int8 if int32 in sums else bf16} if len(sums) == 1 else set()
+        allowed = _RESULTS[sums.pop()] if len(sums) == 1 else ()
         if self.out is not None and self.out not in allowed:
             names = ", ".join(sorted(fmt.name for fmt in allowed)) or "None"
             raise TypeError(f"Result format must be one of {names}, not {self.out.name}")
+        if self.adder not in ("top", "bottom"):
+            raise TypeError(f"Adder must be one of top, bottom, not {self.adder!r}")
+        if self.bottom and self.array.dataflow == Dataflow.OS:
+            raise TypeError("Bottom adder must be of a ws or is unit, not of os")
         if self.bias and self.array.cell.has_mode:
             raise TypeError("Bias must be of a unit of one kind of sums, not of both bf16 and int8")
 
@@ -83,6 +95,22 @@ class UnitConfig:
     def affine(self) -> bool:
         """Whether fp32 sums are scaled and a bias is added."""
         return self.bias and not self.integer_only
+
+    @property
+    def bottom(self) -> bool:
+        """Whether an adder is below each column."""
+        return self.adder == "bottom"
+
+    @property
+    def adding_cycles(self) -> int:
+        """Cycles that the sum of a tile takes from the array to its accumulator."""
+        return 1 + self.array.latency if self.bottom else 0
+
+    @property
+    def sum_cycles(self) -> int:
+        """Cycles from a vector to that of its row in the next tile, at least, if sums go on."""
+        array = self.array
+        return 1 + self.adding_cycles if self.bottom else 2 + array.rows * array.latency
 
     @property
     def out_bits(self) -> int:
@@ -104,7 +132,7 @@ class UnitConfig:
         if array.dataflow == Dataflow.OS:
             wave += array.rows + 2 * array.latency
         else:
-            wave += array.rows * array.latency
+            wave += array.rows * array.latency + self.adding_cycles
         return 1 << (wave - 1).bit_length()
 
     @property
@@ -112,4 +140,4 @@ class UnitConfig:
         """What tells two units apart, for names of modules."""
         out = "" if self.out is None else f"_{self.out.name}"
         sizes = f"a{self.accumulator_rows}_q{self.queue_rows}_t{self.tiles_ahead}"
-        return f"{self.array.name}_{sizes}{out}{'_bias' * self.bias}"
+        return f"{self.array.name}_{sizes}{out}{'_bias' * self.bias}{'_bottom' * self.bottom}"

@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from hw.numeric.formats import int8
+from hw.numeric.formats import bf16, e4m3, e5m2, fp16, int8
 from tests.hw.systolic.units import BUILDS, Case, build, outcome
 
 _CASES_PER_UNIT = 9
@@ -22,11 +22,13 @@ def _cases(dataflow, seed):
     for index, (name, config) in itertools.product(
         range(_CASES_PER_UNIT), BUILDS[dataflow].items()
     ):
-        formats = config.array.formats
-        # Floats of one width may meet; int8 meets only itself.
-        pair = tuple(formats[choice] for choice in rng.integers(0, len(formats), 2))
-        if int8 in pair:
-            pair = (int8, int8)
+        # Floats of one width meet in every pair; int8 meets only itself.
+        meetings = [
+            pair
+            for pair in itertools.product(config.array.formats, repeat=2)
+            if int8 not in pair or pair == (int8, int8)
+        ]
+        pair = meetings[index % len(meetings)]
         sides = [int(side) for side in rng.integers(1, 41, 3)]
         if index == 0:
             sides[int(rng.integers(3))] = 1
@@ -44,8 +46,12 @@ def test_every_dataflow_with_every_format_is_numpys(built, seed, figure):
     assert len(units) >= 24 and len(BUILDS) * len(BUILDS[dataflow]) * _CASES_PER_UNIT >= 200
     sizes = {(array.rows, array.columns) for array in units}
     assert {(1, 1), (1, 24), (24, 1), (3, 7), (16, 8)} <= sizes
-    for case in _cases(dataflow, seed):
+    cases = list(_cases(dataflow, seed))
+    mixed = {case.formats for case in cases if case.formats[0] != case.formats[1]}
+    assert mixed == {(e4m3, e5m2), (e5m2, e4m3), (bf16, fp16), (fp16, bf16)}
+    for case in cases:
         _, counters, right = outcome(model, case)
         assert right, case
         assert sum(counters.values()) == model.cycle, case
-    figure(f"{len(units)} arrays, {len(units) * _CASES_PER_UNIT} cases; a pause is a bubble")
+    count = sum(len(builds) for builds in BUILDS.values()) * _CASES_PER_UNIT
+    figure(f"{len(units)} arrays, {count} cases, mixed floats too; a pause is a bubble")

@@ -3,9 +3,9 @@
 import pytest
 
 from gen.formal import Property, prove
+from gen.properties.array_drains import DrainIsEmptied
 from gen.properties.arrays import (
     ARRAY_PROPERTIES,
-    DrainIsEmptied,
     RowsKeepTheirPlace,
     SumsAreThere,
     SwapKeepsProducts,
@@ -15,7 +15,7 @@ from gen.properties.arrays import (
 #: a place given away twice, a tile that finishes without asking.
 PLANTED = {
     "swap": lambda: SwapKeepsProducts(3, 2, 3, early=1),
-    "sum": lambda: SumsAreThere(2, 2, fault=1),
+    "sum": lambda: SumsAreThere(6, fault=1),
     "place": lambda: RowsKeepTheirPlace(2, fault=True),
     "drain": lambda: DrainIsEmptied(2, 2, fault=True),
 }

@@ -7,7 +7,7 @@ import pytest
 
 from hw.errors import HangError
 from hw.numeric import elementwise, reference
-from hw.numeric.formats import bf16, e4m3, e5m2, int8
+from hw.numeric.formats import bf16, e4m3, e5m2, fp16, int8
 from hw.systolic.dataflow import Dataflow
 from hw.systolic.preset import PRESETS
 from sim.drivers.systolic import UnitTiling, run_product
@@ -83,16 +83,82 @@ def test_a_bias_of_each_row_of_an_input_stationary_unit(model, seed):
 
 
 @pytest.mark.parametrize("relu", [False, True])
-def test_float_sums_are_rectified_and_rounded(model, seed, relu):
+@pytest.mark.parametrize("name", ["rounded", "halved", "eighth", "fifth", "below"])
+def test_float_sums_are_rectified_and_cast(model, seed, name, relu):
+    """NaN is not below zero, and stays; floats of 8 bits saturate."""
+    config = UNITS[name]
+    fmt = config.array.formats[0]
+    for stall in (0.0, 0.5):
+        case = Case(name, config, 12, 8, 7, (fmt, fmt), seed, (stall,) * 3, relu)
+        cycles, _, right = outcome(model, case)
+        assert right and (stall or cycles == predicted(case)), case
+
+
+def test_tiles_that_are_added_below_have_an_order_of_their_own(model, seed):
+    """Partial sums of R elements, each added with one rounding; tiles follow without a pause."""
+    config = UNITS["below"]
+    case = Case("below", config, 3, 3, 60, (bf16, bf16), seed)
+    a, b = case.operands()
+    tiled, straight = reference.matmul(a, b, tile=config.array.rows), reference.matmul(a, b)
+    assert tiled.tobytes() != straight.tobytes()
+    cycles, counters, right = outcome(model, case)
+    assert right and cycles == predicted(case)
+    assert counters["active"] == 3 * 30
+    # Sums that enter the array are waited for: R·L + 2 is 4.
+    above = dataclasses.replace(case, config=dataclasses.replace(config, adder="top"))
+    assert cycles < predicted(above)
+
+
+@pytest.mark.parametrize("fmt", [bf16, fp16, e4m3, e5m2])
+def test_sums_by_tiles_keep_their_bound(fmt, seed):
     rng = np.random.default_rng(seed)
-    model.reset(seed)
-    a, b = operand(rng, (12, 7), bf16), operand(rng, (7, 8), bf16)
-    tiling = UnitTiling(UNITS["rounded"], 12, 8, 7, (bf16, bf16))
-    run = run_product(model, tiling, a, b, prefix="rounded_", relu=relu)
-    sums = reference.matmul(a, b)
-    # NaN is not below zero, and stays.
-    golden = reference.cast(np.where(sums < 0, np.float32(0), sums) if relu else sums, bf16)
-    assert run.result.tobytes() == golden.tobytes()
+    a = rng.standard_normal((9, 70)).astype(fmt.dtype)
+    b = (8 * rng.standard_normal((70, 8))).astype(fmt.dtype)
+    start = rng.standard_normal((9, 8), np.float32)
+    exact = start.astype(np.float64) + a.astype(np.float64) @ b.astype(np.float64)
+    bounds = {}
+    for tile in (None, 2, 8, 64, 128):
+        bounds[tile] = reference.error_bound(a, b, start, tile=tile)
+        error = np.abs(reference.matmul(a, b, start, tile=tile) - exact)
+        assert np.isfinite(bounds[tile]).all() and (error <= bounds[tile]).all()
+    # Partial sums pass fewer roundings.
+    assert (bounds[8] < bounds[None]).all()
+
+
+def test_sums_of_integers_do_not_depend_on_tiles(seed):
+    rng = np.random.default_rng(seed)
+    a, b = operand(rng, (5, 30), int8), operand(rng, (30, 4), int8)
+    assert np.array_equal(reference.matmul(a, b, tile=4), reference.matmul(a, b))
+
+
+@pytest.mark.parametrize(("fmt", "tile"), [(e4m3, 3), (bf16, 0), (bf16, -2)])
+def test_a_tile_that_parts_a_lane_is_refused(fmt, tile):
+    a, b = np.zeros((2, 6), fmt.dtype), np.zeros((6, 2), fmt.dtype)
+    rule = f"Tile of {fmt.name} must be a positive multiple of .*, not {tile}$"
+    for function in (reference.matmul, reference.error_bound):
+        with pytest.raises(ValueError, match=rule):
+            function(a, b, tile=tile)
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "message"),
+    [
+        ("below", {"adder": "side"}, "^Adder must be one of top, bottom, not 'side'$"),
+        ("rounded", {"adder": "bottom"}, "^Bottom adder must be of a ws or is unit, not of os$"),
+        ("rounded", {"out": int8}, "^Result format must be one of bf16, e4m3, e5m2, fp16, fp32, "),
+        ("kept", {"out": fp16}, "^Result format must be one of int32, int8, not fp16$"),
+    ],
+)
+def test_a_unit_that_cannot_be_is_refused(name, change, message):
+    with pytest.raises(TypeError, match=message):
+        dataclasses.replace(UNITS[name], **change)
+
+
+def test_a_drain_of_several_sums_needs_room_for_all():
+    array = dataclasses.replace(UNITS["rounded"].array, latency=3)
+    with pytest.raises(TypeError, match="^Result rows must be at least 3, the latency of an "):
+        dataclasses.replace(UNITS["rounded"], array=array, result_rows=2)
+    dataclasses.replace(UNITS["rounded"], array=array, result_rows=4)
 
 
 @pytest.mark.parametrize("relu", [False, True])
@@ -180,6 +246,7 @@ def test_names_tell_units_apart():
         {"accumulator_rows": 17},
         {"result_rows": 64},
         {"tiles_ahead": 3},
+        {"adder": "bottom"},
         {"array": dataclasses.replace(config.array, latency=2)},
         {"array": dataclasses.replace(config.array, rows=3)},
         {"array": dataclasses.replace(config.array, dataflow=Dataflow.IS)},

@@ -1,0 +1,65 @@
+"""The adder below a column: what a tile's sum passes on its way to its accumulator."""
+
+from __future__ import annotations
+
+from amaranth.hdl import Module, Mux, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from hw.numeric.fp32_units import as_product
+from hw.numeric.wires import delay
+from hw.systolic.cell import CellConfig
+from hw.systolic.fused import add_product
+
+__all__ = ["BottomAdder"]
+
+
+class BottomAdder(wiring.Component):
+    """Adder of fp32, or of int32 modulo 2^32, with as many stages as the cells of its array.
+
+    Parameters
+    ----------
+    config : CellConfig
+        Of the cells above.
+
+    Members
+    -------
+    i_sum, i_old
+        Sum of a tile and, a cycle later, what is added to it.
+    o_sum
+        Their sum, ``latency`` cycles after ``i_old``.
+    mode
+        Static: 1 for int32, of a cell that has a mode.
+    """
+
+    i_sum: Signal
+    i_old: Signal
+    o_sum: Signal
+    mode: Signal
+
+    def __init__(self, config: CellConfig) -> None:
+        self._config = config
+        super().__init__({"i_sum": In(32), "i_old": In(32), "o_sum": Out(32), "mode": In(1)})
+
+    @property
+    def definition_name(self) -> str:
+        """Name of the shared module."""
+        sums = "_".join(sorted({fmt.accumulator.name for fmt in self._config.formats}))
+        return f"bottom_adder_{sums}_l{self._config.latency}"
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        latency = self._config.latency
+        tile = Signal(32, reset_less=True)
+        m.d.sync += tile.eq(self.i_sum)
+        integers = delay(m, (tile + self.i_old)[:32], latency - 1, "integer")
+        if any(fmt.is_float for fmt in self._config.formats):
+            total = add_product(m, as_product(m, tile), self.i_old, latency=latency)
+            if self._config.has_mode:
+                total = Mux(self.mode, integers, total)
+        else:
+            total = integers
+        result = Signal(32, reset_less=True)
+        m.d.sync += result.eq(total)
+        m.d.comb += self.o_sum.eq(result)
+        return m
