@@ -1,3 +1,4 @@
+# amaranth: UnusedElaboratable=no
 """The barrier against a mirror in Python, and against the story it exists for."""
 
 import random

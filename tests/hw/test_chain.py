@@ -1,3 +1,4 @@
+# amaranth: UnusedElaboratable=no
 import random
 
 import pytest

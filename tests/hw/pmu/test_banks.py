@@ -1,3 +1,4 @@
+# amaranth: UnusedElaboratable=no
 """The banks against the Python map: every piece, every width, full rate."""
 
 import random
