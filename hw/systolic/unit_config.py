@@ -112,6 +112,10 @@ class UnitConfig:
         array = self.array
         return 1 + self.adding_cycles if self.bottom else 2 + array.rows * array.latency
 
+    def summed_elements(self, fmt: Format) -> int | None:
+        """Elements of the inner extent whose sum starts from +0, the ``tile`` of the reference."""
+        return self.array.rows * fmt.products_per_cycle if self.bottom else None
+
     @property
     def out_bits(self) -> int:
         """Bits of a result."""

@@ -43,6 +43,7 @@ _DEFAULTS: dict[str, Any] = {
     "format": "bf16",
     "latency": 1,
     "accumulator_rows": 512,
+    "adder": "top",
     "out": None,
     "buffer_rows": 4096,
 }
@@ -50,6 +51,7 @@ _DEFAULTS: dict[str, Any] = {
 #: Options that only some components have.
 _ONLY_OF = {
     "accumulator_rows": (COMPONENT, _TENSOR),
+    "adder": (COMPONENT,),
     "out": (COMPONENT, _TENSOR),
     "buffer_rows": (_TENSOR,),
 }
@@ -93,6 +95,11 @@ def _add_sizes(group: argparse._ArgumentGroup) -> None:
     )
     group.add_argument(
         "--accumulator-rows", type=integer(0), metavar="N", help="accumulators (default 512)"
+    )
+    group.add_argument(
+        "--adder",
+        metavar="top|bottom",
+        help="where sums of successive tiles meet: in the array, or below it (default top)",
     )
     group.add_argument(
         "--buffer-rows",
@@ -270,4 +277,5 @@ def systolic_config(args: argparse.Namespace) -> tuple[UnitConfig, int]:
         out = None if chosen["out"] is None else named[chosen["out"]]
         if out is None and args.component == _TENSOR and len(array.formats) == 1:
             out = array.formats[0]
-        return UnitConfig(array, accumulator_rows=chosen["accumulator_rows"], out=out), 1
+        options = {name: chosen[name] for name in ("accumulator_rows", "adder")}
+        return UnitConfig(array, out=out, **options), 1

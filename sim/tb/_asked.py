@@ -24,6 +24,7 @@ def environment_of(config: UnitConfig, buffer_rows: int | None = None) -> dict[s
         "formats": [fmt.name for fmt in array.formats],
         "latency": array.latency,
         "accumulator_rows": config.accumulator_rows,
+        "adder": config.adder,
         "out": None if config.out is None else config.out.name,
         "buffer_rows": buffer_rows,
     }
@@ -43,5 +44,7 @@ def asked_unit() -> tuple[UnitConfig, int] | None:
         latency=words["latency"],
     )
     out = None if words["out"] is None else named[words["out"]]
-    unit = UnitConfig(array, accumulator_rows=words["accumulator_rows"], out=out)
+    unit = UnitConfig(
+        array, accumulator_rows=words["accumulator_rows"], out=out, adder=words["adder"]
+    )
     return unit, words["buffer_rows"] or 0

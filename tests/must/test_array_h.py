@@ -56,6 +56,12 @@ LINES = [
     ("--component systolic --raw-edges", "--raw-edges must come with --component array"),
     ("--component array --out bf16", "--out must come with --component systolic"),
     ("--component array --preset tpu-v1", "--preset must come with --component systolic"),
+    ("--component systolic --adder side", "Adder must be one of top, bottom, not 'side'"),
+    (
+        "--component systolic --adder bottom --dataflow os",
+        "Bottom adder must be of a ws or is unit",
+    ),
+    ("--component array --adder bottom", "--adder must come with --component systolic"),
     ("--component systolic --out bf16 --format int8", "Result format must be one of int32, int8"),
     (
         "--component systolic --buffer-rows 8",

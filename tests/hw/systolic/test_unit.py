@@ -1,10 +1,12 @@
 """Stand-alone matrix units: read-outs, presets scaled down, back-to-back products, wrong shapes."""
 
 import dataclasses
+import re
 
 import numpy as np
 import pytest
 
+import tilewright
 from hw.errors import HangError
 from hw.numeric import elementwise, reference
 from hw.numeric.formats import bf16, e4m3, e5m2, fp16, int8
@@ -152,6 +154,14 @@ def test_a_tile_that_parts_a_lane_is_refused(fmt, tile):
 def test_a_unit_that_cannot_be_is_refused(name, change, message):
     with pytest.raises(TypeError, match=message):
         dataclasses.replace(UNITS[name], **change)
+
+
+@pytest.mark.parametrize("adder", ["top", "bottom"])
+def test_the_command_emits_an_adder_below_each_column(adder, tmp_path):
+    words = f"verilog --component systolic --rows 2 --cols 3 --adder {adder} -o {tmp_path}/x.v"
+    assert tilewright.main(words.split()) == 0
+    instances = re.findall(r"^  bottom_adder_fp32_l1 ", (tmp_path / "x.v").read_text(), re.M)
+    assert len(instances) == (3 if adder == "bottom" else 0)
 
 
 def test_a_drain_of_several_sums_needs_room_for_all():

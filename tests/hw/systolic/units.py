@@ -141,9 +141,7 @@ def outcome(model, case):
         stalls=dict(zip(STREAMS, case.stalls, strict=True)),
     )
     config = case.config
-    lane = case.formats[0].products_per_cycle
-    tile = config.array.rows * lane if config.bottom else None
-    golden = reference.matmul(a, b, tile=tile)
+    golden = reference.matmul(a, b, tile=config.summed_elements(case.formats[0]))
     if case.relu:
         golden = np.where(golden < 0, golden.dtype.type(0), golden)
     if config.out is not None:
