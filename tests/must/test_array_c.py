@@ -50,7 +50,7 @@ def test_cycles_follow_the_closed_form(built, seed, figure):
             assert sum(counters.values()) == model.cycle
             shapes += 1
     assert shapes >= 60
-    figure(f"{shapes} shapes each of ws, os, is, equal to the cycle")
+    figure(f"{shapes} shapes of {dataflow}, equal to the cycle")
 
 
 @pytest.mark.slow
