@@ -5,20 +5,17 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from hw.config import ChipConfig
 from hw.numeric.formats import Format, bf16, int8
 from hw.systolic.matrix_unit import WAITS, MatrixUnit
+from sim.drivers.products import Array, Bytes, Words, equal_blocks, padded, payloads, run_streams
 from sim.native.streams import StreamModel, Transfer
 
 __all__ = ["STREAMS", "MatrixTiling", "matrix_unit", "run_matmul", "waits"]
 
 #: Streams of a matrix unit.
 STREAMS = ("i_activation", "i_weight", "o_result")
-
-Array = npt.NDArray[Any]
-Words = npt.NDArray[np.uint32]
 
 
 def matrix_unit(config: ChipConfig) -> MatrixUnit:
@@ -36,20 +33,6 @@ def waits(word: int) -> dict[str, int]:
     """Counters of a matrix unit, by name, of its ``counters`` as one number."""
     fields: Any = WAITS.from_bits(word)
     return {name: int(fields[name]) for name in WAITS.members}
-
-
-def _padded(array: Array, shape: tuple[int, ...]) -> Array:
-    out = np.zeros(shape, array.dtype)
-    out[tuple(slice(extent) for extent in array.shape)] = array
-    return out
-
-
-def _payloads(vectors: npt.NDArray[np.uint8], last: Array, final: Array) -> Words:
-    """Payload words of vectors (n × bytes) and their marks."""
-    words = np.empty((len(vectors), vectors.shape[1] // 4 + 1), np.uint32)
-    words[:, :-1] = np.ascontiguousarray(vectors).view(np.uint32)
-    words[:, -1] = last | final << 1
-    return words
 
 
 @dataclasses.dataclass(frozen=True)
@@ -104,14 +87,12 @@ class MatrixTiling:
     @property
     def blocks(self) -> list[tuple[int, int]]:
         """Start and stop of each block of rows."""
-        count = -(-self.m // self.accumulator_rows)
-        edges = [index * self.m // count for index in range(count + 1)]
-        return list(zip(edges[:-1], edges[1:], strict=True))
+        return equal_blocks(self.m, self.accumulator_rows)
 
-    def _vectors(self, matrix: Array, lines: int) -> npt.NDArray[np.uint8]:
+    def _vectors(self, matrix: Array, lines: int) -> Bytes:
         """Lines × tiles × bytes of a matrix whose second axis is the inner extent, +0 behind."""
-        padded = _padded(matrix, (lines, self.tiles * self.elements))
-        return padded.view(np.uint8).reshape(lines, self.tiles, self.vector_bytes)
+        whole = padded(matrix, (lines, self.tiles * self.elements))
+        return whole.view(np.uint8).reshape(lines, self.tiles, self.vector_bytes)
 
     def activations(self, a: Array) -> Words:
         """Payloads of the activation stream."""
@@ -121,25 +102,24 @@ class MatrixTiling:
             rows = stop - start
             part = vectors[start:stop].transpose(1, 0, 2).reshape(-1, self.vector_bytes)
             index = np.arange(self.tiles * rows)
-            last = (index % rows == rows - 1).astype(np.uint32)
-            final = (index == len(index) - 1).astype(np.uint32)
-            parts.append(np.tile(_payloads(part, last, final), (self.groups, 1)))
+            marks = (index % rows == rows - 1) | (index == len(index) - 1) << 1
+            parts.append(np.tile(payloads(part, marks), (self.groups, 1)))
         return np.concatenate(parts)
 
     def weights(self, b: Array, *, by_row: bool = False) -> Words:
         """Payloads of the weight stream: C vectors a tile, each a column or, by row, some rows."""
         lines = self.groups * self.columns
         if by_row:
-            padded = _padded(b, (self.tiles * self.elements, lines))
+            whole = padded(b, (self.tiles * self.elements, lines))
             shape = (self.tiles, self.elements, self.groups, self.columns)
-            vectors = np.ascontiguousarray(padded.reshape(shape).transpose(2, 0, 1, 3))
+            vectors = np.ascontiguousarray(whole.reshape(shape).transpose(2, 0, 1, 3))
             vectors = vectors.view(np.uint8).reshape(-1, self.vector_bytes)
         else:
             vectors = self._vectors(np.ascontiguousarray(b.T), lines)
             vectors = vectors.reshape(self.groups, self.columns, self.tiles, self.vector_bytes)
             vectors = vectors.transpose(0, 2, 1, 3).reshape(-1, self.vector_bytes)
-        last = (np.arange(len(vectors)) % self.columns == self.columns - 1).astype(np.uint32)
-        return np.tile(_payloads(vectors, last, np.zeros_like(last)), (len(self.blocks), 1))
+        last = np.arange(len(vectors)) % self.columns == self.columns - 1
+        return np.tile(payloads(vectors, last), (len(self.blocks), 1))
 
     def _packet_vectors(self, rows: int) -> int:
         return -(-rows // 2) if self.to_bf16 else rows
@@ -232,16 +212,15 @@ def run_matmul(
     model.set(prefix + "int8", int(not tiling.fmt.is_float))
     model.set(prefix + "to_bf16", int(tiling.to_bf16))
     model.set(prefix + "weights_by_row", int(weights_by_row))
-    transfers = model.run(
+    crossed, cycles = run_streams(
+        model,
         {
-            prefix + "i_activation": tiling.activations(a),
-            prefix + "i_weight": tiling.weights(b, by_row=weights_by_row),
+            "i_activation": tiling.activations(a),
+            "i_weight": tiling.weights(b, by_row=weights_by_row),
         },
-        {prefix + "o_result": tiling.result_vectors},
-        stalls={prefix + name: chance for name, chance in (stalls or {}).items()},
+        tiling.result_vectors,
+        prefix=prefix,
+        stalls=stalls,
         limit_cycles=limit_cycles,
     )
-    crossed = {name: transfers[prefix + name] for name in STREAMS}
-    start = min(crossed["i_activation"].first_cycle, crossed["i_weight"].first_cycle)
-    cycles = crossed["o_result"].last_cycle - start + 1
     return tiling.result(crossed["o_result"].words), cycles, crossed

@@ -7,40 +7,20 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from hw.numeric.formats import Format
 from hw.systolic.dataflow import LANE_BITS, Dataflow
 from hw.systolic.unit_config import COUNTERS, UnitConfig
+from sim.drivers.products import Array, Bytes, Words, equal_blocks, padded, payloads, run_streams
 from sim.native.streams import StreamModel, Transfer
 
 __all__ = ["ProductRun", "UnitTiling", "run_product", "unit_counters"]
-
-Array = npt.NDArray[Any]
-Words = npt.NDArray[np.uint32]
-Bytes = npt.NDArray[np.uint8]
 
 
 def unit_counters(word: int) -> dict[str, int]:
     """Counters of a stand-alone matrix unit, by name, of its ``counters`` as one number."""
     fields: Any = COUNTERS.from_bits(word)
     return {name: int(fields[name]) for name in COUNTERS.members}
-
-
-def _padded(array: Array, shape: tuple[int, ...]) -> Array:
-    out = np.zeros(shape, array.dtype)
-    out[tuple(slice(extent) for extent in array.shape)] = array
-    return out
-
-
-def _words(vectors: Bytes, marks: Array, bits: int) -> Words:
-    """Payloads of vectors (n × bytes), with marks (n) above their ``bits`` bits."""
-    size = -(-(bits + 8) // 32) * 4
-    padded = np.zeros((len(vectors), size), np.uint8)
-    padded[:, : vectors.shape[1]] = vectors
-    # A vector is a whole number of 16-bit lanes, so its marks begin a byte of their own.
-    padded[:, bits // 8] = marks
-    return padded.view(np.uint32)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -83,9 +63,7 @@ class UnitTiling:
         most = self.config.accumulator_rows
         if self.tiles == 1:
             most = self.moving_extent
-        count = -(-self.moving_extent // most)
-        edges = [index * self.moving_extent // count for index in range(count + 1)]
-        return list(zip(edges[:-1], edges[1:], strict=True))
+        return equal_blocks(self.moving_extent, most)
 
     @property
     def tiles(self) -> int:
@@ -100,9 +78,9 @@ class UnitTiling:
 
     def _lines(self, matrix: Array, lines: int, inner: int) -> Bytes:
         """Lines × ``inner`` lanes × 2 bytes of a matrix whose second axis is the inner extent."""
-        padded = _padded(matrix, (lines, inner * self.elements))
+        whole = padded(matrix, (lines, inner * self.elements))
         fmt = next(fmt for fmt in self.formats if fmt.dtype == matrix.dtype)
-        return fmt.packed(padded).reshape(lines, inner, 2)
+        return fmt.packed(whole).reshape(lines, inner, 2)
 
     def streams(self, a: Array, b: Array) -> tuple[Words, Words]:
         """Payloads of the activation stream and of the weight stream."""
@@ -124,7 +102,7 @@ class UnitTiling:
             marks[:, -1] |= 1
             marks[1:] |= 2
             marks[-1] |= 4
-            words = _words(part.reshape(-1, rows * 2), marks.reshape(-1), LANE_BITS * rows)
+            words = payloads(part.reshape(-1, rows * 2), marks.reshape(-1))
             parts.append(np.tile(words, (self.groups, 1)))
         return np.concatenate(parts)
 
@@ -133,9 +111,7 @@ class UnitTiling:
         lanes = self._lines(matrix, self.groups * columns, self.tiles * rows)
         vectors = lanes.reshape(self.groups, columns, self.tiles, rows, 2)
         vectors = vectors.transpose(0, 2, 3, 1, 4).reshape(-1, columns * 2)
-        vectors = np.ascontiguousarray(vectors)
-        words = _words(vectors, np.zeros(len(vectors), np.uint8), LANE_BITS * columns)
-        return np.tile(words[:, : -(-LANE_BITS * columns // 32)], (len(self.blocks), 1))
+        return np.tile(payloads(vectors), (len(self.blocks), 1))
 
     @property
     def steps(self) -> int:
@@ -156,14 +132,12 @@ class UnitTiling:
         vectors = vectors.transpose(0, 3, 2, 1, 4)
         marks = np.zeros(vectors.shape[:3], np.uint8)
         marks[:, -1] = 1
-        words = _words(vectors.reshape(-1, rows * 2), marks.reshape(-1), LANE_BITS * rows)
+        words = payloads(vectors.reshape(-1, rows * 2), marks.reshape(-1))
         block = words.reshape(self.output_blocks, 1, -1, words.shape[1])
         activations = np.broadcast_to(block, (self.output_blocks, self.groups, *block.shape[2:]))
         lanes = self._lines(b, self.groups * columns, self.steps)
         vectors = lanes.reshape(self.groups, columns, self.steps, 2).transpose(0, 2, 1, 3)
-        vectors = np.ascontiguousarray(vectors).reshape(-1, columns * 2)
-        weights = _words(vectors, np.zeros(len(vectors), np.uint8), LANE_BITS * columns)
-        weights = weights[:, : -(-LANE_BITS * columns // 32)]
+        weights = payloads(vectors.reshape(-1, columns * 2))
         return (
             activations.reshape(-1, words.shape[1]),
             np.tile(weights, (self.output_blocks, 1)),
@@ -268,19 +242,18 @@ def run_product(
         if tiling.config.scales:
             model.set(prefix + "shift", scaling[1])
     activations, weights = tiling.streams(a, b)
-    sent = {prefix + "i_activation": activations, prefix + "i_weight": weights}
+    sent = {"i_activation": activations, "i_weight": weights}
     if bias is not None:
         columns = tiling.config.array.columns
-        vectors = _padded(bias, (tiling.groups * columns,)).reshape(tiling.groups, columns)
+        vectors = padded(bias, (tiling.groups * columns,)).reshape(tiling.groups, columns)
         packets = len(tiling.packets) // tiling.groups
-        sent[prefix + "i_bias"] = np.tile(vectors.view(np.uint32), (packets, 1))
-    transfers = model.run(
+        sent["i_bias"] = np.tile(vectors.view(np.uint32), (packets, 1))
+    crossed, cycles = run_streams(
+        model,
         sent,
-        {prefix + "o_result": sum(tiling.packets)},
-        stalls={prefix + name: chance for name, chance in (stalls or {}).items()},
+        sum(tiling.packets),
+        prefix=prefix,
+        stalls=stalls,
         limit_cycles=limit_cycles,
     )
-    crossed = {name.removeprefix(prefix): transfers[name] for name in transfers}
-    start = min(crossed["i_activation"].first_cycle, crossed["i_weight"].first_cycle)
-    results = crossed["o_result"]
-    return ProductRun(tiling.result(results.words), results.last_cycle - start + 1, crossed)
+    return ProductRun(tiling.result(crossed["o_result"].words), cycles, crossed)
