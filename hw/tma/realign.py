@@ -11,7 +11,6 @@ from hw.tma.addresses import burst_layout, plan_layout
 __all__ = [
     "BeatsToVectors",
     "VectorsToBeats",
-    "address_layout",
     "record_layout",
     "tagged_vector_layout",
     "write_layout",
@@ -21,11 +20,6 @@ __all__ = [
 def tagged_vector_layout(width_bits: int, streams: int) -> data.StructLayout:
     """Layout of a vector and the stream it belongs to; ``last`` ends its box."""
     return data.StructLayout({"data": width_bits, "last": 1, "stream": range(streams)})
-
-
-def address_layout(width_bits: int, address_bits: int) -> data.StructLayout:
-    """Layout of an AW payload; the same as a burst's."""
-    return burst_layout(width_bits, address_bits)
 
 
 def write_layout(width_bits: int) -> data.StructLayout:
@@ -187,7 +181,7 @@ class VectorsToBeats(wiring.Component):
     i_vectors : stream of vectors' data
         Of the stream ``o_select``.
     o_select
-    o_address : stream of :func:`address_layout`
+    o_address : stream of :func:`hw.tma.addresses.burst_layout`
     o_write : stream of :func:`write_layout`
     o_record : stream of :func:`record_layout`
         The three must feed buffers: each is valid only while the others can take their part.
@@ -217,7 +211,7 @@ class VectorsToBeats(wiring.Component):
                 "i_bursts": In(stream.Signature(burst_layout(width_bits, address_bits))),
                 "i_vectors": In(stream.Signature(width_bits)),
                 "o_select": Out(range(streams)),
-                "o_address": Out(stream.Signature(address_layout(width_bits, address_bits))),
+                "o_address": Out(stream.Signature(burst_layout(width_bits, address_bits))),
                 "o_write": Out(stream.Signature(write_layout(width_bits))),
                 "o_record": Out(stream.Signature(record_layout(streams))),
                 "i_drain": In(1),
