@@ -1,6 +1,9 @@
 """A matrix product placed by hand: one PCU, a PMU for its operands and one for its result."""
 
 import dataclasses
+from typing import Any, Self
+
+import numpy as np
 
 from hw.agcu.config import AgcuProgram
 from hw.agcu.program import BoxLoop, IssuerProgram, Wait
@@ -15,7 +18,9 @@ from hw.pmu.layout import Access
 from hw.pmu.program import EngineProgram, PmuProgram, SlotRing
 from hw.pmu.words import Level, TokenSource
 from hw.tma.descriptor import Descriptor, ElementFormat
+from sim.drivers.products import Array
 from sim.memory import LaunchMemory
+from sim.operands import random_operand
 from sw.arrays import ArraySpec
 from sw.image import ChipProgram, TileProgram
 
@@ -64,6 +69,19 @@ class UnitsMatmul:
     block_rows: int
     slab: int
     slots: int
+
+    @classmethod
+    def random(cls, config: ChipConfig, rng: np.random.Generator) -> Self:
+        """A small product of any format, ragged in all extents."""
+        fmt = (bf16, int8)[rng.integers(2)]
+        out = int32 if fmt == int8 else (bf16, fp32)[rng.integers(2)]
+        m, n, k = (int(side) for side in rng.integers(1, (41, 14, 41)))
+        return cls(config, m, n, k, fmt, out, 16, 16, max(2, -(-k // 16)))
+
+    def operands(self, rng: np.random.Generator, **kinds: Any) -> tuple[Array, Array]:
+        """Random A and B, of kinds as `sim.operands.random_operand` knows them."""
+        a, b = (random_operand(rng, each.shape, self.fmt, **kinds) for each in self._arrays[:2])
+        return a, b
 
     @property
     def lanes(self) -> int:

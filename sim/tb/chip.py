@@ -14,7 +14,7 @@ from hw.command.launch import ErrorCode
 from hw.command.registers import REGISTERS
 from hw.configs import named
 from hw.numeric import reference
-from hw.numeric.formats import Format, bf16, fp32, int8, int32
+from hw.numeric.formats import bf16, fp32
 from hw.unit_counters import (
     ACTIVITIES,
     WORDS,
@@ -25,7 +25,6 @@ from hw.unit_counters import (
 )
 from sim.bench_support import bench, random_generator, start
 from sim.drivers.units_matmul import UnitsMatmul
-from sim.operands import random_operand
 
 __all__ = [
     "a_refused_image_leaves_the_chip_usable",
@@ -149,8 +148,7 @@ class _Host:
 
     async def multiply(self, job: UnitsMatmul, *, special_share: float = 0.02) -> None:
         """Run a product and check its bytes, and that nothing beside them was written."""
-        a = random_operand(self._rng, (job.m, job.k), job.fmt, special_share=special_share)
-        b = random_operand(self._rng, (job.k, job.n), job.fmt, special_share=special_share)
+        a, b = job.operands(self._rng, special_share=special_share)
         launch = job.launch_memory(int(self._rng.integers(1 << 40)))
         before = launch.bytes_before({"A": a, "B": b})
         before += self._rng.bytes(_MEMORY_BYTES - launch.size)
@@ -178,15 +176,6 @@ class _Host:
         return launch.list_address
 
 
-def _random_job(rng: np.random.Generator) -> UnitsMatmul:
-    fmt: Format = (bf16, int8)[rng.integers(2)]
-    out: Format = int32 if fmt == int8 else (bf16, fp32)[rng.integers(2)]
-    m, n, k = (int(side) for side in rng.integers(1, (41, 14, 41)))
-    slab = 16
-    slots = max(2, -(-k // slab))
-    return UnitsMatmul(_CONFIG, m, n, k, fmt, out, 16, slab, slots)
-
-
 @bench(limit_cycles=400_000)
 async def ragged_products_follow_each_other(dut: Any) -> None:
     """Products of every format, ragged in all extents, one launch after another."""
@@ -195,7 +184,7 @@ async def ragged_products_follow_each_other(dut: Any) -> None:
     await start(dut)
     await host.multiply(UnitsMatmul(_CONFIG, 37, 11, 21, bf16, bf16, 16, 8, 4))
     for _ in range(9):
-        await host.multiply(_random_job(rng))
+        await host.multiply(UnitsMatmul.random(_CONFIG, rng))
 
 
 @bench(limit_cycles=800_000)
@@ -206,7 +195,7 @@ async def products_survive_a_slow_memory(dut: Any, pauses: float) -> None:
     host = _Host(dut, rng, pauses=pauses)
     await start(dut)
     for _ in range(4):
-        await host.multiply(_random_job(rng))
+        await host.multiply(UnitsMatmul.random(_CONFIG, rng))
 
 
 @bench(limit_cycles=200_000)
@@ -223,5 +212,5 @@ async def a_refused_image_leaves_the_chip_usable(dut: Any) -> None:
     ):
         assert await host.launch(host.spoil(tiny, offset)) == 0b100
         assert await host.error() == code.value
-        await host.multiply(_random_job(rng))
+        await host.multiply(UnitsMatmul.random(_CONFIG, rng))
         await FallingEdge(dut.clk)

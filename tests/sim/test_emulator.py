@@ -54,12 +54,6 @@ def launch(job, a, b, rng, image=None):
     return layout.read(memory, "C"), run
 
 
-def operands(rng, job, **kinds):
-    return tuple(
-        random_operand(rng, shape, job.fmt, **kinds) for shape in ((job.m, job.k), (job.k, job.n))
-    )
-
-
 @pytest.mark.parametrize("config", [TINY, SMALL], ids=["tiny", "small"])
 @pytest.mark.parametrize(
     "kinds",
@@ -75,7 +69,7 @@ def test_products_equal_golden_by_bytes(config, kinds, seed):
     rng = np.random.default_rng(seed)
     for _ in range(5 if config is TINY else 2):
         job = random_job(rng, config)
-        a, b = operands(rng, job, **kinds)
+        a, b = job.operands(rng, **kinds)
         got, run = launch(job, a, b, rng)
         expected = reference.cast(reference.matmul(a, b), job.out)
         assert got.tobytes() == expected.tobytes(), job
@@ -137,7 +131,7 @@ def test_filters_forks_and_merges_equal_golden_by_bytes(seed):
     rng = np.random.default_rng(seed)
     for _ in range(5):
         job = random_job(rng)
-        a, b = operands(rng, job, special_share=0.02)
+        a, b = job.operands(rng, special_share=0.02)
         got, run = launch(job, a, b, rng, image=twins(job).pack())
         expected = reference.cast(reference.matmul(a, b), job.out)
         assert got.tobytes() == expected.tobytes(), job
@@ -226,7 +220,7 @@ def test_512_cubed_takes_well_under_a_second():
     """The goal is a twentieth of RTL's time, which is 8 seconds at the least."""
     job = UnitsMatmul(SMALL, 512, 512, 512, bf16, bf16, 32, 64, 8)
     rng = np.random.default_rng(1)
-    a, b = operands(rng, job)
+    a, b = job.operands(rng)
     start = time.process_time()
     got, _ = launch(job, a, b, rng)
     assert time.process_time() - start < 1.5  # the memory of the test and its checks included

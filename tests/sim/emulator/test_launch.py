@@ -12,17 +12,10 @@ from hw.tma.descriptor import ErrorCode as TmaError
 from sim.drivers.units_matmul import UnitsMatmul
 from sim.emulator import emulate
 from sim.emulator.boxes import BoxStream
-from sim.operands import random_operand
 from sw.image import ImageError
 from tests.sw.chips import TINY
 
 SMALL = named["small"]
-
-
-def operands(rng, job, **kinds):
-    return tuple(
-        random_operand(rng, shape, job.fmt, **kinds) for shape in ((job.m, job.k), (job.k, job.n))
-    )
 
 
 def test_boxes_of_any_rank_are_gathered_and_scattered(seed):
@@ -76,7 +69,7 @@ def _launched(spoil, entries=1):
     job = UnitsMatmul(TINY, 5, 3, 4, bf16, fp32, 8, 8, 2)
     rng = np.random.default_rng(0)
     layout = job.launch_memory(0)
-    a, b = operands(rng, job)
+    a, b = job.operands(rng)
     memory = layout.bytes_before({"A": a, "B": b})
     before = bytes(memory)
     address = spoil(memory, {name: place for name, (place, _) in layout.places.items()})
@@ -134,7 +127,7 @@ def test_an_empty_list_is_an_error():
 def test_a_later_entry_that_is_wrong_is_named_after_those_before_it_ran():
     job = UnitsMatmul(TINY, 5, 3, 4, bf16, fp32, 8, 8, 2)
     rng = np.random.default_rng(0)
-    a, b = operands(rng, job)
+    a, b = job.operands(rng)
     layout = job.launch_memory(0)
     memory = layout.bytes_before({"A": a, "B": b})
     # Behind the list's one entry: zeros.

@@ -10,11 +10,10 @@ from hw.chip import Chip
 from hw.command.launch import ErrorCode
 from hw.configs import named
 from hw.numeric import reference
-from hw.numeric.formats import bf16, fp32, int8, int32
+from hw.numeric.formats import bf16
 from hw.unit_errors import error_detail, error_unit
 from sim.drivers.units_matmul import UnitsMatmul
 from sim.native.chip import ChipModel, ErrorAt, MemoryConditions
-from sim.operands import random_operand
 
 CONFIG = named["tiny"]
 
@@ -34,17 +33,9 @@ class Stuck(UnitsMatmul):
         return vectors, {}
 
 
-def job_of(rng):
-    fmt = (bf16, int8)[rng.integers(2)]
-    out = int32 if fmt == int8 else (bf16, fp32)[rng.integers(2)]
-    m, n, k = (int(side) for side in rng.integers(1, (41, 14, 41)))
-    return UnitsMatmul(CONFIG, m, n, k, fmt, out, 16, 16, max(2, -(-k // 16)))
-
-
 def launch(model, job, rng, conditions=None, spoiled=None, max_cycles=200_000):
     """Run a product: the run, and whether its bytes are right and all others untouched."""
-    a = random_operand(rng, (job.m, job.k), job.fmt, special_share=0.05)
-    b = random_operand(rng, (job.k, job.n), job.fmt, special_share=0.05)
+    a, b = job.operands(rng, special_share=0.05)
     layout = job.launch_memory(int(rng.integers(1 << 40)))
     memory = layout.bytes_before({"A": a, "B": b})
     if spoiled is not None:
@@ -63,7 +54,7 @@ def launch(model, job, rng, conditions=None, spoiled=None, max_cycles=200_000):
 
 def works(model, rng):
     """Whether the next launch is right."""
-    run, right = launch(model, job_of(rng), rng)
+    run, right = launch(model, UnitsMatmul.random(CONFIG, rng), rng)
     return run.status == "done" and right
 
 
@@ -77,7 +68,7 @@ def test_products_are_right_with_any_memory(model, seed, case, stall):
         stall=stall,
         seed=int(rng.integers(1 << 40)),
     )
-    job = job_of(rng)
+    job = UnitsMatmul.random(CONFIG, rng)
     run, right = launch(model, job, rng, conditions)
     assert right, (job, conditions)
     assert run.status == "done"
@@ -89,7 +80,7 @@ def test_products_are_right_with_any_memory(model, seed, case, stall):
 
 def test_same_seed_takes_the_same_cycles(model, seed):
     rng = np.random.default_rng(seed)
-    job = job_of(rng)
+    job = UnitsMatmul.random(CONFIG, rng)
     slow = MemoryConditions(latency=40, jitter=30, stall=0.5, seed=seed)
     cycles = [launch(model, job, rng, slow)[0].cycles for _ in range(3)]
     other = dataclasses.replace(slow, seed=seed + 1)
@@ -129,7 +120,7 @@ def test_an_error_of_memory_ends_the_launch_and_the_next_is_right(model, seed, d
 def test_an_error_that_is_not_met_changes_nothing(model):
     rng = np.random.default_rng(3)
     error = ErrorAt("write", 1_000_000, "slverr")
-    run, right = launch(model, job_of(rng), rng, MemoryConditions(error=error))
+    run, right = launch(model, UnitsMatmul.random(CONFIG, rng), rng, MemoryConditions(error=error))
     assert (run.status, run.error_met, right) == ("done", False, True)
 
 
@@ -138,7 +129,7 @@ def test_an_error_that_is_not_met_changes_nothing(model):
 )
 def test_a_refused_image_has_its_code(model, seed, offset, code):
     rng = np.random.default_rng(seed)
-    run, _ = launch(model, job_of(rng), rng, spoiled=offset)
+    run, _ = launch(model, UnitsMatmul.random(CONFIG, rng), rng, spoiled=offset)
     assert (run.status, run.error_code) == ("error", code.value)
     assert works(model, rng)
 
@@ -162,7 +153,7 @@ def test_a_stuck_program_ends_as_a_hang_and_the_next_launch_is_right(model, seed
 
 def test_a_limit_of_cycles_ends_a_run_and_the_next_launch_is_right(model, seed):
     rng = np.random.default_rng(seed)
-    run, right = launch(model, job_of(rng), rng, max_cycles=300)
+    run, right = launch(model, UnitsMatmul.random(CONFIG, rng), rng, max_cycles=300)
     assert (run.status, run.cycles, right) == ("hang", 300, False)
     assert "300 cycles" in run.hang_reason
     assert works(model, rng)
