@@ -180,14 +180,8 @@ class MatrixUnit(wiring.Component):
         read: Value = Cat(issue & ~first_of_pass, bank, guard.row)
         read = delayed(m, read, 1, name="read")
         # Sums leave at the bottom; their rows are counted again there.
-        leaving = delayed(
-            m,
-            Cat(issue, vector.payload.last, vector.payload.final),
-            grid.latency_cycles - 1,
-            name="leaving",
-            reset=True,
-        )
-        write = delayed(m, leaving, 1, name="write", reset=True)
+        told = Cat(issue, vector.payload.last, vector.payload.final)
+        write = delayed(m, told, grid.latency_cycles, name="write", reset=True)
         write_row = Signal(range(depth))
         write_bank = Signal()
         with m.If(write[0]):
