@@ -51,7 +51,7 @@ _DEFAULTS: dict[str, Any] = {
 #: Options that only some components have.
 _ONLY_OF = {
     "accumulator_rows": (COMPONENT, _TENSOR),
-    "adder": (COMPONENT,),
+    "adder": (COMPONENT, _TENSOR),
     "out": (COMPONENT, _TENSOR),
     "buffer_rows": (_TENSOR,),
 }

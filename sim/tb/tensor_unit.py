@@ -11,7 +11,7 @@ from hw.numeric.formats import bf16, int8
 from hw.systolic.dataflow import ArrayConfig, Dataflow
 from hw.systolic.tensor.config import TensorConfig
 from hw.systolic.tensor.instruction import Fault, Instruction, Opcode, pack
-from hw.systolic.tensor.program import Layer, mlp_program, mlp_results
+from hw.systolic.tensor.program import Layer, Packing, mlp_program, mlp_results
 from hw.systolic.tensor.sequencer import STATUS
 from hw.systolic.tensor.unit import TensorUnit
 from hw.systolic.unit_config import UnitConfig
@@ -62,10 +62,23 @@ def _operands(rng: np.random.Generator, shape: tuple[int, ...], config: TensorCo
     return rng.standard_normal(shape).astype(config.format.dtype)
 
 
+def _sums(config: TensorConfig, left: Array, right: Array, packing: Packing) -> Array:
+    """Sums of a product; with an adder below the array those of a vector are rounded together."""
+    if not config.unit.bottom:
+        return reference.matmul(left, right)
+    inner = packing.vectors * config.elements
+    wide = np.zeros((len(left), inner), left.dtype)
+    tall = np.zeros((inner, right.shape[1]), right.dtype)
+    wide[:, packing.places], tall[packing.places] = left, right
+    return reference.matmul(wide, tall, tile=config.elements)
+
+
 def _numpys(config: TensorConfig, activations: Array, layers: list[Layer]) -> Array:
     """Results of layers, rounded with numpy's own rounding."""
+    packing = Packing.of_host(config, activations.shape[1])
     for layer in layers:
-        sums = reference.matmul(activations, layer.weight)
+        sums = _sums(config, activations, layer.weight, packing)
+        packing = Packing.of_results(config, layer.weight.shape[1])
         if config.format.is_float:
             sums = np.where(sums < 0, np.float32(0), sums) if layer.relu else sums
             activations = reference.cast(sums, config.format)

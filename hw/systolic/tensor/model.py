@@ -152,7 +152,13 @@ class TensorModel:
         # Operands of a lane are of successive k: k is lane, then operand.
         matrix = tile.transpose(0, 2, 1).reshape(self._config.elements, columns)
         vectors = self.buffer[self._source.start : self._source.stop]
-        self._sums = reference.matmul(vectors, matrix, self._sums if each.accumulate else None)
+        former = self._sums if each.accumulate else None
+        if former is None or not self._config.unit.bottom:
+            self._sums = reference.matmul(vectors, matrix, former)
+            return
+        sums = reference.matmul(vectors, matrix)
+        floats = self._config.format.is_float
+        self._sums = elementwise.add(former, sums) if floats else former + sums
 
     def _finish(self, bias: Array | None) -> None:
         """Sums to results."""

@@ -117,9 +117,8 @@ class Sequencer(wiring.Component):
             with m.Case(Opcode.WRITE_HOST):
                 m.d.comb += waits.eq(~self.i_free.write_host | filling | activating)
             with m.Case(Opcode.CONFIGURE):
-                m.d.comb += waits.eq(
-                    self.i_multiply.busy | Cat(span.busy for span in activates).any()
-                )
+                # A multiply whose results are all there is over; another one has no results.
+                m.d.comb += waits.eq(Cat(span.busy for span in activates).any())
         with m.If(order.fault == Fault.NONE):
             with m.If((rows_due != 0) != (order.opcode == Opcode.ACTIVATE)):
                 m.d.comb += fault.eq(Fault.ORDER)

@@ -40,9 +40,10 @@ def layers(rng, config, extents):
 
 
 def expected(config, activations, chain):
-    """Results of layers, with no thought of vectors."""
+    """Results of layers, with no thought of vectors but where an adder joins the sums of each."""
+    tile = config.elements if config.unit.bottom else None
     for layer in chain:
-        sums = reference.matmul(activations, layer.weight)
+        sums = reference.matmul(activations, layer.weight, tile=tile)
         if config.format == int8:
             total = sums.astype(np.int64) + (0 if layer.bias is None else layer.bias)
             whole, rest = np.divmod(total * layer.scale, 1 << layer.shift)

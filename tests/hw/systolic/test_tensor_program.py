@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from amaranth.hdl import Shape
 
-from hw.numeric.formats import bf16, int8
+from hw.numeric.formats import bf16, e5m2, int8
 from hw.systolic.dataflow import ArrayConfig, Dataflow
 from hw.systolic.preset import PRESETS
 from hw.systolic.tensor.config import TensorConfig
@@ -26,10 +26,22 @@ def tensor(rows, columns, fmt=int8, *, buffer_rows=512, dataflow=Dataflow.WS, **
 
 @pytest.mark.parametrize("fmt", [int8, bf16])
 @pytest.mark.parametrize("bias", [False, True])
-@pytest.mark.parametrize("size", [(4, 3), (3, 7), (8, 16), (5, 2), (1, 24), (24, 1), (1, 1)])
+@pytest.mark.parametrize(
+    "size", [(8, 8), (4, 3), (3, 7), (8, 16), (5, 2), (1, 24), (24, 1), (1, 1)]
+)
 def test_programs_compute_what_numpy_does(size, fmt, bias, seed):
-    rng = np.random.default_rng(seed)
-    config = tensor(*size, fmt, bias=bias, buffer_rows=4096)
+    check(tensor(*size, fmt, bias=bias, buffer_rows=4096), seed)
+
+
+@pytest.mark.parametrize(("size", "fmt"), [((4, 8), int8), ((4, 4), bf16), ((4, 8), e5m2)])
+def test_an_adder_below_the_array_rounds_once_a_vector(size, fmt, seed):
+    """Where vectors are full, so that those of the layers in between end where numpy's tiles do."""
+    check(tensor(*size, fmt, buffer_rows=4096, adder="bottom"), seed)
+
+
+def check(config, seed):
+    """Chains of random layers on the model against numpy."""
+    rng, fmt = np.random.default_rng(seed), config.format
     for _ in range(3):
         rows = int(rng.integers(1, 40))
         extents = [int(extent) for extent in rng.integers(1, 40, int(rng.integers(2, 5)))]

@@ -86,6 +86,22 @@ def test_more_columns_cost_their_vectors_and_no_more(model, seed):
     assert spent[5] - spent[2] == 3 * (3 * 32)
 
 
+def test_a_layer_waits_for_the_results_of_the_one_before(model, seed):
+    rng = np.random.default_rng(seed)
+    config = UNITS["first"]
+    array, rows = config.unit.array, 40
+    spent = []
+    for count in (1, 2, 3):
+        extent = config.elements
+        chain = [Layer(operands(rng, (extent, extent), int8)) for _ in range(count)]
+        program = mlp_program(config, operands(rng, (rows, extent), int8), chain)
+        model.reset(seed)
+        run_program(model, config, program, prefix="first_")
+        spent.append(model.cycle)
+    wait = array.rows * array.latency + array.columns + 10
+    assert np.diff(spent).tolist() == [rows + wait] * 2
+
+
 def stopped(model, config, program, name):
     """Status after a program that does not end."""
     model.reset(1)

@@ -1,12 +1,15 @@
 """``tilewright sim``: what it accepts, prints and reports."""
 
+import importlib
 import json
+import re
 from pathlib import Path
 
 import pytest
 
 import sim.cocotb_runner as cocotb_runner
 import tilewright
+from gen.verilog import emit
 from sim.cocotb_runner import BenchResult, bench_names
 
 FIELDS = ("block", "tests", "seed", "passed", "failed", "seconds")
@@ -87,8 +90,47 @@ def test_the_list_is_that_of_tilewright_list(calls, capsys):
 
 
 @pytest.mark.parametrize(
+    ("block", "options"),
+    [
+        ("systolic", "--rows 5 --cols 6 --dataflow is --format e4m3 --latency 2"),
+        ("tensor_unit", "--rows 5 --format int8 --buffer-rows 99"),
+    ],
+)
+def test_a_bench_is_asked_to_test_another_unit(block, options, monkeypatch, tmp_path, capsys):
+    """The unit that `verilog` emits for the same options, told to the bench by its environment."""
+    asked = []
+
+    def run_bench(block, **given):
+        asked.append(given)
+        return BenchResult(block, "verilator", 1, 1, 0, 1, 1.0, 1.0, True, ("x",), tmp_path)
+
+    monkeypatch.setattr(cocotb_runner, "run_bench", run_bench)
+    arguments = ["sim", block.replace("_", "-"), *options.split()]
+    assert tilewright.main(arguments) == 1
+    (given,) = asked
+    assert f"tilewright sim {block} --seed 1 {options}\n" in capsys.readouterr().out
+    for name, value in given["environment"].items():
+        monkeypatch.setenv(name, value)
+    bench = importlib.import_module(f"sim.tb.{block}")
+    design = emit(bench.design())
+    assert design == emit(given["component"])
+    words = ["verilog", "--component", *arguments[1:], "-o", str(tmp_path / "unit.v")]
+    assert tilewright.main(words) == 0
+    alone = (tmp_path / "unit.v").read_text()
+    assert set(re.findall(r"^module (\w+)", alone, re.M)) <= set(design.instances)
+
+
+@pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        (["grid", "--rows", "4"], "--rows must come with BLOCK systolic or tensor_unit"),
+        (["--cols", "4"], "--cols must come with BLOCK systolic or tensor_unit"),
+        (
+            ["systolic", "--buffer-rows", "4"],
+            "--buffer-rows must come with --component tensor_unit",
+        ),
+        (["systolic", "--rows", "0"], "Array rows must be an integer from 1 to 1024, not 0"),
+        (["tensor-unit", "--dataflow", "os"], "Tensor unit dataflow must be ws, not os"),
         (["gird"], "unknown block 'gird'; did you mean 'grid'?"),
         (["zzzzzz"], "unknown block 'zzzzzz'; one of accumulators, "),
         (["--waves", "grid"], "must end in .vcd, not 'grid'; BLOCK comes before it"),
