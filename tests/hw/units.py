@@ -42,6 +42,7 @@ TENSOR_UNITS = {
     "slots": _tensor(4, 3, int8, 1, 160, bias=True),
     "parts": _tensor(3, 7, bf16, 2, 384, result_rows=2),
     "biased": _tensor(5, 2, bf16, 1, 256, bias=True),
+    "bytes": _tensor(4, 8, e4m3, 1, 128, adder="bottom"),
     "first": PRESETS["tpu-v1"].scaled_tensor(64),
 }
 

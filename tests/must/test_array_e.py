@@ -9,7 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from gen.verilog import emit
 from hw.systolic.preset import PRESETS
+from hw.systolic.tensor.unit import TensorUnit
+from hw.systolic.unit import systolic_unit
 from sim.native.build import LINT_FLAGS, verilator_root
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -157,11 +160,16 @@ def test_the_linter_sees_a_loop_through_rows(tmp_path, heavy):
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
-@pytest.mark.must("array-e", goal="every preset emitted at full size")
+@pytest.mark.must(
+    "array-e", goal="every preset emitted at full size, as many definitions as at 1/16"
+)
 def test_every_preset_is_emitted_at_full_size(tmp_path, heavy, figure):
     sizes = {}
-    for name in PRESETS:
+    for name, preset in PRESETS.items():
         text, seconds = emitted(tmp_path, "--preset", name)
-        sizes[name] = f"{name} {len(text) / 1e6:.2f} MB in {seconds:.0f} s"
-        assert text.count("\nendmodule") <= 13 and len(text) < 5_000_000
+        definitions = text.count("\nendmodule")
+        sizes[name] = f"{name} {len(text) / 1e6:.2f} MB, {definitions}, in {seconds:.0f} s"
+        tensor = preset.scaled_tensor(16)
+        scaled = TensorUnit(tensor) if tensor else systolic_unit(preset.scaled(16))
+        assert definitions == len(emit(scaled).instances) and len(text) < 5_000_000
     figure("; ".join(sizes.values()))
