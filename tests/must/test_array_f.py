@@ -10,10 +10,10 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from amaranth.back import verilog
 
 import tilewright
 from gen.liberty import FILE_NAME, MAP, load_liberty
+from gen.verilog import convert
 from gen.yosys import run_script
 from hw.numeric.formats import bf16, int8
 from hw.systolic.cell import Cell
@@ -59,7 +59,7 @@ def liberty():
 
 def measured(component, folder, liberty, *, booth):
     """Figures of a cell by the flow that the peers' page of figures states."""
-    text = verilog.convert(component, name="cell", emit_src=False, strip_internal_attrs=True)
+    text = convert(component, name="cell")
     (folder / "cell.v").write_text(text)
     flags = "-booth " if booth else ""
     script = (

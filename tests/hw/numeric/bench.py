@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from amaranth.back import verilog
 from amaranth.hdl import Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
+from gen.verilog import convert
 from hw.numeric import reference
 from hw.numeric.arithmetic import cast_to_bf16
 from hw.numeric.formats import bf16, fp32, int8, int32
@@ -131,7 +131,7 @@ def random_stimulus(a: Array, w: Array, p: Array, rng: np.random.Generator) -> S
 
 
 def _emit(component: Any, name: str) -> str:
-    return verilog.convert(component, name=name, emit_src=False, strip_internal_attrs=True)
+    return convert(component, name=name)
 
 
 def _instance(index: int, module: str, kind: str, swap: str) -> str:

@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from amaranth.back import verilog
 from amaranth.hdl import ClockDomain, DomainRenamer, Elaboratable, Fragment, Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
+from gen.verilog import convert
 from hw.numeric.formats import Format, bf16, e2m1, e4m3, e5m2, fp16, int4
 from hw.numeric.function_units import UNITS as FUNCTIONS
 from hw.numeric.operations import OPERATIONS, OperationUnit
@@ -177,9 +177,7 @@ class Top(Elaboratable):
 def design(groups: list[dict[str, Unit]]) -> str:
     """Verilog of :class:`Top`."""
     top = Top(groups)
-    return verilog.convert(
-        top, name="top", ports=top.ports, emit_src=False, strip_internal_attrs=True
-    )
+    return convert(top, ports=top.ports)
 
 
 class Bench:

