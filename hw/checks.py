@@ -1,6 +1,12 @@
 """Checks of parameters that many components make in the same words."""
 
-__all__ = ["require_int", "require_power"]
+__all__ = ["require_bool", "require_int", "require_power"]
+
+
+def require_bool(noun: str, value: object) -> None:
+    """Refuse, by TypeError, a value that is not a truth value."""
+    if not isinstance(value, bool):
+        raise TypeError(f"{noun} must be True or False, not {value!r}")
 
 
 def require_int(noun: str, value: object, low: int, high: int) -> None:

@@ -4,11 +4,24 @@ Written from the timing that the components state, and used by no simulator: tes
 what emitted Verilog takes, to the cycle.
 """
 
+from hw.checks import require_int
+
 __all__ = ["product_cycles", "scale_sim_cycles"]
+
+
+_MOST = 1 << 32
 
 
 def _ceil(value: int, divisor: int) -> int:
     return -(-value // divisor)
+
+
+def _check(dataflow: str, m: int, n: int, k: int, rows: int, columns: int) -> None:
+    if dataflow not in ("ws", "os", "is"):
+        raise TypeError(f"Dataflow must be one of ws, os, is, not {dataflow!r}")
+    extents = {"M": m, "N": n, "K": k, "Rows": rows, "Columns": columns}
+    for noun, value in extents.items():
+        require_int(noun, value, 1, _MOST)
 
 
 def product_cycles(
@@ -58,7 +71,18 @@ def product_cycles(
         Most rows of a block; any number if one tile holds the whole inner extent.
     adder : str
         ``"top"`` or ``"bottom"``: where sums of successive tiles meet.
+
+    Raises
+    ------
+    TypeError
+        A parameter is outside its domain.
     """
+    _check(dataflow, m, n, k, rows, columns)
+    require_int("Latency", latency, 1, _MOST)
+    require_int("Products", products, 1, _MOST)
+    require_int("Accumulator rows", accumulator_rows, 1, _MOST)
+    if adder not in ("top", "bottom"):
+        raise TypeError(f"Adder must be one of top, bottom, not {adder!r}")
     if dataflow == "os":
         steps = _ceil(k, products) * latency
         tiles = _ceil(m, rows * latency) * _ceil(n, columns)
@@ -86,7 +110,13 @@ def scale_sim_cycles(dataflow: str, m: int, n: int, k: int, *, rows: int, column
     """Compute cycles that SCALE-Sim v3 gives for the same product on an array of this size.
 
     Each fold loads its stationary tile, streams and drains by itself: nothing overlaps.
+
+    Raises
+    ------
+    TypeError
+        A parameter is outside its domain.
     """
+    _check(dataflow, m, n, k, rows, columns)
     if dataflow == "os":
         return _ceil(m, rows) * _ceil(n, columns) * (k + rows + columns - 2) - 1
     moving, other = (n, m) if dataflow == "is" else (m, n)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
+from hw.checks import require_int
 from hw.numeric.formats import Format, bf16, e4m3, e5m2, int8
 from hw.systolic.dataflow import ArrayConfig, Dataflow
 from hw.systolic.tensor.config import TensorConfig
@@ -62,7 +63,14 @@ class Preset:
         )
 
     def scaled(self, divisor: int) -> UnitConfig:
-        """Parameters of one unit with both extents divided, for simulation."""
+        """Parameters of one unit with both extents divided, for simulation.
+
+        Raises
+        ------
+        TypeError
+            The divisor is not a positive integer.
+        """
+        require_int("Divisor", divisor, 1, 1 << 16)
         config = self.config
         array = config.array
         smaller = replace(

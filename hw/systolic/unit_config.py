@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 from amaranth.lib import data
 
-from hw.checks import require_int, require_power
+from hw.checks import require_bool, require_int, require_power
 from hw.numeric.formats import Format, bf16, e4m3, e5m2, fp16, fp32, int8, int32
 from hw.systolic.dataflow import ArrayConfig, Dataflow
 
-__all__ = ["COUNTERS", "UnitConfig"]
+__all__ = ["COUNTERS", "UnitConfig", "result_formats"]
 
 #: Counters of cycles, named as in Jouppi et al., In-datacenter performance analysis of a tensor
 #: processing unit, ISCA 2017, table 3. Exactly one moves in a cycle.
@@ -21,6 +21,15 @@ COUNTERS = data.StructLayout(
 
 #: Formats that results may have, by that of the sums.
 _RESULTS = {int32: (int32, int8), fp32: (fp32, bf16, fp16, e4m3, e5m2)}
+
+
+def result_formats(array: ArrayConfig) -> tuple[Format, ...]:
+    """Formats that results of a unit round this array may have.
+
+    None if sums are of both kinds: they leave as they are, for 32 bits say nothing of their kind.
+    """
+    sums = {fmt.accumulator for fmt in array.formats}
+    return _RESULTS[sums.pop()] if len(sums) == 1 else ()
 
 
 @dataclass(frozen=True)
@@ -68,16 +77,18 @@ class UnitConfig:
                     f"output-stationary array, not {self.result_rows}"
                 )
         require_int("Tiles ahead", self.tiles_ahead, 1, 64)
-        sums = {fmt.accumulator for fmt in self.array.formats}
-        # In a unit of both kinds sums leave as they are: 32 bits say nothing of their kind.
-        allowed = _RESULTS[sums.pop()] if len(sums) == 1 else ()
+        allowed = result_formats(self.array)
         if self.out is not None and self.out not in allowed:
-            names = ", ".join(sorted(fmt.name for fmt in allowed)) or "None"
-            raise TypeError(f"Result format must be one of {names}, not {self.out.name}")
+            names = ", ".join(sorted(fmt.name for fmt in allowed))
+            rule = f"one of {names}" if names else "left to the sums of both kinds"
+            raise TypeError(
+                f"Result format must be {rule}, not {getattr(self.out, 'name', repr(self.out))}"
+            )
         if self.adder not in ("top", "bottom"):
             raise TypeError(f"Adder must be one of top, bottom, not {self.adder!r}")
         if self.bottom and self.array.dataflow == Dataflow.OS:
             raise TypeError("Bottom adder must be of a ws or is unit, not of os")
+        require_bool("Bias", self.bias)
         if self.bias and self.array.cell.has_mode:
             raise TypeError("Bias must be of a unit of one kind of sums, not of both bf16 and int8")
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from hw.checks import require_int
 from hw.numeric.formats import Format
 from hw.systolic.dataflow import LANE_BITS, Dataflow
 from hw.systolic.unit_config import COUNTERS, UnitConfig
@@ -34,6 +35,11 @@ class UnitTiling:
         Extents of the product.
     formats : pair of Format
         Of activations and of weights, of one width.
+
+    Raises
+    ------
+    TypeError
+        A parameter is outside its domain.
     """
 
     config: UnitConfig
@@ -41,6 +47,18 @@ class UnitTiling:
     n: int
     k: int
     formats: tuple[Format, Format]
+
+    def __post_init__(self) -> None:
+        for noun in "mnk":
+            require_int(f"Extent {noun.upper()}", getattr(self, noun), 1, 1 << 32)
+        offered = self.config.array.formats
+        alike = len({fmt.accumulator for fmt in self.formats if fmt in offered}) == 1
+        if len(self.formats) != 2 or not alike or any(fmt not in offered for fmt in self.formats):
+            names = ", ".join(fmt.name for fmt in offered)
+            given = " and ".join(fmt.name for fmt in self.formats)
+            raise TypeError(
+                f"Product formats must be two of {names} with one kind of sums, not {given}"
+            )
 
     @property
     def elements(self) -> int:
@@ -83,7 +101,20 @@ class UnitTiling:
         return fmt.packed(whole).reshape(lines, inner, 2)
 
     def streams(self, a: Array, b: Array) -> tuple[Words, Words]:
-        """Payloads of the activation stream and of the weight stream."""
+        """Payloads of the activation stream and of the weight stream.
+
+        Raises
+        ------
+        TypeError
+            A matrix has another shape or format.
+        """
+        shapes = {"Activations": (self.m, self.k), "Weights": (self.k, self.n)}
+        for (noun, shape), matrix, fmt in zip(shapes.items(), (a, b), self.formats, strict=True):
+            if matrix.shape != shape or matrix.dtype != fmt.dtype:
+                raise TypeError(
+                    f"{noun} must be {shape[0]} x {shape[1]} of {fmt.name}, "
+                    f"not {' x '.join(map(str, matrix.shape))} of {matrix.dtype}"
+                )
         if self.config.array.dataflow == Dataflow.OS:
             return self._output_streams(a, np.ascontiguousarray(b.T))
         if self.config.array.dataflow == Dataflow.WS:

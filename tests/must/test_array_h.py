@@ -1,11 +1,15 @@
 """array-h: parameters that cannot work are refused in one line that names them."""
 
+import numpy as np
 import pytest
 
 import tilewright
 from hw.numeric.formats import bf16, e4m3, fp16, fp32, int8, int32
+from hw.systolic.cycles import product_cycles, scale_sim_cycles
 from hw.systolic.dataflow import ArrayConfig, Dataflow
+from hw.systolic.preset import PRESETS
 from hw.systolic.unit_config import UnitConfig
+from sim.drivers.systolic import UnitTiling
 
 WS = Dataflow.WS
 
@@ -32,7 +36,10 @@ REFUSED = [
     ({"tiles_ahead": 0}, "^Tiles ahead must be an integer from 1 to 64, not 0$"),
     ({"out": bf16}, "^Result format must be one of int32, int8, not bf16$"),
     ({"formats": (bf16,), "out": int32}, "^Result format must be one of bf16, .* fp32, not int32$"),
-    ({"formats": (bf16, int8), "out": fp32}, "^Result format must be one of None, not fp32$"),
+    ({"formats": (bf16, int8), "out": fp32}, "^Result format must be left to the sums of both"),
+    ({"out": "bf16"}, "^Result format must be one of int32, int8, not 'bf16'$"),
+    ({"bias": 3}, "^Bias must be True or False, not 3$"),
+    ({"adder": "side"}, "^Adder must be one of top, bottom, not 'side'$"),
     ({"formats": (bf16, int8), "bias": True}, "^Bias must be of a unit of one kind of sums, not "),
 ]
 
@@ -43,6 +50,53 @@ def test_what_cannot_work_is_refused(options, message, figure):
     with pytest.raises(TypeError, match=message):
         unit(**options)
     figure(f"{len(REFUSED)} points")
+
+
+BOTH = unit(formats=(bf16, int8))
+
+
+def product(m=2, n=2, k=2, config=BOTH, formats=(bf16, bf16)):
+    return UnitTiling(config, m, n, k, formats)
+
+
+def streams(a, b):
+    return product().streams(np.zeros(a, bf16.dtype), np.zeros(b, bf16.dtype))
+
+
+def cycles(dataflow="ws", m=2, function=product_cycles, **sizes):
+    return function(dataflow, m, 2, 2, **{"rows": 2, "columns": 2} | sizes)
+
+
+PRODUCTS = [
+    (lambda: product(m=0), "^Extent M must be an integer from 1 to .*, not 0$"),
+    (lambda: product(k=2.0), "^Extent K must be .* not 2.0$"),
+    (lambda: product(formats=(bf16, int8)), "^Product formats must be .* not bf16 and int8$"),
+    (lambda: product(formats=(fp16, fp16)), "^Product formats must be .* bf16, int8 with one kind"),
+    (lambda: product(formats=(bf16,)), "^Product formats must be two of .* not bf16$"),
+    (lambda: streams((2, 3), (2, 2)), "^Activations must be 2 x 2 of bf16, not 2 x 3 of bfloat16$"),
+    (lambda: streams((2, 2), (4,)), "^Weights must be 2 x 2 of bf16, not 4 of bfloat16$"),
+    (
+        lambda: product(formats=(int8, int8)).streams(np.eye(2), np.eye(2)),
+        "^Activations must be 2 x 2 of int8, not 2 x 2 of float64$",
+    ),
+    (lambda: cycles("xs"), "^Dataflow must be one of ws, os, is, not 'xs'$"),
+    (lambda: cycles(m=0), "^M must be an integer from 1 to .* not 0$"),
+    (lambda: cycles(rows=0), "^Rows must be .* not 0$"),
+    (lambda: cycles(latency=0), "^Latency must be .* not 0$"),
+    (lambda: cycles(products=0), "^Products must be .* not 0$"),
+    (lambda: cycles(accumulator_rows=0), "^Accumulator rows must be .* not 0$"),
+    (lambda: cycles(adder="side"), "^Adder must be one of top, bottom, not 'side'$"),
+    (lambda: cycles("xs", function=scale_sim_cycles), "^Dataflow must be one of .* not 'xs'$"),
+    (lambda: PRESETS["tpu-v1"].scaled(0), "^Divisor must be an integer from 1 to .* not 0$"),
+]
+
+
+@pytest.mark.must("array-h", goal="every refused point has its typed error")
+@pytest.mark.parametrize(("refused", "message"), PRODUCTS)
+def test_what_cannot_be_multiplied_is_refused(refused, message, figure):
+    with pytest.raises(TypeError, match=message):
+        refused()
+    figure(f"{len(PRODUCTS)} products and sizes")
 
 
 LINES = [
