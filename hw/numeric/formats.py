@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 __all__ = [
     "LANE_BITS",
+    "SCALE_BITS",
     "Format",
     "bf16",
     "e2m1",
@@ -24,11 +25,17 @@ __all__ = [
     "int4",
     "int8",
     "int32",
+    "mxe2m1",
+    "mxe4m3",
+    "mxe5m2",
     "named",
 ]
 
 #: Width of a lane of an array: one operand of 16 bits, two of 8 or four of 4.
 LANE_BITS = 16
+
+#: Width of the scale that a lane of a microscaled format has besides.
+SCALE_BITS = 8
 
 
 @lru_cache
@@ -65,6 +72,8 @@ class Format:
         Whether a float has infinities.
     has_nan : bool
         Whether a float has NaN.
+    has_scale : bool
+        Whether operands share scales (:mod:`hw.numeric.mx`): each lane has that of its block.
     """
 
     name: str
@@ -73,6 +82,7 @@ class Format:
     fraction_bits: int = 0
     has_infinity: bool = True
     has_nan: bool = True
+    has_scale: bool = False
 
     def __post_init__(self) -> None:
         if self.is_float and self.bits != 1 + self.exponent_bits + self.fraction_bits:
@@ -105,6 +115,11 @@ class Format:
     def products_per_cycle(self) -> int:
         """Products of such operands that a cell makes in a cycle: as many as a lane holds."""
         return max(1, LANE_BITS // self.bits)
+
+    @property
+    def lane_bits(self) -> int:
+        """Width of a lane: operands, lowest first, and the scale they share above them."""
+        return LANE_BITS + SCALE_BITS * self.has_scale
 
     @property
     def largest(self) -> int:
@@ -221,6 +236,10 @@ e2m1 = Format(
     has_infinity=False,
     has_nan=False,
 )
+#: OCP's MXFP8 and MXFP4: elements of those formats with shared scales.
+mxe4m3 = replace(e4m3, name="mxe4m3", has_scale=True)
+mxe5m2 = replace(e5m2, name="mxe5m2", has_scale=True)
+mxe2m1 = replace(e2m1, name="mxe2m1", has_scale=True)
 int8 = Format("int8", np.dtype(np.int8))
 int4 = Format("int4", np.dtype(ml_dtypes.int4))
 fp32 = Format("fp32", np.dtype(np.float32), exponent_bits=8, fraction_bits=23)
@@ -228,5 +247,9 @@ int32 = Format("int32", np.dtype(np.int32))
 
 #: Every format, by name.
 named: Mapping[str, Format] = MappingProxyType(
-    {format_.name: format_ for format_ in (bf16, int8, fp32, int32, fp16, e4m3, e5m2, e2m1, int4)}
+    {
+        format_.name: format_
+        for format_ in (bf16, int8, fp32, int32, fp16, e4m3, e5m2, e2m1, int4)
+        + (mxe4m3, mxe5m2, mxe2m1)
+    }
 )

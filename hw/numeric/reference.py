@@ -16,7 +16,16 @@ from hw.numeric.elementwise import add
 from hw.numeric.formats import Format, bf16, e2m1, e4m3, e5m2, fp16, fp32, int4, int8, int32
 from hw.numeric.rounding import round_sum
 
-__all__ = ["cast", "dot", "error_bound", "mac", "mac_lane", "matmul"]
+__all__ = [
+    "add_products",
+    "cast",
+    "dot",
+    "error_bound",
+    "mac",
+    "mac_lane",
+    "matmul",
+    "require_tile",
+]
 
 Array = npt.NDArray[Any]
 
@@ -109,8 +118,11 @@ def mac(acc: npt.ArrayLike, a: npt.ArrayLike, w: npt.ArrayLike) -> Array:
     return (start.astype(np.int64) + products).astype(np.int32)
 
 
-def _fma_lane(acc: Array, factors: list[tuple[Array, Array]]) -> Array:
-    """Add two or four products to ``acc`` (all float64) with one rounding to fp32, elementwise."""
+def add_products(acc: Array, factors: list[tuple[Array, Array]]) -> Array:
+    """Add two or four products to ``acc`` (all float64) with one rounding to fp32, elementwise.
+
+    Four must be of e2m1, also with one scale: their sum is then exact in float64.
+    """
     with np.errstate(invalid="ignore"):
         products = [a * w for a, w in factors]
         if len(products) == 2:
@@ -155,7 +167,7 @@ def mac_lane(acc: npt.ArrayLike, a: npt.ArrayLike, w: npt.ArrayLike) -> Array:
     shape = np.broadcast_shapes(acc.shape, a.shape[:-1], w.shape[:-1])
     start = np.atleast_1d(_wide(_accumulator(acc, format_, shape)))
     wide_a, wide_w = _wide(a), _wide(w)
-    sums = _fma_lane(start, [(wide_a[..., i], wide_w[..., i]) for i in range(count)])
+    sums = add_products(start, [(wide_a[..., i], wide_w[..., i]) for i in range(count)])
     return sums.reshape(shape)
 
 
@@ -165,8 +177,14 @@ def dot(a: npt.ArrayLike, b: npt.ArrayLike, acc0: npt.ArrayLike | None = None) -
     return matmul(a.reshape(1, -1), b.reshape(-1, 1), acc0).reshape(())
 
 
-def _require_tile(tile: int | None, format_: Format) -> None:
-    """Refuse a tile that would part the products of a lane."""
+def require_tile(tile: int | None, format_: Format) -> None:
+    """Refuse a tile that would part the products of a lane.
+
+    Raises
+    ------
+    ValueError
+        It would.
+    """
     each = format_.products_per_cycle
     if tile is not None and (tile < 1 or tile % each):
         raise ValueError(
@@ -210,7 +228,7 @@ def matmul(
     """
     a, b = np.asarray(a), np.asarray(b)
     format_ = _format(a, b)
-    _require_tile(tile, format_)
+    require_tile(tile, format_)
     if a.ndim != 2 or b.ndim != 2 or a.shape[1] != b.shape[0]:
         raise ValueError(f"Operands must be M x K and K x N, not {a.shape} and {b.shape}")
     acc = _accumulator(acc0, format_, (a.shape[0], b.shape[1]))
@@ -232,7 +250,7 @@ def matmul(
         for k in range(0, wide_a.shape[1], count):
             lane = range(k, k + count)
             factors = [(wide_a[:, i, np.newaxis], wide_b[i]) for i in lane]
-            sums = _fma_lane(_wide(sums), factors)
+            sums = add_products(_wide(sums), factors)
         return sums + np.float32(0)
     for k in range(a.shape[1]):
         sums = _fma(_wide(sums), wide_a[:, k, np.newaxis], wide_b[k])
@@ -337,7 +355,7 @@ def error_bound(
     """
     a, b = np.asarray(a), np.asarray(b)
     format_ = _format(a, b)
-    _require_tile(tile, format_)
+    require_tile(tile, format_)
     target = format_.accumulator if out is None else out
     terms = a.shape[1]
     start = np.abs(_wide(_accumulator(acc0, format_, (a.shape[0], b.shape[1]))))

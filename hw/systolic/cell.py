@@ -8,17 +8,30 @@ from amaranth.hdl import Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from hw.numeric.formats import LANE_BITS, Format, bf16, e2m1, e4m3, e5m2, fp16, int4, int8
+from hw.numeric.formats import (
+    SCALE_BITS,
+    Format,
+    bf16,
+    e2m1,
+    e4m3,
+    e5m2,
+    fp16,
+    int4,
+    int8,
+    mxe2m1,
+    mxe4m3,
+    mxe5m2,
+)
 from hw.numeric.recode import Coding
 from hw.systolic.fused import multiply_add
 
 __all__ = ["Cell", "CellConfig"]
 
-_ORDER = (bf16, fp16, int8, e4m3, e5m2, e2m1, int4)
+_ORDER = (bf16, fp16, int8, e4m3, e5m2, e2m1, int4, mxe4m3, mxe5m2, mxe2m1)
 
 #: Formats that one cell can have together, and those that it has alone.
-_PAIRS = ((bf16, int8), (bf16, fp16), (e4m3, e5m2))
-_ALONE = (e2m1, int4)
+_PAIRS = ((bf16, int8), (bf16, fp16), (e4m3, e5m2), (mxe4m3, mxe5m2))
+_ALONE = (e2m1, int4, mxe2m1)
 
 
 @dataclass(frozen=True)
@@ -29,8 +42,8 @@ class CellConfig:
     ----------
     formats : tuple of Format
         Operand formats, each once: one, or a pair out of bf16 and int8, bf16 and fp16, e4m3 and
-        e5m2; e2m1 and int4 only alone. Floats of a pair share their coding, so the operands of
-        one product may differ in format.
+        e5m2, mxe4m3 and mxe5m2; e2m1, int4 and mxe2m1 only alone. Floats of a pair share their
+        coding, so the operands of one product may differ in format.
     latency : int
         Registers from the sum that enters to the sum that leaves (1 to 3): cycles of skew
         between rows.
@@ -88,8 +101,19 @@ class CellConfig:
     def operand_bits(self) -> int:
         """Width of an operand: a recoded float, two of 8 bits, or a lane as it is."""
         if self.coding is None:
-            return LANE_BITS
-        return self.coding.bits * (2 if self.has_float_pairs else 1)
+            return self.lane_bits
+        bits = self.coding.bits * (2 if self.has_float_pairs else 1)
+        return bits + SCALE_BITS * self.has_scale
+
+    @property
+    def has_scale(self) -> bool:
+        """Whether operands have scales, in their highest bits."""
+        return self.formats[0].has_scale
+
+    @property
+    def lane_bits(self) -> int:
+        """Width of an operand before it is recoded."""
+        return self.formats[0].lane_bits
 
     @property
     def has_mode(self) -> bool:
@@ -103,8 +127,8 @@ class Cell(wiring.Component):
     Adds ``a * w`` to a sum that passes downwards, with one rounding (16-bit floats: IEEE 754
     fusedMultiplyAdd in fp32, nearest even), or ``a0 * w0 + a1 * w1``, modulo 2^32 (int8) or with
     one rounding of the three terms' sum to fp32 (8-bit floats), or four such products (int4,
-    e2m1). Byte 0 is the even k. One activation a cycle, always: there is no stall and no valid
-    bit.
+    e2m1), of microscaled formats times both scales. Byte 0 is the even k. One activation a cycle,
+    always: there is no stall and no valid bit.
 
     An activation at ``i_a`` in cycle t is at ``o_a`` in t + 1; its sum is taken from ``i_p`` in
     t + 2 and is at ``o_p`` in t + 2 + ``latency``. So neighbouring columns are 1 cycle apart and
@@ -121,7 +145,7 @@ class Cell(wiring.Component):
     -------
     i_a : ``In(operand_bits)``
         Activation: recoded float or pair of floats (:mod:`hw.numeric.recode`), two int8, or four
-        operands of 4 bits.
+        operands of 4 bits; above them the scale of a microscaled format.
     i_swap : ``In(1)``
         Put the shadow weight to use, for the activation that is at ``i_a`` now.
     o_a, o_swap : ``Out(operand_bits)``, ``Out(1)``

@@ -72,6 +72,11 @@ class ArrayConfig:
         return CellConfig(self.formats, self.latency)
 
     @property
+    def lane_bits(self) -> int:
+        """Width of a lane of operands."""
+        return self.cell.lane_bits
+
+    @property
     def name(self) -> str:
         """What tells two arrays apart, for names of modules."""
         return f"{self.dataflow.value}_{self.rows}x{self.columns}_{self.cell_name}"

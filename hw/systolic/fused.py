@@ -8,10 +8,11 @@ from amaranth.hdl import Module, Signal, Value
 
 from hw.numeric.alignment import Window, align
 from hw.numeric.arithmetic import add, round_total
-from hw.numeric.formats import e2m1, int4
+from hw.numeric.formats import SCALE_BITS, e2m1, int4, mxe2m1
 from hw.numeric.pair import multiply_float_pair
 from hw.numeric.product import Product, multiply, multiply_pair
 from hw.numeric.quad import multiply_e2m1_quad, multiply_int4_quad
+from hw.numeric.scale import scale_product
 from hw.numeric.wires import register
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ def multiply_add(
         Chooses int8 in a cell that has a mode.
     """
     integer = mode if config.has_mode else None
-    if e2m1 in config.formats:
+    if config.formats[0] in (e2m1, mxe2m1):
         product = multiply_e2m1_quad(m, a, b)
     elif config.coding is None:
         return _integer(m, config, a, b, old)
@@ -47,6 +48,8 @@ def multiply_add(
         product = multiply_float_pair(m, a, b, formats=config.formats)
     else:
         product = multiply(m, a, b, integer=integer, coding=config.coding)
+    if config.has_scale:
+        product = scale_product(m, product, a[-SCALE_BITS:], b[-SCALE_BITS:])
     product = register(m, product, "factor")
     return add_product(m, product, old, latency=config.latency, integer=integer)
 

@@ -9,7 +9,7 @@ from amaranth.lib.wiring import In, Out
 
 from hw.checks import require_int
 from hw.shared import Library
-from hw.systolic.dataflow import LANE_BITS, ArrayConfig
+from hw.systolic.dataflow import ArrayConfig
 from hw.systolic.vector_memory import without_contents
 
 __all__ = ["LoadSequencer", "TileLoader", "swap_distance"]
@@ -134,7 +134,7 @@ class TileLoader(wiring.Component):
         require_int("Tiles ahead", tiles, 1, 64)
         self._config = config
         self._tiles = tiles
-        width_bits = LANE_BITS * config.columns
+        width_bits = config.lane_bits * config.columns
         super().__init__(
             {
                 "i_stream": In(stream.Signature(width_bits)),
@@ -157,7 +157,7 @@ class TileLoader(wiring.Component):
         rows = self._config.rows
         depth = max(2, 1 << (self._tiles * rows - 1).bit_length())
         bank: memory.Memory = memory.Memory(
-            shape=LANE_BITS * self._config.columns, depth=depth, init=[]
+            shape=self._config.lane_bits * self._config.columns, depth=depth, init=[]
         )
         m.submodules.bank = bank
         write, read = bank.write_port(), bank.read_port(domain="sync")

@@ -38,7 +38,7 @@ class OperandRecoder(wiring.Component):
         self._config = CellConfig(formats, latency=1)
         super().__init__(
             {
-                "i_bits": In(LANE_BITS),
+                "i_bits": In(self._config.lane_bits),
                 "o_operand": Out(self._config.operand_bits),
                 "mode": In(1),
             }
@@ -66,4 +66,5 @@ class OperandRecoder(wiring.Component):
             recode(m, self.i_bits[low : low + format_.bits], format_, coding)
             for low in range(0, LANE_BITS, format_.bits)
         ]
-        return parts[0] if len(parts) == 1 else Cat(*parts)
+        scale = self.i_bits[LANE_BITS:]
+        return Cat(*parts, scale)

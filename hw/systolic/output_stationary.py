@@ -7,7 +7,7 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.structure import Bits, Structural, Structure
-from hw.systolic.dataflow import LANE_BITS, ArrayConfig
+from hw.systolic.dataflow import ArrayConfig
 from hw.systolic.fused import multiply_add
 from hw.systolic.operand import OperandRecoder
 
@@ -137,7 +137,7 @@ class OutputRow(Structural):
         sums = 32 * config.columns
         super().__init__(
             {
-                "i_a": In(LANE_BITS),
+                "i_a": In(config.lane_bits),
                 "i_first": In(1),
                 "i_finish": In(1),
                 "i_b": In(operands),
@@ -244,10 +244,10 @@ class OutputArray(Structural):
         marks = 1 if skewed else config.rows
         super().__init__(
             {
-                "i_a": In(LANE_BITS * config.rows),
+                "i_a": In(config.lane_bits * config.rows),
                 "i_first": In(marks),
                 "i_finish": In(marks),
-                "i_b": In(LANE_BITS * config.columns),
+                "i_b": In(config.lane_bits * config.columns),
                 "i_shift": In(config.rows),
                 "o_sums": Out(data.ArrayLayout(32, config.columns)),
                 "a_mode": In(1),
@@ -272,11 +272,11 @@ class OutputArray(Structural):
             structure.instance(
                 f"recode_{column}",
                 OperandRecoder(formats=config.formats),
-                i_bits=lanes[:LANE_BITS],
+                i_bits=lanes[: config.lane_bits],
                 mode=structure.port("b_mode"),
                 o_operand=down[bits * column : bits * (column + 1)],
             )
-            lanes = lanes[LANE_BITS:]
+            lanes = lanes[config.lane_bits :]
             if self._skewed and column < config.columns - 1:
                 lanes = structure.register(f"b_{column}", lanes)
         # Rows from above: the lanes from the last to the first, one cycle later a row.
@@ -286,7 +286,7 @@ class OutputArray(Structural):
         for index in range(config.rows):
             below = structure.wire(f"sums_{index}", 32 * config.columns)
             further = structure.wire(f"weights_{index}", bits * config.columns)
-            top = len(lanes) - LANE_BITS
+            top = len(lanes) - config.lane_bits
             structure.instance(
                 f"row_{index}",
                 OutputRow(config),

@@ -7,7 +7,7 @@ from amaranth.lib import data, wiring
 
 from hw.shared import shared
 from hw.stream import ElasticBuffer
-from hw.systolic.dataflow import LANE_BITS
+from hw.systolic.dataflow import ArrayConfig
 from hw.systolic.output_stationary import OutputArray
 from hw.systolic.sums import ResultQueue
 from hw.systolic.unit_base import Doing, UnitBase
@@ -16,9 +16,9 @@ from hw.systolic.unit_config import UnitConfig
 __all__ = ["DrainSequencer", "OutputUnit", "step_layout"]
 
 
-def step_layout(rows: int) -> data.StructLayout:
+def step_layout(config: ArrayConfig) -> data.StructLayout:
     """Layout of a vector of activations; the last step of a tile has ``finish``."""
-    return data.StructLayout({"data": LANE_BITS * rows, "finish": 1})
+    return data.StructLayout({"data": config.lane_bits * config.rows, "finish": 1})
 
 
 class DrainSequencer:
@@ -110,7 +110,9 @@ class OutputUnit(UnitBase):
     def __init__(self, config: UnitConfig) -> None:
         array = config.array
         super().__init__(
-            config, activations=step_layout(array.rows), weights=LANE_BITS * array.columns
+            config,
+            activations=step_layout(array),
+            weights=array.lane_bits * array.columns,
         )
 
     def _add_array(self, m: Module, queue: ResultQueue) -> Doing:
@@ -118,8 +120,8 @@ class OutputUnit(UnitBase):
         latency = config.latency
         array = OutputArray(config)
         m.submodules.array = shared(array)
-        m.submodules.port = port = ElasticBuffer(step_layout(config.rows))
-        m.submodules.weights = weights = ElasticBuffer(LANE_BITS * config.columns)
+        m.submodules.port = port = ElasticBuffer(step_layout(config))
+        m.submodules.weights = weights = ElasticBuffer(config.lane_bits * config.columns)
         wiring.connect(m, wiring.flipped(self.i_activation), port.i_stream)
         wiring.connect(m, wiring.flipped(self.i_weight), weights.i_stream)
         vector, weight = port.o_stream, weights.o_stream

@@ -13,7 +13,7 @@ from amaranth.lib.wiring import In, Out
 
 from hw.structure import Bits, Structural, Structure
 from hw.systolic.cell import Cell
-from hw.systolic.dataflow import LANE_BITS, ArrayConfig
+from hw.systolic.dataflow import ArrayConfig
 from hw.systolic.layout import LayoutSelector, require_both_layouts
 from hw.systolic.operand import OperandRecoder
 
@@ -57,7 +57,7 @@ class StationaryRow(Structural):
         sums_bits = 32 * config.columns
         super().__init__(
             {
-                "i_moving": In(LANE_BITS),
+                "i_moving": In(config.lane_bits),
                 "i_swap": In(1),
                 "i_stationary": In(config.cell.operand_bits * config.columns),
                 "i_load": In(config.columns if by_column else 1),
@@ -176,9 +176,9 @@ class StationaryArray(Structural):
         sums = data.ArrayLayout(32, config.columns)
         super().__init__(
             {
-                "i_moving": In(LANE_BITS * config.rows),
+                "i_moving": In(config.lane_bits * config.rows),
                 "i_swap": In(1 if skewed else config.rows),
-                "i_stationary": In(LANE_BITS * (vectors if by_column else lanes)),
+                "i_stationary": In(config.lane_bits * (vectors if by_column else lanes)),
                 "i_load": In(lanes if by_column else vectors),
                 "i_p": In(sums),
                 "o_p": Out(sums),
@@ -207,13 +207,13 @@ class StationaryArray(Structural):
         config = self._config
         bits = config.cell.operand_bits
         vector = structure.port("i_stationary")
-        recoded = len(vector) // LANE_BITS
+        recoded = len(vector) // config.lane_bits
         stationary = structure.wire("stationary", bits * recoded)
         for lane in range(recoded):
             structure.instance(
                 f"recode_{lane}",
                 OperandRecoder(formats=config.formats),
-                i_bits=vector[LANE_BITS * lane : LANE_BITS * (lane + 1)],
+                i_bits=vector[config.lane_bits * lane : config.lane_bits * (lane + 1)],
                 mode=structure.port("stationary_mode"),
                 o_operand=stationary[bits * lane : bits * (lane + 1)],
             )
@@ -226,7 +226,7 @@ class StationaryArray(Structural):
             structure.instance(
                 f"row_{index}",
                 StationaryRow(config, by_column=self._by_column),
-                i_moving=lanes[:LANE_BITS],
+                i_moving=lanes[: config.lane_bits],
                 i_swap=swap[:1],
                 i_stationary=operands,
                 i_load=load,
@@ -234,7 +234,7 @@ class StationaryArray(Structural):
                 o_p=below,
                 mode=structure.port("moving_mode"),
             )
-            sums, lanes = below, lanes[LANE_BITS:]
+            sums, lanes = below, lanes[config.lane_bits :]
             if not self._skewed:
                 swap = swap[1:]
             elif index < config.rows - 1:

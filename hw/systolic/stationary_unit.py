@@ -9,7 +9,7 @@ from amaranth.lib import data, wiring
 from hw.shared import shared
 from hw.stream import ElasticBuffer
 from hw.systolic.bottom_adder import BottomAdder
-from hw.systolic.dataflow import LANE_BITS, Dataflow
+from hw.systolic.dataflow import ArrayConfig, Dataflow
 from hw.systolic.loader import TileLoader
 from hw.systolic.stationary import StationaryArray
 from hw.systolic.sums import PartialColumn, ResultQueue, SumGuard
@@ -19,13 +19,15 @@ from hw.systolic.unit_config import UnitConfig
 __all__ = ["StationaryUnit", "moving_layout"]
 
 
-def moving_layout(rows: int) -> data.StructLayout:
+def moving_layout(config: ArrayConfig) -> data.StructLayout:
     """Layout of a vector of the operand that moves.
 
     ``last`` ends a tile; ``accumulate`` adds the vector's sums to those of the same row of the
     tile before, ``finish`` lets them leave rather than wait for the next tile.
     """
-    return data.StructLayout({"data": LANE_BITS * rows, "last": 1, "accumulate": 1, "finish": 1})
+    return data.StructLayout(
+        {"data": config.lane_bits * config.rows, "last": 1, "accumulate": 1, "finish": 1}
+    )
 
 
 def _later(m: Module, marks: Value, cycles: int, name: str) -> Value:
@@ -60,7 +62,7 @@ class StationaryUnit(UnitBase):
 
     def __init__(self, config: UnitConfig) -> None:
         array = config.array
-        moving, staying = moving_layout(array.rows), LANE_BITS * array.columns
+        moving, staying = moving_layout(array), array.lane_bits * array.columns
         if array.dataflow == Dataflow.WS:
             super().__init__(config, activations=moving, weights=staying)
         else:
@@ -73,7 +75,7 @@ class StationaryUnit(UnitBase):
         loader = TileLoader(config, tiles=self._config.tiles_ahead)
         m.submodules.array = shared(array)
         m.submodules.loader = shared(loader)
-        m.submodules.port = port = ElasticBuffer(moving_layout(config.rows))
+        m.submodules.port = port = ElasticBuffer(moving_layout(config))
         moving, staying = self.i_activation, self.i_weight
         modes = self.activation_mode, self.weight_mode
         if config.dataflow == Dataflow.IS:

@@ -10,6 +10,7 @@ import numpy as np
 
 from hw.checks import require_int
 from hw.numeric.formats import Format
+from hw.numeric.mx import BLOCK, MxMatrix
 from hw.systolic.dataflow import LANE_BITS, Dataflow
 from hw.systolic.unit_config import COUNTERS, UnitConfig
 from sim.drivers.products import Array, Bytes, Words, equal_blocks, padded, payloads, run_streams
@@ -94,13 +95,36 @@ class UnitTiling:
         other = self.m if self.config.array.dataflow == Dataflow.IS else self.n
         return -(-other // self._array[1])
 
-    def _lines(self, matrix: Array, lines: int, inner: int) -> Bytes:
-        """Lines × ``inner`` lanes × 2 bytes of a matrix whose second axis is the inner extent."""
-        whole = padded(matrix, (lines, inner * self.elements))
-        fmt = next(fmt for fmt in self.formats if fmt.dtype == matrix.dtype)
-        return fmt.packed(whole).reshape(lines, inner, 2)
+    @property
+    def lane_bytes(self) -> int:
+        """Bytes of a lane: operands, and the scale they share if their format has one."""
+        return self.formats[0].lane_bits // 8
 
-    def streams(self, a: Array, b: Array) -> tuple[Words, Words]:
+    def _lines(self, matrix: Array | MxMatrix, lines: int, inner: int) -> Bytes:
+        """Lines × ``inner`` lanes × bytes of a matrix whose second axis is the inner extent."""
+        elements = matrix.elements if isinstance(matrix, MxMatrix) else matrix
+        whole = padded(elements, (lines, inner * self.elements))
+        fmt = next(fmt for fmt in self.formats if fmt.dtype == elements.dtype)
+        lanes = fmt.packed(whole).reshape(lines, inner, 2)
+        if isinstance(matrix, MxMatrix):
+            each = BLOCK // self.elements
+            codes = padded(matrix.scales.view(np.uint8), (lines, -(-inner // each)))
+            scales = np.repeat(codes, each, axis=1)[:, :inner, np.newaxis]
+            lanes = np.concatenate([lanes, scales], axis=2)
+        return lanes
+
+    @staticmethod
+    def _require(noun: str, matrix: Array | MxMatrix, shape: tuple[int, int], fmt: Format) -> None:
+        scaled = isinstance(matrix, MxMatrix)
+        elements = matrix.elements if isinstance(matrix, MxMatrix) else matrix
+        if elements.shape != shape or elements.dtype != fmt.dtype or scaled != fmt.has_scale:
+            raise TypeError(
+                f"{noun} must be {shape[0]} x {shape[1]} of {fmt.name}, "
+                f"not {' x '.join(map(str, elements.shape))} of {elements.dtype}"
+                f"{' with scales' * scaled}"
+            )
+
+    def streams(self, a: Array | MxMatrix, b: Array | MxMatrix) -> tuple[Words, Words]:
         """Payloads of the activation stream and of the weight stream.
 
         Raises
@@ -108,24 +132,23 @@ class UnitTiling:
         TypeError
             A matrix has another shape or format.
         """
-        shapes = {"Activations": (self.m, self.k), "Weights": (self.k, self.n)}
-        for (noun, shape), matrix, fmt in zip(shapes.items(), (a, b), self.formats, strict=True):
-            if matrix.shape != shape or matrix.dtype != fmt.dtype:
-                raise TypeError(
-                    f"{noun} must be {shape[0]} x {shape[1]} of {fmt.name}, "
-                    f"not {' x '.join(map(str, matrix.shape))} of {matrix.dtype}"
-                )
+        a_format, b_format = self.formats
+        self._require("Activations", a, (self.m, self.k), a_format)
+        # Of a microscaled operand columns are lines.
+        b_shape = (self.n, self.k) if b_format.has_scale else (self.k, self.n)
+        self._require("Weights", b, b_shape, b_format)
+        columns = b if isinstance(b, MxMatrix) else np.ascontiguousarray(b.T)
         if self.config.array.dataflow == Dataflow.OS:
-            return self._output_streams(a, np.ascontiguousarray(b.T))
+            return self._output_streams(a, columns)
         if self.config.array.dataflow == Dataflow.WS:
-            return self._moving(a), self._staying(np.ascontiguousarray(b.T))
-        moving = self._moving(np.ascontiguousarray(b.T))
+            return self._moving(a), self._staying(columns)
+        moving = self._moving(columns)
         return self._staying(a), moving
 
-    def _moving(self, matrix: Array) -> Words:
+    def _moving(self, matrix: Array | MxMatrix) -> Words:
         rows = self._array[0]
         lanes = self._lines(matrix, self.moving_extent, self.tiles * rows)
-        vectors = lanes.reshape(self.moving_extent, self.tiles, rows * 2)
+        vectors = lanes.reshape(self.moving_extent, self.tiles, rows * self.lane_bytes)
         parts = []
         for start, stop in self.blocks:
             part = vectors[start:stop].transpose(1, 0, 2)
@@ -133,15 +156,15 @@ class UnitTiling:
             marks[:, -1] |= 1
             marks[1:] |= 2
             marks[-1] |= 4
-            words = payloads(part.reshape(-1, rows * 2), marks.reshape(-1))
+            words = payloads(part.reshape(-1, rows * self.lane_bytes), marks.reshape(-1))
             parts.append(np.tile(words, (self.groups, 1)))
         return np.concatenate(parts)
 
-    def _staying(self, matrix: Array) -> Words:
+    def _staying(self, matrix: Array | MxMatrix) -> Words:
         rows, columns, _ = self._array
         lanes = self._lines(matrix, self.groups * columns, self.tiles * rows)
-        vectors = lanes.reshape(self.groups, columns, self.tiles, rows, 2)
-        vectors = vectors.transpose(0, 2, 3, 1, 4).reshape(-1, columns * 2)
+        vectors = lanes.reshape(self.groups, columns, self.tiles, rows, self.lane_bytes)
+        vectors = vectors.transpose(0, 2, 3, 1, 4).reshape(-1, columns * self.lane_bytes)
         return np.tile(payloads(vectors), (len(self.blocks), 1))
 
     @property
@@ -155,20 +178,21 @@ class UnitTiling:
         rows, _, latency = self._array
         return -(-self.m // (rows * latency))
 
-    def _output_streams(self, a: Array, b: Array) -> tuple[Words, Words]:
+    def _output_streams(self, a: Array | MxMatrix, b: Array | MxMatrix) -> tuple[Words, Words]:
         rows, columns, latency = self._array
         lanes = self._lines(a, self.output_blocks * rows * latency, self.steps)
         # Row i·L + j of a block is sum j of lane i.
-        vectors = lanes.reshape(self.output_blocks, rows, latency, self.steps, 2)
+        vectors = lanes.reshape(self.output_blocks, rows, latency, self.steps, self.lane_bytes)
         vectors = vectors.transpose(0, 3, 2, 1, 4)
         marks = np.zeros(vectors.shape[:3], np.uint8)
         marks[:, -1] = 1
-        words = payloads(vectors.reshape(-1, rows * 2), marks.reshape(-1))
+        words = payloads(vectors.reshape(-1, rows * self.lane_bytes), marks.reshape(-1))
         block = words.reshape(self.output_blocks, 1, -1, words.shape[1])
         activations = np.broadcast_to(block, (self.output_blocks, self.groups, *block.shape[2:]))
         lanes = self._lines(b, self.groups * columns, self.steps)
-        vectors = lanes.reshape(self.groups, columns, self.steps, 2).transpose(0, 2, 1, 3)
-        weights = payloads(vectors.reshape(-1, columns * 2))
+        vectors = lanes.reshape(self.groups, columns, self.steps, -1)
+        vectors = vectors.transpose(0, 2, 1, 3)
+        weights = payloads(vectors.reshape(-1, columns * self.lane_bytes))
         return (
             activations.reshape(-1, words.shape[1]),
             np.tile(weights, (self.output_blocks, 1)),
@@ -238,8 +262,8 @@ class ProductRun:
 def run_product(
     model: StreamModel,
     tiling: UnitTiling,
-    a: Array,
-    b: Array,
+    a: Array | MxMatrix,
+    b: Array | MxMatrix,
     *,
     prefix: str = "",
     relu: bool = False,
@@ -252,6 +276,7 @@ def run_product(
 
     Parameters
     ----------
+    a, b : arrays, or microscaled rows and columns
     prefix : str
         What the names of the unit's ports begin with, if it is one of several in the model.
     relu : bool

@@ -8,6 +8,7 @@ import numpy.typing as npt
 
 from hw.numeric import reference
 from hw.numeric.formats import Format, bf16, int8
+from hw.numeric.mx import mx_matmul, quantise
 from hw.systolic.dataflow import ArrayConfig, Dataflow
 from hw.systolic.unit import systolic_unit
 from hw.systolic.unit_config import UnitConfig
@@ -67,6 +68,14 @@ def _operand(rng: np.random.Generator, shape: tuple[int, ...], fmt: Format) -> A
     return (rng.standard_normal(shape) * 2.0 ** rng.integers(-3, 3, shape)).astype(fmt.dtype)
 
 
+def _operands(rng: np.random.Generator, m: int, n: int, k: int, fmt: Format) -> tuple[Any, Any]:
+    """Operands of a product; of a microscaled format its rows and its columns."""
+    if not fmt.has_scale:
+        return _operand(rng, (m, k), fmt), _operand(rng, (k, n), fmt)
+    rows, columns = (rng.standard_normal((lines, k), np.float32) for lines in (m, n))
+    return quantise(rows, fmt), quantise(columns, fmt)
+
+
 @bench(limit_cycles=500_000)
 @cocotb.parametrize(name=list(_UNITS), fmt=list(next(iter(_UNITS.values())).array.formats))
 async def products_of_random_extents_are_numpys(dut: Any, name: str, fmt: Format) -> None:
@@ -78,7 +87,7 @@ async def products_of_random_extents_are_numpys(dut: Any, name: str, fmt: Format
     for index in range(_PRODUCTS):
         m, n, k = (1 if index == 0 else int(extent) for extent in rng.integers(1, most))
         tiling = UnitTiling(config, m, n, k, (fmt, fmt))
-        a, b = _operand(rng, (m, k), fmt), _operand(rng, (k, n), fmt)
+        a, b = _operands(rng, m, n, k, fmt)
         stalls = rng.choice([0.0, 0.2, 0.5, 0.9], 3)
         sources = [
             Source(dut, f"{name}_i_{operand}", stall=stall)
@@ -105,5 +114,6 @@ async def products_of_random_extents_are_numpys(dut: Any, name: str, fmt: Format
         for task in sending:
             await task
         await result.expect_silence(40)
-        expected = reference.matmul(a, b, tile=config.summed_elements(fmt))
+        multiply = mx_matmul if fmt.has_scale else reference.matmul
+        expected = multiply(a, b, tile=config.summed_elements(fmt))
         assert got.tobytes() == expected.tobytes(), f"{m} x {n} x {k}, pauses {stalls}"

@@ -1,20 +1,23 @@
 """array-a: every arithmetic unit in RTL, exhaustively where the inputs allow, else by millions."""
 
 import decimal
+import itertools
 from decimal import Decimal
 
 import numpy as np
 import pytest
 
 from hw.numeric import functions, reference
-from hw.numeric.formats import bf16, e2m1, e4m3, e5m2, fp16, fp32, int4
+from hw.numeric.formats import bf16, e2m1, e4m3, e5m2, fp16, fp32, int4, mxe2m1, mxe4m3, mxe5m2
 from hw.numeric.function_units import UNITS as FUNCTIONS
 from tests.hw.numeric import bench as int_and_bf16
 from tests.hw.numeric import stimuli, units
 from tests.hw.numeric.rationals import BF16, E2M1, E4M3, E5M2, FP16, sum_of_products
+from tests.hw.numeric.test_mx import scaled_by_rationals
 from tests.hw.numeric.triples import edge_triples, random_triples
 
 MILLION = 1_000_000
+MX_FP8 = (mxe4m3, mxe5m2)
 SPECS = {bf16: BF16, fp16: FP16, e4m3: E4M3, e5m2: E5M2, e2m1: E2M1}
 LIMIT_ULP = 2
 
@@ -167,6 +170,22 @@ def test_four_bit_quads(others, seed, figure):
             check_quads(macs, exact, left, len(exact) // step)
             total += len(exact)
     figure(f"{total} sums of four products of e2m1 and int4, 3 cells each, 0 wrong")
+
+
+@pytest.mark.slow
+@pytest.mark.must("array-a", goal="10^6 steps of each MX format and mix, scales to 2^+-127 and NaN")
+def test_microscaled_steps(others, seed, figure):
+    total = 0
+    for left, right in [*itertools.product(MX_FP8, repeat=2), (mxe2m1, mxe2m1)]:
+        macs, exact = stimuli.random_mx(MILLION, seed, left, right)
+        names = "mxfp8" if left in MX_FP8 else "mxe2m1"
+        mode = MX_FP8.index(left) | MX_FP8.index(right) << 1 if left in MX_FP8 else 0
+        answers = others.run([f"{names}_{latency}" for latency in (1, 2, 3)], *macs, mode=mode)
+        assert_all(answers, exact)
+        sample = stimuli.Macs(*(column[::500] for column in macs))
+        assert_all({"rationals": scaled_by_rationals(sample, left, right)}, exact[::500])
+        total += len(exact)
+    figure(f"{total} steps of 5 mixes in 3 cells each, 0 wrong")
 
 
 def check_quads(macs, answers, fmt, count):

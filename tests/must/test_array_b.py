@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from hw.numeric.formats import bf16, e4m3, e5m2, fp16, int8
+from hw.numeric.formats import bf16, e4m3, e5m2, fp16, int8, mxe4m3, mxe5m2
 from tests.hw.systolic.units import BUILDS, Case, build, outcome
 
 _CASES_PER_UNIT = 9
@@ -48,7 +48,8 @@ def test_every_dataflow_with_every_format_is_numpys(built, seed, figure):
     assert {(1, 1), (1, 24), (24, 1), (3, 7), (16, 8)} <= sizes
     cases = list(_cases(dataflow, seed))
     mixed = {case.formats for case in cases if case.formats[0] != case.formats[1]}
-    assert mixed == {(e4m3, e5m2), (e5m2, e4m3), (bf16, fp16), (fp16, bf16)}
+    pairs = [(e4m3, e5m2), (bf16, fp16), (mxe4m3, mxe5m2)]
+    assert mixed == {*pairs, *(pair[::-1] for pair in pairs)}
     for case in cases:
         _, counters, right = outcome(model, case)
         assert right, case

@@ -59,7 +59,7 @@ class Reader(wiring.Component):
                 "o_address": Out(range(config.buffer_rows)),
                 "i_grant": In(1),
                 "i_vector": In(config.vector_bits),
-                "o_vectors": Out(stream.Signature(moving_layout(config.unit.array.rows))),
+                "o_vectors": Out(stream.Signature(moving_layout(config.unit.array))),
             }
         )
 
@@ -70,7 +70,7 @@ class Reader(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        layout = moving_layout(self._config.unit.array.rows)
+        layout = moving_layout(self._config.unit.array)
         m.submodules.taker = taker = ElasticBuffer(layout)
         wiring.connect(m, taker.o_stream, wiring.flipped(self.o_vectors))
         span, place = self.o_span, self.o_address

@@ -71,8 +71,10 @@ def _encode(sign: int, magnitude: Fraction, spec: Spec, saturate: bool) -> int:
     return sign << (spec[0] + spec[1]) | bits
 
 
-def sum_of_products(acc: int, products: list[tuple[int, int]], left: Spec, right: Spec) -> int:
-    """fp32 bits of ``acc + sum(a * w)``, rounded once."""
+def sum_of_products(
+    acc: int, products: list[tuple[int, int]], left: Spec, right: Spec, exponent: int = 0
+) -> int:
+    """fp32 bits of ``acc + 2^exponent * sum(a * w)``, rounded once."""
     nan = _codes(FP32)[2]
     terms = [_decode(acc, FP32)]
     for a, w in products:
@@ -83,7 +85,7 @@ def sum_of_products(acc: int, products: list[tuple[int, int]], left: Spec, right
         ):
             return nan
         kind = "infinite" if "infinite" in kinds else "finite"
-        terms.append((sign_a ^ sign_w, kind, value_a * value_w))
+        terms.append((sign_a ^ sign_w, kind, value_a * value_w * Fraction(2) ** exponent))
     if any(kind == "nan" for _, kind, _ in terms):
         return nan
     infinite = {sign for sign, kind, _ in terms if kind == "infinite"}

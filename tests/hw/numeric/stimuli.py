@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hw.numeric import reference
-from hw.numeric.formats import Format, fp32
+from hw.numeric.formats import LANE_BITS, Format, fp32
 from hw.numeric.function_tables import (
     exp2_table,
     log2_table,
@@ -30,6 +30,8 @@ __all__ = [
     "expected",
     "factors",
     "random_macs",
+    "random_mx",
+    "scales",
     "sixteen_bit_arguments",
     "table_borders",
     "ulps",
@@ -56,6 +58,12 @@ class Macs(NamedTuple):
     p: Array
 
 
+def scales(lane: Array) -> Array:
+    """Scales of microscaled lanes, in float64."""
+    code = lane.astype(np.int64) >> LANE_BITS
+    return np.where(code == 255, np.nan, np.ldexp(1.0, code - 127))
+
+
 def _values(lane: Array, format_: Format) -> Array:
     """Operands of a lane; those of fewer than 16 bits on a last axis."""
     if format_.bits == 16:
@@ -76,6 +84,42 @@ def expected(macs: Macs, left: Format, right: Format) -> Array:
     mac = reference.mac if left.products_per_cycle == 1 else reference.mac_lane
     start = left.accumulator.from_bits(macs.p)
     return left.accumulator.bits_of(mac(start, _values(macs.a, left), _values(macs.w, right)))
+
+
+def random_mx(count: int, seed: int, left: Format, right: Format) -> tuple[Macs, Array]:
+    """Operands as of :func:`random_macs` with scales in bits 23..16, and the reference's answers.
+
+    A quarter of the scales are any, a quarter the extremes, 1 and NaN, and half moderate; of those
+    half bring the products to fp32's smallest values.
+    """
+    rng = np.random.default_rng(seed)
+    a, w, p = random_macs(count, seed, left, right)
+    kind = rng.integers(0, 8, count)
+    ends = rng.choice([0, 1, 126, 127, 253, 254, 255], (2, count))
+    near = rng.integers(67, 188, count)
+    low = np.clip(254 - near - rng.integers(100, 170, count), 0, 254)
+    others = rng.integers(67, 188, count), rng.integers(0, 256, count), rng.integers(0, 256, count)
+    kinds = [kind < 2, kind < 4, kind < 6]
+    codes = [
+        np.select(kinds, [others[1], ends[0], near], near),
+        np.select(kinds, [others[2], ends[1], low], others[0]),
+    ]
+    a, w = (x | code.astype(np.uint32) << LANE_BITS for x, code in zip((a, w), codes, strict=True))
+    both = scales(a) * scales(w)
+    values = [_values(x & 0xFFFF, fmt).astype(np.float64) for x, fmt in ((a, left), (w, right))]
+    with np.errstate(all="ignore"):
+        terms = [(values[0][:, i] * both, values[1][:, i]) for i in range(values[0].shape[1])]
+        added = sum(x * y for x, y in terms).astype(np.float32).view(np.uint32).astype(np.int64)
+    field = np.clip((added >> 23 & 0xFF) + rng.integers(-30, 31, count), 0, 254)
+    random_bits = rng.integers(0, 1 << 32, count)
+    interacting = random_bits & ~(0xFF << 23) | field << 23
+    cancelling = ((added ^ 1 << 31) + rng.integers(-3, 4, count)) & 0xFFFFFFFF
+    chance = rng.random(count)
+    p = np.select([chance < 0.4, chance < 0.7, chance < 0.8], [interacting, cancelling, 0], p)
+    with np.errstate(invalid="ignore"):
+        start = fp32.from_bits(p).astype(np.float64)
+        exact = fp32.bits_of(reference.add_products(start, terms))
+    return Macs(a, w, p.astype(np.uint32)), exact
 
 
 def all_pairs(rng: np.random.Generator, bits: int = 8) -> tuple[Array, Array]:

@@ -6,7 +6,22 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from hw.numeric.formats import Format, bf16, e2m1, e4m3, e5m2, fp16, fp32, int4, int8, int32, named
+from hw.numeric.formats import (
+    Format,
+    bf16,
+    e2m1,
+    e4m3,
+    e5m2,
+    fp16,
+    fp32,
+    int4,
+    int8,
+    int32,
+    mxe2m1,
+    mxe4m3,
+    mxe5m2,
+    named,
+)
 
 TABLE = [
     # format, bits, is_float, exponent, fraction, significand, bias, accumulator
@@ -62,6 +77,10 @@ def test_a_format_without_infinity_says_so():
 def test_a_lane_of_16_bits_tells_the_products():
     lanes = {bf16: 1, fp16: 1, e4m3: 2, e5m2: 2, int8: 2, e2m1: 4, int4: 4, fp32: 1, int32: 1}
     assert {format_: format_.products_per_cycle for format_ in lanes} == lanes
+    for scaled, element in ((mxe4m3, e4m3), (mxe5m2, e5m2), (mxe2m1, e2m1)):
+        assert (scaled.lane_bits, element.lane_bits) == (24, 16)
+        assert dataclasses.replace(scaled, name=element.name, has_scale=False) == element
+        assert named[scaled.name] is scaled and scaled != element
 
 
 def test_operands_of_4_bits_lie_two_a_byte_in_lanes():

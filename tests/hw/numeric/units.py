@@ -15,7 +15,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from gen.verilog import convert
-from hw.numeric.formats import Format, bf16, e2m1, e4m3, e5m2, fp16, int4
+from hw.numeric.formats import Format, bf16, e2m1, e4m3, e5m2, fp16, int4, mxe2m1, mxe4m3, mxe5m2
 from hw.numeric.function_units import UNITS as FUNCTIONS
 from hw.numeric.operations import OPERATIONS, OperationUnit
 from hw.systolic.cell import Cell
@@ -36,6 +36,8 @@ CELLS: dict[str, tuple[tuple[Format, ...], int]] = {
     **{f"fp8_{latency}": ((e4m3, e5m2), latency) for latency in (1, 2, 3)},
     **{f"e2m1_{latency}": ((e2m1,), latency) for latency in (1, 2, 3)},
     **{f"int4_{latency}": ((int4,), latency) for latency in (1, 2, 3)},
+    **{f"mxfp8_{latency}": ((mxe4m3, mxe5m2), latency) for latency in (1, 2, 3)},
+    **{f"mxe2m1_{latency}": ((mxe2m1,), latency) for latency in (1, 2, 3)},
 }
 
 #: Widths of the functions of the bench.
@@ -70,9 +72,9 @@ class FloatCell(wiring.Component):
         m.submodules.recode_w = right = OperandRecoder(formats=self._formats)
         # A weight is loaded a cycle before its activation comes, and the sum is taken two later.
         m.d.comb += [
-            left.i_bits.eq(delayed(m, self.a[:16], 1, name="a")),
+            left.i_bits.eq(delayed(m, self.a[: len(left.i_bits)], 1, name="a")),
             left.mode.eq(self.mode[0]),
-            right.i_bits.eq(self.w[:16]),
+            right.i_bits.eq(self.w[: len(right.i_bits)]),
             right.mode.eq(self.mode[1]),
             cell.i_a.eq(left.o_operand),
             cell.i_w.eq(right.o_operand),

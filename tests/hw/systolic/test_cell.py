@@ -12,7 +12,19 @@ from amaranth.hdl import Fragment, Module, Signal
 from amaranth.sim import Simulator
 
 from gen.verilog import convert
-from hw.numeric.formats import bf16, e2m1, e4m3, e5m2, fp16, fp32, int4, int8
+from hw.numeric.formats import (
+    bf16,
+    e2m1,
+    e4m3,
+    e5m2,
+    fp16,
+    fp32,
+    int4,
+    int8,
+    mxe2m1,
+    mxe4m3,
+    mxe5m2,
+)
 from hw.numeric.recode import recode
 from hw.systolic.cell import Cell, CellConfig
 from tests.hw.numeric.bench import (
@@ -146,6 +158,8 @@ def test_ports_and_names():
         ((e5m2, e4m3), 3, 20, False, "cell_e4m3_e5m2_l3"),
         ((e2m1,), 2, 16, False, "cell_e2m1_l2"),
         ((int4,), 1, 16, False, "cell_int4_l1"),
+        ((mxe5m2, mxe4m3), 2, 28, False, "cell_mxe4m3_mxe5m2_l2"),
+        ((mxe2m1,), 3, 24, False, "cell_mxe2m1_l3"),
     ]
     for formats, latency, operand_bits, has_mode, name in table:
         cell = Cell(formats=formats, latency=latency)
@@ -180,7 +194,10 @@ def test_area_goal(formats, tmp_path):
     assert 0.75 * AREA_GOALS[formats] < cells <= AREA_GOALS[formats]
 
 
-FAMILIES = "bf16 and int8, bf16 and fp16, e4m3 and e5m2, or of e2m1 or int4 alone"
+FAMILIES = (
+    "bf16 and int8, bf16 and fp16, e4m3 and e5m2, mxe4m3 and mxe5m2, "
+    "or of e2m1 or int4 or mxe2m1 alone"
+)
 REFUSED = [
     ((bf16,), 0, "^Cell latency must be an integer from 1 to 3, not 0$"),
     ((bf16,), 4, "^Cell latency must be an integer from 1 to 3, not 4$"),
@@ -194,6 +211,7 @@ REFUSED = [
     ((bf16, e4m3), 1, r"^Cell formats must be .* not \('bf16', 'e4m3'\)$"),
     ((e4m3, e2m1), 1, r"^Cell formats must be .* not \('e4m3', 'e2m1'\)$"),
     ((int4, int8), 1, r"^Cell formats must be .* not \('int4', 'int8'\)$"),
+    ((e4m3, mxe4m3), 1, r"^Cell formats must be .* not \('e4m3', 'mxe4m3'\)$"),
     ((e2m1, int4), 1, r"^Cell formats must be .* not \('e2m1', 'int4'\)$"),
     ((bf16, fp16, int8), 1, r"^Cell formats must be .* not \('bf16', 'fp16', 'int8'\)$"),
     (("bf16",), 1, r"^Cell formats must be .* not \('bf16',\)$"),

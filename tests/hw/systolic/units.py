@@ -6,7 +6,20 @@ import numpy as np
 
 from gen.verilog import emit
 from hw.numeric import reference
-from hw.numeric.formats import Format, bf16, e2m1, e4m3, e5m2, fp16, int4, int8
+from hw.numeric.formats import (
+    Format,
+    bf16,
+    e2m1,
+    e4m3,
+    e5m2,
+    fp16,
+    int4,
+    int8,
+    mxe2m1,
+    mxe4m3,
+    mxe5m2,
+)
+from hw.numeric.mx import BLOCK, SCALE, MxMatrix, mx_matmul
 from hw.systolic.cycles import product_cycles
 from hw.systolic.dataflow import ArrayConfig, Dataflow
 from hw.systolic.unit import systolic_unit
@@ -31,11 +44,15 @@ _UNITS = {
     (bf16, fp16): ((5, 2, 3), (1, 3, 2), (3, 3, 2)),
     (e2m1,): ((3, 4, 2), (2, 5, 1), (7, 2, 3)),
     (int4,): ((4, 3, 1), (2, 2, 3), (1, 7, 2)),
+    (mxe4m3, mxe5m2): ((4, 2, 2), (2, 3, 1), (3, 4, 3)),
+    (mxe2m1,): ((8, 2, 1), (3, 1, 3), (5, 3, 2)),
 }
-#: A second size of each unit of 4-bit operands.
+#: A second size of units of 4-bit and of microscaled operands.
 _SECOND = {
     (e2m1,): ((8, 1, 1), (1, 4, 2), (2, 6, 1)),
     (int4,): ((2, 9, 3), (6, 3, 1), (5, 1, 1)),
+    (mxe4m3,): ((16, 3, 1), (3, 2, 2), (1, 5, 2)),
+    (mxe2m1,): ((3, 5, 2), (2, 4, 2), (9, 1, 1)),
 }
 #: The same of units with an adder below each column, and the format of their results.
 _BOTTOM = {
@@ -44,6 +61,7 @@ _BOTTOM = {
     (bf16, int8): ((2, 3, 3), None),
     (e4m3, e5m2): ((2, 2, 2), e4m3),
     (bf16, fp16): ((3, 3, 3), e5m2),
+    (mxe4m3, mxe5m2): ((3, 2, 1), bf16),
 }
 _DEPTH = 24
 
@@ -103,6 +121,14 @@ def operand(rng, shape, fmt: Format):
     return fmt.from_bits(bits)
 
 
+def microscaled(rng, lines, extent, fmt: Format):
+    """Random lines in blocks: a few scales at the ends of the range or NaN."""
+    shape = (lines, -(-extent // BLOCK))
+    codes = rng.integers(100, 154, shape)
+    codes = np.where(rng.random(shape) < 0.04, rng.choice([0, 254, 255], shape), codes)
+    return MxMatrix(operand(rng, (lines, extent), fmt), codes.astype(np.uint8).view(SCALE))
+
+
 @dataclasses.dataclass
 class Case:
     """One product on one unit of a build."""
@@ -124,6 +150,8 @@ class Case:
     def operands(self):
         rng = np.random.default_rng(self.seed)
         a, w = self.formats
+        if a.has_scale:
+            return microscaled(rng, self.m, self.k, a), microscaled(rng, self.n, self.k, w)
         return operand(rng, (self.m, self.k), a), operand(rng, (self.k, self.n), w)
 
 
@@ -141,7 +169,8 @@ def outcome(model, case):
         stalls=dict(zip(STREAMS, case.stalls, strict=True)),
     )
     config = case.config
-    golden = reference.matmul(a, b, tile=config.summed_elements(case.formats[0]))
+    multiply = mx_matmul if case.formats[0].has_scale else reference.matmul
+    golden = multiply(a, b, tile=config.summed_elements(case.formats[0]))
     if case.relu:
         golden = np.where(golden < 0, golden.dtype.type(0), golden)
     if config.out is not None:

@@ -1,0 +1,172 @@
+"""Microscaling (OCP MX 1.0): blocks of 32 operands along k that share a scale, in numpy."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import ml_dtypes
+import numpy as np
+import numpy.typing as npt
+
+from hw.numeric.elementwise import add
+from hw.numeric.formats import Format, e2m1, e4m3, e5m2, mxe2m1, mxe4m3, mxe5m2
+from hw.numeric.reference import add_products, cast, require_tile
+
+__all__ = ["BLOCK", "MX_FORMATS", "SCALE", "MxMatrix", "mx_matmul", "quantise"]
+
+Array = npt.NDArray[Any]
+
+#: Operands that share a scale.
+BLOCK = 32
+
+#: Formats of operands with scales, and of their elements.
+MX_FORMATS = MappingProxyType({mxe4m3: e4m3, mxe5m2: e5m2, mxe2m1: e2m1})
+
+#: Type of scales: 2^(code - 127), NaN for code 255.
+SCALE = np.dtype(ml_dtypes.float8_e8m0fnu)
+
+
+class MxMatrix(NamedTuple):
+    """Lines of elements in blocks: rows of a left operand, columns of a right one.
+
+    Members
+    -------
+    elements : (lines, K) array of ``float8_e4m3fn``, ``float8_e5m2`` or ``float4_e2m1fn``
+    scales : (lines, ceil(K / 32)) array of ``float8_e8m0fnu``
+    """
+
+    elements: Array
+    scales: Array
+
+    @property
+    def values(self) -> Array:
+        """Elements times their scales, exact in float64; NaN in blocks whose scale is."""
+        extent = self.elements.shape[1]
+        with np.errstate(invalid="ignore"):
+            scales = self.scales.astype(np.float64)
+            elements = self.elements.astype(np.float64)
+        values: Array = elements * np.repeat(scales, BLOCK, axis=1)[:, :extent]
+        return values
+
+
+def _require(matrix: MxMatrix) -> Format:
+    elements, scales = matrix
+    found = next((fmt for fmt in MX_FORMATS if fmt.dtype == elements.dtype), None)
+    if found is None or scales.dtype != SCALE:
+        raise TypeError(
+            "Microscaled operands must be float8_e4m3fn, float8_e5m2 or float4_e2m1fn with scales "
+            f"of float8_e8m0fnu, not {elements.dtype} with {scales.dtype}"
+        )
+    blocks = (elements.shape[0], -(-elements.shape[-1] // BLOCK))
+    if elements.ndim != 2 or scales.shape != blocks:
+        raise ValueError(
+            f"Scales of elements {elements.shape} must be one for every {BLOCK} of a line, not "
+            f"{scales.shape}"
+        )
+    return found
+
+
+def quantise(x: npt.ArrayLike, format_: Format) -> MxMatrix:
+    """Round lines of float32 to elements in blocks, as OCP MX 1.0, section 6.3.
+
+    The scale is the largest power of two not above the block's largest magnitude, over that of
+    the format's largest value. Elements round to nearest even and saturate.
+
+    Parameters
+    ----------
+    x : (lines, K) array of float32
+        A block with a value that is not finite gets the scale NaN, one of zeros 2^-127.
+    format_ : Format
+        One of :data:`MX_FORMATS`.
+
+    Raises
+    ------
+    TypeError
+        The format has no scale, or the values are not float32.
+    """
+    if format_ not in MX_FORMATS:
+        names = ", ".join(each.name for each in MX_FORMATS)
+        raise TypeError(f"Microscaled format must be one of {names}, not {format_.name}")
+    x = np.asarray(x)
+    if x.dtype != np.float32 or x.ndim != 2:
+        raise TypeError(f"Values must be a matrix of float32, not {x.dtype} of shape {x.shape}")
+    lines, extent = x.shape
+    padded = np.pad(x.astype(np.float64), ((0, 0), (0, -extent % BLOCK)))
+    blocks = padded.reshape(lines, -1, BLOCK)
+    largest = np.abs(blocks).max(axis=2)
+    finite = np.isfinite(largest)
+    # frexp's significand is below 1.
+    exponent = np.frexp(np.where(finite, largest, 1.0))[1] - 1
+    shared = exponent - ((format_.largest >> format_.fraction_bits) - format_.bias)
+    code = np.where(largest == 0, 0, np.clip(shared + 127, 0, 254))
+    code = np.where(finite, code, 255).astype(np.uint8)
+    places = 127 - code[..., np.newaxis].astype(np.int64)
+    scaled = np.ldexp(np.where(finite[..., np.newaxis], blocks, 0.0), places)
+    elements = cast(scaled.astype(np.float32), MX_FORMATS[format_], saturate=True)
+    return MxMatrix(elements.reshape(lines, -1)[:, :extent], code.view(SCALE))
+
+
+def _steps(sums: Array, left: Array, right: Array, count: int) -> Array:
+    """Sums and the products of lines of scaled values, so many of them a rounding."""
+    missing = (0, 0), (0, -left.shape[1] % count)
+    left, right = np.pad(left, missing), np.pad(right, missing)
+    for k in range(0, left.shape[1], count):
+        factors = [(left[:, i, np.newaxis], right[:, i]) for i in range(k, k + count)]
+        sums = add_products(sums.astype(np.float64), factors)
+    return sums
+
+
+def mx_matmul(
+    a: MxMatrix, b: MxMatrix, acc0: npt.ArrayLike | None = None, *, tile: int | None = None
+) -> Array:
+    """Multiply microscaled matrices in ascending k; zero sums are +0.
+
+    A step is two products of 8-bit elements or four of e2m1, each with its exact value times both
+    scales, and one rounding of their sum with the one before to float32.
+
+    Parameters
+    ----------
+    a : MxMatrix
+        M rows.
+    b : MxMatrix
+        N columns, of elements of one width with those of ``a``.
+    acc0 : (M, N) array of float32, or one that broadcasts to it
+        Sums to start from, +0 by default.
+    tile : int
+        As of :func:`hw.numeric.reference.matmul`.
+
+    Raises
+    ------
+    TypeError
+        The types do not go together.
+    ValueError
+        The inner extents differ, there is not a scale for every block, or no such tile.
+    """
+    formats = _require(a), _require(b)
+    if formats[0].bits != formats[1].bits:
+        raise TypeError(
+            f"Operands must be of one width, not {formats[0].name} and {formats[1].name}"
+        )
+    if a.elements.shape[1] != b.elements.shape[1]:
+        raise ValueError(
+            f"Operands must have one inner extent, not {a.elements.shape[1]} and "
+            f"{b.elements.shape[1]}"
+        )
+    shape = (a.elements.shape[0], b.elements.shape[0])
+    start = np.asarray(np.float32(0) if acc0 is None else acc0)
+    if start.dtype != np.float32:
+        raise TypeError(f"Accumulator must be of float32, not {start.dtype}")
+    sums = np.broadcast_to(start, shape)
+    require_tile(tile, formats[0])
+    count, left, right = formats[0].products_per_cycle, a.values, b.values
+    if tile is None:
+        sums = _steps(sums, left, right, count)
+    else:
+        zeros = np.zeros(shape, np.float32)
+        for k in range(0, left.shape[1], tile):
+            part = slice(k, k + tile)
+            sums = add(sums, _steps(zeros, left[:, part], right[:, part], count) + np.float32(0))
+    # As in `hw.numeric.reference.matmul`.
+    total: Array = sums + np.float32(0)
+    return total
