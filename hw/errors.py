@@ -19,8 +19,8 @@ __all__ = [
 def did_you_mean(name: str, names: Iterable[str]) -> str:
     """Suffix for a message about an unknown name: the nearest known ones, or nothing."""
     # The dashes that all options share would make them all look alike.
-    known = {other.lstrip("-"): other for other in sorted(names)}
-    near = difflib.get_close_matches(name.lstrip("-"), known, n=2, cutoff=0.6)
+    known = {other.lstrip("-").lower(): other for other in sorted(names)}
+    near = difflib.get_close_matches(name.lstrip("-").lower(), known, n=2, cutoff=0.6)
     return f"; did you mean {' or '.join(repr(known[other]) for other in near)}?" if near else ""
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from hw.errors import BadInputError
 
-__all__ = ["require_writable", "write_whole"]
+__all__ = ["require_writable", "write_output", "write_whole"]
 
 
 def require_writable(path: Path | str, *, where: str | None = None) -> Path:
@@ -44,11 +44,13 @@ def write_whole(path: Path | str, data: str | bytes) -> None:
     A path that is not a regular file (a terminal, a pipe) cannot be replaced and is written to.
     """
     content = data.encode() if isinstance(data, str) else data
-    # The file a link points to is replaced, not the link.
-    target = Path(os.path.realpath(path))
-    if target.exists() and not target.is_file():
-        target.write_bytes(content)
+    given = Path(path)
+    # Not what its links lead to: that of an open pipe has no name.
+    if given.exists() and not given.is_file():
+        given.write_bytes(content)
         return
+    # The file a link points to is replaced, not the link.
+    target = Path(os.path.realpath(given))
     target.parent.mkdir(parents=True, exist_ok=True)
     partial = target.with_name(f".{target.name}.{os.getpid()}.partial")
     try:
@@ -58,3 +60,25 @@ def write_whole(path: Path | str, data: str | bytes) -> None:
         with contextlib.suppress(OSError):
             partial.unlink()
         raise
+
+
+def write_output(path: Path | str, data: str | bytes, *, where: str) -> None:
+    """`write_whole` of a file that the user named in the option `where`.
+
+    Raises
+    ------
+    BadInputError
+        If the system refuses, for whatever reason.
+    """
+    try:
+        write_whole(path, data)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise BadInputError(
+            f"{where} must be a file that can be written, not {str(path)!r}: {error.strerror}",
+            kind="unwritable-file",
+            where=where,
+            value=str(path),
+            rule="a file that can be written",
+        ) from error

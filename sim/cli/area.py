@@ -7,7 +7,14 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sim.cli.options import Subparsers, add_config, add_json, load_config, validating
+from sim.cli.options import (
+    DEFAULT_CONFIG,
+    Subparsers,
+    add_config,
+    add_json,
+    load_config,
+    validating,
+)
 from sim.cli.systolic import (
     COMPONENT,
     COMPONENTS,
@@ -41,7 +48,7 @@ def add(subparsers: Subparsers) -> None:
         help="estimate the area of a chip, unit by unit",
         description="Estimate the area of a chip, unit by unit, in generic cells, or in µm² too.",
     )
-    add_config(parser)
+    add_config(parser, default=None)
     parser.add_argument(
         "--component",
         type=component_name,
@@ -168,7 +175,8 @@ def execute(args: argparse.Namespace) -> dict[str, Any]:
     """Synthesize each unit of ``--config`` once and multiply by its count."""
     if asks_for_systolic(args):
         return _systolic(args)
-    config = load_config(args.config)
+    name = args.config or DEFAULT_CONFIG
+    config = load_config(name)
 
     from gen.area import measure, shares, totals
     from gen.components import KINDS, components
@@ -203,7 +211,7 @@ def execute(args: argparse.Namespace) -> dict[str, Any]:
     print("depth: most cells in a row inside one definition, a hint and no delay")
     _explain(liberty)
     return {
-        "config": args.config,
+        "config": name,
         **_liberty_record(liberty),
         "definitions": sum("." not in name for name in design.instances),
         "units": [unit.record() for unit in units],

@@ -12,16 +12,22 @@ if TYPE_CHECKING:
     from hw.config import ChipConfig
 
 __all__ = [
+    "DEFAULT_CONFIG",
     "Subparsers",
     "add_config",
     "add_json",
     "add_seed",
     "integer",
     "load_config",
+    "power",
     "probability",
     "setting",
     "validating",
 ]
+
+
+#: Configuration of a command that is given none.
+DEFAULT_CONFIG = "small"
 
 
 class Subparsers(Protocol):
@@ -41,6 +47,22 @@ def integer(low: int, high: int | None = None) -> Callable[[str], int]:
         except ValueError:
             value = low - 1
         if value < low or (high is not None and value > high):
+            raise argparse.ArgumentTypeError(f"must be {rule}, not {text!r}")
+        return value
+
+    return convert
+
+
+def power(low: int, high: int) -> Callable[[str], int]:
+    """Type of an option: a power of two from `low` to `high`."""
+
+    def convert(text: str) -> int:
+        try:
+            value = int(text, 0)
+        except ValueError:
+            value = 0
+        if not low <= value <= high or value & (value - 1):
+            rule = f"a power of two from {low} to {high}"
             raise argparse.ArgumentTypeError(f"must be {rule}, not {text!r}")
         return value
 
@@ -94,13 +116,16 @@ def add_seed(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_config(parser: argparse.ArgumentParser) -> None:
-    """Register ``--config``, which `load_config` turns into a configuration."""
+def add_config(parser: argparse.ArgumentParser, *, default: str | None = DEFAULT_CONFIG) -> None:
+    """Register ``--config``, which `load_config` turns into a configuration.
+
+    A command that must know whether it was given sets `default` to None.
+    """
     parser.add_argument(
         "--config",
-        default="small",
+        default=default,
         metavar="NAME|FILE",
-        help="named configuration or TOML file (default small)",
+        help=f"named configuration or TOML file (default {DEFAULT_CONFIG})",
     )
 
 

@@ -1,25 +1,45 @@
 """``tilewright verilog``: the Verilog of a configuration."""
 
+from __future__ import annotations
+
 import argparse
+import dataclasses
+import hashlib
+import sys
 import time
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hw.errors import BadInputError
-from sim.cli.options import Subparsers, add_config, add_json, load_config, validating
+from sim.cli.options import (
+    DEFAULT_CONFIG,
+    Subparsers,
+    add_config,
+    add_json,
+    load_config,
+    validating,
+)
 from sim.cli.systolic import (
     COMPONENTS,
     add_systolic,
     asks_for_systolic,
     component_name,
+    systolic_command,
     systolic_component,
     systolic_config,
+    tensor_config,
 )
-from sim.files import require_writable, write_whole
+from sim.files import require_writable, write_output
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from hw.config import ChipConfig
     from hw.shared import Shareable
 
 __all__ = ["add", "execute"]
+
+_STANDARD_OUTPUT = ("-", "/dev/stdout")
 
 
 def add(subparsers: Subparsers) -> None:
@@ -29,55 +49,186 @@ def add(subparsers: Subparsers) -> None:
         help="emit the Verilog of a chip or of one component",
         description="Emit the Verilog of a chip, or of one component of it.",
     )
-    add_config(parser)
+    add_config(parser, default=None)
     parser.add_argument(
         "--component",
         type=component_name,
         choices=("matrix_unit", *COMPONENTS),
         help="emit this component alone",
     )
-    parser.add_argument("-o", "--output", metavar="FILE.v", help="file to write")
+    parser.add_argument(
+        "-o",
+        "--output",
+        metavar="FILE.v",
+        help="file to write, in place of what was there, folders above it included; - for standard "
+        "output (default build/NAME.v, NAME that of configuration, preset or module)",
+    )
     add_systolic(parser)
     add_json(parser)
 
 
-def _component(args: argparse.Namespace) -> "Shareable":
-    """What is to be emitted."""
+class _Asked(NamedTuple):
+    """What is to be emitted, and what its header says.
+
+    Members
+    -------
+    component : Shareable
+    name : str
+        Of the file, if the user names none.
+    summary, command : str
+    parameters, notes : dict
+        As :func:`sim.cli.header.header` takes them.
+    """
+
+    component: Shareable
+    name: str
+    summary: str
+    command: str
+    parameters: dict[str, object]
+    notes: dict[str, str]
+
+
+def _asked(args: argparse.Namespace) -> _Asked:
+    return _of_unit(args) if asks_for_systolic(args) else _of_chip(args)
+
+
+def _of_unit(args: argparse.Namespace) -> _Asked:
+    """A stand-alone matrix unit, its array alone, or a tensor unit."""
+    from sim.cli.port_notes import array_notes, tensor_notes, unit_notes
+
+    config, count = systolic_config(args)
+    component = systolic_component(args, config)
+    array = config.array
+    parameters: dict[str, object] = {
+        "rows": array.rows,
+        "columns": array.columns,
+        "dataflow": array.dataflow.value,
+        "formats": ", ".join(fmt.name for fmt in array.formats),
+        "latency": array.latency,
+    }
+    size = f"{array.rows} x {array.columns} cells"
+    if args.component == "array":
+        kind, notes = "systolic array", array_notes(array, skewed=not args.raw_edges)
+        parameters["skewed"] = not args.raw_edges
+    else:
+        kind, notes = "systolic matrix unit", unit_notes(config)
+        tensor = tensor_config(args, config)
+        if tensor is not None:
+            config = tensor.unit
+            kind, notes = "tensor unit", tensor_notes(config)
+            parameters["buffer rows"] = tensor.buffer_rows
+        sums = dict.fromkeys(fmt.accumulator.name for fmt in array.formats)
+        parameters |= {
+            "accumulator rows": config.accumulator_rows,
+            "adder": config.adder,
+            "tiles ahead": config.tiles_ahead,
+            "result rows": config.queue_rows,
+            "results": " or ".join(sums) if config.out is None else config.out.name,
+            "bias": config.bias,
+        }
+    if args.preset is not None:
+        kind = f"{kind} of {args.preset}, {count} a core"
+    name = component.definition_name
+    if args.component is None:
+        name = args.preset
+    return _Asked(component, name, f"{kind}, {size}", systolic_command(args), parameters, notes)
+
+
+def _of_chip(args: argparse.Namespace) -> _Asked:
+    """A chip, or the matrix unit of its PCUs."""
     from hw.chip import Chip
+    from hw.configs import named
+    from sim.cli.port_notes import CHIP_NOTES, matrix_notes
     from sim.drivers.matrix_unit import matrix_unit
 
-    if asks_for_systolic(args):
-        return systolic_component(args, systolic_config(args)[0])
-    config = load_config(args.config)
+    given = args.config or DEFAULT_CONFIG
+    config = load_config(given)
+    # By what it holds: neither the name nor the place of a file is the same everywhere.
+    known = next((name for name in named if named[name] == config), None)
+    command = f"--config {known or 'FILE.toml'}"
+    parameters = dict(_flat(dataclasses.asdict(config)))
     with validating("--config"):
-        return matrix_unit(config) if args.component else Chip(config)
+        if args.component is None:
+            name = given if given in named else Path(given).stem
+            return _Asked(Chip(config), name, _chip(config), command, parameters, CHIP_NOTES)
+        unit = matrix_unit(config)
+    command += f" --component {args.component}"
+    summary = f"matrix unit of a PCU, {config.grid_rows} x {config.grid_columns} cells"
+    notes = matrix_notes(config.grid_rows, config.grid_columns)
+    return _Asked(unit, unit.definition_name, summary, command, parameters, notes)
+
+
+def _chip(config: ChipConfig) -> str:
+    return f"chip, {config.rows} x {config.columns} tiles"
+
+
+def _flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, object]]:
+    """Parameters of all tables, as a configuration file names them."""
+    for key, value in values.items():
+        if isinstance(value, dict):
+            yield from _flat(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", value
+
+
+def _require_output(output: str, args: argparse.Namespace) -> None:
+    """Refuse what cannot be written to, before anything is made."""
+    if output not in _STANDARD_OUTPUT:
+        require_writable(output, where="--output")
+    elif args.json == "-":
+        raise BadInputError(
+            f"--output must be a file beside --json -, not {output!r}: both are standard output",
+            where="--output",
+            value=output,
+            rule="a file",
+        )
 
 
 def execute(args: argparse.Namespace) -> dict[str, Any]:
     """Emit the chip of ``--config``, or a component of it, to ``--output``."""
-    component = _component(args)
+    if args.output is not None:
+        _require_output(args.output, args)
+    asked = _asked(args)
+    output = args.output or f"build/{asked.name}.v"
     if args.output is None:
-        raise BadInputError("--output must be given", where="--output", rule="a file to write")
-    require_writable(args.output, where="--output")
+        _require_output(output, args)
+    to_file = output not in _STANDARD_OUTPUT
 
     from gen.verilog import emit
+    from sim.cli.header import header
 
     started = time.monotonic()
-    design = emit(component)
+    design = emit(asked.component)
     seconds = time.monotonic() - started
-    write_whole(args.output, design.text)
+    # The text of a design is the key of what is built from it: no comment belongs there.
+    comment = header(
+        asked.component,
+        text=design.text,
+        summary=asked.summary,
+        command=f"tilewright verilog {asked.command}",
+        parameters=asked.parameters,
+        notes=asked.notes,
+    )
+    text = comment + design.text
+    if to_file:
+        write_output(output, text, where="--output")
+    else:
+        sys.stdout.write(text)
+    content = text.encode()
     report = {
-        "file": args.output,
-        "sha256": design.sha256,
+        "file": output if to_file else "-",
+        "sha256": hashlib.sha256(content).hexdigest(),
         "top": design.top,
-        "bytes": len(design.text.encode()),
-        "lines": design.text.count("\n"),
+        "bytes": len(content),
+        "lines": text.count("\n"),
         "modules": len(design.instances),
         "units": design.instances,
         "seconds": seconds,
     }
+    place = output if to_file else "standard output"
     print(
-        f"{args.output}: module {design.top}, {report['bytes']} bytes, "
-        f"{report['modules']} module definitions, {seconds:.1f} s"
+        f"{place}: module {design.top}, {report['bytes']} bytes, "
+        f"{report['modules']} module definitions, {seconds:.1f} s",
+        file=sys.stdout if to_file else sys.stderr,
     )
     return report

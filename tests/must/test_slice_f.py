@@ -51,7 +51,9 @@ def test_definitions_are_shared_and_emitted_in_time(tmp_path, heavy, figure):
         folder = tmp_path / name
         folder.mkdir()
         text, seconds[name] = emitted(name, folder, hash_seed)
-        assert text == designs[name].text
+        comment, _, design = text.partition("\n\n")
+        assert design == designs[name].text
+        assert f"//   tilewright verilog --config {name}\n" in comment
         assert not re.search(r"/(home|root|tmp|work)/|\.py\b", text)
     assert seconds["small"] <= 30 and seconds["large"] <= 60
     figure(

@@ -129,7 +129,7 @@ def test_a_bench_is_asked_to_test_another_unit(block, options, monkeypatch, tmp_
             ["systolic", "--buffer-rows", "4"],
             "--buffer-rows must come with --component tensor_unit",
         ),
-        (["systolic", "--rows", "0"], "Array rows must be an integer from 1 to 1024, not 0"),
+        (["systolic", "--rows", "0"], "--rows must be an integer from 1 to 1024, not '0'"),
         (["tensor-unit", "--dataflow", "os"], "Tensor unit dataflow must be ws, not os"),
         (["gird"], "unknown block 'gird'; did you mean 'grid'?"),
         (["zzzzzz"], "unknown block 'zzzzzz'; one of accumulators, "),

@@ -1,0 +1,154 @@
+"""What the ports of stand-alone matrix units, arrays and tensor units are for, in a line each."""
+
+from __future__ import annotations
+
+from hw.systolic.activation import SCALE_BITS
+from hw.systolic.dataflow import LANE_BITS, ArrayConfig, Dataflow
+from hw.systolic.unit_config import UnitConfig
+
+__all__ = ["CHIP_NOTES", "array_notes", "matrix_notes", "tensor_notes", "unit_notes"]
+
+#: Notes on the ports of a chip.
+CHIP_NOTES = {
+    "host": "AXI4-Lite, the host commands: its registers are in docs/command.md",
+    "launch": "AXI4 read, the chip commands: launch lists",
+    "memory": "AXI4, the chip commands: operands and results, one an AGCU",
+    "o_interrupt": "1 while an interrupt of the command processor is pending",
+}
+
+
+def _lanes(letter: str, config: ArrayConfig) -> str:
+    """How operands lie in a vector of lanes."""
+    kinds = []
+    for fmt in config.cell.ordered:
+        count = LANE_BITS // fmt.bits
+        many = "" if count == 1 else f"{count} "
+        first = "" if count == 1 else ", the lowest k in the lowest bits"
+        kinds.append(f"{many}{fmt.name}{first}")
+    high = (config.rows if letter == "r" else config.columns) - 1
+    scale = f", their scale from bit {LANE_BITS} on" if config.cell.has_scale else ""
+    said = " or ".join(kinds)
+    return f"lane {letter} = 0..{high} at bit {config.lane_bits}*{letter}: {said}{scale}"
+
+
+def _mode(config: ArrayConfig, operands: str) -> str:
+    formats = config.cell.ordered
+    if len(formats) == 1:
+        return "static; without effect on cells of one format"
+    first, second = (fmt.name for fmt in formats)
+    return f"static: format of {operands}, 0 {first}, 1 {second}"
+
+
+_COUNTERS = "cycles since reset; exactly one of them moves in a cycle"
+
+
+def _results(config: UnitConfig) -> dict[str, str]:
+    sums = " or ".join(dict.fromkeys(fmt.accumulator.name for fmt in config.array.formats))
+    out = sums if config.out is None else config.out.name
+    bits = config.out_bits
+    factor = "fp32" if config.affine else f"an integer of {SCALE_BITS} bits without sign"
+    return {
+        "o_result.data": f"result c = 0..{config.array.columns - 1} at bit {bits}*c: {out}",
+        "o_result.last": "ends a packet, the results of a tile",
+        "relu": "static: results below zero leave as 0",
+        "scale": f"static: factor of the sums, {factor}",
+        "shift": "static: scaled sums are divided by 2^shift, rounded to nearest even, saturated",
+        "i_bias": f"{sums}, added to sums of column i; one vector a packet",
+        "counters": _COUNTERS,
+        "counters.active": "a vector entered the array",
+        "counters.weight_stall": "it waited for what stays, which had not come",
+        "counters.weight_shift": "it waited for what stays, which was being shifted in",
+        "counters.non_matrix": "anything else",
+    }
+
+
+def unit_notes(config: UnitConfig) -> dict[str, str]:
+    """Notes on the ports of a matrix unit, as `sim.cli.header.header` takes them."""
+    array = config.array
+    notes = _results(config) | {
+        "activation_mode": _mode(array, "activations"),
+        "weight_mode": _mode(array, "weights"),
+    }
+    if array.dataflow == Dataflow.OS:
+        steps = "" if array.latency == 1 else f"; {array.latency} vectors a step"
+        return notes | {
+            "i_activation.data": _lanes("r", array) + steps,
+            "i_activation.finish": "last step of a tile: its sums leave",
+            "i_weight": f"{_lanes('c', array)}; one vector a step",
+        }
+    moving, staying = "i_activation", "i_weight"
+    if array.dataflow == Dataflow.IS:
+        moving, staying = staying, moving
+    return notes | {
+        f"{moving}.data": _lanes("r", array),
+        f"{moving}.last": "ends a tile; the next vector takes the next tile of what stays",
+        f"{moving}.accumulate": "add to the sums of the tile before, row by row",
+        f"{moving}.finish": "the sums leave as results; else they wait for the next tile",
+        staying: f"{_lanes('c', array)}; a tile is {array.rows} vectors, row 0 first",
+    }
+
+
+def tensor_notes(config: UnitConfig) -> dict[str, str]:
+    """Notes on the ports of a tensor unit."""
+    array = config.array
+    return _results(config) | {
+        "i_weight": f"{_lanes('c', array)}; {array.rows} vectors a multiply, row 0 first",
+        "i_bias": "added to sums of column i; one vector a multiply that finishes",
+        "i_instruction": "see docs/tensor_unit.md",
+        "i_host": f"vector for the buffer, {_lanes('r', array)}",
+        "o_host.data": f"vector of the buffer, {_lanes('r', array)}",
+        "o_host.last": "ends its instruction",
+        "status.fault": "why the next instruction was refused; 0 if it was not",
+        "status.begun": "instructions begun since reset",
+    }
+
+
+def matrix_notes(rows: int, columns: int) -> dict[str, str]:
+    """Notes on the ports of the matrix unit of a PCU."""
+    lanes = f"lane r = 0..{rows - 1} at bit {LANE_BITS}*r: bf16, or 2 int8, the lower k first"
+    marks = {"last": "ends a packet, a tile", "final": "ends the last tile: its sums leave"}
+    return {
+        "i_activation.data": lanes,
+        **{f"i_activation.{mark}": note for mark, note in marks.items()},
+        "i_weight.data": f"{lanes}; a tile is {columns} vectors, as weights_by_row says",
+        "o_result.data": f"{columns} sums of 32 bits, or {rows} bf16, two rows; the first lowest",
+        "int8": "static: operands are int8, else bf16",
+        "to_bf16": "static: results are rounded to bf16, two rows a vector",
+        "weights_by_row": "static: a vector of weights is rows of the tile, else a column",
+        "i_hold": "the counters stand still",
+        "o_issue": "a vector enters the grid in this cycle",
+        "counters": "cycles by what was done in them",
+    }
+
+
+def array_notes(config: ArrayConfig, *, skewed: bool) -> dict[str, str]:
+    """Notes on the ports of an array; unless it is skewed, its neighbour delays the lanes."""
+    if config.dataflow == Dataflow.OS:
+        row = f"lane r comes {config.rows - 1} - r cycles after the highest"
+        column, marks = "lane c comes c cycles after lane 0", ", bit 0 with the highest lane"
+        if skewed:
+            row = column = "all at once"
+            marks = ""
+        return {
+            "i_a": f"activations, {_lanes('r', config)}; {row}",
+            "i_b": f"weights, {_lanes('c', config)}; {column}",
+            "i_first": f"first step of a sum{marks}",
+            "i_finish": f"last step of a sum{marks}",
+            "i_shift": "rows of cells whose drains move on, bit 0 the highest; column c later",
+            "o_sums": "sum that leaves column i",
+            "a_mode": _mode(config, "activations"),
+            "b_mode": _mode(config, "weights"),
+        }
+    row, marks = f"lane r comes {config.latency}*r cycles after lane 0", ", bit r with lane r"
+    if skewed:
+        row, marks = "all at once", ""
+    return {
+        "i_moving": f"operands that pass right, {_lanes('r', config)}; {row}",
+        "i_swap": f"begin to use what was loaded, with this vector{marks}",
+        "i_stationary": f"operands that stay, {_lanes('c', config)}",
+        "i_load": "rows of cells that load i_stationary now, bit 0 the highest",
+        "i_p": "sum that enters column i from above",
+        "o_p": "sum that leaves column i",
+        "moving_mode": _mode(config, "operands that pass right"),
+        "stationary_mode": _mode(config, "operands that stay"),
+    }

@@ -1,0 +1,233 @@
+# amaranth: UnusedElaboratable=no
+"""``tilewright verilog``: where the text goes, what its head says, what its help lists."""
+
+import argparse
+import hashlib
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import tilewright
+from gen.verilog import emit
+from hw.numeric.formats import named as formats
+from hw.systolic.cell import CellConfig
+from hw.systolic.dataflow import ArrayConfig, Dataflow
+from hw.systolic.preset import PRESETS
+from hw.systolic.unit import systolic_unit
+from hw.systolic.unit_config import UnitConfig
+from sim.cli.systolic import FORMATS, PAIRS, PRESET_NAMES, add_systolic
+
+ROOT = Path(__file__).resolve().parent.parent.parent.parent
+SMALL = "--component systolic --rows 2 --cols 3 --format int8"
+
+
+def run(words, capsys):
+    assert tilewright.main(["verilog", *words.split()]) == 0
+    return capsys.readouterr()
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("words", "name"),
+    [
+        (
+            "--component systolic --rows 16 --cols 16 --dataflow ws --format bf16",
+            "systolic_ws_16x16_bf16_l1_a512_q64_t1",
+        ),
+        ("--component array --rows 2 --cols 2", "stationary_2x2_bf16_l1"),
+        ("--config tiny --component matrix-unit", "matrix_unit_4x2_bf16_int8_l2_a256"),
+        ("--config tiny", "tiny"),
+    ],
+)
+def test_without_an_output_a_file_below_build_is_written_and_named(words, name, here, capsys):
+    said = run(words, capsys).out
+    assert [path.relative_to(here) for path in here.rglob("*.v")] == [Path(f"build/{name}.v")]
+    assert said.startswith(f"build/{name}.v: module ") and said.count("\n") == 1
+
+
+def test_a_preset_and_a_file_give_their_names(here, capsys):
+    (here / "mine.toml").write_text("rows = 2\ncolumns = 2\nwidth_bits = 64\n[agcu]\ncount = 1\n"
+                                    "axi_data_bits = 64\n")  # fmt: skip
+    assert run("--config ./mine.toml", capsys).out.startswith("build/mine.v: module tilewright")
+    text = Path("build/mine.v").read_text()
+    assert "--config FILE.toml\n" in text and "mine" not in text
+    assert run("--preset tpu-v1", capsys).out.startswith("build/tpu-v1.v: module tensor_")
+    assert "tensor unit of tpu-v1, 1 a core" in Path("build/tpu-v1.v").read_text()
+
+
+@pytest.mark.parametrize("output", ["-", "/dev/stdout"])
+def test_standard_output_gets_the_text_and_nothing_else(output, here, capsys):
+    out, error = run(f"{SMALL} -o {output}", capsys)
+    assert out.startswith("// systolic_ws_2x3_") and out.endswith("endmodule\n")
+    assert error.startswith("standard output: module systolic_ws_2x3_")
+    assert list(here.iterdir()) == []
+    run(f"{SMALL} -o a.v", capsys)
+    assert Path("a.v").read_text() == out
+
+
+@pytest.mark.parametrize("output", ["-", "/dev/stdout", "/dev/fd/1"])
+def test_a_pipe_is_written_to(output, here):
+    line = f"{sys.executable} {ROOT}/tilewright.py verilog {SMALL} -o {output} | grep -c endmodule"
+    done = subprocess.run(line, shell=True, capture_output=True, text=True)
+    assert int(done.stdout) > 5 and "fault" not in done.stderr
+    assert list(here.iterdir()) == []
+
+
+def test_a_reader_that_goes_away_is_no_fault(here):
+    line = f"{sys.executable} {ROOT}/tilewright.py verilog {SMALL} -o - | true"
+    done = subprocess.run(line, shell=True, capture_output=True, text=True)
+    assert "fault" not in done.stderr and "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("output", "message"),
+    [
+        ("- --json -", "--output must be a file beside --json -, not '-'"),
+        ("/proc/nothing.v", "must be a file that can be written, not '/proc/nothing.v'"),
+        (".", "Output must be a file that can be written, not '.'"),
+        ("file/below.v", "Output must be a file that can be written, not 'file/below.v'"),
+        ("/dev/full", "--output must be a file that can be written, not '/dev/full': No space"),
+    ],
+)
+def test_what_cannot_be_written_is_refused_in_one_line(output, message, here, capsys):
+    (here / "file").touch()
+    assert tilewright.main(["verilog", *SMALL.split(), "-o", *output.split()]) == 2
+    error = capsys.readouterr().err
+    assert message in error and error.count("\n") == 1
+
+
+def test_the_report_is_of_the_file(here, capsys):
+    report = json.loads(run(f"{SMALL} -o a.v --json", capsys).out)
+    content = Path("a.v").read_bytes()
+    assert report["file"] == "a.v" and report["bytes"] == len(content)
+    assert report["sha256"] == hashlib.sha256(content).hexdigest()
+    assert report["lines"] == content.count(b"\n")
+
+
+HEADED = [
+    SMALL,
+    f"{SMALL} --dataflow os --latency 2 --out int8 --bias --result-rows 64 --tiles-ahead 2",
+    "--component systolic --rows 2 --cols 2 --dataflow is --format e4m3,e5m2 --out bf16 --bias",
+    "--component systolic --rows 2 --cols 2 --format bf16,int8 --adder bottom",
+    "--component array --rows 2 --cols 2 --raw-edges --format bf16,fp16",
+    "--component array --rows 1 --cols 2 --dataflow os",
+    "--component systolic --rows 2 --cols 2 --format mxe4m3,mxe5m2",
+    "--component tensor_unit --rows 2 --cols 2 --format int8 --buffer-rows 8",
+    "--config tiny --component matrix_unit",
+    "--config tiny",
+]
+
+
+def ports(text, top):
+    """Width of each port of a module, from its declarations."""
+    body = text[text.index(f"\nmodule {top}(") :]
+    body = body[: body.index("\nendmodule")]
+    found = re.findall(r"^  (?:in|out)put (?:\[(\d+):0\] )?(\S+?) ?;$", body, re.MULTILINE)
+    return {name: int(high or 0) + 1 for high, name in found}
+
+
+@pytest.mark.parametrize("words", HEADED)
+def test_the_head_says_what_it_is_and_how_to_make_it_again(words, here, capsys):
+    report = json.loads(run(f"{words} -o a.v --json", capsys).out)
+    text = Path("a.v").read_text()
+    head, _, design = text.partition("\n\n")
+    assert head.isascii() and all(line.startswith("//") for line in head.splitlines())
+    assert head.startswith(f"// {report['top']}: ")
+    assert not re.search(r"/(home|root|tmp|work)/|\.py\b|\d\d:\d\d:\d\d|20\d\d-", head)
+    (command,) = re.findall(r"^//   (tilewright verilog .*)$", head, re.MULTILINE)
+    # Elsewhere, from the line in the file alone.
+    run(command.removeprefix("tilewright verilog ") + " -o again.v", capsys)
+    assert Path("again.v").read_text() == text
+    # Every port is there with its width, one by one or as part of an interface.
+    said = dict(re.findall(r"^//   (\w+)  (?:stream )?(?:in|out), (\d+) bits?", head, re.MULTILINE))
+    groups = tuple(
+        name.split("__")[0] for name in re.findall(r"^//   (\S+)\*  \d+ ports", head, re.MULTILINE)
+    )
+    seen = set()
+    for port, width in ports(text, report["top"]).items():
+        name, _, part = port.partition("__")
+        if name in groups:
+            seen.add(name)
+            continue
+        seen.add(name)
+        assert part in ("valid", "ready") or int(said[name]) == width, port
+    assert seen == {*said, *groups}
+    assert "module" not in head.splitlines()[0] and design.endswith("endmodule\n")
+
+
+def test_fields_of_a_payload_are_named_with_their_bits(here, capsys):
+    text = run(f"{SMALL} -o -", capsys).out
+    assert "//     [31:0] data: lane r = 0..1 at bit 16*r: 2 int8, the lowest k in the low" in text
+    assert "//     [33] accumulate: add to the sums of the tile before, row by row\n" in text
+
+
+def test_a_design_has_no_head():
+    """What is built from a design is kept by its digest, which a comment must not change."""
+    config = UnitConfig(ArrayConfig(1, 1, Dataflow.WS, (formats["int8"],), 1))
+    assert "//" not in emit(systolic_unit(config)).text
+
+
+def test_the_options_tell_what_there_is():
+    assert PRESET_NAMES == tuple(PRESETS)
+    for name in formats:
+        try:
+            CellConfig((formats[name],), 1)
+        except TypeError:
+            assert name not in FORMATS
+        else:
+            assert name in FORMATS
+    for first in formats:
+        for second in formats:
+            try:
+                CellConfig((formats[first], formats[second]), 1)
+            except TypeError:
+                offered = False
+            else:
+                offered = True
+            listed = any({first, second} == set(pair.split(",")) for pair in PAIRS)
+            assert listed == offered
+
+
+#: Option, its bounds, and a unit that has them.
+BOUNDS = [
+    ("--rows", 1, 1024, lambda n: ArrayConfig(n, 1, Dataflow.WS, (formats["int8"],))),
+    ("--cols", 1, 1024, lambda n: ArrayConfig(1, n, Dataflow.WS, (formats["int8"],))),
+    ("--latency", 1, 3, lambda n: ArrayConfig(1, 1, Dataflow.WS, (formats["int8"],), n)),
+    ("--accumulator-rows", 1, 65536, lambda n: UnitConfig(SOME, accumulator_rows=n)),
+    ("--tiles-ahead", 1, 64, lambda n: UnitConfig(SOME, tiles_ahead=n)),
+    ("--result-rows", 1, 65536, lambda n: UnitConfig(SOME, result_rows=n)),
+]
+SOME = ArrayConfig(1, 1, Dataflow.WS, (formats["int8"],))
+
+
+@pytest.mark.parametrize(("option", "low", "high", "made"), BOUNDS)
+def test_an_option_has_the_bounds_of_the_parameter(option, low, high, made):
+    parser = argparse.ArgumentParser(exit_on_error=False)
+    add_systolic(parser)
+    beyond = 2 * high if option == "--result-rows" else high + 1
+    for value in (low, high):
+        parser.parse_args([option, str(value)])
+        made(value)
+    for value in (low - 1, beyond):
+        with pytest.raises(argparse.ArgumentError):
+            parser.parse_args([option, str(value)])
+        if value:
+            with pytest.raises(TypeError):
+                made(value)
+
+
+def test_the_help_lists_formats_and_presets(capsys):
+    with pytest.raises(SystemExit):
+        tilewright.main(["verilog", "--help"])
+    said = " ".join(capsys.readouterr().out.split())
+    for word in (*FORMATS, *PAIRS, *PRESET_NAMES, "build/NAME.v", "default small"):
+        assert word in said
