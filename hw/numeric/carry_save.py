@@ -1,4 +1,7 @@
-"""Sums of many bits by one tree of carry-save adders and one addition."""
+"""Sums of many bits by one tree of carry-save adders and one addition.
+
+(Dadda, Some schemes for parallel multipliers, 1965: each level adds as little as it may.)
+"""
 
 from __future__ import annotations
 
@@ -12,19 +15,24 @@ __all__ = ["Columns", "sum_columns"]
 Columns = list[list[Value]]
 
 
-def _save_carries(m: Module, columns: Columns, level: int) -> Columns:
-    """The same sum with two thirds of the bits, or so."""
-    reduced: Columns = [[] for _ in range(len(columns) + 1)]
+def _save_carries(m: Module, columns: Columns, most: int) -> Columns:
+    """The same sum with at most so many bits a column, modulo 2 to the number of columns."""
+    reduced: Columns = []
+    carries: list[Value] = []
     for weight, bits in enumerate(columns):
-        whole = len(bits) - len(bits) % 3
-        for index in range(0, whole, 3):
-            x, y, z = bits[index : index + 3]
-            place = f"{level}_{weight}_{index}"
-            half = named(m, f"half_{place}", x ^ y)
-            reduced[weight].append(named(m, f"save_{place}", half ^ z))
-            reduced[weight + 1].append(named(m, f"carry_{place}", (x & y) | (half & z)))
-        reduced[weight] += bits[whole:]
-    return reduced[: len(columns)]
+        left, carries_here, carries = list(bits), carries, []
+        while (excess := len(left) + len(carries_here) - most) > 0:
+            place = f"{most}_{weight}_{len(carries)}"
+            half = named(m, f"half_{place}", left[0] ^ left[1])
+            if excess == 1:
+                carries.append(named(m, f"carry_{place}", left[0] & left[1]))
+                left = [*left[2:], half]
+            else:
+                carry = (left[0] & left[1]) | (half & left[2])
+                carries.append(named(m, f"carry_{place}", carry))
+                left = [*left[3:], named(m, f"save_{place}", half ^ left[2])]
+        reduced.append(left + carries_here)
+    return reduced
 
 
 def sum_columns(m: Module, columns: Columns, constant: int) -> Value:
@@ -36,10 +44,12 @@ def sum_columns(m: Module, columns: Columns, constant: int) -> Value:
         [*bits, Const(1, 1)] if constant >> weight & 1 else bits
         for weight, bits in enumerate(columns)
     ]
-    level = 0
-    while max(map(len, columns)) > 2:
-        columns = _save_carries(m, columns, level)
-        level += 1
+    # A level turns three bits into two: the numbers of bits that so many levels can reduce.
+    levels = [2]
+    while levels[-1] < max(map(len, columns)):
+        levels.append(levels[-1] * 3 // 2)
+    for most in reversed(levels[:-1]):
+        columns = _save_carries(m, columns, most)
     first, second = (
         Cat(bits[index] if index < len(bits) else Const(0, 1) for bits in columns)
         for index in range(2)

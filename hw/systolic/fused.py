@@ -13,6 +13,7 @@ from hw.numeric.pair import multiply_float_pair
 from hw.numeric.product import Product, multiply, multiply_pair
 from hw.numeric.quad import multiply_e2m1_quad, multiply_int4_quad
 from hw.numeric.scale import scale_product
+from hw.numeric.short_add import add_short
 from hw.numeric.wires import register
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ def _integer(m: Module, config: CellConfig, a: Value, b: Value, old: Value) -> V
     exact = (multiply_int4_quad if int4 in config.formats else multiply_pair)(m, a, b)
     product = Signal(len(exact), reset_less=True)
     m.d.sync += product.eq(exact)
-    total: Value = (old + product.as_signed())[:32]
+    total = add_short(m, old, product)
     for stage in range(1, config.latency):
         delayed = Signal(32, name=f"sum_{stage}", reset_less=True)
         m.d.sync += delayed.eq(total)
