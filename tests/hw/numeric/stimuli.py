@@ -24,6 +24,7 @@ __all__ = [
     "all_pairs",
     "alone",
     "arguments",
+    "assert_special",
     "edge_macs",
     "exact_values",
     "exactly",
@@ -297,3 +298,19 @@ def ulps(answer: Array, exact: Array, width: int = 24) -> Array:
         unit = np.ldexp(1.0, np.maximum(np.frexp(exact)[1] - width, -125 - width))
         distance = np.abs(answer.astype(np.float64) - exact) / unit
     return np.where(np.isfinite(answer) & np.isfinite(exact), distance, 0)
+
+
+def assert_special(answer: Array, exact: Array, width: int = 24) -> None:
+    """Assert that answers are NaN and infinite where the exact values make them so.
+
+    What rounds beyond the largest value of the width is infinite; what is smaller than that by
+    two units in the last place is not.
+    """
+    np.testing.assert_array_equal(np.isnan(answer), np.isnan(exact))
+    with np.errstate(invalid="ignore"):
+        beyond = np.abs(exact) >= 2.0**128 * (1 - 2.0 ** -(width + 1))
+        within = np.abs(exact) < 2.0**128 * (1 - 2.0 ** -(width - 2))
+        same_sign = np.signbit(answer) == np.signbit(exact)
+    infinite = np.isinf(answer)
+    wrong = (infinite & (within | ~same_sign)) | (~infinite & beyond)
+    assert not wrong.any(), f"{wrong.sum()} infinities wrong, first at {np.nonzero(wrong)[0][0]}"

@@ -41,7 +41,7 @@ CELLS: dict[str, tuple[tuple[Format, ...], int]] = {
 }
 
 #: Widths of the functions of the bench.
-FUNCTION_WIDTHS = (24, 16, 8)
+FUNCTION_WIDTHS = (24, 16, 11, 8)
 
 #: Inputs of one run at most, so that outputs stay small.
 _CHUNK = 1 << 18
