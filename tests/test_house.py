@@ -112,6 +112,17 @@ def forbidden_imports(root: Path) -> Iterator[str]:
                 yield f"{path.relative_to(root)}:{line}: {home} must not import {name}"
 
 
+#: What tests compare simulations with, which therefore nothing else may be made of.
+ORACLES = ("hw.systolic.cycles",)
+
+
+def oracles_in_use(root: Path) -> Iterator[str]:
+    for path in python_files(root):
+        for line, name in imported(root, path):
+            if top(root, path) != "tests" and name.startswith(ORACLES):
+                yield f"{path.relative_to(root)}:{line}: only tests may import {name}"
+
+
 def missing_all(root: Path) -> Iterator[str]:
     for path in python_files(root):
         if top(root, path) not in (*PACKAGES, "tilewright"):
@@ -194,6 +205,7 @@ def shape_of_packages(root: Path) -> Iterator[str]:
 
 RULES = [
     forbidden_imports,
+    oracles_in_use,
     missing_all,
     long_files,
     silenced_tools,
@@ -230,6 +242,9 @@ BROKEN = [
     (forbidden_imports, "sim/a.py", "import tilewright as tw", "sim must not import tilewright"),
     (forbidden_imports, "benchmarks/a.py", "import tilewright", "must not import tilewright"),
     (forbidden_imports, "examples/a.py", "from sw import ir", "examples must not import sw"),
+    (oracles_in_use, "sim/a.py", "from hw.systolic.cycles import product_cycles", "only tests"),
+    (oracles_in_use, "hw/a.py", "from .systolic import cycles", "a.py:1: only tests may import"),
+    (oracles_in_use, "gen/a.py", "import hw.systolic.cycles as c", "only tests may import hw"),
     (missing_all, "hw/a.py", "x = 1", "hw/a.py: __all__ must be there"),
     (missing_all, "sw/ir/__init__.py", '"""Doc."""\nx = 1', "__all__ must be there"),
     (long_files, "tests/a.py", "x = 1\n" * (LONGEST + 1), "not 401"),
@@ -253,6 +268,7 @@ SOUND = [
         "import hw.chain\nfrom hw import __version__, errors\nfrom hw.numeric.formats import f",
     ),
     ("sw/a.py", "from . import ir\nfrom .ir import nodes\nfrom sw.ir.nodes import Node"),
+    ("tests/a.py", "from hw.systolic.cycles import product_cycles"),
     ("sim/a.py", "import hw, gen.verilog\nfrom sw import image\nimport simpy"),
     ("examples/a.py", "import tilewright as tw\nfrom tilewright import metapipe"),
 ]
@@ -264,12 +280,13 @@ def plant(root: Path, name: str, text: str) -> None:
         "hw/stream.py",
         "hw/words.py",
         "hw/errors.py",
+        "hw/systolic/cycles.py",
         "sw/ir/nodes.py",
         "gen/verilog.py",
     ):
         (root / module).parent.mkdir(parents=True, exist_ok=True)
         (root / module).write_text('"""A module."""\n__all__: list[str] = []\n')
-    for package in (*PACKAGES, "sw/ir"):
+    for package in (*PACKAGES, "sw/ir", "hw/systolic"):
         (root / package).mkdir(parents=True, exist_ok=True)
         (root / package / "__init__.py").write_text('"""A package."""\n')
         (root / package / "py.typed").touch()
@@ -288,6 +305,7 @@ def test_a_planted_file_breaks_its_rule(rule, name, text, complaint, tmp_path):
 def test_a_sound_file_breaks_none(name, text, tmp_path):
     plant(tmp_path, name, text)
     assert list(forbidden_imports(tmp_path)) == []
+    assert list(oracles_in_use(tmp_path)) == []
 
 
 def test_a_package_without_its_type_marker_is_named(tmp_path):
