@@ -92,6 +92,20 @@ def test_a_liberty_measures_a_stand_alone_unit(capsys, monkeypatch, tmp_path):
     assert f"unit: {unit['square_um']:,.0f} µm², {outside:.1%} outside its cells" in said
 
 
+@pytest.mark.parametrize(("rows", "columns"), [(1, 1), (2, 2), (1, 5)])
+@pytest.mark.parametrize("dataflow", ["ws", "os"])
+def test_cells_of_a_small_array_are_told_from_the_rest(rows, columns, dataflow, capsys):
+    """As many as there are, though other definitions may have as many instances."""
+    words = f"--component systolic --rows {rows} --cols {columns} --dataflow {dataflow}"
+    result, said = report(capsys, *words.split(), "--format", "int8")
+    (unit,) = result["units"]
+    (cell,) = (part for part in unit["definitions"] if part["name"].endswith("cell_int8_l1"))
+    assert result["array_cells"] == cell["instances"] == rows * columns
+    outside = 1 - rows * columns * cell["cells"] / unit["cells"]
+    assert 0.1 < outside < 0.8 and result["share_outside_cells"] == pytest.approx(outside)
+    assert f"{outside:.1%} outside its {rows * columns} cells" in said
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["tiny", "small", "large"])
 def test_a_whole_chip_takes_five_minutes_at_most(name, capsys, monkeypatch, tmp_path, heavy):
