@@ -45,7 +45,6 @@ def here(tmp_path, monkeypatch):
         ),
         ("--component array --rows 2 --cols 2", "stationary_2x2_bf16_l1"),
         ("--config tiny --component matrix-unit", "matrix_unit_4x2_bf16_int8_l2_a256"),
-        ("--config tiny", "tiny"),
     ],
 )
 def test_without_an_output_a_file_below_build_is_written_and_named(words, name, here, capsys):
@@ -60,8 +59,8 @@ def test_a_preset_and_a_file_give_their_names(here, capsys):
     assert run("--config ./mine.toml", capsys).out.startswith("build/mine.v: module tilewright")
     text = Path("build/mine.v").read_text()
     assert "--config FILE.toml\n" in text and "mine" not in text
-    assert run("--preset tpu-v1", capsys).out.startswith("build/tpu-v1.v: module tensor_")
-    assert "tensor unit of tpu-v1, 1 a core" in Path("build/tpu-v1.v").read_text()
+    assert run("--preset tpu-v3", capsys).out.startswith("build/tpu-v3.v: module systolic_")
+    assert "matrix unit of tpu-v3, 2 a core" in Path("build/tpu-v3.v").read_text()
 
 
 @pytest.mark.parametrize("output", ["-", "/dev/stdout"])
