@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -12,16 +12,11 @@ from hw.numeric.fp32_units import fma_fp32
 from hw.numeric.wires import named
 from hw.shared import shared
 from hw.stream import ElasticBuffer
+from hw.systolic.scaler import SCALE_BITS, SHIFT_BITS, FactorRecoder, Scaler
 from hw.systolic.sums import row_layout
 from hw.systolic.unit_config import UnitConfig
 
-__all__ = ["SCALE_BITS", "Activation", "Affine", "result_layout"]
-
-#: Width of the factor that int32 sums are scaled by.
-SCALE_BITS = 16
-_SHIFT_BITS = 6
-_BIASED_BITS = 33
-_SCALED_BITS = _BIASED_BITS + SCALE_BITS
+__all__ = ["Activation", "Affine", "result_layout"]
 
 
 def result_layout(columns: int, bits: int) -> data.StructLayout:
@@ -29,22 +24,17 @@ def result_layout(columns: int, bits: int) -> data.StructLayout:
     return data.StructLayout({"data": bits * columns, "last": 1})
 
 
-def _scaled(m: Module, product: Value, shift: Value, index: int) -> Value:
-    """``product / 2^shift`` to the nearest integer, ties to even, saturated to int8."""
-    # Half a unit less the smallest step, and that step again if the kept part is odd.
-    odd = product.bit_select(shift, 1)
-    half = Signal(_SCALED_BITS, name=f"half_{index}")
-    m.d.comb += half.eq(((1 << shift) >> 1)[:_SCALED_BITS])
-    up = Mux(shift == 0, 0, half - 1 + odd)
-    total = Signal(_SCALED_BITS + 1, name=f"rounded_{index}")
-    m.d.comb += total.eq((product + up.as_signed()).as_signed() >> shift)
-    value = total.as_signed()
-    return Mux(value > 127, 127, Mux(value < -128, 0x80, value[:8]))[:8]
-
-
 class Affine(wiring.Component):
-    """``i_sum · i_scale + i_bias`` of fp32, rounded once; a zero sum counts as +0."""
+    """``i_sum · i_scale + i_bias`` of fp32, rounded once; a zero sum counts as +0.
 
+    Members
+    -------
+    i_take, i_sum, i_scale, i_bias
+    o_result
+        That of the sum taken last, from the next cycle on.
+    """
+
+    i_take: Signal
     i_sum: Signal
     i_scale: Signal
     i_bias: Signal
@@ -52,7 +42,7 @@ class Affine(wiring.Component):
 
     def __init__(self) -> None:
         ports = {f"i_{name}": In(32) for name in ("sum", "scale", "bias")}
-        super().__init__(ports | {"o_result": Out(32)})
+        super().__init__({"i_take": In(1)} | ports | {"o_result": Out(32)})
 
     @property
     def definition_name(self) -> str:
@@ -63,7 +53,10 @@ class Affine(wiring.Component):
         m = Module()
         magnitude = self.i_sum[:-1]
         total = Cat(magnitude, self.i_sum[-1] & magnitude.any())
-        m.d.comb += self.o_result.eq(fma_fp32(m, total, self.i_scale, self.i_bias))
+        held = Signal(32, reset_less=True)
+        with m.If(self.i_take):
+            m.d.sync += held.eq(fma_fp32(m, total, self.i_scale, self.i_bias))
+        m.d.comb += self.o_result.eq(held)
         return m
 
 
@@ -74,8 +67,7 @@ class Activation(wiring.Component):
     are cast to a shorter float if that is asked for, as :func:`hw.numeric.reference.cast` does,
     which saturates to floats of 8 bits. int32 sums leave as they are or, with int8 results, as
     ``saturate(round((sum + bias)·scale / 2^shift))``: exact but for one rounding to nearest even.
-    With ``relu``, what is below zero leaves as 0; NaN
-    stays.
+    With ``relu``, what is below zero leaves as 0; NaN stays. A scaled row takes a cycle more.
 
     Parameters
     ----------
@@ -111,7 +103,7 @@ class Activation(wiring.Component):
             "relu": In(1),
         }
         if config.scales:
-            members |= {"scale": In(SCALE_BITS), "shift": In(_SHIFT_BITS)}
+            members |= {"scale": In(SCALE_BITS), "shift": In(SHIFT_BITS)}
         if config.affine:
             members["scale"] = In(32)
         if config.bias:
@@ -158,36 +150,21 @@ class Activation(wiring.Component):
             m.d.comb += self.i_bias.ready.eq(
                 self.i_rows.valid & self.i_rows.ready & self.i_rows.payload.last
             )
-        if config.bias and config.integer_only:
-            sums = [
-                total + self.i_bias.payload[column].as_signed() for column, total in enumerate(sums)
-            ]
         last: Value = self.i_rows.payload.last
         if config.scales or config.affine:
-            width = _SCALED_BITS if config.scales else 32
-            stage = ElasticBuffer(data.StructLayout({"scaled": width * columns, "last": 1}))
-            m.submodules.stage = stage
-            scaled = self._scaled_sums(m, sums)
-            m.d.comb += [
-                stage.i_stream.payload.scaled.eq(Cat(*scaled)),
-                stage.i_stream.payload.last.eq(last),
-                stage.i_stream.valid.eq(valid),
-                stage.o_stream.ready.eq(port.i_stream.ready),
-            ]
-            ready, valid = stage.i_stream.ready, stage.o_stream.valid
-            last = stage.o_stream.payload.last
-            held = stage.o_stream.payload.scaled
-            sums = [
-                named(m, f"held_{column}", held.word_select(column, width)).as_signed()
-                for column in range(columns)
-            ]
+            # A row between sums and results; it goes on as soon as there is room behind it.
+            full, ends = Signal(), Signal(reset_less=True)
+            ready = ~full | port.i_stream.ready
+            scaled = self._scaled(m, sums, named(m, "take", valid & ready))
+            with m.If(ready):
+                m.d.sync += [full.eq(valid), ends.eq(last)]
+            valid, last = full, ends
         if config.scales:
-            results = [
-                self._rectified(_scaled(m, total, self.shift, column))
-                for column, total in enumerate(sums)
-            ]
+            results = scaled
+        elif config.affine:
+            results = [self._result(m, result) for result in scaled]
         else:
-            results = [self._result(m, total[:32]) for total in sums]
+            results = [self._result(m, total) for total in self._biased(sums)]
         m.d.comb += [
             self.i_rows.ready.eq(ready & (self.i_bias.valid if config.bias else 1)),
             port.i_stream.valid.eq(valid),
@@ -196,28 +173,33 @@ class Activation(wiring.Component):
         ]
         return m
 
-    def _scaled_sums(self, m: Module, sums: list[Value]) -> list[Value]:
-        """Products of integer sums, before rounding; float sums scaled and biased."""
+    def _biased(self, sums: list[Value]) -> list[Value]:
+        """Sums with their biases, in a unit that has some."""
+        if not self._config.bias:
+            return sums
+        biases = self.i_bias.payload
+        return [(total + biases[column])[:32] for column, total in enumerate(sums)]
+
+    def _scaled(self, m: Module, sums: list[Value], take: Value) -> list[Value]:
+        """What sums taken in the cycle before are, scaled and biased; int8 of int32 rectified."""
+        config = self._config
+        if config.scales:
+            m.submodules.recoder = recoder = FactorRecoder()
+            m.d.comb += [recoder.i_scale.eq(self.scale), recoder.i_shift.eq(self.shift)]
+            factor = Value.cast(recoder.o_factor)
         scaled: list[Value] = []
         for column, total in enumerate(sums):
-            if self._config.affine:
-                affine = Affine()
-                m.submodules[f"affine_{column}"] = shared(affine)
-                m.d.comb += [
-                    affine.i_sum.eq(total),
-                    affine.i_scale.eq(self.scale),
-                    affine.i_bias.eq(self.i_bias.payload[column]),
-                ]
-                scaled.append(affine.o_result)
+            scaler = Scaler(bias=config.bias) if config.scales else Affine()
+            m.submodules[f"scaler_{column}"] = shared(scaler)
+            m.d.comb += [scaler.i_take.eq(take), scaler.i_sum.eq(total)]
+            if config.bias:
+                m.d.comb += scaler.i_bias.eq(self.i_bias.payload[column])
+            if isinstance(scaler, Scaler):
+                m.d.comb += [scaler.i_factor.eq(factor), scaler.i_relu.eq(self.relu)]
             else:
-                # The width is that of a biased sum's product, whether there is a bias or not.
-                product = Signal(signed(_SCALED_BITS), name=f"scaled_{column}")
-                m.d.comb += product.eq(total * self.scale)
-                scaled.append(product)
+                m.d.comb += scaler.i_scale.eq(self.scale)
+            scaled.append(scaler.o_result)
         return scaled
-
-    def _rectified(self, result: Value) -> Value:
-        return Mux(self.relu & result[-1], 0, result)
 
     def _result(self, m: Module, total: Value) -> Value:
         """A sum that is not scaled, as it leaves."""

@@ -7,7 +7,8 @@ from amaranth.lib import data, memory, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.checks import require_int
-from hw.shared import shared
+from hw.shared import Library, shared
+from hw.systolic.vector_memory import without_contents
 
 __all__ = ["PartialColumn", "ResultColumn", "ResultQueue", "SumGuard", "row_layout"]
 
@@ -129,6 +130,10 @@ class PartialColumn(wiring.Component):
         ]
         return m
 
+    def rtlil(self, library: Library) -> str:
+        """Its definition in an emitted design: no sum is added to before it is stored."""
+        return without_contents(self, library)
+
 
 class ResultColumn(wiring.Component):
     """One column of the queue of results.
@@ -191,6 +196,10 @@ class ResultColumn(wiring.Component):
         ]
         m.d.sync += [self.o_write.eq(self.i_write), self.o_place.eq(self.i_place)]
         return m
+
+    def rtlil(self, library: Library) -> str:
+        """Its definition in an emitted design: no result is read before it is kept."""
+        return without_contents(self, library)
 
 
 def row_layout(columns: int) -> data.StructLayout:

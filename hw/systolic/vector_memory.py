@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import re
 
+import amaranth.back.rtlil as rtlil
 from amaranth.hdl import Module, Signal
 from amaranth.lib import memory, wiring
 from amaranth.lib.wiring import In, Out
 
-from hw.shared import Library
+from hw.shared import Library, Shareable
 
 __all__ = ["VectorMemory", "without_contents"]
 
 _CONTENTS = re.compile(r"^  cell \$meminit_v2 .*?^  end\n", re.MULTILINE | re.DOTALL)
 
 
-def without_contents(rtlil_text: str) -> str:
-    """RTLIL of a component without what its memories begin with."""
-    return _CONTENTS.sub("", rtlil_text)
+def without_contents(component: Shareable, library: Library) -> str:
+    """RTLIL of a component's definition without what its memories begin with."""
+    name = component.definition_name
+    text = rtlil.convert(component, name=name, platform=library, emit_src=False)
+    return _CONTENTS.sub("", text)
 
 
 class VectorMemory(wiring.Component):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from hw.systolic.activation import SCALE_BITS
 from hw.systolic.dataflow import LANE_BITS, ArrayConfig, Dataflow
+from hw.systolic.scaler import SCALE_BITS
 from hw.systolic.unit_config import UnitConfig
 
 __all__ = ["CHIP_NOTES", "array_notes", "matrix_notes", "tensor_notes", "unit_notes"]

@@ -4,6 +4,7 @@ import pytest
 
 from gen.verilog import emit
 from hw.pcu.unit import Pcu
+from hw.systolic.activation import Activation
 from hw.systolic.tensor.unit import TensorUnit
 from hw.systolic.unit import systolic_unit
 from sim.native.bundle import Bundle
@@ -25,10 +26,11 @@ def pcu_units(heavy_lock):
 
 @pytest.fixture(scope="session")
 def systolic_units(heavy_lock):
-    """Model of stand-alone matrix units and tensor units, ports after their names."""
+    """Model of matrix units, tensor units and read-outs by themselves, ports after their names."""
     parts = {name: systolic_unit(config) for name, config in units.SYSTOLIC_UNITS.items()}
     tensors = {name: TensorUnit(config) for name, config in units.TENSOR_UNITS.items()}
-    bundle = Bundle(parts | tensors)
+    readouts = {f"readout_{name}": Activation(config) for name, config in units.READOUTS.items()}
+    bundle = Bundle(parts | tensors | readouts)
     with heavy_lock():
         model = StreamModel(emit(bundle), bundle, options=["-fno-inline"])
     with model:

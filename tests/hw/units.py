@@ -12,6 +12,7 @@ __all__ = [
     "ACCUMULATOR_ROWS",
     "MATRIX_UNITS",
     "PCU_CHIP",
+    "READOUTS",
     "SYSTOLIC_UNITS",
     "TENSOR_UNITS",
     "matrix_unit",
@@ -66,6 +67,9 @@ SYSTOLIC_UNITS = {
     "v4": PRESETS["tpu-v4"].scaled(64),
     "v7": PRESETS["tpu-v7"].scaled(128),
 }
+
+#: Read-outs that scale, by themselves: their sums are any int32.
+READOUTS = {name: SYSTOLIC_UNITS[name] for name in ("scaled", "kept")}
 
 
 def matrix_unit(rows, latency):

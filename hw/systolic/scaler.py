@@ -1,0 +1,251 @@
+"""Scaling of int32 sums to int8 by a multiplier no wider than results that do not saturate.
+
+A result is a sum times a factor over 2^40. The factor is the scale, moved to the left by its
+leading zeros as far as the shift leaves room; the sum moves by the rest. A sum that loses bits
+there has a result beyond 8 bits, so 33 bits of it at one place are all that is multiplied, and no
+product has to move by a shift. What depends on scale and shift alone is made once for all columns.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+
+from hw.numeric.carry_save import Columns, sum_columns
+from hw.numeric.wires import named
+
+__all__ = ["FACTOR", "SCALE_BITS", "SHIFT_BITS", "FactorRecoder", "Scaler"]
+
+#: Width of the scale, and of the power of two that a product is divided by.
+SCALE_BITS = 16
+SHIFT_BITS = 6
+
+_SUM_BITS = 32
+_BIASED_BITS = _SUM_BITS + 1
+_RESULT_BITS = 8
+_POINT = 40
+_AFTER_BITS = 3
+_MOVE_BITS = 5
+# Digits of three bits of the sum; the widest multiple is that by 7.
+_DIGIT_BITS = 3
+_MULTIPLE_BITS = SCALE_BITS + _DIGIT_BITS
+# A product, a half and their sign.
+_TOTAL_BITS = _BIASED_BITS + SCALE_BITS + 1
+# In a tie the lowest one of a sum and that of its factor, 15 at most, make the place of a half.
+_FIRST_TIE = _POINT - SCALE_BITS
+_TIE_BITS = _BIASED_BITS - _FIRST_TIE
+
+#: A scale and a shift, recoded: places that sums move to the left; places that results move to the
+#: right, of shifts above the point; multiples of the factor by 1, 3, 5 and 7; of a sum's highest
+#: bits, those that tell a tie, and what they are in one.
+FACTOR = data.StructLayout(
+    {
+        "move": _MOVE_BITS,
+        "after": _AFTER_BITS,
+        "once": SCALE_BITS,
+        "thrice": SCALE_BITS + 2,
+        "five": _MULTIPLE_BITS,
+        "seven": _MULTIPLE_BITS,
+        "tells": _TIE_BITS,
+        "tie": _TIE_BITS,
+    }
+)
+
+_Factor: TypeAlias = "data.View[data.StructLayout]"
+
+
+class FactorRecoder(wiring.Component):
+    """Scale and shift as the scalers of all columns need them.
+
+    Combinational.
+
+    Members
+    -------
+    i_scale, i_shift
+        Unsigned factor, and the power of two that products are divided by, at most 47.
+    o_factor : `FACTOR`
+    """
+
+    i_scale: Signal
+    i_shift: Signal
+    o_factor: _Factor
+
+    def __init__(self) -> None:
+        super().__init__(
+            {"i_scale": In(SCALE_BITS), "i_shift": In(SHIFT_BITS), "o_factor": Out(FACTOR)}
+        )
+
+    @property
+    def definition_name(self) -> str:
+        """Name of the shared module."""
+        return "factor_recoder"
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        out = self.o_factor
+        beyond = named(m, "beyond", self.i_shift >= _POINT)
+        room = named(m, "room", Mux(beyond, 0, _POINT - self.i_shift)[:SHIFT_BITS])
+        factor: Value = self.i_scale
+        for step in reversed(range(SCALE_BITS.bit_length() - 1)):
+            places = 1 << step
+            zeros = ~factor[SCALE_BITS - places :].any()
+            moves = named(m, f"moves_{step}", zeros & (room >= places))
+            moved = Mux(moves, Cat(Const(0, places), factor), factor)
+            factor = named(m, f"factor_{step}", moved[:SCALE_BITS])
+            room = named(m, f"room_{step}", (room - Mux(moves, places, 0))[:SHIFT_BITS])
+        # With more room every sum but 0 saturates, as it does at the most places if the factor
+        # is the largest. A factor of 0 saturates none.
+        far = room[_MOVE_BITS:].any()
+        scales = self.i_scale.any()
+        factor = named(m, "factor", Mux(scales, factor | far.replicate(SCALE_BITS), 0))
+        after = Mux(beyond, self.i_shift[:_AFTER_BITS], 0)
+        # Whether the lowest one of a sum in a tie is at a bit, from the highest down, or above it.
+        first = SCALE_BITS - _TIE_BITS - 1
+        ones = [factor[: bit + 1].any() for bit in range(first, SCALE_BITS - 1)]
+        spare = Const(-1, (1 << _AFTER_BITS) + 1)
+        reaches = named(m, "reaches", (Cat(*ones, spare) >> after)[: _TIE_BITS + 1])
+        most = (room | far.replicate(SHIFT_BITS))[:_MOVE_BITS]
+        m.d.comb += [
+            out.move.eq(Mux(scales, most, 0)),
+            out.after.eq(after),
+            out.once.eq(factor),
+            out.thrice.eq(factor * 3),
+            out.five.eq(factor * 5),
+            out.seven.eq(Cat(Const(0, 3), factor) - factor),
+            out.tells.eq(Cat(*reversed(reaches[1:]))),
+            out.tie.eq(Cat(*reversed(reaches[1:] & ~reaches[:-1]))),
+        ]
+        return m
+
+
+def _even(m: Module, low: Value, middle: Value, negative: Value, factor: _Factor) -> Value:
+    """Half of the lowest digit's magnitude times the factor: 0 to 3, or 4 less that."""
+    one = named(m, "one", middle ^ negative)
+    four = named(m, "four", negative & ~middle)
+    odd = Mux(one, factor.thrice, factor.once)
+    twice = Cat(Const(0, 1), factor.once)
+    fourfold = Cat(Const(0, 2), factor.once) & four.replicate(SCALE_BITS + 2)
+    return Mux(low, odd, Mux(middle, twice, fourfold))
+
+
+def _odd(
+    m: Module, low: Value, middle: Value, negative: Value, factor: _Factor, digit: int
+) -> Value:
+    """Magnitude of a digit times the factor."""
+    second = named(m, f"second_{digit}", low ^ negative)
+    third = named(m, f"third_{digit}", middle ^ negative)
+    small = Mux(second, factor.thrice, factor.once)
+    large = Mux(second, factor.seven, factor.five)
+    # The fivefold and the sevenfold end as the factor and the threefold do.
+    return Cat(small[:2], Mux(third, large[2:], small[2:]))
+
+
+def _product_and_half(m: Module, value: Value, factor: _Factor) -> Value:
+    """A sum times the factor, and half a result.
+
+    Twice a number in two's complement is -1 and the sum of its powers of two, each added for a 1
+    and subtracted for a 0; the highest bit counts the other way round. So three bits are a digit
+    of ±1, ±3, ±5 or ±7, never 0; the -1 makes the lowest one even, from -8 to 6.
+    """
+    columns: Columns = [[] for _ in range(_TOTAL_BITS)]
+    bits = Cat(value[:-1], ~value[-1])
+    excess = 0
+    for digit in range(_BIASED_BITS // _DIGIT_BITS):
+        low, middle, high = bits.word_select(digit, _DIGIT_BITS)
+        negative = named(m, f"negative_{digit}", ~high)
+        if digit == 0:
+            place, multiple = 0, _even(m, low, middle, negative, factor)
+        else:
+            place = _DIGIT_BITS * digit - 1
+            multiple = _odd(m, low, middle, negative, factor, digit)
+        row = named(m, f"row_{digit}", multiple ^ negative.replicate(len(multiple)))
+        # An inverted row lacks 1; its sign bit is inverted, which is too much by its weight.
+        for weight, bit in enumerate(Cat(row, high), place):
+            if weight < _TOTAL_BITS:
+                columns[weight].append(bit)
+        columns[place].append(negative)
+        excess += 1 << (place + len(row))
+    for after in range(1 << _AFTER_BITS):
+        columns[_POINT - 1 + after].append(factor.after == after)
+    return sum_columns(m, columns, -excess)
+
+
+class Scaler(wiring.Component):
+    """Sums of a column to ``saturate(round((sum + bias)·scale / 2^shift))``, ties to even.
+
+    A sum a cycle; its result is there in the next cycle and stays until another sum is taken.
+
+    Parameters
+    ----------
+    bias : bool
+        Whether a bias is added.
+
+    Members
+    -------
+    i_factor, i_relu
+        Static: bits of `FACTOR`; results below zero become 0.
+    i_take, i_sum, i_bias
+        Sum to scale, and its bias if one is added.
+    o_result
+        Eight bits, signed.
+    """
+
+    i_factor: Signal
+    i_relu: Signal
+    i_take: Signal
+    i_sum: Signal
+    i_bias: Signal
+    o_result: Signal
+
+    def __init__(self, *, bias: bool) -> None:
+        self._bias = bias
+        members = {
+            # Bits, for a port of fields is wires of fields again wherever there is an instance.
+            "i_factor": In(FACTOR.size),
+            "i_relu": In(1),
+            "i_take": In(1),
+            "i_sum": In(signed(_SUM_BITS)),
+            "o_result": Out(signed(_RESULT_BITS)),
+        }
+        if bias:
+            members["i_bias"] = In(signed(_SUM_BITS))
+        super().__init__(members)
+
+    @property
+    def definition_name(self) -> str:
+        """Name of the shared module."""
+        return f"scaler{'_bias' * self._bias}"
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        factor = FACTOR(self.i_factor)
+        biased = Signal(signed(_BIASED_BITS))
+        m.d.comb += biased.eq(self.i_sum + self.i_bias if self._bias else self.i_sum)
+        low, sign = named(m, "low", biased[:-1]), biased[-1]
+        lost: Value = Const(0, 1)
+        for step in reversed(range(_MOVE_BITS)):
+            places, moves = 1 << step, factor.move[step]
+            leaves = (low[-places:] ^ sign.replicate(places)).any()
+            lost = lost | (moves & leaves)
+            moved = Mux(moves, Cat(Const(0, places), low), low)
+            low = named(m, f"low_{step}", moved[:_SUM_BITS])
+        value = Signal(_BIASED_BITS, reset_less=True)
+        far = Signal(reset_less=True)
+        with m.If(self.i_take):
+            m.d.sync += [value.eq(Cat(low, sign)), far.eq(lost)]
+
+        # A half is added, so a tie goes up: to an odd result it should not have gone to.
+        total = named(m, "total", _product_and_half(m, value, factor))
+        kept = named(m, "kept", total[_POINT:].as_signed() >> factor.after)
+        highest = (value[_FIRST_TIE:] & factor.tells) == factor.tie
+        tie = ~value[:_FIRST_TIE].any() & highest
+        beyond = kept[_RESULT_BITS - 1 :]
+        saturates = far | (beyond.any() & ~beyond.all())
+        most = Cat((~value[-1]).replicate(_RESULT_BITS - 1), value[-1])
+        nearest = Cat(kept[0] & ~tie, kept[1:_RESULT_BITS])
+        below = self.i_relu & value[-1]
+        m.d.comb += self.o_result.eq(Mux(saturates, most, nearest) & ~below.replicate(_RESULT_BITS))
+        return m
