@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from hw.numeric.formats import bf16, e4m3, e5m2, fp16, int8, mxe4m3, mxe5m2
+from hw.systolic.dataflow import Dataflow
 from tests.hw.systolic.units import BUILDS, Case, build, outcome
 
 _CASES_PER_UNIT = 9
@@ -15,6 +16,17 @@ _CASES_PER_UNIT = 9
 def built(request, heavy_lock):
     with heavy_lock(), build(BUILDS[request.param]) as model:
         yield request.param, model
+
+
+def _several(config, pair):
+    """Extents of which a unit makes several blocks, groups and tiles, the last ones ragged."""
+    array = config.array
+    inner = 2 * array.rows * (16 // pair[0].bits) + 1
+    across = 2 * array.columns + 1
+    if array.dataflow == Dataflow.OS:
+        return [2 * array.rows * array.latency + 1, across, inner]
+    moving = config.accumulator_rows + 3
+    return [moving, across, inner] if array.dataflow == Dataflow.WS else [across, moving, inner]
 
 
 def _cases(dataflow, seed):
@@ -32,6 +44,8 @@ def _cases(dataflow, seed):
         sides = [int(side) for side in rng.integers(1, 41, 3)]
         if index == 0:
             sides[int(rng.integers(3))] = 1
+        if index == 1:
+            sides = _several(config, pair)
         stalls = tuple(float(chance) for chance in rng.choice([0.0, 0.2, 0.5, 0.9], 3))
         yield Case(
             name, config, *sides, pair, int(rng.integers(1 << 32)), stalls, bool(rng.integers(2))
@@ -50,6 +64,9 @@ def test_every_dataflow_with_every_format_is_numpys(built, seed, figure):
     mixed = {case.formats for case in cases if case.formats[0] != case.formats[1]}
     pairs = [(e4m3, e5m2), (bf16, fp16), (mxe4m3, mxe5m2)]
     assert mixed == {*pairs, *(pair[::-1] for pair in pairs)}
+    if dataflow != "os":
+        cut = {case.name for case in cases if case.tiling.tiles > 2 and len(case.tiling.blocks) > 1}
+        assert cut == set(BUILDS[dataflow])
     for case in cases:
         _, counters, right = outcome(model, case)
         assert right, case

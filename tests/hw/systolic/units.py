@@ -92,6 +92,7 @@ for _flow in (Dataflow.WS, Dataflow.IS):
 LARGE = {
     "ws": UnitConfig(ArrayConfig(16, 16, Dataflow.WS, (int8,), 1), accumulator_rows=256),
     "os": UnitConfig(ArrayConfig(16, 16, Dataflow.OS, (int8,), 1)),
+    "is": UnitConfig(ArrayConfig(16, 16, Dataflow.IS, (int8,), 1), accumulator_rows=256),
     "deep": UnitConfig(ArrayConfig(8, 8, Dataflow.WS, (int8,), 2), accumulator_rows=64),
     "lecture": UnitConfig(ArrayConfig(8, 8, Dataflow.IS, (bf16,), 1), accumulator_rows=4096),
 }
