@@ -19,6 +19,7 @@ BUILD = ROOT / "build"
 MUST_SHOW = (
     *(f"slice-{letter}" for letter in "abcdefghijk"),
     *(f"array-{letter}" for letter in "abcdefghi"),
+    *(f"edge-{letter}" for letter in "abcdefgh"),
 )
 
 HeavyLock = Callable[[], contextlib.AbstractContextManager[None]]
