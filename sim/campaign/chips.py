@@ -1,0 +1,123 @@
+"""Random chips: every field of a chip configuration, half of the draws at a corner."""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from hw.config import AgcuConfig, ChipConfig, PcuConfig, PmuConfig
+from hw.configs import named
+
+__all__ = ["chip_fields", "chip_of", "random_chip"]
+
+_SECTIONS = {"pcu": PcuConfig, "pmu": PmuConfig, "agcu": AgcuConfig}
+_MOST_SIDE, _MOST_AGCUS = 64, 16
+#: Share of chips whose mesh may be as large as `most_tiles`; the others keep to `_USUAL_SIDE`.
+_LARGE_SHARE, _USUAL_SIDE = 0.04, 7
+
+
+def _field(rng: random.Random, corners: Sequence[int], inner: Sequence[int]) -> int:
+    """One of the corners in half of the draws, else any value between them."""
+    return rng.choice(corners if rng.random() < 0.5 else inner)
+
+
+def _powers(low: int, high: int) -> list[int]:
+    return [1 << n for n in range(low.bit_length() - 1, high.bit_length())]
+
+
+def _mesh(rng: random.Random, most_tiles: int) -> tuple[int, int]:
+    """Rows and columns: two tiles at the least, one side 1 in many chips."""
+    most = _MOST_SIDE if rng.random() < _LARGE_SHARE else _USUAL_SIDE
+    while True:
+        rows, columns = (
+            _field(rng, (1, 2, most), range(1, most + 1)),
+            _field(rng, (1, 2, most), range(1, most + 1)),
+        )
+        if 2 <= rows * columns <= most_tiles:
+            return rows, columns
+
+
+def _pattern(rng: random.Random, rows: int, columns: int) -> str:
+    """The checkerboard, a PCU among PMUs, a PMU among PCUs, or any; both kinds are there."""
+    kind = rng.choice(["checkerboard", "checkerboard", "one pcu", "one pmu", "any", "any"])
+    if kind == "checkerboard":
+        return kind
+    letters = [rng.choice("cm") for _ in range(rows * columns)]
+    if kind != "any":
+        letters = ["m" if kind == "one pcu" else "c"] * (rows * columns)
+    first, second = rng.sample(range(rows * columns), 2)
+    letters[first] = "c" if kind != "one pmu" else "m"
+    letters[second] = "m" if kind != "one pmu" else "c"
+    return "/".join("".join(letters[at : at + columns]) for at in range(0, len(letters), columns))
+
+
+def random_chip(
+    rng: random.Random, *, most_tiles: int = 256, most_cells: int | None = None
+) -> ChipConfig:
+    """A legal chip with at least one PCU and one PMU.
+
+    Parameters
+    ----------
+    rng : random.Random
+    most_tiles : int
+        Most switches of the mesh, 2 to 4,096.
+    most_cells : int or None
+        Most cells of all PCUs together, for a chip whose RTL is to be simulated; then scratchpads
+        are at most 64 KiB and links at most 128 bits wide. None sets no limit.
+    """
+    small = most_cells is not None
+    while True:
+        rows, columns = _mesh(rng, most_tiles)
+        widths = (64, 128) if small else (64, 1024)
+        width = _field(rng, widths, _powers(*widths))
+        portals = min(_MOST_AGCUS, 2 * rows)
+        capacities = (1024, 65536 if small else 4 << 20)
+        chip = ChipConfig(
+            rows=rows,
+            columns=columns,
+            width_bits=width,
+            tracks=_field(rng, (1, 8), range(1, 9)),
+            token_tracks=_field(rng, (1, 8), range(1, 9)),
+            pattern=_pattern(rng, rows, columns),
+            pcu=PcuConfig(
+                accumulator_rows=_field(rng, (16, 8192), _powers(16, 8192)),
+                cell_latency=_field(rng, (1, 3), (1, 2, 3)),
+            ),
+            pmu=PmuConfig(
+                capacity_bytes=_field(rng, capacities, _powers(*capacities)),
+                slots=_field(rng, (2, 64), range(2, 65)),
+            ),
+            agcu=AgcuConfig(
+                count=_field(rng, (1, portals), range(1, portals + 1)),
+                axi_data_bits=width,
+                axi_address_bits=_field(rng, (32, 64), range(32, 65)),
+                landing_beats=_field(rng, (16, 4096), _powers(16, 4096)),
+                outstanding=_field(rng, (1, 64), range(1, 65)),
+            ),
+        )
+        if most_cells is None or chip.peak_macs_per_cycle(16) <= most_cells:
+            return chip
+
+
+def chip_fields(config: ChipConfig) -> str | dict[str, Any]:
+    """A chip as plain data: the name of a named configuration, else all of its fields."""
+    for name, each in named.items():
+        if each == config:
+            return name
+    return dataclasses.asdict(config)
+
+
+def chip_of(fields: str | Mapping[str, Any]) -> ChipConfig:
+    """The chip that `chip_fields` has made plain.
+
+    Raises
+    ------
+    KeyError, TypeError, ValueError
+        If there is no such chip.
+    """
+    if isinstance(fields, str):
+        return named[fields]
+    sections = {name: kind(**fields[name]) for name, kind in _SECTIONS.items() if name in fields}
+    return ChipConfig(**{**fields, **sections})

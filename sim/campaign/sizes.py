@@ -1,0 +1,92 @@
+"""Random sizes and schedules of kernels, for any kernel by the names its program has."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Sequence
+
+from hw.config import ChipConfig
+from sw.ir.program import Program
+from sw.language import Schedule
+from sw.language.schedule import schedule_names
+
+__all__ = ["MOST_SIDE", "random_schedule", "random_sides"]
+
+#: Largest side drawn.
+MOST_SIDE = 300
+_PRIMES = (2, 3, 5, 7, 11, 13, 17, 23, 31, 47, 61, 97, 127, 193, 257)
+_MOST_SLOTS = 8
+
+
+def _edges(config: ChipConfig) -> list[int]:
+    """Sides beside which something ragged begins: lanes, columns and rows of accumulators."""
+    units = (
+        config.width_bits // 16,
+        config.width_bits // 8,
+        config.grid_columns,
+        config.pcu.accumulator_rows,
+    )
+    return [1, *(unit + step for unit in units for step in (-1, 0, 1))]
+
+
+def random_sides(
+    rng: random.Random, config: ChipConfig, count: int, *, most: int = MOST_SIDE
+) -> tuple[int, ...]:
+    """Sides of a problem: log-uniform from 1 to `most`, three of ten beside an edge of the chip.
+
+    Parameters
+    ----------
+    rng : random.Random
+    config : ChipConfig
+    count : int
+        Sides wanted.
+    most : int
+    """
+    edges = [side for side in _edges(config) if 1 <= side <= most]
+    return tuple(
+        rng.choice(edges)
+        if rng.random() < 0.3
+        else min(most, round(math.exp(rng.uniform(0, math.log(most + 0.5)))))
+        for _ in range(count)
+    )
+
+
+def _tile(rng: random.Random, config: ChipConfig, most: int) -> int:
+    """A block size: a prime, whole vectors, more than any extent, or any."""
+    lanes = config.width_bits // 16
+    choices: Sequence[int] = (
+        rng.choice(_PRIMES),
+        lanes * rng.randint(1, 8),
+        most + rng.randint(1, most),
+        rng.randint(1, most),
+    )
+    return rng.choice(choices)
+
+
+def random_schedule(
+    rng: random.Random, program: Program, config: ChipConfig, *, most: int = MOST_SIDE
+) -> Schedule:
+    """A schedule that names each choice of a program with a probability of its own.
+
+    Parameters
+    ----------
+    rng : random.Random
+    program : Program
+        The traced program, whose names the choices have.
+    config : ChipConfig
+    most : int
+        Largest side of the problem; block sizes go beyond it.
+    """
+    names = schedule_names(program)
+    share = rng.choice([0.0, 0.0, 0.4, 0.8])
+
+    def drawn(field: str) -> list[str]:
+        return [name for name in names[field] if rng.random() < share]
+
+    return Schedule(
+        tile={name: _tile(rng, config, most) for name in drawn("tile")},
+        row_par={name: rng.randint(1, 8) for name in drawn("row_par")},
+        col_par={name: rng.choice([1, 2, 3, 4, 6, 8]) for name in drawn("col_par")},
+        slots={name: rng.randint(1, _MOST_SLOTS) for name in drawn("slots")},
+    )
