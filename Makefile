@@ -73,7 +73,7 @@ prove: $(READY) ## the proofs there are
 	$(TILEWRIGHT) prove --json build/prove.json
 
 docs: $(READY) ## the reference pages, made from the code, into build/docs/
-	.venv/bin/python -m pdoc --docformat numpy --output-directory build/docs hw gen sw sim tilewright
+	.venv/bin/python -m docs.tools.pages build/docs
 
 durations: $(READY) ## the ten slowest tests of the last run, into docs/testing.md
 	.venv/bin/python tests/durations.py

@@ -11,7 +11,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ("hw", "gen", "sim", "sw")
-OURS = {*PACKAGES, "tilewright", "tests", "examples", "benchmarks"}
+OURS = {*PACKAGES, "tilewright", "tests", "examples", "benchmarks", "docs"}
 LONGEST = 400
 SKIPPED = {"build", "dist", "__pycache__"}
 TEXT = {".py", ".md", ".toml", ".txt", ".sh", ".yml", ".yaml", ".json", ".cpp", ".h", ".v", ".vlt"}
@@ -47,6 +47,7 @@ ALLOWED = {
     "sim": ("hw", "gen", "sw"),
     "examples": ("tilewright", "hw", "gen"),
     "benchmarks": ("hw", "gen", "sim", "sw"),
+    "docs": ("tilewright", "hw", "gen", "sim", "sw"),
     "tests": tuple(OURS),
     "tilewright": ("hw", "gen", "sim", "sw"),
 }

@@ -1,3 +1,1 @@
 """The address generation and coalescing unit: counter chains and credits round a TMA engine."""
-
-__all__: list[str] = []

@@ -1,3 +1,1 @@
 """Drivers: what a host or a neighbouring unit would send to a block, from numpy arrays."""
-
-__all__: list[str] = []

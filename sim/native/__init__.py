@@ -1,3 +1,1 @@
 """Native simulation: emitted Verilog as a shared library, called from Python."""
-
-__all__: list[str] = []

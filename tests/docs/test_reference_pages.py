@@ -1,0 +1,45 @@
+"""The reference pages of ``make docs``: one for each module, ports as lists, the language."""
+
+import re
+from pathlib import Path
+
+from docs.tools.pages import PACKAGES, modules, render
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def module_files():
+    """Names of the modules whose files there are."""
+    for package in PACKAGES:
+        folder = ROOT / package
+        files = sorted(folder.rglob("*.py")) if folder.is_dir() else [ROOT / f"{package}.py"]
+        for file in files:
+            parts = file.relative_to(ROOT).with_suffix("").parts
+            if parts[-1] != "__main__":
+                yield ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def page(name):
+    ((_, html),) = render([name])
+    return html
+
+
+def test_every_module_has_a_page():
+    assert sorted(module_files()) == list(modules())
+    assert len(modules()) > 300
+
+
+def test_a_package_lists_its_modules_whatever_it_exports():
+    for package in ("hw", "sw.prove", "sim.native"):
+        listed = set(re.findall(r'<li><a href="[^"]*">(\w+)</a></li>', page(package)))
+        inside = {name.rpartition(".")[2] for name in modules() if name.startswith(f"{package}.")}
+        direct = {name for name in inside if f"{package}.{name}" in modules()}
+        assert direct and direct <= listed, package
+
+
+def test_ports_are_a_list():
+    html = page("hw.tma.engine")
+    members = html.partition("Members</h6>")[2].partition("Raises</h6>")[0]
+    listed = re.findall(r"<li>(?:<p>)?<strong>(\w+)", members)
+    assert {"i_descriptor_write", "o_loaded", "axi", "o_error"} <= set(listed)
+    assert "Other Parameters" not in html

@@ -1,0 +1,39 @@
+"""Tables of the pages as Markdown reads them."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = [ROOT / "README.md", ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md"]
+PAGES += sorted((ROOT / "docs").glob("*.md"))
+_FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
+
+
+def broken(text):
+    """First line of each group of table rows that has no head, or rows of another width."""
+    text = _FENCED.sub(lambda found: "\n" * found[0].count("\n"), text)
+    for group in re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE):
+        rows = [row.replace(r"\|", "") for row in group.splitlines()]
+        rule = rows[1] if len(rows) > 1 else ""
+        widths = {re.sub(r"`[^`]*`", "", row).count("|") for row in rows}
+        if not re.fullmatch(r"\|(:?-+:?\|)+", rule) or len(widths) != 1:
+            yield rows[0]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_a_table_has_a_head_and_rows_of_its_width(page):
+    assert list(broken(page.read_text(encoding="utf-8"))) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "| a | b |\n|---|---|\n| 1 | 2 |\n\n| 3 | 4 |\n",
+        "| a | b |\n| 1 | 2 |\n",
+        "| a | b |\n|---|---|\n| 1 |\n",
+    ],
+)
+def test_a_broken_table_is_found(text):
+    assert list(broken(text))
