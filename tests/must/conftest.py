@@ -11,6 +11,8 @@ from hw.config import ChipConfig
 from hw.configs import named as configurations
 from hw.numeric.formats import named as formats
 from sim.native.memory import MemoryConditions
+from sim.operands import random_inputs
+from sim.oracle import product as oracle
 from sim.run.driver import Outcome, compile_job, run
 from sim.run.job import Job
 from sim.run.problem import Problem
@@ -83,6 +85,10 @@ class Product:
         name = self.config if isinstance(self.config, str) else "user"
         outcome = run(job, compiled, fields | {"backend": backend, "config": name})
         assert not outcome.problems, f"{outcome.problems}; {self.command} --backend {backend}"
+        inputs = random_inputs(self.problem.inputs, self.seed)
+        got = outcome.outputs["C"]
+        expected = oracle(inputs["A"], inputs["B"], got.dtype)
+        assert got.tobytes() == expected.tobytes(), f"{self.command} --backend {backend}"
         return outcome
 
     def cycles(self) -> int:

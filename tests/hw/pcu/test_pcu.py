@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from hw.numeric import reference
 from hw.numeric.formats import bf16, fp32, int8, int32
 from hw.pcu.program import FilterProgram, PcuProgram, pcu_layout
 from sim.drivers.matrix_unit import MatrixTiling
 from sim.operands import random_operand
+from sim.oracle import product
 from tests.hw.units import PCU_CHIP as CHIP
 
 
@@ -65,7 +65,7 @@ def test_a_unit_takes_its_own_packets_of_a_multicast_stream(model, program, stal
         stalls=dict.fromkeys(("pcu_i_activation", "pcu_i_weight", "pcu_o_result"), stall),
     )
     result = tiling.result(crossed["pcu_o_result"].words)
-    golden = reference.cast(reference.matmul(own_a, own_b), program.out)
+    golden = product(own_a, own_b, program.out.dtype)
     assert result.tobytes() == golden.tobytes()
 
 

@@ -27,6 +27,7 @@ from hw.systolic.unit_config import UnitConfig
 from sim.drivers.systolic import UnitTiling, run_product, unit_counters
 from sim.native.bundle import Bundle
 from sim.native.streams import StreamModel
+from sim.oracle import product
 
 __all__ = ["BUILDS", "LARGE", "STREAMS", "Case", "build", "operand", "outcome", "predicted"]
 
@@ -170,7 +171,7 @@ def outcome(model, case):
         stalls=dict(zip(STREAMS, case.stalls, strict=True)),
     )
     config = case.config
-    multiply = mx_matmul if case.formats[0].has_scale else reference.matmul
+    multiply = mx_matmul if case.formats[0].has_scale else product
     golden = multiply(a, b, tile=config.summed_elements(case.formats[0]))
     if case.relu:
         golden = np.where(golden < 0, golden.dtype.type(0), golden)

@@ -9,11 +9,11 @@ from gen.verilog import emit
 from hw.chip import Chip
 from hw.command.launch import ErrorCode
 from hw.configs import named
-from hw.numeric import reference
 from hw.numeric.formats import bf16
 from hw.unit_errors import error_detail, error_unit
 from sim.drivers.units_matmul import UnitsMatmul
 from sim.native.chip import ChipModel, ErrorAt, MemoryConditions
+from sim.oracle import product
 
 CONFIG = named["tiny"]
 
@@ -48,7 +48,7 @@ def launch(model, job, rng, conditions=None, spoiled=None, max_cycles=200_000):
         max_cycles=max_cycles,
     )
     assert layout.changed_outside(before, memory) is None
-    expected = reference.cast(reference.matmul(a, b), job.out)
+    expected = product(a, b, job.out.dtype)
     return run, layout.read(memory, "C").tobytes() == expected.tobytes()
 
 

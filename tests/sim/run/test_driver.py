@@ -16,6 +16,8 @@ from hw.unit_counters import COUNTERS, WORDS, pmu_state_layout, unit_kinds
 from sim.backends.emulator import Emulator
 from sim.backends.face import Answer, BuildFigures
 from sim.native.memory import ErrorAt, MemoryConditions
+from sim.operands import random_inputs
+from sim.oracle import product
 from sim.run import driver, endings
 from sim.run.driver import compile_job, run
 from sim.run.job import BACKENDS, Job
@@ -79,6 +81,9 @@ def test_the_emulator_equals_golden_on_ragged_products(fmt, seed):
         outcome = ran(job(number, fmt, out, m, k, n))
         assert outcome.problems == (), (m, k, n, outcome.problems)
         report = outcome.report
+        inputs = random_inputs(job(number, fmt, out, m, k, n).problem.inputs, number)
+        expected = product(inputs["A"], inputs["B"], outcome.outputs["C"].dtype)
+        assert outcome.outputs["C"].tobytes() == expected.tobytes()
         assert report["verified"] and report["bit_exact"]
         assert report["output_sha256"] == report["golden_sha256"]
         assert report["macs"] == m * k * n <= report["macs_issued"]
