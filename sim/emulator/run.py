@@ -50,17 +50,17 @@ class EmulatorRun:
     """
 
     status: str
-    error_code: ErrorCode = ErrorCode.NONE
-    error_detail: int = 0
-    error_unit: int = 0
-    error_entry: int = 0
-    launches: int = 0
-    bytes_read: int = 0
-    bytes_written: int = 0
-    launch_bytes_read: int = 0
-    boxes: int = 0
-    macs_issued: int = 0
-    units_used: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    error_code: ErrorCode
+    error_detail: int
+    error_unit: int
+    error_entry: int
+    launches: int
+    bytes_read: int
+    bytes_written: int
+    launch_bytes_read: int
+    boxes: int
+    macs_issued: int
+    units_used: Mapping[str, int]
 
 
 def _streams(program: ChipProgram, fabric: Fabric, *, store: bool) -> list[_Portal]:

@@ -11,6 +11,7 @@ from sw.prove.nets import DeadEnd, Nets, find_nets
 from sw.prove.network import Network
 from sw.prove.streams import CyclicStreamError, StreamPackets
 from sw.prove.units import Engine, WriteEngine
+from sw.prove.walk import MOST_STEPS, StepLimitError
 
 __all__ = ["Liveness", "LivenessError", "prove", "require_live"]
 
@@ -106,9 +107,9 @@ def _leftovers(network: Network) -> list[str]:
 
 
 def _run(
-    program: ChipProgram, nets: Nets, packets: StreamPackets, order: int, *, whole: bool
+    program: ChipProgram, nets: Nets, packets: StreamPackets, order: int, whole: bool, limit: int
 ) -> tuple[Network, Liveness]:
-    network = Network(program, nets, packets, order)
+    network = Network(program, nets, packets, order, limit)
     network.run(whole=whole)
     waits = _waits(network.actors)
     faults = list(packets.faults)
@@ -129,10 +130,11 @@ def _run(
     )
 
 
-def prove(program: ChipProgram, *, whole: bool = False) -> Liveness:
+def prove(program: ChipProgram, *, whole: bool = False, limit: int = MOST_STEPS) -> Liveness:
     """Run a decoded image's tokens.
 
-    The answer holds for every timing of links, units and memory; docs/liveness.md says why.
+    The answer holds for every timing of links, units and memory; docs/liveness.md says why. A
+    program that takes more steps than the limit is not live, for nothing shows that it is.
 
     Parameters
     ----------
@@ -140,16 +142,23 @@ def prove(program: ChipProgram, *, whole: bool = False) -> Liveness:
         A decoded image.
     whole : bool
         Run every repeat, those that could be left out among them.
+    limit : int
+        Most steps of a run.
     """
     nets = find_nets(program)
     dead = tuple(_dead_ends(nets))
     if dead:
         return Liveness(live=False, faults=dead)
-    packets = StreamPackets(program, nets)
     try:
-        network, first = _run(program, nets, packets, 0, whole=whole)
-    except CyclicStreamError as error:
+        return _decided(program, nets, whole, limit)
+    except (CyclicStreamError, StepLimitError) as error:
         return Liveness(live=False, waits=(str(error),))
+
+
+def _decided(program: ChipProgram, nets: Nets, whole: bool, limit: int) -> Liveness:
+    """Answer of one run, or of two where the order of boxes is open."""
+    packets = StreamPackets(program, nets)
+    network, first = _run(program, nets, packets, 0, whole, limit)
     if not network.choices or not first.live:
         return first
     if len(network.choices) > 1:
@@ -160,7 +169,7 @@ def prove(program: ChipProgram, *, whole: bool = False) -> Liveness:
             moved=first.moved,
             waits=(f"Order of boxes must be covered by tokens, not left open at {names}",),
         )
-    _, second = _run(program, nets, packets, 1, whole=whole)
+    _, second = _run(program, nets, packets, 1, whole, limit)
     return dataclasses.replace(
         second, steps=first.steps + second.steps, moved=first.moved + second.moved
     )

@@ -15,6 +15,7 @@ import numpy as np
 
 from sw.prove.packets import Packets
 from sw.prove.pattern import ENDLESS, Pattern
+from sw.prove.walk import MOST_STEPS, StepLimitError
 
 __all__ = ["Actor", "Channel", "Core", "Machine", "Part", "Port", "Reason", "Taker", "Tap"]
 
@@ -22,9 +23,16 @@ Reason = tuple[str, "Actor | None"]
 
 
 class Machine:
-    """Work list of one run."""
+    """Work list of one run.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    limit : int
+        Most steps of it.
+    """
+
+    def __init__(self, limit: int = MOST_STEPS) -> None:
+        self._limit = limit
         self._work: deque[Actor | Port] = deque()
         self._listed: set[Actor | Port] = set()
         self.steps = 0
@@ -37,11 +45,19 @@ class Machine:
             self._work.append(who)
 
     def run(self) -> None:
-        """Move until nothing can."""
+        """Move until nothing can.
+
+        Raises
+        ------
+        StepLimitError
+            If that takes more steps than the limit.
+        """
         while self._work:
             who = self._work.popleft()
             self._listed.discard(who)
             self.steps += 1
+            if self.steps > self._limit:
+                raise StepLimitError("Token-level run", self.steps, self._limit)
             who.advance()
 
 

@@ -20,7 +20,7 @@ from sw.prove.portals import (
 from sw.prove.repeats import Repeats
 from sw.prove.streams import StreamPackets
 from sw.prove.units import DeadTaker, Engine, Grid, ReadEngine, ReadOut, WriteEngine
-from sw.prove.walk import box_points
+from sw.prove.walk import MOST_STEPS, box_points
 
 __all__ = ["Network"]
 
@@ -41,12 +41,19 @@ class Network:
     packets : StreamPackets
     order : int
         Which stream an AGCU prefers where the order of its boxes may matter: 0 or 1.
+    limit : int
+        Most steps of the run.
     """
 
     def __init__(
-        self, program: ChipProgram, nets: Nets, packets: StreamPackets, order: int = 0
+        self,
+        program: ChipProgram,
+        nets: Nets,
+        packets: StreamPackets,
+        order: int = 0,
+        limit: int = MOST_STEPS,
     ) -> None:
-        self.machine = Machine()
+        self.machine = Machine(limit)
         self.actors: list[Actor] = []
         self.grids: list[Grid] = []
         self.stored: list[StoredTokens] = []

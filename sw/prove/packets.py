@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 from hw.pmu.program import EngineProgram
-from sw.prove.walk import address_walk, plain_counts
+from sw.prove.walk import MOST_STEPS, StepLimitError, address_walk, plain_counts, vectors_of
 
 __all__ = ["Packets", "Rotation", "engine_packets", "even_packets", "rotate"]
 
@@ -60,18 +61,26 @@ def even_packets(count: int, length: int, *, final: bool) -> Packets:
 
 
 def engine_packets(engine: EngineProgram) -> Packets:
-    """Packets that a read engine sends."""
+    """Packets that a read engine sends.
+
+    Raises
+    ------
+    StepLimitError
+        If there are too many to be followed.
+    """
     last, final = engine.last_level, engine.final_level
     counts = plain_counts(engine)
     if counts is not None:
-        total = int(np.prod(counts, dtype=np.int64))
+        total = vectors_of(counts)
         if last is None:
             return Packets(np.zeros(0, np.int64), np.zeros(0, np.bool_), total)
-        length = int(np.prod(counts[last:], dtype=np.int64))
+        length = math.prod(counts[last:])
         number = total // length
+        if number > MOST_STEPS:
+            raise StepLimitError("Stream of packets", number, MOST_STEPS)
         finals = np.zeros(number, np.bool_)
         if final is not None:
-            every = int(np.prod(counts[final:], dtype=np.int64)) // length
+            every = math.prod(counts[final:]) // length
             finals[every - 1 :: every] = True
         return Packets(np.full(number, length, np.int64), finals)
     steps = address_walk(engine)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,14 +12,44 @@ import numpy.typing as npt
 
 from hw.agcu.program import IssuerProgram
 from hw.counters import LoopProgram
+from hw.errors import BadInputError
 from hw.pmu.program import EngineProgram
 from hw.pmu.words import Level
 from hw.tma.descriptor import MAX_RANK
 
-__all__ = ["Visits", "Walk", "address_walk", "box_points", "plain_counts", "visits", "walk"]
+__all__ = [
+    "MOST_STEPS",
+    "StepLimitError",
+    "Visits",
+    "Walk",
+    "address_walk",
+    "box_points",
+    "plain_counts",
+    "vectors_of",
+    "visits",
+    "walk",
+]
+
+#: Steps of one counter chain, and of one token-level run: some hundred MB, some ten seconds.
+MOST_STEPS = 1 << 22
+#: Vectors that 64 bits count, whatever is added to them.
+_MOST_VECTORS = 1 << 60
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
+
+
+class StepLimitError(BadInputError):
+    """Program with more steps than can be followed; ``value`` is their least number."""
+
+    kind = "step-limit"
+
+    def __init__(self, noun: str, steps: int, limit: int) -> None:
+        super().__init__(
+            f"{noun} must have at most {limit:,} steps, not {steps:,} or more",
+            value=steps,
+            rule=f"at most {limit:,} steps",
+        )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,7 +79,13 @@ class Walk:
 
 
 def walk(loops: Sequence[LoopProgram]) -> Walk:
-    """Steps of a nest, outermost loop first; a loop of no iteration gives no step."""
+    """Steps of a nest, outermost loop first; a loop of no iteration gives no step.
+
+    Raises
+    ------
+    StepLimitError
+        If there are more than ``MOST_STEPS``.
+    """
     indices: list[Any] = []
     ends: list[Any] = []
     offset = np.zeros(1, np.int64)
@@ -61,6 +98,9 @@ def walk(loops: Sequence[LoopProgram]) -> Walk:
         if loop.slope:
             counts += loop.slope * indices[loop.outer]
         np.maximum(counts, 0, out=counts)
+        total = int(counts.sum())
+        if total > MOST_STEPS:
+            raise StepLimitError("Loop nest", total, MOST_STEPS)
         rows = np.repeat(np.arange(len(offset)), counts)
         index = np.arange(len(rows)) - (np.cumsum(counts) - counts)[rows]
         indices = [each[rows] for each in indices] + [index]
@@ -75,6 +115,20 @@ def plain_counts(engine: EngineProgram) -> tuple[int, ...] | None:
     if any(loop.slope for loop in loops):
         return None
     return tuple(loop.base for loop in loops)
+
+
+def vectors_of(counts: Sequence[int]) -> int:
+    """Vectors of a nest of plain counts.
+
+    Raises
+    ------
+    StepLimitError
+        If they are too many to be counted.
+    """
+    total = math.prod(counts)
+    if total > _MOST_VECTORS:
+        raise StepLimitError("Stream of vectors", total, _MOST_VECTORS)
+    return total
 
 
 def address_walk(engine: EngineProgram) -> Walk:
@@ -118,7 +172,7 @@ def visits(engine: EngineProgram) -> Visits:
         vectors = np.bincount(np.cumsum(begins) - begins, minlength=len(turn))
     else:
         counts = [loop.base for loop in loops[Level.ADDRESS :]]
-        vectors = np.full(len(turn), np.prod(counts, dtype=np.int64))
+        vectors = np.full(len(turn), vectors_of(counts))
     return Visits(turn, outer.ends[Level.REPEATS], vectors)
 
 

@@ -7,12 +7,12 @@ from hw.command.launch import ENTRY_BYTES, ErrorCode, alignment_bytes
 from hw.configs import named
 from hw.numeric.formats import bf16, fp32
 from hw.tma.descriptor import Descriptor, ElementFormat
-from hw.tma.descriptor import ErrorCode as TmaError
 from sim.drivers.units_matmul import UnitsMatmul
 from sim.emulator import emulate
 from sim.emulator.boxes import BoxStream
 from sim.oracle import product
 from sw.image import ImageError
+from tests.sim.launches import SPOILED
 from tests.sw.chips import TINY
 
 SMALL = named["small"]
@@ -79,41 +79,7 @@ def _launched(spoil, entries=1):
     return run
 
 
-def _put(memory, address, value, size=4):
-    memory[address : address + size] = value.to_bytes(size, "little")
-
-
-@pytest.mark.parametrize(
-    ("spoil", "code", "detail"),
-    [
-        (lambda m, p: p["launch list"] + 32, ErrorCode.LIST_ADDRESS, 0),
-        (lambda m, p: 1 << 50, ErrorCode.LIST_ADDRESS, 0),
-        (lambda m, p: 1 << 30, ErrorCode.READ_DECERR, 0),
-        (lambda m, p: _put(m, p["launch list"], 8), ErrorCode.IMAGE_ADDRESS, 0),
-        (lambda m, p: _put(m, p["launch list"] + 16, 0), ErrorCode.IMAGE_BYTES, 0),
-        (lambda m, p: _put(m, p["launch list"] + 16, 1385), ErrorCode.IMAGE_BYTES, 0),
-        (lambda m, p: _put(m, p["launch list"] + 20, 17), ErrorCode.ARGUMENT_COUNT, 0),
-        (lambda m, p: _put(m, p["launch list"] + 8, 8), ErrorCode.ARGUMENT_ADDRESS, 0),
-        (lambda m, p: _put(m, p["launch list"] + 8, 1 << 30), ErrorCode.READ_DECERR, 1),
-        (lambda m, p: _put(m, p["launch list"] + 24, 0), ErrorCode.REPEAT, 0),
-        (lambda m, p: _put(m, p["launch list"] + 24, 2), ErrorCode.UNIT, 255),
-        (lambda m, p: _put(m, p["launch list"] + 60, 1), ErrorCode.RESERVED, 0),
-        (lambda m, p: _put(m, p["launch list"], 1 << 30), ErrorCode.READ_DECERR, 2),
-        (lambda m, p: _put(m, p["image"], 0), ErrorCode.MAGIC, 0),
-        (lambda m, p: _put(m, p["image"] + 4, 2, 2), ErrorCode.VERSION, 0),
-        (lambda m, p: _put(m, p["image"] + 6, 3, 2), ErrorCode.ROWS, 0),
-        (lambda m, p: _put(m, p["image"] + 8, 0), ErrorCode.FINGERPRINT, 0),
-        (lambda m, p: _put(m, p["image"] + 12, 1), ErrorCode.RESERVED, 0),
-        (lambda m, p: _put(m, p["image"] + 16, 5, 2), ErrorCode.IMAGE_SIZE, 0),
-        (lambda m, p: _put(m, p["arguments"], 8), ErrorCode.UNIT, TmaError.BASE.value),
-        (lambda m, p: _put(m, p["arguments"], 1 << 30), ErrorCode.UNIT, TmaError.READ_DECERR.value),
-        (
-            lambda m, p: _put(m, p["arguments"] + 32, 1 << 30),
-            ErrorCode.UNIT,
-            TmaError.WRITE_DECERR.value,
-        ),
-    ],
-)
+@pytest.mark.parametrize(("spoil", "code", "detail"), SPOILED)
 def test_bad_launches_end_with_the_codes_of_the_chip(spoil, code, detail):
     run = _launched(spoil)
     assert (run.status, run.error_code, run.error_detail) == ("error", code, int(detail))

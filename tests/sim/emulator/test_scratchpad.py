@@ -9,6 +9,7 @@ from hw.configs import named
 from hw.counters import LoopProgram
 from hw.pmu.layout import Access, bit_reverse, piece_positions, rows_log2
 from hw.pmu.program import Beyond, EngineProgram, PmuProgram, SlotRing
+from hw.pmu.words import Level
 from sim.emulator import EmulatorError
 from sim.emulator.scratchpad import Scratchpad
 from tests.sw.chips import TINY
@@ -129,6 +130,44 @@ def test_elements_of_two_widths_lie_where_the_banks_have_them(seed):
     got = pad.read(0).tobytes()
     assert got == _model(program, 0, [data])
     assert got != data.tobytes()
+
+
+@pytest.mark.parametrize("sizes", [(2, 4), (4, 2), (1, 4), (4, 1), (1, 2)])
+def test_slots_of_as_many_elements_but_of_other_sizes_are_not_alike(sizes, seed):
+    """Their strides are equal numbers, of elements; their bytes are not."""
+    rng = random.Random(seed)
+    wrote, reads = sizes
+    ring = SlotRing(0, 0, 64, 1)
+    write, read = (
+        EngineProgram(
+            ring,
+            (LoopProgram(2, stride=8 // size),),
+            element_bytes=size,
+            windows=LoopProgram(3),
+        )
+        for size in (wrote, reads)
+    )
+    data = np.frombuffer(rng.randbytes(8 * 6), np.uint8).reshape(-1, 8)
+    program = PmuProgram((write, None), (read, None))
+    pad = Scratchpad(TINY, program, "PMU", lambda _, count: data[:count])
+    assert pad.read(0).tobytes() == _model(program, 0, [data])
+
+
+@pytest.mark.parametrize("grows", ["writer", "reader", "second writer"])
+def test_one_engine_whose_slots_grow_is_enough_to_leave_the_quick_path(grows, seed):
+    """The others fill and empty their slots alike every time."""
+    rng = random.Random(seed)
+
+    def engine(name, base, lines):
+        slope = int(name == grows)
+        line = LoopProgram(lines - slope, stride=4, slope=slope, outer=Level.WINDOWS)
+        return EngineProgram(SlotRing(0, base, 64, 2), (line,), windows=LoopProgram(3))
+
+    writers = (engine("writer", 0, 4), engine("second writer", 32, 4))
+    program = PmuProgram(writers, (engine("reader", 0, 12), None))
+    data = [np.frombuffer(rng.randbytes(8 * 20), np.uint8).reshape(-1, 8) for _ in writers]
+    pad = Scratchpad(TINY, program, "PMU", lambda number, count: data[number][:count])
+    assert pad.read(0).tobytes() == _model(program, 0, data)
 
 
 def test_two_writers_fill_one_slot(seed):

@@ -7,13 +7,15 @@ import pytest
 
 from gen.verilog import emit
 from hw.chip import Chip
-from hw.command.launch import ErrorCode
+from hw.command.launch import ENTRY_BYTES, ErrorCode
 from hw.configs import named
-from hw.numeric.formats import bf16
+from hw.numeric.formats import bf16, fp32
 from hw.unit_errors import error_detail, error_unit
 from sim.drivers.units_matmul import UnitsMatmul
+from sim.emulator import emulate
 from sim.native.chip import ChipModel, ErrorAt, MemoryConditions
 from sim.oracle import product
+from tests.sim.launches import SPOILED, put
 
 CONFIG = named["tiny"]
 
@@ -50,6 +52,23 @@ def launch(model, job, rng, conditions=None, spoiled=None, max_cycles=200_000):
     assert layout.changed_outside(before, memory) is None
     expected = product(a, b, job.out.dtype)
     return run, layout.read(memory, "C").tobytes() == expected.tobytes()
+
+
+def alike(model, job, rng, spoil, entries=1):
+    """Run of a product on RTL and emulator after a change of its memory; they must end alike."""
+    layout = job.launch_memory(int(rng.integers(1 << 40)))
+    memory = layout.bytes_before(dict(zip("AB", job.operands(rng), strict=True)))
+    address = spoil(memory, {name: place for name, (place, _) in layout.places.items()})
+    address = layout.list_address if address is None else address
+    copy = bytearray(memory)
+    run = model.run(memory, list_address=address, entries=entries, max_cycles=200_000)
+    other = emulate(CONFIG, copy, list_address=address, entries=entries)
+    names = ("status", "error_detail", "error_unit", "error_entry")
+    ends = [{name: getattr(each, name) for name in names} for each in (run, other)]
+    assert ends[0] == ends[1]
+    assert run.error_code == other.error_code.value
+    assert memory == copy
+    return run
 
 
 def works(model, rng):
@@ -138,6 +157,22 @@ def test_a_list_outside_memory_is_answered_with_decerr(model, seed):
     run = model.run(bytearray(4096), list_address=1 << 20, max_cycles=10_000)
     assert (run.status, run.error_code) == ("error", ErrorCode.READ_DECERR.value)
     assert works(model, np.random.default_rng(seed))
+
+
+def test_launches_end_with_the_same_error_on_the_emulator(model, seed):
+    """Right ones too."""
+    rng = np.random.default_rng(seed)
+    job = UnitsMatmul(CONFIG, 5, 3, 4, bf16, fp32, 8, 8, 2)
+    run = alike(model, job, rng, lambda memory, places: None)
+    assert (run.status, run.error_code, run.error_detail) == ("done", 0, 0)
+    for spoil, code, detail in SPOILED:
+        run = alike(model, job, rng, spoil)
+        assert (run.error_code, run.error_detail) == (code.value, int(detail))
+    # Behind the list's one entry: zeros.
+    after = ENTRY_BYTES
+    run = alike(model, job, rng, lambda m, p: put(m, p["launch list"] + after, 0, after), entries=2)
+    assert (run.error_code, run.error_entry) == (ErrorCode.IMAGE_BYTES.value, 1)
+    assert works(model, rng)
 
 
 def test_a_stuck_program_ends_as_a_hang_and_the_next_launch_is_right(model, seed):

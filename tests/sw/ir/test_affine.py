@@ -72,6 +72,11 @@ def test_an_axis_ends_at_the_least_of_size_and_rests_and_never_below_nothing():
         assert axis.extent({"|i|": 4, "i": i, "j": j}) == extent
     assert axis.substitute({"|i|": Affine((), 4)}).size == 4
     assert axis.substitute({"|i|": Affine.of("|n|")}).size == "|n|"
+    # A symbol that is not replaced stays, in the size as in the rests.
+    moved = axis.substitute({"i": Affine.of("n") * 2})
+    assert moved.size == "|i|"
+    assert moved.symbols == ("|i|", "n", "j")
+    assert axis.substitute({}) == axis == axis.substitute({"k": Affine()})
     assert (axis.full, axis.one, Axis(1).one, Axis(1, axis.rests).one) == (
         False,
         False,

@@ -1,0 +1,68 @@
+"""Parameters of a chip: the ends of every field's domain are accepted, what lies beyond is not."""
+
+import dataclasses
+
+import pytest
+
+from hw.config import AgcuConfig, ChipConfig, PcuConfig, PmuConfig
+
+#: Least and greatest value of each field that is a number, and the next ones outside.
+DOMAINS = {
+    (PcuConfig, "accumulator_rows"): (16, 8192, 8, 16384),
+    (PcuConfig, "cell_latency"): (1, 3, 0, 4),
+    (PmuConfig, "capacity_bytes"): (1 << 10, 4 << 20, 1 << 9, 8 << 20),
+    (PmuConfig, "slots"): (2, 64, 1, 65),
+    (AgcuConfig, "count"): (1, 16, 0, 17),
+    (AgcuConfig, "axi_data_bits"): (64, 1024, 32, 2048),
+    (AgcuConfig, "axi_address_bits"): (32, 64, 31, 65),
+    (AgcuConfig, "landing_beats"): (16, 4096, 8, 8192),
+    (AgcuConfig, "outstanding"): (1, 64, 0, 65),
+    (ChipConfig, "rows"): (1, 64, 0, 65),
+    (ChipConfig, "columns"): (1, 64, 0, 65),
+    (ChipConfig, "width_bits"): (64, 1024, 32, 2048),
+    (ChipConfig, "tracks"): (1, 8, 0, 9),
+    (ChipConfig, "token_tracks"): (1, 8, 0, 9),
+}
+#: Fields that are no number.
+OTHERS = {(ChipConfig, name) for name in ("pattern", "pcu", "pmu", "agcu")}
+#: The noun by which a message names a field, where it is not the field's own name.
+NOUNS = {
+    "capacity_bytes": "PMU capacity",
+    "slots": "PMU slots",
+    "count": "AGCU count",
+    "rows": "Mesh rows",
+    "columns": "Mesh columns",
+    "width_bits": "Link width",
+}
+
+
+def made(kind, name, value):
+    """Parameters with one field of this value, in a chip that fits them."""
+    if kind is not ChipConfig:
+        part = kind(**{name: value})
+        width = value if name == "axi_data_bits" else 256
+        section = {PcuConfig: "pcu", PmuConfig: "pmu", AgcuConfig: "agcu"}[kind]
+        return ChipConfig(8, 8, width_bits=width, **{section: part})
+    fields = {"rows": 2, "columns": 2, "width_bits": 64} | {name: value}
+    agcu = AgcuConfig(axi_data_bits=min(max(fields["width_bits"], 64), 1024))
+    return ChipConfig(**fields, agcu=agcu)
+
+
+def test_every_field_has_its_domain_here():
+    kinds = (PcuConfig, PmuConfig, AgcuConfig, ChipConfig)
+    fields = {(kind, field.name) for kind in kinds for field in dataclasses.fields(kind)}
+    assert fields == set(DOMAINS) | OTHERS
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"), DOMAINS, ids=[f"{kind.__name__}.{name}" for kind, name in DOMAINS]
+)
+def test_both_ends_of_a_domain_are_accepted_and_the_next_values_refused(kind, name):
+    least, greatest, below, above = DOMAINS[kind, name]
+    for value in (least, greatest):
+        made(kind, name, value)
+    for value in (below, above, -greatest):
+        noun = NOUNS.get(name, name.replace("_", " ").split()[0])
+        said = f"(?i)^{noun}.* must be .* from {least} to {greatest}, not {value}$"
+        with pytest.raises((TypeError, ValueError), match=said):
+            made(kind, name, value)

@@ -1,0 +1,102 @@
+"""edge-h: mutants of the source that once survived every test are killed by the nearest one."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+_COPIED = ("hw", "gen", "sim", "sw", "tests", "tilewright.py", "pyproject.toml")
+_GOAL = "the six mutants that were gaps are killed by the nearest test"
+
+#: What is changed of which file, and the test nearest to it.
+MUTANTS = {
+    "leftovers at a taker": (
+        "sw/prove/machine.py",
+        "self.tap.channel.written - self.tap.taken if self.tap else 0",
+        "self.tap.channel.written - self.tap.taken if not self.tap else 0",
+        "tests/sw/test_prove_ends.py",
+    ),
+    "weights that no tile uses": (
+        "sw/prove/units.py",
+        "if self._loading or self._loaded:",
+        "if self._loading and self._loaded:",
+        "tests/sw/test_prove_ends.py",
+    ),
+    "slots that are not alike": (
+        "sim/emulator/scratchpad.py",
+        "if pattern is None or writer.element_bytes != size or",
+        "if pattern is None and writer.element_bytes != size or",
+        "tests/sim/emulator/test_scratchpad.py",
+    ),
+    "a symbol left alone": (
+        "sw/ir/affine.py",
+        "isinstance(size, str) and size in values",
+        "isinstance(size, str) or size in values",
+        "tests/sw/ir/test_affine.py",
+    ),
+    "the most slots of a PMU": (
+        "hw/config.py",
+        'require_int("PMU slots", self.slots, 2, 64)',
+        'require_int("PMU slots", self.slots, 2, 65)',
+        "tests/hw/test_config.py",
+    ),
+    "detail of a good run": (
+        "sim/emulator/run.py",
+        "error_detail=fault.detail if fault else 0,",
+        "error_detail=fault.detail if fault else 1,",
+        "tests/sim/native/test_chip.py::test_launches_end_with_the_same_error_on_the_emulator",
+    ),
+}
+
+
+def outcome(folder, test):
+    """How a test ends in a copy of the tree: pytest's exit code, and what it says."""
+    words = [sys.executable, "-m", "pytest", "-q", "-x", test]
+    done = subprocess.run(
+        words,
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(folder)},
+        capture_output=True,
+        text=True,
+        timeout=1500,
+    )
+    return done.returncode, done.stdout + done.stderr
+
+
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory):
+    """A copy of the tree, in which a mutant can be planted."""
+    folder = tmp_path_factory.mktemp("copy")
+    for name in _COPIED:
+        place = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
+        place(ROOT / name, folder / name)
+    # Its tests of RTL wait for those of this clone.
+    (ROOT / "build").mkdir(exist_ok=True)
+    (ROOT / "build" / "heavy.lock").touch()
+    (folder / "build").mkdir()
+    (folder / "build" / "heavy.lock").symlink_to(ROOT / "build" / "heavy.lock")
+    return folder
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+@pytest.mark.must("edge-h", goal=_GOAL)
+@pytest.mark.parametrize("mutant", MUTANTS)
+def test_a_mutant_that_survived_is_killed(mutant, copy, figure):
+    path, before, after, test = MUTANTS[mutant]
+    source = (ROOT / path).read_text()
+    assert source.count(before) == 1
+    healthy, said = outcome(copy, test)
+    assert healthy == 0, said
+    (copy / path).write_text(source.replace(before, after))
+    try:
+        killed, said = outcome(copy, test)
+    finally:
+        (copy / path).write_text(source)
+    # Tests ran, and one failed: an error before the first is no kill.
+    assert killed == 1 and "1 failed" in said, said
+    figure(f"{len(MUTANTS)} of {len(MUTANTS)} killed")
