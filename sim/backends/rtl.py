@@ -68,7 +68,7 @@ class NativeRtl(Backend):
             counters=run.counters,
             first_mac=run.first_mac,
             simulated_cycles=run.simulated_cycles,
-            error_met=run.error_met,
+            error_met=run.errors_met > 0,
             reason=run.hang_reason,
             counter_steps=run.counter_steps,
             owed={

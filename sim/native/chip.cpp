@@ -179,7 +179,8 @@ private:
 
 enum Channel { AR, R, AW, W, B, channels };
 constexpr const char* channel_name[channels] = {"AR", "R", "AW", "W", "B"};
-enum Direction { no_error, on_read, on_write };
+enum Direction { no_error, on_read, on_write, on_launch, directions };
+constexpr int most_errors = 3;
 enum Response { okay = 0, slverr = 2, decerr = 3 };
 constexpr uint64_t boundary = 4096;
 constexpr int incrementing = 1;
@@ -188,16 +189,20 @@ constexpr int incrementing = 1;
 
 extern "C" {
 
+struct PlantedError {
+    int64_t beat;  // of its direction
+    uint32_t direction;
+    uint32_t response;
+};
+
 struct Conditions {
     uint8_t* memory;
     uint64_t memory_bytes;
     uint64_t seed;
-    int64_t error_beat;
+    PlantedError errors[most_errors];
     uint32_t latency;
     uint32_t jitter;
-    uint32_t stall;  // probability, times 2^32, that one side of a channel pauses in a cycle
-    uint32_t error_direction;
-    uint32_t error_response;
+    uint32_t stall[channels];  // probability, times 2^32, that memory's side pauses in a cycle
 };
 
 // Beats by channel, and what is owed; cycles count from the model's first.
@@ -262,8 +267,8 @@ struct Model {
     Conditions conditions{};
     int64_t cycle = 0;
     int64_t moved = 0;  // cycle of the last beat on any port
-    int64_t beats_read = 0, beats_written = 0;
-    bool error_met = false;
+    int64_t beats[directions] = {};
+    int errors_met = 0;
     std::string fault;
     std::mutex failing;
     Helper helper;  // after the parts: it ends before they do
@@ -340,8 +345,8 @@ struct Model {
 
     void begin(const Conditions& given) {
         conditions = given;
-        beats_read = beats_written = 0;
-        error_met = false;
+        for (int64_t& count : beats) count = 0;
+        errors_met = 0;
         moved = cycle;
         garbage.state = scramble(given.seed);
         for (int i = 0; i < port_count; ++i) {
@@ -360,20 +365,28 @@ struct Model {
         return cycle + conditions.latency + static_cast<int64_t>(more);
     }
 
+    // Response of the next beat of a direction, which is `usual` unless an error is planted there.
+    Response response_of(Direction direction, Response usual) {
+        const int64_t beat = beats[direction]++;
+        for (const PlantedError& error : conditions.errors) {
+            if (error.direction == direction && error.beat == beat) {
+                ++errors_met;
+                return static_cast<Response>(error.response);
+            }
+        }
+        return usual;
+    }
+
     // Inputs of this cycle, from what was taken in earlier ones.
     void drive(Port& port) {
         MemoryPins& pins = port.pins;
-        pins.arready.drive(!port.pace[AR].below(conditions.stall));
+        pins.arready.drive(!port.pace[AR].below(conditions.stall[AR]));
         if (!pins.rvalid.high() && !port.reads.empty() && port.reads.front().due <= cycle &&
-            !port.pace[R].below(conditions.stall)) {
+            !port.pace[R].below(conditions.stall[R])) {
             ReadBurst& burst = port.reads.front();
             const uint64_t address = burst.address + burst.at * port.bytes;
-            Response response = inside(address, port.bytes) ? okay : decerr;
-            if (port.memory && beats_read++ == conditions.error_beat &&
-                conditions.error_direction == on_read) {
-                response = static_cast<Response>(conditions.error_response);
-                error_met = true;
-            }
+            const Response response = response_of(port.memory ? on_read : on_launch,
+                                                  inside(address, port.bytes) ? okay : decerr);
             if (response == okay) std::memcpy(pins.rdata.data, &burst.data[burst.at * port.bytes],
                                               port.bytes);
             else spoil(pins.rdata);
@@ -383,10 +396,10 @@ struct Model {
             pins.rvalid.drive(true);
         }
         if (!port.has_writes) return;
-        pins.awready.drive(!port.pace[AW].below(conditions.stall));
-        pins.wready.drive(!port.pace[W].below(conditions.stall));
+        pins.awready.drive(!port.pace[AW].below(conditions.stall[AW]));
+        pins.wready.drive(!port.pace[W].below(conditions.stall[W]));
         if (!pins.bvalid.high() && !port.answers.empty() && port.answers.front().due <= cycle &&
-            !port.pace[B].below(conditions.stall)) {
+            !port.pace[B].below(conditions.stall[B])) {
             const WriteBurst& burst = port.answers.front();
             if (burst.response == okay) {  // visible now and not before
                 for (std::size_t at = 0; at < burst.data.size(); ++at) {
@@ -413,11 +426,7 @@ struct Model {
         }
         burst.data.insert(burst.data.end(), beat, beat + port.bytes);
         burst.strobes.insert(burst.strobes.end(), strobes, strobes + strobe_bytes);
-        if (port.memory && beats_written++ == conditions.error_beat &&
-            conditions.error_direction == on_write) {
-            burst.response = static_cast<Response>(conditions.error_response);
-            error_met = true;
-        }
+        burst.response = response_of(on_write, burst.response);
         ++burst.at;
         if (last != (burst.at == burst.beats)) {
             fail(port.name + ": WLAST at beat " + std::to_string(burst.at) + " of a burst of " +
@@ -669,7 +678,7 @@ void chip_begin(void* handle, const Conditions* conditions) {
 
 int64_t chip_cycle(void* handle) { return static_cast<Model*>(handle)->cycle; }
 int64_t chip_last_beat(void* handle) { return static_cast<Model*>(handle)->moved; }
-int chip_error_met(void* handle) { return static_cast<Model*>(handle)->error_met; }
+int chip_errors_met(void* handle) { return static_cast<Model*>(handle)->errors_met; }
 int chip_interrupt(void* handle) { return static_cast<Model*>(handle)->top->o_interrupt; }
 const char* chip_fault(void* handle) { return static_cast<Model*>(handle)->fault.c_str(); }
 

@@ -54,8 +54,8 @@ class ChipRun:
         the end of the run if nothing was written or the status is not ``"done"``.
     error_code, error_detail, error_unit, error_entry : int
         Registers ``ERROR`` and ``ERROR_ENTRY``.
-    error_met : bool
-        Whether the beat of ``MemoryConditions.error`` came.
+    errors_met : int
+        Beats of ``MemoryConditions.errors`` that came.
     bytes_read, bytes_written : int
         Beats of R on all ports × bytes of a beat; strobed bytes of W.
     counters : list of int
@@ -82,7 +82,7 @@ class ChipRun:
     error_detail: int
     error_unit: int
     error_entry: int
-    error_met: bool
+    errors_met: int
     bytes_read: int
     bytes_written: int
     counters: list[int]
@@ -323,7 +323,7 @@ class ChipModel(Closing):
             error_detail=error >> 8 & 0xFF,
             error_unit=error >> 16 & 0xFF,
             error_entry=error_entry,
-            error_met=bool(self._library.chip_error_met(self._handle)),
+            errors_met=int(self._library.chip_errors_met(self._handle)),
             bytes_read=beat_bytes * sum(state.beats[1] for state in states),
             bytes_written=sum(state.written_bytes for state in states),
             counters=counters,

@@ -17,7 +17,7 @@ def load(path: Path) -> ctypes.CDLL:
         "chip_reset": (None, [pointer]),
         "chip_begin": (None, [pointer, pointer]),
         "chip_cycle": (i64, [pointer]),
-        "chip_error_met": (ctypes.c_int, [pointer]),
+        "chip_errors_met": (ctypes.c_int, [pointer]),
         "chip_fault": (ctypes.c_char_p, [pointer]),
         "chip_port": (None, [pointer, ctypes.c_int, pointer]),
         "chip_write": (ctypes.c_int, [pointer, u32, u32, pointer]),

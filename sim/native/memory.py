@@ -6,8 +6,10 @@ from typing import Literal
 
 __all__ = [
     "CHANNELS",
+    "MOST_ERRORS",
     "ErrorAt",
     "MemoryConditions",
+    "PlantedError",
     "PortState",
     "PortTraffic",
     "Settings",
@@ -16,8 +18,10 @@ __all__ = [
 
 #: Channels of an AXI4 port.
 CHANNELS = ("AR", "R", "AW", "W", "B")
-_DIRECTIONS = {"read": 1, "write": 2}
+_DIRECTIONS = {"read": 1, "write": 2, "launch": 3}
 _RESPONSES = {"slverr": 2, "decerr": 3}
+#: Most errors of one launch.
+MOST_ERRORS = 3
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,10 +31,11 @@ class ErrorAt:
     Parameters
     ----------
     direction : str
-        ``"read"`` or ``"write"``.
+        ``"read"`` or ``"write"`` at the AGCUs' ports, or ``"launch"``: a read of the command
+        processor (launch list, arguments, image).
     beat : int
-        Which beat, from 0, counted over the AGCUs' ports in the order in which beats cross. The
-        whole burst of a write fails, and nothing of it is written.
+        Which beat of that direction, from 0, counted over the ports in the order in which beats
+        cross. The whole burst of a write fails, and nothing of it is written.
     response : str
         ``"slverr"`` or ``"decerr"``.
 
@@ -40,13 +45,15 @@ class ErrorAt:
         If one of them is something else.
     """
 
-    direction: Literal["read", "write"]
+    direction: Literal["read", "write", "launch"]
     beat: int
     response: Literal["slverr", "decerr"]
 
     def __post_init__(self) -> None:
         if self.direction not in _DIRECTIONS:
-            raise ValueError(f"Error direction must be read or write, not {self.direction!r}")
+            raise ValueError(
+                f"Error direction must be read, write or launch, not {self.direction!r}"
+            )
         if self.response not in _RESPONSES:
             raise ValueError(f"Error response must be slverr or decerr, not {self.response!r}")
         if self.beat < 0:
@@ -69,7 +76,9 @@ class MemoryConditions:
         port on its own (0 to below 1).
     seed : int
         Seed of all that is random.
-    error : ErrorAt, optional
+    error : ErrorAt, or tuple of up to `MOST_ERRORS` of them, optional
+    channel_stalls : tuple of float, optional
+        One probability per channel of `CHANNELS`, in place of `stall`.
 
     Raises
     ------
@@ -81,16 +90,38 @@ class MemoryConditions:
     jitter: int = 0
     stall: float = 0.0
     seed: int = 1
-    error: ErrorAt | None = None
+    error: ErrorAt | tuple[ErrorAt, ...] | None = None
+    channel_stalls: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
         for name, value, low in (("latency", self.latency, 1), ("jitter", self.jitter, 0)):
             if not low <= value <= 65_535:
                 raise ValueError(f"Memory {name} must be from {low} to 65535, not {value}")
-        if not 0 <= self.stall < 1:
-            raise ValueError(f"Memory stall must be from 0 to below 1, not {self.stall}")
+        for stall in (self.stall, *self.stalls):
+            if not 0 <= stall < 1:
+                raise ValueError(f"Memory stall must be from 0 to below 1, not {stall}")
+        if len(self.stalls) != len(CHANNELS):
+            raise ValueError(
+                f"Memory channel stalls must be {len(CHANNELS)}, not {len(self.stalls)}"
+            )
+        if len(self.errors) > MOST_ERRORS:
+            raise ValueError(f"Memory errors must be at most {MOST_ERRORS}, not {len(self.errors)}")
         if not 0 <= self.seed < 1 << 63:
             raise ValueError(f"Memory seed must be from 0 to 2^63 - 1, not {self.seed}")
+
+    @property
+    def errors(self) -> tuple[ErrorAt, ...]:
+        """Every planted error."""
+        if self.error is None:
+            return ()
+        return self.error if isinstance(self.error, tuple) else (self.error,)
+
+    @property
+    def stalls(self) -> tuple[float, ...]:
+        """Probability of a pause, by channel."""
+        if self.channel_stalls is not None:
+            return self.channel_stalls
+        return (self.stall,) * len(CHANNELS)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -112,6 +143,16 @@ class PortTraffic:
     writes_owed: int
 
 
+class PlantedError(ctypes.Structure):
+    """``PlantedError`` of the harness; direction 0 is none."""
+
+    _fields_ = [
+        ("beat", ctypes.c_int64),
+        ("direction", ctypes.c_uint32),
+        ("response", ctypes.c_uint32),
+    ]
+
+
 class Settings(ctypes.Structure):
     """``Conditions`` of the harness."""
 
@@ -119,12 +160,10 @@ class Settings(ctypes.Structure):
         ("memory", ctypes.c_void_p),
         ("memory_bytes", ctypes.c_uint64),
         ("seed", ctypes.c_uint64),
-        ("error_beat", ctypes.c_int64),
+        ("errors", PlantedError * MOST_ERRORS),
         ("latency", ctypes.c_uint32),
         ("jitter", ctypes.c_uint32),
-        ("stall", ctypes.c_uint32),
-        ("error_direction", ctypes.c_uint32),
-        ("error_response", ctypes.c_uint32),
+        ("stall", ctypes.c_uint32 * len(CHANNELS)),
     ]
 
 
@@ -142,15 +181,16 @@ class PortState(ctypes.Structure):
 
 def settings_of(view: "ctypes.Array[ctypes.c_uint8]", given: MemoryConditions) -> Settings:
     """Conditions as the harness takes them, with the bytes of memory."""
-    error = given.error
+    planted = [
+        PlantedError(each.beat, _DIRECTIONS[each.direction], _RESPONSES[each.response])
+        for each in given.errors
+    ]
     return Settings(
         memory=ctypes.addressof(view),
         memory_bytes=len(view),
         seed=given.seed,
-        error_beat=error.beat if error else -1,
+        errors=(PlantedError * MOST_ERRORS)(*planted),
         latency=given.latency,
         jitter=given.jitter,
-        stall=int(given.stall * 2**32),
-        error_direction=_DIRECTIONS[error.direction] if error else 0,
-        error_response=_RESPONSES[error.response] if error else 0,
+        stall=(ctypes.c_uint32 * len(CHANNELS))(*(int(each * 2**32) for each in given.stalls)),
     )

@@ -94,7 +94,7 @@ def test_products_are_right_with_any_memory(model, seed, case, stall):
     assert run.bytes_written == job.m * job.n * job.out.bits // 8
     # The register counts on until the last unit has ended.
     assert 0 < run.registers_cycles - run.cycles < 64
-    assert run.error_code == 0 and not run.error_met
+    assert run.error_code == 0 and not run.errors_met
 
 
 def test_same_seed_takes_the_same_cycles(model, seed):
@@ -129,18 +129,44 @@ def test_an_error_of_memory_ends_the_launch_and_the_next_is_right(model, seed, d
     for beat in (0, 7, int(rng.integers(8, 60))):
         error = ErrorAt(direction, beat, response)
         run, _ = launch(model, job, rng, MemoryConditions(latency=20, stall=0.2, error=error))
-        assert run.error_met
+        assert run.errors_met == 1
         assert (run.status, run.error_code) == ("error", ErrorCode.UNIT.value)
         assert error_detail(run.error_detail) == f"{direction}_{response}".upper()
         assert error_unit(CONFIG, run.error_detail, run.error_unit) == "agcu_0"
         assert works(model, rng)
 
 
+def test_three_errors_of_a_launch_are_met_at_their_beats(model, seed):
+    rng = np.random.default_rng(seed)
+    job = UnitsMatmul(CONFIG, 20, 11, 30, bf16, bf16, 16, 16, 2)
+    image = ErrorAt("launch", 12, "decerr")
+    for phase, errors in (("image", (image,)), ("list", (ErrorAt("launch", 0, "slverr"), image))):
+        run, _ = launch(model, job, rng, MemoryConditions(latency=9, error=errors))
+        assert (run.status, run.errors_met) == ("error", 1), phase
+        code = ErrorCode.READ_DECERR if phase == "image" else ErrorCode.READ_SLVERR
+        assert run.error_code == code.value
+        assert works(model, rng)
+    beats = tuple(ErrorAt("read", beat, "slverr") for beat in (3, 4, 5))
+    run, _ = launch(model, job, rng, MemoryConditions(latency=9, error=beats))
+    assert (run.status, run.errors_met) == ("error", 3)
+    assert works(model, rng)
+
+
+@pytest.mark.parametrize("channel", range(5))
+def test_each_channel_has_a_stall_of_its_own(model, seed, channel):
+    rng = np.random.default_rng(seed)
+    job = UnitsMatmul(CONFIG, 20, 11, 30, bf16, bf16, 16, 16, 2)
+    stalls = tuple(0.97 * (index == channel) for index in range(5))
+    fast, _ = launch(model, job, rng, MemoryConditions(latency=9))
+    slow, right = launch(model, job, rng, MemoryConditions(latency=9, channel_stalls=stalls))
+    assert right and slow.cycles > fast.cycles
+
+
 def test_an_error_that_is_not_met_changes_nothing(model):
     rng = np.random.default_rng(3)
     error = ErrorAt("write", 1_000_000, "slverr")
     run, right = launch(model, UnitsMatmul.random(CONFIG, rng), rng, MemoryConditions(error=error))
-    assert (run.status, run.error_met, right) == ("done", False, True)
+    assert (run.status, run.errors_met, right) == ("done", 0, True)
 
 
 @pytest.mark.parametrize(
@@ -219,6 +245,12 @@ def test_progress_tells_the_cycles(model):
         ({"jitter": -1}, "Memory jitter must be from 0 to 65535, not -1"),
         ({"stall": 1.0}, "Memory stall must be from 0 to below 1, not 1.0"),
         ({"seed": -1}, "Memory seed must be from 0"),
+        ({"channel_stalls": (0.0, 0.5, 1.0, 0.0, 0.0)}, "Memory stall must be from 0 to below 1"),
+        ({"channel_stalls": (0.0,) * 4}, "Memory channel stalls must be 5, not 4"),
+        (
+            {"error": (ErrorAt("read", 0, "slverr"),) * 4},
+            "Memory errors must be at most 3, not 4",
+        ),
     ],
 )
 def test_conditions_outside_their_range_are_refused(values, rule):
@@ -229,7 +261,7 @@ def test_conditions_outside_their_range_are_refused(values, rule):
 @pytest.mark.parametrize(
     ("values", "rule"),
     [
-        (("both", 1, "slverr"), "Error direction must be read or write, not 'both'"),
+        (("both", 1, "slverr"), "Error direction must be read, write or launch, not 'both'"),
         (("read", 1, "okay"), "Error response must be slverr or decerr, not 'okay'"),
         (("read", -1, "slverr"), "Error beat must be at least 0, not -1"),
     ],
