@@ -28,7 +28,7 @@ from sw.ir.sizes import open_sizes
 from sw.ir.tails import identity
 from sw.ir.types import Role, TileType, View
 
-__all__ = ["golden"]
+__all__ = ["Interpreter", "golden"]
 
 Array = npt.NDArray[Any]
 
@@ -126,7 +126,7 @@ def golden(
             )
         memory[tensor.name] = array.copy()
     masks = "mask" in program.passes
-    interpreter = _Poisoned(memory, masks) if poison else _Clipped(memory)
+    interpreter = _Poisoned(memory, masks) if poison else Interpreter(memory)
     with np.errstate(all="ignore"):
         interpreter.run(program.nodes)
     roles = {each.name: each.type.role for each in program.tensors}
@@ -151,8 +151,14 @@ def _convert(array: Array, format_: Format) -> Array:
     return cast(array, format_)
 
 
-class _Clipped:
-    """Interpreter on tiles that are as large as their extents."""
+class Interpreter:
+    """Interpreter on tiles that are as large as their extents.
+
+    Parameters
+    ----------
+    memory : dict of str to array
+        Tensors, which stores change.
+    """
 
     def __init__(self, memory: dict[str, Array]) -> None:
         self.memory = memory
@@ -311,7 +317,7 @@ def _format(value: ir.Value) -> Format:
     return value.type.format
 
 
-class _Poisoned(_Clipped):
+class _Poisoned(Interpreter):
     """Interpreter on tiles of full size, whose tails hold what must not matter.
 
     Parameters

@@ -18,6 +18,7 @@ from sim.run.driver import compile_job, run
 from sim.run.job import Job
 from sim.run.problem import Problem
 from sim.run.result import RunResult
+from sw import results
 from sw.language import Kernel, Schedule
 from sw.language.bind import Bound
 from sw.language.signature import Signature
@@ -125,7 +126,7 @@ def run_kernel(
     return RunResult(run(job, compiled, fields | {"config": name}))
 
 
-class KernelProgram:
+class KernelProgram(results.KernelProgram):
     """A kernel compiled for a chip: everything the compiler made, and a way to run it.
 
     Parameters
@@ -140,10 +141,34 @@ class KernelProgram:
         self._name = name
         self._compiled: Compiled = compile_problem(problem)
 
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):
-            raise AttributeError(name)
-        return getattr(self._compiled, name)
+    @property
+    def schedule(self) -> Schedule:
+        """Every choice, also the compiler's."""
+        return self._compiled.schedule
+
+    @property
+    def image(self) -> bytes:
+        """The image that the chip loads."""
+        return self._compiled.image
+
+    @property
+    def predicted_cycles(self) -> int:
+        """Cycles that the cost model expects of a cold launch."""
+        return self._compiled.predicted_cycles
+
+    def ir(self, after: str) -> str:
+        """Text form of the program after a pass.
+
+        Raises
+        ------
+        BadInputError
+            If there is no such pass.
+        """
+        return self._compiled.ir(after)
+
+    def report(self) -> str:
+        """Choices and predicted cost, for people."""
+        return self._compiled.report()
 
     def __repr__(self) -> str:
         return f"<{self._problem.kernel.name} for {self._name}: {self._problem.params}>"

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from hw.numeric.formats import Format, bf16
+from sim.run.magnitudes import sum_magnitudes, sum_terms
 from sw.arrays import ArraySpec
+from sw.ir.formats import widens
 from sw.ir.nodes import Buffer, Cast, Full, Load, Loop, Map, Matmul, Store, Transpose
 from sw.ir.program import Program
 from sw.ir.rewrite import walk
-from sw.language import Kernel
+from sw.ir.types import Span, TileType
+from sw.language import Kernel, ProgramError
 
 __all__ = ["Errors", "compare_with_reference"]
 
@@ -27,25 +30,28 @@ _LARGEST = float(np.finfo(np.float32).max)
 
 @dataclasses.dataclass(frozen=True)
 class Errors:
-    """How far golden is from the reference.
+    """How far golden is from the reference; None for figures that nothing gives.
 
     Members
     -------
-    bound, absolute, relative : float or None
-        Largest bound, and largest errors among the elements for which a bound can be promised:
+    bound, absolute : float or None
+        Largest bound, and largest error, among the elements for which a bound can be promised:
         not those where an operand is not finite or an overflow is possible. None if there is no
-        such element.
-    within : bool
-        Whether the bound holds for each of them. False where no bound is known for the kernel.
-    products : int or None
-        Multiply-accumulates of the kernel; None if it is more than products.
+        such element; the bound also if none is known for the kernel.
+    of_bound : float or None
+        Largest share that an element's error has of its own bound.
+    relative : float or None
+        Largest error as a share of the largest value of its output.
+    within : bool or None
+        Whether the bound holds for each of them. None without a reference, and where no bound is
+        known for the kernel.
     """
 
-    bound: float | None
-    absolute: float | None
-    relative: float | None
-    within: bool
-    products: int | None
+    bound: float | None = None
+    absolute: float | None = None
+    of_bound: float | None = None
+    relative: float | None = None
+    within: bool | None = None
 
 
 def compare_with_reference(
@@ -55,56 +61,87 @@ def compare_with_reference(
     golden: Mapping[str, Array],
     outputs: tuple[ArraySpec, ...],
 ) -> Errors:
-    """Compare golden with the kernel's reference.
+    """Compare golden with the kernel's reference, if it has one.
 
     The bound is that of a sum of products, each added with one rounding to fp32, and rounded once
-    more to the format stored. What it needs, the reference gives: on ones, how many terms a sum
-    has; on magnitudes, the sum of the terms' magnitudes.
+    more to the format stored. The reference is called once, on the inputs; the number of terms of
+    a sum and the sum of their magnitudes come from the program.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    program : Program
+        The one that gave golden, with all block sizes chosen.
+    inputs, golden : mapping of str to array
+        Arrays by name.
+    outputs : tuple of ArraySpec
 
     Raises
     ------
     ProgramError
-        If the kernel has no reference.
+        If the reference gives something else than the outputs.
     """
-    names = list(inputs)
+    if kernel.reference.function is None:
+        return Errors()
     with np.errstate(all="ignore"):
-        exact = _answers(kernel, [inputs[name] for name in names])
-        sizes = [np.abs(_wide(inputs[name])) for name in names]
-        magnitudes = _answers(kernel, sizes)
-        terms = _answers(kernel, [np.ones(size.shape) for size in sizes])
+        exact = _answers(kernel, list(inputs.values()), outputs)
     known = _sums_products(program)
-    only_products = known and not any(isinstance(node, Map) for node in walk(program.nodes))
-    parts: list[tuple[Array, Array, Array]] = []
-    for spec, truth, magnitude, count in zip(outputs, exact, magnitudes, terms, strict=True):
-        answer = _wide(golden[spec.name])
+    magnitudes, terms = (sum_magnitudes(program, inputs), sum_terms(program)) if known else ({}, {})
+    bounds, errors, shares, scaled = [], [], [], []
+    for spec, truth in zip(outputs, exact):
         with np.errstate(invalid="ignore", over="ignore"):
-            error = np.abs(answer - truth)
-            bound = _bound(magnitude, float(np.max(count)), spec.format)
-        promised = np.isfinite(bound) if known else np.isfinite(error)
-        parts.append((bound[promised], error[promised], np.abs(truth)[promised]))
-    bounds, errors, truths = (
-        np.concatenate([part[i].reshape(-1) for part in parts]) for i in (0, 1, 2)
-    )
-    scaled = errors[truths > 0] / truths[truths > 0]
+            error = np.abs(golden[spec.name].astype(np.float64) - truth)
+        promised = np.isfinite(error)
+        if known:
+            count = float(np.max(terms[spec.name]))
+            bound = _bound(magnitudes[spec.name], count, spec.format)
+            promised = np.isfinite(bound)
+            bounds.append(bound[promised])
+            shares.append(_share(error[promised], bound[promised]))
+        errors.append(error[promised])
+        scaled.append(_share(error[promised], np.abs(truth[promised]).max(initial=0.0)))
     return Errors(
-        bound=float(bounds.max()) if known and bounds.size else None,
-        absolute=float(errors.max()) if errors.size else None,
-        relative=float(scaled.max()) if scaled.size else None,
-        within=known and bool((errors <= bounds).all()),
-        products=int(sum(each.sum() for each in terms)) if only_products else None,
+        bound=_largest(bounds),
+        absolute=_largest(errors),
+        of_bound=_largest(shares),
+        relative=_largest(scaled),
+        within=all(bool((share <= 1).all()) for share in shares) if known else None,
     )
 
 
-def _wide(array: Array) -> Array:
-    with np.errstate(invalid="ignore"):
-        return array.astype(np.float64)
+def _share(error: Array, whole: Array) -> Array:
+    """Errors as shares of something; none is no share of nothing, and any other an infinite one."""
+    with np.errstate(all="ignore"):
+        return np.where(error == 0, 0.0, error / whole)
 
 
-def _answers(kernel: Kernel, arrays: list[Array]) -> tuple[Array, ...]:
+def _largest(parts: Sequence[Array]) -> float | None:
+    """The largest element of several arrays; None if they have none."""
+    found = [float(part.max()) for part in parts if part.size]
+    return max(found) if found else None
+
+
+def _answers(
+    kernel: Kernel, arrays: list[Array], outputs: tuple[ArraySpec, ...]
+) -> tuple[Array, ...]:
+    """Answers of the reference, checked against the outputs."""
     found = kernel.reference(*arrays)
-    return tuple(
-        np.asarray(each, np.float64) for each in (found if isinstance(found, tuple) else (found,))
-    )
+    each = [np.asarray(one) for one in (found if isinstance(found, tuple) else (found,))]
+    if any(one.dtype.kind not in "biuf" for one in each):
+        given = ", ".join(str(one.dtype) for one in each)
+        rule = "numbers"
+    elif [one.shape for one in each] != [spec.shape for spec in outputs]:
+        given = ", ".join(str(one.shape) for one in each) or "nothing"
+        rule = ", ".join(f"{spec.name} of shape {spec.shape}" for spec in outputs)
+    else:
+        return tuple(one.astype(np.float64) for one in each)
+    message = f"Reference of `{kernel.name}` must give {rule}, not {given}"
+    raise ProgramError("argument", message, _first_line(kernel.reference.function))
+
+
+def _first_line(function: Any) -> Span:
+    code = function.__code__
+    return Span(code.co_filename, code.co_firstlineno, 0, code.co_firstlineno, 0)
 
 
 def _sums_products(program: Program) -> bool:
@@ -113,7 +150,9 @@ def _sums_products(program: Program) -> bool:
     linear = (Loop, Load, Full, Buffer, Transpose, Matmul, Store, Cast, Map)
     if not all(isinstance(node, linear) for node in nodes):
         return False
-    # A constant has no magnitude that the reference could be asked for.
+    # A constant has no magnitude that inputs give; a narrowing cast rounds more than a store.
+    if any(isinstance(node, Cast) and not _widening(node) for node in nodes):
+        return False
     if any(
         (isinstance(node, Map) and (node.op != "add" or len(node.values) < len(node.operands)))
         or (isinstance(node, Full) and node.value.value != 0)
@@ -134,6 +173,11 @@ def _sums_products(program: Program) -> bool:
         isinstance(node, Matmul | Cast) and any(value.name in products for value in node.values[:2])
         for node in nodes
     )
+
+
+def _widening(node: Cast) -> bool:
+    source = node.values[0].type
+    return isinstance(source, TileType) and widens(source.format, node.format)
 
 
 def _bound(magnitude: Array, terms: float, target: Format) -> Array:

@@ -11,15 +11,13 @@ import numpy.typing as npt
 from sim.cli.report import plain
 from sim.run.driver import Outcome
 from sim.run.report import tell
+from sw import results
 
 __all__ = ["RunResult"]
 
 
-class RunResult:
+class RunResult(results.RunResult):
     """Outputs of a kernel by their names, and every field of the ``run`` report, as attributes.
-
-    ``r.C`` is an output, ``r.cycles``, ``r.utilization``, ``r.verified``, ``r.counters`` and so on
-    are fields. Nothing can be set.
 
     Parameters
     ----------
@@ -43,8 +41,13 @@ class RunResult:
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """Why it is not verified: a line each, none if it is."""
+        """Reasons why it is not verified: a line each, none if it is."""
         return self._found().problems
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Remarks that change no verdict: checks that could not be made, wishes cut to the chip."""
+        return self._found().notes
 
     def json(self) -> dict[str, Any]:
         """The fields of the command's report, as plain data."""

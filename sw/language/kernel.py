@@ -25,6 +25,7 @@ from sw.language.schedule import Schedule
 from sw.language.signature import Argument, Signature, parse_signature
 from sw.language.tensor import TensorView
 from sw.language.trace import Recorder
+from sw.results import KernelProgram, RunResult
 
 __all__ = ["Kernel", "kernel", "register"]
 
@@ -226,7 +227,7 @@ class Kernel:
         schedule: Schedule | None = None,
         backend: str = "rtl",
         **options: Any,
-    ) -> Any:
+    ) -> RunResult:
         """Compile and run it, and give the result with its figures.
 
         Parameters
@@ -238,16 +239,19 @@ class Kernel:
         schedule : Schedule or None
             Choices beside the program's.
         backend : str
-            ``rtl``, ``emulator`` or ``golden``.
+            ``rtl``, ``cocotb``, ``emulator`` or ``golden``.
         options
             Options of the kernel and of the backend.
         """
         action = self._act("run")
-        return action(self, *arrays, config=config, schedule=schedule, backend=backend, **options)
+        result: RunResult = action(
+            self, *arrays, config=config, schedule=schedule, backend=backend, **options
+        )
+        return result
 
     def compile(
         self, config: Any = "small", *, schedule: Schedule | None = None, **values: Any
-    ) -> Any:
+    ) -> KernelProgram:
         """Compile it for a configuration.
 
         Parameters
@@ -259,7 +263,8 @@ class Kernel:
         values
             As :meth:`trace` takes.
         """
-        return self._act("compile")(self, config, schedule=schedule, **values)
+        program: KernelProgram = self._act("compile")(self, config, schedule=schedule, **values)
+        return program
 
     def __repr__(self) -> str:
         return f"<kernel {self.name}: {self.signature.text}>"

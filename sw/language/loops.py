@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-from sw.ir.affine import Bound
+from sw.ir.affine import Axis, Bound
 from sw.language.errors import ProgramError, caller, caller_span
 from sw.language.index import BlockIndex, PointIndex, StopNumber, as_affine, whole
 from sw.language.state import is_for_statement
@@ -15,7 +15,9 @@ from sw.language.trace import OpenLoop, Recorder, current, refusal
 __all__ = ["each", "metapipe"]
 
 
-def metapipe(extent: int, size: int | None = None, *, until: object = None) -> Iterator[BlockIndex]:
+def metapipe(
+    extent: int | Axis, size: int | None = None, *, until: object = None
+) -> Iterator[BlockIndex]:
     """Go over blocks of elements in time; iterations overlap where buffers allow.
 
     The body is traced twice; a name that it rebinds to a tile carries the tile to the next
@@ -24,7 +26,7 @@ def metapipe(extent: int, size: int | None = None, *, until: object = None) -> I
     Parameters
     ----------
     extent : int
-        Elements in all.
+        Elements in all; an axis that ends inside a block is refused.
     size : int or None
         Elements of a block, which a schedule overrides; None leaves it to the compiler.
     until : int, sum of indices, or stop of a block
@@ -54,13 +56,13 @@ def metapipe(extent: int, size: int | None = None, *, until: object = None) -> I
     return _passes(recorder, loop, BlockIndex(recorder, loop.symbol, count, bound))
 
 
-def each(extent: int) -> Iterator[PointIndex]:
+def each(extent: int | Axis) -> Iterator[PointIndex]:
     """Go over single elements in time; the index drops the axis it indexes.
 
     Parameters
     ----------
     extent : int
-        Elements in all.
+        Elements in all; an axis that ends inside a block is refused.
 
     Raises
     ------

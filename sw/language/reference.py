@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar, overload
 
 import numpy as np
 
 from sw.language.errors import ProgramError, caller_span
 
 __all__ = ["Reference"]
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 class Reference:
@@ -27,6 +29,12 @@ class Reference:
     def __init__(self, name: str) -> None:
         self._name = name
         self.function: Callable[..., Any] | None = None
+
+    @overload
+    def __call__(self, function: _Function, /) -> _Function: ...
+
+    @overload
+    def __call__(self, *given: Any, **named: Any) -> Any: ...
 
     def __call__(self, *given: Any, **named: Any) -> Any:
         """Set the function, or give its answer for arrays: floats as float64, ints as int64."""

@@ -22,7 +22,7 @@ def emitted(folder, *options):
     """Text by a process of its own, and the seconds of the whole command."""
     started = time.monotonic()
     done = subprocess.run(
-        [sys.executable, ROOT / "tilewright.py", "verilog", *options, "-o", "array.v"],
+        [sys.executable, "-m", "tilewright", "verilog", *options, "-o", "array.v"],
         cwd=folder,
         # No cache of ours or of a tool is there.
         env=dict(os.environ, PYTHONPATH=str(ROOT), XDG_CACHE_HOME=str(folder / "cache")),

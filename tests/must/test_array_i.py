@@ -74,7 +74,7 @@ def test_a_dataflow_needs_the_register_that_keeps_its_operand(heavy, dataflow, f
     figure("ws, is: weight; os: sum")
 
 
-_SHARED = ["tilewright.py", "verilog", *"--component systolic --rows 32 --cols 32".split()]
+_SHARED = ["-m", "tilewright", "verilog", *"--component systolic --rows 32 --cols 32".split()]
 _SHARED += ["--format", "int8", "-o", "build/shared.v"]
 #: Seconds that systars took for 32 × 32 on another machine.
 _SYSTARS = 27.3
@@ -108,8 +108,7 @@ def seconds_of(words, folder):
 @pytest.mark.timeout(1800)
 @pytest.mark.must("array-i", goal="32 x 32 emitted >= 50 x faster than cell by cell, both cold")
 def test_sharing_definitions_makes_emission_fast(tmp_path, heavy, figure):
-    command = [str(ROOT / _SHARED[0]), *_SHARED[1:]]
-    shared = seconds_of(command, tmp_path)
+    shared = seconds_of(_SHARED, tmp_path)
     apart = seconds_of(["-c", _PER_CELL], tmp_path)
     figure(
         f"{shared:.2f} s against {apart:.1f} s: {apart / shared:.0f} x; "

@@ -22,7 +22,7 @@ def emitted(name, folder, hash_seed):
     """Text of a configuration, emitted by a process of its own elsewhere, and its seconds."""
     started = time.monotonic()
     subprocess.run(
-        [sys.executable, ROOT / "tilewright.py", "verilog", "--config", name, "-o", "chip.v"],
+        [sys.executable, "-m", "tilewright", "verilog", "--config", name, "-o", "chip.v"],
         cwd=folder,
         env=dict(os.environ, PYTHONHASHSEED=str(hash_seed), PYTHONPATH=str(ROOT)),
         check=True,

@@ -107,7 +107,7 @@ def test_each_error_has_its_exit_code_and_report(
     assert tilewright.main(["doctor", "--json", name]) == code
     out, said = capsys.readouterr()
     report = json.loads(out if target == "-" else path.read_text())
-    assert (report["schema"], report["tilewright"], report["command"]) == (1, __version__, "doctor")
+    assert (report["schema"], report["tilewright"], report["command"]) == (2, __version__, "doctor")
     assert (report["error"]["code"], report["error"]["kind"]) == (code, kind)
     assert set(report["error"]) == {"code", "kind", "message", "where", "value", "rule"}
     assert said.startswith("tilewright doctor: ") and said.count("\n") == 1

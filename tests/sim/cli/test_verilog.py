@@ -75,14 +75,14 @@ def test_standard_output_gets_the_text_and_nothing_else(output, here, capsys):
 
 @pytest.mark.parametrize("output", ["-", "/dev/stdout", "/dev/fd/1"])
 def test_a_pipe_is_written_to(output, here):
-    line = f"{sys.executable} {ROOT}/tilewright.py verilog {SMALL} -o {output} | grep -c endmodule"
+    line = f"{sys.executable} -m tilewright verilog {SMALL} -o {output} | grep -c endmodule"
     done = subprocess.run(line, shell=True, capture_output=True, text=True)
     assert int(done.stdout) > 5 and "fault" not in done.stderr
     assert list(here.iterdir()) == []
 
 
 def test_a_reader_that_goes_away_is_no_fault(here):
-    line = f"{sys.executable} {ROOT}/tilewright.py verilog {SMALL} -o - | true"
+    line = f"{sys.executable} -m tilewright verilog {SMALL} -o - | true"
     done = subprocess.run(line, shell=True, capture_output=True, text=True)
     assert "fault" not in done.stderr and "Traceback" not in done.stderr
 

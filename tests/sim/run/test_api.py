@@ -3,6 +3,8 @@
 import copy
 import json
 import pickle
+import types as types_of_python
+import typing
 
 import numpy as np
 import pytest
@@ -35,6 +37,38 @@ def test_a_run_gives_outputs_and_figures_by_name(pair):
     json.dumps(fields, allow_nan=False)
     assert repr(result).endswith("VERIFIED")
     assert "<td>macs</td><td>990</td>" in result._repr_html_()
+
+
+@tw.kernel("A[M, K], B[K, N] -> C[M, N]")
+def bare(A, B, C):
+    """A product without a reference."""
+    for i in tw.metapipe(A.shape[0]):
+        a = tw.load_tile(A[i, :])
+        for j in tw.metapipe(B.shape[1]):
+            tw.store_tile(C[i, j], a @ tw.load_tile(B[:, j]))
+
+
+@pytest.mark.parametrize("backend", ["emulator", "golden"])
+def test_a_kernel_without_a_reference_runs_and_says_so(backend, pair):
+    result = bare.run(*pair, config="tiny", backend=backend)
+    assert result.C.tobytes() == matmul(*pair).tobytes()
+    assert result.verified and result.macs == 11 * 18 * 5
+    assert "no reference: float64 error not checked" in result.notes
+    assert "\n  note: no reference: float64 error not checked\n" in repr(result)
+    errors = (result.error_bound, result.max_abs_err, result.error_of_bound, result.max_rel_err)
+    assert errors == (None,) * 4
+
+
+def test_the_fields_of_a_result_have_their_types(pair):
+    result = matmul.run(*pair, **TINY)
+    types = typing.get_type_hints(tw.RunResult)
+    assert isinstance(result, tw.RunResult) and list(types) == list(FIELDS)
+    for name, kind in types.items():
+        kinds = typing.get_args(kind) if isinstance(kind, types_of_python.UnionType) else (kind,)
+        plain = tuple(typing.get_origin(each) or each for each in kinds)
+        assert isinstance(getattr(result, name), plain), name
+    for name in ("schedule", "ir", "report", "image", "map", "run", "predicted_cycles"):
+        assert name in dir(tw.KernelProgram)
 
 
 def test_options_of_kernel_compiler_and_schedule_reach_them(pair):

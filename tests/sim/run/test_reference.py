@@ -10,7 +10,7 @@ from hw.numeric.formats import bf16, fp32, int8, int32
 from sim.golden import golden
 from sim.operands import random_inputs
 from sim.run.problem import Problem
-from sim.run.reference import compare_with_reference
+from sim.run.reference import Errors, compare_with_reference
 from sw.kernels.matmul import matmul
 
 FORMATS = [(bf16, bf16), (bf16, fp32), (int8, int32)]
@@ -24,7 +24,8 @@ def made(seed, fmt, out, *, wild=False, m=9, k=40, n=13):
 
 
 def compare(problem, inputs, answers):
-    return compare_with_reference(problem.kernel, problem.program, inputs, answers, problem.outputs)
+    program = problem.golden_program
+    return compare_with_reference(problem.kernel, program, inputs, answers, problem.outputs)
 
 
 @pytest.mark.parametrize(("fmt", "out"), FORMATS)
@@ -34,9 +35,10 @@ def test_the_bound_of_a_product_is_that_of_the_arithmetic(fmt, out, wild, seed):
     errors = compare(problem, inputs, answers)
     bound = reference.error_bound(inputs["A"], inputs["B"], out=out)
     finite = bound[np.isfinite(bound)]
-    assert errors.within and errors.products == 9 * 40 * 13
+    assert errors.within
     assert errors.bound == pytest.approx(finite.max(), rel=1e-9)
-    assert errors.absolute <= errors.bound
+    assert errors.absolute <= errors.bound and 0 <= errors.of_bound <= 1
+    assert errors.absolute == 0 or 0 < errors.relative < 2**-7
 
 
 @pytest.mark.parametrize(("fmt", "out"), FORMATS)
@@ -50,22 +52,89 @@ def test_one_wrong_element_leaves_the_bound(fmt, out, seed):
     assert not compare(problem, inputs, {"C": wrong}).within
 
 
-def test_a_kernel_that_is_more_than_products_has_no_bound_and_is_not_within(seed):
+def doubled(answer):
+    """Kernel of element math, with a reference."""
+
     @tw.kernel("X[M, N] -> Y[M, N]")
     def doubled(X, Y):
         for i in tw.metapipe(X.shape[0]):
             x = tw.load_tile(X[i, :])
             tw.store_tile(Y[i, :], x * 2)
 
-    @doubled.reference
-    def _(X):
-        return X * 2
+    doubled.reference(answer)
+    return doubled
 
-    problem = Problem(doubled, named["tiny"], {"M": 4, "N": 5}, bf16)
+
+def small_run(kernel, seed, fmt=bf16, out=None, **dims):
+    problem = Problem(kernel, named["tiny"], dims or {"M": 4, "N": 5}, fmt, out)
     inputs = random_inputs(problem.inputs, seed, wild=False)
-    errors = compare(problem, inputs, golden(problem.golden_program, inputs))
-    assert errors.bound is None and errors.products is None and not errors.within
-    assert errors.absolute is not None
+    return problem, inputs, golden(problem.golden_program, inputs)
+
+
+def test_a_kernel_that_is_more_than_products_has_no_bound_and_is_not_judged(seed):
+    errors = compare(*small_run(doubled(lambda X: X * 2), seed))
+    assert errors.bound is None and errors.of_bound is None and errors.within is None
+    assert errors.absolute == errors.relative == 0
+    wrong = compare(*small_run(doubled(lambda X: X * 4), seed))
+    assert wrong.relative == pytest.approx(0.5)
+
+
+def test_a_rounding_that_is_no_store_leaves_no_bound(seed):
+    @tw.kernel("A[M, K]: fp32, B[K, N]: bf16 -> C[M, N]")
+    def narrowed(A, B, C):
+        for i in tw.metapipe(A.shape[0]):
+            a = tw.load_tile(A[i, :]).to(tw.bf16)
+            tw.store_tile(C[i, :], a @ tw.load_tile(B))
+
+    narrowed.reference(lambda A, B: A @ B)
+    errors = compare(*small_run(narrowed, seed, M=4, K=9, N=5))
+    assert errors.within is None and errors.absolute > 0
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        (lambda X: X[0], r"must give Y of shape \(4, 5\), not \(5,\)"),
+        (lambda X: (X, X), r"must give Y of shape \(4, 5\), not \(4, 5\), \(4, 5\)"),
+        (lambda X: np.full(X.shape, None), "must give numbers, not object"),
+    ],
+)
+def test_a_reference_that_gives_no_outputs_is_named_with_its_line(answer, message, seed):
+    with pytest.raises(tw.ProgramError, match=message) as caught:
+        compare(*small_run(doubled(answer), seed))
+    line = answer.__code__.co_firstlineno
+    assert str(caught.value).startswith(f"test_reference.py:{line}: Reference of `doubled`")
+
+
+def test_the_reference_is_called_once_and_on_the_inputs_alone(seed):
+    """One that is wrong on ones, where terms were once counted, changes nothing."""
+    calls = []
+
+    @tw.kernel("A[M, K], B[K, N] -> C[M, N]")
+    def product(A, B, C):
+        for i in tw.metapipe(A.shape[0]):
+            tw.store_tile(C[i, :], tw.load_tile(A[i, :]) @ tw.load_tile(B))
+
+    @product.reference
+    def _(A, B):
+        calls.append((A, B))
+        return A @ B * (10 if (A == 1).all() else 1)
+
+    problem, inputs, answers = small_run(product, seed, M=4, K=9, N=5)
+    errors = compare(problem, inputs, answers)
+    bound = reference.error_bound(inputs["A"], inputs["B"], out=bf16)
+    assert errors.bound == pytest.approx(bound.max(), rel=1e-9) and errors.within
+    ((a, b),) = calls
+    assert (a == inputs["A"].astype(float)).all() and (b == inputs["B"].astype(float)).all()
+
+
+def test_without_a_reference_nothing_is_judged(seed):
+    @tw.kernel("X[M, N] -> Y[M, N]")
+    def copied(X, Y):
+        for i in tw.metapipe(X.shape[0]):
+            tw.store_tile(Y[i, :], tw.load_tile(X[i, :]))
+
+    assert compare(*small_run(copied, seed)) == Errors()
 
 
 def test_a_sum_carried_over_blocks_has_the_bound_of_the_whole(seed):
@@ -85,6 +154,6 @@ def test_a_sum_carried_over_blocks_has_the_bound_of_the_whole(seed):
     problem = Problem(gemm, named["tiny"], {"M": 6, "K": 40, "N": 5}, bf16, fp32)
     inputs = random_inputs(problem.inputs, seed, wild=False)
     errors = compare(problem, inputs, golden(problem.golden_program, inputs))
-    assert errors.within and 0 < errors.absolute < errors.bound and errors.products is None
+    assert errors.within and 0 < errors.absolute < errors.bound
     magnitude = np.abs(inputs["A"].astype(float)) @ np.abs(inputs["B"].astype(float))
     assert errors.bound < 41 * 2**-23 * (magnitude + np.abs(inputs["D"].astype(float))).max()

@@ -1,0 +1,174 @@
+"""Results of running and of compiling a kernel, as its author sees them; the simulator makes them.
+
+The language promises them by type and knows no back end: :mod:`sim.run` has the classes behind.
+"""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from sw.language.schedule import Schedule
+
+__all__ = ["KernelProgram", "RunResult"]
+
+Array = npt.NDArray[Any]
+
+
+class RunResult(abc.ABC):
+    """Outputs of a kernel by their names, and the figures of one run.
+
+    ``r.C`` is the output ``C``; the members below are the fields of the report, in its order, and
+    those that had no part in the run are None. Nothing can be set.
+
+    Members
+    -------
+    kernel, config, backend : str
+    dtype, out_dtype : str
+        Formats of the first input and of the first output.
+    params : mapping of str to value
+        Sizes and options.
+    schedule : mapping of str to mapping
+        Choices of user, program and compiler.
+    seed : int
+    latency, jitter, stall : int, int, float
+        Conditions of the memory.
+    verified : bool
+        Whether nothing is wrong: bytes equal golden, golden keeps its bound.
+    bit_exact : bool
+        Whether all bytes of memory are as golden has them.
+    error_bound, max_abs_err : float
+        Largest bound on golden's float64 error, and its largest error.
+    error_of_bound : float
+        Largest share that an element's error has of its bound.
+    max_rel_err : float
+        Largest error as a share of the largest value of its output.
+    cycles : int
+        From the launch to the last answer of memory.
+    macs, macs_issued : int
+        Multiply-accumulates of the program, and with those on padding.
+    peak_macs_per_cycle : int
+    utilization : float
+        Share of the chip's peak: macs / (cycles × peak).
+    predicted_cycles : int
+    launch_to_first_mac, launches : int
+    dram_bytes_read, dram_bytes_written : int
+    units_used : mapping of str to int
+        Units by kind.
+    config_sha256, image_sha256, verilog_sha256, input_sha256, output_sha256, golden_sha256 : str
+    image_bytes : int
+    counters : mapping of str to mapping
+        Counters by unit.
+    cycles_per_second : float
+        Speed of the simulation.
+    compile_seconds, emit_seconds, build_seconds, run_seconds : float
+    cache_hit : bool
+        Whether the model was built before.
+    """
+
+    __slots__ = ()
+
+    kernel: str
+    config: str
+    backend: str
+    dtype: str
+    out_dtype: str
+    params: Mapping[str, Any]
+    schedule: Mapping[str, Mapping[str, Any]]
+    seed: int
+    latency: int | None
+    jitter: int | None
+    stall: float | None
+    verified: bool
+    bit_exact: bool | None
+    error_bound: float | None
+    max_abs_err: float | None
+    error_of_bound: float | None
+    max_rel_err: float | None
+    cycles: int | None
+    macs: int
+    macs_issued: int | None
+    peak_macs_per_cycle: int | None
+    utilization: float | None
+    predicted_cycles: int | None
+    launch_to_first_mac: int | None
+    launches: int | None
+    dram_bytes_read: int | None
+    dram_bytes_written: int | None
+    units_used: Mapping[str, int] | None
+    config_sha256: str
+    image_sha256: str | None
+    image_bytes: int | None
+    verilog_sha256: str | None
+    input_sha256: str
+    output_sha256: str
+    golden_sha256: str
+    counters: Mapping[str, Mapping[str, Any]] | None
+    cycles_per_second: float | None
+    compile_seconds: float
+    emit_seconds: float | None
+    build_seconds: float | None
+    run_seconds: float | None
+    cache_hit: bool | None
+
+    @property
+    @abc.abstractmethod
+    def outputs(self) -> dict[str, Array]:
+        """Outputs by name."""
+
+    @property
+    @abc.abstractmethod
+    def problems(self) -> tuple[str, ...]:
+        """Reasons why it is not verified: a line each, none if it is."""
+
+    @property
+    @abc.abstractmethod
+    def notes(self) -> tuple[str, ...]:
+        """Remarks that change no verdict: checks that could not be made, wishes cut to the chip."""
+
+    @abc.abstractmethod
+    def json(self) -> dict[str, Any]:
+        """The fields as plain data."""
+
+    @abc.abstractmethod
+    def __getattr__(self, name: str) -> Array:
+        """An output by its name."""
+
+
+class KernelProgram(abc.ABC):
+    """A kernel compiled for a chip: what the compiler made, and a way to run it."""
+
+    @property
+    @abc.abstractmethod
+    def schedule(self) -> Schedule:
+        """Every choice, also the compiler's."""
+
+    @property
+    @abc.abstractmethod
+    def image(self) -> bytes:
+        """The image that the chip loads."""
+
+    @property
+    @abc.abstractmethod
+    def predicted_cycles(self) -> int:
+        """Cycles that the cost model expects of a cold launch."""
+
+    @abc.abstractmethod
+    def ir(self, after: str) -> str:
+        """Text form of the program after a pass."""
+
+    @abc.abstractmethod
+    def report(self) -> str:
+        """Choices and predicted cost, for people."""
+
+    @abc.abstractmethod
+    def map(self) -> str:
+        """Picture of the chip as the program uses it, in SVG."""
+
+    @abc.abstractmethod
+    def run(self, *arrays: npt.ArrayLike, backend: str = "rtl", **options: Any) -> RunResult:
+        """Run it on arrays of its sizes and formats."""

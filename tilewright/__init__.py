@@ -1,0 +1,224 @@
+"""Tilewright: generate dataflow accelerators, program them, and check the answer on the RTL.
+
+The package that a user imports (``import tilewright as tw``): the tile language, what runs and
+compiles a kernel, the errors, and the entry of the ``tilewright`` command. Names of the language
+are imported on first use, because the command's help needs none of them.
+"""
+
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from hw import __version__
+from hw.errors import (
+    BadInputError,
+    DeviceError,
+    HangError,
+    MissingToolError,
+    TilewrightError,
+    did_you_mean,
+)
+from sw.actions import register as _register
+
+if TYPE_CHECKING:
+    from hw.config import ChipConfig
+    from sim.native.memory import ErrorAt
+    from sw.language import (
+        Axis,
+        Bound,
+        Format,
+        Kernel,
+        ProgramError,
+        Schedule,
+        TensorView,
+        Tile,
+        bf16,
+        buffer,
+        check_schedule,
+        col_index,
+        col_max,
+        col_min,
+        col_sum,
+        compute,
+        dynamic,
+        e4m3,
+        e5m2,
+        each,
+        exp,
+        exp2,
+        finish,
+        fp16,
+        fp32,
+        full,
+        gather,
+        inf,
+        int8,
+        int32,
+        join_cols,
+        kernel,
+        load,
+        load_tile,
+        local,
+        log,
+        matmul,
+        maximum,
+        metapipe,
+        minimum,
+        reciprocal,
+        register,
+        repeat,
+        ring,
+        row_index,
+        row_max,
+        row_mean,
+        row_min,
+        row_sum,
+        rsqrt,
+        scatter,
+        sigmoid,
+        silu,
+        split_cols,
+        sqrt,
+        store_tile,
+        tanh,
+        units,
+        where,
+        zeros,
+    )
+    from sw.results import KernelProgram, RunResult
+else:
+
+    def __getattr__(name: str) -> Any:
+        """A public name, imported on first use."""
+        if name not in __all__:
+            near = did_you_mean(name, __all__)
+            raise AttributeError(f"module 'tilewright' has no attribute {name!r}{near}")
+        return getattr(import_module(_HOMES.get(name, "sw.language")), name)
+
+
+__all__ = [
+    "Axis",
+    "BadInputError",
+    "bf16",
+    "Bound",
+    "buffer",
+    "check_schedule",
+    "ChipConfig",
+    "col_index",
+    "col_max",
+    "col_min",
+    "col_sum",
+    "compute",
+    "DeviceError",
+    "dynamic",
+    "e4m3",
+    "e5m2",
+    "each",
+    "ErrorAt",
+    "exp",
+    "exp2",
+    "finish",
+    "Format",
+    "fp16",
+    "fp32",
+    "full",
+    "gather",
+    "HangError",
+    "inf",
+    "int32",
+    "int8",
+    "join_cols",
+    "Kernel",
+    "kernel",
+    "KernelProgram",
+    "load",
+    "load_tile",
+    "local",
+    "log",
+    "main",
+    "matmul",
+    "maximum",
+    "metapipe",
+    "minimum",
+    "MissingToolError",
+    "ProgramError",
+    "reciprocal",
+    "register",
+    "repeat",
+    "ring",
+    "row_index",
+    "row_max",
+    "row_mean",
+    "row_min",
+    "row_sum",
+    "rsqrt",
+    "RunResult",
+    "scatter",
+    "Schedule",
+    "sigmoid",
+    "silu",
+    "split_cols",
+    "sqrt",
+    "store_tile",
+    "tanh",
+    "TensorView",
+    "Tile",
+    "TilewrightError",
+    "units",
+    "where",
+    "zeros",
+    "__version__",
+]
+
+#: Modules of the public names that are not of the language.
+_HOMES = {
+    "ChipConfig": "hw.config",
+    "ErrorAt": "sim.native.memory",
+    "KernelProgram": "sw.results",
+    "RunResult": "sw.results",
+}
+
+
+def __dir__() -> list[str]:
+    """Public names, for completion: those not imported yet too."""
+    return sorted(__all__)
+
+
+def _late(action: str) -> Callable[..., Any]:
+    """Function of an action of kernels, imported when it is called."""
+
+    def act(*arguments: Any, **options: Any) -> Any:
+        from sim.kernels import call
+        from sim.run.api import compile_kernel, run_kernel
+
+        actions: dict[str, Callable[..., Any]] = {
+            "call": call,
+            "run": run_kernel,
+            "compile": compile_kernel,
+        }
+        return actions[action](*arguments, **options)
+
+    return act
+
+
+for _action in ("call", "run", "compile"):
+    _register(_action, _late(_action))
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the ``tilewright`` command.
+
+    Parameters
+    ----------
+    argv : sequence of str
+        Arguments without the program's name; the process's own by default.
+
+    Returns
+    -------
+    int
+        0 verified, 1 wrong result, 2 bad input, 3 missing tool, 4 hang, 5 device error,
+        130 interrupted.
+    """
+    from sim.cli.app import main as run
+
+    return run(argv)
