@@ -6,6 +6,8 @@ from amaranth.hdl import Const, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Member, Out
 
+from hw.errors import BadInputError
+
 __all__ = [
     "BOUNDARY_BYTES",
     "BURST_INCR",
@@ -123,14 +125,16 @@ _Interface = TypeVar("_Interface", bound=_Base)
 def _check(data_bits: object, address_bits: object, data_widths: tuple[int, ...]) -> None:
     if data_bits not in data_widths:
         widths = ", ".join(map(str, data_widths))
-        raise TypeError(f"AXI data bits must be one of {widths}, not {data_bits!r}")
+        raise BadInputError(f"AXI data bits must be one of {widths}, not {data_bits!r}")
     if not isinstance(address_bits, int) or not 1 <= address_bits <= 64:
-        raise TypeError(f"AXI address bits must be an integer from 1 to 64, not {address_bits!r}")
+        raise BadInputError(
+            f"AXI address bits must be an integer from 1 to 64, not {address_bits!r}"
+        )
 
 
 def _check_id(id_bits: object) -> None:
     if not isinstance(id_bits, int) or not 1 <= id_bits <= 32:
-        raise TypeError(f"AXI id bits must be an integer from 1 to 32, not {id_bits!r}")
+        raise BadInputError(f"AXI id bits must be an integer from 1 to 32, not {id_bits!r}")
 
 
 def _address(channel: str, address_bits: int) -> dict[str, Member]:
@@ -243,7 +247,7 @@ class Axi4ReadSignature(_AxiSignature):
 
     Raises
     ------
-    TypeError
+    BadInputError
         If a parameter lies outside its domain.
     """
 
@@ -317,7 +321,7 @@ class AxiLiteSignature(_AxiSignature):
 
     Raises
     ------
-    TypeError
+    BadInputError
         If a parameter lies outside its domain.
     """
 

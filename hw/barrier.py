@@ -1,8 +1,10 @@
 """The barrier: counts arrivals and bytes, and flips its phase when all of them have come."""
 
 from amaranth.hdl import Cat, Module, Signal, Value, signed
-from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
+
+from hw.component import Component
+from hw.errors import BadInputError
 
 __all__ = ["Barrier", "has_passed"]
 
@@ -12,7 +14,7 @@ def has_passed(phase: Value, parity: Value) -> Value:
     return phase != parity
 
 
-class Barrier(wiring.Component):
+class Barrier(Component):
     """Barrier of one slot: phase bit, expected and pending arrivals, signed transaction count.
 
     Operations of one cycle are summed and applied as one; a phase completes exactly when this
@@ -48,7 +50,7 @@ class Barrier(wiring.Component):
 
     Raises
     ------
-    TypeError
+    BadInputError
         If a parameter lies outside its domain.
     """
 
@@ -66,9 +68,9 @@ class Barrier(wiring.Component):
 
     def __init__(self, *, arrivals: int, tx_bytes: int) -> None:
         if not isinstance(arrivals, int) or not 1 <= arrivals < 1 << 20:
-            raise TypeError(f"Barrier arrivals must be from 1 to 2**20 - 1, not {arrivals!r}")
+            raise BadInputError(f"Barrier arrivals must be from 1 to 2**20 - 1, not {arrivals!r}")
         if not isinstance(tx_bytes, int) or not 0 <= tx_bytes < 1 << 20:
-            raise TypeError(
+            raise BadInputError(
                 f"Barrier transaction bytes must be from 0 to 2**20 - 1, not {tx_bytes!r}"
             )
         self._arrivals = arrivals

@@ -3,8 +3,10 @@
 from collections.abc import Sequence
 
 from amaranth.hdl import Cat, Module, Signal
-from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
+
+from hw.component import Component
+from hw.errors import BadInputError
 
 __all__ = ["ChainSegment", "chain_configs", "chain_words", "segment_words"]
 
@@ -31,17 +33,17 @@ def chain_words(configs: Sequence[int], bits: Sequence[int], width_bits: int) ->
 
     Raises
     ------
-    ValueError
-        If there are not as many widths as configurations.
-    TypeError
-        If a configuration does not fit its width.
+    BadInputError
+        If there are not as many widths as configurations, or one does not fit its width.
     """
     if len(configs) != len(bits):
-        raise ValueError(f"Widths must be as many as configurations, {len(configs)}, not {bits!r}")
+        raise BadInputError(
+            f"Widths must be as many as configurations, {len(configs)}, not {bits!r}"
+        )
     words = []
     for config, config_bits in zip(reversed(configs), reversed(bits)):
         if not 0 <= config < 1 << config_bits:
-            raise TypeError(f"Configuration must have {config_bits} bits, not {config!r}")
+            raise BadInputError(f"Configuration must have {config_bits} bits, not {config!r}")
         for index in range(segment_words(config_bits, width_bits)):
             words.append(config >> index * width_bits & (1 << width_bits) - 1)
     return words
@@ -52,12 +54,12 @@ def chain_configs(words: Sequence[int], bits: Sequence[int], width_bits: int) ->
 
     Raises
     ------
-    ValueError
+    BadInputError
         If the words are not as many as the chain's, or a bit beyond a configuration is set.
     """
     expected = sum(segment_words(config_bits, width_bits) for config_bits in bits)
     if len(words) != expected:
-        raise ValueError(f"Words of the chain must be {expected}, not {len(words)}")
+        raise BadInputError(f"Words of the chain must be {expected}, not {len(words)}")
     configs: list[int] = []
     position = 0
     for config_bits in reversed(bits):
@@ -66,12 +68,12 @@ def chain_configs(words: Sequence[int], bits: Sequence[int], width_bits: int) ->
             config |= words[position] << index * width_bits
             position += 1
         if config >> config_bits:
-            raise ValueError(f"Configuration must have {config_bits} bits, not {config:#x}")
+            raise BadInputError(f"Configuration must have {config_bits} bits, not {config:#x}")
         configs.insert(0, config)
     return configs
 
 
-class ChainSegment(wiring.Component):
+class ChainSegment(Component):
     """Shadow and active configuration of one unit.
 
     A shift takes one word in and gives the oldest one to the next segment. The shadow has no
@@ -98,7 +100,7 @@ class ChainSegment(wiring.Component):
 
     Raises
     ------
-    TypeError
+    BadInputError
         If a parameter lies outside its domain.
     """
 
@@ -111,7 +113,7 @@ class ChainSegment(wiring.Component):
     def __init__(self, *, width_bits: int, config_bits: int) -> None:
         for noun, value in (("Chain width", width_bits), ("Configuration bits", config_bits)):
             if not isinstance(value, int) or value < 1:
-                raise TypeError(f"{noun} must be an integer of at least 1, not {value!r}")
+                raise BadInputError(f"{noun} must be an integer of at least 1, not {value!r}")
         self._width_bits = width_bits
         self._config_bits = config_bits
         super().__init__(

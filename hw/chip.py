@@ -30,7 +30,9 @@ from hw.chain import ChainSegment
 from hw.command.image import fingerprint
 from hw.command.processor import CommandProcessor
 from hw.command.registers import HOST_ADDRESS_BITS
+from hw.component import Component
 from hw.config import ChipConfig
+from hw.errors import BadInputError
 from hw.places import agcu_places, row_segments
 from hw.shared import shared
 from hw.tile import Tile
@@ -39,7 +41,7 @@ from hw.unit_errors import UnitError
 __all__ = ["Chip"]
 
 
-class Chip(wiring.Component):
+class Chip(Component):
     """A whole accelerator.
 
     Parameters
@@ -58,7 +60,7 @@ class Chip(wiring.Component):
 
     Raises
     ------
-    ValueError
+    BadInputError
         If the configuration has too few tracks for an AGCU's streams.
     """
 
@@ -69,7 +71,7 @@ class Chip(wiring.Component):
 
     def __init__(self, config: ChipConfig) -> None:
         if config.tracks < STREAMS:
-            raise ValueError(
+            raise BadInputError(
                 f"Tracks must be at least an AGCU's {STREAMS} streams, not {config.tracks}"
             )
         self._chip = config

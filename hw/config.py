@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from hw.checks import require_int, require_power
+from hw.errors import BadInputError
 
 __all__ = ["AgcuConfig", "ChipConfig", "PcuConfig", "PmuConfig", "from_toml"]
 
@@ -103,10 +104,8 @@ class ChipConfig:
 
     Raises
     ------
-    TypeError
-        If one parameter lies outside its domain.
-    ValueError
-        If two parameters do not fit together.
+    BadInputError
+        If one parameter lies outside its domain, or two parameters do not fit together.
     """
 
     rows: int
@@ -126,12 +125,12 @@ class ChipConfig:
         require_int("Tracks", self.tracks, 1, 8)
         require_int("Token tracks", self.token_tracks, 1, 8)
         if self.agcu.axi_data_bits != self.width_bits:
-            raise ValueError(
+            raise BadInputError(
                 f"AXI data bits must equal the link width {self.width_bits}, "
                 f"not {self.agcu.axi_data_bits}"
             )
         if self.agcu.count > 2 * self.rows:
-            raise ValueError(
+            raise BadInputError(
                 f"AGCU count must be at most 2 a mesh row, {2 * self.rows}, not {self.agcu.count}"
             )
         if self.pattern not in _PATTERNS:
@@ -139,12 +138,12 @@ class ChipConfig:
             if len(lines) != self.rows or any(
                 len(line) != self.columns or set(line) - {"c", "m"} for line in lines
             ):
-                raise ValueError(
+                raise BadInputError(
                     f"Pattern must be 'checkerboard' or {self.rows} groups of {self.columns} "
                     f"letters c and m joined by '/', not {self.pattern!r}"
                 )
         if self.pcu_count == 0:
-            raise ValueError(f"Pattern must have a PCU, not {self.pattern!r}")
+            raise BadInputError(f"Pattern must have a PCU, not {self.pattern!r}")
 
     def unit_at(self, row: int, column: int) -> str:
         """Kind of the unit at a switch: ``"pcu"`` or ``"pmu"``."""
@@ -179,7 +178,7 @@ class ChipConfig:
     def peak_macs_per_cycle(self, operand_bits: int) -> int:
         """Most multiply-accumulates a cycle of operands of 8 or 16 bits, over all PCUs."""
         if operand_bits not in (8, 16):
-            raise TypeError(f"Operand bits must be 8 or 16, not {operand_bits!r}")
+            raise BadInputError(f"Operand bits must be 8 or 16, not {operand_bits!r}")
         return self.pcu_count * self.grid_rows * self.grid_columns * (16 // operand_bits)
 
     def resolved(self) -> dict[str, Any]:
@@ -212,7 +211,7 @@ def _checked(kind: type, table: Mapping[str, Any], where: str) -> dict[str, Any]
     names = [field.name for field in dataclasses.fields(kind)]
     for key in table:
         if key not in names:
-            raise ValueError(f"{where} must have only the keys {', '.join(names)}, not {key!r}")
+            raise BadInputError(f"{where} must have only the keys {', '.join(names)}, not {key!r}")
     return dict(table)
 
 
@@ -221,7 +220,7 @@ def from_toml(path: Path | str) -> ChipConfig:
 
     Raises
     ------
-    TypeError, ValueError
+    BadInputError
         If the file is not TOML, has an unknown key, or a value that cannot work.
     OSError
         If the file cannot be read.
@@ -230,14 +229,14 @@ def from_toml(path: Path | str) -> ChipConfig:
     try:
         table = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise ValueError(f"Configuration {path} must be TOML: {error}") from error
+        raise BadInputError(f"Configuration {path} must be TOML: {error}") from error
     fields = _checked(ChipConfig, table, f"Configuration {path}")
     for name, kind in _SECTIONS.items():
         section = fields.get(name, {})
         if not isinstance(section, dict):
-            raise TypeError(f"{name} in {path} must be a table, not {section!r}")
+            raise BadInputError(f"{name} in {path} must be a table, not {section!r}")
         fields[name] = kind(**_checked(kind, section, f"[{name}] in {path}"))
     for name in ("rows", "columns"):
         if name not in fields:
-            raise ValueError(f"Configuration {path} must have the key {name!r}")
+            raise BadInputError(f"Configuration {path} must have the key {name!r}")
     return ChipConfig(**fields)

@@ -7,8 +7,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, signed
-from amaranth.lib import data, wiring
+from amaranth.lib import data
 from amaranth.lib.wiring import In, Out
+
+from hw.component import Component
+from hw.errors import BadInputError
 
 __all__ = ["ChainProgram", "CounterChain", "LoopProgram", "Step", "chain_layout"]
 
@@ -55,7 +58,7 @@ class LoopProgram:
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
             if not isinstance(value, int) or isinstance(value, bool):
-                raise TypeError(f"Loop {field.name} must be an integer, not {value!r}")
+                raise BadInputError(f"Loop {field.name} must be an integer, not {value!r}")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -91,7 +94,7 @@ class ChainProgram:
 
     Raises
     ------
-    ValueError
+    BadInputError
         If a loop's count depends on a loop that does not lie outside it.
     """
 
@@ -99,10 +102,10 @@ class ChainProgram:
 
     def __post_init__(self) -> None:
         if not self.loops:
-            raise ValueError("Chain program must have a loop, not ()")
+            raise BadInputError("Chain program must have a loop, not ()")
         for index, loop in enumerate(self.loops):
             if loop.slope and not 0 <= loop.outer < index:
-                raise ValueError(
+                raise BadInputError(
                     f"Outer loop of loop {index} must lie outside it, not be {loop.outer}"
                 )
 
@@ -147,12 +150,12 @@ class ChainProgram:
 
         Raises
         ------
-        ValueError
+        BadInputError
             If the program has more loops than the chain, or a number the layout cannot hold.
         """
         entries = layout["loops"].shape
         if len(self.loops) > entries.length:
-            raise ValueError(
+            raise BadInputError(
                 f"Chain program must have at most {entries.length} loops, not {len(self.loops)}"
             )
         limit = entries.elem_shape["base"].shape.width - 1
@@ -161,11 +164,11 @@ class ChainProgram:
             if not all(
                 -(1 << limit) <= number < 1 << limit for number in (least, most, loop.slope)
             ):
-                raise ValueError(
+                raise BadInputError(
                     f"Count of loop {index} must be below {1 << limit}, not {least} to {most}"
                 )
             if not -(1 << reach) <= loop.stride < 1 << reach:
-                raise ValueError(
+                raise BadInputError(
                     f"Stride of loop {index} must be from {-(1 << reach)} to {(1 << reach) - 1}, "
                     f"not {loop.stride}"
                 )
@@ -183,7 +186,7 @@ class ChainProgram:
         return cls(tuple(LoopProgram(**{name: e[name] for name in names}) for e in entries))
 
 
-class CounterChain(wiring.Component):
+class CounterChain(Component):
     """Loop nest of one step a cycle; loop 0 is the outermost.
 
     Loop i runs ``base + slope * index[outer]`` iterations. A count of zero or less is an empty
@@ -236,7 +239,7 @@ class CounterChain(wiring.Component):
             ("Offset bits", offset_bits),
         ):
             if not isinstance(value, int) or value < 1:
-                raise TypeError(f"{noun} must be an integer of at least 1, not {value!r}")
+                raise BadInputError(f"{noun} must be an integer of at least 1, not {value!r}")
         self._loops = loops
         self._count_bits = count_bits
         self._offset_bits = offset_bits

@@ -27,8 +27,8 @@ def did_you_mean(name: str, names: Iterable[str]) -> str:
 class TilewrightError(Exception):
     """A failure the user is told of in one line; the base of every error of ours.
 
-    Hardware components raise plain ``TypeError`` and ``ValueError``; the layers above raise
-    the subclass that says who has to act.
+    The subclass says who has to act: a bad parameter, of a component as of a command, is a
+    :class:`BadInputError`.
 
     Parameters
     ----------

@@ -1,9 +1,11 @@
 """A unit's split of a multicast stream: it takes its own packets and drops the others."""
 
 from amaranth.hdl import Module, Signal
-from amaranth.lib import stream, wiring
+from amaranth.lib import stream
 from amaranth.lib.wiring import In, Out
 
+from hw.component import Component
+from hw.errors import BadInputError
 from hw.stream import vector_layout
 
 __all__ = ["MAX_MODULUS", "PacketFilter"]
@@ -12,7 +14,7 @@ __all__ = ["MAX_MODULUS", "PacketFilter"]
 MAX_MODULUS = 16
 
 
-class PacketFilter(wiring.Component):
+class PacketFilter(Component):
     """Filter that passes packet i exactly if i mod ``modulus`` equals ``index``.
 
     A refused vector is consumed in the cycle in which it is offered, whatever the consumer does.
@@ -42,7 +44,7 @@ class PacketFilter(wiring.Component):
 
     Raises
     ------
-    TypeError
+    BadInputError
         If the width is not positive.
     """
 
@@ -54,7 +56,9 @@ class PacketFilter(wiring.Component):
 
     def __init__(self, *, width_bits: int) -> None:
         if not isinstance(width_bits, int) or width_bits < 1:
-            raise TypeError(f"Vector width must be a positive number of bits, not {width_bits!r}")
+            raise BadInputError(
+                f"Vector width must be a positive number of bits, not {width_bits!r}"
+            )
         self._width_bits = width_bits
         self.position = Signal(range(MAX_MODULUS))
         signature = stream.Signature(vector_layout(width_bits))

@@ -3,13 +3,16 @@
 from typing import Any
 
 from amaranth.hdl import Module, Mux, Shape, Signal, unsigned
-from amaranth.lib import memory, stream, wiring
+from amaranth.lib import memory, stream
 from amaranth.lib.wiring import In, Out
+
+from hw.component import Component
+from hw.errors import BadInputError
 
 __all__ = ["Queue"]
 
 
-class Queue(wiring.Component):
+class Queue(Component):
     """Queue in a memory; one payload a cycle at either side.
 
     No path crosses it combinationally; a payload takes two cycles through an empty queue. (It is
@@ -28,7 +31,7 @@ class Queue(wiring.Component):
 
     Raises
     ------
-    TypeError
+    BadInputError
         If the depth lies outside its domain.
     """
 
@@ -37,7 +40,7 @@ class Queue(wiring.Component):
 
     def __init__(self, payload_shape: Any, *, depth: int) -> None:
         if not isinstance(depth, int) or depth < 2:
-            raise TypeError(f"Queue depth must be an integer of at least 2, not {depth!r}")
+            raise BadInputError(f"Queue depth must be an integer of at least 2, not {depth!r}")
         self._width = Shape.cast(payload_shape).width
         self._depth = depth
         signature = stream.Signature(payload_shape)

@@ -1,8 +1,10 @@
 """Vector streams: the payload of every link, and the two-entry buffer at every port."""
 
 from amaranth.hdl import Module, Mux, Shape, Signal
-from amaranth.lib import data, stream, wiring
+from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out
+
+from hw.component import Component
 
 __all__ = ["ElasticBuffer", "token_signature", "vector_layout", "vector_signature"]
 
@@ -25,7 +27,7 @@ def token_signature() -> stream.Signature:
     return stream.Signature(0)
 
 
-class ElasticBuffer(wiring.Component):
+class ElasticBuffer(Component):
     """Two-entry stream buffer whose outputs, ``ready`` included, are all registered.
 
     One transfer a cycle at either side; a payload takes one cycle from input to output. ``ready``

@@ -16,6 +16,7 @@ from amaranth.hdl import Cat, Const, Module, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In
 
+from hw.component import Component
 from hw.shared import Library, Shareable, shared
 
 __all__ = ["Bits", "Structural", "Structure"]
@@ -193,7 +194,7 @@ def _sigspec(bits: Bits) -> str:
     return pieces[0] if len(pieces) == 1 else "{ " + " ".join(pieces) + " }"
 
 
-class Structural(wiring.Component):
+class Structural(Component):
     """A component that is a structure."""
 
     @property

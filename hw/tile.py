@@ -7,7 +7,9 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.chain import ChainSegment
+from hw.component import Component
 from hw.config import ChipConfig
+from hw.errors import BadInputError
 from hw.mesh.switch import Switch
 from hw.pcu.unit import Pcu
 from hw.places import tile_layout, token_ports, vector_ports
@@ -22,7 +24,7 @@ SIDES = ("north", "east", "south", "west")
 _KINDS = ("pcu", "pmu")
 
 
-class Tile(wiring.Component):
+class Tile(Component):
     """One unit with its two switches and its segment of the row's configuration chain.
 
     Parameters
@@ -66,7 +68,7 @@ class Tile(wiring.Component):
 
     def __init__(self, config: ChipConfig, kind: str) -> None:
         if kind not in _KINDS:
-            raise TypeError(f"Tile kind must be one of {', '.join(_KINDS)}, not {kind!r}")
+            raise BadInputError(f"Tile kind must be one of {', '.join(_KINDS)}, not {kind!r}")
         self._chip = config
         self._kind = kind
         link = stream.Signature(vector_layout(config.width_bits))

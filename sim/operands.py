@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from hw.errors import BadInputError
 from hw.numeric.formats import Format, bf16, fp32, int8, int32
 from sw.arrays import ArraySpec
 
@@ -49,13 +50,13 @@ def random_operand(
 
     Raises
     ------
-    TypeError
+    BadInputError
         If the format is not an operand format.
     """
     if fmt == int8:
         return rng.integers(-128, 128, shape, dtype=np.int8)
     if fmt != bf16:
-        raise TypeError(f"Format of an operand must be bf16 or int8, not {fmt.name}")
+        raise BadInputError(f"Format of an operand must be bf16 or int8, not {fmt.name}")
     exponents = rng.integers(127 - exponent_spread, 127 + exponent_spread + 1, shape)
     bits = rng.integers(0, 1 << 7, shape) | exponents << 7 | rng.integers(0, 2, shape) << 15
     replaced = rng.random(shape) < special_share

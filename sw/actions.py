@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from hw.errors import BadInputError
+
 __all__ = ["registered", "register"]
 
 _ACTIONS: dict[str, Callable[..., Any]] = {}
@@ -26,7 +28,7 @@ def register(action: str, function: Callable[..., Any]) -> None:
         Takes the kernel and then what its ``__call__``, ``run`` or ``compile`` take.
     """
     if action not in ("call", "run", "compile"):
-        raise ValueError(f"Action must be call, run or compile, not {action!r}")
+        raise BadInputError(f"Action must be call, run or compile, not {action!r}")
     _ACTIONS[action] = function
 
 

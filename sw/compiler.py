@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -228,8 +229,9 @@ def compile_kernel(
         f"{name}: {len(hops)} hops"
         for name, hops in (*routes.vectors.items(), *routes.tokens.items())
     )
-    chip = assemble(netlist, placement, routes, config)
-    image = chip.pack()
+    with _own_fault("assemble"):
+        chip = assemble(netlist, placement, routes, config)
+        image = chip.pack()
     texts["assemble"] = f"image of {len(image)} bytes"
     live = require_live(ChipProgram.unpack(config, image))
     texts["prove"] = f"live: {live.moved} payloads in {live.steps} steps"
@@ -266,6 +268,15 @@ def compile_kernel(
     )
 
 
+@contextlib.contextmanager
+def _own_fault(step: str) -> Iterator[None]:
+    """Context of a pass whose input no user wrote: what an encoding refuses is a fault of ours."""
+    try:
+        yield
+    except BadInputError as error:
+        raise RuntimeError(f"{step}: {error}") from error
+
+
 def _routed(
     choices: tuple[tuple[Plan, Fit], ...],
     arrays: tuple[ArraySpec, ...],
@@ -275,7 +286,8 @@ def _routed(
     """The first choice that the links of the chip can carry."""
     refused: FitError | None = None
     for plan, places in choices:
-        netlist = units(plan, places, arrays)
+        with _own_fault("units"):
+            netlist = units(plan, places, arrays)
         try:
             return plan, places, netlist, *place_and_route(netlist, config, seed=seed)
         except FitError as error:

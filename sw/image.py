@@ -66,7 +66,7 @@ class ChipProgram:
 
         Raises
         ------
-        ValueError
+        BadInputError
             If a program does not fit its unit.
         """
         chip = self.config
@@ -178,7 +178,7 @@ def _unit_program(chip: ChipConfig, kind: str, word: int) -> PcuProgram | PmuPro
         pmu = chip.pmu
         program = PmuProgram.unpack(word, capacity_bytes=pmu.capacity_bytes, slots=pmu.slots)
     if _unit_word(chip, program) != word:
-        raise ValueError(f"Unit configuration must be one that a program makes, not {word:#x}")
+        raise BadInputError(f"Unit configuration must be one that a program makes, not {word:#x}")
     return program
 
 
@@ -192,5 +192,5 @@ def _named(where: str) -> Iterator[None]:
     """Name the part of the image that an error is about."""
     try:
         yield
-    except (TypeError, ValueError) as error:
+    except ValueError as error:
         raise ImageError(f"{where}: {error}", where=where) from error

@@ -204,6 +204,22 @@ def shape_of_packages(root: Path) -> Iterator[str]:
             yield f"{path.relative_to(root)}: a docstring must be there"
 
 
+def other_refusals(root: Path) -> Iterator[str]:
+    """A bad parameter has one class of error, which users can catch by one name."""
+    for path in python_files(root):
+        if top(root, path) not in PACKAGES:
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
+                if ast.unparse(node.exc.func) == "TypeError":
+                    where = f"{path.relative_to(root)}:{node.lineno}"
+                    yield f"{where}: a refusal must be a BadInputError"
+            elif isinstance(node, ast.ClassDef) and top(root, path) == "hw":
+                if "wiring.Component" in map(ast.unparse, node.bases) and path.stem != "component":
+                    where = f"{path.relative_to(root)}:{node.lineno}"
+                    yield f"{where}: a component must be a hw.component.Component"
+
+
 RULES = [
     forbidden_imports,
     oracles_in_use,
@@ -212,6 +228,7 @@ RULES = [
     silenced_tools,
     unfinished,
     places,
+    other_refusals,
     shape_of_packages,
 ]
 
@@ -256,6 +273,8 @@ BROKEN = [
     (places, "docs/a.md", "see /ho" + "me/someone/notes", "docs/a.md:1"),
     (places, "sim/a.py", "P = '/wo" + "rk/main'", "sim/a.py:1"),
     (places, "requirements.txt", "numpy @ https://files.python" + "hosted.org/x", "a path or"),
+    (other_refusals, "sw/a.py", "raise TypeError('x')", "a refusal must be a BadInputError"),
+    (other_refusals, "hw/a.py", "class A(wiring.Component): ...", "must be a hw.component"),
     (shape_of_packages, "tests/hw/__init__.py", "", "must not be there"),
     (shape_of_packages, "hw/noc/a.py", '"""A."""', "hw/noc/__init__.py must be there"),
     (shape_of_packages, "hw/a.py", "x = 1", "a docstring must be there"),

@@ -10,6 +10,7 @@ from amaranth.lib import data
 
 from hw.agcu.program import IssuerProgram, issuer_layout
 from hw.command.launch import MAX_ARGUMENTS
+from hw.errors import BadInputError
 from hw.tma.descriptor import DESCRIPTOR_BYTES, Descriptor
 from hw.tma.descriptor_file import STORED_WORDS, WORD_BITS
 
@@ -57,7 +58,7 @@ class AgcuProgram:
 
     Raises
     ------
-    ValueError
+    BadInputError
         If there is too much of something, a program names a descriptor that is not there, or two
         programs wait for one token port.
     """
@@ -75,39 +76,41 @@ class AgcuProgram:
             ("descriptors", self.descriptors, DESCRIPTORS),
         ):
             if len(entries) > limit:
-                raise ValueError(f"AGCU must have at most {limit} {noun}, not {len(entries)}")
+                raise BadInputError(f"AGCU must have at most {limit} {noun}, not {len(entries)}")
         waited: set[int] = set()
         for program in (*self.loads, *self.stores):
             if program is None:
                 continue
             if program.descriptor >= len(self.descriptors):
-                raise ValueError(
+                raise BadInputError(
                     f"AGCU program must name one of {len(self.descriptors)} descriptors, "
                     f"not {program.descriptor}"
                 )
             for wait in program.waits:
                 if wait.port in waited:
-                    raise ValueError(f"Token port {wait.port} must have one program that waits")
+                    raise BadInputError(f"Token port {wait.port} must have one program that waits")
                 waited.add(wait.port)
         for count in self.credits:
             if not 0 <= count <= _MAX_CREDITS:
-                raise ValueError(f"AGCU credits must be from 0 to {_MAX_CREDITS}, not {count}")
+                raise BadInputError(f"AGCU credits must be from 0 to {_MAX_CREDITS}, not {count}")
         for _, argument in self.descriptors:
             if not 0 <= argument < MAX_ARGUMENTS:
-                raise ValueError(f"Argument must be from 0 to {MAX_ARGUMENTS - 1}, not {argument}")
+                raise BadInputError(
+                    f"Argument must be from 0 to {MAX_ARGUMENTS - 1}, not {argument}"
+                )
         if not set(self.stored) <= set(range(STREAMS)):
-            raise ValueError(f"Store streams must be below {STREAMS}, not {self.stored}")
+            raise BadInputError(f"Store streams must be below {STREAMS}, not {self.stored}")
 
     def pack(self, token_ports: int) -> int:
         """Configuration word, laid out by `agcu_layout`.
 
         Raises
         ------
-        ValueError
+        BadInputError
             If a program names a token port that does not exist, or there are more credits.
         """
         if len(self.credits) > token_ports:
-            raise ValueError(
+            raise BadInputError(
                 f"AGCU credits must be for {token_ports} token ports, not {len(self.credits)}"
             )
         layout = agcu_layout(token_ports)
@@ -141,7 +144,7 @@ class AgcuProgram:
 
         Raises
         ------
-        TypeError, ValueError
+        BadInputError
             If the word is none that `pack` makes.
         """
         layout = agcu_layout(token_ports)
@@ -162,7 +165,7 @@ class AgcuProgram:
             stored &= (1 << stored_bits) - 1
             if stored:
                 if len(descriptors) != number:
-                    raise ValueError(f"Descriptor {number} must follow another, not stand alone")
+                    raise BadInputError(f"Descriptor {number} must follow another, not stand alone")
                 raw = stored.to_bytes(DESCRIPTOR_BYTES, "little")
                 descriptors.append((Descriptor.unpack(raw), fields["arguments"][number]))
         program = cls(
@@ -173,5 +176,7 @@ class AgcuProgram:
             stored=tuple(number for number in range(STREAMS) if fields["stored"] >> number & 1),
         )
         if program.pack(token_ports) != word:
-            raise ValueError(f"AGCU configuration must be one that a program makes, not {word:#x}")
+            raise BadInputError(
+                f"AGCU configuration must be one that a program makes, not {word:#x}"
+            )
         return program

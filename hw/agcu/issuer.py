@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from amaranth.hdl import Cat, Module, Signal, signed
-from amaranth.lib import data, stream, wiring
+from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out
 
 from hw.agcu.program import COUNT_BITS, LOOPS, STEP_BITS, WAITS, issuer_layout
+from hw.component import Component
 from hw.counters import CounterChain
 from hw.shared import shared
 from hw.tma.commands import command_layout
@@ -15,7 +16,7 @@ from hw.tma.descriptor import MAX_RANK
 __all__ = ["CommandIssuer"]
 
 
-class CommandIssuer(wiring.Component):
+class CommandIssuer(Component):
     """Issues one command a box, in the order of a loop nest and without the host.
 
     A command's coordinates take a cycle a loop, worked out while the one before waits; a command

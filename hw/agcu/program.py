@@ -10,6 +10,7 @@ from amaranth.hdl import Const
 from amaranth.lib import data
 
 from hw.counters import ChainProgram, LoopProgram, chain_layout
+from hw.errors import BadInputError
 from hw.tma.descriptor import MAX_RANK
 
 __all__ = ["COUNT_BITS", "LOOPS", "STEP_BITS", "WAITS", "BoxLoop", "IssuerProgram", "Wait",
@@ -62,12 +63,12 @@ class BoxLoop:
 
     def __post_init__(self) -> None:
         if not 0 <= self.dimension < MAX_RANK:
-            raise ValueError(
+            raise BadInputError(
                 f"Box loop dimension must be from 0 to {MAX_RANK - 1}, not {self.dimension}"
             )
         limit = 1 << (STEP_BITS - 1)
         if not -limit <= self.step < limit:
-            raise ValueError(
+            raise BadInputError(
                 f"Box loop step must be from {-limit} to {limit - 1} elements, not {self.step}"
             )
 
@@ -78,7 +79,7 @@ class Wait:
 
     Raises
     ------
-    ValueError
+    BadInputError
         If it takes none, or more than 15.
     """
 
@@ -87,7 +88,7 @@ class Wait:
 
     def __post_init__(self) -> None:
         if not 1 <= self.tokens <= _MAX_TOKENS:
-            raise ValueError(f"Wait must take 1 to {_MAX_TOKENS} tokens, not {self.tokens}")
+            raise BadInputError(f"Wait must take 1 to {_MAX_TOKENS} tokens, not {self.tokens}")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -105,7 +106,7 @@ class IssuerProgram:
 
     Raises
     ------
-    ValueError
+    BadInputError
         If there are too many loops or waits, two waits for one port, or a count that does not fit.
     """
 
@@ -115,14 +116,14 @@ class IssuerProgram:
 
     def __post_init__(self) -> None:
         if not 1 <= len(self.loops) <= LOOPS:
-            raise ValueError(f"Issuer must have 1 to {LOOPS} loops, not {len(self.loops)}")
+            raise BadInputError(f"Issuer must have 1 to {LOOPS} loops, not {len(self.loops)}")
         if len({wait.port for wait in self.waits}) != len(self.waits) or len(self.waits) > WAITS:
-            raise ValueError(
+            raise BadInputError(
                 f"Issuer must wait for at most {WAITS} different ports, not {self.waits}"
             )
         for low, high in self.chain().counts():
             if low < 0 or high >= 1 << COUNT_BITS:
-                raise ValueError(
+                raise BadInputError(
                     f"Issuer counts must be from 0 to {(1 << COUNT_BITS) - 1}, not {low} to {high}"
                 )
 
@@ -147,16 +148,18 @@ class IssuerProgram:
 
         Raises
         ------
-        ValueError
+        BadInputError
             If the descriptor or a token port does not exist.
         """
         if not 0 <= self.descriptor < descriptors:
-            raise ValueError(
+            raise BadInputError(
                 f"Issuer descriptor must be from 0 to {descriptors - 1}, not {self.descriptor}"
             )
         for wait in self.waits:
             if not 0 <= wait.port < token_ports:
-                raise ValueError(f"Token port must be from 0 to {token_ports - 1}, not {wait.port}")
+                raise BadInputError(
+                    f"Token port must be from 0 to {token_ports - 1}, not {wait.port}"
+                )
         layout = issuer_layout(descriptors=descriptors, token_ports=token_ports)
         waits = [dataclasses.asdict(wait) for wait in self.waits]
         chain_word = self.chain().pack(layout["chain"].shape)
@@ -175,7 +178,7 @@ class IssuerProgram:
 
         Raises
         ------
-        TypeError, ValueError
+        BadInputError
             If the word is none that `pack` makes.
         """
         layout = issuer_layout(descriptors=descriptors, token_ports=token_ports)
@@ -194,7 +197,7 @@ class IssuerProgram:
             waits=tuple(Wait(wait["port"], wait["tokens"]) for wait in waits if wait["tokens"]),
         )
         if program.pack(descriptors=descriptors, token_ports=token_ports) != word:
-            raise ValueError(
+            raise BadInputError(
                 f"Issuer configuration must be one that a program makes, not {word:#x}"
             )
         return program

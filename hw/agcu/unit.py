@@ -14,6 +14,7 @@ from hw.agcu.issuer import CommandIssuer
 from hw.axi import Axi4Interface, Axi4Signature
 from hw.command.fetch import argument_write_layout
 from hw.command.launch import MAX_ARGUMENTS
+from hw.component import Component
 from hw.config import ChipConfig
 from hw.shared import shared
 from hw.stream import token_signature, vector_signature
@@ -33,7 +34,7 @@ __all__ = ["Agcu"]
 _MAX_CREDITS = 255
 
 
-class Agcu(wiring.Component):
+class Agcu(Component):
     """Issues boxes by loop nests, holds each back until its tokens are there, and moves them.
 
     At ``i_start`` the descriptors of the configuration, each with its launch argument added to its

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, Value
-from amaranth.lib import data, stream, wiring
+from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out
 
 from hw.axi import RESP_DECERR, RESP_OKAY, full_width_size
@@ -23,6 +23,7 @@ from hw.command.launch import (
     entry_layout,
 )
 from hw.command.reader import BEATS_BITS, beat_layout, run_layout
+from hw.component import Component
 
 __all__ = ["LaunchFetcher", "argument_write_layout"]
 
@@ -37,7 +38,7 @@ def argument_write_layout() -> data.StructLayout:
     return data.StructLayout({"index": (MAX_ARGUMENTS - 1).bit_length()} | argument_layout.members)
 
 
-class LaunchFetcher(wiring.Component):
+class LaunchFetcher(Component):
     """Reads one entry after another, checks it, and fills the shadow of the configuration chain.
 
     An entry costs two round trips to memory: its 64 bytes, then arguments and image back to back.

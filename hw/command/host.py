@@ -3,11 +3,12 @@
 from typing import TYPE_CHECKING
 
 from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, Value
-from amaranth.lib import data, wiring
+from amaranth.lib import data
 from amaranth.lib.wiring import In, Out
 
 from hw.axi import RESP_OKAY, RESP_SLVERR, AxiLiteInterface, AxiLiteSignature
 from hw.command.registers import HOST_ADDRESS_BITS, ID, MAP_VERSION, REGISTERS, Access
+from hw.component import Component
 from hw.unit_counters import COUNTER_BITS, WORDS, counter_index
 
 __all__ = ["HostPort", "error_layout"]
@@ -22,7 +23,7 @@ else:
     _Error = _Counters = data.View
 
 
-class HostPort(wiring.Component):
+class HostPort(Component):
     """Registers of the chip behind AXI4-Lite with 32 bits of data.
 
     A write acts in the cycle in which both its halves are accepted, which is the cycle in which

@@ -10,6 +10,7 @@ from amaranth.hdl import Const, unsigned
 from amaranth.lib import data
 
 from hw.config import ChipConfig
+from hw.errors import BadInputError
 
 __all__ = [
     "IMAGE_MAGIC",
@@ -69,7 +70,7 @@ class Image:
 
     Raises
     ------
-    TypeError
+    BadInputError
         If the fingerprint does not have 32 bits, or a row has no words or too many.
     """
 
@@ -78,12 +79,12 @@ class Image:
 
     def __init__(self, fingerprint: int, rows: Sequence[Sequence[int]]) -> None:
         if not isinstance(fingerprint, int) or not 0 <= fingerprint < 1 << 32:
-            raise TypeError(f"Image fingerprint must have 32 bits, not {fingerprint!r}")
+            raise BadInputError(f"Image fingerprint must have 32 bits, not {fingerprint!r}")
         if not 1 <= len(rows) < 1 << 16:
-            raise TypeError(f"Image rows must be 1 to 65535, not {len(rows)}")
+            raise BadInputError(f"Image rows must be 1 to 65535, not {len(rows)}")
         for row in rows:
             if not 1 <= len(row) <= MAX_ROW_BEATS:
-                raise TypeError(f"Words of a row must be 1 to {MAX_ROW_BEATS}, not {len(row)}")
+                raise BadInputError(f"Words of a row must be 1 to {MAX_ROW_BEATS}, not {len(row)}")
         object.__setattr__(self, "fingerprint", fingerprint)
         object.__setattr__(self, "rows", tuple(tuple(row) for row in rows))
 
@@ -92,7 +93,7 @@ class Image:
 
         Raises
         ------
-        TypeError
+        BadInputError
             If a word is wider than the link.
         """
         beat = width_bits // 8
@@ -111,7 +112,7 @@ class Image:
         for row in self.rows:
             for word in row:
                 if not 0 <= word < 1 << width_bits:
-                    raise TypeError(f"Chain word must have {width_bits} bits, not {word!r}")
+                    raise BadInputError(f"Chain word must have {width_bits} bits, not {word!r}")
                 parts.append(word.to_bytes(beat, "little"))
         return b"".join(parts)
 
@@ -121,17 +122,17 @@ class Image:
 
         Raises
         ------
-        ValueError
+        BadInputError
             If the bytes are none that `pack` makes.
         """
         beat = width_bits // 8
         fixed = header_layout(0).size // 8
         if len(raw) < fixed:
-            raise ValueError(f"Image must have at least {fixed} bytes, not {len(raw)}")
+            raise BadInputError(f"Image must have at least {fixed} bytes, not {len(raw)}")
         head: Any = header_layout(0).from_bits(int.from_bytes(raw[:fixed], "little"))
         for field, expected in (("magic", IMAGE_MAGIC), ("version", IMAGE_VERSION)):
             if head[field] != expected:
-                raise ValueError(f"Image {field} must be {expected:#x}, not {head[field]:#x}")
+                raise BadInputError(f"Image {field} must be {expected:#x}, not {head[field]:#x}")
         layout = header_layout(head["rows"])
         start = header_beats(head["rows"], width_bits) * beat
         header: Any = layout.from_bits(
@@ -147,8 +148,8 @@ class Image:
             )
             position = end
         if position != len(raw):
-            raise ValueError(f"Image must have the {position} bytes of its rows, not {len(raw)}")
+            raise BadInputError(f"Image must have the {position} bytes of its rows, not {len(raw)}")
         image = cls(head["fingerprint"], rows)
         if image.pack(width_bits) != raw:
-            raise ValueError("Reserved bytes of an image header must be 0")
+            raise BadInputError("Reserved bytes of an image header must be 0")
         return image

@@ -8,6 +8,7 @@ from amaranth.hdl import Const, signed
 from amaranth.lib import data, enum
 
 from hw.checks import require_int
+from hw.errors import BadInputError
 
 __all__ = [
     "ARGUMENT_BYTES",
@@ -103,7 +104,7 @@ def alignment_bytes(width_bits: int) -> int:
 def _require_address(noun: str, value: int) -> None:
     require_int(noun, value, 0, (1 << 64) - 1)
     if value % ENTRY_BYTES:
-        raise TypeError(f"{noun} must be a multiple of {ENTRY_BYTES}, not {value:#x}")
+        raise BadInputError(f"{noun} must be a multiple of {ENTRY_BYTES}, not {value:#x}")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -172,14 +173,14 @@ class LaunchEntry:
 
         Raises
         ------
-        TypeError, ValueError
+        BadInputError
             If the bytes are none that `pack` makes.
         """
         if len(raw) != ENTRY_BYTES:
-            raise ValueError(f"Launch entry must have {ENTRY_BYTES} bytes, not {len(raw)}")
+            raise BadInputError(f"Launch entry must have {ENTRY_BYTES} bytes, not {len(raw)}")
         fields: Any = entry_layout.from_bits(int.from_bytes(raw, "little"))
         if fields["reserved"]:
-            raise ValueError("Reserved bytes of a launch entry must be 0")
+            raise BadInputError("Reserved bytes of a launch entry must be 0")
         return cls(**{field.name: int(fields[field.name]) for field in _entry_fields()})
 
 
@@ -198,9 +199,9 @@ def pack_arguments(arguments: Sequence[Argument]) -> bytes:
 
     Raises
     ------
-    ValueError
+    BadInputError
         If there are more than 16 arguments.
     """
     if len(arguments) > MAX_ARGUMENTS:
-        raise ValueError(f"Arguments must be at most {MAX_ARGUMENTS}, not {len(arguments)}")
+        raise BadInputError(f"Arguments must be at most {MAX_ARGUMENTS}, not {len(arguments)}")
     return b"".join(argument.pack() for argument in arguments)

@@ -13,6 +13,8 @@ from hw.command.host import HostPort, error_layout
 from hw.command.launch import MAX_ARGUMENTS, ErrorCode
 from hw.command.reader import RunReader
 from hw.command.registers import HOST_ADDRESS_BITS
+from hw.component import Component
+from hw.errors import BadInputError
 from hw.queue import Queue
 from hw.shared import shared
 from hw.unit_counters import COUNTER_BITS, WORDS
@@ -26,7 +28,7 @@ else:
     _View = _Counters = data.View
 
 
-class CommandProcessor(wiring.Component):
+class CommandProcessor(Component):
     """Runs launch lists: fetches images and arguments, configures the fabric, starts it and waits.
 
     For each entry: ``o_clear``, the arguments, one a cycle, ``o_load``, and ``o_start`` in the
@@ -85,7 +87,7 @@ class CommandProcessor(wiring.Component):
 
     Raises
     ------
-    TypeError
+    BadInputError
         If a parameter lies outside its domain.
     """
 
@@ -121,7 +123,7 @@ class CommandProcessor(wiring.Component):
         units: int,
     ) -> None:
         if width_bits not in (64, 128, 256, 512, 1024):
-            raise TypeError(
+            raise BadInputError(
                 f"Link width in bits must be a power of two from 64 to 1024, not {width_bits!r}"
             )
         for noun, value, low, high in (

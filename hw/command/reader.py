@@ -1,7 +1,7 @@
 """The reader of runs of beats: requests to INCR bursts, answers to one stream of beats."""
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal
-from amaranth.lib import data, stream, wiring
+from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out
 
 from hw.axi import (
@@ -12,6 +12,7 @@ from hw.axi import (
     full_width_size,
     read_constants,
 )
+from hw.component import Component
 
 __all__ = ["BEATS_BITS", "RunReader", "beat_layout", "run_layout"]
 
@@ -32,7 +33,7 @@ def beat_layout(width_bits: int) -> data.StructLayout:
     return data.StructLayout({"data": width_bits, "response": 2})
 
 
-class RunReader(wiring.Component):
+class RunReader(Component):
     """Read half of an AXI4 port behind requests for runs of consecutive beats.
 
     Bursts are as long as 4 KiB boundaries allow, at most 256 beats, and one is put on AR each

@@ -10,6 +10,7 @@ from amaranth.lib import data
 from amaranth.utils import bits_for
 
 from hw.checks import require_int
+from hw.errors import BadInputError
 from hw.mesh.ports import Link, Port, SwitchPorts, UnitPort
 
 __all__ = [
@@ -64,7 +65,7 @@ class Turn:
 
     def __post_init__(self) -> None:
         if not isinstance(self.source, Link | UnitPort):
-            raise TypeError(f"Turn source must be a Link or a UnitPort, not {self.source!r}")
+            raise BadInputError(f"Turn source must be a Link or a UnitPort, not {self.source!r}")
         require_int("Turn packets", self.packets, 1, MAX_PACKETS)
 
 
@@ -81,10 +82,9 @@ class OutputProgram:
 
     Raises
     ------
-    TypeError
-        If the output is not a port.
-    ValueError
-        If the rotation is empty, names a source twice, or a source cannot reach the output.
+    BadInputError
+        If the output is not a port, or the rotation is empty, names a source twice, or names one
+        that cannot reach the output.
     """
 
     output: Port
@@ -92,14 +92,16 @@ class OutputProgram:
 
     def __post_init__(self) -> None:
         if not isinstance(self.output, Link | UnitPort):
-            raise TypeError(f"Output must be a Link or a UnitPort, not {self.output!r}")
+            raise BadInputError(f"Output must be a Link or a UnitPort, not {self.output!r}")
         if not self.rotation:
-            raise ValueError(f"Rotation of {self.output} must have a turn, not {self.rotation!r}")
+            raise BadInputError(
+                f"Rotation of {self.output} must have a turn, not {self.rotation!r}"
+            )
         seen = set[Port]()
         for turn in self.rotation:
             self._check_reach(turn.source)
             if turn.source in seen:
-                raise ValueError(
+                raise BadInputError(
                     f"Rotation of {self.output} must name a source once, not {turn.source} twice"
                 )
             seen.add(turn.source)
@@ -107,17 +109,19 @@ class OutputProgram:
     def _check_reach(self, source: Port) -> None:
         match source, self.output:
             case UnitPort(), UnitPort():
-                raise ValueError(
+                raise BadInputError(
                     f"Source of {self.output} must be a link, not {source}: "
                     "a unit does not feed itself"
                 )
             case Link(), Link() if source.direction == self.output.direction:
-                raise ValueError(
+                raise BadInputError(
                     f"Source of {self.output} must come from another direction, not {source}: "
                     "a switch makes no U-turn"
                 )
             case Link(), Link() if source.track != self.output.track:
-                raise ValueError(f"Source of {self.output} must be on its own track, not {source}")
+                raise BadInputError(
+                    f"Source of {self.output} must be on its own track, not {source}"
+                )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -133,7 +137,7 @@ class SwitchProgram:
 
     Raises
     ------
-    ValueError
+    BadInputError
         If the switch has no such port, an output has two programs, or a rotation is too long.
     """
 
@@ -147,19 +151,21 @@ class SwitchProgram:
         for program in programs:
             output = program.output
             if output not in known:
-                raise ValueError(f"Output must be one of the switch's {len(known)}, not {output}")
+                raise BadInputError(
+                    f"Output must be one of the switch's {len(known)}, not {output}"
+                )
             if output in seen:
-                raise ValueError(f"Output {output} must have one program, not two")
+                raise BadInputError(f"Output {output} must have one program, not two")
             seen.add(output)
             if len(program.rotation) > ports.turns(output):
-                raise ValueError(
+                raise BadInputError(
                     f"Rotation of {output} must have at most {ports.turns(output)} turns, "
                     f"not {len(program.rotation)}"
                 )
             sources = ports.sources(output)
             for turn in program.rotation:
                 if turn.source not in sources:
-                    raise ValueError(
+                    raise BadInputError(
                         f"Source of {output} must be one of the switch's {len(ports.inputs)} "
                         f"inputs, not {turn.source}"
                     )
@@ -204,10 +210,8 @@ class SwitchProgram:
 
         Raises
         ------
-        TypeError
-            If the word does not have the layout's width.
-        ValueError
-            If the word is none that `pack` makes.
+        BadInputError
+            If the word does not have the layout's width, or the word is none that `pack` makes.
         """
         layout = switch_layout(ports)
         require_int("Switch configuration", word, 0, (1 << layout.size) - 1)
@@ -222,9 +226,9 @@ class SwitchProgram:
                 if packets == 0:
                     continue
                 if index != len(rotation):
-                    raise ValueError(f"Turns of {output} must follow each other, not skip one")
+                    raise BadInputError(f"Turns of {output} must follow each other, not skip one")
                 if source >= len(sources):
-                    raise ValueError(
+                    raise BadInputError(
                         f"Source field of {output} must be below {len(sources)}, not {source}"
                     )
                 rotation.append(Turn(sources[source], packets))
@@ -232,7 +236,7 @@ class SwitchProgram:
                 programs.append(OutputProgram(output, tuple(rotation)))
         program = cls(ports, programs)
         if program.pack() != word:
-            raise ValueError("Source fields of absent turns must be 0 in a switch configuration")
+            raise BadInputError("Source fields of absent turns must be 0 in a switch configuration")
         return program
 
 

@@ -1,15 +1,15 @@
 """Multicast: one payload to a set of branches, each in its own time."""
 
 from amaranth.hdl import Module, Signal
-from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.checks import require_int
+from hw.component import Component
 
 __all__ = ["EagerFork"]
 
 
-class EagerFork(wiring.Component):
+class EagerFork(Component):
     """Control of an eager fork; the payload itself goes to every branch and needs no logic.
 
     Each branch takes the payload in the first cycle in which it can, and never sees it again; the
@@ -44,7 +44,7 @@ class EagerFork(wiring.Component):
 
     Raises
     ------
-    TypeError
+    BadInputError
         If the number of branches lies outside its domain.
     """
 

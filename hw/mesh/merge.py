@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from amaranth.hdl import Cat, Module, Signal
-from amaranth.lib import data, wiring
+from amaranth.lib import data
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
 
 from hw.checks import require_int
+from hw.component import Component
 from hw.mesh.config import MAX_PACKETS, rotation_layout
 
 __all__ = ["OrderedMerge"]
 
 
-class OrderedMerge(wiring.Component):
+class OrderedMerge(Component):
     """Control of a merge: which source an output takes from.
 
     ``packets`` whole packets of turn 0, then of turn 1, and so on, from the start after the last
@@ -50,7 +51,7 @@ class OrderedMerge(wiring.Component):
 
     Raises
     ------
-    TypeError
+    BadInputError
         If a parameter lies outside its domain.
     """
 

@@ -4,6 +4,7 @@ import dataclasses
 import enum
 
 from hw.checks import require_int
+from hw.errors import BadInputError
 
 __all__ = ["Direction", "Link", "Port", "SwitchPorts", "UnitPort"]
 
@@ -41,7 +42,7 @@ class Link:
 
     def __post_init__(self) -> None:
         if not isinstance(self.direction, Direction):
-            raise TypeError(f"Link direction must be a Direction, not {self.direction!r}")
+            raise BadInputError(f"Link direction must be a Direction, not {self.direction!r}")
         require_int("Link track", self.track, 0, 7)
 
     def __str__(self) -> str:
@@ -84,7 +85,7 @@ class SwitchPorts:
 
     Raises
     ------
-    TypeError
+    BadInputError
         If a parameter lies outside its domain.
     """
 

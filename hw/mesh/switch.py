@@ -8,6 +8,7 @@ from amaranth.hdl import Cat, Module, Mux, Shape, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from hw.component import Component
 from hw.mesh.config import switch_layout
 from hw.mesh.fork import EagerFork
 from hw.mesh.merge import OrderedMerge
@@ -18,7 +19,7 @@ from hw.stream import ElasticBuffer
 __all__ = ["Switch"]
 
 
-class Switch(wiring.Component):
+class Switch(Component):
     """Elastic, statically routed switch: T tracks a direction and the ports of one unit.
 
     One cycle from any input to any output, one payload a cycle at every port; every ``ready`` is

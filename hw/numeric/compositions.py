@@ -24,7 +24,7 @@ LN_2: Final = np.float32(0.6931471805599453)
 
 
 def subtract(a: npt.ArrayLike, b: npt.ArrayLike) -> Array:
-    """``a - b`` of float32, nearest even, NaN canonical; TypeError for other types."""
+    """``a - b`` of float32, nearest even, NaN canonical; BadInputError for other types."""
     return add(a, np.negative(b))
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from hw.errors import BadInputError
 from hw.numeric.formats import fp32, int32
 from hw.numeric.rounding import round_sum
 
@@ -35,7 +36,7 @@ def _fp32(*values: npt.ArrayLike) -> list[Array]:
     arrays = [np.asarray(each) for each in values]
     for array in arrays:
         if array.dtype != fp32.dtype:
-            raise TypeError(f"Operand must be of float32, not {array.dtype}")
+            raise BadInputError(f"Operand must be of float32, not {array.dtype}")
     return arrays
 
 
@@ -44,7 +45,7 @@ def _canonical(x: Array) -> Array:
 
 
 def add(a: npt.ArrayLike, b: npt.ArrayLike) -> Array:
-    """``a + b`` of float32, nearest even, NaN canonical; TypeError for other types."""
+    """``a + b`` of float32, nearest even, NaN canonical; BadInputError for other types."""
     left, right = _fp32(a, b)
     with np.errstate(all="ignore"):
         return _canonical(left + right)
@@ -117,8 +118,8 @@ def to_int32(x: npt.ArrayLike) -> Array:
 
 
 def from_int32(x: npt.ArrayLike) -> Array:
-    """An int32 rounded to float32, ties to even; TypeError for other types."""
+    """An int32 rounded to float32, ties to even; BadInputError for other types."""
     values = np.asarray(x)
     if values.dtype != int32.dtype:
-        raise TypeError(f"Operand must be of int32, not {values.dtype}")
+        raise BadInputError(f"Operand must be of int32, not {values.dtype}")
     return values.astype(np.float32)

@@ -12,6 +12,8 @@ import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
+from hw.errors import BadInputError
+
 __all__ = [
     "LANE_BITS",
     "SCALE_BITS",
@@ -86,7 +88,7 @@ class Format:
 
     def __post_init__(self) -> None:
         if self.is_float and self.bits != 1 + self.exponent_bits + self.fraction_bits:
-            raise ValueError(
+            raise BadInputError(
                 f"Fields of format {self.name} must fill its {self.bits} bits, not 1 + "
                 f"{self.exponent_bits} + {self.fraction_bits}"
             )
@@ -135,11 +137,11 @@ class Format:
 
         Raises
         ------
-        TypeError
+        BadInputError
             The format has none.
         """
         if not self.is_float or not self.has_infinity:
-            raise TypeError(f"Format of an infinity must have one, not be {self.name}")
+            raise BadInputError(f"Format of an infinity must have one, not be {self.name}")
         return self.largest + 1
 
     @property
@@ -148,13 +150,13 @@ class Format:
 
         Raises
         ------
-        TypeError
+        BadInputError
             The format has none.
         """
         if not self.is_float:
-            raise TypeError(f"Format of a NaN must be a float, not {self.name}")
+            raise BadInputError(f"Format of a NaN must be a float, not {self.name}")
         if not self.has_nan:
-            raise TypeError(f"Format of a NaN must have one, not be {self.name}")
+            raise BadInputError(f"Format of a NaN must have one, not be {self.name}")
         if not self.has_infinity:
             return self.largest + 1
         return ((1 << (self.exponent_bits + 1)) - 1) << (self.fraction_bits - 1)
@@ -169,12 +171,12 @@ class Format:
 
         Raises
         ------
-        TypeError
+        BadInputError
             The array is of another type (no conversion is made: it could round).
         """
         array = np.asarray(values)
         if array.dtype != self.dtype:
-            raise TypeError(f"Array of {self.name} must be of {self.dtype}, not {array.dtype}")
+            raise BadInputError(f"Array of {self.name} must be of {self.dtype}, not {array.dtype}")
         bits = array.view(f"u{self.dtype.itemsize}")
         return bits if self.bits >= 8 else bits & (1 << self.bits) - 1
 
@@ -183,17 +185,15 @@ class Format:
 
         Raises
         ------
-        TypeError
-            The array is of another type.
-        ValueError
-            The last axis does not fill whole bytes.
+        BadInputError
+            The array is of another type, or the last axis does not fill whole bytes.
         """
         bits = np.ascontiguousarray(self.bits_of(values))
         if self.bits >= 8:
             return bits.view(np.uint8)
         each = 8 // self.bits
         if bits.shape[-1] % each:
-            raise ValueError(
+            raise BadInputError(
                 f"Last axis of {self.name} must be a multiple of {each}, not {bits.shape[-1]}"
             )
         places = np.arange(each, dtype=np.uint8) * self.bits
@@ -206,12 +206,12 @@ class Format:
 
         Raises
         ------
-        ValueError
+        BadInputError
             An integer is negative or wider than the format.
         """
         array = np.asarray(bits)
         if array.size and not 0 <= int(array.min()) <= int(array.max()) < 1 << self.bits:
-            raise ValueError(
+            raise BadInputError(
                 f"Bits of {self.name} must be in range 0 to {(1 << self.bits) - 1}, "
                 f"not {int(array.min())} to {int(array.max())}"
             )

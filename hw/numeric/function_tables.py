@@ -35,7 +35,7 @@ _ONE, _TWO = Decimal(1), Decimal(2)
 
 
 def require_width(width: object) -> None:
-    """Refuse, by TypeError, a width that is not one of an answer's significand."""
+    """Refuse a width that is not one of an answer's significand."""
     require_int("Function width", width, 4, FULL_WIDTH)
 
 

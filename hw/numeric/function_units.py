@@ -7,9 +7,9 @@ from functools import partial
 from types import MappingProxyType
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
-from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
+from hw.component import Component
 from hw.numeric.formats import fp32
 from hw.numeric.function_steps import (
     CODING,
@@ -51,7 +51,7 @@ __all__ = [
 _FRACTION = fp32.fraction_bits
 
 
-class FunctionUnit(wiring.Component):
+class FunctionUnit(Component):
     """A function of one fp32, pipelined; it never stalls.
 
     Parameters

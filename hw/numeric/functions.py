@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from hw.errors import BadInputError
 from hw.numeric.formats import fp32
 from hw.numeric.function_tables import (
     FULL_WIDTH,
@@ -52,7 +53,7 @@ def _decode(x: npt.ArrayLike, width: int) -> _Decoded:
     require_width(width)
     values = np.asarray(x)
     if values.dtype != fp32.dtype:
-        raise TypeError(f"Function argument must be of float32, not {values.dtype}")
+        raise BadInputError(f"Function argument must be of float32, not {values.dtype}")
     bits = values.view(np.uint32).astype(np.int64)
     field, fraction = bits >> _FRACTION & 0xFF, bits & ((1 << _FRACTION) - 1)
     # frexp finds the leading 1 of a subnormal.
@@ -132,7 +133,7 @@ def exp2(x: npt.ArrayLike, width: int = FULL_WIDTH) -> Array:
 
     Raises
     ------
-    TypeError
+    BadInputError
         The argument is of another type, or the width out of its range.
     """
     return _exponential(x, width, multiplied=False)

@@ -9,6 +9,7 @@ import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
+from hw.errors import BadInputError
 from hw.numeric.elementwise import add
 from hw.numeric.formats import Format, e2m1, e4m3, e5m2, mxe2m1, mxe4m3, mxe5m2
 from hw.numeric.reference import add_products, cast, require_tile
@@ -54,13 +55,13 @@ def _require(matrix: MxMatrix) -> Format:
     elements, scales = matrix
     found = next((fmt for fmt in MX_FORMATS if fmt.dtype == elements.dtype), None)
     if found is None or scales.dtype != SCALE:
-        raise TypeError(
+        raise BadInputError(
             "Microscaled operands must be float8_e4m3fn, float8_e5m2 or float4_e2m1fn with scales "
             f"of float8_e8m0fnu, not {elements.dtype} with {scales.dtype}"
         )
     blocks = (elements.shape[0], -(-elements.shape[-1] // BLOCK))
     if elements.ndim != 2 or scales.shape != blocks:
-        raise ValueError(
+        raise BadInputError(
             f"Scales of elements {elements.shape} must be one for every {BLOCK} of a line, not "
             f"{scales.shape}"
         )
@@ -82,15 +83,15 @@ def quantise(x: npt.ArrayLike, format_: Format) -> MxMatrix:
 
     Raises
     ------
-    TypeError
+    BadInputError
         The format has no scale, or the values are not float32.
     """
     if format_ not in MX_FORMATS:
         names = ", ".join(each.name for each in MX_FORMATS)
-        raise TypeError(f"Microscaled format must be one of {names}, not {format_.name}")
+        raise BadInputError(f"Microscaled format must be one of {names}, not {format_.name}")
     x = np.asarray(x)
     if x.dtype != np.float32 or x.ndim != 2:
-        raise TypeError(f"Values must be a matrix of float32, not {x.dtype} of shape {x.shape}")
+        raise BadInputError(f"Values must be a matrix of float32, not {x.dtype} of shape {x.shape}")
     lines, extent = x.shape
     padded = np.pad(x.astype(np.float64), ((0, 0), (0, -extent % BLOCK)))
     blocks = padded.reshape(lines, -1, BLOCK)
@@ -138,25 +139,24 @@ def mx_matmul(
 
     Raises
     ------
-    TypeError
-        The types do not go together.
-    ValueError
-        The inner extents differ, there is not a scale for every block, or no such tile.
+    BadInputError
+        The types do not go together, the inner extents differ, there is not a scale for every
+        block, or no such tile.
     """
     formats = _require(a), _require(b)
     if formats[0].bits != formats[1].bits:
-        raise TypeError(
+        raise BadInputError(
             f"Operands must be of one width, not {formats[0].name} and {formats[1].name}"
         )
     if a.elements.shape[1] != b.elements.shape[1]:
-        raise ValueError(
+        raise BadInputError(
             f"Operands must have one inner extent, not {a.elements.shape[1]} and "
             f"{b.elements.shape[1]}"
         )
     shape = (a.elements.shape[0], b.elements.shape[0])
     start = np.asarray(np.float32(0) if acc0 is None else acc0)
     if start.dtype != np.float32:
-        raise TypeError(f"Accumulator must be of float32, not {start.dtype}")
+        raise BadInputError(f"Accumulator must be of float32, not {start.dtype}")
     sums = np.broadcast_to(start, shape)
     require_tile(tile, formats[0])
     count, left, right = formats[0].products_per_cycle, a.values, b.values

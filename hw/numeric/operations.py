@@ -7,9 +7,10 @@ from functools import partial
 from types import MappingProxyType
 
 from amaranth.hdl import Module, Signal, Value
-from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
+from hw.component import Component
+from hw.errors import BadInputError
 from hw.numeric import conversion, fp32_units
 from hw.numeric.formats import Format, bf16, e2m1, e4m3, e5m2, fp16
 
@@ -56,15 +57,15 @@ def operation(name: str) -> tuple[Callable[..., Value], int]:
 
     Raises
     ------
-    ValueError
+    BadInputError
         There is no such operation.
     """
     if name not in OPERATIONS:
-        raise ValueError(f"Operation must be one of {', '.join(OPERATIONS)}, not {name!r}")
+        raise BadInputError(f"Operation must be one of {', '.join(OPERATIONS)}, not {name!r}")
     return OPERATIONS[name]
 
 
-class OperationUnit(wiring.Component):
+class OperationUnit(Component):
     """One operation, combinational.
 
     Parameters
@@ -81,7 +82,7 @@ class OperationUnit(wiring.Component):
 
     Raises
     ------
-    ValueError
+    BadInputError
         There is no such operation.
     """
 

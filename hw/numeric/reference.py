@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from hw.errors import BadInputError
 from hw.numeric.elementwise import add
 from hw.numeric.formats import Format, bf16, e2m1, e4m3, e5m2, fp16, fp32, int4, int8, int32
 from hw.numeric.rounding import round_sum
@@ -73,7 +74,7 @@ def _format(a: Array, w: Array) -> Format:
         first, second = formats
         if first == second or (first.is_float and second.is_float and first.bits == second.bits):
             return first
-    raise TypeError(
+    raise BadInputError(
         "Operands must be all bfloat16 or float16, all float8_e4m3fn or float8_e5m2, or all of one "
         f"of float4_e2m1fn, int8 and int4, not {a.dtype} and {w.dtype}"
     )
@@ -85,7 +86,7 @@ def _accumulator(acc0: npt.ArrayLike | None, format_: Format, shape: tuple[int, 
         return np.zeros(shape, format_.accumulator.dtype)
     acc = np.asarray(acc0)
     if acc.dtype != format_.accumulator.dtype:
-        raise TypeError(
+        raise BadInputError(
             f"Accumulator of {format_.name} products must be of "
             f"{format_.accumulator.dtype}, not {acc.dtype}"
         )
@@ -105,7 +106,7 @@ def mac(acc: npt.ArrayLike, a: npt.ArrayLike, w: npt.ArrayLike) -> Array:
 
     Raises
     ------
-    TypeError
+    BadInputError
         The types do not go together.
     """
     a, w, acc = np.asarray(a), np.asarray(w), np.asarray(acc)
@@ -146,18 +147,17 @@ def mac_lane(acc: npt.ArrayLike, a: npt.ArrayLike, w: npt.ArrayLike) -> Array:
 
     Raises
     ------
-    TypeError
-        The types do not go together, or are of 16 bits.
-    ValueError
-        The last axis is not the operands of a lane.
+    BadInputError
+        The types do not go together or are of 16 bits, or the last axis is not the operands of a
+        lane.
     """
     a, w, acc = np.asarray(a), np.asarray(w), np.asarray(acc)
     format_ = _format(a, w)
     count = format_.products_per_cycle
     if count == 1:
-        raise TypeError(f"Operands of a lane must be of 8 or 4 bits, not {a.dtype}")
+        raise BadInputError(f"Operands of a lane must be of 8 or 4 bits, not {a.dtype}")
     if a.shape[-1:] != (count,) or w.shape[-1:] != (count,):
-        raise ValueError(
+        raise BadInputError(
             f"Last axes of operands must be the {count} of a lane, not {a.shape} and {w.shape}"
         )
     if not format_.is_float:
@@ -182,12 +182,12 @@ def require_tile(tile: int | None, format_: Format) -> None:
 
     Raises
     ------
-    ValueError
+    BadInputError
         It would.
     """
     each = format_.products_per_cycle
     if tile is not None and (tile < 1 or tile % each):
-        raise ValueError(
+        raise BadInputError(
             f"Tile of {format_.name} must be a positive multiple of {each}, not {tile}"
         )
 
@@ -221,16 +221,15 @@ def matmul(
 
     Raises
     ------
-    TypeError
-        The types are not those of :func:`mac`.
-    ValueError
-        The operands are not matrices with one inner extent, or there is no such tile.
+    BadInputError
+        The types are not those of :func:`mac`, the operands are not matrices with one inner
+        extent, or there is no such tile.
     """
     a, b = np.asarray(a), np.asarray(b)
     format_ = _format(a, b)
     require_tile(tile, format_)
     if a.ndim != 2 or b.ndim != 2 or a.shape[1] != b.shape[0]:
-        raise ValueError(f"Operands must be M x K and K x N, not {a.shape} and {b.shape}")
+        raise BadInputError(f"Operands must be M x K and K x N, not {a.shape} and {b.shape}")
     acc = _accumulator(acc0, format_, (a.shape[0], b.shape[1]))
     if tile is not None and format_.is_float:
         acc = _canonical(acc.astype(np.float32))
@@ -294,7 +293,7 @@ def cast(x: npt.ArrayLike, format_: Format, *, saturate: bool | None = None) -> 
 
     Raises
     ------
-    TypeError
+    BadInputError
         There is no such conversion.
     """
     x = np.asarray(x)
@@ -302,10 +301,10 @@ def cast(x: npt.ArrayLike, format_: Format, *, saturate: bool | None = None) -> 
     if format_ in _INTEGERS and any(source == f.dtype for f in _INTEGERS):
         return x.astype(np.int64).clip(-format_.largest - 1, format_.largest).astype(target)
     if format_ not in _FLOATS or all(source != f.dtype for f in _FLOATS):
-        raise TypeError(f"Cast must be between formats of one kind, not {source} to {target}")
+        raise BadInputError(f"Cast must be between formats of one kind, not {source} to {target}")
     saturate = format_.bits <= 8 if saturate is None else saturate
     if not saturate and not format_.has_nan:
-        raise TypeError(f"Cast to {format_.name} must saturate: it has no infinity and no NaN")
+        raise BadInputError(f"Cast to {format_.name} must saturate: it has no infinity and no NaN")
     with np.errstate(invalid="ignore"):
         values = _canonical(np.atleast_1d(x).astype(np.float32))
     if format_ == fp32:

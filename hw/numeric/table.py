@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from amaranth.hdl import Const, Module, Shape, Signal, Value
 
+from hw.errors import BadInputError
 from hw.numeric.wires import delay
 
 __all__ = ["Table", "fit"]
@@ -145,7 +146,7 @@ def fit(pieces: Sequence[Function], *, input_bits: int, fraction_bits: int) -> T
             table, worst = _fit(pieces, input_bits, fraction_bits, per_piece)
             if worst <= _TOLERANCE:
                 return table
-    raise ValueError(f"Table must be shorter than its {input_bits}-bit input")
+    raise BadInputError(f"Table must be shorter than its {input_bits}-bit input")
 
 
 def _fit(

@@ -6,6 +6,7 @@ from typing import Any
 from amaranth.hdl import Const
 from amaranth.lib import data
 
+from hw.errors import BadInputError
 from hw.numeric.formats import Format, bf16, fp32, int8, int32
 from hw.packet_filter import MAX_MODULUS
 
@@ -40,7 +41,7 @@ class FilterProgram:
 
     Raises
     ------
-    ValueError
+    BadInputError
         If ``modulus`` is not from 1 to 16, or ``index`` not below it.
     """
 
@@ -49,9 +50,13 @@ class FilterProgram:
 
     def __post_init__(self) -> None:
         if not 1 <= self.modulus <= MAX_MODULUS:
-            raise ValueError(f"Filter modulus must be from 1 to {MAX_MODULUS}, not {self.modulus}")
+            raise BadInputError(
+                f"Filter modulus must be from 1 to {MAX_MODULUS}, not {self.modulus}"
+            )
         if not 0 <= self.index < self.modulus:
-            raise ValueError(f"Filter index must be from 0 to {self.modulus - 1}, not {self.index}")
+            raise BadInputError(
+                f"Filter index must be from 0 to {self.modulus - 1}, not {self.index}"
+            )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,7 +76,7 @@ class PcuProgram:
 
     Raises
     ------
-    ValueError
+    BadInputError
         If results of these operands cannot leave in this format.
     """
 
@@ -83,10 +88,10 @@ class PcuProgram:
 
     def __post_init__(self) -> None:
         if self.fmt not in RESULT_FORMATS:
-            raise ValueError(f"PCU operands must be bf16 or int8, not {self.fmt.name}")
+            raise BadInputError(f"PCU operands must be bf16 or int8, not {self.fmt.name}")
         if self.out not in RESULT_FORMATS[self.fmt]:
             names = " or ".join(fmt.name for fmt in RESULT_FORMATS[self.fmt])
-            raise ValueError(
+            raise BadInputError(
                 f"PCU results of {self.fmt.name} operands must be {names}, not {self.out.name}"
             )
 
@@ -107,12 +112,12 @@ class PcuProgram:
 
         Raises
         ------
-        ValueError
+        BadInputError
             If the word is none that `pack` makes.
         """
         fields: Any = pcu_layout().from_bits(word)
         if fields["int8"] and fields["to_bf16"]:
-            raise ValueError("PCU results of int8 operands must be int32, not bf16")
+            raise BadInputError("PCU results of int8 operands must be int32, not bf16")
         fmt = int8 if fields["int8"] else bf16
         return cls(
             fmt=fmt,

@@ -6,6 +6,7 @@ from amaranth.hdl import Module, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from hw.component import Component
 from hw.config import ChipConfig
 from hw.numeric.formats import bf16, int8
 from hw.packet_filter import PacketFilter
@@ -18,7 +19,7 @@ from hw.unit_counters import ACTIVITIES, COUNTER_BITS, WORDS, chosen_counter
 __all__ = ["Pcu"]
 
 
-class Pcu(wiring.Component):
+class Pcu(Component):
     """Pattern compute unit in systolic mode.
 
     Each port takes one vector a cycle. Of a stream that is multicast to P units each takes its

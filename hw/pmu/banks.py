@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from amaranth.hdl import Cat, Module, Mux, Signal, Value
-from amaranth.lib import data, wiring
+from amaranth.lib import data
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
+from hw.component import Component
+from hw.errors import BadInputError
 from hw.pmu.layout import ELEMENT_BYTES, Access
 from hw.pmu.permuter import Permuter
 from hw.shared import shared
@@ -24,7 +26,7 @@ def request_layout(position_bits: int) -> data.StructLayout:
     return data.StructLayout({"position": position_bits, "element": 2, "access": Access})
 
 
-class ByteBank(wiring.Component):
+class ByteBank(Component):
     """Memory of one byte a word: one read and one write a cycle, read latency one cycle.
 
     A read of the word that is written in the same cycle gives the old byte.
@@ -132,7 +134,7 @@ def _bank_address(addresses: list[Signal], bank: int, lane_bits: int) -> Value:
     return Cat(bits)
 
 
-class Banks(wiring.Component):
+class Banks(Component):
     """Scratchpad of ``width_bits / 8`` byte banks with one write and one read port.
 
     One vector written and one read every cycle, in any mix of pieces and element widths. A read's
@@ -155,10 +157,8 @@ class Banks(wiring.Component):
 
     Raises
     ------
-    TypeError
-        If a parameter lies outside its domain.
-    ValueError
-        If the capacity does not hold a block.
+    BadInputError
+        If a parameter lies outside its domain, or the capacity does not hold a block.
     """
 
     i_write: data.View[data.StructLayout]
@@ -174,9 +174,9 @@ class Banks(wiring.Component):
             ("PMU capacity in bytes", capacity_bytes, 64),
         ):
             if not isinstance(value, int) or value < least or value & (value - 1):
-                raise TypeError(f"{noun} must be a power of two from {least}, not {value!r}")
+                raise BadInputError(f"{noun} must be a power of two from {least}, not {value!r}")
         if capacity_bytes < (width_bits // 8) ** 2:
-            raise ValueError(
+            raise BadInputError(
                 f"PMU capacity must be at least {(width_bits // 8) ** 2} bytes at a vector width "
                 f"of {width_bits} bits, not {capacity_bytes}"
             )

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
-from amaranth.lib import data, wiring
+from amaranth.lib import data
 from amaranth.lib.wiring import In, Out
 
+from hw.component import Component
 from hw.counters import CounterChain
 from hw.pmu.words import COUNT_BITS, LOOPS, Level, engine_layout
 from hw.shared import shared
@@ -15,7 +16,7 @@ from hw.shared import shared
 __all__ = ["StreamEngine"]
 
 
-class StreamEngine(wiring.Component):
+class StreamEngine(Component):
     """Walk over the vectors of a ring of slots, one step a cycle.
 
     It neither waits for barriers nor moves data; whoever takes its steps does. The first step

@@ -2,6 +2,8 @@
 
 from amaranth.lib import enum
 
+from hw.errors import BadInputError
+
 __all__ = [
     "ELEMENT_BYTES",
     "Access",
@@ -44,13 +46,15 @@ def rows_log2(access: Access, *, lanes: int) -> int:
 
     Raises
     ------
-    ValueError
+    BadInputError
         If the vector has fewer lanes than the piece has rows.
     """
     most = lanes.bit_length() - 1
     rows = most if access is Access.COLUMN else int(access.value)
     if rows > most:
-        raise ValueError(f"Access {access.name} must have at least {1 << rows} lanes, not {lanes}")
+        raise BadInputError(
+            f"Access {access.name} must have at least {1 << rows} lanes, not {lanes}"
+        )
     return rows
 
 
@@ -67,13 +71,13 @@ def piece_positions(position: int, *, lanes: int, rows_log2: int) -> tuple[int, 
 
     Raises
     ------
-    ValueError
+    BadInputError
         If the piece is not aligned to its own size.
     """
     columns = lanes >> rows_log2
     row, column = divmod(position, lanes)
     if row % (1 << rows_log2) or column % columns:
-        raise ValueError(
+        raise BadInputError(
             f"Position must start a piece of {1 << rows_log2} by {columns} elements, not {position}"
         )
     return tuple(position + i * lanes + j for i in range(1 << rows_log2) for j in range(columns))

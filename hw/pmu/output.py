@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from amaranth.hdl import Module, ResetInserter, Signal, Value
-from amaranth.lib import data, fifo, stream, wiring
+from amaranth.lib import data, fifo, stream
 from amaranth.lib.wiring import In, Out
 
+from hw.component import Component
 from hw.stream import vector_layout, vector_signature
 
 __all__ = ["OutputPort"]
@@ -14,7 +15,7 @@ __all__ = ["OutputPort"]
 _DEPTH = 8
 
 
-class OutputPort(wiring.Component):
+class OutputPort(Component):
     """Output FIFO of 8 vectors with a count of credits: what is read always finds room.
 
     One vector a cycle with reads of up to 5 cycles of latency; 2 cycles from ``i_valid`` to

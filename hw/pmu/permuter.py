@@ -1,9 +1,9 @@
 """The permutation between the lanes of a vector and the banks of the scratchpad."""
 
 from amaranth.hdl import Cat, Module, Mux, Signal
-from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
+from hw.component import Component
 from hw.pmu.layout import bit_reverse
 
 __all__ = ["Permuter", "reverse_top"]
@@ -15,7 +15,7 @@ def reverse_top(lane: int, *, rows_log2: int, bits: int) -> int:
     return bit_reverse(lane >> low, rows_log2) << low | lane & ((1 << low) - 1)
 
 
-class Permuter(wiring.Component):
+class Permuter(Component):
     """Permutation of bytes: a bit permutation of the lane number, then an XOR of it.
 
     Byte m of the output is byte ``P(m ^ i_xor)`` of the input, where P reverses the top

@@ -10,6 +10,7 @@ from amaranth.hdl import Const
 from amaranth.lib import data
 
 from hw.counters import ChainProgram, LoopProgram
+from hw.errors import BadInputError
 from hw.packet_filter import MAX_MODULUS
 from hw.pmu.layout import ELEMENT_BYTES, Access, lane_count, piece_positions, rows_log2
 from hw.pmu.words import ADDRESS_LOOPS, LOOPS, Level, TokenSource, pmu_layout
@@ -126,39 +127,39 @@ class EngineProgram:
 
     def __post_init__(self) -> None:
         if self.element_bytes not in ELEMENT_BYTES:
-            raise TypeError(f"Element bytes must be 1, 2 or 4, not {self.element_bytes!r}")
+            raise BadInputError(f"Element bytes must be 1, 2 or 4, not {self.element_bytes!r}")
         if self.ring.buffer not in (0, 1):
-            raise TypeError(f"Buffer must be 0 or 1, not {self.ring.buffer!r}")
+            raise BadInputError(f"Buffer must be 0 or 1, not {self.ring.buffer!r}")
         if len(self.loops) > ADDRESS_LOOPS:
-            raise ValueError(
+            raise BadInputError(
                 f"Engine program must have at most {ADDRESS_LOOPS} address loops, "
                 f"not {len(self.loops)}"
             )
         for noun, level in (("Last", self.last_level), ("Final", self.final_level)):
             if level is not None and not 0 <= level <= LOOPS:
-                raise TypeError(f"{noun} level must be from 0 to {LOOPS}, not {level!r}")
+                raise BadInputError(f"{noun} level must be from 0 to {LOOPS}, not {level!r}")
         if self.final_level is not None and (
             self.last_level is None or self.last_level < self.final_level
         ):
-            raise ValueError(
+            raise BadInputError(
                 f"Final level must be at most the last level, for a final vector is a last one, "
                 f"not {self.final_level} with {self.last_level}"
             )
         if not 1 <= self.modulus <= MAX_MODULUS or not 0 <= self.index < self.modulus:
-            raise ValueError(
+            raise BadInputError(
                 f"Packet filter must have a modulus from 1 to {MAX_MODULUS} and an index below it, "
                 f"not {self.modulus} and {self.index}"
             )
         counts = self.chain.counts()
         for level, (least, _) in enumerate(counts):
             if least < 1:
-                raise ValueError(
+                raise BadInputError(
                     f"Loop {level} of an engine must have an iteration everywhere, "
                     f"for arrivals ride on steps, not {least}"
                 )
         window = counts[Level.SLOTS][1]
         if counts[Level.REPEATS][1] > 1 and window > self.ring.count:
-            raise ValueError(
+            raise BadInputError(
                 f"Slots of a repeated window must be at most the ring's {self.ring.count}, "
                 f"not {window}"
             )
@@ -197,11 +198,11 @@ class EngineProgram:
 
         Raises
         ------
-        ValueError
+        BadInputError
             If the ring has too many slots, or a piece lies outside the scratchpad or misaligned.
         """
         if not 1 <= self.ring.count <= slots:
-            raise ValueError(f"Ring must have 1 to {slots} slots, not {self.ring.count}")
+            raise BadInputError(f"Ring must have 1 to {slots} slots, not {self.ring.count}")
         lanes = lane_count(width_bits=width_bits, element_bytes=self.element_bytes)
         rows = rows_log2(self.access, lanes=lanes)
         walks = [(self.ring.stride, self.ring.count)]
@@ -216,7 +217,7 @@ class EngineProgram:
         for sign in (-1, 1):
             position = self.ring.base + sign * sum(max(0, sign * reach) for reach in reaches)
             if not 0 <= position < elements:
-                raise ValueError(
+                raise BadInputError(
                     f"Position must be below the PMU's {elements} elements, not {position}"
                 )
         positions = {self.ring.base}
@@ -256,11 +257,11 @@ class EngineProgram:
 
         Raises
         ------
-        TypeError, ValueError
+        BadInputError
             If the fields are none that `fields` makes.
         """
         if fields["element"] >= len(ELEMENT_BYTES):
-            raise ValueError(
+            raise BadInputError(
                 f"Element field must be below {len(ELEMENT_BYTES)}, not {fields['element']}"
             )
         chain = layout["chain"].shape
@@ -300,7 +301,7 @@ class PmuProgram:
 
     Raises
     ------
-    ValueError
+    BadInputError
         If the engines do not fit together.
     """
 
@@ -311,16 +312,18 @@ class PmuProgram:
     def __post_init__(self) -> None:
         for writer in self.writers:
             if writer is not None and writer.chain.counts()[Level.REPEATS] != (1, 1):
-                raise ValueError(f"Repeats of a write engine must be 1, not {writer.repeats.base}")
+                raise BadInputError(
+                    f"Repeats of a write engine must be 1, not {writer.repeats.base}"
+                )
         for buffer in (0, 1):
             counts = {e.ring.count for e in self.engines if e and e.ring.buffer == buffer}
             if len(counts) > 1:
-                raise ValueError(
+                raise BadInputError(
                     f"Engines of buffer {buffer} must agree on its slots, not {sorted(counts)}"
                 )
         for source in self.tokens:
             if source is not TokenSource.OFF and self.engines[int(source.value) - 1] is None:
-                raise ValueError(f"Token source must be an engine that is on, not {source.name}")
+                raise BadInputError(f"Token source must be an engine that is on, not {source.name}")
 
     @property
     def engines(self) -> tuple[EngineProgram | None, ...]:
@@ -332,7 +335,7 @@ class PmuProgram:
 
         Raises
         ------
-        ValueError
+        BadInputError
             If the program does not fit the PMU.
         """
         layout = pmu_layout(capacity_bytes=capacity_bytes, slots=slots)

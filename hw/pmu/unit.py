@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from amaranth.hdl import Cat, Module, Mux, Signal, Value
-from amaranth.lib import data, stream, wiring
+from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out, connect, flipped
 
 from hw.barrier import Barrier, has_passed
+from hw.component import Component
+from hw.errors import BadInputError
 from hw.packet_filter import PacketFilter
 from hw.pmu.banks import READ_LATENCY, Banks
 from hw.pmu.engine import StreamEngine
@@ -27,7 +29,7 @@ _READERS = (2, 3)
 _BUFFERS = (0, 1)
 
 
-class Pmu(wiring.Component):
+class Pmu(Component):
     """Scratchpad with N-slot buffers, two stream inputs and two outputs.
 
     One vector written and one read every cycle, sustained; a vector is in an output's FIFO
@@ -66,7 +68,7 @@ class Pmu(wiring.Component):
 
     Raises
     ------
-    TypeError, ValueError
+    BadInputError
         If a parameter lies outside its domain, or the capacity does not hold a block.
     """
 
@@ -83,7 +85,7 @@ class Pmu(wiring.Component):
 
     def __init__(self, *, width_bits: int, capacity_bytes: int, slots: int) -> None:
         if not isinstance(slots, int) or not 2 <= slots <= 64:
-            raise TypeError(f"PMU slots must be an integer from 2 to 64, not {slots!r}")
+            raise BadInputError(f"PMU slots must be an integer from 2 to 64, not {slots!r}")
         self._width_bits = width_bits
         self._slots = slots
         self._banks = Banks(width_bits=width_bits, capacity_bytes=capacity_bytes)

@@ -1,13 +1,15 @@
 """One column of the accumulators: two banks of sums, one filling while the other drains."""
 
 from amaranth.hdl import Module, Mux, Signal
-from amaranth.lib import memory, wiring
+from amaranth.lib import memory
 from amaranth.lib.wiring import In, Out
+
+from hw.component import Component
 
 __all__ = ["AccumulatorColumn"]
 
 
-class AccumulatorColumn(wiring.Component):
+class AccumulatorColumn(Component):
     """Two banks of ``rows`` 32-bit sums, each with one read and one write port.
 
     The grid reads and writes one bank while the other is drained; a read takes one cycle. A read

@@ -6,6 +6,7 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from hw.component import Component
 from hw.numeric.conversion import narrow
 from hw.numeric.formats import fp32
 from hw.numeric.fp32_units import fma_fp32
@@ -24,7 +25,7 @@ def result_layout(columns: int, bits: int) -> data.StructLayout:
     return data.StructLayout({"data": bits * columns, "last": 1})
 
 
-class Affine(wiring.Component):
+class Affine(Component):
     """``i_sum · i_scale + i_bias`` of fp32, rounded once; a zero sum counts as +0.
 
     Members
@@ -60,7 +61,7 @@ class Affine(wiring.Component):
         return m
 
 
-class Activation(wiring.Component):
+class Activation(Component):
     """Rows of sums to rows of results, one a cycle.
 
     fp32 sums leave as they are, or as ``sum·scale + bias``, rounded once, zeros as +0; then they

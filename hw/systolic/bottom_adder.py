@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from amaranth.hdl import Module, Mux, Signal
-from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
+from hw.component import Component
 from hw.numeric.fp32_units import as_product
 from hw.numeric.wires import delay
 from hw.systolic.cell import CellConfig
@@ -14,7 +14,7 @@ from hw.systolic.fused import add_product
 __all__ = ["BottomAdder"]
 
 
-class BottomAdder(wiring.Component):
+class BottomAdder(Component):
     """Adder of fp32, or of int32 modulo 2^32, with as many stages as the cells of its array.
 
     Parameters

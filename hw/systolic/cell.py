@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from amaranth.hdl import Module, Signal
-from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
+from hw.component import Component
+from hw.errors import BadInputError
 from hw.numeric.formats import (
     SCALE_BITS,
     Format,
@@ -50,7 +51,7 @@ class CellConfig:
 
     Raises
     ------
-    TypeError
+    BadInputError
         A parameter is outside its domain.
     """
 
@@ -71,13 +72,13 @@ class CellConfig:
                 names = tuple(getattr(format_, "name", format_) for format_ in formats)
             pairs = ", ".join(" and ".join(f.name for f in pair) for pair in _PAIRS)
             alone = " or ".join(format_.name for format_ in _ALONE)
-            raise TypeError(
+            raise BadInputError(
                 f"Cell formats must be a tuple of one or both of {pairs}, or of {alone} alone, "
                 f"not {names!r}"
             )
         latency = self.latency
         if not isinstance(latency, int) or isinstance(latency, bool) or not 1 <= latency <= 3:
-            raise TypeError(f"Cell latency must be an integer from 1 to 3, not {latency!r}")
+            raise BadInputError(f"Cell latency must be an integer from 1 to 3, not {latency!r}")
 
     @property
     def ordered(self) -> tuple[Format, ...]:
@@ -121,7 +122,7 @@ class CellConfig:
         return bf16 in self.formats and int8 in self.formats
 
 
-class Cell(wiring.Component):
+class Cell(Component):
     """Cell of a weight-stationary grid.
 
     Adds ``a * w`` to a sum that passes downwards, with one rounding (16-bit floats: IEEE 754
@@ -164,7 +165,7 @@ class Cell(wiring.Component):
 
     Raises
     ------
-    TypeError
+    BadInputError
         A parameter is outside its domain.
     """
 

@@ -1,24 +1,25 @@
 """Layouts in which the stationary operand comes: vectors of columns, or of rows."""
 
 from amaranth.hdl import Module, Mux, Signal
-from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
+from hw.component import Component
+from hw.errors import BadInputError
 from hw.systolic.dataflow import ArrayConfig
 
 __all__ = ["LayoutSelector", "require_both_layouts"]
 
 
 def require_both_layouts(config: ArrayConfig) -> None:
-    """Refuse, by TypeError, an array for whose rows a vector of R lanes is no whole number."""
+    """Refuse an array for whose rows a vector of R lanes is no whole number."""
     if config.rows % config.columns:
-        raise TypeError(
+        raise BadInputError(
             "Rows of an array that loads by column must be a multiple of its columns, "
             f"not {config.rows} for {config.columns}"
         )
 
 
-class LayoutSelector(wiring.Component):
+class LayoutSelector(Component):
     """What one row of cells loads of a vector, in either layout; combinational.
 
     Parameters

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from amaranth.hdl import Module, Mux, Signal
-from amaranth.lib import memory, stream, wiring
+from amaranth.lib import memory, stream
 from amaranth.lib.wiring import In, Out
 
 from hw.checks import require_int
+from hw.component import Component
 from hw.shared import Library
 from hw.systolic.dataflow import ArrayConfig
 from hw.systolic.vector_memory import without_contents
@@ -99,7 +100,7 @@ class LoadSequencer:
         ]
 
 
-class TileLoader(wiring.Component):
+class TileLoader(Component):
     """Queues tiles of R vectors and loads them, a row a cycle, as soon as a swap has passed.
 
     Two swaps are at least :func:`swap_distance` cycles apart.

@@ -7,6 +7,8 @@ from amaranth.hdl import Assert as Check
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from hw.component import Component
+from hw.errors import BadInputError
 from hw.numeric.formats import Format
 from hw.shared import shared
 from hw.stream import ElasticBuffer, vector_layout, vector_signature
@@ -24,7 +26,7 @@ __all__ = ["WAITS", "MatrixUnit"]
 WAITS = data.StructLayout({"busy": 48, "wait_input": 48, "wait_room": 48, "idle": 48})
 
 
-class MatrixUnit(wiring.Component):
+class MatrixUnit(Component):
     """A weight-stationary matrix unit that follows marks and holds no loop bounds.
 
     A packet of the activation stream is one tile: its rows, R elements of k each. Its weights are
@@ -62,7 +64,7 @@ class MatrixUnit(wiring.Component):
 
     Raises
     ------
-    TypeError
+    BadInputError
         R is not 2·C, or a parameter is outside its domain.
     """
 
@@ -87,7 +89,7 @@ class MatrixUnit(wiring.Component):
     ) -> None:
         # A vector of the link is one of R lanes, or a row of C sums.
         if rows != 2 * columns:
-            raise TypeError(
+            raise BadInputError(
                 f"Rows of a matrix unit must be twice its columns, not {rows} for {columns}"
             )
         self._array = ArrayConfig(rows, columns, Dataflow.WS, formats, latency)

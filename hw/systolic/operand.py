@@ -1,9 +1,9 @@
 """Recoding of one lane at the edge of a grid."""
 
 from amaranth.hdl import Cat, Module, Mux, Signal, Value
-from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
+from hw.component import Component
 from hw.numeric.formats import LANE_BITS, Format
 from hw.numeric.recode import recode
 from hw.systolic.cell import CellConfig
@@ -11,7 +11,7 @@ from hw.systolic.cell import CellConfig
 __all__ = ["OperandRecoder"]
 
 
-class OperandRecoder(wiring.Component):
+class OperandRecoder(Component):
     """Turns 16 bits of a link into the operand a cell takes; combinational.
 
     Parameters

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from amaranth.hdl import Cat, Module, Mux, Signal
-from amaranth.lib import data, wiring
+from amaranth.lib import data
 from amaranth.lib.wiring import In, Out
 
+from hw.component import Component
 from hw.structure import Bits, Structural, Structure
 from hw.systolic.dataflow import ArrayConfig
 from hw.systolic.fused import multiply_add
@@ -14,7 +15,7 @@ from hw.systolic.operand import OperandRecoder
 __all__ = ["OutputArray", "OutputCell", "OutputRow"]
 
 
-class OutputCell(wiring.Component):
+class OutputCell(Component):
     """Cell that keeps L sums, which take turns on its adder of L stages.
 
     A step at ``i_a``, ``i_b`` in cycle t adds its product to the sum of the step of cycle t - L;

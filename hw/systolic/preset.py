@@ -67,7 +67,7 @@ class Preset:
 
         Raises
         ------
-        TypeError
+        BadInputError
             The divisor is not a positive integer.
         """
         require_int("Divisor", divisor, 1, 1 << 16)

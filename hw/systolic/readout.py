@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from amaranth.hdl import Cat, Module, Mux, Signal
-from amaranth.lib import data, stream, wiring
+from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out
 
+from hw.component import Component
 from hw.numeric.arithmetic import cast_to_bf16
 from hw.stream import ElasticBuffer, vector_layout, vector_signature
 
 __all__ = ["ReadOut"]
 
 
-class ReadOut(wiring.Component):
+class ReadOut(Component):
     """Reads the rows of one accumulator bank and sends them as one packet.
 
     A row is read every cycle; zero sums leave as +0. A vector holds one row of 32-bit sums or two

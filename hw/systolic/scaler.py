@@ -11,9 +11,10 @@ from __future__ import annotations
 from typing import TypeAlias
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed
-from amaranth.lib import data, wiring
+from amaranth.lib import data
 from amaranth.lib.wiring import In, Out
 
+from hw.component import Component
 from hw.numeric.carry_save import Columns, sum_columns
 from hw.numeric.wires import named
 
@@ -57,7 +58,7 @@ FACTOR = data.StructLayout(
 _Factor: TypeAlias = "data.View[data.StructLayout]"
 
 
-class FactorRecoder(wiring.Component):
+class FactorRecoder(Component):
     """Scale and shift as the scalers of all columns need them.
 
     Combinational.
@@ -173,7 +174,7 @@ def _product_and_half(m: Module, value: Value, factor: _Factor) -> Value:
     return sum_columns(m, columns, -excess)
 
 
-class Scaler(wiring.Component):
+class Scaler(Component):
     """Sums of a column to ``saturate(round((sum + bias)·scale / 2^shift))``, ties to even.
 
     A sum a cycle; its result is there in the next cycle and stays until another sum is taken.

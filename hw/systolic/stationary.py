@@ -150,7 +150,7 @@ class StationaryArray(Structural):
 
     Raises
     ------
-    TypeError
+    BadInputError
         ``by_column``, and C does not divide R.
     """
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from amaranth.hdl import Cat, Module, Mux, Signal, Value
-from amaranth.lib import data, memory, stream, wiring
+from amaranth.lib import data, memory, stream
 from amaranth.lib.wiring import In, Out
 
 from hw.checks import require_int
+from hw.component import Component
+from hw.errors import BadInputError
 from hw.shared import Library, shared
 from hw.systolic.vector_memory import without_contents
 
@@ -58,7 +60,7 @@ class SumGuard:
                 m.d.sync += self.last_row.eq(self.row)
 
 
-class PartialColumn(wiring.Component):
+class PartialColumn(Component):
     """Accumulators of one column: sums that wait for the next tile of their pass.
 
     What a column is told it tells its right neighbour a cycle later, as the array's wave goes.
@@ -135,7 +137,7 @@ class PartialColumn(wiring.Component):
         return without_contents(self, library)
 
 
-class ResultColumn(wiring.Component):
+class ResultColumn(Component):
     """One column of the queue of results.
 
     Parameters
@@ -207,7 +209,7 @@ def row_layout(columns: int) -> data.StructLayout:
     return data.StructLayout({"sums": data.ArrayLayout(32, columns), "last": 1})
 
 
-class ResultQueue(wiring.Component):
+class ResultQueue(Component):
     """Queue of rows of results, which arrive a column a cycle and leave aligned.
 
     A place is taken before its row is on its way: nothing can stop a row behind the array.
@@ -250,7 +252,7 @@ class ResultQueue(wiring.Component):
     def __init__(self, *, columns: int, rows: int, together: int = 1) -> None:
         require_int("Result rows", rows, together, _MOST_ROWS)
         if rows & (rows - 1):
-            raise TypeError(f"Result rows must be a power of two, not {rows}")
+            raise BadInputError(f"Result rows must be a power of two, not {rows}")
         self._rows, self._together = rows, together
         self.taken = Signal(range(rows + 1))
         self.place = Signal(range(rows))

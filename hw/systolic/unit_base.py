@@ -6,9 +6,10 @@ import abc
 from typing import NamedTuple
 
 from amaranth.hdl import Module, Signal, Value
-from amaranth.lib import data, stream, wiring
+from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out
 
+from hw.component import Component
 from hw.shared import shared
 from hw.systolic.activation import Activation
 from hw.systolic.sums import ResultQueue
@@ -33,7 +34,7 @@ class Doing(NamedTuple):
     weight_shift: Value
 
 
-class UnitBase(wiring.Component):
+class UnitBase(Component):
     """Outside of a matrix unit: its streams, queue of results, activation and counters.
 
     Parameters

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from amaranth.lib import data
 
 from hw.checks import require_bool, require_int, require_power
+from hw.errors import BadInputError
 from hw.numeric.formats import Format, bf16, e4m3, e5m2, fp16, fp32, int8, int32
 from hw.systolic.dataflow import ArrayConfig, Dataflow
 
@@ -55,7 +56,7 @@ class UnitConfig:
 
     Raises
     ------
-    TypeError
+    BadInputError
         A parameter is outside its domain.
     """
 
@@ -72,7 +73,7 @@ class UnitConfig:
         if self.result_rows != 0 or isinstance(self.result_rows, bool):
             require_power("Result rows", self.result_rows, 1, 1 << 16)
             if self.result_rows < self.together:
-                raise TypeError(
+                raise BadInputError(
                     f"Result rows must be at least {self.together}, the latency of an "
                     f"output-stationary array, not {self.result_rows}"
                 )
@@ -81,16 +82,18 @@ class UnitConfig:
         if self.out is not None and self.out not in allowed:
             names = ", ".join(sorted(fmt.name for fmt in allowed))
             rule = f"one of {names}" if names else "left to the sums of both kinds"
-            raise TypeError(
+            raise BadInputError(
                 f"Result format must be {rule}, not {getattr(self.out, 'name', repr(self.out))}"
             )
         if self.adder not in ("top", "bottom"):
-            raise TypeError(f"Adder must be one of top, bottom, not {self.adder!r}")
+            raise BadInputError(f"Adder must be one of top, bottom, not {self.adder!r}")
         if self.bottom and self.array.dataflow == Dataflow.OS:
-            raise TypeError("Bottom adder must be of a ws or is unit, not of os")
+            raise BadInputError("Bottom adder must be of a ws or is unit, not of os")
         require_bool("Bias", self.bias)
         if self.bias and self.array.cell.has_mode:
-            raise TypeError("Bias must be of a unit of one kind of sums, not of both bf16 and int8")
+            raise BadInputError(
+                "Bias must be of a unit of one kind of sums, not of both bf16 and int8"
+            )
 
     @property
     def integer_only(self) -> bool:

@@ -6,9 +6,10 @@ import re
 
 import amaranth.back.rtlil as rtlil
 from amaranth.hdl import Module, Signal
-from amaranth.lib import memory, wiring
+from amaranth.lib import memory
 from amaranth.lib.wiring import In, Out
 
+from hw.component import Component
 from hw.shared import Library, Shareable
 
 __all__ = ["VectorMemory", "without_contents"]
@@ -23,7 +24,7 @@ def without_contents(component: Shareable, library: Library) -> str:
     return _CONTENTS.sub("", text)
 
 
-class VectorMemory(wiring.Component):
+class VectorMemory(Component):
     """Vectors with one write port, by granules, and one read port.
 
     It begins with unknown contents. Amaranth would write an initial value for every bit, and the

@@ -1,9 +1,10 @@
 """The weight port: a tile of weights gathered, then written to the grid's shadow registers."""
 
 from amaranth.hdl import Cat, Module, Mux, Signal
-from amaranth.lib import fifo, stream, wiring
+from amaranth.lib import fifo, stream
 from amaranth.lib.wiring import In, Out
 
+from hw.component import Component
 from hw.numeric.formats import int8
 from hw.stream import vector_signature
 from hw.systolic.dataflow import LANE_BITS, ArrayConfig
@@ -11,7 +12,7 @@ from hw.systolic.dataflow import LANE_BITS, ArrayConfig
 __all__ = ["WeightLoader"]
 
 
-class WeightLoader(wiring.Component):
+class WeightLoader(Component):
     """Gathers the C vectors of a weight tile and loads them one a cycle into the shadow registers.
 
     While one tile is in use and the next in the shadow registers, the one after it is accepted:

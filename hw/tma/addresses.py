@@ -7,6 +7,8 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.axi import BOUNDARY_BYTES, MAX_BURST_BEATS
+from hw.component import Component
+from hw.errors import BadInputError
 from hw.stream import ElasticBuffer
 from hw.tma.commands import MAX_ROW_BYTES, box_layout
 from hw.tma.descriptor import MAX_BOX, MAX_RANK
@@ -69,7 +71,7 @@ def burst_layout(width_bits: int, address_bits: int) -> data.StructLayout:
     return data.StructLayout({"address": address_bits - (beat_bytes - 1).bit_length(), "length": 8})
 
 
-class BoxWalker(wiring.Component):
+class BoxWalker(Component):
     """Walks the rows of a box, dimension 1 fastest: one row a cycle, boxes back to back.
 
     Parameters
@@ -179,7 +181,7 @@ class BoxWalker(wiring.Component):
         return m
 
 
-class RowSplitter(wiring.Component):
+class RowSplitter(Component):
     """Cuts rows into bursts that cross no multiple of ``burst_beats`` beats: one burst a cycle.
 
     A row's plan leaves with its first burst, or alone if the row has none.
@@ -205,7 +207,7 @@ class RowSplitter(wiring.Component):
 
     Raises
     ------
-    TypeError
+    BadInputError
         If ``burst_beats`` lies outside its domain.
     """
 
@@ -218,7 +220,7 @@ class RowSplitter(wiring.Component):
     ) -> None:
         most = largest_burst(width_bits)
         if burst_beats not in [1 << power for power in range(most.bit_length())]:
-            raise TypeError(
+            raise BadInputError(
                 f"Beats of a burst must be a power of two of at most {most}, not {burst_beats!r}"
             )
         self._width_bits = width_bits

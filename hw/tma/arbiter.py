@@ -7,6 +7,7 @@ from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from hw.component import Component
 from hw.queue import Queue
 from hw.shared import shared
 from hw.tma.commands import command_layout, tagged_command_layout
@@ -14,7 +15,7 @@ from hw.tma.commands import command_layout, tagged_command_layout
 __all__ = ["CommandArbiter"]
 
 
-class CommandArbiter(wiring.Component):
+class CommandArbiter(Component):
     """Merges the commands of its streams, round robin by box.
 
     A command a cycle; a command waits two cycles in its queue. A stream waits for at most one

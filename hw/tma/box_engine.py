@@ -7,6 +7,7 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.axi import RESP_DECERR
+from hw.component import Component
 from hw.queue import Queue
 from hw.shared import shared
 from hw.tma.addresses import BoxWalker, RowSplitter, plan_layout
@@ -16,7 +17,7 @@ from hw.tma.descriptor import ErrorCode, descriptor_layout
 __all__ = ["BoxEngine"]
 
 
-class BoxEngine(wiring.Component):
+class BoxEngine(Component):
     """Executes commands in order: reads each box, walks its rows, splits them into bursts.
 
     Parameters

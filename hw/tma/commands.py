@@ -4,9 +4,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from amaranth.hdl import Cat, Module, Mux, Signal, Value, signed
-from amaranth.lib import data, stream, wiring
+from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out
 
+from hw.component import Component
 from hw.tma.descriptor import (
     MAX_BOX,
     MAX_RANK,
@@ -68,7 +69,7 @@ def _first_refusal(
             m.d.comb += code.eq(reason.value)
 
 
-class BoxReader(wiring.Component):
+class BoxReader(Component):
     """Reads a command's descriptor, checks it, and works out the box.
 
     A box takes ``rank`` + 2 cycles, and one more for each further byte of a coordinate that does

@@ -8,6 +8,7 @@ from amaranth.hdl import signed, unsigned
 from amaranth.lib import data, enum
 
 from hw.checks import require_int
+from hw.errors import BadInputError
 
 __all__ = [
     "DESCRIPTOR_BYTES",
@@ -106,7 +107,7 @@ descriptor_layout = data.StructLayout(
 
 def _require_zero(noun: str, value: object) -> None:
     if value != 0:
-        raise ValueError(f"{noun} must be 0, the only one served, not {value!r}")
+        raise BadInputError(f"{noun} must be 0, the only one served, not {value!r}")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -136,10 +137,9 @@ class Descriptor:
 
     Raises
     ------
-    TypeError
-        If one parameter lies outside its domain.
-    ValueError
-        If parameters do not fit together, or a value is not served.
+    BadInputError
+        If one parameter lies outside its domain, parameters do not fit together, or a value is not
+        served.
     """
 
     base: int
@@ -161,9 +161,9 @@ class Descriptor:
             object.__setattr__(self, "element_strides", (1,) * len(self.dims))
         require_int("Descriptor base", self.base, 0, (1 << 64) - 1)
         if self.base % 16:
-            raise TypeError(f"Descriptor base must be a multiple of 16, not {self.base:#x}")
+            raise BadInputError(f"Descriptor base must be a multiple of 16, not {self.base:#x}")
         if not isinstance(self.format, ElementFormat):
-            raise TypeError(f"Descriptor format must be an ElementFormat, not {self.format!r}")
+            raise BadInputError(f"Descriptor format must be an ElementFormat, not {self.format!r}")
         require_int("Descriptor rank", self.rank, 1, MAX_RANK)
         for noun, values, count in (
             ("strides", self.strides, self.rank - 1),
@@ -171,7 +171,7 @@ class Descriptor:
             ("element strides", self.element_strides, self.rank),
         ):
             if len(values) != count:
-                raise ValueError(
+                raise BadInputError(
                     f"Descriptor {noun} must have {count} entries for rank {self.rank}, "
                     f"not {len(values)}"
                 )
@@ -180,20 +180,20 @@ class Descriptor:
             require_int(f"Box dimension {index}", self.box[index], 1, MAX_BOX)
             require_int(f"Element stride {index}", self.element_strides[index], 1, 8)
             if self.element_strides[index] != 1:
-                raise ValueError(
+                raise BadInputError(
                     f"Element stride {index} must be 1, the only one served, "
                     f"not {self.element_strides[index]}"
                 )
         for index, stride in enumerate(self.strides, start=1):
             require_int(f"Stride {index}", stride, 0, (1 << 40) - 1)
             if stride % 16:
-                raise TypeError(f"Stride {index} must be a multiple of 16, not {stride}")
+                raise BadInputError(f"Stride {index} must be a multiple of 16, not {stride}")
         _require_zero("Interleave", self.interleave)
         _require_zero("Swizzle", self.swizzle)
         _require_zero("Fill outside the tensor", self.oob_fill)
         _require_zero("Reduction", self.reduce)
         if self.mode is not Mode.TILE:
-            raise ValueError(f"Mode must be Mode.TILE, the only one served, not {self.mode!r}")
+            raise BadInputError(f"Mode must be Mode.TILE, the only one served, not {self.mode!r}")
 
     @property
     def rank(self) -> int:
@@ -223,11 +223,11 @@ class Descriptor:
 
         Raises
         ------
-        ValueError
+        BadInputError
             If they are not.
         """
         if self.row_bytes % (width_bits // 8):
-            raise ValueError(
+            raise BadInputError(
                 f"Bytes of a box row must be a multiple of {width_bits // 8}, the bytes of a "
                 f"vector, not {self.row_bytes}"
             )
@@ -259,28 +259,26 @@ class Descriptor:
 
         Raises
         ------
-        TypeError
-            If there are not 128 bytes, or a field lies outside its domain.
-        ValueError
-            If a value is not served.
+        BadInputError
+            If there are not 128 bytes, a field lies outside its domain, or a value is not served.
         """
         if len(packed) != DESCRIPTOR_BYTES:
-            raise TypeError(f"Descriptor must be {DESCRIPTOR_BYTES} bytes, not {len(packed)}")
+            raise BadInputError(f"Descriptor must be {DESCRIPTOR_BYTES} bytes, not {len(packed)}")
         fields: Any = descriptor_layout.from_bits(int.from_bytes(packed, "little"))
         rank = int(fields["rank"])
         require_int("Descriptor rank", rank, 1, MAX_RANK)
         codes = {int(member.value): member for member in ElementFormat}
         if int(fields["format"]) not in codes:
-            raise TypeError(
+            raise BadInputError(
                 f"Descriptor format must be a code of ElementFormat, not {int(fields['format'])}"
             )
         if any(packed[88:104]):
-            raise ValueError(
+            raise BadInputError(
                 f"im2col fields must be 0, the only ones served, not {packed[88:104]!r}"
             )
         modes = {int(member.value): member for member in Mode}
         if int(fields["mode"]) not in modes:
-            raise TypeError(f"Mode must be a code of Mode, not {int(fields['mode'])}")
+            raise BadInputError(f"Mode must be a code of Mode, not {int(fields['mode'])}")
         return cls(
             base=int(fields["base"]),
             format=codes[int(fields["format"])],

@@ -4,9 +4,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from amaranth.hdl import Module, Signal, unsigned
-from amaranth.lib import data, memory, stream, wiring
+from amaranth.lib import data, memory, stream
 from amaranth.lib.wiring import In, Out
 
+from hw.component import Component
 from hw.tma.descriptor import DESCRIPTOR_BYTES, descriptor_layout
 
 __all__ = ["STORED_WORDS", "WORD_BITS", "DescriptorFile", "descriptor_word_layout"]
@@ -24,7 +25,7 @@ def descriptor_word_layout(descriptors: int) -> data.StructLayout:
     )
 
 
-class DescriptorFile(wiring.Component):
+class DescriptorFile(Component):
     """Memory of descriptors with one write port of 64 bits and whole-descriptor read ports.
 
     A read answers in the next cycle and holds its answer until the next read. Content survives a

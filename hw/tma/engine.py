@@ -8,6 +8,7 @@ from amaranth.lib.wiring import In, Out
 
 from hw.axi import Axi4Interface, Axi4Signature
 from hw.checks import require_int, require_power
+from hw.component import Component
 from hw.shared import shared
 from hw.stream import vector_signature
 from hw.tma.arbiter import CommandArbiter
@@ -23,7 +24,7 @@ __all__ = ["TmaEngine"]
 _QUEUED_COMMANDS = 4
 
 
-class TmaEngine(wiring.Component):
+class TmaEngine(Component):
     """Moves boxes between memory and vector streams, one command a box; docs/tma.md is its page.
 
     Loads and stores are independent: each side moves one beat a cycle. Between a load and a store
@@ -65,7 +66,7 @@ class TmaEngine(wiring.Component):
 
     Raises
     ------
-    TypeError
+    BadInputError
         If a parameter lies outside its domain.
     """
 

@@ -3,9 +3,10 @@
 from typing import Any
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
-from amaranth.lib import data, stream, wiring
+from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out
 
+from hw.component import Component
 from hw.tma.addresses import burst_layout, plan_layout
 
 __all__ = [
@@ -81,7 +82,7 @@ class _Slots:
             m.d.sync += slot.eq(Mux(self.final, 0, slot + 1))
 
 
-class BeatsToVectors(wiring.Component):
+class BeatsToVectors(Component):
     """Makes the vectors of each row from its beats, with zeros outside the tensor.
 
     One beat a cycle. A row takes as many cycles as the beats it spans, present or not: its
@@ -161,7 +162,7 @@ class BeatsToVectors(wiring.Component):
         return m
 
 
-class VectorsToBeats(wiring.Component):
+class VectorsToBeats(Component):
     """Makes write beats with byte strobes from the vectors of each row; opens the bursts.
 
     One beat a cycle; a row's cycles are those of :class:`BeatsToVectors`. A burst's address

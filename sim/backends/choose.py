@@ -1,5 +1,6 @@
 """From the name of a back end to the back end."""
 
+from hw.errors import BadInputError
 from sim.backends.face import Backend, Setup
 
 __all__ = ["open_backend"]
@@ -32,4 +33,4 @@ def open_backend(name: str, setup: Setup) -> Backend:
         from sim.backends.emulator import Emulator
 
         return Emulator(setup)
-    raise ValueError(f"Back end must be rtl, cocotb or emulator, not {name!r}")
+    raise BadInputError(f"Back end must be rtl, cocotb or emulator, not {name!r}")

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from hw.checks import require_int
+from hw.errors import BadInputError
 from hw.numeric.formats import Format
 from hw.numeric.mx import BLOCK, MxMatrix
 from hw.systolic.dataflow import LANE_BITS, Dataflow
@@ -39,7 +40,7 @@ class UnitTiling:
 
     Raises
     ------
-    TypeError
+    BadInputError
         A parameter is outside its domain.
     """
 
@@ -57,7 +58,7 @@ class UnitTiling:
         if len(self.formats) != 2 or not alike or any(fmt not in offered for fmt in self.formats):
             names = ", ".join(fmt.name for fmt in offered)
             given = " and ".join(fmt.name for fmt in self.formats)
-            raise TypeError(
+            raise BadInputError(
                 f"Product formats must be two of {names} with one kind of sums, not {given}"
             )
 
@@ -118,7 +119,7 @@ class UnitTiling:
         scaled = isinstance(matrix, MxMatrix)
         elements = matrix.elements if isinstance(matrix, MxMatrix) else matrix
         if elements.shape != shape or elements.dtype != fmt.dtype or scaled != fmt.has_scale:
-            raise TypeError(
+            raise BadInputError(
                 f"{noun} must be {shape[0]} x {shape[1]} of {fmt.name}, "
                 f"not {' x '.join(map(str, elements.shape))} of {elements.dtype}"
                 f"{' with scales' * scaled}"
@@ -129,7 +130,7 @@ class UnitTiling:
 
         Raises
         ------
-        TypeError
+        BadInputError
             A matrix has another shape or format.
         """
         a_format, b_format = self.formats

@@ -4,6 +4,8 @@ import ctypes
 import dataclasses
 from typing import Literal
 
+from hw.errors import BadInputError
+
 __all__ = [
     "CHANNELS",
     "MOST_ERRORS",
@@ -41,7 +43,7 @@ class ErrorAt:
 
     Raises
     ------
-    ValueError
+    BadInputError
         If one of them is something else.
     """
 
@@ -51,13 +53,13 @@ class ErrorAt:
 
     def __post_init__(self) -> None:
         if self.direction not in _DIRECTIONS:
-            raise ValueError(
+            raise BadInputError(
                 f"Error direction must be read, write or launch, not {self.direction!r}"
             )
         if self.response not in _RESPONSES:
-            raise ValueError(f"Error response must be slverr or decerr, not {self.response!r}")
+            raise BadInputError(f"Error response must be slverr or decerr, not {self.response!r}")
         if self.beat < 0:
-            raise ValueError(f"Error beat must be at least 0, not {self.beat}")
+            raise BadInputError(f"Error beat must be at least 0, not {self.beat}")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -82,7 +84,7 @@ class MemoryConditions:
 
     Raises
     ------
-    ValueError
+    BadInputError
         If a number lies outside its range.
     """
 
@@ -96,18 +98,20 @@ class MemoryConditions:
     def __post_init__(self) -> None:
         for name, value, low in (("latency", self.latency, 1), ("jitter", self.jitter, 0)):
             if not low <= value <= 65_535:
-                raise ValueError(f"Memory {name} must be from {low} to 65535, not {value}")
+                raise BadInputError(f"Memory {name} must be from {low} to 65535, not {value}")
         for stall in (self.stall, *self.stalls):
             if not 0 <= stall < 1:
-                raise ValueError(f"Memory stall must be from 0 to below 1, not {stall}")
+                raise BadInputError(f"Memory stall must be from 0 to below 1, not {stall}")
         if len(self.stalls) != len(CHANNELS):
-            raise ValueError(
+            raise BadInputError(
                 f"Memory channel stalls must be {len(CHANNELS)}, not {len(self.stalls)}"
             )
         if len(self.errors) > MOST_ERRORS:
-            raise ValueError(f"Memory errors must be at most {MOST_ERRORS}, not {len(self.errors)}")
+            raise BadInputError(
+                f"Memory errors must be at most {MOST_ERRORS}, not {len(self.errors)}"
+            )
         if not 0 <= self.seed < 1 << 63:
-            raise ValueError(f"Memory seed must be from 0 to 2^63 - 1, not {self.seed}")
+            raise BadInputError(f"Memory seed must be from 0 to 2^63 - 1, not {self.seed}")
 
     @property
     def errors(self) -> tuple[ErrorAt, ...]:

@@ -9,6 +9,7 @@ import re
 from collections.abc import Collection
 
 from gen.verilog import Design
+from hw.errors import BadInputError
 
 __all__ = ["CutDesign", "Part", "PartInstance", "PartPort", "cut", "member"]
 
@@ -118,12 +119,12 @@ def cut(design: Design, modules: Collection[str]) -> CutDesign:
 
     Raises
     ------
-    ValueError
+    BadInputError
         If the design has no such top.
     """
     source = _source(design.text)
     if design.top not in source.texts:
-        raise ValueError(f"Verilog must have the module {design.top!r}")
+        raise BadInputError(f"Verilog must have the module {design.top!r}")
     ports = {
         name: {
             match[3].lstrip("\\"): (match[1] == "output", int(match[2] or 0))

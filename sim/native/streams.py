@@ -11,7 +11,7 @@ from amaranth.hdl import Shape
 from amaranth.lib.wiring import In, Signature
 
 from gen.verilog import Design
-from hw.errors import HangError
+from hw.errors import BadInputError, HangError
 from hw.shared import Shareable
 from sim.closing import Closing
 from sim.native.build import build_library
@@ -276,7 +276,7 @@ class StreamModel(Closing):
         for name, words in sent.items():
             width = _words(self._ports.inputs[name])
             if words.ndim != 2 or words.shape[1] != width:
-                raise ValueError(f"Payloads of {name} must be n × {width}, not {words.shape}")
+                raise BadInputError(f"Payloads of {name} must be n × {width}, not {words.shape}")
         chances = dict(stalls or {})
 
         def table(arrays: Mapping[str, Words]) -> "ctypes.Array[_Port]":

@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 from gen.verilog import Design
+from hw.errors import BadInputError
 
 __all__ = ["TOP", "read_design"]
 
@@ -21,13 +22,13 @@ def read_design(path: Path | str) -> Design:
     ------
     OSError
         If the file cannot be read.
-    ValueError
+    BadInputError
         If it has no module of the name `TOP`.
     """
     text = Path(path).read_text(encoding="utf-8")
     inside = {name: _INSTANCE.findall(body) for name, body in _MODULE.findall(text)}
     if TOP not in inside:
-        raise ValueError(f"{path} must have a module {TOP}")
+        raise BadInputError(f"{path} must have a module {TOP}")
     counts = dict.fromkeys(inside, 0)
 
     def visit(name: str, times: int) -> None:

@@ -6,6 +6,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from hw.errors import BadInputError
 from hw.numeric.formats import Format, bf16, e4m3, e5m2, fp16, fp32, int8, int32, named
 
 __all__ = [
@@ -74,15 +75,15 @@ def format_of(dtype: object) -> Format:
 
     Raises
     ------
-    TypeError
+    BadInputError
         If it names no format, or one that is not served yet.
     """
     served = ", ".join(name for name in FORMATS if name != pred.name)
     found = _named(dtype)
     if found is None:
-        raise TypeError(f"Format must be one of {served}, not {dtype!r}")
+        raise BadInputError(f"Format must be one of {served}, not {dtype!r}")
     if found not in FORMATS.values():
-        raise TypeError(
+        raise BadInputError(
             f"Format must be one of {served}, not {found.name}, which is not served yet"
         )
     return found

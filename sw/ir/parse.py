@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from hw.errors import BadInputError
 from sw.ir.affine import Affine, Axis, Bound, Size
 from sw.ir.formats import FORMATS, Format
 from sw.ir.nodes import NODES, Constant, Loop, Node, Operand, Stage, Value
@@ -45,7 +46,7 @@ def parse_program(text: str) -> Program:
 
     Raises
     ------
-    ValueError
+    BadInputError
         If the text is not one, with the line.
     """
     return _Parser(text).program()
@@ -62,7 +63,7 @@ class _Parser:
             while line[position:].strip():
                 match = _TOKEN.match(line, position)
                 if match is None or match.lastgroup is None:
-                    raise ValueError(f"line {number}: cannot read {line[position:].strip()!r}")
+                    raise BadInputError(f"line {number}: cannot read {line[position:].strip()!r}")
                 self._tokens.append((match.lastgroup, match[match.lastgroup], number))
                 position = match.end()
             self._tokens.append(("end", "end of line", number))

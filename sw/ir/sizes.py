@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from hw.errors import BadInputError
 from sw.ir.affine import Affine, Axis, size_symbol
 from sw.ir.nodes import Loop, Node
 from sw.ir.program import Program
@@ -67,7 +68,7 @@ def choose_sizes(
 
     Raises
     ------
-    ValueError
+    BadInputError
         If a loop has no size, or one below 1.
     """
     chosen: dict[str, int] = {}
@@ -75,7 +76,9 @@ def choose_sizes(
         if isinstance(node, Loop) and node.blocks:
             size = (sizes or {}).get(node.index, node.tile or default)
             if size is None or size < 1:
-                raise ValueError(f"Block size of loop {node.index} must be 1 or more, not {size}")
+                raise BadInputError(
+                    f"Block size of loop {node.index} must be 1 or more, not {size}"
+                )
             chosen[node.index] = size
     symbols = {size_symbol(index): Affine((), size) for index, size in chosen.items()}
 

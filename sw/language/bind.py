@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from hw.errors import BadInputError
 from sw.ir.formats import Format, format_of
 from sw.language.errors import ProgramError, near_misses
 from sw.language.signature import Argument, Signature
@@ -84,7 +85,7 @@ def bind_arrays(
         found[name] = np.asarray(given[name])
         try:
             formats[name] = format_of(found[name].dtype)
-        except TypeError as error:
+        except BadInputError as error:
             raise fail(f"cannot take `{name}`: {error}", str(found[name].dtype)) from error
         if each.format is not None and each.format != formats[name]:
             raise fail(

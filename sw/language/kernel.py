@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy.typing as npt
 
+from hw.errors import BadInputError
 from sw.actions import register, registered
 from sw.ir.formats import Format, format_of, fp32
 from sw.ir.nodes import Store
@@ -321,5 +322,5 @@ def _chosen(choice: object, name: str) -> Format | None:
         return None
     try:
         return format_of(choice)
-    except TypeError as error:
+    except BadInputError as error:
         raise ProgramError("format", f"`{name}`: {error}", None, value=str(choice)) from error

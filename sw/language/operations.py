@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from hw.errors import BadInputError
 from sw.ir import nodes as ir
 from sw.ir.affine import Affine, Axis
 from sw.ir.formats import FORMATS, Format, format_of
@@ -192,7 +193,7 @@ def full(rows: Size, cols: Size, value: float, dtype: object = None) -> Tile:
     if dtype is not None:
         try:
             format_ = format_of(dtype)
-        except TypeError as error:
+        except BadInputError as error:
             raise refusal("format", str(error), value=str(dtype)) from error
         if number is None and not format_.is_float:
             raise refusal("format", f"`full` of {format_.name} takes an int, not {value!r}")

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from hw.errors import BadInputError
 from sw.ir.formats import Format, format_of
 from sw.ir.types import Role, Span
 from sw.language.errors import ProgramError
@@ -139,6 +140,6 @@ def _argument(part: str, role: Role, fail: Callable[..., ProgramError]) -> Argum
     if declared is not None:
         try:
             format_ = format_of(declared)
-        except TypeError as error:
+        except BadInputError as error:
             raise fail(str(error), declared) from error
     return Argument(name, tuple(dims), format_, role)

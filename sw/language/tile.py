@@ -6,6 +6,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from hw.errors import BadInputError
 from sw.ir import nodes as ir
 from sw.ir.affine import Axis
 from sw.ir.formats import Format, format_of
@@ -80,7 +81,7 @@ class Tile:
         """
         try:
             format_ = format_of(dtype)
-        except TypeError as error:
+        except BadInputError as error:
             raise refusal("format", str(error), value=str(dtype)) from error
         return emit(ir.Cast, self, format=format_)
 

@@ -28,7 +28,7 @@ def assemble(
     ------
     WalkError
         If the switches do not do what the netlist asks: a fault of the router.
-    ValueError
+    BadInputError
         If two nets use an output.
     """
     vectors, tokens = _outputs(routes.vectors), _outputs(routes.tokens)

@@ -15,6 +15,7 @@ from hw.axi import (
     read_constants,
     write_constants,
 )
+from hw.errors import BadInputError
 
 
 class Wire(wiring.Component):
@@ -99,7 +100,7 @@ def test_parameters_are_readable_and_equal_ports_compare_equal():
     ],
 )
 def test_parameters_outside_their_domain_are_refused(make, message):
-    with pytest.raises(TypeError, match=message):
+    with pytest.raises(BadInputError, match=message):
         make()
 
 

@@ -9,6 +9,7 @@ import pytest
 from amaranth.sim import Simulator
 
 from hw.barrier import Barrier
+from hw.errors import BadInputError
 
 
 @dataclass
@@ -179,5 +180,7 @@ def test_errors_are_found_and_stick(operations: list[dict[str, int]], errors: li
 
 @pytest.mark.parametrize(("arrivals", "tx_bytes"), [(0, 0), (1 << 20, 0), (1, -1), (1, 1 << 20)])
 def test_parameters_outside_their_domain_are_refused(arrivals: int, tx_bytes: int) -> None:
-    with pytest.raises(TypeError, match=r"Barrier (arrivals|transaction bytes) must be from .*not"):
+    with pytest.raises(
+        BadInputError, match=r"Barrier (arrivals|transaction bytes) must be from .*not"
+    ):
         Barrier(arrivals=arrivals, tx_bytes=tx_bytes)

@@ -8,6 +8,7 @@ from amaranth.lib.wiring import In, Out
 from amaranth.sim import Simulator
 
 from hw.chain import ChainSegment, chain_configs, chain_words, segment_words
+from hw.errors import BadInputError
 
 
 class Row(wiring.Component):
@@ -121,16 +122,20 @@ def test_reset_turns_all_off_and_keeps_the_shadow():
 
 
 REFUSED = [
-    (lambda: ChainSegment(width_bits=0, config_bits=1), TypeError, "Chain width must be .* not 0"),
+    (
+        lambda: ChainSegment(width_bits=0, config_bits=1),
+        BadInputError,
+        "Chain width must be .* not 0",
+    ),
     (
         lambda: ChainSegment(width_bits=8, config_bits=0),
-        TypeError,
+        BadInputError,
         "Configuration bits must be .* not 0",
     ),
-    (lambda: chain_words([1], [], 8), ValueError, "as many as configurations, 1, not"),
-    (lambda: chain_words([4], [2], 8), TypeError, "Configuration must have 2 bits, not 4"),
-    (lambda: chain_configs([1], [9], 8), ValueError, "Words of the chain must be 2, not 1"),
-    (lambda: chain_configs([4], [2], 8), ValueError, "Configuration must have 2 bits, not 0x4"),
+    (lambda: chain_words([1], [], 8), BadInputError, "as many as configurations, 1, not"),
+    (lambda: chain_words([4], [2], 8), BadInputError, "Configuration must have 2 bits, not 4"),
+    (lambda: chain_configs([1], [9], 8), BadInputError, "Words of the chain must be 2, not 1"),
+    (lambda: chain_configs([4], [2], 8), BadInputError, "Configuration must have 2 bits, not 0x4"),
 ]
 
 

@@ -8,6 +8,7 @@ import pytest
 from amaranth.sim import Simulator
 
 from hw.counters import ChainProgram, CounterChain, LoopProgram, Step, chain_layout
+from hw.errors import BadInputError
 
 LOOPS, COUNT_BITS, OFFSET_BITS = 4, 6, 10
 
@@ -156,5 +157,5 @@ def test_programs_that_do_not_fit_are_refused(loops: tuple[LoopProgram, ...], ru
 def test_a_count_may_only_depend_on_an_outer_loop() -> None:
     with pytest.raises(ValueError, match="Outer loop of loop 1 must lie outside it, not be 1"):
         ChainProgram((LoopProgram(2), LoopProgram(2, slope=1, outer=1)))
-    with pytest.raises(TypeError, match="Loop base must be an integer, not 1.5"):
+    with pytest.raises(BadInputError, match="Loop base must be an integer, not 1.5"):
         LoopProgram(1.5)

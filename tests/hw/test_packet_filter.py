@@ -7,6 +7,7 @@ import pytest
 from amaranth.hdl import Value
 from amaranth.sim import Simulator
 
+from hw.errors import BadInputError
 from hw.packet_filter import PacketFilter
 
 WIDTH = 8
@@ -135,6 +136,6 @@ def test_clear_begins_with_packet_0():
 @pytest.mark.parametrize("width", [0, -1, "8", None])
 def test_refused_width(width):
     with pytest.raises(
-        TypeError, match=f"^Vector width must be a positive number of bits, not {width!r}$"
+        BadInputError, match=f"^Vector width must be a positive number of bits, not {width!r}$"
     ):
         PacketFilter(width_bits=width)

@@ -4,6 +4,7 @@ import random
 import pytest
 from amaranth.sim import Simulator
 
+from hw.errors import BadInputError
 from hw.queue import Queue
 
 
@@ -74,5 +75,5 @@ def test_it_holds_its_depth_and_the_one_at_the_output():
 
 @pytest.mark.parametrize("depth", [0, 1, 2.0])
 def test_depths_that_cannot_work_are_refused(depth):
-    with pytest.raises(TypeError, match=f"Queue depth must be .* not {depth}"):
+    with pytest.raises(BadInputError, match=f"Queue depth must be .* not {depth}"):
         Queue(8, depth=depth)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import tilewright
+from hw.errors import BadInputError
 from hw.numeric.formats import bf16, e4m3, fp16, fp32, int8, int32
 from hw.systolic.cycles import product_cycles, scale_sim_cycles
 from hw.systolic.dataflow import ArrayConfig, Dataflow
@@ -47,7 +48,7 @@ REFUSED = [
 @pytest.mark.must("array-h", goal="every refused point has its typed error")
 @pytest.mark.parametrize(("options", "message"), REFUSED)
 def test_what_cannot_work_is_refused(options, message, figure):
-    with pytest.raises(TypeError, match=message):
+    with pytest.raises(BadInputError, match=message):
         unit(**options)
     figure(f"{len(REFUSED)} points")
 
@@ -94,7 +95,7 @@ PRODUCTS = [
 @pytest.mark.must("array-h", goal="every refused point has its typed error")
 @pytest.mark.parametrize(("refused", "message"), PRODUCTS)
 def test_what_cannot_be_multiplied_is_refused(refused, message, figure):
-    with pytest.raises(TypeError, match=message):
+    with pytest.raises(BadInputError, match=message):
         refused()
     figure(f"{len(PRODUCTS)} products and sizes")
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from amaranth.lib import data
 
 from hw.checks import require_int
+from hw.errors import BadInputError
 from hw.numeric.formats import Format
 from hw.systolic.dataflow import LANE_BITS, Dataflow
 from hw.systolic.unit_config import UnitConfig
@@ -34,7 +35,7 @@ class TensorConfig:
 
     Raises
     ------
-    TypeError
+    BadInputError
         A parameter is outside its domain.
     """
 
@@ -45,13 +46,13 @@ class TensorConfig:
         array = self.unit.array
         require_int("Unified buffer rows", self.buffer_rows, 2, _MOST_ROWS)
         if array.dataflow != Dataflow.WS:
-            raise TypeError(f"Tensor unit dataflow must be ws, not {array.dataflow.value}")
+            raise BadInputError(f"Tensor unit dataflow must be ws, not {array.dataflow.value}")
         if len(array.formats) > 1:
             names = ", ".join(fmt.name for fmt in array.formats)
-            raise TypeError(f"Tensor unit formats must be one, not {names}")
+            raise BadInputError(f"Tensor unit formats must be one, not {names}")
         if self.unit.out != self.format:
             out = self.unit.out or self.format.accumulator
-            raise TypeError(
+            raise BadInputError(
                 f"Tensor unit results must be of its operands' format {self.format.name}, "
                 f"not {out.name}"
             )

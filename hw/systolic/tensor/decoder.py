@@ -6,6 +6,7 @@ from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from hw.component import Component
 from hw.stream import ElasticBuffer
 from hw.systolic.tensor.config import TensorConfig
 from hw.systolic.tensor.instruction import INSTRUCTION, Fault, Opcode
@@ -16,7 +17,7 @@ _MOST_SHIFT = 47
 _SCALE_BITS = 16
 
 
-class Decoder(wiring.Component):
+class Decoder(Component):
     """Instructions to orders: fields as short as they need to be, where each ends, its fault.
 
     Parameters

@@ -11,6 +11,8 @@ import numpy.typing as npt
 from amaranth.hdl import Shape
 from amaranth.lib import data
 
+from hw.errors import BadInputError
+
 __all__ = ["INSTRUCTION", "Fault", "Instruction", "Opcode", "pack"]
 
 
@@ -130,7 +132,7 @@ def pack(instructions: Iterable[Instruction]) -> npt.NDArray[np.uint32]:
 
     Raises
     ------
-    ValueError
+    BadInputError
         A field has more bits than its place.
     """
     packed = []
@@ -139,7 +141,9 @@ def pack(instructions: Iterable[Instruction]) -> npt.NDArray[np.uint32]:
             value = int(getattr(each, name, 0))
             bits = Shape.cast(shape).width
             if not 0 <= value < 1 << bits:
-                raise ValueError(f"Instruction {name} must have {bits} bits at most, not {value}")
+                raise BadInputError(
+                    f"Instruction {name} must have {bits} bits at most, not {value}"
+                )
         control = each.opcode | each.accumulate << 4 | each.finish << 5 | each.relu << 6
         packed.append((control | each.shift << 8, each.slot, each.rows, each.address, each.scale))
     return np.array(packed, _WORDS).view(np.uint32).reshape(-1, 4)

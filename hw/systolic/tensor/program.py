@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from hw.errors import BadInputError
 from hw.systolic.tensor.config import TensorConfig
 from hw.systolic.tensor.instruction import Instruction, Opcode
 
@@ -171,7 +172,7 @@ def _plan(config: TensorConfig, layers: Sequence[Layer], rows: int) -> _Plan:
     if any(packing.vectors > 1 for packing in packings[:-1]):
         most = min(most, config.unit.accumulator_rows)
     if most == 0:
-        raise ValueError(
+        raise BadInputError(
             f"Unified buffer rows must be at least {sum(widest)} for a row of these layers, "
             f"not {config.buffer_rows}"
         )
@@ -184,19 +185,19 @@ def _plan(config: TensorConfig, layers: Sequence[Layer], rows: int) -> _Plan:
 
 def _check(config: TensorConfig, activations: Array, layers: Sequence[Layer]) -> None:
     if not layers:
-        raise ValueError("Layers must be one or more, not none")
+        raise BadInputError("Layers must be one or more, not none")
     extent = activations.shape[1]
     for index, layer in enumerate(layers):
         if layer.weight.ndim != 2 or layer.weight.shape[0] != extent or not layer.weight.size:
-            raise ValueError(
+            raise BadInputError(
                 f"Weights of layer {index} must be {extent} × 1 or more, not {layer.weight.shape}"
             )
         if layer.bias is not None and not config.unit.bias:
-            raise ValueError(f"Bias of layer {index} must be of a unit with a bias")
+            raise BadInputError(f"Bias of layer {index} must be of a unit with a bias")
         extent = layer.weight.shape[1]
     for name, array in (("Activations", activations), *(("Weights", x.weight) for x in layers)):
         if array.dtype != config.format.dtype:
-            raise TypeError(f"{name} must be of {config.format.dtype}, not {array.dtype}")
+            raise BadInputError(f"{name} must be of {config.format.dtype}, not {array.dtype}")
 
 
 def mlp_program(config: TensorConfig, activations: Array, layers: Sequence[Layer]) -> Program:
@@ -213,10 +214,9 @@ def mlp_program(config: TensorConfig, activations: Array, layers: Sequence[Layer
 
     Raises
     ------
-    ValueError
-        The shapes do not go together, or a row of them does not fit the buffer.
-    TypeError
-        An array has another format.
+    BadInputError
+        The shapes do not go together, a row of them does not fit the buffer, or an array has
+        another format.
     """
     _check(config, activations, layers)
     plan = _plan(config, layers, len(activations))

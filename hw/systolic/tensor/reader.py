@@ -8,6 +8,7 @@ from amaranth.hdl import Module, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from hw.component import Component
 from hw.stream import ElasticBuffer
 from hw.systolic.stationary_unit import moving_layout
 from hw.systolic.tensor.config import TensorConfig
@@ -15,7 +16,7 @@ from hw.systolic.tensor.config import TensorConfig
 __all__ = ["Reader"]
 
 
-class Reader(wiring.Component):
+class Reader(Component):
     """Reads the vectors of a command in order, one a cycle if its port and its taker allow.
 
     It asks for a vector only if it has a place for it. So whoever else reads is never stopped by

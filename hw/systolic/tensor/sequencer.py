@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from amaranth.hdl import Cat, Module, Mux, Signal, Value
-from amaranth.lib import data, stream, wiring
+from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out
 
+from hw.component import Component
 from hw.systolic.tensor.config import TensorConfig
 from hw.systolic.tensor.instruction import Fault, Opcode
 from hw.systolic.tensor.writer import ACTIVATES
@@ -18,7 +19,7 @@ STATUS = data.StructLayout({"fault": 4, "begun": 32})
 _FLOAT_ONE = 0x3F800000
 
 
-class Sequencer(wiring.Component):
+class Sequencer(Component):
     """Starts commands in order, each as soon as no vector it needs is under way elsewhere.
 
     A program means what it would mean if each command ended before the next began.

@@ -6,6 +6,7 @@ from amaranth.hdl import Const, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from hw.component import Component
 from hw.shared import shared
 from hw.systolic.stationary_unit import StationaryUnit
 from hw.systolic.tensor.config import TensorConfig
@@ -25,7 +26,7 @@ def host_layout(width: int) -> data.StructLayout:
     return data.StructLayout({"data": width, "last": 1})
 
 
-class TensorUnit(wiring.Component):
+class TensorUnit(Component):
     """A weight-stationary matrix unit, a unified buffer, and instructions that move vectors.
 
     The buffer has one port that writes, for results before vectors of the host, and one that

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
-from amaranth.lib import data, stream, wiring
+from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out
 
+from hw.component import Component
 from hw.systolic.activation import result_layout
 from hw.systolic.tensor.config import TensorConfig
 
@@ -17,7 +18,7 @@ __all__ = ["ACTIVATES", "HostWriter", "ResultWriter"]
 ACTIVATES = 4
 
 
-class HostWriter(wiring.Component):
+class HostWriter(Component):
     """Puts vectors of the host where a command says.
 
     Parameters
@@ -87,7 +88,7 @@ class HostWriter(wiring.Component):
         return m
 
 
-class ResultWriter(wiring.Component):
+class ResultWriter(Component):
     """Puts rows of results where commands say; up to `ACTIVATES` commands wait in order.
 
     A row goes into a slot of a vector and zeros into all slots behind; or into several vectors,

@@ -6,6 +6,7 @@ import pytest
 
 from hw.agcu.config import DESCRIPTORS, STREAMS, AgcuProgram, agcu_layout
 from hw.agcu.program import LOOPS, WAITS, BoxLoop, IssuerProgram, Wait, issuer_layout
+from hw.errors import BadInputError
 from hw.tma.descriptor import MAX_RANK, Descriptor, ElementFormat
 from hw.tma.descriptor_file import STORED_WORDS, WORD_BITS
 
@@ -126,5 +127,7 @@ def test_agcu_words_of_no_program_are_refused():
     ):
         with pytest.raises(ValueError, match=rule):
             AgcuProgram.unpack(word | change, PORTS)
-    with pytest.raises(TypeError, match="Descriptor rank must be an integer from 1 to 5, not 9"):
+    with pytest.raises(
+        BadInputError, match="Descriptor rank must be an integer from 1 to 5, not 9"
+    ):
         AgcuProgram.unpack(word | 9 << layout["descriptors"].offset + 72, PORTS)

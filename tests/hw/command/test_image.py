@@ -6,6 +6,7 @@ import pytest
 
 from hw.command.image import Image, fingerprint, header_beats, header_layout
 from hw.configs import named
+from hw.errors import BadInputError
 
 
 @pytest.mark.parametrize("width_bits", [64, 256, 1024])
@@ -69,5 +70,5 @@ BAD_IMAGES = [
 
 @pytest.mark.parametrize("call, message", BAD_IMAGES)
 def test_images_that_cannot_be_are_refused(call, message):
-    with pytest.raises(TypeError, match=f"^{re.escape(message)}$"):
+    with pytest.raises(BadInputError, match=f"^{re.escape(message)}$"):
         call()

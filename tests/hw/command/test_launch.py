@@ -12,6 +12,7 @@ from hw.command.launch import (
     pack_arguments,
     pack_list,
 )
+from hw.errors import BadInputError
 
 DOCUMENT = Path(__file__).resolve().parents[3] / "docs" / "command.md"
 
@@ -48,23 +49,23 @@ def test_entries_of_a_list_lie_on_whole_beats(width_bits, pitch):
 
 
 BAD = [
-    (lambda: LaunchEntry(image_address=8, image_bytes=1), TypeError, "multiple of 64, not 0x8"),
-    (lambda: LaunchEntry(image_address=0, image_bytes=0), TypeError, "1 to 16777215, not 0"),
+    (lambda: LaunchEntry(image_address=8, image_bytes=1), BadInputError, "multiple of 64, not 0x8"),
+    (lambda: LaunchEntry(image_address=0, image_bytes=0), BadInputError, "1 to 16777215, not 0"),
     (
         lambda: LaunchEntry(image_address=0, image_bytes=1, argument_count=17),
-        TypeError,
+        BadInputError,
         "Argument count must be an integer from 0 to 16, not 17",
     ),
     (
         lambda: LaunchEntry(image_address=0, image_bytes=1, repeat=0),
-        TypeError,
+        BadInputError,
         "Repeat must be an integer from 1 to 4294967295, not 0",
     ),
-    (lambda: Argument(-1), TypeError, "Argument value must be an integer from 0 to .*, not -1"),
-    (lambda: Argument(0, 1 << 63), TypeError, "Argument stride must be an integer from"),
-    (lambda: pack_arguments(17 * [Argument(0)]), ValueError, "at most 16, not 17"),
-    (lambda: LaunchEntry.unpack(bytes(63)), ValueError, "must have 64 bytes, not 63"),
-    (lambda: LaunchEntry.unpack(ENTRY.pack()[:-1] + b"\1"), ValueError, "Reserved bytes of"),
+    (lambda: Argument(-1), BadInputError, "Argument value must be an integer from 0 to .*, not -1"),
+    (lambda: Argument(0, 1 << 63), BadInputError, "Argument stride must be an integer from"),
+    (lambda: pack_arguments(17 * [Argument(0)]), BadInputError, "at most 16, not 17"),
+    (lambda: LaunchEntry.unpack(bytes(63)), BadInputError, "must have 64 bytes, not 63"),
+    (lambda: LaunchEntry.unpack(ENTRY.pack()[:-1] + b"\1"), BadInputError, "Reserved bytes of"),
 ]
 
 

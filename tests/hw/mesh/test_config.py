@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from hw.errors import BadInputError
 from hw.mesh.config import OutputProgram, SwitchProgram, Turn, rotation_layout, switch_layout
 from hw.mesh.fork import EagerFork
 from hw.mesh.merge import OrderedMerge
@@ -165,67 +166,67 @@ REFUSED = {
     ),
     "no packets": (
         lambda: Turn(UnitPort(0), 0),
-        TypeError,
+        BadInputError,
         "Turn packets must be an integer from 1 to 15, not 0",
     ),
     "too many packets": (
         lambda: Turn(UnitPort(0), 16),
-        TypeError,
+        BadInputError,
         "Turn packets must be an integer from 1 to 15, not 16",
     ),
     "source is no port": (
         lambda: Turn("west"),
-        TypeError,
+        BadInputError,
         "Turn source must be a Link or a UnitPort, not 'west'",
     ),
     "output is no port": (
         lambda: OutputProgram(3, LEGAL),
-        TypeError,
+        BadInputError,
         "Output must be a Link or a UnitPort, not 3",
     ),
     "direction is a number": (
         lambda: Link(1, 0),
-        TypeError,
+        BadInputError,
         "Link direction must be a Direction, not 1",
     ),
     "track below zero": (
         lambda: Link(EAST, -1),
-        TypeError,
+        BadInputError,
         "Link track must be an integer from 0 to 7, not -1",
     ),
     "unit port too high": (
         lambda: UnitPort(8),
-        TypeError,
+        BadInputError,
         "Unit port index must be an integer from 0 to 7, not 8",
     ),
     "no tracks": (
         lambda: SwitchPorts(tracks=0, unit_outputs=1, unit_inputs=1),
-        TypeError,
+        BadInputError,
         "Switch tracks must be an integer from 1 to 8, not 0",
     ),
     "no branches": (
         lambda: EagerFork(branches=0),
-        TypeError,
+        BadInputError,
         "Fork branches must be an integer from 1 to 64, not 0",
     ),
     "one source": (
         lambda: OrderedMerge(sources=1, turns=1),
-        TypeError,
+        BadInputError,
         "Merge sources must be an integer from 2 to 64, not 1",
     ),
     "no turns": (
         lambda: OrderedMerge(sources=2, turns=True),
-        TypeError,
+        BadInputError,
         "Merge turns must be an integer from 1 to 8, not True",
     ),
     "too many tracks": (
         lambda: Switch(payload_shape=0, tracks=9, unit_outputs=1, unit_inputs=1),
-        TypeError,
+        BadInputError,
         "Switch tracks must be an integer from 1 to 8, not 9",
     ),
     "word too wide": (
         lambda: SwitchProgram.unpack(PORTS, 1 << 348),
-        TypeError,
+        BadInputError,
         f"Switch configuration must be an integer from 0 to {(1 << 348) - 1}, not {1 << 348}",
     ),
     "turn skipped": (

@@ -5,6 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from hw.errors import BadInputError
 from hw.numeric import reference
 from hw.numeric.formats import bf16, e2m1, e4m3, e5m2, fp32, mxe2m1, mxe4m3, mxe5m2
 from hw.numeric.mx import MX_FORMATS, SCALE, MxMatrix, mx_matmul, quantise
@@ -155,19 +156,21 @@ def _ones(lines, extent, dtype, blocks):
 
 def test_refusals():
     good = _ones(2, 40, e4m3.dtype, 2)
-    with pytest.raises(TypeError, match="^Microscaled operands must be .* not bfloat16 with"):
+    with pytest.raises(BadInputError, match="^Microscaled operands must be .* not bfloat16 with"):
         mx_matmul(_ones(2, 40, bf16.dtype, 2), good)
-    with pytest.raises(TypeError, match=r"^Operands must be of one width, not mxe4m3 and mxe2m1$"):
+    with pytest.raises(
+        BadInputError, match=r"^Operands must be of one width, not mxe4m3 and mxe2m1$"
+    ):
         mx_matmul(good, _ones(2, 40, e2m1.dtype, 2))
     with pytest.raises(ValueError, match=r"^Scales of elements \(2, 40\) must be one for every 32"):
         mx_matmul(good, _ones(2, 40, e5m2.dtype, 1))
     with pytest.raises(ValueError, match="^Operands must have one inner extent, not 40 and 41$"):
         mx_matmul(good, _ones(2, 41, e5m2.dtype, 2))
-    with pytest.raises(TypeError, match="^Accumulator must be of float32, not float64$"):
+    with pytest.raises(BadInputError, match="^Accumulator must be of float32, not float64$"):
         mx_matmul(good, good, np.zeros((2, 2)))
-    with pytest.raises(TypeError, match="^Microscaled format must be one of .* not e4m3$"):
+    with pytest.raises(BadInputError, match="^Microscaled format must be one of .* not e4m3$"):
         quantise(np.zeros((2, 2), np.float32), e4m3)
-    with pytest.raises(TypeError, match="^Values must be a matrix of float32, not float64 of"):
+    with pytest.raises(BadInputError, match="^Values must be a matrix of float32, not float64 of"):
         quantise(np.zeros((2, 2)), mxe4m3)
 
 
@@ -176,10 +179,10 @@ def test_a_unit_takes_microscaled_operands_with_their_scales():
     tiling = UnitTiling(UnitConfig(array), 3, 4, 40, (mxe4m3, mxe4m3))
     a, b = _ones(3, 40, e4m3.dtype, 2), _ones(4, 40, e4m3.dtype, 2)
     message = "^Activations must be 3 x 40 of mxe4m3, not 3 x 40 of float8_e4m3fn$"
-    with pytest.raises(TypeError, match=message):
+    with pytest.raises(BadInputError, match=message):
         tiling.streams(a.elements, b)
     message = "^Weights must be 4 x 40 of mxe4m3, not 3 x 40 of float8_e4m3fn with scales$"
-    with pytest.raises(TypeError, match=message):
+    with pytest.raises(BadInputError, match=message):
         tiling.streams(a, a)
     # A lane of 24 bits: two elements and the scale of their block, 1.
     one = int(e4m3.bits_of(np.ones((), e4m3.dtype)))

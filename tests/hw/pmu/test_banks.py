@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from amaranth.sim import Simulator
 
+from hw.errors import BadInputError
 from hw.pmu.banks import READ_LATENCY, Banks
 from hw.pmu.layout import ELEMENT_BYTES, Access, lane_count, piece_positions, rows_log2
 
@@ -90,7 +91,7 @@ def test_the_width_of_small_and_large(element: int, seed: int) -> None:
 
 
 def test_a_shape_that_cannot_work_is_refused() -> None:
-    with pytest.raises(TypeError, match="Vector width in bits must be a power of two from 64"):
+    with pytest.raises(BadInputError, match="Vector width in bits must be a power of two from 64"):
         Banks(width_bits=96, capacity_bytes=1024)
     with pytest.raises(ValueError, match="at least 1024 bytes at a vector width of 256 bits"):
         Banks(width_bits=256, capacity_bytes=512)

@@ -3,6 +3,7 @@
 import pytest
 
 from hw.counters import LoopProgram
+from hw.errors import BadInputError
 from hw.pmu.layout import Access
 from hw.pmu.program import EngineProgram, PmuProgram, SlotRing
 from hw.pmu.words import TokenSource
@@ -32,11 +33,15 @@ RING = SlotRing(0, 0, 64, 2)
 @pytest.mark.parametrize(
     ("make", "error", "rule"),
     [
-        (lambda: EngineProgram(RING, SQUARE, element_bytes=3), TypeError, "1, 2 or 4, not 3"),
-        (lambda: EngineProgram(RING, SQUARE * 5), ValueError, "at most 4 address loops, not 5"),
-        (lambda: EngineProgram(RING, SQUARE, last_level=9), TypeError, "from 0 to 8, not 9"),
-        (lambda: EngineProgram(RING, SQUARE, final_level=2), ValueError, "at most the last level"),
-        (lambda: EngineProgram(RING, SQUARE, modulus=2, index=2), ValueError, "not 2 and 2"),
+        (lambda: EngineProgram(RING, SQUARE, element_bytes=3), BadInputError, "1, 2 or 4, not 3"),
+        (lambda: EngineProgram(RING, SQUARE * 5), BadInputError, "at most 4 address loops, not 5"),
+        (lambda: EngineProgram(RING, SQUARE, last_level=9), BadInputError, "from 0 to 8, not 9"),
+        (
+            lambda: EngineProgram(RING, SQUARE, final_level=2),
+            BadInputError,
+            "at most the last level",
+        ),
+        (lambda: EngineProgram(RING, SQUARE, modulus=2, index=2), BadInputError, "not 2 and 2"),
         (
             lambda: EngineProgram(RING, (LoopProgram(4), LoopProgram(0, slope=1, outer=4))),
             ValueError,

@@ -10,6 +10,7 @@ from amaranth.hdl import Value
 from amaranth.sim import Simulator
 
 import tilewright
+from hw.errors import BadInputError
 from hw.numeric import reference
 from hw.numeric.formats import bf16, e4m3, e5m2, int8
 from hw.structure import Structure
@@ -258,7 +259,7 @@ def test_the_command_emits_arrays_whose_edges_are_their_neighbours(dataflow, kin
 
 def test_an_array_that_cannot_load_by_column_is_refused():
     fmt = FORMATS["bf16"]
-    with pytest.raises(TypeError, match="must be a multiple of its columns, not 3 for 2"):
+    with pytest.raises(BadInputError, match="must be a multiple of its columns, not 3 for 2"):
         StationaryArray(config(3, 2, Dataflow.WS, fmt, 1), by_column=True)
 
 

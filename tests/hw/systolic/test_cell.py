@@ -12,6 +12,7 @@ from amaranth.hdl import Fragment, Module, Signal
 from amaranth.sim import Simulator
 
 from gen.verilog import convert
+from hw.errors import BadInputError
 from hw.numeric.formats import (
     bf16,
     e2m1,
@@ -221,7 +222,7 @@ REFUSED = [
 
 @pytest.mark.parametrize("formats,latency,message", REFUSED)
 def test_refusals(formats, latency, message):
-    with pytest.raises(TypeError, match=message):
+    with pytest.raises(BadInputError, match=message):
         CellConfig(formats, latency)
 
 

@@ -6,7 +6,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from hw.errors import HangError
+from hw.errors import BadInputError, HangError
 from hw.numeric.formats import Format, bf16, fp32, int8, int32
 from hw.systolic.matrix_unit import MatrixUnit
 from sim.drivers.matrix_unit import STREAMS, MatrixTiling, run_matmul
@@ -200,7 +200,7 @@ def test_a_missing_weight_vector_is_a_hang_that_names_the_streams(built):
 
 
 def test_a_grid_that_does_not_fit_the_link_is_refused():
-    with pytest.raises(TypeError, match="must be twice its columns, not 8 for 8"):
+    with pytest.raises(BadInputError, match="must be twice its columns, not 8 for 8"):
         MatrixUnit(rows=8, columns=8, formats=(bf16, int8), latency=2, accumulator_rows=16)
 
 

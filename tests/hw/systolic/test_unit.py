@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import tilewright
-from hw.errors import HangError
+from hw.errors import BadInputError, HangError
 from hw.numeric import elementwise, reference
 from hw.numeric.formats import bf16, e4m3, e5m2, fp16, int8
 from hw.systolic.dataflow import Dataflow
@@ -152,7 +152,7 @@ def test_a_tile_that_parts_a_lane_is_refused(fmt, tile):
     ],
 )
 def test_a_unit_that_cannot_be_is_refused(name, change, message):
-    with pytest.raises(TypeError, match=message):
+    with pytest.raises(BadInputError, match=message):
         dataclasses.replace(UNITS[name], **change)
 
 
@@ -166,7 +166,7 @@ def test_the_command_emits_an_adder_below_each_column(adder, tmp_path):
 
 def test_a_drain_of_several_sums_needs_room_for_all():
     array = dataclasses.replace(UNITS["rounded"].array, latency=3)
-    with pytest.raises(TypeError, match="^Result rows must be at least 3, the latency of an "):
+    with pytest.raises(BadInputError, match="^Result rows must be at least 3, the latency of an "):
         dataclasses.replace(UNITS["rounded"], array=array, result_rows=2)
     dataclasses.replace(UNITS["rounded"], array=array, result_rows=4)
 

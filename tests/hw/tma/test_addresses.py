@@ -7,6 +7,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.sim import Simulator
 
+from hw.errors import BadInputError
 from hw.tma.addresses import BoxWalker, RowSplitter, burst_layout, largest_burst, plan_layout
 from hw.tma.commands import BoxReader, tagged_command_layout
 from hw.tma.descriptor import Descriptor, ElementFormat, ErrorCode, descriptor_layout
@@ -249,5 +250,5 @@ def test_hardware_refuses_what_it_does_not_serve_and_goes_on(field, value, code)
 
 def test_splitter_refuses_bursts_that_axi_does_not_allow():
     for width_bits, beats, most in ((256, 256, 128), (64, 3, 256), (64, 0, 256)):
-        with pytest.raises(TypeError, match=f"power of two of at most {most}, not {beats}"):
+        with pytest.raises(BadInputError, match=f"power of two of at most {most}, not {beats}"):
             RowSplitter(width_bits=width_bits, address_bits=40, streams=1, burst_beats=beats)

@@ -4,6 +4,7 @@ import struct
 
 import pytest
 
+from hw.errors import BadInputError
 from hw.tma.descriptor import (
     DESCRIPTOR_BYTES,
     Descriptor,
@@ -68,25 +69,33 @@ def test_derived_sizes():
 @pytest.mark.parametrize(
     ("change", "error", "message"),
     [
-        ({"base": 8}, TypeError, "base must be a multiple of 16, not 0x8"),
-        ({"base": -16}, TypeError, "base must be an integer from 0"),
-        ({"format": 3}, TypeError, "format must be an ElementFormat, not 3"),
-        ({"dims": ()}, TypeError, "rank must be an integer from 1 to 5, not 0"),
-        ({"dims": (1,) * 6}, TypeError, "rank must be an integer from 1 to 5, not 6"),
-        ({"dims": (100, 0)}, TypeError, "Dimension 1 must be an integer from 1 .* not 0"),
-        ({"dims": (1 << 32, 1)}, TypeError, "Dimension 0 must be .* to 4294967295, not 4294967296"),
-        ({"box": (64, 257)}, TypeError, "Box dimension 1 must be .* from 1 to 256, not 257"),
-        ({"box": (64,)}, ValueError, "box must have 2 entries for rank 2, not 1"),
-        ({"strides": (8,)}, TypeError, "Stride 1 must be a multiple of 16, not 8"),
-        ({"strides": (1 << 40,)}, TypeError, "Stride 1 must be an integer from 0"),
-        ({"strides": ()}, ValueError, "strides must have 1 entries for rank 2, not 0"),
-        ({"element_strides": (1, 2)}, ValueError, "Element stride 1 must be 1, .* not 2"),
-        ({"element_strides": (1, 9)}, TypeError, "Element stride 1 must be .* from 1 to 8, not 9"),
-        ({"interleave": 1}, ValueError, "Interleave must be 0, the only one served, not 1"),
-        ({"swizzle": 3}, ValueError, "Swizzle must be 0, the only one served, not 3"),
-        ({"oob_fill": 1}, ValueError, "Fill outside the tensor must be 0, .* not 1"),
-        ({"reduce": 1}, ValueError, "Reduction must be 0, the only one served, not 1"),
-        ({"mode": Mode.IM2COL}, ValueError, "Mode must be Mode.TILE, the only one served"),
+        ({"base": 8}, BadInputError, "base must be a multiple of 16, not 0x8"),
+        ({"base": -16}, BadInputError, "base must be an integer from 0"),
+        ({"format": 3}, BadInputError, "format must be an ElementFormat, not 3"),
+        ({"dims": ()}, BadInputError, "rank must be an integer from 1 to 5, not 0"),
+        ({"dims": (1,) * 6}, BadInputError, "rank must be an integer from 1 to 5, not 6"),
+        ({"dims": (100, 0)}, BadInputError, "Dimension 1 must be an integer from 1 .* not 0"),
+        (
+            {"dims": (1 << 32, 1)},
+            BadInputError,
+            "Dimension 0 must be .* to 4294967295, not 4294967296",
+        ),
+        ({"box": (64, 257)}, BadInputError, "Box dimension 1 must be .* from 1 to 256, not 257"),
+        ({"box": (64,)}, BadInputError, "box must have 2 entries for rank 2, not 1"),
+        ({"strides": (8,)}, BadInputError, "Stride 1 must be a multiple of 16, not 8"),
+        ({"strides": (1 << 40,)}, BadInputError, "Stride 1 must be an integer from 0"),
+        ({"strides": ()}, BadInputError, "strides must have 1 entries for rank 2, not 0"),
+        ({"element_strides": (1, 2)}, BadInputError, "Element stride 1 must be 1, .* not 2"),
+        (
+            {"element_strides": (1, 9)},
+            BadInputError,
+            "Element stride 1 must be .* from 1 to 8, not 9",
+        ),
+        ({"interleave": 1}, BadInputError, "Interleave must be 0, the only one served, not 1"),
+        ({"swizzle": 3}, BadInputError, "Swizzle must be 0, the only one served, not 3"),
+        ({"oob_fill": 1}, BadInputError, "Fill outside the tensor must be 0, .* not 1"),
+        ({"reduce": 1}, BadInputError, "Reduction must be 0, the only one served, not 1"),
+        ({"mode": Mode.IM2COL}, BadInputError, "Mode must be Mode.TILE, the only one served"),
     ],
 )
 def test_values_outside_their_domain_or_not_served_are_refused(change, error, message):
@@ -105,11 +114,11 @@ def test_rows_that_are_not_whole_vectors_are_refused():
 @pytest.mark.parametrize(
     ("byte", "value", "error", "message"),
     [
-        (8, 0xFF, TypeError, "format must be a code of ElementFormat, not 255"),
-        (9, 0, TypeError, "rank must be an integer from 1 to 5, not 0"),
-        (13, 200, TypeError, "Mode must be a code of Mode, not 200"),
-        (11, 2, ValueError, "Swizzle must be 0"),
-        (90, 1, ValueError, "im2col fields must be 0"),
+        (8, 0xFF, BadInputError, "format must be a code of ElementFormat, not 255"),
+        (9, 0, BadInputError, "rank must be an integer from 1 to 5, not 0"),
+        (13, 200, BadInputError, "Mode must be a code of Mode, not 200"),
+        (11, 2, BadInputError, "Swizzle must be 0"),
+        (90, 1, BadInputError, "im2col fields must be 0"),
     ],
 )
 def test_unpack_refuses_what_is_not_a_descriptor(byte, value, error, message):
@@ -120,5 +129,5 @@ def test_unpack_refuses_what_is_not_a_descriptor(byte, value, error, message):
 
 
 def test_unpack_refuses_a_wrong_size():
-    with pytest.raises(TypeError, match="must be 128 bytes, not 64"):
+    with pytest.raises(BadInputError, match="must be 128 bytes, not 64"):
         Descriptor.unpack(bytes(64))

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from hw.axi import RESP_DECERR
+from hw.errors import BadInputError
 from hw.tma.descriptor import Descriptor, ElementFormat, ErrorCode
 from hw.tma.engine import TmaEngine
 from tests.hw.tma.engine_bench import Bench
@@ -273,5 +274,5 @@ def test_the_first_error_is_kept_and_the_other_side_goes_on():
     ],
 )
 def test_parameters_outside_their_domain_are_refused(change, message):
-    with pytest.raises(TypeError, match=message):
+    with pytest.raises(BadInputError, match=message):
         TmaEngine(**change)

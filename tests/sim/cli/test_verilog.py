@@ -13,6 +13,7 @@ import pytest
 
 import tilewright
 from gen.verilog import emit
+from hw.errors import BadInputError
 from hw.numeric.formats import named as formats
 from hw.systolic.cell import CellConfig
 from hw.systolic.dataflow import ArrayConfig, Dataflow
@@ -180,7 +181,7 @@ def test_the_options_tell_what_there_is():
     for name in formats:
         try:
             CellConfig((formats[name],), 1)
-        except TypeError:
+        except BadInputError:
             assert name not in FORMATS
         else:
             assert name in FORMATS
@@ -188,7 +189,7 @@ def test_the_options_tell_what_there_is():
         for second in formats:
             try:
                 CellConfig((formats[first], formats[second]), 1)
-            except TypeError:
+            except BadInputError:
                 offered = False
             else:
                 offered = True
@@ -220,7 +221,7 @@ def test_an_option_has_the_bounds_of_the_parameter(option, low, high, made):
         with pytest.raises(argparse.ArgumentError):
             parser.parse_args([option, str(value)])
         if value:
-            with pytest.raises(TypeError):
+            with pytest.raises(BadInputError):
                 made(value)
 
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import sw.language as tw
+from hw.errors import BadInputError
 from hw.numeric import formats
 from sw.ir.formats import FORMATS, Format, format_of, pred
 
@@ -26,7 +27,7 @@ def test_any_use_of_another_format_of_the_machine_is_refused_by_its_name(name):
     # A microscaled format has the numpy type of its elements.
     types = () if format_.has_scale else (format_.dtype,)
     for given in (format_, name, *types):
-        with pytest.raises(TypeError, match=f"not {name}, which is not served yet"):
+        with pytest.raises(BadInputError, match=f"not {name}, which is not served yet"):
             format_of(given)
 
 
@@ -41,5 +42,5 @@ def test_formats_with_a_name_but_no_service_are_those_of_the_page():
     [None, "pred", "bool", np.bool_, np.float64, "fp31", 3, object()],
 )
 def test_what_is_no_format_is_refused(given):
-    with pytest.raises(TypeError, match="^Format must be one of bf16, int8, fp32, int32, not "):
+    with pytest.raises(BadInputError, match="^Format must be one of bf16, int8, fp32, int32, not "):
         format_of(given)

@@ -1,0 +1,129 @@
+"""Refused parameters: one class of error from every component, and no warning behind it."""
+
+import gc
+import importlib
+import inspect
+import pkgutil
+import warnings
+
+import pytest
+from amaranth.hdl import UnusedElaboratable
+from amaranth.sim import Simulator
+
+import hw
+from hw.barrier import Barrier
+from hw.chain import ChainSegment
+from hw.chip import Chip
+from hw.command.processor import CommandProcessor
+from hw.component import Component
+from hw.config import ChipConfig
+from hw.counters import CounterChain
+from hw.errors import BadInputError
+from hw.mesh.fork import EagerFork
+from hw.mesh.merge import OrderedMerge
+from hw.mesh.switch import Switch
+from hw.numeric.formats import bf16, e4m3, int8
+from hw.numeric.function_units import ReciprocalUnit
+from hw.numeric.operations import OperationUnit
+from hw.packet_filter import PacketFilter
+from hw.pmu.banks import Banks
+from hw.pmu.unit import Pmu
+from hw.queue import Queue
+from hw.systolic.cell import Cell
+from hw.systolic.dataflow import ArrayConfig, Dataflow
+from hw.systolic.loader import TileLoader
+from hw.systolic.matrix_unit import MatrixUnit
+from hw.systolic.operand import OperandRecoder
+from hw.systolic.stationary import StationaryArray
+from hw.systolic.sums import PartialColumn, ResultQueue
+from hw.tile import Tile
+from hw.tma.addresses import RowSplitter
+from hw.tma.engine import TmaEngine
+
+_CHIP = ChipConfig(rows=2, columns=2, tracks=1)
+_ARRAY = ArrayConfig(3, 2, Dataflow.WS, (bf16,), 1)
+_PROCESSOR = {"width_bits": 64, "rows": 1, "axi_address_bits": 32, "fingerprint": 0, "units": 1}
+_GRID = {"formats": (bf16, int8), "latency": 1, "accumulator_rows": 16}
+
+#: A construction of each component that checks its parameters, with one that it refuses.
+REFUSED = [
+    (Banks, {"width_bits": 64, "capacity_bytes": 32}, "PMU capacity in bytes must be"),
+    (Barrier, {"arrivals": 0, "tx_bytes": 0}, "Barrier arrivals must be"),
+    (Cell, {"formats": (bf16,), "latency": 4}, "Cell latency must be"),
+    (ChainSegment, {"width_bits": 0, "config_bits": 1}, "Chain width must be"),
+    (Chip, {"config": _CHIP}, "Tracks must be"),
+    (CommandProcessor, _PROCESSOR | {"width_bits": 100}, "Link width in bits must be"),
+    (CounterChain, {"loops": 0, "count_bits": 1, "offset_bits": 1}, "Chain loops must be"),
+    (EagerFork, {"branches": "2"}, "Fork branches must be"),
+    (MatrixUnit, {"rows": 4, "columns": 4} | _GRID, "Rows of a matrix unit must be"),
+    (OperandRecoder, {"formats": (bf16, e4m3)}, "Cell formats must be"),
+    (OperationUnit, {"name": "sinus"}, "Operation must be one of"),
+    (OrderedMerge, {"sources": 1, "turns": 1}, "Merge sources must be"),
+    (PacketFilter, {"width_bits": None}, "Vector width must be"),
+    (PartialColumn, {"rows": 0}, "Accumulator rows must be"),
+    (Pmu, {"width_bits": 64, "capacity_bytes": 1024, "slots": 1}, "PMU slots must be"),
+    (Queue, {"payload_shape": 1, "depth": 1}, "Queue depth must be"),
+    (ReciprocalUnit, {"width": 3}, "Function width must be"),
+    (ResultQueue, {"columns": 1, "rows": 3}, "Result rows must be"),
+    (
+        RowSplitter,
+        {"width_bits": 64, "address_bits": 32, "streams": 1, "burst_beats": 3},
+        "Beats of a burst must be",
+    ),
+    (StationaryArray, {"config": _ARRAY, "by_column": True}, "Rows of an array"),
+    (
+        Switch,
+        {"payload_shape": 1, "tracks": 9, "unit_outputs": 1, "unit_inputs": 1},
+        "Switch tracks must be",
+    ),
+    (Tile, {"config": _CHIP, "kind": "dsp"}, "Tile kind must be"),
+    (TileLoader, {"config": _ARRAY, "tiles": 0}, "Tiles ahead must be"),
+    (TmaEngine, {"width_bits": 100}, "Width in bits must be a power of two"),
+]
+
+
+@pytest.fixture(autouse=True)
+def _warned(monkeypatch):
+    # Amaranth keeps silent until a process elaborates something.
+    Simulator(PacketFilter(width_bits=1))
+    assert not UnusedElaboratable._MustUse__silence
+
+
+@pytest.mark.parametrize(("component", "parameters", "message"), REFUSED)
+def test_a_refused_component_raises_one_class_and_leaves_no_warning(component, parameters, message):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        with pytest.raises(BadInputError, match=message) as refused:
+            component(**parameters)
+        assert isinstance(refused.value, ValueError)
+        assert "\n" not in str(refused.value)
+        del refused
+        gc.collect()
+    assert [str(each.message) for each in caught] == []
+
+
+def test_a_component_that_was_made_and_forgotten_is_still_warned_of():
+    with pytest.warns(UnusedElaboratable, match="created but never used"):
+        EagerFork(branches=2)
+        gc.collect()
+
+
+def _components():
+    for module in pkgutil.walk_packages(hw.__path__, "hw."):
+        yield from (
+            each
+            for each in vars(importlib.import_module(module.name)).values()
+            if inspect.isclass(each) and issubclass(each, Component)
+        )
+
+
+def test_every_component_that_checks_its_parameters_is_in_the_table():
+    known = {component for component, _, _ in REFUSED}
+    checks = {
+        each
+        for each in _components()
+        if "__init__" in vars(each)
+        and any(word in inspect.getsource(each.__init__) for word in ("require_", "raise "))
+    }
+    # Units of functions share the check of their base class.
+    assert {each.__name__ for each in checks - known} <= {"FunctionUnit"}
