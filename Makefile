@@ -21,7 +21,7 @@ TILEWRIGHT := $(CLEAN_ENV) .venv/bin/python -m tilewright
 PYTEST     := $(CLEAN_ENV) .venv/bin/python -m pytest
 READY      := .venv/.ready
 
-.PHONY: help setup run test regress must lint verilog sim area bench prove docs clean durations
+.PHONY: help setup run test regress must lint verilog sim area bench prove docs figures clean durations
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -74,6 +74,9 @@ prove: $(READY) ## the proofs there are
 
 docs: $(READY) ## the reference pages, made from the code, into build/docs/
 	.venv/bin/python -m docs.tools.pages build/docs
+
+figures: $(READY) ## every generated table and computed figure, into the pages
+	$(CLEAN_ENV) .venv/bin/python -m docs.tools.update
 
 durations: $(READY) ## the ten slowest tests of the last run, into docs/testing.md
 	.venv/bin/python tests/durations.py

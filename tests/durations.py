@@ -1,15 +1,15 @@
 """Put the ten slowest tests of the last run into docs/testing.md."""
 
 import json
-import re
 from pathlib import Path
+
+from docs.tools.blocks import replaced
 
 __all__ = ["main", "table"]
 
 _ROOT = Path(__file__).resolve().parent.parent
 _PAGE = _ROOT / "docs" / "testing.md"
 _RECORD = _ROOT / "build" / "test-durations.json"
-_MARKED = re.compile(r"(<!-- durations -->\n).*(<!-- end of durations -->)", re.DOTALL)
 
 
 def table(seconds: dict[str, float]) -> str:
@@ -26,10 +26,7 @@ def main() -> None:
     if not _RECORD.exists():
         raise SystemExit("durations: no record of a run; run make test first")
     rows = table(json.loads(_RECORD.read_text()))
-    page, count = _MARKED.subn(lambda found: found[1] + rows + found[2], _PAGE.read_text())
-    if count != 1:
-        raise SystemExit(f"durations: {_PAGE.name} must have one marked table, not {count}")
-    _PAGE.write_text(page)
+    _PAGE.write_text(replaced(_PAGE.read_text(), "durations", rows))
     print(rows, end="")
 
 

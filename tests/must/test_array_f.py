@@ -204,17 +204,6 @@ def test_little_of_a_unit_is_outside_its_cells(dataflow, capsys, figure):
 
 
 @pytest.mark.slow
-def test_the_page_has_the_shares_measured(capsys):
-    """With deeper cells and with a read-out that scales too, which have no goal."""
-    rows = table("`--component systolic`")
-    assert len(rows) > 4
-    for options, stated in rows.items():
-        report = share_of(options.strip("`"), capsys)
-        assert stated["outside the cells"] == f"{100 * report['share_outside_cells']:.1f} %"
-        assert stated["unit: cells"] == f"{report['totals']['cells']:,}"
-
-
-@pytest.mark.slow
 @pytest.mark.must("array-f", goal="exact int32 up to K = 65,536: sums of +-2^30")
 @pytest.mark.parametrize("dataflow", ["ws", "os", "is"])
 def test_the_longest_sums_of_int8_are_exact(dataflow, heavy, figure):

@@ -5,7 +5,42 @@ from pathlib import Path
 
 import pytest
 
+from docs.tools.blocks import blocks
+from docs.tools.figures import ROOT, figures
+from docs.tools.generated import GENERATED
 from docs.tools.pages import modules, write
+
+_FIGURES = "every number with a unit in a block or in the table, exact ones computed again"
+
+
+def text_of(page):
+    return (ROOT / page).read_text(encoding="utf-8")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+@pytest.mark.must("edge-f", goal=_FIGURES)
+@pytest.mark.parametrize("name", GENERATED)
+def test_a_generated_block_is_what_the_code_makes(name, heavy, figure):
+    block = GENERATED[name]
+    made = block.make()
+    assert blocks(text_of(block.page))[name] == made, "run make figures"
+    figure(f"{block.page}: {made.count(chr(10)) - 2} rows of {name} as made now")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+@pytest.mark.must("edge-f", goal=_FIGURES)
+def test_exact_figures_of_the_prose_are_computed_again(heavy, figure):
+    exact = [entry for entry in figures() if entry.values]
+    wrong = [
+        (entry.page, stated, entry.expected)
+        for entry in exact
+        if (stated := set(entry.stated(text_of(entry.page)))) != {entry.expected}
+    ]
+    assert wrong == [], "run make figures"
+    count = sum(len(entry.expected) for entry in exact)
+    figure(f"{count} figures in {len(exact)} of {len(figures())} entries computed again")
 
 
 @pytest.mark.slow

@@ -1,9 +1,13 @@
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from hw.tma.descriptor import Descriptor, ElementFormat
 from tests.hw.tma.engine_bench import Bench
 from tests.hw.tma.model import random_bytes
+
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "tma.md"
 
 
 def chunk(box_bytes):
@@ -76,3 +80,23 @@ def test_small_boxes_use_the_bus_better_than_the_peer(side, box_bytes, latency, 
     total, busy, beats = cycles_of(side, box_bytes, latency, landing_beats=256)
     assert beats / busy > peer
     assert total <= busy + 2 * latency + 20
+
+
+def rows():
+    """Rows of the page's table: bytes of a box, latency, and what it says of them."""
+    for line in PAGE.read_text(encoding="utf-8").splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        if len(cells) == 6 and " × " in cells[0]:
+            size, unit = cells[0].partition(" × ")[0].split()
+            box_bytes = int(size) * {"B": 1, "KiB": 1024}[unit]
+            yield box_bytes, int(cells[2]), (cells[1], *cells[3:])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("box_bytes", "latency", "stated"), list(rows()))
+def test_the_page_has_the_cycles_measured(box_bytes, latency, stated):
+    figures = [cycles_of(side, box_bytes, latency, landing_beats=256) for side in ("load", "store")]
+    shares = {f"{beats / busy:.3f}" for _, busy, beats in figures}
+    totals = [f"{total:,}" for total, _, _ in figures]
+    ideals = {f"{beats:,}" for _, _, beats in figures}
+    assert stated == (*ideals, *totals, *shares)

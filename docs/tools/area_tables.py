@@ -1,0 +1,213 @@
+"""Generated tables of areas: chips unit by unit, and stand-alone components."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import cast
+
+from docs.tools.markdown import table
+from docs.tools.reports import report
+from gen.area import UnitArea, measure
+from gen.components import Component
+from gen.verilog import emit
+from hw.configs import named as configurations
+from hw.mesh.switch import Switch
+from hw.numeric.formats import (
+    Format,
+    bf16,
+    e2m1,
+    e4m3,
+    e5m2,
+    fp16,
+    int4,
+    int8,
+    mxe2m1,
+    mxe4m3,
+    mxe5m2,
+)
+from hw.numeric.function_units import UNITS
+from hw.numeric.operations import OPERATIONS, OperationUnit
+from hw.shared import Shareable
+from hw.stream import vector_layout
+from hw.systolic.cell import Cell
+from hw.systolic.operand import OperandRecoder
+from sim.native.build import cache_directory
+
+__all__ = [
+    "cells",
+    "chip",
+    "cost_of_formats",
+    "definition_cells",
+    "functions",
+    "operations",
+    "shares",
+    "sums",
+    "switches",
+]
+
+_CELLS: tuple[tuple[Format, ...], ...] = (
+    (bf16,),
+    (fp16,),
+    (bf16, fp16),
+    (int8,),
+    (bf16, int8),
+    (e4m3,),
+    (e5m2,),
+    (e4m3, e5m2),
+    (mxe4m3,),
+    (mxe5m2,),
+    (mxe4m3, mxe5m2),
+    (mxe2m1,),
+    (e2m1,),
+    (int4,),
+)
+_LATENCIES = (1, 2, 3)
+_WIDTHS = (24, 16, 8)
+#: Options of the 16 × 16 units whose share outside their MAC cells is listed.
+_UNITS = (
+    "--dataflow ws --format int8",
+    "--dataflow is --format int8",
+    "--dataflow os --format int8",
+    "--dataflow ws --format bf16",
+    "--dataflow ws --format int8 --latency 3",
+    "--dataflow os --format int8 --latency 3",
+    "--dataflow ws --format bf16 --latency 3",
+    "--dataflow ws --format int8 --adder bottom",
+    "--dataflow ws --format bf16 --adder bottom",
+)
+
+
+def _area(component: Shareable) -> UnitArea:
+    return measure(Component("unit", 1, emit(component)), cache=cache_directory() / "area")
+
+
+def definition_cells(options: str, prefix: str) -> int:
+    """Generic cells of the one definition of a 16 × 16 unit whose name begins so."""
+    found = report(f"tilewright area --component systolic --rows 16 --cols 16 {options}")
+    (part,) = (part for part in found["units"][0]["definitions"] if part["name"].startswith(prefix))
+    assert isinstance(part["cells"], int)
+    return part["cells"]
+
+
+def cost_of_formats() -> tuple[float, ...]:
+    """Percent that scales add to cells of e4m3 and e2m1; cells of e4m3 and e5m2 over bf16's."""
+
+    def of(fmt: Format) -> int:
+        return _area(Cell(formats=(fmt,), latency=2)).cells
+
+    added = [
+        100 * (of(scaled) / of(plain) - 1) for scaled, plain in ((mxe4m3, e4m3), (mxe2m1, e2m1))
+    ]
+    return *added, of(e4m3) / of(bf16), of(e5m2) / of(bf16)
+
+
+def chip(config: str) -> str:
+    """Units of a configuration."""
+    found = report(f"tilewright area --config {config}")
+    heads = "kind", "definition", "count", "cells", "flip-flops", "memory bits", "depth", "all"
+
+    def rows() -> Iterator[tuple[object, ...]]:
+        for unit in found["units"]:
+            numbers = (unit[key] for key in ("cells", "flip_flops", "memory_bits", "depth"))
+            whole = unit["count"] * unit["cells"]
+            share = f"{whole / found['totals']['cells']:.1%}".replace("%", " %")
+            yield unit["kind"], f"`{unit['name']}`", unit["count"], *numbers, whole, share
+
+    return table((*heads, "share"), rows())
+
+
+def sums() -> str:
+    """Sums of the named configurations."""
+    reports = {name: report(f"tilewright area --config {name}") for name in configurations}
+    keys = ("cells", "flip_flops", "memory_bits")
+    return table(
+        ("configuration", "all cells", "flip-flops", "memory bits", "definitions of components"),
+        (
+            (name, *(found["totals"][key] for key in keys), found["definitions"])
+            for name, found in reports.items()
+        ),
+    )
+
+
+def cells() -> str:
+    """Cells of every set of formats at every latency."""
+
+    def rows() -> Iterator[tuple[object, ...]]:
+        for formats in _CELLS:
+            found = [_area(Cell(formats=formats, latency=latency)) for latency in _LATENCIES]
+            products = sorted({fmt.products_per_cycle for fmt in formats})
+            yield (
+                " and ".join(fmt.name for fmt in formats),
+                " or ".join(map(str, products)),
+                *(area.cells for area in found),
+                ", ".join(str(area.flip_flops) for area in found),
+                ", ".join(str(area.depth) for area in found),
+                _area(OperandRecoder(formats=formats)).cells,
+            )
+
+    return table(
+        (
+            "cell",
+            "products per cycle",
+            *(f"L = {latency}" for latency in _LATENCIES),
+            "flip-flops",
+            "depth",
+            "recoder",
+        ),
+        rows(),
+    )
+
+
+def functions() -> str:
+    """Units of functions, by width."""
+
+    def rows() -> Iterator[tuple[object, ...]]:
+        for name, unit in UNITS.items():
+            whole, *narrower = (_area(cast(Shareable, unit(width=width))) for width in _WIDTHS)
+            yield (
+                name,
+                whole.cells,
+                whole.flip_flops,
+                whole.depth,
+                *(area.cells for area in narrower),
+            )
+
+    return table(
+        ("function", "cells, width 24", "flip-flops", "depth", "width 16", "width 8"), rows()
+    )
+
+
+def operations() -> str:
+    """Operations without registers."""
+    areas = {name: _area(OperationUnit(name)) for name in OPERATIONS}
+    return table(
+        ("operation (no registers)", "cells", "depth"),
+        ((name, area.cells, area.depth) for name, area in areas.items()),
+    )
+
+
+def switches() -> str:
+    """A switch of a fabric, and one as small as a router of five ports."""
+    whole = Switch(payload_shape=vector_layout(256), tracks=3, unit_outputs=2, unit_inputs=3)
+    least = Switch(payload_shape=vector_layout(64), tracks=1, unit_outputs=1, unit_inputs=1)
+    texts = (
+        "W = 256 (258-bit payload), 3 tracks, 2 unit outputs, 3 unit inputs",
+        "W = 64 (66-bit payload), 1 track, 1 unit output, 1 unit input: a router of five ports",
+    )
+    areas = (_area(whole), _area(least))
+    return table(
+        ("switch", "cells", "flip-flops"),
+        ((text, area.cells, area.flip_flops) for text, area in zip(texts, areas)),
+    )
+
+
+def shares() -> str:
+    """Generic cells of stand-alone units, and the share of them outside the MAC cells."""
+
+    def rows() -> Iterator[tuple[object, ...]]:
+        for options in _UNITS:
+            found = report(f"tilewright area --component systolic --rows 16 --cols 16 {options}")
+            share = f"{100 * found['share_outside_cells']:.1f} %"
+            yield f"`{options}`", found["totals"]["cells"], share
+
+    return table(("`--component systolic`", "unit: cells", "outside the cells"), rows())

@@ -1,0 +1,56 @@
+"""Every generated block: its page, what makes it, and whether that takes long."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+
+from docs.tools import area_tables, chip_tables
+from hw.command.registers import register_table
+from hw.unit_counters import counter_table
+
+__all__ = ["GENERATED", "Generated"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Generated:
+    """Block of a page that is made from the code.
+
+    Parameters
+    ----------
+    page : str
+        File of the page, from the top of the project.
+    make : callable
+        Gives the block's content.
+    slow : bool
+        Whether that synthesizes, emits or simulates a chip.
+    """
+
+    page: str
+    make: Callable[[], str]
+    slow: bool = True
+
+
+#: Blocks by name.
+GENERATED: Mapping[str, Generated] = MappingProxyType(
+    {
+        "configurations": Generated("README.md", chip_tables.parameters, slow=False),
+        "registers": Generated("docs/command.md", register_table, slow=False),
+        "counters": Generated("docs/chip.md", counter_table, slow=False),
+        "texts": Generated("docs/chip.md", chip_tables.texts),
+        "products": Generated("docs/compiler.md", chip_tables.products),
+        "links": Generated("docs/place_and_route.md", chip_tables.links),
+        "steps": Generated("docs/liveness.md", chip_tables.steps),
+        "area-tiny": Generated("docs/area.md", functools.partial(area_tables.chip, "tiny")),
+        "area-small": Generated("docs/area.md", functools.partial(area_tables.chip, "small")),
+        "area-large": Generated("docs/area.md", functools.partial(area_tables.chip, "large")),
+        "area-sums": Generated("docs/area.md", area_tables.sums),
+        "area-units": Generated("docs/systolic.md", area_tables.shares),
+        "area-switches": Generated("docs/switch.md", area_tables.switches),
+        "area-cells": Generated("docs/numerics.md", area_tables.cells),
+        "area-functions": Generated("docs/numerics.md", area_tables.functions),
+        "area-operations": Generated("docs/numerics.md", area_tables.operations),
+    }
+)

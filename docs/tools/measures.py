@@ -1,0 +1,70 @@
+"""Figures that no single command of ours reports."""
+
+from __future__ import annotations
+
+import dataclasses
+import tempfile
+from pathlib import Path
+
+from docs.tools.reports import report
+from hw.configs import named as configurations
+from hw.numeric.formats import LANE_BITS, Format, bf16, int8
+from hw.systolic.preset import PRESETS
+from sim.drivers.matrix_unit import MatrixTiling
+from sim.run.driver import compile_job, run
+from sim.run.job import Job
+from sim.run.problem import Problem
+from sw.kernels.matmul import matmul
+
+__all__ = ["cycles_by_outstanding", "first_tensor_unit", "matrix_unit_cycles"]
+
+_SIDE = 256
+
+
+def cycles_by_outstanding(bursts: int) -> int:
+    """Cycles of 256³ in bf16 on the RTL of ``small`` with so many bursts outstanding."""
+    small = configurations["small"]
+    config = dataclasses.replace(small, agcu=dataclasses.replace(small.agcu, outstanding=bursts))
+    dims = dict.fromkeys(("M", "N", "K"), _SIDE)
+    job = Job(problem=Problem(kernel=matmul, config=config, dims=dims, dtype=bf16))
+    compiled, fields = compile_job(job)
+    cycles = run(job, compiled, fields | {"config": "small"}).report["cycles"]
+    assert isinstance(cycles, int)
+    return cycles
+
+
+def matrix_unit_cycles() -> tuple[float, ...]:
+    """Cycles of 256³ on one unit of ``small``, utilization and products per cycle: bf16, int8."""
+    small = configurations["small"]
+    columns = small.width_bits // 32
+
+    def figures(fmt: Format) -> tuple[float, ...]:
+        tiling = MatrixTiling(
+            m=_SIDE,
+            n=_SIDE,
+            k=_SIDE,
+            columns=columns,
+            accumulator_rows=small.pcu.accumulator_rows,
+            fmt=fmt,
+            to_bf16=fmt.is_float,
+        )
+        cycles = tiling.undisturbed_cycles(small.pcu.cell_latency)
+        if cycles is None:
+            raise ValueError(f"Tiles of {_SIDE} rows must be long enough to hide their sums")
+        peak = 2 * columns * columns * fmt.products_per_cycle
+        return cycles, _SIDE**3 / (peak * cycles), peak
+
+    return *figures(bf16), *figures(int8)
+
+
+def first_tensor_unit() -> tuple[float, ...]:
+    """Extents of the preset ``tpu-v1``, megabytes of its Verilog and its module definitions."""
+    tensor = PRESETS["tpu-v1"].tensor
+    if tensor is None:
+        raise ValueError("Preset `tpu-v1` must be a tensor unit")
+    array = tensor.unit.array
+    with tempfile.TemporaryDirectory() as folder:
+        found = report(f"tilewright verilog --preset tpu-v1 -o {Path(folder) / 'tpu.v'}")
+    vector = array.rows * LANE_BITS // 8
+    sizes = (array.rows, array.columns, tensor.unit.accumulator_rows, tensor.unit.tiles_ahead)
+    return *sizes, tensor.buffer_rows, vector, found["bytes"] / 1e6, found["modules"]
