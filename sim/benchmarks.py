@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from hw.configs import named as configurations
 from hw.numeric.formats import named as formats
+from sim.progress import Progress
 from sim.run.driver import compile_job, run
 from sim.run.job import Job
 from sim.run.problem import Problem
@@ -75,9 +76,7 @@ def peers() -> Mapping[str, Mapping[str, Any]]:
     return tomllib.loads((Path(__file__).parent / "peers.toml").read_text(encoding="utf-8"))
 
 
-def measure(
-    benchmark: Benchmark, *, seed: int, progress: Callable[[int], None] | None = None
-) -> dict[str, Any]:
+def measure(benchmark: Benchmark, *, seed: int, progress: Progress) -> dict[str, Any]:
     """Row of one benchmark: utilization on the RTL, the peer's, their ratio.
 
     Raises

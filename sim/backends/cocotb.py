@@ -13,7 +13,7 @@ from hw.chip import Chip
 from hw.errors import WrongResultError
 from sim.backends.emitted import design_of
 from sim.backends.face import Answer, Backend, BuildFigures, Setup
-from sim.cocotb_chip import build_chip
+from sim.cocotb_model import build_model
 from sim.cocotb_runner import port_names, run_bench
 from sim.tb._launch import FOLDER_VARIABLE
 
@@ -41,11 +41,12 @@ class CocotbRtl(Backend):
         self._setup = setup
         self._design, emit_seconds = design_of(setup)
         started = time.monotonic()
-        self._program, hit = build_chip(
+        self._program, hit = build_model(
             self._design,
             port_names(Chip(setup.config)),
             waves=setup.waves is not None,
             use_cache=setup.use_cache,
+            progress=setup.progress,
         )
         self.figures = BuildFigures(
             verilog_sha256=self._design.sha256,
@@ -55,7 +56,13 @@ class CocotbRtl(Backend):
         )
 
     def launch(
-        self, memory: bytearray, *, list_address: int, entries: int, max_cycles: int
+        self,
+        memory: bytearray,
+        *,
+        list_address: int,
+        entries: int,
+        max_cycles: int,
+        expected_cycles: int | None = None,
     ) -> Answer:
         """Run a launch list.
 
@@ -84,6 +91,7 @@ class CocotbRtl(Backend):
                 design=self._design,
                 program=self._program,
                 environment={FOLDER_VARIABLE: name},
+                progress=setup.progress,
             )
             if result.failed:
                 raise WrongResultError(

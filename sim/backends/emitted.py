@@ -13,13 +13,15 @@ from gen.verilog import Design, emit
 from hw.chip import Chip
 from hw.config import ChipConfig
 from sim.backends.face import Setup
-from sim.files import write_whole
-from sim.native.build import cache_directory, locked
+from sim.cache import cache_directory, cached, key_of
+from sim.native.build import require_build_tools
+from sim.progress import Progress
 
 __all__ = ["design_of", "emitted_chip"]
 
 #: Packages whose versions the text may depend on.
 _TOOLS = ("amaranth", "pyosys")
+_KIND, _FILE = "verilog", "design.json"
 
 
 def _sources() -> str:
@@ -37,7 +39,13 @@ def _sources() -> str:
     return digest.hexdigest()
 
 
-def emitted_chip(config: ChipConfig, *, use_cache: bool = True) -> Design:
+def _content(config: ChipConfig) -> list[str]:
+    return [json.dumps(config.resolved(), sort_keys=True), _sources()]
+
+
+def emitted_chip(
+    config: ChipConfig, *, use_cache: bool = True, progress: Progress | None = None
+) -> Design:
     """The chip's Verilog, as `gen.verilog.emit` gives it.
 
     Parameters
@@ -45,20 +53,40 @@ def emitted_chip(config: ChipConfig, *, use_cache: bool = True) -> Design:
     config : ChipConfig
     use_cache : bool
         Take what was emitted before of the same parameters by the same sources.
+    progress : Progress, optional
     """
-    parts = json.dumps(config.resolved(), sort_keys=True), _sources()
-    key = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
-    path = cache_directory() / "verilog" / f"{key}.json"
-    with locked(path.with_suffix(".lock")):
-        if use_cache and path.exists():
-            return Design(**json.loads(path.read_text(encoding="utf-8")))
-        design = emit(Chip(config))
-        write_whole(path, json.dumps(dataclasses.asdict(design)))
-        return design
+    shown = progress or Progress()
+
+    def make(work: Path) -> None:
+        with shown.step("emitting the chip's Verilog"):
+            design = emit(Chip(config))
+        (work / _FILE).write_text(json.dumps(dataclasses.asdict(design)), encoding="utf-8")
+
+    directory, _ = cached(
+        _KIND,
+        _content(config),
+        _FILE,
+        make,
+        name="the chip's Verilog",
+        use_cache=use_cache,
+        progress=shown,
+    )
+    return Design(**json.loads((directory / _FILE).read_text(encoding="utf-8")))
 
 
 def design_of(setup: Setup) -> tuple[Design, float]:
-    """The Verilog to simulate, and the seconds it took to come by."""
+    """The Verilog to simulate, and the seconds it took to come by.
+
+    Raises
+    ------
+    MissingToolError
+        If it has to be emitted, and a tool is missing that its model would be built with.
+    """
     started = time.monotonic()
-    design = setup.design or emitted_chip(setup.config, use_cache=setup.use_cache)
+    if setup.design is not None:
+        return setup.design, time.monotonic() - started
+    emitted = cache_directory() / _KIND / key_of(_content(setup.config)) / _FILE
+    if not (setup.use_cache and emitted.exists()):
+        require_build_tools()
+    design = emitted_chip(setup.config, use_cache=setup.use_cache, progress=setup.progress)
     return design, time.monotonic() - started

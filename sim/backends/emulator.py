@@ -16,20 +16,27 @@ class Emulator(Backend):
     Parameters
     ----------
     setup : Setup
-        Of it only the configuration matters.
+        Of it only the configuration and the progress matter.
     """
 
     figures = BuildFigures()
 
     def __init__(self, setup: Setup) -> None:
-        self._config = setup.config
+        self._setup = setup
 
     def launch(
-        self, memory: bytearray, *, list_address: int, entries: int, max_cycles: int
+        self,
+        memory: bytearray,
+        *,
+        list_address: int,
+        entries: int,
+        max_cycles: int,
+        expected_cycles: int | None = None,
     ) -> Answer:
         """Run a launch list; there are no cycles to be limited."""
         started = time.monotonic()
-        run = emulate(self._config, memory, list_address=list_address, entries=entries)
+        with self._setup.progress.step("emulating"):
+            run = emulate(self._setup.config, memory, list_address=list_address, entries=entries)
         return Answer(
             status=run.status,
             seconds=time.monotonic() - started,

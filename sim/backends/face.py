@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import abc
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from gen.verilog import Design
 from hw.config import ChipConfig
 from sim.closing import Closing
 from sim.native.memory import MemoryConditions
+from sim.progress import Progress
 
 __all__ = ["Answer", "Backend", "BuildFigures", "Setup"]
 
@@ -30,8 +31,8 @@ class Setup:
         File for waves.
     use_cache : bool
         Whether a finished build of the same content may be taken.
-    progress : function or None
-        Called now and then with the cycles simulated so far.
+    progress : Progress
+        Shows what is done and how far it is.
     """
 
     config: ChipConfig
@@ -39,7 +40,7 @@ class Setup:
     design: Design | None = None
     waves: Path | None = None
     use_cache: bool = True
-    progress: Callable[[int], None] | None = None
+    progress: Progress = Progress()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -107,6 +108,23 @@ class Backend(Closing, abc.ABC):
 
     @abc.abstractmethod
     def launch(
-        self, memory: bytearray, *, list_address: int, entries: int, max_cycles: int
+        self,
+        memory: bytearray,
+        *,
+        list_address: int,
+        entries: int,
+        max_cycles: int,
+        expected_cycles: int | None = None,
     ) -> Answer:
-        """Run a launch list; `memory` is changed as the chip changes it."""
+        """Run a launch list; `memory` is changed as the chip changes it.
+
+        Parameters
+        ----------
+        memory : bytearray
+        list_address, entries : int
+            The launch list.
+        max_cycles : int
+            Cycles after which the run counts as hung.
+        expected_cycles : int, optional
+            Cycles that it is expected to take, for progress.
+        """

@@ -31,6 +31,7 @@ class NativeRtl(Backend):
             seed=setup.conditions.seed,
             use_cache=setup.use_cache,
             waves=setup.waves,
+            progress=setup.progress,
         )
         self.figures = BuildFigures(
             verilog_sha256=design.sha256,
@@ -44,17 +45,24 @@ class NativeRtl(Backend):
         self._model.close()
 
     def launch(
-        self, memory: bytearray, *, list_address: int, entries: int, max_cycles: int
+        self,
+        memory: bytearray,
+        *,
+        list_address: int,
+        entries: int,
+        max_cycles: int,
+        expected_cycles: int | None = None,
     ) -> Answer:
         """Run a launch list."""
-        run = self._model.run(
-            memory,
-            list_address=list_address,
-            entries=entries,
-            conditions=self._setup.conditions,
-            max_cycles=max_cycles,
-            progress=self._setup.progress,
-        )
+        with self._setup.progress.step("simulating", total=expected_cycles) as show:
+            run = self._model.run(
+                memory,
+                list_address=list_address,
+                entries=entries,
+                conditions=self._setup.conditions,
+                max_cycles=max_cycles,
+                progress=show,
+            )
         return Answer(
             status=run.status,
             seconds=run.seconds,

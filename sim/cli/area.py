@@ -2,8 +2,7 @@
 
 import argparse
 import re
-import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,9 +23,11 @@ from sim.cli.systolic import (
     systolic_component,
     systolic_config,
 )
+from sim.progress import Progress, shown_progress
 
 if TYPE_CHECKING:
     from gen.area import UnitArea
+    from gen.components import Component
     from gen.liberty import Liberty
 
 __all__ = ["CHOICES", "add", "execute"]
@@ -62,14 +63,20 @@ def add(subparsers: Subparsers) -> None:
     add_json(parser)
 
 
-def _progress() -> Callable[[str], None]:
-    """Printer of progress that warns of the long first start once."""
-    hint = [" (the first start of yosys on a machine takes about 40 s more)"]
+def _measured(
+    units: "Sequence[Component]", liberty: "Liberty | None", progress: Progress
+) -> "list[UnitArea]":
+    """Area of each unit, taken from the cache if it was measured before."""
+    from gen.area import measure
+    from sim.cache import cache_directory
 
-    def say(line: str) -> None:
-        print(f"tilewright area: {line}{hint.pop() if hint else ''}", file=sys.stderr, flush=True)
-
-    return say
+    measured = []
+    for number, unit in enumerate(units, 1):
+        # yosys is WebAssembly, which each machine compiles once.
+        first = "; the first start of yosys takes 40 s more" if number == 1 else ""
+        with progress.step(f"synthesizing {number} of {len(units)}: {unit.design.top}{first}"):
+            measured.append(measure(unit, liberty=liberty, cache=cache_directory() / "area"))
+    return measured
 
 
 def _liberty(file: str | None) -> "Liberty | None":
@@ -133,17 +140,17 @@ def _mapped(square_um: float, count: int, sums: Mapping[str, float]) -> tuple[st
 
 def _systolic(args: argparse.Namespace) -> dict[str, Any]:
     """Area of a stand-alone matrix unit: each of its definitions once, times its instances."""
-    from gen.area import measure, totals
+    from gen.area import totals
     from gen.components import Component
     from gen.verilog import emit
-    from sim.native.build import cache_directory
 
     config, count = systolic_config(args)
     liberty = _liberty(args.liberty)
-    design = emit(systolic_component(args, config))
-    component = Component(args.component or COMPONENT, count, design)
-    cache = cache_directory() / "area"
-    unit = measure(component, liberty=liberty, cache=cache, progress=_progress())
+    with shown_progress() as progress:
+        with progress.step("emitting Verilog"):
+            design = emit(systolic_component(args, config))
+        component = Component(args.component or COMPONENT, count, design)
+        (unit,) = _measured([component], liberty, progress)
     for part in sorted(unit.definitions, key=lambda part: -part.cells * part.instances):
         print(
             f"{part.instances:>7,} × {part.name:<44} {part.cells:>9,} cells "
@@ -178,22 +185,20 @@ def execute(args: argparse.Namespace) -> dict[str, Any]:
     name = args.config or DEFAULT_CONFIG
     config = load_config(name)
 
-    from gen.area import measure, shares, totals
+    from gen.area import shares, totals
     from gen.components import KINDS, components
     from gen.verilog import emit
     from hw.chip import Chip
-    from sim.native.build import cache_directory
 
     liberty = _liberty(args.liberty)
     # Some units refuse their parameters only when the chip is elaborated.
-    with validating("--config"):
-        design = emit(Chip(config))
-    found = components(design)
-    chosen = [unit for unit in found if args.component in (None, unit.kind)]
-    missing = [kind for kind in KINDS if kind not in {unit.kind for unit in found}]
-    say = _progress()
-    cache = cache_directory() / "area"
-    units = [measure(unit, liberty=liberty, cache=cache, progress=say) for unit in chosen]
+    with shown_progress() as progress:
+        with progress.step("emitting Verilog"), validating("--config"):
+            design = emit(Chip(config))
+        found = components(design)
+        chosen = [unit for unit in found if args.component in (None, unit.kind)]
+        missing = [kind for kind in KINDS if kind not in {unit.kind for unit in found}]
+        units = _measured(chosen, liberty, progress)
     sums = totals(units)
     print("\n".join(_table(units, sums)))
     print(

@@ -24,14 +24,14 @@ def add(subparsers: Subparsers) -> None:
 def execute(args: argparse.Namespace) -> dict[str, Any]:
     """Run the benchmarks and tabulate ratios to peers; exit code 0 only if all goals are met."""
     from sim.benchmarks import BENCHMARKS, measure
-    from sim.run.progress import progress_line
+    from sim.progress import shown_progress
 
     rows = []
     print("utilization: of the chip's peak, cold, memory latency 100 cycles; ratio: ours / peer")
     for benchmark in BENCHMARKS:
         if args.quick and not benchmark.quick:
             continue
-        with progress_line(f"tilewright bench {benchmark.name}") as progress:
+        with shown_progress() as progress, progress.step(benchmark.name):
             row = measure(benchmark, seed=args.seed, progress=progress)
         rows.append(row)
         verdict = "met" if row["met"] else "NOT MET" if row["verified"] else "WRONG RESULT"

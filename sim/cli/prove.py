@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from hw.errors import WrongResultError
 from sim.cli.options import Subparsers, add_json
+from sim.progress import Progress, shown_progress
 
 if TYPE_CHECKING:
     from gen.formal import Proof, Property
@@ -34,25 +35,34 @@ def add(subparsers: Subparsers) -> None:
 
 def execute(args: argparse.Namespace) -> dict[str, Any]:
     """Prove the properties asked for; exit code 0 only if each is proved."""
-    from gen.formal import prove
-    from gen.properties import PROPERTIES
-
-    rows: list[dict[str, Any]] = []
-    for property in PROPERTIES:
-        if args.block in (None, property.block):
-            rows.append(_row(property, prove(property)))
-            _tell(rows[-1])
-    if args.block in (None, "images"):
-        from sim.image_proofs import prove_images
-
-        for row in prove_images():
-            rows.append(row)
-            _tell(row)
+    with shown_progress() as progress:
+        rows = _proved(args.block, progress)
     report = {"properties": rows}
     failed = [row["name"] for row in rows if row["status"] != "proved"]
     if failed:
         raise WrongResultError(f"not proved: {'; '.join(failed)}", result=report)
     return report
+
+
+def _proved(block: str | None, progress: Progress) -> list[dict[str, Any]]:
+    """Rows of the properties of a block, or of all; each is printed as it is there."""
+    from gen.formal import prove
+    from gen.properties import PROPERTIES
+
+    rows: list[dict[str, Any]] = []
+    for property in PROPERTIES:
+        if block in (None, property.block):
+            with progress.step(f"proving: {property.name}"):
+                proof = prove(property)
+            rows.append(_row(property, proof))
+            _tell(rows[-1])
+    if block in (None, "images"):
+        from sim.image_proofs import prove_images
+
+        for row in prove_images(progress):
+            rows.append(row)
+            _tell(row)
+    return rows
 
 
 def _row(property: "Property", proof: "Proof") -> dict[str, Any]:

@@ -216,16 +216,17 @@ def execute(args: argparse.Namespace) -> dict[str, Any]:
 
     from dataclasses import replace
 
+    from sim.progress import shown_progress
     from sim.run.driver import compile_job, run
     from sim.run.npz import pack_arrays
-    from sim.run.progress import progress_line
     from sim.run.report import tell
 
-    compiled, fields = compile_job(job)
-    if args.image_out and compiled is not None:
-        write_whole(args.image_out, compiled.image)
-    with progress_line("tilewright run") as progress:
-        outcome = run(replace(job, progress=progress), compiled, fields | {"config": args.config})
+    with shown_progress() as progress:
+        job = replace(job, progress=progress)
+        compiled, fields = compile_job(job)
+        if args.image_out and compiled is not None:
+            write_whole(args.image_out, compiled.image)
+        outcome = run(job, compiled, fields | {"config": args.config})
     if args.outputs:
         write_whole(args.outputs, pack_arrays(outcome.outputs))
     print("\n".join(tell(outcome.report, outcome.problems, outcome.notes)))

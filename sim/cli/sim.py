@@ -4,11 +4,13 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gen.tools import install_packages
 from hw.errors import BadInputError, MissingToolError, WrongResultError, did_you_mean
 from sim.cli.listing import modules
 from sim.cli.options import Subparsers, add_json, add_seed
 from sim.cli.systolic import add_bench_unit, bench_unit, component_name
 from sim.files import require_writable
+from sim.progress import shown_progress
 
 if TYPE_CHECKING:
     from sim.cocotb_runner import BenchResult
@@ -130,16 +132,23 @@ def execute(args: argparse.Namespace) -> dict[str, Any]:
     try:
         from sim.cocotb_runner import run_bench
     except ModuleNotFoundError as error:
+        fix = install_packages()
         raise MissingToolError(
-            f"package {error.name!r} is not installed; fix: pip install 'tilewright[sim]'",
-            value=error.name,
-            rule="pip install 'tilewright[sim]'",
+            f"package {error.name!r} is not installed; fix: {fix}", value=error.name, rule=fix
         ) from error
     rows: list[dict[str, Any]] = []
     for block in chosen:
         print(f"{block}: {summaries[block]}", flush=True)
         waves = _waves(args, block)
-        result = run_bench(block, seed=args.seed, simulator=args.simulator, waves=waves, **asked)
+        with shown_progress() as progress:
+            result = run_bench(
+                block,
+                seed=args.seed,
+                simulator=args.simulator,
+                waves=waves,
+                progress=progress,
+                **asked,
+            )
         rows.append(_row(result, options))
         built = "cached" if result.cache_hit else f"{result.build_seconds:.1f} s"
         print(

@@ -30,6 +30,7 @@ from sim.cli.systolic import (
     tensor_config,
 )
 from sim.files import require_writable, write_output
+from sim.progress import shown_progress
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -198,7 +199,8 @@ def execute(args: argparse.Namespace) -> dict[str, Any]:
     from sim.cli.header import header
 
     started = time.monotonic()
-    design = emit(asked.component)
+    with shown_progress() as progress, progress.step("emitting Verilog"):
+        design = emit(asked.component)
     seconds = time.monotonic() - started
     # The text of a design is the key of what is built from it: no comment belongs there.
     comment = header(

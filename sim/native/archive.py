@@ -6,8 +6,18 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from sim.native.build import LINT_FLAGS, MAKE, cached, require_compilers, run_tool, verilator_root
+from sim.cache import cached
+from sim.native.build import (
+    ANYWHERE,
+    LINT_FLAGS,
+    MAKE,
+    require_build_tools,
+    run_tool,
+    verilate,
+    verilator_root,
+)
 from sim.native.parts import Part
+from sim.progress import Progress
 
 __all__ = ["LIBRARY", "Product", "build_parts"]
 
@@ -51,7 +61,15 @@ class Product:
 LIBRARY = Product("libmodel.so", ("-shared",))
 
 
-def _archive(part: Part, options: Sequence[str], control: str, use_cache: bool) -> Path:
+def _archive(
+    part: Part,
+    options: Sequence[str],
+    control: str,
+    *,
+    place: str,
+    use_cache: bool,
+    progress: Progress,
+) -> Path:
     flags = [*_FLAGS, *options, *LINT_FLAGS]
     if any(fnmatch.filter(part.modules, pattern) for pattern in _NOT_INLINED):
         lines = [f'no_inline -module "{pattern}"' for pattern in _NOT_INLINED]
@@ -64,30 +82,38 @@ def _archive(part: Part, options: Sequence[str], control: str, use_cache: bool) 
     def make(work: Path) -> None:
         (work / verilog).write_text(part.text)
         (work / "control.vlt").write_text(control)
-        command: list[str | Path] = [
-            verilator_root() / "bin" / "verilator",
+        words = [
             *flags,
             *sources,
             *("--top-module", part.module, "--prefix", prefix, "-Mdir", "."),
             *("-CFLAGS", " ".join(_CFLAGS)),
         ]
-        run_tool(command, work, part.module)
-        compiling = ["make", "-f", f"{prefix}.mk", f"-j{_JOBS}", *MAKE.split()]
-        run_tool([*compiling, f"{prefix}__ALL.a"], work, part.module)
+        compiling = ["make", "-f", f"{prefix}.mk", f"-j{_JOBS}", *MAKE.split(), ANYWHERE]
+        with progress.step(f"Verilator {place}: {part.module}"):
+            verilate(words, work, part.module)
+            run_tool([*compiling, f"{prefix}__ALL.a"], work, part.module)
         for path in work.iterdir():
             if path.suffix not in (".h", ".a"):
                 path.unlink()
 
     content = [part.text, *flags, MAKE, *_CFLAGS, *sources, control]
-    return cached(content, f"{prefix}__ALL.a", use_cache, make)[0]
+    return cached(
+        "verilator",
+        content,
+        f"{prefix}__ALL.a",
+        make,
+        name=part.module,
+        use_cache=use_cache,
+        progress=progress,
+    )[0]
 
 
-def _runtime(sources: Sequence[str], use_cache: bool) -> Path:
+def _runtime(sources: Sequence[str], use_cache: bool, progress: Progress) -> Path:
     """Objects of Verilator's own C++."""
     include = verilator_root() / "include"
 
     def make(work: Path) -> None:
-        with ThreadPoolExecutor(_JOBS) as pool:
+        with progress.step("Verilator's own C++"), ThreadPoolExecutor(_JOBS) as pool:
             list(pool.map(lambda name: compile_one(work, name), sources))
 
     def compile_one(work: Path, name: str) -> None:
@@ -95,7 +121,15 @@ def _runtime(sources: Sequence[str], use_cache: bool) -> Path:
         run_tool([*command, "-c", include / f"{name}.cpp", "-o", f"{name}.o"], work, name)
 
     texts = [(include / f"{name}.cpp").read_text() for name in sources]
-    return cached([*texts, *_CFLAGS], f"{sources[-1]}.o", use_cache, make)[0]
+    return cached(
+        "verilator",
+        [*texts, *_CFLAGS],
+        f"{sources[-1]}.o",
+        make,
+        name="Verilator's own C++",
+        use_cache=use_cache,
+        progress=progress,
+    )[0]
 
 
 def build_parts(
@@ -105,6 +139,7 @@ def build_parts(
     product: Product = LIBRARY,
     waves: bool = False,
     use_cache: bool = True,
+    progress: Progress | None = None,
 ) -> tuple[Path, bool]:
     """Library or program of the models of several modules and one C++ harness.
 
@@ -120,6 +155,8 @@ def build_parts(
         Models can record their signals, and the harness uses ``VerilatedVcdC``.
     use_cache : bool
         Take finished builds of the same content.
+    progress : Progress, optional
+        Shows which part is built.
 
     Returns
     -------
@@ -133,22 +170,30 @@ def build_parts(
     RuntimeError
         If the build fails; the message ends with the tool's last lines.
     """
-    root = verilator_root()
     options = ["--trace-vcd"] if waves else []
     sources = ["verilated", "verilated_threads", *product.runtime]
     sources += ["verilated_vcd_c"] if waves else []
 
+    shown = progress or Progress()
+    # The longest first, two at a time: their C++ keeps both cores busy while one verilates.
+    order = sorted(parts, key=lambda part: -len(part.text))
+
     def archive(part: Part) -> Path:
-        if part is parts[0]:
-            return _archive(part, [*options, *product.options], product.control, use_cache)
-        return _archive(part, options, "", use_cache)
+        first = part is parts[0]
+        return _archive(
+            part,
+            [*options, *product.options] if first else options,
+            product.control if first else "",
+            place=f"{order.index(part) + 1} of {len(order)}",
+            use_cache=use_cache,
+            progress=shown,
+        )
 
     def make(work: Path) -> None:
-        require_compilers()
-        # The longest first, two at a time: their C++ keeps both cores busy while one verilates.
-        order = sorted(parts, key=lambda part: -len(part.text))
+        require_build_tools()
+        root = verilator_root()
         with ThreadPoolExecutor(_JOBS) as pool:
-            runtime = pool.submit(_runtime, sources, use_cache)
+            runtime = pool.submit(_runtime, sources, use_cache, shown)
             archives = list(pool.map(archive, order))
             objects = runtime.result()
         (work / "harness.cpp").write_text(harness)
@@ -157,10 +202,19 @@ def build_parts(
         command += ["harness.cpp", "-o", product.name]
         command += [str(path) for folder in archives for path in folder.glob("*.a")]
         command += [str(path) for path in objects.glob("*.o")]
-        run_tool([*command, *product.link, "-lpthread"], work, "the harness")
+        with shown.step("linking the model"):
+            run_tool([*command, *product.link, "-lpthread"], work, "the harness")
 
     content = [text for part in parts for text in (part.module, part.text)]
     content += [harness, *_FLAGS, *options, *LINT_FLAGS, MAKE, *_CFLAGS]
     content += [*_NOT_INLINED, *product.link, *product.runtime, *product.options, product.control]
-    directory, hit = cached(content, product.name, use_cache, make)
+    directory, hit = cached(
+        "verilator",
+        content,
+        product.name,
+        make,
+        name="the model",
+        use_cache=use_cache,
+        progress=shown,
+    )
     return directory / product.name, hit

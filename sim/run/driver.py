@@ -101,7 +101,8 @@ def compile_job(
     if job.backend == "golden":
         compiled = None
     elif compiled is None:
-        compiled = compile_problem(problem)
+        with job.progress.step("compiling the kernel"):
+            compiled = compile_problem(problem)
     if compiled is not None:
         fields |= {
             "schedule": json.loads(compiled.schedule.to_json()),
@@ -131,8 +132,10 @@ def run(job: Job, compiled: Compiled | None, fields: Mapping[str, Any]) -> Outco
     report = dict.fromkeys(FIELDS) | dict(fields)
     inputs = job.inputs if job.inputs is not None else random_inputs(problem.inputs, job.seed)
     program = compiled.golden_program if compiled else problem.golden_program
-    expected = golden(program, inputs)
-    errors = compare_with_reference(problem.kernel, program, inputs, expected, problem.outputs)
+    with job.progress.step("computing the golden answer"):
+        expected = golden(program, inputs)
+    with job.progress.step("comparing it with float64"):
+        errors = compare_with_reference(problem.kernel, program, inputs, expected, problem.outputs)
     report |= {
         "macs": count_macs(program),
         "input_sha256": _digest(inputs.values()),
@@ -189,7 +192,7 @@ def _launch(
             answers.append(answer)
             wrong += [fault for fault in faults if fault not in wrong]
         report |= dataclasses.asdict(backend.figures)
-    notes = []
+    notes = [] if job.waves is None else [f"waves in {job.waves}"]
     if conditions.error is not None and not any(answer.error_met for answer in answers):
         notes.append("the beat of --error-at never came")
     return _figures(job, compiled, answers) | {"bit_exact": not wrong}, outputs, wrong, notes
@@ -211,6 +214,7 @@ def _once(
         list_address=place.list_address,
         entries=place.entries,
         max_cycles=job.max_cycles or _patience(job, compiled) * place.entries,
+        expected_cycles=compiled.predicted_cycles * place.entries,
     )
     if answer.status != "done":
         raise_for_ending(job, compiled, answer, dict(report) | _figures(job, compiled, [answer]))

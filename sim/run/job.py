@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from gen.verilog import Design
 from hw.errors import BadInputError
 from sim.backends.face import Setup
 from sim.native.memory import MemoryConditions
+from sim.progress import Progress
 from sim.run.problem import Problem
 
 __all__ = ["BACKENDS", "Job"]
@@ -51,7 +52,8 @@ class Job:
         Verilog to simulate in place of the chip's own.
     waves : Path or None
     use_cache : bool
-    progress : function or None
+    progress : Progress
+        Shows what is done and how far it is.
 
     Raises
     ------
@@ -69,7 +71,7 @@ class Job:
     design: Design | None = None
     waves: Path | None = None
     use_cache: bool = True
-    progress: Callable[[int], None] | None = None
+    progress: Progress = Progress()
 
     def __post_init__(self) -> None:
         if self.backend not in BACKENDS:

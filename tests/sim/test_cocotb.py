@@ -51,7 +51,7 @@ def fake_model(monkeypatch, tmp_path, script):
     model.write_text(f"#!/bin/sh\n{script}\n")
     model.chmod(0o755)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(cocotb_runner, "_build", lambda *args: (tmp_path, True))
+    monkeypatch.setattr(cocotb_runner, "_program_of", lambda *args, **kwargs: (tmp_path, True))
 
 
 RESULTS = "<testsuites><testsuite name='a'>{}</testsuite></testsuites>"
@@ -113,9 +113,10 @@ def test_a_model_that_cannot_be_built_is_a_failure_with_the_tools_words(monkeypa
     text = "module barrier(x);\n  input x;\n  assign\nendmodule\n"
     result = run_bench("barrier", design=Design("barrier", text, {}))
     assert (result.tests, result.failed) == (1, 1)
-    assert result.failures == ("build: verilator ended with code 1",)
+    assert result.failures == ("build: Build of barrier failed",)
     assert "syntax error" in result.log.read_text()
-    assert not list(tmp_path.glob("cocotb/*/*")), "a failed build leaves nothing behind"
+    left = [path for path in tmp_path.glob("verilator/*") if path.suffix != ".lock"]
+    assert all((path / "verilated_vpi.o").exists() for path in left), "nothing half built"
 
 
 def test_a_stream_without_data_has_no_payload_port():

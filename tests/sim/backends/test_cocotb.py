@@ -1,13 +1,12 @@
 """A chip made of the models of its parts is the flat chip, and a build that fails is reported."""
 
 import re
-import types
 
 import pytest
 
 from gen.verilog import Design, emit
 from hw.configs import named
-from sim import cocotb_runner
+from sim import cocotb_model, cocotb_runner
 from sim.backends.emitted import emitted_chip
 from sim.cocotb_runner import run_bench
 from sim.native.parts import cut
@@ -23,28 +22,27 @@ def cycles(result):
 @pytest.mark.slow
 def test_parts_take_the_cycles_of_the_flat_chip(seed, heavy, monkeypatch):
     parts = cycles(run_bench("chip", seed=seed))
-    monkeypatch.setattr(cocotb_runner, "parts_of", lambda design: cut(design, []))
+    monkeypatch.setattr(cocotb_model, "parts_of", lambda design: cut(design, []))
     flat = cycles(run_bench("chip", seed=seed))
     assert flat == parts and len(flat) > 12
 
 
-def test_a_chip_is_built_of_its_parts_and_a_block_is_not(monkeypatch, tmp_path):
-    asked = []
+def test_a_chip_is_built_of_its_parts_and_a_block_is_one(monkeypatch, tmp_path):
+    built = []
 
-    def build(kind):
-        def built(*args, **kwargs):
-            asked.append(kind)
-            return tmp_path, True
+    def build(parts, harness, *, product, **options):
+        built.append([part.module for part in parts])
+        return tmp_path / product.name, True
 
-        return built
-
-    monkeypatch.setattr(cocotb_runner, "_build", build("flat"))
-    monkeypatch.setattr(cocotb_runner, "build_chip", build("parts"))
+    monkeypatch.setattr(cocotb_model, "build_parts", build)
     for design in (emit(barrier.design()), emitted_chip(named["tiny"])):
-        for simulator in cocotb_runner.SIMULATORS:
-            runner = cocotb_runner._make_runner(simulator)
-            cocotb_runner._program_of(runner, design, [], False, True)
-    assert asked == ["flat", "flat", "parts", "flat"]
+        assert cocotb_model.build_model(design, ["clk"]) == (tmp_path, True)
+    block, chip = built
+    assert len(block) == 1
+    assert chip[0] == "tilewright" and {name.partition("_")[0] for name in chip[1:]} == {
+        "agcu",
+        "tile",
+    }
 
 
 def test_a_part_that_cannot_be_built_is_a_failure_with_the_tools_words(monkeypatch, tmp_path):
@@ -52,10 +50,7 @@ def test_a_part_that_cannot_be_built_is_a_failure_with_the_tools_words(monkeypat
         raise RuntimeError("Build of tile_pcu_64 failed:\n%Error: part.v:7")
 
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(
-        cocotb_runner, "parts_of", lambda design: types.SimpleNamespace(instances=1)
-    )
-    monkeypatch.setattr(cocotb_runner, "build_chip", fail)
+    monkeypatch.setattr(cocotb_runner, "build_model", fail)
     result = run_bench("barrier", design=Design("barrier", "", {}))
     assert result.failures == ("build: Build of tile_pcu_64 failed",)
     assert "part.v:7" in result.log.read_text()

@@ -20,7 +20,7 @@ def calls(monkeypatch, tmp_path):
     """Runs asked for; none really happens, and that of `grid` fails for seed 13."""
     asked = []
 
-    def run_bench(block, *, seed, simulator, waves):
+    def run_bench(block, *, seed, simulator, waves, progress):
         asked.append((block, seed, simulator, waves))
         failures = ("sums: 1, not 2",) if (block, seed) == ("grid", 13) else ()
         return BenchResult(

@@ -46,7 +46,7 @@ class Fake(Emulator):
     spoil = staticmethod(lambda memory, before: None)
     asked = []
 
-    def launch(self, memory, *, list_address, entries, max_cycles):
+    def launch(self, memory, *, list_address, entries, max_cycles, expected_cycles=None):
         self.asked.append((entries, max_cycles))
         before = bytes(memory)
         answer = super().launch(

@@ -1,4 +1,4 @@
-"""A chip as a program for cocotb, of the same models of its parts as the native model."""
+"""Programs for cocotb: Verilator models of a design's parts behind cocotb's main program."""
 
 from __future__ import annotations
 
@@ -11,32 +11,38 @@ from cocotb import __version__ as cocotb_version
 from gen.verilog import Design
 from sim.native.archive import Product, build_parts
 from sim.native.chip_ports import glue_parts, parts_of
+from sim.progress import Progress
 
-__all__ = ["build_chip"]
+__all__ = ["build_model"]
 
-_TOP = Path(__file__).with_name("cocotb_chip.cpp")
+_TOP = Path(__file__).with_name("cocotb_model.cpp")
 _INCLUDE = '#include "Vtop.h"'
 
 
-def build_chip(
-    design: Design, ports: Sequence[str], *, waves: bool = False, use_cache: bool = True
+def build_model(
+    design: Design,
+    ports: Sequence[str],
+    *,
+    waves: bool = False,
+    use_cache: bool = True,
+    progress: Progress | None = None,
 ) -> tuple[Path, bool]:
-    """Build the program that cocotb runs a chip in.
+    """Build the program that cocotb runs a design in.
 
-    Verilator expands every instance of a flat design, which takes over ten minutes for a chip of
-    eight grids. Here each distinct tile is compiled once, and the archives are those of
-    :class:`sim.native.chip.ChipModel`.
+    A chip is cut as for :class:`sim.native.chip.ChipModel`, and the archives of its tiles are the
+    same; any other design is one part.
 
     Parameters
     ----------
     design : Design
-        The chip's Verilog.
     ports : sequence of str
         Ports of its top, which the testbench drives and reads.
     waves : bool
         Whether it records signals.
     use_cache : bool
         Take finished builds of the same content.
+    progress : Progress, optional
+        Shows which part is built.
 
     Returns
     -------
@@ -64,5 +70,12 @@ def build_chip(
     )
     head = f"// cocotb {cocotb_version}\n#define VM_TRACE {int(waves)}\n"
     harness = glue_parts(head + _TOP.read_text() + main, parts, waves=waves)
-    path, hit = build_parts(parts.parts, harness, product=product, waves=waves, use_cache=use_cache)
+    path, hit = build_parts(
+        parts.parts,
+        harness,
+        product=product,
+        waves=waves,
+        use_cache=use_cache,
+        progress=progress,
+    )
     return path.parent, hit

@@ -1,0 +1,93 @@
+"""Tools that a step needs: whether they are here, and what to type if not."""
+
+import platform
+import shutil
+from importlib import metadata
+from pathlib import Path
+
+from hw.errors import MissingToolError
+
+__all__ = ["install_packages", "install_program", "require_package", "require_programs"]
+
+#: Package of each program, by the family of the system; macOS has them in one package.
+_PROGRAMS = {
+    "g++": {"debian": "g++", "fedora": "gcc-c++"},
+    "make": {"debian": "make", "fedora": "make"},
+    "perl": {"debian": "perl", "fedora": "perl"},
+    "iverilog": {"debian": "iverilog", "fedora": "iverilog"},
+    "vvp": {"debian": "iverilog", "fedora": "iverilog"},
+}
+_COMMANDS = {"debian": "sudo apt-get install", "fedora": "sudo dnf install"}
+_MACOS = {"iverilog": "brew install icarus-verilog", "vvp": "brew install icarus-verilog"}
+_NAMES = {"debian": "Debian", "fedora": "Fedora"}
+
+
+def _family() -> str | None:
+    """Family of the system, by which its programs are installed; None if it is another one."""
+    if platform.system() == "Darwin":
+        return "macos"
+    try:
+        release = platform.freedesktop_os_release()
+    except OSError:
+        return None
+    families = [release.get("ID", ""), *release.get("ID_LIKE", "").split()]
+    return next((family for family in families if family in _COMMANDS), None)
+
+
+def install_program(name: str) -> str:
+    """Command line that installs a program of the system; on an unknown system, each one's."""
+    on = {family: f"{command} {_PROGRAMS[name][family]}" for family, command in _COMMANDS.items()}
+    macos = _MACOS.get(name, "xcode-select --install")
+    family = _family()
+    if family == "macos":
+        return macos
+    if family is not None:
+        return on[family]
+    lines = [f"{_NAMES[family]}: {line}" for family, line in on.items()]
+    return "; ".join([*lines, f"macOS: {macos}"])
+
+
+def install_packages() -> str:
+    """Command line that installs every Python package: of the clone, or of the wheel."""
+    root = Path(__file__).resolve().parent.parent
+    return "make setup" if (root / "Makefile").exists() else "pip install 'tilewright[sim,area]'"
+
+
+def require_package(package: str, *, where: str) -> None:
+    """Refuse a step that needs a Python package.
+
+    Parameters
+    ----------
+    package : str
+        Its name in the index.
+    where : str
+        The step, for the report.
+
+    Raises
+    ------
+    MissingToolError
+        If it is not installed; the message says what to type.
+    """
+    try:
+        metadata.distribution(package)
+    except metadata.PackageNotFoundError:
+        fix = install_packages()
+        raise MissingToolError(
+            f"{package} is not installed; fix: {fix}", where=where, value=package, rule=fix
+        ) from None
+
+
+def require_programs(*names: str, where: str) -> None:
+    """Refuse a step that needs programs of the system.
+
+    Raises
+    ------
+    MissingToolError
+        If one is not in a folder of ``PATH``; the message says what to type.
+    """
+    for name in names:
+        if shutil.which(name) is None:
+            fix = install_program(name)
+            raise MissingToolError(
+                f"{name} is not installed; fix: {fix}", where=where, value=name, rule=fix
+            )

@@ -1,0 +1,212 @@
+"""Cache of finished builds: one builder per key, and no left-overs of builders that were killed."""
+
+import contextlib
+import fcntl
+import hashlib
+import os
+import re
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from hw.errors import BadInputError
+from sim.progress import Progress
+
+__all__ = ["KINDS", "cache_bytes", "cache_directory", "cached", "free_cache", "key_of"]
+
+#: Folders of the cache: area of units, testbenches for Icarus, models, text of chips.
+KINDS = ("area", "cocotb", "verilator", "verilog")
+#: What belongs to a key: the finished build, its lock, builds under way. Nothing else is removed,
+#: for ``$TILEWRIGHT_CACHE`` may be a folder with files of the user's.
+_ENTRY = re.compile(r"\.?([0-9a-f]{32})(\..+)?")
+
+#: File that every builder locks, shared: as long as one does, the cache cannot be freed.
+_BUILDERS = "builders.lock"
+#: Seconds after which a file that was being written is a left-over.
+_STALE_SECONDS = 3600
+#: The children of a killed builder may still write to its folder: removals until they notice.
+_REMOVALS, _PAUSE_SECONDS = 50, 0.1
+
+
+def cache_directory() -> Path:
+    """Folder of finished builds: ``$TILEWRIGHT_CACHE``, else ``tilewright`` in the user's cache."""
+    chosen = os.environ.get("TILEWRIGHT_CACHE")
+    if chosen:
+        return Path(chosen).absolute()
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base).absolute() / "tilewright"
+
+
+def _lock(path: Path, mode: int) -> int | None:
+    """Descriptor that holds a lock; None where it would have to wait, with ``LOCK_NB``."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    while True:
+        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        try:
+            fcntl.flock(handle, mode)
+            # Whoever frees the cache may have removed the file while we waited for it.
+            if os.path.exists(path) and os.path.samestat(os.fstat(handle), os.stat(path)):
+                return handle
+        except BlockingIOError:
+            os.close(handle)
+            return None
+        except BaseException:
+            os.close(handle)
+            raise
+        os.close(handle)
+
+
+@contextlib.contextmanager
+def _held(path: Path, mode: int) -> Iterator[bool]:
+    """Hold the lock that is a file; whether it is held, with ``LOCK_NB``."""
+    handle = _lock(path, mode)
+    try:
+        yield handle is not None
+    finally:
+        if handle is not None:
+            os.close(handle)
+
+
+@contextlib.contextmanager
+def _sole_builder(lock: Path, name: str, progress: Progress) -> Iterator[None]:
+    handle = _lock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    if handle is None:
+        with progress.step(f"waiting: another process builds {name}"):
+            handle = _lock(lock, fcntl.LOCK_EX)
+    assert handle is not None
+    try:
+        yield
+    finally:
+        os.close(handle)
+
+
+def _entries(root: Path) -> Iterator[tuple[Path, str]]:
+    """Files and folders of the cache, each with its key."""
+    for folder in (root / kind for kind in KINDS):
+        for path in sorted(folder.iterdir()) if folder.is_dir() else []:
+            match = _ENTRY.fullmatch(path.name)
+            if match:
+                yield path, match[1]
+
+
+def _remove(path: Path) -> None:
+    if not path.is_dir():
+        path.unlink(missing_ok=True)
+        return
+    for _ in range(_REMOVALS):
+        shutil.rmtree(path, ignore_errors=True)
+        if not path.exists():
+            return
+        time.sleep(_PAUSE_SECONDS)
+
+
+def _sweep(root: Path) -> None:
+    """Remove what killed builders left: a builder that lives holds the lock of its key."""
+    for path, key in _entries(root):
+        if path.suffix == ".partial":
+            with contextlib.suppress(OSError):
+                if time.time() - path.stat().st_mtime > _STALE_SECONDS:
+                    path.unlink()
+        elif path.name != key and path.is_dir():
+            with _held(path.with_name(f"{key}.lock"), fcntl.LOCK_EX | fcntl.LOCK_NB) as dead:
+                if dead:
+                    _remove(path)
+
+
+def key_of(content: Sequence[str]) -> str:
+    """Name of the folder with what is built of this content."""
+    return hashlib.sha256("\0".join(content).encode()).hexdigest()[:32]
+
+
+def cached(
+    kind: str,
+    content: Sequence[str],
+    result: str,
+    make: Callable[[Path], None],
+    *,
+    name: str,
+    use_cache: bool = True,
+    progress: Progress | None = None,
+) -> tuple[Path, bool]:
+    """Folder with what is built of this content, and whether it was there already.
+
+    One process builds; others that want the same wait for it. A finished folder appears in one
+    step, and needs no lock to be read.
+
+    Parameters
+    ----------
+    kind : str
+        Folder of the cache.
+    content : sequence of str
+        All that the build depends on.
+    result : str
+        A file of the folder without which it is not finished.
+    make : function
+        Builds in a folder, of which it leaves what is to be kept.
+    name : str
+        What is built, for progress.
+    use_cache : bool
+        Take a finished build.
+    progress : Progress, optional
+        Shows that another process builds it.
+    """
+    key = key_of(content)
+    root = cache_directory()
+    directory = root / kind / key
+    if use_cache and (directory / result).exists():
+        return directory, True
+    with (
+        _held(root / _BUILDERS, fcntl.LOCK_SH),
+        _sole_builder(directory.with_suffix(".lock"), name, progress or Progress()),
+    ):
+        if use_cache and (directory / result).exists():
+            return directory, True
+        _sweep(root)
+        work = Path(tempfile.mkdtemp(prefix=f"{key}.", dir=directory.parent))
+        try:
+            make(work)
+            shutil.rmtree(directory, ignore_errors=True)
+            os.replace(work, directory)
+        finally:
+            shutil.rmtree(work, ignore_errors=True)
+    return directory, False
+
+
+def cache_bytes() -> int:
+    """Size of all files of the cache."""
+    size = 0
+    for entry, _ in _entries(cache_directory()):
+        for path in [entry, *entry.rglob("*")] if entry.is_dir() else [entry]:
+            # A build may end meanwhile.
+            with contextlib.suppress(FileNotFoundError):
+                size += 0 if path.is_dir() else path.lstat().st_size
+    return size
+
+
+def free_cache() -> int:
+    """Remove everything in the cache; the bytes that were freed.
+
+    Raises
+    ------
+    BadInputError
+        If a build is running.
+    """
+    root = cache_directory()
+    before = cache_bytes()
+    if not root.exists():
+        return 0
+    with _held(root / _BUILDERS, fcntl.LOCK_EX | fcntl.LOCK_NB) as ours:
+        if not ours:
+            raise BadInputError(
+                f"Cache must not be freed while a build is running in {root}",
+                kind="cache-in-use",
+                where="--clean",
+                value=str(root),
+                rule="no build running",
+            )
+        for path, _ in list(_entries(root)):
+            _remove(path)
+        (root / _BUILDERS).unlink()
+    return before - cache_bytes()
