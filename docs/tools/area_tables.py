@@ -31,7 +31,7 @@ from hw.shared import Shareable
 from hw.stream import vector_layout
 from hw.systolic.cell import Cell
 from hw.systolic.operand import OperandRecoder
-from sim.native.build import cache_directory
+from sim.cache import cache_directory
 
 __all__ = [
     "cells",
