@@ -23,6 +23,7 @@ __all__ = ["COMMANDS", "main"]
 COMMANDS = {
     "run": "sim.cli.run",
     "list": "sim.cli.listing",
+    "map": "sim.cli.map",
     "verilog": "sim.cli.verilog",
     "area": "sim.cli.area",
     "bench": "sim.cli.bench",

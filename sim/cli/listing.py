@@ -16,7 +16,11 @@ def add(subparsers: Subparsers) -> None:
     parser = subparsers.add_parser(
         "list",
         help="list kernels, configurations and testbenches",
-        description="List the kernels, configurations and testbenches that there are.",
+        description="List the kernels, configurations and testbenches that there are, or the "
+        "kernels of a file.",
+    )
+    parser.add_argument(
+        "file", metavar="FILE.py", nargs="?", help="file whose kernels are listed, and no others"
     )
     add_json(parser)
 
@@ -34,9 +38,36 @@ def modules(package: str) -> list[dict[str, str]]:
 
 def execute(args: argparse.Namespace) -> dict[str, Any]:
     """Print the names, a group at a time, and return them for the report."""
+    result = _everything() if args.file is None else {"kernels": _of_file(args.file)}
+    for group, rows in result.items():
+        print(f"{group}:" if rows else f"{group}: none yet")
+        for row in rows:
+            print(f"  {row['name']:<12} {row['summary']}")
+    return dict(result)
+
+
+def _of_file(name: str) -> list[dict[str, str]]:
+    """Kernels of a file, as ``run`` takes them, each with its signature and its first line."""
+    # Not at the top: that module takes `modules` from here.
+    from sim.cli.kernels import file_kernels
+
+    return [
+        {
+            "name": f"{name}:{each}",
+            "summary": "; ".join(filter(None, (kernel.signature.text, _headline(kernel.__doc__)))),
+        }
+        for each, kernel in file_kernels(Path(name)).items()
+    ]
+
+
+def _headline(text: str | None) -> str:
+    return (text or "").strip().partition("\n")[0]
+
+
+def _everything() -> dict[str, list[dict[str, str]]]:
     from hw.configs import named
 
-    result: dict[str, list[dict[str, str]]] = {
+    return {
         "kernels": modules("sw.kernels"),
         "configs": [
             {
@@ -48,8 +79,3 @@ def execute(args: argparse.Namespace) -> dict[str, Any]:
         ],
         "blocks": modules("sim.tb"),
     }
-    for group, rows in result.items():
-        print(f"{group}:" if rows else f"{group}: none yet")
-        for row in rows:
-            print(f"  {row['name']:<12} {row['summary']}")
-    return dict(result)

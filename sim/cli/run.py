@@ -4,25 +4,15 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hw.errors import BadInputError, WrongResultError, did_you_mean
-from sim.cli.listing import modules
-from sim.cli.options import (
-    Subparsers,
-    add_config,
-    add_json,
-    add_seed,
-    integer,
-    load_config,
-    probability,
-    setting,
-    validating,
-)
+from hw.errors import BadInputError, WrongResultError
+from sim.cli.kernels import file_of, running_file
+from sim.cli.options import Subparsers, add_json, add_seed, integer, probability, validating
+from sim.cli.problem import add_problem, read_problem
 from sim.files import require_writable, write_whole
 
 if TYPE_CHECKING:
     from gen.verilog import Design
     from sim.run.job import Job
-    from sw.language import Kernel, Schedule
 
 __all__ = ["add", "execute"]
 
@@ -48,20 +38,7 @@ def add(subparsers: Subparsers) -> None:
         help="compile a kernel, run it, compare the answer with numpy",
         description="Compile a kernel for a chip, run it, and compare the answer with numpy.",
     )
-    parser.add_argument("kernel", metavar="KERNEL", help="name of a kernel (tilewright list)")
-    add_config(parser)
-    parser.add_argument(
-        "--set",
-        dest="settings",
-        type=setting,
-        action="append",
-        default=[],
-        metavar="KEY=VALUE",
-        help="kernel parameter or schedule option; may be repeated",
-    )
-    parser.add_argument(
-        "--dtype", choices=("bf16", "int8"), default="bf16", help="operands (default bf16)"
-    )
+    add_problem(parser)
     parser.add_argument(
         "--backend",
         choices=("rtl", "cocotb", "emulator", "golden"),
@@ -110,41 +87,10 @@ def add(subparsers: Subparsers) -> None:
     files.add_argument("--outputs", metavar="FILE.npz", help="write the result there")
     files.add_argument("--rtl", metavar="FILE.v", help="simulate this Verilog, emit none")
     files.add_argument("--image-out", metavar="FILE", help="write the chip's image there")
-    files.add_argument("--schedule", metavar="FILE", help="schedule, as JSON")
     files.add_argument("--waves", metavar="FILE.vcd", help="record waves there")
     files.add_argument("--no-cache", action="store_true", help="build the model anew")
     parser.add_argument("--warm", action="store_true", help="count cycles of a second launch")
     add_json(parser)
-
-
-def _kernel(name: str) -> "Kernel":
-    """Kernel of a name, of those in `sw.kernels`."""
-    from importlib import import_module
-
-    from sw.language import Kernel
-
-    names = [row["name"] for row in modules("sw.kernels")]
-    if name not in names:
-        known = f"one of {', '.join(names)}"
-        raise BadInputError(
-            f"unknown kernel {name!r}{did_you_mean(name, names) or f'; {known} is known'}",
-            kind="unknown-kernel",
-            where="KERNEL",
-            value=name,
-            rule=known,
-        )
-    kernel = getattr(import_module(f"sw.kernels.{name}"), name)
-    assert isinstance(kernel, Kernel)
-    return kernel
-
-
-def _schedule(path: str | None) -> "Schedule | None":
-    from sw.language import Schedule
-
-    if path is None:
-        return None
-    with validating("--schedule"):
-        return Schedule.from_json(Path(path).read_text(encoding="utf-8"))
 
 
 def _design(path: str | None) -> "Design | None":
@@ -158,8 +104,6 @@ def _design(path: str | None) -> "Design | None":
 
 def _job(args: argparse.Namespace) -> "Job":
     """The job that the options describe; all that is wrong with them is found here."""
-    kernel = _kernel(args.kernel)
-    config = load_config(args.config)
     for option in ("outputs", "image_out", "waves"):
         path = getattr(args, option)
         if path:
@@ -172,22 +116,11 @@ def _job(args: argparse.Namespace) -> "Job":
             rule="not with golden",
         )
 
-    from hw.numeric.formats import named as formats
+    problem, inputs = read_problem(args, args.inputs)
+
     from sim.native.memory import ErrorAt, MemoryConditions
     from sim.run.job import Job
-    from sim.run.npz import read_inputs
-    from sim.run.settings import problem_of_settings
 
-    dtype = formats[args.dtype]
-    inputs = read_inputs(args.inputs, kernel, dtype) if args.inputs else None
-    problem = problem_of_settings(
-        kernel,
-        config,
-        dtype,
-        args.settings,
-        extents=kernel.bind(**inputs).dims if inputs else None,
-        schedule=_schedule(args.schedule),
-    )
     with validating():
         conditions = MemoryConditions(
             latency=args.latency,
@@ -221,7 +154,7 @@ def execute(args: argparse.Namespace) -> dict[str, Any]:
     from sim.run.npz import pack_arrays
     from sim.run.report import tell
 
-    with shown_progress() as progress:
+    with shown_progress() as progress, running_file(file_of(args.kernel)):
         job = replace(job, progress=progress)
         compiled, fields = compile_job(job)
         if args.image_out and compiled is not None:

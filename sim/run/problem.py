@@ -118,8 +118,8 @@ class Problem:
 
     @property
     def operand(self) -> Format:
-        """Format of the first input, of which peak and report speak."""
-        return self.inputs[0].format
+        """Format of the first input, or else output, of which peak and report speak."""
+        return (*self.inputs, *self.outputs)[0].format
 
     @property
     def peak_macs_per_cycle(self) -> int | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from typing import Any
@@ -10,19 +11,21 @@ from hw.config import ChipConfig
 from hw.errors import BadInputError, did_you_mean
 from hw.numeric.formats import Format
 from hw.numeric.formats import named as formats
+from sim.rules import OPTIONS, Integer, bad_value, option_rule
 from sim.run.problem import Problem
 from sw.language import Kernel, Schedule
 from sw.language.schedule import schedule_names
 
 __all__ = ["DEFAULT_EXTENT", "problem_of_settings"]
 
-Value = int | bool | str
+Value = int | bool | str | float
 
 #: Size of a dimension that neither ``--set`` nor an array gives.
 DEFAULT_EXTENT = 256
 
 _FIELDS = tuple(each.name for each in fields(Schedule))
 _OWN = ("out", "place_seed")
+_DECIMAL = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[-+]?[0-9]+)?", re.IGNORECASE)
 
 
 def problem_of_settings(
@@ -62,7 +65,9 @@ def problem_of_settings(
     dims, options, choices = _sorted(kernel, chosen)
     for name, size in (extents or {}).items():
         if dims.setdefault(name, size) != size:
-            raise _bad(name, dims[name], f"{size}, the size of the arrays given")
+            raise bad_value(
+                name, dims[name], f"{size}, the size of the arrays given", where="--set"
+            )
     for name in kernel.signature.dims:
         dims.setdefault(name, DEFAULT_EXTENT)
     plain = Problem(
@@ -73,7 +78,9 @@ def problem_of_settings(
         out=_format(chosen["out"]) if "out" in chosen else None,
         options=options,
         schedule=schedule or Schedule(),
-        place_seed=_whole("place_seed", chosen.get("place_seed", 1), 0),
+        place_seed=OPTIONS["place_seed"].check(
+            "place_seed", chosen.get("place_seed", 1), where="--set"
+        ),
     )
     if not choices:
         return plain
@@ -81,12 +88,6 @@ def problem_of_settings(
     return Problem(
         **{each.name: getattr(plain, each.name) for each in fields(plain)}
         | {"schedule": plain.schedule | wanted}
-    )
-
-
-def _bad(key: str, value: Value, rule: str) -> BadInputError:
-    return BadInputError(
-        f"{key} must be {rule}, not {value!r}", where="--set", value=value, rule=rule
     )
 
 
@@ -136,18 +137,17 @@ def _unknown(key: str, known: Iterable[str]) -> BadInputError:
 
 
 def _whole(key: str, value: Value, low: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < low:
-        raise _bad(key, value, f"an integer of {low} or more")
-    return value
+    number: int = Integer(low).check(key, value, where="--set")
+    return number
 
 
-def _option(key: str, value: Value, default: Any) -> Value:
-    """A kernel's option; those of the command are of the type of their default."""
-    if isinstance(default, bool):
-        if not isinstance(value, bool):
-            raise _bad(key, value, "true or false")
-        return value
-    return _whole(key, value, 1) if isinstance(default, int) else value
+def _option(key: str, value: Value, default: Any) -> Any:
+    """A kernel's option, of the type of its default; numbers and text come as what they read as."""
+    if isinstance(default, float) and isinstance(value, str) and _DECIMAL.fullmatch(value):
+        value = float(value)
+    elif isinstance(default, str) and not isinstance(value, str):
+        value = str(value)
+    return option_rule(default).check(key, value, where="--set")
 
 
 def _format(name: Value) -> Format:

@@ -1,0 +1,57 @@
+"""``tilewright map``: a picture of the chip as a compiled kernel uses it."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from sim.cli.kernels import file_of, running_file
+from sim.cli.options import Subparsers, add_json
+from sim.cli.problem import add_problem, read_problem
+from sim.files import require_writable, write_output
+
+__all__ = ["add", "execute"]
+
+
+def add(subparsers: Subparsers) -> None:
+    """Register the options of ``map``."""
+    parser = subparsers.add_parser(
+        "map",
+        help="draw the chip as a compiled kernel uses it",
+        description="Compile a kernel for a chip and draw its units and routes (SVG).",
+    )
+    add_problem(parser)
+    parser.add_argument(
+        "-o",
+        "--output",
+        metavar="FILE.svg",
+        help="file to write; - for standard output (default build/KERNEL.svg)",
+    )
+    add_json(parser)
+
+
+def execute(args: argparse.Namespace) -> dict[str, Any]:
+    """Compile the kernel and write its picture."""
+    if args.output and args.output != "-":
+        require_writable(args.output, where="--output")
+    problem, _ = read_problem(args)
+
+    from sim.run.api import KernelProgram
+
+    with running_file(file_of(args.kernel)):
+        program = KernelProgram(problem, args.config)
+    picture = program.map()
+    output = args.output or f"build/{problem.kernel.name}.svg"
+    if output == "-":
+        print(picture)
+    else:
+        write_output(output, picture, where="--output")
+        print(f"{output}: {program!r}, {program.predicted_cycles:,} cycles predicted")
+    return {
+        "kernel": problem.kernel.name,
+        "config": args.config,
+        "params": problem.params,
+        "output": None if output == "-" else output,
+        "bytes": len(picture.encode()),
+        "predicted_cycles": program.predicted_cycles,
+    }

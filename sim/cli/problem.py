@@ -1,0 +1,89 @@
+"""Options that describe a problem, for every command that compiles a kernel."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sim.cli.kernels import KERNEL, file_of, load_kernel, running_file
+from sim.cli.options import add_config, load_config, setting, validating
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from sim.run.problem import Problem
+    from sw.language import Schedule
+
+__all__ = ["FORMATS", "add_problem", "read_problem"]
+
+#: Formats of operands that ``--dtype`` takes.
+FORMATS = ("bf16", "int8", "fp32", "int32")
+
+
+def add_problem(parser: argparse.ArgumentParser) -> None:
+    """Register the options that `read_problem` reads."""
+    parser.add_argument(
+        "kernel",
+        metavar=KERNEL,
+        help="name of a kernel (tilewright list), or FILE.py:KERNEL; FILE.py if it has only one",
+    )
+    add_config(parser)
+    parser.add_argument(
+        "--set",
+        dest="settings",
+        type=setting,
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="kernel parameter or schedule option; may be repeated",
+    )
+    parser.add_argument("--dtype", choices=FORMATS, default="bf16", help="operands (default bf16)")
+    parser.add_argument("--schedule", metavar="FILE", help="schedule, as JSON")
+
+
+def read_problem(
+    args: argparse.Namespace, inputs: str | None = None
+) -> tuple[Problem, Mapping[str, Any] | None]:
+    """The problem that options describe, and the arrays of a file of inputs.
+
+    Parameters
+    ----------
+    args : Namespace
+        With the options of `add_problem`.
+    inputs : str or None
+        npz file, whose arrays give the sizes.
+
+    Raises
+    ------
+    BadInputError
+        If something cannot work, also at a line of the user's file.
+    """
+    kernel = load_kernel(args.kernel)
+    config = load_config(args.config)
+
+    from hw.numeric.formats import named as formats
+    from sim.run.npz import read_inputs
+    from sim.run.settings import problem_of_settings
+
+    dtype = formats[args.dtype]
+    arrays = read_inputs(inputs, kernel, dtype) if inputs else None
+    with running_file(file_of(args.kernel)):
+        problem = problem_of_settings(
+            kernel,
+            config,
+            dtype,
+            args.settings,
+            extents=kernel.bind(**arrays).dims if arrays else None,
+            schedule=_schedule(args.schedule),
+        )
+    return problem, arrays
+
+
+def _schedule(path: str | None) -> Schedule | None:
+    from sw.language import Schedule
+
+    if path is None:
+        return None
+    with validating("--schedule"):
+        return Schedule.from_json(Path(path).read_text(encoding="utf-8"))

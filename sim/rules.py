@@ -1,0 +1,213 @@
+"""Rules of a run's options, shared by the command line and the Python interface.
+
+A rule checks a value and gives it as plain data; whatever breaks it is a `BadInputError` that
+names option, rule and value.
+"""
+
+from __future__ import annotations
+
+import numbers
+import operator
+import os
+import reprlib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from hw.errors import BadInputError
+
+__all__ = [
+    "Integer",
+    "MOST_SEEDS",
+    "OPTIONS",
+    "Rule",
+    "bad_value",
+    "flag",
+    "instance",
+    "option_rule",
+    "optional",
+    "path",
+    "probability",
+]
+
+#: Seeds lie below this.
+MOST_SEEDS = 1 << 63
+
+_SHORT = reprlib.Repr()
+_SHORT.maxstring = _SHORT.maxother = _SHORT.maxlong = 80
+
+
+class Rule:
+    """A rule for the values of an option.
+
+    Parameters
+    ----------
+    text : str
+        The rule, as in "latency must be …".
+    take : function
+        Gives a value that keeps the rule as plain data; raises TypeError or ValueError otherwise.
+    """
+
+    def __init__(self, text: str, take: Callable[[Any], Any]) -> None:
+        self.text = text
+        self._take = take
+
+    def check(self, name: str, value: object, *, where: str | None = None) -> Any:
+        """The value as plain data.
+
+        Parameters
+        ----------
+        name : str
+            The option's, which a message begins with.
+        value
+        where : str
+            Place that an error names; the option by default.
+
+        Raises
+        ------
+        BadInputError
+            If the value breaks the rule.
+        """
+        try:
+            return self._take(value)
+        except (TypeError, ValueError, OverflowError) as error:
+            raise bad_value(name, value, self.text, where=where) from error
+
+
+def bad_value(name: str, value: object, rule: str, *, where: str | None = None) -> BadInputError:
+    """The error of an option whose value breaks its rule, in one line."""
+    plain = value if isinstance(value, str | int | float | None) else _shown(value)
+    return BadInputError(
+        f"{name} must be {rule}, not {_shown(value)}",
+        kind="bad-value",
+        where=where or name,
+        value=plain,
+        rule=rule,
+    )
+
+
+def _shown(value: object) -> str:
+    # NumPy's numbers show as what they are to a reader.
+    item = getattr(value, "item", None)
+    if getattr(value, "shape", None) == () and callable(item):
+        value = item()
+    try:
+        return " ".join(_SHORT.repr(value).split())
+    except ValueError:
+        # Python writes out no integer of more than some thousand digits.
+        return "an integer of more digits than are shown"
+
+
+class Integer(Rule):
+    """Rule of integers, NumPy's too; booleans are none.
+
+    Parameters
+    ----------
+    low, high : int or None
+        Bounds, each kept by the rule; None for no bound.
+    """
+
+    def __init__(self, low: int | None = None, high: int | None = None) -> None:
+        text = "an integer"
+        if low is not None:
+            text += f" of {low} or more" if high is None else f" from {low} to {high}"
+        super().__init__(text, self._number)
+        self.low = low
+        self.high = high
+
+    def _number(self, value: Any) -> int:
+        if isinstance(value, bool):
+            raise TypeError
+        number = operator.index(value)
+        low = number if self.low is None else self.low
+        high = number if self.high is None else self.high
+        if not low <= number <= high:
+            raise ValueError
+        return number
+
+
+def _real(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise TypeError
+    return float(value)
+
+
+def _probability(value: Any) -> float:
+    number = _real(value)
+    if not 0 <= number < 1:
+        raise ValueError
+    return number
+
+
+def _flag(value: Any) -> bool:
+    # A truth value of NumPy gives that of Python.
+    plain = value.item() if getattr(value, "shape", None) == () else value
+    if not isinstance(plain, bool):
+        raise TypeError
+    return plain
+
+
+def _path(value: Any) -> Path:
+    text = os.fspath(value)
+    if not isinstance(text, str) or not text:
+        raise ValueError
+    return Path(text)
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError
+    return value
+
+
+#: A number from 0 to below 1, so that whatever waits for luck ends.
+probability = Rule("a number from 0 to below 1", _probability)
+flag = Rule("true or false", _flag)
+path = Rule("the path of a file", _path)
+
+
+def optional(rule: Rule) -> Rule:
+    """A rule that None keeps too."""
+    return Rule(f"{rule.text}, or None", lambda value: None if value is None else rule._take(value))
+
+
+def instance(text: str, *kinds: type) -> Rule:
+    """Rule of the objects of some classes."""
+
+    def take(value: Any) -> Any:
+        if not isinstance(value, kinds):
+            raise TypeError
+        return value
+
+    return Rule(text, take)
+
+
+def option_rule(default: object) -> Rule:
+    """Rule of a kernel's option: values of the type of its default."""
+    if isinstance(default, bool):
+        return flag
+    if isinstance(default, int):
+        return Integer()
+    if isinstance(default, float):
+        return Rule("a number", _real)
+    if isinstance(default, str):
+        return Rule("text", _text)
+    return Rule("any value", lambda value: value)
+
+
+#: Options of a run that are numbers, truth values or paths; the command's have dashes.
+OPTIONS: Mapping[str, Rule] = MappingProxyType(
+    {
+        "seed": Integer(0, MOST_SEEDS - 1),
+        "place_seed": Integer(0, MOST_SEEDS - 1),
+        "latency": Integer(1, 65_535),
+        "jitter": Integer(0, 65_535),
+        "stall": probability,
+        "warm": flag,
+        "max_cycles": optional(Integer(1)),
+        "use_cache": flag,
+        "waves": optional(path),
+        "progress": flag,
+    }
+)

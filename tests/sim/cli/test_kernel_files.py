@@ -1,0 +1,187 @@
+"""Kernels of a user's file: run, listed, drawn; what is wrong with the file is one line."""
+
+import json
+import re
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tilewright
+from sim.run import driver
+
+ROOT = Path(__file__).resolve().parents[3]
+README = re.findall(r"^```python\n(.*?)^```$", (ROOT / "README.md").read_text(), re.S | re.M)
+
+PRODUCT = '''
+import tilewright as tw
+from dataclasses import dataclass
+from beside import rows
+
+
+@dataclass
+class Block:
+    rows: "int" = rows
+
+
+@tw.kernel("A[M, K], B[K, N] -> C[M, N]")
+def product(A, B, C, MM=Block().rows):
+    """Multiply matrices."""
+    for i in tw.metapipe(A.shape[0], MM):
+        a = tw.load_tile(A[i, :])
+        for j in tw.metapipe(B.shape[1]):
+            tw.store_tile(C[i, j], a @ tw.load_tile(B[:, j]))
+
+
+@product.reference
+def _(A, B):
+    return A @ B
+'''
+COPY = """
+import tilewright as tw
+
+
+@tw.kernel("X[M] -> Y[M]")
+def copy(X, Y, offset=0, scale=1.5, deep=False):
+    for i in tw.metapipe(X.shape[0]):
+        tw.store_tile(Y[i], tw.load_tile(X[i]))
+"""
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "beside.py").write_text("rows = 16\n")
+    (tmp_path / "product.py").write_text(PRODUCT)
+    (tmp_path / "copy.py").write_text(COPY)
+    (tmp_path / "both.py").write_text(PRODUCT + COPY + "\nagain = copy\n")
+    return tmp_path
+
+
+def ran(line, capsys, *, code=0):
+    assert tilewright.main([*line.split(), "--json", "-"]) == code
+    return json.loads(capsys.readouterr().out)
+
+
+@pytest.mark.parametrize("name", ["product.py", "product.py:product", "./both.py:product"])
+@pytest.mark.parametrize("backend", ["emulator", "golden"])
+def test_a_kernel_of_a_file_runs_as_one_of_the_project(name, backend, folder, capsys):
+    sizes = "--set M=33 --set K=20 --set N=9 --config tiny --seed 2"
+    report = ran(f"run {name} {sizes} --backend {backend}", capsys)
+    known = ran(f"run matmul {sizes} --backend {backend}", capsys)
+    for field in ("verified", "macs", "output_sha256", "input_sha256", "error_bound"):
+        assert report[field] == known[field], field
+    assert report["kernel"] == "product" and report["params"]["MM"] == 16
+    assert not list(folder.rglob("__pycache__")) or name == "./both.py:product"
+    assert str(folder) not in sys.path
+
+
+def test_softmax_of_the_readme_runs_by_command_on_golden(folder, capsys):
+    (text,) = (block for block in README if "def softmax" in block)
+    (folder / "mine.py").write_text(text)
+    rng = np.random.default_rng(1)
+    x = rng.standard_normal((7, 30), np.float32)
+    np.savez("in.npz", X=x)
+    for more in ("", "--dtype fp32", "--dtype fp32 --inputs in.npz --outputs out.npz"):
+        report = ran(f"run mine.py:softmax --backend golden --config tiny {more}", capsys)
+        assert report["verified"] and report["macs"] == 0 and report["max_abs_err"] is None
+    with np.load("out.npz") as stored:
+        e = np.exp(x - x.max(axis=1, keepdims=True))
+        assert np.abs(stored["Y"] - e / e.sum(axis=1, keepdims=True)).max() < 1e-6
+    assert tilewright.main("run mine.py:softmax --config tiny".split()) == 2
+    assert "`max` is not served by hardware yet" in capsys.readouterr().err
+
+
+def test_options_of_a_kernel_are_of_the_type_of_their_default(folder, capsys):
+    line = "run copy.py --config tiny --backend golden --set M=5 --set"
+    params = ran(f"{line} offset=0 --set scale=2 --set deep=true", capsys)["params"]
+    assert params == {"M": 5, "offset": 0, "scale": 2, "deep": True}
+    for setting, rule in (
+        ("offset=x", "offset must be an integer, not 'x'"),
+        ("offset=true", "offset must be an integer, not True"),
+        ("scale=x", "scale must be a number, not 'x'"),
+        ("deep=1", "deep must be true or false, not 1"),
+    ):
+        assert ran(f"{line} {setting}", capsys, code=2)["error"]["message"] == rule
+
+
+def test_a_kernel_without_inputs_runs(folder, capsys):
+    (folder / "zeros.py").write_text(
+        'import tilewright as tw\n@tw.kernel("-> Y[M]")\ndef zeros(Y):\n'
+        "    for i in tw.metapipe(Y.shape[0]):\n        tw.store_tile(Y[i], tw.zeros(1, i))\n"
+    )
+    report = ran("run zeros.py --backend golden --set M=9", capsys)
+    assert report["verified"] and report["dtype"] == "int8"
+
+
+def test_list_shows_the_kernels_of_a_file(folder, capsys):
+    report = ran("list both.py", capsys)
+    assert [row["name"] for row in report["kernels"]] == [
+        "both.py:product",
+        "both.py:copy",
+        "both.py:again",
+    ]
+    assert report["kernels"][0]["summary"] == "A[M, K], B[K, N] -> C[M, N]; Multiply matrices."
+    assert "configs" not in report
+
+
+@pytest.mark.parametrize("name", ["matmul", "product.py:product"])
+def test_map_draws_a_compiled_kernel(name, folder, capsys):
+    report = ran(f"map {name} --config tiny --set M=40 --set N=8 --set K=9", capsys)
+    path = folder / report["output"]
+    assert path == folder / "build" / f"{report['kernel']}.svg"
+    assert path.read_text().startswith("<svg") and report["bytes"] == path.stat().st_size
+    line = f"map {name} --config tiny --set M=40 --set N=8 --set K=9"
+    assert tilewright.main([*line.split(), "-o", "-"]) == 0
+    assert capsys.readouterr().out.strip() == path.read_text().strip()
+
+
+BAD = [
+    ("", "mine.py must hold a kernel, a function under @tw.kernel(...)"),
+    ("def f(:\n", "mine.py:1: SyntaxError: invalid syntax"),
+    ("x = 1\nimport nonesuch\n", "mine.py:2: ModuleNotFoundError: No module named 'nonesuch'"),
+    ("\n\n1 / 0\n", "mine.py:3: ZeroDivisionError: division by zero"),
+    ("import sys\nsys.exit(0)\n", "mine.py:2: SystemExit: 0"),
+    ("raise ValueError('a\\nb')\n", "mine.py:1: ValueError: a b"),
+    ("raise ValueError\n", "mine.py:1: ValueError"),
+    ("x\0", "mine.py:1: SyntaxError: source code string cannot contain null bytes"),
+    ("x = " + "(" * 300, "mine.py:1: SyntaxError: too many nested parentheses"),
+    (COPY.replace("X[M]", "X[M"), "mine.py:5: "),
+    (COPY.replace("tw.load_tile", "tw.lod_tile"), "mine.py:8: AttributeError: module 'tilewright'"),
+    (COPY.replace("tw.load_tile(X[i])", "absent"), "mine.py:8: NameError: name 'absent'"),
+    (COPY + "\n\n@copy.reference\ndef _(X):\n    return absent\n", "mine.py:13: NameError"),
+    (COPY + "\n\n@copy.reference\ndef _(X):\n    return X[1:]\n", "mine.py:11: Reference of"),
+    (COPY + COPY.replace("copy", "other"), "mine.py has 2 kernels; KERNEL must be one of mine.py"),
+]
+
+
+@pytest.mark.parametrize(("text", "message"), BAD)
+def test_a_file_that_cannot_work_is_one_line_with_its_place(text, message, folder, capsys):
+    (folder / "mine.py").write_text(text)
+    assert tilewright.main("run mine.py --backend golden --config tiny".split()) == 2
+    out, error = capsys.readouterr()
+    assert out == "" and error.count("\n") == 1 and f"tilewright run: {message}" in error
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("copy.py:copi", "unknown kernel 'copi' in copy.py; did you mean 'copy'"),
+        ("copy.py:", "unknown kernel '' in copy.py; it must be one of copy.py:copy"),
+        ("both.py:tw", "unknown kernel 'tw' in both.py"),
+        ("absent.py", "cannot read absent.py: No such file or directory"),
+        ("copy", "unknown kernel 'copy'; one of gemm, matmul, or FILE.py:KERNEL is known"),
+    ],
+)
+@pytest.mark.parametrize("command", ["run", "map"])
+def test_a_name_without_a_kernel_is_refused(name, message, command, folder, capsys):
+    assert tilewright.main([command, name]) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1 and message in error
+
+
+def test_a_fault_of_ours_in_a_users_kernel_stays_an_internal_fault(folder, capsys, monkeypatch):
+    monkeypatch.setattr(driver, "golden", lambda *given: [][1])
+    assert tilewright.main("run copy.py --backend golden --config tiny --set M=3".split()) == 1
+    assert "internal fault: IndexError" in capsys.readouterr().err
