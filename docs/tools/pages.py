@@ -8,6 +8,7 @@ the ports of a component. Both are set right here.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import functools
 import importlib
 import pkgutil
@@ -15,6 +16,9 @@ import re
 import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from types import ModuleType
+from typing import Any
+from unittest import mock
 
 import jinja2
 import pdoc.doc
@@ -51,6 +55,12 @@ def modules() -> tuple[str, ...]:
     return tuple(sorted(name for name in names if not name.endswith("__main__")))
 
 
+def _lazy(module: ModuleType) -> dict[str, Any]:
+    """Public members that a module imports on first use, as ``tilewright`` does the language."""
+    names = getattr(module, "__all__", ())
+    return {name: getattr(module, name) for name in names if name not in vars(module)}
+
+
 def _markdown(docstring: str, module: pdoc.doc.Module, style: str) -> str:
     """Markdown of a docstring, with ``Members`` as a list of names."""
     listed = _MEMBERS.sub(rf"\1{_LISTED}\n\1{'-' * len(_LISTED)}", docstring)
@@ -74,7 +84,9 @@ def render(names: Sequence[str]) -> Iterator[tuple[str, str]]:
     documented = {name: _Module(importlib.import_module(name)) for name in modules()}
     pdoc.render.configure(docformat="numpy")
     pdoc.render.env.filters["to_markdown"] = _to_markdown
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), contextlib.ExitStack() as stack:
+        for module in documented.values():
+            stack.enter_context(mock.patch.dict(vars(module.obj), _lazy(module.obj)))
         # Views of Amaranth take a parameter in its stubs, not when they run.
         warnings.filterwarnings("ignore", "Error parsing type annotation")
         for name in names:

@@ -1,8 +1,11 @@
 """The reference pages of ``make docs``: one for each module, ports as lists, the language."""
 
+import inspect
 import re
+from html import unescape
 from pathlib import Path
 
+import sw.language
 from docs.tools.pages import PACKAGES, modules, render
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -35,6 +38,18 @@ def test_a_package_lists_its_modules_whatever_it_exports():
         inside = {name.rpartition(".")[2] for name in modules() if name.startswith(f"{package}.")}
         direct = {name for name in inside if f"{package}.{name}" in modules()}
         assert direct and direct <= listed, package
+
+
+def test_the_page_of_the_package_shows_the_language():
+    html = page("tilewright")
+    for name in sw.language.__all__:
+        start = html.find(f'<section id="{name}"')
+        assert start > 0, name
+        documented = getattr(sw.language, name)
+        if inspect.isfunction(documented):
+            headline = inspect.getdoc(documented).partition("\n")[0].partition("`")[0]
+            text = html[start : html.find("</section>", start)]
+            assert headline in unescape(text), name
 
 
 def test_ports_are_a_list():
