@@ -9,7 +9,10 @@ from docs.tools.blocks import blocks
 from docs.tools.figures import ROOT, figures
 from docs.tools.generated import GENERATED
 from docs.tools.pages import modules, write
+from tests.docs.fences import fences, run_python, run_shell
+from tests.docs.test_examples import quick
 
+_RUNS = "every Python and shell block runs as it stands"
 _FIGURES = "every number with a unit in a block or in the table, exact ones computed again"
 
 
@@ -55,3 +58,29 @@ def test_make_docs_writes_a_page_for_each_module(tmp_path, figure):
         # Ports that are no list are one paragraph.
         assert not re.search(r"Members</h6>\s*<p>", text), file
     figure(f"{len(pages)} pages for {count} modules")
+
+
+@pytest.mark.must("edge-f", goal=_RUNS)
+@pytest.mark.parametrize("fence", [each for each in fences("python") if quick(each)], ids=str)
+def test_quick_python_of_a_page_runs(fence, tmp_path, figure):
+    run_python(fence, tmp_path)
+    figure(f"{len(fences('python'))} blocks of Python")
+
+
+@pytest.mark.slow
+@pytest.mark.must("edge-f", goal=_RUNS)
+@pytest.mark.parametrize("fence", [each for each in fences("python") if not quick(each)], ids=str)
+def test_python_that_takes_longer_runs(fence, tmp_path, heavy):
+    run_python(fence, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+@pytest.mark.must("edge-f", goal=_RUNS)
+@pytest.mark.parametrize(
+    "fence", [each for each in fences("sh") if each.page.name != "README.md"], ids=str
+)
+def test_shell_of_a_page_runs(fence, tmp_path, heavy, figure):
+    """The README's commands run one by one for slice-k."""
+    run_shell(fence, tmp_path)
+    figure(f"{len(fences('sh'))} blocks of shell, the README's by slice-k")
