@@ -63,6 +63,6 @@ def run_python(fence, folder):
 
 def run_shell(fence, folder):
     """Output of a block of shell, beside the environment and the Makefile that it may name."""
-    for name in (".venv", "Makefile", "requirements.txt", "pyproject.toml"):
+    for name in (".venv", "Makefile", "requirements.txt", "pyproject.toml", "examples"):
         (folder / name).symlink_to(ROOT / name)
     return run_in(folder, ["bash", "-e", "-o", "pipefail", "-c", fence.text])
