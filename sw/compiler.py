@@ -12,7 +12,7 @@ from hw.config import ChipConfig
 from hw.errors import BadInputError, did_you_mean
 from hw.numeric.formats import Format
 from sw.arrays import ArraySpec
-from sw.cost import predict
+from sw.cost import predict, predict_launch
 from sw.fabric.errors import FitError
 from sw.image import ChipProgram
 from sw.ir.program import Program
@@ -89,8 +89,8 @@ class Compiled:
     image : bytes
     units_used : mapping of str to int
         Units in use, by kind.
-    predicted_cycles : int
-        What the cost model expects of a cold launch at a latency of 100.
+    predicted_cycles, predicted_warm_cycles : int
+        What the cost model expects at a latency of 100: of a cold launch, and of one behind it.
     macs, macs_issued : int
         Multiply-accumulates: useful ones, and with those of padding.
     peak_macs_per_cycle : int
@@ -119,6 +119,7 @@ class Compiled:
     image: bytes
     units_used: Mapping[str, int]
     predicted_cycles: int
+    predicted_warm_cycles: int
     macs: int
     macs_issued: int
     peak_macs_per_cycle: int
@@ -233,6 +234,7 @@ def compile_kernel(
         chip = assemble(netlist, placement, routes, config)
         image = chip.pack()
     texts["assemble"] = f"image of {len(image)} bytes"
+    kernel_cycles = predict(plan, places)
     live = require_live(ChipProgram.unpack(config, image))
     texts["prove"] = f"live: {live.moved} payloads in {live.steps} steps"
     return Compiled(
@@ -259,7 +261,9 @@ def compile_kernel(
                 "agcu": len(places.agcus),
             }
         ),
-        predicted_cycles=predict(plan, places, len(image)),
+        predicted_cycles=kernel_cycles + predict_launch(config, len(image), len(arrays)),
+        predicted_warm_cycles=kernel_cycles
+        + predict_launch(config, len(image), len(arrays), behind=kernel_cycles),
         macs=product.m * product.n * product.k,
         macs_issued=plan.macs_issued,
         peak_macs_per_cycle=config.peak_macs_per_cycle(product.fmt.bits),

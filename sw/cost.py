@@ -5,18 +5,24 @@ from __future__ import annotations
 import dataclasses
 import functools
 
+from hw.command.launch import ARGUMENT_BYTES, ENTRY_BYTES
 from hw.config import ChipConfig
 from sw.passes.fit import Fit, spread
 from sw.passes.plan import Plan
 
-__all__ = ["LATENCY", "predict", "rough"]
+__all__ = ["LATENCY", "predict", "predict_launch", "rough"]
 
 #: Cycles of memory latency that predictions assume.
 LATENCY = 100
 #: Cycles between two commands.
 _COMMAND = 8
-#: Cycles from the write that launches to the first command, without the image's beats.
-_LAUNCH = 2 * LATENCY + 80
+#: Cycles from the start of a kernel to its first command: the descriptors of an AGCU are written.
+_BEGIN = 60
+#: Cycles from the last answer of memory to the end of the kernel.
+_END = 3
+#: Cycles of the command processor, without beats and arguments: for an entry that has to be
+#: fetched, and between two kernels if the next is there.
+_FETCH, _BETWEEN = 2 * LATENCY + 9, 5
 #: Cycles from the last vector of a slab in an AGCU to the first in a PCU.
 _CROSSING = 24
 #: Blocks of rows, and of columns in one, that are worked out; those left out are like the last.
@@ -137,15 +143,33 @@ def rough(plan: Plan) -> float:
     return max(compute, loads, stores) + max(0.0, first - single_pass / 2) + share.c
 
 
-def predict(plan: Plan, places: Fit, image_bytes: int = 0) -> int:
-    """Cycles of a cold launch.
+def predict_launch(
+    config: ChipConfig, image_bytes: int, arguments: int, *, behind: int | None = None
+) -> int:
+    """Cycles from the launch write, or from the end of the kernel before, to a kernel's start.
+
+    Parameters
+    ----------
+    config : ChipConfig
+    image_bytes : int
+    arguments : int
+    behind : int or None
+        Cycles of the kernel before in the launch list, while which the entry is fetched; None for
+        the first of the list.
+    """
+    beat_bytes = config.width_bits // 8
+    beats = -(-ENTRY_BYTES // beat_bytes) + -(-image_bytes // beat_bytes)
+    fetch = _FETCH + beats + max(arguments, -(-arguments * ARGUMENT_BYTES // beat_bytes))
+    return fetch if behind is None else max(fetch - behind, _BETWEEN + arguments)
+
+
+def predict(plan: Plan, places: Fit) -> int:
+    """Cycles of a kernel, from its start to its end.
 
     Parameters
     ----------
     plan : Plan
     places : Fit
-    image_bytes : int
-        Size of the image, if it is known.
 
     Notes
     -----
@@ -163,8 +187,7 @@ def predict(plan: Plan, places: Fit, image_bytes: int = 0) -> int:
     run = _Run(plan, places, dataclasses.replace(share, both=both))
     results = plan.col_par * share.collected * plan.result_vectors
     wave = 3 * plan.config.grid_columns + plan.config.grid_rows * plan.config.pcu.cell_latency + 40
-    launch = _LAUNCH + image_bytes // plan.vector_bytes
-    return round(launch + run.cycles() + wave + results + share.c + LATENCY)
+    return round(_BEGIN + run.cycles() + wave + results + share.c + LATENCY + _END)
 
 
 class _Run:

@@ -38,7 +38,8 @@ class Agcu(Component):
     """Issues boxes by loop nests, holds each back until its tokens are there, and moves them.
 
     At ``i_start`` the descriptors of the configuration, each with its launch argument added to its
-    base, go into the TMA engine, a word a cycle; then the issuers begin. A token arriving raises
+    base, go into the TMA engine, one word per cycle; the issuers work out their first commands
+    meanwhile, which leave once the last word is written. A token arriving raises
     the count of its port; a box stored lowers nothing and raises, if configured, a token of its
     own.
 
@@ -150,16 +151,26 @@ class Agcu(Component):
         ]
 
         described = self._descriptors(m, engine)
+        starting = Signal()
+        with m.If(self.i_start):
+            m.d.sync += starting.eq(1)
+        with m.Elif(described):
+            m.d.sync += starting.eq(0)
+        may_leave = Signal()
+        m.d.comb += may_leave.eq(described | ~starting)
         issuers = []
         for index in range(2 * STREAMS):
             issuer = CommandIssuer(descriptors=DESCRIPTORS, token_ports=chip.token_tracks)
             m.submodules[f"issuer_{index}"] = shared(issuer)
             number = index % STREAMS
             commands = engine.i_store_commands if index >= STREAMS else engine.i_load_commands
-            wiring.connect(m, issuer.o_command, commands[number])
+            offer, taker = issuer.o_command, commands[number]
             m.d.comb += [
+                taker.valid.eq(offer.valid & may_leave),
+                taker.payload.eq(offer.payload),
+                offer.ready.eq(taker.ready & may_leave),
                 issuer.config.eq(self.config.issuers[index]),
-                issuer.i_start.eq(described),
+                issuer.i_start.eq(self.i_start),
             ]
             issuers.append(issuer)
 
@@ -186,24 +197,20 @@ class Agcu(Component):
             boxes = Signal(8, name=f"{kind}_{index % STREAMS}")
             m.d.sync += boxes.eq(boxes + begun[index] - ended[index])
             busy.append(boxes.any())
-        starting = Signal()
-        with m.If(self.i_start):
-            m.d.sync += starting.eq(1)
-        with m.Elif(described):
-            m.d.sync += starting.eq(0)
         issued = Cat(*(issuer.o_done for issuer in issuers)).all()
         m.d.comb += self.o_done.eq(
             issued & ~Cat(*busy).any() & ~starting & ~self.i_start & ~described
         )
         self._stored_tokens(m, engine)
-        self._count(m, engine, issuers, begun, ended)
+        lacking = [issuer.o_waits & may_leave for issuer in issuers[:STREAMS]]
+        self._count(m, engine, lacking, begun, ended)
         return m
 
     def _count(
         self,
         m: Module,
         engine: TmaEngine,
-        issuers: Sequence[CommandIssuer],
+        lacking: Sequence[Value],
         begun: Sequence[Value],
         ended: Sequence[Value],
     ) -> None:
@@ -213,7 +220,7 @@ class Agcu(Component):
         moves = Cat(beats, *(port.valid & port.ready for port in inner))
         refused = Cat(
             *(port.valid & ~port.ready for port in (*self.o_load, *self.o_token)),
-            *(issuer.o_waits for issuer in issuers[:STREAMS]),
+            *lacking,
             axi.arvalid & ~axi.arready,
             axi.awvalid & ~axi.awready,
             axi.wvalid & ~axi.wready,

@@ -58,6 +58,10 @@ class HostPort(Component):
         Cycles of the launch.
     i_first_mac : ``In(32)``
         Cycle of the launch in which the first vector entered a grid; 0 before.
+    i_launch_cycles : ``In(32)``
+        Cycles of the last entry outside its kernel.
+    i_entry_begin : ``In(64)``
+        Cycle of the launch in which the entry before the last ended; 0 if there is none.
     o_counter : ``Out(range(8))``
         The counter that every unit is to show.
     i_counters : ``In(ArrayLayout(48, units))``
@@ -77,6 +81,8 @@ class HostPort(Component):
     i_error_entry: Signal
     i_cycles: Signal
     i_first_mac: Signal
+    i_launch_cycles: Signal
+    i_entry_begin: Signal
     o_counter: Signal
     i_counters: _Counters
 
@@ -106,6 +112,8 @@ class HostPort(Component):
                 "i_error_entry": In(16),
                 "i_cycles": In(64),
                 "i_first_mac": In(32),
+                "i_launch_cycles": In(32),
+                "i_entry_begin": In(64),
                 "o_counter": Out(range(WORDS)),
                 "i_counters": In(data.ArrayLayout(COUNTER_BITS, units)),
             }
@@ -127,6 +135,7 @@ class HostPort(Component):
         select = Signal(16)
         launches = Signal(32)
         held_cycles = Signal(32)
+        held_begin = Signal(32)
         held_counter = Signal(COUNTER_BITS - 32)
         # One register behind the wide multiplexer; a read comes two cycles after the selection
         # at the earliest.
@@ -155,6 +164,9 @@ class HostPort(Component):
             "COUNTER_SELECT": select,
             "COUNTER_LO": counter[:32],
             "COUNTER_HI": held_counter,
+            "LAUNCH_CYCLES": self.i_launch_cycles,
+            "ENTRY_BEGIN_LO": self.i_entry_begin[:32],
+            "ENTRY_BEGIN_HI": held_begin,
         }
 
         # Reads.
@@ -169,6 +181,8 @@ class HostPort(Component):
                         m.d.sync += axi.rdata.eq(values[each.name])
                         if each.name == "CYCLES_LO":
                             m.d.sync += held_cycles.eq(self.i_cycles[32:])
+                        if each.name == "ENTRY_BEGIN_LO":
+                            m.d.sync += held_begin.eq(self.i_entry_begin[32:])
                         if each.name == "COUNTER_LO":
                             m.d.sync += held_counter.eq(counter[32:])
                         if each.name in ("COUNTER_LO", "COUNTER_HI"):

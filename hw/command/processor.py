@@ -232,9 +232,18 @@ class CommandProcessor(Component):
         entered = Signal()
         first_mac = Signal(32)
         m.d.sync += entered.eq(self.i_issue)
-        m.d.comb += host.i_first_mac.eq(first_mac)
+        # Every cycle of a launch is one of a kernel, which the units count, or one of these.
+        launch_cycles = Signal(32)
+        entry_begin = Signal(64)
+        m.d.comb += [
+            host.i_first_mac.eq(first_mac),
+            host.i_launch_cycles.eq(launch_cycles),
+            host.i_entry_begin.eq(entry_begin),
+        ]
         with m.If(busy):
             m.d.sync += cycles.eq(cycles + 1)
+            with m.If(~self.o_run):
+                m.d.sync += launch_cycles.eq(launch_cycles + 1)
             with m.If(entered & (first_mac == 0)):
                 m.d.sync += first_mac.eq(cycles)
 
@@ -255,6 +264,7 @@ class CommandProcessor(Component):
                 m.d.sync += [error.eq(0), entry.eq(0)]
                 with m.If(host.o_launch):
                     m.d.sync += [busy.eq(1), cycles.eq(0), first_mac.eq(0)]
+                    m.d.sync += [launch_cycles.eq(0), entry_begin.eq(0)]
                     m.next = "DECODE"
                 with m.If(host.o_abort):
                     m.d.sync += busy.eq(1)
@@ -299,6 +309,8 @@ class CommandProcessor(Component):
                         m.d.comb += host.i_done.eq(~self.i_error & ~aborted)
                         m.d.sync += busy.eq(0)
                         m.next = "IDLE"
+                    with m.Else():
+                        m.d.sync += [launch_cycles.eq(0), entry_begin.eq(cycles + 1)]
                 with m.If(self.i_error):
                     m.d.sync += [
                         busy.eq(1),

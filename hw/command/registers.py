@@ -138,6 +138,19 @@ REGISTERS: tuple[Register, ...] = (
     _word("COUNTER_SELECT", 0x40, _RW, "counter that COUNTER_LO reads: 8 · unit + word", 16),
     _word("COUNTER_LO", 0x44, _RO, "low 32 bits; SLVERR if there is no such counter"),
     _word("COUNTER_HI", 0x48, _RO, "high 16 bits at the last read of COUNTER_LO", 16),
+    _word(
+        "LAUNCH_CYCLES",
+        0x4C,
+        _RO,
+        "cycles of the last entry outside its kernel: fetch, check, configuration",
+    ),
+    _word(
+        "ENTRY_BEGIN_LO",
+        0x50,
+        _RO,
+        "cycle, as CYCLES counts, in which the entry before the last ended, low half; 0: none",
+    ),
+    _word("ENTRY_BEGIN_HI", 0x54, _RO, "high half at the last read of ENTRY_BEGIN_LO"),
 )
 
 _BY_NAME = {each.name: each for each in REGISTERS}

@@ -62,7 +62,12 @@ class Answer:
     status : str
         ``"done"``, ``"error"`` or ``"hang"``.
     cycles : int
-        From the launch write to the last answer to a write.
+        From the launch write to the last cycle in which the chip is busy.
+    launch_cycles : int
+        Cycles of the last entry of the list outside its kernel.
+    entry_begin : int
+        Cycle, counted from the launch write, in which the entry before the last ended; 0 if there
+        is none.
     error_code, error_detail, error_unit, error_entry : int
         Fields of the registers ERROR and ERROR_ENTRY.
     bytes_read, bytes_written : int
@@ -94,6 +99,8 @@ class Answer:
     bytes_written: int | None = None
     counters: Sequence[int] | None = None
     first_mac: int | None = None
+    launch_cycles: int | None = None
+    entry_begin: int = 0
     simulated_cycles: int | None = None
     error_met: bool = False
     reason: str = ""

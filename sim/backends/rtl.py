@@ -75,6 +75,8 @@ class NativeRtl(Backend):
             bytes_written=run.bytes_written,
             counters=run.counters,
             first_mac=run.first_mac,
+            launch_cycles=run.launch_cycles,
+            entry_begin=run.entry_begin,
             simulated_cycles=run.simulated_cycles,
             error_met=run.errors_met > 0,
             reason=run.hang_reason,

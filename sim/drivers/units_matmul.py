@@ -298,12 +298,14 @@ class UnitsMatmul:
         }
         return ChipProgram(chip, tiles, {0: self._portal()}).pack()
 
-    def launch_memory(self, seed: int) -> LaunchMemory:
+    def launch_memory(self, seed: int, *, launches: int = 1) -> LaunchMemory:
         """Memory of a launch, with the arrays A, B and C; what holds neither is random.
 
         Parameters
         ----------
         seed : int
             Seed of the random bytes.
+        launches : int
+            Entries of the launch list.
         """
-        return LaunchMemory(self.config, self.image(), self._arrays, seed=seed)
+        return LaunchMemory(self.config, self.image(), self._arrays, seed=seed, launches=launches)

@@ -211,7 +211,6 @@ struct PortState {
     int64_t written_bytes;
     int64_t reads_owed;
     int64_t writes_owed;
-    int64_t last_b_cycle;
 };
 
 }  // extern "C"
@@ -352,7 +351,6 @@ struct Model {
         for (int i = 0; i < port_count; ++i) {
             Port& port = ports[i];
             port.state = PortState{};
-            port.state.last_b_cycle = -1;
             const uint64_t base = given.seed * 64 * (port_count + 1) + 64 * (i + 1);
             port.jitter.state = scramble(base);
             for (int c = 0; c < channels; ++c) port.pace[c].state = scramble(base + 1 + c);
@@ -540,7 +538,7 @@ struct Model {
             port.answers.pop_front();
             --state.writes_owed;
             ++state.beats[B];
-            state.last_b_cycle = moved = cycle;
+            moved = cycle;
             ended |= 1u << B;
         }
     }

@@ -51,8 +51,8 @@ class ChipRun:
     status : str
         ``"done"``, ``"error"`` or ``"hang"``.
     cycles : int
-        From the handshake of the launch write to the B handshake of the last write on any port; to
-        the end of the run if nothing was written or the status is not ``"done"``.
+        From the handshake of the launch write to the last cycle in which the chip is busy, by the
+        harness's own count; of a hang, to the end of the run.
     error_code, error_detail, error_unit, error_entry : int
         Registers ``ERROR`` and ``ERROR_ENTRY``.
     errors_met : int
@@ -65,8 +65,8 @@ class ChipRun:
         Of a hang: how far each counter moved in 64 cycles; it tells what a unit waits for.
     first_mac : int or None
         Register ``FIRST_MAC``, if the map has it.
-    registers_cycles : int
-        Register ``CYCLES``.
+    registers_cycles, launch_cycles, entry_begin : int
+        Registers ``CYCLES``, ``LAUNCH_CYCLES`` and ``ENTRY_BEGIN``.
     simulated_cycles : int
         All cycles simulated, with those of register accesses.
     seconds : float
@@ -90,6 +90,8 @@ class ChipRun:
     counter_steps: list[int]
     first_mac: int | None
     registers_cycles: int
+    launch_cycles: int
+    entry_begin: int
     simulated_cycles: int
     seconds: float
     hang_reason: str
@@ -310,6 +312,8 @@ class ChipModel(Closing):
         error = self.read("ERROR")
         error_entry = self.read("ERROR_ENTRY")
         registers_cycles = self.read("CYCLES_LO") | self.read("CYCLES_HI") << 32
+        launch_cycles = self.read("LAUNCH_CYCLES")
+        entry_begin = self.read("ENTRY_BEGIN_LO") | self.read("ENTRY_BEGIN_HI") << 32
         counters = self._counters()
         steps: list[int] = []
         if ended == "hang":
@@ -317,13 +321,13 @@ class ChipModel(Closing):
             self._needs_reset = True
         else:
             self.write("STATUS", 0b110)
-        last_b = max(state.last_b_cycle for state in states)
         cycle = int(self._library.chip_cycle(self._handle))
         beat_bytes = self._config.width_bits // 8
         first_mac = self.read("FIRST_MAC") if _register("FIRST_MAC") else None
         return ChipRun(
             status=ended,
-            cycles=(last_b if ended == "done" and last_b >= 0 else end) - launch,
+            # The interrupt is high in the cycle after the last busy one.
+            cycles=end - launch - (not reason),
             error_code=error & 0xFF,
             error_detail=error >> 8 & 0xFF,
             error_unit=error >> 16 & 0xFF,
@@ -335,6 +339,8 @@ class ChipModel(Closing):
             counter_steps=steps,
             first_mac=first_mac,
             registers_cycles=registers_cycles,
+            launch_cycles=launch_cycles,
+            entry_begin=entry_begin,
             simulated_cycles=cycle - first,
             seconds=time.monotonic() - begin,
             hang_reason=reason,

@@ -179,7 +179,6 @@ class PortState(ctypes.Structure):
         ("written_bytes", ctypes.c_int64),
         ("reads_owed", ctypes.c_int64),
         ("writes_owed", ctypes.c_int64),
-        ("last_b_cycle", ctypes.c_int64),
     ]
 
 

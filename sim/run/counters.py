@@ -9,11 +9,14 @@ from hw.config import ChipConfig
 from hw.numeric.formats import Format
 from hw.unit_counters import ACTIVITIES, WORDS, named_counters, unit_kinds
 
-__all__ = ["report_counters"]
+__all__ = ["STATES", "report_counters"]
+
+#: States of a unit in a report: in each cycle of a launch it is in exactly one.
+STATES = (*ACTIVITIES, "launch")
 
 
 def report_counters(
-    config: ChipConfig, operand: Format, words: Sequence[int]
+    config: ChipConfig, operand: Format, words: Sequence[int], launch_cycles: int | None
 ) -> dict[str, dict[str, Any]]:
     """Counters by unit; those that a kind of unit does not have are None.
 
@@ -24,6 +27,8 @@ def report_counters(
         Format of the products, by which a vector that enters a grid is so many of them.
     words : sequence of int
         Words of all units in the order of `hw.unit_counters`.
+    launch_cycles : int or None
+        Cycles outside the kernel, in which no unit runs: every unit's state ``launch``.
     """
     products = config.grid_rows * config.grid_columns * (16 // operand.bits)
     report: dict[str, dict[str, Any]] = {}
@@ -32,6 +37,7 @@ def report_counters(
         report[name] = {
             "kind": kind,
             **{activity: values[activity] for activity in ACTIVITIES},
+            "launch": launch_cycles,
             "macs": values["vectors"] * products if kind == "pcu" else None,
             **{each: values.get(each) for each in ("commands", "boxes", "bytes")},
         }

@@ -108,7 +108,9 @@ def compile_job(
             "schedule": json.loads(compiled.schedule.to_json()),
             "macs_issued": compiled.macs_issued,
             "peak_macs_per_cycle": compiled.peak_macs_per_cycle,
-            "predicted_cycles": compiled.predicted_cycles,
+            "predicted_cycles": (
+                compiled.predicted_warm_cycles if job.warm else compiled.predicted_cycles
+            ),
             "units_used": dict(compiled.units_used),
             "image_sha256": hashlib.sha256(compiled.image).hexdigest(),
             "image_bytes": len(compiled.image),
@@ -255,7 +257,10 @@ def _patience(job: Job, compiled: Compiled) -> int:
 
 
 def _figures(job: Job, compiled: Compiled, answers: list[Answer]) -> dict[str, Any]:
-    """Hardware fields of a launch, or of the second launch of two: of two less of one."""
+    """Hardware fields of a launch, or of the second launch of two.
+
+    Cycles and counters are those of the list's last entry; bytes of two entries less those of one.
+    """
     last = answers[-1]
 
     def counted(name: str) -> int | None:
@@ -264,7 +269,7 @@ def _figures(job: Job, compiled: Compiled, answers: list[Answer]) -> dict[str, A
             return None
         return int(values[-1] - values[0]) if len(values) > 1 else int(values[0])
 
-    cycles = counted("cycles") if job.timed else None
+    cycles = None if last.cycles is None else last.cycles - last.entry_begin
     simulated = [answer.simulated_cycles for answer in answers]
     seconds = sum(answer.seconds for answer in answers)
     figures: dict[str, Any] = {
@@ -281,6 +286,6 @@ def _figures(job: Job, compiled: Compiled, answers: list[Answer]) -> dict[str, A
         figures["cycles_per_second"] = sum(map(int, filter(None, simulated))) / seconds
     if last.counters is not None:
         figures["counters"] = report_counters(
-            job.problem.config, job.problem.operand, last.counters
+            job.problem.config, job.problem.operand, last.counters, last.launch_cycles
         )
     return figures

@@ -25,22 +25,20 @@ _DONE, _ERROR = 0b010, 0b100
 
 
 class _Watch:
-    """Counts cycles and bytes, and notes when launch and answers to writes cross."""
+    """Counts cycles and bytes from the handshake of the launch write to the interrupt."""
 
     def __init__(self, dut: Any, ports: int, max_cycles: int) -> None:
         self._dut = dut
         self._limit = max_cycles
         memories = [f"memory__{index}" for index in range(ports)]
-        self._answers = [_handshake(dut, name, "b") for name in memories]
         self._reads = [_handshake(dut, name, "r") for name in (*memories, "launch")]
         self._writes = [
             (*_handshake(dut, name, "w"), getattr(dut, f"{name}__wstrb")) for name in memories
         ]
         self._beat_bytes = len(dut.launch__rdata) // 8
-        self.cycle = 0
+        self.cycle = self.cycles = 0
         self.launched: int | None = None
         self.armed = False
-        self.last_answer: int | None = None
         self.ended = Event()
         self.bytes_read = 0
         self.bytes_written = 0
@@ -64,11 +62,14 @@ class _Watch:
             for valid, ready, strobe in self._writes:
                 if valid.value and ready.value:
                     self.bytes_written += int(strobe.value).bit_count()
-            if any(valid.value and ready.value for valid, ready in self._answers):
-                self.last_answer = self.cycle
             if self.launched is None or self.ended.is_set():
                 continue
-            if dut.o_interrupt.value or self.cycle - self.launched >= self._limit:
+            if dut.o_interrupt.value:
+                # It is high in the cycle after the last busy one.
+                self.cycles = self.cycle - 1 - self.launched
+                self.ended.set()
+            elif self.cycle - self.launched >= self._limit:
+                self.cycles = self.cycle - self.launched
                 self.ended.set()
 
 
@@ -148,8 +149,6 @@ async def launch(dut: Any) -> None:
     watch.armed = True
     await chip.write("CONTROL", _LAUNCH)
     await watch.ended.wait()
-    launched = watch.launched or 0
-    last = watch.cycle if watch.last_answer is None else watch.last_answer
     status = await chip.read("STATUS")
     ended = "done" if status & _DONE else "error" if status & _ERROR else "hang"
     error = await chip.read("ERROR")
@@ -160,7 +159,9 @@ async def launch(dut: Any) -> None:
         steps = [after - before for before, after in zip(counters, later, strict=True)]
     answer = {
         "status": ended,
-        "cycles": last - launched,
+        "cycles": watch.cycles,
+        "launch_cycles": await chip.read("LAUNCH_CYCLES"),
+        "entry_begin": await chip.read("ENTRY_BEGIN_LO") | await chip.read("ENTRY_BEGIN_HI") << 32,
         "error_code": error & 0xFF,
         "error_detail": error >> 8 & 0xFF,
         "error_unit": error >> 16 & 0xFF,

@@ -114,8 +114,10 @@ class _Host:
         first = await self._read("FIRST_MAC")
         counters = await self.counters()
         sums = {name: sum(each[kind] for kind in ACTIVITIES) for name, each in counters.items()}
-        assert len(set(sums.values())) == 1 and sums["agcu_0"] < cycles, sums
-        assert cycles - sums["agcu_0"] < first < cycles, (first, cycles)
+        launch = await self._read("LAUNCH_CYCLES")
+        assert set(sums.values()) == {cycles - launch}, (sums, cycles, launch)
+        assert await self._read("ENTRY_BEGIN_LO") == 0
+        assert launch < first < cycles, (first, cycles)
         rows, columns, slabs = job.blocks
         passes = rows * columns * (job.lanes // _CONFIG.grid_columns)
         vectors = passes * job.block_rows * slabs * job.slab // job.lanes

@@ -114,7 +114,7 @@ class _Bench:
         self.log: list[_Event] = []
         #: Number of the kernel since the launch whose unit fails, with its code and unit.
         self.unit_errors: dict[int, tuple[int, int]] = {}
-        self.launched = self.first_issue = self.done_at = 0
+        self.launched = self.first_issue = self.started_at = self.done_at = self.begun_at = 0
         self.launches = 0
         self.counters = [
             [int(value) for value in self.rng.integers(0, 1 << COUNTER_BITS, WORDS)]
@@ -145,11 +145,12 @@ class _Bench:
             if issues and not self.first_issue:
                 self.first_issue = cycle
             if left == 0 and failing is None:
-                self.done_at = cycle
+                self.begun_at, self.done_at = self.done_at, cycle
             if int(dut.host__wvalid.value) and int(dut.host__wready.value):
                 control = int(dut.host__awaddr.value) == register("CONTROL").offset
                 if control and int(dut.host__wdata.value) & (_LAUNCH | _ABORT) == _LAUNCH:
-                    self.launched, self.first_issue = cycle, 0
+                    self.launched = self.done_at = cycle
+                    self.first_issue = 0
             stop, clear = int(dut.o_stop.value), int(dut.o_clear.value)
             assert int(dut.o_run.value) == (left >= 0 and not stop)
             left = -1 if stop or clear else left - (left >= 0)
@@ -166,6 +167,7 @@ class _Bench:
                 self.log.append(("load", rows))
             if int(dut.o_start.value):
                 self.log.append(("start", int(dut.o_repeat.value)))
+                self.started_at = cycle
                 left = int(rng.integers(0, 80))
             shift = int(dut.o_shift.value)
             for row, words in enumerate(pushed):
@@ -235,6 +237,8 @@ class _Bench:
         self.launches += 1
         assert await self.read("LAUNCHES") == self.launches
         assert await self.read("CYCLES_LO") == self.done_at - self.launched
+        assert await self.read("ENTRY_BEGIN_LO") == self.begun_at - self.launched
+        assert await self.read("LAUNCH_CYCLES") == self.started_at - self.begun_at
         first = self.first_issue - self.launched if self.first_issue else 0
         assert await self.read("FIRST_MAC") == first
         index = int(self.rng.integers(0, _UNITS * WORDS))

@@ -208,6 +208,34 @@ def test_first_mac_is_the_cycle_of_the_first_vector_of_the_launch(issued_at):
     bench.run(story, grids)
 
 
+@pytest.mark.parametrize("entries", [1, 2, 4])
+def test_cycles_of_the_last_entry_are_those_of_its_launch_and_its_kernel(entries, seed):
+    rng = random.Random(seed)
+    kernels, _ = zip(
+        *(random_kernel(rng, width_bits=64, arguments=rng.randint(0, 4)) for _ in range(entries)),
+        strict=True,
+    )
+    bench = Bench(latency=rng.randint(1, 60), jitter=9, stall=0.3, seed=seed)
+    bench.store(kernels)
+
+    async def story(ctx):
+        for launch in range(2):
+            kernel_cycles = [rng.randint(1, 300) for _ in range(entries)]
+            bench.runs = [(cycles, None) for cycles in kernel_cycles]
+            await bench.begin(ctx, entries)
+            assert await bench.end(ctx) == DONE
+            starts = bench.when("start")[entries * launch :]
+            ended = bench.launched
+            for start, cycles in zip(starts, kernel_cycles, strict=True):
+                begun, ended = ended, start + cycles
+            assert await bench.value(ctx, "LAUNCH_CYCLES") == starts[-1] - begun
+            assert await bench.value(ctx, "ENTRY_BEGIN_LO") == begun - bench.launched
+            assert await bench.value(ctx, "ENTRY_BEGIN_HI") == 0
+            assert await bench.value(ctx, "CYCLES_LO") == ended - bench.launched
+
+    bench.run(story)
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_channels_of_the_host_port_may_wait_for_each_other(seed):
     """AW and W in either order, answers taken late; reads at the same time as writes."""
@@ -262,7 +290,10 @@ def test_channels_of_the_host_port_may_wait_for_each_other(seed):
     bench.run(story, addresses, words, answers, reads)
 
 
-def test_cycles_read_whole():
+@pytest.mark.parametrize(
+    ("name", "port"), [("CYCLES", "i_cycles"), ("ENTRY_BEGIN", "i_entry_begin")]
+)
+def test_cycles_read_whole(name, port):
     dut = HostPort(fingerprint=FINGERPRINT, rows=1, width_bits=64, units=0)
     axi = dut.axi
 
@@ -277,13 +308,13 @@ def test_cycles_read_whole():
         return value
 
     async def story(ctx):
-        ctx.set(dut.i_cycles, 0x1_FFFF_FFFF)
-        low = await read(ctx, "CYCLES_LO")
+        ctx.set(getattr(dut, port), 0x1_FFFF_FFFF)
+        low = await read(ctx, f"{name}_LO")
         # A carry between the two reads; the halves still belong together.
-        ctx.set(dut.i_cycles, 0x2_0000_0000)
-        assert await read(ctx, "CYCLES_HI") << 32 | low == 0x1_FFFF_FFFF
-        assert await read(ctx, "CYCLES_LO") == 0
-        assert await read(ctx, "CYCLES_HI") == 2
+        ctx.set(getattr(dut, port), 0x2_0000_0000)
+        assert await read(ctx, f"{name}_HI") << 32 | low == 0x1_FFFF_FFFF
+        assert await read(ctx, f"{name}_LO") == 0
+        assert await read(ctx, f"{name}_HI") == 2
 
     simulator = Simulator(dut)
     simulator.add_clock(1e-6)

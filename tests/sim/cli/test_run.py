@@ -14,6 +14,7 @@ from hw.numeric.formats import bf16
 from sim.operands import random_operand
 from sim.oracle import product
 from sim.run import driver
+from sim.run.counters import STATES
 from sim.run.report import FIELDS
 from sw.image import ChipProgram
 
@@ -173,14 +174,18 @@ def test_the_native_model_fills_every_field(capsys, seed, heavy):
     assert report["verified"] and report["cycles"] > report["launch_to_first_mac"] > 60
     assert report["launches"] == 1 and report["latency"] == 30
     counters = report["counters"].values()
-    names = ("busy", "wait_input", "wait_room", "idle")
-    assert len({sum(unit[name] for name in names) for unit in counters}) == 1
+    assert {sum(unit[state] for state in STATES) for unit in counters} == {report["cycles"]}
     assert sum(unit["macs"] or 0 for unit in counters) == report["macs_issued"]
     emulated = ran(f"{SMALL} --seed {seed} --backend emulator", capsys)
     for name in ("output_sha256", "input_sha256", "image_sha256", "dram_bytes_written"):
         assert report[name] == emulated[name]
     warm = ran(f"{SMALL} --seed {seed} --warm", capsys)
-    assert warm["launches"] == 2 and 0 < warm["cycles"] < ran(SMALL, capsys)["cycles"]
+    cold = ran(f"{SMALL} --seed {seed}", capsys)
+    assert warm["launches"] == 2 and 0 < warm["cycles"] < cold["cycles"]
+    for unit in warm["counters"].values():
+        assert sum(unit[state] for state in STATES) == warm["cycles"]
+    assert 0.9 < warm["predicted_cycles"] / warm["cycles"] < 1.1
+    assert 0.9 < cold["predicted_cycles"] / cold["cycles"] < 1.1
     failed = ran(f"{SMALL} --error-at read:3:slverr", capsys, code=5)
     assert "READ_SLVERR" in failed["error"]["message"] and failed["verified"] is None
     hung = ran(f"{SMALL} --max-cycles 500", capsys, code=4)

@@ -10,6 +10,7 @@ from hw.chip import Chip
 from hw.command.launch import ENTRY_BYTES, ErrorCode
 from hw.configs import named
 from hw.numeric.formats import bf16, fp32
+from hw.unit_counters import ACTIVITIES, WORDS, unit_kinds
 from hw.unit_errors import error_detail, error_unit
 from sim.drivers.units_matmul import UnitsMatmul
 from sim.emulator import emulate
@@ -92,9 +93,41 @@ def test_products_are_right_with_any_memory(model, seed, case, stall):
     assert right, (job, conditions)
     assert run.status == "done"
     assert run.bytes_written == job.m * job.n * job.out.bits // 8
-    # The register counts on until the last unit has ended.
-    assert 0 < run.registers_cycles - run.cycles < 64
+    assert run.cycles == run.registers_cycles and run.entry_begin == 0
+    check_states(run)
     assert run.error_code == 0 and not run.errors_met
+
+
+def check_states(run):
+    """Every unit's activities and the launch make up the last entry's cycles."""
+    for unit in range(len(unit_kinds(CONFIG))):
+        kernel = sum(run.counters[WORDS * unit :][: len(ACTIVITIES)])
+        assert run.launch_cycles + kernel == run.cycles - run.entry_begin
+
+
+@pytest.mark.parametrize("stall", [0.0, 0.4])
+def test_the_second_entry_of_a_list_has_cycles_of_its_own(model, seed, stall):
+    rng = np.random.default_rng(seed)
+    job = UnitsMatmul(CONFIG, 20, 11, 30, bf16, bf16, 16, 16, 2)
+    a, b = job.operands(rng)
+    conditions = MemoryConditions(latency=30, stall=stall, seed=seed)
+    runs = []
+    for entries in (1, 2):
+        memory = job.launch_memory(seed, launches=entries)
+        runs.append(
+            model.run(
+                memory.bytes_before({"A": a, "B": b}),
+                list_address=memory.list_address,
+                entries=entries,
+                conditions=conditions,
+            )
+        )
+        check_states(runs[-1])
+    cold, warm = runs
+    assert 0 < warm.launch_cycles < cold.launch_cycles
+    # Pauses are drawn as the simulation goes, which is longer with two entries.
+    if stall == 0:
+        assert warm.entry_begin == cold.cycles
 
 
 def test_same_seed_takes_the_same_cycles(model, seed):

@@ -19,6 +19,7 @@ from sim.native.memory import ErrorAt, MemoryConditions
 from sim.operands import random_inputs
 from sim.oracle import product
 from sim.run import driver, endings
+from sim.run.counters import STATES
 from sim.run.driver import compile_job, run
 from sim.run.job import BACKENDS, Job
 from sim.run.problem import Problem
@@ -58,6 +59,8 @@ class Fake(Emulator):
             "cycles": 1000 + 700 * (entries - 1),
             "simulated_cycles": 2000,
             "first_mac": 300,
+            "launch_cycles": 200,
+            "entry_begin": 1000 * (entries - 1),
             "counters": list(range(words)),
             "seconds": 0.5,
         }
@@ -120,7 +123,9 @@ def test_every_field_is_filled_by_a_back_end_with_cycles(fake):
     assert report["utilization"] == 9 * 20 * 7 / (1000 * 16)
     assert report["cycles_per_second"] == 4000 and report["launches"] == 1
     pcu = report["counters"]["pcu_0_0"]
-    assert list(pcu) == "kind busy wait_input wait_room idle macs commands boxes bytes".split()
+    assert list(pcu) == ["kind", *STATES, "macs", "commands", "boxes", "bytes"]
+    assert STATES == ("busy", "wait_input", "wait_room", "idle", "launch")
+    assert {unit["launch"] for unit in report["counters"].values()} == {200}
     assert pcu["busy"] == 0 and pcu["idle"] == 3 and pcu["macs"] == 4 * 8
     assert report["counters"]["agcu_0"]["bytes"] == 4 * WORDS + COUNTERS["agcu"]["bytes"]
     json.dumps(outcome.report)
@@ -131,6 +136,7 @@ def test_a_warm_run_counts_the_second_launch_alone(fake):
     assert fake.asked == [(1, 5000), (2, 5000)]
     assert report["cycles"] == 700 and report["launches"] == 2
     cold = ran(job(backend="rtl")).report
+    assert report["predicted_cycles"] < cold["predicted_cycles"]
     assert report["dram_bytes_written"] == cold["dram_bytes_written"]
     assert 0 < report["dram_bytes_read"] <= cold["dram_bytes_read"]
 
