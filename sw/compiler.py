@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -13,7 +12,6 @@ from hw.errors import BadInputError, did_you_mean
 from hw.numeric.formats import Format
 from sw.arrays import ArraySpec
 from sw.cost import predict, predict_launch
-from sw.fabric.errors import FitError
 from sw.image import ChipProgram
 from sw.ir.program import Program
 from sw.ir.sizes import choose_sizes
@@ -25,18 +23,16 @@ from sw.language.errors import ProgramError
 from sw.language.schedule import check_schedule
 from sw.netlist import Netlist
 from sw.passes.accumulate import accumulate
-from sw.passes.assemble import assemble
 from sw.passes.check import check
 from sw.passes.fit import Fit
 from sw.passes.mask import mask
 from sw.passes.parallel import Wishes, parallel
 from sw.passes.place import Placement
 from sw.passes.plan import Plan
-from sw.passes.route import Routes, place_and_route
+from sw.passes.realize import Realized, realize
+from sw.passes.route import Routes
 from sw.passes.simplify import simplify
 from sw.passes.stage import Product, stage
-from sw.passes.units import units
-from sw.prove import require_live
 
 __all__ = ["PASSES", "Compiled", "compile_kernel"]
 
@@ -214,9 +210,8 @@ def compile_kernel(
         ArraySpec(each.name, each.type.shape, each.type.format, each.type.role is not Role.IN)
         for each in program.tensors
     )
-    plan, places, netlist, placement, routes = _routed(
-        parallel(product, config, wishes), arrays, config, place_seed
-    )
+    real = realize(parallel(product, config, wishes), arrays, config, seed=place_seed)
+    plan, places, placement, routes = real.plan, real.fit, real.placement, real.routes
     texts["parallel"] = plan.describe()
     sizes = _sizes(product, plan, wishes)
     golden_program = choose_sizes(summed, sizes)
@@ -224,19 +219,16 @@ def compile_kernel(
     _noted(texts, verify(tiled.after("tile", tiled.nodes)))
     _noted(texts, mask(tiled))
     texts["fit"] = "\n".join(f"{name}: {home}" for name, home in places.homes.items())
-    texts["units"] = _netlist_text(netlist)
+    texts["units"] = _netlist_text(real.netlist)
     texts["place"] = "\n".join(f"{name}: {place}" for name, place in placement.tiles.items())
     texts["route"] = "\n".join(
         f"{name}: {len(hops)} hops"
         for name, hops in (*routes.vectors.items(), *routes.tokens.items())
     )
-    with _own_fault("assemble"):
-        chip = assemble(netlist, placement, routes, config)
-        image = chip.pack()
+    image = real.image
     texts["assemble"] = f"image of {len(image)} bytes"
+    texts["prove"] = f"live: {real.liveness.moved} payloads in {real.liveness.steps} steps"
     kernel_cycles = predict(plan, places)
-    live = require_live(ChipProgram.unpack(config, image))
-    texts["prove"] = f"live: {live.moved} payloads in {live.steps} steps"
     return Compiled(
         kernel=kernel.name,
         config=config,
@@ -249,10 +241,10 @@ def compile_kernel(
         schedule=_complete(product, plan, places, sizes) | schedule,
         plan=plan,
         fit=places,
-        netlist=netlist,
+        netlist=real.netlist,
         placement=placement,
         routes=routes,
-        chip=chip,
+        chip=real.chip,
         image=image,
         units_used=MappingProxyType(
             {
@@ -267,37 +259,9 @@ def compile_kernel(
         macs=product.m * product.n * product.k,
         macs_issued=plan.macs_issued,
         peak_macs_per_cycle=config.peak_macs_per_cycle(product.fmt.bits),
-        notes=_notes(wishes, plan),
+        notes=_notes(wishes, real),
         texts=MappingProxyType(texts),
     )
-
-
-@contextlib.contextmanager
-def _own_fault(step: str) -> Iterator[None]:
-    """Context of a pass whose input no user wrote: what an encoding refuses is a fault of ours."""
-    try:
-        yield
-    except BadInputError as error:
-        raise RuntimeError(f"{step}: {error}") from error
-
-
-def _routed(
-    choices: tuple[tuple[Plan, Fit], ...],
-    arrays: tuple[ArraySpec, ...],
-    config: ChipConfig,
-    seed: int,
-) -> tuple[Plan, Fit, Netlist, Placement, Routes]:
-    """The first choice that the links of the chip can carry."""
-    refused: FitError | None = None
-    for plan, places in choices:
-        with _own_fault("units"):
-            netlist = units(plan, places, arrays)
-        try:
-            return plan, places, netlist, *place_and_route(netlist, config, seed=seed)
-        except FitError as error:
-            refused = refused or error
-    assert refused is not None
-    raise refused
 
 
 def _noted(texts: dict[str, str], program: Program) -> Program:
@@ -374,9 +338,13 @@ def _complete(product: Product, plan: Plan, places: Fit, sizes: Mapping[str, int
     )
 
 
-def _notes(wishes: Wishes, plan: Plan) -> tuple[str, ...]:
-    """Wishes that the chip or the shape cut."""
-    notes = []
+def _notes(wishes: Wishes, real: Realized) -> tuple[str, ...]:
+    """Wishes that the chip or the shape cut, and plans that were given up."""
+    notes, plan = [], real.plan
+    if real.given_up:
+        count = len(real.given_up)
+        better = "1 better plan was" if count == 1 else f"{count} better plans were"
+        notes.append(f"{better} given up: {real.given_up[0].message}")
     for noun, wish, had in (
         ("row_par", wishes.row_par, plan.row_par),
         ("col_par", wishes.col_par, plan.col_par),

@@ -10,19 +10,17 @@ import dataclasses
 import itertools
 from collections.abc import Iterator, Mapping
 
+from hw.packet_filter import MAX_MODULUS
+from sw.passes.limits import Unfit
 from sw.passes.plan import Plan
 
-__all__ = ["Buffer", "Collector", "Fit", "Home", "Unfit", "fit"]
+__all__ = ["Buffer", "Collector", "Fit", "Home", "fit"]
 
 #: Engines of a PMU in each direction, buffers, token outputs.
 _PORTS = 2
 #: Streams that may be merged at a unit's input.
 MERGED = 4
 _MAX_CREDITS = 255
-
-
-class Unfit(ValueError):
-    """A plan that the chip has no room for; the message says what it needs and what there is."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -176,7 +174,8 @@ def fit(plan: Plan, slots: Mapping[str, int], *, plain: bool = False) -> Fit:
         if best.slowdown <= 1:
             break
     if best is None:
-        raise problem or Unfit(f"{plan.describe()}: no way to collect its results")
+        assert problem is not None
+        raise problem
     return best
 
 
@@ -216,11 +215,17 @@ def _collectors(plan: Plan, count: int) -> tuple[Collector, ...]:
             ports = tuple(spread(plan.col_par, 2))
         else:
             raise Unfit(
-                f"Results of {sources} PCUs must be collected by one PMU, which takes {2 * MERGED}"
+                f"Results of {sources} PCUs must be collected by one PMU, which takes {2 * MERGED}",
+                value=sources,
+                rule=f"at most {2 * MERGED} PCUs a PMU",
             )
         most = max(count for _, count in ports) * (plan.col_par if by_rows else groups)
         if most > MERGED:
-            raise Unfit(f"Results of {most} PCUs must be merged at one input, which takes {MERGED}")
+            raise Unfit(
+                f"Results of {most} PCUs must be merged at one input, which takes {MERGED}",
+                value=most,
+                rule=f"at most {MERGED} PCUs an input",
+            )
         found.append(Collector(f"c{number}", number, first, groups, ports, by_rows))
     return tuple(found)
 
@@ -241,7 +246,11 @@ def _try(plan: Plan, named: Mapping[str, int], collect: int, b_parts: int, a_par
         ("b", b_named and b_named * b_tile, b_least),
     ):
         if count and count < least:
-            raise Unfit(f"Buffer {name} needs {least} slots of a slab, and is given {count}")
+            raise Unfit(
+                f"Buffer {name} needs {least} slots of a slab, and is given {count}",
+                value=count,
+                rule=f"at least {least} slots of a slab",
+            )
     buffers = [
         Buffer(
             f"a{group}",
@@ -283,9 +292,23 @@ def _try(plan: Plan, named: Mapping[str, int], collect: int, b_parts: int, a_par
     else:
         shares = tuple((n, *each) for n, each in enumerate(spread(plan.row_par, agcus)))
     for _, first, groups in shares:
-        credits = sum(homes[f"a{group}"].slots for group in range(first, first + groups))
-        if credits > _MAX_CREDITS:
-            raise Unfit(f"Free slots of one stream must be at most {_MAX_CREDITS}, not {credits}")
+        if groups > MAX_MODULUS:
+            raise Unfit(
+                f"Row groups that one AGCU loads must be at most {MAX_MODULUS}, not {groups}",
+                value=groups,
+                rule=f"at most {MAX_MODULUS} row groups an AGCU",
+            )
+        # Boxes and freed slots of the groups come in turn: a slot that not all of them have would
+        # be a credit for a box of another group, which then blocks the stream.
+        names = [f"a{group}" for group in range(first, first + groups)]
+        common = min(homes[name].slots for name in names)
+        homes |= {name: dataclasses.replace(homes[name], slots=common) for name in names}
+        if groups * common > _MAX_CREDITS:
+            raise Unfit(
+                f"Free slots of one stream must be at most {_MAX_CREDITS}, not {groups * common}",
+                value=groups * common,
+                rule=f"at most {_MAX_CREDITS} free slots of one stream",
+            )
     b_agcus = tuple(agcus - 1 - number for number in range(b_parts)) if agcus > 2 else (0, 1)
     return Fit(homes, shares, a_parts, b_agcus[:b_parts], collectors, slowdown)
 
@@ -297,10 +320,18 @@ def _pack(plan: Plan, buffers: list[Buffer]) -> tuple[dict[str, Home], float]:
         if each.least * each.slot_bytes > config.pmu.capacity_bytes:
             raise Unfit(
                 f"Buffer {each.name} needs {each.least} slots of {each.slot_bytes} bytes, "
-                f"{each.least * each.slot_bytes} in all, and a PMU has {config.pmu.capacity_bytes}"
+                f"{each.least * each.slot_bytes} in all, and a PMU has "
+                f"{config.pmu.capacity_bytes}",
+                value=each.least * each.slot_bytes,
+                rule=f"at most {config.pmu.capacity_bytes} bytes a PMU",
             )
         if each.least > config.pmu.slots:
-            raise Unfit(f"Buffer {each.name} needs {each.least} slots, of {config.pmu.slots}")
+            raise Unfit(
+                f"Buffer {each.name} needs {each.least} slots, and a buffer has at most "
+                f"{config.pmu.slots}",
+                value=each.least,
+                rule=f"at most {config.pmu.slots} slots a buffer",
+            )
     orders: Iterator[tuple[Buffer, ...]] | tuple[tuple[Buffer, ...], ...]
     if len(buffers) <= config.pmu_count or len(buffers) > 5:
         orders = (tuple(sorted(buffers, key=lambda each: -each.rate)),)
@@ -318,7 +349,9 @@ def _pack(plan: Plan, buffers: list[Buffer]) -> tuple[dict[str, Home], float]:
         raise Unfit(
             f"{len(buffers)} buffers ({', '.join(each.name for each in buffers)}) of {total} bytes "
             f"must lie in PMUs of {config.pmu.capacity_bytes} bytes and {_PORTS} buffers, and "
-            f"there are {config.pmu_count}"
+            f"there are {config.pmu_count}",
+            value=len(buffers),
+            rule=f"at most {_PORTS} buffers a PMU, within its bytes and its engines",
         )
     homes: dict[str, Home] = {}
     for pmu, room in enumerate(best[1]):

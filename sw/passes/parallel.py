@@ -10,7 +10,8 @@ from collections.abc import Iterator, Mapping
 from hw.config import ChipConfig
 from hw.errors import BadInputError
 from sw.cost import predict, rough
-from sw.passes.fit import Fit, Unfit, fit
+from sw.passes.fit import Fit, fit
+from sw.passes.limits import Unfit, require_fields
 from sw.passes.plan import MAX_BOX_EXTENT, Plan, fewest_rows
 from sw.passes.stage import Product
 
@@ -21,7 +22,6 @@ _FINALISTS = 60
 #: Grids that are handed on.
 _GRIDS = 3
 _MAX_COL_PAR = 16
-_MAX_COUNT = (1 << 16) - 1
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,14 +50,14 @@ class Wishes:
     slots: Mapping[str, int] = dataclasses.field(default_factory=dict)
 
 
-def parallel(product: Product, config: ChipConfig, wishes: Wishes) -> tuple[tuple[Plan, Fit], ...]:
+def parallel(product: Product, config: ChipConfig, wishes: Wishes) -> Iterator[tuple[Plan, Fit]]:
     """Choose how a product is spread over a chip.
 
-    Returns
-    -------
-    tuple of (Plan, Fit)
-        The best by the cost model, and after it the best of other grids, for a chip whose links
-        the first does not fit.
+    Yields
+    ------
+    (Plan, Fit)
+        The best by the cost model; after it, for a chip that cannot hold the first, the best of
+        other grids, then plans of ever fewer streams.
 
     Raises
     ------
@@ -82,9 +82,8 @@ def parallel(product: Product, config: ChipConfig, wishes: Wishes) -> tuple[tupl
             value=config.token_tracks,
             rule="a chip with at least 2 token tracks",
         )
+    plans, problem = _legal(product, config, wishes)
     found: list[tuple[int, int, Plan, Fit]] = []
-    problem: Unfit | None = None
-    plans = sorted(_plans(product, config, wishes), key=rough)
     for number, plan in enumerate(plans):
         try:
             places = fit(plan, wishes.slots)
@@ -94,29 +93,59 @@ def parallel(product: Product, config: ChipConfig, wishes: Wishes) -> tuple[tupl
         found.append((predict(plan, places), number, plan, places))
         if len(found) == _FINALISTS:
             break
+    best: dict[object, tuple[Plan, Fit]] = {}
+    for _, _, plan, places in sorted(found, key=lambda each: each[:2]):
+        grid = (plan.row_par, plan.col_par, len(places.collectors))
+        best.setdefault(grid, (plan, places))
+    yield from itertools.islice(best.values(), _GRIDS)
+    if best:
+        yield from _smaller(plans, next(iter(best.values()))[0], wishes)
     free = dataclasses.replace(
         wishes,
         row_par=wishes.row_par if "row_par" in wishes.strict else None,
         col_par=wishes.col_par if "col_par" in wishes.strict else None,
     )
-    if not found and free != wishes:
+    if free != wishes:
         # The program's own wish is what the chip has no room for.
-        return parallel(product, config, free)
-    if not found:
+        yield from parallel(product, config, free)
+    elif not found:
+        assert problem is not None
         raise BadInputError(
-            f"`{product.kernel}` does not fit the chip: {problem}",
+            f"`{product.kernel}` must fit the chip; {problem}",
             kind="does-not-fit",
-            rule="a smaller tile, fewer slots, or a chip with more scratchpad",
+            where=product.kernel,
+            value=problem.value,
+            rule=f"{problem.rule}: a smaller tile, fewer slots, or a chip with more scratchpad",
         )
-    best: dict[object, tuple[Plan, Fit]] = {}
-    for _, _, plan, places in sorted(found, key=lambda each: each[:2]):
-        grid = (plan.row_par, plan.col_par, len(places.collectors))
-        best.setdefault(grid, (plan, places))
-    first = next(iter(best.values()))
-    handed = list(best.values())[:_GRIDS]
-    with contextlib.suppress(Unfit):
-        handed.append((first[0], fit(first[0], wishes.slots, plain=True)))
-    return tuple(handed)
+
+
+def _legal(product: Product, config: ChipConfig, wishes: Wishes) -> tuple[list[Plan], Unfit | None]:
+    """Plans whose loops fit their fields, by their estimates, and why another does not."""
+    plans, problem = [], None
+    for plan in _plans(product, config, wishes):
+        try:
+            require_fields(plan)
+        except Unfit as error:
+            problem = problem or error
+            continue
+        plans.append(plan)
+    return sorted(plans, key=rough), problem
+
+
+def _smaller(plans: list[Plan], first: Plan, wishes: Wishes) -> Iterator[tuple[Plan, Fit]]:
+    """Plans of fewer and fewer streams, for links that carry none of the best."""
+    most = first.row_par * first.col_par
+    tried = [first]
+    while tried:
+        for plan in tried:
+            with contextlib.suppress(Unfit):
+                places = fit(plan, wishes.slots, plain=True)
+                most = plan.row_par * plan.col_par // 2
+                yield plan, places
+                break
+        else:
+            most //= 2
+        tried = [each for each in plans if each.row_par * each.col_par <= most]
 
 
 def _bad(field: str, rule: str, value: object) -> BadInputError:
@@ -128,7 +157,9 @@ def _bad(field: str, rule: str, value: object) -> BadInputError:
 def _grids(product: Product, config: ChipConfig, wishes: Wishes) -> list[tuple[int, int]]:
     """Rows and columns of PCUs to try."""
     pcus = config.pcu_count
-    powers = [1 << n for n in range(5) if 1 << n <= min(pcus, _MAX_COL_PAR)]
+    # The columns of a pass are columns of a box.
+    most = min(pcus, _MAX_COL_PAR, MAX_BOX_EXTENT // config.grid_columns)
+    powers = [1 << n for n in range(most.bit_length())]
     rows, columns = wishes.row_par, wishes.col_par
     names = f"of `{product.product}`" if product.product else "of the product"
     if columns is not None and columns not in powers:
@@ -181,12 +212,10 @@ def _plans(product: Product, config: ChipConfig, wishes: Wishes) -> Iterator[Pla
             for columns in _columns(config, col_par, lanes, column_tile, product.n):
                 for tiles, a_slab, b_slab in _slabs(covers, lanes, wishes):
                     for resident in (True, False):
-                        plan = Plan(
+                        yield Plan(
                             product, config, groups, col_par, rows, blocks, *columns,
                             tiles, a_slab, b_slab, resident,
                         )  # fmt: skip
-                        if _counts(plan):
-                            yield plan
 
 
 def _columns(
@@ -229,19 +258,3 @@ def _slabs(covers: int, lanes: int, wishes: Wishes) -> list[tuple[int, int, int]
         for a_slab, b_slab in itertools.product(choices["a"], choices["b"]):
             found[tiles, a_slab, b_slab] = None
     return list(found)
-
-
-def _counts(plan: Plan) -> bool:
-    """Whether every count fits its counter, and every stride its field."""
-    square = plan.lanes**2
-    strides = (
-        plan.columns // plan.lanes * square if plan.b_slab > 1 else 0,
-        plan.pass_stride // plan.lanes * square if plan.passes > 1 else 0,
-    )
-    return (
-        plan.all_passes <= _MAX_COUNT
-        and plan.row_blocks <= _MAX_COUNT
-        and plan.a_slabs <= _MAX_COUNT
-        and plan.rows * plan.a_slab <= _MAX_COUNT
-        and max(strides) < plan.config.pmu.capacity_bytes // 2
-    )

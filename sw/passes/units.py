@@ -56,6 +56,11 @@ def _stream(agcu: int, operand: int) -> int:
     return operand ^ agcu & 1
 
 
+def _loop(count: int, stride: int) -> LoopProgram:
+    """Loop of a stride, which one iteration does not need and its field may not hold."""
+    return LoopProgram(count, stride=stride if count > 1 else 0)
+
+
 def _nest(*loops: tuple[int, int]) -> tuple[LoopProgram, ...]:
     """Loops of count and stride, without those of one iteration."""
     return tuple(LoopProgram(count, stride=stride) for count, stride in loops if count > 1)
@@ -162,10 +167,7 @@ class _Lowering:
             ]
             reader = EngineProgram(
                 ring=self._ring(home, plan.a_bytes, element),
-                loops=(
-                    LoopProgram(plan.a_slab, stride=lanes),
-                    LoopProgram(plan.rows, stride=plan.a_slab * lanes),
-                ),
+                loops=(_loop(plan.a_slab, lanes), _loop(plan.rows, plan.a_slab * lanes)),
                 element_bytes=element,
                 launches=launches,
                 windows=windows,
@@ -236,9 +238,7 @@ class _Lowering:
             access=Access.COLUMN,
             launches=launches,
             windows=windows,
-            repeats=LoopProgram(
-                plan.passes, stride=plan.pass_stride // lanes * square if plan.passes > 1 else 0
-            ),
+            repeats=_loop(plan.passes, plan.pass_stride // lanes * square),
             slots=slots,
             last_level=Level.ADDRESS + len(loops) - 1,
         )
@@ -307,9 +307,9 @@ class _Lowering:
         reader = EngineProgram(
             ring=self._ring(home, plan.c_bytes(collector.groups), element),
             loops=(
-                LoopProgram(collector.groups, stride=held * lanes),
-                LoopProgram(plan.rows, stride=lanes),
-                LoopProgram(plan.stored_columns // lanes, stride=column_stride),
+                _loop(collector.groups, held * lanes),
+                _loop(plan.rows, lanes),
+                _loop(plan.stored_columns // lanes, column_stride),
             ),
             element_bytes=element,
             launches=launches,

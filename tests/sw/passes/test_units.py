@@ -63,7 +63,7 @@ def check(config, shape, fmt, out, wishes=None, seed=1):
         ArraySpec("B", (k, n), fmt),
         ArraySpec("C", (m, n), out, output=True),
     )
-    plan, places = parallel(product(m, n, k, fmt, out), config, wishes or Wishes())[0]
+    plan, places = next(parallel(product(m, n, k, fmt, out), config, wishes or Wishes()))
     memory = [rows_of(a, specs[0]), rows_of(b, specs[1]), bytearray([GUARD] * specs[2].bytes)]
     run_netlist(units(plan, places, specs), config, memory)
     assert memory[2] == rows_of(oracle(a, b, out.dtype), specs[2]), plan.describe()

@@ -1,0 +1,71 @@
+"""limits: what the loops of a plan need, and what their fields hold."""
+
+from __future__ import annotations
+
+from hw.agcu.program import COUNT_BITS as ISSUER_COUNT_BITS
+from hw.pmu.words import COUNT_BITS
+from sw.passes.plan import Plan
+
+__all__ = ["Unfit", "require_fields"]
+
+_MOST_COUNT = (1 << min(COUNT_BITS, ISSUER_COUNT_BITS)) - 1
+
+
+class Unfit(ValueError):
+    """A plan that the chip has no room for; the message says what it needs and what there is.
+
+    Parameters
+    ----------
+    message : str
+    value : int
+        How much or how many the plan needs.
+    rule : str
+        How much or how many there may be.
+    """
+
+    def __init__(self, message: str, *, value: int, rule: str) -> None:
+        super().__init__(message)
+        self.value = value
+        self.rule = rule
+
+
+def require_fields(plan: Plan) -> None:
+    """Refuse a plan with a count or a stride that its field does not hold.
+
+    Parameters
+    ----------
+    plan : Plan
+
+    Raises
+    ------
+    Unfit
+        If there is one.
+    """
+    for noun, count in (
+        ("passes over a block of rows", plan.all_passes),
+        ("blocks of rows", plan.row_blocks),
+        ("slabs of a panel of A", plan.a_slabs),
+        ("rows of a slab of A", plan.rows * plan.a_slab),
+    ):
+        if count > _MOST_COUNT:
+            raise Unfit(
+                f"Count of {noun} must be at most {_MOST_COUNT}, not {count}",
+                value=count,
+                rule=f"at most {_MOST_COUNT}",
+            )
+    # A stride is signed, in as many bits as a byte's position in the scratchpad.
+    most = plan.config.pmu.capacity_bytes // 2 - 1
+    square = plan.lanes**2
+    for noun, iterations, stride in (
+        ("rows of A", plan.rows, plan.a_slab * plan.lanes),
+        ("tiles of B", plan.b_slab, plan.columns * plan.lanes),
+        ("blocks of B", plan.columns // plan.lanes, square),
+        ("passes over B", plan.passes, plan.pass_stride * plan.lanes),
+    ):
+        if iterations > 1 and stride > most:
+            raise Unfit(
+                f"Stride between {noun} must be at most {most} elements in a PMU of "
+                f"{plan.config.pmu.capacity_bytes} bytes, not {stride}",
+                value=stride,
+                rule=f"at most {most} elements",
+            )
