@@ -13,7 +13,8 @@ from hw.pmu.words import Level, TokenSource
 from hw.tma.descriptor import Descriptor, ElementFormat
 from sw.arrays import ArraySpec
 from sw.netlist import End, Net, Netlist, UnitProgram
-from sw.passes.fit import Collector, Fit, Home
+from sw.passes.fit import Collector, Fit
+from sw.passes.pack import Home
 from sw.passes.plan import Plan
 
 __all__ = ["units"]

@@ -1,0 +1,188 @@
+"""pack: rings of slots into PMUs.
+
+A PMU has two buffers, two write and two read engines and two token outputs, and moves one vector
+in and one out a cycle: buffers share one only where there are too few.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Iterator, Mapping
+
+from sw.passes.limits import Unfit
+from sw.passes.plan import Plan
+
+__all__ = ["Buffer", "Home", "pack"]
+
+#: Engines of a PMU in each direction, buffers, token outputs.
+_PORTS = 2
+
+
+@dataclasses.dataclass(frozen=True)
+class Buffer:
+    """A ring of slots that has to lie in some PMU.
+
+    Parameters
+    ----------
+    name : str
+    slot_bytes : int
+    least, wanted : int
+        Slots it must have, and slots it can use.
+    writers : int
+        Write engines that fill it; as many token outputs, if ``tokens``.
+    tokens : bool
+        Freed slots are reported.
+    rate : float
+        Vectors a cycle at its busier side.
+    """
+
+    name: str
+    slot_bytes: int
+    least: int
+    wanted: int
+    writers: int
+    tokens: bool
+    rate: float
+
+
+@dataclasses.dataclass(frozen=True)
+class Home:
+    """Where a buffer lies.
+
+    Parameters
+    ----------
+    pmu : int
+    number : int
+        Buffer of the PMU; also its read engine.
+    base_bytes : int
+    slots : int
+    writer, token : int
+        Its first write engine and its first token output.
+    """
+
+    pmu: int
+    number: int
+    base_bytes: int
+    slots: int
+    writer: int
+    token: int
+
+
+def pack(plan: Plan, buffers: list[Buffer]) -> tuple[dict[str, Home], float]:
+    """Find places for buffers, each alone in a PMU as long as there are enough.
+
+    Parameters
+    ----------
+    plan : Plan
+    buffers : list of Buffer
+
+    Returns
+    -------
+    homes : dict of str to Home
+        By the buffers' names.
+    slowdown : float
+        How much longer the busiest port of a PMU needs than the grid; 1 if it does not.
+
+    Raises
+    ------
+    Unfit
+        If there are no such places.
+    """
+    config = plan.config
+    for each in buffers:
+        if each.least * each.slot_bytes > config.pmu.capacity_bytes:
+            raise Unfit(
+                f"Buffer {each.name} needs {each.least} slots of {each.slot_bytes} bytes, "
+                f"{each.least * each.slot_bytes} in all, and a PMU has "
+                f"{config.pmu.capacity_bytes}",
+                value=each.least * each.slot_bytes,
+                rule=f"at most {config.pmu.capacity_bytes} bytes a PMU",
+            )
+        if each.least > config.pmu.slots:
+            raise Unfit(
+                f"Buffer {each.name} needs {each.least} slots, and a buffer has at most "
+                f"{config.pmu.slots}",
+                value=each.least,
+                rule=f"at most {config.pmu.slots} slots a buffer",
+            )
+    orders: Iterator[tuple[Buffer, ...]] | tuple[tuple[Buffer, ...], ...]
+    if len(buffers) <= config.pmu_count or len(buffers) > 5:
+        orders = (tuple(sorted(buffers, key=lambda each: -each.rate)),)
+    else:
+        orders = itertools.permutations(buffers)
+    best: tuple[float, list[list[Buffer]]] | None = None
+    for order in orders:
+        rooms = _rooms(plan, order)
+        if rooms is not None:
+            load = max(sum(each.rate for each in room) for room in rooms)
+            if best is None or load < best[0] - 1e-9:
+                best = (load, rooms)
+    if best is None:
+        total = sum(each.least * each.slot_bytes for each in buffers)
+        raise Unfit(
+            f"{len(buffers)} buffers ({', '.join(each.name for each in buffers)}) of {total} bytes "
+            f"must lie in PMUs of {config.pmu.capacity_bytes} bytes and {_PORTS} buffers, and "
+            f"there are {config.pmu_count}",
+            value=len(buffers),
+            rule=f"at most {_PORTS} buffers a PMU, within its bytes and its engines",
+        )
+    homes: dict[str, Home] = {}
+    for pmu, room in enumerate(best[1]):
+        homes.update(_settle(plan, pmu, room))
+    return homes, max(1.0, best[0])
+
+
+def _bases(plan: Plan, room: list[Buffer], slots: Mapping[str, int]) -> list[int]:
+    """First byte of each buffer of a PMU, and the one after the last."""
+    bases, end = [], 0
+    for each in room:
+        # B is read by columns, so it begins with a block; other buffers with a pair of rows.
+        unit = plan.vector_bytes * (plan.lanes if each.name == "b" else 2)
+        bases.append(-(-end // unit) * unit)
+        end = bases[-1] + slots[each.name] * each.slot_bytes
+    return [*bases, end]
+
+
+def _fits(plan: Plan, room: list[Buffer]) -> bool:
+    least = {each.name: each.least for each in room}
+    return (
+        len(room) <= _PORTS
+        and sum(each.writers for each in room) <= _PORTS
+        and sum(each.writers for each in room if each.tokens) <= _PORTS
+        and _bases(plan, room, least)[-1] <= plan.config.pmu.capacity_bytes
+    )
+
+
+def _rooms(plan: Plan, order: tuple[Buffer, ...]) -> list[list[Buffer]] | None:
+    """Buffers by PMU: one each as long as there are PMUs, the rest where the least goes on."""
+    rooms: list[list[Buffer]] = []
+    for each in order:
+        if len(rooms) < plan.config.pmu_count:
+            rooms.append([each])
+            continue
+        fitting = [room for room in rooms if _fits(plan, [*room, each])]
+        if not fitting:
+            return None
+        min(fitting, key=lambda room: sum(other.rate for other in room)).append(each)
+    return rooms
+
+
+def _settle(plan: Plan, pmu: int, room: list[Buffer]) -> Iterator[tuple[str, Home]]:
+    """Slots of the buffers of a PMU, as many as they can use."""
+    slots = {each.name: each.least for each in room}
+    grown = True
+    while grown:
+        grown = False
+        for each in room:
+            more = {**slots, each.name: slots[each.name] + 1}
+            wanted = min(each.wanted, plan.config.pmu.slots)
+            room_left = _bases(plan, room, more)[-1] <= plan.config.pmu.capacity_bytes
+            if more[each.name] <= wanted and room_left:
+                slots = more
+                grown = True
+    writer = token = 0
+    for number, (each, base) in enumerate(zip(room, _bases(plan, room, slots), strict=False)):
+        yield each.name, Home(pmu, number, base, slots[each.name], writer, token)
+        writer += each.writers
+        token += each.writers if each.tokens else 0
