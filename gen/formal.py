@@ -1,14 +1,16 @@
-"""Formal proofs of blocks: k-induction by yosys, covers to reach, faults that must fail.
+"""Formal proofs of blocks: k-induction or PDR, covers to reach, faults that must be caught.
 
 A harness is a component whose inputs are free, which contains the block as the submodule ``dut``,
 assumes what its neighbours keep to and asserts what it promises (de Moura, Rueß, Sorea: Bounded
-model checking and induction, CAV 2003).
+model checking and induction, CAV 2003). Yosys does k-induction, ABC does PDR (:mod:`gen.pdr`).
 """
 
 import dataclasses
+import random
 import re
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -16,16 +18,36 @@ from typing import Any
 import amaranth.back.rtlil as rtlil
 from amaranth.lib import wiring
 
-from gen.yosys import require_yosys, run_script
+from gen.pdr import NETLIST, decide, reached
+from gen.proof import Outcome, Proof
+from gen.yosys import run_library
 
-__all__ = ["Proof", "Property", "prove"]
+__all__ = ["Property", "prove"]
 
 #: Steps after which induction, and the search for a cover, give up.
 _STEPS = 24
 #: Faults put into a block, and the seed that chooses them.
 _FAULTS, _SEED = 12, 1
-_PREPARE = """\
+#: Seconds after which PDR gives up.
+_SECONDS = 300
+#: The design of one module, in which cells of the block are marked.
+_READY = """\
+read_rtlil harness.il
+hierarchy -top top
+proc
+setattr -set block 1 {block}
 flatten
+opt_clean
+opt -full
+memory_collect
+write_rtlil ready.il
+"""
+#: Every fault there is: fewer are picked by a seed of our own.
+_LIST = "mutate -list 1000000 -o faults.txt top/a:block\n"
+#: No faults of clocks, nor behind a register, whose first value they would not change.
+_SPARED = re.compile(r"-port (Q|CLK|INIT|DATA|WR_CLK|RD_(DATA|CLK|ARST|SRST)) ")
+_READ = "design -reset\nread_rtlil ready.il\n"
+_PREPARE = """\
 opt_clean
 chformal -cover -remove
 chformal -lower
@@ -35,7 +57,7 @@ opt -fast
 _INDUCTION = "sat -tempinduct -prove-asserts -set-assumes -set rst 0 -maxsteps {steps} top\n"
 _SEARCH = "sat -tempinduct-baseonly -set-assumes -set rst 0 -maxsteps {steps}"
 _COVER = f"{_SEARCH} -prove reached[{{bit}}] 0 top\n"
-_OUTCOME = re.compile(
+_ENDED = re.compile(
     r"SAT temporal induction proof finished - (model found)"
     r"|(Induction step proven: SUCCESS!)|(Reached maximum number of time steps)"
 )
@@ -55,87 +77,106 @@ class Property:
         Parameters of the block at which it is proved.
     harness : callable
         Makes the harness; its output ``reached`` has a bit for each situation that must occur.
+    method : str
+        ``"k-induction"``, of a harness that states its invariants, or ``"PDR"``, which finds them.
+    faults : int
+        Faults to put into the block; none where the same property has them at another size.
+    faulty : str
+        Modules of the block to put them into; ``top.dut`` is the block itself.
     """
 
     block: str
     name: str
     parameters: Mapping[str, int]
     harness: Callable[[], wiring.Component]
-
-
-@dataclasses.dataclass(frozen=True)
-class Proof:
-    """Outcome of a proof.
-
-    Members
-    -------
-    proved : bool
-        Every assertion holds in every reachable state.
-    covers, reached : int
-        Situations asked for, and those a trace from reset shows.
-    faults, caught : int
-        Faults put into the block, and those for which the proof fails. One that is not caught
-        may be harmless.
-    seconds : float
-    """
-
-    proved: bool
-    covers: int
-    reached: int
-    faults: int
-    caught: int
-    seconds: float
-
-    @property
-    def met(self) -> bool:
-        """The property is proved, not vacuously, and by a check that can fail."""
-        return self.proved and self.reached == self.covers and self.caught > 0
-
-
-def _outcomes(log: str) -> list[str]:
-    """How each `sat` of a log ended: a counterexample, a proof, or neither."""
-    names = ("model", "proved", "open")
-    return [names[match.lastindex - 1] for match in _OUTCOME.finditer(log) if match.lastindex]
+    method: str = "k-induction"
+    faults: int = _FAULTS
+    faulty: str = "top.dut"
 
 
 def prove(property: Property) -> Proof:
-    """Prove a property, show that its covers are reached and that faults are caught.
+    """Prove a property, show that its covers are reached, and decide each fault.
+
+    A fault that induction leaves open is decided by PDR.
 
     Raises
     ------
     MissingToolError
         If yosys is not installed.
     RuntimeError
-        If yosys fails.
+        If yosys or ABC fails.
     """
-    require_yosys()
     started = time.monotonic()
     harness: Any = property.harness()
     covers = len(harness.reached)
     with tempfile.TemporaryDirectory(prefix="tilewright-proof.") as name:
         folder = Path(name)
         (folder / "harness.il").write_text(rtlil.convert(harness, name="top", emit_src=False))
-        run_script(
-            folder,
-            "read_rtlil harness.il\nhierarchy -top top\nproc\nwrite_rtlil ready.il\n"
-            f"mutate -list {_FAULTS} -seed {_SEED} -o faults.txt top.dut\n",
-        )
-        read = "design -reset\nread_rtlil ready.il\n"
-        faults = [line for line in (folder / "faults.txt").read_text().splitlines() if line]
-        prepared = f"{read}{_PREPARE}"
-        script = prepared + _INDUCTION.format(steps=_STEPS)
-        for bit in range(covers):
-            script += _COVER.format(steps=_STEPS, bit=bit)
-        for fault in faults:
-            script += f"{read}{fault}\n{_PREPARE}{_INDUCTION.format(steps=_STEPS)}"
-        outcomes = _outcomes(run_script(folder, script))
+        faults = _faults(folder, property)
+        if property.method == "PDR":
+            outcome, *caught = _by_pdr(folder, ["", *faults])
+            found = _covers_by_pdr(folder)
+        else:
+            (outcome, *caught), found = _by_induction(folder, covers, faults)
+            left = [n for n, each in enumerate(caught) if each is Outcome.OPEN]
+            for n, decided in zip(left, _by_pdr(folder, [faults[n] for n in left]), strict=True):
+                caught[n] = decided
+    return Proof(outcome, covers, found, tuple(caught), time.monotonic() - started)
+
+
+def _faults(folder: Path, property: Property) -> list[str]:
+    """Commands that each put a fault into the block, of the design that is now ``ready.il``."""
+    script = _READY.format(block=" ".join(f"{part}/c:*" for part in property.faulty.split()))
+    run_library(folder, script + _LIST * bool(property.faults))
+    if not property.faults:
+        return []
+    lines = (folder / "faults.txt").read_text().splitlines()
+    possible = [line for line in lines if line and not _SPARED.search(line)]
+    return _drawn(possible)[: property.faults]
+
+
+def _drawn(faults: list[str]) -> list[str]:
+    """Faults in random order, first one of each cell: wide cells have no more than control."""
+    order = random.Random(_SEED).sample(faults, len(faults))
+    met: Counter[str] = Counter()
+    turns = []
+    for fault in order:
+        cell = fault.split(" -cell ")[1].split()[0]
+        met[cell] += 1
+        turns.append((met[cell], fault))
+    return [fault for _, fault in sorted(turns, key=lambda turn: turn[0])]
+
+
+def _by_induction(folder: Path, covers: int, faults: list[str]) -> tuple[list[Outcome], int]:
+    """Outcomes of the property and with each fault, and how many covers are reached."""
+    induction = f"{_PREPARE}{_INDUCTION.format(steps=_STEPS)}"
+    script = f"{_READ}{induction}"
+    script += "".join(_COVER.format(steps=_STEPS, bit=bit) for bit in range(covers))
+    script += "".join(f"{_READ}{fault}\n{induction}" for fault in faults)
+    log = run_library(folder, script)
+    names = tuple(Outcome)
+    outcomes = [names[each.lastindex - 1] for each in _ENDED.finditer(log) if each.lastindex]
     if len(outcomes) != 1 + covers + len(faults):
         raise RuntimeError(f"yosys ended {len(outcomes)} of {1 + covers + len(faults)} proofs")
-    return Proof(
-        proved=outcomes[0] == "proved",
-        covers=covers,
-        reached=outcomes[1 : 1 + covers].count("model"),
-        faults=len(faults),
-        caught=outcomes[1 + covers :].count("model"),
-        seconds=time.monotonic() - started,
-    )
+    searches = outcomes[1 : 1 + covers]
+    mutants = outcomes[1 + covers :]
+    return [outcomes[0], *mutants], searches.count(Outcome.COUNTEREXAMPLE)
+
+
+def _by_pdr(folder: Path, faults: list[str]) -> list[Outcome]:
+    """Outcome with each fault."""
+    if not faults:
+        return []
+    script = ""
+    for number, fault in enumerate(faults):
+        script += f"{_READ}{fault}\ndelete -port top/o:*\n{NETLIST}"
+        script += f"write_aiger -zinit {number}.aig\n"
+    run_library(folder, script)
+    return [decide(folder, f"{n}.aig", seconds=_SECONDS) for n in range(len(faults))]
+
+
+def _covers_by_pdr(folder: Path) -> int:
+    """How many covers are reached."""
+    script = f"{_READ}chformal -assert -remove\ndelete -port top/o:* top/w:reached %d\n"
+    run_library(folder, f"{script}{NETLIST}write_aiger -zinit covers.aig\n")
+    return reached(folder, "covers.aig", seconds=_SECONDS)

@@ -1,46 +1,60 @@
-"""Property of output-stationary arrays: of the sums that leave them."""
+"""Property of output-stationary arrays: of the sums that leave them, through their own wiring."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
-from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
-from amaranth.lib import wiring
+from amaranth.hdl import Cat, Module, Mux, Signal, Value
+from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
+from gen.properties.array_tags import lane, tagged, view
 from gen.properties.support import always
+from hw.numeric.formats import int8
+from hw.systolic.dataflow import ArrayConfig, Dataflow
+from hw.systolic.output_stationary import OutputArray
 from hw.systolic.output_unit import DrainSequencer
+from hw.systolic.skew import delayed
 
 __all__ = ["DrainIsEmptied"]
 
-#: Width of the number of a tile.
-_TAG = 2
-#: Widths of the number of a row of results in its tile, and among those of some tiles.
-_NUMBER, _WIDE = 4, 5
+_TILE, _STEP, _LANE, _TURN, _COLUMN = 2, 2, 2, 2, 1
+_RIGHT = data.StructLayout(
+    {"there": 1, "starts": 1, "tile": _TILE, "step": _STEP, "lane": _LANE, "turn": _TURN}
+)
+_DOWN = data.StructLayout({"there": 1, "step": _STEP, "column": _COLUMN})
+_SUM = data.StructLayout(
+    {"good": 1, "tile": _TILE, "lane": _LANE, "turn": _TURN, "column": _COLUMN, "step": _STEP}
+)
 
 
-def _count(bits: Value, start: int, stop: int) -> Value:
-    """How many of these bits are 1."""
-    return sum((bits[index] for index in range(start, stop)), Const(0))
-
-
-def _any(bits: Iterable[Value]) -> Value:
-    return Cat(*bits).any()
-
-
-def _tagged(tile: Value, number: Value | int) -> Value:
-    """Number of a tile and of a row of results."""
-    return Cat(tile[:_TAG], (Const(0, _NUMBER) + number)[:_NUMBER])
+def _added(a: Value, b: Value, old: Value) -> Value:
+    """Operands of one step, and the sum of the step before; without a step the sum stays."""
+    right, down, former = view(_RIGHT, a), view(_DOWN, b), view(_SUM, old)
+    follows = (
+        former.good
+        & (former.tile == right.tile)
+        & (former.lane == right.lane)
+        & (former.turn == right.turn)
+        & (former.column == down.column)
+        & (former.step == (right.step - 1)[:_STEP])
+    )
+    good = (
+        down.there & (down.step == right.step) & Mux(right.starts, former.as_value() == 0, follows)
+    )
+    total = Cat(good, right.tile, right.lane, right.turn, down.column, right.step)
+    return Mux(right.there, total, former.as_value())
 
 
 class DrainIsEmptied(wiring.Component):
     """No sum of an output-stationary array is lost: each leaves before another takes its place.
 
+    The array is the real one; its lanes carry the numbers of their tile and step, modulo 4, and
+    of their lane, turn and column.
+
     Parameters
     ----------
-    rows, latency : int
-    fault : bool
-        A tile begins its last step without asking, to see the proof fail.
+    rows, columns, latency : int
+    sequencer : type of DrainSequencer
+        A faulty one, to see the proof fail.
     """
 
     wants: Signal
@@ -48,101 +62,79 @@ class DrainIsEmptied(wiring.Component):
     room: Signal
     reached: Signal
 
-    def __init__(self, rows: int, latency: int, fault: bool = False) -> None:
-        self._rows = rows
-        self._latency = latency
-        self._fault = fault
+    def __init__(
+        self,
+        rows: int,
+        columns: int,
+        latency: int,
+        sequencer: type[DrainSequencer] = DrainSequencer,
+    ) -> None:
+        self._config = ArrayConfig(rows, columns, Dataflow.OS, (int8,), latency)
+        self._sequencer = sequencer
         super().__init__({"wants": In(1), "finish": In(1), "room": In(1), "reached": Out(2)})
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        rows, latency = self._rows, self._latency
-        sums = rows * latency
-        dut = DrainSequencer(rows=rows, latency=latency)
+        config = self._config
+        rows, latency, width = config.rows, config.latency, config.lane_bits
+        array = OutputArray(config)
+        drain = self._sequencer(rows=rows, latency=latency)
         m.submodules.dut = inner = Module()
-        dut.add_to(inner)
-        left, line = dut.left, dut.line
-        closes = self.wants & (dut.free | self._fault)
-        m.d.comb += [dut.closes.eq(closes), dut.room.eq(self.room)]
+        drain.add_to(inner)
+        inner.submodules.array = tagged(array, _added)
 
-        # Tiles that were closed, and those whose rows of results have all left.
-        closed, gone = Signal(_TAG), Signal(_TAG)
-        m.d.sync += [closed.eq(closed + closes), gone.eq(gone + (dut.shift & dut.last))]
-        # Whether a tile was closed 1, 2, ... cycles ago. Its sums come to row r of the array one
-        # after the other, from 3 + r cycles after that on.
-        history = Signal(len(line))
-        m.d.sync += history.eq(Cat(closes, history)[: len(history)])
-        tile_of = [(closed - 1 - _count(history, 0, age))[:_TAG] for age in range(len(history))]
-        leaves = Signal(range(sums))
-        m.d.comb += leaves.eq(_count(dut.emptied, 0, rows - 1) * latency + dut.left_part)
-
-        drains = []
-        above: Value = Const(0, _TAG + _NUMBER)
-        for row in range(rows):
-            places = range(latency)
-            drain = [Signal(_TAG + _NUMBER, name=f"drain_{row}_{place}") for place in places]
-            enters, comes = above, dut.shifts[row]
-            for index in range(latency):
-                came = history[2 + row + index]
-                number = (rows - 1 - row) * latency + index
-                enters = Mux(came, _tagged(tile_of[2 + row + index], number), enters)
-                comes = comes | came
-            with m.If(comes):
-                m.d.sync += [
-                    place.eq(old) for place, old in zip(drain, [enters, *drain[:-1]], strict=True)
-                ]
-            above = drain[-1]
-            drains.append(drain)
-        m.d.comb += always(~dut.shift | (drains[-1][-1] == _tagged(gone, leaves)))
-
-        # What holds in every state, for the induction. Every row of results of the tiles that
-        # have not gone has left, is on its way, or has no place yet.
-        tiles = (closed - gone)[:_TAG]
-        m.d.comb += [
-            always(leaves + _count(line, 0, len(line)) + left == tiles * sums),
-            always(left <= sums),
-            always(dut.left_part < latency),
-            always((dut.emptied & (dut.emptied + 1)[: rows - 1]) == 0),
-            *(
-                always((left != count) | (dut.part == (sums - count) % latency))
-                for count in range(sums + 1)
-            ),
-            always((dut.left_part == 0) | dut.shift),
+        # Steps of L vectors, each in the turn of its sum; the first of a tile sets the turns.
+        turn, expected = Signal(range(latency)), Signal(range(latency))
+        first, kept_finish = Signal(init=1), Signal()
+        ends = expected == latency - 1
+        finish = Mux(expected == 0, self.finish, kept_finish)
+        mine = (turn == expected) | (first & (expected == 0))
+        issue = self.wants & mine & (~(finish & ends) | drain.free)
+        closes = issue & finish & ends
+        after = Mux(ends, 0, expected + 1)
+        tile, step = Signal(_TILE), Signal(_STEP)
+        m.d.sync += turn.eq(Mux(issue, after, Mux(turn == latency - 1, 0, turn + 1)))
+        with m.If(issue):
+            m.d.sync += [expected.eq(after), kept_finish.eq(finish)]
+            with m.If(ends):
+                m.d.sync += [first.eq(finish), step.eq(step + 1), tile.eq(tile + finish)]
+        tags: dict[str, Value | int] = {
+            "there": 1,
+            "starts": first,
+            "tile": tile,
+            "step": step,
+            "turn": expected,
+        }
+        right = [lane(_RIGHT, width, lane=index, **tags) for index in range(rows)]
+        down = [
+            lane(_DOWN, width, there=1, step=step, column=index) for index in range(config.columns)
         ]
-        for age in range(len(line)):
-            # The rows of a lane follow one another; they take their places after their tile was
-            # closed.
-            order = (leaves + _count(line, age + 1, len(line)))[:_WIDE]
-            ends = _any(order == last for last in range(latency - 1, 1 << _WIDE, latency))
-            since = _count(line, 0, age) + left
-            m.d.comb += [
-                always(~line[age] | ends | (line[age - 1] if age else dut.take)),
-                always(~history[age] | (since == (_count(history, 0, age) + 1) * sums)),
-            ]
-        for row, drain in enumerate(drains):
-            lowest = (rows - 1 - row) * latency
-            still = [
-                _any(history[age] & (tile_of[age] == tile) for age in range(2 + row + latency))
-                for tile in (gone, (gone + 1)[:_TAG])
-            ]
-            for place, held in enumerate(drain):
-                after = latency - 1 - place
-                stays = (tiles != 0) & ~still[0] & (leaves + after < (row + 1) * latency)
-                m.d.comb += [
-                    # Of the tile that leaves, of the next one, of one whose sums are coming.
-                    always(~stays | (held == _tagged(gone, leaves + (lowest + after)))),
-                    always((tiles < 2) | still[1] | (held == _tagged(gone + 1, lowest + after))),
-                    *(
-                        always(
-                            ~history[2 + row + count]
-                            | (
-                                held
-                                == _tagged(tile_of[2 + row + count], lowest + count - 1 - place)
-                            )
-                        )
-                        for count in range(place + 1, latency)
-                    ),
-                ]
-        overlaps = dut.shift & (history[2:-1] != 0) & (tiles == 2)
-        m.d.comb += self.reached.eq(Cat(overlaps, closes & (left == 1)))
+        m.d.comb += [
+            array.i_a.eq(Mux(issue, Cat(*right), 0)),
+            array.i_b.eq(Mux(issue, Cat(*down), 0)),
+            array.i_first.eq(issue & first),
+            array.i_finish.eq(closes),
+            array.i_shift.eq(drain.shifts),
+            drain.closes.eq(closes),
+            drain.room.eq(self.room),
+        ]
+
+        # What is to leave next: tiles in order, of each the lanes, of each the turns.
+        leaving, at_lane, at_turn = Signal(_TILE), Signal(_LANE), Signal(_TURN)
+        lane_ends, tile_ends = at_turn == latency - 1, at_lane == rows - 1
+        with m.If(drain.shift):
+            m.d.sync += at_turn.eq(Mux(lane_ends, 0, at_turn + 1))
+            with m.If(lane_ends):
+                m.d.sync += at_lane.eq(Mux(tile_ends, 0, at_lane + 1))
+                with m.If(tile_ends):
+                    m.d.sync += leaving.eq(leaving + 1)
+        m.d.comb += always(~drain.shift | (drain.last == (lane_ends & tile_ends)))
+        told: Value = Cat(drain.shift, leaving, at_lane, at_turn)
+        for index in range(config.columns):
+            sum_ = Cat(told[0], told[1:], index)
+            # But for the step, which ends a tile whatever it is.
+            m.d.comb += always(~told[0] | (array.o_sums[index][: len(sum_)] == sum_))
+            told = delayed(m, told, 1, name=f"told_{index}", reset=True)
+        overlaps = drain.shift & issue & (tile != leaving)
+        m.d.comb += self.reached.eq(Cat(overlaps, closes & (drain.left == 1)))
         return m

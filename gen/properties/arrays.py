@@ -1,133 +1,30 @@
-"""Properties of arrays: of weights in flight, of sums, of rows of results."""
+"""Properties of arrays: all that are proved, and those of sums and of rows of results."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
 
-from amaranth.hdl import Array, Cat, Module, Mux, Signal, Value
+from amaranth.hdl import Array, Cat, Module, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from gen.formal import Property
 from gen.properties.array_drains import DrainIsEmptied
+from gen.properties.array_ports import OffersStay
+from gen.properties.array_stationary import SumsMeetTheirRow, SwapKeepsProducts
 from gen.properties.support import always, given
-from hw.numeric.formats import int8
-from hw.systolic.dataflow import ArrayConfig, Dataflow
-from hw.systolic.loader import LoadSequencer, swap_distance
+from hw.systolic.dataflow import Dataflow
 from hw.systolic.skew import delayed
 from hw.systolic.sums import ResultQueue, SumGuard
 
-__all__ = [
-    "ARRAY_PROPERTIES",
-    "RowsKeepTheirPlace",
-    "SumsAreThere",
-    "SwapKeepsProducts",
-]
-
-_TAG = 2
-
-
-class SwapKeepsProducts(wiring.Component):
-    """Each vector meets, in every cell, the weights of its own tile: none changes in flight.
-
-    The cells are modelled by the numbers of the tiles in their registers, modulo 4.
-
-    Parameters
-    ----------
-    rows, columns, latency : int
-    early : int
-        Cycles by which swaps may follow one another too early: a fault, to see the proof fail.
-    """
-
-    comes: Signal
-    wants: Signal
-    last: Signal
-    reached: Signal
-
-    def __init__(self, rows: int, columns: int, latency: int, early: int = 0) -> None:
-        self._config = ArrayConfig(rows, columns, Dataflow.WS, (int8,), latency)
-        self._distance = swap_distance(self._config) - early
-        super().__init__({"comes": In(1), "wants": In(1), "last": In(1), "reached": Out(2)})
-
-    def elaborate(self, platform: object) -> Module:
-        m = Module()
-        rows, columns = self._config.rows, self._config.columns
-        latency, depth = self._config.latency, 4
-        dut = LoadSequencer(rows=rows, depth=depth, distance=self._distance)
-        m.submodules.dut = inner = Module()
-        dut.add_to(inner)
-
-        first = Signal(init=1)
-        issue = self.wants & (~first | dut.ready)
-        swap = issue & first
-        with m.If(issue):
-            m.d.sync += first.eq(self.last)
-        m.d.comb += [dut.comes.eq(self.comes & dut.room), dut.swap.eq(swap)]
-
-        # The tile that is fetched, the one that is loaded, and the next to be swapped in.
-        fetching, loading, next_tile = (Signal(_TAG, name=name) for name in ("f", "l", "n"))
-        m.d.sync += [
-            fetching.eq(fetching + (dut.fetch & (dut.fetched == rows - 1))),
-            loading.eq(fetching),
-            next_tile.eq(next_tile + swap),
-        ]
-        shadow = [Signal(_TAG, name=f"shadow_{row}", init=-1) for row in range(rows)]
-        for row in range(rows):
-            with m.If(dut.load[row]):
-                m.d.sync += shadow[row].eq(loading)
-        # What passes a cell: a swap mark and the number of swaps so far, which is one more than
-        # the number of the tile in use.
-        tile = (next_tile + swap)[:_TAG]
-        for row in range(rows):
-            here: Value = Cat(swap, tile)
-            for stage in range(row * latency + columns):
-                at = Signal(1 + _TAG, name=f"at_{row}_{stage}")
-                m.d.sync += at.eq(here)
-                m.d.comb += always((here[1:] - at[1:] - here[0])[:_TAG] == 0)
-                if stage >= row * latency:
-                    weight = Signal(_TAG, name=f"weight_{row}_{stage}")
-                    with m.If(here[0]):
-                        m.d.sync += weight.eq(shadow[row] + 1)
-                    # So every vector, wherever it comes, meets its own tile's weight.
-                    m.d.comb += always(weight == at[1:])
-                here = at
-
-        # What holds in every state, for the induction.
-        fetched = dut.fetched
-        partly = fetched != 0
-        apart = (fetching - next_tile)[:_TAG]
-        m.d.comb += [
-            always(dut.level <= depth),
-            always(fetched < rows),
-            always(apart == Mux(dut.waiting, ~partly, Mux(partly, 3, 0))),
-            always(~dut.first_loaded | dut.waiting),
-            always(dut.waiting | ~partly | (dut.level >= rows - fetched)),
-            always(dut.wave <= self._distance - 3),
-        ]
-        for row in range(rows):
-            follows = (row + 1) % rows
-            age = (row >= fetched) + dut.load[row]
-            m.d.comb += [
-                always(~dut.load[row] | (fetched == follows)),
-                always(shadow[row] == (fetching - age)[:_TAG]),
-            ]
-        since = Signal(range(self._distance + 2), init=self._distance + 1)
-        m.d.sync += since.eq(Mux(swap, 1, Mux(since > self._distance, since, since + 1)))
-        m.d.comb += [
-            always(
-                (since > self._distance)
-                | (dut.wave == 0)
-                | (dut.wave + since == self._distance - 2)
-            ),
-            always((since <= self._distance) | (dut.wave == 0)),
-            self.reached.eq(Cat(swap & (since == self._distance), swap & dut.load.any())),
-        ]
-        return m
+__all__ = ["ARRAY_PROPERTIES", "RowsKeepTheirPlace", "SumsAreThere"]
 
 
 class SumsAreThere(wiring.Component):
     """A sum is asked for after it was stored: no vector adds to what is still on its way.
+
+    The array and the adders below it are modelled by the cycles that a sum takes.
 
     Parameters
     ----------
@@ -160,7 +57,7 @@ class SumsAreThere(wiring.Component):
             given(~issue | self.last | (dut.row != depth - 1)),
             given(~(issue & self.accumulate) | (self.last == (dut.row == dut.last_row))),
         ]
-        # With sums that enter the array, a vector of cycle t is stored in t + cycles and can be
+        # Were sums to enter the array, a vector of cycle t would be stored in t + cycles, to be
         # read from the next cycle on, and one of cycle t reads in t + 1. With an adder below the
         # array both come later, by the same.
         entry: Value = Cat(issue, dut.row)
@@ -185,81 +82,81 @@ class SumsAreThere(wiring.Component):
 
 
 class RowsKeepTheirPlace(wiring.Component):
-    """A row of results is overwritten by none before it was read, and read once it is whole.
+    """Rows of results leave whole, in order, unchanged: none is overwritten before it was read.
 
     Rows arrive any number of cycles after their place was taken, so the proof holds for every
-    height and latency of the array before the queue. A row that is offered stays.
+    height and latency of the array before the queue. A row that is offered stays, and one that is
+    whole is offered in two cycles. Each sum is a free bit, 32 times.
 
     Parameters
     ----------
     columns : int
     fault : bool
-        Places are given away one too many, to see the proof fail.
+        The queue gives one place too many, to see the proof fail.
     """
 
     take: Signal
     write: Signal
+    last: Signal
+    sums: Signal
     ready: Signal
     reached: Signal
 
     def __init__(self, columns: int, fault: bool = False) -> None:
         self._columns = columns
         self._fault = fault
-        super().__init__({"take": In(1), "write": In(1), "ready": In(1), "reached": Out(2)})
+        super().__init__(
+            {name: In(1) for name in ("take", "write", "last", "ready")}
+            | {"sums": In(columns), "reached": Out(2)}
+        )
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
         places = 4
-        m.submodules.dut = dut = ResultQueue(columns=self._columns, rows=places)
+        together = 0 if self._fault else 1
+        m.submodules.dut = dut = ResultQueue(columns=self._columns, rows=places, together=together)
         coming = Signal(range(places + 2))
         m.d.comb += [
             dut.i_take.eq(self.take),
             dut.i_write.eq(self.write),
+            dut.i_last.eq(self.last),
+            *(dut.i_sums[index].eq(bit.replicate(32)) for index, bit in enumerate(self.sums)),
             dut.o_rows.ready.eq(self.ready),
-            given(~self.take | dut.o_room | self._fault),
+            given(~self.take | dut.o_room),
             given(~self.write | (coming != 0)),
         ]
         m.d.sync += coming.eq(coming + self.take - self.write)
 
-        # Unread sums of each column, by place.
-        unread = [Signal(places, name=f"unread_{index}") for index in range(self._columns)]
-        counts = []
-        for index, place in enumerate(dut.places):
-            written = Mux(dut.o_write[index], 1 << place, 0)
-            freed = Mux(dut.read, 1 << dut.read_place, 0)
-            m.d.sync += unread[index].eq((unread[index] & ~freed) | written)
-            m.d.comb += [
-                always((unread[index] & written) == 0),
-                always((freed & ~unread[index]) == 0),
-            ]
-            counts.append(sum((unread[index][at] for at in range(1, places)), unread[index][0]))
+        # The rows in order: a place more than the queue has, for the one that is offered.
+        row = dut.o_rows
+        handed = row.valid & self.ready
+        leaving = Signal(range(2 * places))
+        m.d.sync += leaving.eq(leaving + handed)
+        arrives: Value = self.write
+        begun = None
+        marks = (self.last, *self.sums)
+        shown = (row.payload.last, *(sum_ for sum_ in row.payload.sums))
+        for index, (bit, seen) in enumerate(zip(marks, shown, strict=True)):
+            if index > 1:
+                arrives = delayed(m, arrives, 1, name=f"arrives_{index}", reset=True)
+            told = Array(Signal(name=f"told_{index}_{at}") for at in range(2 * places))
+            coming_to = Signal(range(2 * places), name=f"coming_to_{index}")
+            with m.If(arrives):
+                m.d.sync += [told[coming_to].eq(bit), coming_to.eq(coming_to + 1)]
+            m.d.comb += always(~row.valid | (seen == told[leaving].replicate(len(seen))))
+            begun = coming_to if begun is None else begun
+        whole = (coming_to - leaving)[: len(leaving)]
+        waits, waited = Signal(), Signal()
+        m.d.sync += [waits.eq(row.valid & ~self.ready), waited.eq((whole != 0) & ~handed)]
         m.d.comb += [
-            always(dut.taken == coming + counts[0]),
-            always(dut.taken <= places),
-            always(dut.here == counts[-1]),
-        ]
-        stored = Signal(range(places + 1))
-        m.d.comb += stored.eq(counts[0])
-        ring = Array([(1 << count) - 1 for count in range(places + 1)])
-        turned = (ring[stored] << dut.read_place) | (ring[stored] << dut.read_place) >> places
-        m.d.comb += [
-            always(unread[0] == turned[:places]),
-            always(dut.place == (dut.read_place + stored)[: len(dut.place)]),
-        ]
-        for index in range(1, self._columns):
-            moving = Mux(dut.o_write[index], 1 << dut.places[index], 0)
-            m.d.comb += always(unread[index - 1] == unread[index] | moving)
-
-        waiting = Signal()
-        m.d.sync += waiting.eq(dut.o_rows.valid & ~self.ready)
-        was_read = Signal()
-        m.d.sync += was_read.eq(dut.read)
-        m.d.comb += [
-            always(~waiting | dut.o_rows.valid),
-            # The memories keep their output unless they are read.
-            always(~waiting | ~was_read),
+            always(~row.valid | (whole != 0)),
+            always(~waits | row.valid),
+            always(~waited | row.valid),
             self.reached.eq(
-                Cat((dut.taken == places) & dut.read, (stored == places) & ~self.ready)
+                Cat(
+                    coming + (begun - leaving)[: len(leaving)] == places + 1,
+                    (whole == places + 1) & ~self.ready,
+                )
             ),
         ]
         return m
@@ -269,25 +166,42 @@ def _properties() -> tuple[Property, ...]:
     found = []
     for rows, columns in ((2, 2), (3, 2)):
         for latency in (1, 2, 3):
-            sizes = {"rows": rows, "columns": columns, "latency": latency}
+            size = rows, columns, latency
             harnesses: dict[str, Callable[[], wiring.Component]] = {
-                "a swap changes no product in flight": partial(
-                    SwapKeepsProducts, rows, columns, latency
-                ),
-                "a sum is stored before it is added to": partial(SumsAreThere, 2 + rows * latency),
-                "no sum leaves its cell over another": partial(DrainIsEmptied, rows, latency),
+                "a swap changes no product in flight": partial(SwapKeepsProducts, *size),
+                "a vector adds to the sum of its own row": partial(SumsMeetTheirRow, *size),
+                "no sum leaves its cell over another": partial(DrainIsEmptied, *size),
             }
-            found += [Property("array", name, sizes, make) for name, make in harnesses.items()]
+            sizes = {"rows": rows, "columns": columns, "latency": latency}
+            faults = 12 if size == (2, 2, 1) else 0
+            found += [
+                Property("array", name, sizes, make, "PDR", faults, faulty="top.dut*")
+                for name, make in harnesses.items()
+            ]
+            found += [
+                Property(
+                    "array",
+                    f"offers of a {dataflow.value} unit stay",
+                    sizes,
+                    partial(OffersStay, *size, dataflow),
+                    "PDR",
+                    faults,
+                    faulty=_PORTS,
+                )
+                for dataflow in Dataflow
+            ]
     for latency in (1, 2, 3):
         below = partial(SumsAreThere, 2 + latency)
         name = "a sum is stored before the adder below takes it"
         found.append(Property("array", name, {"latency": latency}, below))
     for columns in (2, 3):
         make = partial(RowsKeepTheirPlace, columns)
-        name = "no result is overwritten before it is read"
-        found.append(Property("array", name, {"columns": columns}, make))
+        name = "rows of results leave whole, in order, unchanged"
+        found.append(Property("array", name, {"columns": columns}, make, "PDR", faulty="top.dut*"))
     return tuple(found)
 
 
+#: Where faults of a unit concern its streams.
+_PORTS = "top.dut.port top.dut.activation.port"
 #: What is proved of arrays, for every latency and size that is named.
 ARRAY_PROPERTIES = _properties()

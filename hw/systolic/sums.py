@@ -231,14 +231,6 @@ class ResultQueue(Component):
     o_write
         Columns that take a sum of `i_sums` in this cycle.
     o_rows : stream of `row_layout`
-
-    Attributes
-    ----------
-    taken, place, read_place, here, read : Signal
-        Places taken; where the next row goes, and where the next to be read is; rows that are
-        whole and not read; one is read in this cycle. For proofs.
-    places : list of Signal
-        Where the sum goes that a column takes.
     """
 
     o_room: Signal
@@ -253,13 +245,7 @@ class ResultQueue(Component):
         require_int("Result rows", rows, together, _MOST_ROWS)
         if rows & (rows - 1):
             raise BadInputError(f"Result rows must be a power of two, not {rows}")
-        self._rows, self._together = rows, together
-        self.taken = Signal(range(rows + 1))
-        self.place = Signal(range(rows))
-        self.read_place = Signal(range(rows))
-        self.here = Signal(range(rows + 1))
-        self.read = Signal()
-        self.places = [Signal(range(rows), name=f"place_{index}") for index in range(columns)]
+        self._columns, self._rows, self._together = columns, rows, together
         super().__init__(
             {
                 "o_room": Out(1),
@@ -275,13 +261,16 @@ class ResultQueue(Component):
     @property
     def definition_name(self) -> str:
         """Name of the shared module."""
-        return f"result_queue_{len(self.places)}_{self._rows}_{self._together}"
+        return f"result_queue_{self._columns}_{self._rows}_{self._together}"
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
         # As many places are taken as rows are on their way, in the queue, or not yet read.
-        taken, here, read = self.taken, self.here, self.read
-        place, read_place = self.place, self.read_place
+        taken = Signal(range(self._rows + 1))
+        here = Signal(range(self._rows + 1))
+        place = Signal(range(self._rows))
+        read_place = Signal(range(self._rows))
+        read = Signal()
         offered = Signal()
         m.d.comb += [
             self.o_room.eq(taken <= self._rows - self._together),
@@ -297,7 +286,8 @@ class ResultQueue(Component):
         write: Value = self.i_write
         write_place: Value = place
         sums, writes = [], []
-        for index, column_place in enumerate(self.places):
+        for index in range(self._columns):
+            column_place = Signal(range(self._rows), name=f"place_{index}")
             column = ResultColumn(rows=self._rows)
             m.submodules[f"column_{index}"] = shared(column)
             m.d.comb += [

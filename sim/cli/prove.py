@@ -8,7 +8,8 @@ from sim.cli.options import Subparsers, add_json
 from sim.progress import Progress, shown_progress
 
 if TYPE_CHECKING:
-    from gen.formal import Proof, Property
+    from gen.formal import Property
+    from gen.proof import Proof
 
 __all__ = ["CHOICES", "add", "execute"]
 
@@ -21,7 +22,7 @@ def add(subparsers: Subparsers) -> None:
     parser = subparsers.add_parser(
         "prove",
         help="prove properties of a block",
-        description="Prove properties of blocks by k-induction, and that kernels' images are live.",
+        description="Prove properties of blocks by induction, and that kernels' images are live.",
     )
     parser.add_argument(
         "block",
@@ -69,13 +70,21 @@ def _row(property: "Property", proof: "Proof") -> dict[str, Any]:
     return {
         "block": property.block,
         "name": property.name,
-        "method": "k-induction",
+        "method": property.method,
         "parameters": dict(property.parameters),
-        "status": "proved" if proof.met else "vacuous" if proof.proved else "not proved",
+        "status": _status(proof),
         "cover_reached": f"{proof.reached} of {proof.covers}",
-        "faults_caught": f"{proof.caught} of {proof.faults}",
+        "faults_caught": f"{proof.caught} of {len(proof.faults)}",
+        "faults_equivalent": proof.equivalent,
         "seconds": round(proof.seconds, 3),
     }
+
+
+def _status(proof: "Proof") -> str:
+    """In a word; what is proved by a check that cannot fail, or of nothing, is not."""
+    if proof.met or not proof.proved:
+        return proof.outcome.value
+    return "vacuous" if proof.reached < proof.covers else "untested"
 
 
 def _tell(row: dict[str, Any]) -> None:

@@ -4,12 +4,17 @@ import dataclasses
 import json
 
 import pytest
-from amaranth.hdl import Assert, Module
+from amaranth.hdl import Assert, Cat, Module, Mux, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import Out
 
 import tilewright
 from gen.formal import Property, prove
+from gen.proof import Outcome, Proof
 from gen.properties import PROPERTIES
 from gen.properties.streams import BufferIsAQueue
+from gen.yosys import run_library
+from hw.stream import ElasticBuffer
 from sim.cli.prove import CHOICES
 
 #: Those of arrays are proved by tests/must/test_array_g.py.
@@ -19,10 +24,10 @@ BLOCKS = tuple(each for each in PROPERTIES if each.block != "array")
 @pytest.mark.parametrize("property", BLOCKS, ids=lambda each: each.block)
 def test_each_property_is_proved(property):
     proof = prove(property)
-    assert proof.proved and proof.met
-    assert proof.reached == proof.covers
-    # One of the faults put into the merge changes nothing: a select that is never used.
-    assert proof.caught >= proof.faults - 1
+    assert proof.met and proof.reached == proof.covers
+    # Of every fault it is known whether it breaks the property.
+    assert proof.caught + proof.equivalent == len(proof.faults) == 12
+    assert proof.caught >= 9
 
 
 class _NeverTwo(BufferIsAQueue):
@@ -45,18 +50,86 @@ class _Vacuous(BufferIsAQueue):
         return m
 
 
-def _property(harness):
-    return Property("stream", "claim", {}, harness)
+class _Unasserted(BufferIsAQueue):
+    """Reaches all that it asks for, and asserts something of a counter beside the block."""
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.dut = dut = ElasticBuffer(2)
+        wiring.connect(m, wiring.flipped(self.i), dut.i_stream)
+        wiring.connect(m, dut.o_stream, wiring.flipped(self.o))
+        there, full = dut.o_stream.valid, ~dut.i_stream.ready
+        count = Signal(2)
+        m.d.sync += count.eq(Mux(count == 2, 0, count + 1))
+        m.d.comb += [self.reached.eq(Cat(there, full, there & full)), Assert(count != 3, "of it")]
+        return m
 
 
-def test_a_false_claim_is_not_proved():
-    proof = prove(_property(_NeverTwo))
-    assert not proof.proved and not proof.met
+class _FarFromWrong(wiring.Component):
+    """A counter that turns round at 30: that it is not 63 says little of the states before."""
+
+    reached: Signal
+
+    def __init__(self):
+        super().__init__({"reached": Out(1)})
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.dut = inner = Module()
+        count = Signal(6)
+        inner.d.sync += count.eq(Mux(count == 30, 0, count + 1))
+        m.d.comb += [self.reached.eq(count == 3), Assert(count != 63, "never there")]
+        return m
 
 
-def test_a_proof_that_reaches_nothing_is_not_met():
-    proof = prove(_property(_Vacuous))
-    assert proof.proved and proof.reached == 0 and not proof.met
+_METHODS = pytest.mark.parametrize("method", ["k-induction", "PDR"])
+
+
+def _property(harness, method="k-induction"):
+    return Property("stream", "claim", {}, harness, method, faults=3)
+
+
+@_METHODS
+def test_a_false_claim_has_a_counterexample(method):
+    proof = prove(_property(_NeverTwo, method))
+    assert proof.outcome is Outcome.COUNTEREXAMPLE and not proof.met
+
+
+@_METHODS
+def test_a_proof_that_reaches_nothing_is_not_met(method):
+    proof = prove(_property(_Vacuous, method))
+    assert proof.outcome is Outcome.PROVED and proof.reached == 0 and not proof.met
+
+
+@_METHODS
+def test_a_proof_that_no_fault_can_break_is_not_met(method):
+    proof = prove(_property(_Unasserted, method))
+    assert proof.outcome is Outcome.PROVED and proof.reached == proof.covers
+    assert (proof.caught, proof.equivalent) == (0, 3) and not proof.met
+
+
+@_METHODS
+def test_both_methods_prove_a_queue_and_agree_on_its_faults(method):
+    proof = prove(dataclasses.replace(PROPERTIES[0], method=method))
+    assert proof.met and (proof.caught, proof.equivalent) == (11, 1)
+
+
+def test_an_induction_that_gives_up_is_no_counterexample():
+    by_induction, by_pdr = (
+        prove(_property(_FarFromWrong, method)) for method in ("k-induction", "PDR")
+    )
+    assert by_induction.outcome is Outcome.OPEN and not by_induction.met
+    assert by_pdr.outcome is Outcome.PROVED and by_pdr.reached == 1
+
+
+def test_faults_that_nothing_decides_do_not_count_as_equivalent():
+    proof = Proof(Outcome.PROVED, 1, 1, (Outcome.COUNTEREXAMPLE, Outcome.OPEN), 0.1)
+    assert (proof.caught, proof.equivalent, proof.met) == (1, 0, False)
+
+
+def test_a_failure_of_yosys_is_told_by_its_last_lines(tmp_path):
+    with pytest.raises(RuntimeError, match="ERROR: No such command: nonsense"):
+        run_library(tmp_path, "nonsense\n")
 
 
 def test_the_command_knows_every_block_and_reports(capsys, monkeypatch):
@@ -64,7 +137,13 @@ def test_the_command_knows_every_block_and_reports(capsys, monkeypatch):
     assert tilewright.main(["prove", "stream", "--json"]) == 0
     (row,) = json.loads(capsys.readouterr().out)["properties"]
     assert row["status"] == "proved" and row["cover_reached"] == "3 of 3"
-    wrong = dataclasses.replace(PROPERTIES[0], harness=_NeverTwo)
-    monkeypatch.setattr("gen.properties.PROPERTIES", (wrong,))
-    assert tilewright.main(["prove"]) == 1
-    assert "not proved" in capsys.readouterr().err
+    assert row["faults_caught"] == "11 of 12" and row["faults_equivalent"] == 1
+    for harness, status in (
+        (_NeverTwo, "counterexample"),
+        (_Vacuous, "vacuous"),
+        (_Unasserted, "untested"),
+    ):
+        monkeypatch.setattr("gen.properties.PROPERTIES", (_property(harness),))
+        assert tilewright.main(["prove", "stream", "--json"]) == 1
+        (row,) = json.loads(capsys.readouterr().out)["properties"]
+        assert row["status"] == status

@@ -1,0 +1,84 @@
+"""Property-directed reachability (PDR) by ABC, on netlists that yosys writes.
+
+ABC finds the invariant that k-induction has to be told (Bradley: SAT-based model checking without
+unrolling, VMCAI 2011; Eén, Mishchenko, Brayton: Efficient implementation of property directed
+reachability, FMCAD 2011). The program is the one that the pinned library of yosys comes with.
+"""
+
+import importlib.util
+import re
+import subprocess
+from pathlib import Path
+
+from gen.proof import Outcome
+from gen.tools import require_package
+
+__all__ = ["NETLIST", "decide", "reached"]
+
+#: Passes that turn a design with assertions and assumptions into a netlist for `write_aiger`.
+NETLIST = """\
+flatten
+opt_clean
+chformal -cover -remove
+async2sync
+chformal -lower
+delete -port top/rst
+setundef -undriven -zero
+opt_clean
+memory_map
+opt -full
+techmap
+opt -fast
+setundef -zero
+dfflegalize -cell $_DFF_P_ 01
+aigmap
+"""
+#: Registers that are always equal become one.
+_SMALLER = "scleanup; lcorr; scorr; dc2; scorr; "
+_ASSERTED = re.compile(r"[Oo]utput +(\d+) .*?asserted in frame")
+
+
+def _abc(folder: Path, commands: str) -> str:
+    """What ABC says of commands that it runs in a folder."""
+    require_package("pyosys", where="prove")
+    library = importlib.util.find_spec("pyosys")
+    if library is None or library.origin is None:
+        raise RuntimeError("pyosys must be a package with a folder of its own")
+    program = str(Path(library.origin).parent / "yosys-abc")
+    done = subprocess.run(
+        [program, "-c", commands], cwd=folder, capture_output=True, text=True, check=False
+    )
+    if done.returncode or "cmd error" in done.stdout or "failed" in done.stdout:
+        raise RuntimeError(f"ABC failed:\n{done.stdout}{done.stderr}")
+    return done.stdout
+
+
+def decide(folder: Path, name: str, *, seconds: int) -> Outcome:
+    """Whether the assertions of a netlist hold in every state that is reachable from reset.
+
+    Parameters
+    ----------
+    folder : Path
+    name : str
+        Of its file.
+    seconds : int
+        After which it gives up.
+
+    Returns
+    -------
+    Outcome
+    """
+    # What is left of an easy property is no register, and then nothing that ABC calls proved.
+    for first in (_SMALLER, ""):
+        said = _abc(folder, f"read_aiger {name}; fold; {first}orpos; pdr -T {seconds}")
+        if "is combinational" not in said:
+            break
+    if _ASSERTED.search(said):
+        return Outcome.COUNTEREXAMPLE
+    return Outcome.PROVED if "Property proved" in said else Outcome.OPEN
+
+
+def reached(folder: Path, name: str, *, seconds: int) -> int:
+    """Outputs of a netlist that are 1 in some cycle, each shown by a trace from reset."""
+    said = _abc(folder, f"read_aiger {name}; fold; pdr -a -T {seconds}")
+    return len({int(number) for number in _ASSERTED.findall(said)})

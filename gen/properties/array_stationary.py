@@ -1,0 +1,252 @@
+"""Properties of arrays that keep an operand, shown of their own wiring (`array_tags`)."""
+
+from __future__ import annotations
+
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+
+from gen.properties.array_tags import lane, tagged, view
+from gen.properties.support import always, given
+from hw.numeric.formats import int8
+from hw.systolic.dataflow import ArrayConfig, Dataflow
+from hw.systolic.loader import LoadSequencer, swap_distance
+from hw.systolic.skew import delayed
+from hw.systolic.stationary import StationaryArray
+from hw.systolic.sums import PartialColumn, SumGuard
+
+__all__ = ["SumsMeetTheirRow", "SwapKeepsProducts"]
+
+_TILE, _ROW, _TIME, _COLUMN = 2, 2, 3, 1
+_MOVING = data.StructLayout({"tile": _TILE, "row": _ROW, "time": _TIME})
+_STAYING = data.StructLayout({"tile": _TILE, "row": _ROW, "column": _COLUMN})
+_SUM = data.StructLayout({"good": 1, "row": _ROW, "time": _TIME, "column": _COLUMN})
+
+
+def _product_of_one_tile(a: Value, b: Value, old: Value) -> Value:
+    """Both operands are of one tile and row, and the sum of the rows above of the same vector."""
+    moving, staying, above = view(_MOVING, a), view(_STAYING, b), view(_SUM, old)
+    good = (
+        above.good
+        & (moving.tile == staying.tile)
+        & (moving.row == staying.row)
+        & (above.row == moving.row)
+        & (above.time == moving.time)
+        & (above.column == staying.column)
+    )
+    return Cat(good, (above.row + 1)[:_ROW], above.time, above.column)
+
+
+class SwapKeepsProducts(wiring.Component):
+    """Each vector meets, in every cell, the weights of its own tile: none changes in flight.
+
+    The array is the real one; its lanes carry the numbers of their tile, modulo 4, of their row
+    and column, and of their cycle, modulo 8.
+
+    Parameters
+    ----------
+    rows, columns, latency : int
+    early : int
+        Cycles by which swaps may follow one another too early: a fault, to see the proof fail.
+    """
+
+    comes: Signal
+    wants: Signal
+    last: Signal
+    reached: Signal
+
+    def __init__(self, rows: int, columns: int, latency: int, early: int = 0) -> None:
+        self._config = ArrayConfig(rows, columns, Dataflow.WS, (int8,), latency)
+        self._distance = swap_distance(self._config) - early
+        super().__init__({"comes": In(1), "wants": In(1), "last": In(1), "reached": Out(2)})
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        config = self._config
+        rows, columns, width = config.rows, config.columns, config.lane_bits
+        array = StationaryArray(config)
+        loader = LoadSequencer(rows=rows, depth=4, distance=self._distance)
+        m.submodules.dut = inner = Module()
+        loader.add_to(inner)
+        inner.submodules.array = tagged(array, _product_of_one_tile)
+
+        first = Signal(init=1)
+        issue = self.wants & (~first | loader.ready)
+        swap = issue & first
+        with m.If(issue):
+            m.d.sync += first.eq(self.last)
+        # The tile that is fetched, the one that is loaded, and the one in use.
+        fetching, loading, used = (Signal(_TILE, name=name) for name in ("f", "l", "u"))
+        whole = loader.fetch & (loader.fetched == rows - 1)
+        m.d.sync += [fetching.eq(fetching + whole), loading.eq(fetching), used.eq(used + swap)]
+        loaded = sum((Mux(loader.load[row], row, 0) for row in range(1, rows)), Const(0))
+        time = Signal(_TIME)
+        m.d.sync += time.eq(time + 1)
+        tile = (used + swap - 1)[:_TILE]
+        m.d.comb += [
+            loader.comes.eq(self.comes & loader.room),
+            loader.swap.eq(swap),
+            array.i_swap.eq(swap),
+            array.i_load.eq(loader.load),
+            array.i_moving.eq(
+                Cat(*(lane(_MOVING, width, tile=tile, row=row, time=time) for row in range(rows)))
+            ),
+            array.i_stationary.eq(
+                Cat(
+                    *(
+                        lane(_STAYING, width, tile=loading, row=loaded, column=column)
+                        for column in range(columns)
+                    )
+                )
+            ),
+        ]
+        there = delayed(m, issue, array.latency_cycles, name="there", reset=True)
+        for column in range(columns):
+            old = lane(_SUM, 32, good=1, row=0, time=time - 2 - column, column=column)
+            sum_ = lane(
+                _SUM,
+                32,
+                good=1,
+                row=rows % (1 << _ROW),
+                time=time - array.latency_cycles - column,
+                column=column,
+            )
+            m.d.comb += [
+                array.i_p[column].eq(old),
+                always(~there | (array.o_p[column] == sum_)),
+            ]
+            there = delayed(m, there, 1, name=f"there_{column}", reset=True)
+
+        since = Signal(range(self._distance + 2), init=self._distance + 1)
+        m.d.sync += since.eq(Mux(swap, 1, Mux(since > self._distance, since, since + 1)))
+        m.d.comb += self.reached.eq(Cat(swap & (since == self._distance), swap & loader.load.any()))
+        return m
+
+
+_SUMMAND = data.StructLayout({"tile": 1, "lane": _ROW, "chosen": 1, "starts": 1})
+_STORED = data.StructLayout({"good": 1, "tile": 1, "chosen": 1, "lanes": _ROW})
+
+
+class SumsMeetTheirRow(wiring.Component):
+    """A vector adds to the sum of its own row in the tile before: none is overwritten or missed.
+
+    Array, accumulators and :class:`hw.systolic.sums.SumGuard` are the real ones. One row is
+    chosen, any of them; lanes say whether they are of it and in which tile, modulo 2.
+
+    Parameters
+    ----------
+    rows, columns, latency : int
+    fault : int
+        Cycles that the guard believes a sum takes less than it does, to see the proof fail.
+    """
+
+    valid: Signal
+    last: Signal
+    finish: Signal
+    row: Signal
+    reached: Signal
+
+    def __init__(self, rows: int, columns: int, latency: int, fault: int = 0) -> None:
+        self._config = ArrayConfig(rows, columns, Dataflow.WS, (int8,), latency)
+        self._fault = fault
+        self._depth = 2
+        super().__init__(
+            {name: In(1) for name in ("valid", "last", "finish")}
+            | {"row": In(range(self._depth)), "reached": Out(2)}
+        )
+
+    def _added(self, a: Value, b: Value, old: Value) -> Value:
+        """The sum is the one of the rows above, or of the tile before, of the same row."""
+        summand, above = view(_SUMMAND, a), view(_STORED, old)
+        top = Mux(
+            summand.starts,
+            view(_STORED, old).as_value() == 0,
+            above.good
+            & above.chosen
+            & (above.tile != summand.tile)
+            & (above.lanes == self._config.rows),
+        )
+        inside = (
+            above.good & above.chosen & (above.tile == summand.tile) & (above.lanes == summand.lane)
+        )
+        good = ~summand.chosen | Mux(summand.lane == 0, top, inside)
+        return Cat(good, summand.tile, summand.chosen, (summand.lane + 1)[:_ROW])
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        config, depth = self._config, self._depth
+        array = StationaryArray(config)
+        guard = SumGuard(rows=depth, cycles=array.latency_cycles - self._fault)
+        m.submodules.dut = inner = Module()
+        guard.add_to(inner)
+        inner.submodules.array = tagged(array, self._added)
+
+        # Tiles of a pass are equally high and all but the last keep their sums.
+        accumulate, inside, kept_finish = Signal(), Signal(), Signal()
+        height, tile = Signal(range(depth)), Signal()
+        chosen_row, started = Signal(range(depth)), Signal()
+        m.d.sync += [started.eq(1), chosen_row.eq(Mux(started, chosen_row, self.row))]
+        row = guard.row
+        finish = Mux(inside, kept_finish, self.finish)
+        last = Mux(accumulate, row == height, self.last)
+        issue = self.valid & started & (~accumulate | guard.there)
+        with m.If(issue):
+            m.d.sync += [inside.eq(~last), kept_finish.eq(finish)]
+            with m.If(last):
+                m.d.sync += [tile.eq(~tile), accumulate.eq(~finish), height.eq(row)]
+        chosen = row == chosen_row
+        tags = {"tile": tile & chosen, "chosen": chosen, "starts": ~accumulate}
+        lanes = [
+            lane(_SUMMAND, config.lane_bits, lane=index, **tags) for index in range(config.rows)
+        ]
+        m.d.comb += [
+            given(~self.valid | last | (row != depth - 1)),
+            guard.issue.eq(issue),
+            guard.last.eq(last),
+            array.i_moving.eq(Cat(*lanes)),
+            # No sum depends on what stays; constants are what yosys stumbles over.
+            array.i_swap.eq(issue),
+            array.i_load.eq(self.valid.replicate(config.rows)),
+            array.i_stationary.eq(Cat(*lanes)),
+        ]
+
+        # As a unit has it: what leaves is told by the marks of what entered.
+        told = delayed(
+            m,
+            Cat(issue, last, finish, chosen, tile),
+            array.latency_cycles,
+            name="told",
+            reset=True,
+        )
+        leaving_row = Signal(range(depth))
+        with m.If(told[0]):
+            m.d.sync += leaving_row.eq(Mux(told[1], 0, leaving_row + 1))
+        asks: tuple[Value, Value] = (
+            delayed(m, accumulate, 1, name="asks", reset=True),
+            delayed(m, row, 1, name="asked", reset=True),
+        )
+        stores: tuple[Value, Value] = told[0] & ~told[2], leaving_row
+        expected: Value = Cat(told[0] & told[3], told[4])
+        for index in range(config.columns):
+            column = PartialColumn(rows=depth)
+            inner.submodules[f"partials_{index}"] = column
+            whole = lane(_STORED, 32, good=1, tile=expected[1], chosen=1, lanes=config.rows)
+            m.d.comb += [
+                column.i_accumulate.eq(asks[0]),
+                column.i_row.eq(asks[1]),
+                column.i_store.eq(stores[0]),
+                column.i_store_row.eq(stores[1]),
+                column.i_sum.eq(array.o_p[index]),
+                array.i_p[index].eq(column.o_old),
+                always(~expected[0] | (array.o_p[index] == whole)),
+            ]
+            asks = column.o_accumulate, column.o_row
+            stores = column.o_store, column.o_store_row
+            expected = delayed(m, expected, 1, name=f"expected_{index}", reset=True)
+        m.d.comb += self.reached.eq(
+            Cat(
+                issue & accumulate & (guard.in_flight == guard.last_row),
+                self.valid & accumulate & ~guard.there,
+            )
+        )
+        return m
