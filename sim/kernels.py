@@ -6,13 +6,14 @@ from typing import Any
 import numpy.typing as npt
 
 from sim.golden import golden
+from sim.rules import option_rule
 from sw.ir.program import Program
 from sw.ir.sizes import choose_sizes
 from sw.language import Kernel
 from sw.passes.accumulate import accumulate
 from sw.passes.check import check
 
-__all__ = ["call", "summed"]
+__all__ = ["call", "checked_options", "summed"]
 
 #: Block size of a loop that names none. It changes bits only where a loop carries float state.
 _BLOCK = 64
@@ -30,6 +31,21 @@ def summed(program: Program, tiles: Mapping[str, int] | None = None) -> Program:
     return accumulate(choose_sizes(program, tiles, default=_BLOCK))
 
 
+def checked_options(kernel: Kernel, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Options of a kernel as plain data; those that it does not have are left to its trace.
+
+    Raises
+    ------
+    BadInputError
+        If a value is not of the type of the option's default.
+    """
+    defaults = kernel.options
+    return {
+        name: option_rule(defaults[name]).check(name, value) if name in defaults else value
+        for name, value in options.items()
+    }
+
+
 def call(kernel: Kernel, *arrays: npt.ArrayLike, out: Any = None, **options: Any) -> Any:
     """Golden arrays of a kernel: one, or a tuple of several in the signature's order.
 
@@ -45,10 +61,12 @@ def call(kernel: Kernel, *arrays: npt.ArrayLike, out: Any = None, **options: Any
 
     Raises
     ------
-    ProgramError
+    BadInputError
         If the arrays do not fit the signature, or the program breaks a rule.
     """
     bound = kernel.bind(*arrays)
-    program = kernel.trace(dtype=bound.formats, out=out, **bound.dims, **options)
+    program = kernel.trace(
+        dtype=bound.formats, out=out, **bound.dims, **checked_options(kernel, options)
+    )
     results = tuple(golden(summed(check(program)), bound.arrays).values())
     return results[0] if len(results) == 1 else results

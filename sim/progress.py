@@ -6,7 +6,7 @@ import contextlib
 import sys
 from collections.abc import Callable, Iterator
 
-from hw.errors import BadInputError
+from sim.rules import OPTIONS
 
 __all__ = ["Progress", "shown_progress"]
 
@@ -49,13 +49,7 @@ def shown_progress(wanted: bool = True) -> Iterator[Progress]:
     BadInputError
         If `wanted` is no truth value.
     """
-    if not isinstance(wanted, bool):
-        raise BadInputError(
-            f"Progress must be True or False, not {wanted!r}",
-            where="progress",
-            value=repr(wanted),
-            rule="True or False",
-        )
+    wanted = OPTIONS["progress"].check("progress", wanted)
     terminal = sys.stderr is not None and sys.stderr.isatty()
     if not wanted or not (terminal or "ipykernel" in sys.modules):
         yield Progress()

@@ -18,9 +18,13 @@ from typing import Any
 from hw.errors import BadInputError
 
 __all__ = [
-    "Integer",
+    "JITTER",
+    "LATENCY",
+    "MAX_CYCLES",
     "MOST_SEEDS",
     "OPTIONS",
+    "SEED",
+    "Integer",
     "Rule",
     "bad_value",
     "flag",
@@ -51,7 +55,7 @@ class Rule:
 
     def __init__(self, text: str, take: Callable[[Any], Any]) -> None:
         self.text = text
-        self._take = take
+        self.take = take
 
     def check(self, name: str, value: object, *, where: str | None = None) -> Any:
         """The value as plain data.
@@ -70,7 +74,7 @@ class Rule:
             If the value breaks the rule.
         """
         try:
-            return self._take(value)
+            return self.take(value)
         except (TypeError, ValueError, OverflowError) as error:
             raise bad_value(name, value, self.text, where=where) from error
 
@@ -169,7 +173,7 @@ path = Rule("the path of a file", _path)
 
 def optional(rule: Rule) -> Rule:
     """A rule that None keeps too."""
-    return Rule(f"{rule.text}, or None", lambda value: None if value is None else rule._take(value))
+    return Rule(f"{rule.text}, or None", lambda value: None if value is None else rule.take(value))
 
 
 def instance(text: str, *kinds: type) -> Rule:
@@ -196,16 +200,21 @@ def option_rule(default: object) -> Rule:
     return Rule("any value", lambda value: value)
 
 
+SEED = Integer(0, MOST_SEEDS - 1)
+LATENCY = Integer(1, 65_535)
+JITTER = Integer(0, 65_535)
+MAX_CYCLES = Integer(1)
+
 #: Options of a run that are numbers, truth values or paths; the command's have dashes.
 OPTIONS: Mapping[str, Rule] = MappingProxyType(
     {
-        "seed": Integer(0, MOST_SEEDS - 1),
-        "place_seed": Integer(0, MOST_SEEDS - 1),
-        "latency": Integer(1, 65_535),
-        "jitter": Integer(0, 65_535),
+        "seed": SEED,
+        "place_seed": SEED,
+        "latency": LATENCY,
+        "jitter": JITTER,
         "stall": probability,
         "warm": flag,
-        "max_cycles": optional(Integer(1)),
+        "max_cycles": optional(MAX_CYCLES),
         "use_cache": flag,
         "waves": optional(path),
         "progress": flag,

@@ -130,11 +130,12 @@ class Compiled:
         BadInputError
             If there is no such pass.
         """
-        if after not in self.texts:
+        if not isinstance(after, str) or after not in self.texts:
             rule = f"one of {', '.join(self.texts)}"
             raise BadInputError(
-                f"Pass must be {rule}, not {after!r}{did_you_mean(after, self.texts)}",
-                value=after,
+                f"Pass must be {rule}, not {after!r}{did_you_mean(str(after), self.texts)}",
+                where="after",
+                value=str(after),
                 rule=rule,
             )
         return self.texts[after]
@@ -164,8 +165,8 @@ def compile_kernel(
     config: ChipConfig,
     *,
     dims: Mapping[str, int],
-    dtype: Format,
-    out: Format | None = None,
+    dtype: Format | Mapping[str, Format] | None,
+    out: Format | Mapping[str, Format] | None = None,
     options: Mapping[str, Any] | None = None,
     schedule: Schedule | None = None,
     place_seed: int = 1,
@@ -178,9 +179,9 @@ def compile_kernel(
     config : ChipConfig
     dims : mapping of str to int
         Size of each dimension of the signature.
-    dtype : Format
-        Of the inputs that declare none.
-    out : Format or None
+    dtype : Format, or mapping of str to Format, or None
+        Of the inputs that declare none, or of each by name.
+    out : Format, or mapping of str to Format, or None
         Of the outputs that declare none; by default as the language decides.
     options : mapping of str to value
         Options of the kernel, those that differ from their defaults.

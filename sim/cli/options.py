@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from hw.errors import BadInputError, TilewrightError, did_you_mean
+from sim.rules import SEED, Integer
 
 if TYPE_CHECKING:
     from hw.config import ChipConfig
@@ -18,6 +19,7 @@ __all__ = [
     "add_json",
     "add_seed",
     "integer",
+    "kept",
     "load_config",
     "power",
     "probability",
@@ -51,6 +53,11 @@ def integer(low: int, high: int | None = None) -> Callable[[str], int]:
         return value
 
     return convert
+
+
+def kept(rule: Integer) -> Callable[[str], int]:
+    """Type of an option: an integer that keeps a rule, which the Python interface has too."""
+    return integer(0 if rule.low is None else rule.low, rule.high)
 
 
 def power(low: int, high: int) -> Callable[[str], int]:
@@ -109,7 +116,7 @@ def add_seed(parser: argparse.ArgumentParser) -> None:
     """Register ``--seed``, of which every random number of a run is drawn."""
     parser.add_argument(
         "--seed",
-        type=integer(0, 2**63 - 1),
+        type=kept(SEED),
         default=1,
         metavar="N",
         help="seed of every random number (default 1)",

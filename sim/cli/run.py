@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from hw.errors import BadInputError, WrongResultError
 from sim.cli.kernels import file_of, running_file
-from sim.cli.options import Subparsers, add_json, add_seed, integer, probability, validating
+from sim.cli.options import Subparsers, add_json, add_seed, kept, probability, validating
 from sim.cli.problem import add_problem, read_problem
 from sim.files import require_writable, write_whole
+from sim.rules import JITTER, LATENCY, MAX_CYCLES
 
 if TYPE_CHECKING:
     from gen.verilog import Design
@@ -50,14 +51,14 @@ def add(subparsers: Subparsers) -> None:
     memory = parser.add_argument_group("memory model")
     memory.add_argument(
         "--latency",
-        type=integer(1, 65535),
+        type=kept(LATENCY),
         default=DEFAULT_LATENCY,
         metavar="CYCLES",
         help="cycles from a read address to its first beat (default 100)",
     )
     memory.add_argument(
         "--jitter",
-        type=integer(0, 65535),
+        type=kept(JITTER),
         default=0,
         metavar="CYCLES",
         help="random cycles more, at most (default 0)",
@@ -77,7 +78,7 @@ def add(subparsers: Subparsers) -> None:
     )
     memory.add_argument(
         "--max-cycles",
-        type=integer(1),
+        type=kept(MAX_CYCLES),
         metavar="N",
         help="end the run as a hang after N cycles (default from the prediction)",
     )

@@ -2,9 +2,17 @@
 
 import ctypes
 import dataclasses
-from typing import Literal
+from typing import Any, Literal
 
-from hw.errors import BadInputError
+from sim.rules import (
+    MOST_SEEDS,
+    OPTIONS,
+    Integer,
+    Rule,
+    bad_value,
+    optional,
+    probability,
+)
 
 __all__ = [
     "CHANNELS",
@@ -52,14 +60,12 @@ class ErrorAt:
     response: Literal["slverr", "decerr"]
 
     def __post_init__(self) -> None:
-        if self.direction not in _DIRECTIONS:
-            raise BadInputError(
-                f"Error direction must be read, write or launch, not {self.direction!r}"
-            )
-        if self.response not in _RESPONSES:
-            raise BadInputError(f"Error response must be slverr or decerr, not {self.response!r}")
-        if self.beat < 0:
-            raise BadInputError(f"Error beat must be at least 0, not {self.beat}")
+        for name, known in (("direction", _DIRECTIONS), ("response", _RESPONSES)):
+            value = getattr(self, name)
+            if not isinstance(value, str) or value not in known:
+                *most, last = known
+                raise bad_value(f"Error {name}", value, f"{', '.join(most)} or {last}")
+        _normalize(self, beat=Integer(0, MOST_SEEDS - 1).check("Error beat", self.beat))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -96,22 +102,13 @@ class MemoryConditions:
     channel_stalls: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
-        for name, value, low in (("latency", self.latency, 1), ("jitter", self.jitter, 0)):
-            if not low <= value <= 65_535:
-                raise BadInputError(f"Memory {name} must be from {low} to 65535, not {value}")
-        for stall in (self.stall, *self.stalls):
-            if not 0 <= stall < 1:
-                raise BadInputError(f"Memory stall must be from 0 to below 1, not {stall}")
-        if len(self.stalls) != len(CHANNELS):
-            raise BadInputError(
-                f"Memory channel stalls must be {len(CHANNELS)}, not {len(self.stalls)}"
-            )
-        if len(self.errors) > MOST_ERRORS:
-            raise BadInputError(
-                f"Memory errors must be at most {MOST_ERRORS}, not {len(self.errors)}"
-            )
-        if not 0 <= self.seed < 1 << 63:
-            raise BadInputError(f"Memory seed must be from 0 to 2^63 - 1, not {self.seed}")
+        numbers = ("latency", "jitter", "stall", "seed")
+        _normalize(
+            self, **{name: OPTIONS[name].check(name, getattr(self, name)) for name in numbers}
+        )
+        _normalize(self, error=_ERRORS.check("error", self.error))
+        if self.channel_stalls is not None:
+            _normalize(self, channel_stalls=_STALLS.check("channel_stalls", self.channel_stalls))
 
     @property
     def errors(self) -> tuple[ErrorAt, ...]:
@@ -126,6 +123,30 @@ class MemoryConditions:
         if self.channel_stalls is not None:
             return self.channel_stalls
         return (self.stall,) * len(CHANNELS)
+
+
+def _normalize(made: ErrorAt | MemoryConditions, **values: Any) -> None:
+    """Put plain data in the place of what a caller gave."""
+    for name, value in values.items():
+        object.__setattr__(made, name, value)
+
+
+def _errors(value: Any) -> Any:
+    found = tuple(value) if isinstance(value, list | tuple) else (value,)
+    if len(found) > MOST_ERRORS or not all(isinstance(each, ErrorAt) for each in found):
+        raise ValueError
+    return found if isinstance(value, list | tuple) else value
+
+
+def _stalls(value: Any) -> tuple[float, ...]:
+    found = tuple(probability.check("stall", each) for each in value)
+    if len(found) != len(CHANNELS):
+        raise ValueError
+    return found
+
+
+_ERRORS = optional(Rule(f"an ErrorAt, or up to {MOST_ERRORS} of them", _errors))
+_STALLS = Rule(f"{len(CHANNELS)} probabilities, each {probability.text}", _stalls)
 
 
 @dataclasses.dataclass(frozen=True)

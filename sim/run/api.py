@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -11,9 +12,10 @@ from gen.floorplan import floorplan
 from hw.config import ChipConfig
 from hw.errors import BadInputError, did_you_mean
 from hw.numeric.formats import Format
-from sim.cli.options import load_config, validating
+from sim.cli.options import load_config
 from sim.native.memory import MemoryConditions
 from sim.progress import Progress, shown_progress
+from sim.rules import Rule, path
 from sim.run.compiled import compile_problem
 from sim.run.driver import compile_job, run
 from sim.run.job import Job
@@ -29,14 +31,16 @@ if TYPE_CHECKING:
 
 __all__ = ["KernelProgram", "compile_kernel", "run_kernel"]
 
+_CONFIG = Rule("a name, the path of a TOML file or a ChipConfig", path.take)
 _CONDITIONS = ("latency", "jitter", "stall", "error")
 _JOB = ("warm", "max_cycles", "design", "waves", "use_cache")
 
 
-def _chip(config: str | ChipConfig) -> tuple[ChipConfig, str]:
+def _chip(config: str | os.PathLike[str] | ChipConfig) -> tuple[ChipConfig, str]:
     if isinstance(config, ChipConfig):
         return config, "configuration"
-    return load_config(config, where="config"), str(config)
+    name = config if isinstance(config, str) else str(_CONFIG.check("config", config))
+    return load_config(name, where="config"), name
 
 
 def _split(kernel: Kernel, given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -60,10 +64,9 @@ def _job(
     problem: Problem, backend: str, inputs: Mapping[str, Any], options: Any, progress: Progress
 ) -> Job:
     seed = options.get("seed", 1)
-    with validating():
-        conditions = MemoryConditions(
-            seed=seed, **{name: options[name] for name in _CONDITIONS if name in options}
-        )
+    conditions = MemoryConditions(
+        seed=seed, **{name: options[name] for name in _CONDITIONS if name in options}
+    )
     return Job(
         problem=problem,
         backend=backend,
@@ -84,7 +87,7 @@ def _formats(bound: Bound, signature: Signature) -> Format | Mapping[str, Format
 def run_kernel(
     kernel: Kernel,
     *arrays: npt.ArrayLike,
-    config: str | ChipConfig = "small",
+    config: str | os.PathLike[str] | ChipConfig = "small",
     schedule: Schedule | None = None,
     backend: str = "rtl",
     progress: bool = True,
@@ -97,7 +100,8 @@ def run_kernel(
     kernel : Kernel
     arrays : array
         Inputs in the signature's order; their types give the formats.
-    config : str or ChipConfig
+    config : str, path or ChipConfig
+        Named configuration, TOML file, or the chip itself.
     schedule : Schedule or None
     backend : str
         ``rtl``, ``cocotb``, ``emulator`` or ``golden``.
@@ -125,7 +129,7 @@ def run_kernel(
         dtype=_formats(bound, kernel.signature),
         out=rest.get("out"),
         options=own,
-        schedule=schedule or Schedule(),
+        schedule=Schedule() if schedule is None else schedule,
         place_seed=rest.get("place_seed", 1),
     )
     with shown_progress(progress) as shown:
@@ -240,11 +244,11 @@ class KernelProgram(results.KernelProgram):
 
 def compile_kernel(
     kernel: Kernel,
-    config: str | ChipConfig = "small",
+    config: str | os.PathLike[str] | ChipConfig = "small",
     *,
     schedule: Schedule | None = None,
     dtype: Format | Mapping[str, Format] | None = None,
-    out: Format | None = None,
+    out: Format | Mapping[str, Format] | None = None,
     place_seed: int = 1,
     **values: Any,
 ) -> KernelProgram:
@@ -253,7 +257,7 @@ def compile_kernel(
     Parameters
     ----------
     kernel : Kernel
-    config : str or ChipConfig
+    config : str, path or ChipConfig
     schedule : Schedule or None
     dtype, out : Format
         Of the inputs and of the outputs that declare none; of inputs also a mapping by name.
@@ -275,7 +279,7 @@ def compile_kernel(
         dtype=dtype,
         out=out,
         options={each: value for each, value in values.items() if each not in dims},
-        schedule=schedule or Schedule(),
+        schedule=Schedule() if schedule is None else schedule,
         place_seed=place_seed,
     )
     return KernelProgram(problem, name)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sim.run.problem import Problem
 
@@ -23,13 +23,11 @@ def compile_problem(problem: Problem) -> Compiled:
     # The compiler's packages are many; a refusal of what comes before should not wait for them.
     from sw.compiler import compile_kernel
 
-    # Formats by name are checked as the program is traced again.
-    dtype: Any = problem.dtype
     return compile_kernel(
         problem.kernel,
         problem.config,
         dims=problem.dims,
-        dtype=dtype,
+        dtype=problem.dtype,
         out=problem.out,
         options=problem.options,
         schedule=problem.schedule,

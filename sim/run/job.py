@@ -14,6 +14,7 @@ from hw.errors import BadInputError
 from sim.backends.face import Setup
 from sim.native.memory import MemoryConditions
 from sim.progress import Progress
+from sim.rules import OPTIONS, Rule, bad_value, instance, optional
 from sim.run.problem import Problem
 
 __all__ = ["BACKENDS", "Job"]
@@ -26,6 +27,12 @@ BACKENDS: Mapping[str, tuple[str, ...]] = {
     "cocotb": ("latency", "jitter", "error"),
     "emulator": ("error", "warm", "waves", "design", "max_cycles"),
     "golden": ("error", "warm", "waves", "design", "max_cycles"),
+}
+
+
+_RULES: Mapping[str, Rule] = {
+    **{name: OPTIONS[name] for name in ("seed", "warm", "max_cycles", "waves", "use_cache")},
+    "design": optional(instance("a Design (sim.run.verilog_file.read_design)", Design)),
 }
 
 
@@ -74,14 +81,10 @@ class Job:
     progress: Progress = Progress()
 
     def __post_init__(self) -> None:
-        if self.backend not in BACKENDS:
-            names = ", ".join(BACKENDS)
-            raise BadInputError(
-                f"Back end must be one of {names}, not {self.backend!r}",
-                where="backend",
-                value=self.backend,
-                rule=f"one of {names}",
-            )
+        if not isinstance(self.backend, str) or self.backend not in BACKENDS:
+            raise bad_value("backend", self.backend, f"one of {', '.join(BACKENDS)}")
+        for name, rule in _RULES.items():
+            object.__setattr__(self, name, rule.check(name, getattr(self, name)))
         asked = {
             "latency": self.conditions.latency != MemoryConditions().latency,
             "jitter": self.conditions.jitter != 0,

@@ -10,8 +10,10 @@ from typing import Any
 from hw.config import ChipConfig
 from hw.errors import BadInputError
 from hw.numeric.formats import Format
-from sim.kernels import summed
+from sim.kernels import checked_options, summed
+from sim.rules import OPTIONS, Integer, Rule, bad_value, instance
 from sw.arrays import ArraySpec
+from sw.ir.formats import FORMATS, format_of, pred
 from sw.ir.program import Program
 from sw.ir.types import Role
 from sw.language import Kernel, Schedule
@@ -24,6 +26,21 @@ __all__ = ["MAX_ARRAY_BYTES", "MAX_EXTENT", "Problem"]
 MAX_EXTENT = 1 << 16
 #: Most bytes of all arrays: what goes beyond would be simulated for days.
 MAX_ARRAY_BYTES = 1 << 28
+
+_SCHEDULE = instance("a Schedule", Schedule)
+_FORMAT = Rule(f"one of {', '.join(name for name in FORMATS if name != pred.name)}", format_of)
+
+
+def _formats(option: str, given: object, names: list[str]) -> Any:
+    """Formats of an option: none, one for all, or by the names of arrays."""
+    if given is None:
+        return None
+    if not isinstance(given, Mapping):
+        return _FORMAT.check(option, given)
+    for name in given:
+        if name not in names:
+            raise bad_value(f"Array of {option}", name, f"one of {', '.join(names)}", where=option)
+    return {name: _FORMAT.check(f"{option} of {name}", each) for name, each in given.items()}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,7 +55,7 @@ class Problem:
         Size of each dimension of the signature, 1 to `MAX_EXTENT`.
     dtype : Format, or mapping of str to Format, or None
         Of the inputs that declare none, or of each by name.
-    out : Format or None
+    out : Format, or mapping of str to Format, or None
         Of the outputs that declare none; by default as the language decides.
     options : mapping of str to value
         Options of the kernel, those that differ from their defaults.
@@ -49,28 +66,33 @@ class Problem:
     Raises
     ------
     BadInputError
-        If a size lies outside its domain, the arrays are too large, or the program breaks a rule
-        of the language.
+        If an option breaks its rule, the arrays are too large, or the program breaks a rule of
+        the language.
     """
 
     kernel: Kernel
     config: ChipConfig
     dims: Mapping[str, int]
     dtype: Format | Mapping[str, Format] | None
-    out: Format | None = None
+    out: Format | Mapping[str, Format] | None = None
     options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     schedule: Schedule = dataclasses.field(default_factory=Schedule)
     place_seed: int = 1
 
     def __post_init__(self) -> None:
-        for name, value in self.dims.items():
-            if not isinstance(value, int) or not 1 <= value <= MAX_EXTENT:
-                raise BadInputError(
-                    f"{name} must be an integer from 1 to {MAX_EXTENT}, not {value!r}",
-                    where=name,
-                    value=value,
-                    rule=f"1 to {MAX_EXTENT}",
-                )
+        extent = Integer(1, MAX_EXTENT)
+        inputs = [each.name for each in self.kernel.signature.inputs]
+        outputs = [each.name for each in self.kernel.signature.arguments if each.role is Role.OUT]
+        plain = {
+            "dims": {name: extent.check(name, value) for name, value in self.dims.items()},
+            "dtype": _formats("dtype", self.dtype, inputs),
+            "out": _formats("out", self.out, outputs),
+            "options": checked_options(self.kernel, self.options),
+            "schedule": _SCHEDULE.check("schedule", self.schedule),
+            "place_seed": OPTIONS["place_seed"].check("place_seed", self.place_seed),
+        }
+        for name, value in plain.items():
+            object.__setattr__(self, name, value)
         check_schedule(self.schedule, self.program)
         size = sum(spec.bytes for spec in self.arrays)
         if size > MAX_ARRAY_BYTES:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import reprlib
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from types import MappingProxyType
@@ -14,6 +15,7 @@ from sw.ir.rewrite import walk
 from sw.ir.types import Span
 from sw.ir.values import variable
 from sw.language.errors import ProgramError, caller_span, near_misses
+from sw.language.index import whole
 
 __all__ = ["Schedule", "check_schedule", "schedule_names"]
 
@@ -71,7 +73,7 @@ class Schedule:
             "place": place,
         }
         for name, choices in given.items():
-            checked = _checked(name, choices or {}, span)
+            checked = _checked(name, {} if choices is None else choices, span)
             object.__setattr__(self, name, MappingProxyType(checked))
         object.__setattr__(self, "_span", span)
 
@@ -114,6 +116,8 @@ class Schedule:
             If the text is no schedule; an unknown key is named with the nearest ones.
         """
         span = caller_span()
+        if not isinstance(text, str):
+            raise ProgramError("schedule", f"Schedule must be text, not {text!r}", span)
         try:
             found = json.loads(text)
         except json.JSONDecodeError as error:
@@ -136,21 +140,31 @@ class Schedule:
         return Schedule(**found)
 
 
-def _checked(field: str, choices: Mapping[str, Any], span: Span) -> dict[str, Any]:
+def _checked(field: str, choices: object, span: Span) -> dict[str, Any]:
+    """Choices of a field, numbers as ints."""
+
+    def refused(noun: str, rule: str, value: object) -> ProgramError:
+        message = f"{noun} must be {rule}, not {reprlib.repr(value)}"
+        return ProgramError("schedule", message, span, value=reprlib.repr(value))
+
+    if not isinstance(choices, Mapping):
+        rule = "a mapping of names to " + ("text" if field == "place" else "whole numbers")
+        raise refused(f"Schedule.{field}", rule, choices)
+    checked: dict[str, Any] = {}
     for name, value in choices.items():
+        found: object
+        if not isinstance(name, str):
+            raise refused(f"Name in Schedule.{field}", "text", name)
         if field == "place":
-            right, rule = isinstance(value, str), "text"
+            found, rule = value if isinstance(value, str) else None, "text"
         else:
-            right = isinstance(value, int) and not isinstance(value, bool) and value >= 1
+            number = whole(value)
+            found = number if number is not None and number >= 1 else None
             rule = "a whole number of 1 or more"
-        if not right:
-            raise ProgramError(
-                "schedule",
-                f"Schedule.{field} of `{name}` must be {rule}, not {value!r}",
-                span,
-                value=repr(value),
-            )
-    return dict(choices)
+        if found is None:
+            raise refused(f"Schedule.{field} of `{name}`", rule, value)
+        checked[name] = found
+    return checked
 
 
 def schedule_names(program: Program) -> dict[str, tuple[str, ...]]:

@@ -175,6 +175,6 @@ def test_nobody_sees_what_is_not_wanted(monkeypatch):
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
     with shown_progress(False) as progress:
         assert type(progress) is Progress
-    with pytest.raises(BadInputError, match="Progress must be True or False, not 3"):
+    with pytest.raises(BadInputError, match="progress must be true or false, not 3"):
         with shown_progress(3):
             pass

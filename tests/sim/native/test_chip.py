@@ -274,15 +274,18 @@ def test_progress_tells_the_cycles(model):
 @pytest.mark.parametrize(
     ("values", "rule"),
     [
-        ({"latency": 0}, "Memory latency must be from 1 to 65535, not 0"),
-        ({"jitter": -1}, "Memory jitter must be from 0 to 65535, not -1"),
-        ({"stall": 1.0}, "Memory stall must be from 0 to below 1, not 1.0"),
-        ({"seed": -1}, "Memory seed must be from 0"),
-        ({"channel_stalls": (0.0, 0.5, 1.0, 0.0, 0.0)}, "Memory stall must be from 0 to below 1"),
-        ({"channel_stalls": (0.0,) * 4}, "Memory channel stalls must be 5, not 4"),
+        ({"latency": 0}, "latency must be an integer from 1 to 65535, not 0"),
+        ({"jitter": -1}, "jitter must be an integer from 0 to 65535, not -1"),
+        ({"stall": 1.0}, "stall must be a number from 0 to below 1, not 1.0"),
+        ({"seed": -1}, "seed must be an integer from 0 to"),
+        (
+            {"channel_stalls": (0.0, 0.5, 1.0, 0.0, 0.0)},
+            "channel_stalls must be 5 probabilities, each a number",
+        ),
+        ({"channel_stalls": (0.0,) * 4}, "channel_stalls must be 5 prob"),
         (
             {"error": (ErrorAt("read", 0, "slverr"),) * 4},
-            "Memory errors must be at most 3, not 4",
+            "error must be an ErrorAt, or up to 3 of them",
         ),
     ],
 )
@@ -296,7 +299,7 @@ def test_conditions_outside_their_range_are_refused(values, rule):
     [
         (("both", 1, "slverr"), "Error direction must be read, write or launch, not 'both'"),
         (("read", 1, "okay"), "Error response must be slverr or decerr, not 'okay'"),
-        (("read", -1, "slverr"), "Error beat must be at least 0, not -1"),
+        (("read", -1, "slverr"), "Error beat must be an integer from 0 to"),
     ],
 )
 def test_errors_of_memory_outside_their_range_are_refused(values, rule):

@@ -107,8 +107,8 @@ def test_a_compiled_kernel_tells_its_choices_and_runs(pair):
         ({"confg": "tiny"}, "unknown option 'confg'; one of MM, NN, out"),
         ({"latencey": 3}, "unknown option 'latencey'; did you mean 'latency'"),
         ({"config": "tinny"}, "unknown configuration 'tinny'; did you mean 'tiny'"),
-        ({"backend": "rlt"}, "Back end must be one of"),
-        ({"stall": 1.5}, "stall must be from 0 to below 1, not 1.5"),
+        ({"backend": "rlt"}, "backend must be one of rtl, cocotb, emulator, golden, not 'rlt'"),
+        ({"stall": 1.5}, "stall must be a number from 0 to below 1, not 1.5"),
         ({"schedule": tw.Schedule(tile={"k": 3})}, "Schedule.tile has `k`; loops of matmul"),
     ],
 )

@@ -260,7 +260,7 @@ def test_an_error_that_never_came_is_told(fake):
 @pytest.mark.parametrize(
     ("backend", "options", "message"),
     [
-        ("rlt", {}, "Back end must be one of rtl, cocotb, emulator, golden, not 'rlt'"),
+        ("rlt", {}, "backend must be one of rtl, cocotb, emulator, golden, not 'rlt'"),
         ("cocotb", {"conditions": MemoryConditions(latency=9)}, "--latency must not be given"),
         ("cocotb", {"conditions": MemoryConditions(jitter=9)}, "--jitter must not be given"),
         ("emulator", {"warm": True}, "--warm must not be given with back end emulator"),
