@@ -1,32 +1,63 @@
-"""A placed and routed chip as a picture (SVG): tiles with their units, links by net."""
+"""A placed and routed chip as a picture (SVG): units, links by net, and a legend of the nets."""
 
 from __future__ import annotations
 
-import colorsys
+import dataclasses
 from collections.abc import Iterable, Mapping
 from xml.sax.saxutils import escape
 
+from gen.floorplan_nets import Hops, NetEnds, Style, Way, net_ends, style_of, ways_of
 from hw.config import ChipConfig
-from hw.mesh.config import OutputProgram
-from hw.mesh.ports import Direction, Link, UnitPort
+from hw.mesh.ports import Direction
 from hw.places import agcu_places
 
 __all__ = ["floorplan"]
 
-_TILE, _GAP, _EDGE = 84, 56, 70
-_PITCH = _TILE + _GAP
-#: Width of an AGCU, and its distance from its tile.
-_PORTAL, _REACH = 46, 20
-#: Towards the neighbour, and to the right of that way: columns, rows.
-_WAYS = {
+#: Room between tiles, of an AGCU's box, round everything; of a lane of links; of the legend.
+_GAP, _PORTAL, _MARGIN, _LANE = 62, 70, 16, 16
+_LEGEND, _LINE, _HEAD = 320, 18, 34
+_SMALLEST_TILE = 96
+#: Towards the neighbour, and to the right of that: columns, rows.
+_STEPS = {
     Direction.NORTH: ((0, -1), (1, 0)),
     Direction.EAST: ((1, 0), (0, 1)),
     Direction.SOUTH: ((0, 1), (-1, 0)),
     Direction.WEST: ((-1, 0), (0, -1)),
 }
-_FILLS = {"pcu": "#dbe9f6", "pmu": "#fbe6cf", "agcu": "#dff0d8"}
+_FILLS = {"pcu": "#dbe9f6", "pmu": "#fbe6cf", "agcu": "#e3efdc"}
+_OFF = "#f6f6f6"
+_NOTES = (
+    "number on an arrow: net of the legend",
+    "in, out: nets that enter and leave the unit;",
+    "other arrows pass its switch",
+    "thick arrow: several sources take turns",
+    "box without a name: not used; tokens are not drawn",
+)
 
-Hops = Iterable[tuple[tuple[int, int], OutputProgram]]
+
+@dataclasses.dataclass(frozen=True)
+class _Canvas:
+    """Geometry of the picture of a chip."""
+
+    config: ChipConfig
+
+    @property
+    def tile(self) -> int:
+        """Side of a tile: room for the links of both ways on all tracks."""
+        return max(_SMALLEST_TILE, 2 * self.config.tracks * _LANE)
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Width and height of mesh and AGCUs, with the margins."""
+        config = self.config
+        east = any(place.side == "east" for place in agcu_places(config))
+        right = self.corner(0, config.columns)[0] + (_PORTAL if east else -_GAP)
+        return right + 2 * _MARGIN, self.corner(config.rows, 0)[1] - _GAP + _MARGIN
+
+    def corner(self, row: int, column: int) -> tuple[int, int]:
+        """Top left of a tile; of the place beside the mesh, for an AGCU's column."""
+        pitch = self.tile + _GAP
+        return _MARGIN + _PORTAL + _GAP + column * pitch, _MARGIN + _HEAD + row * pitch
 
 
 def floorplan(
@@ -35,8 +66,9 @@ def floorplan(
     nets: Mapping[str, Hops],
     *,
     agcus: Mapping[int, str] | None = None,
+    title: str = "",
 ) -> str:
-    """SVG of a chip: each link that a net uses in the net's colour, its name on pointing at it.
+    """SVG of a chip: units with the nets that enter and leave them, links by net, a legend.
 
     Parameters
     ----------
@@ -47,82 +79,160 @@ def floorplan(
         Outputs of the switches that each net uses.
     agcus : mapping of int to str, optional
         Names of the AGCUs that are on.
+    title : str
+        Headline.
     """
-    width = 2 * _EDGE + config.columns * _PITCH - _GAP
-    height = 2 * _EDGE + config.rows * _PITCH - _GAP
+    canvas = _Canvas(config)
+    names = dict(units)
+    places = {
+        number: (place.row, place.column(config) + (1 if place.side == "east" else -1))
+        for number, place in enumerate(agcu_places(config))
+    }
+    names |= {places[number]: name for number, name in (agcus or {}).items()}
+    hops = {name: list(each) for name, each in nets.items()}
+    ends = {name: net_ends(config, each) for name, each in hops.items()}
+    styles = {name: style_of(number) for number, name in enumerate(hops)}
+    mesh_width, mesh_height = canvas.size
+    width = mesh_width + _LEGEND
+    height = max(mesh_height, _HEAD + (len(hops) + len(_NOTES) + 2) * _LINE + _MARGIN)
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
         f'viewBox="0 0 {width} {height}" font-family="sans-serif" font-size="12" '
         'text-anchor="middle">',
+        f"<title>{escape(title)}</title>" if title else "",
         f'<rect width="{width}" height="{height}" fill="white"/>',
+        f'<text x="{_MARGIN}" y="24" font-size="15" font-weight="bold" text-anchor="start">'
+        f"{escape(title)}</text>",
     ]
     for row in range(config.rows):
         for column in range(config.columns):
+            at = row, column
             kind = config.unit_at(row, column)
-            name = units.get((row, column))
-            lines += _box(_corner(row, column), _TILE, kind, name, f"{kind.upper()} {row},{column}")
-    for number, place in enumerate(agcu_places(config)):
-        x, y = _corner(place.row, place.column(config))
-        x += _TILE + _REACH if place.side == "east" else -_REACH - _PORTAL
-        name = (agcus or {}).get(number)
-        lines += _box((x, y + 14), _PORTAL, "agcu", name, str(number), height=_TILE - 28)
-    for index, (name, hops) in enumerate(sorted(nets.items())):
-        colour = _colour(index)
-        lines.append(f'<g stroke="{colour}" fill="{colour}"><title>{escape(name)}</title>')
-        for at, program in hops:
-            lines.append(_hop(config, at, program))
+            lines += _tile(canvas, at, kind, names.get(at), ends, styles)
+    for number, at in places.items():
+        lines += _agcu(canvas, at, number, names.get(at))
+    for name, each in hops.items():
+        lines.append(f'<g class="net"><title>{escape(name)}</title>')
+        lines += [_arrow(canvas, way, styles[name]) for way in ways_of(config, each)]
         lines.append("</g>")
-    return "\n".join([*lines, "</svg>", ""])
+    lines += _legend(mesh_width, names, ends, styles)
+    return "\n".join([*filter(None, lines), "</svg>", ""])
 
 
-def _corner(row: int, column: int) -> tuple[int, int]:
-    return _EDGE + column * _PITCH, _EDGE + row * _PITCH
+def _text(x: float, y: float, text: str, more: str = "") -> str:
+    return f'<text x="{x:g}" y="{y:g}"{more}>{escape(text)}</text>'
 
 
-def _box(
-    corner: tuple[int, int],
-    width: int,
+def _badge(x: float, y: float, style: Style) -> str:
+    """The net's number in its colour, round (x, y)."""
+    return (
+        f'<rect x="{x - 7:g}" y="{y - 6:g}" width="14" height="12" rx="4" fill="{style.colour}"/>'
+        f'<text x="{x:g}" y="{y + 3.2:g}" font-size="9" font-weight="bold" fill="{style.ink}">'
+        f"{style.number}</text>"
+    )
+
+
+def _tile(
+    canvas: _Canvas,
+    at: tuple[int, int],
     kind: str,
     name: str | None,
-    place: str,
-    *,
-    height: int = _TILE,
+    ends: Mapping[str, NetEnds],
+    styles: Mapping[str, Style],
 ) -> list[str]:
-    (x, y), fill = corner, _FILLS[kind] if name else "#f4f4f4"
-    middle = x + width / 2
-    return [
-        f'<rect x="{x}" y="{y}" width="{width}" height="{height}" rx="4" fill="{fill}" '
-        'stroke="#888"/>',
-        f'<text x="{middle:g}" y="{y + 30}" font-weight="bold">{escape(name or "")}</text>',
-        f'<text x="{middle:g}" y="{y + 46}" font-size="9" fill="#666">{place}</text>',
+    (x, y), side = canvas.corner(*at), canvas.tile
+    middle = x + side / 2
+    lines = [
+        f'<rect x="{x}" y="{y}" width="{side}" height="{side}" rx="4" '
+        f'fill="{_FILLS[kind] if name else _OFF}" stroke="#888"/>'
     ]
+    place = f"{kind.upper()} {at[0]},{at[1]}"
+    if name is None:
+        return [*lines, _text(middle, y + side / 2, place, ' font-size="10" fill="#777"')]
+    top = y + side / 2 - 46
+    lines.append(_text(middle, top + 22, name, f' font-weight="bold"{_fitted(name, side)}'))
+    lines.append(_text(middle, top + 36, place, ' font-size="10" fill="#444"'))
+    rows = (("in", "sinks", 54), ("out", "sources", 74))
+    for word, end, below in rows:
+        numbers = [styles[net] for net, each in ends.items() if at in getattr(each, end)]
+        if numbers:
+            lines.append(_text(x + 18, top + below + 3, word, ' font-size="10" fill="#444"'))
+        lines += [_badge(x + 38 + 17 * i, top + below, style) for i, style in enumerate(numbers)]
+    return lines
 
 
-def _colour(index: int) -> str:
-    # Neighbours in the list get hues far apart.
-    hue = (index * 0.618034) % 1.0
-    parts = colorsys.hls_to_rgb(hue, 0.33 + 0.14 * (index % 3), 0.75)
-    return "#" + "".join(f"{round(255 * part):02x}" for part in parts)
+def _fitted(name: str, side: int) -> str:
+    """Attributes that keep a long name inside its box."""
+    room = side - 8
+    return f' textLength="{room}" lengthAdjust="spacingAndGlyphs"' if 7 * len(name) > room else ""
 
 
-def _hop(config: ChipConfig, at: tuple[int, int], program: OutputProgram) -> str:
-    x, y = (each + _TILE / 2 for each in _corner(*at))
-    match program.output:
-        case Link(direction, track):
-            (along, down), (right, below) = _WAYS[direction]
-            # The ways of a pair of neighbours lie on both sides of the line between them.
-            off = 4 + (_TILE / 2 - 8) * (track + 0.5) / config.tracks
-            x, y = x + off * right + along * _TILE / 2, y + off * below + down * _TILE / 2
-            to = (x + along * _GAP * 0.86, y + down * _GAP * 0.86)
-            width = 1.5 + 0.8 * (len(program.rotation) > 1)
-            tip = (to[0] + along * 6, to[1] + down * 6)
-            wing = [(to[0] + 3.5 * side * right, to[1] + 3.5 * side * below) for side in (1, -1)]
-            points = " ".join(f"{a:g},{b:g}" for a, b in (tip, *wing))
-            return (
-                f'<line x1="{x:g}" y1="{y:g}" x2="{to[0]:g}" y2="{to[1]:g}" '
-                f'stroke-width="{width:g}"/><polygon points="{points}" stroke="none"/>'
-            )
-        case UnitPort(index):
-            left = x - _TILE / 2 + 14 + 14 * index
-            radius = 3 + len(program.rotation) / 2
-            return f'<circle cx="{left:g}" cy="{y + _TILE / 2 - 10:g}" r="{radius:g}"/>'
+def _agcu(canvas: _Canvas, at: tuple[int, int], number: int, name: str | None) -> list[str]:
+    x, y = canvas.corner(*at)
+    # The box touches the gap whose other side is the tile.
+    x = x + canvas.tile - _PORTAL if at[1] < 0 else x
+    middle, centre = x + _PORTAL / 2, y + canvas.tile / 2
+    lines = [
+        f'<rect x="{x}" y="{y}" width="{_PORTAL}" height="{canvas.tile}" rx="4" '
+        f'fill="{_FILLS["agcu"] if name else _OFF}" stroke="#888"/>'
+    ]
+    if name is not None:
+        more = f' font-weight="bold"{_fitted(name, _PORTAL)}'
+        lines.append(_text(middle, centre - 3, name, more))
+    return [*lines, _text(middle, centre + 12, f"AGCU {number}", ' font-size="10" fill="#444"')]
+
+
+def _arrow(canvas: _Canvas, way: Way, style: Style) -> str:
+    """A link: the number where it begins, then a line to the neighbour."""
+    half = canvas.tile / 2
+    left, top = canvas.corner(*way.at)
+    (along, down), (right, below) = _STEPS[way.direction]
+    # The two ways of a pair of neighbours lie on both sides of the line between them.
+    off = _LANE * (way.track + 0.5)
+    x = left + half + off * right + along * half
+    y = top + half + off * below + down * half
+    tail, tip = 9, _GAP - 2
+    start = (x + along * (tail + 7), y + down * (tail + 7))
+    stop = (x + along * (tip - 7), y + down * (tip - 7))
+    point = (x + along * tip, y + down * tip)
+    wings = [(stop[0] + 4 * turn * right, stop[1] + 4 * turn * below) for turn in (1, -1)]
+    points = " ".join(f"{a:g},{b:g}" for a, b in (point, *wings))
+    dashes = f' stroke-dasharray="{style.dashes}"' if style.dashes else ""
+    return (
+        f'<line x1="{start[0]:g}" y1="{start[1]:g}" x2="{stop[0]:g}" y2="{stop[1]:g}" '
+        f'stroke="{style.colour}" stroke-width="{3.6 if way.merged else 1.8}"{dashes}/>'
+        f'<polygon points="{points}" fill="{style.colour}"/>'
+        + _badge(x + along * tail, y + down * tail, style)
+    )
+
+
+def _legend(
+    left: int,
+    names: Mapping[tuple[int, int], str],
+    ends: Mapping[str, NetEnds],
+    styles: Mapping[str, Style],
+) -> list[str]:
+    y = _MARGIN + _HEAD + 10
+    lines = ['<g class="legend" text-anchor="start">']
+    for net, each in ends.items():
+        style = styles[net]
+        dashes = f' stroke-dasharray="{style.dashes}"' if style.dashes else ""
+        lines.append(f'<g text-anchor="middle">{_badge(left + 7, y - 4, style)}</g>')
+        lines.append(
+            f'<line x1="{left + 18}" y1="{y - 4}" x2="{left + 46}" y2="{y - 4}" '
+            f'stroke="{style.colour}" stroke-width="2.4"{dashes}/>'
+        )
+        joined = f"{_listed(each.sources, names)} → {_listed(each.sinks, names)}"
+        lines.append(_text(left + 54, y, f"{net}: {joined}"))
+        y += _LINE
+    y += _LINE // 2
+    for note in _NOTES:
+        lines.append(_text(left, y, note, ' font-size="11" fill="#444"'))
+        y += _LINE - 2
+    return [*lines, "</g>"]
+
+
+def _listed(places: Iterable[tuple[int, int]], names: Mapping[tuple[int, int], str]) -> str:
+    """Names of some units, or how many there are."""
+    found = [names.get(at, f"{at[0]},{at[1]}") for at in places]
+    return ", ".join(found) if len(found) < 3 else f"{len(found)} units"

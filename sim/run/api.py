@@ -186,17 +186,22 @@ class KernelProgram(results.KernelProgram):
         return f"<{self._problem.kernel.name} for {self._name}: {self._problem.params}>"
 
     def map(self) -> str:
-        """Picture of the chip as the program uses it, in SVG: units, and links by net."""
-        compiled = self._compiled
+        """Picture of the chip as the program uses it, in SVG: units, links by net, a legend."""
+        compiled, problem = self._compiled, self._problem
+        sizes = ", ".join(f"{name} = {size}" for name, size in problem.dims.items())
         return floorplan(
-            self._problem.config,
+            problem.config,
             {at: name for name, at in compiled.placement.tiles.items()},
             {
                 name: [(hop.place, hop.program) for hop in hops]
                 for name, hops in compiled.routes.vectors.items()
             },
             agcus={number: name for name, number in compiled.netlist.fixed.items()},
+            title=f"{problem.kernel.name} on {self._name}: {sizes}",
         )
+
+    def _repr_svg_(self) -> str:
+        return self.map()
 
     def run(
         self,
