@@ -167,7 +167,7 @@ class KernelProgram(abc.ABC):
 
     @abc.abstractmethod
     def map(self) -> str:
-        """Picture of the chip as the program uses it, in SVG."""
+        """Picture of the chip as the program uses it, in SVG; a notebook shows it by itself."""
 
     @abc.abstractmethod
     def run(self, *arrays: npt.ArrayLike, backend: str = "rtl", **options: Any) -> RunResult:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy.typing as npt
 
-from gen.floorplan import floorplan
 from hw.config import ChipConfig
 from hw.errors import BadInputError, did_you_mean
 from hw.numeric.formats import Format
@@ -19,6 +18,7 @@ from sim.rules import Rule, path
 from sim.run.compiled import compile_problem
 from sim.run.driver import compile_job, run
 from sim.run.job import Job
+from sim.run.picture import picture
 from sim.run.problem import Problem
 from sim.run.result import RunResult
 from sw import results
@@ -135,7 +135,8 @@ def run_kernel(
     with shown_progress(progress) as shown:
         job = _job(problem, backend, bound.arrays, rest, shown)
         compiled, fields = compile_job(job)
-        return RunResult(run(job, compiled, fields | {"config": name}))
+        outcome = run(job, compiled, fields | {"config": name})
+    return RunResult(outcome, picture(compiled, problem, name) if compiled else "")
 
 
 class KernelProgram(results.KernelProgram):
@@ -187,18 +188,7 @@ class KernelProgram(results.KernelProgram):
 
     def map(self) -> str:
         """Picture of the chip as the program uses it, in SVG: units, links by net, a legend."""
-        compiled, problem = self._compiled, self._problem
-        sizes = ", ".join(f"{name} = {size}" for name, size in problem.dims.items())
-        return floorplan(
-            problem.config,
-            {at: name for name, at in compiled.placement.tiles.items()},
-            {
-                name: [(hop.place, hop.program) for hop in hops]
-                for name, hops in compiled.routes.vectors.items()
-            },
-            agcus={number: name for name, number in compiled.netlist.fixed.items()},
-            title=f"{problem.kernel.name} on {self._name}: {sizes}",
-        )
+        return picture(self._compiled, self._problem, self._name)
 
     def _repr_svg_(self) -> str:
         return self.map()
@@ -244,7 +234,8 @@ class KernelProgram(results.KernelProgram):
         with shown_progress(progress) as shown:
             job = _job(problem, backend, bound.arrays, rest, shown)
             compiled, fields = compile_job(job, self._compiled)
-            return RunResult(run(job, compiled, fields | {"config": self._name}))
+            outcome = run(job, compiled, fields | {"config": self._name})
+        return RunResult(outcome, self.map() if compiled else "")
 
 
 def compile_kernel(

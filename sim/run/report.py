@@ -7,7 +7,7 @@ from typing import Any
 
 from sw.results import RunResult
 
-__all__ = ["FIELDS", "tell"]
+__all__ = ["FIELDS", "describe_error", "describe_run", "tell"]
 
 #: Fields of the report, in order; those of parts that took no part are null.
 FIELDS = tuple(RunResult.__annotations__)
@@ -20,7 +20,7 @@ _NAMES = {
 }
 
 
-def _error(report: Mapping[str, Any]) -> str:
+def describe_error(report: Mapping[str, Any]) -> str:
     """Golden's float64 error on a scale that means something."""
     if report["max_abs_err"] == 0:
         return "equal"
@@ -29,16 +29,21 @@ def _error(report: Mapping[str, Any]) -> str:
     return f"error {report['max_rel_err']:.1e} of the largest value"
 
 
+def describe_run(report: Mapping[str, Any]) -> str:
+    """Kernel, sizes, formats, back end and chip, in one line."""
+    params = ", ".join(f"{name} = {value}" for name, value in report["params"].items())
+    return (
+        f"{report['kernel']} of {params}; {report['dtype']} to {report['out_dtype']}; "
+        f"{_NAMES[report['backend']]} on {report['config']}"
+    )
+
+
 def tell(
     report: Mapping[str, Any], problems: Sequence[str] = (), notes: Sequence[str] = ()
 ) -> list[str]:
     """The report in a few lines, the last of which is the verdict."""
-    params = ", ".join(f"{name} = {value}" for name, value in report["params"].items())
     who = _NAMES[report["backend"]]
-    lines = [
-        f"{report['kernel']} of {params}; {report['dtype']} to {report['out_dtype']}; "
-        f"{who} on {report['config']}"
-    ]
+    lines = [describe_run(report)]
     if report["cycles"] is not None:
         warm = " of the second launch" if report["launches"] == 2 else ""
         lines.append(
@@ -58,7 +63,7 @@ def tell(
     if report["bit_exact"]:
         lines.append(f"  {who} equals golden by bytes, memory around the outputs included")
     if report["max_abs_err"] is not None:
-        lines.append(f"  golden against float64: {_error(report)}")
+        lines.append(f"  golden against float64: {describe_error(report)}")
     if report["cycles_per_second"]:
         built = "cached" if report["cache_hit"] else f"{report['build_seconds']:.1f} s"
         lines.append(

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import html
-import json
 from typing import Any
 
 import numpy.typing as npt
 
 from sim.cli.report import plain
 from sim.run.driver import Outcome
+from sim.run.page import page
 from sim.run.report import tell
 from sw import results
 
@@ -22,12 +21,15 @@ class RunResult(results.RunResult):
     Parameters
     ----------
     outcome : Outcome
+    picture : str
+        SVG of the chip that ran; nothing if none did.
     """
 
-    __slots__ = ("_outcome",)
+    __slots__ = ("_outcome", "_picture")
 
-    def __init__(self, outcome: Outcome) -> None:
+    def __init__(self, outcome: Outcome, picture: str = "") -> None:
         object.__setattr__(self, "_outcome", outcome)
+        object.__setattr__(self, "_picture", picture)
 
     def _found(self) -> Outcome:
         outcome = object.__getattribute__(self, "_outcome")
@@ -69,7 +71,7 @@ class RunResult(results.RunResult):
         raise AttributeError(f"result cannot be changed, not in {name!r} either")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return RunResult, (self._found(),)
+        return RunResult, (self._found(), object.__getattribute__(self, "_picture"))
 
     def __dir__(self) -> list[str]:
         outcome = self._found()
@@ -80,9 +82,5 @@ class RunResult(results.RunResult):
         return "\n".join(tell(outcome.report, outcome.problems, outcome.notes))
 
     def _repr_html_(self) -> str:
-        rows = "".join(
-            f"<tr><td>{html.escape(name)}</td><td>{html.escape(json.dumps(value))}</td></tr>"
-            for name, value in self.json().items()
-            if value is not None and not isinstance(value, dict)
-        )
-        return f"<table>{rows}</table>"
+        outcome, picture = self._found(), object.__getattribute__(self, "_picture")
+        return page(self.json(), outcome.problems, outcome.notes, picture)

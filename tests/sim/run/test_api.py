@@ -36,7 +36,9 @@ def test_a_run_gives_outputs_and_figures_by_name(pair):
     assert list(fields) == list(FIELDS) and fields["config"] == "tiny"
     json.dumps(fields, allow_nan=False)
     assert repr(result).endswith("VERIFIED")
-    assert "<td>macs</td><td>990</td>" in result._repr_html_()
+    shown = result._repr_html_()
+    assert shown.index(">VERIFIED<") < shown.index("<svg") < shown.index(">990<")
+    assert copy.copy(result)._repr_html_() == shown
 
 
 @tw.kernel("A[M, K], B[K, N] -> C[M, N]")
@@ -99,6 +101,7 @@ def test_a_compiled_kernel_tells_its_choices_and_runs(pair):
     assert result.verified and result.image_bytes == len(program.image)
     assert repr(program) == "<matmul for tiny: {'M': 11, 'K': 18, 'N': 5, 'MM': 256, 'NN': 64}>"
     assert program.map().startswith("<svg") and "pcu0_0" in program.map()
+    assert program._repr_svg_() == program.map()
 
 
 @pytest.mark.parametrize(
