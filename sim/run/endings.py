@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from hw.command.launch import ErrorCode, ReadPhase
@@ -46,7 +46,7 @@ def raise_for_ending(
             rule="the launch ends without an error",
             result=result,
         )
-    waiting = waiting_units(job, answer)
+    waiting = waiting_units(job.problem.config, answer.counters, answer.counter_steps)
     parts = [f"no end: {answer.reason or 'the launch stands still'}"]
     if waiting:
         more = len(waiting) - _MOST_NAMED
@@ -78,13 +78,23 @@ def _device(config: ChipConfig, answer: Answer) -> tuple[str, str, str | None]:
     return code, f" error {error_detail(answer.error_detail)}", unit
 
 
-def waiting_units(job: Job, answer: Answer) -> list[str]:
-    """What each unit that stands still waits for, a line a unit; nothing without counters."""
-    counters, steps = answer.counters, answer.counter_steps
+def waiting_units(
+    config: ChipConfig, counters: Sequence[int] | None, steps: Sequence[int]
+) -> list[str]:
+    """What each unit that stands still waits for, one line per unit; nothing without counters.
+
+    Parameters
+    ----------
+    config : ChipConfig
+    counters : sequence of int or None
+        Words of all units.
+    steps : sequence of int
+        How far each word moves in some cycles more.
+    """
     if counters is None:
         return []
     lines = []
-    for index, (name, kind) in enumerate(unit_kinds(job.problem.config).items()):
+    for index, (name, kind) in enumerate(unit_kinds(config).items()):
         words = slice(WORDS * index, WORDS * (index + 1))
         moved = list(steps[words]) if steps else list(counters[words])
         activity = max(ACTIVITIES, key=lambda each: moved[COUNTERS[kind][each]])

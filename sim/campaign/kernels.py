@@ -1,0 +1,51 @@
+"""Kernels that the campaign draws: how their sizes are drawn, and their oracle."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sim.oracle import product
+from sw.kernels.gemm import gemm
+from sw.kernels.matmul import matmul
+from sw.language import Kernel
+
+__all__ = ["KERNELS", "Entry"]
+
+Arrays = Mapping[str, npt.NDArray[Any]]
+
+
+@dataclasses.dataclass(frozen=True)
+class Entry:
+    """A kernel of the campaign.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    dtypes : mapping of str to (str or None) sequence
+        Formats of the operands, and to each the formats of the result; None leaves it to the
+        language.
+    oracle : function
+        From inputs and the dtypes of the outputs, by name, to the outputs, by a model of its own.
+    """
+
+    kernel: Kernel
+    dtypes: Mapping[str, tuple[str | None, ...]]
+    oracle: Callable[[Arrays, Mapping[str, np.dtype[Any]]], dict[str, npt.NDArray[Any]]]
+
+
+def _product(inputs: Arrays, outputs: Mapping[str, np.dtype[Any]]) -> dict[str, npt.NDArray[Any]]:
+    return {"C": product(inputs["A"], inputs["B"], outputs["C"])}
+
+
+_DTYPES = {"bf16": (None, "bf16", "fp32"), "int8": (None,)}
+
+#: Every kernel that is drawn, by name.
+KERNELS: Mapping[str, Entry] = {
+    "matmul": Entry(matmul, _DTYPES, _product),
+    "gemm": Entry(gemm, _DTYPES, _product),
+}

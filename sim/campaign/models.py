@@ -1,0 +1,72 @@
+"""Native models of the chips of a run: few at a time, each for many launches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from gen.verilog import Design
+from hw.config import ChipConfig
+from sim.backends.emitted import emitted_chip
+from sim.closing import Closing
+from sim.native.chip import ChipModel, ChipRun
+from sim.native.memory import MemoryConditions
+
+__all__ = ["Models"]
+
+_MOST_MODELS = 3
+
+
+class Models(Closing):
+    """Models by configuration, the least recently used closed.
+
+    Parameters
+    ----------
+    design_of : function
+        Verilog of a chip; a test puts a planted fault in here.
+    """
+
+    def __init__(self, design_of: Callable[[ChipConfig], Design] = emitted_chip) -> None:
+        self._design_of = design_of
+        self._open: dict[ChipConfig, ChipModel] = {}
+        self.chips: set[ChipConfig] = set()
+
+    def close(self) -> None:
+        """Free every model."""
+        while self._open:
+            self._open.popitem()[1].close()
+
+    def of(self, config: ChipConfig) -> ChipModel:
+        """The model of a chip, built if it must be."""
+        model = self._open.pop(config, None)
+        if model is None:
+            while len(self._open) >= _MOST_MODELS:
+                self._open.pop(next(iter(self._open))).close()
+            model = ChipModel(self._design_of(config), config, seed=1)
+        self._open[config] = model
+        self.chips.add(config)
+        return model
+
+    def run(
+        self,
+        config: ChipConfig,
+        memory: bytearray,
+        *,
+        list_address: int,
+        entries: int,
+        conditions: MemoryConditions,
+        max_cycles: int,
+    ) -> ChipRun:
+        """Run a launch list on the model of a chip.
+
+        Raises
+        ------
+        RtlFaultError
+            If the chip breaks a rule of AXI4, or an assertion of the design fails.
+        """
+        return self.of(config).run(
+            memory,
+            list_address=list_address,
+            entries=entries,
+            conditions=conditions,
+            max_cycles=max_cycles,
+        )

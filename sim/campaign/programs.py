@@ -1,0 +1,182 @@
+"""Products as programs: what a case holds, and everything that is made of it once."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import json
+import random
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hw.config import ChipConfig
+from hw.numeric.formats import named as formats
+from sim.campaign.case import Fields, line
+from sim.campaign.chips import chip_fields, chip_of
+from sim.campaign.kernels import KERNELS
+from sim.campaign.memory import random_memory
+from sim.campaign.operands import operands_of, random_operands
+from sim.campaign.sizes import random_schedule, random_sides
+from sim.emulator import EmulatorRun, emulate
+from sim.golden import golden
+from sim.memory import LaunchMemory
+from sim.run.compiled import compile_problem
+from sim.run.problem import Problem
+from sw.compiler import Compiled
+from sw.language import Schedule
+
+__all__ = ["Prepared", "Program", "prepared", "problem_of", "program_of", "random_program"]
+
+Array = npt.NDArray[Any]
+
+_LAUNCHES = (1, 1, 1, 1, 2, 2, 3, 4)
+
+
+def random_program(
+    rng: random.Random, chip: ChipConfig, *, most: int, launches: bool = True
+) -> dict[str, Any]:
+    """Fields of a program on a chip.
+
+    Parameters
+    ----------
+    rng : random.Random
+    chip : ChipConfig
+    most : int
+        Largest side.
+    launches : bool
+        Whether the launch list may have more than one entry.
+    """
+    name = rng.choice(list(KERNELS))
+    entry = KERNELS[name]
+    dtype = rng.choice(list(entry.dtypes))
+    dims = entry.kernel.signature.dims
+    fields: dict[str, Any] = {
+        "chip": chip_fields(chip),
+        "kernel": name,
+        "dims": dict(zip(dims, random_sides(rng, chip, len(dims), most=most), strict=True)),
+        "dtype": dtype,
+        "out": rng.choice(entry.dtypes[dtype]),
+        "schedule": {},
+        "place_seed": rng.randint(1, 1000),
+        "operands": random_operands(rng),
+        "memory": random_memory(rng),
+        "launches": rng.choice(_LAUNCHES) if launches else 1,
+    }
+    schedule = random_schedule(rng, problem_of(fields).program, chip, most=most)
+    fields["schedule"] = {
+        name: choices for name, choices in json.loads(schedule.to_json()).items() if choices
+    }
+    return fields
+
+
+def problem_of(fields: Fields) -> Problem:
+    """The problem of a program.
+
+    Raises
+    ------
+    BadInputError
+        If the program breaks a rule.
+    """
+    return Problem(
+        kernel=KERNELS[fields["kernel"]].kernel,
+        config=chip_of(fields["chip"]),
+        dims=fields["dims"],
+        dtype=formats[fields["dtype"]],
+        out=formats[fields["out"]] if fields["out"] else None,
+        schedule=Schedule(**fields["schedule"]),
+        place_seed=fields["place_seed"],
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class Program:
+    """A compiled program, its operands and the answers without RTL.
+
+    Parameters
+    ----------
+    compiled : Compiled
+    inputs, golden, oracle : mapping of str to array
+    """
+
+    compiled: Compiled
+    inputs: Mapping[str, Array]
+    golden: Mapping[str, Array]
+    oracle: Mapping[str, Array]
+
+    def memory(self, launches: int, seed: int) -> LaunchMemory:
+        """Where everything lies that so many launches read and write."""
+        return LaunchMemory(
+            self.compiled.config,
+            self.compiled.image,
+            self.compiled.arrays,
+            seed=seed,
+            launches=launches,
+        )
+
+
+@functools.lru_cache(maxsize=16)
+def _program(text: str) -> Program:
+    fields = json.loads(text)
+    compiled = compile_problem(problem_of(fields))
+    specs = [spec for spec in compiled.arrays if not spec.output]
+    inputs = operands_of(fields["operands"], specs)
+    dtypes = {spec.name: spec.format.dtype for spec in compiled.arrays if spec.output}
+    with np.errstate(all="ignore"):
+        expected = golden(compiled.golden_program, inputs)
+    return Program(compiled, inputs, expected, KERNELS[fields["kernel"]].oracle(inputs, dtypes))
+
+
+def program_of(fields: Fields) -> Program:
+    """The program of a case; the same one again costs nothing.
+
+    Raises
+    ------
+    BadInputError
+        If the chip cannot run it.
+    """
+    kept = ("chip", "kernel", "dims", "dtype", "out", "schedule", "place_seed", "operands")
+    return _program(line({name: fields[name] for name in kept}))
+
+
+@dataclasses.dataclass(frozen=True)
+class Prepared:
+    """Memory before a launch list, and as the emulator leaves it.
+
+    Parameters
+    ----------
+    program : Program
+    place : LaunchMemory
+    before, after : bytes
+    emulated : EmulatorRun
+    """
+
+    program: Program
+    place: LaunchMemory
+    before: bytes
+    after: bytes
+    emulated: EmulatorRun
+
+    def outputs(self, memory: bytes | bytearray) -> dict[str, Array]:
+        """Outputs by name, of memory after the launches."""
+        return {name: self.place.read(memory, name) for name in self.program.golden}
+
+
+def prepared(fields: Fields) -> Prepared:
+    """A program in memory, launched on the emulator.
+
+    Raises
+    ------
+    BadInputError
+        If the chip cannot run it.
+    """
+    program = program_of(fields)
+    place = program.memory(fields["launches"], fields["operands"]["seed"])
+    before = place.bytes_before(program.inputs)
+    after = bytearray(before)
+    emulated = emulate(
+        program.compiled.config, after, list_address=place.list_address, entries=place.entries
+    )
+    return Prepared(program, place, bytes(before), bytes(after), emulated)
