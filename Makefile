@@ -5,6 +5,7 @@ CONFIG ?= small
 KERNEL ?= matmul
 SEED   ?= 1
 JOBS   ?= 2
+HOURS  ?= 0.05
 SET    ?= $(SET_$(KERNEL))
 
 # Parameters that `make run` gives a kernel; make run KERNEL=matmul SET="M=64 N=64 K=64"
@@ -21,7 +22,7 @@ TILEWRIGHT := $(CLEAN_ENV) .venv/bin/python -m tilewright
 PYTEST     := $(CLEAN_ENV) .venv/bin/python -m pytest
 READY      := .venv/.ready
 
-.PHONY: help setup run test regress must lint verilog sim area bench prove docs figures clean durations
+.PHONY: help setup run test regress must campaign lint verilog sim area bench prove docs figures clean durations
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -49,11 +50,15 @@ test: lint ## lint, types and every test that is not slow
 	$(PYTEST) -m "not slow" --seed-base=$(SEED) -n $(JOBS) --dist loadgroup --durations=10
 
 regress: $(READY) ## every test, the slow ones too, on seeds from SEED
-	$(PYTEST) --seed-base=$(SEED) -n $(JOBS) --dist loadgroup --durations=10
+	$(PYTEST) -m "not hour" --seed-base=$(SEED) -n $(JOBS) --dist loadgroup --durations=10
 
 # With a space, pytest would take the report of the last run for a test file.
 must: $(READY) ## the must-show list, into build/must-show.json
 	$(PYTEST) -m must --seed-base=$(SEED) --must-report=build/must-show.json
+
+campaign: $(READY) ## random cases for HOURS, of SEED (by default today's date); failures into tests/corpus/
+	$(CLEAN_ENV) .venv/bin/python -m sim.campaign --hours $(HOURS) --corpus tests/corpus \
+	  $(if $(filter command environment,$(firstword $(origin SEED))),--seed $(SEED))
 
 lint: $(READY) ## ruff and mypy, no warning left
 	.venv/bin/python -m ruff check

@@ -24,8 +24,6 @@ from sw.prove import prove
 
 __all__ = ["draw_axi", "draw_bit", "judge_axi", "judge_bit", "smaller_axi", "smaller_bit"]
 
-#: Cases in a row that share a program, so that it is compiled once.
-SHARED = 8
 _MOST_SIDE = 24
 _DIRECTIONS = ("read", "read", "write", "write", "launch")
 
@@ -36,7 +34,7 @@ def _shared_program(shared: random.Random) -> dict[str, Any]:
     return {**program, "schedule": {}, "launches": min(program["launches"], 2)}
 
 
-def draw_axi(rng: random.Random, index: int, shared: random.Random) -> dict[str, Any]:
+def draw_axi(rng: random.Random, shared: random.Random) -> dict[str, Any]:
     """One to three errors, each at a share of the beats of its direction."""
     errors = [
         [rng.choice(_DIRECTIONS), round(rng.random(), 6), rng.choice(["slverr", "decerr"])]
@@ -45,7 +43,7 @@ def draw_axi(rng: random.Random, index: int, shared: random.Random) -> dict[str,
     return {"program": _shared_program(shared), "errors": errors}
 
 
-def draw_bit(rng: random.Random, index: int, shared: random.Random) -> dict[str, Any]:
+def draw_bit(rng: random.Random, shared: random.Random) -> dict[str, Any]:
     """One bit, at a share of the image."""
     return {"program": _shared_program(shared), "bit": round(rng.random(), 6)}
 

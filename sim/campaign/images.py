@@ -1,0 +1,269 @@
+"""Images without a compiler: loads, scratchpads, multicast and merged streams, stores."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Mapping
+from typing import Any
+
+from hw.agcu.config import STREAMS, AgcuProgram
+from hw.agcu.program import BoxLoop, IssuerProgram, Wait
+from hw.config import ChipConfig
+from hw.counters import LoopProgram
+from hw.numeric.formats import int8
+from hw.pmu.program import EngineProgram, PmuProgram
+from hw.pmu.words import Level, TokenSource
+from hw.tma.descriptor import Descriptor, ElementFormat
+from sim.campaign.image_nests import divisor, engine_of, random_read, random_write
+from sw.arrays import ROW_ALIGNMENT_BYTES, ArraySpec
+from sw.image import ChipProgram
+from sw.netlist import End, Net, Netlist
+from sw.passes.assemble import assemble
+from sw.passes.route import place_and_route
+
+__all__ = ["arrays_of", "chip_program_of", "random_image", "take_away"]
+
+_MOST_VECTORS, _MOST_BOX_ROWS, _MOST_RING = 1200, 128, 64
+_ENGINES = 2
+
+
+def _source(rng: random.Random, config: ChipConfig, number: int) -> dict[str, Any]:
+    """A loaded tensor and how its slots are read; how often is settled by its net."""
+    element = rng.choice([1, 2, 4])
+    room = config.pmu.capacity_bytes // 2 // (config.width_bits // 8)
+    least = max(1, ROW_ALIGNMENT_BYTES * 8 // config.width_bits)
+    vectors = least * rng.choice([1, 2, 4, 4, 8, 8, 16, 32])
+    vectors = min(vectors, room // 2)
+    count = min(rng.choice([1, 2, 2, 3, 4, 8, _MOST_RING]), room // vectors, config.pmu.slots)
+    ring = {"element": element, "vectors": vectors, "count": count, "buffer": number % _ENGINES}
+    read = random_read(rng, config, vectors, element, plain=False)
+    return {
+        "ring": ring,
+        "write": random_write(rng, config, vectors, element),
+        "read": read,
+        "last": Level.ADDRESS.value + rng.randrange(len(read["loops"]) + 1),
+        "slots": rng.randint(1, min(count, 3)),
+        "repeats": rng.choice([1, 1, 1, 2, 3]),
+        "credits": count,
+        "tokens": 1,
+        "turns": rng.choice([1, 1, 1, 2, 3]),
+    }
+
+
+def _reader(config: ChipConfig, source: Mapping[str, Any], windows: int) -> EngineProgram:
+    return engine_of(
+        config,
+        source["read"],
+        source["ring"],
+        windows=LoopProgram(windows),
+        repeats=LoopProgram(source["repeats"]),
+        slots=LoopProgram(source["slots"]),
+        last_level=source["last"],
+    )
+
+
+def random_image(rng: random.Random, config: ChipConfig) -> dict[str, Any]:
+    """Fields of an image whose streams match, before anything is taken away."""
+    most = min(STREAMS * config.agcu.count, 4, _ENGINES * (config.pmu_count // 2))
+    while True:
+        sources = [_source(rng, config, number) for number in range(rng.randint(1, most))]
+        nets, start = [], 0
+        while start < len(sources):
+            size = rng.randint(1, len(sources) - start)
+            nets.append(list(range(start, start + size)))
+            start += size
+        sinks: list[dict[str, Any]] = []
+        for number in range(rng.randint(len(nets), max(len(nets), most))):
+            sinks.append({"net": number if number < len(nets) else rng.randrange(len(nets))})
+        total = [_settle(rng, config, [sources[index] for index in net]) for net in nets]
+        if len(sinks) > most or max(total) > _MOST_VECTORS:
+            continue
+        if all(_sink(rng, config, sink, number, total) for number, sink in enumerate(sinks)):
+            return {
+                "sources": sources,
+                "nets": nets,
+                "sinks": sinks,
+                "place_seed": rng.randint(1, 1000),
+            }
+
+
+def _settle(rng: random.Random, config: ChipConfig, merged: list[dict[str, Any]]) -> int:
+    """Give each source of a net so many windows that whole rotations remain; its vectors."""
+    packets, vectors = [], []
+    for source in merged:
+        moves = list(_reader(config, source, 1).moves())
+        packets.append(sum(move.last for move in moves))
+        vectors.append(len(moves))
+    rotations = math.lcm(
+        *(
+            count // math.gcd(count, source["turns"])
+            for count, source in zip(packets, merged, strict=True)
+        )
+    ) * rng.randint(1, 4)
+    total = 0
+    for count, length, source in zip(packets, vectors, merged, strict=True):
+        source["windows"] = source["turns"] * rotations // count
+        source["boxes"] = source["windows"] * source["slots"]
+        total += source["windows"] * length
+    return total
+
+
+def _sink(
+    rng: random.Random, config: ChipConfig, sink: dict[str, Any], number: int, total: list[int]
+) -> bool:
+    """Settle a sink of a net; False if its vectors fill no rows of memory."""
+    step = max(1, ROW_ALIGNMENT_BYTES * 8 // config.width_bits)
+    if total[sink["net"]] % step:
+        return False
+    room = config.pmu.capacity_bytes // 2 // (config.width_bits // 8)
+    vectors = step * divisor(rng, total[sink["net"]] // step, min(room, 64) // step)
+    element = rng.choice([1, 2, 4])
+    count = min(rng.choice([1, 2, 2, 3, 5]), room // vectors, config.pmu.slots)
+    sink |= {
+        "ring": {
+            "element": element,
+            "vectors": vectors,
+            "count": count,
+            "buffer": number % _ENGINES,
+        },
+        "write": random_write(rng, config, vectors, element),
+        "read": random_read(rng, config, vectors, element, plain=True),
+        "boxes": total[sink["net"]] // vectors,
+    }
+    return True
+
+
+def take_away(rng: random.Random, image: dict[str, Any]) -> None:
+    """Take a slot, a credit or a box away, add a token to a wait, or change a turn."""
+    source = rng.choice(image["sources"])
+    match rng.choice(["slot", "slot", "credit", "credit", "token", "turn", "box", "sink box"]):
+        case "slot" if source["ring"]["count"] > source["slots"]:
+            source["ring"]["count"] -= 1
+        case "credit" | "slot":
+            source["credits"] -= 1
+        case "token":
+            source["tokens"] += 1
+        case "turn":
+            source["turns"] += 1
+        case "box":
+            source["boxes"] -= 1
+        case "sink box":
+            rng.choice(image["sinks"])["boxes"] -= 1
+
+
+def _row_bytes(config: ChipConfig) -> int:
+    return max(ROW_ALIGNMENT_BYTES, config.width_bits // 8)
+
+
+def _rows(config: ChipConfig, vectors: int) -> int:
+    return vectors * (config.width_bits // 8) // _row_bytes(config)
+
+
+def arrays_of(config: ChipConfig, image: Mapping[str, Any]) -> tuple[ArraySpec, ...]:
+    """Arguments of the launch: tensors loaded, then tensors stored."""
+
+    def spec(name: str, part: Mapping[str, Any], *, output: bool) -> ArraySpec:
+        rows = max(1, _rows(config, part["ring"]["vectors"] * max(part["boxes"], 1)))
+        return ArraySpec(name, (rows, _row_bytes(config)), int8, output=output)
+
+    return (
+        *(spec(f"X{n}", part, output=False) for n, part in enumerate(image["sources"])),
+        *(spec(f"Y{n}", part, output=True) for n, part in enumerate(image["sinks"])),
+    )
+
+
+def _both(engines: list[EngineProgram]) -> tuple[EngineProgram, EngineProgram | None]:
+    return engines[0], engines[1] if len(engines) > 1 else None
+
+
+def _units(config: ChipConfig, image: Mapping[str, Any]) -> dict[str, Any]:
+    """Programs of the units by name."""
+    units: dict[str, Any] = {}
+    writers: dict[str, list[EngineProgram]] = {}
+    readers: dict[str, list[EngineProgram]] = {}
+    for letter, parts in (("m", image["sources"]), ("n", image["sinks"])):
+        for number, part in enumerate(parts):
+            unit = f"{letter}{number // _ENGINES}"
+            turns = LoopProgram(part["windows"] * part["slots"] if letter == "m" else part["boxes"])
+            write = engine_of(config, part["write"], part["ring"], windows=turns)
+            read = (
+                _reader(config, part, part["windows"])
+                if letter == "m"
+                else engine_of(config, part["read"], part["ring"], windows=turns)
+            )
+            writers.setdefault(unit, []).append(write)
+            readers.setdefault(unit, []).append(read)
+    for unit, engines in writers.items():
+        tokens = [
+            source if unit[0] == "m" and number < len(engines) else TokenSource.OFF
+            for number, source in enumerate((TokenSource.R0, TokenSource.R1))
+        ]
+        units[unit] = PmuProgram(_both(engines), _both(readers[unit]), (tokens[0], tokens[1]))
+    for index in range(config.agcu.count):
+        portal = _portal(config, image, index)
+        if portal is not None:
+            units[f"g{index}"] = portal
+    return units
+
+
+def _portal(config: ChipConfig, image: Mapping[str, Any], index: int) -> AgcuProgram | None:
+    own = slice(STREAMS * index, STREAMS * (index + 1))
+    sources, sinks = image["sources"][own], image["sinks"][own]
+    if not sources and not sinks:
+        return None
+    descriptors: list[tuple[Descriptor, int]] = []
+    streams = []
+    for kind, parts, offset in (("load", sources, 0), ("store", sinks, len(image["sources"]))):
+        for number, part in enumerate(parts):
+            rows = _rows(config, part["ring"]["vectors"])
+            tensor = Descriptor(
+                base=0,
+                format=ElementFormat.INT8,
+                dims=(_row_bytes(config), max(1, rows * part["boxes"])),
+                strides=(_row_bytes(config),),
+                box=(_row_bytes(config), rows),
+            )
+            waits = (Wait(number, part["tokens"]),) if kind == "load" else ()
+            loops = (BoxLoop(part["boxes"], 1, rows),)
+            streams.append(IssuerProgram(len(descriptors), loops, waits))
+            descriptors.append((tensor, offset + STREAMS * index + number))
+    return AgcuProgram(
+        loads=tuple(streams[: len(sources)]),
+        stores=tuple(streams[len(sources) :]),
+        descriptors=tuple(descriptors),
+        credits=tuple(source["credits"] for source in sources),
+    )
+
+
+def chip_program_of(config: ChipConfig, image: Mapping[str, Any]) -> ChipProgram:
+    """Program of a chip that an image's fields describe, placed and routed.
+
+    Raises
+    ------
+    ValueError
+        If a unit cannot have such a program, or the links of the chip do not suffice.
+    """
+    units = _units(config, image)
+
+    def end(letter: str, number: int, *, size: int = _ENGINES) -> End:
+        return End(f"{letter}{number // size}", number % size)
+
+    nets = []
+    for number in range(len(image["sources"])):
+        nets.append(
+            Net(f"load{number}", ((end("g", number), 1),), (end("m", number),)),
+        )
+        nets.append(
+            Net(f"free{number}", ((end("m", number), 1),), (end("g", number),), tokens=True),
+        )
+    for index, merged in enumerate(image["nets"]):
+        turns = tuple((end("m", each), image["sources"][each]["turns"]) for each in merged)
+        sinks = [n for n, sink in enumerate(image["sinks"]) if sink["net"] == index]
+        nets.append(Net(f"data{index}", turns, tuple(end("n", each) for each in sinks)))
+    for number in range(len(image["sinks"])):
+        nets.append(Net(f"store{number}", ((end("n", number), 1),), (end("g", number),)))
+    fixed = {name: int(name[1:]) for name in units if name.startswith("g")}
+    netlist = Netlist(units, tuple(nets), fixed)
+    placement, routes = place_and_route(netlist, config, seed=image["place_seed"])
+    return assemble(netlist, placement, routes, config)

@@ -1,0 +1,86 @@
+"""The kinds of cases: the one place where a generator and its judge are registered."""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from sim.campaign.case import Fields, Verdict, generator
+from sim.campaign.fault_cases import (
+    draw_axi,
+    draw_bit,
+    judge_axi,
+    judge_bit,
+    smaller_axi,
+    smaller_bit,
+)
+from sim.campaign.image_case import draw_image, judge_image, smaller_image
+from sim.campaign.models import Models
+from sim.campaign.program_case import draw_chip, draw_program, judge_program, smaller_program
+
+__all__ = ["BUILT", "KINDS", "Kind", "draw", "judge", "order"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Kind:
+    """A kind of case.
+
+    Parameters
+    ----------
+    draw : function
+        From a generator of the case and one that `shared` cases in a row have alike, to fields.
+    judge : function
+        From fields and models (None: without RTL) to a verdict.
+    smaller : function
+        Fields that are simpler in one respect, the greatest simplification first.
+    share : int
+        Cases in a round.
+    shared : int
+        Cases in a row that get the same second generator.
+    """
+
+    draw: Callable[[random.Random, random.Random], dict[str, Any]]
+    judge: Callable[[Fields, Models | None], Verdict]
+    smaller: Callable[[Fields], Iterator[dict[str, Any]]]
+    share: int
+    shared: int = 1
+
+
+#: Every kind, by the name in a case.
+KINDS: Mapping[str, Kind] = {
+    "program": Kind(draw_program, judge_program, smaller_program, share=10),
+    "image": Kind(draw_image, judge_image, smaller_image, share=7),
+    "axi": Kind(draw_axi, judge_axi, smaller_axi, share=18, shared=8),
+    "bit": Kind(draw_bit, judge_bit, smaller_bit, share=12, shared=8),
+    "chip": Kind(draw_chip, judge_program, smaller_program, share=2, shared=5),
+}
+
+#: Kinds whose models are those of `tiny` and `small`.
+BUILT = ("program", "image", "axi", "bit")
+
+
+def order(kinds: tuple[str, ...]) -> Iterator[tuple[str, int]]:
+    """Kind and number of each case of a run, for ever: rounds in which each has its share."""
+    numbers = dict.fromkeys(kinds, 0)
+    while True:
+        for kind in kinds:
+            for _ in range(KINDS[kind].share):
+                yield kind, numbers[kind]
+                numbers[kind] += 1
+
+
+def draw(seed: int, kind: str, number: int) -> dict[str, Any]:
+    """A case of a seed."""
+    one = KINDS[kind]
+    shared = generator(seed, kind, "shared", number // one.shared)
+    return {"kind": kind, **one.draw(generator(seed, kind, number), shared)}
+
+
+def judge(fields: Fields, models: Models | None) -> Verdict:
+    """Verdict on a case; an exception that is no answer is a failure of its own."""
+    try:
+        return KINDS[fields["kind"]].judge(fields, models)
+    except Exception as error:  # a campaign goes on after any fault
+        return Verdict("fault", (f"internal fault: {type(error).__name__}: {error}",))

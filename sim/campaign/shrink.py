@@ -1,0 +1,54 @@
+"""Smaller failing cases: greedy, as long as the case fails in the same way."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from sim.campaign.case import Fields, Verdict
+
+__all__ = ["shrink", "way"]
+
+#: Most judgements and seconds that one failure is worth.
+_MOST_TRIES, _MOST_SECONDS = 120, 120.0
+
+
+def way(verdict: Verdict) -> str:
+    """How a case failed: the words of its first problem, without numbers and details."""
+    return re.split(r"[:(\d]", verdict.problems[0])[0].strip() if verdict.problems else ""
+
+
+def shrink(
+    fields: Fields,
+    verdict: Verdict,
+    judge: Callable[[Fields], Verdict],
+    smaller: Callable[[Fields], Iterator[dict[str, Any]]],
+) -> tuple[dict[str, Any], Verdict]:
+    """The simplest case found that fails in the same way, and its verdict.
+
+    Parameters
+    ----------
+    fields : mapping
+        A failing case.
+    verdict : Verdict
+    judge : function
+        From fields to a verdict.
+    smaller : function
+        Simpler fields, the greatest simplification first.
+    """
+    best, found = dict(fields), verdict
+    wanted = way(verdict)
+    began, tries = time.monotonic(), 0
+    while True:
+        for candidate in smaller(best):
+            tries += 1
+            if tries > _MOST_TRIES or time.monotonic() - began > _MOST_SECONDS:
+                return best, found
+            answer = judge(candidate)
+            if answer.problems and way(answer) == wanted:
+                best, found = candidate, answer
+                break
+        else:
+            return best, found

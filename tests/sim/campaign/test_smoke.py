@@ -1,0 +1,38 @@
+"""The campaign in `make test` and `make regress`: seed of the day, models of tiny and small."""
+
+import datetime
+
+import pytest
+
+from sim.campaign.kinds import BUILT, KINDS
+from sim.campaign.models import Models
+from sim.campaign.runner import run_campaign
+
+#: A case may end later, so that the whole stays below three minutes.
+_SMOKE_SECONDS = 150
+
+
+@pytest.fixture
+def today():
+    """Seed of the day."""
+    return int(datetime.date.today().strftime("%Y%m%d"))
+
+
+def test_a_smoke_run_finds_nothing(today, heavy, tmp_path):
+    with Models() as models:
+        summary = run_campaign(
+            today, _SMOKE_SECONDS, kinds=BUILT, models=models, corpus=tmp_path, most_failures=1
+        )
+    assert summary.failures == [], f"seed {today}"
+    assert sum(summary.cases.values()) >= 10
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(2400)
+def test_twenty_minutes_find_nothing(today, heavy, tmp_path):
+    with Models() as models:
+        summary = run_campaign(
+            today + 1, 1200, kinds=tuple(KINDS), models=models, corpus=tmp_path, most_failures=3
+        )
+    assert summary.failures == [], f"seed {today + 1}"
+    assert sum(summary.cases.values()) >= 200
