@@ -74,7 +74,7 @@ sim: $(READY) ## the cocotb testbench of every block
 area: $(READY) ## the area of CONFIG, unit by unit
 	$(TILEWRIGHT) area --config $(CONFIG) --json build/area-$(CONFIG).json
 
-bench: $(READY) ## three matmuls beside the figures of peers
+bench: $(READY) ## utilization in three matmuls, beside that of peers
 	$(TILEWRIGHT) bench --quick --json build/bench.json
 
 prove: $(READY) ## the proofs there are
