@@ -37,3 +37,25 @@ def test_a_table_has_a_head_and_rows_of_its_width(page):
 )
 def test_a_broken_table_is_found(text):
     assert list(broken(text))
+
+
+def links():
+    """Page and target of each link to another file of the project."""
+    for page in PAGES:
+        text = _FENCED.sub("", page.read_text(encoding="utf-8"))
+        for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", text):
+            if "://" not in target:
+                yield page, target
+
+
+def test_every_link_leads_to_a_file():
+    assert [
+        (page.name, target) for page, target in links() if not (page.parent / target).exists()
+    ] == []
+
+
+def test_every_page_is_linked():
+    linked = {(page.parent / target).resolve() for page, target in links()}
+    # Every contributor opens these.
+    opened = {ROOT / name for name in ("README.md", "CONTRIBUTING.md")}
+    assert [page.name for page in PAGES if page not in linked | opened] == []
