@@ -3,6 +3,12 @@
 import dataclasses
 import functools
 import math
+import shlex
+import subprocess
+import sys
+import sysconfig
+import venv
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,6 +24,8 @@ from sim.run.job import Job
 from sim.run.problem import Problem
 from sw.kernels.matmul import matmul
 from sw.language import Schedule
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -127,3 +135,33 @@ def product():
 def random_products():
     """Function that draws random products."""
     return random_product
+
+
+def _run(folder, words):
+    done = subprocess.run(words, cwd=folder, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, f"{shlex.join(map(str, words))}\n{done.stdout}{done.stderr}"
+
+
+@pytest.fixture(scope="session")
+def wheel_environment(tmp_path_factory):
+    """Folder of a fresh virtual environment (``venv``) with the wheel and its dependencies.
+
+    Nothing of the clone is on its path.
+    """
+    folder = tmp_path_factory.mktemp("wheel")
+    pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
+    built = ["wheel", "--no-deps", "--no-build-isolation", "--no-index", "-w", folder, ROOT]
+    _run(folder, [*pip, *built])
+    (wheel,) = folder.glob("*.whl")
+    venv.create(folder / "venv", with_pip=False)
+    python = folder / "venv" / "bin" / "python"
+    _run(folder, [*pip, "--python", python, "install", "--no-index", "--no-deps", wheel])
+    # A path file names the packages alone.
+    site = Path(sysconfig.get_path("purelib", vars={"base": str(folder / "venv")}))
+    packages = folder / "packages"
+    packages.mkdir()
+    for package in Path(sysconfig.get_path("purelib")).iterdir():
+        if "tilewright" not in package.name and package.suffix != ".pth":
+            (packages / package.name).symlink_to(package)
+    (site / "dependencies.pth").write_text(f"{packages}\n")
+    return folder

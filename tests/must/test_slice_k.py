@@ -1,9 +1,6 @@
 """slice-k: what the README tells a newcomer to type works, and so does the wheel elsewhere."""
 
 import shlex
-import sysconfig
-import venv
-from pathlib import Path
 
 import pytest
 
@@ -56,27 +53,12 @@ def test_python_of_the_readme(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.must("slice-k", goal=_GOAL)
-def test_the_wheel_runs_outside_the_clone(tmp_path, heavy):
-    pip = [ROOT / ".venv" / "bin" / "python", "-m", "pip", "--quiet", "--disable-pip-version-check"]
-    built = ["wheel", "--no-deps", "--no-build-isolation", "--no-index", "-w", tmp_path, ROOT]
-    run_in(tmp_path, [*pip, *built])
-    (wheel,) = tmp_path.glob("*.whl")
-    venv.create(tmp_path / "venv", with_pip=False)
-    python = tmp_path / "venv" / "bin" / "python"
-    run_in(tmp_path, [*pip, "--python", python, "install", "--no-index", "--no-deps", wheel])
-    # Its dependencies, but none of the clone: a path file names the packages alone.
-    site = Path(sysconfig.get_path("purelib", vars={"base": str(tmp_path / "venv")}))
-    packages = ROOT / ".venv" / "lib" / site.parent.name / "site-packages"
-    names = tmp_path / "packages"
-    names.mkdir()
-    for package in packages.iterdir():
-        if "tilewright" not in package.name and package.suffix != ".pth":
-            (names / package.name).symlink_to(package)
-    (site / "dependencies.pth").write_text(f"{names}\n")
-    said = run_in(tmp_path, [python, "-c", "import hw, sim, sw; print(hw.__file__)"])
-    assert said.startswith(str(tmp_path / "venv"))
+def test_the_wheel_runs_outside_the_clone(wheel_environment, heavy):
+    commands = wheel_environment / "venv" / "bin"
+    code = "import hw, sim, sw; print(hw.__file__)"
+    said = run_in(wheel_environment, [commands / "python", "-c", code])
+    assert said.startswith(str(wheel_environment / "venv"))
     words = ["run", "matmul", "--config", "tiny", "--set", "M=9", "--set", "N=7", "--set", "K=20"]
     for backend in ("emulator", "rtl"):
-        program = tmp_path / "venv" / "bin" / "tilewright"
-        said = run_in(tmp_path, [program, *words, "--backend", backend])
+        said = run_in(wheel_environment, [commands / "tilewright", *words, "--backend", backend])
         assert said.endswith("VERIFIED\n")
