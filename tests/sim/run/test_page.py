@@ -5,7 +5,8 @@ import re
 
 import pytest
 
-from sim.run.page import page
+from sim.run.counters import STATES
+from sim.run.page import _STATES, page
 from sim.run.report import FIELDS
 
 COUNTERS = {
@@ -41,6 +42,10 @@ class Balanced(html.parser.HTMLParser):
 
     def handle_endtag(self, tag):
         assert self.open.pop() == tag
+
+
+def test_every_state_of_a_unit_has_a_colour():
+    assert set(_STATES) == set(STATES)
 
 
 def test_the_verdict_is_first_and_hashes_are_folded_up():
