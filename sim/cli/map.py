@@ -9,7 +9,6 @@ from sim.cli.kernels import file_of, running_file
 from sim.cli.options import Subparsers, add_json
 from sim.cli.problem import add_problem, read_problem
 from sim.files import require_writable, write_output
-from sim.progress import shown_progress
 
 __all__ = ["add", "execute"]
 
@@ -39,11 +38,7 @@ def execute(args: argparse.Namespace) -> dict[str, Any]:
 
     from sim.run.api import KernelProgram
 
-    with (
-        running_file(file_of(args.kernel)),
-        shown_progress() as progress,
-        progress.step("compiling the kernel"),
-    ):
+    with running_file(file_of(args.kernel)):
         program = KernelProgram(problem, args.config)
     picture = program.map()
     output = args.output or f"build/{problem.kernel.name}.svg"

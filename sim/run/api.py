@@ -147,12 +147,15 @@ class KernelProgram(results.KernelProgram):
     problem : Problem
     name : str
         What the configuration is called.
+    progress : bool
+        Whether a terminal or a notebook shows that it takes time.
     """
 
-    def __init__(self, problem: Problem, name: str) -> None:
+    def __init__(self, problem: Problem, name: str, *, progress: bool = True) -> None:
         self._problem = problem
         self._name = name
-        self._compiled: Compiled = compile_problem(problem)
+        with shown_progress(progress) as shown, shown.step("compiling the kernel"):
+            self._compiled: Compiled = compile_problem(problem)
 
     @property
     def schedule(self) -> Schedule:
@@ -246,6 +249,7 @@ def compile_kernel(
     dtype: Format | Mapping[str, Format] | None = None,
     out: Format | Mapping[str, Format] | None = None,
     place_seed: int = 1,
+    progress: bool = True,
     **values: Any,
 ) -> KernelProgram:
     """Compile a kernel for a chip.
@@ -258,6 +262,8 @@ def compile_kernel(
     dtype, out : Format
         Of the inputs and of the outputs that declare none; of inputs also a mapping by name.
     place_seed : int
+    progress : bool
+        Whether a terminal or a notebook shows that it takes time.
     values
         Size of each dimension, and options of the kernel.
 
@@ -278,4 +284,4 @@ def compile_kernel(
         schedule=Schedule() if schedule is None else schedule,
         place_seed=place_seed,
     )
-    return KernelProgram(problem, name)
+    return KernelProgram(problem, name, progress=progress)
