@@ -2,19 +2,24 @@
 
 from hw.errors import BadInputError
 
-__all__ = ["require_bool", "require_int", "require_power"]
+__all__ = ["refusal", "require_bool", "require_int", "require_power"]
+
+
+def refusal(noun: str, rule: str, value: object) -> BadInputError:
+    """Error of a parameter that breaks a rule: "<Noun> must <rule>, not <value>"."""
+    return BadInputError(f"{noun} must {rule}, not {value!r}", value=value, rule=rule)
 
 
 def require_bool(noun: str, value: object) -> None:
     """Refuse a value that is not a truth value."""
     if not isinstance(value, bool):
-        raise BadInputError(f"{noun} must be True or False, not {value!r}")
+        raise refusal(noun, "be True or False", value)
 
 
 def require_int(noun: str, value: object, low: int, high: int) -> None:
     """Refuse a value that is not an integer of a range."""
     if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
-        raise BadInputError(f"{noun} must be an integer from {low} to {high}, not {value!r}")
+        raise refusal(noun, f"be an integer from {low} to {high}", value)
 
 
 def require_power(noun: str, value: object, low: int, high: int) -> None:
@@ -25,4 +30,4 @@ def require_power(noun: str, value: object, low: int, high: int) -> None:
         or not low <= value <= high
         or value & (value - 1)
     ):
-        raise BadInputError(f"{noun} must be a power of two from {low} to {high}, not {value!r}")
+        raise refusal(noun, f"be a power of two from {low} to {high}", value)

@@ -32,7 +32,6 @@ from hw.command.processor import CommandProcessor
 from hw.command.registers import HOST_ADDRESS_BITS
 from hw.component import Component
 from hw.config import ChipConfig
-from hw.errors import BadInputError
 from hw.places import agcu_places, row_segments
 from hw.shared import shared
 from hw.tile import Tile
@@ -57,11 +56,6 @@ class Chip(Component):
     memory
         AXI4 manager ports, one an AGCU.
     o_interrupt
-
-    Raises
-    ------
-    BadInputError
-        If the configuration has too few tracks for an AGCU's streams.
     """
 
     host: AxiLiteInterface
@@ -70,10 +64,6 @@ class Chip(Component):
     o_interrupt: Signal
 
     def __init__(self, config: ChipConfig) -> None:
-        if config.tracks < STREAMS:
-            raise BadInputError(
-                f"Tracks must be at least an AGCU's {STREAMS} streams, not {config.tracks}"
-            )
         self._chip = config
         sizes = {"data_bits": config.width_bits, "address_bits": config.agcu.axi_address_bits}
         super().__init__(
@@ -156,7 +146,8 @@ class Chip(Component):
                                 wiring.connect(m, source, sink)
 
     def _attach(self, m: Module, tile: Tile, side: str, agcu: Agcu) -> None:
-        for number in range(STREAMS):
+        # Where there is one track, the second streams lead nowhere.
+        for number in range(min(STREAMS, self._chip.tracks)):
             wiring.connect(m, agcu.o_load[number], getattr(tile, f"i_{side}")[number])
             wiring.connect(m, getattr(tile, f"o_{side}")[number], agcu.i_store[number])
         for number, port in enumerate(agcu.i_token):

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from hw.checks import require_int, require_power
+from hw.checks import refusal, require_int, require_power
 from hw.errors import BadInputError
 
 __all__ = ["AgcuConfig", "ChipConfig", "PcuConfig", "PmuConfig", "from_toml"]
@@ -62,8 +62,10 @@ class AgcuConfig:
     ----------
     count : int
         AGCUs on the chip's edges (1 to 16).
-    axi_data_bits, axi_address_bits : int
-        Widths of the AXI4 manager port; the data width must equal the link width.
+    axi_data_bits : int or None
+        Data width of the AXI4 manager port. It is that of a link, which None stands for.
+    axi_address_bits : int
+        Width of a byte address of memory (32 to 64).
     landing_beats : int
         Beats of room for returned data (a power of two).
     outstanding : int
@@ -71,14 +73,15 @@ class AgcuConfig:
     """
 
     count: int = 2
-    axi_data_bits: int = 256
+    axi_data_bits: int | None = None
     axi_address_bits: int = 48
     landing_beats: int = 256
     outstanding: int = 64
 
     def __post_init__(self) -> None:
         require_int("AGCU count", self.count, 1, 16)
-        require_power("AXI data bits", self.axi_data_bits, 64, 1024)
+        if self.axi_data_bits is not None:
+            require_power("AXI data bits", self.axi_data_bits, 64, 1024)
         require_int("AXI address bits", self.axi_address_bits, 32, 64)
         require_power("Landing beats", self.landing_beats, 16, 4096)
         require_int("Outstanding bursts", self.outstanding, 1, 64)
@@ -124,26 +127,29 @@ class ChipConfig:
         require_power("Link width in bits", self.width_bits, 64, 1024)
         require_int("Tracks", self.tracks, 1, 8)
         require_int("Token tracks", self.token_tracks, 1, 8)
-        if self.agcu.axi_data_bits != self.width_bits:
-            raise BadInputError(
-                f"AXI data bits must equal the link width {self.width_bits}, "
-                f"not {self.agcu.axi_data_bits}"
-            )
+        if self.agcu.axi_data_bits not in (None, self.width_bits):
+            rule = f"equal the link width {self.width_bits}"
+            raise refusal("AXI data bits", rule, self.agcu.axi_data_bits)
+        # One form for both, so that equal chips are equal and a copy may have another width.
+        agcu = dataclasses.replace(self.agcu, axi_data_bits=None)
+        object.__setattr__(self, "agcu", agcu)
         if self.agcu.count > 2 * self.rows:
-            raise BadInputError(
-                f"AGCU count must be at most 2 a mesh row, {2 * self.rows}, not {self.agcu.count}"
-            )
+            rule = f"be at most 2 per mesh row, {2 * self.rows}"
+            raise refusal("AGCU count", rule, self.agcu.count)
         if self.pattern not in _PATTERNS:
             lines = self.pattern.split("/")
             if len(lines) != self.rows or any(
                 len(line) != self.columns or set(line) - {"c", "m"} for line in lines
             ):
-                raise BadInputError(
-                    f"Pattern must be 'checkerboard' or {self.rows} groups of {self.columns} "
-                    f"letters c and m joined by '/', not {self.pattern!r}"
+                rule = (
+                    f"be 'checkerboard' or {self.rows} groups of {self.columns} letters c and m "
+                    "joined by '/'"
                 )
-        if self.pcu_count == 0:
-            raise BadInputError(f"Pattern must have a PCU, not {self.pattern!r}")
+                raise refusal("Pattern", rule, self.pattern)
+        for kind, count in (("PCU", self.pcu_count), ("PMU", self.pmu_count)):
+            if count == 0:
+                rule = f"have a {kind} on {self.rows} x {self.columns} switches"
+                raise refusal("Pattern", rule, self.pattern)
 
     def unit_at(self, row: int, column: int) -> str:
         """Kind of the unit at a switch: ``"pcu"`` or ``"pmu"``."""
@@ -183,7 +189,9 @@ class ChipConfig:
 
     def resolved(self) -> dict[str, Any]:
         """Every parameter and derived size, as plain data (the ``config`` command prints it)."""
-        return dataclasses.asdict(self) | {
+        parameters = dataclasses.asdict(self)
+        parameters["agcu"]["axi_data_bits"] = self.width_bits
+        return parameters | {
             "derived": {
                 "grid_rows": self.grid_rows,
                 "grid_columns": self.grid_columns,

@@ -11,7 +11,7 @@ named: dict[str, ChipConfig] = {
         columns=2,
         width_bits=64,
         pmu=PmuConfig(capacity_bytes=4096),
-        agcu=AgcuConfig(count=1, axi_data_bits=64),
+        agcu=AgcuConfig(count=1),
     ),
     "small": ChipConfig(rows=4, columns=4),
     "large": ChipConfig(rows=6, columns=6, agcu=AgcuConfig(count=4)),

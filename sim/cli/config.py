@@ -45,7 +45,10 @@ def execute(args: argparse.Namespace) -> dict[str, Any]:
     if args.json and not args.toml:
         return resolved
     parameters = {key: value for key, value in resolved.items() if key != "derived"}
+    parameters["agcu"] = dict(resolved["agcu"])
+    # It follows from the link width: a file that does not give it can change that alone.
+    axi = {"axi_data_bits": parameters["agcu"].pop("axi_data_bits")}
     derived = {"derived": resolved["derived"]}
-    comments = [f"# {line}".rstrip() for line in _toml(derived)]
+    comments = [f"# {line}".rstrip() for line in (*_toml(axi), *_toml(derived))]
     print("\n".join([f"# Configuration {args.name}", *_toml(parameters), *comments]))
     return resolved

@@ -127,6 +127,11 @@ def fit(plan: Plan, slots: Mapping[str, int], *, plain: bool = False) -> Fit:
 def _choices(plan: Plan) -> Iterator[tuple[int, int, int]]:
     """Collectors, AGCUs of B and AGCUs of a row group, best first."""
     agcus = plan.config.agcu.count
+    if plan.config.tracks == 1:
+        yield from (
+            (collectors, 1, 1) for collectors in dict.fromkeys((min(agcus, plan.row_par), 1))
+        )
+        return
     for b_parts in (2, 1):
         if b_parts > agcus or (b_parts == 2 and not _b_halves(plan)):
             continue
@@ -235,7 +240,11 @@ def _try(plan: Plan, named: Mapping[str, int], collect: int, b_parts: int, a_par
     if a_parts == 2:
         shares: tuple[tuple[int, int, int], ...] = ((0, 0, 1), (1, 0, 1))
     else:
-        shares = tuple((n, *each) for n, each in enumerate(spread(plan.row_par, agcus)))
+        # The only track of a chip carries A's stream of even AGCUs and B's of odd ones.
+        loading = range(0, agcus, 2 if plan.config.tracks == 1 else 1)
+        shares = tuple(
+            (loading[n], *each) for n, each in enumerate(spread(plan.row_par, len(loading)))
+        )
     for _, first, groups in shares:
         if groups > MAX_MODULUS:
             raise Unfit(
@@ -255,4 +264,6 @@ def _try(plan: Plan, named: Mapping[str, int], collect: int, b_parts: int, a_par
                 rule=f"at most {_MAX_CREDITS} free slots of one stream",
             )
     b_agcus = tuple(agcus - 1 - number for number in range(b_parts)) if agcus > 2 else (0, 1)
+    if plan.config.tracks == 1:
+        b_agcus = ((agcus - 2) | 1,)
     return Fit(homes, shares, a_parts, b_agcus[:b_parts], collectors, slowdown)

@@ -64,24 +64,7 @@ def parallel(product: Product, config: ChipConfig, wishes: Wishes) -> Iterator[t
     BadInputError
         If no way fits; the message says what is needed and what there is.
     """
-    if config.pmu_count < 2:
-        raise BadInputError(
-            f"A product needs 2 PMUs for its buffers of A, B and C, and the chip has "
-            f"{config.pmu_count}",
-            kind="does-not-fit",
-            where="config",
-            value=config.pmu_count,
-            rule="a chip with at least 2 PMUs",
-        )
-    if config.token_tracks < 2:
-        raise BadInputError(
-            f"A product needs 2 token tracks, one each for free slots of A and of B, and the chip "
-            f"has {config.token_tracks}",
-            kind="does-not-fit",
-            where="config",
-            value=config.token_tracks,
-            rule="a chip with at least 2 token tracks",
-        )
+    _require_units(config)
     plans, problem = _legal(product, config, wishes)
     found: list[tuple[int, int, Plan, Fit]] = []
     for number, plan in enumerate(plans):
@@ -117,6 +100,29 @@ def parallel(product: Product, config: ChipConfig, wishes: Wishes) -> Iterator[t
             value=problem.value,
             rule=f"{problem.rule}: a smaller tile, fewer slots, or a chip with more scratchpad",
         )
+
+
+def _require_units(config: ChipConfig) -> None:
+    """Refuse a chip on which no product has buffers and streams.
+
+    Raises
+    ------
+    BadInputError
+        With what is needed and what there is.
+    """
+    for noun, count, use in (
+        ("PMUs", config.pmu_count, "the buffers of A, B and C"),
+        ("token tracks", config.token_tracks, "the free slots of A and of B"),
+        ("tracks or 2 AGCUs", max(config.tracks, config.agcu.count), "the streams of A and of B"),
+    ):
+        if count < 2:
+            raise BadInputError(
+                f"Chip must have at least 2 {noun} for {use} of a product, not {count}",
+                kind="does-not-fit",
+                where="config",
+                value=count,
+                rule=f"at least 2 {noun}",
+            )
 
 
 def _legal(product: Product, config: ChipConfig, wishes: Wishes) -> tuple[list[Plan], Unfit | None]:

@@ -13,7 +13,6 @@ from amaranth.sim import Simulator
 import hw
 from hw.barrier import Barrier
 from hw.chain import ChainSegment
-from hw.chip import Chip
 from hw.command.processor import CommandProcessor
 from hw.component import Component
 from hw.config import ChipConfig
@@ -51,7 +50,6 @@ REFUSED = [
     (Barrier, {"arrivals": 0, "tx_bytes": 0}, "Barrier arrivals must be"),
     (Cell, {"formats": (bf16,), "latency": 4}, "Cell latency must be"),
     (ChainSegment, {"width_bits": 0, "config_bits": 1}, "Chain width must be"),
-    (Chip, {"config": _CHIP}, "Tracks must be"),
     (CommandProcessor, _PROCESSOR | {"width_bits": 100}, "Link width in bits must be"),
     (CounterChain, {"loops": 0, "count_bits": 1, "offset_bits": 1}, "Chain loops must be"),
     (EagerFork, {"branches": "2"}, "Fork branches must be"),

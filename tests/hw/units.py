@@ -27,7 +27,7 @@ PCU_CHIP = ChipConfig(
     columns=2,
     width_bits=64,
     pcu=PcuConfig(accumulator_rows=16),
-    agcu=AgcuConfig(count=1, axi_data_bits=64),
+    agcu=AgcuConfig(count=1),
 )
 
 

@@ -144,9 +144,11 @@ def refuse(match, **how):
 
 def test_refusals_of_chips():
     one = dataclasses.replace(SMALL, pattern="cccm/cccc/cccc/cccc")
-    error = refuse("needs 2 PMUs for its buffers of A, B and C, and the chip has 1", config=one)
+    error = refuse("at least 2 PMUs for the buffers of A, B and C of a product, not 1", config=one)
     assert error.kind == "does-not-fit"
-    refuse("2 token tracks", config=dataclasses.replace(SMALL, token_tracks=1))
+    refuse("at least 2 token tracks", config=dataclasses.replace(SMALL, token_tracks=1))
+    narrow = dataclasses.replace(TINY, tracks=1)
+    refuse("at least 2 tracks or 2 AGCUs for the streams of A and of B", config=narrow)
     little = ChipConfig(rows=2, columns=2, width_bits=256, pmu=TINY.pmu)
     refuse("Buffer a0 needs .* slots", config=little, schedule=tw.Schedule(slots={"a_tile": 12}))
 

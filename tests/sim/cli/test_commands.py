@@ -31,8 +31,23 @@ def test_a_configuration_printed_as_json_holds_parameters_and_derived_sizes(name
     assert tilewright.main(["config", name, "--json"]) == 0
     report = json.loads(capsys.readouterr().out)
     chip = named[name]
-    assert dataclasses.asdict(chip).items() <= report.items()
+    agcu = dataclasses.asdict(chip.agcu) | {"axi_data_bits": chip.width_bits}
+    assert (dataclasses.asdict(chip) | {"agcu": agcu}).items() <= report.items()
     assert report["derived"]["peak_macs_per_cycle"]["int8"] == chip.peak_macs_per_cycle(8)
+
+
+def test_the_width_of_a_link_can_be_changed_alone(capsys, tmp_path):
+    assert tilewright.main(["config", "small", "--toml"]) == 0
+    text = capsys.readouterr().out
+    assert "\n# axi_data_bits = 256\n" in text
+    path = tmp_path / "wide.toml"
+    path.write_text(text.replace("width_bits = 256", "width_bits = 512"))
+    wide = dataclasses.replace(named["small"], width_bits=512)
+    assert load_config(str(path)) == wide
+    assert wide.resolved()["agcu"]["axi_data_bits"] == 512
+    given = dataclasses.replace(wide, agcu=dataclasses.replace(wide.agcu, axi_data_bits=512))
+    assert given == wide
+    assert tilewright.main(["config", str(path)]) == 0
 
 
 BAD_FILES = [
@@ -40,7 +55,14 @@ BAD_FILES = [
     ("rows = 4", "must have the key 'columns'"),
     ("rows = 4\ncolumns = 4\nwidth = 3", "not 'width'"),
     ("rows = 4\ncolumns = 4\nwidth_bits = 100", "Link width in bits must be a power of two"),
-    ("rows = 4\ncolumns = 4\nwidth_bits = 128", "AXI data bits must equal the link width 128"),
+    (
+        "rows = 4\ncolumns = 4\nwidth_bits = 128\n[agcu]\naxi_data_bits = 256",
+        "AXI data bits must equal the link width 128, not 256",
+    ),
+    ("rows = 1\ncolumns = 1", "Pattern must have a PMU on 1 x 1 switches, not 'checkerboard'"),
+    ("rows = 2\ncolumns = 1\npattern = \"c/c\"", "must have a PMU on 2 x 1 switches, not 'c/c'"),
+    ("rows = 2\ncolumns = 1\npattern = \"m/m\"", "must have a PCU on 2 x 1 switches, not 'm/m'"),
+    ("rows = 2\ncolumns = 2\n[agcu]\ncount = 0", "AGCU count must be an integer from 1 to 16"),
     ("rows = 4\ncolumns = 4\n[pmu]\nslots = 1.5", "PMU slots must be an integer"),
     ("rows = \"4\"\ncolumns = 4", "Mesh rows must be an integer"),
     ("pcu = 3", "must be a table, not 3"),
