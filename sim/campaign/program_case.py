@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import random
 from collections.abc import Iterator
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 from hw.config import ChipConfig
 from hw.configs import named
 from hw.errors import BadInputError
+from hw.numeric.formats import bf16
 from sim.campaign.case import Fields, Verdict
 from sim.campaign.chips import chip_of, random_chip
 from sim.campaign.features import program_features
@@ -16,7 +18,10 @@ from sim.campaign.memory import PLAIN, conditions_of
 from sim.campaign.models import Models
 from sim.campaign.programs import Prepared, prepared, random_program
 from sim.native.chip import ChipRun, RtlFaultError
+from sim.run.compiled import compile_problem
 from sim.run.endings import waiting_units
+from sim.run.problem import Problem
+from sw.kernels.matmul import matmul
 
 __all__ = [
     "draw_chip",
@@ -31,7 +36,7 @@ __all__ = [
 #: Cycles predicted of a launch list that still goes to the RTL.
 _MOST_RTL_CYCLES = 20_000
 _MOST_SIDES = (12, 40, 90, 90, 300)
-_CHIP_TILES, _CHIP_CELLS = 9, 512
+_CHIP_TILES, _CHIP_CELLS = 12, 512
 
 
 def draw_program(rng: random.Random, shared: random.Random) -> dict[str, Any]:
@@ -40,10 +45,25 @@ def draw_program(rng: random.Random, shared: random.Random) -> dict[str, Any]:
     return random_program(rng, chip, most=rng.choice(_MOST_SIDES))
 
 
+@functools.lru_cache(maxsize=64)
+def _multiplies(chip: ChipConfig) -> bool:
+    """Whether the smallest product fits a chip."""
+    try:
+        compile_problem(Problem(matmul, chip, dict.fromkeys("MKN", 1), bf16))
+    except BadInputError:
+        return False
+    return True
+
+
 def draw_chip(rng: random.Random, shared: random.Random) -> dict[str, Any]:
-    """A program on a random chip; `shared` gives the same chip to several cases."""
-    chip = random_chip(shared, most_tiles=_CHIP_TILES, most_cells=_CHIP_CELLS)
-    return random_program(rng, chip, most=rng.choice((8, 30, 60)))
+    """A program on a random chip; `shared` gives the same chip to several cases.
+
+    Of chips that no product fits the RTL would show nothing: they are drawn again.
+    """
+    while True:
+        chip = random_chip(shared, most_tiles=_CHIP_TILES, most_cells=_CHIP_CELLS)
+        if _multiplies(chip):
+            return random_program(rng, chip, most=rng.choice((8, 30, 60)))
 
 
 def refusal_faults(error: BadInputError) -> tuple[str, ...]:
