@@ -10,7 +10,9 @@ from collections.abc import Iterator, Sequence
 import amaranth.back.rtlil as rtlil
 from amaranth.hdl import Elaboratable, ValueLike
 
-from gen.yosys import require_writer, write_verilog
+from gen.rtlil import complete_switches, explicit_widths, take_checks
+from gen.statements import add_checks, loop_over_zeros, start_every_block
+from gen.yosys import require_writer, run_passes, write_verilog
 from hw.shared import Library, Shareable
 
 __all__ = ["Design", "convert", "emit"]
@@ -75,32 +77,6 @@ def _count_instances(rtlil_text: str, top: str) -> dict[str, int]:
     return counts
 
 
-_MODULE_TEXT = re.compile(r"^module .*?;\n(.*?)^endmodule$", re.MULTILINE | re.DOTALL)
-_TRIGGER = re.compile(r"\\\$auto\$verilog_backend\S+ ")
-_BARE_BLOCK = re.compile(r"always @\*\n(    [^;]*;\n)")
-_START = "\\$start "
-
-
-def _every_block_starts(verilog: str) -> str:
-    """Let every ``always @*`` run at the start, even one whose inputs never change.
-
-    Yosys lets a block read a register that is declared to begin at 0. In SystemVerilog such a
-    value is set before anything runs and is no event, but one that an initial block sets is. A
-    block of one assignment gets no register of yosys.
-    """
-
-    def started(match: re.Match[str]) -> str:
-        head = verilog[match.start() : match.start(1)]
-        body = _TRIGGER.sub(lambda _: _START, match.group(1))
-        body = body.replace(f"  reg {_START} = 0;\n", "")
-        body = _BARE_BLOCK.sub(rf"always @* begin\n    if (\{_START}) begin end\n\1  end\n", body)
-        if _START in body:
-            body = f"  reg {_START};\n  initial {_START}= 0;\n{body}"
-        return f"{head}{body}endmodule"
-
-    return _MODULE_TEXT.sub(started, verilog)
-
-
 @contextlib.contextmanager
 def _few_collections() -> Iterator[None]:
     """Let the garbage collector look seldom: elaboration makes millions of objects that stay."""
@@ -125,7 +101,10 @@ def _verilog(rtlil_text: str) -> str:
         "attrmap -modattr " + " ".join(f"-remove {attribute}" for attribute in _INTERNAL),
         "sort",
     ]
-    return _every_block_starts(write_verilog(_SIGNED.sub(r"\1", rtlil_text), passes))
+    passed = run_passes(_SIGNED.sub(r"\1", rtlil_text), passes)
+    passed, checks = take_checks(passed)
+    text = write_verilog(complete_switches(explicit_widths(passed)))
+    return add_checks(loop_over_zeros(start_every_block(text)), checks)
 
 
 def emit(component: Shareable) -> Design:

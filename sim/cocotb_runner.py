@@ -36,6 +36,8 @@ SIMULATORS = ("verilator", "icarus")
 #: Outputs of a run are kept here, below the working directory.
 _OUTPUT = Path("build") / "sim"
 _ICARUS_PROGRAM = "sim.vvp"
+# Plain Verilog, as what is emitted is; it overrides the runner's own choice.
+_ICARUS_FLAGS = ("-g2005",)
 
 # A bench stops itself by a limit on simulated time; this ends a simulator that no longer does.
 _LIMIT_SECONDS = 1800
@@ -97,11 +99,13 @@ class _Verilator(_Started, Verilator):
 
 
 class _Icarus(_Started, Icarus):
-    """Icarus, with waves in the format that Verilator writes."""
+    """Icarus, which ends where a check fails, with waves in the format that Verilator writes."""
 
     def _test_command(self) -> list[list[str]]:
         (command,) = super()._test_command()
-        return [["-vcd" if word == "-fst" else word for word in command]]
+        program, *words = ("-vcd" if word == "-fst" else word for word in command)
+        # A check that fails stops the simulation; with this it ends, and not with success.
+        return [[program, "-N", *words]]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -179,6 +183,7 @@ def _build_icarus(
                 runner.build(
                     sources=[work / "design.v"],
                     hdl_toplevel=design.top,
+                    build_args=_ICARUS_FLAGS,
                     build_dir=work / "obj",
                     timescale=("1ns", "1ps"),
                     waves=waves,
@@ -191,7 +196,7 @@ def _build_icarus(
 
     return cached(
         "cocotb",
-        [cocotb_version, design.text, str(waves)],
+        [cocotb_version, design.text, *_ICARUS_FLAGS, str(waves)],
         _ICARUS_PROGRAM,
         make,
         name=design.top,

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from gen.lint import waivers
 from sim.cache import cached
 from sim.native.build import (
     ANYWHERE,
-    LINT_FLAGS,
     MAKE,
     require_build_tools,
     run_tool,
@@ -22,8 +22,7 @@ from sim.progress import Progress
 __all__ = ["LIBRARY", "Product", "build_parts"]
 
 _FLAGS = (
-    "--cc --no-timing --assert --x-initial unique --default-language 1800-2017 -O3 "
-    "--output-split 5000"
+    "--cc --no-timing --x-initial unique --default-language 1364-2005 -O3 --output-split 5000"
 ).split()
 _CFLAGS = "-fPIC -O2 -std=c++17 -DVL_USER_STOP -DVL_USER_FATAL".split()
 _JOBS = 2
@@ -70,7 +69,7 @@ def _archive(
     use_cache: bool,
     progress: Progress,
 ) -> Path:
-    flags = [*_FLAGS, *options, *LINT_FLAGS]
+    flags = [*_FLAGS, *options]
     if any(fnmatch.filter(part.modules, pattern) for pattern in _NOT_INLINED):
         lines = [f'no_inline -module "{pattern}"' for pattern in _NOT_INLINED]
         control = "\n".join(["`verilator_config", *lines, control])
@@ -96,7 +95,7 @@ def _archive(
             if path.suffix not in (".h", ".a"):
                 path.unlink()
 
-    content = [part.text, *flags, MAKE, *_CFLAGS, *sources, control]
+    content = [part.text, *flags, waivers(), MAKE, *_CFLAGS, *sources, control]
     return cached(
         "verilator",
         content,
@@ -206,7 +205,7 @@ def build_parts(
             run_tool([*command, *product.link, "-lpthread"], work, "the harness")
 
     content = [text for part in parts for text in (part.module, part.text)]
-    content += [harness, *_FLAGS, *options, *LINT_FLAGS, MAKE, *_CFLAGS]
+    content += [harness, *_FLAGS, *options, waivers(), MAKE, *_CFLAGS]
     content += [*_NOT_INLINED, *product.link, *product.runtime, *product.options, product.control]
     directory, hit = cached(
         "verilator",

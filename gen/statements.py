@@ -1,0 +1,119 @@
+"""Statements of Verilog that the writer of yosys has no plain form for.
+
+Blocks that run at the start of a simulation, memories that begin with zeros, and checks, which are
+for simulators only.
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+
+from gen.rtlil import Check
+
+__all__ = ["add_checks", "loop_over_zeros", "start_every_block"]
+
+_MODULE = re.compile(r"^module .*?;\n(.*?)^endmodule$", re.MULTILINE | re.DOTALL)
+
+
+def _in_modules(verilog: str, edit: Callable[[str], str]) -> str:
+    """The text with the inside of every module edited."""
+
+    def edited(match: re.Match[str]) -> str:
+        head = verilog[match.start() : match.start(1)]
+        return f"{head}{edit(match[1])}endmodule"
+
+    return _MODULE.sub(edited, verilog)
+
+
+_TRIGGER = re.compile(r"\\\$auto\$verilog_backend\S+ ")
+_BARE_BLOCK = re.compile(r"always @\*\n(    [^;]*;\n)")
+_START = "\\$start "
+
+
+def start_every_block(verilog: str) -> str:
+    """Let every ``always @*`` run at the start, even one whose inputs never change.
+
+    Yosys lets a block read a register that is declared to begin at 0. In SystemVerilog such a
+    value is set before anything runs and is no event, but one that an initial block sets is. A
+    block of one assignment gets no register of yosys.
+    """
+
+    def started(body: str) -> str:
+        body = _TRIGGER.sub(lambda _: _START, body)
+        body = body.replace(f"  reg {_START} = 0;\n", "")
+        body = _BARE_BLOCK.sub(rf"always @* begin\n    if (\{_START}) begin end\n\1  end\n", body)
+        if _START in body:
+            body = f"  reg {_START};\n  initial {_START}= 0;\n{body}"
+        return body
+
+    return _in_modules(verilog, started)
+
+
+_MEMORY = re.compile(
+    r"^  reg \[(?P<high>\d+):0\] (?P<name>\S+) \[(?P<last>\d+):0\];\n"
+    r"  initial begin\n(?P<words>(?:    (?P=name) ?\[\d+\] = \d+'[hd]0+;\n)+)  end\n",
+    re.MULTILINE,
+)
+
+
+def loop_over_zeros(verilog: str) -> str:
+    """The text in which a loop sets a memory to zero where yosys writes a statement per word."""
+
+    def looped(match: re.Match[str]) -> str:
+        high, name, last = int(match["high"]), match["name"], int(match["last"])
+        if match["words"].count("\n") != last + 1:
+            return match[0]
+        block = f"\\{name.removeprefix(chr(92))}$zeros "
+        word = "\\$word "
+        return (
+            f"  reg [{high}:0] {name} [{last}:0];\n"
+            f"  initial begin : {block}\n"
+            f"    integer {word};\n"
+            f"    for ({word}= 0; {word}< {last + 1}; {word}= {word}+ 1)\n"
+            f"      {name} [{word}] = {high + 1}'d0;\n"
+            "  end\n"
+        )
+
+    return _MEMORY.sub(looped, verilog)
+
+
+def _bit(sigspec: str) -> str:
+    """A bit of RTLIL in Verilog: a constant, a wire, or a bit of one."""
+    name, _, index = sigspec.partition(" ")
+    if "'" in name:
+        return name.replace("'", "'b")
+    # Escaped, every name is an identifier, and a plain one is the same as without.
+    return f"\\{name.removeprefix(chr(92))} {index}"
+
+
+def _check(check: Check) -> list[str]:
+    return [
+        f"  always @(posedge {_bit(check.clock)})",
+        f"    if ({_bit(check.enable)} && !{_bit(check.condition)}) begin",
+        f'      $display("%m: {check.message[1:-1]}");',
+        "      $stop;",
+        "    end",
+    ]
+
+
+def add_checks(verilog: str, checks: Mapping[str, Sequence[Check]]) -> str:
+    """The text with the checks of each module at its end, for simulation only.
+
+    A check that fails prints the instance and its message, and stops the simulation.
+
+    Raises
+    ------
+    ValueError
+        If a module that has checks is not there.
+    """
+    for name, found in checks.items():
+        lines = [
+            "`ifndef SYNTHESIS",
+            *(line for check in found for line in _check(check)),
+            "`endif",
+        ]
+        head = re.search(rf"^module \\?{re.escape(name)} ?\(", verilog, re.MULTILINE)
+        if head is None:
+            raise ValueError(f"Module {name} with checks must be in the Verilog")
+        end = verilog.index("\nendmodule", head.end()) + 1
+        verilog = "\n".join([verilog[:end] + lines[0], *lines[1:], verilog[end:]])
+    return verilog
