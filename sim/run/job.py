@@ -94,13 +94,14 @@ class Job:
             "design": self.design is not None,
             "max_cycles": self.max_cycles is not None,
         }
-        options = {"error": "--error-at", "design": "--rtl", "max_cycles": "--max-cycles"}
+        options = {"error": "--error-at", "design": "--rtl"}
         for name in BACKENDS[self.backend]:
             if asked[name]:
-                option = options.get(name, f"--{name}")
+                option = options.get(name, f"--{name.replace('_', '-')}")
+                alias = f" ({name} in Python)" if name in options else ""
                 raise BadInputError(
                     f"{option} must not be given with back end {self.backend}, which has no such "
-                    "thing",
+                    f"thing{alias}",
                     where=option,
                     value=self.backend,
                     rule=f"not with {self.backend}",

@@ -97,10 +97,13 @@ def test_options_of_a_kernel_are_of_the_type_of_their_default(folder, capsys):
     line = "run copy.py --config tiny --backend golden --set M=5 --set"
     params = ran(f"{line} offset=0 --set scale=2 --set deep=true", capsys)["params"]
     assert params == {"M": 5, "offset": 0, "scale": 2, "deep": True}
+    for value, read in (("2.5", 2.5), ("-1e-3", -0.001), (".5", 0.5)):
+        assert ran(f"{line} scale={value}", capsys)["params"]["scale"] == read
     for setting, rule in (
         ("offset=x", "offset must be an integer, not 'x'"),
         ("offset=true", "offset must be an integer, not True"),
         ("scale=x", "scale must be a number, not 'x'"),
+        ("scale=٣.٥", "scale must be a number, not '٣.٥'"),
         ("deep=1", "deep must be true or false, not 1"),
     ):
         assert ran(f"{line} {setting}", capsys, code=2)["error"]["message"] == rule
