@@ -120,6 +120,14 @@ def _cache(clean: bool) -> dict[str, Any]:
     return {"folder": str(folder), "bytes": size, "freed_bytes": freed}
 
 
+def _notes() -> list[str]:
+    """Differences of the tools that are here from those of the project's figures."""
+    from gen.release import text_note
+
+    note = text_note()
+    return [note] if note else []
+
+
 def add(subparsers: Subparsers) -> None:
     """Register the options of ``doctor``."""
     parser = subparsers.add_parser(
@@ -152,7 +160,10 @@ def execute(args: argparse.Namespace) -> dict[str, Any]:
             }
         )
     missing = [row["name"] for row in rows if row["required"] and row["version"] is None]
-    result = {"checks": rows, "cache": _cache(args.clean)}
+    notes = [] if {"amaranth", "pyosys"} & set(missing) else _notes()
+    for note in notes:
+        print(f"{'note':<8}{note}")
+    result = {"checks": rows, "notes": notes, "cache": _cache(args.clean)}
     if missing:
         raise MissingToolError(
             f"missing: {', '.join(missing)}",

@@ -195,6 +195,7 @@ def execute(args: argparse.Namespace) -> dict[str, Any]:
         _require_output(output, args)
     to_file = output not in _STANDARD_OUTPUT
 
+    from gen.release import text_note
     from gen.verilog import emit
     from sim.cli.header import header
 
@@ -202,6 +203,8 @@ def execute(args: argparse.Namespace) -> dict[str, Any]:
     with shown_progress() as progress, progress.step("emitting Verilog"):
         design = emit(asked.component)
     seconds = time.monotonic() - started
+    if note := text_note():
+        print(f"tilewright verilog: note: {note}", file=sys.stderr)
     # The text of a design is the key of what is built from it: no comment belongs there.
     comment = header(
         asked.component,
