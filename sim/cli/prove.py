@@ -92,6 +92,17 @@ def _tell(row: dict[str, Any]) -> None:
     sizes = ", ".join(f"{name} {value}" for name, value in row["parameters"].items())
     print(
         f"{row['block']:<14} {row['status']:<10} {row['name']}, at {sizes} "
-        f"({covers}faults caught {row['faults_caught']}, {row['seconds']:.1f} s)",
+        f"({covers}{_faults(row)}, {row['seconds']:.1f} s)",
         flush=True,
     )
+
+
+def _faults(row: dict[str, Any]) -> str:
+    """How many planted faults were caught, and why the others were not."""
+    said = f"faults caught {row['faults_caught']}"
+    if "faults_equivalent" not in row:
+        return said
+    caught, count = (int(number) for number in row["faults_caught"].split(" of "))
+    equivalent = row["faults_equivalent"]
+    others = {"proved equivalent": equivalent, "open": count - caught - equivalent}
+    return said + "".join(f", {number} {kind}" for kind, number in others.items() if number)

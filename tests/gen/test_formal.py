@@ -138,6 +138,8 @@ def test_the_command_knows_every_block_and_reports(capsys, monkeypatch):
     (row,) = json.loads(capsys.readouterr().out)["properties"]
     assert row["status"] == "proved" and row["cover_reached"] == "3 of 3"
     assert row["faults_caught"] == "11 of 12" and row["faults_equivalent"] == 1
+    assert tilewright.main(["prove", "stream"]) == 0
+    assert "faults caught 11 of 12, 1 proved equivalent" in capsys.readouterr().out
     for harness, status in (
         (_NeverTwo, "counterexample"),
         (_Vacuous, "vacuous"),
