@@ -67,14 +67,14 @@ def draw_chip(rng: random.Random, shared: random.Random) -> dict[str, Any]:
 
 
 def refusal_faults(error: BadInputError) -> tuple[str, ...]:
-    """What is wrong with a refusal: it must name a value or a place, and no dead plan."""
+    """What is wrong with a refusal: it must name value and rule, and no dead plan."""
     faults = []
     if "None" in error.message or not error.message:
         faults.append(f"refusal says nothing: {error.message}")
     if error.kind == "not-live":
         faults.append(f"compiler made a program that is not live: {error.message}")
-    if error.rule is None and error.value is None and error.where is None:
-        faults.append(f"refusal has neither value nor rule: {error.message}")
+    if error.rule is None or error.value is None:
+        faults.append(f"refusal must have value and rule: {error.message}")
     return tuple(faults)
 
 
