@@ -1,13 +1,13 @@
 """Checks of parameters that many components make in the same words."""
 
-from hw.errors import BadInputError
+from hw.errors import BadInputError, shown
 
 __all__ = ["refusal", "require_bool", "require_int", "require_power"]
 
 
 def refusal(noun: str, rule: str, value: object) -> BadInputError:
     """Error of a parameter that breaks a rule: "<Noun> must <rule>, not <value>"."""
-    return BadInputError(f"{noun} must {rule}, not {value!r}", value=value, rule=rule)
+    return BadInputError(f"{noun} must {rule}, not {shown(value)}", value=value, rule=rule)
 
 
 def require_bool(noun: str, value: object) -> None:

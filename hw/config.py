@@ -1,13 +1,15 @@
 """Parameters of a chip: small frozen dataclasses that validate themselves and derive sizes once."""
 
 import dataclasses
+import os
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from hw.checks import refusal, require_int, require_power
-from hw.errors import BadInputError
+from hw.errors import BadInputError, shown
+from hw.text_file import read_text
 
 __all__ = ["AgcuConfig", "ChipConfig", "PcuConfig", "PmuConfig", "from_toml"]
 
@@ -127,6 +129,12 @@ class ChipConfig:
         require_power("Link width in bits", self.width_bits, 64, 1024)
         require_int("Tracks", self.tracks, 1, 8)
         require_int("Token tracks", self.token_tracks, 1, 8)
+        for name, section in _SECTIONS.items():
+            part = getattr(self, name)
+            if not isinstance(part, section):
+                raise refusal(name, f"be a {section.__name__}", part)
+        if not isinstance(self.pattern, str):
+            raise refusal("Pattern", "be text of letters c and m", self.pattern)
         if self.agcu.axi_data_bits not in (None, self.width_bits):
             rule = f"equal the link width {self.width_bits}"
             raise refusal("AXI data bits", rule, self.agcu.axi_data_bits)
@@ -219,7 +227,9 @@ def _checked(kind: type, table: Mapping[str, Any], where: str) -> dict[str, Any]
     names = [field.name for field in dataclasses.fields(kind)]
     for key in table:
         if key not in names:
-            raise BadInputError(f"{where} must have only the keys {', '.join(names)}, not {key!r}")
+            raise BadInputError(
+                f"{where} must have only the keys {', '.join(names)}, not {shown(key)}"
+            )
     return dict(table)
 
 
@@ -229,22 +239,23 @@ def from_toml(path: Path | str) -> ChipConfig:
     Raises
     ------
     BadInputError
-        If the file is not TOML, has an unknown key, or a value that cannot work.
-    OSError
-        If the file cannot be read.
+        If the file cannot be read, is not TOML, has an unknown key, or a value that cannot work.
     """
-    text = Path(path).read_text(encoding="utf-8")
+    name = shown(os.fspath(path))
+    text = read_text(path, noun="Configuration")
     try:
         table = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise BadInputError(f"Configuration {path} must be TOML: {error}") from error
-    fields = _checked(ChipConfig, table, f"Configuration {path}")
-    for name, kind in _SECTIONS.items():
-        section = fields.get(name, {})
+    except RecursionError as error:
+        raise BadInputError(f"Configuration {name} must be TOML nested less deeply") from error
+    except ValueError as error:
+        raise BadInputError(f"Configuration {name} must be TOML: {error}") from error
+    fields = _checked(ChipConfig, table, f"Configuration {name}")
+    for key, kind in _SECTIONS.items():
+        section = fields.get(key, {})
         if not isinstance(section, dict):
-            raise BadInputError(f"{name} in {path} must be a table, not {section!r}")
-        fields[name] = kind(**_checked(kind, section, f"[{name}] in {path}"))
-    for name in ("rows", "columns"):
-        if name not in fields:
-            raise BadInputError(f"Configuration {path} must have the key {name!r}")
+            raise BadInputError(f"{key} in {name} must be a table, not {shown(section)}")
+        fields[key] = kind(**_checked(kind, section, f"[{key}] in {name}"))
+    for key in ("rows", "columns"):
+        if key not in fields:
+            raise BadInputError(f"Configuration {name} must have the key {key!r}")
     return ChipConfig(**fields)

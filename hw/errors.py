@@ -13,7 +13,10 @@ __all__ = [
     "TilewrightError",
     "WrongResultError",
     "did_you_mean",
+    "shown",
 ]
+
+_MOST_SHOWN = 120
 
 
 def did_you_mean(name: str, names: Iterable[str]) -> str:
@@ -22,6 +25,15 @@ def did_you_mean(name: str, names: Iterable[str]) -> str:
     known = {other.lstrip("-").lower(): other for other in sorted(names)}
     near = difflib.get_close_matches(name.lstrip("-").lower(), known, n=2, cutoff=0.6)
     return f"; did you mean {' or '.join(repr(known[other]) for other in near)}?" if near else ""
+
+
+def shown(value: object) -> str:
+    """A value as a message has it: on one line, and cut where it is long."""
+    try:
+        text = repr(value)
+    except ValueError:  # Python refuses to print an integer of thousands of digits
+        return "an integer of thousands of digits"
+    return text if len(text) <= _MOST_SHOWN else f"{text[: _MOST_SHOWN - 3]}..."
 
 
 class TilewrightError(Exception):

@@ -1,12 +1,24 @@
-"""Files written whole or not at all."""
+"""Files written whole or not at all, and checked before the work that fills them."""
 
 import contextlib
 import os
+import stat
 from pathlib import Path
 
-from hw.errors import BadInputError
+from hw.errors import BadInputError, shown
 
-__all__ = ["require_writable", "write_output", "write_whole"]
+__all__ = ["require_space", "require_writable", "write_output", "write_whole"]
+
+
+def _unwritable(path: Path | str, where: str | None, reason: object = None) -> BadInputError:
+    detail = "" if reason is None else f": {reason}"
+    return BadInputError(
+        f"{where or 'Output'} must be a file that can be written, not {shown(str(path))}{detail}",
+        kind="unwritable-file",
+        where=where,
+        value=str(path),
+        rule="a file in a folder that can be written",
+    )
 
 
 def require_writable(path: Path | str, *, where: str | None = None) -> Path:
@@ -22,43 +34,125 @@ def require_writable(path: Path | str, *, where: str | None = None) -> Path:
     Raises
     ------
     BadInputError
-        If it is a folder, or no folder above it can be written.
+        If the name is empty or no file can have it, it is a folder, no folder above it can be
+        written, or it is a device that takes nothing.
     """
+    if not str(path):
+        raise BadInputError(
+            f"{where or 'Output'} must name a file, not be empty",
+            where=where,
+            value="",
+            rule="the name of a file",
+        )
     target = Path(path)
+    try:
+        os.lstat(target.with_name(f".{target.name}.{os.getpid()}.partial"))
+    except FileNotFoundError:
+        pass
+    except (OSError, ValueError) as error:
+        # Too long a name, a NUL in it, or a file in the place of a folder above it.
+        raise _unwritable(path, where, _reason(error)) from error
+    if target.exists() and not target.is_file() and not target.is_dir():
+        return _require_device(target, where)
     folder = target.absolute().parent
     while not folder.exists():
         folder = folder.parent
     if target.is_dir() or not folder.is_dir() or not os.access(folder, os.W_OK | os.X_OK):
+        raise _unwritable(path, where)
+    if _is_system(folder):
+        raise _unwritable(path, where, "the system keeps no files there")
+    return target
+
+
+def _reason(error: Exception) -> str:
+    return (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
+
+
+def _require_device(target: Path, where: str | None) -> Path:
+    """Refuse a device that takes no byte; one of another kind (a pipe) may wait for its reader."""
+    if stat.S_ISCHR(target.stat().st_mode):
+        try:
+            handle = os.open(target, os.O_WRONLY | os.O_NOCTTY)
+            try:
+                os.write(handle, b"")
+            finally:
+                os.close(handle)
+        except OSError as error:
+            raise _unwritable(target, where, _reason(error)) from error
+    return target
+
+
+def _is_system(folder: Path) -> bool:
+    """Whether a folder is one of /proc or /sys, where root may write and no file can be made."""
+    return folder.resolve().parts[:2] in ((os.sep, "proc"), (os.sep, "sys"))
+
+
+def require_space(path: Path | str, size: int, *, where: str | None = None) -> None:
+    """Refuse an output that its disk has no room for, before the work that would fill it.
+
+    Parameters
+    ----------
+    path : Path or str
+        The file, which `require_writable` has accepted.
+    size : int
+        Bytes that will be written.
+
+    Raises
+    ------
+    BadInputError
+        If fewer are free: a file that is there stays until its successor is complete.
+    """
+    target = Path(path)
+    if target.exists() and not target.is_file():
+        return
+    folder = Path(os.path.realpath(target)).parent
+    while not folder.exists():
+        folder = folder.parent
+    disk = os.statvfs(folder)
+    free = disk.f_bavail * disk.f_frsize
+    # A file system that counts no blocks states no room.
+    if disk.f_blocks and free < size:
         raise BadInputError(
-            f"Output must be a file that can be written, not {str(path)!r}",
+            f"Disk of {where or 'output'} {shown(str(path))} must have {size} bytes free, "
+            f"not {free}",
+            kind="disk-full",
             where=where,
             value=str(path),
-            rule="a file in a folder that can be written",
+            rule=f"{size} bytes free",
         )
-    return target
 
 
 def write_whole(path: Path | str, data: str | bytes) -> None:
     """Replace a file by `data` in one step; an interruption leaves the old file, or none.
 
     A path that is not a regular file (a terminal, a pipe) cannot be replaced and is written to.
+
+    Raises
+    ------
+    OSError
+        If the system refuses; it names the file.
     """
     content = data.encode() if isinstance(data, str) else data
     given = Path(path)
-    # Not what its links lead to: that of an open pipe has no name.
-    if given.exists() and not given.is_file():
-        given.write_bytes(content)
-        return
-    # The file a link points to is replaced, not the link.
-    target = Path(os.path.realpath(given))
-    target.parent.mkdir(parents=True, exist_ok=True)
-    partial = target.with_name(f".{target.name}.{os.getpid()}.partial")
     try:
-        partial.write_bytes(content)
-        os.replace(partial, target)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            partial.unlink()
+        # Not what its links lead to: that of an open pipe has no name.
+        if given.exists() and not given.is_file():
+            given.write_bytes(content)
+            return
+        # The file a link points to is replaced, not the link.
+        target = Path(os.path.realpath(given))
+        target.parent.mkdir(parents=True, exist_ok=True)
+        partial = target.with_name(f".{target.name}.{os.getpid()}.partial")
+        try:
+            partial.write_bytes(content)
+            os.replace(partial, target)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                partial.unlink()
+            raise
+    except OSError as error:
+        # A write that finds the disk full does not say where.
+        error.filename = error.filename or str(path)
         raise
 
 
@@ -75,10 +169,4 @@ def write_output(path: Path | str, data: str | bytes, *, where: str) -> None:
     except BrokenPipeError:
         raise
     except OSError as error:
-        raise BadInputError(
-            f"{where} must be a file that can be written, not {str(path)!r}: {error.strerror}",
-            kind="unwritable-file",
-            where=where,
-            value=str(path),
-            rule="a file that can be written",
-        ) from error
+        raise _unwritable(path, where, _reason(error)) from error

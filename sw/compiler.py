@@ -282,7 +282,7 @@ def _wishes(product: Product, schedule: Schedule) -> Wishes:
                 raise ProgramError(
                     "unserved",
                     f"Schedule.{field} of `{name}` is not served by hardware yet",
-                    schedule.span,
+                    schedule.span_of(name),
                     value=str(choice),
                 )
     tiles = {

@@ -13,7 +13,9 @@ from typing import Any
 from hw import __version__
 from hw.errors import BadInputError, TilewrightError
 from sim.cli import report
+from sim.cli.failures import as_refusal
 from sim.cli.options import add_json
+from sim.cli.own_files import require_not_named_again, require_own_files
 from sim.cli.parser import Parser
 from sim.files import require_writable
 
@@ -63,7 +65,7 @@ def _peek(argv: Sequence[str]) -> tuple[str | None, str | None]:
             if following == "-" or not following.startswith("-"):
                 target = following
         elif word.startswith("--json="):
-            target = word.partition("=")[2] or "-"
+            target = word.partition("=")[2]
         elif not word.startswith("-"):
             rest.append(word)
     return (rest[0] if rest and rest[0] in COMMANDS else None), target
@@ -90,14 +92,17 @@ def _run(argv: Sequence[str]) -> dict[str, Any]:
     args: argparse.Namespace = parser.parse_args(argv)
     if args.command is None:
         parser.error("COMMAND must be given")
+    require_own_files(args)
     result = importlib.import_module(COMMANDS[args.command]).execute(args)
     return dict(result)
 
 
 def _failure(error: BaseException) -> dict[str, Any]:
     """The ``error`` object of whatever ended the command."""
-    if isinstance(error, TilewrightError):
-        return error.record()
+    refusal = as_refusal(error)
+    if refusal is not None:
+        # A name may hold line breaks.
+        return refusal.record() | {"message": " ".join(refusal.message.splitlines())}
     known = isinstance(error, KeyboardInterrupt)
     return {
         "code": _INTERRUPTED if known else 1,
@@ -119,6 +124,27 @@ def _close_standard_output() -> None:
         os.close(nowhere)
 
 
+def _of_standard_output(error: BaseException) -> BaseException:
+    """The refusal of standard output, if what ended the command is that it takes no more.
+
+    Files of ours that cannot be written are named by their errors.
+    """
+    if not isinstance(error, OSError) or error.filename is not None:
+        return error
+    _close_standard_output()
+    return BadInputError(
+        f"standard output, or a temporary file, must have room: {error.strerror}",
+        kind="unwritable-file",
+        where="standard output",
+    )
+
+
+def _say(name: str, message: str) -> None:
+    """One line on standard error, if anybody can read it."""
+    with contextlib.suppress(OSError):
+        print(f"{name}: {message}", file=sys.stderr, flush=True)
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line `argv`, by default the process's own, and return its exit code."""
     words = list(sys.argv[1:] if argv is None else argv)
@@ -130,22 +156,29 @@ def main(argv: Sequence[str] | None = None) -> int:
         with _standard_output_to_error() if target == "-" else contextlib.nullcontext():
             if target is not None and target != "-":
                 require_writable(target, where="--json")
+                require_not_named_again(target, words)
             result = _run(words)
             sys.stdout.flush()
     except BrokenPipeError:
         _close_standard_output()
         return _INTERRUPTED
-    except (Exception, KeyboardInterrupt) as error:
+    except (Exception, KeyboardInterrupt) as caught:
+        error = _of_standard_output(caught)
         failure = _failure(error)
         result = error.result if isinstance(error, TilewrightError) else {}
         if "--debug" in words:
             traceback.print_exc()
-        print(f"{name}: {failure['message']}", file=sys.stderr)
+        _say(name, failure["message"])
     if target is not None and (failure is None or failure["where"] != "--json"):
         envelope = report.envelope(command, result, failure)
         try:
             report.write(envelope, target)
+        except BrokenPipeError:
+            _close_standard_output()
+            return _INTERRUPTED
         except OSError as error:
-            print(f"{name}: cannot write {target}: {error.strerror}", file=sys.stderr)
+            _say(name, f"cannot write {target}: {error.strerror}")
+            if target == "-":
+                _close_standard_output()
             return BadInputError.code if failure is None else int(failure["code"])
     return 0 if failure is None else int(failure["code"])

@@ -13,8 +13,8 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 from hw.errors import BadInputError, TilewrightError, did_you_mean
+from hw.text_file import read_text
 from sim.cli.listing import modules
-from sim.cli.options import validating
 
 if TYPE_CHECKING:
     from sw.language import Kernel
@@ -77,8 +77,7 @@ def file_kernels(path: Path) -> dict[str, Kernel]:
     """
     from sw.language import Kernel
 
-    with validating(KERNEL):
-        source = path.read_bytes()
+    source = read_text(path, noun="Kernel", where=KERNEL)
     module = ModuleType(_MODULE)
     module.__file__ = str(path)
     # Data classes of the file look up their module by its name.

@@ -2,11 +2,12 @@
 
 import argparse
 import contextlib
+import os
+import re
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from hw.errors import BadInputError, TilewrightError, did_you_mean
+from hw.errors import BadInputError, TilewrightError, did_you_mean, shown
 from sim.rules import SEED, Integer
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ __all__ = [
     "probability",
     "setting",
     "validating",
+    "whole_number",
 ]
 
 
@@ -39,17 +41,24 @@ class Subparsers(Protocol):
         """A parser of the options of the sub-command `name`."""
 
 
+# No digits but those of ASCII, no separators, no plus; as many as any option has a use for.
+_WHOLE = re.compile(r"-?(0|[1-9][0-9]{0,63}|0x[0-9a-fA-F]{1,64}|0o[0-7]{1,64}|0b[01]{1,64})")
+_DECIMAL = re.compile(r"[0-9]{1,64}(\.[0-9]{0,64})?(e-?[0-9]{1,3})?|\.[0-9]{1,64}(e-?[0-9]{1,3})?")
+
+
+def whole_number(text: str) -> int | None:
+    """Integer that a word of the command line is: decimal, or after ``0x``, ``0o`` or ``0b``."""
+    return int(text, 0) if _WHOLE.fullmatch(text) else None
+
+
 def integer(low: int, high: int | None = None) -> Callable[[str], int]:
     """Type of an option: an integer of at least `low`, and at most `high` if that is given."""
     rule = f"an integer from {low}" + (" up" if high is None else f" to {high}")
 
     def convert(text: str) -> int:
-        try:
-            value = int(text, 0)
-        except ValueError:
-            value = low - 1
-        if value < low or (high is not None and value > high):
-            raise argparse.ArgumentTypeError(f"must be {rule}, not {text!r}")
+        value = whole_number(text)
+        if value is None or value < low or (high is not None and value > high):
+            raise argparse.ArgumentTypeError(f"must be {rule}, not {shown(text)}")
         return value
 
     return convert
@@ -64,13 +73,10 @@ def power(low: int, high: int) -> Callable[[str], int]:
     """Type of an option: a power of two from `low` to `high`."""
 
     def convert(text: str) -> int:
-        try:
-            value = int(text, 0)
-        except ValueError:
-            value = 0
-        if not low <= value <= high or value & (value - 1):
+        value = whole_number(text)
+        if value is None or not low <= value <= high or value & (value - 1):
             rule = f"a power of two from {low} to {high}"
-            raise argparse.ArgumentTypeError(f"must be {rule}, not {text!r}")
+            raise argparse.ArgumentTypeError(f"must be {rule}, not {shown(text)}")
         return value
 
     return convert
@@ -78,12 +84,9 @@ def power(low: int, high: int) -> Callable[[str], int]:
 
 def probability(text: str) -> float:
     """Type of an option: a probability below 1, so that what waits for luck ends."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
+    value = float(text) if _DECIMAL.fullmatch(text) else -1.0
     if not 0 <= value < 1:
-        raise argparse.ArgumentTypeError(f"must be a number from 0 to below 1, not {text!r}")
+        raise argparse.ArgumentTypeError(f"must be a number from 0 to below 1, not {shown(text)}")
     return value
 
 
@@ -91,13 +94,11 @@ def setting(text: str) -> tuple[str, int | bool | str]:
     """Type of ``--set``: a key and its value, an integer or a truth value where it reads as one."""
     key, equals, word = text.partition("=")
     if not (key and equals and word):
-        raise argparse.ArgumentTypeError(f"must be KEY=VALUE, not {text!r}")
+        raise argparse.ArgumentTypeError(f"must be KEY=VALUE, not {shown(text)}")
     if word in ("true", "false"):
         return key, word == "true"
-    try:
-        return key, int(word, 0)
-    except ValueError:
-        return key, word
+    number = whole_number(word)
+    return key, word if number is None else number
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:
@@ -144,11 +145,10 @@ def validating(where: str | None = None) -> Iterator[None]:
     """
     try:
         yield
-    except TilewrightError:
+    except TilewrightError as error:
+        # A component cannot know the option that its parameter comes from.
+        error.where = error.where or where
         raise
-    except OSError as error:
-        message = f"cannot read {error.filename}: {error.strerror}"
-        raise BadInputError(message, kind="unreadable-file", where=where) from error
     except (TypeError, ValueError) as error:
         raise BadInputError(str(error), kind="bad-value", where=where) from error
 
@@ -167,10 +167,15 @@ def load_config(name: str, *, where: str = "--config") -> "ChipConfig":
 
     if name in named:
         return named[name]
-    if not (Path(name).is_file() or "/" in name or name.endswith(".toml")):
+    if not name:
+        raise BadInputError(
+            f"{where} must name a configuration or a TOML file, not be empty", where=where, value=""
+        )
+    if not (os.path.isfile(name) or "/" in name or name.endswith(".toml")):
         known = f"{', '.join(named)}, or a TOML file"
         raise BadInputError(
-            f"unknown configuration {name!r}{did_you_mean(name, named) or f'; known: {known}'}",
+            f"unknown configuration {shown(name)}"
+            f"{did_you_mean(name, named) or f'; known: {known}'}",
             kind="unknown-configuration",
             where=where,
             value=name,

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hw.text_file import read_text
 from sim.cli.kernels import KERNEL, file_of, load_kernel, running_file
-from sim.cli.options import add_config, load_config, setting, validating
+from sim.cli.options import add_config, load_config, setting
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -67,7 +67,7 @@ def read_problem(
     from sim.run.settings import problem_of_settings
 
     dtype = formats[args.dtype]
-    arrays = read_inputs(inputs, kernel, dtype) if inputs else None
+    arrays = read_inputs(inputs, kernel, dtype) if inputs is not None else None
     with running_file(file_of(args.kernel)):
         problem = problem_of_settings(
             kernel,
@@ -85,5 +85,4 @@ def _schedule(path: str | None) -> Schedule | None:
 
     if path is None:
         return None
-    with validating("--schedule"):
-        return Schedule.from_json(Path(path).read_text(encoding="utf-8"))
+    return Schedule.from_json(read_text(path, noun="Schedule", where="--schedule"), file=path)

@@ -4,11 +4,11 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hw.errors import BadInputError, WrongResultError
+from hw.errors import BadInputError, WrongResultError, shown
 from sim.cli.kernels import file_of, running_file
 from sim.cli.options import Subparsers, add_json, add_seed, kept, probability, validating
 from sim.cli.problem import add_problem, read_problem
-from sim.files import require_writable, write_whole
+from sim.files import require_space, write_output
 from sim.rules import JITTER, LATENCY, MAX_CYCLES
 
 if TYPE_CHECKING:
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 __all__ = ["add", "execute"]
 
 DEFAULT_LATENCY = 100
+_MOST_DIGITS = 64
+# More than a file of arrays has for each beside its elements.
+_HEAD_BYTES = 1024
 
 
 def _error_at(text: str) -> tuple[str, int, str]:
@@ -25,9 +28,9 @@ def _error_at(text: str) -> tuple[str, int, str]:
     beat, _, response = rest.partition(":")
     if direction not in ("read", "write") or response not in ("slverr", "decerr"):
         beat = ""
-    if not (beat.isascii() and beat.isdigit()):
+    if not (beat.isascii() and beat.isdigit() and len(beat) <= _MOST_DIGITS):
         raise argparse.ArgumentTypeError(
-            f"must be read|write:BEAT:slverr|decerr, not {text!r}",
+            f"must be read|write:BEAT:slverr|decerr, not {shown(text)}",
         )
     return direction, int(beat), response
 
@@ -105,10 +108,6 @@ def _design(path: str | None) -> "Design | None":
 
 def _job(args: argparse.Namespace) -> "Job":
     """The job that the options describe; all that is wrong with them is found here."""
-    for option in ("outputs", "image_out", "waves"):
-        path = getattr(args, option)
-        if path:
-            require_writable(path, where=f"--{option.replace('_', '-')}")
     if args.image_out and args.backend == "golden":
         raise BadInputError(
             "--image-out must not be given with back end golden, which has no image",
@@ -147,6 +146,9 @@ def _job(args: argparse.Namespace) -> "Job":
 def execute(args: argparse.Namespace) -> dict[str, Any]:
     """Run the kernel; exit code 0 only if the answer is verified."""
     job = _job(args)
+    if args.outputs:
+        size = sum(spec.bytes + _HEAD_BYTES for spec in job.problem.outputs)
+        require_space(args.outputs, size, where="--outputs")
 
     from dataclasses import replace
 
@@ -159,10 +161,10 @@ def execute(args: argparse.Namespace) -> dict[str, Any]:
         job = replace(job, progress=progress)
         compiled, fields = compile_job(job)
         if args.image_out and compiled is not None:
-            write_whole(args.image_out, compiled.image)
+            write_output(args.image_out, compiled.image, where="--image-out")
         outcome = run(job, compiled, fields | {"config": args.config})
     if args.outputs:
-        write_whole(args.outputs, pack_arrays(outcome.outputs))
+        write_output(args.outputs, pack_arrays(outcome.outputs), where="--outputs")
     print("\n".join(tell(outcome.report, outcome.problems, outcome.notes)))
     if outcome.problems:
         raise WrongResultError(outcome.problems[0], result=outcome.report)

@@ -19,6 +19,7 @@ from sim.cli.options import (
     load_config,
     validating,
 )
+from sim.cli.own_files import STANDARD_OUTPUT, require_apart
 from sim.cli.systolic import (
     COMPONENTS,
     add_systolic,
@@ -39,8 +40,6 @@ if TYPE_CHECKING:
     from hw.shared import Shareable
 
 __all__ = ["add", "execute"]
-
-_STANDARD_OUTPUT = ("-", "/dev/stdout")
 
 
 def add(subparsers: Subparsers) -> None:
@@ -174,8 +173,10 @@ def _flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, ob
 
 def _require_output(output: str, args: argparse.Namespace) -> None:
     """Refuse what cannot be written to, before anything is made."""
-    if output not in _STANDARD_OUTPUT:
+    if output not in STANDARD_OUTPUT:
         require_writable(output, where="--output")
+        if args.json:
+            require_apart([("--output", output), ("--json", args.json)], [])
     elif args.json == "-":
         raise BadInputError(
             f"--output must be a file beside --json -, not {output!r}: both are standard output",
@@ -193,7 +194,7 @@ def execute(args: argparse.Namespace) -> dict[str, Any]:
     output = args.output or f"build/{asked.name}.v"
     if args.output is None:
         _require_output(output, args)
-    to_file = output not in _STANDARD_OUTPUT
+    to_file = output not in STANDARD_OUTPUT
 
     from gen.release import text_note
     from gen.verilog import emit

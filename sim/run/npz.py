@@ -13,11 +13,15 @@ import numpy.typing as npt
 
 from hw.errors import BadInputError, did_you_mean
 from hw.numeric.formats import Format
+from sim.run.problem import MAX_ARRAY_BYTES
 from sw.language import Kernel
 
-__all__ = ["pack_arrays", "read_inputs"]
+__all__ = ["MAX_FILE_BYTES", "pack_arrays", "read_inputs"]
 
 Array = npt.NDArray[Any]
+
+#: Most bytes of the arrays of a file, their headers among them.
+MAX_FILE_BYTES = MAX_ARRAY_BYTES + (1 << 16)
 
 
 def read_inputs(path: Path | str, kernel: Kernel, dtype: Format) -> dict[str, Array]:
@@ -35,16 +39,7 @@ def read_inputs(path: Path | str, kernel: Kernel, dtype: Format) -> dict[str, Ar
     BadInputError
         If the file is no npz, or its arrays are not those of the kernel.
     """
-    try:
-        with np.load(path, allow_pickle=False) as stored:
-            found = {name: np.asarray(stored[name]) for name in stored.files}
-    except OSError as error:
-        message = f"cannot read {path}: {error.strerror or error}"
-        raise BadInputError(message, kind="unreadable-file", where="--inputs") from error
-    except (ValueError, EOFError, zipfile.BadZipFile, TypeError) as error:
-        raise BadInputError(
-            f"{path} must be an npz file of plain arrays", where="--inputs", rule="an npz file"
-        ) from error
+    found = _stored(path)
     names = [each.name for each in kernel.signature.inputs]
     for name in found:
         if name not in names:
@@ -55,6 +50,34 @@ def read_inputs(path: Path | str, kernel: Kernel, dtype: Format) -> dict[str, Ar
             raise _bad(f"{path} must have the array {each.name}", list(found), names)
         arrays[each.name] = _values(each.name, found[each.name], each.format or dtype)
     return arrays
+
+
+def _stored(path: Path | str) -> dict[str, Array]:
+    """Arrays of a file, which may hold anything."""
+    try:
+        # A device may have no end to find a directory at.
+        if Path(path).exists() and not Path(path).is_file():
+            raise ValueError
+        # What a compressed member grows to is stated before it is unpacked.
+        with zipfile.ZipFile(path) as members:
+            size = sum(member.file_size for member in members.infolist())
+        if size <= MAX_FILE_BYTES:
+            with np.load(path, allow_pickle=False) as stored:
+                return {name: np.asarray(stored[name]) for name in stored.files}
+    except OSError as error:
+        message = f"cannot read {str(path)!r}: {error.strerror or error}"
+        raise BadInputError(message, kind="unreadable-file", where="--inputs") from error
+    except Exception as error:
+        # Broken members raise whatever their reader stumbles over.
+        raise BadInputError(
+            f"{path} must be an npz file of plain arrays", where="--inputs", rule="an npz file"
+        ) from error
+    raise BadInputError(
+        f"{path} must hold at most {MAX_FILE_BYTES} bytes of arrays, not {size}",
+        where="--inputs",
+        value=size,
+        rule=f"at most {MAX_FILE_BYTES} bytes",
+    )
 
 
 def _bad(message: str, value: object, names: list[str]) -> BadInputError:

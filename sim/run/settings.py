@@ -179,7 +179,7 @@ def _schedule(choices: Mapping[str, Value], names: Mapping[str, tuple[str, ...]]
         if field != "place":
             _whole(key, value, 1)
     given: Any = {field: each for field, each in found.items() if each}
-    return Schedule(**given)
+    return Schedule.of_options(**given)
 
 
 def _all_names(field: str, value: Value, names: tuple[str, ...]) -> tuple[str, ...]:

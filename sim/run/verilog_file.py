@@ -5,6 +5,7 @@ from pathlib import Path
 
 from gen.verilog import Design
 from hw.errors import BadInputError
+from hw.text_file import read_text
 
 __all__ = ["TOP", "read_design"]
 
@@ -25,7 +26,7 @@ def read_design(path: Path | str) -> Design:
     BadInputError
         If it has no module of the name `TOP`.
     """
-    text = Path(path).read_text(encoding="utf-8")
+    text = read_text(path, noun="Verilog")
     inside = {name: _INSTANCE.findall(body) for name, body in _MODULE.findall(text)}
     if TOP not in inside:
         raise BadInputError(f"{path} must have a module {TOP}")

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import reprlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from types import MappingProxyType
 from typing import Any
 
+from hw.errors import shown
 from sw.ir.nodes import Buffer, Load, Loop, Map, Matmul
 from sw.ir.program import Program
 from sw.ir.rewrite import walk
@@ -20,6 +20,24 @@ from sw.language.index import whole
 __all__ = ["Schedule", "check_schedule", "schedule_names"]
 
 _Numbers = Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class _Source:
+    """Text of a schedule's file, to name the line of a key in it."""
+
+    file: str
+    text: str
+
+    def span(self, key: str | None = None, *, line: int = 1) -> Span:
+        """Where a key stands first; otherwise a line."""
+        quoted = "" if key is None else json.dumps(key)
+        for number, each in enumerate(self.text.splitlines(), 1):
+            column = each.find(quoted) if quoted else -1
+            if column >= 0:
+                start = len(each[:column].encode(errors="replace"))
+                return Span(self.file, number, start, number, start + len(quoted.encode()))
+        return Span(self.file, line, 0, line, 1)
 
 
 @dataclass(frozen=True, init=False)
@@ -73,16 +91,22 @@ class Schedule:
             "place": place,
         }
         for name, choices in given.items():
-            checked = _checked(name, {} if choices is None else choices, span)
+            checked = _checked(name, {} if choices is None else choices, lambda _: span)
             object.__setattr__(self, name, MappingProxyType(checked))
-        object.__setattr__(self, "_span", span)
+        self._made(span, None)
 
-    @property
-    def span(self) -> Span:
-        """Where it was made, for errors."""
-        found = self.__dict__["_span"]
-        assert isinstance(found, Span)
-        return found
+    def _made(self, span: Span | None, source: _Source | None) -> Schedule:
+        object.__setattr__(self, "_span", span)
+        object.__setattr__(self, "_source", source)
+        return self
+
+    def span_of(self, name: str) -> Span | None:
+        """Where a name of it stands, or it was made, for errors; None if in options alone."""
+        source: _Source | None = self.__dict__["_source"]
+        if source is not None and json.dumps(name) in source.text:
+            return source.span(name)
+        span: Span | None = self.__dict__["_span"]
+        return span
 
     def __hash__(self) -> int:
         return hash(self.to_json())
@@ -100,52 +124,79 @@ class Schedule:
     def __or__(self, other: Schedule) -> Schedule:
         """Give both; where both choose, ``other`` does."""
         merged = {name: {**mine, **getattr(other, name)} for name, mine in self._choices()}
-        return Schedule(**merged)
+        first = self if self.__dict__["_source"] else other
+        return Schedule(**merged)._made(other.__dict__["_span"], first.__dict__["_source"])
+
+    @staticmethod
+    def of_options(**choices: Mapping[str, Any]) -> Schedule:
+        """Make the schedule of a command line, whose errors have no line of a program."""
+        return Schedule(**choices)._made(None, None)
 
     def to_json(self) -> str:
         """Give the schedule as JSON, the same text for equal schedules."""
         return json.dumps({name: dict(each) for name, each in self._choices()}, sort_keys=True)
 
     @staticmethod
-    def from_json(text: str) -> Schedule:
+    def from_json(text: str, *, file: str | None = None) -> Schedule:
         """Read a schedule from JSON.
+
+        Parameters
+        ----------
+        text : str
+        file : str or None
+            File that the text is from; errors name it and the line of the key.
 
         Raises
         ------
         ProgramError
             If the text is no schedule; an unknown key is named with the nearest ones.
         """
-        span = caller_span()
+        caller = caller_span()
         if not isinstance(text, str):
-            raise ProgramError("schedule", f"Schedule must be text, not {text!r}", span)
+            raise ProgramError("schedule", f"Schedule must be text, not {shown(text)}", caller)
+        source = None if file is None else _Source(file, text)
+
+        def span(key: str | None = None, *, line: int = 1) -> Span:
+            return caller if source is None else source.span(key, line=line)
+
         try:
             found = json.loads(text)
         except json.JSONDecodeError as error:
-            raise ProgramError("schedule", f"Schedule must be JSON: {error}", span) from error
+            raise ProgramError(
+                "schedule", f"Schedule must be JSON: {error}", span(line=error.lineno)
+            ) from error
+        except (RecursionError, ValueError) as error:
+            rule = "nested less deeply" if isinstance(error, RecursionError) else "of small numbers"
+            raise ProgramError("schedule", f"Schedule must be JSON {rule}", span()) from error
         if not isinstance(found, dict):
-            raise ProgramError("schedule", f"Schedule must be a JSON object, not {found!r}", span)
+            raise ProgramError(
+                "schedule", f"Schedule must be a JSON object, not {shown(found)}", span()
+            )
         keys = [each.name for each in fields(Schedule)]
         for key, choices in found.items():
             if key not in keys:
                 raise ProgramError(
                     "schedule",
                     f"Schedule has `{key}`; {near_misses(key, keys, 'keys')}",
-                    span,
+                    span(key),
                     value=key,
                 )
             if not isinstance(choices, dict):
                 raise ProgramError(
-                    "schedule", f"Schedule.{key} must be an object, not {choices!r}", span
+                    "schedule",
+                    f"Schedule.{key} must be an object, not {shown(choices)}",
+                    span(key),
                 )
-        return Schedule(**found)
+            _checked(key, choices, span)
+        return Schedule(**found)._made(None if source else caller, source)
 
 
-def _checked(field: str, choices: object, span: Span) -> dict[str, Any]:
+def _checked(field: str, choices: object, span: Callable[[str], Span]) -> dict[str, Any]:
     """Choices of a field, numbers as ints."""
 
-    def refused(noun: str, rule: str, value: object) -> ProgramError:
-        message = f"{noun} must be {rule}, not {reprlib.repr(value)}"
-        return ProgramError("schedule", message, span, value=reprlib.repr(value))
+    def refused(noun: str, rule: str, value: object, key: str = field) -> ProgramError:
+        message = f"{noun} must be {rule}, not {shown(value)}"
+        return ProgramError("schedule", message, span(key), value=shown(value))
 
     if not isinstance(choices, Mapping):
         rule = "a mapping of names to " + ("text" if field == "place" else "whole numbers")
@@ -162,7 +213,7 @@ def _checked(field: str, choices: object, span: Span) -> dict[str, Any]:
             found = number if number is not None and number >= 1 else None
             rule = "a whole number of 1 or more"
         if found is None:
-            raise refused(f"Schedule.{field} of `{name}`", rule, value)
+            raise refused(f"Schedule.{field} of `{name}`", rule, value, name)
         checked[name] = found
     return checked
 
@@ -197,7 +248,7 @@ def check_schedule(schedule: Schedule, program: Program) -> None:
                 raise ProgramError(
                     "schedule",
                     f"Schedule.{field} has `{name}`; {near_misses(name, names, noun)}",
-                    schedule.span,
+                    schedule.span_of(name),
                     value=name,
                 )
 

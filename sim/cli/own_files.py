@@ -1,0 +1,129 @@
+"""Files of a command line: no output over an input, and none over another output."""
+
+import argparse
+import os
+from collections.abc import Iterator, Mapping, Sequence
+
+from hw.errors import BadInputError
+from sim.files import require_writable
+
+__all__ = ["STANDARD_OUTPUT", "require_apart", "require_not_named_again", "require_own_files"]
+
+#: Names of standard output as a file.
+STANDARD_OUTPUT = ("-", "/dev/stdout")
+
+#: Attribute of each option that names a file to write, and of each that names one to read.
+_OUTPUTS = {
+    "outputs": "--outputs",
+    "image_out": "--image-out",
+    "waves": "--waves",
+    "output": "--output",
+    "json": "--json",
+}
+_INPUTS = {
+    "inputs": "--inputs",
+    "schedule": "--schedule",
+    "rtl": "--rtl",
+    "liberty": "--liberty",
+    "config": "--config",
+    "name": "NAME|FILE",
+    "kernel": "KERNEL",
+}
+
+
+def _identity(path: str, *, dash: bool) -> object:
+    """Equal for two names of one file; None for what several may write to."""
+    if dash and path in STANDARD_OUTPUT:
+        return STANDARD_OUTPUT
+    try:
+        found = os.stat(path)
+    except (OSError, ValueError):
+        return os.path.realpath(path) if "\0" not in path else path
+    if os.path.exists(os.devnull) and os.path.samestat(found, os.stat(os.devnull)):
+        return None
+    return found.st_dev, found.st_ino
+
+
+def _named(args: argparse.Namespace, options: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    for attribute, option in options.items():
+        value = getattr(args, attribute, None)
+        if isinstance(value, str):
+            yield option, value
+
+
+def require_apart(outputs: Sequence[tuple[str, str]], inputs: Sequence[tuple[str, str]]) -> None:
+    """Refuse an output that is another output, or an input.
+
+    Parameters
+    ----------
+    outputs, inputs : sequence of (str, str)
+        Option and file.
+
+    Raises
+    ------
+    BadInputError
+        At the first such output; its `where` is ``--json`` if that is one of the two.
+    """
+    seen = {_identity(path, dash=False): (option, "reads") for option, path in inputs}
+    for option, path in outputs:
+        # For the file of an npz or an image, `-` is a name like others.
+        identity = _identity(path, dash=option in ("--json", "--output"))
+        if identity is None:
+            continue
+        if identity in seen:
+            other, verb = seen[identity]
+            raise BadInputError(
+                f"{option} must be a file of its own, not {path!r}, which {other} {verb} too",
+                kind="same-file",
+                where="--json" if "--json" in (option, other) and verb == "writes" else option,
+                value=path,
+                rule="a file of its own",
+            )
+        seen[identity] = option, "writes"
+
+
+def require_own_files(args: argparse.Namespace) -> None:
+    """Check the outputs of a command line before its work: each can be written, and is no other.
+
+    Raises
+    ------
+    BadInputError
+        If one cannot be written, or is an input or another output.
+    """
+    outputs = list(_named(args, _OUTPUTS))
+    for option, path in outputs:
+        if not (option in ("--json", "--output") and path in STANDARD_OUTPUT):
+            require_writable(path, where=option)
+    # A kernel may be one of a file, which `FILE.py:NAME` names.
+    inputs = [
+        (option, path.rpartition(":")[0] if option == "KERNEL" and ":" in path else path)
+        for option, path in _named(args, _INPUTS)
+    ]
+    require_apart(outputs, [(option, path) for option, path in inputs if os.path.exists(path)])
+
+
+def require_not_named_again(report: str, words: Sequence[str]) -> None:
+    """Refuse a file for the report that is there and that another word of the command line names.
+
+    A line that is refused for another reason has a report too, which must not fall on an input.
+
+    Raises
+    ------
+    BadInputError
+        If one does; its `where` is ``--json``, so that no report is written.
+    """
+    own = _identity(report, dash=True)
+    if isinstance(own, str) or own is None:
+        return
+    times = 0
+    for word in words:
+        names = {word, word.partition("=")[2], word.rpartition(":")[0]}
+        times += any(name and _identity(name, dash=True) == own for name in names)
+    if times > 1:
+        raise BadInputError(
+            f"--json must be a file of its own, not {report!r}, which the line names again",
+            kind="same-file",
+            where="--json",
+            value=report,
+            rule="a file of its own",
+        )
