@@ -99,6 +99,11 @@ def require_own_files(args: argparse.Namespace) -> None:
         (option, path.rpartition(":")[0] if option == "KERNEL" and ":" in path else path)
         for option, path in _named(args, _INPUTS)
     ]
+    for option, path in inputs:
+        if not path:
+            raise BadInputError(
+                f"{option} must name a file, not be empty", where=option, value="", rule="a name"
+            )
     require_apart(outputs, [(option, path) for option, path in inputs if os.path.exists(path)])
 
 

@@ -46,7 +46,7 @@ REFUSED = [
     ("config", "the following arguments are required: NAME|FILE"),
     ("config smal", "unknown configuration 'smal'; did you mean 'small'?"),
     ("config other", "unknown configuration 'other'; known: tiny, small, large, or a TOML file"),
-    ("config absent.toml", "cannot read absent.toml: No such file or directory"),
+    ("config absent.toml", "cannot read 'absent.toml': No such file or directory"),
 ]
 
 
@@ -147,7 +147,7 @@ def test_nothing_but_the_report_reaches_standard_output(monkeypatch, capfd):
 def test_a_report_that_cannot_be_written_is_refused_before_any_work(monkeypatch, capsys, tmp_path):
     monkeypatch.setattr(doctor, "execute", lambda args: pytest.fail("it ran"))
     assert tilewright.main(["doctor", "--json", str(tmp_path)]) == 2
-    assert "Output must be a file that can be written" in capsys.readouterr().err
+    assert "--json must be a file that can be written" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("command", ["", *app.COMMANDS])

@@ -117,10 +117,11 @@ def test_what_a_lower_layer_refuses_is_bad_input(error):
     assert caught.value.where == "--set M"
 
 
-def test_an_error_of_ours_keeps_its_own_kind():
+@pytest.mark.parametrize(("own", "where"), [(None, "--set M"), ("line 3", "line 3")])
+def test_an_error_of_ours_keeps_its_own_kind_and_place(own, where):
     with pytest.raises(BadInputError) as caught, validating("--set M"):
-        raise BadInputError("b", kind="own")
-    assert (caught.value.kind, caught.value.where) == ("own", None)
+        raise BadInputError("b", kind="own", where=own)
+    assert (caught.value.kind, caught.value.where) == ("own", where)
 
 
 def test_a_file_is_replaced_whole(tmp_path):
@@ -158,7 +159,7 @@ def test_a_link_stays_a_link_and_a_device_a_device(tmp_path):
 def test_an_output_that_cannot_be_written_is_refused_with_its_option(tmp_path):
     (tmp_path / "file").touch()
     for path in (tmp_path, tmp_path / "file" / "below"):
-        with pytest.raises(BadInputError, match="Output must be a file") as caught:
+        with pytest.raises(BadInputError, match="-o must be a file") as caught:
             require_writable(path, where="-o")
         assert caught.value.where == "-o"
     assert require_writable(tmp_path / "x" / "y") == tmp_path / "x" / "y"

@@ -173,7 +173,7 @@ def test_a_file_that_cannot_work_is_one_line_with_its_place(text, message, folde
         ("copy.py:copi", "unknown kernel 'copi' in copy.py; did you mean 'copy'"),
         ("copy.py:", "unknown kernel '' in copy.py; it must be one of copy.py:copy"),
         ("both.py:tw", "unknown kernel 'tw' in both.py"),
-        ("absent.py", "cannot read absent.py: No such file or directory"),
+        ("absent.py", "cannot read 'absent.py': No such file or directory"),
         ("copy", "unknown kernel 'copy'; one of gemm, matmul, or FILE.py:KERNEL is known"),
     ],
 )
