@@ -154,7 +154,7 @@ def _flag(value: Any) -> bool:
 
 def _path(value: Any) -> Path:
     text = os.fspath(value)
-    if not isinstance(text, str) or not text:
+    if not isinstance(text, str) or not text or "\0" in text:
         raise ValueError
     return Path(text)
 

@@ -40,7 +40,7 @@ def execute(args: argparse.Namespace) -> dict[str, Any]:
     """Print the names, a group at a time, and return them for the report."""
     result = _everything() if args.file is None else {"kernels": _of_file(args.file)}
     for group, rows in result.items():
-        print(f"{group}:" if rows else f"{group}: none yet")
+        print(f"{group}:" if rows else f"{group}: none")
         for row in rows:
             print(f"  {row['name']:<12} {row['summary']}")
     return dict(result)

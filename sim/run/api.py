@@ -11,10 +11,11 @@ import numpy.typing as npt
 from hw.config import ChipConfig
 from hw.errors import BadInputError, did_you_mean
 from hw.numeric.formats import Format
-from sim.cli.options import load_config
+from sim.cli.options import load_config, validating
+from sim.files import require_writable
 from sim.native.memory import MemoryConditions
 from sim.progress import Progress, shown_progress
-from sim.rules import Rule, path
+from sim.rules import OPTIONS, Rule, path
 from sim.run.compiled import compile_problem
 from sim.run.driver import compile_job, run
 from sim.run.job import Job
@@ -40,7 +41,8 @@ def _chip(config: str | os.PathLike[str] | ChipConfig) -> tuple[ChipConfig, str]
     if isinstance(config, ChipConfig):
         return config, "configuration"
     name = config if isinstance(config, str) else str(_CONFIG.check("config", config))
-    return load_config(name, where="config"), name
+    with validating("config"):
+        return load_config(name, where="config"), name
 
 
 def _split(kernel: Kernel, given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -64,6 +66,8 @@ def _job(
     problem: Problem, backend: str, inputs: Mapping[str, Any], options: Any, progress: Progress
 ) -> Job:
     seed = options.get("seed", 1)
+    if options.get("waves") is not None:
+        require_writable(OPTIONS["waves"].check("waves", options["waves"]), where="waves")
     conditions = MemoryConditions(
         seed=seed, **{name: options[name] for name in _CONDITIONS if name in options}
     )

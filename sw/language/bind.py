@@ -82,7 +82,10 @@ def bind_arrays(
         name = each.name
         if name not in given:
             raise fail(f"must be given `{name}`", name)
-        found[name] = np.asarray(given[name])
+        try:
+            found[name] = np.asarray(given[name])
+        except (TypeError, ValueError) as error:
+            raise fail(f"cannot take `{name}`: it must be an array of numbers") from error
         try:
             formats[name] = format_of(found[name].dtype)
         except BadInputError as error:

