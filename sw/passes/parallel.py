@@ -71,7 +71,7 @@ def parallel(product: Product, config: ChipConfig, wishes: Wishes) -> Iterator[t
         try:
             places = fit(plan, wishes.slots)
         except Unfit as error:
-            problem = error
+            problem = _nearer(problem, error)
             continue
         found.append((predict(plan, places), number, plan, places))
         if len(found) == _FINALISTS:
@@ -125,6 +125,11 @@ def _require_units(config: ChipConfig) -> None:
             )
 
 
+def _nearer(one: Unfit | None, other: Unfit) -> Unfit:
+    """The refusal that misses a rule by less; of two rules the one met later, of smaller plans."""
+    return one if one and one.rule == other.rule and one.value <= other.value else other
+
+
 def _legal(product: Product, config: ChipConfig, wishes: Wishes) -> tuple[list[Plan], Unfit | None]:
     """Plans whose loops fit their fields, by their estimates, and why another does not."""
     plans, problem = [], None
@@ -132,7 +137,7 @@ def _legal(product: Product, config: ChipConfig, wishes: Wishes) -> tuple[list[P
         try:
             require_fields(plan)
         except Unfit as error:
-            problem = problem or error
+            problem = _nearer(problem, error)
             continue
         plans.append(plan)
     return sorted(plans, key=rough), problem
