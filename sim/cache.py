@@ -105,14 +105,15 @@ def _remove(path: Path) -> None:
 def _sweep(root: Path) -> None:
     """Remove what killed builders left: a builder that lives holds the lock of its key."""
     for path, key in _entries(root):
-        if path.suffix == ".partial":
-            with contextlib.suppress(OSError):
+        # Left-overs of another user stay; they hinder nobody.
+        with contextlib.suppress(OSError):
+            if path.suffix == ".partial":
                 if time.time() - path.stat().st_mtime > _STALE_SECONDS:
                     path.unlink()
-        elif path.name != key and path.is_dir():
-            with _held(path.with_name(f"{key}.lock"), fcntl.LOCK_EX | fcntl.LOCK_NB) as dead:
-                if dead:
-                    _remove(path)
+            elif path.name != key and path.is_dir():
+                with _held(path.with_name(f"{key}.lock"), fcntl.LOCK_EX | fcntl.LOCK_NB) as dead:
+                    if dead:
+                        _remove(path)
 
 
 def key_of(content: Sequence[str]) -> str:
@@ -178,8 +179,9 @@ def cache_bytes() -> int:
     """Size of all files of the cache."""
     size = 0
     for entry, _ in _entries(cache_directory()):
-        for path in [entry, *entry.rglob("*")] if entry.is_dir() else [entry]:
-            # A build may end meanwhile.
+        # A build may end meanwhile; what is no folder, or no longer there, has no files.
+        below = [Path(at, name) for at, _, names in os.walk(entry) for name in names]
+        for path in below or [entry]:
             with contextlib.suppress(FileNotFoundError):
                 size += 0 if path.is_dir() else path.lstat().st_size
     return size

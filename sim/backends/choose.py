@@ -1,9 +1,32 @@
 """From the name of a back end to the back end."""
 
+from gen.tools import require_package
 from hw.errors import BadInputError
+from sim.backends.emitted import is_emitted
 from sim.backends.face import Backend, Setup
+from sim.native.build import require_build_tools
 
-__all__ = ["open_backend"]
+__all__ = ["open_backend", "require_tools"]
+
+#: Packages that each back end needs beside what builds its model.
+_PACKAGES = {"rtl": (), "cocotb": ("cocotb", "cocotbext-axi")}
+
+
+def require_tools(name: str, setup: Setup) -> None:
+    """Refuse a back end whose tools are missing, before any work that it would be the end of.
+
+    A model that was built needs none. Whether there is one is known where its Verilog is there;
+    otherwise it has to be built.
+
+    Raises
+    ------
+    MissingToolError
+        If a tool is missing; the message says what to type.
+    """
+    for package in _PACKAGES.get(name, ()):
+        require_package(package, where=f"--backend {name}")
+    if name in _PACKAGES and not is_emitted(setup):
+        require_build_tools()
 
 
 def open_backend(name: str, setup: Setup) -> Backend:
@@ -20,6 +43,7 @@ def open_backend(name: str, setup: Setup) -> Backend:
     MissingToolError
         If a tool that it needs is missing.
     """
+    require_tools(name, setup)
     # Each brings packages that the others do without.
     if name == "rtl":
         from sim.backends.rtl import NativeRtl

@@ -14,10 +14,9 @@ from hw.chip import Chip
 from hw.config import ChipConfig
 from sim.backends.face import Setup
 from sim.cache import cache_directory, cached, key_of
-from sim.native.build import require_build_tools
 from sim.progress import Progress
 
-__all__ = ["design_of", "emitted_chip"]
+__all__ = ["design_of", "emitted_chip", "is_emitted"]
 
 #: Packages whose versions the text may depend on.
 _TOOLS = ("amaranth", "pyosys")
@@ -74,19 +73,16 @@ def emitted_chip(
     return Design(**json.loads((directory / _FILE).read_text(encoding="utf-8")))
 
 
-def design_of(setup: Setup) -> tuple[Design, float]:
-    """The Verilog to simulate, and the seconds it took to come by.
-
-    Raises
-    ------
-    MissingToolError
-        If it has to be emitted, and a tool is missing that its model would be built with.
-    """
-    started = time.monotonic()
-    if setup.design is not None:
-        return setup.design, time.monotonic() - started
+def is_emitted(setup: Setup) -> bool:
+    """Whether the Verilog to simulate is there already."""
     emitted = cache_directory() / _KIND / key_of(_content(setup.config)) / _FILE
-    if not (setup.use_cache and emitted.exists()):
-        require_build_tools()
-    design = emitted_chip(setup.config, use_cache=setup.use_cache, progress=setup.progress)
+    return setup.design is not None or (setup.use_cache and emitted.exists())
+
+
+def design_of(setup: Setup) -> tuple[Design, float]:
+    """The Verilog to simulate, and the seconds it took to come by."""
+    started = time.monotonic()
+    design = setup.design or emitted_chip(
+        setup.config, use_cache=setup.use_cache, progress=setup.progress
+    )
     return design, time.monotonic() - started

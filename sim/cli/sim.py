@@ -4,8 +4,8 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gen.tools import install_packages
-from hw.errors import BadInputError, MissingToolError, WrongResultError, did_you_mean
+from gen.tools import require_package
+from hw.errors import BadInputError, WrongResultError, did_you_mean
 from sim.cli.listing import modules
 from sim.cli.options import Subparsers, add_json, add_seed
 from sim.cli.systolic import add_bench_unit, bench_unit, component_name
@@ -129,13 +129,11 @@ def execute(args: argparse.Namespace) -> dict[str, Any]:
     options = ""
     if unit is not None:
         asked["component"], asked["environment"], options = unit
-    try:
-        from sim.cocotb_runner import run_bench
-    except ModuleNotFoundError as error:
-        fix = install_packages()
-        raise MissingToolError(
-            f"package {error.name!r} is not installed; fix: {fix}", value=error.name, rule=fix
-        ) from error
+    for package in ("cocotb", "cocotbext-axi"):
+        require_package(package, where="sim")
+
+    from sim.cocotb_runner import run_bench
+
     rows: list[dict[str, Any]] = []
     for block in chosen:
         print(f"{block}: {summaries[block]}", flush=True)

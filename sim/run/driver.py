@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hw.config import ChipConfig
-from sim.backends.choose import open_backend
+from sim.backends.choose import open_backend, require_tools
 from sim.backends.face import Answer, Backend
 from sim.golden import golden
 from sim.memory import LaunchMemory
@@ -84,8 +84,11 @@ def compile_job(
     ------
     BadInputError
         If it cannot be lowered, or does not fit.
+    MissingToolError
+        If a tool is missing that its model has to be built with.
     """
     started = time.monotonic()
+    require_tools(job.backend, job.setup())
     problem = job.problem
     fields: dict[str, Any] = {
         "kernel": problem.kernel.name,

