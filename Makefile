@@ -41,7 +41,7 @@ $(READY): requirements.txt pyproject.toml
 	@echo "setup: installing this clone there"
 	@.venv/bin/python -m pip install --quiet --no-deps --no-build-isolation --editable .
 	@touch $@
-	@echo "setup: done; make run comes next, .venv/bin/tilewright doctor checks every tool"
+	@echo "setup: done; .venv/bin/tilewright doctor checks every tool"
 
 run: $(READY) ## compile KERNEL for CONFIG, run it on the RTL, compare with numpy
 	$(TILEWRIGHT) run $(KERNEL) --config $(CONFIG) $(addprefix --set ,$(SET)) --seed $(SEED)

@@ -93,6 +93,33 @@ def test_every_target_runs_even_if_a_file_has_its_name():
     assert set(targets) == set(phony) >= set(TARGETS)
 
 
+def test_setup_says_what_it_does_also_in_a_path_with_spaces(tmp_path):
+    clone = tmp_path / "a clone" / "tile wright"
+    clone.mkdir(parents=True)
+    for name in ("Makefile", "requirements.txt", "pyproject.toml"):
+        (clone / name).write_text((ROOT / name).read_text())
+    python = clone / "a python"
+    # It makes an environment that holds itself, and notes every call.
+    python.write_text(
+        "#!/bin/sh\n"
+        'echo "$@" >> calls\n'
+        '[ "$2" = venv ] && mkdir -p "$3/bin" && cp "$0" "$3/bin/python"\n'
+        "exit 0\n"
+    )
+    python.chmod(0o755)
+    done = make("setup", f"PYTHON={python}", cwd=clone)
+    assert done.returncode == 0, done.stderr
+    said = done.stdout.splitlines()
+    assert len(said) == 3 and all(line.startswith("setup: ") for line in said)
+    calls = (clone / "calls").read_text().splitlines()
+    assert [call.split()[:2] for call in calls[1:]] == [
+        ["-m", "venv"],
+        ["-m", "pip"],
+        ["-m", "pip"],
+    ]
+    assert (clone / ".venv" / ".ready").exists()
+
+
 def test_setup_with_an_old_python_says_so_in_one_line(tmp_path):
     old = tmp_path / "python"
     old.write_text('#!/bin/sh\n[ "$1" = -V ] && echo "Python 3.9.2" && exit 0\nexit 1\n')
