@@ -19,6 +19,7 @@ BINS: Mapping[str, tuple[str, ...]] = {
     "program": (
         "refused",
         "on RTL",
+        "same cycles again",
         "A resident",
         "A streamed",
         "one pass",
@@ -54,6 +55,7 @@ BINS: Mapping[str, tuple[str, ...]] = {
         "unequal turns",
         "nest of loops",
         "affine loop",
+        "filtered packets",
         "columns",
         "elements of 1 byte",
         "elements of 4 bytes",

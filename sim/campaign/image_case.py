@@ -129,6 +129,7 @@ def _features(image: Mapping[str, Any]) -> Iterator[str]:
         ),
         "nest of loops": any(len(nest["loops"]) > 2 for nest in nests),
         "affine loop": any(slope for _, _, slope, _ in loops),
+        "filtered packets": any(sink["modulus"] > 1 for sink in sinks),
         "columns": any(nest["access"] == "COLUMN" for nest in nests),
         "elements of 1 byte": any(ring["element"] == 1 for ring in rings),
         "elements of 4 bytes": any(ring["element"] == 4 for ring in rings),

@@ -12,6 +12,7 @@ from hw.agcu.program import BoxLoop, IssuerProgram, Wait
 from hw.config import ChipConfig
 from hw.counters import LoopProgram
 from hw.numeric.formats import int8
+from hw.packet_filter import MAX_MODULUS
 from hw.pmu.program import EngineProgram, PmuProgram
 from hw.pmu.words import Level, TokenSource
 from hw.tma.descriptor import Descriptor, ElementFormat
@@ -77,7 +78,7 @@ def random_image(rng: random.Random, config: ChipConfig) -> dict[str, Any]:
         for number in range(rng.randint(len(nets), max(len(nets), most))):
             sinks.append({"net": number if number < len(nets) else rng.randrange(len(nets))})
         total = [_settle(rng, config, [sources[index] for index in net]) for net in nets]
-        if len(sinks) > most or max(total) > _MOST_VECTORS:
+        if len(sinks) > most or max(vectors for vectors, _ in total) > _MOST_VECTORS:
             continue
         if all(_sink(rng, config, sink, number, total) for number, sink in enumerate(sinks)):
             return {
@@ -88,12 +89,23 @@ def random_image(rng: random.Random, config: ChipConfig) -> dict[str, Any]:
             }
 
 
-def _settle(rng: random.Random, config: ChipConfig, merged: list[dict[str, Any]]) -> int:
-    """Give each source of a net so many windows that whole rotations remain; its vectors."""
+def _settle(
+    rng: random.Random, config: ChipConfig, merged: list[dict[str, Any]]
+) -> tuple[int, int]:
+    """Give each source of a net so many windows that whole rotations remain.
+
+    Returns
+    -------
+    vectors, packets : int
+        Of the net; packets are 0 if they differ in length.
+    """
     packets, vectors = [], []
+    lengths: set[int] = set()
     for source in merged:
         moves = list(_reader(config, source, 1).moves())
-        packets.append(sum(move.last for move in moves))
+        ends = [index for index, move in enumerate(moves) if move.last]
+        lengths |= {end - before for before, end in zip([-1, *ends], ends, strict=False)}
+        packets.append(len(ends))
         vectors.append(len(moves))
     rotations = math.lcm(
         *(
@@ -106,18 +118,25 @@ def _settle(rng: random.Random, config: ChipConfig, merged: list[dict[str, Any]]
         source["windows"] = source["turns"] * rotations // count
         source["boxes"] = source["windows"] * source["slots"]
         total += source["windows"] * length
-    return total
+    return total, total // lengths.pop() if len(lengths) == 1 else 0
 
 
 def _sink(
-    rng: random.Random, config: ChipConfig, sink: dict[str, Any], number: int, total: list[int]
+    rng: random.Random,
+    config: ChipConfig,
+    sink: dict[str, Any],
+    number: int,
+    total: list[tuple[int, int]],
 ) -> bool:
     """Settle a sink of a net; False if its vectors fill no rows of memory."""
     step = max(1, ROW_ALIGNMENT_BYTES * 8 // config.width_bits)
-    if total[sink["net"]] % step:
+    everything, packets = total[sink["net"]]
+    modulus = divisor(rng, packets, MAX_MODULUS) if packets and rng.random() < 0.4 else 1
+    taken = everything // modulus
+    if taken % step:
         return False
     room = config.pmu.capacity_bytes // 2 // (config.width_bits // 8)
-    vectors = step * divisor(rng, total[sink["net"]] // step, min(room, 64) // step)
+    vectors = step * divisor(rng, taken // step, min(room, 64) // step)
     element = rng.choice([1, 2, 4])
     count = min(rng.choice([1, 2, 2, 3, 5]), room // vectors, config.pmu.slots)
     sink |= {
@@ -129,7 +148,9 @@ def _sink(
         },
         "write": random_write(rng, config, vectors, element),
         "read": random_read(rng, config, vectors, element, plain=True),
-        "boxes": total[sink["net"]] // vectors,
+        "boxes": taken // vectors,
+        "modulus": modulus,
+        "index": rng.randrange(modulus),
     }
     return True
 
@@ -186,7 +207,14 @@ def _units(config: ChipConfig, image: Mapping[str, Any]) -> dict[str, Any]:
         for number, part in enumerate(parts):
             unit = f"{letter}{number // _ENGINES}"
             turns = LoopProgram(part["windows"] * part["slots"] if letter == "m" else part["boxes"])
-            write = engine_of(config, part["write"], part["ring"], windows=turns)
+            write = engine_of(
+                config,
+                part["write"],
+                part["ring"],
+                windows=turns,
+                modulus=part.get("modulus", 1),
+                index=part.get("index", 0),
+            )
             read = (
                 _reader(config, part, part["windows"])
                 if letter == "m"

@@ -37,6 +37,8 @@ __all__ = [
 _MOST_RTL_CYCLES = 20_000
 _MOST_SIDES = (12, 40, 90, 90, 300)
 _CHIP_TILES, _CHIP_CELLS = 12, 512
+#: One in so many launches is run twice, for the same cycles.
+_AGAIN = 12
 
 
 def draw_program(rng: random.Random, shared: random.Random) -> dict[str, Any]:
@@ -101,8 +103,9 @@ def judge_program(fields: Fields, models: Models | None) -> Verdict:
     cycles = program.compiled.predicted_cycles * fields["launches"]
     counts = {"programs": 1}
     if models is not None and not problems and cycles <= _MOST_RTL_CYCLES:
-        problems += _rtl(fields, ready, models)
-        bins.add("on RTL")
+        again = fields["memory"]["seed"] % _AGAIN == 0
+        problems += _rtl(fields, ready, models, again=again)
+        bins |= {"on RTL", "same cycles again"} if again else {"on RTL"}
         counts["programs on RTL"] = 1
         if isinstance(fields["chip"], dict):
             counts["programs on RTL of random chips"] = 1
@@ -132,15 +135,16 @@ def _answers(ready: Prepared) -> list[str]:
     return problems
 
 
-def _rtl(fields: Fields, ready: Prepared, models: Models) -> list[str]:
-    """What is wrong with the launch on RTL."""
+def _rtl(fields: Fields, ready: Prepared, models: Models, *, again: bool) -> list[str]:
+    """What is wrong with the launch on RTL, and with a second one that must be its copy."""
     config = ready.program.compiled.config
     memory = bytearray(ready.before)
     limit = most_cycles(
         ready.program.compiled.predicted_cycles, fields["memory"], fields["launches"]
     )
-    try:
-        run = models.run(
+
+    def launched(memory: bytearray) -> ChipRun:
+        return models.run(
             config,
             memory,
             list_address=ready.place.list_address,
@@ -148,6 +152,9 @@ def _rtl(fields: Fields, ready: Prepared, models: Models) -> list[str]:
             conditions=conditions_of(fields["memory"]),
             max_cycles=limit,
         )
+
+    try:
+        run = launched(memory)
     except RtlFaultError as error:
         return [f"RTL broke a rule: {error}"]
     if run.status != "done":
@@ -167,6 +174,10 @@ def _rtl(fields: Fields, ready: Prepared, models: Models) -> list[str]:
     ):
         if got != expected_bytes:
             problems.append(f"bytes {noun} by RTL must be {expected_bytes}, not {got}")
+    if again and not problems:
+        cycles = launched(bytearray(ready.before)).cycles
+        if cycles != run.cycles:
+            problems.append(f"cycles of the same launch must be {run.cycles}, not {cycles}")
     return problems
 
 
