@@ -18,13 +18,11 @@ __all__ = ["DefinitionArea", "UnitArea", "measure", "shares", "totals"]
 
 # `synth` without `memory_map` for what is written to: memories stay memories.
 _SCRIPT = """\
-read_verilog -formal design.v
+read_verilog design.v
 {black_boxes}
 hierarchy -check -top {top}
 setattr -mod -set keep_hierarchy 1 {shared}
 proc
-chformal -remove
-delete t:$print
 flatten -noscopeinfo
 synth -run coarse:fine -top {top}
 opt -fast -full
