@@ -30,7 +30,8 @@ def did_you_mean(name: str, names: Iterable[str]) -> str:
 def shown(value: object) -> str:
     """A value as a message has it: on one line, and cut where it is long."""
     try:
-        text = repr(value)
+        # Arrays and objects of others may take several lines.
+        text = " ".join(repr(value).splitlines())
     except ValueError:  # Python refuses to print an integer of thousands of digits
         return "an integer of thousands of digits"
     return text if len(text) <= _MOST_SHOWN else f"{text[: _MOST_SHOWN - 3]}..."

@@ -45,6 +45,8 @@ def require_writable(path: Path | str, *, where: str | None = None) -> Path:
             rule="the name of a file",
         )
     target = Path(path)
+    if not target.name:
+        raise _unwritable(path, where)
     try:
         os.lstat(target.with_name(f".{target.name}.{os.getpid()}.partial"))
     except FileNotFoundError:

@@ -9,13 +9,12 @@ from __future__ import annotations
 import numbers
 import operator
 import os
-import reprlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from hw.errors import BadInputError
+from hw.errors import BadInputError, shown
 
 __all__ = [
     "JITTER",
@@ -37,9 +36,6 @@ __all__ = [
 
 #: Seeds lie below this.
 MOST_SEEDS = 1 << 63
-
-_SHORT = reprlib.Repr()
-_SHORT.maxstring = _SHORT.maxother = _SHORT.maxlong = 80
 
 
 class Rule:
@@ -94,13 +90,7 @@ def bad_value(name: str, value: object, rule: str, *, where: str | None = None) 
 def _shown(value: object) -> str:
     # NumPy's numbers show as what they are to a reader.
     item = getattr(value, "item", None)
-    if getattr(value, "shape", None) == () and callable(item):
-        value = item()
-    try:
-        return " ".join(_SHORT.repr(value).split())
-    except ValueError:
-        # Python writes out no integer of more than some thousand digits.
-        return "an integer of more digits than are shown"
+    return shown(item() if getattr(value, "shape", None) == () and callable(item) else value)
 
 
 class Integer(Rule):

@@ -129,7 +129,7 @@ REFUSED = [
     ("matmul", "--inputs absent.npz", "cannot read 'absent.npz': No such file or directory"),
     ("matmul", "--schedule absent.json", "cannot read 'absent.json': No such file or directory"),
     ("matmul", "--rtl absent.v", "cannot read 'absent.v': No such file or directory"),
-    ("matmul", "--outputs /dev/null/a.npz", "Output must be a file that can be written"),
+    ("matmul", "--outputs /dev/null/a.npz", "--outputs must be a file that can be written"),
     ("matmul", "--backend golden --image-out x", "--image-out must not be given with back end"),
     ("matmul", "--backend emulator --warm", "--warm must not be given with back end emulator"),
     ("matmul", "--backend cocotb --latency 7", "--latency must not be given with back end cocotb"),

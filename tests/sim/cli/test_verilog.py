@@ -91,10 +91,10 @@ def test_a_reader_that_goes_away_is_no_fault(here):
 @pytest.mark.parametrize(
     ("output", "message"),
     [
-        ("- --json -", "--output must be a file beside --json -, not '-'"),
+        ("- --json -", "--json must be a file of its own, not '-', which --output writes too"),
         ("/proc/nothing.v", "must be a file that can be written, not '/proc/nothing.v'"),
-        (".", "Output must be a file that can be written, not '.'"),
-        ("file/below.v", "Output must be a file that can be written, not 'file/below.v'"),
+        (".", "--output must be a file that can be written, not '.'\n"),
+        ("file/below.v", "--output must be a file that can be written, not 'file/below.v'"),
         ("/dev/full", "--output must be a file that can be written, not '/dev/full': No space"),
     ],
 )
