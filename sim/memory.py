@@ -30,7 +30,7 @@ _LIST, _ARGUMENTS, _IMAGE = "launch list", "arguments", "image"
 
 
 class LaunchMemory:
-    """Where everything lies that a launch reads and writes, from address 0 up.
+    """Where everything lies that a launch reads and writes, from address `base` up.
 
     Whatever is not the launch list, the argument table, the image or an element of an input
     holds random bytes: guards, the padding of rows, and the outputs before the launch.
@@ -46,6 +46,8 @@ class LaunchMemory:
         Seed of the random bytes.
     launches : int
         Entries of the launch list, all alike: the same kernel so many times.
+    base : int
+        First address, a multiple of `GUARD_BYTES`.
 
     Members
     -------
@@ -61,6 +63,7 @@ class LaunchMemory:
         *,
         seed: int,
         launches: int = 1,
+        base: int = 0,
     ) -> None:
         self._config = config
         self._image = image
@@ -73,7 +76,7 @@ class LaunchMemory:
             _IMAGE: len(image),
         } | {spec.name: spec.bytes for spec in arrays}
         self.places: dict[str, tuple[int, int]] = {}
-        address = GUARD_BYTES
+        address = base + GUARD_BYTES
         for name, size in sizes.items():
             self.places[name] = (address, size)
             address = -(-(address + size) // GUARD_BYTES) * GUARD_BYTES + GUARD_BYTES
@@ -83,6 +86,16 @@ class LaunchMemory:
     def list_address(self) -> int:
         """Address of the launch list."""
         return self.places[_LIST][0]
+
+    @property
+    def entry(self) -> LaunchEntry:
+        """Entry of the launch list for this kernel."""
+        return LaunchEntry(
+            image_address=self.places[_IMAGE][0],
+            image_bytes=len(self._image),
+            argument_address=self.places[_ARGUMENTS][0],
+            argument_count=len(self._arrays),
+        )
 
     @property
     def entries(self) -> int:
@@ -104,14 +117,8 @@ class LaunchMemory:
         """
         raw = np.frombuffer(np.random.default_rng(self._seed).bytes(self.size), np.uint8).copy()
         places = self.places
-        entry = LaunchEntry(
-            image_address=places[_IMAGE][0],
-            image_bytes=len(self._image),
-            argument_address=places[_ARGUMENTS][0],
-            argument_count=len(self._arrays),
-        )
         fixed = {
-            _LIST: pack_list([entry] * self._launches, self._config.width_bits),
+            _LIST: pack_list([self.entry] * self._launches, self._config.width_bits),
             _ARGUMENTS: pack_arguments([Argument(places[name][0]) for name in self._arrays]),
             _IMAGE: self._image,
         }

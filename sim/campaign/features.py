@@ -63,6 +63,7 @@ BINS: Mapping[str, tuple[str, ...]] = {
         "live",
         "dead",
     ),
+    "list": ("two kernels", "more than two kernels"),
     "axi": ("read error", "write error", "launch error", "SLVERR", "DECERR", "several errors"),
     "bit": ("harmless", "wrong output reported"),
 }

@@ -17,6 +17,7 @@ from sim.campaign.fault_cases import (
     smaller_bit,
 )
 from sim.campaign.image_case import draw_image, judge_image, smaller_image
+from sim.campaign.list_case import draw_list, judge_list, smaller_list
 from sim.campaign.models import Models
 from sim.campaign.program_case import draw_chip, draw_program, judge_program, smaller_program
 
@@ -52,13 +53,14 @@ class Kind:
 KINDS: Mapping[str, Kind] = {
     "program": Kind(draw_program, judge_program, smaller_program, share=10),
     "image": Kind(draw_image, judge_image, smaller_image, share=7),
+    "list": Kind(draw_list, judge_list, smaller_list, share=2),
     "axi": Kind(draw_axi, judge_axi, smaller_axi, share=18, shared=8),
     "bit": Kind(draw_bit, judge_bit, smaller_bit, share=12, shared=8),
     "chip": Kind(draw_chip, judge_program, smaller_program, share=2, shared=5),
 }
 
 #: Kinds whose models are those of `tiny` and `small`.
-BUILT = ("program", "image", "axi", "bit")
+BUILT = ("program", "image", "list", "axi", "bit")
 
 
 def order(kinds: tuple[str, ...]) -> Iterator[tuple[str, int]]:

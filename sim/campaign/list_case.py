@@ -1,0 +1,108 @@
+"""Case of a launch list of different programs: each configuration follows another one's."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from hw.command.launch import pack_list
+from hw.configs import named
+from hw.errors import BadInputError
+from sim.campaign.case import Fields, Verdict
+from sim.campaign.memory import PLAIN, conditions_of, random_memory
+from sim.campaign.models import Models
+from sim.campaign.program_case import hang_name, most_cycles, refusal_faults
+from sim.campaign.programs import Program, program_of, random_program
+from sim.emulator import emulate
+from sim.memory import GUARD_BYTES, LaunchMemory
+from sim.native.chip import RtlFaultError
+
+__all__ = ["draw_list", "judge_list", "smaller_list"]
+
+_MOST_SIDE = 30
+
+
+def draw_list(rng: random.Random, shared: random.Random) -> dict[str, Any]:
+    """Two to four programs for one chip."""
+    chip = named[rng.choice(["tiny", "small"])]
+    programs = [
+        {**random_program(rng, chip, most=_MOST_SIDE, launches=False), "schedule": {}}
+        for _ in range(rng.randint(2, 4))
+    ]
+    return {"programs": programs, "memory": random_memory(rng)}
+
+
+def _placed(programs: list[Program], seed: int) -> tuple[list[LaunchMemory], bytearray]:
+    """Places of the programs one behind another, and memory with the list at its front."""
+    config = programs[0].compiled.config
+    entries: list[LaunchMemory] = []
+    base = 2 * GUARD_BYTES  # the list, behind a guard
+    parts = [np.random.default_rng(seed).bytes(base)]
+    for program in programs:
+        compiled = program.compiled
+        place = LaunchMemory(config, compiled.image, compiled.arrays, seed=seed, base=base)
+        parts.append(bytes(place.bytes_before(program.inputs)[base:]))
+        entries.append(place)
+        base = place.size
+    memory = bytearray(b"".join(parts))
+    raw = pack_list([place.entry for place in entries], config.width_bits)
+    memory[GUARD_BYTES : GUARD_BYTES + len(raw)] = raw
+    return entries, memory
+
+
+def judge_list(fields: Fields, models: Models | None) -> Verdict:
+    """Compare every output of a list with its oracle, and RTL with the emulator."""
+    try:
+        programs = [program_of(each) for each in fields["programs"]]
+    except BadInputError as error:
+        return Verdict("refused", refusal_faults(error))
+    config = programs[0].compiled.config
+    places, before = _placed(programs, fields["memory"]["seed"])
+    after = bytearray(before)
+    run = emulate(config, after, list_address=GUARD_BYTES, entries=len(places))
+    problems = [] if run.status == "done" else [f"emulator ended with {run.error_code.name}"]
+    untouched = bytearray(after)
+    for program, place in zip(programs, places, strict=True):
+        for name, expected in program.oracle.items():
+            if place.read(after, name).tobytes() != expected.tobytes():
+                problems.append(f"emulator differs from the oracle in {name}")
+            first, size = place.places[name]
+            untouched[first : first + size] = before[first : first + size]
+    if untouched != before:
+        problems.append("emulator wrote outside the outputs")
+    bins = {"two kernels" if len(programs) == 2 else "more than two kernels"}
+    counts = {"lists": 1}
+    if models is not None and not problems:
+        predicted = sum(program.compiled.predicted_cycles for program in programs)
+        memory = bytearray(before)
+        try:
+            launched = models.run(
+                config,
+                memory,
+                list_address=GUARD_BYTES,
+                entries=len(places),
+                conditions=conditions_of(fields["memory"]),
+                max_cycles=most_cycles(predicted, fields["memory"], 1),
+            )
+        except RtlFaultError as error:
+            return Verdict("wrong", (f"RTL broke a rule: {error}",), frozenset(bins), counts)
+        if launched.status != "done":
+            who = hang_name(config, launched)
+            problems.append(f"RTL ended with {launched.status}: {launched.hang_reason} {who}")
+        elif memory != after:
+            problems.append("RTL leaves other bytes in memory than the emulator")
+    outcome = "wrong" if problems else "right"
+    return Verdict(outcome, tuple(problems), frozenset(bins), counts)
+
+
+def smaller_list(fields: Fields) -> Iterator[dict[str, Any]]:
+    """A plain memory, and one program less."""
+    if fields["memory"] != PLAIN:
+        yield {**fields, "memory": PLAIN}
+    for index in range(len(fields["programs"])):
+        rest = [each for number, each in enumerate(fields["programs"]) if number != index]
+        if rest:
+            yield {**fields, "programs": rest}
