@@ -49,7 +49,9 @@ def test_every_name_completes():
 
 
 def test_a_name_that_is_none_brings_the_nearest():
-    with pytest.raises(AttributeError, match="no attribute 'lod_tile'; did you mean 'load_tile'"):
+    with pytest.raises(
+        AttributeError, match="tilewright has no `lod_tile`; did you mean 'load_tile'"
+    ):
         _ = tw.lod_tile
     assert not hasattr(tw, "__wrapped__")
 

@@ -16,7 +16,6 @@ from hw.errors import (
     HangError,
     MissingToolError,
     TilewrightError,
-    did_you_mean,
 )
 from sw.actions import register as _register
 
@@ -91,8 +90,11 @@ else:
     def __getattr__(name: str) -> Any:
         """A public name, imported on first use."""
         if name not in __all__:
-            near = did_you_mean(name, __all__)
-            raise AttributeError(f"module 'tilewright' has no attribute {name!r}{near}")
+            if name.startswith("_"):
+                raise AttributeError(f"module 'tilewright' has no attribute {name!r}")
+            from sw.language.hints import missing_name
+
+            raise missing_name("tilewright", name, tuple(__all__))
         return getattr(import_module(_HOMES.get(name, "sw.language")), name)
 
 

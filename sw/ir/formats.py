@@ -81,7 +81,8 @@ def format_of(dtype: object) -> Format:
     served = ", ".join(name for name in FORMATS if name != pred.name)
     found = _named(dtype)
     if found is None:
-        raise BadInputError(f"Format must be one of {served}, not {dtype!r}")
+        name = dtype.name if isinstance(dtype, np.dtype) else repr(dtype)
+        raise BadInputError(f"Format must be one of {served}, not {name}")
     if found not in FORMATS.values():
         raise BadInputError(
             f"Format must be one of {served}, not {found.name}, which is not served yet"

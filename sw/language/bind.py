@@ -89,7 +89,10 @@ def bind_arrays(
         try:
             formats[name] = format_of(found[name].dtype)
         except BadInputError as error:
-            raise fail(f"cannot take `{name}`: {error}", str(found[name].dtype)) from error
+            raise fail(
+                f"cannot take `{name}`: {error}{_converted(name, found[name].dtype)}",
+                str(found[name].dtype),
+            ) from error
         if each.format is not None and each.format != formats[name]:
             raise fail(
                 f"takes `{name}` in {each.format.name}, not {formats[name].name}",
@@ -97,6 +100,15 @@ def bind_arrays(
             )
         _sizes(each, found[name].shape, dims, fail)
     return Bound(found, dims, formats)
+
+
+def _converted(name: str, dtype: np.dtype[Any]) -> str:
+    """How to convert an array of a type that is not served; nothing for one without numbers."""
+    if dtype.kind in "iub":
+        return f"; write `{name}.astype(np.int32)`, or `np.int8` for a product"
+    if dtype.kind == "f":
+        return f"; write `{name}.astype(np.float32)`, or `ml_dtypes.bfloat16` for a product"
+    return ""
 
 
 def _sizes(

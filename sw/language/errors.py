@@ -32,6 +32,8 @@ __all__ = [
 _Position = tuple[int | None, int | None, int | None, int | None]
 
 _PACKAGE = __name__.rpartition(".")[0]
+#: The package that users import the language from.
+_FACE = "tilewright"
 
 
 #: The rule behind each kind of error.
@@ -113,7 +115,8 @@ def caller() -> FrameType:
     last = sys._getframe(1)
     while frame is not None:
         last = frame
-        if not str(frame.f_globals.get("__name__", "")).startswith(_PACKAGE):
+        module = str(frame.f_globals.get("__name__", ""))
+        if not module.startswith(_PACKAGE) and module != _FACE:
             return frame
         frame = frame.f_back
     return last

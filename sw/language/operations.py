@@ -10,6 +10,7 @@ from sw.ir.affine import Affine, Axis
 from sw.ir.formats import FORMATS, Format, format_of
 from sw.ir.types import Role
 from sw.language.errors import unserved
+from sw.language.hints import taking
 from sw.language.index import BlockIndex, whole
 from sw.language.tensor import TensorView
 from sw.language.tile import Tile, emit, tile_argument, wrap
@@ -55,6 +56,7 @@ def _view(name: str, value: object) -> TensorView:
     return value
 
 
+@taking
 def load_tile(view: TensorView) -> Tile:
     """Load a view of one or two axes from memory; one axis gives a row.
 
@@ -74,6 +76,7 @@ def load_tile(view: TensorView) -> Tile:
     return emit(ir.Load, view=view.view)
 
 
+@taking
 def store_tile(view: TensorView, tile: Tile) -> None:
     """Store a tile to a view, in the tensor's format: rounded to nearest even, or saturated.
 
@@ -97,6 +100,7 @@ def store_tile(view: TensorView, tile: Tile) -> None:
     recorder.record(ir.Store, tile.value, view=view.view)
 
 
+@taking
 def matmul(
     a: Tile,
     b: Tile,
@@ -129,6 +133,7 @@ def matmul(
     return emit(ir.Matmul, a, b, row_par=row_par, col_par=col_par)
 
 
+@taking
 def buffer(tile: Tile, slots: int | None = None) -> Tile:
     """Give a tile a buffer of its own between the stages that make and use it.
 
@@ -152,6 +157,13 @@ def _axis(name: str, value: object) -> Axis:
         return value
     if isinstance(value, BlockIndex):
         return value.axis
+    if isinstance(value, tuple | list):
+        raise refusal(
+            "shape",
+            f"`{name}` takes rows and columns apart, not {value!r}: write "
+            f"`tw.{name}(rows, cols, value)`",
+            value=repr(value),
+        )
     number = whole(value)
     if number is None or number < 1:
         raise refusal(
@@ -163,6 +175,7 @@ def _axis(name: str, value: object) -> Axis:
     return Axis(number)
 
 
+@taking
 def zeros(rows: Size, cols: Size, dtype: object = None) -> Tile:
     """Make a tile of zeros.
 
@@ -175,6 +188,7 @@ def zeros(rows: Size, cols: Size, dtype: object = None) -> Tile:
     return full(rows, cols, 0, dtype)
 
 
+@taking
 def full(rows: Size, cols: Size, value: float, dtype: object = None) -> Tile:
     """Make a tile with one number everywhere.
 
@@ -220,11 +234,13 @@ def _index_tile(name: str, block: object, axis: int) -> Tile:
     return emit(ir.Iota, start=start, axis=axis, rows=axes[0], cols=axes[1])
 
 
+@taking
 def row_index(block: BlockIndex | Tile) -> Tile:
     """Make a column of int32 with each row's number: in the tensor for a block, or in a tile."""
     return _index_tile("row_index", block, 0)
 
 
+@taking
 def col_index(block: BlockIndex | Tile) -> Tile:
     """Make a row of int32 with each column's number: in the tensor for a block, or in a tile."""
     return _index_tile("col_index", block, 1)
@@ -234,21 +250,25 @@ def _reduce(name: str, tile: Tile, op: str, axis: int) -> Tile:
     return emit(ir.Reduce, tile_argument(name, tile), op=op, axis=axis)
 
 
+@taking
 def row_max(tile: Tile) -> Tile:
     """Give the greatest number of each row, as a column."""
     return _reduce("row_max", tile, "max", 1)
 
 
+@taking
 def row_min(tile: Tile) -> Tile:
     """Give the least number of each row, as a column."""
     return _reduce("row_min", tile, "min", 1)
 
 
+@taking
 def row_sum(tile: Tile) -> Tile:
     """Add the numbers of each row in ascending order, as a column."""
     return _reduce("row_sum", tile, "sum", 1)
 
 
+@taking
 def row_mean(tile: Tile) -> Tile:
     """Give the mean of each row, as a column; the number of columns must be fixed."""
     tile = tile_argument("row_mean", tile)
@@ -257,21 +277,25 @@ def row_mean(tile: Tile) -> Tile:
     return row_sum(tile) / float(tile.cols)
 
 
+@taking
 def col_max(tile: Tile) -> Tile:
     """Give the greatest number of each column, as a row."""
     return _reduce("col_max", tile, "max", 0)
 
 
+@taking
 def col_min(tile: Tile) -> Tile:
     """Give the least number of each column, as a row."""
     return _reduce("col_min", tile, "min", 0)
 
 
+@taking
 def col_sum(tile: Tile) -> Tile:
     """Add the numbers of each column in ascending order, as a row."""
     return _reduce("col_sum", tile, "sum", 0)
 
 
+@taking
 def split_cols(tile: Tile, parts: int) -> tuple[Tile, ...]:
     """Cut a tile by columns into parts of equal size: views."""
     tile = tile_argument("split_cols", tile)
@@ -286,6 +310,7 @@ def split_cols(tile: Tile, parts: int) -> tuple[Tile, ...]:
     return tuple(wrap(recorder, each) for each in made)
 
 
+@taking
 def join_cols(*tiles: Tile) -> Tile:
     """Put tiles side by side."""
     return emit(ir.Join, *(tile_argument("join_cols", each) for each in tiles))

@@ -7,6 +7,7 @@ from typing import NoReturn
 from sw.ir.affine import Affine, Axis
 from sw.ir.formats import Format
 from sw.ir.types import Dim, Entry, Role, View
+from sw.language.hints import NotAnArray, operator
 from sw.language.index import BlockIndex, as_affine, whole
 from sw.language.tile import Tile
 from sw.language.trace import Recorder, refusal
@@ -25,7 +26,7 @@ class DimSize(int):
         return made
 
 
-class TensorView:
+class TensorView(NotAnArray):
     """A tensor of the kernel, or a part of it.
 
     Slicing makes smaller views: by a number or a point index, which drop the axis, by a block
@@ -44,6 +45,16 @@ class TensorView:
     entries : tuple of Entry or None
         What the view takes of each axis; None for all.
     """
+
+    _noun = "A tensor"
+    _first = "load a tile of it by `tw.load_tile` and "
+
+    __add__ = __radd__ = operator("+")
+    __sub__ = __rsub__ = operator("-")
+    __mul__ = __rmul__ = operator("*")
+    __truediv__ = __rtruediv__ = operator("/")
+    __matmul__ = operator("@")
+    __neg__ = operator("-")
 
     def __init__(
         self,
@@ -101,6 +112,16 @@ class TensorView:
                 entry = self._index(entry, entry.axis, dim, keys.pop(0))
             entries.append(entry)
         return TensorView(self.recorder, self.name, self.dims, self.role, tuple(entries))
+
+    def __setitem__(self, key: object, value: object) -> NoReturn:
+        keys = list(key) if isinstance(key, tuple) else [key]
+        keys += [slice(None)] * (len(self._kept()) - len(keys))
+        part = f"{self.name}[{', '.join(map(_key_text, keys))}]"
+        raise refusal(
+            "operation",
+            f"`{self.name}` is written by `tw.store_tile({part}, tile)`, not by an assignment",
+            value=self.name,
+        )
 
     def __iter__(self) -> NoReturn:
         self._fail("cannot be iterated over: use `tw.each` or `tw.metapipe`")
@@ -165,3 +186,10 @@ class TensorView:
         if bounds is None or bounds[0] < 0 or bounds[1] + length > size:
             reach = f"{bounds[0]} to {bounds[1] + length - 1}" if bounds else str(start)
             self._fail(f"has elements 0 to {size - 1} along {dim.name}, and is read at {reach}")
+
+
+def _key_text(key: object) -> str:
+    if isinstance(key, slice):
+        ends = ("" if end is None else str(end) for end in (key.start, key.stop))
+        return ":".join(ends)
+    return key.traced_name if isinstance(key, BlockIndex) else str(key)

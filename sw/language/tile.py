@@ -6,11 +6,12 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from hw.errors import BadInputError
+from hw.errors import BadInputError, shown
 from sw.ir import nodes as ir
 from sw.ir.affine import Axis
 from sw.ir.formats import Format, format_of
 from sw.ir.types import TileType
+from sw.language.hints import NotAnArray
 from sw.language.trace import Recorder, current, refusal
 
 __all__ = ["MakesTile", "Tile", "TileLike", "as_operand", "emit", "tile_argument", "wrap"]
@@ -24,7 +25,7 @@ class MakesTile:
         raise NotImplementedError
 
 
-class Tile:
+class Tile(NotAnArray):
     """A tile: rows and columns of numbers on the chip.
 
     ``+ - * /`` and comparisons go element by element, ``@`` multiplies matrices; an axis of one
@@ -34,7 +35,6 @@ class Tile:
     A program gets tiles from :func:`load_tile` and the like, and does not make them.
     """
 
-    __array_ufunc__ = None
     __hash__ = object.__hash__
 
     def __init__(self, recorder: Recorder, value: ir.Value, type_: TileType) -> None:
@@ -156,7 +156,11 @@ class Tile:
         self._refuse()
 
     def __float__(self) -> float:
-        self._refuse()
+        raise refusal(
+            "condition",
+            "`float()` and functions of `math` need a number while the program is traced, and a "
+            "tile has numbers only on the chip: use `tw.exp` and the like",
+        )
 
     def __index__(self) -> int:
         self._refuse()
@@ -183,6 +187,13 @@ class Tile:
         return str(self._type)
 
 
+#: What to write for an operand that is no tile.
+_HINTS = {
+    "TensorView": ": load one by `tw.load_tile`",
+    "ndarray": ": make it an input of the kernel",
+    "list": ": make it an input of the kernel",
+}
+
 #: What element math takes.
 TileLike = Tile | int | float
 
@@ -202,10 +213,11 @@ def tile_argument(name: str, value: object) -> Tile:
     if isinstance(value, MakesTile):
         value = value.as_tile()
     if not isinstance(value, Tile):
+        given = type(value).__name__
         raise refusal(
             "operation",
-            f"`{name}` takes tiles, not {type(value).__name__}",
-            value=type(value).__name__,
+            f"`{name}` takes tiles, not {given}{_HINTS.get(given, '')}",
+            value=given,
         )
     if value.recorder is not current(name):
         raise refusal("scope", f"`{name}` takes a tile of another trace, which has ended")
@@ -231,6 +243,13 @@ def emit(kind: type[ir.Node], *operands: object, **attributes: Any) -> Tile:
     """Record a node that gives one tile."""
     name = attributes.get("op", kind.__name__.lower())
     recorder = current(name)
+    if kind is ir.Map and not any(isinstance(each, Tile | MakesTile) for each in operands):
+        if all(isinstance(each, int | float) for each in operands):
+            raise refusal(
+                "operation",
+                f"`{name}` takes a tile, not only numbers: for numbers use the module `math`",
+                value=shown(operands[0]),
+            )
     taken = (as_operand(name, each) for each in operands)
     return wrap(recorder, *recorder.record(kind, *taken, **attributes))
 

@@ -28,7 +28,7 @@ def test_a_called_matmul_is_the_reference_by_bytes(out, seed):
 
 def test_the_face_has_the_language_and_nothing_else():
     assert tw.metapipe is not None and tw.inf > 0
-    with pytest.raises(AttributeError, match="has no attribute 'metapip'"):
+    with pytest.raises(AttributeError, match="has no `metapip`; did you mean 'metapipe'"):
         _ = tw.metapip
 
 

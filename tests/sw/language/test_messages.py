@@ -83,7 +83,7 @@ LINES = [
     ("c = len(a)", "operation", r"A tile has no items"),
     # Conditions.
     ("c = a and b", "condition", r"a tile has one only on the chip: use `tw.where`"),
-    ("c = float(tw.row_max(a))", "condition", r"a tile has one only on the chip"),
+    ("c = float(tw.row_max(a))", "condition", r"a tile has numbers only on the chip"),
     ("c = [1, 2][a]", "condition", r"a tile has one only on the chip"),
     ("c = range(n)", "condition", r"a loop's index has one only on the chip"),
     ("c = 1 if n else 2", "condition", r"a loop's index has one only on the chip"),

@@ -1,0 +1,228 @@
+"""Hints for what users of numpy and torch type: the language's own way, in the message."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any, NoReturn, ParamSpec, TypeVar
+
+from hw.errors import did_you_mean, shown
+from sw.language.errors import ProgramError, caller_span
+from sw.language.trace import refusal
+
+__all__ = ["HABITS", "MissingNameError", "NotAnArray", "missing_name", "operator", "taking"]
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_SAME = (
+    "exp", "exp2", "log", "sqrt", "rsqrt", "reciprocal", "sigmoid", "silu", "tanh",
+    "maximum", "minimum", "where", "matmul",
+)  # fmt: skip
+_OPERATORS = {
+    "add": "x + y", "subtract": "x - y", "multiply": "x * y", "divide": "x / y",
+    "true_divide": "x / y", "negative": "-x", "absolute": "abs(x)", "equal": "x == y",
+    "not_equal": "x != y", "less": "x < y", "less_equal": "x <= y", "greater": "x > y",
+    "greater_equal": "x >= y",
+}  # fmt: skip
+_REDUCTIONS = {"sum": "sum", "max": "max", "min": "min", "amax": "max", "amin": "min"}
+_TRANSPOSE = "`x.T`"
+_CAST = "`x.to(tw.fp32)`, or another format"
+_SHAPE = "`tw.split_cols` and `tw.join_cols`; a tile has rows and columns, and no other shape"
+_ITEMS = "index the tensor before `tw.load_tile`; a tile has numbers on the chip alone"
+_SOFTMAX = "`e = tw.exp(x - tw.row_max(x))`, then `e / tw.row_sum(e)`"
+
+#: What to write for a name that other libraries have.
+HABITS: Mapping[str, str] = {
+    **{name: f"`tw.{name}`" for name in _SAME},
+    **{name: f"`{text}`" for name, text in _OPERATORS.items()},
+    **{
+        name: f"`tw.row_{op}(x)` for axis 1, `tw.col_{op}(x)` for axis 0"
+        for name, op in _REDUCTIONS.items()
+    },
+    "mean": "`tw.row_mean(x)` for axis 1; for axis 0 `tw.col_sum(x)` times a number",
+    "softmax": _SOFTMAX,
+    "relu": "`tw.maximum(x, 0.0)`",
+    "clip": "`tw.minimum(tw.maximum(x, low), high)`",
+    "clamp": "`tw.minimum(tw.maximum(x, low), high)`",
+    "dot": "`a @ b`",
+    "mm": "`a @ b`",
+    "bmm": "`a @ b` in a loop of `tw.each`",
+    "einsum": "`a @ b`, transposed by `.T` where needed",
+    "square": "`x * x`",
+    "power": "`x * x`, or `tw.exp(p * tw.log(x))`",
+    "pow": "`x * x`, or `tw.exp(p * tw.log(x))`",
+    "abs": "`abs(x)`",
+    "neg": "`-x`",
+    "log2": "`tw.log(x)` times 1.4426950408889634",
+    "transpose": _TRANSPOSE,
+    "permute": _TRANSPOSE,
+    "swapaxes": _TRANSPOSE,
+    "t": _TRANSPOSE,
+    "astype": _CAST,
+    "cast": _CAST,
+    "type": _CAST,
+    "float": "`x.to(tw.fp32)`",
+    "bfloat16": "`x.to(tw.bf16)`",
+    "half": "`x.to(tw.bf16)`",
+    "int": "`x.to(tw.int32)`",
+    "reshape": _SHAPE,
+    "view": _SHAPE,
+    "ravel": _SHAPE,
+    "flatten": _SHAPE,
+    "squeeze": _SHAPE,
+    "unsqueeze": _SHAPE,
+    "split": "`tw.split_cols(x, parts)`",
+    "chunk": "`tw.split_cols(x, parts)`",
+    "concatenate": "`tw.join_cols(x, y)`",
+    "concat": "`tw.join_cols(x, y)`",
+    "cat": "`tw.join_cols(x, y)`",
+    "hstack": "`tw.join_cols(x, y)`",
+    "size": "`x.rows`, `x.cols` or `x.shape`",
+    "ndim": "`x.rows`, `x.cols` or `x.shape`",
+    "item": _ITEMS,
+    "numpy": _ITEMS,
+    "tolist": _ITEMS,
+    "asarray": _ITEMS,
+    "array": _ITEMS,
+    "copy": "`tw.buffer(x)` for room of its own; nothing changes a tile",
+    "clone": "`tw.buffer(x)` for room of its own; nothing changes a tile",
+    "ones": "`tw.full(rows, cols, 1)`",
+    "zeros_like": "`tw.zeros(x.rows, x.cols)`",
+    "ones_like": "`tw.full(x.rows, x.cols, 1)`",
+    "full_like": "`tw.full(x.rows, x.cols, value)`",
+    "arange": "`tw.row_index(i)` or `tw.col_index(i)` of a block",
+    "range": "`tw.each(n)`, or `tw.metapipe(n, size)` for blocks",
+    "store": "`tw.store_tile(view, tile)`",
+}
+_REVERSED = {
+    "add": "__radd__", "subtract": "__rsub__", "multiply": "__rmul__", "divide": "__rtruediv__",
+    "matmul": "__rmatmul__", "equal": "__eq__", "not_equal": "__ne__", "less": "__gt__",
+    "less_equal": "__ge__", "greater": "__lt__", "greater_equal": "__le__",
+}  # fmt: skip
+
+
+class MissingNameError(ProgramError, AttributeError):
+    """A name that is not there, with what to write in its place."""
+
+
+def missing_name(
+    owner: str, name: str, known: tuple[str, ...], *, first: str = ""
+) -> MissingNameError:
+    """Make the error for an attribute that does not exist.
+
+    Parameters
+    ----------
+    owner : str
+        What was to have it, as the message begins.
+    name : str
+    known : tuple of str
+        Attributes that it has.
+    first : str
+        What to do before the hint.
+    """
+    message = f"{owner} has no `{name}`"
+    if name in HABITS:
+        message += f": {first}write {HABITS[name]}"
+    else:
+        message += did_you_mean(name, known)
+    return MissingNameError("operation", message, caller_span(), value=name)
+
+
+def operator(symbol: str, hint: str = "") -> Callable[..., NoReturn]:
+    """Give a method that refuses an operator which the language does not have."""
+
+    def refuse(self: NotAnArray, *_: object) -> NoReturn:
+        wanted = self._first + (f"write {hint}" if hint else "compute with that")
+        raise refusal("operation", f"{self._noun} has no operator `{symbol}`: {wanted}")
+
+    return refuse
+
+
+class NotAnArray:
+    """Base of what a program computes with: numpy's functions and attributes get a hint."""
+
+    #: What it is, as a message begins, and what to do before any hint.
+    _noun = "A tile"
+    _first = ""
+
+    __pow__ = __rpow__ = operator("**", HABITS["pow"])
+    __floordiv__ = __rfloordiv__ = operator("//", "`x / y`, then `.to(tw.int32)`")
+    __mod__ = __rmod__ = operator("%", "it with `/`, `*` and `-`")
+    __and__ = __rand__ = operator("&", "`tw.where` in `tw.where` for two conditions")
+    __or__ = __ror__ = operator("|", "`tw.where` in `tw.where` for two conditions")
+    __xor__ = __rxor__ = operator("^", "`x * x` for a square")
+    __invert__ = operator("~", "`tw.where` with its last two operands exchanged")
+    __lshift__ = __rshift__ = operator("<<", "a product with a power of two")
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
+        """Give ``number * tile`` of a number of numpy; refuse functions of numpy."""
+        name = ufunc.__name__
+        reverse = getattr(self, _REVERSED.get(name, ""), None)
+        if method == "__call__" and reverse and inputs[0] is not self and not options:
+            return reverse(inputs[0])
+        self._refuse_numpy(name if method == "__call__" else {"add": "sum"}.get(name, name))
+
+    def __array_function__(self, function: Any, *_: object) -> NoReturn:
+        """Refuse other functions of numpy."""
+        self._refuse_numpy(function.__name__)
+
+    def __array__(self, *_: object, **__: object) -> NoReturn:
+        """Refuse to become an array."""
+        self._refuse_numpy("asarray")
+
+    def _refuse_numpy(self, name: str) -> NoReturn:
+        hint = f": {self._first}write {HABITS[name]}" if name in HABITS else ""
+        raise refusal(
+            "operation",
+            f"`np.{name}` takes arrays; {self._noun.lower()} is none{hint}",
+            value=name,
+        )
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        known = tuple(each for each in dir(type(self)) if not each.startswith("_"))
+        raise missing_name(self._noun, name, known, first=self._first)
+
+
+def taking(function: Callable[P, R]) -> Callable[P, R]:
+    """Give a function of the language whose wrong calls are errors at the user's line."""
+
+    @functools.wraps(function)
+    def call(*arguments: P.args, **options: P.kwargs) -> R:
+        try:
+            return function(*arguments, **options)
+        except TypeError as error:
+            trace = error.__traceback__
+            if isinstance(error, ProgramError) or trace is None or trace.tb_next is not None:
+                raise
+            raise _wrong_call(function, arguments, options) from error
+
+    return call
+
+
+def _wrong_call(
+    function: Callable[..., Any], arguments: tuple[Any, ...], options: Mapping[str, Any]
+) -> ProgramError:
+    name = function.__name__
+    names = [
+        f"*{each.name}" if each.kind is each.VAR_POSITIONAL else each.name
+        for each in inspect.signature(function).parameters.values()
+    ]
+    message = f"`{name}` takes ({', '.join(names)})"
+    axis, _, op = name.partition("_")
+    wrong = [each for each in options if each not in names]
+    if axis in ("row", "col") and {"axis", "dim"} & set(wrong):
+        other = "col" if axis == "row" else "row"
+        number = 0 if axis == "row" else 1
+        message += f" and no axis: write `tw.{name}(x)`; axis {number} is `tw.{other}_{op}(x)`"
+    elif arguments and isinstance(arguments[0], tuple) and "rows" in names:
+        parts = ", ".join(names[: len(names) - 1])
+        message += f", rows and columns apart: write `tw.{name}({parts})`"
+    elif wrong:
+        message += f", not `{wrong[0]}={shown(options[wrong[0]])}`{did_you_mean(wrong[0], names)}"
+    else:
+        message += f", not {len(arguments)} arguments"
+    return refusal("operation", message, value=name)
