@@ -4,6 +4,8 @@ import contextlib
 import fcntl
 import json
 import random
+import tomllib
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,12 +17,8 @@ __all__: list[str] = []
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build"
 
-#: Lines of the must-show list; one without an entry in the report counts as missing.
-MUST_SHOW = (
-    *(f"slice-{letter}" for letter in "abcdefghijk"),
-    *(f"array-{letter}" for letter in "abcdefghi"),
-    *(f"edge-{letter}" for letter in "abcdefgh"),
-)
+#: Lines of the must-show list, each with the tests that it takes; of fewer it is not met.
+MUST_SHOW: dict[str, int] = tomllib.loads((ROOT / "tests" / "must_show.toml").read_text())["tests"]
 
 HeavyLock = Callable[[], contextlib.AbstractContextManager[None]]
 
@@ -37,7 +35,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--must-report",
         type=Path,
         metavar="FILE",
-        help="write the must-show report there, and fail if a line is missing or not met",
+        help="write the must-show report there, and fail if a line is missing or not met; "
+        "with --collect-only the number of tests of each line",
     )
 
 
@@ -138,26 +137,42 @@ class Ledger:
             "figure": properties.get("figure"),
             "goal": goal,
             "met": report.passed,
+            "tests": 1,
             "seconds": round(self.seconds[nodeid], 3),
         }
         # A line shown by several tests is met when each passes; the first failure speaks for it.
         former = self.must.get(name)
+        row["tests"] += former["tests"] if former else 0
         if former is None or (former["met"] and not row["met"]):
             self.must[name] = row
-        elif former["met"] and report.when == "call":
-            figures = [each for each in (former["figure"], row["figure"]) if each]
-            former["figure"] = "; ".join(dict.fromkeys(figures)) or None
-            former["seconds"] = round(former["seconds"] + row["seconds"], 3)
-            former["command"] = _command(nodeid.partition("::")[0], self.config)
+            return
+        former["tests"] = row["tests"]
+        if not former["met"] or report.when != "call":
+            return
+        figures = [each for each in (former["figure"], row["figure"]) if each]
+        former["figure"] = "; ".join(dict.fromkeys(figures)) or None
+        former["seconds"] = round(former["seconds"] + row["seconds"], 3)
+        former["command"] = _command(nodeid.partition("::")[0], self.config)
+
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        if self.config.option.collectonly and self.target is not None:
+            marks = (item.get_closest_marker("must") for item in session.items)
+            counts = Counter(mark.args[0] for mark in marks if mark is not None)
+            self.target.write_text(json.dumps(counts) + "\n")
+            self.target = None
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         if self.target is not None and any(not row["met"] for row in self.rows()):
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
     def rows(self) -> list[dict[str, Any]]:
-        """The must-show list in order, a line without a test as missing."""
+        """The must-show list in order: one of too few tests is not met, one of none is missing."""
         missing = dict.fromkeys(("command", "figure", "goal", "seconds")) | {"met": False}
-        return [self.must.get(name, {"id": name} | missing) for name in MUST_SHOW]
+        found = []
+        for name, needed in MUST_SHOW.items():
+            row = self.must.get(name, {"id": name, "tests": 0} | missing) | {"needed": needed}
+            found.append(row | {"met": row["met"] and row["tests"] >= needed})
+        return found
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         BUILD.mkdir(exist_ok=True)
@@ -168,7 +183,8 @@ class Ledger:
         self.target.write_text(json.dumps(self.rows(), indent=2) + "\n")
         for row in self.rows():
             verdict = "met" if row["met"] else "NOT MET" if row["command"] else "MISSING"
-            terminalreporter.write_line(f"{row['id']:<10}{verdict:<9}{row['figure'] or ''}")
+            few = f"{row['tests']} of {row['needed']} tests; " * (row["tests"] < row["needed"])
+            terminalreporter.write_line(f"{row['id']:<10}{verdict:<9}{few}{row['figure'] or ''}")
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -4,11 +4,13 @@ import json
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
+MUST_SHOW = tomllib.loads((ROOT / "tests" / "must_show.toml").read_text())["tests"]
 
 HEAVY = """
 import os, time
@@ -47,6 +49,11 @@ def test_never_called(broken):
 @pytest.mark.parametrize("part", ["one", "two"])
 def test_in_parts(figure, part):
     figure(part)
+
+@pytest.mark.must("slice-f", goal="three")
+@pytest.mark.parametrize("part", ["one", "two"])
+def test_of_which_one_is_lost(figure, part):
+    figure(part)
 """
 
 
@@ -58,6 +65,9 @@ def project(tmp_path):
         (tmp_path / "tests").mkdir()
         shutil.copy(ROOT / "tests" / "conftest.py", tmp_path / "tests")
         shutil.copy(ROOT / "pyproject.toml", tmp_path)
+        needed = dict.fromkeys(MUST_SHOW, 1) | {"slice-e": 2, "slice-f": 3}
+        lines = [f"{name} = {count}" for name, count in needed.items()]
+        (tmp_path / "tests" / "must_show.toml").write_text("\n".join(["[tests]", *lines, ""]))
         (tmp_path / "tests" / "test_it.py").write_text(text)
         return tmp_path
 
@@ -108,7 +118,12 @@ def test_the_must_show_report_has_every_line_and_the_command_that_repeats_it(pro
     assert rows["slice-e"]["met"] and set(rows["slice-e"]["figure"].split("; ")) == {"one", "two"}
     assert rows["slice-e"]["command"].endswith("'tests/test_it.py'")
     durations = json.loads((folder / "build" / "test-durations.json").read_text())
-    assert len(durations) == 7
+    assert len(durations) == 9
+    # Each passes; there were to be three.
+    assert rows["slice-f"]["met"] is False
+    assert (rows["slice-f"]["tests"], rows["slice-f"]["needed"]) == (2, 3)
+    assert "slice-f   NOT MET  2 of 3 tests; " in said
+    assert (rows["slice-e"]["tests"], rows["slice-c"]["tests"]) == (2, 3)
 
 
 def test_a_seed_depends_on_the_base_and_on_the_test_alone(project):

@@ -1,9 +1,11 @@
 """edge-h: mutants of the source that once survived every test are killed by the nearest one."""
 
+import json
 import os
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -80,6 +82,24 @@ def copy(tmp_path_factory):
     (folder / "build").mkdir()
     (folder / "build" / "heavy.lock").symlink_to(ROOT / "build" / "heavy.lock")
     return folder
+
+
+@pytest.mark.slow
+@pytest.mark.must("edge-h", goal="no line of the must-show list has lost a test")
+def test_every_line_of_the_list_has_the_tests_it_takes(tmp_path, figure):
+    """Collected, not run."""
+    needed = tomllib.loads((ROOT / "tests" / "must_show.toml").read_text())["tests"]
+    counts = tmp_path / "counts.json"
+    words = [sys.executable, "-m", "pytest", "--collect-only", "-qq", "-m", "must"]
+    done = subprocess.run(
+        [*words, f"--must-report={counts}"], cwd=ROOT, capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    found = json.loads(counts.read_text())
+    few = {name: found.get(name, 0) for name in needed if found.get(name, 0) < needed[name]}
+    assert not few, f"tests of the must-show list that were lost: {few} of {needed}"
+    assert set(found) <= set(needed)
+    figure(f"{sum(found.values())} tests of {len(needed)} lines")
 
 
 @pytest.mark.slow
