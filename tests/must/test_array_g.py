@@ -41,13 +41,13 @@ PLANTED = {
     "a place given twice": lambda: RowsKeepTheirPlace(2, fault=True),
 }
 
-#: Wires of an array that are joined to the wrong place: harness, port of row 1, width.
+#: Wires of an array that are joined to the wrong bits: harness, row, its port, and the bits.
 _WIRES = {
-    "swap": (lambda: SwapKeepsProducts(2, 2, 1), "i_swap", 1),
-    "load": (lambda: SwapKeepsProducts(2, 2, 1), "i_load", 1),
-    "operand": (lambda: SumsMeetTheirRow(2, 2, 1), "i_moving", 16),
-    "finish": (lambda: DrainIsEmptied(2, 2, 1), "i_finish", 1),
-    "shift": (lambda: DrainIsEmptied(2, 2, 1), "i_shift", 1),
+    "swap": (lambda: SwapKeepsProducts(2, 2, 1), "row_1", "i_swap", slice(0, 1)),
+    "load": (lambda: SwapKeepsProducts(2, 2, 1), "row_1", "i_load", slice(0, 1)),
+    "operand": (lambda: SumsMeetTheirRow(2, 2, 1), "row_1", "i_moving", slice(0, 16)),
+    "finish": (lambda: DrainIsEmptied(2, 2, 1), "row_1", "i_finish", slice(0, 1)),
+    "shift": (lambda: DrainIsEmptied(2, 2, 1), "row_0", "i_shift", slice(1, 2)),
 }
 
 
@@ -89,13 +89,13 @@ def test_a_planted_fault_has_a_counterexample(fault, figure):
 @pytest.mark.must("array-g", goal="the arrays' own wires are proved: a wrong one is refuted")
 @pytest.mark.parametrize("wire", _WIRES)
 def test_a_wrong_wire_of_an_array_has_a_counterexample(wire, figure, monkeypatch):
-    """Row 1 gets what row 0 gets."""
-    harness, port, width = _WIRES[wire]
+    """A row gets what its neighbour gets."""
+    harness, row, port, bits = _WIRES[wire]
     sound = Structure.instance
 
     def wrong(structure, name, component, **ports):
-        if name == "row_1":
-            ports[port] = structure.port(port)[:width]
+        if name == row:
+            ports[port] = structure.port(port)[bits]
         sound(structure, name, component, **ports)
 
     monkeypatch.setattr(Structure, "instance", wrong)
