@@ -31,8 +31,11 @@ _FLAGS = (
 ).split()
 #: One point of `coverage.dat`: its fields, each behind a \x01 and split by a \x02; its count.
 _POINT = re.compile(r"^C '(.*)' (\d+)$", re.MULTILINE)
-#: What yosys names by itself: an intermediate value of the wire that it is assigned to.
-_UNNAMED = re.compile(r"^(_\d+_|\\?\$\d+|\\?\$signal.*)(\[|:|$)")
+#: Names with a dollar sign are intermediate values, those with a dot are fields of a signal that
+#: is there as a whole too.
+_AGAIN = re.compile("__024|__02e")
+#: A statement that does nothing, by which an `always @*` runs at the start of a simulation.
+_EMPTY = re.compile(r"^\s*if \(.*\) begin end$")
 
 
 @dataclasses.dataclass(frozen=True, order=True)
@@ -44,18 +47,25 @@ class Point:
     name: str
 
 
-def points_of(text: str) -> Iterator[tuple[Point, int]]:
-    """Points of a coverage file of Verilator, and how often each happened."""
+def points_of(text: str, verilog: str) -> Iterator[tuple[Point, int]]:
+    """Points of a coverage file of Verilator, and how often each happened.
+
+    Parameters
+    ----------
+    text : str
+        The file.
+    verilog : str
+        The design, of which statements that do nothing and wires without a name do not count.
+    """
+    lines = verilog.splitlines()
     for fields, count in _POINT.findall(text):
-        pairs = (field.split("\x02", 1) for field in fields.split("\x01") if field)
-        of = dict(pairs)
+        of = dict(field.split("\x02", 1) for field in fields.split("\x01") if field)
         kind, _, module = of["page"].removeprefix("v_").partition("/")
-        where = f"{of['l']}:{of['n']} {of['o']}"
         if kind == "toggle":
-            if _UNNAMED.match(of["o"]):
-                continue
-            where = of["o"]
-        yield Point(kind, module, where), int(count)
+            if not _AGAIN.search(of["o"]):
+                yield Point(kind, module, of["o"]), int(count)
+        elif not _EMPTY.match(lines[int(of["l"]) - 1]):
+            yield Point(kind, module, f"{of['l']}:{of['n']} {of['o']}"), int(count)
 
 
 def _program(block: str, design: Design, ports: list[str]) -> Path:
@@ -121,7 +131,7 @@ def measure(block: str, folder: Path, *, seed: int) -> Coverage:
     if result.failed:
         raise RuntimeError(f"{block}: {result.failures[0]}")
     coverage = Coverage()
-    coverage.add(points_of(found.read_text()))
+    coverage.add(points_of(found.read_text(), design.text))
     return coverage
 
 
