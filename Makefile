@@ -22,7 +22,7 @@ TILEWRIGHT := $(CLEAN_ENV) .venv/bin/python -m tilewright
 PYTEST     := $(CLEAN_ENV) .venv/bin/python -m pytest
 READY      := .venv/.ready
 
-.PHONY: help setup run test regress must campaign lint verilog sim area bench prove docs figures clean durations
+.PHONY: help setup run test regress must campaign lint verilog sim area bench prove docs figures clean durations coverage
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -59,6 +59,11 @@ must: $(READY) ## the must-show list, into build/must-show.json
 campaign: $(READY) ## random cases for HOURS, of SEED (by default today's date); failures into tests/corpus/
 	$(CLEAN_ENV) .venv/bin/python -m sim.campaign --hours $(HOURS) --corpus tests/corpus \
 	  $(if $(filter command environment,$(firstword $(origin SEED))),--seed $(SEED))
+
+coverage: $(READY) ## lines of Python; lines, branches and toggles of the RTL
+	$(CLEAN_ENV) .venv/bin/python -m coverage run -m pytest -m "not slow" --seed-base=$(SEED)
+	.venv/bin/python -m coverage report
+	$(CLEAN_ENV) SEED=$(SEED) .venv/bin/python -m tests.rtl_coverage
 
 lint: $(READY) ## ruff and mypy, no warning left
 	.venv/bin/python -m ruff check

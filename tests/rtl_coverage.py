@@ -18,7 +18,7 @@ import cocotb_tools.config
 from gen.verilog import Design, emit
 from sim.cache import cached
 from sim.cocotb_runner import bench_names, port_names, run_bench
-from sim.native.build import ANYWHERE, LINT_FLAGS, MAKE, verilate
+from sim.native.build import ANYWHERE, MAKE, verilate
 
 __all__ = ["GOALS", "Coverage", "Point", "measure", "points_of", "totals"]
 
@@ -75,7 +75,7 @@ def _program(block: str, design: Design, ports: list[str]) -> Path:
     link = f"-Wl,-rpath,{libraries} -L{libraries} -lcocotbvpi_verilator"
     public = [f'public_flat_rw -module "{design.top}" -var "{name}"' for name in ports]
     control = "\n".join(["`verilator_config", *public, ""])
-    flags = [*_FLAGS, *LINT_FLAGS, "-CFLAGS", "-O1", "-LDFLAGS", link]
+    flags = [*_FLAGS, "-CFLAGS", "-O1", "-LDFLAGS", link]
 
     def make(work: Path) -> None:
         (work / "design.v").write_text(design.text)

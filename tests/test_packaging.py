@@ -19,7 +19,8 @@ from hw import __version__
 
 ROOT = Path(__file__).resolve().parent.parent
 PIN = re.compile(r"(?P<name>[A-Za-z0-9_.-]+)==(?P<version>[0-9][A-Za-z0-9.]*)")
-TARGETS = "help setup run test regress must lint verilog sim area bench prove docs clean".split()
+TARGETS = "help setup run test regress must coverage lint verilog sim area bench prove docs clean"
+TARGETS = TARGETS.split()
 
 
 def pins():
