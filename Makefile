@@ -69,6 +69,7 @@ lint: $(READY) ## ruff and mypy, no warning left
 	.venv/bin/python -m ruff check
 	.venv/bin/python -m ruff format --check
 	.venv/bin/python -m mypy
+	.venv/bin/python -m mypy --config-file tests/mypy.toml tests
 
 verilog: $(READY) ## the Verilog of CONFIG, into build/
 	$(TILEWRIGHT) verilog --config $(CONFIG) -o build/$(CONFIG).v

@@ -126,7 +126,7 @@ class Other(wiring.Component):
 @pytest.mark.parametrize(
     "statement",
     [
-        lambda unit: Assume(unit.a),
+        lambda unit: Assume(unit.a, None),
         lambda unit: Assert(unit.a, Format("b is {}", unit.b)),
         lambda unit: Print("a"),
     ],

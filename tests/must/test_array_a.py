@@ -144,7 +144,7 @@ def test_fp8_pairs(others, seed, figure):
     for mode, (left, right) in enumerate([(e4m3, e4m3), (e5m2, e4m3), (e4m3, e5m2), (e5m2, e5m2)]):
         a, w = stimuli.all_pairs(rng)
         zero = np.zeros(len(a), np.uint32)
-        one_product = stimuli.Macs(*(stimuli.alone(x, 8) for x in (a, w)), zero)
+        one_product = stimuli.Macs(stimuli.alone(a, 8), stimuli.alone(w, 8), zero)
         mixed = stimuli.random_macs(MILLION, seed + mode, left, right)
         random_sum = stimuli.Macs(a, w, rng.permutation(mixed.p)[: len(a)])
         names = ["fp8_1", "fp8_2", "fp8_3"]
@@ -169,10 +169,10 @@ def test_four_bit_quads(others, seed, figure):
         # Every product of a lane beside 64 random ones of the others.
         lanes = [stimuli.all_pairs(rng, 4) for _ in range(64)]
         a, w = (np.concatenate(x) for x in zip(*lanes, strict=True))
-        lone = [stimuli.alone(x[: 4 << 8], 4) for x in (a, w)]
+        first, second = (stimuli.alone(x[: 4 << 8], 4) for x in (a, w))
         mixed = stimuli.random_macs(MILLION, seed, left, left)
         cases = [
-            stimuli.Macs(*lone, np.zeros(len(lone[0]), np.uint32)),
+            stimuli.Macs(first, second, np.zeros(len(first), np.uint32)),
             stimuli.Macs(a, w, np.zeros(len(a), np.uint32)),
             stimuli.Macs(a, w, rng.permutation(mixed.p)[: len(a)]),
             mixed,

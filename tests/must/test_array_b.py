@@ -47,9 +47,9 @@ def _cases(dataflow, seed):
         if index == 1:
             sides = _several(config, pair)
         stalls = tuple(float(chance) for chance in rng.choice([0.0, 0.2, 0.5, 0.9], 3))
-        yield Case(
-            name, config, *sides, pair, int(rng.integers(1 << 32)), stalls, bool(rng.integers(2))
-        )
+        m, n, k = sides
+        seed, relu = int(rng.integers(1 << 32)), bool(rng.integers(2))
+        yield Case(name, config, m, n, k, pair, seed, stalls, relu)
 
 
 @pytest.mark.slow

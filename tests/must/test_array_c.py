@@ -43,8 +43,8 @@ def test_cycles_follow_the_closed_form(built, seed, figure):
     for index in range(12):
         for name, config in BUILDS[dataflow].items():
             fmt = config.array.formats[0]
-            sides = [int(side) for side in rng.integers(1, (8, 50, 90)[index % 3], 3)]
-            case = Case(name, config, *sides, (fmt, fmt), seed=index)
+            m, n, k = (int(side) for side in rng.integers(1, (8, 50, 90)[index % 3], 3))
+            case = Case(name, config, m, n, k, (fmt, fmt), seed=index)
             cycles, counters, right = outcome(model, case)
             assert right and cycles == predicted(case), (case, cycles, predicted(case))
             assert sum(counters.values()) == model.cycle

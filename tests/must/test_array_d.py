@@ -62,11 +62,11 @@ def _chain(name, height, tiles):
     config = _CHAINS[name]
     array = config.array
     (fmt,) = array.formats
-    extents = [height, 2 * array.columns + 1]
+    m, n = height, 2 * array.columns + 1
     if array.dataflow == Dataflow.IS:
-        extents.reverse()
+        m, n = n, m
     inner = tiles * array.rows * fmt.products_per_cycle
-    return Case(name, config, *extents, inner, (fmt, fmt))
+    return Case(name, config, m, n, inner, (fmt, fmt))
 
 
 @pytest.mark.slow

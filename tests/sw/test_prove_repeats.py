@@ -198,7 +198,8 @@ def _random_program(rng):
     change = rng.randrange(9)
     off = rng.choice([-2, -1, 1, 2])
     if change == 0:
-        return windows_changed(program, *rng.choice(places), off)
+        at, number = rng.choice(places)
+        return windows_changed(program, at, number, off)
     if change == 1:
         return boxes_changed(program, "loads", rng.randrange(2), off)
     if change == 2:

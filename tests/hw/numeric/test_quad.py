@@ -53,8 +53,8 @@ def test_cells_natively(heavy_lock, format_, seed):
     with heavy_lock():
         bench = Bench()
     rng = np.random.default_rng(seed)
-    lanes = [stimuli.alone(x, 4) for x in stimuli.all_pairs(rng, 4)]
-    lone = Macs(*lanes, np.zeros(len(lanes[0]), np.uint32))
+    a, w = (stimuli.alone(x, 4) for x in stimuli.all_pairs(rng, 4))
+    lone = Macs(a, w, np.zeros(len(a), np.uint32))
     for macs in (lone, random_macs(100_000, seed, format_, format_)):
         exact = expected(macs, format_, format_)
         answers = bench.run([f"{format_.name}_{latency}" for latency in (1, 2, 3)], *macs)

@@ -104,7 +104,8 @@ def simulate(cell, stimulus, mode):
 def test_sums_under_random_loads_and_swaps(kind, latency, mode, seed):
     """A short run of hard operands, each sum in the very cycle it is promised for."""
     rng = np.random.default_rng(seed)
-    stimulus = random_stimulus(*operands(400, mode, seed), rng)
+    a, w, p = operands(400, mode, seed)
+    stimulus = random_stimulus(a, w, p, rng)
     cell = Cell(formats=FORMATS[kind], latency=latency)
     o_p, o_a, o_swap, i_a = simulate(cell, stimulus, mode)
     np.testing.assert_array_equal(
@@ -292,7 +293,8 @@ def test_planted_arithmetic_fault_is_caught(bench, float_triples, fault):
 def test_native_loads_and_swaps(bench, seed, mode):
     """Random loads and swaps: each cell against its own latency, the wrong swaps caught."""
     rng = np.random.default_rng(seed)
-    stimulus = random_stimulus(*operands(20_000, mode, seed), rng)
+    a, w, p = operands(20_000, mode, seed)
+    stimulus = random_stimulus(a, w, p, rng)
     outputs = bench.run(stimulus, mode)
     for name, (kind, latency) in CELLS.items():
         if kind in (("bf16", "int8")[mode], "both"):
