@@ -10,7 +10,9 @@ from collections.abc import Iterator, Sequence
 import amaranth.back.rtlil as rtlil
 from amaranth.hdl import Elaboratable, ValueLike
 
+from gen.header import About, header
 from gen.rtlil import complete_switches, explicit_widths, take_checks
+from gen.source import portable_marks
 from gen.statements import add_checks, loop_over_zeros, start_every_block
 from gen.yosys import require_writer, run_passes, write_verilog
 from hw.shared import Library, Shareable
@@ -33,11 +35,20 @@ class Design:
         The Verilog, the same for the same parameters on every machine.
     instances : dict of str to int
         Instances of each module definition below the top, the top itself as one.
+    head : str
+        Comment that says what it is, how to make it again, and what its ports are for. It is no
+        part of the text, so that what is built from the text is kept whoever asked for it.
     """
 
     top: str
     text: str
     instances: dict[str, int]
+    head: str = ""
+
+    @property
+    def file(self) -> str:
+        """Head and text, as they stand in a file."""
+        return self.head + self.text
 
     @property
     def sha256(self) -> str:
@@ -88,8 +99,9 @@ def _few_collections() -> Iterator[None]:
         gc.set_threshold(*former)
 
 
-def _verilog(rtlil_text: str) -> str:
+def _verilog(rtlil_text: str, *, source: bool = False) -> str:
     """Verilog of RTLIL that Amaranth wrote."""
+    removed = [name for name in _INTERNAL if not (source and name == "src")]
     passes = [
         *_PROCESSES,
         "memory_collect",
@@ -97,8 +109,8 @@ def _verilog(rtlil_text: str) -> str:
         # written as [-1:0], two bits.
         "clean_zerowidth",
         "delete */s:0",
-        "attrmap " + " ".join(f"-remove {attribute}" for attribute in _INTERNAL),
-        "attrmap -modattr " + " ".join(f"-remove {attribute}" for attribute in _INTERNAL),
+        "attrmap " + " ".join(f"-remove {attribute}" for attribute in removed),
+        "attrmap -modattr " + " ".join(f"-remove {attribute}" for attribute in removed),
         "sort",
     ]
     passed = run_passes(_SIGNED.sub(r"\1", rtlil_text), passes)
@@ -107,8 +119,16 @@ def _verilog(rtlil_text: str) -> str:
     return add_checks(loop_over_zeros(start_every_block(text)), checks)
 
 
-def emit(component: Shareable) -> Design:
+def emit(component: Shareable, *, source: bool = False, about: About | None = None) -> Design:
     """Verilog of a component and all it contains.
+
+    Parameters
+    ----------
+    component : Shareable
+    source : bool
+        Mark wires and cells with their place in the source, ``(* src = "hw/queue.py:42" *)``.
+    about : About, optional
+        What the head says; by default what the component's class and parameters tell.
 
     Raises
     ------
@@ -116,12 +136,14 @@ def emit(component: Shareable) -> Design:
         If the yosys that writes Verilog is not installed.
     """
     require_writer()
-    library = Library()
+    library = Library(source=source)
     name = component.definition_name
     with _few_collections():
         library.define(component)
-    text = "\n".join(library.definitions.values())
-    return Design(top=name, text=_verilog(text), instances=_count_instances(text, name))
+    rtlil_text = portable_marks("\n".join(library.definitions.values()))
+    text = _verilog(rtlil_text, source=source)
+    head = header(component, text=text, about=about)
+    return Design(name, text, _count_instances(rtlil_text, name), head)
 
 
 def convert(

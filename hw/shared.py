@@ -34,13 +34,19 @@ class Library:
     It is passed as the platform; Amaranth would otherwise elaborate every instance anew, which
     takes minutes for a large array and makes text that grows with instances.
 
+    Parameters
+    ----------
+    source : bool
+        Mark wires and cells with the file and line of the source that they come from.
+
     Members
     -------
     definitions : dict of str to str
         RTLIL text of each definition by its name, in order of completion.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, source: bool = False) -> None:
+        self.source = source
         self.definitions: dict[str, str] = {}
         self._clocks: dict[str, tuple[str, ...]] = {}
 
@@ -55,7 +61,7 @@ class Library:
             text = (
                 write(self)
                 if write is not None
-                else rtlil.convert(component, name=name, platform=self, emit_src=False)
+                else rtlil.convert(component, name=name, platform=self, emit_src=self.source)
             )
             self.definitions[name] = text
             top = text[text.index(f"module \\{name}\n") :]

@@ -8,6 +8,7 @@ emitted design.
 from __future__ import annotations
 
 import abc
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import cast
@@ -81,6 +82,8 @@ class Structure:
         self._registers: dict[str, Bits] = {}
         self._outputs: dict[str, Bits] = {}
         self._instances: dict[str, tuple[Shareable, Mapping[str, Bits]]] = {}
+        # File and line that states each wire, register and instance.
+        self._sources: dict[tuple[str, str], str] = {}
 
     def port(self, name: str) -> Bits:
         """An input of the component."""
@@ -88,11 +91,13 @@ class Structure:
 
     def wire(self, name: str, width: int) -> Bits:
         """A wire that instances drive."""
+        self._sources["wire", name] = _caller()
         self._wires[name] = width
         return Bits(((name, 0, width),))
 
     def register(self, name: str, value: Bits) -> Bits:
         """What the bits were a cycle ago; without a reset."""
+        self._sources["wire", name] = _caller()
         self._registers[name] = value
         return Bits(((name, 0, len(value)),))
 
@@ -115,6 +120,7 @@ class Structure:
                 raise ValueError(
                     f"Port {port} of {name} must have {len(value)} bits, not {len(ports[port])}"
                 )
+        self._sources["cell", name] = _caller()
         self._instances[name] = component, ports
 
     def module(self) -> Module:
@@ -147,9 +153,14 @@ class Structure:
 
     def rtlil(self, name: str, library: Library) -> str:
         """The structure as RTLIL text; its instances' definitions go to the library."""
+
+        def marked(kind: str, name: str) -> list[str]:
+            return [f'  attribute \\src "{self._sources[kind, name]}"'] if library.source else []
+
         lines: list[str] = []
         clocks: set[str] = set()
         for instance, (component, joined) in self._instances.items():
+            lines += marked("cell", instance)
             lines.append(f"  cell \\{component.definition_name} \\{instance}")
             used = library.define(component)
             clocks.update(used)
@@ -163,6 +174,7 @@ class Structure:
         for register, bits in self._registers.items():
             clocks.add("clk")
             lines += [
+                *marked("wire", register),
                 f"  cell $dff $register${register}",
                 f"    parameter \\WIDTH {len(bits)}",
                 "    parameter \\CLK_POLARITY 1'1",
@@ -181,9 +193,16 @@ class Structure:
             *(("width 1 input", clock) for clock in sorted(clocks)),
         ]
         head = [f"  wire {kind} {index} \\{port}" for index, (kind, port) in enumerate(wires)]
-        head += [f"  wire width {width} \\{wire}" for wire, width in self._wires.items()]
-        head += [f"  wire width {len(bits)} \\{wire}" for wire, bits in self._registers.items()]
+        widths = self._wires | {wire: len(bits) for wire, bits in self._registers.items()}
+        for wire, width in widths.items():
+            head += [*marked("wire", wire), f"  wire width {width} \\{wire}"]
         return "\n".join([f"module \\{name}", *head, *lines, "end", ""])
+
+
+def _caller() -> str:
+    """File and line of what called the function that calls this one."""
+    frame = sys._getframe(2)
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}"
 
 
 def _sigspec(bits: Bits) -> str:

@@ -20,7 +20,7 @@ _CONTENTS = re.compile(r"^  cell \$meminit_v2 .*?^  end\n", re.MULTILINE | re.DO
 def without_contents(component: Shareable, library: Library) -> str:
     """RTLIL of a component's definition without what its memories begin with."""
     name = component.definition_name
-    text = rtlil.convert(component, name=name, platform=library, emit_src=False)
+    text = rtlil.convert(component, name=name, platform=library, emit_src=library.source)
     return _CONTENTS.sub("", text)
 
 

@@ -63,7 +63,7 @@ def _results(config: UnitConfig) -> dict[str, str]:
 
 
 def unit_notes(config: UnitConfig) -> dict[str, str]:
-    """Notes on the ports of a matrix unit, as `sim.cli.header.header` takes them."""
+    """Notes on the ports of a matrix unit, as `gen.header.About` takes them."""
     array = config.array
     notes = _results(config) | {
         "activation_mode": _mode(array, "activations"),

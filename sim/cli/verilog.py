@@ -63,6 +63,16 @@ def add(subparsers: Subparsers) -> None:
         help="file to write, in place of what was there, folders above it included; - for standard "
         "output (default build/NAME.v, NAME that of configuration, preset or module)",
     )
+    parser.add_argument(
+        "--source",
+        action="store_true",
+        help="mark wires and cells with file and line of the hardware's source",
+    )
+    parser.add_argument(
+        "--waivers",
+        metavar="FILE.vlt",
+        help="write the waivers for `verilator --lint-only -Wall FILE.vlt FILE.v` too",
+    )
     add_systolic(parser)
     add_json(parser)
 
@@ -77,7 +87,7 @@ class _Asked(NamedTuple):
         Of the file, if the user names none.
     summary, command : str
     parameters, notes : dict
-        As :func:`sim.cli.header.header` takes them.
+        As :func:`gen.header.About` takes them.
     """
 
     component: Shareable
@@ -186,6 +196,18 @@ def _require_output(output: str, args: argparse.Namespace) -> None:
         )
 
 
+def _require_waivers(file: str, output: str) -> None:
+    """Refuse waivers that cannot be written, or that are for no file."""
+    require_writable(file, where="--waivers")
+    if output in STANDARD_OUTPUT or Path(file).resolve() == Path(output).resolve():
+        raise BadInputError(
+            f"--waivers must be another file than that of --output, not {file!r} beside {output!r}",
+            where="--waivers",
+            value=file,
+            rule="another file than that of --output",
+        )
+
+
 def execute(args: argparse.Namespace) -> dict[str, Any]:
     """Emit the chip of ``--config``, or a component of it, to ``--output``."""
     if args.output is not None:
@@ -195,27 +217,25 @@ def execute(args: argparse.Namespace) -> dict[str, Any]:
     if args.output is None:
         _require_output(output, args)
     to_file = output not in STANDARD_OUTPUT
+    if args.waivers is not None:
+        _require_waivers(args.waivers, output)
 
+    from gen.header import About
+    from gen.lint import waivers
     from gen.release import text_note
     from gen.verilog import emit
-    from sim.cli.header import header
 
+    command = f"tilewright verilog {asked.command}{' --source' * args.source}"
+    about = About(asked.summary, command, asked.parameters, asked.notes)
     started = time.monotonic()
     with shown_progress() as progress, progress.step("emitting Verilog"):
-        design = emit(asked.component)
+        design = emit(asked.component, source=args.source, about=about)
     seconds = time.monotonic() - started
     if note := text_note():
         print(f"tilewright verilog: note: {note}", file=sys.stderr)
-    # The text of a design is the key of what is built from it: no comment belongs there.
-    comment = header(
-        asked.component,
-        text=design.text,
-        summary=asked.summary,
-        command=f"tilewright verilog {asked.command}",
-        parameters=asked.parameters,
-        notes=asked.notes,
-    )
-    text = comment + design.text
+    text = design.file
+    if args.waivers is not None:
+        write_output(args.waivers, waivers(f"*{Path(output).name}"), where="--waivers")
     if to_file:
         write_output(output, text, where="--output")
     else:

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import tilewright
+from gen.lint import waivers
 from gen.verilog import emit
 from hw.errors import BadInputError
 from hw.numeric.formats import named as formats
@@ -20,7 +21,9 @@ from hw.systolic.dataflow import ArrayConfig, Dataflow
 from hw.systolic.preset import PRESETS
 from hw.systolic.unit import systolic_unit
 from hw.systolic.unit_config import UnitConfig
+from hw.tma.engine import TmaEngine
 from sim.cli.systolic import FORMATS, PAIRS, PRESET_NAMES, add_systolic
+from tests.verilog_tools import faults_of_verilator
 
 ROOT = Path(__file__).resolve().parent.parent.parent.parent
 SMALL = "--component systolic --rows 2 --cols 3 --format int8"
@@ -168,6 +171,39 @@ def test_fields_of_a_payload_are_named_with_their_bits(here, capsys):
     text = run(f"{SMALL} -o -", capsys).out
     assert "//     [31:0] data: lane r = 0..1 at bit 16*r: 2 int8, the lowest k in the low" in text
     assert "//     [33] accumulate: add to the sums of the tile before, row by row\n" in text
+
+
+def test_source_marks_name_no_machine_and_change_nothing_else(here, capsys):
+    run("--config tiny --component matrix_unit -o plain.v", capsys)
+    run("--config tiny --component matrix_unit --source -o marked.v", capsys)
+    plain, marked = (Path(name).read_text() for name in ("plain.v", "marked.v"))
+    marks = re.findall(r'\(\* src = "([^"]*)" \*\)', marked)
+    assert any(re.fullmatch(r"hw/systolic/matrix_unit\.py:\d+", mark) for mark in marks)
+    # Of a structure, which writes its own text, too.
+    assert any(re.fullmatch(r"hw/systolic/stationary\.py:\d+", mark) for mark in marks)
+    places = [place for mark in marks for place in mark.split("|")]
+    assert all(re.fullmatch(r"(hw|amaranth)(/\w+)*\.py:\d+", place) for place in places)
+    without = re.sub(r'(^ *)?\(\* src = "[^"]*" \*\)(?(1)\n| )', "", marked, flags=re.MULTILINE)
+    assert without.split("\nmodule")[1:] == plain.split("\nmodule")[1:]
+
+
+def test_the_waivers_of_a_file_are_written_beside_it(here, capsys):
+    run(f"{SMALL} -o unit.v --waivers unit.vlt", capsys)
+    assert Path("unit.vlt").read_text() == waivers("*unit.v")
+    top = re.search(r"^// (\w+):", Path("unit.v").read_text())[1]
+    assert faults_of_verilator(here / "unit.v", top, waive=here / "unit.vlt") == ""
+    for output in ("unit.vlt", "-"):
+        assert tilewright.main(["verilog", *SMALL.split(), "-o", output, "--waivers=unit.vlt"]) == 2
+        assert "must be another file than that of --output" in capsys.readouterr().err
+
+
+def test_a_design_of_its_own_has_a_head_too():
+    design = emit(TmaEngine(width_bits=64))
+    assert design.file == design.head + design.text and design.text.startswith("module ")
+    assert design.head.isascii() and design.head.startswith(f"// {design.top}: Moves boxes ")
+    assert "hw.tma.engine.TmaEngine(width_bits=64, address_bits=48, " in design.head
+    assert "//   outstanding    16\n" in design.head
+    assert "//   o_idle  out, 1 bit: Memory owes nothing" in design.head
 
 
 def test_a_design_has_no_head():

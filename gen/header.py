@@ -5,6 +5,8 @@ Nothing in it depends on the machine, so the same command gives the same file ev
 
 from __future__ import annotations
 
+import dataclasses
+import inspect
 import re
 import textwrap
 from collections.abc import Iterator, Mapping
@@ -16,7 +18,7 @@ from amaranth.lib import data, stream, wiring
 from hw import __version__
 from hw.shared import Shareable
 
-__all__ = ["header"]
+__all__ = ["About", "header"]
 
 _WIDTH = 96
 _CLOCKS = {"clk": "in, 1 bit: clock", "rst": "in, 1 bit: reset while 1, at the clock's edge"}
@@ -26,23 +28,12 @@ _STREAM = (
 )
 
 
-def header(
-    component: Shareable,
-    *,
-    text: str,
-    summary: str,
-    command: str,
-    parameters: Mapping[str, object],
-    notes: Mapping[str, str],
-) -> str:
-    """Comment lines for the head of the Verilog of a component.
+@dataclasses.dataclass(frozen=True)
+class About:
+    """Contents of a head that whoever asks for the design knows better than its component.
 
-    Parameters
-    ----------
-    component : Shareable
-        What the ports are of.
-    text : str
-        Its Verilog, which has a clock and a reset only if something in it needs them.
+    Members
+    -------
     summary : str
         What it is.
     command : str
@@ -51,25 +42,97 @@ def header(
     notes : mapping of str to str
         What a port is for, by its name, or by that of its stream and field with a dot between.
     """
+
+    summary: str
+    command: str
+    parameters: Mapping[str, object]
+    notes: Mapping[str, str]
+
+
+def header(component: Shareable, *, text: str, about: About | None = None) -> str:
+    """Comment lines for the head of the Verilog of a component.
+
+    Parameters
+    ----------
+    component : Shareable
+        What the ports are of.
+    text : str
+        Its Verilog, which has a clock and a reset only if something in it needs them.
+    about : About, optional
+        By default what the component's class and the call that made it say.
+    """
+    about = about or _about(component)
     top = component.definition_name
     ports = _ports(text, top)
-    lines = [f"{top}: {summary}", f"Made by tilewright {__version__}. To make it again:"]
-    lines += [f"  {command}", "", "Parameters"]
-    width = max(map(len, parameters), default=0)
-    lines += [f"  {name.ljust(width)}  {value}" for name, value in parameters.items()]
+    lines = [f"{top}: {about.summary}", f"Made by tilewright {__version__}. To make it again:"]
+    lines.append(f"  {about.command}")
+    lines += ["", "Parameters"] if about.parameters else []
+    width = max(map(len, about.parameters), default=0)
+    lines += [f"  {name.ljust(width)}  {value}" for name, value in about.parameters.items()]
     lines += ["", "Ports"]
     lines += [f"  {name}  {note}" for name, note in _CLOCKS.items() if name in ports]
     members = component.signature.members.items()
     if any(_is_stream(member) for _, member in members):
         lines += textwrap.wrap(_STREAM, _WIDTH, initial_indent="  ", subsequent_indent="  ")
     for name, member in members:
-        lines += _port(name, member, notes)
+        lines += _port(name, member, about.notes)
     return "".join(f"// {line}".rstrip() + "\n" for line in lines) + "\n"
+
+
+def _about(component: Shareable) -> About:
+    """Contents of a head as far as a component itself knows them."""
+    kind = type(component)
+    doc = inspect.getdoc(kind) or kind.__name__
+    arguments = _arguments(component)
+    call = ", ".join(f"{name}={value!r}" for name, value in arguments.items())
+    return About(
+        summary=_ascii(doc.partition("\n")[0].rstrip(".")),
+        command=_ascii(f"{kind.__module__}.{kind.__qualname__}({call}), by gen.verilog.emit"),
+        parameters={name: _ascii(str(value)) for name, value in arguments.items()},
+        notes={name: _ascii(note) for name, note in _notes(doc).items()},
+    )
+
+
+def _arguments(component: Shareable) -> dict[str, object]:
+    """Arguments of the call that made a component, its defaults included."""
+    given = getattr(component, "made_with", None)
+    if given is None:
+        return {}
+    positional, named = given
+    bound = inspect.signature(type(component)).bind(*positional, **named)
+    bound.apply_defaults()
+    return dict(bound.arguments)
+
+
+_MEMBERS = re.compile(r"^Members\n-+\n(.*?)(?=^\S[^\n]*\n---|\Z)", re.MULTILINE | re.DOTALL)
+_MEMBER = re.compile(r"^(\S[^\n]*)\n((?:[ ]+[^\n]*\n?|\n)+)", re.MULTILINE)
+
+
+def _notes(doc: str) -> dict[str, str]:
+    """First sentence on each member of a component, out of the section of them."""
+    found: dict[str, str] = {}
+    for section in _MEMBERS.findall(doc):
+        for names, text in _MEMBER.findall(section):
+            note = " ".join(text.split()).partition(". ")[0].rstrip(".")
+            for name in names.partition(" : ")[0].split(", "):
+                found[name] = note
+    return found
+
+
+_ROLE = re.compile(r":\w+:(?=`)")
+_PLAIN = {"×": "x", "–": "-", "²": "^2", "≤": "<=", "≥": ">=", "−": "-", "…": "..."}
+
+
+def _ascii(text: str) -> str:
+    """The text without markup, in characters that every tool reads."""
+    text = _ROLE.sub("", text).replace("`", "")
+    plain = "".join(_PLAIN.get(letter, letter) for letter in text)
+    return plain.encode("ascii", "replace").decode()
 
 
 def _ports(text: str, top: str) -> list[str]:
     """Names of the ports of a module."""
-    (listed,) = re.findall(rf"^module {re.escape(top)}\(([^)]*)\);$", text, re.MULTILINE)
+    (listed,) = re.findall(rf"^module \\?{re.escape(top)} ?\(([^)]*)\);$", text, re.MULTILINE)
     return re.findall(r"[^\s,]+", listed)
 
 
