@@ -6,7 +6,7 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -45,14 +45,16 @@ def build(content, kind="verilator", **options):
 @contextmanager
 def builder(content):
     """Process that builds for ever, and the folder it builds in."""
-    process = subprocess.Popen(
-        [sys.executable, "-c", BUILDER, content], stdout=subprocess.PIPE, text=True
-    )
-    try:
-        yield process, Path(process.stdout.readline().strip())
-    finally:
-        process.kill()
-        process.wait()
+    words = [sys.executable, "-c", BUILDER, content]
+    with subprocess.Popen(
+        words, stdout=subprocess.PIPE, text=True, start_new_session=True
+    ) as process:
+        try:
+            yield process, Path(process.stdout.readline().strip())
+        finally:
+            # The compiler that it started, too, if it lives.
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
 
 
 def folders():
