@@ -75,7 +75,7 @@ def checkout(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(1200)
+@pytest.mark.timeout(1200, func_only=True)
 @pytest.mark.must("edge-d", goal=GOAL)
 def test_a_clone_and_a_cache_whose_paths_hold_spaces_work(checkout, tmp_path, heavy, figure):
     cache = tmp_path / "a cache"
@@ -102,7 +102,7 @@ def test_a_clone_and_a_cache_whose_paths_hold_spaces_work(checkout, tmp_path, he
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(1200)
+@pytest.mark.timeout(1200, func_only=True)
 @pytest.mark.must("edge-d", goal=GOAL)
 def test_a_build_that_was_killed_leaves_nothing_after_the_next_of_another_key(
     tmp_path, heavy, figure
@@ -129,7 +129,7 @@ def test_a_build_that_was_killed_leaves_nothing_after_the_next_of_another_key(
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(1200)
+@pytest.mark.timeout(1200, func_only=True)
 @pytest.mark.must("edge-d", goal=GOAL)
 def test_two_builds_at_once_are_one_and_the_other_says_that_it_waits(tmp_path, heavy, figure):
     cache = tmp_path / "cache"
