@@ -7,6 +7,7 @@ import io
 import os
 import sys
 import traceback
+import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -164,6 +165,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _INTERRUPTED
     except (Exception, KeyboardInterrupt) as caught:
         error = _of_standard_output(caught)
+        if isinstance(error, KeyboardInterrupt):
+            # Amaranth would warn of every component whose turn had not come.
+            warnings.filterwarnings("ignore", ".* created but never used")
         failure = _failure(error)
         result = error.result if isinstance(error, TilewrightError) else {}
         if "--debug" in words:

@@ -54,10 +54,16 @@ class Paper:
 
 def on_terminal(steps, *, stdout=None, interrupt_after=None):
     """Exit code of the work on a terminal, and all that the terminal got."""
+    words = [sys.executable, "-c", WORK.format(steps=steps)]
+    return seen(words, stdout=stdout, interrupt_after=interrupt_after)
+
+
+def seen(words, *, stdout=None, interrupt_after=None):
+    """Exit code of a command on a terminal, and all that the terminal got."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 30, 100, 0, 0))
     process = subprocess.Popen(
-        [sys.executable, "-c", WORK.format(steps=steps)],
+        words,
         stdin=theirs,
         stdout=stdout or theirs,
         stderr=theirs,
@@ -94,6 +100,14 @@ def test_an_interrupt_gives_the_cursor_back():
     code, got = on_terminal(2000, interrupt_after=b"resting")
     assert code != 0 and got.count(HIDE) == got.count(SHOW) == 1
     assert got.index(HIDE) < got.index(SHOW)
+
+
+def test_an_interrupted_command_says_so_in_one_line(tmp_path):
+    words = ["-m", "tilewright", "verilog", "--config", "small", "-o", str(tmp_path / "small.v")]
+    code, got = seen([sys.executable, *words], interrupt_after=b"emitting Verilog")
+    assert code == 130 and got.count(HIDE) == got.count(SHOW) == 1
+    assert got.endswith(b"\x1b[2Ktilewright verilog: interrupted\r\n")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_standard_output_stays_what_it_is(tmp_path):
