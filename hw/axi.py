@@ -6,7 +6,7 @@ from amaranth.hdl import Const, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Member, Out
 
-from hw.errors import BadInputError
+from hw.errors import BadInputError, shown
 
 __all__ = [
     "BOUNDARY_BYTES",
@@ -125,16 +125,16 @@ _Interface = TypeVar("_Interface", bound=_Base)
 def _check(data_bits: object, address_bits: object, data_widths: tuple[int, ...]) -> None:
     if data_bits not in data_widths:
         widths = ", ".join(map(str, data_widths))
-        raise BadInputError(f"AXI data bits must be one of {widths}, not {data_bits!r}")
+        raise BadInputError(f"AXI data bits must be one of {widths}, not {shown(data_bits)}")
     if not isinstance(address_bits, int) or not 1 <= address_bits <= 64:
         raise BadInputError(
-            f"AXI address bits must be an integer from 1 to 64, not {address_bits!r}"
+            f"AXI address bits must be an integer from 1 to 64, not {shown(address_bits)}"
         )
 
 
 def _check_id(id_bits: object) -> None:
     if not isinstance(id_bits, int) or not 1 <= id_bits <= 32:
-        raise BadInputError(f"AXI id bits must be an integer from 1 to 32, not {id_bits!r}")
+        raise BadInputError(f"AXI id bits must be an integer from 1 to 32, not {shown(id_bits)}")
 
 
 def _address(channel: str, address_bits: int) -> dict[str, Member]:

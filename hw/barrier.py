@@ -4,7 +4,7 @@ from amaranth.hdl import Cat, Module, Signal, Value, signed
 from amaranth.lib.wiring import In, Out
 
 from hw.component import Component
-from hw.errors import BadInputError
+from hw.errors import BadInputError, shown
 
 __all__ = ["Barrier", "has_passed"]
 
@@ -68,10 +68,12 @@ class Barrier(Component):
 
     def __init__(self, *, arrivals: int, tx_bytes: int) -> None:
         if not isinstance(arrivals, int) or not 1 <= arrivals < 1 << 20:
-            raise BadInputError(f"Barrier arrivals must be from 1 to 2**20 - 1, not {arrivals!r}")
+            raise BadInputError(
+                f"Barrier arrivals must be from 1 to 2**20 - 1, not {shown(arrivals)}"
+            )
         if not isinstance(tx_bytes, int) or not 0 <= tx_bytes < 1 << 20:
             raise BadInputError(
-                f"Barrier transaction bytes must be from 0 to 2**20 - 1, not {tx_bytes!r}"
+                f"Barrier transaction bytes must be from 0 to 2**20 - 1, not {shown(tx_bytes)}"
             )
         self._arrivals = arrivals
         self._tx_bytes = tx_bytes

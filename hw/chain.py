@@ -6,7 +6,7 @@ from amaranth.hdl import Cat, Module, Signal
 from amaranth.lib.wiring import In, Out
 
 from hw.component import Component
-from hw.errors import BadInputError
+from hw.errors import BadInputError, shown
 
 __all__ = ["ChainSegment", "chain_configs", "chain_words", "segment_words"]
 
@@ -38,12 +38,12 @@ def chain_words(configs: Sequence[int], bits: Sequence[int], width_bits: int) ->
     """
     if len(configs) != len(bits):
         raise BadInputError(
-            f"Widths must be as many as configurations, {len(configs)}, not {bits!r}"
+            f"Widths must be as many as configurations, {len(configs)}, not {shown(bits)}"
         )
     words = []
     for config, config_bits in zip(reversed(configs), reversed(bits)):
         if not 0 <= config < 1 << config_bits:
-            raise BadInputError(f"Configuration must have {config_bits} bits, not {config!r}")
+            raise BadInputError(f"Configuration must have {config_bits} bits, not {shown(config)}")
         for index in range(segment_words(config_bits, width_bits)):
             words.append(config >> index * width_bits & (1 << width_bits) - 1)
     return words
@@ -113,7 +113,7 @@ class ChainSegment(Component):
     def __init__(self, *, width_bits: int, config_bits: int) -> None:
         for noun, value in (("Chain width", width_bits), ("Configuration bits", config_bits)):
             if not isinstance(value, int) or value < 1:
-                raise BadInputError(f"{noun} must be an integer of at least 1, not {value!r}")
+                raise BadInputError(f"{noun} must be an integer of at least 1, not {shown(value)}")
         self._width_bits = width_bits
         self._config_bits = config_bits
         super().__init__(

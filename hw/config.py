@@ -192,7 +192,7 @@ class ChipConfig:
     def peak_macs_per_cycle(self, operand_bits: int) -> int:
         """Most multiply-accumulates a cycle of operands of 8 or 16 bits, over all PCUs."""
         if operand_bits not in (8, 16):
-            raise BadInputError(f"Operand bits must be 8 or 16, not {operand_bits!r}")
+            raise BadInputError(f"Operand bits must be 8 or 16, not {shown(operand_bits)}")
         return self.pcu_count * self.grid_rows * self.grid_columns * (16 // operand_bits)
 
     def resolved(self) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from amaranth.lib import data
 from amaranth.lib.wiring import In, Out
 
 from hw.component import Component
-from hw.errors import BadInputError
+from hw.errors import BadInputError, shown
 
 __all__ = ["ChainProgram", "CounterChain", "LoopProgram", "Step", "chain_layout"]
 
@@ -58,7 +58,7 @@ class LoopProgram:
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
             if not isinstance(value, int) or isinstance(value, bool):
-                raise BadInputError(f"Loop {field.name} must be an integer, not {value!r}")
+                raise BadInputError(f"Loop {field.name} must be an integer, not {shown(value)}")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -239,7 +239,7 @@ class CounterChain(Component):
             ("Offset bits", offset_bits),
         ):
             if not isinstance(value, int) or value < 1:
-                raise BadInputError(f"{noun} must be an integer of at least 1, not {value!r}")
+                raise BadInputError(f"{noun} must be an integer of at least 1, not {shown(value)}")
         self._loops = loops
         self._count_bits = count_bits
         self._offset_bits = offset_bits

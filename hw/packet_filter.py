@@ -5,7 +5,7 @@ from amaranth.lib import stream
 from amaranth.lib.wiring import In, Out
 
 from hw.component import Component
-from hw.errors import BadInputError
+from hw.errors import BadInputError, shown
 from hw.stream import vector_layout
 
 __all__ = ["MAX_MODULUS", "PacketFilter"]
@@ -57,7 +57,7 @@ class PacketFilter(Component):
     def __init__(self, *, width_bits: int) -> None:
         if not isinstance(width_bits, int) or width_bits < 1:
             raise BadInputError(
-                f"Vector width must be a positive number of bits, not {width_bits!r}"
+                f"Vector width must be a positive number of bits, not {shown(width_bits)}"
             )
         self._width_bits = width_bits
         self.position = Signal(range(MAX_MODULUS))

@@ -7,7 +7,7 @@ from amaranth.lib import memory, stream
 from amaranth.lib.wiring import In, Out
 
 from hw.component import Component
-from hw.errors import BadInputError
+from hw.errors import BadInputError, shown
 
 __all__ = ["Queue"]
 
@@ -40,7 +40,7 @@ class Queue(Component):
 
     def __init__(self, payload_shape: Any, *, depth: int) -> None:
         if not isinstance(depth, int) or depth < 2:
-            raise BadInputError(f"Queue depth must be an integer of at least 2, not {depth!r}")
+            raise BadInputError(f"Queue depth must be an integer of at least 2, not {shown(depth)}")
         self._width = Shape.cast(payload_shape).width
         self._depth = depth
         signature = stream.Signature(payload_shape)

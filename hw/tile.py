@@ -9,7 +9,7 @@ from amaranth.lib.wiring import In, Out
 from hw.chain import ChainSegment
 from hw.component import Component
 from hw.config import ChipConfig
-from hw.errors import BadInputError
+from hw.errors import BadInputError, shown
 from hw.mesh.switch import Switch
 from hw.pcu.unit import Pcu
 from hw.places import tile_layout, token_ports, vector_ports
@@ -68,7 +68,7 @@ class Tile(Component):
 
     def __init__(self, config: ChipConfig, kind: str) -> None:
         if kind not in _KINDS:
-            raise BadInputError(f"Tile kind must be one of {', '.join(_KINDS)}, not {kind!r}")
+            raise BadInputError(f"Tile kind must be one of {', '.join(_KINDS)}, not {shown(kind)}")
         self._chip = config
         self._kind = kind
         link = stream.Signature(vector_layout(config.width_bits))

@@ -10,7 +10,7 @@ from amaranth.hdl import Const, unsigned
 from amaranth.lib import data
 
 from hw.config import ChipConfig
-from hw.errors import BadInputError
+from hw.errors import BadInputError, shown
 
 __all__ = [
     "IMAGE_MAGIC",
@@ -79,7 +79,7 @@ class Image:
 
     def __init__(self, fingerprint: int, rows: Sequence[Sequence[int]]) -> None:
         if not isinstance(fingerprint, int) or not 0 <= fingerprint < 1 << 32:
-            raise BadInputError(f"Image fingerprint must have 32 bits, not {fingerprint!r}")
+            raise BadInputError(f"Image fingerprint must have 32 bits, not {shown(fingerprint)}")
         if not 1 <= len(rows) < 1 << 16:
             raise BadInputError(f"Image rows must be 1 to 65535, not {len(rows)}")
         for row in rows:
@@ -112,7 +112,9 @@ class Image:
         for row in self.rows:
             for word in row:
                 if not 0 <= word < 1 << width_bits:
-                    raise BadInputError(f"Chain word must have {width_bits} bits, not {word!r}")
+                    raise BadInputError(
+                        f"Chain word must have {width_bits} bits, not {shown(word)}"
+                    )
                 parts.append(word.to_bytes(beat, "little"))
         return b"".join(parts)
 

@@ -14,7 +14,7 @@ from hw.command.launch import MAX_ARGUMENTS, ErrorCode
 from hw.command.reader import RunReader
 from hw.command.registers import HOST_ADDRESS_BITS
 from hw.component import Component
-from hw.errors import BadInputError
+from hw.errors import BadInputError, shown
 from hw.queue import Queue
 from hw.shared import shared
 from hw.unit_counters import COUNTER_BITS, WORDS
@@ -124,7 +124,8 @@ class CommandProcessor(Component):
     ) -> None:
         if width_bits not in (64, 128, 256, 512, 1024):
             raise BadInputError(
-                f"Link width in bits must be a power of two from 64 to 1024, not {width_bits!r}"
+                "Link width in bits must be a power of two from 64 to 1024, "
+                f"not {shown(width_bits)}"
             )
         for noun, value, low, high in (
             ("Fabric rows", rows, 1, 255),

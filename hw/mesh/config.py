@@ -10,7 +10,7 @@ from amaranth.lib import data
 from amaranth.utils import bits_for
 
 from hw.checks import require_int
-from hw.errors import BadInputError
+from hw.errors import BadInputError, shown
 from hw.mesh.ports import Link, Port, SwitchPorts, UnitPort
 
 __all__ = [
@@ -65,7 +65,9 @@ class Turn:
 
     def __post_init__(self) -> None:
         if not isinstance(self.source, Link | UnitPort):
-            raise BadInputError(f"Turn source must be a Link or a UnitPort, not {self.source!r}")
+            raise BadInputError(
+                f"Turn source must be a Link or a UnitPort, not {shown(self.source)}"
+            )
         require_int("Turn packets", self.packets, 1, MAX_PACKETS)
 
 
@@ -92,10 +94,10 @@ class OutputProgram:
 
     def __post_init__(self) -> None:
         if not isinstance(self.output, Link | UnitPort):
-            raise BadInputError(f"Output must be a Link or a UnitPort, not {self.output!r}")
+            raise BadInputError(f"Output must be a Link or a UnitPort, not {shown(self.output)}")
         if not self.rotation:
             raise BadInputError(
-                f"Rotation of {self.output} must have a turn, not {self.rotation!r}"
+                f"Rotation of {self.output} must have a turn, not {shown(self.rotation)}"
             )
         seen = set[Port]()
         for turn in self.rotation:

@@ -4,7 +4,7 @@ import dataclasses
 import enum
 
 from hw.checks import require_int
-from hw.errors import BadInputError
+from hw.errors import BadInputError, shown
 
 __all__ = ["Direction", "Link", "Port", "SwitchPorts", "UnitPort"]
 
@@ -42,7 +42,7 @@ class Link:
 
     def __post_init__(self) -> None:
         if not isinstance(self.direction, Direction):
-            raise BadInputError(f"Link direction must be a Direction, not {self.direction!r}")
+            raise BadInputError(f"Link direction must be a Direction, not {shown(self.direction)}")
         require_int("Link track", self.track, 0, 7)
 
     def __str__(self) -> str:

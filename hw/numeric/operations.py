@@ -10,7 +10,7 @@ from amaranth.hdl import Module, Signal, Value
 from amaranth.lib.wiring import In, Out
 
 from hw.component import Component
-from hw.errors import BadInputError
+from hw.errors import BadInputError, shown
 from hw.numeric import conversion, fp32_units
 from hw.numeric.formats import Format, bf16, e2m1, e4m3, e5m2, fp16
 
@@ -61,7 +61,7 @@ def operation(name: str) -> tuple[Callable[..., Value], int]:
         There is no such operation.
     """
     if name not in OPERATIONS:
-        raise BadInputError(f"Operation must be one of {', '.join(OPERATIONS)}, not {name!r}")
+        raise BadInputError(f"Operation must be one of {', '.join(OPERATIONS)}, not {shown(name)}")
     return OPERATIONS[name]
 
 

@@ -10,7 +10,7 @@ from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
 from hw.component import Component
-from hw.errors import BadInputError
+from hw.errors import BadInputError, shown
 from hw.pmu.layout import ELEMENT_BYTES, Access
 from hw.pmu.permuter import Permuter
 from hw.shared import shared
@@ -174,7 +174,9 @@ class Banks(Component):
             ("PMU capacity in bytes", capacity_bytes, 64),
         ):
             if not isinstance(value, int) or value < least or value & (value - 1):
-                raise BadInputError(f"{noun} must be a power of two from {least}, not {value!r}")
+                raise BadInputError(
+                    f"{noun} must be a power of two from {least}, not {shown(value)}"
+                )
         if capacity_bytes < (width_bits // 8) ** 2:
             raise BadInputError(
                 f"PMU capacity must be at least {(width_bits // 8) ** 2} bytes at a vector width "

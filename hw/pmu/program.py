@@ -10,7 +10,7 @@ from amaranth.hdl import Const
 from amaranth.lib import data
 
 from hw.counters import ChainProgram, LoopProgram
-from hw.errors import BadInputError
+from hw.errors import BadInputError, shown
 from hw.packet_filter import MAX_MODULUS
 from hw.pmu.layout import ELEMENT_BYTES, Access, lane_count, piece_positions, rows_log2
 from hw.pmu.words import ADDRESS_LOOPS, LOOPS, Level, TokenSource, pmu_layout
@@ -127,9 +127,9 @@ class EngineProgram:
 
     def __post_init__(self) -> None:
         if self.element_bytes not in ELEMENT_BYTES:
-            raise BadInputError(f"Element bytes must be 1, 2 or 4, not {self.element_bytes!r}")
+            raise BadInputError(f"Element bytes must be 1, 2 or 4, not {shown(self.element_bytes)}")
         if self.ring.buffer not in (0, 1):
-            raise BadInputError(f"Buffer must be 0 or 1, not {self.ring.buffer!r}")
+            raise BadInputError(f"Buffer must be 0 or 1, not {shown(self.ring.buffer)}")
         if len(self.loops) > ADDRESS_LOOPS:
             raise BadInputError(
                 f"Engine program must have at most {ADDRESS_LOOPS} address loops, "
@@ -137,7 +137,7 @@ class EngineProgram:
             )
         for noun, level in (("Last", self.last_level), ("Final", self.final_level)):
             if level is not None and not 0 <= level <= LOOPS:
-                raise BadInputError(f"{noun} level must be from 0 to {LOOPS}, not {level!r}")
+                raise BadInputError(f"{noun} level must be from 0 to {LOOPS}, not {shown(level)}")
         if self.final_level is not None and (
             self.last_level is None or self.last_level < self.final_level
         ):

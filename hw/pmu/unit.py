@@ -11,7 +11,7 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 
 from hw.barrier import Barrier, has_passed
 from hw.component import Component
-from hw.errors import BadInputError
+from hw.errors import BadInputError, shown
 from hw.packet_filter import PacketFilter
 from hw.pmu.banks import READ_LATENCY, Banks
 from hw.pmu.engine import StreamEngine
@@ -85,7 +85,7 @@ class Pmu(Component):
 
     def __init__(self, *, width_bits: int, capacity_bytes: int, slots: int) -> None:
         if not isinstance(slots, int) or not 2 <= slots <= 64:
-            raise BadInputError(f"PMU slots must be an integer from 2 to 64, not {slots!r}")
+            raise BadInputError(f"PMU slots must be an integer from 2 to 64, not {shown(slots)}")
         self._width_bits = width_bits
         self._slots = slots
         self._banks = Banks(width_bits=width_bits, capacity_bytes=capacity_bytes)

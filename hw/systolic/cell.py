@@ -8,7 +8,7 @@ from amaranth.hdl import Module, Signal
 from amaranth.lib.wiring import In, Out
 
 from hw.component import Component
-from hw.errors import BadInputError
+from hw.errors import BadInputError, shown
 from hw.numeric.formats import (
     SCALE_BITS,
     Format,
@@ -74,11 +74,13 @@ class CellConfig:
             alone = " or ".join(format_.name for format_ in _ALONE)
             raise BadInputError(
                 f"Cell formats must be a tuple of one or both of {pairs}, or of {alone} alone, "
-                f"not {names!r}"
+                f"not {shown(names)}"
             )
         latency = self.latency
         if not isinstance(latency, int) or isinstance(latency, bool) or not 1 <= latency <= 3:
-            raise BadInputError(f"Cell latency must be an integer from 1 to 3, not {latency!r}")
+            raise BadInputError(
+                f"Cell latency must be an integer from 1 to 3, not {shown(latency)}"
+            )
 
     @property
     def ordered(self) -> tuple[Format, ...]:

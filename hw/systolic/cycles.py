@@ -5,7 +5,7 @@ what emitted Verilog takes, to the cycle.
 """
 
 from hw.checks import require_int
-from hw.errors import BadInputError
+from hw.errors import BadInputError, shown
 
 __all__ = ["product_cycles", "scale_sim_cycles"]
 
@@ -19,7 +19,7 @@ def _ceil(value: int, divisor: int) -> int:
 
 def _check(dataflow: str, m: int, n: int, k: int, rows: int, columns: int) -> None:
     if dataflow not in ("ws", "os", "is"):
-        raise BadInputError(f"Dataflow must be one of ws, os, is, not {dataflow!r}")
+        raise BadInputError(f"Dataflow must be one of ws, os, is, not {shown(dataflow)}")
     extents = {"M": m, "N": n, "K": k, "Rows": rows, "Columns": columns}
     for noun, value in extents.items():
         require_int(noun, value, 1, _MOST)
@@ -83,7 +83,7 @@ def product_cycles(
     require_int("Products", products, 1, _MOST)
     require_int("Accumulator rows", accumulator_rows, 1, _MOST)
     if adder not in ("top", "bottom"):
-        raise BadInputError(f"Adder must be one of top, bottom, not {adder!r}")
+        raise BadInputError(f"Adder must be one of top, bottom, not {shown(adder)}")
     if dataflow == "os":
         steps = _ceil(k, products) * latency
         tiles = _ceil(m, rows * latency) * _ceil(n, columns)

@@ -6,7 +6,7 @@ import enum
 from dataclasses import dataclass
 
 from hw.checks import require_int
-from hw.errors import BadInputError
+from hw.errors import BadInputError, shown
 from hw.numeric.formats import LANE_BITS, Format
 from hw.systolic.cell import CellConfig
 
@@ -64,7 +64,9 @@ class ArrayConfig:
         require_int("Array columns", self.columns, 1, _MOST_CELLS)
         if not isinstance(self.dataflow, Dataflow):
             names = ", ".join(each.value for each in Dataflow)
-            raise BadInputError(f"Array dataflow must be one of {names}, not {self.dataflow!r}")
+            raise BadInputError(
+                f"Array dataflow must be one of {names}, not {shown(self.dataflow)}"
+            )
         CellConfig(self.formats, self.latency)
 
     @property

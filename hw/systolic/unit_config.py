@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from amaranth.lib import data
 
 from hw.checks import require_bool, require_int, require_power
-from hw.errors import BadInputError
+from hw.errors import BadInputError, shown
 from hw.numeric.formats import Format, bf16, e4m3, e5m2, fp16, fp32, int8, int32
 from hw.systolic.dataflow import ArrayConfig, Dataflow
 
@@ -86,7 +86,7 @@ class UnitConfig:
                 f"Result format must be {rule}, not {getattr(self.out, 'name', repr(self.out))}"
             )
         if self.adder not in ("top", "bottom"):
-            raise BadInputError(f"Adder must be one of top, bottom, not {self.adder!r}")
+            raise BadInputError(f"Adder must be one of top, bottom, not {shown(self.adder)}")
         if self.bottom and self.array.dataflow == Dataflow.OS:
             raise BadInputError("Bottom adder must be of a ws or is unit, not of os")
         require_bool("Bias", self.bias)

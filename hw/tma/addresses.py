@@ -8,7 +8,7 @@ from amaranth.lib.wiring import In, Out
 
 from hw.axi import BOUNDARY_BYTES, MAX_BURST_BEATS
 from hw.component import Component
-from hw.errors import BadInputError
+from hw.errors import BadInputError, shown
 from hw.stream import ElasticBuffer
 from hw.tma.commands import MAX_ROW_BYTES, box_layout
 from hw.tma.descriptor import MAX_BOX, MAX_RANK
@@ -221,7 +221,8 @@ class RowSplitter(Component):
         most = largest_burst(width_bits)
         if burst_beats not in [1 << power for power in range(most.bit_length())]:
             raise BadInputError(
-                f"Beats of a burst must be a power of two of at most {most}, not {burst_beats!r}"
+                f"Beats of a burst must be a power of two of at most {most}, "
+                f"not {shown(burst_beats)}"
             )
         self._width_bits = width_bits
         self._address_bits = address_bits

@@ -8,7 +8,7 @@ from amaranth.hdl import signed, unsigned
 from amaranth.lib import data, enum
 
 from hw.checks import require_int
-from hw.errors import BadInputError
+from hw.errors import BadInputError, shown
 
 __all__ = [
     "DESCRIPTOR_BYTES",
@@ -107,7 +107,7 @@ descriptor_layout = data.StructLayout(
 
 def _require_zero(noun: str, value: object) -> None:
     if value != 0:
-        raise BadInputError(f"{noun} must be 0, the only one served, not {value!r}")
+        raise BadInputError(f"{noun} must be 0, the only one served, not {shown(value)}")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -163,7 +163,9 @@ class Descriptor:
         if self.base % 16:
             raise BadInputError(f"Descriptor base must be a multiple of 16, not {self.base:#x}")
         if not isinstance(self.format, ElementFormat):
-            raise BadInputError(f"Descriptor format must be an ElementFormat, not {self.format!r}")
+            raise BadInputError(
+                f"Descriptor format must be an ElementFormat, not {shown(self.format)}"
+            )
         require_int("Descriptor rank", self.rank, 1, MAX_RANK)
         for noun, values, count in (
             ("strides", self.strides, self.rank - 1),
@@ -193,7 +195,9 @@ class Descriptor:
         _require_zero("Fill outside the tensor", self.oob_fill)
         _require_zero("Reduction", self.reduce)
         if self.mode is not Mode.TILE:
-            raise BadInputError(f"Mode must be Mode.TILE, the only one served, not {self.mode!r}")
+            raise BadInputError(
+                f"Mode must be Mode.TILE, the only one served, not {shown(self.mode)}"
+            )
 
     @property
     def rank(self) -> int:
