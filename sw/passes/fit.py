@@ -127,7 +127,7 @@ def fit(plan: Plan, slots: Mapping[str, int], *, plain: bool = False) -> Fit:
 def _choices(plan: Plan) -> Iterator[tuple[int, int, int]]:
     """Collectors, AGCUs of B and AGCUs of a row group, best first."""
     agcus = plan.config.agcu.count
-    if plan.config.tracks == 1:
+    if plan.one_operand:
         yield from (
             (collectors, 1, 1) for collectors in dict.fromkeys((min(agcus, plan.row_par), 1))
         )
@@ -240,8 +240,8 @@ def _try(plan: Plan, named: Mapping[str, int], collect: int, b_parts: int, a_par
     if a_parts == 2:
         shares: tuple[tuple[int, int, int], ...] = ((0, 0, 1), (1, 0, 1))
     else:
-        # The only track of a chip carries A's stream of even AGCUs and B's of odd ones.
-        loading = range(0, agcus, 2 if plan.config.tracks == 1 else 1)
+        # An only track carries A's stream of even AGCUs and B's of odd ones.
+        loading = range(0, agcus, 2 if plan.one_operand else 1)
         shares = tuple(
             (loading[n], *each) for n, each in enumerate(spread(plan.row_par, len(loading)))
         )
@@ -264,6 +264,6 @@ def _try(plan: Plan, named: Mapping[str, int], collect: int, b_parts: int, a_par
                 rule=f"at most {_MAX_CREDITS} free slots of one stream",
             )
     b_agcus = tuple(agcus - 1 - number for number in range(b_parts)) if agcus > 2 else (0, 1)
-    if plan.config.tracks == 1:
+    if plan.one_operand:
         b_agcus = ((agcus - 2) | 1,)
     return Fit(homes, shares, a_parts, b_agcus[:b_parts], collectors, slowdown)

@@ -110,10 +110,11 @@ def _require_units(config: ChipConfig) -> None:
     BadInputError
         With what is needed and what there is.
     """
+    agcus = config.agcu.count
     for noun, count, use in (
         ("PMUs", config.pmu_count, "the buffers of A, B and C"),
-        ("token tracks", config.token_tracks, "the free slots of A and of B"),
-        ("tracks or 2 AGCUs", max(config.tracks, config.agcu.count), "the streams of A and of B"),
+        ("token tracks or 2 AGCUs", max(config.token_tracks, agcus), "free slots of A and of B"),
+        ("tracks or 2 AGCUs", max(config.tracks, agcus), "the streams of A and of B"),
     ):
         if count < 2:
             raise BadInputError(

@@ -82,6 +82,11 @@ class Plan:
         return self.config.width_bits // 8
 
     @property
+    def one_operand(self) -> bool:
+        """An AGCU loads A or B, not both: the chip has one track for vectors or for tokens."""
+        return 1 in (self.config.tracks, self.config.token_tracks)
+
+    @property
     def packed(self) -> bool:
         """A vector of results holds two rows."""
         return self.out_lanes == 2 * self.config.grid_columns

@@ -25,8 +25,8 @@ _ELEMENTS = {
     int8: ElementFormat.INT8,
     int32: ElementFormat.INT32,
 }
-#: Token ports of an AGCU: freed slots of A and of B.
-_A_PORT, _B_PORT = 0, 1
+#: Token port of an AGCU for freed slots of A.
+_A_PORT = 0
 _READERS = (TokenSource.R0, TokenSource.R1)
 
 
@@ -71,6 +71,7 @@ class _Lowering:
     def __init__(self, plan: Plan, places: Fit, arrays: tuple[ArraySpec, ...]) -> None:
         self.plan = plan
         self.fit = places
+        self.b_port = 0 if plan.one_operand else 1
         self.arrays = {each.name: (number, each) for number, each in enumerate(arrays)}
         self.writers: dict[int, dict[int, EngineProgram]] = {}
         self.readers: dict[int, dict[int, EngineProgram]] = {}
@@ -220,7 +221,7 @@ class _Lowering:
             self._net(
                 f"b_free{agcu}",
                 [End(pmu, home.token + part)],
-                [End(f"agcu{agcu}", _B_PORT)],
+                [End(f"agcu{agcu}", self.b_port)],
                 tokens=True,
             )
         width, columns = min(lanes, plan.pass_columns), self.plan.config.grid_columns
@@ -371,11 +372,11 @@ class _Lowering:
                     BoxLoop(plan.halves, 0, plan.pass_columns),
                     BoxLoop(plan.b_slabs, 1, plan.b_slab * plan.lanes),
                 ),
-                (Wait(_B_PORT),),
+                (Wait(self.b_port),),
             )
             part = self.fit.b_agcus.index(agcu)
             descriptors.append(self._descriptor(product.b, part * rows, (plan.columns, rows)))
-            credits[_B_PORT] = self.fit.homes["b"].slots
+            credits[self.b_port] = self.fit.homes["b"].slots
         collector = next((each for each in self.fit.collectors if each.agcu == agcu), None)
         if collector is not None:
             stores[0] = IssuerProgram(
@@ -393,5 +394,5 @@ class _Lowering:
             loads=tuple(loads),
             stores=tuple(stores),
             descriptors=tuple(descriptors),
-            credits=tuple(credits),
+            credits=tuple(credits[: plan.config.token_tracks]),
         )

@@ -24,6 +24,7 @@ def _report(each, backend, *, warm):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(5400)
 @pytest.mark.must("edge-e", goal="states of every unit sum to cycles, ≥ 30 runs, warm and cold")
 def test_states_of_every_unit_sum_to_the_cycles(random_products, product, heavy, seed, figure):
     rng = np.random.default_rng(seed)
@@ -45,6 +46,7 @@ def test_states_of_every_unit_sum_to_the_cycles(random_products, product, heavy,
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(5400)
 @pytest.mark.must("edge-e", goal="predicted_cycles of cold and warm launches within 10 %")
 def test_predictions_know_a_launch_behind_another(product, heavy, figure):
     ratios = {}

@@ -146,7 +146,8 @@ def test_refusals_of_chips():
     one = dataclasses.replace(SMALL, pattern="cccm/cccc/cccc/cccc")
     error = refuse("at least 2 PMUs for the buffers of A, B and C of a product, not 1", config=one)
     assert error.kind == "does-not-fit"
-    refuse("at least 2 token tracks", config=dataclasses.replace(SMALL, token_tracks=1))
+    narrow = dataclasses.replace(TINY, token_tracks=1)
+    refuse("at least 2 token tracks or 2 AGCUs for free slots of A and of B", config=narrow)
     narrow = dataclasses.replace(TINY, tracks=1)
     refuse("at least 2 tracks or 2 AGCUs for the streams of A and of B", config=narrow)
     little = ChipConfig(rows=2, columns=2, width_bits=256, pmu=TINY.pmu)

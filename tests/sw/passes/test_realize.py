@@ -140,6 +140,14 @@ EDGES = [
         "Chip must have at least 2 tracks or 2 AGCUs for the streams of A and of B",
     ),
     (
+        "two AGCUs, one token track",
+        dataclasses.replace(SMALL, token_tracks=1),
+        DIMS,
+        "int8",
+        {},
+        None,
+    ),
+    (
         "four AGCUs, one track",
         dataclasses.replace(SMALL, tracks=1, agcu=AgcuConfig(count=4)),
         DIMS,
