@@ -168,8 +168,6 @@ class ChipModel(Closing):
         self.build_seconds = time.monotonic() - begin
         self._library = load(path)
         self._handle = ctypes.c_void_p(self._library.chip_new(seed))
-        if waves is not None:
-            waves.parent.mkdir(parents=True, exist_ok=True)
         if waves is not None and not self._library.chip_trace(self._handle, bytes(waves)):
             raise OSError(f"Waves must go to a file that can be written, not {waves}")
 

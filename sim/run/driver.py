@@ -188,6 +188,8 @@ def _launch(
         )
         for launches in ((1, 2) if job.warm else (1,))
     ]
+    if job.waves is not None:
+        job.waves.parent.mkdir(parents=True, exist_ok=True)
     with open_backend(job.backend, job.setup()) as backend:
         for memory in memories:
             report |= dataclasses.asdict(backend.figures)

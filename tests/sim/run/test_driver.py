@@ -102,6 +102,12 @@ def test_the_operands_are_those_of_the_seed():
     )
 
 
+def test_the_folder_of_waves_is_made(fake, tmp_path):
+    waves = tmp_path / "new" / "below" / "run.vcd"
+    ran(job(backend="rtl", waves=waves))
+    assert waves.parent.is_dir()
+
+
 def test_golden_has_no_field_of_hardware():
     report = ran(job(backend="golden")).report
     assert list(report) == list(FIELDS) and report["verified"]
