@@ -39,14 +39,15 @@ class About:
     command : str
         Command line that makes the file again.
     parameters : mapping of str to object
-    notes : mapping of str to str
-        What a port is for, by its name, or by that of its stream and field with a dot between.
+    notes : mapping of str to str, optional
+        What a port is for, by its name, or by that of its stream and field with a dot between; by
+        default what the component's class says of its members.
     """
 
     summary: str
     command: str
     parameters: Mapping[str, object]
-    notes: Mapping[str, str]
+    notes: Mapping[str, str] | None = None
 
 
 def header(component: Shareable, *, text: str, about: About | None = None) -> str:
@@ -74,8 +75,9 @@ def header(component: Shareable, *, text: str, about: About | None = None) -> st
     members = component.signature.members.items()
     if any(_is_stream(member) for _, member in members):
         lines += textwrap.wrap(_STREAM, _WIDTH, initial_indent="  ", subsequent_indent="  ")
+    notes = _notes(component) if about.notes is None else about.notes
     for name, member in members:
-        lines += _port(name, member, about.notes)
+        lines += _port(name, member, notes)
     return "".join(f"// {line}".rstrip() + "\n" for line in lines) + "\n"
 
 
@@ -89,7 +91,6 @@ def _about(component: Shareable) -> About:
         summary=_ascii(doc.partition("\n")[0].rstrip(".")),
         command=_ascii(f"{kind.__module__}.{kind.__qualname__}({call}), by gen.verilog.emit"),
         parameters={name: _ascii(str(value)) for name, value in arguments.items()},
-        notes={name: _ascii(note) for name, note in _notes(doc).items()},
     )
 
 
@@ -108,14 +109,15 @@ _MEMBERS = re.compile(r"^Members\n-+\n(.*?)(?=^\S[^\n]*\n---|\Z)", re.MULTILINE 
 _MEMBER = re.compile(r"^(\S[^\n]*)\n((?:[ ]+[^\n]*\n?|\n)+)", re.MULTILINE)
 
 
-def _notes(doc: str) -> dict[str, str]:
-    """First sentence on each member of a component, out of the section of them."""
+def _notes(component: Shareable) -> dict[str, str]:
+    """First sentence on each member of a component, out of its class's section of them."""
     found: dict[str, str] = {}
+    doc = inspect.getdoc(type(component)) or ""
     for section in _MEMBERS.findall(doc):
         for names, text in _MEMBER.findall(section):
             note = " ".join(text.split()).partition(". ")[0].rstrip(".")
             for name in names.partition(" : ")[0].split(", "):
-                found[name] = note
+                found[name] = _ascii(note)
     return found
 
 

@@ -14,15 +14,16 @@ from sim.cli.options import (
     load_config,
     validating,
 )
+from sim.cli.stand_alone import add_settings, require_no_settings, stand_alone
 from sim.cli.systolic import (
     COMPONENT,
-    COMPONENTS,
     add_systolic,
     asks_for_systolic,
     component_name,
     systolic_component,
     systolic_config,
 )
+from sim.components import ARRAYS, COMPONENTS
 from sim.progress import Progress, shown_progress
 
 if TYPE_CHECKING:
@@ -53,12 +54,14 @@ def add(subparsers: Subparsers) -> None:
     parser.add_argument(
         "--component",
         type=component_name,
-        choices=(*CHOICES, *COMPONENTS),
-        help="measure this kind of unit alone",
+        choices=tuple(dict.fromkeys((*CHOICES, *COMPONENTS, *ARRAYS))),
+        metavar="NAME",
+        help="measure this alone: a component of `tilewright list`, or rest",
     )
     parser.add_argument(
         "--liberty", metavar="CELLS.lib", help="standard cells to measure the area in µm² with"
     )
+    add_settings(parser)
     add_systolic(parser)
     add_json(parser)
 
@@ -178,10 +181,36 @@ def _systolic(args: argparse.Namespace) -> dict[str, Any]:
     }
 
 
+def _stand_alone(args: argparse.Namespace) -> dict[str, Any]:
+    """Area of a component of the table by itself."""
+    from gen.area import totals
+    from gen.components import Component
+    from gen.verilog import emit
+
+    unit, _ = stand_alone(args, load_config(args.config or DEFAULT_CONFIG))
+    liberty = _liberty(args.liberty)
+    with shown_progress() as progress:
+        with progress.step("emitting Verilog"):
+            design = emit(unit)
+        units = _measured([Component(args.component, 1, design)], liberty, progress)
+    sums = totals(units)
+    print("\n".join(_table(units, sums)))
+    _explain(liberty)
+    return {
+        **_liberty_record(liberty),
+        "units": [each.record() for each in units],
+        "totals": sums,
+    }
+
+
 def execute(args: argparse.Namespace) -> dict[str, Any]:
     """Synthesize each unit of ``--config`` once and multiply by its count."""
     if asks_for_systolic(args):
+        require_no_settings(args)
         return _systolic(args)
+    if args.component in COMPONENTS and (args.settings or args.component not in CHOICES):
+        return _stand_alone(args)
+    require_no_settings(args)
     name = args.config or DEFAULT_CONFIG
     config = load_config(name)
 

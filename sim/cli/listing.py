@@ -2,6 +2,7 @@
 
 import argparse
 import ast
+from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -43,6 +44,8 @@ def execute(args: argparse.Namespace) -> dict[str, Any]:
         print(f"{group}:" if rows else f"{group}: none")
         for row in rows:
             print(f"  {row['name']:<12} {row['summary']}")
+            if "parameters" in row:
+                print(f"{'':<17}{row['parameters']}")
     return dict(result)
 
 
@@ -64,6 +67,17 @@ def _headline(text: str | None) -> str:
     return (text or "").strip().partition("\n")[0]
 
 
+def _components() -> Iterator[tuple[str, str, str]]:
+    """Name, summary and parameters of each component."""
+    from sim.components import ARRAYS, COMPONENTS
+
+    for name, component in COMPONENTS.items():
+        rules = (f"{each.name}: {each.rule}" for each in component.parameters)
+        yield name, component.summary, "; ".join(rules)
+    for name, summary in ARRAYS.items():
+        yield name, summary, "see `tilewright verilog --help`"
+
+
 def _everything() -> dict[str, list[dict[str, str]]]:
     from hw.configs import named
 
@@ -76,6 +90,14 @@ def _everything() -> dict[str, list[dict[str, str]]]:
                 f"{chip.pmu_count} PMU, {chip.agcu.count} AGCU, {chip.width_bits}-bit links",
             }
             for name, chip in named.items()
+        ],
+        "components": [
+            {
+                "name": name,
+                "summary": summary,
+                **({"parameters": parameters} if parameters else {}),
+            }
+            for name, summary, parameters in _components()
         ],
         "blocks": modules("sim.tb"),
     }

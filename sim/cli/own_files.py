@@ -18,6 +18,7 @@ _OUTPUTS = {
     "image_out": "--image-out",
     "waves": "--waves",
     "output": "--output",
+    "waivers": "--waivers",
     "json": "--json",
 }
 _INPUTS = {

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any
 from gen.tools import require_package
 from hw.errors import BadInputError, WrongResultError, did_you_mean
 from sim.cli.listing import modules
-from sim.cli.options import Subparsers, add_json, add_seed
+from sim.cli.options import DEFAULT_CONFIG, Subparsers, add_json, add_seed
+from sim.cli.stand_alone import add_settings, require_no_settings, stand_alone
 from sim.cli.systolic import add_bench_unit, bench_unit, component_name
+from sim.components import COMPONENTS
 from sim.files import require_writable
 from sim.progress import shown_progress
 
@@ -32,8 +34,12 @@ def add(subparsers: Subparsers) -> None:
         type=component_name,
         metavar="BLOCK",
         nargs="?",
-        help="block to test (default all)",
+        help="block, or component of `tilewright list`, to test (default all)",
     )
+    parser.add_argument(
+        "--component", type=component_name, metavar="NAME", help="the same as BLOCK"
+    )
+    add_settings(parser)
     parser.add_argument("--list", action="store_true", help="list the blocks")
     parser.add_argument(
         "--simulator",
@@ -53,9 +59,34 @@ def add(subparsers: Subparsers) -> None:
     add_json(parser)
 
 
+def _of_component(args: argparse.Namespace, known: list[str]) -> dict[str, Any]:
+    """Take the testbench of a component for BLOCK, and say what it is asked to test."""
+    if None not in (args.block, args.component) and args.block != args.component:
+        rule = "must be left out where BLOCK is given"
+        raise BadInputError(f"--component {rule}", where="--component", value=args.component)
+    name = args.block = args.block or args.component
+    bench = {"array": "grid"}.get(name) or (COMPONENTS[name].bench if name in COMPONENTS else None)
+    if bench != "fp":
+        require_no_settings(args, "for a floating-point unit, whose testbench takes it")
+    if bench is None or bench == name:
+        return {}
+    args.block = bench
+    print(f"{name}: tested by the testbench {bench}")
+    if bench != "fp":
+        return {}
+    from hw.configs import named
+    from sim.native.bundle import Bundle
+    from sim.tb._asked import environment_of_fp
+
+    args.component, args.config = name, None
+    unit, values = stand_alone(args, named[DEFAULT_CONFIG])
+    return {"component": Bundle({name: unit}), "environment": environment_of_fp(name, values)}
+
+
 def _chosen(args: argparse.Namespace, known: list[str]) -> list[str]:
     """Blocks to run."""
     if args.block is not None and args.block not in known:
+        known = [*known, *(name for name in (*COMPONENTS, "array") if name not in known)]
         rule = f"one of {', '.join(known)}"
         raise BadInputError(
             f"unknown block {args.block!r}{did_you_mean(args.block, known) or f'; {rule}'}",
@@ -89,7 +120,7 @@ def _waves(args: argparse.Namespace, block: str) -> Path | None:
     return Path(f"build/waves/{block}.vcd" if args.waves == _DEFAULT_WAVES else args.waves)
 
 
-def _row(result: "BenchResult", options: str) -> dict[str, Any]:
+def _row(result: "BenchResult", command: str) -> dict[str, Any]:
     return {
         "block": result.block,
         "tests": result.tests,
@@ -101,7 +132,7 @@ def _row(result: "BenchResult", options: str) -> dict[str, Any]:
         "cache_hit": result.cache_hit,
         "simulator": result.simulator,
         "failures": list(result.failures),
-        "command": result.command + options,
+        "command": command,
     }
 
 
@@ -123,10 +154,11 @@ def execute(args: argparse.Namespace) -> dict[str, Any]:
         for name, summary in summaries.items():
             print(f"{name:<14}{summary}")
         return {"blocks": [{"block": name, "summary": text} for name, text in summaries.items()]}
+    name = args.block or args.component
+    asked = _of_component(args, list(summaries))
+    options = "".join(f" --set {name}={value}" for name, value in args.settings)
     chosen = _chosen(args, list(summaries))
     unit = bench_unit(args)
-    asked: dict[str, Any] = {}
-    options = ""
     if unit is not None:
         asked["component"], asked["environment"], options = unit
     for package in ("cocotb", "cocotbext-axi"):
@@ -147,7 +179,8 @@ def execute(args: argparse.Namespace) -> dict[str, Any]:
                 progress=progress,
                 **asked,
             )
-        rows.append(_row(result, options))
+        command = result.command.replace(f"sim {block} ", f"sim {name or block} ") + options
+        rows.append(_row(result, command))
         built = "cached" if result.cache_hit else f"{result.build_seconds:.1f} s"
         print(
             f"{block}: {result.passed} of {result.tests} tests passed "
@@ -159,9 +192,7 @@ def execute(args: argparse.Namespace) -> dict[str, Any]:
         for failure in result.failures:
             print(f"{block}: FAILED {failure}")
         if result.failed:
-            print(
-                f"{block}: log in {result.log}; repeat with: {result.command}{options}", flush=True
-            )
+            print(f"{block}: log in {result.log}; repeat with: {command}", flush=True)
     totals = _totals(args, rows)
     if totals["failed"]:
         names = ", ".join(row["block"] for row in rows if row["failed"])

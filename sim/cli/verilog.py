@@ -20,8 +20,8 @@ from sim.cli.options import (
     validating,
 )
 from sim.cli.own_files import STANDARD_OUTPUT, require_apart
+from sim.cli.stand_alone import add_settings, require_no_settings, stand_alone
 from sim.cli.systolic import (
-    COMPONENTS,
     add_systolic,
     asks_for_systolic,
     component_name,
@@ -30,6 +30,7 @@ from sim.cli.systolic import (
     systolic_config,
     tensor_config,
 )
+from sim.components import ARRAYS, COMPONENTS
 from sim.files import require_writable, write_output
 from sim.progress import shown_progress
 
@@ -53,8 +54,9 @@ def add(subparsers: Subparsers) -> None:
     parser.add_argument(
         "--component",
         type=component_name,
-        choices=("matrix_unit", *COMPONENTS),
-        help="emit this component alone",
+        choices=(*COMPONENTS, *ARRAYS),
+        metavar="NAME",
+        help="emit this component alone; `tilewright list` has them all",
     )
     parser.add_argument(
         "-o",
@@ -73,6 +75,7 @@ def add(subparsers: Subparsers) -> None:
         metavar="FILE.vlt",
         help="write the waivers for `verilator --lint-only -Wall FILE.vlt FILE.v` too",
     )
+    add_settings(parser)
     add_systolic(parser)
     add_json(parser)
 
@@ -87,7 +90,7 @@ class _Asked(NamedTuple):
         Of the file, if the user names none.
     summary, command : str
     parameters, notes : dict
-        As :func:`gen.header.About` takes them.
+        As :class:`gen.header.About` takes them.
     """
 
     component: Shareable
@@ -95,11 +98,14 @@ class _Asked(NamedTuple):
     summary: str
     command: str
     parameters: dict[str, object]
-    notes: dict[str, str]
+    notes: dict[str, str] | None
 
 
 def _asked(args: argparse.Namespace) -> _Asked:
-    return _of_unit(args) if asks_for_systolic(args) else _of_chip(args)
+    if not asks_for_systolic(args):
+        return _of_chip(args)
+    require_no_settings(args)
+    return _of_unit(args)
 
 
 def _of_unit(args: argparse.Namespace) -> _Asked:
@@ -145,11 +151,10 @@ def _of_unit(args: argparse.Namespace) -> _Asked:
 
 
 def _of_chip(args: argparse.Namespace) -> _Asked:
-    """A chip, or the matrix unit of its PCUs."""
+    """A chip, or a component of the table."""
     from hw.chip import Chip
     from hw.configs import named
     from sim.cli.port_notes import CHIP_NOTES, matrix_notes
-    from sim.drivers.matrix_unit import matrix_unit
 
     given = args.config or DEFAULT_CONFIG
     config = load_config(given)
@@ -159,13 +164,19 @@ def _of_chip(args: argparse.Namespace) -> _Asked:
     parameters = dict(_flat(dataclasses.asdict(config)))
     with validating("--config"):
         if args.component is None:
+            require_no_settings(args)
             name = given if given in named else Path(given).stem
             return _Asked(Chip(config), name, _chip(config), command, parameters, CHIP_NOTES)
-        unit = matrix_unit(config)
-    command += f" --component {args.component}"
-    summary = f"matrix unit of a PCU, {config.grid_rows} x {config.grid_columns} cells"
-    notes = matrix_notes(config.grid_rows, config.grid_columns)
-    return _Asked(unit, unit.definition_name, summary, command, parameters, notes)
+    unit, values = stand_alone(args, config)
+    entry = COMPONENTS[args.component]
+    command = f"{f'{command} ' * entry.of_chip}--component {entry.name}"
+    command += "".join(f" --set {name}={value}" for name, value in values.items())
+    notes = None
+    if entry.name == "matrix_unit":
+        notes = matrix_notes(config.grid_rows, config.grid_columns)
+    if values or not entry.of_chip:
+        parameters = dict(values)
+    return _Asked(unit, unit.definition_name, entry.summary, command, parameters, notes)
 
 
 def _chip(config: ChipConfig) -> str:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
 
 from hw.numeric.formats import named
 from hw.systolic.dataflow import ArrayConfig, Dataflow
 from hw.systolic.unit_config import UnitConfig
 
-__all__ = ["asked_unit", "environment_of"]
+__all__ = ["asked_fp", "asked_unit", "environment_of", "environment_of_fp"]
 
 _VARIABLE = "TILEWRIGHT_UNIT"
+_FP_VARIABLE = "TILEWRIGHT_FP"
 
 
 def environment_of(config: UnitConfig, buffer_rows: int | None = None) -> dict[str, str]:
@@ -48,3 +50,14 @@ def asked_unit() -> tuple[UnitConfig, int] | None:
         array, accumulator_rows=words["accumulator_rows"], out=out, adder=words["adder"]
     )
     return unit, words["buffer_rows"] or 0
+
+
+def environment_of_fp(name: str, values: Mapping[str, int]) -> dict[str, str]:
+    """Environment that asks for one floating-point unit with these parameters."""
+    return {_FP_VARIABLE: json.dumps({name: dict(values)})}
+
+
+def asked_fp() -> dict[str, dict[str, int]] | None:
+    """The floating-point unit asked for and its parameters; or None."""
+    text = os.environ.get(_FP_VARIABLE)
+    return None if text is None else dict(json.loads(text))

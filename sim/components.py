@@ -1,0 +1,359 @@
+"""The table of stand-alone components that ``verilog``, ``area``, ``sim`` and ``list`` share.
+
+A component has parameters of its own, each with its range and, where it is a unit of a chip, a
+default of the chip's configuration. The arrays, which have many options, are listed here too and
+made by `sim.cli.systolic`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, cast
+
+from hw.errors import BadInputError, did_you_mean
+
+if TYPE_CHECKING:
+    from hw.config import ChipConfig
+    from hw.shared import Shareable
+
+__all__ = ["ARRAYS", "COMPONENTS", "Parameter", "StandAlone"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Parameter:
+    """An integer that a component depends on.
+
+    Members
+    -------
+    name : str
+    low, high : int
+        Range of its values.
+    default : int or function of a ChipConfig
+        Value if none is given.
+    power : bool
+        Whether it must be a power of two.
+    """
+
+    name: str
+    low: int
+    high: int
+    default: int | Callable[[ChipConfig], int]
+    power: bool = False
+
+    @property
+    def rule(self) -> str:
+        """Values that it takes."""
+        kind = "a power of two" if self.power else "an integer"
+        return f"{kind} from {self.low} to {self.high}"
+
+    def checked(self, value: object) -> int:
+        """The value, if it is one of the range.
+
+        Raises
+        ------
+        BadInputError
+            If it is not.
+        """
+        whole = isinstance(value, int) and not isinstance(value, bool)
+        if whole and isinstance(value, int) and self.low <= value <= self.high:
+            if not self.power or not value & (value - 1):
+                return value
+        raise BadInputError(
+            f"Parameter {self.name} must be {self.rule}, not {value!r}",
+            where="--set",
+            value=value,
+            rule=self.rule,
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class StandAlone:
+    """A component that is emitted, measured and tested by itself.
+
+    Members
+    -------
+    name, summary : str
+    build : function
+        Makes it of a chip's configuration and the values of its parameters.
+    bench : str or None
+        Testbench of `sim.tb` that tests it; ``chip`` if that is the whole chip.
+    parameters : tuple of Parameter
+    of_chip : bool
+        Whether anything of it comes out of the configuration.
+    """
+
+    name: str
+    summary: str
+    build: Callable[[ChipConfig, Mapping[str, int]], Shareable]
+    bench: str
+    parameters: tuple[Parameter, ...] = ()
+    of_chip: bool = True
+
+    def values(self, config: ChipConfig, settings: Sequence[tuple[str, object]]) -> dict[str, int]:
+        """Value of each parameter: that which is set, or the default.
+
+        Raises
+        ------
+        BadInputError
+            If a name is unknown or a value out of range.
+        """
+        known = {parameter.name: parameter for parameter in self.parameters}
+        given = dict(settings)
+        for name in given:
+            if name not in known:
+                rule = f"one of {', '.join(known)}" if known else "left out: it has none"
+                raise BadInputError(
+                    f"unknown parameter {name!r} of {self.name}"
+                    f"{did_you_mean(name, known) or f'; it must be {rule}'}",
+                    where="--set",
+                    value=name,
+                    rule=rule,
+                )
+        return {
+            name: parameter.checked(given[name])
+            if name in given
+            else parameter.default
+            if isinstance(parameter.default, int)
+            else parameter.default(config)
+            for name, parameter in known.items()
+        }
+
+
+def _pcu(config: ChipConfig, values: Mapping[str, int]) -> Shareable:
+    from hw.pcu.unit import Pcu
+
+    return Pcu(config)
+
+
+def _agcu(config: ChipConfig, values: Mapping[str, int]) -> Shareable:
+    from hw.agcu.unit import Agcu
+
+    return Agcu(config)
+
+
+def _matrix_unit(config: ChipConfig, values: Mapping[str, int]) -> Shareable:
+    from sim.drivers.matrix_unit import matrix_unit
+
+    return matrix_unit(config)
+
+
+def _pmu(config: ChipConfig, values: Mapping[str, int]) -> Shareable:
+    from hw.pmu.unit import Pmu
+
+    return Pmu(**values)
+
+
+def _switch(config: ChipConfig, values: Mapping[str, int]) -> Shareable:
+    from hw.mesh.switch import Switch
+    from hw.stream import vector_layout
+
+    return Switch(
+        payload_shape=vector_layout(values["width_bits"]),
+        tracks=values["tracks"],
+        unit_outputs=values["unit_outputs"],
+        unit_inputs=values["unit_inputs"],
+    )
+
+
+def _token_switch(config: ChipConfig, values: Mapping[str, int]) -> Shareable:
+    from hw.mesh.switch import Switch
+
+    return Switch(
+        payload_shape=0,
+        name="tokens",
+        tracks=values["tracks"],
+        unit_outputs=values["unit_outputs"],
+        unit_inputs=values["unit_inputs"],
+    )
+
+
+def _chain(config: ChipConfig, values: Mapping[str, int]) -> Shareable:
+    from hw.chain import ChainSegment
+
+    return ChainSegment(**values)
+
+
+def _barrier(config: ChipConfig, values: Mapping[str, int]) -> Shareable:
+    from hw.barrier import Barrier
+
+    return Barrier(**values)
+
+
+def _command(config: ChipConfig, values: Mapping[str, int]) -> Shareable:
+    from hw.command.processor import CommandProcessor
+
+    return CommandProcessor(**values)
+
+
+def _tma(config: ChipConfig, values: Mapping[str, int]) -> Shareable:
+    from hw.tma.engine import TmaEngine
+
+    return TmaEngine(**values)
+
+
+def _fingerprint(config: ChipConfig) -> int:
+    from hw.command.image import fingerprint
+
+    return fingerprint(config)
+
+
+def _operation(name: str) -> Callable[[ChipConfig, Mapping[str, int]], Shareable]:
+    def build(config: ChipConfig, values: Mapping[str, int]) -> Shareable:
+        from hw.numeric.operations import OperationUnit
+
+        return OperationUnit(name)
+
+    return build
+
+
+def _function(name: str) -> Callable[[ChipConfig, Mapping[str, int]], Shareable]:
+    def build(config: ChipConfig, values: Mapping[str, int]) -> Shareable:
+        from hw.numeric.function_units import UNITS
+
+        return cast("Shareable", UNITS[name](width=values["width"]))
+
+    return build
+
+
+def _words(
+    *values: tuple[str, int, int, int | Callable[[ChipConfig], int]],
+) -> tuple[Parameter, ...]:
+    return tuple(Parameter(*value) for value in values)
+
+
+_WIDTH = Parameter("width_bits", 64, 1024, lambda chip: chip.width_bits, power=True)
+_PORTS = _words(("unit_outputs", 0, 8, 1), ("unit_inputs", 0, 8, 3))
+_ADDRESS = ("axi_address_bits", 32, 64, lambda chip: chip.agcu.axi_address_bits)
+
+_UNITS = (
+    StandAlone("pcu", "compute unit: filtered ports around a matrix unit", _pcu, "chip"),
+    StandAlone("matrix_unit", "matrix unit of a PCU", _matrix_unit, "matrix_unit"),
+    StandAlone(
+        "pmu",
+        "memory unit: conflict-free banks, slots, stream engines",
+        _pmu,
+        "pmu",
+        (
+            _WIDTH,
+            Parameter("capacity_bytes", 64, 1 << 24, lambda chip: chip.pmu.capacity_bytes, True),
+            Parameter("slots", 2, 64, lambda chip: chip.pmu.slots),
+        ),
+    ),
+    StandAlone(
+        "switch",
+        "vector switch: eager multicast, ordered merge",
+        _switch,
+        "switch",
+        (_WIDTH, Parameter("tracks", 1, 8, lambda chip: chip.tracks), *_PORTS),
+    ),
+    StandAlone(
+        "token_switch",
+        "switch of the token network",
+        _token_switch,
+        "switch",
+        (Parameter("tracks", 1, 8, lambda chip: chip.token_tracks), *_PORTS),
+    ),
+    StandAlone(
+        "chain",
+        "segment of the configuration chain",
+        _chain,
+        "chip",
+        (_WIDTH, Parameter("config_bits", 1, 1 << 16, 100)),
+    ),
+    StandAlone("agcu", "portal to memory: loop nests, tokens, a TMA engine", _agcu, "chip"),
+    StandAlone(
+        "tma",
+        "tensor memory accelerator: boxes of rank 1 to 5 over AXI4",
+        _tma,
+        "tma",
+        (
+            _WIDTH,
+            Parameter("address_bits", 32, 64, lambda chip: chip.agcu.axi_address_bits),
+            Parameter("landing_beats", 16, 4096, lambda chip: chip.agcu.landing_beats, True),
+            Parameter("outstanding", 1, 64, lambda chip: chip.agcu.outstanding),
+            *_words(("descriptors", 1, 256, 8), ("load_streams", 1, 8, 2)),
+            Parameter("store_streams", 1, 8, 2),
+        ),
+    ),
+    StandAlone(
+        "command",
+        "command processor: registers, images, launch lists",
+        _command,
+        "command",
+        (
+            _WIDTH,
+            *_words(("rows", 1, 255, lambda chip: chip.rows), _ADDRESS),
+            *_words(("fingerprint", 0, (1 << 32) - 1, _fingerprint)),
+            Parameter("units", 0, 8191, lambda chip: chip.rows * chip.columns + chip.agcu.count),
+        ),
+    ),
+    StandAlone(
+        "barrier",
+        "mbarrier: phase, arrivals, transaction bytes",
+        _barrier,
+        "barrier",
+        _words(("arrivals", 1, (1 << 20) - 1, 7), ("tx_bytes", 0, (1 << 20) - 1, 200)),
+        of_chip=False,
+    ),
+)
+
+#: Operations on words of fp32 and what each does; `hw.numeric.operations` has them.
+_OPERATIONS = {
+    "add": "a + b",
+    "multiply": "a * b",
+    "fma": "multiply-accumulate, a * b + c with one rounding",
+    "less": "a < b",
+    "equal": "a = b",
+    "minimum": "the smaller of a and b",
+    "maximum": "the larger of a and b",
+    "round_to_integral": "nearest integral value, ties to even",
+    "to_int32": "cast to int32",
+    "from_int32": "cast from int32",
+}
+#: Functions of one fp32; `hw.numeric.function_units` has them.
+_FUNCTIONS = {
+    "exp": "e^x",
+    "exp2": "2^x",
+    "log2": "logarithm of base 2",
+    "reciprocal": "1 / x",
+    "rsqrt": "1 / sqrt(x)",
+    "sigmoid": "1 / (1 + e^-x)",
+    "tanh": "hyperbolic tangent",
+}
+
+#: Arrays, whose options are those of `sim.cli.systolic`.
+ARRAYS = {
+    "systolic": "systolic matrix unit of any size, dataflow and format",
+    "array": "systolic array alone, without accumulators",
+    "tensor_unit": "matrix unit with a unified buffer and instructions",
+}
+
+#: Every component but the arrays, by its name.
+COMPONENTS: dict[str, StandAlone] = {
+    component.name: component
+    for component in (
+        *_UNITS,
+        *(
+            StandAlone(
+                f"fp_{name}",
+                f"fp32, combinational: {summary}",
+                _operation(name),
+                "fp",
+                of_chip=False,
+            )
+            for name, summary in _OPERATIONS.items()
+        ),
+        *(
+            StandAlone(
+                f"fp_{name}",
+                f"fp32, pipelined: {summary}",
+                _function(name),
+                "fp",
+                _words(("width", 4, 24, 24)),
+                of_chip=False,
+            )
+            for name, summary in _FUNCTIONS.items()
+        ),
+    )
+}

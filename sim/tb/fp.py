@@ -1,0 +1,110 @@
+"""Floating-point units: random and special words, every answer equal to numpy's by bits."""
+
+from typing import Any
+
+import cocotb
+import numpy as np
+import numpy.typing as npt
+from cocotb.triggers import Timer
+
+from hw.numeric import elementwise, functions
+from hw.shared import Shareable
+from sim.bench_support import bench, random_generator
+from sim.components import COMPONENTS
+from sim.native.bundle import Bundle
+from sim.tb._asked import asked_fp
+
+__all__ = ["answers_are_numpys", "design", "units"]
+
+_VECTORS = 400
+#: Bits that the rules treat apart: zeros, ones, infinities, NaN, subnormals, the largest.
+_SPECIAL = (0, 0x3F800000, 0x7F800000, 0x7FC00000, 1, 0x007FFFFF, 0x7F7FFFFF, 0x4B000000)
+
+Words = npt.NDArray[np.uint32]
+
+
+def units() -> dict[str, dict[str, int]]:
+    """Units under test with their parameters: that which is asked for, or all at full width."""
+    asked = asked_fp()
+    if asked is not None:
+        return asked
+    return {
+        name: {parameter.name: parameter.high for parameter in component.parameters}
+        for name, component in COMPONENTS.items()
+        if component.bench == "fp"
+    }
+
+
+def design() -> Bundle:
+    """The units under test, side by side."""
+    from hw.configs import named
+
+    made: dict[str, Shareable] = {
+        name: COMPONENTS[name].build(named["tiny"], values) for name, values in units().items()
+    }
+    return Bundle(made)
+
+
+def _answer(name: str, words: list[Words], values: dict[str, int]) -> Words:
+    """Words that a unit must give."""
+    word = name.removeprefix("fp_")
+    if values:
+        result = getattr(functions, word)(words[0].view(np.float32), values["width"])
+    else:
+        kind = np.int32 if word == "from_int32" else np.float32
+        result = getattr(elementwise, word)(*(each.view(kind) for each in words))
+    if result.dtype == np.bool_:
+        return np.asarray(result).astype(np.uint32)
+    return np.asarray(result).view(np.uint32)
+
+
+def _stimulus() -> Words:
+    rng = random_generator()
+    words = rng.integers(0, 1 << 32, (3, _VECTORS), np.uint32)
+    # Half of them have exponents near each other, so that sums and products are finite.
+    near = rng.random((3, _VECTORS)) < 0.5
+    words = np.where(near, words & 0x80FFFFFF | 0x3C000000, words).astype(np.uint32)
+    special = rng.random((3, _VECTORS)) < 0.2
+    chosen = rng.choice(np.array(_SPECIAL, np.uint32), (3, _VECTORS))
+    signs = rng.integers(0, 2, (3, _VECTORS), np.uint32) << 31
+    return np.where(special, chosen | signs, words).astype(np.uint32)
+
+
+@bench(limit_cycles=10 * _VECTORS)
+async def answers_are_numpys(dut: Any) -> None:
+    """A word a cycle into each unit; its answer leaves after its own number of cycles."""
+    words = _stimulus()
+    chosen = units()
+    built = {name: COMPONENTS[name].build for name in chosen}
+    from hw.configs import named
+
+    delays = {
+        name: getattr(built[name](named["tiny"], values), "cycles", 0)
+        for name, values in chosen.items()
+    }
+    names = {name: "x" if values else "abc" for name, values in chosen.items()}
+    ports = {
+        name: [getattr(dut, f"{name}_{port}") for port in letters if hasattr(dut, f"{name}_{port}")]
+        for name, letters in names.items()
+    }
+    expected = {
+        name: _answer(name, list(words[: len(ports[name])]), values)
+        for name, values in chosen.items()
+    }
+    clock = getattr(dut, "clk", None)
+    for cycle in range(_VECTORS + max(delays.values())):
+        for inputs in ports.values():
+            for port, word in zip(inputs, words[:, min(cycle, _VECTORS - 1)]):
+                port.value = int(word)
+        await Timer(1, "ns")
+        for name, delay in delays.items():
+            index = cycle - delay
+            if 0 <= index < _VECTORS:
+                got = int(getattr(dut, f"{name}_o").value)
+                assert got == expected[name][index], f"{name}, vector {index}: {got:#x}"
+        if clock is not None:
+            clock.value = 1
+        await Timer(1, "ns")
+        if clock is not None:
+            clock.value = 0
+    cocotb.log.info("%d units, %d vectors", len(chosen), _VECTORS)

@@ -1,0 +1,107 @@
+"""The table of components: what it lists is made, measured, tested, and refused in one line."""
+
+import importlib
+import re
+from pathlib import Path
+
+import pytest
+
+import tilewright
+from gen.lint import waived_rules
+from gen.verilog import emit
+from hw.configs import named
+from hw.errors import BadInputError
+from hw.numeric.function_units import UNITS
+from hw.numeric.operations import OPERATIONS
+from sim.cli.systolic import COMPONENTS as SYSTOLIC
+from sim.cocotb_runner import bench_names
+from sim.components import ARRAYS, COMPONENTS
+from tests.verilog_tools import faults_of_verilator, faults_of_yosys
+
+TINY = named["tiny"]
+PAGE = Path(__file__).resolve().parent.parent.parent / "docs" / "verilog.md"
+CHEAP = ("barrier", "chain", "fp_fma", "fp_exp2")
+#: Widths that the component limits otherwise: by what else it has, or not at all.
+WIDTHS = [(name, "width_bits") for name in ("switch", "chain", "pmu")]
+LIMITS = [
+    (component.name, parameter)
+    for component in COMPONENTS.values()
+    for parameter in component.parameters
+    # The component itself takes more than what is offered of these.
+    if parameter.name not in ("capacity_bytes", "config_bits")
+    and (component.name, parameter.name) not in WIDTHS
+]
+
+
+def test_the_table_has_every_unit():
+    assert {"tma", "pmu", "pcu", "switch", "agcu", "barrier", "command"} <= set(COMPONENTS)
+    assert {f"fp_{name}" for name in UNITS} <= set(COMPONENTS)
+    casts = [name for name in OPERATIONS if re.match(r"(from|to)_(?!int32)|saturate", name)]
+    assert {f"fp_{name}" for name in OPERATIONS if name not in casts} <= set(COMPONENTS)
+    assert tuple(ARRAYS) == SYSTOLIC
+    assert {component.bench for component in COMPONENTS.values()} <= set(bench_names())
+    assert hasattr(importlib.import_module("sim.tb.fp"), "design")
+
+
+@pytest.mark.parametrize("name", CHEAP)
+def test_a_component_is_read_by_the_tools_with_a_head(name, tmp_path):
+    component = COMPONENTS[name]
+    design = emit(component.build(TINY, component.values(TINY, [])))
+    (tmp_path / "unit.v").write_text(design.file)
+    assert design.head.startswith(f"// {design.top}: ")
+    assert faults_of_verilator(tmp_path / "unit.v", design.top) == ""
+    assert faults_of_yosys(tmp_path / "unit.v", design.top) == ""
+
+
+@pytest.mark.parametrize(("name", "parameter"), LIMITS, ids=lambda x: getattr(x, "name", x))
+def test_a_parameter_has_the_bounds_of_the_component(name, parameter):
+    component = COMPONENTS[name]
+    values = component.values(TINY, [])
+    for value in (parameter.low, parameter.high):
+        unit = component.build(TINY, values | {parameter.name: parameter.checked(value)})
+        # It is not for elaboration.
+        unit.__dict__["_MustUse__used"] = True
+    for value in (parameter.low - 1, parameter.high * (2 if parameter.power else 1) + 1):
+        with pytest.raises(BadInputError):
+            component.build(TINY, values | {parameter.name: value})
+        with pytest.raises(BadInputError, match=f"{parameter.name} must be"):
+            parameter.checked(value)
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("verilog --component tmaa", "did you mean 'tma'?"),
+        ("area --component fp_rsqr", "did you mean 'fp_rsqrt'"),
+        ("sim fp_rsqr", "did you mean 'fp_rsqrt'"),
+        ("verilog --component tma --set outstandin=3", "did you mean 'outstanding'?"),
+        ("verilog --component tma --set width_bits=100", "must be a power of two from 64 to 1024"),
+        ("verilog --component pcu --set slots=2", "it must be left out: it has none"),
+        ("verilog --component fp_add --config tiny", "it is no part of a chip"),
+        ("verilog --set slots=2", "--set must come with one of pcu"),
+        ("area --component pcu --set slots=2", "it must be left out"),
+        ("sim pmu --set slots=3", "--set must be for a floating-point unit"),
+        ("sim barrier --component pmu", "--component must be left out where BLOCK is given"),
+    ],
+)
+def test_what_there_is_not_is_refused_in_one_line(line, message, capsys):
+    assert tilewright.main(line.split()) == 2
+    error = capsys.readouterr().err
+    assert message in error and error.count("\n") == 1
+
+
+def test_the_list_shows_components_with_ranges(capsys):
+    assert tilewright.main(["list"]) == 0
+    shown = capsys.readouterr().out
+    for name, component in COMPONENTS.items():
+        assert re.search(rf"^  {name} +\S", shown, re.MULTILINE), name
+        assert all(f"{each.name}: {each.rule}" in shown for each in component.parameters)
+
+
+def test_the_page_has_the_table_and_the_waivers():
+    text = PAGE.read_text()
+    for component in COMPONENTS.values():
+        parameters = ", ".join(f"`{each.name}`" for each in component.parameters)
+        row = f"| `{component.name}` | {component.summary} | {parameters} | `{component.bench}` |"
+        assert row in text
+    assert re.findall(r"^\| `([A-Z]+)` \|", text, re.MULTILINE) == list(waived_rules())
