@@ -39,6 +39,9 @@ class Liveness:
         Where it stops: who waits for whom, round the cycle if there is one.
     faults : tuple of str
         Ends that do not match: what is left over, never read or never taken.
+    open_order : tuple of str
+        Streams of an AGCU whose boxes may move in any order. Where there are some, an image that is
+        not live stops in one order and may end in another.
     """
 
     live: bool
@@ -46,6 +49,7 @@ class Liveness:
     moved: int = 0
     waits: tuple[str, ...] = ()
     faults: tuple[str, ...] = ()
+    open_order: tuple[str, ...] = ()
 
 
 def _waits(actors: list[Actor]) -> tuple[str, ...]:
@@ -126,7 +130,12 @@ def _run(
     machine = network.machine
     live = not waits and not faults
     return network, Liveness(
-        live, machine.steps, machine.moved, waits, tuple(dict.fromkeys(faults))
+        live,
+        machine.steps,
+        machine.moved,
+        waits,
+        tuple(dict.fromkeys(faults)),
+        tuple(server.name for server in network.choices),
     )
 
 
@@ -163,10 +172,9 @@ def _decided(program: ChipProgram, nets: Nets, whole: bool, limit: int) -> Liven
         return first
     if len(network.choices) > 1:
         names = " and ".join(server.name for server in network.choices)
-        return Liveness(
+        return dataclasses.replace(
+            first,
             live=False,
-            steps=first.steps,
-            moved=first.moved,
             waits=(f"Order of boxes must be covered by tokens, not left open at {names}",),
         )
     _, second = _run(program, nets, packets, 1, whole, limit)
