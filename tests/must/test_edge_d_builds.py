@@ -155,8 +155,9 @@ def test_two_builds_at_once_are_one_and_the_other_says_that_it_waits(tmp_path, h
         assert (first.wait(), second.wait()) == (0, 0)
     os.close(ours)
     built = [json.loads(report.read_text())["cache_hit"] for report in reports]
-    assert built == [False, True]
-    assert b"waiting: another process builds the model" in shown
+    # Either may come first to the model, once the chip's Verilog is there.
+    assert sorted(built) == [False, True]
+    assert b"waiting: another process builds the chip's Verilog" in shown
     assert b"VERIFIED" in shown and left(cache) == []
     figure("2 processes, 1 build")
 
