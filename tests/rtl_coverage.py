@@ -4,6 +4,7 @@
 of a module in all testbenches. docs/testing.md says what is counted.
 """
 
+import bisect
 import dataclasses
 import importlib
 import os
@@ -58,6 +59,7 @@ def points_of(text: str, verilog: str) -> Iterator[tuple[Point, int]]:
         The design, of which statements that do nothing and wires without a name do not count.
     """
     lines = verilog.splitlines()
+    begins = [number for number, line in enumerate(lines, 1) if line.startswith("module ")]
     for fields, count in _POINT.findall(text):
         of = dict(field.split("\x02", 1) for field in fields.split("\x01") if field)
         kind, _, module = of["page"].removeprefix("v_").partition("/")
@@ -65,7 +67,9 @@ def points_of(text: str, verilog: str) -> Iterator[tuple[Point, int]]:
             if not _AGAIN.search(of["o"]):
                 yield Point(kind, module, of["o"]), int(count)
         elif not _EMPTY.match(lines[int(of["l"]) - 1]):
-            yield Point(kind, module, f"{of['l']}:{of['n']} {of['o']}"), int(count)
+            # A line of the module, which may lie elsewhere in another design.
+            line = int(of["l"]) - begins[bisect.bisect(begins, int(of["l"])) - 1]
+            yield Point(kind, module, f"{line}:{of['n']} {of['o']}"), int(count)
 
 
 def _program(block: str, design: Design, ports: list[str]) -> Path:

@@ -37,18 +37,27 @@ FILE = "\n".join(
 
 def test_points_are_those_of_statements_and_of_whole_signals():
     assert dict(points_of(FILE, VERILOG)) == {
-        Point("line", "unit", "2:5 block"): 7,
-        Point("branch", "unit", "4:5 if"): 0,
-        Point("branch", "unit", "4:5 else"): 7,
+        Point("line", "unit", "1:5 block"): 7,
+        Point("branch", "unit", "3:5 if"): 0,
+        Point("branch", "unit", "3:5 else"): 7,
         Point("toggle", "unit", "config[0]:0->1"): 1,
         Point("toggle", "unit", "config[0]:1->0"): 0,
     }
 
 
+def test_a_module_has_the_same_points_wherever_it_lies_in_a_design():
+    moved = FILE.replace("\x01l\x024\x01", "\x01l\x026\x01").replace(
+        "\x01l\x022\x01", "\x01l\x024\x01"
+    )
+    other = "module first();\nendmodule\n" + VERILOG
+    found = dict(points_of(moved.replace("\x01l\x023\x01", "\x01l\x025\x01"), other))
+    assert found == dict(points_of(FILE, VERILOG))
+
+
 def test_a_point_that_one_testbench_reaches_is_reached():
     first, second = Coverage(), Coverage()
     first.add(points_of(FILE, VERILOG))
-    second.add([(Point("branch", "unit", "4:5 if"), 2), (Point("line", "other", "9:1 block"), 0)])
+    second.add([(Point("branch", "unit", "3:5 if"), 2), (Point("line", "other", "9:1 block"), 0)])
     assert (first.share("line"), first.share("branch"), first.share("toggle")) == (1.0, 0.5, 0.5)
     together = totals({"first": first, "second": second})
     assert (together.share("line"), together.share("branch")) == (0.5, 1.0)
