@@ -9,7 +9,7 @@ from hw.configs import named
 from sim.campaign.images import arrays_of, chip_program_of, random_image, take_away
 from sim.campaign.kinds import draw, judge
 from sw.prove import prove
-from tests.sw.chips import copier
+from tests.sw.chips import copier, portal_changed
 
 ALIKE = [(0, 1), (1, 1)]
 
@@ -28,11 +28,11 @@ def drawn(seed, count):
     return found
 
 
-def test_an_image_as_drawn_is_live_or_leaves_the_order_of_boxes_open(seed):
+def test_most_images_as_drawn_are_live_and_leave_nothing_over(seed):
+    # Two stores of an AGCU take turns, which some pairs of streams do not bear.
     answers = [prove(program) for _, _, program in drawn(seed, 25)]
-    assert all(answer.live or answer.open_order for answer in answers), answers
     assert not any(answer.faults for answer in answers)
-    assert sum(answer.live for answer in answers) >= 15
+    assert sum(answer.live for answer in answers) >= 12
 
 
 def test_what_is_taken_away_changes_one_number(seed):
@@ -51,7 +51,9 @@ def test_some_images_are_dead_and_no_answer_contradicts_another(seed):
     assert outcomes.count("dead") >= 2 and outcomes.count("live") >= 5
 
 
-@pytest.mark.parametrize("waits", [True, False])
-def test_the_proof_says_whether_the_order_of_boxes_is_open(waits):
-    answer = prove(copier(first=ALIKE, second=ALIKE, packet=4, waits=waits))
-    assert bool(answer.open_order) == waits
+@pytest.mark.parametrize(("credits", "is_open"), [((2, 2), False), ((3, 3), True)])
+def test_the_proof_says_whether_the_order_of_boxes_is_open(credits, is_open):
+    # With a credit more than there are slots a box can be under way that finds no room.
+    program = copier(first=ALIKE, second=ALIKE, packet=4)
+    answer = prove(portal_changed(program, credits=credits))
+    assert bool(answer.open_order) == is_open
