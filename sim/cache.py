@@ -170,6 +170,10 @@ def cached(
             make(work)
             shutil.rmtree(directory, ignore_errors=True)
             os.replace(work, directory)
+        except OSError as error:
+            # A write that finds the disk full does not say where.
+            error.filename = error.filename or str(work)
+            raise
         finally:
             shutil.rmtree(work, ignore_errors=True)
     return directory, False

@@ -181,7 +181,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             _close_standard_output()
             return _INTERRUPTED
         except OSError as error:
-            _say(name, f"cannot write {target}: {error.strerror}")
+            if failure is None:
+                _say(name, f"cannot write {target}: {error.strerror}")
             if target == "-":
                 _close_standard_output()
             return BadInputError.code if failure is None else int(failure["code"])

@@ -1,5 +1,6 @@
 """Steps of a Verilator build: the tools, their flags, and a library of one module."""
 
+import errno
 import importlib.util
 import os
 import shutil
@@ -75,8 +76,10 @@ def run_tool(command: Sequence[str | Path], where: Path, what: str) -> None:
 
     Raises
     ------
+    OSError
+        If the disk is full.
     RuntimeError
-        If it fails; the message ends with the tool's last lines.
+        If it fails otherwise; the message ends with the tool's last lines.
     """
     environment = dict(os.environ, **_ENVIRONMENT)
     environment.pop("MAKEFLAGS", None)
@@ -88,6 +91,9 @@ def run_tool(command: Sequence[str | Path], where: Path, what: str) -> None:
         text=True,
         check=False,
     )
+    full = os.strerror(errno.ENOSPC)
+    if done.returncode and full in done.stdout + done.stderr:
+        raise OSError(errno.ENOSPC, full, str(where))
     if done.returncode:
         tail = "\n".join((done.stdout + done.stderr).splitlines()[-20:])
         raise RuntimeError(f"Build of {what} failed:\n{tail}")
