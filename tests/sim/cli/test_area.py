@@ -43,7 +43,7 @@ def test_one_kind_alone_is_measured_once(capsys, monkeypatch, tmp_path):
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [
-        ("--config tiny --liberty none.lib", 2, "cannot read none.lib: No such file"),
+        ("--config tiny --liberty none.lib", 2, "cannot use 'none.lib': No such file"),
         (f"--config tiny --liberty {__file__}", 2, "Liberty must begin with `library (NAME) {`"),
         (f"--preset tpu-v1 --liberty {__file__}", 2, "Liberty must begin with `library (NAME) {`"),
         ("--component pcus", 2, "--component must be one of pcu, pmu"),
