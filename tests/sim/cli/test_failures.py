@@ -13,6 +13,7 @@ import tilewright
 from hw.configs import named
 from sim.cli.failures import as_refusal
 from sim.files import require_space, require_writable, write_output, write_whole
+from sim.native.build import run_tool
 
 RUN = "run matmul --config tiny --backend emulator --set M=4 --set N=4 --set K=4"
 LONG = "b" * 300
@@ -259,3 +260,10 @@ def test_a_compressed_file_that_grows_too_large_is_refused(capsys):
     np.savez_compressed("a.npz", A=np.zeros(300 << 20, np.uint8))
     code, said = ended(capsys, *RUN.split(), "--inputs", "a.npz")
     assert code == 2 and "must hold at most" in said
+
+
+def test_a_tool_that_finds_the_disk_full_names_its_folder(tmp_path):
+    words = ["sh", "-c", "echo 'ld: final link failed: No space left on device' >&2; exit 1"]
+    with pytest.raises(OSError, match="No space left") as caught:
+        run_tool(words, tmp_path, "the harness")
+    assert caught.value.filename == str(tmp_path)
