@@ -64,7 +64,8 @@ def _run(start: str, words: Sequence[str], folder: Path) -> None:
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     if done.returncode:
         log = folder / "log.txt"
-        said = done.stdout + done.stderr + (log.read_text() if log.exists() else "")
+        # What ended it comes last.
+        said = (log.read_text() if log.exists() else "") + done.stdout + done.stderr
         lines = said.strip().splitlines()
         raise RuntimeError("yosys failed:\n" + "\n".join(lines[-20:]))
 

@@ -7,7 +7,6 @@ import io
 import os
 import sys
 import traceback
-import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -15,6 +14,7 @@ from hw import __version__
 from hw.errors import BadInputError, TilewrightError
 from sim.cli import report
 from sim.cli.failures import as_refusal
+from sim.cli.interrupt import interruptible
 from sim.cli.options import add_json
 from sim.cli.own_files import require_not_named_again, require_own_files
 from sim.cli.parser import Parser
@@ -158,16 +158,14 @@ def main(argv: Sequence[str] | None = None) -> int:
             if target is not None and target != "-":
                 require_writable(target, where="--json")
                 require_not_named_again(target, words)
-            result = _run(words)
+            with interruptible():
+                result = _run(words)
             sys.stdout.flush()
     except BrokenPipeError:
         _close_standard_output()
         return _INTERRUPTED
     except (Exception, KeyboardInterrupt) as caught:
         error = _of_standard_output(caught)
-        if isinstance(error, KeyboardInterrupt):
-            # Amaranth would warn of every component whose turn had not come.
-            warnings.filterwarnings("ignore", ".* created but never used")
         failure = _failure(error)
         result = error.result if isinstance(error, TilewrightError) else {}
         if "--debug" in words:

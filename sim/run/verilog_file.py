@@ -12,12 +12,14 @@ __all__ = ["TOP", "read_design"]
 #: Name of a chip's top module.
 TOP = "tilewright"
 
+#: Comment lines before the first module.
+_HEAD = re.compile(r"(?:[ \t]*(?://[^\n]*)?\n)*")
 _MODULE = re.compile(r"^\s*module\s+\\?(\S+?)\s*[(;](.*?)^\s*endmodule", re.MULTILINE | re.DOTALL)
 _INSTANCE = re.compile(r"^\s*\\?(\S+)\s+(?:#\(.*?\)\s*)?\\?\S+\s*\(", re.MULTILINE)
 
 
 def read_design(path: Path | str) -> Design:
-    """The chip in a Verilog file.
+    """The chip in a Verilog file; the comment before its first module is the head.
 
     Raises
     ------
@@ -26,7 +28,10 @@ def read_design(path: Path | str) -> Design:
     BadInputError
         If it has no module of the name `TOP`.
     """
-    text = read_text(path, noun="Verilog")
+    file = read_text(path, noun="Verilog")
+    found = _HEAD.match(file)
+    head = found[0] if found else ""
+    text = file[len(head) :]
     inside = {name: _INSTANCE.findall(body) for name, body in _MODULE.findall(text)}
     if TOP not in inside:
         raise BadInputError(f"{path} must have a module {TOP}")
@@ -39,4 +44,4 @@ def read_design(path: Path | str) -> Design:
             visit(child, times * children.count(child))
 
     visit(TOP, 1)
-    return Design(top=TOP, text=text, instances=counts)
+    return Design(top=TOP, text=text, instances=counts, head=head)

@@ -50,7 +50,11 @@ def builder(content):
         words, stdout=subprocess.PIPE, text=True, start_new_session=True
     ) as process:
         try:
-            yield process, Path(process.stdout.readline().strip())
+            work = Path(process.stdout.readline().strip())
+            # Until it has become another program, a compiler holds the locks of who starts it.
+            while not (work / "file1").exists():
+                time.sleep(0.01)
+            yield process, work
         finally:
             # The compiler that it started, too, if it lives.
             with suppress(ProcessLookupError):

@@ -1,0 +1,48 @@
+"""Interrupts from the keyboard (SIGINT) that reach the command whatever Python is doing.
+
+Python ignores an exception that is raised in a finalizer. Elaboration makes and frees thousands of
+components, each with a finalizer, so most interrupts would arrive in one and be lost.
+"""
+
+import contextlib
+import signal
+import threading
+import warnings
+from collections.abc import Iterator
+from types import FrameType
+
+__all__ = ["interruptible"]
+
+_RETRY_SECONDS = 0.02
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    while frame is not None:
+        if frame.f_code.co_name == "__del__":
+            # In vain here: once more, when the finalizer has returned.
+            again = threading.Timer(_RETRY_SECONDS, signal.raise_signal, [number])
+            again.daemon = True
+            again.start()
+            return
+        frame = frame.f_back
+    # Amaranth would warn of every component that was made and not yet elaborated.
+    warnings.filterwarnings("ignore", ".* created but never used")
+    raise KeyboardInterrupt
+
+
+@contextlib.contextmanager
+def interruptible() -> Iterator[None]:
+    """Context in which SIGINT raises KeyboardInterrupt, outside of finalizers.
+
+    Only the main thread gets signals; in others the context changes nothing. A handler that is
+    not Python's own is kept.
+    """
+    main = threading.current_thread() is threading.main_thread()
+    if not main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        yield
+        return
+    signal.signal(signal.SIGINT, _interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
