@@ -42,10 +42,11 @@ def execute(args: argparse.Namespace) -> dict[str, Any]:
     result = _everything() if args.file is None else {"kernels": _of_file(args.file)}
     for group, rows in result.items():
         print(f"{group}:" if rows else f"{group}: none")
+        width = max((len(row["name"]) for row in rows), default=0)
         for row in rows:
-            print(f"  {row['name']:<12} {row['summary']}")
+            print(f"  {row['name']:<{width}}  {row['summary']}")
             if "parameters" in row:
-                print(f"{'':<17}{row['parameters']}")
+                print(f"{'':<{width + 6}}{row['parameters']}")
     return dict(result)
 
 
