@@ -14,7 +14,7 @@ from sim.cocotb_runner import bench_names
 from tests.rtl_coverage import GOALS, measure, totals
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-_COPIED = ("hw", "gen", "sim", "sw", "tests", "tilewright.py", "pyproject.toml")
+_COPIED = ("hw", "gen", "sim", "sw", "tests", "tilewright", "pyproject.toml")
 _GOAL = "the six mutants that were gaps are killed by the nearest test"
 
 #: What is changed of which file, and the test nearest to it.
