@@ -64,10 +64,10 @@ def _run(start: str, words: Sequence[str], folder: Path) -> None:
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     if done.returncode:
         log = folder / "log.txt"
-        # What ended it comes last.
-        said = (log.read_text() if log.exists() else "") + done.stdout + done.stderr
-        lines = said.strip().splitlines()
-        raise RuntimeError("yosys failed:\n" + "\n".join(lines[-20:]))
+        # What ended it may stand in either: the log of a program that crashes is cut off.
+        said = (done.stdout + done.stderr, log.read_text() if log.exists() else "")
+        lines = [line for text in said for line in text.strip().splitlines()[-20:]]
+        raise RuntimeError("yosys failed:\n" + "\n".join(lines))
 
 
 def run_script(folder: Path, script: str) -> str:
