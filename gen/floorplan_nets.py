@@ -26,12 +26,6 @@ _COLOURS = (
     ("#56b4e9", "black"),
 )
 _DASHES = ("", "7 3", "2 2", "8 2 2 2")
-_STEPS = {
-    Direction.NORTH: (-1, 0),
-    Direction.EAST: (0, 1),
-    Direction.SOUTH: (1, 0),
-    Direction.WEST: (0, -1),
-}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -79,7 +73,7 @@ class NetEnds:
 
 
 def _beside(at: Place, direction: Direction) -> Place:
-    down, along = _STEPS[direction]
+    down, along = direction.step
     return at[0] + down, at[1] + along
 
 

@@ -39,7 +39,7 @@ _ASSERTED = re.compile(r"[Oo]utput +(\d+) .*?asserted in frame")
 
 
 def _abc(folder: Path, commands: str) -> str:
-    """What ABC says of commands that it runs in a folder."""
+    """Output of ABC for commands that it runs in a folder."""
     require_package("pyosys", where="prove")
     library = importlib.util.find_spec("pyosys")
     if library is None or library.origin is None:

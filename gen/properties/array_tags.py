@@ -36,7 +36,7 @@ def lane(layout: data.StructLayout, width: int, **tags: Value | int) -> Value:
 def multiply_add(
     m: Module, config: CellConfig, a: Value, b: Value, old: Value, compare: Compare
 ) -> Value:
-    """What stands for :func:`hw.systolic.fused.multiply_add`: the same registers, and tags."""
+    """Stand-in for :func:`hw.systolic.fused.multiply_add`: the same registers, but tags."""
     former = [Signal(len(operand), name=f"former_{name}") for name, operand in (("a", a), ("b", b))]
     m.d.sync += [was.eq(operand) for was, operand in zip(former, (a, b), strict=True)]
     total = compare(former[0], former[1], old)

@@ -26,6 +26,11 @@ class Direction(enum.IntEnum):
         """Direction in which the neighbour there sees this switch."""
         return Direction((self + 2) % 4)
 
+    @property
+    def step(self) -> tuple[int, int]:
+        """Rows and columns from a switch to its neighbour there."""
+        return ((-1, 0), (0, 1), (1, 0), (0, -1))[self]
+
 
 @dataclasses.dataclass(frozen=True, order=True)
 class Link:

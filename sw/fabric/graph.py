@@ -16,13 +16,6 @@ __all__ = ["Fabric", "Node", "Place"]
 #: Row and column of a switch.
 Place = tuple[int, int]
 
-_STEPS = {
-    Direction.NORTH: (-1, 0),
-    Direction.EAST: (0, 1),
-    Direction.SOUTH: (1, 0),
-    Direction.WEST: (0, -1),
-}
-
 
 @dataclasses.dataclass(frozen=True)
 class Node:
@@ -113,7 +106,7 @@ class Fabric:
     ) -> int | None:
         offered = None
         if isinstance(port, Link):
-            rows, columns = _STEPS[port.direction]
+            rows, columns = port.direction.step
             beyond = (place[0] + rows, place[1] + columns)
             if beyond in switches:
                 offered = (beyond, Link(port.direction.opposite, port.track))

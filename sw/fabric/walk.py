@@ -124,8 +124,7 @@ class _Walk:
         (row, column), port = at
         if isinstance(port, UnitPort):
             return None
-        down = {Direction.SOUTH: 1, Direction.NORTH: -1}.get(port.direction, 0)
-        right = {Direction.EAST: 1, Direction.WEST: -1}.get(port.direction, 0)
+        down, right = port.direction.step
         return (row + down, column + right), Link(port.direction.opposite, port.track)
 
 
