@@ -183,11 +183,12 @@ class HostPort(Component):
                             m.d.sync += held_cycles.eq(self.i_cycles[32:])
                         if each.name == "ENTRY_BEGIN_LO":
                             m.d.sync += held_begin.eq(self.i_entry_begin[32:])
-                        if each.name == "COUNTER_LO":
-                            m.d.sync += held_counter.eq(counter[32:])
                         if each.name in ("COUNTER_LO", "COUNTER_HI"):
                             with m.If(no_counter):
                                 m.d.sync += [axi.rdata.eq(0), axi.rresp.eq(RESP_SLVERR)]
+                        if each.name == "COUNTER_LO":
+                            with m.If(~no_counter):
+                                m.d.sync += held_counter.eq(counter[32:])
                 with m.Default():
                     m.d.sync += axi.rresp.eq(RESP_SLVERR)
 

@@ -88,8 +88,6 @@ class _Rules:
         if name.startswith("COUNTER_") and name != "COUNTER_SELECT":
             counter = self._counter()
             if counter is None:
-                if name == "COUNTER_LO":
-                    self.held.pop("COUNTER", None)
                 return 0, 0
             if name == "COUNTER_LO":
                 return self._halves("COUNTER", counter)
@@ -171,8 +169,6 @@ async def registers_read_and_act_as_the_map_says(dut: Any) -> None:
             rules.end(end)
         offset = _offset(rng)
         found = _OFFSETS.get(offset)
-        if found is not None and found.name == "COUNTER_HI" and "COUNTER" not in rules.held:
-            continue  # the half of no counter
         if rng.random() < 0.5:
             word, good = rules.read(found.name) if found else (0, 0)
             answer = await host.read(offset, 4)

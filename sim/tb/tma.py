@@ -17,8 +17,13 @@ from hw.tma.descriptor import Descriptor, ElementFormat
 from hw.tma.descriptor_file import descriptor_word_layout
 from hw.tma.engine import TmaEngine
 from sim.bench_support import Sink, Source, bench, clocks, random_generator, start
+from sim.tb._refusals import REFUSALS, with_field
 
-__all__ = ["boxes_of_four_streams_are_numpys_slices", "design"]
+__all__ = [
+    "a_refused_descriptor_moves_no_byte",
+    "boxes_of_four_streams_are_numpys_slices",
+    "design",
+]
 
 _WIDTH, _STREAMS, _DESCRIPTORS = 64, 2, 4
 _VECTOR_BYTES = _WIDTH // 8
@@ -162,10 +167,10 @@ class _Bench:
     def _port(self, channel: str, name: str) -> int:
         return int(getattr(self.dut, f"axi__{channel}{name}").value)
 
-    async def describe(self, index: int, descriptor: Descriptor) -> None:
+    async def describe(self, index: int, packed: bytes) -> None:
         """Write a descriptor; the port is shared."""
         layout = descriptor_word_layout(_DESCRIPTORS)
-        words = np.frombuffer(descriptor.pack(), np.uint64)
+        words = np.frombuffer(packed, np.uint64)
         payloads = [
             Const.cast(layout.const({"index": index, "word": word, "data": int(value)})).value
             for word, value in enumerate(words)
@@ -179,6 +184,23 @@ class _Bench:
         fields: dict[int | str, Any] = {"descriptor": index, "coordinates": corner + noise}
         return Const.cast(command_layout(_DESCRIPTORS).const(fields)).value
 
+    async def take(self, loaded: Sink, tensor: _Tensor, corner: list[int]) -> None:
+        """Take a loaded box, which must be numpy's."""
+        address, exists = tensor.where(corner)
+        expected = np.where(exists, self.image[np.where(exists, address, 0)], 0)
+        wanted = _payloads(expected.astype(np.uint8))
+        got = await loaded.take(len(wanted))
+        # Mark final is not the engine's to set.
+        got = [payload & (1 << _WIDTH + 1) - 1 for payload in got]
+        assert got == wanted, f"box at {corner} of {tensor.descriptor}"
+
+    async def give(self, vectors: Source, tensor: _Tensor, corner: list[int]) -> None:
+        """Give random vectors of a box to be stored."""
+        address, exists = tensor.where(corner)
+        data = self.rng.integers(0, 256, len(address), dtype=np.uint8)
+        self.image[address[exists]] = data[exists]
+        await vectors.send(_payloads(data))
+
     async def load(self, stream: int) -> None:
         """Load boxes of some tensors on one stream."""
         rng = random_generator(f"load {stream}")
@@ -186,19 +208,13 @@ class _Bench:
         loaded = Sink(self.dut, f"o_loaded__{stream}", stall=self.stall)
         for _ in range(_JOBS):
             tensor = _Tensor(rng, stream * _REGION)
-            await self.describe(stream, tensor.descriptor)
+            await self.describe(stream, tensor.descriptor.pack())
             corners = [tensor.corner(rng) for _ in range(rng.integers(1, 6))]
             sending = cocotb.start_soon(
                 commands.send(self.command(stream, corner) for corner in corners)
             )
             for corner in corners:
-                address, exists = tensor.where(corner)
-                expected = np.where(exists, self.image[np.where(exists, address, 0)], 0)
-                wanted = _payloads(expected.astype(np.uint8))
-                got = await loaded.take(len(wanted))
-                # Mark final is not the engine's to set.
-                got = [payload & (1 << _WIDTH + 1) - 1 for payload in got]
-                assert got == wanted, f"box at {corner} of {tensor.descriptor}"
+                await self.take(loaded, tensor, corner)
             await sending
         await loaded.expect_silence(30)
 
@@ -211,16 +227,13 @@ class _Bench:
         done = 0
         for _ in range(_JOBS):
             tensor = _Tensor(rng, index * _REGION)
-            await self.describe(index, tensor.descriptor)
+            await self.describe(index, tensor.descriptor.pack())
             corners = [tensor.corner(rng) for _ in range(rng.integers(1, 6))]
             sending = cocotb.start_soon(
                 commands.send(self.command(index, corner) for corner in corners)
             )
             for corner in corners:
-                address, exists = tensor.where(corner)
-                data = rng.integers(0, 256, len(address), dtype=np.uint8)
-                self.image[address[exists]] = data[exists]
-                await vectors.send(_payloads(data))
+                await self.give(vectors, tensor, corner)
             await sending
             done += len(corners)
             while self.stored[stream] < done:
@@ -245,3 +258,43 @@ async def boxes_of_four_streams_are_numpys_slices(dut: Any, stall: float) -> Non
     memory = np.frombuffer(test.memory.read(0, 4 * _REGION), np.uint8)
     wrong = np.flatnonzero(memory != test.image)
     assert not len(wrong), f"{len(wrong)} bytes differ, the first at {wrong[:1]}"
+
+
+@bench(limit_cycles=500_000)
+async def a_refused_descriptor_moves_no_byte(dut: Any) -> None:
+    """Each refusal, of a load and of a store: its code, no burst; the engine goes on."""
+    test = _Bench(dut, 0.3)
+    await start(dut, i_drain=0)
+    cocotb.start_soon(test.watch())
+    commands = {side: Source(dut, f"i_{side}_commands__0") for side in ("load", "store")}
+    loaded, vectors = Sink(dut, "o_loaded__0"), Source(dut, "i_vectors__0")
+    for field, place, value, code in REFUSALS:
+        for side in commands:
+            dut.rst.value = 1
+            await clocks(dut, 2)
+            dut.rst.value = 0
+            test.stored[0] = 0
+            tensor = _Tensor(test.rng, _STREAMS * _REGION)
+            while len(tensor.dims) < 2:
+                tensor = _Tensor(test.rng, _STREAMS * _REGION)
+            good = tensor.descriptor.pack()
+            await test.describe(0, with_field(good, field, place, value))
+            await test.describe(1, good)
+            corner = tensor.corner(test.rng)
+            await commands[side].send([test.command(0, corner)])
+            for _ in range(100):
+                await clocks(dut, 1)
+                assert not int(dut.axi__arvalid.value) | int(dut.axi__awvalid.value)
+            assert int(dut.o_error.value) == code.value, (field, value)
+            assert int(dut.o_idle.value) == 1
+            # The next box of the same stream is whole.
+            await commands[side].send([test.command(1, corner)])
+            if side == "load":
+                await test.take(loaded, tensor, corner)
+            else:
+                await test.give(vectors, tensor, corner)
+                while not test.stored[0]:
+                    await clocks(dut, 1)
+            assert int(dut.o_error.value) == code.value
+    memory = np.frombuffer(test.memory.read(0, 4 * _REGION), np.uint8)
+    assert (memory == test.image).all()

@@ -3,7 +3,7 @@ import random
 
 import pytest
 from amaranth.hdl import Module
-from amaranth.lib import data, stream, wiring
+from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.sim import Simulator
 
@@ -11,6 +11,7 @@ from hw.errors import BadInputError
 from hw.tma.addresses import BoxWalker, RowSplitter, burst_layout, largest_burst, plan_layout
 from hw.tma.commands import BoxReader, tagged_command_layout
 from hw.tma.descriptor import Descriptor, ElementFormat, ErrorCode, descriptor_layout
+from sim.tb._refusals import REFUSALS, with_field
 from tests.hw.tma.model import element_offsets, packed_command, random_case
 
 ADDRESS_BITS = 40
@@ -204,46 +205,13 @@ def test_a_box_costs_its_rank_and_two_cycles(rank, coordinate, extra):
     assert {b - a for a, b in zip(starts, starts[1:])} == {rank + 2 + extra}
 
 
-@pytest.mark.parametrize(
-    ("field", "value", "code"),
-    [
-        ("rank", 0, ErrorCode.RANK),
-        ("rank", 6, ErrorCode.RANK),
-        ("format", 3, ErrorCode.FORMAT),
-        ("format", 0x81, ErrorCode.FORMAT),
-        ("base", 0x1008, ErrorCode.BASE),
-        ("base", 1 << ADDRESS_BITS, ErrorCode.BASE),
-        ("strides", [72, 0, 0, 0], ErrorCode.STRIDE),
-        ("strides", [1 << 40, 0, 0, 0], ErrorCode.STRIDE),
-        ("dims", [64, 0, 0, 0, 0], ErrorCode.DIMENSION),
-        ("box", [8, 0, 0, 0, 0], ErrorCode.BOX),
-        ("box", [264, 1, 0, 0, 0], ErrorCode.BOX),
-        ("box", [12, 1, 0, 0, 0], ErrorCode.ROW_BYTES),
-        ("element_strides", [1, 2, 0, 0, 0], ErrorCode.ELEMENT_STRIDE),
-        ("interleave", 1, ErrorCode.INTERLEAVE),
-        ("swizzle", 1, ErrorCode.SWIZZLE),
-        ("oob_fill", 1, ErrorCode.OOB_FILL),
-        ("mode", 3, ErrorCode.MODE),
-        ("reduce", 1, ErrorCode.REDUCE),
-        ("im2col_lower", [0, -1, 0], ErrorCode.IM2COL),
-        ("im2col_pixels", 5, ErrorCode.IM2COL),
-    ],
-)
-def test_hardware_refuses_what_it_does_not_serve_and_goes_on(field, value, code):
+@pytest.mark.parametrize(("field", "index", "value", "code"), REFUSALS)
+def test_hardware_refuses_what_it_does_not_serve_and_goes_on(field, index, value, code):
     good = Descriptor(
         base=0x1000, format=ElementFormat.INT8, dims=(64, 9), strides=(64,), box=(8, 2)
-    )
-    layout = data.Layout.cast(descriptor_layout)
-    fields = layout.from_bits(int.from_bytes(good.pack(), "little"))
-    init = {
-        name: [int(fields[name][i]) for i in range(member.shape.length)]
-        if isinstance(member.shape, data.ArrayLayout)
-        else int(fields[name])
-        for name, member in layout
-    }
-    init[field] = value
-    bad = layout.const(init).as_bits().to_bytes(128, "little")
-    plans, bursts, errors, _ = run(64, 64, [(bad, (0, 0)), (good.pack(), (0, 0))])
+    ).pack()
+    bad = with_field(good, field, index, value)
+    plans, bursts, errors, _ = run(64, 64, [(bad, (0, 0)), (good, (0, 0))])
     assert errors == [code]
     assert len(plans) == len(bursts) == 2
 

@@ -1,0 +1,46 @@
+"""Descriptors with one field that the TMA engine refuses, and the code of each refusal."""
+
+from typing import Any
+
+from amaranth.hdl import Shape
+from amaranth.lib import data
+
+from hw.tma.descriptor import DESCRIPTOR_BYTES, ErrorCode, descriptor_layout
+
+__all__ = ["REFUSALS", "with_field"]
+
+#: Field of a descriptor of two dimensions or more, index in it (0 where it is no array), a value
+#: that is refused for vectors of 64 bits or more and addresses of at most 48 bits, and the code.
+REFUSALS = (
+    ("rank", 0, 0, ErrorCode.RANK),
+    ("rank", 0, 6, ErrorCode.RANK),
+    ("format", 0, 3, ErrorCode.FORMAT),
+    ("format", 0, 0x81, ErrorCode.FORMAT),
+    ("base", 0, 0x1008, ErrorCode.BASE),
+    ("base", 0, 1 << 48, ErrorCode.BASE),
+    ("strides", 0, 72, ErrorCode.STRIDE),
+    ("strides", 0, 1 << 40, ErrorCode.STRIDE),
+    ("dims", 1, 0, ErrorCode.DIMENSION),
+    ("box", 1, 0, ErrorCode.BOX),
+    ("box", 0, 264, ErrorCode.BOX),
+    ("box", 0, 1, ErrorCode.ROW_BYTES),
+    ("element_strides", 1, 2, ErrorCode.ELEMENT_STRIDE),
+    ("interleave", 0, 1, ErrorCode.INTERLEAVE),
+    ("swizzle", 0, 1, ErrorCode.SWIZZLE),
+    ("oob_fill", 0, 1, ErrorCode.OOB_FILL),
+    ("mode", 0, 3, ErrorCode.MODE),
+    ("reduce", 0, 1, ErrorCode.REDUCE),
+    ("im2col_lower", 1, -1, ErrorCode.IM2COL),
+    ("im2col_pixels", 0, 5, ErrorCode.IM2COL),
+)
+
+
+def with_field(packed: bytes, field: str, index: int, value: int) -> bytes:
+    """The 128 bytes of a descriptor with another value in one field."""
+    member: Any = data.Layout.cast(descriptor_layout)[field]
+    shape = member.shape
+    width = Shape.cast(shape.elem_shape if isinstance(shape, data.ArrayLayout) else shape).width
+    low: int = member.offset + index * width
+    mask = (1 << width) - 1
+    bits = int.from_bytes(packed, "little") & ~(mask << low) | (value & mask) << low
+    return bits.to_bytes(DESCRIPTOR_BYTES, "little")
