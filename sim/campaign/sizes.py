@@ -13,10 +13,11 @@ from sw.language.schedule import schedule_names
 
 __all__ = ["MOST_SIDE", "random_schedule", "random_sides"]
 
-#: Largest side drawn.
+#: Largest side drawn, but for that of a long problem.
 MOST_SIDE = 300
 _PRIMES = (2, 3, 5, 7, 11, 13, 17, 23, 31, 47, 61, 97, 127, 193, 257)
 _MOST_SLOTS = 8
+_LONG_SHARE = 1 / 8
 
 
 def _edges(config: ChipConfig) -> list[int]:
@@ -35,6 +36,8 @@ def random_sides(
 ) -> tuple[int, ...]:
     """Sides of a problem: log-uniform from 1 to `most`, three of ten beside an edge of the chip.
 
+    One problem of eight is long: one side of up to four times `most`, the others of a third.
+
     Parameters
     ----------
     rng : random.Random
@@ -43,13 +46,19 @@ def random_sides(
         Sides wanted.
     most : int
     """
+    long = rng.randrange(count) if rng.random() < _LONG_SHARE else None
+    ends = [
+        most if long is None else 4 * most if index == long else max(1, most // 3)
+        for index in range(count)
+    ]
+    return tuple(_side(rng, config, end) for end in ends)
+
+
+def _side(rng: random.Random, config: ChipConfig, most: int) -> int:
     edges = [side for side in _edges(config) if 1 <= side <= most]
-    return tuple(
-        rng.choice(edges)
-        if rng.random() < 0.3
-        else min(most, round(math.exp(rng.uniform(0, math.log(most + 0.5)))))
-        for _ in range(count)
-    )
+    if rng.random() < 0.3:
+        return rng.choice(edges)
+    return min(most, round(math.exp(rng.uniform(0, math.log(most + 0.5)))))
 
 
 def _tile(rng: random.Random, config: ChipConfig, most: int) -> int:
