@@ -354,7 +354,8 @@ def _notes(wishes: Wishes, real: Realized) -> tuple[str, ...]:
             notes.append(f"{noun}={wish} became {had}: more units would find no rows or no room")
     if plan.rows < plan.pass_columns:
         notes.append(
-            f"weights show: {plan.pass_columns} columns of weights a tile of {plan.rows} rows"
+            f"loading weights limits the speed: a block of C {plan.rows} high is multiplied by "
+            f"{plan.pass_columns} columns of weights, which take longer to load"
         )
     return tuple(notes)
 

@@ -14,11 +14,11 @@ from hw import __version__
 from hw.errors import BadInputError, TilewrightError
 from sim.cli import report
 from sim.cli.failures import as_refusal
-from sim.cli.interrupt import interruptible
 from sim.cli.options import add_json
 from sim.cli.own_files import require_not_named_again, require_own_files
 from sim.cli.parser import Parser
 from sim.files import require_writable
+from sim.interrupt import interruptible
 
 __all__ = ["COMMANDS", "main"]
 

@@ -13,6 +13,7 @@ from hw.errors import BadInputError, did_you_mean
 from hw.numeric.formats import Format
 from sim.cli.options import load_config, validating
 from sim.files import require_writable
+from sim.interrupt import interruptible
 from sim.native.memory import MemoryConditions
 from sim.progress import Progress, shown_progress
 from sim.rules import OPTIONS, Rule, path
@@ -136,7 +137,7 @@ def run_kernel(
         schedule=Schedule() if schedule is None else schedule,
         place_seed=rest.get("place_seed", 1),
     )
-    with shown_progress(progress) as shown:
+    with interruptible(), shown_progress(progress) as shown:
         job = _job(problem, backend, bound.arrays, rest, shown)
         compiled, fields = compile_job(job)
         outcome = run(job, compiled, fields | {"config": name})
@@ -158,7 +159,7 @@ class KernelProgram(results.KernelProgram):
     def __init__(self, problem: Problem, name: str, *, progress: bool = True) -> None:
         self._problem = problem
         self._name = name
-        with shown_progress(progress) as shown, shown.step("compiling the kernel"):
+        with interruptible(), shown_progress(progress) as shown, shown.step("compiling the kernel"):
             self._compiled: Compiled = compile_problem(problem)
 
     @property
@@ -238,7 +239,7 @@ class KernelProgram(results.KernelProgram):
                     where=spec.name,
                     value=bound.formats[spec.name].name,
                 )
-        with shown_progress(progress) as shown:
+        with interruptible(), shown_progress(progress) as shown:
             job = _job(problem, backend, bound.arrays, rest, shown)
             compiled, fields = compile_job(job, self._compiled)
             outcome = run(job, compiled, fields | {"config": self._name})

@@ -1,4 +1,4 @@
-"""Interrupts from the keyboard (SIGINT) that reach the command whatever Python is doing.
+"""Interrupts from the keyboard (SIGINT) that reach a run whatever Python is doing.
 
 Python ignores an exception that is raised in a finalizer. Elaboration makes and frees thousands of
 components, each with a finalizer, so most interrupts would arrive in one and be lost.

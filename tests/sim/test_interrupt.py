@@ -1,0 +1,35 @@
+"""Interrupts that arrive while Python frees an object."""
+
+import signal
+import time
+
+import pytest
+
+import tilewright as tw
+from sim.interrupt import interruptible
+from sim.run import api
+from sw.kernels.matmul import matmul
+
+
+class Freed:
+    """Is interrupted in its finalizer, where Python ignores exceptions."""
+
+    def __del__(self):
+        signal.raise_signal(signal.SIGINT)
+
+
+def free_and_wait(*_):
+    Freed()
+    time.sleep(5)
+
+
+def test_an_interrupt_in_a_finalizer_arrives_after_it():
+    with pytest.raises(KeyboardInterrupt), interruptible():
+        free_and_wait()
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_a_call_of_the_api_is_interrupted_in_a_finalizer(monkeypatch):
+    monkeypatch.setattr(api, "compile_problem", free_and_wait)
+    with pytest.raises(KeyboardInterrupt):
+        matmul.compile("tiny", M=4, N=4, K=4, dtype=tw.bf16, progress=False)
