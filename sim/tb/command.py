@@ -30,8 +30,9 @@ __all__ = [
 _WIDTH, _FINGERPRINT, _UNITS = 64, 0x1234_5678, 3
 #: Words of each row's chain.
 _CHAINS = (5, 3)
-_LIST, _PITCH = 0x1_0000, 64
-_MEMORY_BYTES = 1 << 18
+_ADDRESS_BITS = 40
+#: Bytes between two entries of a list, and of a region of memory that holds a list and its images.
+_PITCH, _REGION = 64, 1 << 18
 _LAUNCH, _ABORT, _INTERRUPT = 1, 2, 4
 _DONE, _ERROR = 2, 4
 
@@ -43,7 +44,7 @@ def design() -> CommandProcessor:
     return CommandProcessor(
         width_bits=_WIDTH,
         rows=len(_CHAINS),
-        axi_address_bits=40,
+        axi_address_bits=_ADDRESS_BITS,
         fingerprint=_FINGERPRINT,
         units=_UNITS,
     )
@@ -79,7 +80,7 @@ class _Memory:
 
     def __init__(self, dut: Any, pauses: float) -> None:
         bus = AxiReadBus.from_prefix(dut, "memory_")
-        ram = AxiRamRead(bus, dut.clk, dut.rst, size=_MEMORY_BYTES)
+        ram = AxiRamRead(bus, dut.clk, dut.rst, size=1 << _ADDRESS_BITS)
         ram.log.setLevel(logging.WARNING)
         self.write = ram.write
         self.errors: dict[int, AxiResp] = {}
@@ -116,6 +117,7 @@ class _Bench:
         self.unit_errors: dict[int, tuple[int, int]] = {}
         self.launched = self.first_issue = self.started_at = self.done_at = self.begun_at = 0
         self.launches = 0
+        self.list = 0
         self.counters = [
             [int(value) for value in self.rng.integers(0, 1 << COUNTER_BITS, WORDS)]
             for _ in range(_UNITS)
@@ -195,11 +197,13 @@ class _Bench:
         return int(await self._host.read_dword(register(name).offset))
 
     def store(self, kernels: list[_Kernel]) -> list[LaunchEntry]:
-        """Put a list and all it names into memory."""
+        """Put a list and all it names into memory, in a region anywhere."""
+        region = _REGION * int(self.rng.integers(0, (1 << _ADDRESS_BITS) // _REGION))
+        self.list = region + 0x1_0000
         entries = []
         for number, kernel in enumerate(kernels):
             # Both straddle a multiple of 4 KiB if they are longer than an alignment.
-            at = 0x1_2000 + number * 0x4000 - _PITCH
+            at = region + 0x1_2000 + number * 0x4000 - _PITCH
             raw = kernel.image.pack(_WIDTH)
             self.memory.write(at, raw)
             self.memory.write(at + 0x2000, pack_arguments(kernel.arguments))
@@ -212,10 +216,11 @@ class _Bench:
                     repeat=kernel.repeat,
                 )
             )
-        self.memory.write(_LIST, pack_list(entries, _WIDTH))
+        self.memory.write(self.list, pack_list(entries, _WIDTH))
         return entries
 
-    async def launch(self, entries: int, address: int = _LIST) -> None:
+    async def launch(self, entries: int, address: int | None = None) -> None:
+        address = self.list if address is None else address
         self.log.clear()
         await self.write("LIST_ADDRESS_LO", address & 0xFFFF_FFFF)
         await self.write("LIST_ADDRESS_HI", address >> 32)
@@ -306,9 +311,9 @@ async def what_cannot_run_is_refused_at_its_entry(dut: Any) -> None:
     test = _Bench(dut, pauses=0.2)
     await test.begin()
     for entries, address, code in (
-        (0, _LIST, ErrorCode.NO_ENTRIES),
-        (1, _LIST + 32, ErrorCode.LIST_ADDRESS),
-        (1, _LIST + (1 << 40), ErrorCode.LIST_ADDRESS),
+        (0, 0, ErrorCode.NO_ENTRIES),
+        (1, 32, ErrorCode.LIST_ADDRESS),
+        (1, 1 << _ADDRESS_BITS, ErrorCode.LIST_ADDRESS),
     ):
         await test.launch(entries, address)
         await test.fail([], 0, code.value)
@@ -316,7 +321,9 @@ async def what_cannot_run_is_refused_at_its_entry(dut: Any) -> None:
         kernels = _kernels(test.rng)
         entries_there = test.store(kernels)
         wrong = int(test.rng.integers(0, len(kernels)))
-        at = {"entry": _LIST + wrong * _PITCH, "image": entries_there[wrong].image_address}[part]
+        at = {"entry": test.list + wrong * _PITCH, "image": entries_there[wrong].image_address}[
+            part
+        ]
         test.memory.write(at + offset, value.to_bytes(size, "little"))
         await test.launch(len(kernels))
         await test.fail(kernels, wrong, code.value)
@@ -335,7 +342,7 @@ async def errors_of_memory_and_of_units_end_a_launch_at_their_entry(dut: Any) ->
         wrong = int(rng.integers(0, len(kernels)))
         entry = entries[wrong]
         spans = {
-            ReadPhase.LIST: (_LIST + wrong * _PITCH, _PITCH),
+            ReadPhase.LIST: (test.list + wrong * _PITCH, _PITCH),
             ReadPhase.ARGUMENTS: (entry.argument_address, 16 * entry.argument_count),
             ReadPhase.IMAGE: (entry.image_address, entry.image_bytes),
         }
