@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping
 from xml.sax.saxutils import escape
 
 from gen.floorplan_nets import Hops, NetEnds, Style, Way, net_ends, style_of, ways_of
-from hw.config import ChipConfig
-from hw.mesh.ports import Direction
-from hw.places import agcu_places
+from hw.arch.config import ChipConfig
+from hw.arch.places import agcu_places
+from hw.arch.ports import Direction
 
 __all__ = ["floorplan"]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Iterator
 
-from hw.config import ChipConfig
-from hw.mesh.config import OutputProgram
-from hw.mesh.ports import Direction, Link
+from hw.arch.config import ChipConfig
+from hw.arch.ports import Direction, Link
+from hw.arch.switch import OutputProgram
 
 __all__ = ["Hops", "NetEnds", "Style", "Way", "net_ends", "style_of", "ways_of"]
 

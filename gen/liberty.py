@@ -6,7 +6,7 @@ import tempfile
 from pathlib import Path
 
 from gen.yosys import run_script
-from hw.errors import BadInputError
+from hw.arch.errors import BadInputError
 
 __all__ = ["FILE_NAME", "MAP", "Liberty", "load_liberty", "run_mapping"]
 

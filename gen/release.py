@@ -62,7 +62,7 @@ def text_note() -> str | None:
 
     Raises
     ------
-    hw.errors.MissingToolError
+    hw.arch.errors.MissingToolError
         If the library is not installed.
     """
     digest = hashlib.sha256(sample_text().encode()).hexdigest()

@@ -5,7 +5,7 @@ import shutil
 from importlib import metadata
 from pathlib import Path
 
-from hw.errors import MissingToolError
+from hw.arch.errors import MissingToolError
 
 __all__ = ["install_packages", "install_program", "require_package", "require_programs"]
 

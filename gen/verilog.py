@@ -132,7 +132,7 @@ def emit(component: Shareable, *, source: bool = False, about: About | None = No
 
     Raises
     ------
-    hw.errors.MissingToolError
+    hw.arch.errors.MissingToolError
         If the yosys that writes Verilog is not installed.
     """
     require_writer()
@@ -161,7 +161,7 @@ def convert(
 
     Raises
     ------
-    hw.errors.MissingToolError
+    hw.arch.errors.MissingToolError
         If the yosys that writes Verilog is not installed.
     """
     return _verilog(rtlil.convert(component, name=name, ports=ports, emit_src=False))

@@ -6,7 +6,7 @@ from amaranth.hdl import Const, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Member, Out
 
-from hw.errors import BadInputError, shown
+from hw.arch.errors import BadInputError, shown
 
 __all__ = [
     "BOUNDARY_BYTES",

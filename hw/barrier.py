@@ -3,8 +3,8 @@
 from amaranth.hdl import Cat, Module, Signal, Value, signed
 from amaranth.lib.wiring import In, Out
 
+from hw.arch.errors import BadInputError, shown
 from hw.component import Component
-from hw.errors import BadInputError, shown
 
 __all__ = ["Barrier", "has_passed"]
 

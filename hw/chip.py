@@ -16,8 +16,13 @@ from amaranth.hdl import (
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from hw.agcu.config import STREAMS
 from hw.agcu.unit import Agcu
+from hw.arch.agcu import STREAMS
+from hw.arch.config import ChipConfig
+from hw.arch.image import fingerprint
+from hw.arch.places import agcu_places, row_segments
+from hw.arch.registers import HOST_ADDRESS_BITS
+from hw.arch.unit_errors import UnitError
 from hw.axi import (
     Axi4Interface,
     Axi4ReadInterface,
@@ -26,16 +31,11 @@ from hw.axi import (
     AxiLiteInterface,
     AxiLiteSignature,
 )
-from hw.chain import ChainSegment
-from hw.command.image import fingerprint
 from hw.command.processor import CommandProcessor
-from hw.command.registers import HOST_ADDRESS_BITS
 from hw.component import Component
-from hw.config import ChipConfig
-from hw.places import agcu_places, row_segments
+from hw.lib.configuration_chain import ChainSegment
 from hw.shared import shared
 from hw.tile import Tile
-from hw.unit_errors import UnitError
 
 __all__ = ["Chip"]
 

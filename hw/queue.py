@@ -6,8 +6,8 @@ from amaranth.hdl import Module, Mux, Shape, Signal, unsigned
 from amaranth.lib import memory, stream
 from amaranth.lib.wiring import In, Out
 
+from hw.arch.errors import BadInputError, shown
 from hw.component import Component
-from hw.errors import BadInputError, shown
 
 __all__ = ["Queue"]
 

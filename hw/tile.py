@@ -6,17 +6,18 @@ from amaranth.hdl import Module, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from hw.chain import ChainSegment
+from hw.arch.config import ChipConfig
+from hw.arch.counters import ACTIVITIES, COUNTER_BITS, WORDS
+from hw.arch.errors import BadInputError, shown
+from hw.arch.places import tile_layout, token_ports, vector_ports
 from hw.component import Component
-from hw.config import ChipConfig
-from hw.errors import BadInputError, shown
+from hw.lib.activity import chosen_counter
+from hw.lib.configuration_chain import ChainSegment
 from hw.mesh.switch import Switch
 from hw.pcu.unit import Pcu
-from hw.places import tile_layout, token_ports, vector_ports
 from hw.pmu.unit import Pmu
 from hw.shared import shared
 from hw.stream import vector_layout
-from hw.unit_counters import ACTIVITIES, COUNTER_BITS, WORDS, chosen_counter
 
 __all__ = ["SIDES", "Tile"]
 
@@ -49,7 +50,7 @@ class Tile(Component):
     o_error
         The unit found its program broken.
     i_counter, o_counter : ``In(range(8))``, ``Out(48)``
-        A counter of the unit (`hw.unit_counters`), and its value.
+        A counter of the unit (`hw.arch.counters`), and its value.
     o_issue
         A vector enters the unit's grid in this cycle, its weights there.
     """

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from hw.errors import BadInputError
+from hw.arch.errors import BadInputError
 from sim.progress import Progress
 
 __all__ = ["KINDS", "cache_bytes", "cache_directory", "cached", "free_cache", "key_of"]

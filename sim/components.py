@@ -11,10 +11,10 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, cast
 
-from hw.errors import BadInputError, did_you_mean
+from hw.arch.errors import BadInputError, did_you_mean
 
 if TYPE_CHECKING:
-    from hw.config import ChipConfig
+    from hw.arch.config import ChipConfig
     from hw.shared import Shareable
 
 __all__ = ["ARRAYS", "COMPONENTS", "Parameter", "StandAlone"]
@@ -169,7 +169,7 @@ def _token_switch(config: ChipConfig, values: Mapping[str, int]) -> Shareable:
 
 
 def _chain(config: ChipConfig, values: Mapping[str, int]) -> Shareable:
-    from hw.chain import ChainSegment
+    from hw.lib.configuration_chain import ChainSegment
 
     return ChainSegment(**values)
 
@@ -193,7 +193,7 @@ def _tma(config: ChipConfig, values: Mapping[str, int]) -> Shareable:
 
 
 def _fingerprint(config: ChipConfig) -> int:
-    from hw.command.image import fingerprint
+    from hw.arch.image import fingerprint
 
     return fingerprint(config)
 

@@ -5,7 +5,7 @@ import os
 import stat
 from pathlib import Path
 
-from hw.errors import BadInputError, shown
+from hw.arch.errors import BadInputError, shown
 
 __all__ = ["require_space", "require_writable", "write_output", "write_whole"]
 

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hw.errors import BadInputError
+from hw.arch.errors import BadInputError
 from hw.numeric import compositions, elementwise, functions
 from hw.numeric.reference import cast, matmul
 from sw.ir import nodes as ir

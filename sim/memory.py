@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hw.command.launch import (
+from hw.arch.config import ChipConfig
+from hw.arch.errors import BadInputError
+from hw.arch.launch import (
     ARGUMENT_BYTES,
     Argument,
     LaunchEntry,
@@ -15,8 +17,6 @@ from hw.command.launch import (
     pack_arguments,
     pack_list,
 )
-from hw.config import ChipConfig
-from hw.errors import BadInputError
 from sw.arrays import ArraySpec
 
 __all__ = ["GUARD_BYTES", "LaunchMemory"]

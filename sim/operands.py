@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hw.errors import BadInputError
+from hw.arch.errors import BadInputError
 from hw.numeric.formats import Format, bf16, fp32, int8, int32
 from sw.arrays import ArraySpec
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from hw.errors import BadInputError, shown
+from hw.arch.errors import BadInputError, shown
 
 __all__ = [
     "JITTER",

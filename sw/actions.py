@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from hw.errors import BadInputError
+from hw.arch.errors import BadInputError
 
 __all__ = ["registered", "register"]
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from hw.config import ChipConfig
-from hw.errors import BadInputError, did_you_mean
+from hw.arch.config import ChipConfig
+from hw.arch.errors import BadInputError, did_you_mean
 from hw.numeric.formats import Format
 from sw.arrays import ArraySpec
 from sw.cost import predict, predict_launch

@@ -5,8 +5,8 @@ from __future__ import annotations
 import dataclasses
 import functools
 
-from hw.command.launch import ARGUMENT_BYTES, ENTRY_BYTES
-from hw.config import ChipConfig
+from hw.arch.config import ChipConfig
+from hw.arch.launch import ARGUMENT_BYTES, ENTRY_BYTES
 from sw.passes.fit import Fit, spread
 from sw.passes.plan import Plan
 

@@ -7,16 +7,16 @@ import dataclasses
 import functools
 from collections.abc import Iterator, Mapping
 
-from hw.agcu.config import AgcuProgram
-from hw.chain import chain_configs, chain_words
-from hw.command.image import Image, fingerprint
-from hw.config import ChipConfig
-from hw.errors import BadInputError
-from hw.mesh.config import SwitchProgram
-from hw.mesh.ports import SwitchPorts
-from hw.pcu.program import PcuProgram
-from hw.places import row_segments, tile_layout, token_ports, vector_ports
-from hw.pmu.program import PmuProgram
+from hw.arch.agcu import AgcuProgram
+from hw.arch.config import ChipConfig
+from hw.arch.configuration_chain import chain_configs, chain_words
+from hw.arch.errors import BadInputError
+from hw.arch.image import Image, fingerprint
+from hw.arch.pcu import PcuProgram
+from hw.arch.places import row_segments, tile_layout, token_ports, vector_ports
+from hw.arch.pmu import PmuProgram
+from hw.arch.ports import SwitchPorts
+from hw.arch.switch import SwitchProgram
 
 __all__ = ["ChipProgram", "ImageError", "TileProgram"]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 
-from hw.agcu.config import AgcuProgram
-from hw.pcu.program import PcuProgram
-from hw.pmu.program import PmuProgram
+from hw.arch.agcu import AgcuProgram
+from hw.arch.pcu import PcuProgram
+from hw.arch.pmu import PmuProgram
 
 __all__ = ["End", "Net", "Netlist", "UnitProgram"]
 
@@ -23,7 +23,7 @@ class End:
     unit : str
         Name of the unit in the netlist.
     port : int
-        Of vectors: input or output of the unit in the order of `hw.places` (PCU: activation,
+        Of vectors: input or output of the unit in the order of `hw.arch.places` (PCU: activation,
         weight, auxiliary; PMU: W0, W1 and R0, R1; AGCU: the load or store stream). Of tokens:
         the token output of a PMU or an AGCU, the token port of an AGCU.
     """

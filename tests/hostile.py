@@ -18,9 +18,9 @@ from typing import NamedTuple
 import numpy as np
 
 import tilewright as tw
+from hw.arch.configs import named
+from hw.arch.errors import shown
 from hw.barrier import Barrier
-from hw.configs import named
-from hw.errors import shown
 from hw.pmu.unit import Pmu
 from hw.tma.engine import TmaEngine
 from sw.kernels.matmul import matmul

@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from hw import __version__
-from hw.errors import (
+from hw.arch.errors import (
     BadInputError,
     DeviceError,
     HangError,
@@ -20,7 +20,7 @@ from hw.errors import (
 from sw.actions import register as _register
 
 if TYPE_CHECKING:
-    from hw.config import ChipConfig
+    from hw.arch.config import ChipConfig
     from sim.native.memory import ErrorAt
     from sw.language import (
         Axis,
@@ -174,7 +174,7 @@ __all__ = [
 
 #: Modules of the public names that are not of the language.
 _HOMES = {
-    "ChipConfig": "hw.config",
+    "ChipConfig": "hw.arch.config",
     "ErrorAt": "sim.native.memory",
     "KernelProgram": "sw.results",
     "RunResult": "sw.results",

@@ -10,7 +10,7 @@ from docs.tools.reports import report
 from gen.area import UnitArea, measure
 from gen.components import Component
 from gen.verilog import emit
-from hw.configs import named as configurations
+from hw.arch.configs import named as configurations
 from hw.mesh.switch import Switch
 from hw.numeric.formats import (
     Format,

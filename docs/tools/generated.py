@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 from docs.tools import area_tables, chip_tables
-from hw.command.registers import register_table
-from hw.unit_counters import counter_table
+from hw.arch.counters import counter_table
+from hw.arch.registers import register_table
 
 __all__ = ["GENERATED", "Generated"]
 

@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 
 from docs.tools.reports import report
-from hw.configs import named as configurations
+from hw.arch.configs import named as configurations
 from hw.numeric.formats import LANE_BITS, Format, bf16, int8
 from hw.systolic.preset import PRESETS
 from sim.drivers.matrix_unit import MatrixTiling

@@ -9,10 +9,10 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from gen.properties.support import always, given, kept, offers_stay
-from hw.mesh.config import rotation_layout
+from hw.arch.switch import rotation_layout
+from hw.lib.packet_filter import PacketFilter
 from hw.mesh.fork import EagerFork
 from hw.mesh.merge import OrderedMerge
-from hw.packet_filter import PacketFilter
 from hw.stream import ElasticBuffer, vector_layout
 
 __all__ = ["BufferIsAQueue", "FilterTakesItsOwn", "ForkGivesOnce", "MergeRotates"]

@@ -6,12 +6,12 @@ from amaranth.hdl import Cat, Module, Signal, signed
 from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out
 
-from hw.agcu.program import COUNT_BITS, LOOPS, STEP_BITS, WAITS, issuer_layout
+from hw.arch.descriptor import MAX_RANK
+from hw.arch.issuer import COUNT_BITS, LOOPS, STEP_BITS, WAITS, issuer_layout
 from hw.component import Component
-from hw.counters import CounterChain
+from hw.lib.loop_nest import CounterChain
 from hw.shared import shared
 from hw.tma.commands import command_layout
-from hw.tma.descriptor import MAX_RANK
 
 __all__ = ["CommandIssuer"]
 

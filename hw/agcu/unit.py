@@ -9,25 +9,19 @@ from amaranth.hdl import Array, Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, memory, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from hw.agcu.config import DESCRIPTORS, STREAMS, agcu_layout
 from hw.agcu.issuer import CommandIssuer
+from hw.arch.agcu import DESCRIPTORS, STREAMS, agcu_layout
+from hw.arch.config import ChipConfig
+from hw.arch.counters import ACTIVITIES, COUNTER_BITS, WORDS, activity_layout
+from hw.arch.descriptor import STORED_WORDS
+from hw.arch.launch import MAX_ARGUMENTS
 from hw.axi import Axi4Interface, Axi4Signature
 from hw.command.fetch import argument_write_layout
-from hw.command.launch import MAX_ARGUMENTS
 from hw.component import Component
-from hw.config import ChipConfig
+from hw.lib.activity import chosen_counter, count_activity
 from hw.shared import shared
 from hw.stream import token_signature, vector_signature
-from hw.tma.descriptor_file import STORED_WORDS
 from hw.tma.engine import TmaEngine
-from hw.unit_counters import (
-    ACTIVITIES,
-    COUNTER_BITS,
-    WORDS,
-    activity_layout,
-    chosen_counter,
-    count_activity,
-)
 
 __all__ = ["Agcu"]
 
@@ -72,7 +66,7 @@ class Agcu(Component):
     i_run
         The counters count.
     i_counter, o_counter : ``In(range(8))``, ``Out(48)``
-        A counter (`hw.unit_counters`), and its value.
+        A counter (`hw.arch.counters`), and its value.
     """
 
     o_load: Sequence[stream.Interface]

@@ -8,10 +8,8 @@ from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out
 
-from hw.axi import RESP_DECERR, RESP_OKAY, full_width_size
-from hw.command.host import error_layout
-from hw.command.image import IMAGE_MAGIC, IMAGE_VERSION, header_beats, header_layout
-from hw.command.launch import (
+from hw.arch.image import IMAGE_MAGIC, IMAGE_VERSION, header_beats, header_layout
+from hw.arch.launch import (
     ARGUMENT_BYTES,
     ENTRY_BYTES,
     MAX_ARGUMENTS,
@@ -22,6 +20,8 @@ from hw.command.launch import (
     argument_layout,
     entry_layout,
 )
+from hw.axi import RESP_DECERR, RESP_OKAY, full_width_size
+from hw.command.host import error_layout
 from hw.command.reader import BEATS_BITS, beat_layout, run_layout
 from hw.component import Component
 

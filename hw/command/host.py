@@ -6,10 +6,10 @@ from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data
 from amaranth.lib.wiring import In, Out
 
+from hw.arch.counters import COUNTER_BITS, WORDS, counter_index
+from hw.arch.registers import HOST_ADDRESS_BITS, ID, MAP_VERSION, REGISTERS, Access
 from hw.axi import RESP_OKAY, RESP_SLVERR, AxiLiteInterface, AxiLiteSignature
-from hw.command.registers import HOST_ADDRESS_BITS, ID, MAP_VERSION, REGISTERS, Access
 from hw.component import Component
-from hw.unit_counters import COUNTER_BITS, WORDS, counter_index
 
 __all__ = ["HostPort", "error_layout"]
 

@@ -6,18 +6,18 @@ from amaranth.hdl import Module, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
+from hw.arch.checks import require_int
+from hw.arch.counters import COUNTER_BITS, WORDS
+from hw.arch.errors import BadInputError, shown
+from hw.arch.launch import MAX_ARGUMENTS, ErrorCode
+from hw.arch.registers import HOST_ADDRESS_BITS
 from hw.axi import Axi4ReadInterface, Axi4ReadSignature, AxiLiteInterface, AxiLiteSignature
-from hw.checks import require_int
 from hw.command.fetch import LaunchFetcher, argument_write_layout
 from hw.command.host import HostPort, error_layout
-from hw.command.launch import MAX_ARGUMENTS, ErrorCode
 from hw.command.reader import RunReader
-from hw.command.registers import HOST_ADDRESS_BITS
 from hw.component import Component
-from hw.errors import BadInputError, shown
 from hw.queue import Queue
 from hw.shared import shared
-from hw.unit_counters import COUNTER_BITS, WORDS
 
 __all__ = ["CommandProcessor"]
 

@@ -3,7 +3,7 @@
 from amaranth.hdl import Module, Signal
 from amaranth.lib.wiring import In, Out
 
-from hw.checks import require_int
+from hw.arch.checks import require_int
 from hw.component import Component
 
 __all__ = ["EagerFork"]

@@ -7,9 +7,9 @@ from amaranth.lib import data
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
 
-from hw.checks import require_int
+from hw.arch.checks import require_int
+from hw.arch.switch import MAX_PACKETS, rotation_layout
 from hw.component import Component
-from hw.mesh.config import MAX_PACKETS, rotation_layout
 
 __all__ = ["OrderedMerge"]
 

@@ -8,11 +8,11 @@ from amaranth.hdl import Cat, Module, Mux, Shape, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from hw.arch.ports import Direction, Link, Port, SwitchPorts
+from hw.arch.switch import switch_layout
 from hw.component import Component
-from hw.mesh.config import switch_layout
 from hw.mesh.fork import EagerFork
 from hw.mesh.merge import OrderedMerge
-from hw.mesh.ports import Direction, Link, Port, SwitchPorts
 from hw.shared import shared
 from hw.stream import ElasticBuffer
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hw.errors import BadInputError
+from hw.arch.errors import BadInputError
 from hw.numeric.formats import fp32, int32
 from hw.numeric.rounding import round_sum
 

@@ -12,7 +12,7 @@ import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
-from hw.errors import BadInputError
+from hw.arch.errors import BadInputError
 
 __all__ = [
     "LANE_BITS",

@@ -6,7 +6,7 @@ import decimal
 import functools
 from decimal import Decimal
 
-from hw.checks import require_int
+from hw.arch.checks import require_int
 from hw.numeric.formats import fp32
 from hw.numeric.table import Table, fit
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hw.errors import BadInputError
+from hw.arch.errors import BadInputError
 from hw.numeric.formats import fp32
 from hw.numeric.function_tables import (
     FULL_WIDTH,

@@ -9,7 +9,7 @@ import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
-from hw.errors import BadInputError
+from hw.arch.errors import BadInputError
 from hw.numeric.elementwise import add
 from hw.numeric.formats import Format, e2m1, e4m3, e5m2, mxe2m1, mxe4m3, mxe5m2
 from hw.numeric.reference import add_products, cast, require_tile

@@ -9,8 +9,8 @@ from types import MappingProxyType
 from amaranth.hdl import Module, Signal, Value
 from amaranth.lib.wiring import In, Out
 
+from hw.arch.errors import BadInputError, shown
 from hw.component import Component
-from hw.errors import BadInputError, shown
 from hw.numeric import conversion, fp32_units
 from hw.numeric.formats import Format, bf16, e2m1, e4m3, e5m2, fp16
 

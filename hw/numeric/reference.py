@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hw.errors import BadInputError
+from hw.arch.errors import BadInputError
 from hw.numeric.elementwise import add
 from hw.numeric.formats import Format, bf16, e2m1, e4m3, e5m2, fp16, fp32, int4, int8, int32
 from hw.numeric.rounding import round_sum

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from amaranth.hdl import Const, Module, Shape, Signal, Value
 
-from hw.errors import BadInputError
+from hw.arch.errors import BadInputError
 from hw.numeric.wires import delay
 
 __all__ = ["Table", "fit"]

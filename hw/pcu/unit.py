@@ -6,15 +6,16 @@ from amaranth.hdl import Module, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from hw.arch.config import ChipConfig
+from hw.arch.counters import ACTIVITIES, COUNTER_BITS, WORDS
+from hw.arch.pcu import pcu_layout
 from hw.component import Component
-from hw.config import ChipConfig
+from hw.lib.activity import chosen_counter
+from hw.lib.packet_filter import PacketFilter
 from hw.numeric.formats import bf16, int8
-from hw.packet_filter import PacketFilter
-from hw.pcu.program import pcu_layout
 from hw.shared import shared
 from hw.stream import vector_signature
 from hw.systolic.matrix_unit import MatrixUnit
-from hw.unit_counters import ACTIVITIES, COUNTER_BITS, WORDS, chosen_counter
 
 __all__ = ["Pcu"]
 
@@ -43,7 +44,7 @@ class Pcu(Component):
     i_run
         The counters count.
     i_counter, o_counter : ``In(range(8))``, ``Out(48)``
-        A counter (`hw.unit_counters`), and its value: the cycles with ``i_run`` by what the unit
+        A counter (`hw.arch.counters`), and its value: the cycles with ``i_run`` by what the unit
         did in them, and the vectors.
     o_issue
         A vector enters the grid in this cycle, its weights there.

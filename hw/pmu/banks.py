@@ -9,9 +9,9 @@ from amaranth.lib import data
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
+from hw.arch.errors import BadInputError, shown
+from hw.arch.scratchpad import ELEMENT_BYTES, Access
 from hw.component import Component
-from hw.errors import BadInputError, shown
-from hw.pmu.layout import ELEMENT_BYTES, Access
 from hw.pmu.permuter import Permuter
 from hw.shared import shared
 

@@ -8,9 +8,9 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data
 from amaranth.lib.wiring import In, Out
 
+from hw.arch.pmu_word import COUNT_BITS, LOOPS, Level, engine_layout
 from hw.component import Component
-from hw.counters import CounterChain
-from hw.pmu.words import COUNT_BITS, LOOPS, Level, engine_layout
+from hw.lib.loop_nest import CounterChain
 from hw.shared import shared
 
 __all__ = ["StreamEngine"]

@@ -3,8 +3,8 @@
 from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib.wiring import In, Out
 
+from hw.arch.scratchpad import bit_reverse
 from hw.component import Component
-from hw.pmu.layout import bit_reverse
 
 __all__ = ["Permuter", "reverse_top"]
 

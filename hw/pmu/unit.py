@@ -9,18 +9,19 @@ from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out, connect, flipped
 
+from hw.arch.counters import activity_layout, pmu_state_layout
+from hw.arch.errors import BadInputError, shown
+from hw.arch.pmu_word import TokenSource, pmu_layout
+from hw.arch.scratchpad import ELEMENT_BYTES
 from hw.barrier import Barrier, has_passed
 from hw.component import Component
-from hw.errors import BadInputError, shown
-from hw.packet_filter import PacketFilter
+from hw.lib.activity import count_activity
+from hw.lib.packet_filter import PacketFilter
 from hw.pmu.banks import READ_LATENCY, Banks
 from hw.pmu.engine import StreamEngine
-from hw.pmu.layout import ELEMENT_BYTES
 from hw.pmu.output import OutputPort
-from hw.pmu.words import TokenSource, pmu_layout
 from hw.shared import shared
 from hw.stream import ElasticBuffer, token_signature, vector_layout, vector_signature
-from hw.unit_counters import activity_layout, count_activity, pmu_state_layout
 
 __all__ = ["Pmu"]
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from amaranth.hdl import Module, Signal
 from amaranth.lib.wiring import In, Out
 
+from hw.arch.errors import BadInputError, shown
 from hw.component import Component
-from hw.errors import BadInputError, shown
 from hw.numeric.formats import (
     SCALE_BITS,
     Format,

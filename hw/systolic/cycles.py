@@ -4,8 +4,8 @@ Written from the timing that the components state, and used by no simulator: tes
 what emitted Verilog takes, to the cycle.
 """
 
-from hw.checks import require_int
-from hw.errors import BadInputError, shown
+from hw.arch.checks import require_int
+from hw.arch.errors import BadInputError, shown
 
 __all__ = ["product_cycles", "scale_sim_cycles"]
 

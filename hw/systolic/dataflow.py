@@ -5,8 +5,8 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 
-from hw.checks import require_int
-from hw.errors import BadInputError, shown
+from hw.arch.checks import require_int
+from hw.arch.errors import BadInputError, shown
 from hw.numeric.formats import LANE_BITS, Format
 from hw.systolic.cell import CellConfig
 

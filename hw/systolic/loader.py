@@ -6,7 +6,7 @@ from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import memory, stream
 from amaranth.lib.wiring import In, Out
 
-from hw.checks import require_int
+from hw.arch.checks import require_int
 from hw.component import Component
 from hw.shared import Library
 from hw.systolic.dataflow import ArrayConfig

@@ -7,8 +7,8 @@ from amaranth.hdl import Assert as Check
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from hw.arch.errors import BadInputError
 from hw.component import Component
-from hw.errors import BadInputError
 from hw.numeric.formats import Format
 from hw.shared import shared
 from hw.stream import ElasticBuffer, vector_layout, vector_signature

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
-from hw.checks import require_int
+from hw.arch.checks import require_int
 from hw.numeric.formats import Format, bf16, e4m3, e5m2, int8
 from hw.systolic.dataflow import ArrayConfig, Dataflow
 from hw.systolic.tensor.config import TensorConfig

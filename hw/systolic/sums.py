@@ -6,9 +6,9 @@ from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, memory, stream
 from amaranth.lib.wiring import In, Out
 
-from hw.checks import require_int
+from hw.arch.checks import require_int
+from hw.arch.errors import BadInputError
 from hw.component import Component
-from hw.errors import BadInputError
 from hw.shared import Library, shared
 from hw.systolic.vector_memory import without_contents
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from amaranth.lib import data
 
-from hw.checks import require_bool, require_int, require_power
-from hw.errors import BadInputError, shown
+from hw.arch.checks import require_bool, require_int, require_power
+from hw.arch.errors import BadInputError, shown
 from hw.numeric.formats import Format, bf16, e4m3, e5m2, fp16, fp32, int8, int32
 from hw.systolic.dataflow import ArrayConfig, Dataflow
 

@@ -6,12 +6,12 @@ from amaranth.hdl import Const, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from hw.arch.descriptor import MAX_BOX, MAX_RANK
+from hw.arch.errors import BadInputError, shown
 from hw.axi import BOUNDARY_BYTES, MAX_BURST_BEATS
 from hw.component import Component
-from hw.errors import BadInputError, shown
 from hw.stream import ElasticBuffer
 from hw.tma.commands import MAX_ROW_BYTES, box_layout
-from hw.tma.descriptor import MAX_BOX, MAX_RANK
 
 __all__ = [
     "BoxWalker",

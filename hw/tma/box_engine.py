@@ -6,13 +6,13 @@ from amaranth.hdl import Module, Mux, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from hw.arch.descriptor import ErrorCode, descriptor_layout
 from hw.axi import RESP_DECERR
 from hw.component import Component
 from hw.queue import Queue
 from hw.shared import shared
 from hw.tma.addresses import BoxWalker, RowSplitter, plan_layout
 from hw.tma.commands import BoxReader, tagged_command_layout
-from hw.tma.descriptor import ErrorCode, descriptor_layout
 
 __all__ = ["BoxEngine"]
 
@@ -48,7 +48,7 @@ class BoxEngine(Component):
     o_idle
         Memory owes nothing and is owed nothing.
     o_error
-        First error since reset, an :class:`hw.tma.descriptor.ErrorCode`.
+        First error since reset, an :class:`hw.arch.descriptor.ErrorCode`.
     """
 
     i_stream: stream.Interface

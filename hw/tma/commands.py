@@ -7,8 +7,7 @@ from amaranth.hdl import Cat, Module, Mux, Signal, Value, signed
 from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out
 
-from hw.component import Component
-from hw.tma.descriptor import (
+from hw.arch.descriptor import (
     MAX_BOX,
     MAX_RANK,
     ElementFormat,
@@ -16,6 +15,7 @@ from hw.tma.descriptor import (
     Mode,
     descriptor_layout,
 )
+from hw.component import Component
 
 __all__ = ["BoxReader", "box_layout", "command_layout", "tagged_command_layout"]
 

@@ -7,15 +7,12 @@ from amaranth.hdl import Module, Signal, unsigned
 from amaranth.lib import data, memory, stream
 from amaranth.lib.wiring import In, Out
 
+from hw.arch.descriptor import DESCRIPTOR_BYTES, STORED_WORDS, WORD_BITS, descriptor_layout
 from hw.component import Component
-from hw.tma.descriptor import DESCRIPTOR_BYTES, descriptor_layout
 
-__all__ = ["STORED_WORDS", "WORD_BITS", "DescriptorFile", "descriptor_word_layout"]
+__all__ = ["DescriptorFile", "descriptor_word_layout"]
 
-WORD_BITS = 64
 _WORDS = DESCRIPTOR_BYTES * 8 // WORD_BITS
-#: The words from here on are reserved; they are not stored.
-STORED_WORDS = descriptor_layout["reserved_104"].offset // WORD_BITS
 
 
 def descriptor_word_layout(descriptors: int) -> data.StructLayout:

@@ -6,14 +6,14 @@ from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from hw.arch.checks import require_int, require_power
+from hw.arch.descriptor import ErrorCode
 from hw.axi import Axi4Interface, Axi4Signature
-from hw.checks import require_int, require_power
 from hw.component import Component
 from hw.shared import shared
 from hw.stream import vector_signature
 from hw.tma.arbiter import CommandArbiter
 from hw.tma.commands import command_layout
-from hw.tma.descriptor import ErrorCode
 from hw.tma.descriptor_file import DescriptorFile, descriptor_word_layout
 from hw.tma.load import LoadEngine
 from hw.tma.store import StoreEngine
@@ -62,7 +62,7 @@ class TmaEngine(Component):
     o_idle
         Memory owes nothing and is owed nothing.
     o_error
-        First error since reset, an :class:`hw.tma.descriptor.ErrorCode`.
+        First error since reset, an :class:`hw.arch.descriptor.ErrorCode`.
 
     Raises
     ------

@@ -1,7 +1,7 @@
 """From the name of a back end to the back end."""
 
 from gen.tools import require_package
-from hw.errors import BadInputError
+from hw.arch.errors import BadInputError
 from sim.backends.emitted import is_emitted
 from sim.backends.face import Backend, Setup
 from sim.native.build import require_build_tools

@@ -9,8 +9,8 @@ import tempfile
 import time
 from pathlib import Path
 
+from hw.arch.errors import WrongResultError
 from hw.chip import Chip
-from hw.errors import WrongResultError
 from sim.backends.emitted import design_of
 from sim.backends.face import Answer, Backend, BuildFigures, Setup
 from sim.cocotb_model import build_model

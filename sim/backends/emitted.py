@@ -10,8 +10,8 @@ from pathlib import Path
 import gen
 import hw
 from gen.verilog import Design, emit
+from hw.arch.config import ChipConfig
 from hw.chip import Chip
-from hw.config import ChipConfig
 from sim.backends.face import Setup
 from sim.cache import cache_directory, cached, key_of
 from sim.progress import Progress

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from gen.verilog import Design
-from hw.config import ChipConfig
+from hw.arch.config import ChipConfig
 from sim.closing import Closing
 from sim.native.memory import MemoryConditions
 from sim.progress import Progress
@@ -73,7 +73,7 @@ class Answer:
     bytes_read, bytes_written : int
         Bytes that crossed the AXI ports, those of the command processor among them.
     counters : sequence of int
-        Words of all units, as `hw.unit_counters` orders them.
+        Words of all units, as `hw.arch.counters` orders them.
     first_mac : int
         Cycles from the launch write to the first product.
     simulated_cycles, seconds

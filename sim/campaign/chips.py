@@ -7,8 +7,8 @@ import random
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from hw.config import AgcuConfig, ChipConfig, PcuConfig, PmuConfig
-from hw.configs import named
+from hw.arch.config import AgcuConfig, ChipConfig, PcuConfig, PmuConfig
+from hw.arch.configs import named
 
 __all__ = ["chip_fields", "chip_of", "random_chip"]
 

@@ -7,10 +7,10 @@ import random
 from collections.abc import Iterator
 from typing import Any
 
-from hw.command.launch import ErrorCode
-from hw.configs import named
-from hw.errors import BadInputError
-from hw.unit_errors import error_detail, error_unit
+from hw.arch.configs import named
+from hw.arch.errors import BadInputError
+from hw.arch.launch import ErrorCode
+from hw.arch.unit_errors import error_detail, error_unit
 from sim.campaign.case import Fields, Verdict, line
 from sim.campaign.memory import conditions_of
 from sim.campaign.models import Models

@@ -6,11 +6,11 @@ import random
 from collections.abc import Mapping
 from typing import Any
 
-from hw.config import ChipConfig
-from hw.counters import LoopProgram
-from hw.pmu.layout import Access, lane_count
-from hw.pmu.program import EngineProgram, SlotRing
-from hw.pmu.words import Level
+from hw.arch.config import ChipConfig
+from hw.arch.loops import LoopProgram
+from hw.arch.pmu import EngineProgram, SlotRing
+from hw.arch.pmu_word import Level
+from hw.arch.scratchpad import Access, lane_count
 
 __all__ = ["divisor", "engine_of", "random_read", "random_write"]
 

@@ -7,15 +7,15 @@ import random
 from collections.abc import Mapping
 from typing import Any
 
-from hw.agcu.config import STREAMS, AgcuProgram
-from hw.agcu.program import BoxLoop, IssuerProgram, Wait
-from hw.config import ChipConfig
-from hw.counters import LoopProgram
+from hw.arch.agcu import STREAMS, AgcuProgram
+from hw.arch.config import ChipConfig
+from hw.arch.descriptor import Descriptor, ElementFormat
+from hw.arch.issuer import BoxLoop, IssuerProgram, Wait
+from hw.arch.limits import MAX_MODULUS
+from hw.arch.loops import LoopProgram
+from hw.arch.pmu import EngineProgram, PmuProgram
+from hw.arch.pmu_word import Level, TokenSource
 from hw.numeric.formats import int8
-from hw.packet_filter import MAX_MODULUS
-from hw.pmu.program import EngineProgram, PmuProgram
-from hw.pmu.words import Level, TokenSource
-from hw.tma.descriptor import Descriptor, ElementFormat
 from sim.campaign.image_nests import divisor, engine_of, random_read, random_write
 from sw.arrays import ROW_ALIGNMENT_BYTES, ArraySpec
 from sw.image import ChipProgram

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from hw.command.launch import pack_list
-from hw.configs import named
-from hw.errors import BadInputError
+from hw.arch.configs import named
+from hw.arch.errors import BadInputError
+from hw.arch.launch import pack_list
 from sim.campaign.case import Fields, Verdict
 from sim.campaign.memory import PLAIN, conditions_of, random_memory
 from sim.campaign.models import Models

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from gen.verilog import Design
-from hw.config import ChipConfig
+from hw.arch.config import ChipConfig
 from sim.backends.emitted import emitted_chip
 from sim.closing import Closing
 from sim.native.chip import ChipModel, ChipRun

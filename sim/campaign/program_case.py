@@ -7,9 +7,9 @@ import random
 from collections.abc import Iterator
 from typing import Any
 
-from hw.config import ChipConfig
-from hw.configs import named
-from hw.errors import BadInputError
+from hw.arch.config import ChipConfig
+from hw.arch.configs import named
+from hw.arch.errors import BadInputError
 from hw.numeric.formats import bf16
 from sim.campaign.case import Fields, Verdict
 from sim.campaign.chips import chip_of, random_chip

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hw.config import ChipConfig
+from hw.arch.config import ChipConfig
 from hw.numeric.formats import named as formats
 from sim.campaign.case import Fields, line
 from sim.campaign.chips import chip_fields, chip_of

@@ -6,7 +6,7 @@ import math
 import random
 from collections.abc import Sequence
 
-from hw.config import ChipConfig
+from hw.arch.config import ChipConfig
 from sw.ir.program import Program
 from sw.language import Schedule
 from sw.language.schedule import schedule_names

@@ -3,5 +3,5 @@
 A sub-command's module has two functions. ``add(subparsers)`` registers its options and must not
 import anything heavy, so that ``--help`` is quick. ``execute(args)`` does the work, prints what
 a person reads to standard output, and returns the fields it adds to the JSON report; it raises a
-`hw.errors.TilewrightError` for every exit code but 0.
+`hw.arch.errors.TilewrightError` for every exit code but 0.
 """

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from hw import __version__
-from hw.errors import BadInputError, TilewrightError
+from hw.arch.errors import BadInputError, TilewrightError
 from sim.cli import report
 from sim.cli.failures import as_refusal
 from sim.cli.options import add_json

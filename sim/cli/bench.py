@@ -3,7 +3,7 @@
 import argparse
 from typing import Any
 
-from hw.errors import WrongResultError
+from hw.arch.errors import WrongResultError
 from sim.cli.options import Subparsers, add_json, add_seed
 
 __all__ = ["add", "execute"]

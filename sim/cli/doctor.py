@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from gen.tools import install_packages, install_program
-from hw.errors import MissingToolError
+from hw.arch.errors import MissingToolError
 from sim.cache import cache_bytes, cache_directory, free_cache
 from sim.cli.options import Subparsers, add_json
 

@@ -4,7 +4,7 @@ import errno
 import os
 from pathlib import Path
 
-from hw.errors import BadInputError, MissingToolError, TilewrightError, shown
+from hw.arch.errors import BadInputError, MissingToolError, TilewrightError, shown
 
 __all__ = ["UnusableCacheError", "as_refusal"]
 

@@ -7,11 +7,11 @@ import re
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Protocol
 
-from hw.errors import BadInputError, TilewrightError, did_you_mean, shown
+from hw.arch.errors import BadInputError, TilewrightError, did_you_mean, shown
 from sim.rules import SEED, Integer
 
 if TYPE_CHECKING:
-    from hw.config import ChipConfig
+    from hw.arch.config import ChipConfig
 
 __all__ = [
     "DEFAULT_CONFIG",
@@ -162,8 +162,8 @@ def load_config(name: str, *, where: str = "--config") -> "ChipConfig":
         If there is neither, or the file's values cannot work.
     """
     # Not at the top: importing it would slow the help of every sub-command.
-    from hw.config import from_toml
-    from hw.configs import named
+    from hw.arch.config import from_toml
+    from hw.arch.configs import named
 
     if name in named:
         return named[name]

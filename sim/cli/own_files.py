@@ -4,7 +4,7 @@ import argparse
 import os
 from collections.abc import Iterator, Mapping, Sequence
 
-from hw.errors import BadInputError
+from hw.arch.errors import BadInputError
 from sim.files import require_writable
 
 __all__ = ["STANDARD_OUTPUT", "require_apart", "require_not_named_again", "require_own_files"]

@@ -3,7 +3,7 @@
 import argparse
 from typing import Any, NoReturn
 
-from hw.errors import BadInputError, did_you_mean
+from hw.arch.errors import BadInputError, did_you_mean
 
 __all__ = ["Parser"]
 

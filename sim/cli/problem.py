@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from hw.text_file import read_text
+from hw.arch.text_file import read_text
 from sim.cli.kernels import KERNEL, file_of, load_kernel, running_file
 from sim.cli.options import add_config, load_config, setting
 

@@ -3,7 +3,7 @@
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from hw.errors import WrongResultError
+from hw.arch.errors import WrongResultError
 from sim.cli.options import Subparsers, add_json
 from sim.progress import Progress, shown_progress
 

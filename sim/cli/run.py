@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hw.errors import BadInputError, WrongResultError, shown
+from hw.arch.errors import BadInputError, WrongResultError, shown
 from sim.cli.kernels import file_of, running_file
 from sim.cli.options import Subparsers, add_json, add_seed, kept, probability, validating
 from sim.cli.problem import add_problem, read_problem

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gen.tools import require_package
-from hw.errors import BadInputError, WrongResultError, did_you_mean
+from hw.arch.errors import BadInputError, WrongResultError, did_you_mean
 from sim.cli.listing import modules
 from sim.cli.options import DEFAULT_CONFIG, Subparsers, add_json, add_seed
 from sim.cli.stand_alone import add_settings, require_no_settings, stand_alone
@@ -74,7 +74,7 @@ def _of_component(args: argparse.Namespace, known: list[str]) -> dict[str, Any]:
     print(f"{name}: tested by the testbench {bench}")
     if bench != "fp":
         return {}
-    from hw.configs import named
+    from hw.arch.configs import named
     from sim.native.bundle import Bundle
     from sim.tb._asked import environment_of_fp
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from hw.errors import BadInputError
+from hw.arch.errors import BadInputError
 from sim.cli.options import setting, validating
 from sim.components import COMPONENTS
 
 if TYPE_CHECKING:
-    from hw.config import ChipConfig
+    from hw.arch.config import ChipConfig
     from hw.shared import Shareable
 
 __all__ = ["add_settings", "require_no_settings", "stand_alone"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from hw.errors import BadInputError, did_you_mean
+from hw.arch.errors import BadInputError, did_you_mean
 from sim.cli.options import integer, power, validating
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from hw.errors import BadInputError
+from hw.arch.errors import BadInputError
 from sim.cli.options import (
     DEFAULT_CONFIG,
     Subparsers,
@@ -37,7 +37,7 @@ from sim.progress import shown_progress
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from hw.config import ChipConfig
+    from hw.arch.config import ChipConfig
     from hw.shared import Shareable
 
 __all__ = ["add", "execute"]
@@ -152,8 +152,8 @@ def _of_unit(args: argparse.Namespace) -> _Asked:
 
 def _of_chip(args: argparse.Namespace) -> _Asked:
     """A chip, or a component of the table."""
+    from hw.arch.configs import named
     from hw.chip import Chip
-    from hw.configs import named
     from sim.cli.port_notes import CHIP_NOTES, matrix_notes
 
     given = args.config or DEFAULT_CONFIG

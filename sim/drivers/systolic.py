@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from hw.checks import require_int
-from hw.errors import BadInputError
+from hw.arch.checks import require_int
+from hw.arch.errors import BadInputError
 from hw.numeric.formats import Format
 from hw.numeric.mx import BLOCK, MxMatrix
 from hw.systolic.dataflow import LANE_BITS, Dataflow

@@ -5,19 +5,19 @@ from typing import Any, Self
 
 import numpy as np
 
-from hw.agcu.config import AgcuProgram
-from hw.agcu.program import BoxLoop, IssuerProgram, Wait
-from hw.config import ChipConfig
-from hw.counters import LoopProgram
-from hw.mesh.config import OutputProgram, SwitchProgram, Turn
-from hw.mesh.ports import Direction, Link, Port, SwitchPorts, UnitPort
+from hw.arch.agcu import AgcuProgram
+from hw.arch.config import ChipConfig
+from hw.arch.descriptor import Descriptor, ElementFormat
+from hw.arch.issuer import BoxLoop, IssuerProgram, Wait
+from hw.arch.loops import LoopProgram
+from hw.arch.pcu import PcuProgram
+from hw.arch.places import token_ports, vector_ports
+from hw.arch.pmu import EngineProgram, PmuProgram, SlotRing
+from hw.arch.pmu_word import Level, TokenSource
+from hw.arch.ports import Direction, Link, Port, SwitchPorts, UnitPort
+from hw.arch.scratchpad import Access
+from hw.arch.switch import OutputProgram, SwitchProgram, Turn
 from hw.numeric.formats import Format, bf16, fp32, int8, int32
-from hw.pcu.program import PcuProgram
-from hw.places import token_ports, vector_ports
-from hw.pmu.layout import Access
-from hw.pmu.program import EngineProgram, PmuProgram, SlotRing
-from hw.pmu.words import Level, TokenSource
-from hw.tma.descriptor import Descriptor, ElementFormat
 from sim.drivers.products import Array
 from sim.memory import LaunchMemory
 from sim.operands import random_operand

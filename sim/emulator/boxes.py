@@ -7,9 +7,9 @@ import dataclasses
 import numpy as np
 import numpy.typing as npt
 
-from hw.command.launch import ErrorCode
-from hw.tma.descriptor import Descriptor
-from hw.tma.descriptor import ErrorCode as TmaError
+from hw.arch.descriptor import Descriptor
+from hw.arch.descriptor import ErrorCode as TmaError
+from hw.arch.launch import ErrorCode
 from sim.emulator.errors import LaunchFault
 
 __all__ = ["BoxStream"]

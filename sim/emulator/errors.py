@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from hw.command.launch import ErrorCode
-from hw.errors import BadInputError
+from hw.arch.errors import BadInputError
+from hw.arch.launch import ErrorCode
 
 __all__ = ["EmulatorError", "LaunchFault"]
 

@@ -8,11 +8,11 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from hw.agcu.config import AgcuProgram
-from hw.agcu.program import IssuerProgram
-from hw.pcu.program import FilterProgram, PcuProgram
-from hw.pmu.program import PmuProgram
-from hw.unit_errors import agcu_number
+from hw.arch.agcu import AgcuProgram
+from hw.arch.issuer import IssuerProgram
+from hw.arch.pcu import FilterProgram, PcuProgram
+from hw.arch.pmu import PmuProgram
+from hw.arch.unit_errors import agcu_number
 from sim.emulator.boxes import BoxStream
 from sim.emulator.errors import EmulatorError
 from sim.emulator.matrix import Passes, results

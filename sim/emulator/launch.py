@@ -5,14 +5,15 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from hw.command.image import (
+from hw.arch.config import ChipConfig
+from hw.arch.image import (
     IMAGE_MAGIC,
     IMAGE_VERSION,
     fingerprint,
     header_beats,
     header_layout,
 )
-from hw.command.launch import (
+from hw.arch.launch import (
     ARGUMENT_BYTES,
     ENTRY_BYTES,
     MAX_ARGUMENTS,
@@ -23,8 +24,7 @@ from hw.command.launch import (
     argument_layout,
     entry_layout,
 )
-from hw.config import ChipConfig
-from hw.unit_errors import UnitError
+from hw.arch.unit_errors import UnitError
 from sim.emulator.errors import LaunchFault
 
 __all__ = ["Fetched", "LaunchReader"]

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hw.config import ChipConfig
+from hw.arch.config import ChipConfig
+from hw.arch.pcu import PcuProgram
 from hw.numeric.formats import Format, bf16, fp32
 from hw.numeric.reference import cast, mac
-from hw.pcu.program import PcuProgram
 
 __all__ = ["Passes", "results"]
 

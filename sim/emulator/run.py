@@ -8,11 +8,11 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 
-from hw.agcu.program import IssuerProgram
-from hw.command.launch import MAX_ARGUMENTS, ErrorCode
-from hw.config import ChipConfig
-from hw.pcu.program import PcuProgram
-from hw.pmu.program import PmuProgram
+from hw.arch.config import ChipConfig
+from hw.arch.issuer import IssuerProgram
+from hw.arch.launch import MAX_ARGUMENTS, ErrorCode
+from hw.arch.pcu import PcuProgram
+from hw.arch.pmu import PmuProgram
 from sim.emulator.boxes import BoxStream
 from sim.emulator.errors import EmulatorError, LaunchFault
 from sim.emulator.fabric import Fabric

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hw.config import ChipConfig
-from hw.pmu.program import EngineProgram, PmuProgram
+from hw.arch.config import ChipConfig
+from hw.arch.pmu import EngineProgram, PmuProgram
 from sim.emulator.errors import EmulatorError
 from sim.emulator.slots import SlotPattern, bytes_of, slot_pattern, turn_positions
 from sw.prove.walk import address_walk, visits

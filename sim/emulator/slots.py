@@ -7,9 +7,9 @@ import dataclasses
 import numpy as np
 import numpy.typing as npt
 
-from hw.pmu.layout import bit_reverse, lane_count, rows_log2
-from hw.pmu.program import EngineProgram
-from hw.pmu.words import Level
+from hw.arch.pmu import EngineProgram
+from hw.arch.pmu_word import Level
+from hw.arch.scratchpad import bit_reverse, lane_count, rows_log2
 from sw.prove.walk import address_walk, plain_counts, walk
 
 __all__ = ["SlotPattern", "bytes_of", "slot_pattern", "turn_positions"]

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Literal
 
 from gen.verilog import Design
-from hw.command.registers import REGISTERS, Register, register
-from hw.config import ChipConfig
-from hw.errors import TilewrightError
+from hw.arch.config import ChipConfig
+from hw.arch.errors import TilewrightError
+from hw.arch.registers import REGISTERS, Register, register
 from sim.closing import Closing
 from sim.native.archive import build_parts
 from sim.native.chip_library import load

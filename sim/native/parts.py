@@ -9,7 +9,7 @@ import re
 from collections.abc import Collection
 
 from gen.verilog import Design
-from hw.errors import BadInputError
+from hw.arch.errors import BadInputError
 
 __all__ = ["CutDesign", "Part", "PartInstance", "PartPort", "cut", "member"]
 

@@ -11,7 +11,7 @@ from amaranth.hdl import Shape
 from amaranth.lib.wiring import In, Signature
 
 from gen.verilog import Design
-from hw.errors import BadInputError, HangError
+from hw.arch.errors import BadInputError, HangError
 from hw.shared import Shareable
 from sim.closing import Closing
 from sim.native.build import build_library

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy.typing as npt
 
-from hw.config import ChipConfig
-from hw.errors import BadInputError, did_you_mean
+from hw.arch.config import ChipConfig
+from hw.arch.errors import BadInputError, did_you_mean
 from hw.numeric.formats import Format
 from sim.cli.options import load_config, validating
 from sim.files import require_writable

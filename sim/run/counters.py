@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from hw.config import ChipConfig
+from hw.arch.config import ChipConfig
+from hw.arch.counters import ACTIVITIES, WORDS, named_counters, unit_kinds
 from hw.numeric.formats import Format
-from hw.unit_counters import ACTIVITIES, WORDS, named_counters, unit_kinds
 
 __all__ = ["STATES", "report_counters"]
 
@@ -26,7 +26,7 @@ def report_counters(
     operand : Format
         Format of the products, by which a vector that enters a grid is so many of them.
     words : sequence of int
-        Words of all units in the order of `hw.unit_counters`.
+        Words of all units in the order of `hw.arch.counters`.
     launch_cycles : int or None
         Cycles outside the kernel, in which no unit runs: every unit's state ``launch``.
     """

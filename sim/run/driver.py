@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from hw.config import ChipConfig
+from hw.arch.config import ChipConfig
 from sim.backends.choose import open_backend, require_tools
 from sim.backends.face import Answer, Backend
 from sim.golden import golden

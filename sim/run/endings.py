@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from hw.command.launch import ErrorCode, ReadPhase
-from hw.config import ChipConfig
-from hw.errors import DeviceError, HangError
-from hw.unit_counters import ACTIVITIES, COUNTERS, WORDS, engine_states, unit_kinds
-from hw.unit_errors import error_detail, error_unit
+from hw.arch.config import ChipConfig
+from hw.arch.counters import ACTIVITIES, COUNTERS, WORDS, engine_states, unit_kinds
+from hw.arch.errors import DeviceError, HangError
+from hw.arch.launch import ErrorCode, ReadPhase
+from hw.arch.unit_errors import error_detail, error_unit
 from sim.backends.face import Answer
 from sim.run.job import Job
 from sw.prove import prove

@@ -10,7 +10,7 @@ from typing import Any
 import numpy.typing as npt
 
 from gen.verilog import Design
-from hw.errors import BadInputError
+from hw.arch.errors import BadInputError
 from sim.backends.face import Setup
 from sim.native.memory import MemoryConditions
 from sim.progress import Progress

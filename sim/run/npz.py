@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hw.errors import BadInputError, did_you_mean
+from hw.arch.errors import BadInputError, did_you_mean
 from hw.numeric.formats import Format
 from sim.run.problem import MAX_ARRAY_BYTES
 from sw.language import Kernel

@@ -7,8 +7,8 @@ import functools
 from collections.abc import Mapping
 from typing import Any
 
-from hw.config import ChipConfig
-from hw.errors import BadInputError
+from hw.arch.config import ChipConfig
+from hw.arch.errors import BadInputError
 from hw.numeric.formats import Format
 from sim.kernels import checked_options, summed
 from sim.rules import OPTIONS, Integer, Rule, bad_value, instance

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from typing import Any
 
-from hw.config import ChipConfig
-from hw.errors import BadInputError, did_you_mean
+from hw.arch.config import ChipConfig
+from hw.arch.errors import BadInputError, did_you_mean
 from hw.numeric.formats import Format
 from hw.numeric.formats import named as formats
 from sim.rules import OPTIONS, Integer, bad_value, option_rule

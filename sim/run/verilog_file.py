@@ -4,8 +4,8 @@ import re
 from pathlib import Path
 
 from gen.verilog import Design
-from hw.errors import BadInputError
-from hw.text_file import read_text
+from hw.arch.errors import BadInputError
+from hw.arch.text_file import read_text
 
 __all__ = ["TOP", "read_design"]
 

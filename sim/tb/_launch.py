@@ -12,7 +12,7 @@ import numpy as np
 from cocotb.triggers import Event, FallingEdge
 from cocotbext.axi import AxiBus, AxiLiteBus, AxiLiteMaster, AxiRam, AxiRamRead, AxiReadBus
 
-from hw.command.registers import register
+from hw.arch.registers import register
 from sim.bench_support import start
 
 __all__ = ["FOLDER_VARIABLE", "launch"]

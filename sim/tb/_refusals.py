@@ -5,7 +5,7 @@ from typing import Any
 from amaranth.hdl import Shape
 from amaranth.lib import data
 
-from hw.tma.descriptor import DESCRIPTOR_BYTES, ErrorCode, descriptor_layout
+from hw.arch.descriptor import DESCRIPTOR_BYTES, ErrorCode, descriptor_layout
 
 __all__ = ["REFUSALS", "with_field"]
 

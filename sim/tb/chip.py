@@ -9,12 +9,8 @@ import numpy as np
 from cocotb.triggers import FallingEdge, ReadOnly, RisingEdge
 from cocotbext.axi import AxiBus, AxiLiteBus, AxiLiteMaster, AxiRam, AxiRamRead, AxiReadBus
 
-from hw.chip import Chip
-from hw.command.launch import ErrorCode
-from hw.command.registers import REGISTERS
-from hw.configs import named
-from hw.numeric.formats import bf16, fp32
-from hw.unit_counters import (
+from hw.arch.configs import named
+from hw.arch.counters import (
     ACTIVITIES,
     WORDS,
     counter_index,
@@ -22,6 +18,10 @@ from hw.unit_counters import (
     named_counters,
     unit_kinds,
 )
+from hw.arch.launch import ErrorCode
+from hw.arch.registers import REGISTERS
+from hw.chip import Chip
+from hw.numeric.formats import bf16, fp32
 from sim.bench_support import bench, random_generator, start
 from sim.drivers.units_matmul import UnitsMatmul
 from sim.oracle import product

@@ -11,12 +11,12 @@ import numpy as np
 from cocotb.triggers import FallingEdge, ReadOnly, RisingEdge
 from cocotbext.axi import AxiLiteBus, AxiLiteMaster, AxiRamRead, AxiReadBus, AxiResp
 
+from hw.arch.counters import COUNTER_BITS, WORDS
+from hw.arch.image import Image
+from hw.arch.launch import Argument, ErrorCode, LaunchEntry, ReadPhase, pack_arguments, pack_list
+from hw.arch.registers import register
 from hw.command.fetch import argument_write_layout
-from hw.command.image import Image
-from hw.command.launch import Argument, ErrorCode, LaunchEntry, ReadPhase, pack_arguments, pack_list
 from hw.command.processor import CommandProcessor
-from hw.command.registers import register
-from hw.unit_counters import COUNTER_BITS, WORDS
 from sim.bench_support import bench, clocks, random_generator, start
 
 __all__ = [

@@ -8,9 +8,9 @@ import numpy as np
 from cocotb.triggers import FallingEdge
 from cocotbext.axi import AxiLiteBus, AxiLiteMaster, AxiResp
 
+from hw.arch.counters import COUNTER_BITS, WORDS
+from hw.arch.registers import ID, MAP_VERSION, REGISTERS, register
 from hw.command.host import HostPort
-from hw.command.registers import ID, MAP_VERSION, REGISTERS, register
-from hw.unit_counters import COUNTER_BITS, WORDS
 from sim.bench_support import bench, random_generator, start
 
 __all__ = ["design", "registers_read_and_act_as_the_map_says"]

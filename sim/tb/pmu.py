@@ -6,11 +6,11 @@ import cocotb
 import numpy as np
 import numpy.typing as npt
 
-from hw.counters import LoopProgram
-from hw.pmu.layout import Access
-from hw.pmu.program import EngineProgram, PmuProgram, SlotRing
+from hw.arch.loops import LoopProgram
+from hw.arch.pmu import EngineProgram, PmuProgram, SlotRing
+from hw.arch.pmu_word import Level, TokenSource
+from hw.arch.scratchpad import Access
 from hw.pmu.unit import Pmu
-from hw.pmu.words import Level, TokenSource
 from sim.bench_support import Sink, Source, bench, clocks, random_generator, start
 
 __all__ = ["design", "matrices_leave_in_the_order_of_their_readers"]

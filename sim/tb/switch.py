@@ -5,8 +5,8 @@ from typing import Any
 import cocotb
 import numpy as np
 
-from hw.mesh.config import OutputProgram, SwitchProgram, Turn
-from hw.mesh.ports import Link, Port, SwitchPorts
+from hw.arch.ports import Link, Port, SwitchPorts
+from hw.arch.switch import OutputProgram, SwitchProgram, Turn
 from hw.mesh.switch import Switch
 from hw.stream import vector_layout
 from sim.bench_support import Sink, Source, bench, clocks, random_generator, start

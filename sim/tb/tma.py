@@ -11,9 +11,9 @@ from amaranth.hdl import Const
 from cocotb.triggers import FallingEdge, Lock, ReadOnly
 from cocotbext.axi import AxiBus, AxiRam
 
+from hw.arch.descriptor import Descriptor, ElementFormat
 from hw.axi import BOUNDARY_BYTES, BURST_INCR
 from hw.tma.commands import command_layout
-from hw.tma.descriptor import Descriptor, ElementFormat
 from hw.tma.descriptor_file import descriptor_word_layout
 from hw.tma.engine import TmaEngine
 from sim.bench_support import Sink, Source, bench, clocks, random_generator, start

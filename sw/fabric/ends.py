@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from hw.agcu.config import STREAMS, AgcuProgram
-from hw.config import ChipConfig
-from hw.errors import did_you_mean
-from hw.mesh.config import MAX_PACKETS
-from hw.mesh.ports import Direction, Link, Port, UnitPort
-from hw.pcu.program import PcuProgram
-from hw.places import agcu_places, token_ports, vector_ports
+from hw.arch.agcu import STREAMS, AgcuProgram
+from hw.arch.config import ChipConfig
+from hw.arch.errors import did_you_mean
+from hw.arch.pcu import PcuProgram
+from hw.arch.places import agcu_places, token_ports, vector_ports
+from hw.arch.ports import Direction, Link, Port, UnitPort
+from hw.arch.switch import MAX_PACKETS
 from sw.fabric.errors import FitError
 from sw.fabric.graph import Place
 from sw.netlist import End, Net, Netlist, UnitProgram

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hw.errors import BadInputError
+from hw.arch.errors import BadInputError
 
 __all__ = ["FitError"]
 

@@ -6,10 +6,10 @@ import dataclasses
 from collections import defaultdict
 from collections.abc import Collection
 
-from hw.agcu.config import STREAMS
-from hw.config import ChipConfig
-from hw.mesh.ports import Direction, Link, Port, UnitPort
-from hw.places import agcu_places, token_ports, vector_ports
+from hw.arch.agcu import STREAMS
+from hw.arch.config import ChipConfig
+from hw.arch.places import agcu_places, token_ports, vector_ports
+from hw.arch.ports import Direction, Link, Port, UnitPort
 
 __all__ = ["Fabric", "Node", "Place"]
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hw.mesh.config import MAX_PACKETS
+from hw.arch.switch import MAX_PACKETS
 
 __all__ = ["partitions"]
 

@@ -7,8 +7,8 @@ import itertools
 import math
 from collections.abc import Collection, Iterable, Sequence
 
-from hw.mesh.config import MAX_PACKETS
-from hw.mesh.ports import Link
+from hw.arch.ports import Link
+from hw.arch.switch import MAX_PACKETS
 from sw.fabric.graph import Fabric
 
 __all__ = ["Feeds", "NoPathError", "grow"]

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
-from hw.mesh.config import SwitchProgram
-from hw.mesh.ports import Direction, Link, Port, UnitPort
-from hw.places import agcu_places
+from hw.arch.places import agcu_places
+from hw.arch.ports import Direction, Link, Port, UnitPort
+from hw.arch.switch import SwitchProgram
 from sw.image import ChipProgram
 from sw.netlist import End, Netlist
 

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from hw.errors import BadInputError
+from hw.arch.errors import BadInputError
 from hw.numeric.formats import Format, bf16, e4m3, e5m2, fp16, fp32, int8, int32, named
 
 __all__ = [

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from hw.errors import BadInputError
+from hw.arch.errors import BadInputError
 from sw.ir.affine import Affine, Axis, Bound, Size
 from sw.ir.formats import FORMATS, Format
 from sw.ir.nodes import NODES, Constant, Loop, Node, Operand, Stage, Value

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from hw.errors import BadInputError
+from hw.arch.errors import BadInputError
 from sw.ir.affine import Affine, Axis, size_symbol
 from sw.ir.nodes import Loop, Node
 from sw.ir.program import Program

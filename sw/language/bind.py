@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hw.errors import BadInputError
+from hw.arch.errors import BadInputError
 from sw.ir.formats import Format, format_of
 from sw.language.errors import ProgramError, near_misses
 from sw.language.signature import Argument, Signature

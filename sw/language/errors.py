@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from pathlib import PurePath
 from types import CodeType, FrameType
 
-from hw.errors import BadInputError, did_you_mean
+from hw.arch.errors import BadInputError, did_you_mean
 from sw.ir.types import Span
 
 __all__ = [

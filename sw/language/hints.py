@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any, NoReturn, ParamSpec, TypeVar
 
-from hw.errors import did_you_mean, shown
+from hw.arch.errors import did_you_mean, shown
 from sw.language.errors import ProgramError, caller_span
 from sw.language.trace import refusal
 

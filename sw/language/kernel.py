@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy.typing as npt
 
-from hw.errors import BadInputError
+from hw.arch.errors import BadInputError
 from sw.actions import register, registered
 from sw.ir.formats import Format, format_of, fp32
 from sw.ir.nodes import Store

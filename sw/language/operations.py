@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from hw.errors import BadInputError
+from hw.arch.errors import BadInputError
 from sw.ir import nodes as ir
 from sw.ir.affine import Affine, Axis
 from sw.ir.formats import FORMATS, Format, format_of

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from types import MappingProxyType
 from typing import Any
 
-from hw.errors import shown
+from hw.arch.errors import shown
 from sw.ir.nodes import Buffer, Load, Loop, Map, Matmul
 from sw.ir.program import Program
 from sw.ir.rewrite import walk

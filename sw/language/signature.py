@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from hw.errors import BadInputError
+from hw.arch.errors import BadInputError
 from sw.ir.formats import Format, format_of
 from sw.ir.types import Role, Span
 from sw.language.errors import ProgramError

@@ -6,7 +6,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from hw.errors import BadInputError, shown
+from hw.arch.errors import BadInputError, shown
 from sw.ir import nodes as ir
 from sw.ir.affine import Axis
 from sw.ir.formats import Format, format_of

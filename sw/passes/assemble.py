@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
-from hw.agcu.config import AgcuProgram
-from hw.config import ChipConfig
-from hw.mesh.config import OutputProgram, SwitchProgram
-from hw.places import token_ports, vector_ports
+from hw.arch.agcu import AgcuProgram
+from hw.arch.config import ChipConfig
+from hw.arch.places import token_ports, vector_ports
+from hw.arch.switch import OutputProgram, SwitchProgram
 from sw.fabric.graph import Place
 from sw.fabric.walk import walk
 from sw.image import ChipProgram, TileProgram

@@ -6,7 +6,7 @@ import dataclasses
 import itertools
 from collections.abc import Iterator, Mapping
 
-from hw.packet_filter import MAX_MODULUS
+from hw.arch.limits import MAX_MODULUS
 from sw.passes.limits import Unfit
 from sw.passes.pack import Buffer, Home, pack
 from sw.passes.plan import Plan

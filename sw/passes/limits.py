@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from hw.agcu.program import COUNT_BITS as ISSUER_COUNT_BITS
-from hw.pmu.words import COUNT_BITS
+from hw.arch.issuer import COUNT_BITS as ISSUER_COUNT_BITS
+from hw.arch.pmu_word import COUNT_BITS
 from sw.passes.plan import Plan
 
 __all__ = ["Unfit", "require_fields"]

@@ -7,8 +7,8 @@ import dataclasses
 import itertools
 from collections.abc import Iterator, Mapping
 
-from hw.config import ChipConfig
-from hw.errors import BadInputError
+from hw.arch.config import ChipConfig
+from hw.arch.errors import BadInputError
 from sw.cost import predict, rough
 from sw.passes.fit import Fit, fit
 from sw.passes.limits import Unfit, require_fields

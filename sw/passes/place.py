@@ -11,9 +11,9 @@ import math
 import random
 from collections.abc import Mapping
 
-from hw.config import ChipConfig
-from hw.errors import did_you_mean
-from hw.places import agcu_places
+from hw.arch.config import ChipConfig
+from hw.arch.errors import did_you_mean
+from hw.arch.places import agcu_places
 from sw.fabric.ends import check_netlist, kind_of
 from sw.fabric.errors import FitError
 from sw.fabric.graph import Place

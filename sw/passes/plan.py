@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from hw.config import ChipConfig
+from hw.arch.config import ChipConfig
 from sw.passes.stage import Product
 
 __all__ = ["MAX_BOX_EXTENT", "Plan", "fewest_rows"]

@@ -7,8 +7,8 @@ import dataclasses
 import itertools
 from collections.abc import Iterable, Iterator
 
-from hw.config import ChipConfig
-from hw.errors import BadInputError
+from hw.arch.config import ChipConfig
+from hw.arch.errors import BadInputError
 from sw.arrays import ArraySpec
 from sw.fabric.errors import FitError
 from sw.image import ChipProgram

@@ -10,9 +10,9 @@ import dataclasses
 import random
 from collections.abc import Mapping, Sequence
 
-from hw.config import ChipConfig
-from hw.mesh.config import OutputProgram, Turn
-from hw.mesh.ports import Link
+from hw.arch.config import ChipConfig
+from hw.arch.ports import Link
+from hw.arch.switch import OutputProgram, Turn
 from sw.fabric.ends import check_netlist, end_names, end_port, net_noun
 from sw.fabric.errors import FitError
 from sw.fabric.graph import Fabric, Place

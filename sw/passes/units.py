@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from hw.agcu.config import AgcuProgram
-from hw.agcu.program import BoxLoop, IssuerProgram, Wait
-from hw.counters import LoopProgram
+from hw.arch.agcu import AgcuProgram
+from hw.arch.descriptor import Descriptor, ElementFormat
+from hw.arch.issuer import BoxLoop, IssuerProgram, Wait
+from hw.arch.loops import LoopProgram
+from hw.arch.pcu import FilterProgram, PcuProgram
+from hw.arch.pmu import EngineProgram, PmuProgram, SlotRing
+from hw.arch.pmu_word import Level, TokenSource
+from hw.arch.scratchpad import Access
 from hw.numeric.formats import bf16, fp32, int8, int32
-from hw.pcu.program import FilterProgram, PcuProgram
-from hw.pmu.layout import Access
-from hw.pmu.program import EngineProgram, PmuProgram, SlotRing
-from hw.pmu.words import Level, TokenSource
-from hw.tma.descriptor import Descriptor, ElementFormat
 from sw.arrays import ArraySpec
 from sw.netlist import End, Net, Netlist, UnitProgram
 from sw.passes.fit import Collector, Fit

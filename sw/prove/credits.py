@@ -7,9 +7,9 @@ from collections.abc import Iterable
 import numpy as np
 import numpy.typing as npt
 
-from hw.agcu.program import IssuerProgram
-from hw.pmu.program import EngineProgram, PmuProgram
-from hw.pmu.words import TokenSource
+from hw.arch.issuer import IssuerProgram
+from hw.arch.pmu import EngineProgram, PmuProgram
+from hw.arch.pmu_word import TokenSource
 from sw.image import ChipProgram
 from sw.prove.nets import Input, Junction, MergeInput, Nets, Output
 from sw.prove.walk import box_points, visits

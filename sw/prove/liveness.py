@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from hw.errors import BadInputError
+from hw.arch.errors import BadInputError
 from sw.image import ChipProgram
 from sw.prove.machine import Actor
 from sw.prove.nets import DeadEnd, Nets, find_nets

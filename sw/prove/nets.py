@@ -5,14 +5,14 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator, Mapping
 
-from hw.agcu.config import STREAMS
-from hw.agcu.program import IssuerProgram
-from hw.mesh.config import SwitchProgram
-from hw.mesh.ports import Direction, Link, Port, UnitPort
-from hw.pcu.program import PcuProgram
-from hw.places import agcu_places
-from hw.pmu.program import PmuProgram
-from hw.pmu.words import TokenSource
+from hw.arch.agcu import STREAMS
+from hw.arch.issuer import IssuerProgram
+from hw.arch.pcu import PcuProgram
+from hw.arch.places import agcu_places
+from hw.arch.pmu import PmuProgram
+from hw.arch.pmu_word import TokenSource
+from hw.arch.ports import Direction, Link, Port, UnitPort
+from hw.arch.switch import SwitchProgram
 from sw.image import ChipProgram
 
 __all__ = ["DeadEnd", "Input", "Junction", "MergeInput", "Net", "Nets", "Output", "find_nets"]

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from hw.pcu.program import FilterProgram, PcuProgram
-from hw.pmu.program import PmuProgram
-from hw.pmu.words import TokenSource
+from hw.arch.pcu import FilterProgram, PcuProgram
+from hw.arch.pmu import PmuProgram
+from hw.arch.pmu_word import TokenSource
 from sw.image import ChipProgram
 from sw.prove.credits import load_is_free, store_is_free
 from sw.prove.machine import Actor, Channel, Machine, Part, Port, Taker

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from hw.pmu.program import EngineProgram
+from hw.arch.pmu import EngineProgram
 from sw.prove.walk import MOST_STEPS, StepLimitError, address_walk, plain_counts, vectors_of
 
 __all__ = ["Packets", "Rotation", "engine_packets", "even_packets", "rotate"]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from hw.pcu.program import PcuProgram
-from hw.pmu.program import PmuProgram
+from hw.arch.pcu import PcuProgram
+from hw.arch.pmu import PmuProgram
 from sw.image import ChipProgram
 from sw.prove.nets import Input, Junction, MergeInput, Nets, Output
 from sw.prove.packets import Packets, engine_packets, even_packets, rotate

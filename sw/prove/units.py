@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from hw.config import ChipConfig
-from hw.pmu.program import EngineProgram
+from hw.arch.config import ChipConfig
+from hw.arch.pmu import EngineProgram
 from sw.prove.machine import Actor, Channel, Core, Machine, Part, Port, Reason, Taker
 from sw.prove.packets import Packets
 from sw.prove.pattern import Pattern

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hw.agcu.program import IssuerProgram
-from hw.counters import LoopProgram
-from hw.errors import BadInputError
-from hw.pmu.program import EngineProgram
-from hw.pmu.words import Level
-from hw.tma.descriptor import MAX_RANK
+from hw.arch.descriptor import MAX_RANK
+from hw.arch.errors import BadInputError
+from hw.arch.issuer import IssuerProgram
+from hw.arch.loops import LoopProgram
+from hw.arch.pmu import EngineProgram
+from hw.arch.pmu_word import Level
 
 __all__ = [
     "MOST_STEPS",

@@ -9,8 +9,8 @@ from docs.tools.blocks import blocks, replaced, without_blocks
 from docs.tools.figures import Figure, figures, tables
 from docs.tools.generated import GENERATED
 from docs.tools.numbers import unaccounted
-from hw.command.registers import REGISTERS
-from hw.unit_counters import COUNTERS
+from hw.arch.counters import COUNTERS
+from hw.arch.registers import REGISTERS
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"]

@@ -9,10 +9,10 @@ from gen import yosys
 from gen.area import DefinitionArea, UnitArea, measure, shares, totals
 from gen.components import KINDS, REST, Component, components
 from gen.verilog import Design, emit
-from hw.chain import ChainSegment
+from hw.arch.configs import named
+from hw.arch.errors import MissingToolError
 from hw.chip import Chip
-from hw.configs import named
-from hw.errors import MissingToolError
+from hw.lib.configuration_chain import ChainSegment
 from hw.numeric.formats import bf16, int8
 from hw.pmu.banks import Banks
 from hw.pmu.output import OutputPort

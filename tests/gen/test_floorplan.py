@@ -8,11 +8,11 @@ import pytest
 
 from gen.floorplan import floorplan
 from gen.floorplan_nets import net_ends, style_of, ways_of
-from hw.configs import named
-from hw.mesh.config import OutputProgram, Turn
-from hw.mesh.ports import Direction, Link, UnitPort
+from hw.arch.configs import named
+from hw.arch.places import agcu_places
+from hw.arch.ports import Direction, Link, UnitPort
+from hw.arch.switch import OutputProgram, Turn
 from hw.numeric.formats import bf16
-from hw.places import agcu_places
 from sw.compiler import compile_kernel
 from sw.kernels.matmul import matmul
 

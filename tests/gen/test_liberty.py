@@ -9,7 +9,7 @@ from gen.area import measure, shares, totals
 from gen.components import Component
 from gen.liberty import load_liberty
 from gen.verilog import Design
-from hw.errors import BadInputError
+from hw.arch.errors import BadInputError
 
 HAND = Path(__file__).with_name("hand.lib")
 TEXT = HAND.read_text()

@@ -6,7 +6,7 @@ import pytest
 
 from gen import tools
 from gen.tools import install_packages, install_program, require_package, require_programs
-from hw.errors import MissingToolError
+from hw.arch.errors import MissingToolError
 
 ANYWHERE = (
     "Debian: sudo apt-get install g++; Fedora: sudo dnf install gcc-c++; macOS: xcode-select "

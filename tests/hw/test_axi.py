@@ -6,6 +6,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out, flipped
 
 from gen.verilog import convert
+from hw.arch.errors import BadInputError
 from hw.axi import (
     Axi4ReadSignature,
     Axi4Signature,
@@ -15,7 +16,6 @@ from hw.axi import (
     read_constants,
     write_constants,
 )
-from hw.errors import BadInputError
 
 
 class Wire(wiring.Component):

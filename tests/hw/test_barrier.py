@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from amaranth.sim import Simulator
 
+from hw.arch.errors import BadInputError
 from hw.barrier import Barrier
-from hw.errors import BadInputError
 
 
 @dataclass

@@ -7,8 +7,9 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.sim import Simulator
 
-from hw.chain import ChainSegment, chain_configs, chain_words, segment_words
-from hw.errors import BadInputError
+from hw.arch.configuration_chain import chain_configs, chain_words, segment_words
+from hw.arch.errors import BadInputError
+from hw.lib.configuration_chain import ChainSegment
 
 
 class Row(wiring.Component):

@@ -11,20 +11,20 @@ from amaranth.hdl import UnusedElaboratable
 from amaranth.sim import Simulator
 
 import hw
+from hw.arch.config import ChipConfig
+from hw.arch.errors import BadInputError
 from hw.barrier import Barrier
-from hw.chain import ChainSegment
 from hw.command.processor import CommandProcessor
 from hw.component import Component
-from hw.config import ChipConfig
-from hw.counters import CounterChain
-from hw.errors import BadInputError
+from hw.lib.configuration_chain import ChainSegment
+from hw.lib.loop_nest import CounterChain
+from hw.lib.packet_filter import PacketFilter
 from hw.mesh.fork import EagerFork
 from hw.mesh.merge import OrderedMerge
 from hw.mesh.switch import Switch
 from hw.numeric.formats import bf16, e4m3, int8
 from hw.numeric.function_units import ReciprocalUnit
 from hw.numeric.operations import OperationUnit
-from hw.packet_filter import PacketFilter
 from hw.pmu.banks import Banks
 from hw.pmu.unit import Pmu
 from hw.queue import Queue

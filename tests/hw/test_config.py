@@ -4,7 +4,7 @@ import dataclasses
 
 import pytest
 
-from hw.config import AgcuConfig, ChipConfig, PcuConfig, PmuConfig
+from hw.arch.config import AgcuConfig, ChipConfig, PcuConfig, PmuConfig
 
 #: Least and greatest value of each field that is a number, and the next ones outside.
 DOMAINS = {

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 from amaranth.sim import Simulator
 
-from hw.counters import ChainProgram, CounterChain, LoopProgram, Step, chain_layout
-from hw.errors import BadInputError
+from hw.arch.errors import BadInputError
+from hw.arch.loops import ChainProgram, LoopProgram, Step, chain_layout
+from hw.lib.loop_nest import CounterChain
 
 LOOPS, COUNT_BITS, OFFSET_BITS = 4, 6, 10
 

@@ -7,8 +7,8 @@ import pytest
 from amaranth.hdl import Value
 from amaranth.sim import Simulator
 
-from hw.errors import BadInputError
-from hw.packet_filter import PacketFilter
+from hw.arch.errors import BadInputError
+from hw.lib.packet_filter import PacketFilter
 
 WIDTH = 8
 

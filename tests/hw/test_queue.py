@@ -4,7 +4,7 @@ import random
 import pytest
 from amaranth.sim import Simulator
 
-from hw.errors import BadInputError
+from hw.arch.errors import BadInputError
 from hw.queue import Queue
 
 

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from hw.configs import named
-from hw.unit_counters import (
+from hw.arch.configs import named
+from hw.arch.counters import (
     ACTIVITIES,
     COUNTER_BITS,
     COUNTERS,

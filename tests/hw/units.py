@@ -1,6 +1,6 @@
 """The units in the models that tests share."""
 
-from hw.config import AgcuConfig, ChipConfig, PcuConfig
+from hw.arch.config import AgcuConfig, ChipConfig, PcuConfig
 from hw.numeric.formats import bf16, e4m3, e5m2, fp16, int8
 from hw.systolic.dataflow import ArrayConfig, Dataflow
 from hw.systolic.matrix_unit import MatrixUnit

@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hw.config import ChipConfig
-from hw.configs import named as configurations
+from hw.arch.config import ChipConfig
+from hw.arch.configs import named as configurations
 from hw.numeric.formats import named as formats
 from sim.native.memory import MemoryConditions
 from sim.operands import random_inputs

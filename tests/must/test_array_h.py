@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import tilewright
-from hw.errors import BadInputError
+from hw.arch.errors import BadInputError
 from hw.numeric.formats import bf16, e4m3, fp16, fp32, int8, int32
 from hw.systolic.cycles import product_cycles, scale_sim_cycles
 from hw.systolic.dataflow import ArrayConfig, Dataflow

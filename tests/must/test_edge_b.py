@@ -6,8 +6,8 @@ import re
 import pytest
 
 from gen.verilog import emit
+from hw.arch.configs import named
 from hw.chip import Chip
-from hw.configs import named
 from hw.numeric.formats import named as formats
 from hw.systolic.dataflow import ArrayConfig, Dataflow
 from hw.systolic.unit import systolic_unit

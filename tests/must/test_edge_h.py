@@ -44,7 +44,7 @@ MUTANTS = {
         "tests/sw/ir/test_affine.py",
     ),
     "the most slots of a PMU": (
-        "hw/config.py",
+        "hw/arch/config.py",
         'require_int("PMU slots", self.slots, 2, 64)',
         'require_int("PMU slots", self.slots, 2, 65)',
         "tests/hw/test_config.py",

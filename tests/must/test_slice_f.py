@@ -12,8 +12,8 @@ import pytest
 
 from gen.lint import WAIVER_FILE, waived_rules
 from gen.verilog import emit
+from hw.arch.configs import named
 from hw.chip import Chip
-from hw.configs import named
 from sim.native.build import verilator_root
 
 ROOT = Path(__file__).resolve().parent.parent.parent

@@ -5,8 +5,8 @@ import time
 import pytest
 
 from gen.verilog import emit
+from hw.arch.configs import named
 from hw.chip import Chip
-from hw.configs import named
 from sim.native.chip import ChipModel
 
 _BUILD_SECONDS = {"small": 120, "large": 240}

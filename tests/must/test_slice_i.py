@@ -4,8 +4,8 @@ import dataclasses
 
 import pytest
 
-from hw.configs import named
-from hw.errors import BadInputError
+from hw.arch.configs import named
+from hw.arch.errors import BadInputError
 
 
 @pytest.mark.slow

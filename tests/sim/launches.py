@@ -1,7 +1,7 @@
 """Launches that a chip refuses: what is wrong in memory, and the error that it must end with."""
 
-from hw.command.launch import ErrorCode
-from hw.tma.descriptor import ErrorCode as TmaError
+from hw.arch.descriptor import ErrorCode as TmaError
+from hw.arch.launch import ErrorCode
 
 __all__ = ["SPOILED", "put"]
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from hw.errors import BadInputError
+from hw.arch.errors import BadInputError
 from sim.cache import cache_bytes, cache_directory, cached, free_cache
 from sim.progress import Progress
 

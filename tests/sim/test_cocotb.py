@@ -9,7 +9,7 @@ import pytest
 import sim.cocotb_runner as cocotb_runner
 import tilewright
 from gen.verilog import Design, emit
-from hw.errors import MissingToolError
+from hw.arch.errors import MissingToolError
 from sim.cocotb_runner import bench_names, run_bench
 from sim.tb import accumulators, barrier, grid, pmu
 

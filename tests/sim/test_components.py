@@ -9,8 +9,8 @@ import pytest
 import tilewright
 from gen.lint import waived_rules
 from gen.verilog import emit
-from hw.configs import named
-from hw.errors import BadInputError
+from hw.arch.configs import named
+from hw.arch.errors import BadInputError
 from hw.numeric.function_units import UNITS
 from hw.numeric.operations import OPERATIONS
 from sim.cli.systolic import COMPONENTS as SYSTOLIC

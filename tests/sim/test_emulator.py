@@ -6,17 +6,17 @@ import time
 import numpy as np
 import pytest
 
-from hw.agcu.program import BoxLoop
-from hw.command.launch import (
+from hw.arch.configs import named
+from hw.arch.issuer import BoxLoop
+from hw.arch.launch import (
     Argument,
     ErrorCode,
     LaunchEntry,
     pack_arguments,
     pack_list,
 )
-from hw.configs import named
+from hw.arch.pcu import PcuProgram
 from hw.numeric.formats import bf16, fp32, int8, int32
-from hw.pcu.program import PcuProgram
 from sim.drivers.matrix_unit import MatrixTiling
 from sim.drivers.units_matmul import UnitsMatmul
 from sim.emulator import EmulatorError, emulate

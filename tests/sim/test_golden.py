@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import sw.language as tw
-from hw.errors import BadInputError
+from hw.arch.errors import BadInputError
 from hw.numeric import compositions, functions
 from sim.golden import golden
 from sim.oracle import product

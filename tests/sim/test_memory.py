@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from hw.command.launch import ENTRY_BYTES, LaunchEntry, alignment_bytes
-from hw.configs import named
-from hw.errors import BadInputError
+from hw.arch.configs import named
+from hw.arch.errors import BadInputError
+from hw.arch.launch import ENTRY_BYTES, LaunchEntry, alignment_bytes
 from hw.numeric.formats import bf16, fp32, int8
 from sim.memory import GUARD_BYTES, LaunchMemory
 from sim.operands import random_inputs

@@ -15,7 +15,7 @@ import time
 
 import pytest
 
-from hw.errors import BadInputError
+from hw.arch.errors import BadInputError
 from sim.progress import Progress, shown_progress
 from sim.progress_display import Notebook, ShownProgress
 

@@ -2,18 +2,18 @@
 
 import dataclasses
 
-from hw.agcu.config import AgcuProgram
-from hw.agcu.program import BoxLoop, IssuerProgram, Wait
-from hw.configs import named
-from hw.counters import LoopProgram
-from hw.mesh.config import OutputProgram, SwitchProgram, Turn
-from hw.mesh.ports import Direction, Link, UnitPort
+from hw.arch.agcu import AgcuProgram
+from hw.arch.configs import named
+from hw.arch.descriptor import Descriptor, ElementFormat
+from hw.arch.issuer import BoxLoop, IssuerProgram, Wait
+from hw.arch.loops import LoopProgram
+from hw.arch.pcu import FilterProgram
+from hw.arch.places import token_ports, vector_ports
+from hw.arch.pmu import EngineProgram, PmuProgram, SlotRing
+from hw.arch.pmu_word import TokenSource
+from hw.arch.ports import Direction, Link, UnitPort
+from hw.arch.switch import OutputProgram, SwitchProgram, Turn
 from hw.numeric.formats import bf16, fp32
-from hw.pcu.program import FilterProgram
-from hw.places import token_ports, vector_ports
-from hw.pmu.program import EngineProgram, PmuProgram, SlotRing
-from hw.pmu.words import TokenSource
-from hw.tma.descriptor import Descriptor, ElementFormat
 from sim.drivers.units_matmul import UnitsMatmul
 from sw.image import ChipProgram, TileProgram
 

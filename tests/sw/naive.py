@@ -7,10 +7,10 @@ beforehand. An oracle for it, slow.
 import random
 from collections import deque
 
-from hw.mesh.ports import Direction, Link, UnitPort
-from hw.pcu.program import PcuProgram
-from hw.places import agcu_places
-from hw.pmu.program import PmuProgram
+from hw.arch.pcu import PcuProgram
+from hw.arch.places import agcu_places
+from hw.arch.pmu import PmuProgram
+from hw.arch.ports import Direction, Link, UnitPort
 from sw.image import ChipProgram
 
 __all__ = ["ends"]

@@ -4,13 +4,13 @@ from collections import defaultdict, deque
 
 import numpy as np
 
-from hw.agcu.config import AgcuProgram
+from hw.arch.agcu import AgcuProgram
+from hw.arch.limits import MAX_MODULUS
+from hw.arch.pcu import PcuProgram
+from hw.arch.pmu import PmuProgram
+from hw.arch.scratchpad import lane_count, piece_positions, rows_log2
 from hw.numeric.formats import bf16
 from hw.numeric.reference import cast, matmul
-from hw.packet_filter import MAX_MODULUS
-from hw.pcu.program import PcuProgram
-from hw.pmu.layout import lane_count, piece_positions, rows_log2
-from hw.pmu.program import PmuProgram
 
 __all__ = ["run_netlist"]
 

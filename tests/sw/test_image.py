@@ -4,19 +4,19 @@ import random
 
 import pytest
 
-from hw.agcu.config import AgcuProgram
-from hw.agcu.program import BoxLoop, IssuerProgram
-from hw.command.image import Image, fingerprint
-from hw.configs import named
-from hw.counters import LoopProgram
-from hw.mesh.config import OutputProgram, SwitchProgram, Turn
+from hw.arch.agcu import AgcuProgram
+from hw.arch.configs import named
+from hw.arch.descriptor import Descriptor, ElementFormat
+from hw.arch.image import Image, fingerprint
+from hw.arch.issuer import BoxLoop, IssuerProgram
+from hw.arch.loops import LoopProgram
+from hw.arch.pcu import FilterProgram, PcuProgram
+from hw.arch.places import token_ports, vector_ports
+from hw.arch.pmu import Beyond, EngineProgram, PmuProgram, SlotRing
+from hw.arch.pmu_word import TokenSource
+from hw.arch.scratchpad import Access
+from hw.arch.switch import OutputProgram, SwitchProgram, Turn
 from hw.numeric.formats import bf16, fp32, int8, int32
-from hw.pcu.program import FilterProgram, PcuProgram
-from hw.places import token_ports, vector_ports
-from hw.pmu.layout import Access
-from hw.pmu.program import Beyond, EngineProgram, PmuProgram, SlotRing
-from hw.pmu.words import TokenSource
-from hw.tma.descriptor import Descriptor, ElementFormat
 from sim.drivers.units_matmul import UnitsMatmul
 from sw.image import ChipProgram, ImageError, TileProgram
 

@@ -8,14 +8,14 @@ import time
 import numpy as np
 import pytest
 
-from hw.agcu.program import BoxLoop, Wait
-from hw.configs import named
-from hw.counters import LoopProgram
-from hw.mesh.config import OutputProgram, SwitchProgram, Turn
-from hw.mesh.ports import Direction, Link, UnitPort
+from hw.arch.configs import named
+from hw.arch.issuer import BoxLoop, Wait
+from hw.arch.loops import LoopProgram
+from hw.arch.pcu import FilterProgram
+from hw.arch.pmu_word import TokenSource
+from hw.arch.ports import Direction, Link, UnitPort
+from hw.arch.switch import OutputProgram, SwitchProgram, Turn
 from hw.numeric.formats import bf16, fp32, int8, int32
-from hw.pcu.program import FilterProgram
-from hw.pmu.words import TokenSource
 from sim.drivers.units_matmul import UnitsMatmul
 from sw.image import ChipProgram
 from sw.prove import LivenessError, prove, require_live

@@ -4,9 +4,9 @@ import dataclasses
 
 import pytest
 
-from hw.agcu.program import BoxLoop
-from hw.counters import LoopProgram
-from hw.pmu.words import Level
+from hw.arch.issuer import BoxLoop
+from hw.arch.loops import LoopProgram
+from hw.arch.pmu_word import Level
 from sim.emulator.scratchpad import Scratchpad
 from sw.prove import LivenessError, prove, require_live
 from sw.prove.walk import MOST_STEPS, StepLimitError, walk

@@ -6,10 +6,10 @@ import random
 import numpy as np
 import pytest
 
-from hw.agcu.program import BoxLoop
-from hw.counters import LoopProgram
-from hw.pcu.program import FilterProgram
-from hw.pmu.words import Level, TokenSource
+from hw.arch.issuer import BoxLoop
+from hw.arch.loops import LoopProgram
+from hw.arch.pcu import FilterProgram
+from hw.arch.pmu_word import Level, TokenSource
 from sw.prove import prove
 from sw.prove.machine import Machine, Port
 from sw.prove.packets import Packets, even_packets

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from amaranth.lib import data
 
-from hw.checks import require_int
-from hw.errors import BadInputError
+from hw.arch.checks import require_int
+from hw.arch.errors import BadInputError
 from hw.numeric.formats import Format
 from hw.systolic.dataflow import LANE_BITS, Dataflow
 from hw.systolic.unit_config import UnitConfig

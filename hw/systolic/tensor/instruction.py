@@ -11,7 +11,7 @@ import numpy.typing as npt
 from amaranth.hdl import Shape
 from amaranth.lib import data
 
-from hw.errors import BadInputError
+from hw.arch.errors import BadInputError
 
 __all__ = ["INSTRUCTION", "Fault", "Instruction", "Opcode", "pack"]
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hw.errors import BadInputError
+from hw.arch.errors import BadInputError
 from hw.systolic.tensor.config import TensorConfig
 from hw.systolic.tensor.instruction import Instruction, Opcode
 

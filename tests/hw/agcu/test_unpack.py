@@ -4,11 +4,10 @@ import random
 
 import pytest
 
-from hw.agcu.config import DESCRIPTORS, STREAMS, AgcuProgram, agcu_layout
-from hw.agcu.program import LOOPS, WAITS, BoxLoop, IssuerProgram, Wait, issuer_layout
-from hw.errors import BadInputError
-from hw.tma.descriptor import MAX_RANK, Descriptor, ElementFormat
-from hw.tma.descriptor_file import STORED_WORDS, WORD_BITS
+from hw.arch.agcu import DESCRIPTORS, STREAMS, AgcuProgram, agcu_layout
+from hw.arch.descriptor import MAX_RANK, STORED_WORDS, WORD_BITS, Descriptor, ElementFormat
+from hw.arch.errors import BadInputError
+from hw.arch.issuer import LOOPS, WAITS, BoxLoop, IssuerProgram, Wait, issuer_layout
 
 PORTS = 4
 

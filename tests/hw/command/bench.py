@@ -7,12 +7,13 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import Out
 from amaranth.sim import Simulator
 
+from hw.arch.configuration_chain import chain_words
+from hw.arch.image import Image
+from hw.arch.launch import Argument, LaunchEntry, alignment_bytes, pack_arguments, pack_list
+from hw.arch.registers import register
 from hw.axi import BOUNDARY_BYTES, BURST_INCR, full_width_size
-from hw.chain import ChainSegment, chain_words
-from hw.command.image import Image
-from hw.command.launch import Argument, LaunchEntry, alignment_bytes, pack_arguments, pack_list
 from hw.command.processor import CommandProcessor
-from hw.command.registers import register
+from hw.lib.configuration_chain import ChainSegment
 
 FINGERPRINT = 0x1234_5678
 ADDRESS_BITS = 40

@@ -4,9 +4,9 @@ import re
 
 import pytest
 
-from hw.command.image import Image, fingerprint, header_beats, header_layout
-from hw.configs import named
-from hw.errors import BadInputError
+from hw.arch.configs import named
+from hw.arch.errors import BadInputError
+from hw.arch.image import Image, fingerprint, header_beats, header_layout
 
 
 @pytest.mark.parametrize("width_bits", [64, 256, 1024])

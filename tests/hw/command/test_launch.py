@@ -3,7 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from hw.command.launch import (
+from hw.arch.errors import BadInputError
+from hw.arch.launch import (
     Argument,
     ErrorCode,
     LaunchEntry,
@@ -12,7 +13,6 @@ from hw.command.launch import (
     pack_arguments,
     pack_list,
 )
-from hw.errors import BadInputError
 
 DOCUMENT = Path(__file__).resolve().parents[3] / "docs" / "command.md"
 

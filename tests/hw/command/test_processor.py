@@ -2,7 +2,7 @@ import random
 
 import pytest
 
-from hw.command.launch import ErrorCode, ReadPhase
+from hw.arch.launch import ErrorCode, ReadPhase
 from tests.hw.command.bench import (
     ABORT,
     BUSY,

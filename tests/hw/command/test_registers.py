@@ -4,8 +4,8 @@ from pathlib import Path
 import pytest
 from amaranth.sim import Simulator
 
-from hw.command.host import HostPort
-from hw.command.registers import (
+from hw.arch.counters import WORDS
+from hw.arch.registers import (
     HOST_ADDRESS_BITS,
     ID,
     MAP_VERSION,
@@ -14,7 +14,7 @@ from hw.command.registers import (
     register,
     register_table,
 )
-from hw.unit_counters import WORDS
+from hw.command.host import HostPort
 from tests.hw.command.bench import ABORT, DONE, FINGERPRINT, INTERRUPT, LAUNCH, Bench, random_kernel
 
 OKAY, SLVERR = 0, 2

@@ -9,8 +9,8 @@ from amaranth.hdl import Elaboratable, Module, Value
 from amaranth.lib.wiring import connect
 from amaranth.sim import Simulator
 
-from hw.mesh.config import OutputProgram, SwitchProgram, Turn
-from hw.mesh.ports import Direction, Link, Port, SwitchPorts, UnitPort
+from hw.arch.ports import Direction, Link, Port, SwitchPorts, UnitPort
+from hw.arch.switch import OutputProgram, SwitchProgram, Turn
 from hw.mesh.switch import Switch
 from hw.stream import vector_layout
 

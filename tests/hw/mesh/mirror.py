@@ -4,8 +4,8 @@ from collections import deque
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from hw.mesh.config import SwitchProgram
-from hw.mesh.ports import Port
+from hw.arch.ports import Port
+from hw.arch.switch import SwitchProgram
 from tests.hw.mesh.bench import WIDTH, Place
 
 __all__ = ["Outcome", "run"]

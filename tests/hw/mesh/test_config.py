@@ -6,11 +6,11 @@ import re
 
 import pytest
 
-from hw.errors import BadInputError
-from hw.mesh.config import OutputProgram, SwitchProgram, Turn, rotation_layout, switch_layout
+from hw.arch.errors import BadInputError
+from hw.arch.ports import Direction, Link, SwitchPorts, UnitPort
+from hw.arch.switch import OutputProgram, SwitchProgram, Turn, rotation_layout, switch_layout
 from hw.mesh.fork import EagerFork
 from hw.mesh.merge import OrderedMerge
-from hw.mesh.ports import Direction, Link, SwitchPorts, UnitPort
 from hw.mesh.switch import Switch
 
 NORTH, EAST, SOUTH, WEST = Direction

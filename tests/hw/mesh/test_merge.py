@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from hw.mesh.ports import Link, UnitPort
+from hw.arch.ports import Link, UnitPort
 from tests.hw.mesh.bench import (
     EAST,
     NORTH,

@@ -4,8 +4,8 @@ import random
 
 import pytest
 
-from hw.mesh.config import OutputProgram, SwitchProgram, Turn
-from hw.mesh.ports import Link, SwitchPorts, UnitPort
+from hw.arch.ports import Link, SwitchPorts, UnitPort
+from hw.arch.switch import OutputProgram, SwitchProgram, Turn
 from tests.hw.mesh import mirror
 from tests.hw.mesh.bench import (
     EAST,

@@ -6,8 +6,8 @@ import pytest
 from amaranth.hdl import Module
 
 import hw.mesh.switch
+from hw.arch.ports import Link, SwitchPorts, UnitPort
 from hw.mesh.fork import EagerFork
-from hw.mesh.ports import Link, SwitchPorts, UnitPort
 from tests.hw.mesh import mirror
 from tests.hw.mesh.bench import (
     EAST,

@@ -5,8 +5,8 @@ import random
 from amaranth.hdl import Value
 from amaranth.sim import Simulator
 
-from hw.mesh.config import OutputProgram, SwitchProgram, Turn
-from hw.mesh.ports import Link, UnitPort
+from hw.arch.ports import Link, UnitPort
+from hw.arch.switch import OutputProgram, SwitchProgram, Turn
 from hw.shared import Library
 from tests.hw.mesh.bench import (
     EAST,

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from amaranth.hdl import Fragment
 
-from hw.errors import BadInputError
+from hw.arch.errors import BadInputError
 from hw.numeric import functions
 from hw.numeric.formats import fp32
 from hw.numeric.function_tables import exp2_table, require_width

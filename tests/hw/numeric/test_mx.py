@@ -5,7 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from hw.errors import BadInputError
+from hw.arch.errors import BadInputError
 from hw.numeric import reference
 from hw.numeric.formats import bf16, e2m1, e4m3, e5m2, fp32, mxe2m1, mxe4m3, mxe5m2
 from hw.numeric.mx import MX_FORMATS, SCALE, MxMatrix, mx_matmul, quantise

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from amaranth.sim import Simulator
 
-from hw.configs import named
-from hw.errors import BadInputError
+from hw.arch.configs import named
+from hw.arch.errors import BadInputError
 from hw.numeric import reference
 from hw.numeric.formats import e2m1, fp32, int4, int8, int32
 from sw.compiler import compile_kernel

@@ -4,7 +4,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from hw.errors import BadInputError
+from hw.arch.errors import BadInputError
 from hw.numeric import reference
 from hw.numeric.formats import bf16, fp32, int8, int32
 from hw.numeric.reference import cast, dot, error_bound, mac, matmul

@@ -7,7 +7,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from hw.errors import BadInputError
+from hw.arch.errors import BadInputError
 from hw.numeric import elementwise, functions, reference
 from hw.numeric.formats import bf16, e2m1, e4m3, e5m2, fp16, fp32, int8, int32
 from hw.numeric.function_units import UNITS as FUNCTIONS

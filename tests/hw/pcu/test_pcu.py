@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from hw.arch.pcu import FilterProgram, PcuProgram, pcu_layout
 from hw.numeric.formats import bf16, fp32, int8, int32
-from hw.pcu.program import FilterProgram, PcuProgram, pcu_layout
 from sim.drivers.matrix_unit import MatrixTiling
 from sim.operands import random_operand
 from sim.oracle import product

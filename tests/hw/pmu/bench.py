@@ -7,12 +7,12 @@ from typing import Any
 
 from amaranth.sim import Simulator
 
-from hw.counters import LoopProgram
-from hw.pmu.layout import Access, lane_count, piece_positions, rows_log2
-from hw.pmu.program import EngineProgram, PmuProgram, SlotRing
+from hw.arch.counters import ACTIVITIES, engine_states
+from hw.arch.loops import LoopProgram
+from hw.arch.pmu import EngineProgram, PmuProgram, SlotRing
+from hw.arch.pmu_word import LOOPS, Level, TokenSource
+from hw.arch.scratchpad import Access, lane_count, piece_positions, rows_log2
 from hw.pmu.unit import Pmu
-from hw.pmu.words import LOOPS, Level, TokenSource
-from hw.unit_counters import ACTIVITIES, engine_states
 
 WIDTH_BITS, CAPACITY_BYTES, SLOTS = 64, 1024, 4
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from amaranth.sim import Simulator
 
-from hw.errors import BadInputError
+from hw.arch.errors import BadInputError
+from hw.arch.scratchpad import ELEMENT_BYTES, Access, lane_count, piece_positions, rows_log2
 from hw.pmu.banks import READ_LATENCY, Banks
-from hw.pmu.layout import ELEMENT_BYTES, Access, lane_count, piece_positions, rows_log2
 
 Request = tuple[int, int, Access]
 

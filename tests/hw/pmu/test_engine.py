@@ -5,10 +5,10 @@ from typing import Any
 
 from amaranth.sim import Simulator
 
-from hw.counters import LoopProgram
+from hw.arch.loops import LoopProgram
+from hw.arch.pmu import Beyond, EngineProgram, SlotRing
+from hw.arch.pmu_word import LOOPS, Level
 from hw.pmu.engine import StreamEngine
-from hw.pmu.program import Beyond, EngineProgram, SlotRing
-from hw.pmu.words import LOOPS, Level
 
 POSITION_BITS, SLOTS = 10, 5
 

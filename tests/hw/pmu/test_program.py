@@ -2,11 +2,11 @@
 
 import pytest
 
-from hw.counters import LoopProgram
-from hw.errors import BadInputError
-from hw.pmu.layout import Access
-from hw.pmu.program import EngineProgram, PmuProgram, SlotRing
-from hw.pmu.words import TokenSource
+from hw.arch.errors import BadInputError
+from hw.arch.loops import LoopProgram
+from hw.arch.pmu import EngineProgram, PmuProgram, SlotRing
+from hw.arch.pmu_word import TokenSource
+from hw.arch.scratchpad import Access
 from tests.hw.pmu.bench import (
     CAPACITY_BYTES,
     SLOTS,

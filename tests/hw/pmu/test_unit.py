@@ -6,12 +6,12 @@ import random
 import pytest
 from amaranth.hdl import Const
 
-from hw.counters import LoopProgram
+from hw.arch.loops import LoopProgram
+from hw.arch.pmu import Beyond, EngineProgram, PmuProgram, SlotRing
+from hw.arch.pmu_word import Level, TokenSource
+from hw.arch.scratchpad import Access
 from hw.pmu.engine import StreamEngine
-from hw.pmu.layout import Access
-from hw.pmu.program import Beyond, EngineProgram, PmuProgram, SlotRing
 from hw.pmu.unit import Pmu
-from hw.pmu.words import Level, TokenSource
 from tests.hw.pmu.bench import (
     check,
     engine,

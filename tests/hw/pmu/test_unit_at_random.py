@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 from amaranth.sim import Simulator
 
-from hw.counters import LoopProgram
-from hw.pmu.layout import Access
-from hw.pmu.program import EngineProgram, PmuProgram
+from hw.arch.loops import LoopProgram
+from hw.arch.pmu import EngineProgram, PmuProgram
+from hw.arch.pmu_word import LOOPS, Level, TokenSource
+from hw.arch.scratchpad import Access
 from hw.pmu.unit import Pmu
-from hw.pmu.words import LOOPS, Level, TokenSource
 from tests.hw.pmu import bench
 from tests.hw.pmu.bench import (
     CAPACITY_BYTES,

@@ -10,7 +10,7 @@ from amaranth.hdl import Value
 from amaranth.sim import Simulator
 
 import tilewright
-from hw.errors import BadInputError
+from hw.arch.errors import BadInputError
 from hw.numeric import reference
 from hw.numeric.formats import bf16, e4m3, e5m2, int8
 from hw.structure import Structure

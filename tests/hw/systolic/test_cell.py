@@ -12,7 +12,7 @@ from amaranth.hdl import Fragment, Module, Signal
 from amaranth.sim import Simulator
 
 from gen.verilog import convert
-from hw.errors import BadInputError
+from hw.arch.errors import BadInputError
 from hw.numeric.formats import (
     bf16,
     e2m1,

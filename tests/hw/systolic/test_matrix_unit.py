@@ -6,7 +6,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from hw.errors import BadInputError, HangError
+from hw.arch.errors import BadInputError, HangError
 from hw.numeric.formats import Format, bf16, fp32, int8, int32
 from hw.systolic.matrix_unit import MatrixUnit
 from sim.drivers.matrix_unit import STREAMS, MatrixTiling, run_matmul

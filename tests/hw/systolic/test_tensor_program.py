@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from amaranth.hdl import Shape
 
-from hw.errors import BadInputError
+from hw.arch.errors import BadInputError
 from hw.numeric.formats import bf16, e5m2, int8
 from hw.systolic.dataflow import ArrayConfig, Dataflow
 from hw.systolic.preset import PRESETS

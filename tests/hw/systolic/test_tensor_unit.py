@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from hw.errors import HangError
+from hw.arch.errors import HangError
 from hw.numeric.formats import int8
 from hw.systolic.tensor.instruction import Fault, Instruction, Opcode
 from hw.systolic.tensor.model import RefusedInstructionError, TensorModel

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import tilewright
-from hw.errors import BadInputError, HangError
+from hw.arch.errors import BadInputError, HangError
 from hw.numeric import elementwise, reference
 from hw.numeric.formats import bf16, e4m3, e5m2, fp16, int8
 from hw.systolic.dataflow import Dataflow

@@ -3,7 +3,7 @@
 from amaranth.hdl import Elaboratable, Module
 from amaranth.sim import Simulator
 
-from hw.tma.descriptor import Descriptor, ElementFormat
+from hw.arch.descriptor import Descriptor, ElementFormat
 from hw.tma.descriptor_file import DescriptorFile
 from tests.hw.tma.memory import AxiMemory
 from tests.hw.tma.model import packed_command, write_descriptor

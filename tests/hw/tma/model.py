@@ -5,7 +5,7 @@ import itertools
 
 import numpy as np
 
-from hw.tma.descriptor import Descriptor, ElementFormat
+from hw.arch.descriptor import Descriptor, ElementFormat
 
 FORMATS = (ElementFormat.INT8, ElementFormat.BF16, ElementFormat.FP32)
 

@@ -7,10 +7,10 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.sim import Simulator
 
-from hw.errors import BadInputError
+from hw.arch.descriptor import Descriptor, ElementFormat, ErrorCode, descriptor_layout
+from hw.arch.errors import BadInputError
 from hw.tma.addresses import BoxWalker, RowSplitter, burst_layout, largest_burst, plan_layout
 from hw.tma.commands import BoxReader, tagged_command_layout
-from hw.tma.descriptor import Descriptor, ElementFormat, ErrorCode, descriptor_layout
 from sim.tb._refusals import REFUSALS, with_field
 from tests.hw.tma.model import element_offsets, packed_command, random_case
 

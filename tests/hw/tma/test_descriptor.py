@@ -4,14 +4,14 @@ import struct
 
 import pytest
 
-from hw.errors import BadInputError
-from hw.tma.descriptor import (
+from hw.arch.descriptor import (
     DESCRIPTOR_BYTES,
     Descriptor,
     ElementFormat,
     Mode,
     descriptor_layout,
 )
+from hw.arch.errors import BadInputError
 
 MATRIX = Descriptor(
     base=0x1_2345_6780,

@@ -5,9 +5,9 @@ import random
 import numpy as np
 import pytest
 
+from hw.arch.descriptor import Descriptor, ElementFormat, ErrorCode
+from hw.arch.errors import BadInputError
 from hw.axi import RESP_DECERR
-from hw.errors import BadInputError
-from hw.tma.descriptor import Descriptor, ElementFormat, ErrorCode
 from hw.tma.engine import TmaEngine
 from tests.hw.tma.engine_bench import Bench
 from tests.hw.tma.model import (

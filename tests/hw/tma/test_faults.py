@@ -8,8 +8,8 @@ import types
 import numpy as np
 import pytest
 
+from hw.arch.descriptor import Descriptor, ElementFormat
 from hw.tma import addresses, box_engine, realign
-from hw.tma.descriptor import Descriptor, ElementFormat
 from tests.hw.tma import test_load, test_store
 from tests.hw.tma.memory import Violation
 from tests.hw.tma.model import as_vectors, box_load, box_store, random_bytes

@@ -3,7 +3,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hw.tma.descriptor import Descriptor, ElementFormat
+from hw.arch.descriptor import Descriptor, ElementFormat
 from tests.hw.tma.engine_bench import Bench
 from tests.hw.tma.model import random_bytes
 

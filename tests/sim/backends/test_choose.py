@@ -3,8 +3,8 @@
 import pytest
 
 from gen.verilog import Design
-from hw.configs import named
-from hw.errors import MissingToolError
+from hw.arch.configs import named
+from hw.arch.errors import MissingToolError
 from sim.backends import choose, emitted
 from sim.backends.choose import require_tools
 from sim.backends.face import Setup

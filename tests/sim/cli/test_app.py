@@ -10,7 +10,7 @@ import pytest
 
 import tilewright
 from hw import __version__
-from hw.errors import (
+from hw.arch.errors import (
     BadInputError,
     DeviceError,
     HangError,

@@ -14,7 +14,7 @@ import pytest
 import tilewright
 from gen.lint import waivers
 from gen.verilog import emit
-from hw.errors import BadInputError
+from hw.arch.errors import BadInputError
 from hw.numeric.formats import named as formats
 from hw.systolic.cell import CellConfig
 from hw.systolic.dataflow import ArrayConfig, Dataflow

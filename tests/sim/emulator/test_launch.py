@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from hw.command.launch import ENTRY_BYTES, ErrorCode, alignment_bytes
-from hw.configs import named
+from hw.arch.configs import named
+from hw.arch.descriptor import Descriptor, ElementFormat
+from hw.arch.launch import ENTRY_BYTES, ErrorCode, alignment_bytes
 from hw.numeric.formats import bf16, fp32
-from hw.tma.descriptor import Descriptor, ElementFormat
 from sim.drivers.units_matmul import UnitsMatmul
 from sim.emulator import emulate
 from sim.emulator.boxes import BoxStream

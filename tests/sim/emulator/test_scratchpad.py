@@ -5,11 +5,11 @@ import random
 import numpy as np
 import pytest
 
-from hw.configs import named
-from hw.counters import LoopProgram
-from hw.pmu.layout import Access, bit_reverse, piece_positions, rows_log2
-from hw.pmu.program import Beyond, EngineProgram, PmuProgram, SlotRing
-from hw.pmu.words import Level
+from hw.arch.configs import named
+from hw.arch.loops import LoopProgram
+from hw.arch.pmu import Beyond, EngineProgram, PmuProgram, SlotRing
+from hw.arch.pmu_word import Level
+from hw.arch.scratchpad import Access, bit_reverse, piece_positions, rows_log2
 from sim.emulator import EmulatorError
 from sim.emulator.scratchpad import Scratchpad
 from tests.sw.chips import TINY

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from gen.verilog import emit
+from hw.arch.configs import named
+from hw.arch.counters import ACTIVITIES, WORDS, unit_kinds
+from hw.arch.launch import ENTRY_BYTES, ErrorCode
+from hw.arch.unit_errors import error_detail, error_unit
 from hw.chip import Chip
-from hw.command.launch import ENTRY_BYTES, ErrorCode
-from hw.configs import named
 from hw.numeric.formats import bf16, fp32
-from hw.unit_counters import ACTIVITIES, WORDS, unit_kinds
-from hw.unit_errors import error_detail, error_unit
 from sim.drivers.units_matmul import UnitsMatmul
 from sim.emulator import emulate
 from sim.native.chip import ChipModel, ErrorAt, MemoryConditions

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 import tilewright
-from hw.command.launch import ErrorCode
-from hw.configs import named
-from hw.errors import BadInputError, DeviceError, HangError
+from hw.arch.configs import named
+from hw.arch.counters import COUNTERS, WORDS, pmu_state_layout, unit_kinds
+from hw.arch.descriptor import ErrorCode as TmaError
+from hw.arch.errors import BadInputError, DeviceError, HangError
+from hw.arch.launch import ErrorCode
 from hw.numeric.formats import bf16, fp32, int8
-from hw.tma.descriptor import ErrorCode as TmaError
-from hw.unit_counters import COUNTERS, WORDS, pmu_state_layout, unit_kinds
 from sim.backends.emulator import Emulator
 from sim.backends.face import Answer, BuildFigures
 from sim.native.memory import ErrorAt, MemoryConditions

@@ -5,7 +5,7 @@ import io
 import numpy as np
 import pytest
 
-from hw.errors import BadInputError
+from hw.arch.errors import BadInputError
 from hw.numeric.formats import bf16, int8
 from sim.operands import random_operand
 from sim.run.npz import pack_arrays, read_inputs

@@ -4,8 +4,8 @@ import time
 
 import pytest
 
-from hw.configs import named
-from hw.errors import BadInputError
+from hw.arch.configs import named
+from hw.arch.errors import BadInputError
 from hw.numeric.formats import bf16, fp32
 from sim.run.settings import problem_of_settings
 from sw.kernels.matmul import matmul

@@ -5,8 +5,8 @@ import dataclasses
 import pytest
 
 from gen.verilog import emit
+from hw.arch.configs import named
 from hw.chip import Chip
-from hw.configs import named
 from sim.run.verilog_file import read_design
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import sw.language as tw
-from hw.errors import BadInputError
+from hw.arch.errors import BadInputError
 from hw.numeric import formats
 from sw.ir.formats import FORMATS, Format, format_of, pred
 

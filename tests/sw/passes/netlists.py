@@ -2,11 +2,11 @@
 
 import random
 
-from hw.agcu.config import STREAMS, AgcuProgram
-from hw.config import ChipConfig
+from hw.arch.agcu import STREAMS, AgcuProgram
+from hw.arch.config import ChipConfig
+from hw.arch.pcu import PcuProgram
+from hw.arch.pmu import PmuProgram
 from hw.numeric.formats import bf16, fp32
-from hw.pcu.program import PcuProgram
-from hw.pmu.program import PmuProgram
 from sw.netlist import End, Net, Netlist
 
 PCU = PcuProgram(fmt=bf16, out=fp32)

@@ -4,9 +4,9 @@ import dataclasses
 
 import pytest
 
-from hw.configs import named
-from hw.mesh.config import OutputProgram, SwitchProgram, Turn
-from hw.mesh.ports import Direction, Link, UnitPort
+from hw.arch.configs import named
+from hw.arch.ports import Direction, Link, UnitPort
+from hw.arch.switch import OutputProgram, SwitchProgram, Turn
 from sw.fabric.walk import WalkError, walk
 from sw.passes.assemble import assemble
 from sw.passes.route import place_and_route

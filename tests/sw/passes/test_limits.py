@@ -5,11 +5,11 @@ import random
 
 import pytest
 
-from hw.agcu.config import AgcuProgram
-from hw.config import AgcuConfig, ChipConfig, PmuConfig
-from hw.configs import named
+from hw.arch.agcu import AgcuProgram
+from hw.arch.config import AgcuConfig, ChipConfig, PmuConfig
+from hw.arch.configs import named
+from hw.arch.pmu import PmuProgram
 from hw.numeric.formats import bf16, fp32, int8, int32
-from hw.pmu.program import PmuProgram
 from sw.arrays import ArraySpec
 from sw.passes.fit import fit
 from sw.passes.limits import Unfit, require_fields

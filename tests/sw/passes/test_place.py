@@ -5,8 +5,8 @@ import random
 
 import pytest
 
-from hw.configs import named
-from hw.errors import BadInputError
+from hw.arch.configs import named
+from hw.arch.errors import BadInputError
 from sw.netlist import Netlist
 from sw.passes.place import place
 from tests.sw.passes.netlists import AGCU, PCU, PMU, gemm_4x2, gemm_6x3, net, netlist

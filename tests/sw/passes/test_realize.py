@@ -4,9 +4,9 @@ import dataclasses
 
 import pytest
 
-from hw.config import AgcuConfig, ChipConfig, PcuConfig, PmuConfig
-from hw.configs import named
-from hw.errors import BadInputError
+from hw.arch.config import AgcuConfig, ChipConfig, PcuConfig, PmuConfig
+from hw.arch.configs import named
+from hw.arch.errors import BadInputError
 from hw.numeric.formats import bf16, int8
 from sim.campaign.kinds import judge
 from sim.campaign.memory import PLAIN

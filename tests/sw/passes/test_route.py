@@ -5,9 +5,9 @@ import random
 
 import pytest
 
-from hw.config import ChipConfig
-from hw.configs import named
-from hw.mesh.ports import Direction, Link, UnitPort
+from hw.arch.config import ChipConfig
+from hw.arch.configs import named
+from hw.arch.ports import Direction, Link, UnitPort
 from sw.fabric.rotation import partitions
 from sw.passes.assemble import assemble
 from sw.passes.place import place

@@ -4,14 +4,12 @@ from amaranth.hdl import Module, Signal
 from amaranth.lib import stream
 from amaranth.lib.wiring import In, Out
 
+from hw.arch.errors import BadInputError, shown
+from hw.arch.limits import MAX_MODULUS
 from hw.component import Component
-from hw.errors import BadInputError, shown
 from hw.stream import vector_layout
 
-__all__ = ["MAX_MODULUS", "PacketFilter"]
-
-#: Most consumers that one stream is split over.
-MAX_MODULUS = 16
+__all__ = ["PacketFilter"]
 
 
 class PacketFilter(Component):

@@ -3,8 +3,8 @@
 import dataclasses
 import enum
 
-from hw.checks import require_int
-from hw.errors import BadInputError, shown
+from hw.arch.checks import require_int
+from hw.arch.errors import BadInputError, shown
 
 __all__ = ["Direction", "Link", "Port", "SwitchPorts", "UnitPort"]
 

@@ -1,6 +1,6 @@
 """Named configurations: fixed points of comparison, so a change of them changes every figure."""
 
-from hw.config import AgcuConfig, ChipConfig, PmuConfig
+from hw.arch.config import AgcuConfig, ChipConfig, PmuConfig
 
 __all__ = ["named"]
 

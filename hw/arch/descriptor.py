@@ -7,8 +7,8 @@ from typing import Any
 from amaranth.hdl import signed, unsigned
 from amaranth.lib import data, enum
 
-from hw.checks import require_int
-from hw.errors import BadInputError, shown
+from hw.arch.checks import require_int
+from hw.arch.errors import BadInputError, shown
 
 __all__ = [
     "DESCRIPTOR_BYTES",
@@ -19,11 +19,15 @@ __all__ = [
     "ErrorCode",
     "Mode",
     "descriptor_layout",
+    "STORED_WORDS",
+    "WORD_BITS",
 ]
 
 DESCRIPTOR_BYTES = 128
 MAX_RANK = 5
 MAX_BOX = 256
+#: Bits of the words in which a descriptor is written.
+WORD_BITS = 64
 
 
 class ElementFormat(enum.Enum, shape=8):
@@ -103,6 +107,8 @@ descriptor_layout = data.StructLayout(
         "reserved_104": 192,
     }
 )
+#: Words of a descriptor that are stored; the reserved ones behind them are not.
+STORED_WORDS = descriptor_layout["reserved_104"].offset // WORD_BITS
 
 
 def _require_zero(noun: str, value: object) -> None:

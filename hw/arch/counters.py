@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from amaranth.hdl import Module, Signal, Value
 from amaranth.lib import data
 
-from hw.config import ChipConfig
+from hw.arch.config import ChipConfig
 
 __all__ = [
     "ACTIVITIES",
@@ -16,8 +15,6 @@ __all__ = [
     "COUNTER_BITS",
     "WORDS",
     "activity_layout",
-    "chosen_counter",
-    "count_activity",
     "counter_index",
     "counter_table",
     "engine_states",
@@ -108,32 +105,3 @@ def counter_table() -> str:
         for word, (name, text) in own.items():
             lines.append(f"| {kind.upper()} | {word} | `{name}` | {text} |")
     return "\n".join(lines) + "\n"
-
-
-def count_activity(
-    m: Module,
-    counters: data.View[data.StructLayout],
-    *,
-    busy: Value,
-    idle: Value,
-    room: Value,
-) -> None:
-    """Count this cycle as the first of busy, idle and wait_room that holds, or as wait_input."""
-    with m.If(busy):
-        m.d.sync += counters.busy.eq(counters.busy + 1)
-    with m.Elif(idle):
-        m.d.sync += counters.idle.eq(counters.idle + 1)
-    with m.Elif(room):
-        m.d.sync += counters.wait_room.eq(counters.wait_room + 1)
-    with m.Else():
-        m.d.sync += counters.wait_input.eq(counters.wait_input + 1)
-
-
-def chosen_counter(
-    m: Module, kind: str, word: Value, values: Mapping[str, Value], output: Signal
-) -> None:
-    """Drive ``output`` with the counter of that word, by name; 0 if the kind has none there."""
-    with m.Switch(word):
-        for name, number in COUNTERS[kind].items():
-            with m.Case(number):
-                m.d.comb += output.eq(values[name])

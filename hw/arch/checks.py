@@ -1,6 +1,6 @@
 """Checks of parameters that many components make in the same words."""
 
-from hw.errors import BadInputError, shown
+from hw.arch.errors import BadInputError, shown
 
 __all__ = ["refusal", "require_bool", "require_int", "require_power"]
 

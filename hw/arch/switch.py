@@ -9,9 +9,9 @@ from amaranth.hdl import Const
 from amaranth.lib import data
 from amaranth.utils import bits_for
 
-from hw.checks import require_int
-from hw.errors import BadInputError, shown
-from hw.mesh.ports import Link, Port, SwitchPorts, UnitPort
+from hw.arch.checks import require_int
+from hw.arch.errors import BadInputError, shown
+from hw.arch.ports import Link, Port, SwitchPorts, UnitPort
 
 __all__ = [
     "MAX_PACKETS",

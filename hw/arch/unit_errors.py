@@ -2,9 +2,9 @@
 
 import enum
 
-from hw.config import ChipConfig
-from hw.tma.descriptor import ErrorCode as TmaError
-from hw.unit_counters import unit_kinds
+from hw.arch.config import ChipConfig
+from hw.arch.counters import unit_kinds
+from hw.arch.descriptor import ErrorCode as TmaError
 
 __all__ = ["UnitError", "agcu_number", "error_detail", "error_unit"]
 

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from hw.checks import refusal, require_int, require_power
-from hw.errors import BadInputError, shown
-from hw.text_file import read_text
+from hw.arch.checks import refusal, require_int, require_power
+from hw.arch.errors import BadInputError, shown
+from hw.arch.text_file import read_text
 
 __all__ = ["AgcuConfig", "ChipConfig", "PcuConfig", "PmuConfig", "from_toml"]
 

@@ -9,11 +9,11 @@ from typing import Any
 from amaranth.hdl import Const
 from amaranth.lib import data
 
-from hw.counters import ChainProgram, LoopProgram
-from hw.errors import BadInputError, shown
-from hw.packet_filter import MAX_MODULUS
-from hw.pmu.layout import ELEMENT_BYTES, Access, lane_count, piece_positions, rows_log2
-from hw.pmu.words import ADDRESS_LOOPS, LOOPS, Level, TokenSource, pmu_layout
+from hw.arch.errors import BadInputError, shown
+from hw.arch.limits import MAX_MODULUS
+from hw.arch.loops import ChainProgram, LoopProgram
+from hw.arch.pmu_word import ADDRESS_LOOPS, LOOPS, Level, TokenSource, pmu_layout
+from hw.arch.scratchpad import ELEMENT_BYTES, Access, lane_count, piece_positions, rows_log2
 
 __all__ = ["Beyond", "EngineProgram", "Move", "PmuProgram", "SlotRing"]
 

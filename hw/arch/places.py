@@ -7,12 +7,12 @@ import functools
 
 from amaranth.lib import data
 
-from hw.agcu.config import agcu_layout
-from hw.config import ChipConfig
-from hw.mesh.config import switch_layout
-from hw.mesh.ports import SwitchPorts
-from hw.pcu.program import pcu_layout
-from hw.pmu.words import pmu_layout
+from hw.arch.agcu import agcu_layout
+from hw.arch.config import ChipConfig
+from hw.arch.pcu import pcu_layout
+from hw.arch.pmu_word import pmu_layout
+from hw.arch.ports import SwitchPorts
+from hw.arch.switch import switch_layout
 
 __all__ = [
     "AgcuPlace",

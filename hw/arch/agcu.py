@@ -8,11 +8,10 @@ from typing import Any
 from amaranth.hdl import Const, unsigned
 from amaranth.lib import data
 
-from hw.agcu.program import IssuerProgram, issuer_layout
-from hw.command.launch import MAX_ARGUMENTS
-from hw.errors import BadInputError
-from hw.tma.descriptor import DESCRIPTOR_BYTES, Descriptor
-from hw.tma.descriptor_file import STORED_WORDS, WORD_BITS
+from hw.arch.descriptor import DESCRIPTOR_BYTES, STORED_WORDS, WORD_BITS, Descriptor
+from hw.arch.errors import BadInputError
+from hw.arch.issuer import IssuerProgram, issuer_layout
+from hw.arch.launch import MAX_ARGUMENTS
 
 __all__ = ["DESCRIPTORS", "STREAMS", "AgcuProgram", "agcu_layout"]
 

@@ -6,9 +6,9 @@ from typing import Any
 from amaranth.hdl import Const
 from amaranth.lib import data
 
-from hw.errors import BadInputError
+from hw.arch.errors import BadInputError
+from hw.arch.limits import MAX_MODULUS
 from hw.numeric.formats import Format, bf16, fp32, int8, int32
-from hw.packet_filter import MAX_MODULUS
 
 __all__ = ["RESULT_FORMATS", "FilterProgram", "PcuProgram", "pcu_layout"]
 

@@ -7,8 +7,8 @@ from typing import Any
 from amaranth.hdl import Const, signed
 from amaranth.lib import data, enum
 
-from hw.checks import require_int
-from hw.errors import BadInputError
+from hw.arch.checks import require_int
+from hw.arch.errors import BadInputError
 
 __all__ = [
     "ARGUMENT_BYTES",

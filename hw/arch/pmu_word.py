@@ -2,9 +2,9 @@
 
 from amaranth.lib import data, enum
 
-from hw.counters import chain_layout
-from hw.packet_filter import MAX_MODULUS
-from hw.pmu.layout import Access
+from hw.arch.limits import MAX_MODULUS
+from hw.arch.loops import chain_layout
+from hw.arch.scratchpad import Access
 
 __all__ = [
     "ADDRESS_LOOPS",

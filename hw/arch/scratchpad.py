@@ -2,7 +2,7 @@
 
 from amaranth.lib import enum
 
-from hw.errors import BadInputError
+from hw.arch.errors import BadInputError
 
 __all__ = [
     "ELEMENT_BYTES",

@@ -9,8 +9,8 @@ from typing import Any
 from amaranth.hdl import Const, unsigned
 from amaranth.lib import data
 
-from hw.config import ChipConfig
-from hw.errors import BadInputError, shown
+from hw.arch.config import ChipConfig
+from hw.arch.errors import BadInputError, shown
 
 __all__ = [
     "IMAGE_MAGIC",
@@ -66,7 +66,7 @@ class Image:
     fingerprint : int
         Configuration fingerprint of the chip it is for.
     rows : tuple of tuple of int
-        Words of each row's chain, in the order in which they are pushed (`hw.chain`).
+        Words of each row's chain, in the order of `hw.arch.configuration_chain`.
 
     Raises
     ------

@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from hw.errors import BadInputError, shown
+from hw.arch.errors import BadInputError, shown
 
 __all__ = ["MOST_BYTES", "read_text"]
 

@@ -9,9 +9,9 @@ from typing import Any
 from amaranth.hdl import Const
 from amaranth.lib import data
 
-from hw.counters import ChainProgram, LoopProgram, chain_layout
-from hw.errors import BadInputError
-from hw.tma.descriptor import MAX_RANK
+from hw.arch.descriptor import MAX_RANK
+from hw.arch.errors import BadInputError
+from hw.arch.loops import ChainProgram, LoopProgram, chain_layout
 
 __all__ = ["COUNT_BITS", "LOOPS", "STEP_BITS", "WAITS", "BoxLoop", "IssuerProgram", "Wait",
            "issuer_layout"]  # fmt: skip

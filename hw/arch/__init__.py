@@ -1,0 +1,1 @@
+"""The contract of hardware, compiler, simulation and docs: parameters, encodings, limits."""

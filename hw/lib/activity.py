@@ -1,0 +1,41 @@
+"""Counters of a unit's activity in each cycle, and the choice of one for the host."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from amaranth.hdl import Module, Signal, Value
+from amaranth.lib import data
+
+from hw.arch.counters import COUNTERS
+
+__all__ = ["chosen_counter", "count_activity"]
+
+
+def count_activity(
+    m: Module,
+    counters: data.View[data.StructLayout],
+    *,
+    busy: Value,
+    idle: Value,
+    room: Value,
+) -> None:
+    """Count this cycle as the first of busy, idle and wait_room that holds, or as wait_input."""
+    with m.If(busy):
+        m.d.sync += counters.busy.eq(counters.busy + 1)
+    with m.Elif(idle):
+        m.d.sync += counters.idle.eq(counters.idle + 1)
+    with m.Elif(room):
+        m.d.sync += counters.wait_room.eq(counters.wait_room + 1)
+    with m.Else():
+        m.d.sync += counters.wait_input.eq(counters.wait_input + 1)
+
+
+def chosen_counter(
+    m: Module, kind: str, word: Value, values: Mapping[str, Value], output: Signal
+) -> None:
+    """Drive ``output`` with the counter of that word, by name; 0 if the kind has none there."""
+    with m.Switch(word):
+        for name, number in COUNTERS[kind].items():
+            with m.Case(number):
+                m.d.comb += output.eq(values[name])
