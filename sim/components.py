@@ -200,7 +200,7 @@ def _fingerprint(config: ChipConfig) -> int:
 
 def _operation(name: str) -> Callable[[ChipConfig, Mapping[str, int]], Shareable]:
     def build(config: ChipConfig, values: Mapping[str, int]) -> Shareable:
-        from hw.numeric.operations import OperationUnit
+        from hw.float.operations import OperationUnit
 
         return OperationUnit(name)
 
@@ -209,7 +209,7 @@ def _operation(name: str) -> Callable[[ChipConfig, Mapping[str, int]], Shareable
 
 def _function(name: str) -> Callable[[ChipConfig, Mapping[str, int]], Shareable]:
     def build(config: ChipConfig, values: Mapping[str, int]) -> Shareable:
-        from hw.numeric.function_units import UNITS
+        from hw.float.special_functions import UNITS
 
         return cast("Shareable", UNITS[name](width=values["width"]))
 
@@ -298,7 +298,7 @@ _UNITS = (
     ),
 )
 
-#: Operations on words of fp32 and what each does; `hw.numeric.operations` has them.
+#: Operations on words of fp32 and what each does; `hw.float.operations` has them.
 _OPERATIONS = {
     "add": "a + b",
     "multiply": "a * b",
@@ -311,7 +311,7 @@ _OPERATIONS = {
     "to_int32": "cast to int32",
     "from_int32": "cast from int32",
 }
-#: Functions of one fp32; `hw.numeric.function_units` has them.
+#: Functions of one fp32; `hw.float.special_functions` has them.
 _FUNCTIONS = {
     "exp": "e^x",
     "exp2": "2^x",

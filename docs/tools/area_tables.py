@@ -11,6 +11,8 @@ from gen.area import UnitArea, measure
 from gen.components import Component
 from gen.verilog import emit
 from hw.arch.configs import named as configurations
+from hw.float.operations import OPERATIONS, OperationUnit
+from hw.float.special_functions import UNITS
 from hw.mesh.switch import Switch
 from hw.numeric.formats import (
     Format,
@@ -25,8 +27,6 @@ from hw.numeric.formats import (
     mxe4m3,
     mxe5m2,
 )
-from hw.numeric.function_units import UNITS
-from hw.numeric.operations import OPERATIONS, OperationUnit
 from hw.shared import Shareable
 from hw.stream import vector_layout
 from hw.systolic.cell import Cell

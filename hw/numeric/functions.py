@@ -1,4 +1,4 @@
-"""The functions of the tail in numpy, bit for bit as :mod:`hw.numeric.function_units` has them.
+"""The functions of the tail in numpy, bit for bit as :mod:`hw.float.special_functions` has them.
 
 Each takes and gives fp32. The answer has a significand of ``width`` bits, 24 by default, and the
 exponents and subnormals that go with it; NaN are canonical. Error and special values are in

@@ -1,4 +1,4 @@
-"""Piecewise polynomials of degree two in integers: their fit, their numpy answer, their circuit."""
+"""Piecewise polynomials of degree two in integers: their fit and their numpy answer."""
 
 from __future__ import annotations
 
@@ -10,12 +10,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from amaranth.hdl import Const, Module, Shape, Signal, Value
 
 from hw.arch.errors import BadInputError
-from hw.numeric.wires import delay
 
-__all__ = ["Table", "fit"]
+__all__ = ["Table", "column_shape", "fit"]
 
 Array = npt.NDArray[Any]
 Function = Callable[[Decimal], Decimal]
@@ -61,16 +59,13 @@ class Table:
     @property
     def rom_bits(self) -> int:
         """Bits of all coefficients."""
-        widths = (_shape(column).width for column in (self.c0, self.c1, self.c2))
+        widths = (column_shape(column)[0] for column in (self.c0, self.c1, self.c2))
         return len(self.c0) * sum(widths)
 
     @property
     def dropped_bits(self) -> int:
         """Low bits of the remainder that the second degree does without."""
-        return max(0, self.remainder_bits - _shape(self.c2).width - 1)
-
-    #: Cycles from the input of :meth:`build` to its answer.
-    CYCLES = 3
+        return max(0, self.remainder_bits - column_shape(self.c2)[0] - 1)
 
     def compute(self, x: Array) -> Array:
         """Answer of each int64 input, times 2^fraction_bits."""
@@ -81,51 +76,16 @@ class Table:
         answer: Array = c0[index] + (slope * r >> self.remainder_bits)
         return answer
 
-    def build(self, m: Module, x: Value, name: str) -> Value:
-        """Circuit of :meth:`compute`, one input a cycle, :attr:`CYCLES` from input to answer.
-
-        Returns
-        -------
-        Value
-            As wide as the largest answer needs; it is never negative.
-        """
-        columns = []
-        index = x[self.remainder_bits :]
-        for number, column in enumerate((self.c0, self.c1, self.c2)):
-            shape = _shape(column)
-            read = Signal(shape, name=f"{name}_read_{number}")
-            with m.Switch(index):
-                for row, value in enumerate(column[:-1]):
-                    with m.Case(row):
-                        m.d.comb += read.eq(Const(value, shape))
-                with m.Default():
-                    m.d.comb += read.eq(Const(column[-1], shape))
-            kept = Signal(shape, name=f"{name}_c{number}", reset_less=True)
-            m.d.sync += kept.eq(read)
-            columns.append(kept)
-        c0, c1, c2 = columns
-        r = delay(m, x[: self.remainder_bits], 1, f"{name}_r")
-        widest = max(self._slopes())
-        slope = Signal(
-            Shape(widest.bit_length() + 1, signed=True), name=f"{name}_slope", reset_less=True
-        )
-        low = self.dropped_bits
-        m.d.sync += slope.eq(c1 + (c2 * r[low:] >> self.remainder_bits - low))
-        base, r = delay(m, c0, 1, f"{name}_base"), delay(m, r, 1, f"{name}_r")
-        answer = Signal(max(self.c0).bit_length() + 1, name=f"{name}_answer", reset_less=True)
-        m.d.sync += answer.eq(base + (slope * r >> self.remainder_bits))
-        return answer
-
-    def _slopes(self) -> list[int]:
+    def slopes(self) -> list[int]:
         """Bounds on the magnitudes of the slopes."""
         return [abs(a) + abs(b) for a, b in zip(self.c1, self.c2, strict=True)]
 
 
-def _shape(column: Sequence[int]) -> Shape:
-    """Narrowest shape of all values of a column."""
+def column_shape(column: Sequence[int]) -> tuple[int, bool]:
+    """Fewest bits that hold all values of a column, and whether they have a sign."""
     signed = min(column) < 0
     bits = max((~value if value < 0 else value).bit_length() for value in column)
-    return Shape(bits + signed, signed)
+    return bits + signed, signed
 
 
 def fit(pieces: Sequence[Function], *, input_bits: int, fraction_bits: int) -> Table:

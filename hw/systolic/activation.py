@@ -7,10 +7,10 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.component import Component
-from hw.numeric.conversion import narrow
+from hw.float.convert import narrow
+from hw.float.fp32 import fma_fp32
+from hw.float.wires import named
 from hw.numeric.formats import fp32
-from hw.numeric.fp32_units import fma_fp32
-from hw.numeric.wires import named
 from hw.shared import shared
 from hw.stream import ElasticBuffer
 from hw.systolic.scaler import SCALE_BITS, SHIFT_BITS, FactorRecoder, Scaler

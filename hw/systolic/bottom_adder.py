@@ -6,8 +6,8 @@ from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib.wiring import In, Out
 
 from hw.component import Component
-from hw.numeric.fp32_units import as_product
-from hw.numeric.wires import delay
+from hw.float.fp32 import as_product
+from hw.float.wires import delay
 from hw.systolic.cell import CellConfig
 from hw.systolic.fused import add_product
 

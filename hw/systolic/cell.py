@@ -9,6 +9,7 @@ from amaranth.lib.wiring import In, Out
 
 from hw.arch.errors import BadInputError, shown
 from hw.component import Component
+from hw.float.recode import Coding
 from hw.numeric.formats import (
     SCALE_BITS,
     Format,
@@ -23,7 +24,6 @@ from hw.numeric.formats import (
     mxe4m3,
     mxe5m2,
 )
-from hw.numeric.recode import Coding
 from hw.systolic.fused import multiply_add
 
 __all__ = ["Cell", "CellConfig"]
@@ -89,7 +89,7 @@ class CellConfig:
 
     @property
     def coding(self) -> Coding | None:
-        """How floats are recoded (:mod:`hw.numeric.recode`); None if no operand is."""
+        """How floats are recoded (:mod:`hw.float.recode`); None if no operand is."""
         floats = tuple(
             format_ for format_ in self.formats if format_.is_float and format_ not in _ALONE
         )
@@ -147,7 +147,7 @@ class Cell(Component):
     Members
     -------
     i_a : ``In(operand_bits)``
-        Activation: recoded float or pair of floats (:mod:`hw.numeric.recode`), two int8, or four
+        Activation: recoded float or pair of floats (:mod:`hw.float.recode`), two int8, or four
         operands of 4 bits; above them the scale of a microscaled format.
     i_swap : ``In(1)``
         Put the shadow weight to use, for the activation that is at ``i_a`` now.

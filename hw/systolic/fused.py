@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING
 
 from amaranth.hdl import Module, Signal, Value
 
-from hw.numeric.alignment import Window, align
-from hw.numeric.arithmetic import add, round_total
+from hw.float.add import add, round_total
+from hw.float.align import Window, align
+from hw.float.dot1 import Product, multiply, multiply_pair
+from hw.float.dot2 import multiply_float_pair
+from hw.float.dot4 import multiply_e2m1_quad, multiply_int4_quad
+from hw.float.scale import scale_product
+from hw.float.short_add import add_short
+from hw.float.wires import register
 from hw.numeric.formats import SCALE_BITS, e2m1, int4, mxe2m1
-from hw.numeric.pair import multiply_float_pair
-from hw.numeric.product import Product, multiply, multiply_pair
-from hw.numeric.quad import multiply_e2m1_quad, multiply_int4_quad
-from hw.numeric.scale import scale_product
-from hw.numeric.short_add import add_short
-from hw.numeric.wires import register
 
 if TYPE_CHECKING:
     from hw.systolic.cell import CellConfig

@@ -7,7 +7,7 @@ from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out
 
 from hw.component import Component
-from hw.numeric.arithmetic import cast_to_bf16
+from hw.float.add import cast_to_bf16
 from hw.stream import ElasticBuffer, vector_layout, vector_signature
 
 __all__ = ["ReadOut"]

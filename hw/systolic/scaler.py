@@ -15,8 +15,8 @@ from amaranth.lib import data
 from amaranth.lib.wiring import In, Out
 
 from hw.component import Component
-from hw.numeric.carry_save import Columns, sum_columns
-from hw.numeric.wires import named
+from hw.float.carry_save import Columns, sum_columns
+from hw.float.wires import named
 
 __all__ = ["FACTOR", "SCALE_BITS", "SHIFT_BITS", "FactorRecoder", "Scaler"]
 

@@ -6,8 +6,8 @@ from amaranth.hdl import Module, Signal
 from amaranth.sim import Simulator
 
 from gen.properties import array_tags
+from hw.float.recode import recode
 from hw.numeric.formats import bf16, int8
-from hw.numeric.recode import recode
 from hw.systolic import fused
 from hw.systolic.cell import CellConfig
 

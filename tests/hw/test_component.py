@@ -16,6 +16,8 @@ from hw.arch.errors import BadInputError
 from hw.barrier import Barrier
 from hw.command.processor import CommandProcessor
 from hw.component import Component
+from hw.float.operations import OperationUnit
+from hw.float.special_functions import ReciprocalUnit
 from hw.lib.configuration_chain import ChainSegment
 from hw.lib.loop_nest import CounterChain
 from hw.lib.packet_filter import PacketFilter
@@ -23,8 +25,6 @@ from hw.mesh.fork import EagerFork
 from hw.mesh.merge import OrderedMerge
 from hw.mesh.switch import Switch
 from hw.numeric.formats import bf16, e4m3, int8
-from hw.numeric.function_units import ReciprocalUnit
-from hw.numeric.operations import OperationUnit
 from hw.pmu.banks import Banks
 from hw.pmu.unit import Pmu
 from hw.queue import Queue

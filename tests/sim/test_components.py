@@ -11,8 +11,8 @@ from gen.lint import waived_rules
 from gen.verilog import emit
 from hw.arch.configs import named
 from hw.arch.errors import BadInputError
-from hw.numeric.function_units import UNITS
-from hw.numeric.operations import OPERATIONS
+from hw.float.operations import OPERATIONS
+from hw.float.special_functions import UNITS
 from sim.cli.systolic import COMPONENTS as SYSTOLIC
 from sim.cocotb_runner import bench_names
 from sim.components import ARRAYS, COMPONENTS

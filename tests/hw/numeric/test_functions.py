@@ -8,10 +8,10 @@ import pytest
 from amaranth.hdl import Fragment
 
 from hw.arch.errors import BadInputError
+from hw.float.special_functions import UNITS
 from hw.numeric import functions
 from hw.numeric.formats import fp32
 from hw.numeric.function_tables import exp2_table, require_width
-from hw.numeric.function_units import UNITS
 from hw.numeric.table import Table
 from tests.hw.numeric.stimuli import (
     arguments,

@@ -5,8 +5,8 @@ import pytest
 from amaranth.hdl import Module, Signal
 from amaranth.sim import Simulator
 
-from hw.numeric.carry_save import sum_columns
-from hw.numeric.short_add import add_short
+from hw.float.carry_save import sum_columns
+from hw.float.short_add import add_short
 
 
 def outcomes(m, inputs, output, vectors):

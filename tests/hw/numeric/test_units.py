@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from hw.arch.errors import BadInputError
+from hw.float.operations import operation
+from hw.float.special_functions import UNITS as FUNCTIONS
 from hw.numeric import elementwise, functions, reference
 from hw.numeric.formats import bf16, e2m1, e4m3, e5m2, fp16, fp32, int8, int32
-from hw.numeric.function_units import UNITS as FUNCTIONS
-from hw.numeric.operations import operation
 from tests.hw.numeric import stimuli
 from tests.hw.numeric.rationals import (
     BF16,

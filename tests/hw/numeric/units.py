@@ -15,9 +15,9 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from gen.verilog import convert
+from hw.float.operations import OPERATIONS, OperationUnit
+from hw.float.special_functions import UNITS as FUNCTIONS
 from hw.numeric.formats import Format, bf16, e2m1, e4m3, e5m2, fp16, int4, mxe2m1, mxe4m3, mxe5m2
-from hw.numeric.function_units import UNITS as FUNCTIONS
-from hw.numeric.operations import OPERATIONS, OperationUnit
 from hw.systolic.cell import Cell
 from hw.systolic.operand import OperandRecoder
 from hw.systolic.skew import delayed

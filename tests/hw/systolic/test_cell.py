@@ -13,6 +13,7 @@ from amaranth.sim import Simulator
 
 from gen.verilog import convert
 from hw.arch.errors import BadInputError
+from hw.float.recode import recode
 from hw.numeric.formats import (
     bf16,
     e2m1,
@@ -26,7 +27,6 @@ from hw.numeric.formats import (
     mxe4m3,
     mxe5m2,
 )
-from hw.numeric.recode import recode
 from hw.systolic.cell import Cell, CellConfig
 from tests.hw.numeric.bench import (
     CELLS,

@@ -6,6 +6,10 @@ from typing import NamedTuple
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 
+from hw.float.recode import Coding, Operand, recode
+from hw.float.sticky_shift import shift_right
+from hw.float.table_lookup import lookup
+from hw.float.wires import delay, named
 from hw.numeric.formats import fp32
 from hw.numeric.function_tables import (
     FULL_WIDTH,
@@ -15,9 +19,6 @@ from hw.numeric.function_tables import (
     exp2_table,
     log2_e,
 )
-from hw.numeric.recode import Coding, Operand, recode
-from hw.numeric.shift import shift_right
-from hw.numeric.wires import delay, named
 
 __all__ = [
     "CODING",
@@ -169,6 +170,6 @@ def build_power(m: Module, fixed: Value, negative: Value, width: int) -> Power:
     fraction_bits = argument_bits(width)
     signed = (Cat(fixed, Const(0, 1)) ^ negative.replicate(len(fixed) + 1)) + negative
     signed = delay(m, signed[: len(fixed) + 1], 1, "power")
-    value = exp2_table(width).build(m, signed[:fraction_bits], "exp2")
+    value = lookup(m, exp2_table(width), signed[:fraction_bits], "exp2")
     exponent = delay(m, signed[fraction_bits:].as_signed(), 3, "power_exponent")
     return Power(Cat(value, Const(0, 1))[: width + GUARD + 2], exponent)

@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 
-from hw.numeric.booth import booth_pair
+from hw.float.booth import booth_pair
+from hw.float.recode import WIDE, Coding
 from hw.numeric.formats import bf16, int8
-from hw.numeric.recode import WIDE, Coding
 
 __all__ = [
     "PAIR_BITS",

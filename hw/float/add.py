@@ -1,8 +1,8 @@
 """Addition of aligned terms, rounding, and the cast at read-out.
 
-:func:`hw.numeric.product.multiply`, :func:`hw.numeric.alignment.align`, :func:`add` and
+:func:`hw.float.dot1.multiply`, :func:`hw.float.align.align`, :func:`add` and
 :func:`round_total` in this order are IEEE 754's fusedMultiplyAdd of two floats and an fp32. All are
-combinational; a pipeline puts :func:`hw.numeric.wires.register` between any two.
+combinational; a pipeline puts :func:`hw.float.wires.register` between any two.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 
-from hw.numeric.alignment import EXPONENT_BITS, FRACTION, NARROW, Aligned, Window
+from hw.float.align import EXPONENT_BITS, FRACTION, NARROW, Aligned, Window
+from hw.float.wires import named
 from hw.numeric.formats import bf16, fp32
-from hw.numeric.wires import named
 
 __all__ = ["Total", "add", "cast_to_bf16", "round_total"]
 
@@ -27,7 +27,7 @@ class Total(NamedTuple):
         The window without its sign. If ``fill`` is 1, ones go on below it without end, and 1 is
         added below them: this is a negation whose carry is left to the rounding.
     fill, exponent, subtract, sticky, sign, special, nan
-        As in :class:`hw.numeric.alignment.Aligned`, but ``sign`` is that of the sum.
+        As in :class:`hw.float.align.Aligned`, but ``sign`` is that of the sum.
     """
 
     magnitude: Value

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from amaranth.hdl import Cat, Const, Module, Mux, Value
 
-from hw.numeric.carry_save import Columns, sum_columns
+from hw.float.carry_save import Columns, sum_columns
+from hw.float.dot1 import PRODUCT_EXPONENT_BITS, Product
+from hw.float.wires import named
 from hw.numeric.formats import LANE_BITS, e2m1, fp32, int4
-from hw.numeric.product import PRODUCT_EXPONENT_BITS, Product
-from hw.numeric.wires import named
 
 __all__ = ["multiply_e2m1_quad", "multiply_int4_quad"]
 
@@ -58,7 +58,7 @@ def multiply_e2m1_quad(m: Module, a: Value, w: Value) -> Product:
 
     Combinational. The sum is a whole number of quarters, at most 576, so a fixed-point one; a sum
     of 0 is +0, whatever the signs of its terms. It is normalised, which takes less than a window
-    that bears leading zeros (:mod:`hw.numeric.alignment`).
+    that bears leading zeros (:mod:`hw.float.align`).
 
     Parameters
     ----------

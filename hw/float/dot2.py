@@ -3,7 +3,7 @@
 The sum lies in a frame under the larger product's exponent, long enough for every bit that the
 smaller one can have: two products of e5m2 span 2^-32 to 2^32, so 65 bits, of e4m3 37. It is not
 normalised. Cancellation leaves 2^-9 of the frame's top or nothing, and products of more than 26
-bits get a window that bears that (:mod:`hw.numeric.alignment`), so one rounding follows, of the
+bits get a window that bears that (:mod:`hw.float.align`), so one rounding follows, of the
 sum of all three terms.
 """
 
@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from amaranth.hdl import Cat, Const, Module, Mux, Value
 
+from hw.float.dot1 import Product
+from hw.float.recode import Coding, Operand
+from hw.float.wires import named
 from hw.numeric.formats import Format
-from hw.numeric.product import Product
-from hw.numeric.recode import Coding, Operand
-from hw.numeric.wires import named
 
 __all__ = ["frame_bits", "multiply_float_pair"]
 

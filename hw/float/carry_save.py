@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from amaranth.hdl import Cat, Const, Module, Value
 
-from hw.numeric.wires import named
+from hw.float.wires import named
 
 __all__ = ["Columns", "sum_columns"]
 

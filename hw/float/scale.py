@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from amaranth.hdl import Module, Mux, Value
 
+from hw.float.dot1 import Product
+from hw.float.wires import named
 from hw.numeric.formats import SCALE_BITS
-from hw.numeric.product import Product
-from hw.numeric.wires import named
 
 __all__ = ["scale_product"]
 
@@ -17,7 +17,7 @@ def scale_product(m: Module, product: Product, left: Value, right: Value) -> Pro
     """Multiply by two scales of e8m0, exactly.
 
     Combinational. The exponent of any product of 8-bit operands and two scales fits the 10 bits of
-    :class:`hw.numeric.product.Product`, where 512 more is the inverse of the sign.
+    :class:`hw.float.dot1.Product`, where 512 more is the inverse of the sign.
 
     Parameters
     ----------

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from amaranth.hdl import Cat, Const, Module, Mux, Value
 
-from hw.numeric.alignment import EXPONENT_BITS, FRACTION, Window, align
-from hw.numeric.arithmetic import Total, add, round_total
+from hw.float.add import Total, add, round_total
+from hw.float.align import EXPONENT_BITS, FRACTION, Window, align
+from hw.float.dot1 import Product, multiply
+from hw.float.recode import Coding, recode
+from hw.float.sticky_shift import shift_right
+from hw.float.wires import named
 from hw.numeric.formats import fp32
-from hw.numeric.product import Product, multiply
-from hw.numeric.recode import Coding, recode
-from hw.numeric.shift import shift_right
-from hw.numeric.wires import named
 
 __all__ = [
     "add_fp32",

@@ -10,8 +10,7 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib.wiring import In, Out
 
 from hw.component import Component
-from hw.numeric.formats import fp32
-from hw.numeric.function_steps import (
+from hw.float.function_steps import (
     CODING,
     POWER_CYCLES,
     ROUND_CYCLES,
@@ -24,6 +23,10 @@ from hw.numeric.function_steps import (
     round_magnitude,
     split,
 )
+from hw.float.sticky_shift import shift_right
+from hw.float.table_lookup import LOOKUP_CYCLES, lookup
+from hw.float.wires import delay, named
+from hw.numeric.formats import fp32
 from hw.numeric.function_tables import (
     FULL_WIDTH,
     GUARD,
@@ -33,9 +36,6 @@ from hw.numeric.function_tables import (
     rsqrt_table,
     tanh_table,
 )
-from hw.numeric.shift import shift_right
-from hw.numeric.table import Table
-from hw.numeric.wires import delay, named
 
 __all__ = [
     "UNITS",
@@ -130,16 +130,16 @@ class ReciprocalUnit(FunctionUnit):
     """1 / x; parameters as of :class:`FunctionUnit`."""
 
     def __init__(self, *, width: int = FULL_WIDTH) -> None:
-        super().__init__("reciprocal", width, 1 + Table.CYCLES + ROUND_CYCLES)
+        super().__init__("reciprocal", width, 1 + LOOKUP_CYCLES + ROUND_CYCLES)
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
         scale = self._width + GUARD
         operand = decode(m, self.x)
         table = reciprocal_table(self._width)
-        value = table.build(m, operand.fraction[_FRACTION - table.input_bits :], "reciprocal")
+        value = lookup(m, table, operand.fraction[_FRACTION - table.input_bits :], "reciprocal")
         value, small = normalise_bit(m, value, scale, "reciprocal")
-        exponent = CODING.offset - delay(m, operand.exponent, Table.CYCLES, "code") - small
+        exponent = CODING.offset - delay(m, operand.exponent, LOOKUP_CYCLES, "code") - small
         magnitude = round_magnitude(
             m, value, scale=scale, exponent=exponent.as_signed(), width=self._width
         )
@@ -156,7 +156,7 @@ class RsqrtUnit(FunctionUnit):
     """1 / sqrt(x); parameters as of :class:`FunctionUnit`."""
 
     def __init__(self, *, width: int = FULL_WIDTH) -> None:
-        super().__init__("rsqrt", width, 1 + Table.CYCLES + ROUND_CYCLES)
+        super().__init__("rsqrt", width, 1 + LOOKUP_CYCLES + ROUND_CYCLES)
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -164,9 +164,9 @@ class RsqrtUnit(FunctionUnit):
         operand = decode(m, self.x)
         table = rsqrt_table(self._width)
         fraction = operand.fraction[_FRACTION + 1 - table.input_bits :]
-        value = table.build(m, Cat(fraction, operand.exponent[0]), "rsqrt")
+        value = lookup(m, table, Cat(fraction, operand.exponent[0]), "rsqrt")
         value, small = normalise_bit(m, value, scale, "rsqrt")
-        half = delay(m, operand.exponent[1:], Table.CYCLES, "code")
+        half = delay(m, operand.exponent[1:], LOOKUP_CYCLES, "code")
         exponent = CODING.offset // 2 - half - small
         magnitude = round_magnitude(
             m,
@@ -192,7 +192,7 @@ class Log2Unit(FunctionUnit):
     _SUM_CYCLES = 3
 
     def __init__(self, *, width: int = FULL_WIDTH) -> None:
-        super().__init__("log2", width, 1 + Table.CYCLES + self._SUM_CYCLES + ROUND_CYCLES)
+        super().__init__("log2", width, 1 + LOOKUP_CYCLES + self._SUM_CYCLES + ROUND_CYCLES)
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -200,12 +200,12 @@ class Log2Unit(FunctionUnit):
         operand = decode(m, self.x)
         table = log2_table(self._width)
         upper = operand.fraction[-1]
-        ratio = table.build(m, operand.fraction[_FRACTION - table.input_bits :], "log2")
+        ratio = lookup(m, table, operand.fraction[_FRACTION - table.input_bits :], "log2")
         distance = Mux(upper, (1 << _FRACTION) - operand.fraction, operand.fraction << 1)
-        distance = delay(m, distance[: _FRACTION + 1], Table.CYCLES, "distance")
+        distance = delay(m, distance[: _FRACTION + 1], LOOKUP_CYCLES, "distance")
         product = delay(m, distance * ratio, 1, "product")
-        upper = delay(m, upper, Table.CYCLES + 1, "upper")
-        whole = delay(m, operand.exponent, Table.CYCLES + 1, "code") - CODING.offset + upper
+        upper = delay(m, upper, LOOKUP_CYCLES + 1, "upper")
+        whole = delay(m, operand.exponent, LOOKUP_CYCLES + 1, "code") - CODING.offset + upper
         total = Cat(Const(0, scale), whole).as_signed() + Mux(upper, -product, product)
         total = delay(m, total[: scale + 9].as_signed(), 1, "total")
         negative = total[-1]
@@ -264,15 +264,15 @@ def _decay(m: Module, x: Value, width: int, *, doubled: bool) -> tuple[Power, Va
     # A power of 1 would be one beyond the table.
     one = moved[scale]
     argument = moved[scale - table.input_bits : scale] | one.replicate(table.input_bits)
-    inverse = table.build(m, argument, "inverse")
-    later = 1 + Table.CYCLES
+    inverse = lookup(m, table, argument, "inverse")
+    later = 1 + LOOKUP_CYCLES
     power = Power(
         delay(m, power.value, later, "power_value"), delay(m, power.exponent, later, "exponent")
     )
-    return power, delay(m, moved, Table.CYCLES, "power_fixed"), inverse
+    return power, delay(m, moved, LOOKUP_CYCLES, "power_fixed"), inverse
 
 
-_DECAY_CYCLES = multiplied_split_cycles(True) + POWER_CYCLES + 1 + Table.CYCLES
+_DECAY_CYCLES = multiplied_split_cycles(True) + POWER_CYCLES + 1 + LOOKUP_CYCLES
 
 
 class SigmoidUnit(FunctionUnit):
@@ -318,8 +318,8 @@ class TanhUnit(FunctionUnit):
         small = named(m, "small", operand.exponent < CODING.offset)
         argument, _ = shift_right(m, fixed, down, "argument")
         argument = delay(m, Mux(small, argument, 0)[: table.input_bits], 1, "argument")
-        ratio = table.build(m, argument, "ratio")
-        early = 2 + Table.CYCLES
+        ratio = lookup(m, table, argument, "ratio")
+        early = 2 + LOOKUP_CYCLES
         ratio = delay(m, ratio, _DECAY_CYCLES - early, "ratio")
         wait = _DECAY_CYCLES - 1
         is_small = delay(m, small, wait, "is_small")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from amaranth.hdl import Module, Mux, Value
 
-from hw.numeric.wires import named
+from hw.float.wires import named
 
 __all__ = ["shift_right"]
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from amaranth.hdl import Cat, Const, Module, Mux, Value
 
-from hw.numeric.arithmetic import cast_to_bf16
+from hw.float.add import cast_to_bf16
+from hw.float.recode import Coding, recode
+from hw.float.sticky_shift import shift_right
+from hw.float.wires import named
 from hw.numeric.formats import Format, bf16, fp32, int8, int32
-from hw.numeric.recode import Coding, recode
-from hw.numeric.shift import shift_right
-from hw.numeric.wires import named
 
 __all__ = ["from_int32", "narrow", "round_to_integral", "saturate_int8", "to_int32", "widen"]
 

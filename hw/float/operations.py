@@ -11,7 +11,8 @@ from amaranth.lib.wiring import In, Out
 
 from hw.arch.errors import BadInputError, shown
 from hw.component import Component
-from hw.numeric import conversion, fp32_units
+from hw.float import convert as conversion
+from hw.float import fp32 as fp32_units
 from hw.numeric.formats import Format, bf16, e2m1, e4m3, e5m2, fp16
 
 __all__ = ["OPERATIONS", "OperationUnit", "operation"]

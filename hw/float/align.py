@@ -30,9 +30,9 @@ from typing import NamedTuple
 
 from amaranth.hdl import Cat, Const, Module, Mux, Value
 
+from hw.float.dot1 import Product
+from hw.float.wires import named
 from hw.numeric.formats import fp32, int32
-from hw.numeric.product import Product
-from hw.numeric.wires import named
 
 __all__ = ["EXPONENT_BITS", "FRACTION", "NARROW", "Aligned", "Window", "align"]
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from amaranth.hdl import Cat, Const, Module, Value
 
-from hw.numeric.carry_save import Columns, sum_columns
-from hw.numeric.wires import named
+from hw.float.carry_save import Columns, sum_columns
+from hw.float.wires import named
 
 __all__ = ["booth_pair"]
 

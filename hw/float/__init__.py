@@ -1,0 +1,1 @@
+"""Circuits of floating-point arithmetic: products, sums, conversions, special functions."""
