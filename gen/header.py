@@ -16,7 +16,7 @@ from amaranth.hdl import Shape
 from amaranth.lib import data, stream, wiring
 
 from hw import __version__
-from hw.shared import Shareable
+from hw.emit.shared import Shareable
 
 __all__ = ["About", "header"]
 

@@ -15,7 +15,7 @@ from gen.rtlil import complete_switches, explicit_widths, take_checks
 from gen.source import portable_marks
 from gen.statements import add_checks, loop_over_zeros, start_every_block
 from gen.yosys import require_writer, run_passes, write_verilog
-from hw.shared import Library, Shareable
+from hw.emit.shared import Library, Shareable
 
 __all__ = ["Design", "convert", "emit"]
 
@@ -126,7 +126,7 @@ def emit(component: Shareable, *, source: bool = False, about: About | None = No
     ----------
     component : Shareable
     source : bool
-        Mark wires and cells with their place in the source, ``(* src = "hw/queue.py:42" *)``.
+        Mark wires and cells with their place in the source, ``(* src = "hw/lib/fifo.py:42" *)``.
     about : About, optional
         What the head says; by default what the component's class and parameters tell.
 

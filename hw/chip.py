@@ -23,7 +23,9 @@ from hw.arch.image import fingerprint
 from hw.arch.places import agcu_places, row_segments
 from hw.arch.registers import HOST_ADDRESS_BITS
 from hw.arch.unit_errors import UnitError
-from hw.axi import (
+from hw.command.processor import CommandProcessor
+from hw.emit.shared import shared
+from hw.lib.axi import (
     Axi4Interface,
     Axi4ReadInterface,
     Axi4ReadSignature,
@@ -31,10 +33,8 @@ from hw.axi import (
     AxiLiteInterface,
     AxiLiteSignature,
 )
-from hw.command.processor import CommandProcessor
-from hw.component import Component
+from hw.lib.component import Component
 from hw.lib.configuration_chain import ChainSegment
-from hw.shared import shared
 from hw.tile import Tile
 
 __all__ = ["Chip"]

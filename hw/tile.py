@@ -10,14 +10,14 @@ from hw.arch.config import ChipConfig
 from hw.arch.counters import ACTIVITIES, COUNTER_BITS, WORDS
 from hw.arch.errors import BadInputError, shown
 from hw.arch.places import tile_layout, token_ports, vector_ports
-from hw.component import Component
+from hw.emit.shared import shared
 from hw.lib.activity import chosen_counter
+from hw.lib.component import Component
 from hw.lib.configuration_chain import ChainSegment
+from hw.lib.stream import vector_layout
 from hw.mesh.switch import Switch
 from hw.pcu.unit import Pcu
 from hw.pmu.unit import Pmu
-from hw.shared import shared
-from hw.stream import vector_layout
 
 __all__ = ["SIDES", "Tile"]
 

@@ -21,7 +21,7 @@ from cocotb_tools.runner import Icarus, Runner, Verilator
 import sim.tb
 from gen.tools import require_programs
 from gen.verilog import Design, emit
-from hw.shared import Shareable
+from hw.emit.shared import Shareable
 from sim.cache import cached
 from sim.cocotb_model import build_model
 from sim.files import write_whole

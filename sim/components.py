@@ -15,7 +15,7 @@ from hw.arch.errors import BadInputError, did_you_mean
 
 if TYPE_CHECKING:
     from hw.arch.config import ChipConfig
-    from hw.shared import Shareable
+    from hw.emit.shared import Shareable
 
 __all__ = ["ARRAYS", "COMPONENTS", "Parameter", "StandAlone"]
 
@@ -145,8 +145,8 @@ def _pmu(config: ChipConfig, values: Mapping[str, int]) -> Shareable:
 
 
 def _switch(config: ChipConfig, values: Mapping[str, int]) -> Shareable:
+    from hw.lib.stream import vector_layout
     from hw.mesh.switch import Switch
-    from hw.stream import vector_layout
 
     return Switch(
         payload_shape=vector_layout(values["width_bits"]),
@@ -175,7 +175,7 @@ def _chain(config: ChipConfig, values: Mapping[str, int]) -> Shareable:
 
 
 def _barrier(config: ChipConfig, values: Mapping[str, int]) -> Shareable:
-    from hw.barrier import Barrier
+    from hw.lib.barrier import Barrier
 
     return Barrier(**values)
 

@@ -20,7 +20,7 @@ import numpy as np
 import tilewright as tw
 from hw.arch.configs import named
 from hw.arch.errors import shown
-from hw.barrier import Barrier
+from hw.lib.barrier import Barrier
 from hw.pmu.unit import Pmu
 from hw.tma.engine import TmaEngine
 from sw.kernels.matmul import matmul

@@ -195,7 +195,7 @@ def other_refusals(root: Path) -> Iterator[str]:
             elif isinstance(node, ast.ClassDef) and top(root, path) == "hw":
                 if "wiring.Component" in map(ast.unparse, node.bases) and path.stem != "component":
                     where = f"{path.relative_to(root)}:{node.lineno}"
-                    yield f"{where}: a component must be a hw.component.Component"
+                    yield f"{where}: a component must be a hw.lib.component.Component"
 
 
 RULES = [
@@ -230,7 +230,7 @@ BROKEN = [
     (forbidden_imports, "hw/pmu/a.py", "from ...sw import ir", "hw must not import sw"),
     (forbidden_imports, "gen/a.py", "import sim.rtl", "gen must not import sim.rtl"),
     (forbidden_imports, "gen/a.py", "from sw import image", "gen must not import sw"),
-    (forbidden_imports, "sw/a.py", "from hw import stream", "sw must not import hw.stream"),
+    (forbidden_imports, "sw/a.py", "from hw.lib import stream", "sw must not import hw.lib.stream"),
     (forbidden_imports, "sw/a.py", "from hw.pmu.unit import Pmu", "must not import hw.pmu.unit"),
     (forbidden_imports, "sw/a.py", "import hw.configuration", "must not import hw.configuration"),
     (forbidden_imports, "sw/a.py", "import gen", "sw must not import gen"),
@@ -252,7 +252,7 @@ BROKEN = [
     (places, "sim/a.py", "P = '/wo" + "rk/main'", "sim/a.py:1"),
     (places, "requirements.txt", "numpy @ https://files.python" + "hosted.org/x", "a path or"),
     (other_refusals, "sw/a.py", "raise TypeError('x')", "a refusal must be a BadInputError"),
-    (other_refusals, "hw/a.py", "class A(wiring.Component): ...", "must be a hw.component"),
+    (other_refusals, "hw/a.py", "class A(wiring.Component): ...", "must be a hw.lib.component"),
     (shape_of_packages, "tests/hw/__init__.py", "", "must not be there"),
     (shape_of_packages, "hw/noc/a.py", '"""A."""', "hw/noc/__init__.py must be there"),
     (shape_of_packages, "hw/a.py", "x = 1", "a docstring must be there"),
@@ -260,7 +260,7 @@ BROKEN = [
 
 #: Files that look close to breaking a rule and do not.
 SOUND = [
-    ("hw/pmu/a.py", "from ..stream import x\nfrom hw.words import y\nimport numpy"),
+    ("hw/pmu/a.py", "from ..lib.stream import x\nfrom hw.words import y\nimport numpy"),
     (
         "sw/a.py",
         "import hw.arch.image\nfrom hw import __version__\nfrom hw.numeric.formats import f",
@@ -275,7 +275,7 @@ SOUND = [
 def plant(root: Path, name: str, text: str) -> None:
     """A small sound project with one more file."""
     for module in (
-        "hw/stream.py",
+        "hw/lib/stream.py",
         "hw/words.py",
         "hw/arch/errors.py",
         "hw/systolic/cycles.py",
@@ -284,7 +284,7 @@ def plant(root: Path, name: str, text: str) -> None:
     ):
         (root / module).parent.mkdir(parents=True, exist_ok=True)
         (root / module).write_text('"""A module."""\n__all__: list[str] = []\n')
-    for package in (*PACKAGES, "sw/ir", "hw/systolic", "hw/arch"):
+    for package in (*PACKAGES, "sw/ir", "hw/systolic", "hw/arch", "hw/lib"):
         (root / package).mkdir(parents=True, exist_ok=True)
         (root / package / "__init__.py").write_text('"""A package."""\n')
         (root / package / "py.typed").touch()

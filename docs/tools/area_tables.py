@@ -11,8 +11,10 @@ from gen.area import UnitArea, measure
 from gen.components import Component
 from gen.verilog import emit
 from hw.arch.configs import named as configurations
+from hw.emit.shared import Shareable
 from hw.float.operations import OPERATIONS, OperationUnit
 from hw.float.special_functions import UNITS
+from hw.lib.stream import vector_layout
 from hw.mesh.switch import Switch
 from hw.numeric.formats import (
     Format,
@@ -27,8 +29,6 @@ from hw.numeric.formats import (
     mxe4m3,
     mxe5m2,
 )
-from hw.shared import Shareable
-from hw.stream import vector_layout
 from hw.systolic.cell import Cell
 from hw.systolic.operand import OperandRecoder
 from sim.cache import cache_directory

@@ -7,7 +7,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from gen.properties.support import always
-from hw.barrier import Barrier
+from hw.lib.barrier import Barrier
 
 __all__ = ["BarrierCompletes"]
 

@@ -11,9 +11,9 @@ from amaranth.lib.wiring import In, Out
 from gen.properties.support import always, given, kept, offers_stay
 from hw.arch.switch import rotation_layout
 from hw.lib.packet_filter import PacketFilter
+from hw.lib.stream import ElasticBuffer, vector_layout
 from hw.mesh.fork import EagerFork
 from hw.mesh.merge import OrderedMerge
-from hw.stream import ElasticBuffer, vector_layout
 
 __all__ = ["BufferIsAQueue", "FilterTakesItsOwn", "ForkGivesOnce", "MergeRotates"]
 

@@ -8,9 +8,9 @@ from amaranth.lib.wiring import In, Out
 
 from hw.arch.descriptor import MAX_RANK
 from hw.arch.issuer import COUNT_BITS, LOOPS, STEP_BITS, WAITS, issuer_layout
-from hw.component import Component
+from hw.emit.shared import shared
+from hw.lib.component import Component
 from hw.lib.loop_nest import CounterChain
-from hw.shared import shared
 from hw.tma.commands import command_layout
 
 __all__ = ["CommandIssuer"]

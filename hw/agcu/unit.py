@@ -15,12 +15,12 @@ from hw.arch.config import ChipConfig
 from hw.arch.counters import ACTIVITIES, COUNTER_BITS, WORDS, activity_layout
 from hw.arch.descriptor import STORED_WORDS
 from hw.arch.launch import MAX_ARGUMENTS
-from hw.axi import Axi4Interface, Axi4Signature
 from hw.command.fetch import argument_write_layout
-from hw.component import Component
+from hw.emit.shared import shared
 from hw.lib.activity import chosen_counter, count_activity
-from hw.shared import shared
-from hw.stream import token_signature, vector_signature
+from hw.lib.axi import Axi4Interface, Axi4Signature
+from hw.lib.component import Component
+from hw.lib.stream import token_signature, vector_signature
 from hw.tma.engine import TmaEngine
 
 __all__ = ["Agcu"]

@@ -20,10 +20,10 @@ from hw.arch.launch import (
     argument_layout,
     entry_layout,
 )
-from hw.axi import RESP_DECERR, RESP_OKAY, full_width_size
 from hw.command.host import error_layout
 from hw.command.reader import BEATS_BITS, beat_layout, run_layout
-from hw.component import Component
+from hw.lib.axi import RESP_DECERR, RESP_OKAY, full_width_size
+from hw.lib.component import Component
 
 __all__ = ["LaunchFetcher", "argument_write_layout"]
 

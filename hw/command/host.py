@@ -8,8 +8,8 @@ from amaranth.lib.wiring import In, Out
 
 from hw.arch.counters import COUNTER_BITS, WORDS, counter_index
 from hw.arch.registers import HOST_ADDRESS_BITS, ID, MAP_VERSION, REGISTERS, Access
-from hw.axi import RESP_OKAY, RESP_SLVERR, AxiLiteInterface, AxiLiteSignature
-from hw.component import Component
+from hw.lib.axi import RESP_OKAY, RESP_SLVERR, AxiLiteInterface, AxiLiteSignature
+from hw.lib.component import Component
 
 __all__ = ["HostPort", "error_layout"]
 

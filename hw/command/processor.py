@@ -11,13 +11,13 @@ from hw.arch.counters import COUNTER_BITS, WORDS
 from hw.arch.errors import BadInputError, shown
 from hw.arch.launch import MAX_ARGUMENTS, ErrorCode
 from hw.arch.registers import HOST_ADDRESS_BITS
-from hw.axi import Axi4ReadInterface, Axi4ReadSignature, AxiLiteInterface, AxiLiteSignature
 from hw.command.fetch import LaunchFetcher, argument_write_layout
 from hw.command.host import HostPort, error_layout
 from hw.command.reader import RunReader
-from hw.component import Component
-from hw.queue import Queue
-from hw.shared import shared
+from hw.emit.shared import shared
+from hw.lib.axi import Axi4ReadInterface, Axi4ReadSignature, AxiLiteInterface, AxiLiteSignature
+from hw.lib.component import Component
+from hw.lib.fifo import Queue
 
 __all__ = ["CommandProcessor"]
 

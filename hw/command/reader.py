@@ -4,7 +4,7 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out
 
-from hw.axi import (
+from hw.lib.axi import (
     BOUNDARY_BYTES,
     MAX_BURST_BEATS,
     Axi4ReadInterface,
@@ -12,7 +12,7 @@ from hw.axi import (
     full_width_size,
     read_constants,
 )
-from hw.component import Component
+from hw.lib.component import Component
 
 __all__ = ["BEATS_BITS", "RunReader", "beat_layout", "run_layout"]
 

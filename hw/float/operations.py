@@ -10,9 +10,9 @@ from amaranth.hdl import Module, Signal, Value
 from amaranth.lib.wiring import In, Out
 
 from hw.arch.errors import BadInputError, shown
-from hw.component import Component
 from hw.float import convert as conversion
 from hw.float import fp32 as fp32_units
+from hw.lib.component import Component
 from hw.numeric.formats import Format, bf16, e2m1, e4m3, e5m2, fp16
 
 __all__ = ["OPERATIONS", "OperationUnit", "operation"]

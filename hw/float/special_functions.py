@@ -9,7 +9,6 @@ from types import MappingProxyType
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib.wiring import In, Out
 
-from hw.component import Component
 from hw.float.function_steps import (
     CODING,
     POWER_CYCLES,
@@ -26,6 +25,7 @@ from hw.float.function_steps import (
 from hw.float.sticky_shift import shift_right
 from hw.float.table_lookup import LOOKUP_CYCLES, lookup
 from hw.float.wires import delay, named
+from hw.lib.component import Component
 from hw.numeric.formats import fp32
 from hw.numeric.function_tables import (
     FULL_WIDTH,

@@ -5,7 +5,7 @@ from amaranth.lib.wiring import In, Out
 
 from hw.arch.configuration_chain import segment_words
 from hw.arch.errors import BadInputError, shown
-from hw.component import Component
+from hw.lib.component import Component
 
 __all__ = ["ChainSegment"]
 

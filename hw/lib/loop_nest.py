@@ -8,7 +8,7 @@ from amaranth.lib.wiring import In, Out
 
 from hw.arch.errors import BadInputError, shown
 from hw.arch.loops import chain_layout
-from hw.component import Component
+from hw.lib.component import Component
 
 __all__ = ["CounterChain"]
 

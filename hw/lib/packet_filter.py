@@ -6,8 +6,8 @@ from amaranth.lib.wiring import In, Out
 
 from hw.arch.errors import BadInputError, shown
 from hw.arch.limits import MAX_MODULUS
-from hw.component import Component
-from hw.stream import vector_layout
+from hw.lib.component import Component
+from hw.lib.stream import vector_layout
 
 __all__ = ["PacketFilter"]
 

@@ -4,7 +4,7 @@ from amaranth.hdl import Module, Signal
 from amaranth.lib.wiring import In, Out
 
 from hw.arch.checks import require_int
-from hw.component import Component
+from hw.lib.component import Component
 
 __all__ = ["EagerFork"]
 

@@ -9,7 +9,7 @@ from amaranth.utils import bits_for
 
 from hw.arch.checks import require_int
 from hw.arch.switch import MAX_PACKETS, rotation_layout
-from hw.component import Component
+from hw.lib.component import Component
 
 __all__ = ["OrderedMerge"]
 

@@ -10,11 +10,11 @@ from amaranth.lib.wiring import In, Out
 
 from hw.arch.ports import Direction, Link, Port, SwitchPorts
 from hw.arch.switch import switch_layout
-from hw.component import Component
+from hw.emit.shared import shared
+from hw.lib.component import Component
+from hw.lib.stream import ElasticBuffer
 from hw.mesh.fork import EagerFork
 from hw.mesh.merge import OrderedMerge
-from hw.shared import shared
-from hw.stream import ElasticBuffer
 
 __all__ = ["Switch"]
 

@@ -9,12 +9,12 @@ from amaranth.lib.wiring import In, Out
 from hw.arch.config import ChipConfig
 from hw.arch.counters import ACTIVITIES, COUNTER_BITS, WORDS
 from hw.arch.pcu import pcu_layout
-from hw.component import Component
+from hw.emit.shared import shared
 from hw.lib.activity import chosen_counter
+from hw.lib.component import Component
 from hw.lib.packet_filter import PacketFilter
+from hw.lib.stream import vector_signature
 from hw.numeric.formats import bf16, int8
-from hw.shared import shared
-from hw.stream import vector_signature
 from hw.systolic.matrix_unit import MatrixUnit
 
 __all__ = ["Pcu"]

@@ -11,9 +11,9 @@ from amaranth.lib.wiring import In, Out
 
 from hw.arch.errors import BadInputError, shown
 from hw.arch.scratchpad import ELEMENT_BYTES, Access
-from hw.component import Component
+from hw.emit.shared import shared
+from hw.lib.component import Component
 from hw.pmu.permuter import Permuter
-from hw.shared import shared
 
 __all__ = ["READ_LATENCY", "Banks", "ByteBank", "request_layout"]
 

@@ -9,9 +9,9 @@ from amaranth.lib import data
 from amaranth.lib.wiring import In, Out
 
 from hw.arch.pmu_word import COUNT_BITS, LOOPS, Level, engine_layout
-from hw.component import Component
+from hw.emit.shared import shared
+from hw.lib.component import Component
 from hw.lib.loop_nest import CounterChain
-from hw.shared import shared
 
 __all__ = ["StreamEngine"]
 

@@ -6,8 +6,8 @@ from amaranth.hdl import Module, ResetInserter, Signal, Value
 from amaranth.lib import data, fifo, stream
 from amaranth.lib.wiring import In, Out
 
-from hw.component import Component
-from hw.stream import vector_layout, vector_signature
+from hw.lib.component import Component
+from hw.lib.stream import vector_layout, vector_signature
 
 __all__ = ["OutputPort"]
 

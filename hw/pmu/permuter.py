@@ -4,7 +4,7 @@ from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib.wiring import In, Out
 
 from hw.arch.scratchpad import bit_reverse
-from hw.component import Component
+from hw.lib.component import Component
 
 __all__ = ["Permuter", "reverse_top"]
 

@@ -13,15 +13,15 @@ from hw.arch.counters import activity_layout, pmu_state_layout
 from hw.arch.errors import BadInputError, shown
 from hw.arch.pmu_word import TokenSource, pmu_layout
 from hw.arch.scratchpad import ELEMENT_BYTES
-from hw.barrier import Barrier, has_passed
-from hw.component import Component
+from hw.emit.shared import shared
 from hw.lib.activity import count_activity
+from hw.lib.barrier import Barrier, has_passed
+from hw.lib.component import Component
 from hw.lib.packet_filter import PacketFilter
+from hw.lib.stream import ElasticBuffer, token_signature, vector_layout, vector_signature
 from hw.pmu.banks import READ_LATENCY, Banks
 from hw.pmu.engine import StreamEngine
 from hw.pmu.output import OutputPort
-from hw.shared import shared
-from hw.stream import ElasticBuffer, token_signature, vector_layout, vector_signature
 
 __all__ = ["Pmu"]
 

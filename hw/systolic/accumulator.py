@@ -4,7 +4,7 @@ from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import memory
 from amaranth.lib.wiring import In, Out
 
-from hw.component import Component
+from hw.lib.component import Component
 
 __all__ = ["AccumulatorColumn"]
 

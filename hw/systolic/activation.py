@@ -6,13 +6,13 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from hw.component import Component
+from hw.emit.shared import shared
 from hw.float.convert import narrow
 from hw.float.fp32 import fma_fp32
 from hw.float.wires import named
+from hw.lib.component import Component
+from hw.lib.stream import ElasticBuffer
 from hw.numeric.formats import fp32
-from hw.shared import shared
-from hw.stream import ElasticBuffer
 from hw.systolic.scaler import SCALE_BITS, SHIFT_BITS, FactorRecoder, Scaler
 from hw.systolic.sums import row_layout
 from hw.systolic.unit_config import UnitConfig

@@ -8,8 +8,8 @@ from amaranth.hdl import Module, Signal
 from amaranth.lib.wiring import In, Out
 
 from hw.arch.errors import BadInputError, shown
-from hw.component import Component
 from hw.float.recode import Coding
+from hw.lib.component import Component
 from hw.numeric.formats import (
     SCALE_BITS,
     Format,

@@ -7,10 +7,10 @@ from amaranth.lib import memory, stream
 from amaranth.lib.wiring import In, Out
 
 from hw.arch.checks import require_int
-from hw.component import Component
-from hw.shared import Library
+from hw.emit.shared import Library
+from hw.emit.vector_memory import without_contents
+from hw.lib.component import Component
 from hw.systolic.dataflow import ArrayConfig
-from hw.systolic.vector_memory import without_contents
 
 __all__ = ["LoadSequencer", "TileLoader", "swap_distance"]
 

@@ -8,10 +8,10 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.arch.errors import BadInputError
-from hw.component import Component
+from hw.emit.shared import shared
+from hw.lib.component import Component
+from hw.lib.stream import ElasticBuffer, vector_layout, vector_signature
 from hw.numeric.formats import Format
-from hw.shared import shared
-from hw.stream import ElasticBuffer, vector_layout, vector_signature
 from hw.systolic.accumulator import AccumulatorColumn
 from hw.systolic.dataflow import LANE_BITS, ArrayConfig, Dataflow
 from hw.systolic.readout import ReadOut

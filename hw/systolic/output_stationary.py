@@ -6,8 +6,8 @@ from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data
 from amaranth.lib.wiring import In, Out
 
-from hw.component import Component
-from hw.structure import Bits, Structural, Structure
+from hw.emit.structure import Bits, Structural, Structure
+from hw.lib.component import Component
 from hw.systolic.dataflow import ArrayConfig
 from hw.systolic.fused import multiply_add
 from hw.systolic.operand import OperandRecoder

@@ -5,8 +5,8 @@ from __future__ import annotations
 from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import data, wiring
 
-from hw.shared import shared
-from hw.stream import ElasticBuffer
+from hw.emit.shared import shared
+from hw.lib.stream import ElasticBuffer
 from hw.systolic.dataflow import ArrayConfig
 from hw.systolic.output_stationary import OutputArray
 from hw.systolic.sums import ResultQueue

@@ -6,9 +6,9 @@ from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out
 
-from hw.component import Component
 from hw.float.add import cast_to_bf16
-from hw.stream import ElasticBuffer, vector_layout, vector_signature
+from hw.lib.component import Component
+from hw.lib.stream import ElasticBuffer, vector_layout, vector_signature
 
 __all__ = ["ReadOut"]
 

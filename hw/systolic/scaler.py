@@ -14,9 +14,9 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed
 from amaranth.lib import data
 from amaranth.lib.wiring import In, Out
 
-from hw.component import Component
 from hw.float.carry_save import Columns, sum_columns
 from hw.float.wires import named
+from hw.lib.component import Component
 
 __all__ = ["FACTOR", "SCALE_BITS", "SHIFT_BITS", "FactorRecoder", "Scaler"]
 

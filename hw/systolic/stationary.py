@@ -11,7 +11,7 @@ from amaranth.hdl import Signal
 from amaranth.lib import data
 from amaranth.lib.wiring import In, Out
 
-from hw.structure import Bits, Structural, Structure
+from hw.emit.structure import Bits, Structural, Structure
 from hw.systolic.cell import Cell
 from hw.systolic.dataflow import ArrayConfig
 from hw.systolic.layout import LayoutSelector, require_both_layouts

@@ -6,8 +6,8 @@ from amaranth.hdl import Assert as Check
 from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, wiring
 
-from hw.shared import shared
-from hw.stream import ElasticBuffer
+from hw.emit.shared import shared
+from hw.lib.stream import ElasticBuffer
 from hw.systolic.bottom_adder import BottomAdder
 from hw.systolic.dataflow import ArrayConfig, Dataflow
 from hw.systolic.loader import TileLoader

@@ -8,9 +8,9 @@ from amaranth.lib.wiring import In, Out
 
 from hw.arch.checks import require_int
 from hw.arch.errors import BadInputError
-from hw.component import Component
-from hw.shared import Library, shared
-from hw.systolic.vector_memory import without_contents
+from hw.emit.shared import Library, shared
+from hw.emit.vector_memory import without_contents
+from hw.lib.component import Component
 
 __all__ = ["PartialColumn", "ResultColumn", "ResultQueue", "SumGuard", "row_layout"]
 

@@ -9,8 +9,8 @@ from amaranth.hdl import Module, Signal, Value
 from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out
 
-from hw.component import Component
-from hw.shared import shared
+from hw.emit.shared import shared
+from hw.lib.component import Component
 from hw.systolic.activation import Activation
 from hw.systolic.sums import ResultQueue
 from hw.systolic.unit_config import COUNTERS, UnitConfig

@@ -4,9 +4,9 @@ from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import fifo, stream
 from amaranth.lib.wiring import In, Out
 
-from hw.component import Component
+from hw.lib.component import Component
+from hw.lib.stream import vector_signature
 from hw.numeric.formats import int8
-from hw.stream import vector_signature
 from hw.systolic.dataflow import LANE_BITS, ArrayConfig
 
 __all__ = ["WeightLoader"]

@@ -8,9 +8,9 @@ from amaranth.lib.wiring import In, Out
 
 from hw.arch.descriptor import MAX_BOX, MAX_RANK
 from hw.arch.errors import BadInputError, shown
-from hw.axi import BOUNDARY_BYTES, MAX_BURST_BEATS
-from hw.component import Component
-from hw.stream import ElasticBuffer
+from hw.lib.axi import BOUNDARY_BYTES, MAX_BURST_BEATS
+from hw.lib.component import Component
+from hw.lib.stream import ElasticBuffer
 from hw.tma.commands import MAX_ROW_BYTES, box_layout
 
 __all__ = [

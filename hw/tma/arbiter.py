@@ -7,9 +7,9 @@ from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from hw.component import Component
-from hw.queue import Queue
-from hw.shared import shared
+from hw.emit.shared import shared
+from hw.lib.component import Component
+from hw.lib.fifo import Queue
 from hw.tma.commands import command_layout, tagged_command_layout
 
 __all__ = ["CommandArbiter"]

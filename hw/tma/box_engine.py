@@ -7,10 +7,10 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.arch.descriptor import ErrorCode, descriptor_layout
-from hw.axi import RESP_DECERR
-from hw.component import Component
-from hw.queue import Queue
-from hw.shared import shared
+from hw.emit.shared import shared
+from hw.lib.axi import RESP_DECERR
+from hw.lib.component import Component
+from hw.lib.fifo import Queue
 from hw.tma.addresses import BoxWalker, RowSplitter, plan_layout
 from hw.tma.commands import BoxReader, tagged_command_layout
 

@@ -15,7 +15,7 @@ from hw.arch.descriptor import (
     Mode,
     descriptor_layout,
 )
-from hw.component import Component
+from hw.lib.component import Component
 
 __all__ = ["BoxReader", "box_layout", "command_layout", "tagged_command_layout"]
 

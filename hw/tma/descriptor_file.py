@@ -8,7 +8,7 @@ from amaranth.lib import data, memory, stream
 from amaranth.lib.wiring import In, Out
 
 from hw.arch.descriptor import DESCRIPTOR_BYTES, STORED_WORDS, WORD_BITS, descriptor_layout
-from hw.component import Component
+from hw.lib.component import Component
 
 __all__ = ["DescriptorFile", "descriptor_word_layout"]
 

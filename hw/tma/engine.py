@@ -8,10 +8,10 @@ from amaranth.lib.wiring import In, Out
 
 from hw.arch.checks import require_int, require_power
 from hw.arch.descriptor import ErrorCode
-from hw.axi import Axi4Interface, Axi4Signature
-from hw.component import Component
-from hw.shared import shared
-from hw.stream import vector_signature
+from hw.emit.shared import shared
+from hw.lib.axi import Axi4Interface, Axi4Signature
+from hw.lib.component import Component
+from hw.lib.stream import vector_signature
 from hw.tma.arbiter import CommandArbiter
 from hw.tma.commands import command_layout
 from hw.tma.descriptor_file import DescriptorFile, descriptor_word_layout

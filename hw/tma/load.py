@@ -8,10 +8,10 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import Out
 
 from hw.arch.descriptor import ErrorCode
-from hw.axi import Axi4ReadInterface, Axi4ReadSignature, read_constants
-from hw.queue import Queue
-from hw.shared import shared
-from hw.stream import ElasticBuffer, vector_signature
+from hw.emit.shared import shared
+from hw.lib.axi import Axi4ReadInterface, Axi4ReadSignature, read_constants
+from hw.lib.fifo import Queue
+from hw.lib.stream import ElasticBuffer, vector_signature
 from hw.tma.addresses import burst_layout, largest_burst
 from hw.tma.box_engine import BoxEngine
 from hw.tma.realign import BeatsToVectors, tagged_vector_layout

@@ -6,7 +6,7 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out
 
-from hw.component import Component
+from hw.lib.component import Component
 from hw.tma.addresses import burst_layout, plan_layout
 
 __all__ = [

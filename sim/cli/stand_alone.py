@@ -11,7 +11,7 @@ from sim.components import COMPONENTS
 
 if TYPE_CHECKING:
     from hw.arch.config import ChipConfig
-    from hw.shared import Shareable
+    from hw.emit.shared import Shareable
 
 __all__ = ["add_settings", "require_no_settings", "stand_alone"]
 

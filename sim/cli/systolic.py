@@ -9,8 +9,8 @@ from hw.arch.errors import BadInputError, did_you_mean
 from sim.cli.options import integer, power, validating
 
 if TYPE_CHECKING:
+    from hw.emit.shared import Shareable
     from hw.numeric.formats import Format
-    from hw.shared import Shareable
     from hw.systolic.dataflow import ArrayConfig
     from hw.systolic.tensor.config import TensorConfig
     from hw.systolic.tensor.unit import TensorUnit

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from hw.arch.config import ChipConfig
-    from hw.shared import Shareable
+    from hw.emit.shared import Shareable
 
 __all__ = ["add", "execute"]
 

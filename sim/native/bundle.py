@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from amaranth.hdl import Module
 from amaranth.lib import wiring
 
-from hw.shared import Shareable, shared
+from hw.emit.shared import Shareable, shared
 
 __all__ = ["Bundle"]
 

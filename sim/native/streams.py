@@ -12,7 +12,7 @@ from amaranth.lib.wiring import In, Signature
 
 from gen.verilog import Design
 from hw.arch.errors import BadInputError, HangError
-from hw.shared import Shareable
+from hw.emit.shared import Shareable
 from sim.closing import Closing
 from sim.native.build import build_library
 

@@ -7,8 +7,8 @@ import numpy as np
 import numpy.typing as npt
 from cocotb.triggers import Timer
 
+from hw.emit.shared import Shareable
 from hw.numeric import elementwise, functions
-from hw.shared import Shareable
 from sim.bench_support import bench, random_generator
 from sim.components import COMPONENTS
 from sim.native.bundle import Bundle

@@ -12,7 +12,7 @@ from cocotb.triggers import FallingEdge, Lock, ReadOnly
 from cocotbext.axi import AxiBus, AxiRam
 
 from hw.arch.descriptor import Descriptor, ElementFormat
-from hw.axi import BOUNDARY_BYTES, BURST_INCR
+from hw.lib.axi import BOUNDARY_BYTES, BURST_INCR
 from hw.tma.commands import command_layout
 from hw.tma.descriptor_file import descriptor_word_layout
 from hw.tma.engine import TmaEngine

@@ -14,7 +14,7 @@ from gen.proof import Outcome, Proof
 from gen.properties import PROPERTIES
 from gen.properties.streams import BufferIsAQueue
 from gen.yosys import run_library
-from hw.stream import ElasticBuffer
+from hw.lib.stream import ElasticBuffer
 from sim.cli.prove import CHOICES
 
 #: Those of arrays are proved by tests/must/test_array_g.py.

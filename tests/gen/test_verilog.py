@@ -13,7 +13,7 @@ from amaranth.lib.wiring import In, Out
 
 from gen.verilog import emit
 from hw.arch.configs import named
-from hw.shared import Library
+from hw.emit.shared import Library
 from sim.drivers.matrix_unit import matrix_unit
 
 ROOT = Path(__file__).resolve().parent.parent.parent

@@ -7,7 +7,7 @@ from amaranth.lib.wiring import In, Out, flipped
 
 from gen.verilog import convert
 from hw.arch.errors import BadInputError
-from hw.axi import (
+from hw.lib.axi import (
     Axi4ReadSignature,
     Axi4Signature,
     Axi4WriteSignature,

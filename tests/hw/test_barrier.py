@@ -9,7 +9,7 @@ import pytest
 from amaranth.sim import Simulator
 
 from hw.arch.errors import BadInputError
-from hw.barrier import Barrier
+from hw.lib.barrier import Barrier
 
 
 @dataclass

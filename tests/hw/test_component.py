@@ -13,12 +13,13 @@ from amaranth.sim import Simulator
 import hw
 from hw.arch.config import ChipConfig
 from hw.arch.errors import BadInputError
-from hw.barrier import Barrier
 from hw.command.processor import CommandProcessor
-from hw.component import Component
 from hw.float.operations import OperationUnit
 from hw.float.special_functions import ReciprocalUnit
+from hw.lib.barrier import Barrier
+from hw.lib.component import Component
 from hw.lib.configuration_chain import ChainSegment
+from hw.lib.fifo import Queue
 from hw.lib.loop_nest import CounterChain
 from hw.lib.packet_filter import PacketFilter
 from hw.mesh.fork import EagerFork
@@ -27,7 +28,6 @@ from hw.mesh.switch import Switch
 from hw.numeric.formats import bf16, e4m3, int8
 from hw.pmu.banks import Banks
 from hw.pmu.unit import Pmu
-from hw.queue import Queue
 from hw.systolic.cell import Cell
 from hw.systolic.dataflow import ArrayConfig, Dataflow
 from hw.systolic.loader import TileLoader

@@ -5,7 +5,7 @@ import pytest
 from amaranth.sim import Simulator
 
 from hw.arch.errors import BadInputError
-from hw.queue import Queue
+from hw.lib.fifo import Queue
 
 
 def run(depth, count, *, give, take):

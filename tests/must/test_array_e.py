@@ -121,7 +121,7 @@ def test_an_array_of_full_size_is_small_text(tmp_path, heavy, fmt, dataflow, fig
     their ports. Each definition is whole in at least one of the two parts, and so is each instance
     with all that is joined to it. What they cannot show is a combinational loop through several
     rows: a unit of 4 × 4, whose rows have the same paths from ports to ports, is linted whole for
-    that. That joined buses are of one width, Verilator is not asked: ``hw.structure`` refuses
+    that. That joined buses are of one width, Verilator is not asked: ``hw.emit.structure`` refuses
     others.
     """
     text, seconds = unit(tmp_path, fmt, dataflow, 256)

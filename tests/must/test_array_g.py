@@ -9,8 +9,8 @@ from gen.properties.array_drains import DrainIsEmptied
 from gen.properties.array_ports import OffersStay
 from gen.properties.array_stationary import SumsMeetTheirRow, SwapKeepsProducts
 from gen.properties.arrays import ARRAY_PROPERTIES, RowsKeepTheirPlace, SumsAreThere
-from hw.stream import ElasticBuffer
-from hw.structure import Structure
+from hw.emit.structure import Structure
+from hw.lib.stream import ElasticBuffer
 from hw.systolic.dataflow import Dataflow
 from hw.systolic.output_unit import DrainSequencer
 

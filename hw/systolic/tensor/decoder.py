@@ -6,8 +6,8 @@ from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from hw.component import Component
-from hw.stream import ElasticBuffer
+from hw.lib.component import Component
+from hw.lib.stream import ElasticBuffer
 from hw.systolic.tensor.config import TensorConfig
 from hw.systolic.tensor.instruction import INSTRUCTION, Fault, Opcode
 

@@ -8,8 +8,8 @@ from amaranth.hdl import Module, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from hw.component import Component
-from hw.stream import ElasticBuffer
+from hw.lib.component import Component
+from hw.lib.stream import ElasticBuffer
 from hw.systolic.stationary_unit import moving_layout
 from hw.systolic.tensor.config import TensorConfig
 

@@ -6,7 +6,7 @@ from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out
 
-from hw.component import Component
+from hw.lib.component import Component
 from hw.systolic.tensor.config import TensorConfig
 from hw.systolic.tensor.instruction import Fault, Opcode
 from hw.systolic.tensor.writer import ACTIVATES

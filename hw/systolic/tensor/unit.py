@@ -6,8 +6,9 @@ from amaranth.hdl import Const, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from hw.component import Component
-from hw.shared import shared
+from hw.emit.shared import shared
+from hw.emit.vector_memory import VectorMemory
+from hw.lib.component import Component
 from hw.systolic.stationary_unit import StationaryUnit
 from hw.systolic.tensor.config import TensorConfig
 from hw.systolic.tensor.decoder import Decoder
@@ -16,7 +17,6 @@ from hw.systolic.tensor.reader import Reader
 from hw.systolic.tensor.sequencer import STATUS, Sequencer
 from hw.systolic.tensor.writer import HostWriter, ResultWriter
 from hw.systolic.unit_config import COUNTERS
-from hw.systolic.vector_memory import VectorMemory
 
 __all__ = ["TensorUnit", "host_layout"]
 

@@ -11,8 +11,8 @@ from hw.arch.configuration_chain import chain_words
 from hw.arch.image import Image
 from hw.arch.launch import Argument, LaunchEntry, alignment_bytes, pack_arguments, pack_list
 from hw.arch.registers import register
-from hw.axi import BOUNDARY_BYTES, BURST_INCR, full_width_size
 from hw.command.processor import CommandProcessor
+from hw.lib.axi import BOUNDARY_BYTES, BURST_INCR, full_width_size
 from hw.lib.configuration_chain import ChainSegment
 
 FINGERPRINT = 0x1234_5678

@@ -11,8 +11,8 @@ from amaranth.sim import Simulator
 
 from hw.arch.ports import Direction, Link, Port, SwitchPorts, UnitPort
 from hw.arch.switch import OutputProgram, SwitchProgram, Turn
+from hw.lib.stream import vector_layout
 from hw.mesh.switch import Switch
-from hw.stream import vector_layout
 
 WIDTH = 8
 VECTOR = vector_layout(WIDTH)

@@ -7,7 +7,7 @@ from amaranth.sim import Simulator
 
 from hw.arch.ports import Link, UnitPort
 from hw.arch.switch import OutputProgram, SwitchProgram, Turn
-from hw.shared import Library
+from hw.emit.shared import Library
 from tests.hw.mesh.bench import (
     EAST,
     NORTH,

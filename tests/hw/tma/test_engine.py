@@ -7,7 +7,7 @@ import pytest
 
 from hw.arch.descriptor import Descriptor, ElementFormat, ErrorCode
 from hw.arch.errors import BadInputError
-from hw.axi import RESP_DECERR
+from hw.lib.axi import RESP_DECERR
 from hw.tma.engine import TmaEngine
 from tests.hw.tma.engine_bench import Bench
 from tests.hw.tma.model import (

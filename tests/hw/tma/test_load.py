@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from hw.arch.descriptor import ErrorCode
-from hw.axi import RESP_DECERR, RESP_SLVERR
+from hw.lib.axi import RESP_DECERR, RESP_SLVERR
 from hw.tma.load import LoadEngine
 from tests.hw.tma.box_bench import DESCRIPTORS, LONG, BoxBench
 from tests.hw.tma.memory import AxiMemory

@@ -7,7 +7,7 @@ from amaranth.lib import memory, stream
 from amaranth.lib.wiring import In, Out
 
 from hw.arch.errors import BadInputError, shown
-from hw.component import Component
+from hw.lib.component import Component
 
 __all__ = ["Queue"]
 

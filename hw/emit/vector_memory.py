@@ -9,8 +9,8 @@ from amaranth.hdl import Module, Signal
 from amaranth.lib import memory
 from amaranth.lib.wiring import In, Out
 
-from hw.component import Component
-from hw.shared import Library, Shareable
+from hw.emit.shared import Library, Shareable
+from hw.lib.component import Component
 
 __all__ = ["VectorMemory", "without_contents"]
 

@@ -4,7 +4,7 @@ from amaranth.hdl import Module, Mux, Shape, Signal
 from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out
 
-from hw.component import Component
+from hw.lib.component import Component
 
 __all__ = ["ElasticBuffer", "token_signature", "vector_layout", "vector_signature"]
 

@@ -4,7 +4,7 @@ from amaranth.hdl import Cat, Module, Signal, Value, signed
 from amaranth.lib.wiring import In, Out
 
 from hw.arch.errors import BadInputError, shown
-from hw.component import Component
+from hw.lib.component import Component
 
 __all__ = ["Barrier", "has_passed"]
 

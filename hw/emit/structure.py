@@ -17,8 +17,8 @@ from amaranth.hdl import Cat, Const, Module, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In
 
-from hw.component import Component
-from hw.shared import Library, Shareable, shared
+from hw.emit.shared import Library, Shareable, shared
+from hw.lib.component import Component
 
 __all__ = ["Bits", "Structural", "Structure"]
 

@@ -56,7 +56,7 @@ class Library:
         component.__dict__["_MustUse__used"] = True
         name = component.definition_name
         if name not in self.definitions:
-            # A structure writes its own text (hw.structure).
+            # A structure writes its own text (hw.emit.structure).
             write = getattr(component, "rtlil", None)
             text = (
                 write(self)

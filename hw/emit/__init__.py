@@ -1,0 +1,1 @@
+"""Emission: definitions shared by instances, structure stated in RTLIL, memories."""
