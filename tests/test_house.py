@@ -92,7 +92,7 @@ def forbidden_imports(root: Path) -> Iterator[str]:
 
 
 #: What tests compare simulations with, which therefore nothing else may be made of.
-ORACLES = ("hw.systolic.cycles",)
+ORACLES = ("hw.matrix.cycles",)
 
 
 def oracles_in_use(root: Path) -> Iterator[str]:
@@ -238,9 +238,9 @@ BROKEN = [
     (forbidden_imports, "sim/a.py", "import tilewright as tw", "sim must not import tilewright"),
     (forbidden_imports, "benchmarks/a.py", "import tilewright", "must not import tilewright"),
     (forbidden_imports, "examples/a.py", "from sw import ir", "examples must not import sw"),
-    (oracles_in_use, "sim/a.py", "from hw.systolic.cycles import product_cycles", "only tests"),
-    (oracles_in_use, "hw/a.py", "from .systolic import cycles", "a.py:1: only tests may import"),
-    (oracles_in_use, "gen/a.py", "import hw.systolic.cycles as c", "only tests may import hw"),
+    (oracles_in_use, "sim/a.py", "from hw.matrix.cycles import product_cycles", "only tests"),
+    (oracles_in_use, "hw/a.py", "from .matrix import cycles", "a.py:1: only tests may import"),
+    (oracles_in_use, "gen/a.py", "import hw.matrix.cycles as c", "only tests may import hw"),
     (missing_all, "hw/a.py", "x = 1", "hw/a.py: __all__ must be there"),
     (missing_all, "sw/ir/__init__.py", '"""Doc."""\nx = 1', "__all__ must be there"),
     (long_files, "tests/a.py", "x = 1\n" * (LONGEST + 1), "not 401"),
@@ -266,7 +266,7 @@ SOUND = [
         "import hw.arch.image\nfrom hw import __version__\nfrom hw.numeric.formats import f",
     ),
     ("sw/a.py", "from . import ir\nfrom .ir import nodes\nfrom sw.ir.nodes import Node"),
-    ("tests/a.py", "from hw.systolic.cycles import product_cycles"),
+    ("tests/a.py", "from hw.matrix.cycles import product_cycles"),
     ("sim/a.py", "import hw, gen.verilog\nfrom sw import image\nimport simpy"),
     ("examples/a.py", "import tilewright as tw\nfrom tilewright import metapipe"),
 ]
@@ -278,13 +278,13 @@ def plant(root: Path, name: str, text: str) -> None:
         "hw/lib/stream.py",
         "hw/words.py",
         "hw/arch/errors.py",
-        "hw/systolic/cycles.py",
+        "hw/matrix/cycles.py",
         "sw/ir/nodes.py",
         "gen/verilog.py",
     ):
         (root / module).parent.mkdir(parents=True, exist_ok=True)
         (root / module).write_text('"""A module."""\n__all__: list[str] = []\n')
-    for package in (*PACKAGES, "sw/ir", "hw/systolic", "hw/arch", "hw/lib"):
+    for package in (*PACKAGES, "sw/ir", "hw/matrix", "hw/arch", "hw/lib"):
         (root / package).mkdir(parents=True, exist_ok=True)
         (root / package / "__init__.py").write_text('"""A package."""\n')
         (root / package / "py.typed").touch()

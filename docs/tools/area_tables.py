@@ -11,6 +11,8 @@ from gen.area import UnitArea, measure
 from gen.components import Component
 from gen.verilog import emit
 from hw.arch.configs import named as configurations
+from hw.array.cell import Cell
+from hw.array.operand import OperandRecoder
 from hw.emit.shared import Shareable
 from hw.float.operations import OPERATIONS, OperationUnit
 from hw.float.special_functions import UNITS
@@ -29,8 +31,6 @@ from hw.numeric.formats import (
     mxe4m3,
     mxe5m2,
 )
-from hw.systolic.cell import Cell
-from hw.systolic.operand import OperandRecoder
 from sim.cache import cache_directory
 
 __all__ = [

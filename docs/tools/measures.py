@@ -8,8 +8,8 @@ from pathlib import Path
 
 from docs.tools.reports import report
 from hw.arch.configs import named as configurations
+from hw.matrix.tpu_catalog import PRESETS
 from hw.numeric.formats import LANE_BITS, Format, bf16, int8
-from hw.systolic.preset import PRESETS
 from sim.drivers.matrix_unit import MatrixTiling
 from sim.run.driver import compile_job, run
 from sim.run.job import Job

@@ -8,11 +8,11 @@ from amaranth.lib.wiring import In, Out
 
 from gen.properties.array_tags import lane, tagged, view
 from gen.properties.support import always
+from hw.array.dataflow import ArrayConfig, Dataflow
+from hw.array.output_stationary import OutputArray
+from hw.array.skew import delayed
+from hw.matrix.output_stationary_unit import DrainSequencer
 from hw.numeric.formats import int8
-from hw.systolic.dataflow import ArrayConfig, Dataflow
-from hw.systolic.output_stationary import OutputArray
-from hw.systolic.output_unit import DrainSequencer
-from hw.systolic.skew import delayed
 
 __all__ = ["DrainIsEmptied"]
 

@@ -8,10 +8,10 @@ from amaranth.lib.wiring import In, Out
 
 from gen.properties.array_tags import tagged
 from gen.properties.support import always, given, offers_stay
+from hw.array.dataflow import ArrayConfig, Dataflow
+from hw.matrix.config import UnitConfig
+from hw.matrix.unit import systolic_unit
 from hw.numeric.formats import int8
-from hw.systolic.dataflow import ArrayConfig, Dataflow
-from hw.systolic.unit import systolic_unit
-from hw.systolic.unit_config import UnitConfig
 
 __all__ = ["OffersStay"]
 

@@ -8,12 +8,12 @@ from amaranth.lib.wiring import In, Out
 
 from gen.properties.array_tags import lane, tagged, view
 from gen.properties.support import always, given
+from hw.array.dataflow import ArrayConfig, Dataflow
+from hw.array.skew import delayed
+from hw.array.stationary import StationaryArray
+from hw.matrix.partial_sums import PartialColumn, SumGuard
+from hw.matrix.weight_buffer import LoadSequencer, swap_distance
 from hw.numeric.formats import int8
-from hw.systolic.dataflow import ArrayConfig, Dataflow
-from hw.systolic.loader import LoadSequencer, swap_distance
-from hw.systolic.skew import delayed
-from hw.systolic.stationary import StationaryArray
-from hw.systolic.sums import PartialColumn, SumGuard
 
 __all__ = ["SumsMeetTheirRow", "SwapKeepsProducts"]
 
@@ -130,7 +130,7 @@ _STORED = data.StructLayout({"good": 1, "tile": 1, "chosen": 1, "lanes": _ROW})
 class SumsMeetTheirRow(wiring.Component):
     """A vector adds to the sum of its own row in the tile before: none is overwritten or missed.
 
-    Array, accumulators and :class:`hw.systolic.sums.SumGuard` are the real ones. One row is
+    Array, accumulators and :class:`hw.matrix.partial_sums.SumGuard` are the real ones. One row is
     chosen, any of them; lanes say whether they are of it and in which tile, modulo 2.
 
     Parameters

@@ -13,8 +13,8 @@ from unittest import mock
 from amaranth.hdl import Cat, Const, Fragment, Module, Signal, Value
 from amaranth.lib import data, wiring
 
-from hw.systolic import cell, output_stationary
-from hw.systolic.cell import CellConfig
+from hw.array import cell, output_stationary
+from hw.array.cell import CellConfig
 
 __all__ = ["Compare", "lane", "multiply_add", "tagged", "view"]
 
@@ -36,7 +36,7 @@ def lane(layout: data.StructLayout, width: int, **tags: Value | int) -> Value:
 def multiply_add(
     m: Module, config: CellConfig, a: Value, b: Value, old: Value, compare: Compare
 ) -> Value:
-    """Stand-in for :func:`hw.systolic.fused.multiply_add`: the same registers, but tags."""
+    """Stand-in for :func:`hw.array.mac.multiply_add`: the same registers, but tags."""
     former = [Signal(len(operand), name=f"former_{name}") for name, operand in (("a", a), ("b", b))]
     m.d.sync += [was.eq(operand) for was, operand in zip(former, (a, b), strict=True)]
     total = compare(former[0], former[1], old)

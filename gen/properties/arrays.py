@@ -14,9 +14,9 @@ from gen.properties.array_drains import DrainIsEmptied
 from gen.properties.array_ports import OffersStay
 from gen.properties.array_stationary import SumsMeetTheirRow, SwapKeepsProducts
 from gen.properties.support import always, given
-from hw.systolic.dataflow import Dataflow
-from hw.systolic.skew import delayed
-from hw.systolic.sums import ResultQueue, SumGuard
+from hw.array.dataflow import Dataflow
+from hw.array.skew import delayed
+from hw.matrix.partial_sums import ResultQueue, SumGuard
 
 __all__ = ["ARRAY_PROPERTIES", "RowsKeepTheirPlace", "SumsAreThere"]
 

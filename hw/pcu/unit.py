@@ -14,8 +14,8 @@ from hw.lib.activity import chosen_counter
 from hw.lib.component import Component
 from hw.lib.packet_filter import PacketFilter
 from hw.lib.stream import vector_signature
+from hw.matrix.matrix_unit import MatrixUnit
 from hw.numeric.formats import bf16, int8
-from hw.systolic.matrix_unit import MatrixUnit
 
 __all__ = ["Pcu"]
 
@@ -34,7 +34,7 @@ class Pcu(Component):
     Members
     -------
     i_activation, i_weight, o_result : vector streams
-        See :class:`hw.systolic.matrix_unit.MatrixUnit`.
+        See :class:`hw.matrix.matrix_unit.MatrixUnit`.
     i_auxiliary : vector stream
         Second operand of SIMD mode, which is not served yet: never ready.
     config : ``In(pcu_layout())``

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from hw.systolic.dataflow import LANE_BITS, ArrayConfig, Dataflow
-from hw.systolic.scaler import SCALE_BITS
-from hw.systolic.unit_config import UnitConfig
+from hw.array.dataflow import LANE_BITS, ArrayConfig, Dataflow
+from hw.matrix.config import UnitConfig
+from hw.matrix.requantizer import SCALE_BITS
 
 __all__ = ["CHIP_NOTES", "array_notes", "matrix_notes", "tensor_notes", "unit_notes"]
 

@@ -9,13 +9,13 @@ from hw.arch.errors import BadInputError, did_you_mean
 from sim.cli.options import integer, power, validating
 
 if TYPE_CHECKING:
+    from hw.array.dataflow import ArrayConfig
     from hw.emit.shared import Shareable
+    from hw.matrix.config import UnitConfig
+    from hw.matrix.unit import SystolicArray, SystolicUnit
     from hw.numeric.formats import Format
-    from hw.systolic.dataflow import ArrayConfig
-    from hw.systolic.tensor.config import TensorConfig
-    from hw.systolic.tensor.unit import TensorUnit
-    from hw.systolic.unit import SystolicArray, SystolicUnit
-    from hw.systolic.unit_config import UnitConfig
+    from hw.tpu.config import TensorConfig
+    from hw.tpu.unit import TensorUnit
 
 __all__ = [
     "COMPONENT",
@@ -227,11 +227,11 @@ def systolic_component(
     args: argparse.Namespace, config: UnitConfig
 ) -> SystolicArray | SystolicUnit | TensorUnit:
     """The unit asked for, or its array alone."""
-    from hw.systolic.unit import systolic_array, systolic_unit
+    from hw.matrix.unit import systolic_array, systolic_unit
 
     tensor = tensor_config(args, config)
     if tensor is not None:
-        from hw.systolic.tensor.unit import TensorUnit
+        from hw.tpu.unit import TensorUnit
 
         return TensorUnit(tensor)
     if args.component == _ARRAY:
@@ -241,8 +241,8 @@ def systolic_component(
 
 def tensor_config(args: argparse.Namespace, config: UnitConfig) -> TensorConfig | None:
     """Parameters of the tensor unit asked for; a preset that has one is one."""
-    from hw.systolic.preset import PRESETS
-    from hw.systolic.tensor.config import TensorConfig
+    from hw.matrix.tpu_catalog import PRESETS
+    from hw.tpu.config import TensorConfig
 
     if args.preset is None:
         if args.component != _TENSOR:
@@ -304,10 +304,10 @@ def systolic_config(args: argparse.Namespace) -> tuple[UnitConfig, int]:
     BadInputError
         If there is no such unit.
     """
+    from hw.array.dataflow import ArrayConfig, Dataflow
+    from hw.matrix.config import UnitConfig
+    from hw.matrix.tpu_catalog import PRESETS
     from hw.numeric.formats import named
-    from hw.systolic.dataflow import ArrayConfig, Dataflow
-    from hw.systolic.preset import PRESETS
-    from hw.systolic.unit_config import UnitConfig
 
     if args.preset is not None:
         if args.preset not in PRESETS:
@@ -340,7 +340,7 @@ def systolic_config(args: argparse.Namespace) -> tuple[UnitConfig, int]:
 
 def _out(word: str | None, array: ArrayConfig, component: str) -> Format | None:
     """Format of the results asked for; those of a tensor unit have that of its operands."""
-    from hw.systolic.unit_config import result_formats
+    from hw.matrix.config import result_formats
 
     allowed = result_formats(array)
     if component == _TENSOR and len(array.formats) == 1:

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from hw.arch.config import ChipConfig
+from hw.matrix.matrix_unit import WAITS, MatrixUnit
 from hw.numeric.formats import Format, bf16, int8
-from hw.systolic.matrix_unit import WAITS, MatrixUnit
 from sim.drivers.products import Array, Bytes, Words, equal_blocks, padded, payloads, run_streams
 from sim.native.streams import StreamModel, Transfer
 

@@ -10,10 +10,10 @@ import numpy as np
 
 from hw.arch.checks import require_int
 from hw.arch.errors import BadInputError
+from hw.array.dataflow import LANE_BITS, Dataflow
+from hw.matrix.config import COUNTERS, UnitConfig
 from hw.numeric.formats import Format
 from hw.numeric.mx import BLOCK, MxMatrix
-from hw.systolic.dataflow import LANE_BITS, Dataflow
-from hw.systolic.unit_config import COUNTERS, UnitConfig
 from sim.drivers.products import Array, Bytes, Words, equal_blocks, padded, payloads, run_streams
 from sim.native.streams import StreamModel, Transfer
 

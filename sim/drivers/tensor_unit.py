@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hw.systolic.tensor.config import TensorConfig
-from hw.systolic.tensor.instruction import Opcode, pack
-from hw.systolic.tensor.program import Program
+from hw.tpu.config import TensorConfig
+from hw.tpu.instruction import Opcode, pack
+from hw.tpu.program import Program
 from sim.native.streams import StreamModel
 
 __all__ = ["host_vectors", "payloads", "run_program", "vectors_for_host"]

@@ -6,9 +6,9 @@ import json
 import os
 from collections.abc import Mapping
 
+from hw.array.dataflow import ArrayConfig, Dataflow
+from hw.matrix.config import UnitConfig
 from hw.numeric.formats import named
-from hw.systolic.dataflow import ArrayConfig, Dataflow
-from hw.systolic.unit_config import UnitConfig
 
 __all__ = ["asked_fp", "asked_unit", "environment_of", "environment_of_fp"]
 

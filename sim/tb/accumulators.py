@@ -6,9 +6,9 @@ import cocotb
 import numpy as np
 import numpy.typing as npt
 
+from hw.matrix.matrix_unit import MatrixUnit
 from hw.numeric import reference
 from hw.numeric.formats import Format, bf16, fp32, int8, int32
-from hw.systolic.matrix_unit import MatrixUnit
 from sim.bench_support import Sink, Source, bench, clocks, random_generator, start
 from sim.drivers.matrix_unit import waits
 from sim.operands import random_operand

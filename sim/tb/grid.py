@@ -7,10 +7,10 @@ import numpy as np
 import numpy.typing as npt
 from cocotb.triggers import FallingEdge, ReadOnly
 
+from hw.array.dataflow import ArrayConfig, Dataflow
+from hw.array.stationary import StationaryArray
 from hw.numeric import reference
 from hw.numeric.formats import Format, bf16, int8
-from hw.systolic.dataflow import ArrayConfig, Dataflow
-from hw.systolic.stationary import StationaryArray
 from sim.bench_support import bench, random_generator, start
 from sim.operands import random_operand
 

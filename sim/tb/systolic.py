@@ -6,12 +6,12 @@ import cocotb
 import numpy as np
 import numpy.typing as npt
 
+from hw.array.dataflow import ArrayConfig, Dataflow
+from hw.matrix.config import UnitConfig
+from hw.matrix.unit import systolic_unit
 from hw.numeric import reference
 from hw.numeric.formats import Format, bf16, int8
 from hw.numeric.mx import mx_matmul, quantise
-from hw.systolic.dataflow import ArrayConfig, Dataflow
-from hw.systolic.unit import systolic_unit
-from hw.systolic.unit_config import UnitConfig
 from sim.bench_support import Sink, Source, bench, random_generator, start
 from sim.drivers.systolic import UnitTiling
 from sim.native.bundle import Bundle

@@ -11,12 +11,12 @@ from gen.components import KINDS, REST, Component, components
 from gen.verilog import Design, emit
 from hw.arch.configs import named
 from hw.arch.errors import MissingToolError
+from hw.array.cell import Cell
 from hw.chip import Chip
 from hw.lib.configuration_chain import ChainSegment
 from hw.numeric.formats import bf16, int8
 from hw.pmu.banks import Banks
 from hw.pmu.output import OutputPort
-from hw.systolic.cell import Cell
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 

@@ -6,10 +6,10 @@ from amaranth.hdl import Module, Signal
 from amaranth.sim import Simulator
 
 from gen.properties import array_tags
+from hw.array import mac as fused
+from hw.array.cell import CellConfig
 from hw.float.recode import recode
 from hw.numeric.formats import bf16, int8
-from hw.systolic import fused
-from hw.systolic.cell import CellConfig
 
 
 def _compare(a, b, old):

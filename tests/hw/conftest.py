@@ -3,10 +3,10 @@
 import pytest
 
 from gen.verilog import emit
+from hw.matrix.output_stage import Activation
+from hw.matrix.unit import systolic_unit
 from hw.pcu.unit import Pcu
-from hw.systolic.activation import Activation
-from hw.systolic.tensor.unit import TensorUnit
-from hw.systolic.unit import systolic_unit
+from hw.tpu.unit import TensorUnit
 from sim.native.bundle import Bundle
 from sim.native.streams import StreamModel
 from tests.hw import units

@@ -13,6 +13,10 @@ from amaranth.sim import Simulator
 import hw
 from hw.arch.config import ChipConfig
 from hw.arch.errors import BadInputError
+from hw.array.cell import Cell
+from hw.array.dataflow import ArrayConfig, Dataflow
+from hw.array.operand import OperandRecoder
+from hw.array.stationary import StationaryArray
 from hw.command.processor import CommandProcessor
 from hw.float.operations import OperationUnit
 from hw.float.special_functions import ReciprocalUnit
@@ -22,19 +26,15 @@ from hw.lib.configuration_chain import ChainSegment
 from hw.lib.fifo import Queue
 from hw.lib.loop_nest import CounterChain
 from hw.lib.packet_filter import PacketFilter
+from hw.matrix.matrix_unit import MatrixUnit
+from hw.matrix.partial_sums import PartialColumn, ResultQueue
+from hw.matrix.weight_buffer import TileLoader
 from hw.mesh.fork import EagerFork
 from hw.mesh.merge import OrderedMerge
 from hw.mesh.switch import Switch
 from hw.numeric.formats import bf16, e4m3, int8
 from hw.pmu.banks import Banks
 from hw.pmu.unit import Pmu
-from hw.systolic.cell import Cell
-from hw.systolic.dataflow import ArrayConfig, Dataflow
-from hw.systolic.loader import TileLoader
-from hw.systolic.matrix_unit import MatrixUnit
-from hw.systolic.operand import OperandRecoder
-from hw.systolic.stationary import StationaryArray
-from hw.systolic.sums import PartialColumn, ResultQueue
 from hw.tile import Tile
 from hw.tma.addresses import RowSplitter
 from hw.tma.engine import TmaEngine

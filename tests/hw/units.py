@@ -1,12 +1,12 @@
 """The units in the models that tests share."""
 
 from hw.arch.config import AgcuConfig, ChipConfig, PcuConfig
+from hw.array.dataflow import ArrayConfig, Dataflow
+from hw.matrix.config import UnitConfig
+from hw.matrix.matrix_unit import MatrixUnit
+from hw.matrix.tpu_catalog import PRESETS
 from hw.numeric.formats import bf16, e4m3, e5m2, fp16, int8
-from hw.systolic.dataflow import ArrayConfig, Dataflow
-from hw.systolic.matrix_unit import MatrixUnit
-from hw.systolic.preset import PRESETS
-from hw.systolic.tensor.config import TensorConfig
-from hw.systolic.unit_config import UnitConfig
+from hw.tpu.config import TensorConfig
 
 __all__ = [
     "ACCUMULATOR_ROWS",

@@ -5,8 +5,8 @@ import itertools
 import numpy as np
 import pytest
 
+from hw.array.dataflow import Dataflow
 from hw.numeric.formats import bf16, e4m3, e5m2, fp16, int8, mxe4m3, mxe5m2
-from hw.systolic.dataflow import Dataflow
 from tests.hw.systolic.units import BUILDS, Case, build, outcome
 
 _CASES_PER_UNIT = 9

@@ -2,10 +2,10 @@
 
 import pytest
 
+from hw.array.dataflow import ArrayConfig, Dataflow
+from hw.matrix.config import UnitConfig
+from hw.matrix.weight_buffer import swap_distance
 from hw.numeric.formats import bf16, int8
-from hw.systolic.dataflow import ArrayConfig, Dataflow
-from hw.systolic.loader import swap_distance
-from hw.systolic.unit_config import UnitConfig
 from tests.hw.systolic.units import Case, build, outcome, predicted
 
 

@@ -11,9 +11,9 @@ import pytest
 
 from gen.lint import WAIVER_FILE
 from gen.verilog import emit
-from hw.systolic.preset import PRESETS
-from hw.systolic.tensor.unit import TensorUnit
-from hw.systolic.unit import systolic_unit
+from hw.matrix.tpu_catalog import PRESETS
+from hw.matrix.unit import systolic_unit
+from hw.tpu.unit import TensorUnit
 from sim.native.build import verilator_root
 
 ROOT = Path(__file__).resolve().parent.parent.parent

@@ -17,12 +17,12 @@ import tilewright
 from gen.liberty import FILE_NAME, MAP, load_liberty
 from gen.verilog import emit
 from gen.yosys import run_script
+from hw.array.cell import Cell
+from hw.array.dataflow import ArrayConfig, Dataflow
+from hw.array.output_stationary import OutputCell
+from hw.matrix.config import UnitConfig
+from hw.matrix.unit import systolic_unit
 from hw.numeric.formats import bf16, int8, named
-from hw.systolic.cell import Cell
-from hw.systolic.dataflow import ArrayConfig, Dataflow
-from hw.systolic.output_stationary import OutputCell
-from hw.systolic.unit import systolic_unit
-from hw.systolic.unit_config import UnitConfig
 from sim.drivers.systolic import UnitTiling, run_product
 from sim.native.streams import StreamModel
 from tests.gen.made_liberty import SQUARE_UM, made_liberty

@@ -9,10 +9,10 @@ from gen.properties.array_drains import DrainIsEmptied
 from gen.properties.array_ports import OffersStay
 from gen.properties.array_stationary import SumsMeetTheirRow, SwapKeepsProducts
 from gen.properties.arrays import ARRAY_PROPERTIES, RowsKeepTheirPlace, SumsAreThere
+from hw.array.dataflow import Dataflow
 from hw.emit.structure import Structure
 from hw.lib.stream import ElasticBuffer
-from hw.systolic.dataflow import Dataflow
-from hw.systolic.output_unit import DrainSequencer
+from hw.matrix.output_stationary_unit import DrainSequencer
 
 
 class _HastyDrain(DrainSequencer):
@@ -107,6 +107,6 @@ def test_a_wrong_wire_of_an_array_has_a_counterexample(wire, figure, monkeypatch
 @pytest.mark.must("array-g", goal="streams: an offer that falls is refuted")
 @pytest.mark.parametrize("dataflow", Dataflow)
 def test_an_offer_that_falls_has_a_counterexample(dataflow, figure, monkeypatch):
-    monkeypatch.setattr("hw.systolic.activation.ElasticBuffer", _Forgetful)
+    monkeypatch.setattr("hw.matrix.output_stage.ElasticBuffer", _Forgetful)
     assert _refuted(lambda: OffersStay(2, 2, 1, dataflow), "PDR")
     figure("an offer that falls is refuted in every dataflow")

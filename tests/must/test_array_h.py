@@ -5,11 +5,11 @@ import pytest
 
 import tilewright
 from hw.arch.errors import BadInputError
+from hw.array.dataflow import ArrayConfig, Dataflow
+from hw.matrix.config import UnitConfig
+from hw.matrix.cycles import product_cycles, scale_sim_cycles
+from hw.matrix.tpu_catalog import PRESETS
 from hw.numeric.formats import bf16, e4m3, fp16, fp32, int8, int32
-from hw.systolic.cycles import product_cycles, scale_sim_cycles
-from hw.systolic.dataflow import ArrayConfig, Dataflow
-from hw.systolic.preset import PRESETS
-from hw.systolic.unit_config import UnitConfig
 from sim.drivers.systolic import UnitTiling
 
 WS = Dataflow.WS

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from gen.verilog import emit
+from hw.array.dataflow import ArrayConfig, Dataflow
+from hw.matrix.config import UnitConfig
+from hw.matrix.unit import systolic_unit
 from hw.numeric.formats import int8
-from hw.systolic.dataflow import ArrayConfig, Dataflow
-from hw.systolic.unit import systolic_unit
-from hw.systolic.unit_config import UnitConfig
 from sim.native.bundle import Bundle
 from sim.native.streams import StreamModel
 from tests.hw.systolic.units import Case, outcome
@@ -81,9 +81,9 @@ _SYSTARS = 27.3
 _PER_CELL = """
 from gen.verilog import convert
 from hw.numeric.formats import int8
-from hw.systolic.dataflow import ArrayConfig, Dataflow
-from hw.systolic.unit import systolic_unit
-from hw.systolic.unit_config import UnitConfig
+from hw.array.dataflow import ArrayConfig, Dataflow
+from hw.matrix.unit import systolic_unit
+from hw.matrix.config import UnitConfig
 unit = systolic_unit(UnitConfig(ArrayConfig(32, 32, Dataflow.WS, (int8,), 1)))
 text = convert(unit, name="unit")
 assert text.count("endmodule") > 1024

@@ -7,11 +7,11 @@ import pytest
 
 from gen.verilog import emit
 from hw.arch.configs import named
+from hw.array.dataflow import ArrayConfig, Dataflow
 from hw.chip import Chip
+from hw.matrix.config import UnitConfig
+from hw.matrix.unit import systolic_unit
 from hw.numeric.formats import named as formats
-from hw.systolic.dataflow import ArrayConfig, Dataflow
-from hw.systolic.unit import systolic_unit
-from hw.systolic.unit_config import UnitConfig
 from sim.cocotb_runner import run_bench
 from sim.components import COMPONENTS
 from sim.tb import matrix_unit

@@ -17,11 +17,11 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from gen.verilog import convert
+from hw.array.cell import Cell
 from hw.float.add import cast_to_bf16
 from hw.float.recode import OPERAND_BITS, recode
 from hw.numeric import reference
 from hw.numeric.formats import bf16, fp32, int8, int32
-from hw.systolic.cell import Cell
 from sim.native.build import build_library
 
 __all__ = [

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from hw.arch.errors import BadInputError
+from hw.array.dataflow import ArrayConfig, Dataflow
+from hw.matrix.config import UnitConfig
 from hw.numeric import reference
 from hw.numeric.formats import bf16, e2m1, e4m3, e5m2, fp32, mxe2m1, mxe4m3, mxe5m2
 from hw.numeric.mx import MX_FORMATS, SCALE, MxMatrix, mx_matmul, quantise
-from hw.systolic.dataflow import ArrayConfig, Dataflow
-from hw.systolic.unit_config import UnitConfig
 from sim.drivers.systolic import UnitTiling
 from tests.hw.numeric.rationals import E2M1, E4M3, E5M2, sum_of_products
 from tests.hw.numeric.stimuli import factors, random_mx

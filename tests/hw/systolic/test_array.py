@@ -11,12 +11,12 @@ from amaranth.sim import Simulator
 
 import tilewright
 from hw.arch.errors import BadInputError
+from hw.array.dataflow import LANE_BITS, ArrayConfig, Dataflow
+from hw.array.output_stationary import OutputArray
+from hw.array.stationary import StationaryArray
 from hw.emit.structure import Structure
 from hw.numeric import reference
 from hw.numeric.formats import bf16, e4m3, e5m2, int8
-from hw.systolic.dataflow import LANE_BITS, ArrayConfig, Dataflow
-from hw.systolic.output_stationary import OutputArray
-from hw.systolic.stationary import StationaryArray
 from sim.oracle import product
 from tests.hw.systolic.units import operand
 

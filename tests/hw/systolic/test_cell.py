@@ -13,6 +13,7 @@ from amaranth.sim import Simulator
 
 from gen.verilog import convert
 from hw.arch.errors import BadInputError
+from hw.array.cell import Cell, CellConfig
 from hw.float.recode import recode
 from hw.numeric.formats import (
     bf16,
@@ -27,7 +28,6 @@ from hw.numeric.formats import (
     mxe4m3,
     mxe5m2,
 )
-from hw.systolic.cell import Cell, CellConfig
 from tests.hw.numeric.bench import (
     CELLS,
     EARLY_SWAP,

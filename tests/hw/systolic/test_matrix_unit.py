@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from hw.arch.errors import BadInputError, HangError
+from hw.matrix.matrix_unit import MatrixUnit
 from hw.numeric.formats import Format, bf16, fp32, int8, int32
-from hw.systolic.matrix_unit import MatrixUnit
 from sim.drivers.matrix_unit import STREAMS, MatrixTiling, run_matmul
 from sim.operands import random_operand
 from sim.oracle import product

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from hw.systolic.scaler import SCALE_BITS
+from hw.matrix.requantizer import SCALE_BITS
 from tests.hw.units import READOUTS
 
 SCALES = (0, 1, 2, 3, 255, 256, 257, 0x5555, 0x7FFF, 0x8000, 0x8001, 0xA800, 0xFFFE, 0xFFFF)

@@ -7,14 +7,14 @@ import pytest
 from amaranth.hdl import Shape
 
 from hw.arch.errors import BadInputError
+from hw.array.dataflow import ArrayConfig, Dataflow
+from hw.matrix.config import UnitConfig
+from hw.matrix.tpu_catalog import PRESETS
 from hw.numeric.formats import bf16, e5m2, int8
-from hw.systolic.dataflow import ArrayConfig, Dataflow
-from hw.systolic.preset import PRESETS
-from hw.systolic.tensor.config import TensorConfig
-from hw.systolic.tensor.instruction import INSTRUCTION, Instruction, pack
-from hw.systolic.tensor.model import TensorModel
-from hw.systolic.tensor.program import Layer, mlp_program, mlp_results
-from hw.systolic.unit_config import UnitConfig
+from hw.tpu.config import TensorConfig
+from hw.tpu.instruction import INSTRUCTION, Instruction, pack
+from hw.tpu.model import TensorModel
+from hw.tpu.program import Layer, mlp_program, mlp_results
 from tests.hw.systolic.tensors import expected, layers, operands
 
 

@@ -7,10 +7,10 @@ import pytest
 
 from hw.arch.errors import HangError
 from hw.numeric.formats import int8
-from hw.systolic.tensor.instruction import Fault, Instruction, Opcode
-from hw.systolic.tensor.model import RefusedInstructionError, TensorModel
-from hw.systolic.tensor.program import Layer, mlp_program, mlp_results
-from hw.systolic.tensor.sequencer import STATUS
+from hw.tpu.instruction import Fault, Instruction, Opcode
+from hw.tpu.model import RefusedInstructionError, TensorModel
+from hw.tpu.program import Layer, mlp_program, mlp_results
+from hw.tpu.sequencer import STATUS
 from sim.drivers.systolic import unit_counters
 from sim.drivers.tensor_unit import payloads, run_program
 from tests.hw.systolic.tensors import expected, layers, operands, random_program

@@ -5,6 +5,10 @@ import dataclasses
 import numpy as np
 
 from gen.verilog import emit
+from hw.array.dataflow import ArrayConfig, Dataflow
+from hw.matrix.config import UnitConfig
+from hw.matrix.cycles import product_cycles
+from hw.matrix.unit import systolic_unit
 from hw.numeric import reference
 from hw.numeric.formats import (
     Format,
@@ -20,10 +24,6 @@ from hw.numeric.formats import (
     mxe5m2,
 )
 from hw.numeric.mx import BLOCK, SCALE, MxMatrix, mx_matmul
-from hw.systolic.cycles import product_cycles
-from hw.systolic.dataflow import ArrayConfig, Dataflow
-from hw.systolic.unit import systolic_unit
-from hw.systolic.unit_config import UnitConfig
 from sim.drivers.systolic import UnitTiling, run_product, unit_counters
 from sim.native.bundle import Bundle
 from sim.native.streams import StreamModel

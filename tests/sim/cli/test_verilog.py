@@ -15,12 +15,12 @@ import tilewright
 from gen.lint import waivers
 from gen.verilog import emit
 from hw.arch.errors import BadInputError
+from hw.array.cell import CellConfig
+from hw.array.dataflow import ArrayConfig, Dataflow
+from hw.matrix.config import UnitConfig
+from hw.matrix.tpu_catalog import PRESETS
+from hw.matrix.unit import systolic_unit
 from hw.numeric.formats import named as formats
-from hw.systolic.cell import CellConfig
-from hw.systolic.dataflow import ArrayConfig, Dataflow
-from hw.systolic.preset import PRESETS
-from hw.systolic.unit import systolic_unit
-from hw.systolic.unit_config import UnitConfig
 from hw.tma.engine import TmaEngine
 from sim.cli.systolic import FORMATS, PAIRS, PRESET_NAMES, add_systolic
 from tests.verilog_tools import faults_of_verilator

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from hw.arch.checks import require_int
+from hw.array.dataflow import ArrayConfig, Dataflow
+from hw.matrix.config import UnitConfig
 from hw.numeric.formats import Format, bf16, e4m3, e5m2, int8
-from hw.systolic.dataflow import ArrayConfig, Dataflow
-from hw.systolic.tensor.config import TensorConfig
-from hw.systolic.unit_config import UnitConfig
+from hw.tpu.config import TensorConfig
 
 __all__ = ["PRESETS", "Preset"]
 

@@ -8,6 +8,7 @@ from amaranth.hdl import Module, Signal
 from amaranth.lib.wiring import In, Out
 
 from hw.arch.errors import BadInputError, shown
+from hw.array.mac import multiply_add
 from hw.float.recode import Coding
 from hw.lib.component import Component
 from hw.numeric.formats import (
@@ -24,7 +25,6 @@ from hw.numeric.formats import (
     mxe4m3,
     mxe5m2,
 )
-from hw.systolic.fused import multiply_add
 
 __all__ = ["Cell", "CellConfig"]
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import data, wiring
 
+from hw.array.dataflow import ArrayConfig
+from hw.array.output_stationary import OutputArray
 from hw.emit.shared import shared
 from hw.lib.stream import ElasticBuffer
-from hw.systolic.dataflow import ArrayConfig
-from hw.systolic.output_stationary import OutputArray
-from hw.systolic.sums import ResultQueue
-from hw.systolic.unit_base import Doing, UnitBase
-from hw.systolic.unit_config import UnitConfig
+from hw.matrix.base import Doing, UnitBase
+from hw.matrix.config import UnitConfig
+from hw.matrix.partial_sums import ResultQueue
 
 __all__ = ["DrainSequencer", "OutputUnit", "step_layout"]
 
@@ -104,7 +104,7 @@ class OutputUnit(UnitBase):
     -------
     i_activation, i_weight : streams
         `step_layout`; vectors of C lanes.
-    Others are those of :class:`hw.systolic.unit_base.UnitBase`.
+    Others are those of :class:`hw.matrix.base.UnitBase`.
     """
 
     def __init__(self, config: UnitConfig) -> None:

@@ -2,7 +2,7 @@
 
 It serves two dataflows. Weight-stationary it keeps weights; input-stationary it keeps activations,
 and what passes to the right are the weights. The PCU's grid is such an array, whose weights come
-in either of two layouts (:mod:`hw.systolic.layout`).
+in either of two layouts (:mod:`hw.array.layout`).
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from amaranth.hdl import Signal
 from amaranth.lib import data
 from amaranth.lib.wiring import In, Out
 
+from hw.array.cell import Cell
+from hw.array.dataflow import ArrayConfig
+from hw.array.layout import LayoutSelector, require_both_layouts
+from hw.array.operand import OperandRecoder
 from hw.emit.structure import Bits, Structural, Structure
-from hw.systolic.cell import Cell
-from hw.systolic.dataflow import ArrayConfig
-from hw.systolic.layout import LayoutSelector, require_both_layouts
-from hw.systolic.operand import OperandRecoder
 
 __all__ = ["StationaryArray", "StationaryRow"]
 
@@ -40,7 +40,7 @@ class StationaryRow(Structural):
     i_p, o_p
         Sums from above and to below, 32 bits a column.
     mode
-        Static: format of the moving operand, as :class:`hw.systolic.operand.OperandRecoder` says.
+        Static: format of the moving operand, as :class:`hw.array.operand.OperandRecoder` says.
     """
 
     i_moving: Signal
@@ -146,7 +146,7 @@ class StationaryArray(Structural):
     i_p, o_p
         Sums entering and leaving each column, one cycle later a column.
     moving_mode, stationary_mode
-        Static: format of each operand, as :class:`hw.systolic.operand.OperandRecoder` says.
+        Static: format of each operand, as :class:`hw.array.operand.OperandRecoder` says.
 
     Raises
     ------

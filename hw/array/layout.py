@@ -4,8 +4,8 @@ from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib.wiring import In, Out
 
 from hw.arch.errors import BadInputError
+from hw.array.dataflow import ArrayConfig
 from hw.lib.component import Component
-from hw.systolic.dataflow import ArrayConfig
 
 __all__ = ["LayoutSelector", "require_both_layouts"]
 

@@ -7,9 +7,9 @@ from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out
 
 from hw.lib.component import Component
-from hw.systolic.tensor.config import TensorConfig
-from hw.systolic.tensor.instruction import Fault, Opcode
-from hw.systolic.tensor.writer import ACTIVATES
+from hw.tpu.config import TensorConfig
+from hw.tpu.instruction import Fault, Opcode
+from hw.tpu.writer import ACTIVATES
 
 __all__ = ["STATUS", "Sequencer"]
 

@@ -17,7 +17,7 @@ from hw.float.wires import register
 from hw.numeric.formats import SCALE_BITS, e2m1, int4, mxe2m1
 
 if TYPE_CHECKING:
-    from hw.systolic.cell import CellConfig
+    from hw.array.cell import CellConfig
 
 __all__ = ["add_product", "multiply_add"]
 

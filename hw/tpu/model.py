@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from hw.numeric import elementwise, reference
 from hw.numeric.formats import fp32
-from hw.systolic.tensor.config import TensorConfig
-from hw.systolic.tensor.instruction import Fault, Instruction, Opcode
+from hw.tpu.config import TensorConfig
+from hw.tpu.instruction import Fault, Instruction, Opcode
 
 __all__ = ["RefusedInstructionError", "TensorModel"]
 

@@ -11,9 +11,9 @@ from amaranth.lib.wiring import In, Out
 
 from hw.emit.shared import shared
 from hw.lib.component import Component
-from hw.systolic.activation import Activation
-from hw.systolic.sums import ResultQueue
-from hw.systolic.unit_config import COUNTERS, UnitConfig
+from hw.matrix.config import COUNTERS, UnitConfig
+from hw.matrix.output_stage import Activation
+from hw.matrix.partial_sums import ResultQueue
 
 __all__ = ["Doing", "UnitBase"]
 
@@ -47,12 +47,12 @@ class UnitBase(Component):
     -------
     i_activation, i_weight : streams
     o_result : stream of rows
-        As :class:`hw.systolic.activation.Activation` sends them.
+        As :class:`hw.matrix.output_stage.Activation` sends them.
     activation_mode, weight_mode
-        Static: format of each operand, as :class:`hw.systolic.operand.OperandRecoder` says.
+        Static: format of each operand, as :class:`hw.array.operand.OperandRecoder` says.
     counters
         Cycles since reset by what was done in them; exactly one moves in a cycle.
-    Others are those of :class:`hw.systolic.activation.Activation`.
+    Others are those of :class:`hw.matrix.output_stage.Activation`.
     """
 
     i_activation: stream.Interface

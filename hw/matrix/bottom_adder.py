@@ -5,11 +5,11 @@ from __future__ import annotations
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib.wiring import In, Out
 
+from hw.array.cell import CellConfig
+from hw.array.mac import add_product
 from hw.float.fp32 import as_product
 from hw.float.wires import delay
 from hw.lib.component import Component
-from hw.systolic.cell import CellConfig
-from hw.systolic.fused import add_product
 
 __all__ = ["BottomAdder"]
 

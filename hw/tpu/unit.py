@@ -9,14 +9,14 @@ from amaranth.lib.wiring import In, Out
 from hw.emit.shared import shared
 from hw.emit.vector_memory import VectorMemory
 from hw.lib.component import Component
-from hw.systolic.stationary_unit import StationaryUnit
-from hw.systolic.tensor.config import TensorConfig
-from hw.systolic.tensor.decoder import Decoder
-from hw.systolic.tensor.instruction import INSTRUCTION
-from hw.systolic.tensor.reader import Reader
-from hw.systolic.tensor.sequencer import STATUS, Sequencer
-from hw.systolic.tensor.writer import HostWriter, ResultWriter
-from hw.systolic.unit_config import COUNTERS
+from hw.matrix.config import COUNTERS
+from hw.matrix.stationary_unit import StationaryUnit
+from hw.tpu.config import TensorConfig
+from hw.tpu.decoder import Decoder
+from hw.tpu.instruction import INSTRUCTION
+from hw.tpu.reader import Reader
+from hw.tpu.sequencer import STATUS, Sequencer
+from hw.tpu.writer import HostWriter, ResultWriter
 
 __all__ = ["TensorUnit", "host_layout"]
 
@@ -49,7 +49,7 @@ class TensorUnit(Component):
         Why the next instruction was refused, one of :class:`Fault`, and how many began before.
         Nothing more begins until reset; what has begun goes on.
     counters
-        As of :class:`hw.systolic.unit_base.UnitBase`.
+        As of :class:`hw.matrix.base.UnitBase`.
     """
 
     i_instruction: stream.Interface

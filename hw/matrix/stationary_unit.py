@@ -6,15 +6,15 @@ from amaranth.hdl import Assert as Check
 from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, wiring
 
+from hw.array.dataflow import ArrayConfig, Dataflow
+from hw.array.stationary import StationaryArray
 from hw.emit.shared import shared
 from hw.lib.stream import ElasticBuffer
-from hw.systolic.bottom_adder import BottomAdder
-from hw.systolic.dataflow import ArrayConfig, Dataflow
-from hw.systolic.loader import TileLoader
-from hw.systolic.stationary import StationaryArray
-from hw.systolic.sums import PartialColumn, ResultQueue, SumGuard
-from hw.systolic.unit_base import Doing, UnitBase
-from hw.systolic.unit_config import UnitConfig
+from hw.matrix.base import Doing, UnitBase
+from hw.matrix.bottom_adder import BottomAdder
+from hw.matrix.config import UnitConfig
+from hw.matrix.partial_sums import PartialColumn, ResultQueue, SumGuard
+from hw.matrix.weight_buffer import TileLoader
 
 __all__ = ["StationaryUnit", "moving_layout"]
 
@@ -57,7 +57,7 @@ class StationaryUnit(UnitBase):
     -------
     i_activation, i_weight : streams
         `moving_layout` of R lanes; vectors of C lanes.
-    Others are those of :class:`hw.systolic.unit_base.UnitBase`.
+    Others are those of :class:`hw.matrix.base.UnitBase`.
     """
 
     def __init__(self, config: UnitConfig) -> None:

@@ -1,11 +1,11 @@
 """Arrays and matrix units of every dataflow, each from one parameter object."""
 
-from hw.systolic.dataflow import ArrayConfig, Dataflow
-from hw.systolic.output_stationary import OutputArray
-from hw.systolic.output_unit import OutputUnit
-from hw.systolic.stationary import StationaryArray
-from hw.systolic.stationary_unit import StationaryUnit
-from hw.systolic.unit_config import UnitConfig
+from hw.array.dataflow import ArrayConfig, Dataflow
+from hw.array.output_stationary import OutputArray
+from hw.array.stationary import StationaryArray
+from hw.matrix.config import UnitConfig
+from hw.matrix.output_stationary_unit import OutputUnit
+from hw.matrix.stationary_unit import StationaryUnit
 
 __all__ = ["SystolicArray", "SystolicUnit", "systolic_array", "systolic_unit"]
 

@@ -7,10 +7,10 @@ from amaranth.lib import memory, stream
 from amaranth.lib.wiring import In, Out
 
 from hw.arch.checks import require_int
+from hw.array.dataflow import ArrayConfig
 from hw.emit.shared import Library
 from hw.emit.vector_memory import without_contents
 from hw.lib.component import Component
-from hw.systolic.dataflow import ArrayConfig
 
 __all__ = ["LoadSequencer", "TileLoader", "swap_distance"]
 

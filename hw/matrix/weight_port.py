@@ -4,10 +4,10 @@ from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import fifo, stream
 from amaranth.lib.wiring import In, Out
 
+from hw.array.dataflow import LANE_BITS, ArrayConfig
 from hw.lib.component import Component
 from hw.lib.stream import vector_signature
 from hw.numeric.formats import int8
-from hw.systolic.dataflow import LANE_BITS, ArrayConfig
 
 __all__ = ["WeightLoader"]
 
@@ -28,7 +28,7 @@ class WeightLoader(Component):
     i_stream : vector stream
         Weight tiles of C vectors; their marks are not looked at.
     by_row, int8
-        Static: layout of the vectors (:class:`hw.systolic.stationary.StationaryArray`), and
+        Static: layout of the vectors (:class:`hw.array.stationary.StationaryArray`), and
         whether they are of int8. By row those come row after row, while a lane of the grid takes
         two successive rows.
     o_vector, o_load

@@ -8,17 +8,17 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.arch.errors import BadInputError
+from hw.array.dataflow import LANE_BITS, ArrayConfig, Dataflow
+from hw.array.skew import delayed
+from hw.array.stationary import StationaryArray
 from hw.emit.shared import shared
 from hw.lib.component import Component
 from hw.lib.stream import ElasticBuffer, vector_layout, vector_signature
+from hw.matrix.accumulator import AccumulatorColumn
+from hw.matrix.drain import ReadOut
+from hw.matrix.partial_sums import SumGuard
+from hw.matrix.weight_port import WeightLoader
 from hw.numeric.formats import Format
-from hw.systolic.accumulator import AccumulatorColumn
-from hw.systolic.dataflow import LANE_BITS, ArrayConfig, Dataflow
-from hw.systolic.readout import ReadOut
-from hw.systolic.skew import delayed
-from hw.systolic.stationary import StationaryArray
-from hw.systolic.sums import SumGuard
-from hw.systolic.weights import WeightLoader
 
 __all__ = ["WAITS", "MatrixUnit"]
 
@@ -54,7 +54,7 @@ class MatrixUnit(Component):
     i_activation, i_weight, o_result : vector streams
     int8, to_bf16, weights_by_row
         Static: operands are int8; results are rounded to bf16, two rows a vector; layout of the
-        weight vectors (see :class:`hw.systolic.weights.WeightLoader`).
+        weight vectors (see :class:`hw.matrix.weight_port.WeightLoader`).
     i_hold
         The counters stand still; nothing else does.
     o_issue

@@ -10,8 +10,8 @@ from amaranth.lib.wiring import In, Out
 
 from hw.lib.component import Component
 from hw.lib.stream import ElasticBuffer
-from hw.systolic.stationary_unit import moving_layout
-from hw.systolic.tensor.config import TensorConfig
+from hw.matrix.stationary_unit import moving_layout
+from hw.tpu.config import TensorConfig
 
 __all__ = ["Reader"]
 

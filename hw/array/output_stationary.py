@@ -6,11 +6,11 @@ from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data
 from amaranth.lib.wiring import In, Out
 
+from hw.array.dataflow import ArrayConfig
+from hw.array.mac import multiply_add
+from hw.array.operand import OperandRecoder
 from hw.emit.structure import Bits, Structural, Structure
 from hw.lib.component import Component
-from hw.systolic.dataflow import ArrayConfig
-from hw.systolic.fused import multiply_add
-from hw.systolic.operand import OperandRecoder
 
 __all__ = ["OutputArray", "OutputCell", "OutputRow"]
 
@@ -227,7 +227,7 @@ class OutputArray(Structural):
         Rows whose drains move on, bit 0 the highest, column c in c cycles; the sum that each
         column has at its end.
     a_mode, b_mode
-        Static: format of each operand, as :class:`hw.systolic.operand.OperandRecoder` says.
+        Static: format of each operand, as :class:`hw.array.operand.OperandRecoder` says.
     """
 
     i_a: Signal

@@ -9,8 +9,8 @@ from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out
 
 from hw.lib.component import Component
-from hw.systolic.activation import result_layout
-from hw.systolic.tensor.config import TensorConfig
+from hw.matrix.output_stage import result_layout
+from hw.tpu.config import TensorConfig
 
 __all__ = ["ACTIVATES", "HostWriter", "ResultWriter"]
 
@@ -28,7 +28,7 @@ class HostWriter(Component):
     Members
     -------
     i_start, i_order, o_free, o_span
-        As of :class:`hw.systolic.tensor.reader.Reader`.
+        As of :class:`hw.tpu.reader.Reader`.
     i_host : stream of vectors
     i_port
         The port of the buffer is free.
@@ -101,7 +101,7 @@ class ResultWriter(Component):
     Members
     -------
     i_start, i_order, o_free
-        As of :class:`hw.systolic.tensor.reader.Reader`.
+        As of :class:`hw.tpu.reader.Reader`.
     o_spans
         Commands under way.
     i_result : stream of `result_layout`

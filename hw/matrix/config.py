@@ -8,8 +8,8 @@ from amaranth.lib import data
 
 from hw.arch.checks import require_bool, require_int, require_power
 from hw.arch.errors import BadInputError, shown
+from hw.array.dataflow import ArrayConfig, Dataflow
 from hw.numeric.formats import Format, bf16, e4m3, e5m2, fp16, fp32, int8, int32
-from hw.systolic.dataflow import ArrayConfig, Dataflow
 
 __all__ = ["COUNTERS", "UnitConfig", "result_formats"]
 

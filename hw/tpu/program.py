@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from hw.arch.errors import BadInputError
-from hw.systolic.tensor.config import TensorConfig
-from hw.systolic.tensor.instruction import Instruction, Opcode
+from hw.tpu.config import TensorConfig
+from hw.tpu.instruction import Instruction, Opcode
 
 __all__ = ["Layer", "Packing", "Program", "layer_program", "mlp_program", "mlp_results"]
 
@@ -27,7 +27,7 @@ class Layer:
     weight : (K, N) array of operands
     relu : bool
     scale, shift : int
-        As of :class:`hw.systolic.tensor.instruction.Instruction`.
+        As of :class:`hw.tpu.instruction.Instruction`.
     bias : (N,) array of int32 or float32
         Of a unit with a bias.
     """

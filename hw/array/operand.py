@@ -3,10 +3,10 @@
 from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib.wiring import In, Out
 
+from hw.array.cell import CellConfig
 from hw.float.recode import recode
 from hw.lib.component import Component
 from hw.numeric.formats import LANE_BITS, Format
-from hw.systolic.cell import CellConfig
 
 __all__ = ["OperandRecoder"]
 

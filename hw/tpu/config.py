@@ -9,9 +9,9 @@ from amaranth.lib import data
 
 from hw.arch.checks import require_int
 from hw.arch.errors import BadInputError
+from hw.array.dataflow import LANE_BITS, Dataflow
+from hw.matrix.config import UnitConfig
 from hw.numeric.formats import Format
-from hw.systolic.dataflow import LANE_BITS, Dataflow
-from hw.systolic.unit_config import UnitConfig
 
 __all__ = ["TensorConfig"]
 

@@ -1,0 +1,1 @@
+"""Systolic arrays: MAC cells, operand recoding, skew, and arrays of three dataflows."""

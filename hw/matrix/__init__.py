@@ -1,0 +1,1 @@
+"""Matrix units: weight buffer, array, accumulators, drain and output stage."""

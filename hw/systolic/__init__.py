@@ -1,1 +1,0 @@
-"""The grid of multiply-accumulate cells, its skew and its accumulators."""
