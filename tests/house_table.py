@@ -10,7 +10,7 @@ from pathlib import Path
 
 from sim.cli.app import main
 from sim.drivers.systolic import run_product
-from tests.hw.systolic.units import BUILDS, STREAMS, Case, build
+from tests.hw.matrix.units import BUILDS, STREAMS, Case, build
 
 __all__ = ["RUNS", "TABLE", "kernel_row", "unit_rows"]
 

@@ -10,11 +10,12 @@ import pytest
 from hw.float.special_functions import UNITS as FUNCTIONS
 from hw.numeric import functions, reference
 from hw.numeric.formats import bf16, e2m1, e4m3, e5m2, fp16, fp32, int4, mxe2m1, mxe4m3, mxe5m2
-from tests.hw.numeric import bench as int_and_bf16
-from tests.hw.numeric import rationals, stimuli, units
+from tests.hw.float import bench as int_and_bf16
+from tests.hw.float import stimuli, units
+from tests.hw.float.triples import edge_triples, random_triples
+from tests.hw.numeric import rationals
 from tests.hw.numeric.rationals import BF16, E2M1, E4M3, E5M2, FP16, sum_of_products
 from tests.hw.numeric.test_mx import scaled_by_rationals
-from tests.hw.numeric.triples import edge_triples, random_triples
 
 MILLION = 1_000_000
 MX_FP8 = (mxe4m3, mxe5m2)

@@ -7,7 +7,7 @@ import pytest
 
 from hw.array.dataflow import Dataflow
 from hw.numeric.formats import bf16, e4m3, e5m2, fp16, int8, mxe4m3, mxe5m2
-from tests.hw.systolic.units import BUILDS, Case, build, outcome
+from tests.hw.matrix.units import BUILDS, Case, build, outcome
 
 _CASES_PER_UNIT = 9
 

@@ -6,7 +6,7 @@ from hw.array.dataflow import ArrayConfig, Dataflow
 from hw.matrix.config import UnitConfig
 from hw.matrix.weight_buffer import swap_distance
 from hw.numeric.formats import bf16, int8
-from tests.hw.systolic.units import Case, build, outcome, predicted
+from tests.hw.matrix.units import Case, build, outcome, predicted
 
 
 def _unit(dataflow, fmt, latency, rows=8, columns=8, depth=64, **options):

@@ -17,7 +17,7 @@ from hw.matrix.unit import systolic_unit
 from hw.numeric.formats import int8
 from sim.native.bundle import Bundle
 from sim.native.streams import StreamModel
-from tests.hw.systolic.units import Case, outcome
+from tests.hw.matrix.units import Case, outcome
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 

@@ -47,7 +47,7 @@ MUTANTS = {
         "hw/arch/config.py",
         'require_int("PMU slots", self.slots, 2, 64)',
         'require_int("PMU slots", self.slots, 2, 65)',
-        "tests/hw/test_config.py",
+        "tests/hw/arch/test_config.py",
     ),
     "detail of a good run": (
         "sim/emulator/run.py",

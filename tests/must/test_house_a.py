@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tests.house_table import RUNS, TABLE, kernel_row, unit_rows
-from tests.hw.systolic.units import BUILDS
+from tests.hw.matrix.units import BUILDS
 
 _GOAL = "hashes and cycles of 16 runs and of the stand-alone units are those of the table"
 _TABLE = json.loads(TABLE.read_text())

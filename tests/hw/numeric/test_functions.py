@@ -13,7 +13,7 @@ from hw.numeric import functions
 from hw.numeric.formats import fp32
 from hw.numeric.function_tables import exp2_table, require_width
 from hw.numeric.table import Table
-from tests.hw.numeric.stimuli import (
+from tests.hw.float.stimuli import (
     arguments,
     assert_special,
     exact_values,

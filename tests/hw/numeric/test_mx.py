@@ -12,10 +12,10 @@ from hw.numeric import reference
 from hw.numeric.formats import bf16, e2m1, e4m3, e5m2, fp32, mxe2m1, mxe4m3, mxe5m2
 from hw.numeric.mx import MX_FORMATS, SCALE, MxMatrix, mx_matmul, quantise
 from sim.drivers.systolic import UnitTiling
+from tests.hw.float.stimuli import factors, random_mx
+from tests.hw.float.test_dot4 import simulate
+from tests.hw.float.units import Bench, FloatCell
 from tests.hw.numeric.rationals import E2M1, E4M3, E5M2, sum_of_products
-from tests.hw.numeric.stimuli import factors, random_mx
-from tests.hw.numeric.test_quad import simulate
-from tests.hw.numeric.units import Bench, FloatCell
 
 SPECS = {mxe4m3: E4M3, mxe5m2: E5M2, mxe2m1: E2M1}
 FORMATS = list(MX_FORMATS)

@@ -8,8 +8,8 @@ from hw.arch.errors import BadInputError
 from hw.numeric import reference
 from hw.numeric.formats import bf16, fp32, int8, int32
 from hw.numeric.reference import cast, dot, error_bound, mac, matmul
+from tests.hw.float.triples import Triples, edge_triples, random_triples
 from tests.hw.numeric.oracle import mac_by_integers, mac_by_rationals
-from tests.hw.numeric.triples import Triples, edge_triples, random_triples
 
 SEED = 20261120
 

@@ -178,9 +178,9 @@ def test_source_marks_name_no_machine_and_change_nothing_else(here, capsys):
     run("--config tiny --component matrix_unit --source -o marked.v", capsys)
     plain, marked = (Path(name).read_text() for name in ("plain.v", "marked.v"))
     marks = re.findall(r'\(\* src = "([^"]*)" \*\)', marked)
-    assert any(re.fullmatch(r"hw/systolic/matrix_unit\.py:\d+", mark) for mark in marks)
+    assert any(re.fullmatch(r"hw/matrix/matrix_unit\.py:\d+", mark) for mark in marks)
     # Of a structure, which writes its own text, too.
-    assert any(re.fullmatch(r"hw/systolic/stationary\.py:\d+", mark) for mark in marks)
+    assert any(re.fullmatch(r"hw/array/stationary\.py:\d+", mark) for mark in marks)
     places = [place for mark in marks for place in mark.split("|")]
     assert all(re.fullmatch(r"(hw|amaranth)(/\w+)*\.py:\d+", place) for place in places)
     without = re.sub(r'(^ *)?\(\* src = "[^"]*" \*\)(?(1)\n| )', "", marked, flags=re.MULTILINE)

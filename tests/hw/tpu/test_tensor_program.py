@@ -15,7 +15,7 @@ from hw.tpu.config import TensorConfig
 from hw.tpu.instruction import INSTRUCTION, Instruction, pack
 from hw.tpu.model import TensorModel
 from hw.tpu.program import Layer, mlp_program, mlp_results
-from tests.hw.systolic.tensors import expected, layers, operands
+from tests.hw.tpu.tensors import expected, layers, operands
 
 
 def tensor(rows, columns, fmt=int8, *, buffer_rows=512, dataflow=Dataflow.WS, **options):

@@ -28,7 +28,7 @@ from hw.numeric.formats import (
     mxe4m3,
     mxe5m2,
 )
-from tests.hw.numeric.bench import (
+from tests.hw.float.bench import (
     CELLS,
     EARLY_SWAP,
     FAULTS,
@@ -39,7 +39,7 @@ from tests.hw.numeric.bench import (
     random_stimulus,
     sums,
 )
-from tests.hw.numeric.triples import edge_triples, random_triples
+from tests.hw.float.triples import edge_triples, random_triples
 
 #: Every cell in each of its modes: formats, latency, mode.
 CASES = [

@@ -1,4 +1,4 @@
-// Runs the bench of tests/hw/numeric/bench.py over arrays, one element a cycle.
+// Runs the bench of tests/hw/float/bench.py over arrays, one element a cycle.
 #include <cmath>
 #include <cstdint>
 #include <cstring>

@@ -17,7 +17,7 @@ from hw.numeric.function_tables import (
     rsqrt_table,
     tanh_table,
 )
-from tests.hw.numeric.triples import FP32_EDGES
+from tests.hw.float.triples import FP32_EDGES
 
 __all__ = [
     "Macs",

@@ -18,7 +18,7 @@ from hw.emit.structure import Structure
 from hw.numeric import reference
 from hw.numeric.formats import bf16, e4m3, e5m2, int8
 from sim.oracle import product
-from tests.hw.systolic.units import operand
+from tests.hw.matrix.units import operand
 
 #: Formats of the cells, of the first operand and of the second.
 FORMATS = {

@@ -1,4 +1,4 @@
-// Runs the bench of tests/hw/numeric/units.py over arrays, one element a cycle.
+// Runs the bench of tests/hw/float/units.py over arrays, one element a cycle.
 #include <cstdint>
 #include <verilated.h>
 #include "Vtop.h"

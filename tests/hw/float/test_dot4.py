@@ -10,10 +10,10 @@ from hw.numeric import reference
 from hw.numeric.formats import e2m1, fp32, int4, int8, int32
 from sw.compiler import compile_kernel
 from sw.kernels.matmul import matmul
-from tests.hw.numeric import stimuli
+from tests.hw.float import stimuli
+from tests.hw.float.stimuli import Macs, expected, random_macs
+from tests.hw.float.units import Bench, FloatCell
 from tests.hw.numeric.rationals import E2M1, sum_of_products
-from tests.hw.numeric.stimuli import Macs, expected, random_macs
-from tests.hw.numeric.units import Bench, FloatCell
 
 FORMATS = [e2m1, int4]
 

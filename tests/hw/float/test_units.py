@@ -12,7 +12,10 @@ from hw.float.operations import operation
 from hw.float.special_functions import UNITS as FUNCTIONS
 from hw.numeric import elementwise, functions, reference
 from hw.numeric.formats import bf16, e2m1, e4m3, e5m2, fp16, fp32, int8, int32
-from tests.hw.numeric import stimuli
+from tests.hw.float import stimuli
+from tests.hw.float.stimuli import Macs, arguments, expected, random_macs
+from tests.hw.float.triples import FP32_EDGES
+from tests.hw.float.units import CELLS, FUNCTION_WIDTHS, Bench
 from tests.hw.numeric.rationals import (
     BF16,
     E2M1,
@@ -23,9 +26,6 @@ from tests.hw.numeric.rationals import (
     convert,
     sum_of_products,
 )
-from tests.hw.numeric.stimuli import Macs, arguments, expected, random_macs
-from tests.hw.numeric.triples import FP32_EDGES
-from tests.hw.numeric.units import CELLS, FUNCTION_WIDTHS, Bench
 
 SPECS = {bf16: BF16, fp16: FP16, e4m3: E4M3, e5m2: E5M2, e2m1: E2M1}
 

@@ -13,7 +13,7 @@ from hw.tpu.program import Layer, mlp_program, mlp_results
 from hw.tpu.sequencer import STATUS
 from sim.drivers.systolic import unit_counters
 from sim.drivers.tensor_unit import payloads, run_program
-from tests.hw.systolic.tensors import expected, layers, operands, random_program
+from tests.hw.tpu.tensors import expected, layers, operands, random_program
 from tests.hw.units import TENSOR_UNITS as UNITS
 
 STREAMS = ("i_instruction", "i_weight", "i_bias", "i_host", "o_host")

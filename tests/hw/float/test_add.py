@@ -7,8 +7,8 @@ from amaranth.sim import Simulator
 from hw.float.recode import EXPONENT_OFFSET, OPERAND_BITS
 from hw.numeric.formats import bf16, fp32
 from hw.numeric.reference import cast
-from tests.hw.numeric.bench import Bench, Edge, Stimulus
-from tests.hw.numeric.triples import BF16_EDGES, FP32_EDGES, random_triples
+from tests.hw.float.bench import Bench, Edge, Stimulus
+from tests.hw.float.triples import BF16_EDGES, FP32_EDGES, random_triples
 
 
 def expected_operands(bits):
