@@ -1,6 +1,7 @@
 """The rules of the house: what may import what, and what no file may hold."""
 
 import ast
+import graphlib
 import io
 import re
 import tokenize
@@ -89,6 +90,59 @@ def forbidden_imports(root: Path) -> Iterator[str]:
             fits = any(name == prefix or name.startswith(f"{prefix}.") for prefix in allowed)
             if not fits and name != "hw":
                 yield f"{path.relative_to(root)}:{line}: {home} must not import {name}"
+
+
+#: Packages of hw without a component: what each may import of ours, and of Amaranth.
+CONTRACT = {
+    "hw/arch": (
+        ("hw.arch", "hw.numeric"),
+        (
+            "amaranth.hdl.Const",
+            "amaranth.hdl.signed",
+            "amaranth.hdl.unsigned",
+            "amaranth.lib.data",
+            "amaranth.lib.enum",
+            "amaranth.utils.bits_for",
+        ),
+    ),
+    "hw/numeric": (("hw.arch", "hw.numeric"), ()),
+}
+
+
+def components_in_the_contract(root: Path) -> Iterator[str]:
+    for folder, (ours, amaranth) in CONTRACT.items():
+        for path in python_files(root / folder) if (root / folder).is_dir() else ():
+            for line, name in imported(root, path):
+                if not any(f"{name}.".startswith(f"{prefix}.") for prefix in ours):
+                    yield f"{path.relative_to(root)}:{line}: {folder} must not import {name}"
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                if isinstance(node, ast.Import):
+                    names = [alias.name for alias in node.names]
+                elif isinstance(node, ast.ImportFrom):
+                    names = [f"{node.module}.{alias.name}" for alias in node.names]
+                else:
+                    continue
+                for name in names:
+                    if name.partition(".")[0] == "amaranth" and name not in amaranth:
+                        where = f"{path.relative_to(root)}:{node.lineno}"
+                        yield f"{where}: {folder} must not import {name}"
+
+
+def import_cycles(root: Path) -> Iterator[str]:
+    """Modules that import one another when they are imported, not only when they are called."""
+    graph: dict[str, set[str]] = {}
+    for path in python_files(root):
+        if top(root, path) not in PACKAGES:
+            continue
+        body = ast.parse(path.read_text(encoding="utf-8")).body
+        lines = {node.lineno for node in body if isinstance(node, ast.Import | ast.ImportFrom)}
+        parts = path.relative_to(root).with_suffix("").parts
+        module = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+        graph[module] = {name for line, name in imported(root, path) if line in lines}
+    try:
+        graphlib.TopologicalSorter(graph).prepare()
+    except graphlib.CycleError as error:
+        yield f"modules must not import one another: {' -> '.join(error.args[1])}"
 
 
 #: What tests compare simulations with, which therefore nothing else may be made of.
@@ -208,6 +262,8 @@ RULES = [
     places,
     other_refusals,
     shape_of_packages,
+    components_in_the_contract,
+    import_cycles,
 ]
 
 
@@ -253,6 +309,25 @@ BROKEN = [
     (places, "requirements.txt", "numpy @ https://files.python" + "hosted.org/x", "a path or"),
     (other_refusals, "sw/a.py", "raise TypeError('x')", "a refusal must be a BadInputError"),
     (other_refusals, "hw/a.py", "class A(wiring.Component): ...", "must be a hw.lib.component"),
+    (
+        components_in_the_contract,
+        "hw/arch/a.py",
+        "from hw.lib import stream",
+        "hw/arch must not import hw.lib.stream",
+    ),
+    (
+        components_in_the_contract,
+        "hw/arch/a.py",
+        "from amaranth.hdl import Module",
+        "hw/arch must not import amaranth.hdl.Module",
+    ),
+    (
+        components_in_the_contract,
+        "hw/numeric/a.py",
+        "import amaranth",
+        "hw/numeric must not import amaranth",
+    ),
+    (import_cycles, "hw/lib/a.py", "from hw.lib import a", "must not import one another"),
     (shape_of_packages, "tests/hw/__init__.py", "", "must not be there"),
     (shape_of_packages, "hw/noc/a.py", '"""A."""', "hw/noc/__init__.py must be there"),
     (shape_of_packages, "hw/a.py", "x = 1", "a docstring must be there"),
