@@ -14,7 +14,7 @@ from amaranth.hdl import Cat, Const, Fragment, Module, Signal, Value
 from amaranth.lib import data, wiring
 
 from hw.array import cell, output_stationary
-from hw.array.cell import CellConfig
+from hw.array.cell_config import CellConfig
 
 __all__ = ["Compare", "lane", "multiply_add", "tagged", "view"]
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from hw.arch.checks import require_int
 from hw.arch.errors import BadInputError, shown
-from hw.array.cell import CellConfig
+from hw.array.cell_config import CellConfig
 from hw.numeric.formats import LANE_BITS, Format
 
 __all__ = ["LANE_BITS", "ArrayConfig", "Dataflow"]
@@ -43,7 +43,7 @@ class ArrayConfig:
         Cells of a column (R) and of a row (C), 1 to 1024 each.
     dataflow : Dataflow
     formats : tuple of Format
-        Operand formats of the cells, as :class:`hw.array.cell.CellConfig` takes them.
+        Operand formats of the cells, as :class:`hw.array.cell_config.CellConfig` takes them.
     latency : int
         Registers on a cell's sum path (L).
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from amaranth.hdl import Module, Signal, Value
 
+from hw.array.cell_config import CellConfig
 from hw.float.add import add, round_total
 from hw.float.align import Window, align
 from hw.float.dot1 import Product, multiply, multiply_pair
@@ -15,9 +14,6 @@ from hw.float.scale import scale_product
 from hw.float.short_add import add_short
 from hw.float.wires import register
 from hw.numeric.formats import SCALE_BITS, e2m1, int4, mxe2m1
-
-if TYPE_CHECKING:
-    from hw.array.cell import CellConfig
 
 __all__ = ["add_product", "multiply_add"]
 

@@ -3,7 +3,7 @@
 from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib.wiring import In, Out
 
-from hw.array.cell import CellConfig
+from hw.array.cell_config import CellConfig
 from hw.float.recode import recode
 from hw.lib.component import Component
 from hw.numeric.formats import LANE_BITS, Format

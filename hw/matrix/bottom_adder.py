@@ -5,7 +5,7 @@ from __future__ import annotations
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib.wiring import In, Out
 
-from hw.array.cell import CellConfig
+from hw.array.cell_config import CellConfig
 from hw.array.mac import add_product
 from hw.float.fp32 import as_product
 from hw.float.wires import delay

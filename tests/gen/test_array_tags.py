@@ -7,7 +7,7 @@ from amaranth.sim import Simulator
 
 from gen.properties import array_tags
 from hw.array import mac as fused
-from hw.array.cell import CellConfig
+from hw.array.cell_config import CellConfig
 from hw.float.recode import recode
 from hw.numeric.formats import bf16, int8
 

@@ -13,7 +13,8 @@ from amaranth.sim import Simulator
 
 from gen.verilog import convert
 from hw.arch.errors import BadInputError
-from hw.array.cell import Cell, CellConfig
+from hw.array.cell import Cell
+from hw.array.cell_config import CellConfig
 from hw.float.recode import recode
 from hw.numeric.formats import (
     bf16,

@@ -15,7 +15,7 @@ import tilewright
 from gen.lint import waivers
 from gen.verilog import emit
 from hw.arch.errors import BadInputError
-from hw.array.cell import CellConfig
+from hw.array.cell_config import CellConfig
 from hw.array.dataflow import ArrayConfig, Dataflow
 from hw.matrix.config import UnitConfig
 from hw.matrix.tpu_catalog import PRESETS

@@ -1,0 +1,122 @@
+"""Parameters of a MAC cell: operand formats and latency."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hw.arch.errors import BadInputError, shown
+from hw.float.recode import Coding
+from hw.numeric.formats import (
+    SCALE_BITS,
+    Format,
+    bf16,
+    e2m1,
+    e4m3,
+    e5m2,
+    fp16,
+    int4,
+    int8,
+    mxe2m1,
+    mxe4m3,
+    mxe5m2,
+)
+
+__all__ = ["CellConfig"]
+
+_ORDER = (bf16, fp16, int8, e4m3, e5m2, e2m1, int4, mxe4m3, mxe5m2, mxe2m1)
+
+
+#: Formats that one cell can have together, and those that it has alone.
+_PAIRS = ((bf16, int8), (bf16, fp16), (e4m3, e5m2), (mxe4m3, mxe5m2))
+
+
+_ALONE = (e2m1, int4, mxe2m1)
+
+
+@dataclass(frozen=True)
+class CellConfig:
+    """Parameters of a cell.
+
+    Parameters
+    ----------
+    formats : tuple of Format
+        Operand formats, each once: one, or a pair out of bf16 and int8, bf16 and fp16, e4m3 and
+        e5m2, mxe4m3 and mxe5m2; e2m1, int4 and mxe2m1 only alone. Floats of a pair share their
+        coding, so the operands of one product may differ in format.
+    latency : int
+        Registers from the sum that enters to the sum that leaves (1 to 3): cycles of skew
+        between rows.
+
+    Raises
+    ------
+    BadInputError
+        A parameter is outside its domain.
+    """
+
+    formats: tuple[Format, ...]
+    latency: int
+
+    def __post_init__(self) -> None:
+        formats = self.formats
+        if (
+            not isinstance(formats, tuple)
+            or not formats
+            or any(formats.count(format_) > 1 for format_ in formats)
+            or not any(all(format_ in pair for format_ in formats) for pair in _PAIRS)
+            and not any(formats == (format_,) for format_ in _ALONE)
+        ):
+            names = getattr(formats, "name", formats)
+            if isinstance(formats, tuple):
+                names = tuple(getattr(format_, "name", format_) for format_ in formats)
+            pairs = ", ".join(" and ".join(f.name for f in pair) for pair in _PAIRS)
+            alone = " or ".join(format_.name for format_ in _ALONE)
+            raise BadInputError(
+                f"Cell formats must be a tuple of one or both of {pairs}, or of {alone} alone, "
+                f"not {shown(names)}"
+            )
+        latency = self.latency
+        if not isinstance(latency, int) or isinstance(latency, bool) or not 1 <= latency <= 3:
+            raise BadInputError(
+                f"Cell latency must be an integer from 1 to 3, not {shown(latency)}"
+            )
+
+    @property
+    def ordered(self) -> tuple[Format, ...]:
+        """The formats in the order of names and modes."""
+        return tuple(format_ for format_ in _ORDER if format_ in self.formats)
+
+    @property
+    def coding(self) -> Coding | None:
+        """How floats are recoded (:mod:`hw.float.recode`); None if no operand is."""
+        floats = tuple(
+            format_ for format_ in self.formats if format_.is_float and format_ not in _ALONE
+        )
+        return Coding.of(floats) if floats else None
+
+    @property
+    def has_float_pairs(self) -> bool:
+        """Whether operands are pairs of 8-bit floats."""
+        return all(format_.is_float and format_.bits == 8 for format_ in self.formats)
+
+    @property
+    def operand_bits(self) -> int:
+        """Width of an operand: a recoded float, two of 8 bits, or a lane as it is."""
+        if self.coding is None:
+            return self.lane_bits
+        bits = self.coding.bits * (2 if self.has_float_pairs else 1)
+        return bits + SCALE_BITS * self.has_scale
+
+    @property
+    def has_scale(self) -> bool:
+        """Whether operands have scales, in their highest bits."""
+        return self.formats[0].has_scale
+
+    @property
+    def lane_bits(self) -> int:
+        """Width of an operand before it is recoded."""
+        return self.formats[0].lane_bits
+
+    @property
+    def has_mode(self) -> bool:
+        """Whether the cell has the input that selects the format."""
+        return bf16 in self.formats and int8 in self.formats
