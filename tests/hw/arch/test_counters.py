@@ -16,7 +16,7 @@ from hw.arch.counters import (
     unit_kinds,
 )
 
-DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "chip.md"
+DOCUMENT = Path(__file__).resolve().parents[3] / "docs" / "chip.md"
 
 
 def test_table_is_the_one_in_the_document():
