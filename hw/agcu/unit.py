@@ -15,6 +15,7 @@ from hw.arch.config import ChipConfig
 from hw.arch.counters import ACTIVITIES, COUNTER_BITS, WORDS, activity_layout
 from hw.arch.descriptor import STORED_WORDS
 from hw.arch.launch import MAX_ARGUMENTS
+from hw.arch.limits import MAX_CREDITS
 from hw.command.fetch import argument_write_layout
 from hw.emit.shared import shared
 from hw.lib.activity import chosen_counter, count_activity
@@ -24,8 +25,6 @@ from hw.lib.stream import token_signature, vector_signature
 from hw.tma.engine import TmaEngine
 
 __all__ = ["Agcu"]
-
-_MAX_CREDITS = 255
 
 
 class Agcu(Component):
@@ -169,12 +168,12 @@ class Agcu(Component):
             issuers.append(issuer)
 
         for number, port in enumerate(self.i_token):
-            count = Signal(range(_MAX_CREDITS + 1), name=f"tokens_{number}")
+            count = Signal(range(MAX_CREDITS + 1), name=f"tokens_{number}")
             taken = sum(
                 (issuer.o_take[number] for issuer in issuers[1:]), issuers[0].o_take[number]
             )
             arrives = port.valid & port.ready
-            m.d.comb += port.ready.eq(count != _MAX_CREDITS)
+            m.d.comb += port.ready.eq(count != MAX_CREDITS)
             m.d.sync += count.eq(
                 Mux(self.i_start, self.config.credits[number], count + arrives - taken)
             )
@@ -278,7 +277,7 @@ class Agcu(Component):
 
     def _stored_tokens(self, m: Module, engine: TmaEngine) -> None:
         for number, port in enumerate(self.o_token):
-            pending = Signal(8, name=f"stored_{number}")
+            pending = Signal(range(MAX_CREDITS + 1), name=f"stored_{number}")
             m.d.comb += port.valid.eq(pending != 0)
             m.d.sync += pending.eq(
                 pending

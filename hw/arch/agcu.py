@@ -12,13 +12,13 @@ from hw.arch.descriptor import DESCRIPTOR_BYTES, STORED_WORDS, WORD_BITS, Descri
 from hw.arch.errors import BadInputError
 from hw.arch.issuer import IssuerProgram, issuer_layout
 from hw.arch.launch import MAX_ARGUMENTS
+from hw.arch.limits import MAX_CREDITS
 
 __all__ = ["DESCRIPTORS", "STREAMS", "AgcuProgram", "agcu_layout"]
 
 #: Load streams, store streams, and descriptors: one for each stream.
 STREAMS = 2
 DESCRIPTORS = 2 * STREAMS
-_MAX_CREDITS = 255
 
 
 def agcu_layout(token_ports: int) -> data.StructLayout:
@@ -32,7 +32,7 @@ def agcu_layout(token_ports: int) -> data.StructLayout:
     return data.StructLayout(
         {
             "issuers": data.ArrayLayout(issuer, 2 * STREAMS),
-            "credits": data.ArrayLayout(unsigned(8), token_ports),
+            "credits": data.ArrayLayout(range(MAX_CREDITS + 1), token_ports),
             "stored": STREAMS,
             "arguments": data.ArrayLayout(range(MAX_ARGUMENTS), DESCRIPTORS),
             "descriptors": data.ArrayLayout(words, DESCRIPTORS),
@@ -90,8 +90,8 @@ class AgcuProgram:
                     raise BadInputError(f"Token port {wait.port} must have one program that waits")
                 waited.add(wait.port)
         for count in self.credits:
-            if not 0 <= count <= _MAX_CREDITS:
-                raise BadInputError(f"AGCU credits must be from 0 to {_MAX_CREDITS}, not {count}")
+            if not 0 <= count <= MAX_CREDITS:
+                raise BadInputError(f"AGCU credits must be from 0 to {MAX_CREDITS}, not {count}")
         for _, argument in self.descriptors:
             if not 0 <= argument < MAX_ARGUMENTS:
                 raise BadInputError(

@@ -6,7 +6,7 @@ import dataclasses
 import itertools
 from collections.abc import Iterator, Mapping
 
-from hw.arch.limits import MAX_MODULUS
+from hw.arch.limits import MAX_CREDITS, MAX_MODULUS
 from sw.passes.limits import Unfit
 from sw.passes.pack import Buffer, Home, pack
 from sw.passes.plan import Plan
@@ -15,7 +15,6 @@ __all__ = ["Collector", "Fit", "fit"]
 
 #: Streams that may be merged at a unit's input.
 MERGED = 4
-_MAX_CREDITS = 255
 
 
 @dataclasses.dataclass(frozen=True)
@@ -257,11 +256,11 @@ def _try(plan: Plan, named: Mapping[str, int], collect: int, b_parts: int, a_par
         names = [f"a{group}" for group in range(first, first + groups)]
         common = min(homes[name].slots for name in names)
         homes |= {name: dataclasses.replace(homes[name], slots=common) for name in names}
-        if groups * common > _MAX_CREDITS:
+        if groups * common > MAX_CREDITS:
             raise Unfit(
-                f"Free slots of one stream must be at most {_MAX_CREDITS}, not {groups * common}",
+                f"Free slots of one stream must be at most {MAX_CREDITS}, not {groups * common}",
                 value=groups * common,
-                rule=f"at most {_MAX_CREDITS} free slots of one stream",
+                rule=f"at most {MAX_CREDITS} free slots of one stream",
             )
     b_agcus = tuple(agcus - 1 - number for number in range(b_parts)) if agcus > 2 else (0, 1)
     if plan.one_operand:

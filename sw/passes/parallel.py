@@ -8,11 +8,12 @@ import itertools
 from collections.abc import Iterator, Mapping
 
 from hw.arch.config import ChipConfig
+from hw.arch.descriptor import MAX_BOX
 from hw.arch.errors import BadInputError
 from sw.cost import predict, rough
 from sw.passes.fit import Fit, fit
 from sw.passes.limits import Unfit, require_fields
-from sw.passes.plan import MAX_BOX_EXTENT, Plan, fewest_rows
+from sw.passes.plan import Plan, fewest_rows
 from sw.passes.stage import Product
 
 __all__ = ["Wishes", "parallel"]
@@ -170,7 +171,7 @@ def _grids(product: Product, config: ChipConfig, wishes: Wishes) -> list[tuple[i
     """Rows and columns of PCUs to try."""
     pcus = config.pcu_count
     # The columns of a pass are columns of a box.
-    most = min(pcus, _MAX_COL_PAR, MAX_BOX_EXTENT // config.grid_columns)
+    most = min(pcus, _MAX_COL_PAR, MAX_BOX // config.grid_columns)
     powers = [1 << n for n in range(most.bit_length())]
     rows, columns = wishes.row_par, wishes.col_par
     names = f"of `{product.product}`" if product.product else "of the product"
@@ -205,9 +206,9 @@ def _grids(product: Product, config: ChipConfig, wishes: Wishes) -> list[tuple[i
 def _plans(product: Product, config: ChipConfig, wishes: Wishes) -> Iterator[Plan]:
     """Plans to try."""
     lanes = config.width_bits // product.fmt.bits
-    most_rows = min(config.pcu.accumulator_rows, MAX_BOX_EXTENT)
+    most_rows = min(config.pcu.accumulator_rows, MAX_BOX)
     row_tile = min(wishes.row_tile or product.m, product.m)
-    column_tile = min(wishes.column_tile or MAX_BOX_EXTENT, product.n)
+    column_tile = min(wishes.column_tile or MAX_BOX, product.n)
     covers = -(-product.k // lanes)
     for row_par, col_par in _grids(product, config, wishes):
         least_blocks = max(-(-product.m // row_tile), -(-product.m // (row_par * most_rows)))
@@ -241,7 +242,7 @@ def _columns(
         passes = -(-tile // stride) >> shift
         if not passes:
             break
-        passes = min(passes, MAX_BOX_EXTENT // stride)
+        passes = min(passes, MAX_BOX // stride)
         blocks = -(-n // (passes * stride))
         halves = stride // width
         if blocks == 1 and passes == 1:
@@ -252,7 +253,7 @@ def _columns(
 
 def _slabs(covers: int, lanes: int, wishes: Wishes) -> list[tuple[int, int, int]]:
     """Tiles of the sum with padding, and those in a slot of A and of B."""
-    most = MAX_BOX_EXTENT // lanes
+    most = MAX_BOX // lanes
     found: dict[tuple[int, int, int], None] = {}
     # An extent of few divisors is padded, if that is cheap, to one of more.
     for tiles in dict.fromkeys((covers, covers + covers % 2, -(-covers // 4) * 4)):

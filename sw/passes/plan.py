@@ -7,10 +7,7 @@ import dataclasses
 from hw.arch.config import ChipConfig
 from sw.passes.stage import Product
 
-__all__ = ["MAX_BOX_EXTENT", "Plan", "fewest_rows"]
-
-#: Most elements of a box in one dimension.
-MAX_BOX_EXTENT = 256
+__all__ = ["Plan", "fewest_rows"]
 
 
 def fewest_rows(config: ChipConfig) -> int:

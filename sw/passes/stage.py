@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import dataclasses
 
-from hw.numeric.formats import Format, bf16, fp32, int8, int32
+from hw.arch.pcu import RESULT_FORMATS
+from hw.numeric.formats import Format
 from sw.ir import nodes as ir
 from sw.ir.affine import Affine
 from sw.ir.program import Program
@@ -17,8 +18,6 @@ from sw.language.errors import ProgramError
 
 __all__ = ["Product", "stage"]
 
-#: Formats of the result by that of the operands.
-_RESULTS = {bf16: (bf16, fp32), int8: (int32,)}
 #: How loops nest: rows of the result outermost, the sum innermost.
 _ORDER = ("row", "column", "sum")
 
@@ -156,7 +155,7 @@ class _Finder:
         a, b, c = tensors
         (m, k), n = tensors[a].shape, tensors[c].shape[1]
         fmt, out = tensors[a].format, tensors[c].format
-        if fmt not in _RESULTS or out not in _RESULTS[fmt]:
+        if fmt not in RESULT_FORMATS or out not in RESULT_FORMATS[fmt]:
             raise _refuse(
                 store, f"A product of {fmt.name} stored in {out.name} is not served by hardware yet"
             )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from hw.arch.errors import BadInputError
+from hw.arch.limits import MAX_CREDITS
 from sw.image import ChipProgram
 from sw.prove.machine import Actor
 from sw.prove.nets import DeadEnd, Nets, find_nets
@@ -14,9 +15,6 @@ from sw.prove.units import Engine, WriteEngine
 from sw.prove.walk import MOST_STEPS, StepLimitError
 
 __all__ = ["Liveness", "LivenessError", "prove", "require_live"]
-
-#: Most stored boxes that wait to be reported.
-_MOST_PENDING = 255
 
 
 class LivenessError(BadInputError):
@@ -123,9 +121,9 @@ def _run(
         ended = (grid for grid in network.grids if not grid.reasons())
         faults += [fault for grid in ended for fault in grid.leftovers()]
     faults += [
-        f"{stored.name} has {stored.most} tokens to send, more than {_MOST_PENDING}"
+        f"{stored.name} has {stored.most} tokens to send, more than {MAX_CREDITS}"
         for stored in network.stored
-        if stored.most > _MOST_PENDING
+        if stored.most > MAX_CREDITS
     ]
     machine = network.machine
     live = not waits and not faults

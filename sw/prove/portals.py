@@ -7,14 +7,13 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from hw.arch.limits import MAX_CREDITS
 from sw.prove.machine import Actor, Channel, Core, Machine, Part, Port, Reason, Taker
 from sw.prove.pattern import ENDLESS, Pattern
 from sw.prove.units import room_reason
 
 __all__ = ["BoxServer", "BoxStream", "Merge", "MergeTaker", "StoredTokens", "TokenCount"]
 
-#: What a count of tokens in an AGCU holds.
-_MOST_TOKENS = 255
 Ints = npt.NDArray[np.int64]
 
 
@@ -36,7 +35,7 @@ class TokenCount(Taker, Part):
         self.waiting: BoxServer | None = None
 
     def appetite(self) -> int:
-        return _MOST_TOKENS - self.count
+        return MAX_CREDITS - self.count
 
     def take(self, count: int) -> None:
         self.count += count

@@ -8,12 +8,13 @@ import pytest
 from hw.arch.agcu import AgcuProgram
 from hw.arch.config import AgcuConfig, ChipConfig, PmuConfig
 from hw.arch.configs import named
+from hw.arch.descriptor import MAX_BOX
 from hw.arch.pmu import PmuProgram
 from hw.numeric.formats import bf16, fp32, int8, int32
 from sw.arrays import ArraySpec
 from sw.passes.fit import fit
 from sw.passes.limits import Unfit, require_fields
-from sw.passes.plan import MAX_BOX_EXTENT, Plan
+from sw.passes.plan import Plan
 from sw.passes.units import units
 from tests.sw.passes.test_units import product
 
@@ -53,12 +54,12 @@ def random_plan(rng):
     col_par = rng.choice((1, 2, 4))
     width = col_par * config.grid_columns
     stride = max(width, lanes)
-    passes = rng.randint(1, max(1, MAX_BOX_EXTENT // stride))
+    passes = rng.randint(1, max(1, MAX_BOX // stride))
     rows = min(1 << rng.randint(0, 8), m, config.pcu.accumulator_rows)
     groups = min(rng.randint(1, 3), -(-m // rows))
     tiles = -(-k // lanes)
     slabs = [each for each in range(1, tiles + 1) if not tiles % each]
-    most = max(1, MAX_BOX_EXTENT // lanes)
+    most = max(1, MAX_BOX // lanes)
     a_slab, b_slab = (rng.choice([each for each in slabs if each <= most]) for _ in "ab")
     halves = stride // width
     return Plan(
