@@ -19,10 +19,10 @@ from amaranth.lib.wiring import In, Out
 from hw.agcu.unit import Agcu
 from hw.arch.agcu import STREAMS
 from hw.arch.config import ChipConfig
+from hw.arch.error_codes import UnitError
 from hw.arch.image import fingerprint
 from hw.arch.places import agcu_places, row_segments
 from hw.arch.registers import HOST_ADDRESS_BITS
-from hw.arch.unit_errors import UnitError
 from hw.command.processor import CommandProcessor
 from hw.emit.shared import shared
 from hw.lib.axi import (

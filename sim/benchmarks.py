@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from hw.arch.configs import named as configurations
+from hw.arch.config import named as configurations
 from hw.numeric.formats import named as formats
 from sim.progress import Progress
 from sim.run.driver import compile_job, run

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from hw.arch.configs import named
+from hw.arch.config import named
 from hw.numeric.formats import bf16
 from sim.progress import Progress
 from sw.compiler import compile_kernel

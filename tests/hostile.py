@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 import tilewright as tw
-from hw.arch.configs import named
+from hw.arch.config import named
 from hw.arch.errors import shown
 from hw.lib.barrier import Barrier
 from hw.pmu.unit import Pmu

@@ -10,7 +10,7 @@ from docs.tools.reports import report
 from gen.area import UnitArea, measure
 from gen.components import Component
 from gen.verilog import emit
-from hw.arch.configs import named as configurations
+from hw.arch.config import named as configurations
 from hw.array.cell import Cell
 from hw.array.operand import OperandRecoder
 from hw.emit.shared import Shareable

@@ -10,7 +10,7 @@ from pathlib import Path
 from docs.tools.markdown import table
 from docs.tools.reports import report
 from hw.arch.config import ChipConfig
-from hw.arch.configs import named as configurations
+from hw.arch.config import named as configurations
 from hw.numeric.formats import bf16
 from sw.compiler import Compiled, compile_kernel
 from sw.kernels.gemm import gemm

@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 
 from docs.tools.reports import report
-from hw.arch.configs import named as configurations
+from hw.arch.config import named as configurations
 from hw.matrix.tpu_catalog import PRESETS
 from hw.numeric.formats import LANE_BITS, Format, bf16, int8
 from sim.drivers.matrix_unit import MatrixTiling

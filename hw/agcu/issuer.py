@@ -6,8 +6,8 @@ from amaranth.hdl import Cat, Module, Signal, signed
 from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out
 
+from hw.arch.agcu import COUNT_BITS, LOOPS, STEP_BITS, WAITS, issuer_layout
 from hw.arch.descriptor import MAX_RANK
-from hw.arch.issuer import COUNT_BITS, LOOPS, STEP_BITS, WAITS, issuer_layout
 from hw.emit.shared import shared
 from hw.lib.component import Component
 from hw.lib.loop_nest import CounterChain

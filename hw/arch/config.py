@@ -11,7 +11,14 @@ from hw.arch.checks import refusal, require_int, require_power
 from hw.arch.errors import BadInputError, shown
 from hw.arch.text_file import read_text
 
-__all__ = ["AgcuConfig", "ChipConfig", "PcuConfig", "PmuConfig", "from_toml"]
+__all__ = [
+    "AgcuConfig",
+    "ChipConfig",
+    "PcuConfig",
+    "PmuConfig",
+    "from_toml",
+    "named",
+]
 
 _PATTERNS = {"checkerboard"}
 
@@ -259,3 +266,17 @@ def from_toml(path: Path | str) -> ChipConfig:
         if key not in fields:
             raise BadInputError(f"Configuration {name} must have the key {key!r}")
     return ChipConfig(**fields)
+
+
+#: Configurations by name.
+named: dict[str, ChipConfig] = {
+    "tiny": ChipConfig(
+        rows=2,
+        columns=2,
+        width_bits=64,
+        pmu=PmuConfig(capacity_bytes=4096),
+        agcu=AgcuConfig(count=1),
+    ),
+    "small": ChipConfig(rows=4, columns=4),
+    "large": ChipConfig(rows=6, columns=6, agcu=AgcuConfig(count=4)),
+}

@@ -16,7 +16,6 @@ __all__ = [
     "MAX_RANK",
     "Descriptor",
     "ElementFormat",
-    "ErrorCode",
     "Mode",
     "descriptor_layout",
     "STORED_WORDS",
@@ -57,30 +56,6 @@ class Mode(enum.Enum, shape=8):
     GATHER4 = 1
     SCATTER4 = 2
     IM2COL = 3
-
-
-class ErrorCode(enum.Enum, shape=8):
-    """Reason of the first error; 1 to 31 refuse a descriptor, others are answers of memory."""
-
-    NONE = 0
-    RANK = 1
-    FORMAT = 2
-    BASE = 3
-    STRIDE = 4
-    DIMENSION = 5
-    BOX = 6
-    ROW_BYTES = 7
-    ELEMENT_STRIDE = 8
-    INTERLEAVE = 9
-    SWIZZLE = 10
-    OOB_FILL = 11
-    MODE = 12
-    REDUCE = 13
-    IM2COL = 14
-    READ_SLVERR = 32
-    READ_DECERR = 33
-    WRITE_SLVERR = 34
-    WRITE_DECERR = 35
 
 
 #: The 128 bytes in memory order; the one declaration that hardware and Python share.

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from amaranth.hdl import Const, signed
-from amaranth.lib import data, enum
+from amaranth.lib import data
 
 from hw.arch.checks import require_int
 from hw.arch.errors import BadInputError
@@ -16,9 +16,7 @@ __all__ = [
     "MAX_ARGUMENTS",
     "MAX_IMAGE_BYTES",
     "Argument",
-    "ErrorCode",
     "LaunchEntry",
-    "ReadPhase",
     "alignment_bytes",
     "argument_layout",
     "entry_layout",
@@ -30,54 +28,6 @@ ENTRY_BYTES = 64
 ARGUMENT_BYTES = 16
 MAX_ARGUMENTS = 16
 MAX_IMAGE_BYTES = (1 << 24) - 1
-
-
-class ErrorCode(enum.Enum, shape=8):
-    """Reason why a launch ended with an error."""
-
-    NONE = 0
-    #: The host wrote ``abort``.
-    ABORTED = 1
-    #: The launch list has no entries.
-    NO_ENTRIES = 2
-    #: Address of the launch list is misaligned or beyond the address width.
-    LIST_ADDRESS = 3
-    #: Address of an image is misaligned or beyond the address width.
-    IMAGE_ADDRESS = 4
-    #: Bytes of an image are 0, not whole beats, or 2**24 and more.
-    IMAGE_BYTES = 5
-    #: Address of an argument table is misaligned or beyond the address width.
-    ARGUMENT_ADDRESS = 6
-    #: More than 16 arguments.
-    ARGUMENT_COUNT = 7
-    #: Repeat count of 0.
-    REPEAT = 8
-    #: A reserved bit of an entry or header is set.
-    RESERVED = 9
-    #: The image does not begin with the magic number.
-    MAGIC = 16
-    #: The image has another version.
-    VERSION = 17
-    #: The image is for another chip.
-    FINGERPRINT = 18
-    #: The image has another number of rows.
-    ROWS = 19
-    #: The rows of the image do not add up to its bytes.
-    IMAGE_SIZE = 20
-    #: Memory answered a read with SLVERR; ``detail`` is the `ReadPhase`.
-    READ_SLVERR = 32
-    #: Memory answered a read with DECERR; ``detail`` is the `ReadPhase`.
-    READ_DECERR = 33
-    #: A unit reported an error; ``detail`` is its code, ``unit`` its number: tiles, then AGCUs.
-    UNIT = 64
-
-
-class ReadPhase(enum.Enum, shape=8):
-    """What was read when memory answered with an error."""
-
-    LIST = 0
-    ARGUMENTS = 1
-    IMAGE = 2
 
 
 #: One entry of the launch list in memory order.

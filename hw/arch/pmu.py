@@ -12,8 +12,18 @@ from amaranth.lib import data
 from hw.arch.errors import BadInputError, shown
 from hw.arch.limits import MAX_MODULUS
 from hw.arch.loops import ChainProgram, LoopProgram
-from hw.arch.pmu_word import ADDRESS_LOOPS, LOOPS, Level, TokenSource, pmu_layout
-from hw.arch.scratchpad import ELEMENT_BYTES, Access, lane_count, piece_positions, rows_log2
+from hw.arch.pmu_word import (
+    ADDRESS_LOOPS,
+    ELEMENT_BYTES,
+    LOOPS,
+    Access,
+    Level,
+    TokenSource,
+    lane_count,
+    piece_positions,
+    pmu_layout,
+    rows_log2,
+)
 
 __all__ = ["Beyond", "EngineProgram", "Move", "PmuProgram", "SlotRing"]
 

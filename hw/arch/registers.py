@@ -117,7 +117,7 @@ REGISTERS: tuple[Register, ...] = (
         "ERROR",
         0x18,
         (
-            Field("code", 0, 8, _RO, "`ErrorCode`; cleared with STATUS.error"),
+            Field("code", 0, 8, _RO, "`LaunchError`; cleared with STATUS.error"),
             Field("detail", 8, 8, _RO, "code of the unit, or `ReadPhase`"),
             Field("unit", 16, 8, _RO, "number of the unit"),
         ),

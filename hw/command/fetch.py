@@ -8,14 +8,13 @@ from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out
 
+from hw.arch.error_codes import LaunchError, ReadPhase
 from hw.arch.image import IMAGE_MAGIC, IMAGE_VERSION, header_beats, header_layout
 from hw.arch.launch import (
     ARGUMENT_BYTES,
     ENTRY_BYTES,
     MAX_ARGUMENTS,
     MAX_IMAGE_BYTES,
-    ErrorCode,
-    ReadPhase,
     alignment_bytes,
     argument_layout,
     entry_layout,
@@ -158,11 +157,11 @@ class LaunchFetcher(Component):
         m.d.comb += self.o_last.eq(entries_left == 1)
 
         phase = Signal(ReadPhase)
-        refusal = Signal(ErrorCode)
+        refusal = Signal(LaunchError)
         refused = Signal()
-        m.d.comb += refused.eq(refusal != ErrorCode.NONE)
+        m.d.comb += refused.eq(refusal != LaunchError.NONE)
 
-        def refuse(*rules: tuple[ErrorCode, Any]) -> None:
+        def refuse(*rules: tuple[LaunchError, Any]) -> None:
             """Give the code of the first rule that is broken."""
             for code, broken in reversed(rules):
                 with m.If(broken):
@@ -221,8 +220,8 @@ class LaunchFetcher(Component):
                 with m.If(failed_read):
                     code = Mux(
                         beat.payload.response == RESP_DECERR,
-                        ErrorCode.READ_DECERR,
-                        ErrorCode.READ_SLVERR,
+                        LaunchError.READ_DECERR,
+                        LaunchError.READ_SLVERR,
                     )
                     m.d.sync += [self.o_error.code.eq(code), self.o_error.detail.eq(phase)]
                     m.next = "FAILED"
@@ -238,8 +237,8 @@ class LaunchFetcher(Component):
                 ]
                 with m.If(self.i_start):
                     refuse(
-                        (ErrorCode.NO_ENTRIES, self.i_list_entries == 0),
-                        (ErrorCode.LIST_ADDRESS, self._misplaced(self.i_list_address)),
+                        (LaunchError.NO_ENTRIES, self.i_list_entries == 0),
+                        (LaunchError.LIST_ADDRESS, self._misplaced(self.i_list_address)),
                     )
                     m.next = "REQUEST_ENTRY"
             with state("REQUEST_ENTRY"):
@@ -262,12 +261,12 @@ class LaunchFetcher(Component):
                 wide = (entry.image_bytes > MAX_IMAGE_BYTES) | (entry.image_bytes == 0)
                 some = entry.argument_count != 0
                 refuse(
-                    (ErrorCode.IMAGE_ADDRESS, self._misplaced(entry.image_address)),
-                    (ErrorCode.IMAGE_BYTES, wide | entry.image_bytes[:size].any()),
-                    (ErrorCode.ARGUMENT_COUNT, entry.argument_count > MAX_ARGUMENTS),
-                    (ErrorCode.ARGUMENT_ADDRESS, some & self._misplaced(entry.argument_address)),
-                    (ErrorCode.REPEAT, entry.repeat == 0),
-                    (ErrorCode.RESERVED, entry.reserved.any()),
+                    (LaunchError.IMAGE_ADDRESS, self._misplaced(entry.image_address)),
+                    (LaunchError.IMAGE_BYTES, wide | entry.image_bytes[:size].any()),
+                    (LaunchError.ARGUMENT_COUNT, entry.argument_count > MAX_ARGUMENTS),
+                    (LaunchError.ARGUMENT_ADDRESS, some & self._misplaced(entry.argument_address)),
+                    (LaunchError.REPEAT, entry.repeat == 0),
+                    (LaunchError.RESERVED, entry.reserved.any()),
                 )
                 m.d.sync += [
                     arguments_left.eq(entry.argument_count),
@@ -333,12 +332,12 @@ class LaunchFetcher(Component):
             with state("CHECK_HEADER"):
                 m.d.comb += self.o_decoded.eq(1)
                 refuse(
-                    (ErrorCode.MAGIC, header.magic != IMAGE_MAGIC),
-                    (ErrorCode.VERSION, header.version != IMAGE_VERSION),
-                    (ErrorCode.FINGERPRINT, header.fingerprint != Const(self._fingerprint, 32)),
-                    (ErrorCode.ROWS, header.rows != self._rows),
-                    (ErrorCode.RESERVED, header.reserved != 0),
-                    (ErrorCode.IMAGE_SIZE, image_beats <= head_beats),
+                    (LaunchError.MAGIC, header.magic != IMAGE_MAGIC),
+                    (LaunchError.VERSION, header.version != IMAGE_VERSION),
+                    (LaunchError.FINGERPRINT, header.fingerprint != Const(self._fingerprint, 32)),
+                    (LaunchError.ROWS, header.rows != self._rows),
+                    (LaunchError.RESERVED, header.reserved != 0),
+                    (LaunchError.IMAGE_SIZE, image_beats <= head_beats),
                 )
                 m.d.sync += [
                     row.eq(0),
@@ -359,7 +358,7 @@ class LaunchFetcher(Component):
                     ]
                     with m.If(row_ends):
                         m.d.sync += [row.eq(next_row), row_left.eq(row_beats[next_row])]
-                    refuse((ErrorCode.IMAGE_SIZE, rows_end != (beats_left == 1)))
+                    refuse((LaunchError.IMAGE_SIZE, rows_end != (beats_left == 1)))
                     with m.If(beats_left == 1):
                         # The last word enters the shadow in the next cycle, before any load.
                         m.next = "READY"

@@ -8,8 +8,9 @@ from amaranth.lib.wiring import In, Out
 
 from hw.arch.checks import require_int
 from hw.arch.counters import COUNTER_BITS, WORDS
+from hw.arch.error_codes import LaunchError
 from hw.arch.errors import BadInputError, shown
-from hw.arch.launch import MAX_ARGUMENTS, ErrorCode
+from hw.arch.launch import MAX_ARGUMENTS
 from hw.arch.registers import HOST_ADDRESS_BITS
 from hw.command.fetch import LaunchFetcher, argument_write_layout
 from hw.command.host import HostPort, error_layout
@@ -257,7 +258,7 @@ class CommandProcessor(Component):
 
         def stop_if_aborted() -> None:
             with m.If(aborted):
-                m.d.sync += error.eq(error_layout.const({"code": ErrorCode.ABORTED}))
+                m.d.sync += error.eq(error_layout.const({"code": LaunchError.ABORTED}))
                 m.next = "STOP"
 
         with m.FSM():
@@ -315,7 +316,7 @@ class CommandProcessor(Component):
                 with m.If(self.i_error):
                     m.d.sync += [
                         busy.eq(1),
-                        error.code.eq(ErrorCode.UNIT),
+                        error.code.eq(LaunchError.UNIT),
                         error.detail.eq(self.i_error_code),
                         error.unit.eq(self.i_error_unit),
                     ]
@@ -333,7 +334,7 @@ class CommandProcessor(Component):
             with m.State("RESET"):
                 m.d.comb += [
                     self.o_clear.eq(1),
-                    host.i_failed.eq(error.code != ErrorCode.NONE),
+                    host.i_failed.eq(error.code != LaunchError.NONE),
                 ]
                 m.d.sync += busy.eq(0)
                 m.next = "IDLE"

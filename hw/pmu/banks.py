@@ -10,7 +10,7 @@ from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
 from hw.arch.errors import BadInputError, shown
-from hw.arch.scratchpad import ELEMENT_BYTES, Access
+from hw.arch.pmu_word import ELEMENT_BYTES, Access
 from hw.emit.shared import shared
 from hw.lib.component import Component
 from hw.pmu.permuter import Permuter

@@ -11,8 +11,7 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 
 from hw.arch.counters import activity_layout, pmu_state_layout
 from hw.arch.errors import BadInputError, shown
-from hw.arch.pmu_word import TokenSource, pmu_layout
-from hw.arch.scratchpad import ELEMENT_BYTES
+from hw.arch.pmu_word import ELEMENT_BYTES, TokenSource, pmu_layout
 from hw.emit.shared import shared
 from hw.lib.activity import count_activity
 from hw.lib.barrier import Barrier, has_passed

@@ -6,7 +6,8 @@ from amaranth.hdl import Module, Mux, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from hw.arch.descriptor import ErrorCode, descriptor_layout
+from hw.arch.descriptor import descriptor_layout
+from hw.arch.error_codes import TmaError
 from hw.emit.shared import shared
 from hw.lib.axi import RESP_DECERR
 from hw.lib.component import Component
@@ -48,7 +49,7 @@ class BoxEngine(Component):
     o_idle
         Memory owes nothing and is owed nothing.
     o_error
-        First error since reset, an :class:`hw.arch.descriptor.ErrorCode`.
+        First error since reset, an :class:`hw.arch.error_codes.TmaError`.
     """
 
     i_stream: stream.Interface
@@ -131,11 +132,11 @@ class BoxEngine(Component):
         failed: Value,
         response: Signal,
         *,
-        slverr: ErrorCode,
-        decerr: ErrorCode,
+        slverr: TmaError,
+        decerr: TmaError,
     ) -> None:
         """Keep the first error: a response that failed, before a refusal in the same cycle."""
-        with m.If(self.o_error == ErrorCode.NONE.value):
+        with m.If(self.o_error == TmaError.NONE.value):
             with m.If(failed):
                 m.d.sync += self.o_error.eq(
                     Mux(response == RESP_DECERR, decerr.value, slverr.value)

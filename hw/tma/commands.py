@@ -7,14 +7,8 @@ from amaranth.hdl import Cat, Module, Mux, Signal, Value, signed
 from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out
 
-from hw.arch.descriptor import (
-    MAX_BOX,
-    MAX_RANK,
-    ElementFormat,
-    ErrorCode,
-    Mode,
-    descriptor_layout,
-)
+from hw.arch.descriptor import MAX_BOX, MAX_RANK, ElementFormat, Mode, descriptor_layout
+from hw.arch.error_codes import TmaError
 from hw.lib.component import Component
 
 __all__ = ["BoxReader", "box_layout", "command_layout", "tagged_command_layout"]
@@ -62,7 +56,7 @@ def box_layout(width_bits: int, address_bits: int, streams: int) -> data.StructL
 
 
 def _first_refusal(
-    m: Module, rules: Sequence[tuple[Value | Signal, ErrorCode]], code: Signal
+    m: Module, rules: Sequence[tuple[Value | Signal, TmaError]], code: Signal
 ) -> None:
     for index, (broken, reason) in enumerate(rules):
         with m.If(broken) if index == 0 else m.Elif(broken):
@@ -155,26 +149,26 @@ class BoxReader(Component):
         _first_refusal(
             m,
             [
-                ((fields.rank == 0) | (fields.rank > MAX_RANK), ErrorCode.RANK),
-                (~fields.format.matches(*formats), ErrorCode.FORMAT),
-                (base_bad, ErrorCode.BASE),
-                (anywhere(stride_bad, 1), ErrorCode.STRIDE),
-                (anywhere([extent == 0 for extent in fields.dims]), ErrorCode.DIMENSION),
-                (anywhere(box_bad), ErrorCode.BOX),
+                ((fields.rank == 0) | (fields.rank > MAX_RANK), TmaError.RANK),
+                (~fields.format.matches(*formats), TmaError.FORMAT),
+                (base_bad, TmaError.BASE),
+                (anywhere(stride_bad, 1), TmaError.STRIDE),
+                (anywhere([extent == 0 for extent in fields.dims]), TmaError.DIMENSION),
+                (anywhere(box_bad), TmaError.BOX),
                 (
                     row_bytes[: (self._width_bits // 8 - 1).bit_length()] != 0,
-                    ErrorCode.ROW_BYTES,
+                    TmaError.ROW_BYTES,
                 ),
                 (
                     anywhere([step != 1 for step in fields.element_strides]),
-                    ErrorCode.ELEMENT_STRIDE,
+                    TmaError.ELEMENT_STRIDE,
                 ),
-                (fields.interleave != 0, ErrorCode.INTERLEAVE),
-                (fields.swizzle != 0, ErrorCode.SWIZZLE),
-                (fields.oob_fill != 0, ErrorCode.OOB_FILL),
-                (fields.mode != Mode.TILE.value, ErrorCode.MODE),
-                (fields.reduce != 0, ErrorCode.REDUCE),
-                (im2col != 0, ErrorCode.IM2COL),
+                (fields.interleave != 0, TmaError.INTERLEAVE),
+                (fields.swizzle != 0, TmaError.SWIZZLE),
+                (fields.oob_fill != 0, TmaError.OOB_FILL),
+                (fields.mode != Mode.TILE.value, TmaError.MODE),
+                (fields.reduce != 0, TmaError.REDUCE),
+                (im2col != 0, TmaError.IM2COL),
             ],
             code,
         )
@@ -234,7 +228,7 @@ class BoxReader(Component):
             m.d.comb += self.o_error.eq(code)
             m.d.sync += [
                 checking.eq(0),
-                working.eq(code == ErrorCode.NONE.value),
+                working.eq(code == TmaError.NONE.value),
                 dimension.eq(0),
                 address.eq(fields.base),
                 scaled.eq(1 << element_shift),

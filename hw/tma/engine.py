@@ -7,7 +7,7 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.arch.checks import require_int, require_power
-from hw.arch.descriptor import ErrorCode
+from hw.arch.error_codes import TmaError
 from hw.emit.shared import shared
 from hw.lib.axi import Axi4Interface, Axi4Signature
 from hw.lib.component import Component
@@ -62,7 +62,7 @@ class TmaEngine(Component):
     o_idle
         Memory owes nothing and is owed nothing.
     o_error
-        First error since reset, an :class:`hw.arch.descriptor.ErrorCode`.
+        First error since reset, an :class:`hw.arch.error_codes.TmaError`.
 
     Raises
     ------
@@ -180,6 +180,6 @@ class TmaEngine(Component):
             self.o_stored.eq(store.o_stored),
             self.o_idle.eq(load.o_idle & store.o_idle),
         ]
-        with m.If(self.o_error == ErrorCode.NONE.value):
+        with m.If(self.o_error == TmaError.NONE.value):
             m.d.sync += self.o_error.eq(Mux(load.o_error != 0, load.o_error, store.o_error))
         return m

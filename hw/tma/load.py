@@ -7,7 +7,7 @@ from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import Out
 
-from hw.arch.descriptor import ErrorCode
+from hw.arch.error_codes import TmaError
 from hw.emit.shared import shared
 from hw.lib.axi import Axi4ReadInterface, Axi4ReadSignature, read_constants
 from hw.lib.fifo import Queue
@@ -137,8 +137,8 @@ class LoadEngine(BoxEngine):
             refusal,
             axi.rvalid & axi.rready & failed,
             axi.rresp,
-            slverr=ErrorCode.READ_SLVERR,
-            decerr=ErrorCode.READ_DECERR,
+            slverr=TmaError.READ_SLVERR,
+            decerr=TmaError.READ_DECERR,
         )
 
         vector: Any = output.o_stream.payload

@@ -7,7 +7,7 @@ from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from hw.arch.descriptor import ErrorCode
+from hw.arch.error_codes import TmaError
 from hw.emit.shared import shared
 from hw.lib.axi import Axi4WriteInterface, Axi4WriteSignature, write_constants
 from hw.lib.fifo import Queue
@@ -160,7 +160,7 @@ class StoreEngine(BoxEngine):
             refusal,
             answered & axi.bresp[1],
             axi.bresp,
-            slverr=ErrorCode.WRITE_SLVERR,
-            decerr=ErrorCode.WRITE_DECERR,
+            slverr=TmaError.WRITE_SLVERR,
+            decerr=TmaError.WRITE_DECERR,
         )
         return m

@@ -7,8 +7,7 @@ import random
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from hw.arch.config import AgcuConfig, ChipConfig, PcuConfig, PmuConfig
-from hw.arch.configs import named
+from hw.arch.config import AgcuConfig, ChipConfig, PcuConfig, PmuConfig, named
 
 __all__ = ["chip_fields", "chip_of", "random_chip"]
 

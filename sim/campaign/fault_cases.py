@@ -7,10 +7,9 @@ import random
 from collections.abc import Iterator
 from typing import Any
 
-from hw.arch.configs import named
+from hw.arch.config import named
+from hw.arch.error_codes import LaunchError, error_detail, error_unit
 from hw.arch.errors import BadInputError
-from hw.arch.launch import ErrorCode
-from hw.arch.unit_errors import error_detail, error_unit
 from sim.campaign.case import Fields, Verdict, line
 from sim.campaign.memory import conditions_of
 from sim.campaign.models import Models
@@ -151,8 +150,8 @@ def _error_faults(ready: Prepared, run: ChipRun, errors: tuple[ErrorAt, ...]) ->
     units = {
         f"{each.direction}_{each.response}".upper() for each in errors if each.direction != "launch"
     }
-    if run.error_code != ErrorCode.UNIT.value:
-        code = ErrorCode(run.error_code).name
+    if run.error_code != LaunchError.UNIT.value:
+        code = LaunchError(run.error_code).name
         return [] if code in own else [f"error must be one of {sorted(own)}, not {code}"]
     detail = error_detail(run.error_detail)
     unit = error_unit(config, run.error_detail, run.error_unit)
@@ -208,9 +207,9 @@ def _class_of(
             return "hang named", []
         return "hang", [f"hang without a name: {run.hang_reason}"]
     if run.status == "error":
-        if run.error_code == ErrorCode.UNIT.value:
+        if run.error_code == LaunchError.UNIT.value:
             return "error", []
-        named_code = run.error_code in {each.value for each in ErrorCode}
+        named_code = run.error_code in {each.value for each in LaunchError}
         return "refused", [] if named_code else [f"error code {run.error_code} has no name"]
     outputs = ready.outputs(memory)
     right = all(outputs[name].tobytes() == ready.program.oracle[name].tobytes() for name in outputs)

@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from hw.arch.config import ChipConfig
-from hw.arch.configs import named
+from hw.arch.config import ChipConfig, named
 from sim.campaign.case import Fields, Verdict
 from sim.campaign.chips import chip_fields, chip_of
 from sim.campaign.images import arrays_of, chip_program_of, random_image, take_away

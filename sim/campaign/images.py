@@ -7,10 +7,9 @@ import random
 from collections.abc import Mapping
 from typing import Any
 
-from hw.arch.agcu import STREAMS, AgcuProgram
+from hw.arch.agcu import STREAMS, AgcuProgram, BoxLoop, IssuerProgram, Wait
 from hw.arch.config import ChipConfig
 from hw.arch.descriptor import Descriptor, ElementFormat
-from hw.arch.issuer import BoxLoop, IssuerProgram, Wait
 from hw.arch.limits import MAX_MODULUS
 from hw.arch.loops import LoopProgram
 from hw.arch.pmu import EngineProgram, PmuProgram

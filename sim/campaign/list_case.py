@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from hw.arch.configs import named
+from hw.arch.config import named
 from hw.arch.errors import BadInputError
 from hw.arch.launch import pack_list
 from sim.campaign.case import Fields, Verdict

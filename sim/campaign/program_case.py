@@ -7,8 +7,7 @@ import random
 from collections.abc import Iterator
 from typing import Any
 
-from hw.arch.config import ChipConfig
-from hw.arch.configs import named
+from hw.arch.config import ChipConfig, named
 from hw.arch.errors import BadInputError
 from hw.numeric.formats import bf16
 from sim.campaign.case import Fields, Verdict

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from hw.arch.configs import named
+from hw.arch.config import named
 from sim.campaign.case import Fields, Verdict, command
 from sim.campaign.corpus import keep
 from sim.campaign.features import missing

@@ -80,7 +80,7 @@ def _components() -> Iterator[tuple[str, str, str]]:
 
 
 def _everything() -> dict[str, list[dict[str, str]]]:
-    from hw.arch.configs import named
+    from hw.arch.config import named
 
     return {
         "kernels": modules("sw.kernels"),

@@ -162,8 +162,7 @@ def load_config(name: str, *, where: str = "--config") -> "ChipConfig":
         If there is neither, or the file's values cannot work.
     """
     # Not at the top: importing it would slow the help of every sub-command.
-    from hw.arch.config import from_toml
-    from hw.arch.configs import named
+    from hw.arch.config import from_toml, named
 
     if name in named:
         return named[name]

@@ -74,7 +74,7 @@ def _of_component(args: argparse.Namespace, known: list[str]) -> dict[str, Any]:
     print(f"{name}: tested by the testbench {bench}")
     if bench != "fp":
         return {}
-    from hw.arch.configs import named
+    from hw.arch.config import named
     from sim.native.bundle import Bundle
     from sim.tb._asked import environment_of_fp
 

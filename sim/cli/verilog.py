@@ -152,7 +152,7 @@ def _of_unit(args: argparse.Namespace) -> _Asked:
 
 def _of_chip(args: argparse.Namespace) -> _Asked:
     """A chip, or a component of the table."""
-    from hw.arch.configs import named
+    from hw.arch.config import named
     from hw.chip import Chip
     from sim.cli.port_notes import CHIP_NOTES, matrix_notes
 

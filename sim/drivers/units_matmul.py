@@ -5,17 +5,15 @@ from typing import Any, Self
 
 import numpy as np
 
-from hw.arch.agcu import AgcuProgram
+from hw.arch.agcu import AgcuProgram, BoxLoop, IssuerProgram, Wait
 from hw.arch.config import ChipConfig
 from hw.arch.descriptor import Descriptor, ElementFormat
-from hw.arch.issuer import BoxLoop, IssuerProgram, Wait
 from hw.arch.loops import LoopProgram
 from hw.arch.pcu import PcuProgram
 from hw.arch.places import token_ports, vector_ports
 from hw.arch.pmu import EngineProgram, PmuProgram, SlotRing
-from hw.arch.pmu_word import Level, TokenSource
+from hw.arch.pmu_word import Access, Level, TokenSource
 from hw.arch.ports import Direction, Link, Port, SwitchPorts, UnitPort
-from hw.arch.scratchpad import Access
 from hw.arch.switch import OutputProgram, SwitchProgram, Turn
 from hw.numeric.formats import Format, bf16, fp32, int8, int32
 from sim.drivers.products import Array

@@ -8,8 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hw.arch.descriptor import Descriptor
-from hw.arch.descriptor import ErrorCode as TmaError
-from hw.arch.launch import ErrorCode
+from hw.arch.error_codes import LaunchError, TmaError
 from sim.emulator.errors import LaunchFault
 
 __all__ = ["BoxStream"]
@@ -63,9 +62,9 @@ class BoxStream:
             With the engine's code.
         """
         if self.base % 16 or self.base >> self.address_bits:
-            raise LaunchFault(ErrorCode.UNIT, int(TmaError.BASE.value), self.unit)
+            raise LaunchFault(LaunchError.UNIT, int(TmaError.BASE.value), self.unit)
         if self.descriptor.row_bytes % self.beat_bytes:
-            raise LaunchFault(ErrorCode.UNIT, int(TmaError.ROW_BYTES.value), self.unit)
+            raise LaunchFault(LaunchError.UNIT, int(TmaError.ROW_BYTES.value), self.unit)
 
     def _inside(self) -> tuple[Ints, Ints]:
         """First and end, a dimension of each box, of what lies in the tensor."""
@@ -94,7 +93,7 @@ class BoxStream:
 
     def _require_memory(self, memory: Bytes, code: TmaError) -> None:
         if self.reach()[1] > len(memory):
-            raise LaunchFault(ErrorCode.UNIT, int(code.value), self.unit)
+            raise LaunchFault(LaunchError.UNIT, int(code.value), self.unit)
 
     def _tensor(self, memory: Bytes) -> Bytes:
         """The tensor in memory, outermost dimension first, the innermost in bytes."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from hw.arch.error_codes import LaunchError
 from hw.arch.errors import BadInputError
-from hw.arch.launch import ErrorCode
 
 __all__ = ["EmulatorError", "LaunchFault"]
 
@@ -19,12 +19,12 @@ class LaunchFault(Exception):
 
     Parameters
     ----------
-    code : ErrorCode
+    code : LaunchError
     detail, unit : int
         As in the register ``ERROR``.
     """
 
-    def __init__(self, code: ErrorCode, detail: int = 0, unit: int = 0) -> None:
+    def __init__(self, code: LaunchError, detail: int = 0, unit: int = 0) -> None:
         super().__init__(f"{code.name}, detail {detail}, unit {unit}")
         self.code = code
         self.detail = detail

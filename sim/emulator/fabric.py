@@ -8,11 +8,10 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from hw.arch.agcu import AgcuProgram
-from hw.arch.issuer import IssuerProgram
+from hw.arch.agcu import AgcuProgram, IssuerProgram
+from hw.arch.error_codes import agcu_number
 from hw.arch.pcu import FilterProgram, PcuProgram
 from hw.arch.pmu import PmuProgram
-from hw.arch.unit_errors import agcu_number
 from sim.emulator.boxes import BoxStream
 from sim.emulator.errors import EmulatorError
 from sim.emulator.matrix import Passes, results

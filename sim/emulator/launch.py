@@ -6,6 +6,7 @@ import dataclasses
 from typing import Any
 
 from hw.arch.config import ChipConfig
+from hw.arch.error_codes import LaunchError, ReadPhase, UnitError
 from hw.arch.image import (
     IMAGE_MAGIC,
     IMAGE_VERSION,
@@ -18,13 +19,10 @@ from hw.arch.launch import (
     ENTRY_BYTES,
     MAX_ARGUMENTS,
     MAX_IMAGE_BYTES,
-    ErrorCode,
-    ReadPhase,
     alignment_bytes,
     argument_layout,
     entry_layout,
 )
-from hw.arch.unit_errors import UnitError
 from sim.emulator.errors import LaunchFault
 
 __all__ = ["Fetched", "LaunchReader"]
@@ -72,9 +70,9 @@ class LaunchReader:
             As the command processor.
         """
         if entries == 0:
-            raise LaunchFault(ErrorCode.NO_ENTRIES)
+            raise LaunchFault(LaunchError.NO_ENTRIES)
         if self._misplaced(address):
-            raise LaunchFault(ErrorCode.LIST_ADDRESS)
+            raise LaunchFault(LaunchError.LIST_ADDRESS)
 
     def _misplaced(self, address: int) -> bool:
         bits = self._config.agcu.axi_address_bits
@@ -83,7 +81,7 @@ class LaunchReader:
     def _read(self, address: int, size: int, phase: ReadPhase) -> bytes:
         whole = -(-size // self._beat) * self._beat
         if address + whole > len(self._memory):
-            raise LaunchFault(ErrorCode.READ_DECERR, int(phase.value))
+            raise LaunchFault(LaunchError.READ_DECERR, int(phase.value))
         self.bytes_read += whole
         return bytes(self._memory[address : address + size])
 
@@ -100,12 +98,12 @@ class LaunchReader:
         entry: Any = entry_layout.from_bits(int.from_bytes(raw, "little"))
         size, count = entry["image_bytes"], entry["argument_count"]
         for code, broken in (
-            (ErrorCode.IMAGE_ADDRESS, self._misplaced(entry["image_address"])),
-            (ErrorCode.IMAGE_BYTES, not 0 < size <= MAX_IMAGE_BYTES or size % self._beat),
-            (ErrorCode.ARGUMENT_COUNT, count > MAX_ARGUMENTS),
-            (ErrorCode.ARGUMENT_ADDRESS, count and self._misplaced(entry["argument_address"])),
-            (ErrorCode.REPEAT, entry["repeat"] == 0),
-            (ErrorCode.RESERVED, entry["reserved"]),
+            (LaunchError.IMAGE_ADDRESS, self._misplaced(entry["image_address"])),
+            (LaunchError.IMAGE_BYTES, not 0 < size <= MAX_IMAGE_BYTES or size % self._beat),
+            (LaunchError.ARGUMENT_COUNT, count > MAX_ARGUMENTS),
+            (LaunchError.ARGUMENT_ADDRESS, count and self._misplaced(entry["argument_address"])),
+            (LaunchError.REPEAT, entry["repeat"] == 0),
+            (LaunchError.RESERVED, entry["reserved"]),
         ):
             if broken:
                 raise LaunchFault(code)
@@ -121,7 +119,7 @@ class LaunchReader:
         image = self._read(entry["image_address"], size, ReadPhase.IMAGE)
         self._check_header(image)
         if entry["repeat"] > 1:
-            raise LaunchFault(ErrorCode.UNIT, UnitError.REPEAT)
+            raise LaunchFault(LaunchError.UNIT, UnitError.REPEAT)
         return Fetched(image, tuple(values))
 
     def _check_header(self, image: bytes) -> None:
@@ -132,12 +130,12 @@ class LaunchReader:
         header: Any = layout.from_bits(raw)
         words = sum(header["beats"][row] or _WRAPPED_BEATS for row in range(rows))
         for code, broken in (
-            (ErrorCode.MAGIC, header["magic"] != IMAGE_MAGIC),
-            (ErrorCode.VERSION, header["version"] != IMAGE_VERSION),
-            (ErrorCode.FINGERPRINT, header["fingerprint"] != fingerprint(self._config)),
-            (ErrorCode.ROWS, header["rows"] != rows),
-            (ErrorCode.RESERVED, header["reserved"]),
-            (ErrorCode.IMAGE_SIZE, len(image) // self._beat != head + words),
+            (LaunchError.MAGIC, header["magic"] != IMAGE_MAGIC),
+            (LaunchError.VERSION, header["version"] != IMAGE_VERSION),
+            (LaunchError.FINGERPRINT, header["fingerprint"] != fingerprint(self._config)),
+            (LaunchError.ROWS, header["rows"] != rows),
+            (LaunchError.RESERVED, header["reserved"]),
+            (LaunchError.IMAGE_SIZE, len(image) // self._beat != head + words),
         ):
             if broken:
                 raise LaunchFault(code)

@@ -8,9 +8,10 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 
+from hw.arch.agcu import IssuerProgram
 from hw.arch.config import ChipConfig
-from hw.arch.issuer import IssuerProgram
-from hw.arch.launch import MAX_ARGUMENTS, ErrorCode
+from hw.arch.error_codes import LaunchError
+from hw.arch.launch import MAX_ARGUMENTS
 from hw.arch.pcu import PcuProgram
 from hw.arch.pmu import PmuProgram
 from sim.emulator.boxes import BoxStream
@@ -32,7 +33,7 @@ class EmulatorRun:
     ----------
     status : str
         ``"done"`` or ``"error"``.
-    error_code : ErrorCode
+    error_code : LaunchError
     error_detail, error_unit, error_entry : int
         As in the registers ``ERROR`` and ``ERROR_ENTRY``.
     launches : int
@@ -50,7 +51,7 @@ class EmulatorRun:
     """
 
     status: str
-    error_code: ErrorCode
+    error_code: LaunchError
     error_detail: int
     error_unit: int
     error_entry: int
@@ -187,7 +188,7 @@ def emulate(
     def ended(fault: LaunchFault | None) -> EmulatorRun:
         return EmulatorRun(
             status="error" if fault else "done",
-            error_code=fault.code if fault else ErrorCode.NONE,
+            error_code=fault.code if fault else LaunchError.NONE,
             error_detail=fault.detail if fault else 0,
             error_unit=fault.unit if fault else 0,
             error_entry=entry,

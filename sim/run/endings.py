@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from hw.arch.config import ChipConfig
 from hw.arch.counters import ACTIVITIES, COUNTERS, WORDS, engine_states, unit_kinds
+from hw.arch.error_codes import LaunchError, ReadPhase, error_detail, error_unit
 from hw.arch.errors import DeviceError, HangError
-from hw.arch.launch import ErrorCode, ReadPhase
-from hw.arch.unit_errors import error_detail, error_unit
 from sim.backends.face import Answer
 from sim.run.job import Job
 from sw.prove import prove
@@ -67,7 +66,7 @@ def raise_for_ending(
 
 def _device(config: ChipConfig, answer: Answer) -> tuple[str, str, str | None]:
     """Name of the error code, its detail in words, and the unit."""
-    codes = {each.value: each.name for each in ErrorCode}
+    codes = {each.value: each.name for each in LaunchError}
     code = codes.get(answer.error_code, f"code {answer.error_code}")
     if code in ("READ_SLVERR", "READ_DECERR"):
         phases = {each.value: each.name.lower() for each in ReadPhase}

@@ -5,33 +5,34 @@ from typing import Any
 from amaranth.hdl import Shape
 from amaranth.lib import data
 
-from hw.arch.descriptor import DESCRIPTOR_BYTES, ErrorCode, descriptor_layout
+from hw.arch.descriptor import DESCRIPTOR_BYTES, descriptor_layout
+from hw.arch.error_codes import TmaError
 
 __all__ = ["REFUSALS", "with_field"]
 
 #: Field of a descriptor of two dimensions or more, index in it (0 where it is no array), a value
 #: that is refused for vectors of 64 bits or more and addresses of at most 48 bits, and the code.
 REFUSALS = (
-    ("rank", 0, 0, ErrorCode.RANK),
-    ("rank", 0, 6, ErrorCode.RANK),
-    ("format", 0, 3, ErrorCode.FORMAT),
-    ("format", 0, 0x81, ErrorCode.FORMAT),
-    ("base", 0, 0x1008, ErrorCode.BASE),
-    ("base", 0, 1 << 48, ErrorCode.BASE),
-    ("strides", 0, 72, ErrorCode.STRIDE),
-    ("strides", 0, 1 << 40, ErrorCode.STRIDE),
-    ("dims", 1, 0, ErrorCode.DIMENSION),
-    ("box", 1, 0, ErrorCode.BOX),
-    ("box", 0, 264, ErrorCode.BOX),
-    ("box", 0, 1, ErrorCode.ROW_BYTES),
-    ("element_strides", 1, 2, ErrorCode.ELEMENT_STRIDE),
-    ("interleave", 0, 1, ErrorCode.INTERLEAVE),
-    ("swizzle", 0, 1, ErrorCode.SWIZZLE),
-    ("oob_fill", 0, 1, ErrorCode.OOB_FILL),
-    ("mode", 0, 3, ErrorCode.MODE),
-    ("reduce", 0, 1, ErrorCode.REDUCE),
-    ("im2col_lower", 1, -1, ErrorCode.IM2COL),
-    ("im2col_pixels", 0, 5, ErrorCode.IM2COL),
+    ("rank", 0, 0, TmaError.RANK),
+    ("rank", 0, 6, TmaError.RANK),
+    ("format", 0, 3, TmaError.FORMAT),
+    ("format", 0, 0x81, TmaError.FORMAT),
+    ("base", 0, 0x1008, TmaError.BASE),
+    ("base", 0, 1 << 48, TmaError.BASE),
+    ("strides", 0, 72, TmaError.STRIDE),
+    ("strides", 0, 1 << 40, TmaError.STRIDE),
+    ("dims", 1, 0, TmaError.DIMENSION),
+    ("box", 1, 0, TmaError.BOX),
+    ("box", 0, 264, TmaError.BOX),
+    ("box", 0, 1, TmaError.ROW_BYTES),
+    ("element_strides", 1, 2, TmaError.ELEMENT_STRIDE),
+    ("interleave", 0, 1, TmaError.INTERLEAVE),
+    ("swizzle", 0, 1, TmaError.SWIZZLE),
+    ("oob_fill", 0, 1, TmaError.OOB_FILL),
+    ("mode", 0, 3, TmaError.MODE),
+    ("reduce", 0, 1, TmaError.REDUCE),
+    ("im2col_lower", 1, -1, TmaError.IM2COL),
+    ("im2col_pixels", 0, 5, TmaError.IM2COL),
 )
 
 

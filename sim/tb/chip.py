@@ -9,7 +9,7 @@ import numpy as np
 from cocotb.triggers import FallingEdge, ReadOnly, RisingEdge
 from cocotbext.axi import AxiBus, AxiLiteBus, AxiLiteMaster, AxiRam, AxiRamRead, AxiReadBus
 
-from hw.arch.configs import named
+from hw.arch.config import named
 from hw.arch.counters import (
     ACTIVITIES,
     WORDS,
@@ -18,7 +18,7 @@ from hw.arch.counters import (
     named_counters,
     unit_kinds,
 )
-from hw.arch.launch import ErrorCode
+from hw.arch.error_codes import LaunchError
 from hw.arch.registers import REGISTERS
 from hw.chip import Chip
 from hw.numeric.formats import bf16, fp32
@@ -208,9 +208,9 @@ async def a_refused_image_leaves_the_chip_usable(dut: Any) -> None:
     await start(dut)
     tiny = UnitsMatmul(_CONFIG, 1, 1, 1, bf16, fp32, 8, 8, 2)
     for offset, code in (
-        (0, ErrorCode.MAGIC),
-        (4, ErrorCode.VERSION),
-        (8, ErrorCode.FINGERPRINT),
+        (0, LaunchError.MAGIC),
+        (4, LaunchError.VERSION),
+        (8, LaunchError.FINGERPRINT),
     ):
         assert await host.launch(host.spoil(tiny, offset)) == 0b100
         assert await host.error() == code.value

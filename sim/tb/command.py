@@ -12,8 +12,9 @@ from cocotb.triggers import FallingEdge, ReadOnly, RisingEdge
 from cocotbext.axi import AxiLiteBus, AxiLiteMaster, AxiRamRead, AxiReadBus, AxiResp
 
 from hw.arch.counters import COUNTER_BITS, WORDS
+from hw.arch.error_codes import LaunchError, ReadPhase
 from hw.arch.image import Image
-from hw.arch.launch import Argument, ErrorCode, LaunchEntry, ReadPhase, pack_arguments, pack_list
+from hw.arch.launch import Argument, LaunchEntry, pack_arguments, pack_list
 from hw.arch.registers import register
 from hw.command.fetch import argument_write_layout
 from hw.command.processor import CommandProcessor
@@ -282,9 +283,9 @@ async def lists_run_in_order_whatever_pauses(dut: Any, pauses: float) -> None:
         await test.run(_kernels(test.rng))
 
 
-def _refusals() -> Iterator[tuple[str, int, int, int, ErrorCode]]:
+def _refusals() -> Iterator[tuple[str, int, int, int, LaunchError]]:
     """Where a list or an image is wrong: part, byte, value, bytes of it, and the error."""
-    code = ErrorCode
+    code = LaunchError
     yield from (
         ("entry", 0, 0x1_0020, 8, code.IMAGE_ADDRESS),
         ("entry", 0, 1 << 40, 8, code.IMAGE_ADDRESS),
@@ -311,9 +312,9 @@ async def what_cannot_run_is_refused_at_its_entry(dut: Any) -> None:
     test = _Bench(dut, pauses=0.2)
     await test.begin()
     for entries, address, code in (
-        (0, 0, ErrorCode.NO_ENTRIES),
-        (1, 32, ErrorCode.LIST_ADDRESS),
-        (1, 1 << _ADDRESS_BITS, ErrorCode.LIST_ADDRESS),
+        (0, 0, LaunchError.NO_ENTRIES),
+        (1, 32, LaunchError.LIST_ADDRESS),
+        (1, 1 << _ADDRESS_BITS, LaunchError.LIST_ADDRESS),
     ):
         await test.launch(entries, address)
         await test.fail([], 0, code.value)
@@ -350,15 +351,15 @@ async def errors_of_memory_and_of_units_end_a_launch_at_their_entry(dut: Any) ->
         if choice is None:
             unit_code, unit = (int(value) for value in rng.integers(1, 256, 2))
             test.unit_errors = {wrong: (unit_code, unit)}
-            error, ran = ErrorCode.UNIT.value | unit_code << 8 | unit << 16, wrong + 1
+            error, ran = LaunchError.UNIT.value | unit_code << 8 | unit << 16, wrong + 1
         else:
             first, size = spans[choice]
             if not size:
                 continue
             answer = (AxiResp.SLVERR, AxiResp.DECERR)[rng.integers(2)]
             code = {
-                AxiResp.SLVERR: ErrorCode.READ_SLVERR,
-                AxiResp.DECERR: ErrorCode.READ_DECERR,
+                AxiResp.SLVERR: LaunchError.READ_SLVERR,
+                AxiResp.DECERR: LaunchError.READ_DECERR,
             }[answer]
             test.memory.errors = {first + 8 * int(rng.integers(0, size // 8)): answer}
             error, ran = code.value | choice.value << 8, wrong
@@ -389,7 +390,7 @@ async def an_abort_at_any_time_leaves_a_processor_that_works(dut: Any, pauses: f
             assert test.log[-2:] == [("stop",), ("clear",)]
         else:
             aborted += 1
-            assert await test.read("ERROR") == ErrorCode.ABORTED.value
+            assert await test.read("ERROR") == LaunchError.ABORTED.value
             assert await test.read("ERROR_ENTRY") in (test.starts() - 1, test.starts())
             test.check_stopped(kernels, 0)
         await test.write("STATUS", _ERROR | _DONE)

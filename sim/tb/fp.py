@@ -37,7 +37,7 @@ def units() -> dict[str, dict[str, int]]:
 
 def design() -> Bundle:
     """The units under test, side by side."""
-    from hw.arch.configs import named
+    from hw.arch.config import named
 
     made: dict[str, Shareable] = {
         name: COMPONENTS[name].build(named["tiny"], values) for name, values in units().items()
@@ -77,7 +77,7 @@ async def answers_are_numpys(dut: Any) -> None:
     words = _stimulus()
     chosen = units()
     built = {name: COMPONENTS[name].build for name in chosen}
-    from hw.arch.configs import named
+    from hw.arch.config import named
 
     delays = {
         name: getattr(built[name](named["tiny"], values), "cycles", 0)

@@ -8,8 +8,7 @@ import numpy.typing as npt
 
 from hw.arch.loops import LoopProgram
 from hw.arch.pmu import EngineProgram, PmuProgram, SlotRing
-from hw.arch.pmu_word import Level, TokenSource
-from hw.arch.scratchpad import Access
+from hw.arch.pmu_word import Access, Level, TokenSource
 from hw.pmu.unit import Pmu
 from sim.bench_support import Sink, Source, bench, clocks, random_generator, start
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hw.arch.issuer import COUNT_BITS as ISSUER_COUNT_BITS
+from hw.arch.agcu import COUNT_BITS as ISSUER_COUNT_BITS
 from hw.arch.pmu_word import COUNT_BITS
 from sw.passes.plan import Plan
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from hw.arch.agcu import AgcuProgram
+from hw.arch.agcu import AgcuProgram, BoxLoop, IssuerProgram, Wait
 from hw.arch.descriptor import Descriptor, ElementFormat
-from hw.arch.issuer import BoxLoop, IssuerProgram, Wait
 from hw.arch.loops import LoopProgram
 from hw.arch.pcu import FilterProgram, PcuProgram
 from hw.arch.pmu import EngineProgram, PmuProgram, SlotRing
-from hw.arch.pmu_word import Level, TokenSource
-from hw.arch.scratchpad import Access
+from hw.arch.pmu_word import Access, Level, TokenSource
 from hw.numeric.formats import bf16, fp32, int8, int32
 from sw.arrays import ArraySpec
 from sw.netlist import End, Net, Netlist, UnitProgram

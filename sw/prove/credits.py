@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 import numpy.typing as npt
 
-from hw.arch.issuer import IssuerProgram
+from hw.arch.agcu import IssuerProgram
 from hw.arch.pmu import EngineProgram, PmuProgram
 from hw.arch.pmu_word import TokenSource
 from sw.image import ChipProgram

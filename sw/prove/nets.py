@@ -5,8 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator, Mapping
 
-from hw.arch.agcu import STREAMS
-from hw.arch.issuer import IssuerProgram
+from hw.arch.agcu import STREAMS, IssuerProgram
 from hw.arch.pcu import PcuProgram
 from hw.arch.places import agcu_places
 from hw.arch.pmu import PmuProgram

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from hw.arch.agcu import IssuerProgram
 from hw.arch.descriptor import MAX_RANK
 from hw.arch.errors import BadInputError
-from hw.arch.issuer import IssuerProgram
 from hw.arch.loops import LoopProgram
 from hw.arch.pmu import EngineProgram
 from hw.arch.pmu_word import Level

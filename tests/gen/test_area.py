@@ -9,7 +9,7 @@ from gen import yosys
 from gen.area import DefinitionArea, UnitArea, measure, shares, totals
 from gen.components import KINDS, REST, Component, components
 from gen.verilog import Design, emit
-from hw.arch.configs import named
+from hw.arch.config import named
 from hw.arch.errors import MissingToolError
 from hw.array.cell import Cell
 from hw.chip import Chip

@@ -8,7 +8,7 @@ import pytest
 
 from gen.floorplan import floorplan
 from gen.floorplan_nets import net_ends, style_of, ways_of
-from hw.arch.configs import named
+from hw.arch.config import named
 from hw.arch.places import agcu_places
 from hw.arch.ports import Direction, Link, UnitPort
 from hw.arch.switch import OutputProgram, Turn

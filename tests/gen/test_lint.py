@@ -6,7 +6,7 @@ import pytest
 
 from gen.lint import WAIVER_FILE, waived_rules, waivers
 from gen.verilog import emit
-from hw.arch.configs import named
+from hw.arch.config import named
 from hw.chip import Chip
 from sim.drivers.matrix_unit import matrix_unit
 from tests.verilog_tools import faults_of_verilator, faults_of_yosys

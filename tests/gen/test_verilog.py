@@ -12,7 +12,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from gen.verilog import emit
-from hw.arch.configs import named
+from hw.arch.config import named
 from hw.emit.shared import Library
 from sim.drivers.matrix_unit import matrix_unit
 

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from hw.arch.config import ChipConfig
-from hw.arch.configs import named as configurations
+from hw.arch.config import named as configurations
 from hw.numeric.formats import named as formats
 from sim.native.memory import MemoryConditions
 from sim.operands import random_inputs

@@ -6,7 +6,7 @@ import re
 import pytest
 
 from gen.verilog import emit
-from hw.arch.configs import named
+from hw.arch.config import named
 from hw.array.dataflow import ArrayConfig, Dataflow
 from hw.chip import Chip
 from hw.matrix.config import UnitConfig

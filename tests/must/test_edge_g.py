@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from hw.arch.configs import named
+from hw.arch.config import named
 from hw.numeric import reference
 from hw.numeric.formats import bf16
 from sim.backends.emitted import emitted_chip

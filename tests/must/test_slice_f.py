@@ -12,7 +12,7 @@ import pytest
 
 from gen.lint import WAIVER_FILE, waived_rules
 from gen.verilog import emit
-from hw.arch.configs import named
+from hw.arch.config import named
 from hw.chip import Chip
 from sim.native.build import verilator_root
 

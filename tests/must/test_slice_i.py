@@ -4,7 +4,7 @@ import dataclasses
 
 import pytest
 
-from hw.arch.configs import named
+from hw.arch.config import named
 from hw.arch.errors import BadInputError
 
 

@@ -1,7 +1,6 @@
 """Launches that a chip refuses: what is wrong in memory, and the error that it must end with."""
 
-from hw.arch.descriptor import ErrorCode as TmaError
-from hw.arch.launch import ErrorCode
+from hw.arch.error_codes import LaunchError, TmaError
 
 __all__ = ["SPOILED", "put"]
 
@@ -14,30 +13,30 @@ def put(memory, address, value, size=4):
 #: Changes of a product's memory, given the places of its parts, that return the address of the
 #: launch list if it is another; error code; error detail.
 SPOILED = [
-    (lambda m, p: p["launch list"] + 32, ErrorCode.LIST_ADDRESS, 0),
-    (lambda m, p: 1 << 50, ErrorCode.LIST_ADDRESS, 0),
-    (lambda m, p: 1 << 30, ErrorCode.READ_DECERR, 0),
-    (lambda m, p: put(m, p["launch list"], 8), ErrorCode.IMAGE_ADDRESS, 0),
-    (lambda m, p: put(m, p["launch list"] + 16, 0), ErrorCode.IMAGE_BYTES, 0),
-    (lambda m, p: put(m, p["launch list"] + 16, 1385), ErrorCode.IMAGE_BYTES, 0),
-    (lambda m, p: put(m, p["launch list"] + 20, 17), ErrorCode.ARGUMENT_COUNT, 0),
-    (lambda m, p: put(m, p["launch list"] + 8, 8), ErrorCode.ARGUMENT_ADDRESS, 0),
-    (lambda m, p: put(m, p["launch list"] + 8, 1 << 30), ErrorCode.READ_DECERR, 1),
-    (lambda m, p: put(m, p["launch list"] + 24, 0), ErrorCode.REPEAT, 0),
-    (lambda m, p: put(m, p["launch list"] + 24, 2), ErrorCode.UNIT, 255),
-    (lambda m, p: put(m, p["launch list"] + 60, 1), ErrorCode.RESERVED, 0),
-    (lambda m, p: put(m, p["launch list"], 1 << 30), ErrorCode.READ_DECERR, 2),
-    (lambda m, p: put(m, p["image"], 0), ErrorCode.MAGIC, 0),
-    (lambda m, p: put(m, p["image"] + 4, 2, 2), ErrorCode.VERSION, 0),
-    (lambda m, p: put(m, p["image"] + 6, 3, 2), ErrorCode.ROWS, 0),
-    (lambda m, p: put(m, p["image"] + 8, 0), ErrorCode.FINGERPRINT, 0),
-    (lambda m, p: put(m, p["image"] + 12, 1), ErrorCode.RESERVED, 0),
-    (lambda m, p: put(m, p["image"] + 16, 5, 2), ErrorCode.IMAGE_SIZE, 0),
-    (lambda m, p: put(m, p["arguments"], 8), ErrorCode.UNIT, TmaError.BASE.value),
-    (lambda m, p: put(m, p["arguments"], 1 << 30), ErrorCode.UNIT, TmaError.READ_DECERR.value),
+    (lambda m, p: p["launch list"] + 32, LaunchError.LIST_ADDRESS, 0),
+    (lambda m, p: 1 << 50, LaunchError.LIST_ADDRESS, 0),
+    (lambda m, p: 1 << 30, LaunchError.READ_DECERR, 0),
+    (lambda m, p: put(m, p["launch list"], 8), LaunchError.IMAGE_ADDRESS, 0),
+    (lambda m, p: put(m, p["launch list"] + 16, 0), LaunchError.IMAGE_BYTES, 0),
+    (lambda m, p: put(m, p["launch list"] + 16, 1385), LaunchError.IMAGE_BYTES, 0),
+    (lambda m, p: put(m, p["launch list"] + 20, 17), LaunchError.ARGUMENT_COUNT, 0),
+    (lambda m, p: put(m, p["launch list"] + 8, 8), LaunchError.ARGUMENT_ADDRESS, 0),
+    (lambda m, p: put(m, p["launch list"] + 8, 1 << 30), LaunchError.READ_DECERR, 1),
+    (lambda m, p: put(m, p["launch list"] + 24, 0), LaunchError.REPEAT, 0),
+    (lambda m, p: put(m, p["launch list"] + 24, 2), LaunchError.UNIT, 255),
+    (lambda m, p: put(m, p["launch list"] + 60, 1), LaunchError.RESERVED, 0),
+    (lambda m, p: put(m, p["launch list"], 1 << 30), LaunchError.READ_DECERR, 2),
+    (lambda m, p: put(m, p["image"], 0), LaunchError.MAGIC, 0),
+    (lambda m, p: put(m, p["image"] + 4, 2, 2), LaunchError.VERSION, 0),
+    (lambda m, p: put(m, p["image"] + 6, 3, 2), LaunchError.ROWS, 0),
+    (lambda m, p: put(m, p["image"] + 8, 0), LaunchError.FINGERPRINT, 0),
+    (lambda m, p: put(m, p["image"] + 12, 1), LaunchError.RESERVED, 0),
+    (lambda m, p: put(m, p["image"] + 16, 5, 2), LaunchError.IMAGE_SIZE, 0),
+    (lambda m, p: put(m, p["arguments"], 8), LaunchError.UNIT, TmaError.BASE.value),
+    (lambda m, p: put(m, p["arguments"], 1 << 30), LaunchError.UNIT, TmaError.READ_DECERR.value),
     (
         lambda m, p: put(m, p["arguments"] + 32, 1 << 30),
-        ErrorCode.UNIT,
+        LaunchError.UNIT,
         TmaError.WRITE_DECERR.value,
     ),
 ]

@@ -9,7 +9,7 @@ import pytest
 import tilewright
 from gen.lint import waived_rules
 from gen.verilog import emit
-from hw.arch.configs import named
+from hw.arch.config import named
 from hw.arch.errors import BadInputError
 from hw.float.operations import OPERATIONS
 from hw.float.special_functions import UNITS

@@ -6,15 +6,10 @@ import time
 import numpy as np
 import pytest
 
-from hw.arch.configs import named
-from hw.arch.issuer import BoxLoop
-from hw.arch.launch import (
-    Argument,
-    ErrorCode,
-    LaunchEntry,
-    pack_arguments,
-    pack_list,
-)
+from hw.arch.agcu import BoxLoop
+from hw.arch.config import named
+from hw.arch.error_codes import LaunchError
+from hw.arch.launch import Argument, LaunchEntry, pack_arguments, pack_list
 from hw.arch.pcu import PcuProgram
 from hw.numeric.formats import bf16, fp32, int8, int32
 from sim.drivers.matrix_unit import MatrixTiling
@@ -49,7 +44,7 @@ def launch(job, a, b, rng, image=None):
         memory[address : address + size] = image
     before = bytes(memory)
     run = emulate(job.config, memory, list_address=layout.list_address)
-    assert (run.status, run.error_code, run.launches) == ("done", ErrorCode.NONE, 1)
+    assert (run.status, run.error_code, run.launches) == ("done", LaunchError.NONE, 1)
     assert layout.changed_outside(before, memory) is None
     return layout.read(memory, "C"), run
 

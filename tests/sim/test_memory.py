@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from hw.arch.configs import named
+from hw.arch.config import named
 from hw.arch.errors import BadInputError
 from hw.arch.launch import ENTRY_BYTES, LaunchEntry, alignment_bytes
 from hw.numeric.formats import bf16, fp32, int8

@@ -2,10 +2,9 @@
 
 import dataclasses
 
-from hw.arch.agcu import AgcuProgram
-from hw.arch.configs import named
+from hw.arch.agcu import AgcuProgram, BoxLoop, IssuerProgram, Wait
+from hw.arch.config import named
 from hw.arch.descriptor import Descriptor, ElementFormat
-from hw.arch.issuer import BoxLoop, IssuerProgram, Wait
 from hw.arch.loops import LoopProgram
 from hw.arch.pcu import FilterProgram
 from hw.arch.places import token_ports, vector_ports

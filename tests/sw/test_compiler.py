@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 import sw.language as tw
-from hw.arch.config import ChipConfig
-from hw.arch.configs import named
+from hw.arch.config import ChipConfig, named
 from hw.arch.errors import BadInputError
 from hw.numeric.formats import bf16, fp32, int8
 from sim.emulator.run import emulate

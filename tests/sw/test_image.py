@@ -4,17 +4,15 @@ import random
 
 import pytest
 
-from hw.arch.agcu import AgcuProgram
-from hw.arch.configs import named
+from hw.arch.agcu import AgcuProgram, BoxLoop, IssuerProgram
+from hw.arch.config import named
 from hw.arch.descriptor import Descriptor, ElementFormat
 from hw.arch.image import Image, fingerprint
-from hw.arch.issuer import BoxLoop, IssuerProgram
 from hw.arch.loops import LoopProgram
 from hw.arch.pcu import FilterProgram, PcuProgram
 from hw.arch.places import token_ports, vector_ports
 from hw.arch.pmu import Beyond, EngineProgram, PmuProgram, SlotRing
-from hw.arch.pmu_word import TokenSource
-from hw.arch.scratchpad import Access
+from hw.arch.pmu_word import Access, TokenSource
 from hw.arch.switch import OutputProgram, SwitchProgram, Turn
 from hw.numeric.formats import bf16, fp32, int8, int32
 from sim.drivers.units_matmul import UnitsMatmul

@@ -8,8 +8,8 @@ import time
 import numpy as np
 import pytest
 
-from hw.arch.configs import named
-from hw.arch.issuer import BoxLoop, Wait
+from hw.arch.agcu import BoxLoop, Wait
+from hw.arch.config import named
 from hw.arch.loops import LoopProgram
 from hw.arch.pcu import FilterProgram
 from hw.arch.pmu_word import TokenSource

@@ -4,7 +4,7 @@ import dataclasses
 
 import pytest
 
-from hw.arch.issuer import BoxLoop
+from hw.arch.agcu import BoxLoop
 from hw.arch.loops import LoopProgram
 from hw.arch.pmu_word import Level
 from sim.emulator.scratchpad import Scratchpad

@@ -6,8 +6,8 @@ import pytest
 from amaranth.sim import Simulator
 
 from hw.agcu.issuer import CommandIssuer
+from hw.arch.agcu import LOOPS, BoxLoop, IssuerProgram, Wait
 from hw.arch.descriptor import MAX_RANK
-from hw.arch.issuer import LOOPS, BoxLoop, IssuerProgram, Wait
 
 TOKEN_PORTS = 4
 

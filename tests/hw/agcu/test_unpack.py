@@ -4,10 +4,20 @@ import random
 
 import pytest
 
-from hw.arch.agcu import DESCRIPTORS, STREAMS, AgcuProgram, agcu_layout
+from hw.arch.agcu import (
+    DESCRIPTORS,
+    LOOPS,
+    STREAMS,
+    WAITS,
+    AgcuProgram,
+    BoxLoop,
+    IssuerProgram,
+    Wait,
+    agcu_layout,
+    issuer_layout,
+)
 from hw.arch.descriptor import MAX_RANK, STORED_WORDS, WORD_BITS, Descriptor, ElementFormat
 from hw.arch.errors import BadInputError
-from hw.arch.issuer import LOOPS, WAITS, BoxLoop, IssuerProgram, Wait, issuer_layout
 
 PORTS = 4
 

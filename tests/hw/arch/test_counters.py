@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from hw.arch.configs import named
+from hw.arch.config import named
 from hw.arch.counters import (
     ACTIVITIES,
     COUNTER_BITS,

@@ -4,13 +4,7 @@ import struct
 
 import pytest
 
-from hw.arch.descriptor import (
-    DESCRIPTOR_BYTES,
-    Descriptor,
-    ElementFormat,
-    Mode,
-    descriptor_layout,
-)
+from hw.arch.descriptor import DESCRIPTOR_BYTES, Descriptor, ElementFormat, Mode, descriptor_layout
 from hw.arch.errors import BadInputError
 
 MATRIX = Descriptor(

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from hw.arch.configs import named
+from hw.arch.config import named
 from hw.arch.errors import BadInputError
 from hw.arch.image import Image, fingerprint, header_beats, header_layout
 

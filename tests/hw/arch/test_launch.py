@@ -3,10 +3,10 @@ from pathlib import Path
 
 import pytest
 
+from hw.arch.error_codes import LaunchError
 from hw.arch.errors import BadInputError
 from hw.arch.launch import (
     Argument,
-    ErrorCode,
     LaunchEntry,
     alignment_bytes,
     entry_layout,
@@ -78,4 +78,4 @@ def test_what_cannot_be_launched_is_refused(call, kind, message):
 def test_document_lists_every_error_code():
     text = DOCUMENT.read_text(encoding="utf-8")
     listed = re.findall(r"^\| (\d+) \| `([A-Z_]+)` \|", text, re.MULTILINE)
-    assert listed == [(str(code.value), code.name) for code in ErrorCode if code.value]
+    assert listed == [(str(code.value), code.name) for code in LaunchError if code.value]

@@ -2,7 +2,7 @@ import random
 
 import pytest
 
-from hw.arch.launch import ErrorCode, ReadPhase
+from hw.arch.error_codes import LaunchError, ReadPhase
 from tests.hw.command.bench import (
     ABORT,
     BUSY,
@@ -133,32 +133,32 @@ def image_word(offset, value, size=4):
 
 
 FAULTS = {
-    "image address not aligned": (entry_word(0, 0x10_0020, 8), ErrorCode.IMAGE_ADDRESS),
-    "image address too high": (entry_word(0, 1 << 40, 8), ErrorCode.IMAGE_ADDRESS),
-    "image of no bytes": (entry_word(16, 0), ErrorCode.IMAGE_BYTES),
-    "image of half a beat": (entry_word(16, 4 * 8 + 4), ErrorCode.IMAGE_BYTES),
-    "image too long": (entry_word(16, 1 << 24), ErrorCode.IMAGE_BYTES),
-    "arguments not aligned": (entry_word(8, 0x10_0008, 8), ErrorCode.ARGUMENT_ADDRESS),
-    "arguments too high": (entry_word(8, 1 << 63, 8), ErrorCode.ARGUMENT_ADDRESS),
-    "17 arguments": (entry_word(20, 17), ErrorCode.ARGUMENT_COUNT),
-    "no repeat": (entry_word(24, 0), ErrorCode.REPEAT),
-    "reserved word of entry": (entry_word(60, 1 << 31), ErrorCode.RESERVED),
-    "magic": (image_word(0, 0x4D49_5755), ErrorCode.MAGIC),
-    "version": (image_word(4, 2, 2), ErrorCode.VERSION),
-    "rows": (image_word(6, 3, 2), ErrorCode.ROWS),
-    "fingerprint": (image_word(8, FINGERPRINT ^ 1), ErrorCode.FINGERPRINT),
-    "reserved word of header": (image_word(12, 1), ErrorCode.RESERVED),
+    "image address not aligned": (entry_word(0, 0x10_0020, 8), LaunchError.IMAGE_ADDRESS),
+    "image address too high": (entry_word(0, 1 << 40, 8), LaunchError.IMAGE_ADDRESS),
+    "image of no bytes": (entry_word(16, 0), LaunchError.IMAGE_BYTES),
+    "image of half a beat": (entry_word(16, 4 * 8 + 4), LaunchError.IMAGE_BYTES),
+    "image too long": (entry_word(16, 1 << 24), LaunchError.IMAGE_BYTES),
+    "arguments not aligned": (entry_word(8, 0x10_0008, 8), LaunchError.ARGUMENT_ADDRESS),
+    "arguments too high": (entry_word(8, 1 << 63, 8), LaunchError.ARGUMENT_ADDRESS),
+    "17 arguments": (entry_word(20, 17), LaunchError.ARGUMENT_COUNT),
+    "no repeat": (entry_word(24, 0), LaunchError.REPEAT),
+    "reserved word of entry": (entry_word(60, 1 << 31), LaunchError.RESERVED),
+    "magic": (image_word(0, 0x4D49_5755), LaunchError.MAGIC),
+    "version": (image_word(4, 2, 2), LaunchError.VERSION),
+    "rows": (image_word(6, 3, 2), LaunchError.ROWS),
+    "fingerprint": (image_word(8, FINGERPRINT ^ 1), LaunchError.FINGERPRINT),
+    "reserved word of header": (image_word(12, 1), LaunchError.RESERVED),
 }
 
 #: Faults of sizes, which are those of 64 bits: 3 beats of header, rows of 3 beats.
 SIZE_FAULTS = {
-    "row without beats": (image_word(16, 0, 2), ErrorCode.IMAGE_SIZE),
-    "row too long": (image_word(16, 4, 2), ErrorCode.IMAGE_SIZE),
-    "last row too short": (image_word(18, 2, 2), ErrorCode.IMAGE_SIZE),
-    "image ends with its header": (entry_word(16, 3 * 8), ErrorCode.IMAGE_SIZE),
-    "rows come twice": (entry_word(16, (3 + 2 * 6) * 8), ErrorCode.IMAGE_SIZE),
-    "image ends early": (entry_word(16, 8 * 8), ErrorCode.IMAGE_SIZE),
-    "image ends late": (entry_word(16, 10 * 8), ErrorCode.IMAGE_SIZE),
+    "row without beats": (image_word(16, 0, 2), LaunchError.IMAGE_SIZE),
+    "row too long": (image_word(16, 4, 2), LaunchError.IMAGE_SIZE),
+    "last row too short": (image_word(18, 2, 2), LaunchError.IMAGE_SIZE),
+    "image ends with its header": (entry_word(16, 3 * 8), LaunchError.IMAGE_SIZE),
+    "rows come twice": (entry_word(16, (3 + 2 * 6) * 8), LaunchError.IMAGE_SIZE),
+    "image ends early": (entry_word(16, 8 * 8), LaunchError.IMAGE_SIZE),
+    "image ends late": (entry_word(16, 10 * 8), LaunchError.IMAGE_SIZE),
 }
 
 
@@ -203,9 +203,9 @@ def test_what_cannot_run_is_refused_and_nothing_starts(width_bits, name):
 @pytest.mark.parametrize(
     "entries, address, code",
     [
-        (0, LIST, ErrorCode.NO_ENTRIES),
-        (1, LIST + 32, ErrorCode.LIST_ADDRESS),
-        (1, LIST + (1 << 40), ErrorCode.LIST_ADDRESS),
+        (0, LIST, LaunchError.NO_ENTRIES),
+        (1, LIST + 32, LaunchError.LIST_ADDRESS),
+        (1, LIST + (1 << 40), LaunchError.LIST_ADDRESS),
     ],
 )
 def test_a_list_that_cannot_be_read_is_refused(entries, address, code):
@@ -245,7 +245,7 @@ def test_error_answers_end_the_launch_at_their_entry(response, beat, phase, entr
     async def story(ctx):
         await bench.begin(ctx, 2)
         assert await bench.end(ctx) == ERROR
-        code = ErrorCode.READ_SLVERR if response == 2 else ErrorCode.READ_DECERR
+        code = LaunchError.READ_SLVERR if response == 2 else LaunchError.READ_DECERR
         assert await bench.value(ctx, "ERROR") == code.value | phase.value << 8
         assert await bench.value(ctx, "ERROR_ENTRY") == entry
         assert not bench.memory.owed
@@ -281,7 +281,7 @@ def test_a_kernel_that_cannot_follow_keeps_no_read_waiting():
         assert not bench.memory.owed
         assert await bench.value(ctx, "STATUS") == BUSY
         assert await bench.end(ctx) == ERROR
-        assert await bench.value(ctx, "ERROR") == ErrorCode.FINGERPRINT.value
+        assert await bench.value(ctx, "ERROR") == LaunchError.FINGERPRINT.value
         assert await bench.value(ctx, "ERROR_ENTRY") == 1
         assert bench.cycle - bench.when("start")[0] > 400
 
@@ -300,7 +300,7 @@ def test_error_of_a_unit_stops_drains_and_resets():
     async def story(ctx):
         await bench.begin(ctx, 2)
         assert await bench.end(ctx) == ERROR
-        assert await bench.value(ctx, "ERROR") == ErrorCode.UNIT.value | 34 << 8 | 7 << 16
+        assert await bench.value(ctx, "ERROR") == LaunchError.UNIT.value | 34 << 8 | 7 << 16
         assert await bench.value(ctx, "ERROR_ENTRY") == 1
         start, stop, clear = (bench.when(kind)[-1] for kind in ("start", "stop", "clear"))
         assert stop == start + 25 + 1
@@ -336,7 +336,7 @@ def test_abort_at_any_time_leaves_a_chip_that_works(stall, seed):
                 # It ended before the abort came, which reset an idle chip.
                 break
             assert await bench.value(ctx, "STATUS") == ERROR
-            assert await bench.value(ctx, "ERROR") == ErrorCode.ABORTED.value
+            assert await bench.value(ctx, "ERROR") == LaunchError.ABORTED.value
             assert not bench.memory.owed
             assert bench.when("stop")[-1] == aborted + 1
             assert bench.when("clear")[-1] > bench.when("stop")[-1]

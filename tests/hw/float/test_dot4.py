@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from amaranth.sim import Simulator
 
-from hw.arch.configs import named
+from hw.arch.config import named
 from hw.arch.errors import BadInputError
 from hw.numeric import reference
 from hw.numeric.formats import e2m1, fp32, int4, int8, int32

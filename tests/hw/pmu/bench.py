@@ -10,8 +10,15 @@ from amaranth.sim import Simulator
 from hw.arch.counters import ACTIVITIES, engine_states
 from hw.arch.loops import LoopProgram
 from hw.arch.pmu import EngineProgram, PmuProgram, SlotRing
-from hw.arch.pmu_word import LOOPS, Level, TokenSource
-from hw.arch.scratchpad import Access, lane_count, piece_positions, rows_log2
+from hw.arch.pmu_word import (
+    LOOPS,
+    Access,
+    Level,
+    TokenSource,
+    lane_count,
+    piece_positions,
+    rows_log2,
+)
 from hw.pmu.unit import Pmu
 
 WIDTH_BITS, CAPACITY_BYTES, SLOTS = 64, 1024, 4

@@ -5,8 +5,7 @@ import pytest
 from hw.arch.errors import BadInputError
 from hw.arch.loops import LoopProgram
 from hw.arch.pmu import EngineProgram, PmuProgram, SlotRing
-from hw.arch.pmu_word import TokenSource
-from hw.arch.scratchpad import Access
+from hw.arch.pmu_word import Access, TokenSource
 from tests.hw.pmu.bench import (
     CAPACITY_BYTES,
     SLOTS,

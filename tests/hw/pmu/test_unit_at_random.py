@@ -8,8 +8,7 @@ from amaranth.sim import Simulator
 
 from hw.arch.loops import LoopProgram
 from hw.arch.pmu import EngineProgram, PmuProgram
-from hw.arch.pmu_word import LOOPS, Level, TokenSource
-from hw.arch.scratchpad import Access
+from hw.arch.pmu_word import LOOPS, Access, Level, TokenSource
 from hw.pmu.unit import Pmu
 from tests.hw.pmu import bench
 from tests.hw.pmu.bench import (

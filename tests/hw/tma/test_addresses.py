@@ -7,7 +7,8 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.sim import Simulator
 
-from hw.arch.descriptor import Descriptor, ElementFormat, ErrorCode, descriptor_layout
+from hw.arch.descriptor import Descriptor, ElementFormat, descriptor_layout
+from hw.arch.error_codes import TmaError
 from hw.arch.errors import BadInputError
 from hw.tma.addresses import BoxWalker, RowSplitter, burst_layout, largest_burst, plan_layout
 from hw.tma.commands import BoxReader, tagged_command_layout
@@ -95,7 +96,7 @@ def run(width_bits, burst_beats, commands, *, stall=0.0, seed=0):
                 bursts.append((int(burst.address), int(burst.length) + 1))
                 when.append(cycle)
             if error:
-                errors.append(ErrorCode(error))
+                errors.append(TmaError(error))
 
     simulator = Simulator(dut)
     simulator.add_clock(1e-6)

@@ -5,7 +5,8 @@ import random
 import numpy as np
 import pytest
 
-from hw.arch.descriptor import Descriptor, ElementFormat, ErrorCode
+from hw.arch.descriptor import Descriptor, ElementFormat
+from hw.arch.error_codes import TmaError
 from hw.arch.errors import BadInputError
 from hw.lib.axi import RESP_DECERR
 from hw.tma.engine import TmaEngine
@@ -102,7 +103,7 @@ def test_four_streams_move_their_boxes_at_once(conditions, seed):
         )
         await ctx.tick().repeat(30)
         assert ctx.get(bench.engine.o_idle) and bench.memory.quiet
-        assert ctx.get(bench.engine.o_error) == ErrorCode.NONE.value
+        assert ctx.get(bench.engine.o_error) == TmaError.NONE.value
 
     actors = [commander(side, number) for side in ("load", "store") for number in range(2)]
     bench.run(describe, *actors, putter(0), putter(1), finish)
@@ -229,7 +230,7 @@ def test_a_drain_takes_every_response_and_the_next_run_works(seed):
             await bench.command(ctx, bench.engine.i_store_commands[0], 1, (0, 0))
             await bench.put(ctx, 0, box)
             await bench.wait(ctx, lambda: bench.stored[0] and len(bench.loaded[0]) >= 256)
-            assert ctx.get(bench.engine.o_error) == ErrorCode.NONE.value
+            assert ctx.get(bench.engine.o_error) == TmaError.NONE.value
             assert bench.loaded[0] == as_vectors(data[0x1000:0x1800], 64)
             assert np.array_equal(data[0x4000:0x4800], box)
 
@@ -252,10 +253,10 @@ def test_the_first_error_is_kept_and_the_other_side_goes_on():
         await bench.command(ctx, bench.engine.i_store_commands[0], 1, (0, 0))
         await bench.put(ctx, 0, random_bytes(2, SHORT.box_bytes))
         await bench.wait(ctx, lambda: bench.stored[0] == 1)
-        assert ctx.get(bench.engine.o_error) == ErrorCode.WRITE_DECERR.value
+        assert ctx.get(bench.engine.o_error) == TmaError.WRITE_DECERR.value
         await bench.command(ctx, bench.engine.i_load_commands[0], 0, (0, 0))
         await bench.wait(ctx, lambda: len(bench.loaded[0]) == 256)
-        assert ctx.get(bench.engine.o_error) == ErrorCode.WRITE_DECERR.value
+        assert ctx.get(bench.engine.o_error) == TmaError.WRITE_DECERR.value
 
     bench.run(work)
 

@@ -4,7 +4,7 @@ import random
 import numpy as np
 import pytest
 
-from hw.arch.descriptor import ErrorCode
+from hw.arch.error_codes import TmaError
 from hw.lib.axi import RESP_DECERR, RESP_SLVERR
 from hw.tma.load import LoadEngine
 from tests.hw.tma.box_bench import DESCRIPTORS, LONG, BoxBench
@@ -17,7 +17,7 @@ class Result:
     """What a run of commands gave."""
 
     vectors: list  # a stream's (data, last)
-    error: ErrorCode
+    error: TmaError
     memory: AxiMemory
     cycles: int  # first command to last vector
 
@@ -46,7 +46,7 @@ def run(
     rng = random.Random(seed)
     bench = BoxBench(engine, data, rng, **memory)
     model = bench.memory
-    result = Result([[], []], ErrorCode.NONE, model, 0)
+    result = Result([[], []], TmaError.NONE, model, 0)
     times = {}
 
     async def command(ctx):
@@ -62,7 +62,7 @@ def run(
             idle = 0 if shown else idle + 1
             await ctx.tick()
         assert ctx.get(engine.o_idle)
-        result.error = ErrorCode(ctx.get(engine.o_error))
+        result.error = TmaError(ctx.get(engine.o_error))
 
     def taker(number):
         port = engine.o_streams[number]
@@ -114,7 +114,7 @@ def test_any_box_of_any_tensor_equals_numpy(width_bits, conditions, seed):
         jitter=conditions.get("jitter", 0),
         readable=[region],
     )
-    assert result.error is ErrorCode.NONE
+    assert result.error is TmaError.NONE
     for owner in range(2):
         expected = [
             vector
@@ -175,7 +175,7 @@ def test_a_small_landing_buffer_limits_the_rate_to_its_beats_a_round_trip(landin
 
 @pytest.mark.parametrize(
     ("response", "code"),
-    [(RESP_SLVERR, ErrorCode.READ_SLVERR), (RESP_DECERR, ErrorCode.READ_DECERR)],
+    [(RESP_SLVERR, TmaError.READ_SLVERR), (RESP_DECERR, TmaError.READ_DECERR)],
 )
 def test_an_error_response_zeroes_its_beat_and_is_kept(response, code):
     data = random_bytes(4, 0x5000)
@@ -204,7 +204,7 @@ def test_a_refused_descriptor_touches_nothing_and_sends_nothing():
         [(bytes(bad), (0, 0), 0), (small.pack(), (0, 0), 0), (bytes(128), (0, 0), 1)],
         readable=[(0x1000, 0x3000)],
     )
-    assert result.error is ErrorCode.SWIZZLE
+    assert result.error is TmaError.SWIZZLE
     assert len(result.vectors[0]) == 4 and result.vectors[1] == []
     assert sum(length for _, length in result.memory.read_bursts) == 4
 

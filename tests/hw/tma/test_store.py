@@ -4,7 +4,7 @@ import random
 import numpy as np
 import pytest
 
-from hw.arch.descriptor import ErrorCode
+from hw.arch.error_codes import TmaError
 from hw.lib.axi import RESP_DECERR, RESP_SLVERR
 from hw.tma.store import StoreEngine
 from tests.hw.tma.box_bench import DESCRIPTORS, LONG, BoxBench
@@ -30,7 +30,7 @@ class Result:
     """What a run of commands did."""
 
     stored: list  # cycles of the pulses of each stream
-    error: ErrorCode
+    error: TmaError
     memory: AxiMemory
 
 
@@ -40,7 +40,7 @@ def run(data, commands, *, width_bits=64, seed=0, stall=0.0, outstanding=16, ser
     rng = random.Random(seed)
     bench = BoxBench(engine, data, rng, **memory)
     model = bench.memory
-    result = Result([[], []], ErrorCode.NONE, model)
+    result = Result([[], []], TmaError.NONE, model)
     served = len(commands) if served is None else served
 
     async def command(ctx):
@@ -54,7 +54,7 @@ def run(data, commands, *, width_bits=64, seed=0, stall=0.0, outstanding=16, ser
             await ctx.tick()
         await ctx.tick().repeat(20)
         assert ctx.get(engine.o_idle) and model.quiet
-        result.error = ErrorCode(ctx.get(engine.o_error))
+        result.error = TmaError(ctx.get(engine.o_error))
 
     def putter(number):
         port = engine.i_streams[number]
@@ -106,7 +106,7 @@ def test_any_box_of_any_tensor_equals_numpy(width_bits, conditions, seed):
         commands.append((descriptor.pack(), coordinates, rng.randrange(2), box))
         box_store(expected, descriptor, coordinates, box)
     result = run(data, commands, width_bits=width_bits, seed=seed, writable=[region], **conditions)
-    assert result.error is ErrorCode.NONE
+    assert result.error is TmaError.NONE
     assert [len(pulses) for pulses in result.stored] == [
         sum(owner == number for _, _, owner, _ in commands) for number in range(2)
     ]
@@ -157,7 +157,7 @@ def test_a_box_is_stored_only_after_its_last_response():
 
 @pytest.mark.parametrize(
     ("response", "code"),
-    [(RESP_SLVERR, ErrorCode.WRITE_SLVERR), (RESP_DECERR, ErrorCode.WRITE_DECERR)],
+    [(RESP_SLVERR, TmaError.WRITE_SLVERR), (RESP_DECERR, TmaError.WRITE_DECERR)],
 )
 def test_an_error_response_is_kept_and_everything_ends(response, code):
     data = random_bytes(4, 0x5000)
@@ -187,7 +187,7 @@ def test_a_refused_descriptor_touches_nothing():
         served=1,
         writable=[(0x1000, 0x3000)],
     )
-    assert result.error is ErrorCode.REDUCE
+    assert result.error is TmaError.REDUCE
     assert np.array_equal(data, expected)
 
 

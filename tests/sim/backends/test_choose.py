@@ -3,7 +3,7 @@
 import pytest
 
 from gen.verilog import Design
-from hw.arch.configs import named
+from hw.arch.config import named
 from hw.arch.errors import MissingToolError
 from sim.backends import choose, emitted
 from sim.backends.choose import require_tools

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from gen.verilog import Design, emit
-from hw.arch.configs import named
+from hw.arch.config import named
 from sim import cocotb_model, cocotb_runner
 from sim.backends.emitted import emitted_chip
 from sim.cocotb_runner import run_bench

@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 
 from gen.verilog import Design
-from hw.arch.configs import named
+from hw.arch.config import named
 from sim.backends import emitted
 from sim.backends.emitted import emitted_chip
 

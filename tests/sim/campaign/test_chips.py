@@ -4,8 +4,7 @@ import dataclasses
 import json
 import random
 
-from hw.arch.config import ChipConfig
-from hw.arch.configs import named
+from hw.arch.config import ChipConfig, named
 from sim.campaign.chips import chip_fields, chip_of, random_chip
 
 CORNERS = {

@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from hw.arch.configs import named
+from hw.arch.config import named
 from sim.campaign.images import arrays_of, chip_program_of, random_image, take_away
 from sim.campaign.kinds import draw, judge
 from sw.prove import prove

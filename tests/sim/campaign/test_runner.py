@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hw.arch.configs import named
+from hw.arch.config import named
 from sim.campaign.__main__ import main
 from sim.campaign.case import Verdict, command, line
 from sim.campaign.corpus import keep, load

@@ -2,7 +2,7 @@
 
 import random
 
-from hw.arch.configs import named
+from hw.arch.config import named
 from hw.numeric.formats import bf16
 from sim.campaign.sizes import random_schedule, random_sides
 from sw.kernels.gemm import gemm

@@ -9,7 +9,7 @@ import pytest
 import tilewright
 from gen import yosys
 from gen.components import KINDS, REST
-from hw.arch.configs import named
+from hw.arch.config import named
 from sim.cli.area import CHOICES
 
 HAND = str(Path(__file__).resolve().parents[2] / "gen" / "hand.lib")

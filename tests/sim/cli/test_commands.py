@@ -7,8 +7,7 @@ import os
 import pytest
 
 import tilewright
-from hw.arch.config import from_toml
-from hw.arch.configs import named
+from hw.arch.config import from_toml, named
 from hw.arch.errors import BadInputError, did_you_mean
 from sim.cli.options import load_config, setting, validating
 from sim.files import require_writable, write_whole

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import tilewright
-from hw.arch.configs import named
+from hw.arch.config import named
 from sim.cli.failures import as_refusal
 from sim.files import require_space, require_writable, write_output, write_whole
 from sim.native.build import run_tool

@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
-from hw.arch.configs import named
+from hw.arch.config import named
 from hw.arch.descriptor import Descriptor, ElementFormat
-from hw.arch.launch import ENTRY_BYTES, ErrorCode, alignment_bytes
+from hw.arch.error_codes import LaunchError
+from hw.arch.launch import ENTRY_BYTES, alignment_bytes
 from hw.numeric.formats import bf16, fp32
 from sim.drivers.units_matmul import UnitsMatmul
 from sim.emulator import emulate
@@ -87,7 +88,7 @@ def test_bad_launches_end_with_the_codes_of_the_chip(spoil, code, detail):
 
 
 def test_an_empty_list_is_an_error():
-    assert _launched(lambda m, p: None, entries=0).error_code is ErrorCode.NO_ENTRIES
+    assert _launched(lambda m, p: None, entries=0).error_code is LaunchError.NO_ENTRIES
 
 
 def test_a_later_entry_that_is_wrong_is_named_after_those_before_it_ran():
@@ -100,7 +101,7 @@ def test_a_later_entry_that_is_wrong_is_named_after_those_before_it_ran():
     address, size = layout.places["launch list"]
     memory[address + ENTRY_BYTES : address + 2 * size] = bytes(2 * size - ENTRY_BYTES)
     run = emulate(TINY, memory, list_address=address, entries=2)
-    assert (run.error_code, run.error_entry, run.launches) == (ErrorCode.IMAGE_BYTES, 1, 1)
+    assert (run.error_code, run.error_entry, run.launches) == (LaunchError.IMAGE_BYTES, 1, 1)
     assert layout.read(memory, "C").tobytes() == product(a, b, np.float32).tobytes()
     assert run.launch_bytes_read == 2 * alignment_bytes(64) + 48 + layout.places["image"][1]
 

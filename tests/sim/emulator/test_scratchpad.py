@@ -5,11 +5,10 @@ import random
 import numpy as np
 import pytest
 
-from hw.arch.configs import named
+from hw.arch.config import named
 from hw.arch.loops import LoopProgram
 from hw.arch.pmu import Beyond, EngineProgram, PmuProgram, SlotRing
-from hw.arch.pmu_word import Level
-from hw.arch.scratchpad import Access, bit_reverse, piece_positions, rows_log2
+from hw.arch.pmu_word import Access, Level, bit_reverse, piece_positions, rows_log2
 from sim.emulator import EmulatorError
 from sim.emulator.scratchpad import Scratchpad
 from tests.sw.chips import TINY

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from gen.verilog import emit
-from hw.arch.configs import named
+from hw.arch.config import named
 from hw.arch.counters import ACTIVITIES, WORDS, unit_kinds
-from hw.arch.launch import ENTRY_BYTES, ErrorCode
-from hw.arch.unit_errors import error_detail, error_unit
+from hw.arch.error_codes import LaunchError, error_detail, error_unit
+from hw.arch.launch import ENTRY_BYTES
 from hw.chip import Chip
 from hw.numeric.formats import bf16, fp32
 from sim.drivers.units_matmul import UnitsMatmul
@@ -163,7 +163,7 @@ def test_an_error_of_memory_ends_the_launch_and_the_next_is_right(model, seed, d
         error = ErrorAt(direction, beat, response)
         run, _ = launch(model, job, rng, MemoryConditions(latency=20, stall=0.2, error=error))
         assert run.errors_met == 1
-        assert (run.status, run.error_code) == ("error", ErrorCode.UNIT.value)
+        assert (run.status, run.error_code) == ("error", LaunchError.UNIT.value)
         assert error_detail(run.error_detail) == f"{direction}_{response}".upper()
         assert error_unit(CONFIG, run.error_detail, run.error_unit) == "agcu_0"
         assert works(model, rng)
@@ -176,7 +176,7 @@ def test_three_errors_of_a_launch_are_met_at_their_beats(model, seed):
     for phase, errors in (("image", (image,)), ("list", (ErrorAt("launch", 0, "slverr"), image))):
         run, _ = launch(model, job, rng, MemoryConditions(latency=9, error=errors))
         assert (run.status, run.errors_met) == ("error", 1), phase
-        code = ErrorCode.READ_DECERR if phase == "image" else ErrorCode.READ_SLVERR
+        code = LaunchError.READ_DECERR if phase == "image" else LaunchError.READ_SLVERR
         assert run.error_code == code.value
         assert works(model, rng)
     beats = tuple(ErrorAt("read", beat, "slverr") for beat in (3, 4, 5))
@@ -203,7 +203,8 @@ def test_an_error_that_is_not_met_changes_nothing(model):
 
 
 @pytest.mark.parametrize(
-    ("offset", "code"), [(0, ErrorCode.MAGIC), (4, ErrorCode.VERSION), (8, ErrorCode.FINGERPRINT)]
+    ("offset", "code"),
+    [(0, LaunchError.MAGIC), (4, LaunchError.VERSION), (8, LaunchError.FINGERPRINT)],
 )
 def test_a_refused_image_has_its_code(model, seed, offset, code):
     rng = np.random.default_rng(seed)
@@ -214,7 +215,7 @@ def test_a_refused_image_has_its_code(model, seed, offset, code):
 
 def test_a_list_outside_memory_is_answered_with_decerr(model, seed):
     run = model.run(bytearray(4096), list_address=1 << 20, max_cycles=10_000)
-    assert (run.status, run.error_code) == ("error", ErrorCode.READ_DECERR.value)
+    assert (run.status, run.error_code) == ("error", LaunchError.READ_DECERR.value)
     assert works(model, np.random.default_rng(seed))
 
 
@@ -230,7 +231,7 @@ def test_launches_end_with_the_same_error_on_the_emulator(model, seed):
     # Behind the list's one entry: zeros.
     after = ENTRY_BYTES
     run = alike(model, job, rng, lambda m, p: put(m, p["launch list"] + after, 0, after), entries=2)
-    assert (run.error_code, run.error_entry) == (ErrorCode.IMAGE_BYTES.value, 1)
+    assert (run.error_code, run.error_entry) == (LaunchError.IMAGE_BYTES.value, 1)
     assert works(model, rng)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import tilewright as tw
-from hw.arch.configs import named
+from hw.arch.config import named
 from hw.numeric.formats import bf16, fp32
 from sim.operands import random_operand
 from sim.oracle import product

@@ -7,11 +7,10 @@ import numpy as np
 import pytest
 
 import tilewright
-from hw.arch.configs import named
+from hw.arch.config import named
 from hw.arch.counters import COUNTERS, WORDS, pmu_state_layout, unit_kinds
-from hw.arch.descriptor import ErrorCode as TmaError
+from hw.arch.error_codes import LaunchError, TmaError
 from hw.arch.errors import BadInputError, DeviceError, HangError
-from hw.arch.launch import ErrorCode
 from hw.numeric.formats import bf16, fp32, int8
 from sim.backends.emulator import Emulator
 from sim.backends.face import Answer, BuildFigures
@@ -177,7 +176,7 @@ def test_one_wrong_byte_is_seen_in_the_output_and_around_it(fake, offset, messag
 def test_a_device_error_names_code_detail_and_unit(fake):
     fake.plan = {
         "status": "error",
-        "error_code": ErrorCode.UNIT.value,
+        "error_code": LaunchError.UNIT.value,
         "error_detail": TmaError.READ_DECERR.value,
         "error_unit": 4,
         "error_entry": 1,
@@ -194,9 +193,9 @@ def test_a_device_error_names_code_detail_and_unit(fake):
 @pytest.mark.parametrize(
     ("code", "detail", "message"),
     [
-        (ErrorCode.READ_SLVERR.value, 2, "READ_SLVERR at the image, entry 0"),
-        (ErrorCode.FINGERPRINT.value, 0, "FINGERPRINT, entry 0"),
-        (ErrorCode.UNIT.value, 0xFF, "UNIT error REPEAT, entry"),
+        (LaunchError.READ_SLVERR.value, 2, "READ_SLVERR at the image, entry 0"),
+        (LaunchError.FINGERPRINT.value, 0, "FINGERPRINT, entry 0"),
+        (LaunchError.UNIT.value, 0xFF, "UNIT error REPEAT, entry"),
         (99, 0, "code 99, entry 0"),
     ],
 )

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import tilewright as tw
-from hw.arch.configs import named
+from hw.arch.config import named
 from sim.cli.run import add
 from sim.rules import OPTIONS, option_rule
 from sw.kernels.matmul import matmul

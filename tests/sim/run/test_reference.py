@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import tilewright as tw
-from hw.arch.configs import named
+from hw.arch.config import named
 from hw.numeric import reference
 from hw.numeric.formats import bf16, fp32, int8, int32
 from sim.golden import golden

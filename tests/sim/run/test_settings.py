@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from hw.arch.configs import named
+from hw.arch.config import named
 from hw.arch.errors import BadInputError
 from hw.numeric.formats import bf16, fp32
 from sim.run.settings import problem_of_settings

@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 
 from gen.verilog import emit
-from hw.arch.configs import named
+from hw.arch.config import named
 from hw.chip import Chip
 from sim.run.verilog_file import read_design
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import sw.language as tw
-from hw.arch.configs import named
+from hw.arch.config import named
 from hw.numeric.formats import bf16, int8
 from sim.golden import Interpreter, golden
 from sim.kernels import summed

@@ -4,7 +4,7 @@ import dataclasses
 
 import pytest
 
-from hw.arch.configs import named
+from hw.arch.config import named
 from hw.arch.ports import Direction, Link, UnitPort
 from hw.arch.switch import OutputProgram, SwitchProgram, Turn
 from sw.fabric.walk import WalkError, walk

@@ -6,8 +6,7 @@ import random
 import pytest
 
 from hw.arch.agcu import AgcuProgram
-from hw.arch.config import AgcuConfig, ChipConfig, PmuConfig
-from hw.arch.configs import named
+from hw.arch.config import AgcuConfig, ChipConfig, PmuConfig, named
 from hw.arch.descriptor import MAX_BOX
 from hw.arch.pmu import PmuProgram
 from hw.numeric.formats import bf16, fp32, int8, int32

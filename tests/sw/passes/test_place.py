@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from hw.arch.configs import named
+from hw.arch.config import named
 from hw.arch.errors import BadInputError
 from sw.netlist import Netlist
 from sw.passes.place import place

@@ -4,8 +4,7 @@ import dataclasses
 
 import pytest
 
-from hw.arch.config import AgcuConfig, ChipConfig, PcuConfig, PmuConfig
-from hw.arch.configs import named
+from hw.arch.config import AgcuConfig, ChipConfig, PcuConfig, PmuConfig, named
 from hw.arch.errors import BadInputError
 from hw.numeric.formats import bf16, int8
 from sim.campaign.kinds import judge

@@ -5,8 +5,7 @@ import random
 
 import pytest
 
-from hw.arch.config import ChipConfig
-from hw.arch.configs import named
+from hw.arch.config import ChipConfig, named
 from hw.arch.ports import Direction, Link, UnitPort
 from sw.fabric.rotation import partitions
 from sw.passes.assemble import assemble

@@ -5,8 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from hw.arch.config import PmuConfig
-from hw.arch.configs import named
+from hw.arch.config import PmuConfig, named
 from hw.numeric.formats import bf16, fp32, int8, int32
 from sim.oracle import product as oracle
 from sw.arrays import ArraySpec

@@ -2,7 +2,7 @@
 
 import pytest
 
-from hw.arch.scratchpad import Access, bit_reverse, locate, piece_positions, rows_log2
+from hw.arch.pmu_word import Access, bit_reverse, locate, piece_positions, rows_log2
 
 LANES = (2, 4, 8, 16, 32)
 

@@ -1,0 +1,117 @@
+"""Error codes: of a launch, of a TMA engine, of units; and their names for a user."""
+
+from amaranth.lib import enum
+
+from hw.arch.config import ChipConfig
+from hw.arch.counters import unit_kinds
+
+__all__ = [
+    "UnitError",
+    "agcu_number",
+    "error_detail",
+    "error_unit",
+    "LaunchError",
+    "ReadPhase",
+    "TmaError",
+]
+
+
+class LaunchError(enum.Enum, shape=8):
+    """Reason why a launch ended with an error."""
+
+    NONE = 0
+    #: The host wrote ``abort``.
+    ABORTED = 1
+    #: The launch list has no entries.
+    NO_ENTRIES = 2
+    #: Address of the launch list is misaligned or beyond the address width.
+    LIST_ADDRESS = 3
+    #: Address of an image is misaligned or beyond the address width.
+    IMAGE_ADDRESS = 4
+    #: Bytes of an image are 0, not whole beats, or 2**24 and more.
+    IMAGE_BYTES = 5
+    #: Address of an argument table is misaligned or beyond the address width.
+    ARGUMENT_ADDRESS = 6
+    #: More than 16 arguments.
+    ARGUMENT_COUNT = 7
+    #: Repeat count of 0.
+    REPEAT = 8
+    #: A reserved bit of an entry or header is set.
+    RESERVED = 9
+    #: The image does not begin with the magic number.
+    MAGIC = 16
+    #: The image has another version.
+    VERSION = 17
+    #: The image is for another chip.
+    FINGERPRINT = 18
+    #: The image has another number of rows.
+    ROWS = 19
+    #: The rows of the image do not add up to its bytes.
+    IMAGE_SIZE = 20
+    #: Memory answered a read with SLVERR; ``detail`` is the `ReadPhase`.
+    READ_SLVERR = 32
+    #: Memory answered a read with DECERR; ``detail`` is the `ReadPhase`.
+    READ_DECERR = 33
+    #: A unit reported an error; ``detail`` is its code, ``unit`` its number: tiles, then AGCUs.
+    UNIT = 64
+
+
+class ReadPhase(enum.Enum, shape=8):
+    """What was read when memory answered with an error."""
+
+    LIST = 0
+    ARGUMENTS = 1
+    IMAGE = 2
+
+
+class TmaError(enum.Enum, shape=8):
+    """Reason of the first error; 1 to 31 refuse a descriptor, others are answers of memory."""
+
+    NONE = 0
+    RANK = 1
+    FORMAT = 2
+    BASE = 3
+    STRIDE = 4
+    DIMENSION = 5
+    BOX = 6
+    ROW_BYTES = 7
+    ELEMENT_STRIDE = 8
+    INTERLEAVE = 9
+    SWIZZLE = 10
+    OOB_FILL = 11
+    MODE = 12
+    REDUCE = 13
+    IM2COL = 14
+    READ_SLVERR = 32
+    READ_DECERR = 33
+    WRITE_SLVERR = 34
+    WRITE_DECERR = 35
+
+
+class UnitError(enum.IntEnum):
+    """Details that are not a TMA engine's own, which are below them."""
+
+    #: A program of a tile is broken: a barrier counted more arrivals than it expects.
+    PROGRAM = 0xFE
+    #: An entry repeats, which counter chains do not serve; the unit is 0.
+    REPEAT = 0xFF
+
+
+def agcu_number(chip: ChipConfig, agcu: int) -> int:
+    """Number of an AGCU among the units: tiles by row, then AGCUs."""
+    return chip.rows * chip.columns + agcu
+
+
+def error_detail(detail: int) -> str:
+    """Name of a detail."""
+    for codes in (TmaError, UnitError):
+        for each in codes:
+            if each.value == detail:
+                return each.name
+    return f"code {detail}"
+
+
+def error_unit(chip: ChipConfig, detail: int, unit: int) -> str | None:
+    """Name of the unit that an error is of; None if it is of none."""
+    names = list(unit_kinds(chip))
+    return None if detail == UnitError.REPEAT or unit >= len(names) else names[unit]
