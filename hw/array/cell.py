@@ -1,4 +1,4 @@
-"""Cell of a weight-stationary grid: as many products a cycle as operands fit 16 bits."""
+"""Stationary-operand MAC cell: one 16-bit, two 8-bit or four 4-bit products per cycle."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ __all__ = ["Cell"]
 
 
 class Cell(Component):
-    """Cell of a weight-stationary grid.
+    """MAC cell of a stationary-operand array, with a shadow register for the stationary operand.
 
-    Adds ``a * w`` to a sum that passes downwards, with one rounding (16-bit floats: IEEE 754
-    fusedMultiplyAdd in fp32, nearest even), or ``a0 * w0 + a1 * w1``, modulo 2^32 (int8) or with
-    one rounding of the three terms' sum to fp32 (8-bit floats), or four such products (int4,
-    e2m1), of microscaled formats times both scales. Byte 0 is the even k. One activation a cycle,
-    always: there is no stall and no valid bit.
+    Adds ``a * w`` to a partial sum that passes downwards, with one rounding (16-bit floats: IEEE
+    754 fusedMultiplyAdd in fp32, nearest even), or ``a0 * w0 + a1 * w1``, modulo 2^32 (int8) or
+    with one rounding of the three terms' sum to fp32 (8-bit floats), or four such products (int4,
+    e2m1); products of microscaled formats are multiplied by both scales. Byte 0 is the even k. The
+    cell takes one activation every cycle: it has no stall and no valid bit.
 
-    An activation at ``i_a`` in cycle t is at ``o_a`` in t + 1; its sum is taken from ``i_p`` in
-    t + 2 and is at ``o_p`` in t + 2 + ``latency``. So neighbouring columns are 1 cycle apart and
-    neighbouring rows ``latency`` cycles. A weight loaded in cycle t is used from the next
-    activation on that carries ``i_swap`` in t + 1 or later, that activation included.
+    An activation at ``i_a`` in cycle t is at ``o_a`` in t + 1; its partial sum is read from
+    ``i_p`` in t + 2 and is at ``o_p`` in t + 2 + ``latency``. So neighbouring columns are 1 cycle
+    apart and neighbouring rows ``latency`` cycles. A weight loaded in cycle t is used from the
+    next activation on that carries ``i_swap`` in t + 1 or later, that activation included.
 
     Parameters
     ----------
@@ -41,20 +41,20 @@ class Cell(Component):
         Activation: recoded float or pair of floats (:mod:`hw.float.recode`), two int8, or four
         operands of 4 bits; above them the scale of a microscaled format.
     i_swap : ``In(1)``
-        Put the shadow weight to use, for the activation that is at ``i_a`` now.
+        Copy the shadow weight to the active register, for the activation that is at ``i_a`` now.
     o_a, o_swap : ``Out(operand_bits)``, ``Out(1)``
-        Both, a cycle later, for the right neighbour.
+        Both, one cycle later, for the right neighbour.
     i_w : ``In(operand_bits)``
-        Weight, as an activation.
+        Weight, encoded as an activation is.
     i_w_load : ``In(1)``
         Load ``i_w`` into the shadow register.
     i_p : ``In(32)``
-        Sum from above: fp32 or int32.
+        Partial sum from the cell above: fp32 or int32.
     o_p : ``Out(32)``
-        Sum for below.
+        Partial sum for the cell below.
     mode : ``In(1)``
-        1 for int8, 0 for bf16; only if the cell has these formats. Static: sums and weights in
-        the cell when it changes are lost. Two floats need none: they differ outside.
+        1 for int8, 0 for bf16; only if the cell has both. Static: partial sums and weights in the
+        cell are lost when it changes. A pair of float formats needs none: recoding hides them.
 
     Raises
     ------

@@ -35,7 +35,7 @@ _ALONE = (e2m1, int4, mxe2m1)
 
 @dataclass(frozen=True)
 class CellConfig:
-    """Parameters of a cell.
+    """Elaboration parameters of a MAC cell.
 
     Parameters
     ----------
@@ -43,8 +43,8 @@ class CellConfig:
         Operand formats, each once: one, or a pair out of bf16 and int8, bf16 and fp16, e4m3 and
         e5m2, mxe4m3 and mxe5m2; e2m1, int4 and mxe2m1 only alone. Floats of a pair share their
         coding, so the operands of one product may differ in format.
-    latency : int
-        Registers from the sum that enters to the sum that leaves (1 to 3): cycles of skew
+    Register stages from ``i_p`` to ``o_p`` (1 to 3): cycles of skew between neighbouring
+    rows.
         between rows.
 
     Raises
@@ -82,12 +82,12 @@ class CellConfig:
 
     @property
     def ordered(self) -> tuple[Format, ...]:
-        """The formats in the order of names and modes."""
+        """The formats in canonical order, used in module names and for the mode input."""
         return tuple(format_ for format_ in _ORDER if format_ in self.formats)
 
     @property
     def coding(self) -> Coding | None:
-        """How floats are recoded (:mod:`hw.float.recode`); None if no operand is."""
+        """How floats are recoded (:mod:`hw.float.recode`); None if no operand is recoded."""
         floats = tuple(
             format_ for format_ in self.formats if format_.is_float and format_ not in _ALONE
         )
@@ -100,7 +100,7 @@ class CellConfig:
 
     @property
     def operand_bits(self) -> int:
-        """Width of an operand: a recoded float, two of 8 bits, or a lane as it is."""
+        """Width of an operand inside the array: recoded floats, or the lane unchanged."""
         if self.coding is None:
             return self.lane_bits
         bits = self.coding.bits * (2 if self.has_float_pairs else 1)
@@ -108,7 +108,7 @@ class CellConfig:
 
     @property
     def has_scale(self) -> bool:
-        """Whether operands have scales, in their highest bits."""
+        """Whether operands carry a microscaling scale in their highest bits."""
         return self.formats[0].has_scale
 
     @property
@@ -118,5 +118,5 @@ class CellConfig:
 
     @property
     def has_mode(self) -> bool:
-        """Whether the cell has the input that selects the format."""
+        """Whether the cell has the mode input, which selects bf16 or int8."""
         return bf16 in self.formats and int8 in self.formats

@@ -1,4 +1,4 @@
-"""What an array keeps where: the three dataflows, and the parameters of an array."""
+"""The three dataflows of a systolic array (WS, OS, IS), and the parameters of an array."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ _MOST_CELLS = 1024
 
 
 class Dataflow(enum.Enum):
-    """Which of the three matrices of a product stays in the cells.
+    """Which of the three matrices of a product is stationary in the cells.
 
     Members
     -------
     WS
-        Weights stay, activations pass to the right, sums pass down.
+        Weight-stationary: activations pass to the right, partial sums pass down.
     OS
-        Sums stay; activations pass to the right, weights pass down.
+        Output-stationary: activations pass to the right, weights pass down.
     IS
-        Activations stay, weights pass to the right, sums pass down.
+        Input-stationary: activations stay, weights pass to the right, partial sums pass down.
     """
 
     WS = "ws"
@@ -35,7 +35,7 @@ class Dataflow(enum.Enum):
 
 @dataclass(frozen=True)
 class ArrayConfig:
-    """Parameters of an array of R × C cells.
+    """Elaboration parameters of a systolic array of R × C cells.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ class ArrayConfig:
     formats : tuple of Format
         Operand formats of the cells, as :class:`hw.array.cell_config.CellConfig` takes them.
     latency : int
-        Registers on a cell's sum path (L).
+        Register stages on a cell's partial-sum path (L).
 
     Raises
     ------
@@ -81,11 +81,11 @@ class ArrayConfig:
 
     @property
     def name(self) -> str:
-        """What tells two arrays apart, for names of modules."""
+        """Unique name of the array's parameters, for names of modules."""
         return f"{self.dataflow.value}_{self.rows}x{self.columns}_{self.cell_name}"
 
     @property
     def cell_name(self) -> str:
-        """What tells two cells apart, for names of modules."""
+        """Unique name of the cell's parameters, for names of modules."""
         formats = "_".join(sorted(fmt.name for fmt in self.formats))
         return f"{formats}_l{self.latency}"

@@ -1,4 +1,4 @@
-"""Layouts in which the stationary operand comes: vectors of columns, or of rows."""
+"""Layouts of a stationary tile in a stream: one column per vector, or whole rows per vector."""
 
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib.wiring import In, Out
@@ -11,7 +11,7 @@ __all__ = ["LayoutSelector", "require_both_layouts"]
 
 
 def require_both_layouts(config: ArrayConfig) -> None:
-    """Refuse an array for whose rows a vector of R lanes is no whole number."""
+    """Refuse an array whose row length does not divide a vector of R lanes."""
     if config.rows % config.columns:
         raise BadInputError(
             "Rows of an array that loads by column must be a multiple of its columns, "
@@ -20,7 +20,7 @@ def require_both_layouts(config: ArrayConfig) -> None:
 
 
 class LayoutSelector(Component):
-    """What one row of cells loads of a vector, in either layout; combinational.
+    """Load selector of one row of cells for both tile layouts; combinational.
 
     Parameters
     ----------
@@ -30,13 +30,13 @@ class LayoutSelector(Component):
     Members
     -------
     i_by_row
-        Static: 0, the vector is one column; 1, it holds whole rows.
+        Static: 0, a vector is one column; 1, a vector holds whole rows.
     i_lane, i_load
-        Its operand for this row if it is a column, and the column that it is, as one bit.
+        Column layout: the operand of this row, and a one-hot column number.
     i_row, i_load_row
-        Its operands for this row if it holds it, and whether it does.
+        Row layout: the operands of this row, and whether the vector holds this row.
     o_operands, o_load
-        Operand for each cell, and the cells that load it.
+        Operand for each cell, and the cells that load.
     """
 
     i_by_row: Signal

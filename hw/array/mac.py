@@ -1,4 +1,4 @@
-"""Products added to a sum: the datapath that cells of every dataflow share."""
+"""Multiply-add datapath of a cell: exact products added to a partial sum, for every dataflow."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ __all__ = ["add_product", "multiply_add"]
 def multiply_add(
     m: Module, config: CellConfig, a: Value, b: Value, old: Value, *, mode: Value | None
 ) -> Value:
-    """Sum of two operands' product and ``old``, before a cell's last register.
+    """Sum of two operands' products and ``old``, before a cell's last register.
 
-    The product is registered once, and what follows ``latency - 1`` times: ``old`` belongs to the
+    The product has one register stage and the adder ``latency - 1``: ``old`` belongs to the
     operands of the cycle before.
 
     Parameters
@@ -34,7 +34,7 @@ def multiply_add(
         Recoded operands.
     old : Value
     mode : Value or None
-        Chooses int8 in a cell that has a mode.
+        Selects int8, in a cell that has the mode input.
     """
     integer = mode if config.has_mode else None
     if config.formats[0] in (e2m1, mxe2m1):
@@ -66,7 +66,7 @@ def add_product(
 
 
 def _integer(m: Module, config: CellConfig, a: Value, b: Value, old: Value) -> Value:
-    """Sum of products of integers; more latency is left to the tool to retime."""
+    """Sum of integer products; register stages beyond the first are left to synthesis to retime."""
     exact = (multiply_int4_quad if int4 in config.formats else multiply_pair)(m, a, b)
     product = Signal(len(exact), reset_less=True)
     m.d.sync += product.eq(exact)

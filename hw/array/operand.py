@@ -1,4 +1,4 @@
-"""Recoding of one lane at the edge of a grid."""
+"""Operand recoder of one lane at the edge of a systolic array."""
 
 from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib.wiring import In, Out
@@ -12,7 +12,7 @@ __all__ = ["OperandRecoder"]
 
 
 class OperandRecoder(Component):
-    """Turns 16 bits of a link into the operand a cell takes; combinational.
+    """Recoder of one 16-bit lane of a link into a cell's operand; combinational.
 
     Parameters
     ----------
@@ -22,10 +22,10 @@ class OperandRecoder(Component):
     Members
     -------
     i_bits, o_operand
-        A 16-bit float, two operands of 8 bits or four of 4, and their form inside the grid.
+        A 16-bit float, two 8-bit or four 4-bit operands, and their form inside the array.
     mode
         Static: which of two formats the lane carries, 0 for the first in the order bf16, fp16,
-        int8, e4m3, e5m2. Integers and e2m1 pass as they are. Activations and weights may differ in
+        int8, e4m3, e5m2. Integers and e2m1 pass unchanged. Activations and weights may differ in
         format if both are floats.
     """
 
@@ -34,7 +34,7 @@ class OperandRecoder(Component):
     mode: Signal
 
     def __init__(self, *, formats: tuple[Format, ...]) -> None:
-        # The latency has no part in an operand.
+        # An operand's coding does not depend on the latency.
         self._config = CellConfig(formats, latency=1)
         super().__init__(
             {
@@ -58,7 +58,7 @@ class OperandRecoder(Component):
         return m
 
     def _recoded(self, m: Module, format_: Format) -> Value:
-        """Operand if the lane carries this format."""
+        """Operand recoded from this format."""
         coding = self._config.coding
         if coding is None or not format_.is_float:
             return self.i_bits

@@ -1,4 +1,4 @@
-"""Array whose cells keep the sums: activations pass to the right, weights pass down."""
+"""Output-stationary array: sums stay in the cells, activations pass right, weights pass down."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ __all__ = ["OutputArray", "OutputCell", "OutputRow"]
 
 
 class OutputCell(Component):
-    """Cell that keeps L sums, which take turns on its adder of L stages.
+    """Output-stationary MAC cell: L interleaved sums in an L-stage adder, and a drain register.
 
     A step at ``i_a``, ``i_b`` in cycle t adds its product to the sum of the step of cycle t - L;
-    ``i_first`` makes it the first product of a sum. A step of cycle t with ``i_finish`` closes all
-    L sums: they go into the drain, which has room for them, in cycles t + 3 to t + 2 + L, its own
-    the last. A cycle without a step must have operands of +0.
+    ``i_first`` makes it the first product of a sum. A step of cycle t with ``i_finish`` completes
+    all L sums: they enter the drain chain, which must have room, in cycles t + 3 to t + 2 + L, the
+    sum of that step last. In a cycle without a step the operands must be +0.
 
     Parameters
     ----------
@@ -30,13 +30,13 @@ class OutputCell(Component):
     Members
     -------
     i_a, i_first, i_finish, i_shift, i_b
-        Operands of a step and its marks; the drain moves on.
+        Operands of a step and its sideband flags; the drain chain shifts.
     o_a, o_first, o_finish, o_shift, o_b
-        The same a cycle later, for the right and the lower neighbour.
+        The same one cycle later, for the right and the lower neighbour.
     i_sum, o_sum
-        What enters the drain from above, and what leaves it first.
+        Input of the drain chain from above, and its output.
     mode
-        Static: 1 takes the operands as int8 pairs; without effect on a cell of one kind.
+        Static: 1 for int8 pairs; ignored by a cell of one kind of operand.
     """
 
     i_a: Signal
@@ -82,7 +82,7 @@ class OutputCell(Component):
         ]
         m.d.comb += [self.o_a.eq(a), self.o_b.eq(b)]
         first = Signal()
-        # The sums are at the end of the adder in turn, the first of them in this cycle but one.
+        # The L sums leave the adder one per cycle, the first of them in the next cycle but one.
         finish = Signal(1 + latency)
         m.d.sync += [first.eq(self.o_first), finish.eq(Cat(self.o_finish, finish))]
 
@@ -103,7 +103,7 @@ class OutputCell(Component):
 
 
 class OutputRow(Structural):
-    """One row of cells.
+    """One row of output-stationary cells.
 
     Parameters
     ----------
@@ -112,14 +112,14 @@ class OutputRow(Structural):
     Members
     -------
     i_a, i_first, i_finish, i_shift
-        Operand of column 0, 16 bits, with its marks, and whether the drain moves on; column c
-        sees them c cycles later.
+        Operand of column 0, 16 bits, its flags, and the shift of the drain chain; column c
+        receives them c cycles later.
     i_b, o_b
-        Recoded operands from above, and a cycle later to below.
+        Recoded operands from above, and one cycle later to below.
     i_sums, o_sums
-        What enters the drains from above and leaves them to below.
+        Drain chains from above and to below.
     mode
-        Static: 1 takes the operands as int8 pairs; without effect on a cell of one kind.
+        Static: 1 for int8 pairs; ignored by cells of one kind of operand.
     """
 
     i_a: Signal
@@ -203,29 +203,29 @@ class OutputRow(Structural):
 
 
 class OutputArray(Structural):
-    """R × C cells that keep L sums each; lane 0 of the activations belongs to the lowest row.
+    """Output-stationary array of R × C cells with L sums each; lane 0 feeds the lowest row.
 
     It never stalls: in a cycle without a step it gets operands of +0. With skew, the L sums that a
-    step of cycle t with ``i_finish`` closes enter the drain of lane i, column c, in the L cycles
-    from ``t + 3 + (R - 1 - i) + c`` on. The drain of a column gives lane 0 first, of each lane the
-    L sums in the order of their steps.
+    step of cycle t with ``i_finish`` completes enter the drain of lane i, column c, in the L cycles
+    from ``t + 3 + (R - 1 - i) + c`` on. The drain chain of a column delivers lane 0 first, and of
+    each lane the L sums in the order of their steps.
 
     Parameters
     ----------
     config : ArrayConfig
     skewed : bool
-        Whether the array delays the lanes itself: of activations and marks by a cycle a row, of
-        weights by a cycle a column. Else its neighbour does, and a mark has a bit for each row.
+        Whether the array skews its inputs itself: activations and flags by one cycle per row,
+        weights by one cycle per column. Else its neighbour does, and a flag has a bit per row.
 
     Members
     -------
     i_a, i_first, i_finish
-        Vector of R activations of 16 bits, and the marks of its step.
+        Vector of R activations of 16 bits, and the flags of its step.
     i_b
         Vector of C weights of 16 bits.
     i_shift, o_sums
-        Rows whose drains move on, bit 0 the highest, column c in c cycles; the sum that each
-        column has at its end.
+        Rows whose drain registers shift, bit 0 the highest, column c after c cycles; the sum at
+        the end of each column's drain chain.
     a_mode, b_mode
         Static: format of each operand, as :class:`hw.array.operand.OperandRecoder` says.
     """
@@ -280,7 +280,7 @@ class OutputArray(Structural):
             lanes = lanes[config.lane_bits :]
             if self._skewed and column < config.columns - 1:
                 lanes = structure.register(f"b_{column}", lanes)
-        # Rows from above: the lanes from the last to the first, one cycle later a row.
+        # Rows from the top: the lanes from the last to the first, one more cycle of skew per row.
         lanes = structure.port("i_a")
         first, finish = structure.port("i_first"), structure.port("i_finish")
         sums = Bits.zeros(32 * config.columns)

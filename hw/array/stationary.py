@@ -1,8 +1,8 @@
-"""Array whose cells keep an operand: the other passes to the right, sums pass down.
+"""Weight- or input-stationary array: the streaming operand passes right, partial sums pass down.
 
-It serves two dataflows. Weight-stationary it keeps weights; input-stationary it keeps activations,
-and what passes to the right are the weights. The PCU's grid is such an array, whose weights come
-in either of two layouts (:mod:`hw.array.layout`).
+Weight-stationary, the cells keep weights; input-stationary, they keep activations, and the weights
+are the streaming operand. The PCU's array is such an array, whose weight tiles come in either of
+two layouts (:mod:`hw.array.layout`).
 """
 
 from __future__ import annotations
@@ -21,26 +21,27 @@ __all__ = ["StationaryArray", "StationaryRow"]
 
 
 class StationaryRow(Structural):
-    """One row of cells.
+    """One row of stationary-operand cells.
 
     Parameters
     ----------
     config : ArrayConfig
         Parameters of the array.
     by_column : bool
-        Whether each column loads by itself.
+        Whether each column has its own load enable.
 
     Members
     -------
     i_moving, i_swap
-        Operand of column 0, 16 bits, and its swap mark; column c sees them c cycles later.
+        Streaming operand of column 0, 16 bits, and its swap flag; column c sees them c cycles
+        later.
     i_stationary, i_load
-        Recoded operands for the shadow registers of all columns, and whether they load now, one
-        bit for all or one for each.
+        Recoded operands for the shadow registers of all columns, and their load enable: one bit
+        for all, or one per column.
     i_p, o_p
-        Sums from above and to below, 32 bits a column.
+        Partial sums from above and to below, 32 bits per column.
     mode
-        Static: format of the moving operand, as :class:`hw.array.operand.OperandRecoder` says.
+        Static: format of the streaming operand, as :class:`hw.array.operand.OperandRecoder` says.
     """
 
     i_moving: Signal
@@ -114,37 +115,38 @@ class StationaryRow(Structural):
 
 
 class StationaryArray(Structural):
-    """R × C cells that keep one operand and pass the other right and the sums down.
+    """Systolic array of R × C cells with a stationary operand in shadow and active registers.
 
-    It never stalls: a cycle without a vector is a bubble that computes sums nobody keeps. With
-    skew, a vector of cycle t leaves in column c as a sum in cycle ``t + latency_cycles + c``, and
-    its old sum must be at ``i_p`` in cycle ``t + 2 + c``. A vector with ``i_swap`` and all after
-    it use what was in the shadow registers; cell (r, c) swaps in cycle ``t + r·L + c``, and a load
-    in the very cycle is for the next swap. A swap that is under way at a reset runs ahead of all
-    later ones, which copy the same registers again, so nothing here needs one.
+    It never stalls: a cycle without a vector is a bubble, whose partial sums are discarded. With
+    skew, a vector of cycle t leaves column c as a sum in cycle ``t + latency_cycles + c``, and
+    its old partial sum must be at ``i_p`` in cycle ``t + 2 + c``. A vector with ``i_swap`` and all
+    after it use the content of the shadow registers; cell (r, c) swaps in cycle ``t + r·L + c``,
+    and a load in that same cycle is for the next swap. No register here needs a reset: the
+    wavefront of a swap that is in progress at a reset stays ahead of all later ones, which copy
+    the same registers again.
 
     Parameters
     ----------
     config : ArrayConfig
     skewed : bool
-        Whether the array delays lane r of a vector by r·L cycles itself; else its neighbour does,
-        and ``i_swap`` has a bit for each row.
+        Whether the array delays lane r of a vector by r·L cycles itself; otherwise its neighbour
+        does, and ``i_swap`` has one bit per row.
     by_column : bool
-        Whether the stationary operand comes by rows or by columns; else by rows alone.
+        Whether the stationary tile may come by rows or by columns; otherwise by rows only.
 
     Members
     -------
     i_moving, i_swap
-        Vector of R lanes of 16 bits, and whether the operands in the shadow registers start with
-        it.
+        Vector of R lanes of 16 bits, and whether the operands in the shadow registers become
+        active with it.
     i_stationary, i_load
         Vector of C lanes of 16 bits, and the rows whose shadow registers load it now. With
-        ``by_column`` a vector of R lanes, and a bit for its number in its tile of C vectors.
+        ``by_column`` a vector of R lanes, and one bit per vector of a tile of C vectors.
     i_by_row
-        Only with ``by_column``; static. 0: vector c is column c; 1: vector v holds, C lanes each,
-        the R / C rows from v·R / C on.
+        Only with ``by_column``; static. 0: vector c is column c; 1: vector v holds the R / C rows
+        from v·R / C on, C lanes per row.
     i_p, o_p
-        Sums entering and leaving each column, one cycle later a column.
+        Partial sums entering and leaving each column, one more cycle of skew per column.
     moving_mode, stationary_mode
         Static: format of each operand, as :class:`hw.array.operand.OperandRecoder` says.
 
@@ -196,7 +198,7 @@ class StationaryArray(Structural):
     @property
     def definition_name(self) -> str:
         """Name of the shared module."""
-        # The cells are the same, whichever matrix stays.
+        # The cells are the same for both dataflows.
         config = self._config
         loads = "_by_column" if self._by_column else ""
         edges = "" if self._skewed else "_raw"
@@ -217,7 +219,7 @@ class StationaryArray(Structural):
                 mode=structure.port("stationary_mode"),
                 o_operand=stationary[bits * lane : bits * (lane + 1)],
             )
-        # The lanes that have further to go wait in one register a cycle.
+        # Skew: one register per cycle of delay holds the lanes of all rows further down.
         lanes, swap = structure.port("i_moving"), structure.port("i_swap")
         sums = structure.port("i_p")
         for index in range(config.rows):
@@ -245,7 +247,7 @@ class StationaryArray(Structural):
         return structure
 
     def _loaded(self, structure: Structure, index: int, stationary: Bits) -> tuple[Bits, Bits]:
-        """Operands that a row's shadow registers may load, and which of them do."""
+        """Operands for a row's shadow registers, and their load enables."""
         config = self._config
         load = structure.port("i_load")
         if not self._by_column:

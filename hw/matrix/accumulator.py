@@ -1,4 +1,4 @@
-"""One column of the accumulators: two banks of sums, one filling while the other drains."""
+"""Accumulator RAM of one array column: two banks, one accumulating while the other drains."""
 
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import memory
@@ -10,25 +10,25 @@ __all__ = ["AccumulatorColumn"]
 
 
 class AccumulatorColumn(Component):
-    """Two banks of ``rows`` 32-bit sums, each with one read and one write port.
+    """Ping-pong accumulator RAM of one column: two banks of ``rows`` 32-bit partial sums.
 
-    The grid reads and writes one bank while the other is drained; a read takes one cycle. A read
-    of a row in the very cycle of its write gives the old sum.
+    Each bank has one read and one write port. The array uses one bank while the other is drained; a
+    read takes one cycle. A read of a row in the cycle of its write gives the old sum.
 
     Parameters
     ----------
     rows : int
-        Sums of one bank.
+        Partial sums per bank.
 
     Members
     -------
     i_read_bank, i_read_row, o_sum
-        The sum to put on top of the column, one cycle after its address.
+        Partial sum for the top of the column, one cycle after its address.
     i_write_enable, i_write_bank, i_write_row, i_write_sum
-        The sum that leaves the column.
+        Partial sum that leaves the column.
     i_drain_active, i_drain_bank, i_drain_enable, i_drain_row, o_drained
-        While active the bank is the drain's. ``o_drained`` follows one cycle after an enabled
-        address and keeps its value until the next.
+        While active, the bank belongs to the drain. ``o_drained`` follows one cycle after an
+        enabled address and holds its value until the next.
     """
 
     i_read_bank: Signal

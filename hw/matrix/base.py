@@ -1,4 +1,4 @@
-"""What matrix units of every dataflow have in common: all that is round the array."""
+"""Base class of matrix units: streams, result FIFO, output stage and utilization counters."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ __all__ = ["Doing", "UnitBase"]
 
 
 class Doing(NamedTuple):
-    """What a unit does in a cycle; the first that is true counts.
+    """Activity of a matrix unit in a cycle, for its counters; the first that is true counts.
 
     Members
     -------
     active : Value
         A vector enters the array.
     weight_stall, weight_shift : Value
-        A vector waits for weights that have not come, or are being shifted in.
+        A vector waits for a stationary tile that has not arrived, or is being shifted in.
     """
 
     active: Value
@@ -35,7 +35,7 @@ class Doing(NamedTuple):
 
 
 class UnitBase(Component):
-    """Outside of a matrix unit: its streams, queue of results, activation and counters.
+    """Base class of matrix units: operand streams, result FIFO, output stage and counters.
 
     Parameters
     ----------
@@ -47,11 +47,11 @@ class UnitBase(Component):
     -------
     i_activation, i_weight : streams
     o_result : stream of rows
-        As :class:`hw.matrix.output_stage.Activation` sends them.
+        Rows of results, as :class:`hw.matrix.output_stage.Activation` sends them.
     activation_mode, weight_mode
         Static: format of each operand, as :class:`hw.array.operand.OperandRecoder` says.
     counters
-        Cycles since reset by what was done in them; exactly one moves in a cycle.
+        Cycles since reset by activity; exactly one counter advances per cycle.
     Others are those of :class:`hw.matrix.output_stage.Activation`.
     """
 
@@ -88,7 +88,7 @@ class UnitBase(Component):
 
     @abc.abstractmethod
     def _add_array(self, m: Module, queue: ResultQueue) -> Doing:
-        """Add the array and what feeds it; it gives its results to the queue."""
+        """Add the array and its operand side, which write rows of sums into the result FIFO."""
 
     def elaborate(self, platform: object) -> Module:
         m = Module()

@@ -1,4 +1,4 @@
-"""The adder below a column: what a tile's sum passes on its way to its accumulator."""
+"""Accumulator adder below one array column (``adder="bottom"``)."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ __all__ = ["BottomAdder"]
 
 
 class BottomAdder(Component):
-    """Adder of fp32, or of int32 modulo 2^32, with as many stages as the cells of its array.
+    """Accumulator adder of fp32, or of int32 modulo 2^32, with the latency of the array's cells.
 
     Parameters
     ----------
     config : CellConfig
-        Of the cells above.
+        Parameters of the cells above.
 
     Members
     -------
     i_sum, i_old
-        Sum of a tile and, a cycle later, what is added to it.
+        Sum of a tile and, one cycle later, the partial sum it is added to.
     o_sum
-        Their sum, ``latency`` cycles after ``i_old``.
+        New partial sum, ``latency`` cycles after ``i_old``.
     mode
-        Static: 1 for int32, of a cell that has a mode.
+        Static: 1 for int32, below cells with a mode input.
     """
 
     i_sum: Signal

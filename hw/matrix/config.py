@@ -13,21 +13,22 @@ from hw.numeric.formats import Format, bf16, e4m3, e5m2, fp16, fp32, int8, int32
 
 __all__ = ["COUNTERS", "UnitConfig", "result_formats"]
 
-#: Counters of cycles, named as in Jouppi et al., In-datacenter performance analysis of a tensor
-#: processing unit, ISCA 2017, table 3. Exactly one moves in a cycle.
+#: Cycle counters, named as in Jouppi et al., In-datacenter performance analysis of a tensor
+#: processing unit, ISCA 2017, table 3. Exactly one advances per cycle.
 COUNTERS = data.StructLayout(
     {"active": 32, "weight_stall": 32, "weight_shift": 32, "non_matrix": 32}
 )
 
 
-#: Formats that results may have, by that of the sums.
+#: Result formats by accumulator format.
 _RESULTS = {int32: (int32, int8), fp32: (fp32, bf16, fp16, e4m3, e5m2)}
 
 
 def result_formats(array: ArrayConfig) -> tuple[Format, ...]:
-    """Formats that results of a unit round this array may have.
+    """Result formats that a unit with this array supports.
 
-    None if sums are of both kinds: they leave as they are, for 32 bits say nothing of their kind.
+    None if the array has int32 and fp32 sums: they leave unchanged, since a 32-bit word does not
+    say which of the two it is.
     """
     sums = {fmt.accumulator for fmt in array.formats}
     return _RESULTS[sums.pop()] if len(sums) == 1 else ()
@@ -35,24 +36,25 @@ def result_formats(array: ArrayConfig) -> tuple[Format, ...]:
 
 @dataclass(frozen=True)
 class UnitConfig:
-    """Parameters of a stand-alone matrix unit.
+    """Elaboration parameters of a stand-alone matrix unit.
 
     Parameters
     ----------
     array : ArrayConfig
     accumulator_rows : int
-        Sums of a column that wait for the next tile; an output-stationary array has none.
+        Depth of a column's accumulator RAM; 0 for an output-stationary array.
     result_rows : int
-        Rows of results that wait to leave, a power of two; 0 for as many as keep results flowing.
+        Depth of the result FIFO, a power of two; 0 for the least depth that sustains throughput.
     tiles_ahead : int
-        Stationary tiles that the queue has room for, besides the one in the shadow registers.
+        Stationary tiles that the weight buffer holds besides the one in the shadow registers.
     out : Format
         Format of the results: the sums' own, a float of 16 or 8 bits of fp32, int8 of int32.
     bias : bool
-        Whether a bias is added: the unit has a stream of them. fp32 sums are scaled as well.
+        Whether the unit has a bias stream. fp32 sums are then scaled as well.
     adder : str
-        Where the sums of a tile meet those of the tile before: ``"top"``, which enter the array,
-        or ``"bottom"``, in an adder below each column. An output-stationary array has neither.
+        Where the sums of a tile are added to those of the tile before: ``"top"``, at the array's
+        upper edge, or ``"bottom"``, in an adder below each column. Ignored by an
+        output-stationary array.
 
     Raises
     ------
@@ -102,32 +104,32 @@ class UnitConfig:
 
     @property
     def scales(self) -> bool:
-        """Whether int32 sums are scaled and saturated to int8."""
+        """Whether int32 sums are requantized to int8."""
         return self.integer_only and self.out == int8
 
     @property
     def affine(self) -> bool:
-        """Whether fp32 sums are scaled and a bias is added."""
+        """Whether fp32 sums are multiplied by a scale and added to a bias."""
         return self.bias and not self.integer_only
 
     @property
     def bottom(self) -> bool:
-        """Whether an adder is below each column."""
+        """Whether there is an accumulator adder below each column."""
         return self.adder == "bottom"
 
     @property
     def adding_cycles(self) -> int:
-        """Cycles that the sum of a tile takes from the array to its accumulator."""
+        """Cycles from the bottom of the array to the accumulator."""
         return 1 + self.array.latency if self.bottom else 0
 
     @property
     def sum_cycles(self) -> int:
-        """Cycles from a vector to that of its row in the next tile, at least, if sums go on."""
+        """Least cycles between vectors of one row in successive tiles (accumulate hazard)."""
         array = self.array
         return 1 + self.adding_cycles if self.bottom else 2 + array.rows * array.latency
 
     def summed_elements(self, fmt: Format) -> int | None:
-        """Elements of the inner extent whose sum starts from +0, the ``tile`` of the reference."""
+        """Elements of the inner extent whose sum starts from +0: ``tile`` of the golden matmul."""
         return self.array.rows * fmt.products_per_cycle if self.bottom else None
 
     @property
@@ -137,12 +139,12 @@ class UnitConfig:
 
     @property
     def together(self) -> int:
-        """Rows of results that leave the array without a pause, whatever waits for them."""
+        """Result-FIFO entries reserved at once: an OS drain cannot pause within L rows."""
         return self.array.latency if self.array.dataflow == Dataflow.OS else 1
 
     @property
     def queue_rows(self) -> int:
-        """Rows of the queue of results."""
+        """Depth of the result FIFO."""
         if self.result_rows:
             return self.result_rows
         array = self.array
@@ -155,7 +157,7 @@ class UnitConfig:
 
     @property
     def name(self) -> str:
-        """What tells two units apart, for names of modules."""
+        """Unique name of the unit's parameters, for names of modules."""
         out = "" if self.out is None else f"_{self.out.name}"
         sizes = f"a{self.accumulator_rows}_q{self.queue_rows}_t{self.tiles_ahead}"
         return f"{self.array.name}_{sizes}{out}{'_bias' * self.bias}{'_bottom' * self.bottom}"

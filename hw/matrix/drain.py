@@ -1,4 +1,4 @@
-"""Read-out of a full accumulator bank: rows in order, cast and packed into vectors."""
+"""Drain of a full accumulator bank: rows in order, cast and packed into vectors."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ __all__ = ["ReadOut"]
 
 
 class ReadOut(Component):
-    """Reads the rows of one accumulator bank and sends them as one packet.
+    """Drain of one accumulator bank into one packet of the result stream.
 
-    A row is read every cycle; zero sums leave as +0. A vector holds one row of 32-bit sums or two
-    rows rounded to bf16, the odd last row with +0 behind it. The last one has both marks.
+    One row is read per cycle; zero sums leave as +0. A vector holds one row of 32-bit sums or two
+    rows rounded to bf16; an odd last row is followed by +0. The last vector has both flags.
 
     Parameters
     ----------
     columns : int
-        Sums of a row; the link is 32 bits × columns wide.
+        Sums per row; the link is 32 bits × columns wide.
     rows : int
         Most rows of a bank.
 
     Members
     -------
     integer, to_bf16
-        Static: sums are int32, not fp32; round fp32 to bf16 and pack two rows a vector.
+        Static: sums are int32, not fp32; round fp32 to bf16 and pack two rows per vector.
     i_start, i_rows
-        A bank with ``i_rows`` - 1 further rows is full; held until ``o_done``.
+        A bank of ``i_rows`` + 1 rows is full; held until ``o_done``.
     o_done
-        The last row was taken: the bank is free from the next cycle on.
+        The last row has been taken: the bank is free from the next cycle on.
     o_row, o_enable, i_sums
         Row to read, and its sums one cycle after each enabled row.
     o_stream : vector stream
@@ -82,8 +82,8 @@ class ReadOut(Component):
             port.o_stream.ready.eq(self.o_stream.ready),
         ]
 
-        # Operands beyond K are +0, and a product of them turns a sum of -0 into +0. Without its
-        # sign a zero does not tell how far K was padded.
+        # Operands beyond K are +0, and a product of them turns a sum of -0 into +0. Clearing the
+        # sign of zeros makes the result independent of how far K was padded.
         sums = []
         for column in range(self._columns):
             total = self.i_sums[column]
@@ -91,7 +91,7 @@ class ReadOut(Component):
             sums.append(Cat(total[:31], total[31] & ~zero))
         halves = Cat(*(cast_to_bf16(m, total) for total in sums))
 
-        # `asked` rows went to the bank; the newest of them waits at `i_sums` while `waiting`.
+        # `asked` rows have been requested; the newest of them is at `i_sums` while `waiting`.
         asked = Signal(range(self._rows + 1))
         waiting = Signal()
         waiting_odd = Signal()

@@ -1,4 +1,4 @@
-"""The matrix unit: grid, weight port, accumulators and read-out between three streams."""
+"""The PCU's matrix unit: array, weight port, accumulators and drain between three streams."""
 
 from __future__ import annotations
 
@@ -22,30 +22,30 @@ from hw.numeric.formats import Format
 
 __all__ = ["WAITS", "MatrixUnit"]
 
-#: Counters of cycles by what a unit did in them; exactly one moves in a cycle.
+#: Cycle counters by the unit's activity; exactly one advances per cycle.
 WAITS = data.StructLayout({"busy": 48, "wait_input": 48, "wait_room": 48, "idle": 48})
 
 
 class MatrixUnit(Component):
-    """A weight-stationary matrix unit that follows marks and holds no loop bounds.
+    """Weight-stationary matrix unit controlled by packet flags; it holds no loop bounds.
 
-    A packet of the activation stream is one tile: its rows, R elements of k each. Its weights are
-    the next C vectors of the weight stream. Tiles are summed, row by row, in the order in which
-    they come until a vector with the mark ``final``; then the sums leave as one packet. All tiles
-    of a pass have the same number of rows.
+    A packet of the activation stream is one tile: its rows, R elements of k per vector. Its
+    weights are the next C vectors of the weight stream. Tiles are accumulated, row by row, in
+    arrival order until a vector with the flag ``final``; then the sums leave as one packet. All
+    tiles of a pass have the same number of rows.
 
-    One activation vector a cycle is taken as long as weights arrive in time, tiles have at least
-    R·L + 2 rows and results leave. Each wait is counted: ``busy`` + ``wait_input`` + ``wait_room``
-    + ``idle`` is the number of cycles since reset in which ``i_hold`` was low.
+    One activation vector per cycle is taken as long as weights arrive in time, tiles have at least
+    R·L + 2 rows and results leave. Each stall is counted: ``busy`` + ``wait_input`` +
+    ``wait_room`` + ``idle`` is the number of cycles since reset in which ``i_hold`` was low.
 
     Parameters
     ----------
     rows, columns : int
-        Size of the grid (R, C); the link is 16·R bits wide.
+        Size of the array (R, C); the link is 16·R bits wide.
     formats : tuple of Format
         Operand formats: bf16, int8 or both.
     latency : int
-        Registers on a cell's sum path (L).
+        Register stages on a cell's partial-sum path (L).
     accumulator_rows : int
         Rows of each of the two accumulator banks: the most rows of a tile.
 
@@ -53,14 +53,14 @@ class MatrixUnit(Component):
     -------
     i_activation, i_weight, o_result : vector streams
     int8, to_bf16, weights_by_row
-        Static: operands are int8; results are rounded to bf16, two rows a vector; layout of the
+        Static: operands are int8; results are rounded to bf16, two rows per vector; layout of the
         weight vectors (see :class:`hw.matrix.weight_port.WeightLoader`).
     i_hold
-        The counters stand still; nothing else does.
+        Freezes the counters and nothing else.
     o_issue
-        A vector enters the grid in this cycle, its weights there.
+        A vector enters the array in this cycle, and its weights are present.
     counters
-        Cycles by what the unit did in them.
+        Cycles by the unit's activity.
 
     Raises
     ------
@@ -87,7 +87,7 @@ class MatrixUnit(Component):
         latency: int,
         accumulator_rows: int,
     ) -> None:
-        # A vector of the link is one of R lanes, or a row of C sums.
+        # A vector of the link is R operands of 16 bits, or a row of C sums of 32 bits.
         if rows != 2 * columns:
             raise BadInputError(
                 f"Rows of a matrix unit must be twice its columns, not {rows} for {columns}"
@@ -178,10 +178,10 @@ class MatrixUnit(Component):
                 "the tiles of a pass differ in rows",
             )
 
-        # Old sums go on top of the columns; column c is c cycles behind column 0.
+        # Old partial sums enter at the top of the columns; column c is c cycles behind column 0.
         read: Value = Cat(issue & ~first_of_pass, bank, guard.row)
         read = delayed(m, read, 1, name="read")
-        # Sums leave at the bottom; their rows are counted again there.
+        # New partial sums leave at the bottom, where a second counter gives their row.
         told = Cat(issue, vector.payload.last, vector.payload.final)
         write = delayed(m, told, grid.latency_cycles, name="write", reset=True)
         write_row = Signal(range(depth))
@@ -210,7 +210,7 @@ class MatrixUnit(Component):
             read_step = delayed(m, read_step, 1, name=f"read_{index}")
             write_step = delayed(m, write_step, 1, name=f"write_{index}", reset=True)
 
-        # A bank is full once the last column has its last sum.
+        # A bank is full when the last column has written its last sum.
         full = Signal(2)
         drain_bank = Signal()
         rows_of_bank = Array(

@@ -1,4 +1,4 @@
-"""What sums pass on their way out: bias, scale, rectifier, saturation, cast."""
+"""Output stage of a matrix unit: bias, requantization, ReLU, saturation and cast."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ def result_layout(columns: int, bits: int) -> data.StructLayout:
 
 
 class Affine(Component):
-    """``i_sum · i_scale + i_bias`` of fp32, rounded once; a zero sum counts as +0.
+    """Scale-and-bias unit ``i_sum * i_scale + i_bias`` of fp32, rounded once; a zero sum is +0.
 
     Members
     -------
     i_take, i_sum, i_scale, i_bias
     o_result
-        That of the sum taken last, from the next cycle on.
+        Result of the last sum taken, from the next cycle on.
     """
 
     i_take: Signal
@@ -62,13 +62,13 @@ class Affine(Component):
 
 
 class Activation(Component):
-    """Rows of sums to rows of results, one a cycle.
+    """Output stage of a matrix unit: one row of sums in, one row of results out per cycle.
 
-    fp32 sums leave as they are, or as ``sum·scale + bias``, rounded once, zeros as +0; then they
-    are cast to a shorter float if that is asked for, as :func:`hw.numeric.reference.cast` does,
-    which saturates to floats of 8 bits. int32 sums leave as they are or, with int8 results, as
+    fp32 sums leave unchanged, or as ``sum·scale + bias``, rounded once, zeros as +0; then they
+    are cast to a shorter float if configured, as :func:`hw.numeric.reference.cast` does, which
+    saturates to floats of 8 bits. int32 sums leave unchanged or, with int8 results, as
     ``saturate(round((sum + bias)·scale / 2^shift))``: exact but for one rounding to nearest even.
-    With ``relu``, what is below zero leaves as 0; NaN stays. A scaled row takes a cycle more.
+    ``relu`` replaces negative results by 0; NaN stays. A scaled row takes one more cycle.
 
     Parameters
     ----------
@@ -79,12 +79,12 @@ class Activation(Component):
     i_rows : stream of `row_layout`
     o_result : stream of `result_layout`
     activation_mode, relu
-        Static: with bf16 and int8, 1 if sums are int32; negative results become 0.
+        Static: in a unit with bf16 and int8, 1 if sums are int32; negative results become 0.
     scale, shift
-        Static, of units that scale: factor, of int32 unsigned 16 bits, of fp32 an fp32; and the
-        power of two that a product of int32 is divided by, at most 47.
+        Static, in units that scale: the factor, an unsigned 16-bit integer for int32 sums, an fp32
+        for fp32 sums; and the right shift of an int32 sum's product, at most 47.
     i_bias : stream of C int32 or fp32
-        One vector for each packet; only of units with a bias.
+        One vector per packet; only in units with a bias.
     """
 
     i_rows: stream.Interface
@@ -109,7 +109,7 @@ class Activation(Component):
             members["scale"] = In(32)
         if config.bias:
             members["i_bias"] = In(stream.Signature(data.ArrayLayout(32, columns)))
-        #: What a unit passes on to its outside.
+        #: Members that the containing unit has as ports of its own.
         self.outer_members = members
         super().__init__({"i_rows": In(stream.Signature(row_layout(columns)))} | members)
 
@@ -124,7 +124,7 @@ class Activation(Component):
         return f"activation_{config.array.columns}_{kind}_{out}{'_bias' * config.bias}"
 
     def connect_outside(self, m: Module, unit: wiring.Component, rows: stream.Interface) -> None:
-        """Join it to the members of a unit and to a queue of rows."""
+        """Connect it to the ports of a unit and to the output of a result FIFO."""
         wiring.connect(m, rows, self.i_rows)
         for name, member in self.outer_members.items():
             inner, outer = getattr(self, name), getattr(unit, name)
@@ -143,7 +143,7 @@ class Activation(Component):
         wiring.connect(m, port.o_stream, wiring.flipped(self.o_result))
         valid: Value = self.i_rows.valid
         ready: Value = port.i_stream.ready
-        # Each a signal of its own: elaboration of a slice takes as long as its whole vector.
+        # One signal per column: elaborating a slice costs as much as elaborating its whole vector.
         row = self.i_rows.payload.sums
         sums = [named(m, f"sum_{column}", row[column]).as_signed() for column in range(columns)]
         if config.bias:
@@ -153,7 +153,7 @@ class Activation(Component):
             )
         last: Value = self.i_rows.payload.last
         if config.scales or config.affine:
-            # A row between sums and results; it goes on as soon as there is room behind it.
+            # Pipeline register of a scaled row; it advances as soon as the output buffer has room.
             full, ends = Signal(), Signal(reset_less=True)
             ready = ~full | port.i_stream.ready
             scaled = self._scaled(m, sums, named(m, "take", valid & ready))
@@ -175,14 +175,14 @@ class Activation(Component):
         return m
 
     def _biased(self, sums: list[Value]) -> list[Value]:
-        """Sums with their biases, in a unit that has some."""
+        """Sums plus biases, in a unit with a bias."""
         if not self._config.bias:
             return sums
         biases = self.i_bias.payload
         return [(total + biases[column])[:32] for column, total in enumerate(sums)]
 
     def _scaled(self, m: Module, sums: list[Value], take: Value) -> list[Value]:
-        """What sums taken in the cycle before are, scaled and biased; int8 of int32 rectified."""
+        """Scaled and biased results of the sums taken in the cycle before; int8 ones after ReLU."""
         config = self._config
         if config.scales:
             m.submodules.recoder = recoder = FactorRecoder()
@@ -203,11 +203,11 @@ class Activation(Component):
         return scaled
 
     def _result(self, m: Module, total: Value) -> Value:
-        """A sum that is not scaled, as it leaves."""
+        """Result of a sum that is not scaled: ReLU, sign of zero cleared, cast."""
         if self._config.integer_only:
             return Mux(self.relu & total[-1], 0, total)
         integer = self.activation_mode if self._config.array.cell.has_mode else Const(0)
-        # A product of +0 turns -0 into +0: a zero does not tell how far K was padded.
+        # A product of +0 turns -0 into +0: results do not depend on how far K was padded.
         zero = ~total[:31].any() & ~integer
         nan = total[23:31].all() & total[:23].any() & ~integer
         positive = Mux(self.relu & total[31] & ~nan, 0, Cat(total[:31], total[31] & ~zero))

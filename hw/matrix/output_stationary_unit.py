@@ -1,4 +1,4 @@
-"""The matrix unit round an output-stationary array."""
+"""Output-stationary matrix unit: array, drain sequencer, result FIFO, output stage."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ __all__ = ["DrainSequencer", "OutputUnit", "step_layout"]
 
 
 def step_layout(config: ArrayConfig) -> data.StructLayout:
-    """Layout of a vector of activations; the last step of a tile has ``finish``."""
+    """Layout of an activation vector; the last step of a tile has the flag ``finish``."""
     return data.StructLayout({"data": config.lane_bits * config.rows, "finish": 1})
 
 
 class DrainSequencer:
-    """Logic that says when the sums of a finished tile leave the array.
+    """Drain control of an output-stationary array: when the sums of a finished tile leave.
 
-    A row of results has its place R + L + 1 cycles before it leaves, so nothing stops it on its
-    way. The L rows of one lane follow one another without a pause. A row of cells moves its drain
-    until its own sums and those from above have left; then the drain keeps still for the next
-    tile, whose sums come, at the earliest, as the last L of the former leave. So a tile may be
-    closed once the former has all its places.
+    The result-FIFO entry of a row is reserved R + L + 1 cycles before the row leaves the array, so
+    nothing can stall it. The L rows of one lane leave back to back. A row of cells shifts its drain
+    registers until its own sums and those from above have left. Then the drain stands still for
+    the next tile, whose sums arrive, at the earliest, while the last L of the former tile leave.
+    So a tile may be completed when the former tile has all its entries reserved.
 
     Parameters
     ----------
@@ -38,16 +38,16 @@ class DrainSequencer:
     Attributes
     ----------
     closes, free : Signal
-        The last vector of a tile enters the array; it may.
+        The last vector of a tile enters the array; it may enter.
     room, take : Signal
-        There are L places for rows of results; one is taken.
+        L result-FIFO entries are free; one is reserved.
     shifts, shift, last : Signal
-        Rows of the array whose drains move on at column 0, the highest first; a row of results
-        leaves; it is the last of its tile.
+        Rows of the array whose drain registers shift at column 0, the highest first; a row of
+        results leaves; it is the last of its tile.
     left, part, line : Signal
-        Places still to take; those taken of a lane; the rows that will leave, the next one last.
+        Entries still to reserve; those reserved of the current lane; delay line of reserved rows.
     emptied, left_part : Signal
-        Rows of the array that have nothing more to move, and rows of results that left of a lane.
+        Rows of the array that have nothing more to shift; rows of results that left of a lane.
     """
 
     def __init__(self, *, rows: int, latency: int) -> None:
@@ -69,7 +69,7 @@ class DrainSequencer:
             self.free.eq((left == 0) | ((left == 1) & self.take)),
             self.shift.eq(self.line[-1]),
             self.shifts.eq(Cat(~emptied & self.shift.replicate(len(emptied)), self.shift)),
-            # They empty from the top, and the lowest with the tile's last row.
+            # Rows empty from the top; the lowest one empties with the tile's last row of results.
             self.last.eq(lane_left & (emptied[-1] if len(emptied) else Const(1))),
         ]
         m.d.sync += self.line.eq(Cat(self.take, self.line)[: len(self.line)])
@@ -86,15 +86,14 @@ class DrainSequencer:
 
 
 class OutputUnit(UnitBase):
-    """A matrix unit whose array keeps the sums: array, queue of results, activation.
+    """Output-stationary matrix unit: array, result FIFO and output stage.
 
-    A tile is R·L × C sums; row i·L + j of it is the sum j of lane i. A step is one element of the
-    inner extent, or two bytes: one weight vector and L activation vectors, vector j with the
-    elements of the rows i·L + j. It takes L cycles; where an activation vector comes late the step
-    waits for its turn, every L cycles. After the step with ``finish`` (all its
-    vectors have the mark) the sums leave as a packet of R·L rows while the next tile is summed;
-    the last vector of that tile waits until they are all on their way, for R·L cycles at most if
-    results are taken.
+    A tile is R·L × C sums; its row i·L + j is sum j of lane i. A step is one element of the inner
+    extent (two of 8 bits, four of 4): one weight vector and L activation vectors, vector j with the
+    elements of the rows i·L + j. It takes L cycles; a late activation vector waits for its next
+    turn, which comes every L cycles. After the step with ``finish`` (set in all its vectors) the
+    sums leave as a packet of R·L rows while the next tile is accumulated. The last vector of that
+    next tile waits until they have all left, at most R·L cycles if results are taken.
 
     Parameters
     ----------
@@ -103,7 +102,7 @@ class OutputUnit(UnitBase):
     Members
     -------
     i_activation, i_weight : streams
-        `step_layout`; vectors of C lanes.
+        Vectors of `step_layout`; vectors of C lanes.
     Others are those of :class:`hw.matrix.base.UnitBase`.
     """
 
@@ -126,8 +125,8 @@ class OutputUnit(UnitBase):
         wiring.connect(m, wiring.flipped(self.i_weight), weights.i_stream)
         vector, weight = port.o_stream, weights.o_stream
 
-        # The L sums of a cell take turns; a vector must come when its sum is at the adder. The
-        # first of a tile has no sum yet, so it sets the turns.
+        # The L sums of a cell take turns in its adder; a vector must enter in the turn of its sum.
+        # The first vector of a tile starts a new sum, so it defines the turns.
         turn = Signal(range(latency))
         expected = Signal(range(latency))
         last_of_step = expected == latency - 1
@@ -145,7 +144,7 @@ class OutputUnit(UnitBase):
             weight.ready.eq(issue & last_of_step),
             array.a_mode.eq(self.activation_mode),
             array.b_mode.eq(self.weight_mode),
-            # +0 changes no sum but -0, whose sign nobody sees.
+            # Adding +0 changes no sum but -0, whose sign no output shows.
             array.i_a.eq(Mux(issue, vector.payload.data, 0)),
             array.i_b.eq(Mux(issue, weight.payload, 0)),
             array.i_first.eq(issue & first),

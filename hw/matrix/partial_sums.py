@@ -1,4 +1,4 @@
-"""What is behind an array: accumulators and a queue of results, a column at a time."""
+"""Accumulator RAMs, accumulate-hazard guard and result FIFO of a matrix unit, per column."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ _MOST_ROWS = 1 << 16
 
 
 class SumGuard:
-    """Logic that tells when the former sum of a row is in its accumulator.
+    """Accumulate-hazard guard: stalls a row until its old partial sum is in the accumulator.
 
-    Sums of successive tiles meet in the same rows, so a row may be summed again once fewer
-    vectors are on their way than the tile before had rows.
+    Successive tiles accumulate into the same rows, so a row may enter the array again when fewer
+    vectors are in flight than the tile before had rows.
 
     Parameters
     ----------
     rows : int
-        Accumulators of a column.
+        Depth of a column's accumulator RAM.
     cycles : int
         Cycles from a vector to its sum at column 0.
 
@@ -35,9 +35,9 @@ class SumGuard:
     issue, last : Signal
         A vector enters the array; it is the last of its tile.
     there, row : Signal
-        The former sum of the next vector's row is there when it is wanted; the row.
+        No hazard: the old partial sum of the next vector's row will be stored in time; that row.
     in_flight, last_row, line : Signal
-        Vectors on their way, the last row of the tile before, and when they came.
+        Vectors in flight; the last row of the tile before; delay line of issued vectors.
     """
 
     def __init__(self, *, rows: int, cycles: int) -> None:
@@ -61,23 +61,23 @@ class SumGuard:
 
 
 class PartialColumn(Component):
-    """Accumulators of one column: sums that wait for the next tile of their pass.
+    """Accumulator RAM of one column of the array.
 
-    What a column is told it tells its right neighbour a cycle later, as the array's wave goes.
+    Its control passes to the right neighbour one cycle later, in step with the array's wavefront.
 
     Parameters
     ----------
     rows : int
-        Sums.
+        Depth: partial sums it holds.
 
     Members
     -------
     i_accumulate, i_row, o_old
-        Row whose sum is wanted; a cycle later it is there, or 0 unless ``i_accumulate``.
+        Row to read; its partial sum one cycle later, or 0 unless ``i_accumulate``.
     i_store, i_store_row, i_sum
-        Sum to keep.
+        Partial sum to write, and its row.
     o_accumulate, o_row, o_store, o_store_row
-        What this column was told, a cycle later.
+        Control for the right neighbour, one cycle later.
     """
 
     i_accumulate: Signal
@@ -133,25 +133,25 @@ class PartialColumn(Component):
         return m
 
     def rtlil(self, library: Library) -> str:
-        """Its definition in an emitted design: no sum is added to before it is stored."""
+        """RTLIL of its definition, whose memory needs no initial contents."""
         return without_contents(self, library)
 
 
 class ResultColumn(Component):
-    """One column of the queue of results.
+    """Result-FIFO memory of one column.
 
     Parameters
     ----------
     rows : int
-        Results it holds, a power of two.
+        Depth, a power of two.
 
     Members
     -------
     i_write, i_place, i_sum
-        Result to keep and its place; the right neighbour is told a cycle later.
+        Entry to write; the right neighbour gets write and address one cycle later.
     o_write, o_place
     i_read, i_read_place, o_sum
-        Place to read, and its result from the next cycle on until the next is read.
+        Entry to read; its result from the next cycle on, until the next read.
     """
 
     i_write: Signal
@@ -200,7 +200,7 @@ class ResultColumn(Component):
         return m
 
     def rtlil(self, library: Library) -> str:
-        """Its definition in an emitted design: no result is read before it is kept."""
+        """RTLIL of its definition, whose memory needs no initial contents."""
         return without_contents(self, library)
 
 
@@ -210,26 +210,26 @@ def row_layout(columns: int) -> data.StructLayout:
 
 
 class ResultQueue(Component):
-    """Queue of rows of results, which arrive a column a cycle and leave aligned.
+    """Result FIFO of rows that arrive skewed by one cycle per column and leave aligned.
 
-    A place is taken before its row is on its way: nothing can stop a row behind the array.
+    An entry is reserved before its row leaves the array, so the array's output never stalls.
 
     Parameters
     ----------
     columns : int
     rows : int
-        Rows it holds, a power of two.
+        Depth in rows, a power of two.
     together : int
-        Rows whose places are taken one cycle after the other, once there is room for all.
+        Entries reserved at once: rows that follow one another without a pause.
 
     Members
     -------
     o_room, i_take
-        There are ``together`` places; one is taken in this cycle.
+        ``together`` entries are free; one entry is reserved in this cycle.
     i_write, i_last, i_sums
-        A row begins to arrive, its column c in c cycles; it ends its packet.
+        Column 0 of a row arrives, its column c after c cycles; it ends its packet.
     o_write
-        Columns that take a sum of `i_sums` in this cycle.
+        Columns that write `i_sums` in this cycle.
     o_rows : stream of `row_layout`
     """
 
@@ -265,7 +265,7 @@ class ResultQueue(Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        # As many places are taken as rows are on their way, in the queue, or not yet read.
+        # `taken` counts reserved entries: rows in flight, in the FIFO, or not yet read.
         taken = Signal(range(self._rows + 1))
         here = Signal(range(self._rows + 1))
         place = Signal(range(self._rows))
@@ -301,7 +301,7 @@ class ResultQueue(Component):
             writes.append(write)
             sums.append(column.o_sum)
             write, write_place = column.o_write, column.o_place
-        # A row is whole with its last column's sum.
+        # A row is complete with its last column's sum.
         m.d.sync += here.eq(here + writes[-1] - read)
         m.d.comb += [self.o_write.eq(Cat(*writes)), self.o_rows.payload.sums.eq(Cat(*sums))]
         marks: memory.Memory = memory.Memory(shape=1, depth=self._rows, init=[])

@@ -1,9 +1,9 @@
-"""Scaling of int32 sums to int8 by a multiplier no wider than results that do not saturate.
+"""Requantizer of int32 sums to int8: multiply, shift, round half to even, saturate; exact.
 
-A result is a sum times a factor over 2^40. The factor is the scale, moved to the left by its
-leading zeros as far as the shift leaves room; the sum moves by the rest. A sum that loses bits
-there has a result beyond 8 bits, so 33 bits of it at one place are all that is multiplied, and no
-product has to move by a shift. What depends on scale and shift alone is made once for all columns.
+A result is a sum times a factor over 2^40. The factor is the scale, shifted left by its leading
+zeros as far as the shift leaves room; the sum is shifted left by the rest. A sum that loses bits
+in this shift has a result beyond 8 bits. So a 33 × 16-bit multiplier suffices, and no product is
+shifted by a variable amount. Scale and shift are recoded once for all columns.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from hw.lib.component import Component
 
 __all__ = ["FACTOR", "SCALE_BITS", "SHIFT_BITS", "FactorRecoder", "Scaler"]
 
-#: Width of the scale, and of the power of two that a product is divided by.
+#: Width of the scale, and of the shift count.
 SCALE_BITS = 16
 SHIFT_BITS = 6
 
@@ -30,18 +30,18 @@ _RESULT_BITS = 8
 _POINT = 40
 _AFTER_BITS = 3
 _MOVE_BITS = 5
-# Digits of three bits of the sum; the widest multiple is that by 7.
+# Radix-8 digits of the sum; the widest multiple is seven times the factor.
 _DIGIT_BITS = 3
 _MULTIPLE_BITS = SCALE_BITS + _DIGIT_BITS
-# A product, a half and their sign.
+# A product, the rounding half and their sign.
 _TOTAL_BITS = _BIASED_BITS + SCALE_BITS + 1
-# In a tie the lowest one of a sum and that of its factor, 15 at most, make the place of a half.
+# In a tie the lowest 1 of the sum and that of its factor, 15 at most, add up to the bit of a half.
 _FIRST_TIE = _POINT - SCALE_BITS
 _TIE_BITS = _BIASED_BITS - _FIRST_TIE
 
-#: A scale and a shift, recoded: places that sums move to the left; places that results move to the
-#: right, of shifts above the point; multiples of the factor by 1, 3, 5 and 7; of a sum's highest
-#: bits, those that tell a tie, and what they are in one.
+#: A recoded scale and shift: left shift of sums; right shift of results, for shifts above 40;
+#: multiples of the factor by 1, 3, 5 and 7; mask of the sum's highest bits that detect a tie, and
+#: their value in a tie.
 FACTOR = data.StructLayout(
     {
         "move": _MOVE_BITS,
@@ -59,14 +59,14 @@ _Factor: TypeAlias = "data.View[data.StructLayout]"
 
 
 class FactorRecoder(Component):
-    """Scale and shift as the scalers of all columns need them.
+    """Recoder of scale and shift into the form shared by the requantizers of all columns.
 
     Combinational.
 
     Members
     -------
     i_scale, i_shift
-        Unsigned factor, and the power of two that products are divided by, at most 47.
+        Unsigned factor, and the right shift of products, at most 47.
     o_factor : `FACTOR`
     """
 
@@ -97,13 +97,13 @@ class FactorRecoder(Component):
             moved = Mux(moves, Cat(Const(0, places), factor), factor)
             factor = named(m, f"factor_{step}", moved[:SCALE_BITS])
             room = named(m, f"room_{step}", (room - Mux(moves, places, 0))[:SHIFT_BITS])
-        # With more room every sum but 0 saturates, as it does at the most places if the factor
-        # is the largest. A factor of 0 saturates none.
+        # With more room every sum but 0 saturates; so it does at the greatest shift with the
+        # largest factor. A factor of 0 saturates none.
         far = room[_MOVE_BITS:].any()
         scales = self.i_scale.any()
         factor = named(m, "factor", Mux(scales, factor | far.replicate(SCALE_BITS), 0))
         after = Mux(beyond, self.i_shift[:_AFTER_BITS], 0)
-        # Whether the lowest one of a sum in a tie is at a bit, from the highest down, or above it.
+        # Whether the lowest 1 of a sum in a tie is at a bit, from the highest down, or above it.
         first = SCALE_BITS - _TIE_BITS - 1
         ones = [factor[: bit + 1].any() for bit in range(first, SCALE_BITS - 1)]
         spare = Const(-1, (1 << _AFTER_BITS) + 1)
@@ -140,16 +140,16 @@ def _odd(
     third = named(m, f"third_{digit}", middle ^ negative)
     small = Mux(second, factor.thrice, factor.once)
     large = Mux(second, factor.seven, factor.five)
-    # The fivefold and the sevenfold end as the factor and the threefold do.
+    # The low two bits of fivefold and sevenfold equal those of the factor and the threefold.
     return Cat(small[:2], Mux(third, large[2:], small[2:]))
 
 
 def _product_and_half(m: Module, value: Value, factor: _Factor) -> Value:
-    """A sum times the factor, and half a result.
+    """A sum times the factor, plus half a unit of the result for rounding.
 
-    Twice a number in two's complement is -1 and the sum of its powers of two, each added for a 1
-    and subtracted for a 0; the highest bit counts the other way round. So three bits are a digit
-    of ±1, ±3, ±5 or ±7, never 0; the -1 makes the lowest one even, from -8 to 6.
+    Twice a number in two's complement is -1 plus the sum of its powers of two, each added for a 1
+    and subtracted for a 0; the sign of the highest bit is opposite. So three bits are a digit of
+    ±1, ±3, ±5 or ±7, never 0; the -1 makes the lowest digit even, from -8 to 6.
     """
     columns: Columns = [[] for _ in range(_TOTAL_BITS)]
     bits = Cat(value[:-1], ~value[-1])
@@ -163,7 +163,7 @@ def _product_and_half(m: Module, value: Value, factor: _Factor) -> Value:
             place = _DIGIT_BITS * digit - 1
             multiple = _odd(m, low, middle, negative, factor, digit)
         row = named(m, f"row_{digit}", multiple ^ negative.replicate(len(multiple)))
-        # An inverted row lacks 1; its sign bit is inverted, which is too much by its weight.
+        # An inverted row lacks 1; its inverted sign bit adds an excess of that bit's weight.
         for weight, bit in enumerate(Cat(row, high), place):
             if weight < _TOTAL_BITS:
                 columns[weight].append(bit)
@@ -175,9 +175,9 @@ def _product_and_half(m: Module, value: Value, factor: _Factor) -> Value:
 
 
 class Scaler(Component):
-    """Sums of a column to ``saturate(round((sum + bias)·scale / 2^shift))``, ties to even.
+    """Requantizer of one column: ``saturate(round((sum + bias) * scale / 2^shift))``.
 
-    A sum a cycle; its result is there in the next cycle and stays until another sum is taken.
+    One sum per cycle; its result is valid in the next cycle and holds until another sum is taken.
 
     Parameters
     ----------
@@ -189,7 +189,7 @@ class Scaler(Component):
     i_factor, i_relu
         Static: bits of `FACTOR`; results below zero become 0.
     i_take, i_sum, i_bias
-        Sum to scale, and its bias if one is added.
+        Sum to requantize, and its bias if the unit has one.
     o_result
         Eight bits, signed.
     """
@@ -204,7 +204,7 @@ class Scaler(Component):
     def __init__(self, *, bias: bool) -> None:
         self._bias = bias
         members = {
-            # Bits, for a port of fields is wires of fields again wherever there is an instance.
+            # Bits, not a structure: its fields would be wires again at every instance.
             "i_factor": In(FACTOR.size),
             "i_relu": In(1),
             "i_take": In(1),
@@ -238,7 +238,7 @@ class Scaler(Component):
         with m.If(self.i_take):
             m.d.sync += [value.eq(Cat(low, sign)), far.eq(lost)]
 
-        # A half is added, so a tie goes up: to an odd result it should not have gone to.
+        # A half is added, so a tie rounds up: an odd result must be lowered by one.
         total = named(m, "total", _product_and_half(m, value, factor))
         kept = named(m, "kept", total[_POINT:].as_signed() >> factor.after)
         highest = (value[_FIRST_TIE:] & factor.tells) == factor.tie

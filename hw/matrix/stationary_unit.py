@@ -1,4 +1,4 @@
-"""The matrix unit round an array that keeps an operand, weight- or input-stationary."""
+"""Weight- or input-stationary matrix unit: weight buffer, array, accumulators, output stage."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ __all__ = ["StationaryUnit", "moving_layout"]
 
 
 def moving_layout(config: ArrayConfig) -> data.StructLayout:
-    """Layout of a vector of the operand that moves.
+    """Layout of a vector of the streaming operand.
 
     ``last`` ends a tile; ``accumulate`` adds the vector's sums to those of the same row of the
-    tile before, ``finish`` lets them leave rather than wait for the next tile.
+    tile before; with ``finish`` they leave as results, otherwise they wait for the next tile.
     """
     return data.StructLayout(
         {"data": config.lane_bits * config.rows, "last": 1, "accumulate": 1, "finish": 1}
@@ -31,23 +31,23 @@ def moving_layout(config: ArrayConfig) -> data.StructLayout:
 
 
 def _later(m: Module, marks: Value, cycles: int, name: str) -> Value:
-    """Marks of some cycles ago, by one register for all cycles."""
+    """Delay line: ``marks`` as they were ``cycles`` clock edges ago, in one wide register."""
     line = Signal(len(marks) * cycles, name=name)
     m.d.sync += line.eq(Cat(marks, line)[: len(line)])
     return line[-len(marks) :]
 
 
 class StationaryUnit(UnitBase):
-    """A matrix unit: queue of stationary tiles, array, accumulators, activation.
+    """Weight- or input-stationary matrix unit: weight buffer, array, accumulators, output stage.
 
-    A packet of the moving stream is a tile; it takes the next R vectors of the stationary stream
-    into use. One vector a cycle is taken, and the first results leave while the last vectors
-    come, as long as tiles are there in time and results leave. An accumulating tile has as many
-    rows as the one before it; each of its rows waits R·L + 2 cycles after the same row there, or
-    L + 2 with an adder below each column.
+    A packet of the streaming operand is a tile; the next R vectors of the stationary stream are its
+    stationary tile. One vector per cycle is taken, and the first results leave while the last
+    vectors enter, as long as stationary tiles arrive in time and results leave. An accumulating
+    tile has as many rows as the tile before; each of its rows enters at least R·L + 2 cycles after
+    the same row there, or L + 2 with an adder below each column.
 
-    Weight-stationary, ``i_activation`` moves and ``i_weight`` stays; input-stationary it is the
-    other way round, and a row of results holds C rows of the product at one of its columns.
+    Weight-stationary, ``i_activation`` streams and ``i_weight`` is stationary; input-stationary,
+    the reverse, and a row of results holds C rows of one column of the product.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ class StationaryUnit(UnitBase):
     Members
     -------
     i_activation, i_weight : streams
-        `moving_layout` of R lanes; vectors of C lanes.
+        Vectors of `moving_layout` with R lanes; vectors of C lanes.
     Others are those of :class:`hw.matrix.base.UnitBase`.
     """
 
@@ -116,7 +116,7 @@ class StationaryUnit(UnitBase):
                 "a tile has more rows than there are accumulators",
             )
 
-        # What leaves at the bottom is told by the marks of what entered at the top.
+        # Delayed flags of the vectors that entered at the top control the sums at the bottom.
         bottom = self._config.bottom
         marks = [issue, mark.last, mark.finish, *([mark.accumulate] if bottom else [])]
         told = _later(m, Cat(*marks), delay, "told")

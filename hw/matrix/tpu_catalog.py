@@ -1,4 +1,4 @@
-"""Matrix units as the published table of tensor processors has them."""
+"""Catalog of published TPU matrix units as ready-made configurations."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ __all__ = ["PRESETS", "Preset"]
 
 @dataclass(frozen=True)
 class Preset:
-    """The matrix units of one core.
+    """Published matrix units of one TPU core.
 
     Parameters
     ----------
     name : str
-        What a user writes.
+        Name on the command line.
     units : int
-        Matrix units of a core.
+        Matrix units per core.
     inner, columns : int
         Extents of a unit's stationary tile: elements of the inner extent, and columns. Two 8-bit
         elements share a cell, so 256 × 256 of them are 128 × 256 cells.
     formats : tuple of Format
         Operand formats.
     accumulator_rows : int
-        Rows of sums that wait for the next tile.
+        Depth of a column's accumulator RAM.
     tiles_ahead : int
-        Weight tiles that are queued.
+        Weight tiles in the weight buffer.
     buffer_rows : int
-        Vectors of the unified buffer, of a unit that has one and instructions; 0 for none.
+        Vectors of the unified buffer; 0 for a preset without buffer and instructions.
     """
 
     name: str
@@ -49,7 +49,7 @@ class Preset:
 
     @property
     def products_per_cycle(self) -> int:
-        """Products that the units of a core make in a cycle, in their widest format."""
+        """Products per cycle of all units of a core, in the format that gives the most."""
         return self.units * self.inner * self.columns
 
     @property
@@ -80,7 +80,7 @@ class Preset:
 
     @property
     def tensor(self) -> TensorConfig | None:
-        """Parameters of the tensor unit, of a preset that describes one."""
+        """Parameters of the tensor unit, of a preset that has one."""
         if not self.buffer_rows:
             return None
         return TensorConfig(replace(self.config, out=self.formats[0]), self.buffer_rows)

@@ -1,4 +1,4 @@
-"""Arrays and matrix units of every dataflow, each from one parameter object."""
+"""Factories of arrays and matrix units of every dataflow from one parameter object."""
 
 from hw.array.dataflow import ArrayConfig, Dataflow
 from hw.array.output_stationary import OutputArray
@@ -14,14 +14,14 @@ SystolicUnit = StationaryUnit | OutputUnit
 
 
 def systolic_array(config: ArrayConfig, *, skewed: bool = True) -> SystolicArray:
-    """The array of these parameters; unless it is skewed, its neighbour skews the lanes."""
+    """Systolic array of these parameters; unless ``skewed``, its neighbour skews the lanes."""
     if config.dataflow == Dataflow.OS:
         return OutputArray(config, skewed=skewed)
     return StationaryArray(config, skewed=skewed)
 
 
 def systolic_unit(config: UnitConfig) -> SystolicUnit:
-    """The matrix unit of these parameters."""
+    """Matrix unit of these parameters."""
     if config.array.dataflow == Dataflow.OS:
         return OutputUnit(config)
     return StationaryUnit(config)

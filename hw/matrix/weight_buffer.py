@@ -1,4 +1,4 @@
-"""The stationary operand: a queue of tiles, loaded into the shadow registers ahead of use."""
+"""Weight buffer: FIFO of stationary tiles, loaded into shadow registers ahead of use."""
 
 from __future__ import annotations
 
@@ -16,40 +16,40 @@ __all__ = ["LoadSequencer", "TileLoader", "swap_distance"]
 
 
 def swap_distance(config: ArrayConfig) -> int:
-    """Cycles from a swap to the next at the earliest: max(R, 3, (R - 1)·(L - 1) + C)."""
+    """Least cycles between two swaps: max(R, 3, (R - 1)·(L - 1) + C)."""
     return max(config.rows, 3, (config.rows - 1) * (config.latency - 1) + config.columns)
 
 
 class LoadSequencer:
-    """Logic that says when each row of a tile is loaded into the shadow registers.
+    """Load control of a weight buffer: when each row of a tile enters the shadow registers.
 
-    A tile is ready before its last row is loaded: the wave of its swap cannot overtake the rows
-    that follow one another without a pause. The first row of the next tile follows the wave of
-    the last swap, so that no row comes to a column before that swap has.
+    A tile is ready before its last row is loaded: rows are loaded back to back, so the wavefront of
+    its swap cannot overtake them. The first row of the next tile follows the wavefront of the last
+    swap, so no row reaches a column before that swap.
 
     Parameters
     ----------
     rows : int
         Rows of a tile.
     depth : int
-        Vectors that the queue has room for.
+        Depth of the FIFO in vectors.
     distance : int
-        Cycles from a swap to the next, at least, whatever is queued; 3 or more.
+        Least cycles between two swaps, whatever is queued; 3 or more.
 
     Attributes
     ----------
     comes, room : Signal
-        A vector enters the queue, which has room.
+        A vector enters the FIFO; the FIFO has room.
     fetch, load : Signal
-        A vector leaves the queue; a cycle later it is loaded into the row whose bit is set.
+        A vector leaves the FIFO; one cycle later it is loaded into the row whose bit is set.
     ready, swap : Signal
-        A tile is ready; the array takes it into use in this cycle, which needs ``ready``.
+        A tile is ready; the array swaps it in during this cycle, which needs ``ready``.
     here : Signal
-        The tile that is not ready has come whole: it is being shifted in.
+        High while a completely received tile is being shifted into the shadow registers.
     level, fetched, waiting, first_loaded, wave : Signal
-        Vectors queued; rows fetched of the tile that is being fetched; a tile, or its first rows,
-        wait in the shadow registers; the first of them is loaded; cycles until the next tile may
-        be fetched.
+        Vectors in the FIFO; rows fetched of the current tile; a tile, or its first rows, is in
+        the shadow registers; the first of them is loaded; cycles until the next tile may be
+        fetched.
     """
 
     def __init__(self, *, rows: int, depth: int, distance: int) -> None:
@@ -101,7 +101,7 @@ class LoadSequencer:
 
 
 class TileLoader(Component):
-    """Queues tiles of R vectors and loads them, a row a cycle, as soon as a swap has passed.
+    """Weight buffer: FIFO of tiles of R vectors, which loads one row per cycle after each swap.
 
     Two swaps are at least :func:`swap_distance` cycles apart.
 
@@ -109,18 +109,18 @@ class TileLoader(Component):
     ----------
     config : ArrayConfig
     tiles : int
-        Tiles the queue has room for.
+        Tiles that the FIFO holds.
 
     Members
     -------
     i_stream : stream of vectors of C lanes
         Row 0 of a tile first.
     o_vector, o_load
-        A row, and the one of the array's that it is for.
+        A row of the tile, and the one-hot row of the array that loads it.
     o_ready, i_swap
-        A tile is ready; the array takes it into use in this cycle, which needs ``o_ready``.
+        A tile is ready; the array swaps it in during this cycle, which needs ``o_ready``.
     o_here
-        The tile that is not ready has come whole: it is being shifted in.
+        High while a completely received tile is being shifted into the shadow registers.
     """
 
     i_stream: stream.Interface
@@ -186,5 +186,5 @@ class TileLoader(Component):
         return m
 
     def rtlil(self, library: Library) -> str:
-        """Its definition in an emitted design: nothing is read of the queue that has not come."""
+        """RTLIL of its definition, whose memory needs no initial contents."""
         return without_contents(self, library)

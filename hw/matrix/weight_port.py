@@ -1,4 +1,4 @@
-"""The weight port: a tile of weights gathered, then written to the grid's shadow registers."""
+"""Weight port of the PCU: tiles gathered from a stream and loaded into the shadow registers."""
 
 from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import fifo, stream
@@ -13,30 +13,30 @@ __all__ = ["WeightLoader"]
 
 
 class WeightLoader(Component):
-    """Gathers the C vectors of a weight tile and loads them one a cycle into the shadow registers.
+    """Weight port: gathers the C vectors of a tile, then loads one per cycle into shadow registers.
 
-    While one tile is in use and the next in the shadow registers, the one after it is accepted:
-    the port takes a vector a cycle and never waits inside a tile for the wave of the swap.
+    While one tile is active and the next in the shadow registers, the port accepts the tile after
+    it: it takes one vector per cycle and never waits within a tile for the wavefront of a swap.
 
     Parameters
     ----------
     config : ArrayConfig
-        Parameters of the grid, whose vectors have R lanes.
+        Parameters of the array, whose vectors have R lanes.
 
     Members
     -------
     i_stream : vector stream
-        Weight tiles of C vectors; their marks are not looked at.
+        Weight tiles of C vectors; their flags are ignored.
     by_row, int8
         Static: layout of the vectors (:class:`hw.array.stationary.StationaryArray`), and
-        whether they are of int8. By row those come row after row, while a lane of the grid takes
-        two successive rows.
+        whether they are int8. By row, int8 vectors come row after row, while a lane of the array
+        takes two successive rows.
     o_vector, o_load
-        A vector of lanes, and a bit for its number in its tile, to the grid.
+        A vector of lanes for the array, and its one-hot number in the tile.
     o_ready
         A whole tile is in the shadow registers.
     i_swap
-        The tile in the shadow registers is taken into use in this cycle; only with ``o_ready``.
+        The array swaps in the tile of the shadow registers in this cycle; only with ``o_ready``.
     """
 
     i_stream: stream.Interface
@@ -71,7 +71,7 @@ class WeightLoader(Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         rows, columns = self._config.rows, self._config.columns
-        # Below four entries the library's FIFO has no memory left beside its output register.
+        # Below four entries the library's FIFO has no memory besides its output register.
         m.submodules.gathered = gathered = fifo.SyncFIFOBuffered(
             width=LANE_BITS * rows, depth=max(columns, 4)
         )
@@ -82,7 +82,7 @@ class WeightLoader(Component):
         ]
 
         # The swap reaches the last row this many cycles after the first; by rows, a vector is
-        # written to all columns at once and so must wait for the last column as well.
+        # written to all columns at once, so the last column counts as well.
         wave_by_column = (rows - 1) * self._config.latency
         wave_by_row = wave_by_column + columns
         wave = Signal(range(wave_by_row + 1))
@@ -103,7 +103,7 @@ class WeightLoader(Component):
             m.d.sync += loading.eq(1)
         comes = Signal()
         vector = gathered.r_data
-        # Of bytes by row, lane c of a pair of rows has byte c of both, the even row's first.
+        # int8 by row: lane c of a pair of rows has byte c of both, the even row's first.
         pair_bits = LANE_BITS * columns
         pairs = Cat(
             Cat(vector[low : low + int8.bits], vector[low + pair_bits // 2 :][: int8.bits])
