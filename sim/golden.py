@@ -174,7 +174,7 @@ class Interpreter:
                 self.values[value.name] = self.settle(array, value, node)
 
     def settle(self, array: Any, value: ir.Value, node: ir.Node) -> Any:
-        """Give what to keep of a result."""
+        """Return what to keep of a result."""
         return array
 
     def loop(self, node: ir.Loop) -> None:
@@ -194,11 +194,11 @@ class Interpreter:
         return operand.value if isinstance(operand, ir.Constant) else self.values[operand.name]
 
     def room(self, axis: Axis) -> int:
-        """Give the elements to compute on along an axis."""
+        """Return the elements to compute on along an axis."""
         return axis.extent(self.index)
 
     def box(self, view: View) -> tuple[slice | int, ...]:
-        """Give the part of a tensor that a view covers."""
+        """Return the part of a tensor that a view covers."""
         found: list[slice | int] = []
         for entry in view.entries:
             start = entry.start.evaluate(self.index)
@@ -209,17 +209,17 @@ class Interpreter:
     def masked(
         self, operand: ir.Operand, axis: int, number: float, *, asked: bool = False
     ) -> Array:
-        """Give an operand whose tail along an axis holds a number; the program may have asked."""
+        """Return an operand whose tail along an axis holds a number; the program may have asked."""
         found: Array = self.operand(operand)
         return found
 
     def load(self, view: View, type_: TileType) -> Array:
-        """Give a view of a tensor as rows and columns."""
+        """Return a view of a tensor as rows and columns."""
         part = self.memory[view.tensor][self.box(view)]
         return part.reshape(type_.rows.extent(self.index), type_.cols.extent(self.index))
 
     def stored(self, value: ir.Value) -> Array:
-        """Give the part of a tile that is stored."""
+        """Return the part of a tile that is stored."""
         array: Array = self.operand(value)
         return array
 

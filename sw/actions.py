@@ -1,6 +1,7 @@
-"""What kernels do when they are called, run or compiled; the language knows no back end.
+"""Registry of the functions behind ``kernel(...)``, ``kernel.run`` and ``kernel.compile``.
 
-This module imports nothing, so that the public face can register before anyone needs the language.
+The language knows no back end: `tilewright` registers the functions. This module imports only the
+error class, so registering does not import the language.
 """
 
 from __future__ import annotations
@@ -16,16 +17,16 @@ _ACTIONS: dict[str, Callable[..., Any]] = {}
 
 
 def register(action: str, function: Callable[..., Any]) -> None:
-    """Set what a kernel does when it is called, run or compiled.
+    """Register the function that implements one action of kernels.
 
-    The language knows no backend; :mod:`tilewright` registers them.
+    A later registration of the same action replaces the former.
 
     Parameters
     ----------
     action : str
         ``call``, ``run`` or ``compile``.
     function : function
-        Takes the kernel and then what its ``__call__``, ``run`` or ``compile`` take.
+        Its first argument is the kernel, the others those of ``__call__``, ``run`` or ``compile``.
     """
     if action not in ("call", "run", "compile"):
         raise BadInputError(f"Action must be call, run or compile, not {action!r}")
@@ -33,5 +34,5 @@ def register(action: str, function: Callable[..., Any]) -> None:
 
 
 def registered(action: str) -> Callable[..., Any] | None:
-    """Function of an action; None if there is none yet."""
+    """Registered function of an action; None if there is none yet."""
     return _ACTIONS.get(action)

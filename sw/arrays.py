@@ -1,4 +1,4 @@
-"""Arrays in memory: shape, format, and how rows lie."""
+"""Memory layout of a kernel's arrays: shape, format and row pitch."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ ROW_ALIGNMENT_BYTES = 16
 
 @dataclasses.dataclass(frozen=True)
 class ArraySpec:
-    """An argument of a kernel as it lies in memory: row-major, rows padded to 16 bytes.
+    """Memory layout of one kernel argument: row-major, rows padded to 16 bytes.
 
     Parameters
     ----------
     name : str
-        The kernel's name of it.
+        Its name in the kernel.
     shape : tuple of int
         Extents, outermost first.
     format : Format
@@ -35,12 +35,12 @@ class ArraySpec:
 
     @property
     def row_bytes(self) -> int:
-        """Bytes of a row that hold elements."""
+        """Bytes of a row, padding not included."""
         return self.shape[-1] * self.format.bits // 8
 
     @property
     def pitch(self) -> int:
-        """Bytes from one row to the next."""
+        """Bytes from the start of one row to the start of the next."""
         return -(-self.row_bytes // ROW_ALIGNMENT_BYTES) * ROW_ALIGNMENT_BYTES
 
     @property

@@ -36,23 +36,23 @@ from sw.passes.stage import Product, stage
 
 __all__ = ["PASSES", "Compiled", "compile_kernel"]
 
-#: Every pass in order, with what it does.
+#: Every pass in order, with a summary.
 PASSES: Mapping[str, str] = MappingProxyType(
     {
-        "trace": "the program's operations, each loop body recorded twice and aligned",
-        "check": "every element of an output is written once",
-        "accumulate": "a sum and its product become one node: sums are in their final order",
-        "simplify": "needless nodes away, loads out of loops",
-        "stage": "loads, product and store found, or refused at their line",
-        "parallel": "grid of units, blocks and slabs: schedule, then program, then cost model",
-        "tile": "block sizes into the program, which golden interprets",
-        "mask": "identities on ragged axes; a product of loads needs none",
-        "fit": "buffers into PMUs, streams to AGCUs",
-        "units": "programs of units, and nets",
-        "place": "units to tiles",
-        "route": "nets to links of the switches",
-        "assemble": "configuration words, checked against the netlist",
-        "prove": "the decoded image is live",
+        "trace": "record the program's operations; align the two recordings of each loop body",
+        "check": "verify that each output element is written exactly once",
+        "accumulate": "fuse a product and its addend into one node, which fixes the order of sums",
+        "simplify": "remove identity, duplicate and dead nodes; hoist loop-invariant loads",
+        "stage": "pattern recognition: loads, product and store, or a refusal at the line",
+        "parallel": "choose PCU grid, blocks and K-blocks: schedule, then program, then cost model",
+        "tile": "substitute the block sizes; the golden interpreter runs this program",
+        "mask": "insert masks on ragged axes; a product of loads needs none",
+        "fit": "buffer allocation: buffers to PMUs, streams to AGCUs",
+        "units": "lowering to unit programs and nets",
+        "place": "placement of units on tiles",
+        "route": "routing of nets over the links of the switches",
+        "assemble": "pack configuration words; check them against the netlist",
+        "prove": "prove that the decoded image is live",
     }
 )
 
@@ -73,9 +73,9 @@ class Compiled:
     arrays : tuple of ArraySpec
         Arguments of the launch, in order.
     golden_program : Program
-        The program with its sums in their final order.
+        The program after `accumulate`, which fixes the order of sums.
     schedule : Schedule
-        Every choice, also the compiler's.
+        Every choice, the compiler's included.
     plan : Plan
     fit : Fit
     netlist : Netlist
@@ -86,13 +86,14 @@ class Compiled:
     units_used : mapping of str to int
         Units in use, by kind.
     predicted_cycles, predicted_warm_cycles : int
-        What the cost model expects at a latency of 100: of a cold launch, and of one behind it.
+        Prediction of the cost model at a memory latency of 100 cycles: of a cold launch, and of
+        a warm launch, which follows another of the same image.
     macs, macs_issued : int
-        Multiply-accumulates: useful ones, and with those of padding.
+        Multiply-accumulates without and with those on padding.
     peak_macs_per_cycle : int
         Of the whole chip.
     notes : tuple of str
-        Where the program's wishes were cut to the chip.
+        Hints of the program that were reduced, and better plans that were given up.
     texts : mapping of str to str
         Text form after each pass.
     """
@@ -141,7 +142,7 @@ class Compiled:
         return self.texts[after]
 
     def report(self) -> str:
-        """What was chosen, and what it should cost."""
+        """Return the choices and the predicted cost as text."""
         share = self.macs / (self.predicted_cycles * self.peak_macs_per_cycle)
         used = ", ".join(f"{count} {kind.upper()}" for kind, count in self.units_used.items())
         slots = ", ".join(
@@ -180,20 +181,20 @@ def compile_kernel(
     dims : mapping of str to int
         Size of each dimension of the signature.
     dtype : Format, or mapping of str to Format, or None
-        Of the inputs that declare none, or of each by name.
+        Format of the inputs that declare none, or of each by name.
     out : Format, or mapping of str to Format, or None
-        Of the outputs that declare none; by default as the language decides.
+        Format of the outputs that declare none; None applies the language's rule.
     options : mapping of str to value
-        Options of the kernel, those that differ from their defaults.
+        Options of the kernel that differ from their defaults.
     schedule : Schedule or None
-        Choices that beat the program's.
+        Choices that override the program's.
     place_seed : int
         Seed of the placement.
 
     Raises
     ------
     BadInputError
-        If the program breaks a rule, needs what hardware does not serve yet, or does not fit.
+        If the program breaks a rule, needs what hardware does not support yet, or does not fit.
     """
     schedule = schedule or Schedule()
     texts: dict[str, str] = {}
@@ -275,7 +276,7 @@ def _first(mapping: Mapping[str, int], names: tuple[str, ...]) -> int | None:
 
 
 def _wishes(product: Product, schedule: Schedule) -> Wishes:
-    """What schedule and program name; the schedule wins."""
+    """Choices named by the schedule or, failing that, by the program."""
     for field, choices in (("place", schedule.place), ("sum_par", schedule.sum_par)):
         for name, choice in choices.items():
             if field == "place" or choice != 1:
@@ -313,7 +314,7 @@ def _wishes(product: Product, schedule: Schedule) -> Wishes:
 
 
 def _sizes(product: Product, plan: Plan, wishes: Wishes) -> dict[str, int]:
-    """Block sizes of the loops, those that nobody named by the plan."""
+    """Block size of each loop: as named, otherwise the plan's."""
     chosen = {
         "row": wishes.row_tile or plan.block_rows,
         "column": wishes.column_tile or plan.columns,
@@ -323,7 +324,7 @@ def _sizes(product: Product, plan: Plan, wishes: Wishes) -> dict[str, int]:
 
 
 def _complete(product: Product, plan: Plan, places: Fit, sizes: Mapping[str, int]) -> Schedule:
-    """The schedule of a plan: every choice that has a name."""
+    """The complete schedule that reproduces a plan."""
     a_tile, b_tile = (1, 1) if "sum" in product.loops else (plan.a_slabs, plan.b_slabs)
     tiles = {
         product.a_tile: places.homes["a0"].slots // a_tile,
@@ -340,7 +341,7 @@ def _complete(product: Product, plan: Plan, places: Fit, sizes: Mapping[str, int
 
 
 def _notes(wishes: Wishes, real: Realized) -> tuple[str, ...]:
-    """Wishes that the chip or the shape cut, and plans that were given up."""
+    """Notes on reduced hints and on plans that were given up."""
     notes, plan = [], real.plan
     if real.given_up:
         count = len(real.given_up)

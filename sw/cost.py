@@ -1,4 +1,4 @@
-"""The cost model: cycles of a plan, worked out slab by slab without its data."""
+"""Cost model: predicted cycles of a plan, simulated K-block by K-block without data."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _ROW_BLOCKS, _COLUMN_BLOCKS = 3, 5
 
 @functools.lru_cache(maxsize=4096)
 def _row_cycles(config: ChipConfig, row_bytes: int) -> float:
-    """Cycles of a box row: its beats, or its share of the bursts in flight."""
+    """Cycles per box row, bound by its beats or by the bursts in flight."""
     beats = max(1, -(-row_bytes // (config.width_bits // 8)))
     # One burst more than are counted waits on AR.
     return max(float(beats), (LATENCY + beats) / (config.agcu.outstanding + 1))
@@ -43,7 +43,7 @@ def _box_cycles(config: ChipConfig, rows: int, row_bytes: int) -> float:
 
 @dataclasses.dataclass
 class _Loads:
-    """One stream of boxes: how long one takes, how many there are, what slots hold them."""
+    """A load stream: cycles per box, number of boxes, slots of its buffer."""
 
     cycles: float
     total: int
@@ -52,7 +52,7 @@ class _Loads:
     freed: list[float] = dataclasses.field(default_factory=list)
 
     def ready(self) -> float | None:
-        """When the next may begin; None if that is not known yet, or there is none."""
+        """Cycle in which the next load may begin; None if it is not known yet or none is left."""
         number = len(self.done) - self.slots
         if len(self.done) == self.total:
             return None
@@ -62,7 +62,7 @@ class _Loads:
 
 
 class _Port:
-    """The read port of an AGCU: boxes of its streams in turn."""
+    """The read port of an AGCU, shared round-robin by its load streams."""
 
     def __init__(self, streams: tuple[_Loads, ...]) -> None:
         self.streams = streams
@@ -70,7 +70,7 @@ class _Port:
         self.turn = 0
 
     def until(self, stream: _Loads, number: int) -> float:
-        """When a slab of a stream is there; boxes go before it as they would."""
+        """Cycle in which K-block `number` of a stream has landed."""
         while len(stream.done) <= number:
             best: tuple[float, int, int] | None = None
             for index, each in enumerate(self.streams):
@@ -89,16 +89,16 @@ class _Port:
 
 @dataclasses.dataclass(frozen=True)
 class _Shares:
-    """What the busiest AGCU does for a box of A, a slab of B, and a block of results."""
+    """Cycles of the busiest AGCU per box of A, K-block of B and block of results."""
 
-    #: Boxes of a slab of A: row groups it loads.
+    #: Boxes per K-block of A: row groups it loads.
     groups: int
     a: float
     b: float
     c: float
     #: One AGCU loads both A and B.
     both: bool
-    #: Row groups of the largest collector.
+    #: Row groups of the largest result writer.
     collected: int
 
 
@@ -123,7 +123,7 @@ def _shares(plan: Plan, groups: int, a_parts: int, b_parts: int, collected: int)
 
 
 def rough(plan: Plan) -> float:
-    """A quick estimate of the cycles, before anything has a place.
+    """A quick estimate of the cycles, before buffer allocation.
 
     Parameters
     ----------
@@ -146,7 +146,7 @@ def rough(plan: Plan) -> float:
 def predict_launch(
     config: ChipConfig, image_bytes: int, arguments: int, *, behind: int | None = None
 ) -> int:
-    """Cycles from the launch write, or from the end of the kernel before, to a kernel's start.
+    """Predicted cycles before a kernel starts, from the launch write or the previous kernel's end.
 
     Parameters
     ----------
@@ -154,8 +154,8 @@ def predict_launch(
     image_bytes : int
     arguments : int
     behind : int or None
-        Cycles of the kernel before in the launch list, while which the entry is fetched; None for
-        the first of the list.
+        Cycles of the previous kernel in the launch list, during which this entry is fetched; None
+        for the first entry.
     """
     beat_bytes = config.width_bits // 8
     beats = -(-ENTRY_BYTES // beat_bytes) + -(-image_bytes // beat_bytes)
@@ -164,7 +164,7 @@ def predict_launch(
 
 
 def predict(plan: Plan, places: Fit) -> int:
-    """Cycles of a kernel, from its start to its end.
+    """Predicted cycles of a kernel, from its start to its end.
 
     Parameters
     ----------
@@ -173,8 +173,9 @@ def predict(plan: Plan, places: Fit) -> int:
 
     Notes
     -----
-    Slabs are loaded by one port in the order of its boxes as slots come free; a pass takes a slab
-    when it is there. Results bound a block from below. AGCUs are taken to be alike.
+    A port loads K-blocks in the order of its boxes, as slots become free; a pass waits for each
+    K-block to land. A block takes at least as long as its results take to leave. All AGCUs are
+    assumed to be equally loaded.
     """
     both = any(agcu in places.b_agcus for agcu, _, _ in places.a_agcus)
     share = _shares(
@@ -191,7 +192,7 @@ def predict(plan: Plan, places: Fit) -> int:
 
 
 class _Run:
-    """Passes over slabs, as they would meet."""
+    """Simulation of the passes of a plan against the loads they wait for."""
 
     def __init__(self, plan: Plan, places: Fit, share: _Shares) -> None:
         self.plan = plan
@@ -217,7 +218,7 @@ class _Run:
         self.time = self.stored = 0.0
 
     def cycles(self) -> float:
-        """From the first command to the end of the last pass."""
+        """Cycles from the first command to the end of the last pass."""
         plan = self.plan
         blocks = min(plan.row_blocks, _ROW_BLOCKS)
         ends = [0.0]
@@ -227,7 +228,7 @@ class _Run:
         return self.time + (plan.row_blocks - blocks) * (ends[-1] - ends[-2])
 
     def row_block(self) -> None:
-        """All passes over a block of rows; columns in the middle are taken to be alike."""
+        """Advance over all passes of a row block; its middle column blocks are assumed alike."""
         plan = self.plan
         columns = min(plan.col_blocks, _COLUMN_BLOCKS)
         panel = self.a_next
@@ -251,7 +252,7 @@ class _Run:
                 self.skip(skipped * (self.time - begin))
 
     def skip(self, cycles: float) -> None:
-        """Let blocks of columns go by."""
+        """Advance all times by the cycles of column blocks that are not simulated."""
         self.time += cycles
         for port in {id(each): each for each in (self.port_a, self.port_b)}.values():
             port.time += cycles
@@ -260,7 +261,7 @@ class _Run:
             stream.freed = [each + cycles for each in stream.freed]
 
     def one_pass(self, *, frees_a: bool, frees_b: bool) -> None:
-        """One pass over all slabs."""
+        """Advance over one pass, which takes all K-blocks."""
         begin = time = self.time
         for tiles, a_begins, b_begins, a_ends, b_ends in self.segments:
             if a_begins:

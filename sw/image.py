@@ -1,4 +1,4 @@
-"""The program of a whole chip, and the image it packs into."""
+"""Program of a whole chip, with its encoding as an image and back."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["ChipProgram", "ImageError", "TileProgram"]
 
 
 class ImageError(BadInputError):
-    """Bytes that are no image of the chip; ``where`` names the part concerned."""
+    """Bytes that are not an image of the chip; ``where`` names the part at fault."""
 
     kind = "bad-image"
 
@@ -34,7 +34,7 @@ class TileProgram:
     Parameters
     ----------
     unit : PcuProgram, PmuProgram or None
-        None for a unit that is off.
+        None for a disabled unit.
     vectors, tokens : SwitchProgram
         Its two switches.
     """
@@ -46,15 +46,15 @@ class TileProgram:
 
 @dataclasses.dataclass(frozen=True)
 class ChipProgram:
-    """Configuration of a chip: what its image holds, and nothing more.
+    """Program of a chip: exactly the content of its image.
 
     Parameters
     ----------
     config : ChipConfig
     tiles : mapping of (row, column) to TileProgram
-        Tiles that are not all off.
+        Tiles with anything enabled.
     agcus : mapping of int to AgcuProgram
-        AGCUs that are on, by number.
+        Enabled AGCUs, by number.
     """
 
     config: ChipConfig
@@ -62,7 +62,7 @@ class ChipProgram:
     agcus: Mapping[int, AgcuProgram]
 
     def pack(self) -> bytes:
-        """The image in memory.
+        """Encode as the image that the chip loads.
 
         Raises
         ------
@@ -93,7 +93,7 @@ class ChipProgram:
         return word | _unit_word(chip, tile.unit) << layout["unit"].offset
 
     def empty_tile(self, kind: str) -> TileProgram:
-        """Tile of a kind (``"pcu"`` or ``"pmu"``) with everything off."""
+        """Tile of a kind (``"pcu"`` or ``"pmu"``) with everything disabled."""
         return TileProgram(
             None,
             SwitchProgram(vector_ports(self.config, kind)),
@@ -102,12 +102,12 @@ class ChipProgram:
 
     @classmethod
     def unpack(cls, config: ChipConfig, raw: bytes) -> ChipProgram:
-        """Configuration that an image holds; the inverse of `pack`.
+        """Decode an image; the inverse of `pack`.
 
         Raises
         ------
         ImageError
-            If the bytes are none that `pack` makes for this chip.
+            If the bytes are not what `pack` writes for this chip.
         """
         with _named("image"):
             image = Image.unpack(raw, config.width_bits)
@@ -189,7 +189,7 @@ def _switch_program(ports: SwitchPorts, word: int) -> SwitchProgram:
 
 @contextlib.contextmanager
 def _named(where: str) -> Iterator[None]:
-    """Name the part of the image that an error is about."""
+    """Name the part of the image in every error raised inside."""
     try:
         yield
     except ValueError as error:

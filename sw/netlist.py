@@ -1,4 +1,4 @@
-"""The netlist between lowering and placement: programs of units, and nets that join their ports."""
+"""Netlist between lowering and placement: unit programs, and nets between their pins."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ UnitProgram = PcuProgram | PmuProgram | AgcuProgram
 
 @dataclasses.dataclass(frozen=True, order=True)
 class End:
-    """A port of a unit.
+    """A pin: one port of one unit.
 
     Parameters
     ----------
@@ -34,17 +34,17 @@ class End:
 
 @dataclasses.dataclass(frozen=True)
 class Net:
-    """Packets of one or more sources, merged in a fixed rotation, delivered to every sink.
+    """A net: packets of its sources, merged in a fixed rotation and delivered to every sink.
 
     Parameters
     ----------
     name : str
     sources : tuple of (End, int)
-        Outputs in the order of the rotation, each with the packets it gives before the next.
+        Outputs in the order of the rotation, each with its packets per turn.
     sinks : tuple of End
-        Inputs; each sees every packet.
+        Inputs, each of which receives every packet.
     tokens : bool
-        The net is one of tokens; a token is a packet.
+        Whether it is a net of the token network, where each token is a packet.
     """
 
     name: str
@@ -55,15 +55,15 @@ class Net:
 
 @dataclasses.dataclass(frozen=True)
 class Netlist:
-    """Units that are in use, and what joins them.
+    """Netlist: the units in use and the nets between them.
 
     Parameters
     ----------
     units : mapping of str to UnitProgram
-        Program of each unit by its name; the program's type says the kind of unit.
+        Program of each unit by its name; the type of the program is the kind of the unit.
     nets : tuple of Net
     fixed : mapping of str to int
-        Number of the AGCU for each unit that is one.
+        AGCU number of each unit that is an AGCU.
     """
 
     units: Mapping[str, UnitProgram]

@@ -1,6 +1,6 @@
-"""Results of running and of compiling a kernel, as its author sees them; the simulator makes them.
+"""Public types of ``kernel.run`` and ``kernel.compile`` results, implemented by `sim.run`.
 
-The language promises them by type and knows no back end: :mod:`sim.run` has the classes behind.
+The language returns these abstract types because it knows no back end.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ Array = npt.NDArray[Any]
 
 
 class RunResult(abc.ABC):
-    """Outputs of a kernel by their names, and the figures of one run.
+    """Result of a run: outputs by name, and the figures of the report.
 
-    ``r.C`` is the output ``C``; the members below are the fields of the report, in its order, and
-    those that had no part in the run are None. Nothing can be set.
+    ``r.C`` is the output ``C``; the members below are the fields of the report, in its order.
+    Fields that do not apply to the run are None. All members are read-only.
 
     Members
     -------
@@ -38,22 +38,22 @@ class RunResult(abc.ABC):
     latency, jitter, stall : int, int, float
         Conditions of the memory.
     verified : bool
-        Whether nothing is wrong: bytes equal golden, golden keeps its bound.
+        Whether every check passed: bytes equal golden, and golden's error is within its bound.
     bit_exact : bool
-        Whether all bytes of memory are as golden has them.
+        Whether all bytes of memory equal golden.
     error_bound, max_abs_err : float
-        Largest bound on golden's float64 error, and its largest error.
+        Largest bound on golden's error against float64, and the largest error.
     error_of_bound : float
-        Largest share that an element's error has of its bound.
+        Largest ratio of an element's error to its bound.
     max_rel_err : float
-        Largest error as a share of the largest value of its output.
+        Largest error relative to the largest value of its output.
     cycles : int
         From the launch to the last answer of memory.
     macs, macs_issued : int
-        Multiply-accumulates of the program, and with those on padding.
+        Multiply-accumulates without and with those on padding.
     peak_macs_per_cycle : int
     utilization : float
-        Share of the chip's peak: macs / (cycles × peak).
+        Fraction of the chip's peak: macs / (cycles × peak).
     predicted_cycles : int
     launch_to_first_mac, launches : int
     dram_bytes_read, dram_bytes_written : int
@@ -67,7 +67,7 @@ class RunResult(abc.ABC):
         Speed of the simulation.
     compile_seconds, emit_seconds, build_seconds, run_seconds : float
     cache_hit : bool
-        Whether the model was built before.
+        Whether the model came from the cache.
     """
 
     __slots__ = ()
@@ -123,16 +123,16 @@ class RunResult(abc.ABC):
     @property
     @abc.abstractmethod
     def problems(self) -> tuple[str, ...]:
-        """Reasons why it is not verified: a line each, none if it is."""
+        """Reasons why it is not verified, one line per reason; empty if it is."""
 
     @property
     @abc.abstractmethod
     def notes(self) -> tuple[str, ...]:
-        """Remarks that change no verdict: checks that could not be made, wishes cut to the chip."""
+        """Remarks that do not affect the verdict: skipped checks, reduced hints."""
 
     @abc.abstractmethod
     def json(self) -> dict[str, Any]:
-        """The fields as plain data."""
+        """The fields as plain JSON data."""
 
     @abc.abstractmethod
     def __getattr__(self, name: str) -> Array:
@@ -140,12 +140,12 @@ class RunResult(abc.ABC):
 
 
 class KernelProgram(abc.ABC):
-    """A kernel compiled for a chip: what the compiler made, and a way to run it."""
+    """A kernel compiled for a chip: schedule, image, prediction, and a method to run it."""
 
     @property
     @abc.abstractmethod
     def schedule(self) -> Schedule:
-        """Every choice, also the compiler's."""
+        """Every choice, the compiler's included."""
 
     @property
     @abc.abstractmethod
@@ -155,7 +155,7 @@ class KernelProgram(abc.ABC):
     @property
     @abc.abstractmethod
     def predicted_cycles(self) -> int:
-        """Cycles that the cost model expects of a cold launch."""
+        """Cycles of a cold launch as the cost model predicts them."""
 
     @abc.abstractmethod
     def ir(self, after: str) -> str:
@@ -163,12 +163,12 @@ class KernelProgram(abc.ABC):
 
     @abc.abstractmethod
     def report(self) -> str:
-        """Choices and predicted cost, for people."""
+        """Choices and predicted cost as text."""
 
     @abc.abstractmethod
     def map(self) -> str:
-        """Picture of the chip as the program uses it, in SVG; a notebook shows it by itself."""
+        """SVG picture of the units and routes in use; notebooks display it."""
 
     @abc.abstractmethod
     def run(self, *arrays: npt.ArrayLike, backend: str = "rtl", **options: Any) -> RunResult:
-        """Run it on arrays of its sizes and formats."""
+        """Run it on arrays of the sizes and formats it was compiled for."""

@@ -182,12 +182,12 @@ _HOMES = {
 
 
 def __dir__() -> list[str]:
-    """Public names, for completion: those not imported yet too."""
+    """Public names for completion, including those not imported yet."""
     return sorted(__all__)
 
 
 def _late(action: str) -> Callable[..., Any]:
-    """Function of an action of kernels, imported when it is called."""
+    """Wrapper of a kernel action that imports its implementation at the first call."""
 
     def act(*arguments: Any, **options: Any) -> Any:
         from sim.kernels import call
@@ -218,7 +218,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        0 verified, 1 wrong result, 2 bad input, 3 missing tool, 4 hang, 5 device error,
+        Exit code: 0 verified, 1 wrong result, 2 bad input, 3 missing tool, 4 hang, 5 device error,
         130 interrupted.
     """
     from sim.cli.app import main as run

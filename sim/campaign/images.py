@@ -91,7 +91,7 @@ def random_image(rng: random.Random, config: ChipConfig) -> dict[str, Any]:
 def _settle(
     rng: random.Random, config: ChipConfig, merged: list[dict[str, Any]]
 ) -> tuple[int, int]:
-    """Give each source of a net so many windows that whole rotations remain.
+    """Choose the number of windows of each source of a net so that it sends whole rotations.
 
     Returns
     -------

@@ -195,7 +195,7 @@ class _Bench:
         assert got == wanted, f"box at {corner} of {tensor.descriptor}"
 
     async def give(self, vectors: Source, tensor: _Tensor, corner: list[int]) -> None:
-        """Give random vectors of a box to be stored."""
+        """Send random vectors of a box to be stored."""
         address, exists = tensor.where(corner)
         data = self.rng.integers(0, 256, len(address), dtype=np.uint8)
         self.image[address[exists]] = data[exists]

@@ -1,1 +1,1 @@
-"""The fabric as the compiler sees it: ends, routing graph, the rule of merging, a net's tree."""
+"""Compiler model of the fabric: pins, routing graph, packet orders of merges, routing trees."""

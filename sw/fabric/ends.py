@@ -1,4 +1,4 @@
-"""Units of a netlist and the ends of its nets, checked against a chip."""
+"""Checks of a netlist against a chip: number of units per kind, pins of every net."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ def kind_of(program: UnitProgram) -> str:
 
 
 def net_noun(net: Net) -> str:
-    """How messages call a net."""
+    """Name of a net in messages."""
     return f"{'Token net' if net.tokens else 'Net'} `{net.name}`"
 
 
 def end_names(ends: Iterable[End]) -> str:
-    """How messages call ends, the first few of many."""
+    """Names of pins in messages, the first few of many."""
     names = [f"`{end.unit}` {end.port}" for end in ends]
     return ", ".join(names if len(names) <= _NAMES else [*names[:_NAMES], "…"])
 
@@ -43,7 +43,7 @@ def end_names(ends: Iterable[End]) -> str:
 def end_port(
     netlist: Netlist, config: ChipConfig, tiles: Mapping[str, Place], end: End
 ) -> tuple[Place, Port]:
-    """Switch of an end, and the switch's port there."""
+    """The switch that a pin is wired to, and the port of that switch."""
     number = netlist.fixed.get(end.unit)
     if number is None:
         return tiles[end.unit], UnitPort(end.port)
@@ -53,12 +53,12 @@ def end_port(
 
 
 def check_netlist(netlist: Netlist, config: ChipConfig) -> None:
-    """Refuse a netlist that this chip cannot hold, wherever its units lie.
+    """Refuse a netlist that does not fit this chip under any placement.
 
     Raises
     ------
     FitError
-        If there are too few units of a kind or no such AGCU, a net has no ends or names one that
+        If there are too few units of a kind or no such AGCU, a net has no pins or names one that
         no unit has, an input is in two nets, or a number of packets is out of range.
     """
     _check_units(netlist, config)
@@ -97,7 +97,7 @@ def check_netlist(netlist: Netlist, config: ChipConfig) -> None:
 
 
 def _check_tracks(netlist: Netlist, net: Net) -> None:
-    """A stream of an AGCU enters and leaves on the track of its number, and links keep tracks."""
+    """Refuse a net between two AGCU streams of different numbers, whose tracks would differ."""
     for source in (end for end, _ in net.sources if end.unit in netlist.fixed):
         for sink in (end for end in net.sinks if end.unit in netlist.fixed):
             if source.port != sink.port:

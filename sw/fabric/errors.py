@@ -1,4 +1,4 @@
-"""The refusal of a program that a fabric cannot hold."""
+"""Error of a netlist that does not fit a chip's fabric."""
 
 from __future__ import annotations
 
@@ -8,6 +8,6 @@ __all__ = ["FitError"]
 
 
 class FitError(BadInputError):
-    """A program that needs more, or something else, than the fabric has."""
+    """A netlist that needs resources which the fabric does not have."""
 
     kind = "does-not-fit"

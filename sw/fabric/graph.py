@@ -1,4 +1,4 @@
-"""The routing graph of a fabric: outputs of its switches, and which may follow which."""
+"""Routing graph of a fabric: nodes are switch outputs, edges are legal successors."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ Place = tuple[int, int]
 
 @dataclasses.dataclass(frozen=True)
 class Node:
-    """An output of a switch, or a source: an output of a unit or a stream that an AGCU sends.
+    """Routing-graph node: a switch output, or a source (output of a unit, load stream of an AGCU).
 
     Parameters
     ----------
     place : (row, column)
-        The switch; of a source the one it enters.
+        The switch; of a source, the switch it enters.
     port : Port
-        The output; of a source the input.
+        The output; of a source, the input.
     offered : ((row, column), Port) or None
-        Switch and input at which the node's payloads can be taken; None if they have arrived.
+        Switch and input that the node drives; None if it drives a unit or an AGCU.
     turns : int
-        Longest rotation of an output; 0 for a source.
+        Most turns of an output's rotation; 0 for a source.
     """
 
     place: Place
@@ -40,29 +40,29 @@ class Node:
 
     @property
     def arrived(self) -> bool:
-        """The node is an input of a unit or of an AGCU."""
+        """Whether the node drives an input of a unit or of an AGCU."""
         return self.offered is None
 
 
 class Fabric:
-    """Nodes of one network of a chip, by number.
+    """Routing graph of one network of a chip, vectors or tokens.
 
     Parameters
     ----------
     config : ChipConfig
     tokens : bool
-        The network of tokens, not of vectors.
+        The token network instead of the vector network.
 
     Members
     -------
     nodes : list of Node
     followers : list of tuple of int
-        Outputs that may take from each node.
+        Per node, the outputs that can take from it.
     outputs, sources : dict of ((row, column), Port) to int
         Numbers of the nodes.
     tracks : int
     streams : int
-        Streams of an AGCU into this network, and out of it.
+        Streams per AGCU into this network, and as many out of it.
     """
 
     def __init__(self, config: ChipConfig, *, tokens: bool) -> None:

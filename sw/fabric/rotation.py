@@ -1,16 +1,16 @@
-"""The rule of merging: which rotations a tree of merges keeps.
+"""Which cyclic packet orders (rotations) a tree of merges preserves.
 
-A net's sinks must see ``p0`` packets of the first source, ``p1`` of the second, and so on, for
-ever. A merge takes whole runs from its inputs, beginning with turn 0, and so does every merge
-before it. A tree of merges therefore keeps the order if, at each merge,
+A net's sinks must receive ``p0`` packets of the first source, ``p1`` of the second, and so on,
+cyclically. Every merge serves its inputs in a fixed cyclic order, beginning with turn 0, and takes
+the packets of a turn without interruption. A tree of merges preserves the order if, at each merge,
 
-- every input carries a run of sources that are neighbours in the rotation, first to last,
-- the turns stand in the order of those runs, and
-- a turn takes as many packets as one round of its input has: the sum of its sources' packets.
+- every input carries a run: sources that are adjacent in the rotation, first to last,
+- the turns are in the order of those runs, and
+- a turn takes one whole round of its input: the sum of its sources' packets.
 
-A run does not wrap around: the rotation (a, b, c) cannot be made of (c, a) and b, because its
+A run does not wrap around: the rotation (a, b, c) cannot be built from (c, a) and b, because its
 first packet is a's and the merge of c and a would begin with c's. A turn takes at most 15 packets,
-so a run that is merged once more has at most 15 in a round.
+so a run that is merged again has at most 15 packets per round.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ Group = tuple[int, ...]
 
 
 def partitions(packets: Sequence[int], turns: int, *, one_sink: bool) -> list[tuple[Group, ...]]:
-    """Ways to cut a rotation into runs that travel apart and meet at the sinks, best first.
+    """Partitions of a rotation into runs, routed separately and merged at the sinks; best first.
 
-    One run needs one tree; several cost links, but a sink may take them from different tracks.
-    Empty if no tree of merges keeps the rotation.
+    One run needs one tree; several need more links, but a sink may take them from different
+    tracks. Empty if no tree of merges preserves the rotation.
 
     Parameters
     ----------
     packets : sequence of int
-        Packets of each turn of the rotation.
+        Packets of each turn.
     turns : int
-        Longest rotation of the sinks' inputs.
+        Most turns of a sink's merge.
     one_sink : bool
-        The net has one sink; its only tree ends there, merge included.
+        Whether the net has one sink, where its last merge may lie.
     """
     whole = tuple(range(len(packets)))
     runs = _runs(packets)
@@ -59,7 +59,7 @@ _LINK_TURNS = 3
 
 
 def _runs(packets: Sequence[int]) -> tuple[Group, ...]:
-    """Fewest runs of at most 15 packets a round."""
+    """Partition into the fewest runs of at most 15 packets per round."""
     runs: list[list[int]] = []
     total = 0
     for index, count in enumerate(packets):

@@ -1,4 +1,4 @@
-"""The tree of one net: sources merged on the way to a first sink, then forks to the others."""
+"""Routing tree of one net: merges from the sources to a first sink, then forks to the others."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Feeds = dict[int, list[tuple[int, int]]]
 
 
 class NoPathError(Exception):
-    """No tree joins a net's nodes, however empty the fabric."""
+    """A net with no routing tree under the present exclusions."""
 
 
 def grow(
@@ -28,13 +28,13 @@ def grow(
     groups: Sequence[Sequence[int]],
     cost: Sequence[float],
 ) -> Feeds:
-    """Tree of a net: each group of sources is a tree to all sinks, which merge the groups.
+    """Route a net: one tree per group of sources to all sinks, whose outputs merge the groups.
 
     Parameters
     ----------
     fabric : Fabric
     sources : sequence of (int, int)
-        Nodes in the order of the rotation, each with its packets.
+        Nodes in the order of the rotation, each with its packets per turn.
     sinks : sequence of int
         Outputs.
     groups : sequence of sequence of int
@@ -74,7 +74,7 @@ def grow(
 def _classes(
     fabric: Fabric, sources: Sequence[tuple[int, int]], sinks: Sequence[int]
 ) -> list[list[int]]:
-    """Sinks that one tree can reach: merged packets stay on a track, which AGCUs prescribe."""
+    """Group the sinks by the track their AGCUs prescribe; merged packets cannot change tracks."""
     classes: dict[int, list[int]] = {}
     units = []
     for sink in sinks:
@@ -88,7 +88,7 @@ def _classes(
 
 
 class _Tree:
-    """A tree as it grows; every output is of one run of the rotation."""
+    """Routing tree of one run of the rotation, under construction."""
 
     def __init__(self, fabric: Fabric, cost: Sequence[float], taken: Iterable[int]) -> None:
         self._fabric = fabric
@@ -100,9 +100,9 @@ class _Tree:
     def grow(
         self, sources: Sequence[tuple[int, int]], sinks: Sequence[int], *, apart: bool
     ) -> Feeds:
-        """Cheapest tree to all sinks of one for each track.
+        """Cheapest tree to all sinks over the choices of track.
 
-        ``apart`` says that sinks merge this tree with others, and so cannot merge inside it.
+        ``apart``: the sinks merge this tree with others, so it has no merge at a sink.
         """
         self._packets = dict(sources)
         free, best = self._taken, math.inf
@@ -119,10 +119,10 @@ class _Tree:
         return found
 
     def _tracks(self, sources: Sequence[tuple[int, int]], sinks: Sequence[int]) -> list[set[int]]:
-        """Links to keep off, for each choice there is.
+        """Links to exclude, one set per choice of track.
 
-        Merged packets stay on a track, which the first path would choose blindly; and an AGCU among
-        the sinks prescribes it.
+        Merged packets cannot change tracks, so the track must be chosen before the first path; an
+        AGCU among the sinks prescribes it.
         """
         nodes = self._fabric.nodes
         ports = [nodes[sink].port for sink in sinks]
@@ -141,7 +141,7 @@ class _Tree:
     def _try(
         self, sources: Sequence[tuple[int, int]], sinks: Sequence[int], *, apart: bool
     ) -> bool:
-        """Grow with the nearest sink first on the way to which the sources meet."""
+        """Build the tree, merging on the path to each sink in turn, the nearest first."""
         roots = sorted(sinks, key=lambda sink: (self._distance(sources, sink), sink))
         # A merge at the first sink itself rarely has a twin for the others: the last resort.
         merging = [True] if len(sinks) == 1 else [False, True]
@@ -162,7 +162,7 @@ class _Tree:
         }
 
     def _merge(self, sources: Sequence[tuple[int, int]], root: int, *, at_root: bool) -> list[int]:
-        """Merge the sources on the way to a first sink; returns the last one's path."""
+        """Merge the sources on the path to a first sink; returns the path of the last source."""
         spine: list[int] = []
         for position, (source, packets) in enumerate(sources):
             goals = self._joints(spine, packets, at_root) if position else {root}
@@ -179,7 +179,7 @@ class _Tree:
         return sum(abs(row - there[0]) + abs(column - there[1]) for there in places)
 
     def _round(self, node: int) -> int:
-        """Packets of one round of what a node carries."""
+        """Packets per round of the sources that a node carries."""
         if node in self._packets:
             return self._packets[node]
         return sum(map(self._round, self._from[node]))
@@ -202,7 +202,7 @@ class _Tree:
         return ((node, output) for node in nodes for output in self._fabric.followers[node])
 
     def _search(self, frontier: Iterable[tuple[int, int]], goals: Collection[int]) -> list[int]:
-        """Cheapest path over outputs that are free, from a first node to a goal."""
+        """Cheapest path over free outputs from the frontier to a goal (Dijkstra)."""
         blocked, cost, followers = self._from, self._cost, self._fabric.followers
         came: dict[int, int] = {}
         heap: list[tuple[float, int, int]] = []
@@ -232,7 +232,7 @@ class _Tree:
             self._from.setdefault(output, []).append(node)
 
     def _fork(self, spine: Sequence[int], sinks: set[int], *, apart: bool) -> None:
-        """Branch to the other sinks from where all sources are together."""
+        """Fork to the other sinks from the outputs that carry all sources."""
         followers = self._fabric.followers
         feeders: list[int] = []
         whole = list(spine)

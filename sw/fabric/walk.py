@@ -1,6 +1,6 @@
-"""What each input of a configured chip sees: its switches followed back, packet by packet.
+"""Netlist extraction: the packet order at every input of a configured chip, traced back by switch.
 
-Knows nothing of how a program was placed and routed: only the rules of `docs/switch.md`.
+Independent of placer and router: it applies only the rules of `docs/switch.md`.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ _Spot = tuple[tuple[int, int], Port]
 
 
 class WalkError(ValueError):
-    """Switches that do not bring a net's packets, or something else, to an input."""
+    """Switch programs that do not implement a netlist."""
 
 
 def walk(netlist: Netlist, tiles: Mapping[str, tuple[int, int]], program: ChipProgram) -> None:
-    """Check that every sink sees its net's rotation, and that nothing else is on.
+    """Check that every sink receives its net's rotation, and that nothing else is enabled.
 
     Parameters
     ----------
     netlist : Netlist
     tiles : mapping of str to (row, column)
-        Where its units lie.
+        Tile of each PCU and PMU.
     program : ChipProgram
 
     Raises
     ------
     WalkError
-        If a sink sees other packets, packets run in a circle, reach a place where nobody takes
-        them, or an input is fed that belongs to no net.
+        If a sink receives other packets, packets run in a cycle or reach an input that does not
+        take them, or an input outside every net is driven.
     """
     for tokens in (False, True):
         _Walk(netlist, tiles, program, tokens=tokens).check()
@@ -93,7 +93,7 @@ class _Walk:
                 )
 
     def _output(self, at: _Spot, count: int, above: tuple[_Spot, ...]) -> list[End]:
-        """First packets that leave an output, each by the end that sent it."""
+        """Source pins of the first `count` packets that leave an output."""
         if at in above:
             raise WalkError(f"Packets must not run in a circle, but do at {_say(at)}")
         place = at[0]
@@ -111,7 +111,7 @@ class _Walk:
         return [next(streams[port]) for port in order]
 
     def _input(self, at: _Spot, count: int, above: tuple[_Spot, ...]) -> list[End]:
-        """First packets that enter a switch at an input."""
+        """Source pins of the first `count` packets at an input of a switch."""
         if at in self._ends:
             return [self._ends[at]] * count
         before = self._beyond(at)
@@ -120,7 +120,7 @@ class _Walk:
         return self._output(before, count, above)
 
     def _beyond(self, at: _Spot) -> _Spot | None:
-        """The other side of a link, from its output to its input or back."""
+        """The opposite end of a link."""
         (row, column), port = at
         if isinstance(port, UnitPort):
             return None

@@ -12,7 +12,7 @@ Size = int | str
 
 
 def size_symbol(index: str) -> str:
-    """Give the symbol that stands for the block size of the loop over ``index``."""
+    """Return the symbol that stands for the block size of the loop over ``index``."""
     return f"|{index}|"
 
 
@@ -78,7 +78,7 @@ class Affine:
         return total
 
     def evaluate(self, values: Mapping[str, int]) -> int:
-        """Give the number for these values of the symbols.
+        """Return the number for these values of the symbols.
 
         Raises
         ------
@@ -88,7 +88,7 @@ class Affine:
         return self.constant + sum(values[symbol] * factor for symbol, factor in self.terms)
 
     def bounds(self, ranges: Mapping[str, tuple[int, int]]) -> tuple[int, int] | None:
-        """Give the least and the greatest value for symbols in these closed ranges.
+        """Return the least and the greatest value for symbols in these closed ranges.
 
         Returns
         -------
@@ -146,7 +146,7 @@ class Bound:
         return Bound.least(form.substitute(values) for form in self.forms)
 
     def evaluate(self, values: Mapping[str, int]) -> int:
-        """Give the number for these values of the symbols."""
+        """Return the number for these values of the symbols."""
         return min(form.evaluate(values) for form in self.forms)
 
     def __str__(self) -> str:
@@ -198,11 +198,11 @@ class Axis:
         return Axis(size, tuple(dict.fromkeys(rest.substitute(values) for rest in self.rests)))
 
     def room(self, values: Mapping[str, int]) -> int:
-        """Give the size for these values of the symbols."""
+        """Return the size for these values of the symbols."""
         return values[self.size] if isinstance(self.size, str) else self.size
 
     def extent(self, values: Mapping[str, int]) -> int:
-        """Give the number of elements that are there for these values of the symbols."""
+        """Return the number of elements that are there for these values of the symbols."""
         rests = (rest.evaluate(values) for rest in self.rests)
         return max(0, min((self.room(values), *rests)))
 

@@ -149,7 +149,7 @@ def _intervals(store: Store, entry: Entry, loops: dict[str, Loop]) -> _Intervals
 
 
 def _is_block(axis: Axis, loop: Loop) -> bool:
-    """Tell whether an axis is the whole block of a loop, clipped as the loop clips it."""
+    """Return whether an axis is the whole block of a loop, clipped as the loop clips it."""
     rest = (Affine((), loop.extent) - Affine.of(loop.index),)
     if axis.size == size_symbol(loop.index):
         return axis.rests == rest
@@ -159,7 +159,7 @@ def _is_block(axis: Axis, loop: Loop) -> bool:
 
 
 def _meet(mine: _Intervals, theirs: _Intervals) -> bool:
-    """Tell whether two axes share an element."""
+    """Return whether two axes share an element."""
     here, there = iter(mine), iter(theirs)
     a, b = next(here, None), next(there, None)
     while a is not None and b is not None:

@@ -37,17 +37,17 @@ _WIDER = {int8: (int32, bf16, fp32), bf16: (fp32,)}
 
 
 def narrow(format_: Format) -> bool:
-    """Tell whether ``@`` takes operands of this format."""
+    """Return whether ``@`` takes operands of this format."""
     return format_ in (bf16, int8)
 
 
 def widens(source: Format, target: Format) -> bool:
-    """Tell whether every value of ``source`` is a value of ``target``."""
+    """Return whether every value of ``source`` is a value of ``target``."""
     return source == target or target in _WIDER.get(source, ())
 
 
 def convertible(source: Format, target: Format) -> bool:
-    """Tell whether a store or ``.to`` takes ``source`` to ``target``.
+    """Return whether a store or ``.to`` takes ``source`` to ``target``.
 
     It does where nothing is lost, and within a kind: fp32 to bf16 rounds to nearest even, int32
     to int8 saturates.
@@ -57,7 +57,7 @@ def convertible(source: Format, target: Format) -> bool:
 
 
 def common(*formats: Format) -> Format | None:
-    """Give the format element math is done in: int32 or fp32, whichever holds all exactly.
+    """Return the format element math is done in: int32 or fp32, whichever holds all exactly.
 
     Returns
     -------
@@ -71,7 +71,7 @@ def common(*formats: Format) -> Format | None:
 
 
 def format_of(dtype: object) -> Format:
-    """Give the format of a numpy type, a format or a format's name.
+    """Return the format of a numpy type, a format or a format's name.
 
     Raises
     ------

@@ -262,7 +262,7 @@ def _channel(node: ir.Node) -> ChannelType:
 
 
 def infer(node: ir.Node, tensors: Mapping[str, Tensor], *, strict: bool = True) -> tuple[Type, ...]:
-    """Give the types of the results of a node, apart from a token.
+    """Return the types of the results of a node, apart from a token.
 
     Parameters
     ----------
@@ -329,5 +329,5 @@ def infer(node: ir.Node, tensors: Mapping[str, Tensor], *, strict: bool = True) 
 
 
 def fits_start(start: TileType, carried: TileType) -> bool:
-    """Tell whether a loop's carry can start as ``start``: the same shape, widened exactly."""
+    """Return whether a loop's carry can start as ``start``: the same shape, widened exactly."""
     return start.same_shape(carried) and widens(start.format, carried.format)

@@ -93,7 +93,7 @@ class Node:
         return tuple(each for each in self.operands if isinstance(each, Value))
 
     def replace(self, **changes: Any) -> Self:
-        """Give a copy with other fields."""
+        """Return a copy with other fields."""
         return replace(self, **changes)
 
 

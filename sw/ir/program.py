@@ -32,7 +32,7 @@ class Program:
     passes: tuple[str, ...] = ("trace",)
 
     def tensor(self, name: str) -> Tensor:
-        """Give a tensor by its name.
+        """Return a tensor by its name.
 
         Raises
         ------
@@ -52,5 +52,5 @@ class Program:
         return "staged" if "stage" in self.passes else "traced"
 
     def after(self, name: str, nodes: tuple[Node, ...]) -> Program:
-        """Give the program that the pass of this name made of it."""
+        """Return the program that the pass of this name made of it."""
         return replace(self, nodes=nodes, passes=(*self.passes, name))

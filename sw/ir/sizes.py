@@ -16,12 +16,12 @@ __all__ = ["choose_sizes", "index_ranges", "open_sizes", "trips"]
 
 
 def trips(loop: Loop) -> int:
-    """Give the iterations of a loop that nothing ends early; its size must be chosen."""
+    """Return the iterations of a loop that nothing ends early; its size must be chosen."""
     return -(-loop.extent // (loop.tile or 1)) if loop.blocks else loop.extent
 
 
 def index_ranges(nodes: tuple[Node, ...]) -> dict[str, tuple[int, int]]:
-    """Give the closed range of every loop index in these nodes.
+    """Return the closed range of every loop index in these nodes.
 
     A loop whose size is not chosen goes, for all one can tell, to its last element.
     """
@@ -36,7 +36,7 @@ def index_ranges(nodes: tuple[Node, ...]) -> dict[str, tuple[int, int]]:
 
 
 def open_sizes(program: Program) -> tuple[str, ...]:
-    """Give the indices of the loops whose block size is still a symbol somewhere."""
+    """Return the indices of the loops whose block size is still a symbol somewhere."""
     left: dict[str, None] = {}
 
     def note(item: Any) -> Any:
@@ -101,6 +101,6 @@ def choose_sizes(
 
 
 def _covers(rest: Affine, size: int, ranges: Mapping[str, tuple[int, int]]) -> bool:
-    """Tell whether a rest never clips an axis of this size."""
+    """Return whether a rest never clips an axis of this size."""
     bounds = rest.bounds(ranges)
     return bounds is not None and bounds[0] >= size

@@ -14,7 +14,7 @@ __all__ = ["Tails", "identity"]
 
 
 def identity(op: str, format_: Format) -> ir.Constant:
-    """Give the number that changes no result of a reduction in this format."""
+    """Return the number that changes no result of a reduction in this format."""
     if op == "sum":
         return ir.Constant(0)
     sign = -1 if op == "max" else 1
@@ -45,7 +45,7 @@ class Tails:
         return self._known.get(operand.name, (None, None))
 
     def of(self, operand: ir.Operand, axis: int) -> float | None:
-        """Give the number that fills the tail along an axis; None if it is not known."""
+        """Return the number that fills the tail along an axis; None if it is not known."""
         return self._get(operand)[axis]
 
     def _load(self, view: View) -> tuple[float | None, float | None]:
@@ -82,7 +82,7 @@ class Tails:
             self._known[each.name] = known
 
     def missing(self, node: ir.Node) -> tuple[tuple[int, int, ir.Constant], ...]:
-        """Give what a node needs masked: operand, axis and identity of each."""
+        """Return what a node needs masked: operand, axis and identity of each."""
         needs: list[tuple[int, int, ir.Constant]] = []
         if isinstance(node, ir.Matmul):
             # 0 times infinity is NaN: both operands must be zero beyond their extents.

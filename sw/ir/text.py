@@ -22,12 +22,12 @@ _COMMON = ("operands", "results", "span", "nodes", "carries", "nexts")
 
 
 def attribute_fields(kind: type[Node]) -> tuple[Field[Any], ...]:
-    """Give the fields of a kind that are attributes."""
+    """Return the fields of a kind that are attributes."""
     return tuple(each for each in fields(kind) if each.name not in _COMMON)
 
 
 def print_program(program: Program, *, spans: bool = True) -> str:
-    """Give the text form of a program.
+    """Return the text form of a program.
 
     Parameters
     ----------

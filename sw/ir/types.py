@@ -103,15 +103,15 @@ class TileType:
         return not (self.rows.full and self.cols.full)
 
     def axis(self, number: int) -> Axis:
-        """Give the rows for 0, the columns for 1."""
+        """Return the rows for 0, the columns for 1."""
         return self.cols if number else self.rows
 
     def to(self, format: Format) -> TileType:
-        """Give the same tile in another format."""
+        """Return the same tile in another format."""
         return replace(self, format=format)
 
     def same_shape(self, other: TileType) -> bool:
-        """Tell whether sizes and extents agree."""
+        """Return whether sizes and extents agree."""
         return (self.rows, self.cols) == (other.rows, other.cols)
 
     def __str__(self) -> str:

@@ -13,7 +13,7 @@ _NUMBERED = re.compile(r"\.\d+$")
 
 
 def variable(name: str) -> str:
-    """Give the program's own name for a value or an index of this unique name; empty if none."""
+    """Return the program's own name for a value or an index of this unique name; empty if none."""
     return "" if name.isdigit() else _NUMBERED.sub("", name)
 
 

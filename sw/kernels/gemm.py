@@ -1,4 +1,4 @@
-"""Matrix multiplication by blocks of all three extents: a sum carried over blocks of k."""
+"""Matrix multiplication tiled in m, n and k; partial sums are carried over the blocks of k."""
 
 import sw.language as tw
 
@@ -7,7 +7,7 @@ __all__ = ["gemm"]
 
 @tw.kernel("A[M, K], B[K, N] -> C[M, N]")
 def gemm(A, B, C):
-    """Multiply matrices: blocks of A and B meet in a sum that the loop over k carries."""
+    """Multiply matrices block by block; the loop over k carries the partial sums."""
     (M, K), N = A.shape, C.shape[1]
     for i in tw.metapipe(M):
         for j in tw.metapipe(N):

@@ -1,4 +1,4 @@
-"""METAPIPE matrix multiplication: blocks of C from row panels of A and column panels of B."""
+"""Matrix multiplication tiled in m and n: C blocks from row panels of A and column panels of B."""
 
 import sw.language as tw
 
@@ -7,7 +7,7 @@ __all__ = ["matmul"]
 
 @tw.kernel("A[M, K], B[K, N] -> C[M, N]")
 def matmul(A, B, C, MM=256, NN=64):
-    """Multiply matrices: a panel of A stays on the chip while panels of B pass by."""
+    """Multiply matrices; a row panel of A stays on chip while the panels of B are streamed."""
     M, N = C.shape
     for i in tw.metapipe(M, MM):
         a_tile = tw.load_tile(A[i, :])

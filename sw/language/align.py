@@ -180,7 +180,7 @@ class _Aligner:
 
 
 def _alike(first: Node, second: Node) -> bool:
-    """Tell whether two nodes are of one kind, with the same attributes and as many operands."""
+    """Return whether two nodes are of one kind, with the same attributes and as many operands."""
     if type(first) is not type(second) or len(first.operands) != len(second.operands):
         return False
     if isinstance(first, Loop) and isinstance(second, Loop):
@@ -194,7 +194,7 @@ def _alike(first: Node, second: Node) -> bool:
 
 
 def describe(error: MismatchError, names: str) -> tuple[str, str]:
-    """Give the kind of error that a mismatch is to the user, and the message.
+    """Return the kind of error that a mismatch is to the user, and the message.
 
     Parameters
     ----------

@@ -24,71 +24,71 @@ __all__ = [
 
 @taking
 def exp(x: Tile) -> Tile:
-    """Give e to the power x; that of minus infinity is +0."""
+    """Return e to the power x; that of minus infinity is +0."""
     return emit(ir.Map, x, op="exp")
 
 
 @taking
 def exp2(x: Tile) -> Tile:
-    """Give 2 to the power x; that of minus infinity is +0."""
+    """Return 2 to the power x; that of minus infinity is +0."""
     return emit(ir.Map, x, op="exp2")
 
 
 @taking
 def log(x: Tile) -> Tile:
-    """Give the natural logarithm."""
+    """Return the natural logarithm."""
     return emit(ir.Map, x, op="log")
 
 
 @taking
 def sqrt(x: Tile) -> Tile:
-    """Give the square root."""
+    """Return the square root."""
     return emit(ir.Map, x, op="sqrt")
 
 
 @taking
 def rsqrt(x: Tile) -> Tile:
-    """Give 1 / sqrt(x)."""
+    """Return 1 / sqrt(x)."""
     return emit(ir.Map, x, op="rsqrt")
 
 
 @taking
 def reciprocal(x: Tile) -> Tile:
-    """Give 1 / x."""
+    """Return 1 / x."""
     return emit(ir.Map, x, op="reciprocal")
 
 
 @taking
 def sigmoid(x: Tile) -> Tile:
-    """Give 1 / (1 + exp(-x))."""
+    """Return 1 / (1 + exp(-x))."""
     return emit(ir.Map, x, op="sigmoid")
 
 
 @taking
 def silu(x: Tile) -> Tile:
-    """Give x / (1 + exp(-x))."""
+    """Return x / (1 + exp(-x))."""
     return emit(ir.Map, x, op="silu")
 
 
 @taking
 def tanh(x: Tile) -> Tile:
-    """Give the hyperbolic tangent."""
+    """Return the hyperbolic tangent."""
     return emit(ir.Map, x, op="tanh")
 
 
 @taking
 def maximum(x: TileLike, y: TileLike) -> Tile:
-    """Give the greater number of each pair; NaN if one of them is."""
+    """Return the greater number of each pair; NaN if one of them is."""
     return emit(ir.Map, x, y, op="max")
 
 
 @taking
 def minimum(x: TileLike, y: TileLike) -> Tile:
-    """Give the lesser number of each pair; NaN if one of them is."""
+    """Return the lesser number of each pair; NaN if one of them is."""
     return emit(ir.Map, x, y, op="min")
 
 
 @taking
 def where(condition: Tile, x: TileLike, y: TileLike) -> Tile:
-    """Give x where a comparison holds, y where it does not."""
+    """Return x where a comparison holds, y where it does not."""
     return emit(ir.Map, condition, x, y, op="where")

@@ -94,7 +94,7 @@ class ProgramError(BadInputError):
 
 
 def source_lines(span: Span) -> tuple[str, ...]:
-    """Give the first source line of a span and carets below it; nothing if there is no source."""
+    """Return the first source line of a span and carets below it; nothing if there is no source."""
     line = linecache.getline(span.file, span.line).rstrip("\n")
     if not line.strip():
         return ()
@@ -110,7 +110,7 @@ def source_lines(span: Span) -> tuple[str, ...]:
 
 
 def caller() -> FrameType:
-    """Give the innermost frame that runs the user's code, not the language's."""
+    """Return the innermost frame that runs the user's code, not the language's."""
     frame: FrameType | None = sys._getframe(1)
     last = sys._getframe(1)
     while frame is not None:
@@ -136,14 +136,14 @@ def _positions(code: CodeType) -> list[_Position]:
 
 
 def code_span(code: CodeType, offset: int) -> Span:
-    """Give the place of the instruction at a byte offset of some code."""
+    """Return the place of the instruction at a byte offset of some code."""
     line, end_line, column, end_column = _positions(code)[max(0, offset) // 2]
     line = line or code.co_firstlineno
     return Span(code.co_filename, line, column or 0, end_line or line, end_column or 0)
 
 
 def caller_span() -> Span:
-    """Give the place in the user's code that is running."""
+    """Return the place in the user's code that is running."""
     frame = caller()
     return code_span(frame.f_code, frame.f_lasti)
 
@@ -154,6 +154,6 @@ def unserved(name: str) -> ProgramError:
 
 
 def near_misses(name: str, known: Iterable[str], noun: str) -> str:
-    """Give what to say about an unknown name: the names there are, and those nearest to it."""
+    """Return what to say about an unknown name: the names there are, and those nearest to it."""
     names = list(dict.fromkeys(known))
     return f"{noun} are {', '.join(names) or 'none'}{did_you_mean(name, names)}"

@@ -131,7 +131,7 @@ def missing_name(
 
 
 def operator(symbol: str, hint: str = "") -> Callable[..., NoReturn]:
-    """Give a method that refuses an operator which the language does not have."""
+    """Return a method that refuses an operator which the language does not have."""
 
     def refuse(self: NotAnArray, *_: object) -> NoReturn:
         wanted = self._first + (f"write {hint}" if hint else "compute with that")
@@ -157,7 +157,7 @@ class NotAnArray:
     __lshift__ = __rshift__ = operator("<<", "a product with a power of two")
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
-        """Give ``number * tile`` of a number of numpy; refuse functions of numpy."""
+        """Return ``number * tile`` of a number of numpy; refuse functions of numpy."""
         name = ufunc.__name__
         reverse = getattr(self, _REVERSED.get(name, ""), None)
         if method == "__call__" and reverse and inputs[0] is not self and not options:
@@ -188,7 +188,7 @@ class NotAnArray:
 
 
 def taking(function: Callable[P, R]) -> Callable[P, R]:
-    """Give a function of the language whose wrong calls are errors at the user's line."""
+    """Return a function of the language whose wrong calls are errors at the user's line."""
 
     @functools.wraps(function)
     def call(*arguments: P.args, **options: P.kwargs) -> R:

@@ -15,14 +15,14 @@ __all__ = ["BlockIndex", "IndexNumber", "PointIndex", "StopNumber", "as_affine",
 
 
 def whole(value: object) -> int | None:
-    """Give a whole number as an int; None for anything else, booleans included."""
+    """Return a whole number as an int; None for anything else, booleans included."""
     if isinstance(value, int | np.integer) and not isinstance(value, bool):
         return int(value)
     return None
 
 
 def as_affine(value: object) -> Affine | None:
-    """Give a whole number or a number made from indices as an affine form, else None."""
+    """Return a whole number or a number made from indices as an affine form, else None."""
     if isinstance(value, IndexNumber):
         return value.form
     number = whole(value)

@@ -154,7 +154,7 @@ class Kernel:
         return replace(program, tensors=tensors)
 
     def _decide(self, program: Program, name: str, recorder: Recorder) -> Tensor:
-        """Give an output the format that all its stores agree on."""
+        """Fix an output's format: the one that all its stores agree on."""
         found: Tensor | None = None
         for node in walk(program.nodes):
             if isinstance(node, Store) and node.view.tensor == name:
@@ -218,7 +218,7 @@ class Kernel:
         return function
 
     def __call__(self, *arrays: npt.ArrayLike, **options: Any) -> Any:
-        """Give the golden arrays on the default configuration: one, or a tuple of several."""
+        """Return the golden arrays on the default configuration: one, or a tuple of several."""
         return self._act("call")(self, *arrays, **options)
 
     def run(

@@ -135,7 +135,7 @@ def matmul(
 
 @taking
 def buffer(tile: Tile, slots: int | None = None) -> Tile:
-    """Give a tile a buffer of its own between the stages that make and use it.
+    """Give a tile a separate buffer between the stages that produce and consume it.
 
     Parameters
     ----------
@@ -252,13 +252,13 @@ def _reduce(name: str, tile: Tile, op: str, axis: int) -> Tile:
 
 @taking
 def row_max(tile: Tile) -> Tile:
-    """Give the greatest number of each row, as a column."""
+    """Return the greatest number of each row, as a column."""
     return _reduce("row_max", tile, "max", 1)
 
 
 @taking
 def row_min(tile: Tile) -> Tile:
-    """Give the least number of each row, as a column."""
+    """Return the least number of each row, as a column."""
     return _reduce("row_min", tile, "min", 1)
 
 
@@ -270,7 +270,7 @@ def row_sum(tile: Tile) -> Tile:
 
 @taking
 def row_mean(tile: Tile) -> Tile:
-    """Give the mean of each row, as a column; the number of columns must be fixed."""
+    """Return the mean of each row, as a column; the number of columns must be fixed."""
     tile = tile_argument("row_mean", tile)
     if not isinstance(tile.cols, int):
         raise refusal("shape", "`row_mean` takes a fixed number of columns, not a block")
@@ -279,13 +279,13 @@ def row_mean(tile: Tile) -> Tile:
 
 @taking
 def col_max(tile: Tile) -> Tile:
-    """Give the greatest number of each column, as a row."""
+    """Return the greatest number of each column, as a row."""
     return _reduce("col_max", tile, "max", 0)
 
 
 @taking
 def col_min(tile: Tile) -> Tile:
-    """Give the least number of each column, as a row."""
+    """Return the least number of each column, as a row."""
     return _reduce("col_min", tile, "min", 0)
 
 

@@ -122,7 +122,7 @@ class Schedule:
         return [(each.name, getattr(self, each.name)) for each in fields(self)]
 
     def __or__(self, other: Schedule) -> Schedule:
-        """Give both; where both choose, ``other`` does."""
+        """Return both; where both choose, ``other`` does."""
         merged = {name: {**mine, **getattr(other, name)} for name, mine in self._choices()}
         first = self if self.__dict__["_source"] else other
         return Schedule(**merged)._made(other.__dict__["_span"], first.__dict__["_source"])
@@ -133,7 +133,7 @@ class Schedule:
         return Schedule(**choices)._made(None, None)
 
     def to_json(self) -> str:
-        """Give the schedule as JSON, the same text for equal schedules."""
+        """Return the schedule as JSON, the same text for equal schedules."""
         return json.dumps({name: dict(each) for name, each in self._choices()}, sort_keys=True)
 
     @staticmethod
@@ -219,7 +219,7 @@ def _checked(field: str, choices: object, span: Callable[[str], Span]) -> dict[s
 
 
 def schedule_names(program: Program) -> dict[str, tuple[str, ...]]:
-    """Give what each field of a schedule may name in a program."""
+    """Return what each field of a schedule may name in a program."""
     loops = (node for node in walk(program.nodes) if isinstance(node, Loop) and node.blocks)
     products = _results(program, products_only=True)
     return {

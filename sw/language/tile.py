@@ -73,7 +73,7 @@ class Tile(NotAnArray):
         return emit(ir.Transpose, self)
 
     def to(self, dtype: object) -> Tile:
-        """Give the tile in another format: rounded to nearest even, or saturated.
+        """Return the tile in another format: rounded to nearest even, or saturated.
 
         Parameters
         ----------
@@ -203,7 +203,7 @@ def _size(axis: Axis) -> int | Axis:
 
 
 def tile_argument(name: str, value: object) -> Tile:
-    """Give an argument that must be a tile of this trace.
+    """Return an argument that must be a tile of this trace.
 
     Raises
     ------
@@ -225,7 +225,7 @@ def tile_argument(name: str, value: object) -> Tile:
 
 
 def as_operand(name: str, value: object) -> ir.Operand:
-    """Give what element math takes: a tile's value, or a number.
+    """Return what element math takes: a tile's value, or a number.
 
     Raises
     ------
@@ -255,6 +255,6 @@ def emit(kind: type[ir.Node], *operands: object, **attributes: Any) -> Tile:
 
 
 def wrap(recorder: Recorder, value: ir.Value) -> Tile:
-    """Give the tile for a value."""
+    """Return the tile for a value."""
     assert isinstance(value.type, TileType)
     return Tile(recorder, value, value.type)

@@ -27,7 +27,7 @@ _WORD = re.compile(r"\W")
 
 
 def current(name: str) -> Recorder:
-    """Give the recorder of the kernel that is being traced.
+    """Return the recorder of the kernel that is being traced.
 
     Raises
     ------
@@ -142,7 +142,7 @@ class Recorder:
         return all(each.loop is None or each.number == 2 for each in self._stack)
 
     def use(self, value: Value, span: Span) -> Value:
-        """Give what stands for a value here: the result, for the last tile of a loop that carries.
+        """Return the value's representative here: for the last tile of a carrying loop, its result.
 
         Raises
         ------
@@ -203,7 +203,7 @@ class Recorder:
                 self.variables[name] = prefix + variable
 
     def quote(self, value: Operand) -> str:
-        """Give what to call a value in a message."""
+        """Return what to call a value in a message."""
         if not isinstance(value, Value):
             return f"`{value}`"
         variable = self.variables.get(value.name)

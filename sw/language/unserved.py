@@ -26,7 +26,7 @@ def repeat(*_: object, **__: object) -> NoReturn:
 
 
 def gather(*_: object, **__: object) -> NoReturn:
-    """Give rows of a tensor or a tile by number."""
+    """Return rows of a tensor or a tile by number."""
     raise unserved("tw.gather")
 
 

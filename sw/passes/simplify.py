@@ -25,7 +25,7 @@ _PURE = (
 
 
 def simplify(program: Program) -> Program:
-    """Give the program without needless work."""
+    """Return the program without needless work."""
     read_only = {each.name for each in program.tensors if each.type.role is Role.IN}
     nodes = _Replacer(read_only).block(program.nodes, {})
     nodes = _hoist_all(nodes, read_only)
@@ -36,7 +36,7 @@ def simplify(program: Program) -> Program:
 
 
 def _fixed(node: ir.Node, read_only: set[str]) -> bool:
-    """Tell whether a node gives the same wherever its operands are defined."""
+    """Return whether a node gives the same wherever its operands are defined."""
     if not isinstance(node, _PURE) or any(isinstance(each.type, TokenType) for each in node.values):
         return False
     view = getattr(node, "view", None)

@@ -1,4 +1,4 @@
-"""Liveness of a decoded image: its token-level run."""
+"""Liveness proof of a decoded image by a token-level run."""
 
 from sw.prove.liveness import Liveness, LivenessError, prove, require_live
 

@@ -1,4 +1,4 @@
-"""Streams of an AGCU whose boxes can always move once they have their tokens."""
+"""AGCU streams whose boxes never block once their tokens have arrived."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _Engine = tuple[tuple[int, ...], int]
 
 
 def _arrivals(nets: Nets, root: Output | Junction, tokens: Ints) -> dict[Output, Ints]:
-    """Tokens that each output has given when so many have passed a root."""
+    """Tokens that each source must have sent once a root has passed the given numbers of tokens."""
     if isinstance(root, Output):
         return {root: tokens}
     counts = nets.packets[root]
@@ -42,7 +42,7 @@ def _arrivals(nets: Nets, root: Output | Junction, tokens: Ints) -> dict[Output,
 def _closings(
     program: ChipProgram, nets: Nets, index: int, issuer: IssuerProgram, boxes: int
 ) -> dict[_Engine, Ints]:
-    """Slots that engines have surely left behind when each box has its tokens."""
+    """Lower bound, per engine and box, on the slots finished when the box may begin."""
     agcu = program.agcus[index]
     found: dict[_Engine, Ints] = {}
     for wait in issuer.waits:
@@ -75,7 +75,7 @@ def _reports(unit: PmuProgram, engine: int) -> bool:
 def load_is_free(
     program: ChipProgram, nets: Nets, root: Output, issuer: IssuerProgram, vectors: int
 ) -> bool:
-    """Whether each box of a load finds its slot free at every PMU that it reaches.
+    """Whether every box of a load finds a free slot at each PMU it reaches, given its tokens.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ def load_is_free(
         The load stream.
     issuer : IssuerProgram
     vectors : int
-        Vectors of a box.
+        Vectors per box.
     """
     boxes = len(box_points(issuer))
     closings = _closings(program, nets, root.at[0], issuer, boxes)
@@ -113,7 +113,7 @@ def load_is_free(
 
 
 def store_is_free(program: ChipProgram, nets: Nets, index: int, port: int, vectors: int) -> bool:
-    """Whether each box of a store finds its slots full once it has its tokens.
+    """Whether every box of a store finds its slots full, given its tokens.
 
     Parameters
     ----------
@@ -122,7 +122,7 @@ def store_is_free(program: ChipProgram, nets: Nets, index: int, port: int, vecto
     index, port : int
         The store stream.
     vectors : int
-        Vectors of a box.
+        Vectors per box.
     """
     issuer = program.agcus[index].stores[port]
     root = nets.feeds.get(Input("agcu", (index,), port))

@@ -1,4 +1,4 @@
-"""Liveness of a decoded image: one run of its tokens, with no more room than the chip has."""
+"""Liveness proof of a decoded image: a token-level run with capacities at most the RTL's."""
 
 from __future__ import annotations
 
@@ -18,28 +18,28 @@ __all__ = ["Liveness", "LivenessError", "prove", "require_live"]
 
 
 class LivenessError(BadInputError):
-    """Program that would stop for ever, or leave something behind."""
+    """A program that deadlocks or leaves payloads behind."""
 
     kind = "not-live"
 
 
 @dataclasses.dataclass(frozen=True)
 class Liveness:
-    """What the token-level run of an image shows.
+    """Result of the token-level run of an image.
 
     Parameters
     ----------
     live : bool
-        Everything ends, and nothing is left over.
+        Whether every actor ends and nothing is left over.
     steps, moved : int
-        Steps of the run, and payloads that moved in them and in the repeats left out.
+        Steps of the run, and payloads moved, skipped periods included.
     waits : tuple of str
-        Where it stops: who waits for whom, round the cycle if there is one.
+        The deadlock: who waits for whom, along the cycle if there is one.
     faults : tuple of str
-        Ends that do not match: what is left over, never read or never taken.
+        Mismatches at the end of the run: payloads left over, never read or never taken.
     open_order : tuple of str
-        Streams of an AGCU whose boxes may move in any order. Where there are some, an image that is
-        not live stops in one order and may end in another.
+        Streams of an AGCU whose boxes have no fixed order. If there are any, an image that is not
+        live deadlocks in one order and may end in another.
     """
 
     live: bool
@@ -51,7 +51,7 @@ class Liveness:
 
 
 def _waits(actors: list[Actor]) -> tuple[str, ...]:
-    """Waits of the actors that have not ended, a cycle of them if there is one."""
+    """Waits of the actors that have not ended: a cycle if there is one, else the longest chain."""
     stuck = [actor for actor in actors if actor.reasons()]
     best: tuple[str, ...] = ()
     for start in stuck:
@@ -87,7 +87,7 @@ def _dead_ends(nets: Nets) -> list[str]:
 
 
 def _leftovers(network: Network) -> list[str]:
-    """What does not match at the end of a run that ended."""
+    """Mismatches at the end of a run without deadlock."""
     faults = [
         f"{taker.left()} left over in front of {taker.name}"
         for taker in network.takers
@@ -138,17 +138,17 @@ def _run(
 
 
 def prove(program: ChipProgram, *, whole: bool = False, limit: int = MOST_STEPS) -> Liveness:
-    """Run a decoded image's tokens.
+    """Decide the liveness of a decoded image by its token-level run.
 
-    The answer holds for every timing of links, units and memory; docs/liveness.md says why. A
-    program that takes more steps than the limit is not live, for nothing shows that it is.
+    The result holds for every timing of links, units and memory; docs/liveness.md says why. A
+    program that exceeds the step limit counts as not live.
 
     Parameters
     ----------
     program : ChipProgram
         A decoded image.
     whole : bool
-        Run every repeat, those that could be left out among them.
+        Simulate every period, also those that could be skipped.
     limit : int
         Most steps of a run.
     """
@@ -163,7 +163,7 @@ def prove(program: ChipProgram, *, whole: bool = False, limit: int = MOST_STEPS)
 
 
 def _decided(program: ChipProgram, nets: Nets, whole: bool, limit: int) -> Liveness:
-    """Answer of one run, or of two where the order of boxes is open."""
+    """Result of one run, or of two where the order of boxes is open."""
     packets = StreamPackets(program, nets)
     network, first = _run(program, nets, packets, 0, whole, limit)
     if not network.choices or not first.live:
@@ -182,12 +182,12 @@ def _decided(program: ChipProgram, nets: Nets, whole: bool, limit: int) -> Liven
 
 
 def require_live(program: ChipProgram) -> Liveness:
-    """Refuse a program that would stop.
+    """Refuse a program that is not live.
 
     Raises
     ------
     LivenessError
-        With the waits or ends in words.
+        With the waits or the mismatches in words.
     """
     answer = prove(program)
     if not answer.live:

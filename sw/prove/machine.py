@@ -1,8 +1,8 @@
-"""The machine of the token-level run: channels, ports and the order in which actors move.
+"""Execution engine of the token-level run: work list, actors, channels and ports.
 
-A channel holds what its producer gave and its takers have not taken. Runs of payloads move as one
-step where a producer gives them and every taker takes them anyway: that is the same as one by one,
-so no channel ever needs more room than its own.
+A channel holds the payloads that its producer has sent and its consumers have not taken. Several
+payloads move in one step where the producer has them and every consumer would take them anyway;
+this equals moving them one by one, so no channel exceeds its capacity.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ Reason = tuple[str, "Actor | None"]
 
 
 class Machine:
-    """Work list of one run.
+    """Work list of one token-level run.
 
     Parameters
     ----------
     limit : int
-        Most steps of it.
+        Most steps of the run.
     """
 
     def __init__(self, limit: int = MOST_STEPS) -> None:
@@ -39,18 +39,18 @@ class Machine:
         self.moved = 0
 
     def wake(self, who: Actor | Port | None) -> None:
-        """Let an actor, or what waits at a port, try again."""
+        """Put an actor or a port on the work list."""
         if who is not None and who not in self._listed:
             self._listed.add(who)
             self._work.append(who)
 
     def run(self) -> None:
-        """Move until nothing can.
+        """Run until the work list is empty.
 
-        Raises
+                Raises
         ------
         StepLimitError
-            If that takes more steps than the limit.
+            If the run exceeds the step limit.
         """
         while self._work:
             who = self._work.popleft()
@@ -62,24 +62,24 @@ class Machine:
 
 
 class Part(abc.ABC):
-    """What has a state in a run: a place in what it is to do, and a marking."""
+    """A stateful element of the run: an index into its sequence of actions, and a marking."""
 
     @abc.abstractmethod
     def state(self) -> tuple[int, ...]:
-        """Its place, which only grows, and behind it all else that says what it does next."""
+        """Return the index of its next action, which never decreases, followed by its marking."""
 
     def pattern(self) -> Pattern:
-        """What it is to do at each place."""
+        """Return its sequence of actions."""
         return ENDLESS
 
     def skip(self, count: int) -> None:
-        """Stand so many places further on, with the same marking."""
+        """Advance the index by `count` and keep the marking."""
         if count:
             raise AssertionError(f"{self} must stay at its place, not move by {count}")
 
 
 class Actor(abc.ABC):
-    """Sequential part of the chip.
+    """A sequential process of the chip.
 
     Parameters
     ----------
@@ -93,15 +93,15 @@ class Actor(abc.ABC):
 
     @abc.abstractmethod
     def advance(self) -> None:
-        """Do all that can be done now."""
+        """Move as far as possible now."""
 
     @abc.abstractmethod
     def reasons(self) -> list[Reason]:
-        """What it waits for, and for whom; nothing if it has ended."""
+        """What it waits for and the actor it waits for; empty if it has ended."""
 
 
 class Channel(Part):
-    """Payloads on their way from one producer to all its takers.
+    """A bounded channel from one producer to all its consumers.
 
     Parameters
     ----------
@@ -117,13 +117,13 @@ class Channel(Part):
         self.taps: list[Tap] = []
 
     def attach(self, taker: Taker, room: int) -> None:
-        """Let a taker see every payload, with so much room on the way to it."""
+        """Add a consumer of every payload, with the room on the path to it."""
         tap = Tap(self, taker, room)
         self.taps.append(tap)
         taker.tap = tap
 
     def room(self) -> int:
-        """Payloads that could be given now, those that would be taken at once among them."""
+        """Payloads that could be sent now, including those that would be consumed at once."""
         written = self.written
         least = 1 << 62
         for tap in self.taps:
@@ -136,7 +136,7 @@ class Channel(Part):
         return least
 
     def push(self, count: int) -> None:
-        """Give payloads; there must be room."""
+        """Send payloads; there must be room."""
         self.written += count
         self._machine.moved += count
         for tap in self.taps:
@@ -153,7 +153,7 @@ class Channel(Part):
             tap.taken += count
 
     def fullest(self) -> Taker | None:
-        """The taker that leaves no room."""
+        """The first consumer without room, or None."""
         for tap in self.taps:
             if tap.room - self.written + tap.taken <= 0:
                 return tap.taker
@@ -161,7 +161,7 @@ class Channel(Part):
 
 
 class Tap:
-    """What one taker has taken of a channel."""
+    """Read position of one consumer in a channel."""
 
     def __init__(self, channel: Channel, taker: Taker, room: int) -> None:
         self.channel = channel
@@ -170,7 +170,7 @@ class Tap:
         self.taken = 0
 
     def drain(self) -> bool:
-        """Take what can be taken; whether anything was."""
+        """Move payloads to the consumer, up to its demand; returns whether any moved."""
         moved = False
         while True:
             there = self.channel.written - self.taken
@@ -185,7 +185,7 @@ class Tap:
 
 
 class Taker(abc.ABC):
-    """What takes payloads off a channel.
+    """A consumer of a channel.
 
     Parameters
     ----------
@@ -198,48 +198,48 @@ class Taker(abc.ABC):
 
     @abc.abstractmethod
     def appetite(self) -> int:
-        """Payloads it would take now."""
+        """Return its demand: the payloads it would take now."""
 
     @abc.abstractmethod
     def take(self, count: int) -> None:
-        """Take payloads, no more than its appetite."""
+        """Take payloads, at most its demand."""
 
     @abc.abstractmethod
     def holder(self) -> Actor | None:
-        """Actor whose waiting keeps it from taking."""
+        """The actor that keeps it from taking."""
 
     def left(self) -> int:
-        """Payloads that stand before it."""
+        """Payloads sent but not yet taken."""
         return self.tap.channel.written - self.tap.taken if self.tap else 0
 
 
 class Core(Actor):
-    """Actor that takes payloads through ports."""
+    """An actor that consumes payloads through ports."""
 
     @abc.abstractmethod
     def want(self, port: Port) -> int:
-        """Payloads it would take through a port now."""
+        """Return its demand at a port: the payloads it would take now."""
 
     @abc.abstractmethod
     def accept(self, port: Port, count: int) -> None:
-        """Take payloads, no more than wanted."""
+        """Take payloads from a port, at most as many as `want` returned."""
 
 
 class Port(Taker, Part):
-    """Input of a unit: a filter of packets, and a buffer behind it.
+    """Input port of a unit: packet filter, then an elastic buffer.
 
     Parameters
     ----------
     machine : Machine
     name : str
     core : Core
-        What takes from the buffer.
+        The actor that takes from the buffer.
     entries : int
-        Payloads of the buffer.
+        Depth of the buffer, in payloads.
     packets : Packets or None
-        The packets that arrive, where a filter looks at them.
+        The arriving packets; needed only if ``modulus`` is above 1.
     modulus, index : int
-        The filter.
+        Packet filter: of every `modulus` packets it takes the one of this index.
     """
 
     def __init__(
@@ -302,7 +302,7 @@ class Port(Taker, Part):
             self.core.accept(self, count)
 
     def advance(self) -> None:
-        """Take what the core, which wants more than before, leaves no longer waiting."""
+        """Feed the core, whose demand has grown, and wake the producer."""
         self._feed()
         if self.tap is not None and self.tap.drain():
             self._machine.wake(self.tap.channel.producer)
@@ -330,5 +330,5 @@ class Port(Taker, Part):
         return super().left() + self.held
 
     def source(self) -> Actor | None:
-        """Actor that must give the next payload; None if nothing reaches the port."""
+        """The actor that produces the next payload; None if no stream reaches the port."""
         return self.tap.channel.producer if self.tap else None

@@ -1,4 +1,4 @@
-"""The nets of a decoded image: which output reaches which inputs, through which room."""
+"""Nets of a decoded image: for each output, the inputs it reaches and the buffering on the path."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _STEPS = {
 
 @dataclasses.dataclass(frozen=True, order=True)
 class _UnitEnd:
-    """Where a net meets a unit.
+    """A pin: a port of a unit in a net.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ class _UnitEnd:
         Row and column, or the number of the AGCU.
     port : int
     tokens : bool
-        The net is one of tokens.
+        Whether it is a port of the token network.
     """
 
     kind: str
@@ -56,7 +56,7 @@ class _UnitEnd:
 
 
 class Output(_UnitEnd):
-    """Output of a unit."""
+    """Output pin of a unit."""
 
     def __str__(self) -> str:
         if self.kind == "agcu":
@@ -65,7 +65,7 @@ class Output(_UnitEnd):
 
 
 class Input(_UnitEnd):
-    """Input of a unit."""
+    """Input pin of a unit."""
 
     def __str__(self) -> str:
         if self.kind == "agcu":
@@ -75,7 +75,7 @@ class Input(_UnitEnd):
 
 @dataclasses.dataclass(frozen=True, order=True)
 class Junction:
-    """Output of a switch that merges more than one source.
+    """Switch output that merges several sources.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ class Junction:
 
 @dataclasses.dataclass(frozen=True, order=True)
 class MergeInput:
-    """One turn of a junction's rotation."""
+    """Input of a junction for one turn of its rotation."""
 
     junction: Junction
     turn: int
@@ -106,12 +106,12 @@ class MergeInput:
 
 @dataclasses.dataclass(frozen=True, order=True)
 class DeadEnd:
-    """Place at which nothing is ever taken.
+    """A destination that never accepts a payload.
 
     Parameters
     ----------
     what : str
-        The place in words.
+        Its description in messages.
     """
 
     what: str
@@ -126,14 +126,14 @@ Leaf = Input | MergeInput | DeadEnd
 
 @dataclasses.dataclass(frozen=True)
 class Net:
-    """A stream from its only source to everything that takes it.
+    """A stream from its single source to all its destinations.
 
     Parameters
     ----------
     root : Output or Junction
     leaves : tuple of (Input or MergeInput or DeadEnd, int)
-        Takers, each with the payloads of room on the way to it behind the last fork, no more than
-        the switches have.
+        Destinations, each with the buffering in payloads between the last fork and it, at most
+        that of the switches.
     """
 
     root: Root
@@ -142,15 +142,15 @@ class Net:
 
 @dataclasses.dataclass(frozen=True)
 class Nets:
-    """All nets of an image.
+    """All nets of an image, in both directions.
 
     Parameters
     ----------
     nets : mapping of Output or Junction to Net
     feeds : mapping of Input or MergeInput to Output or Junction
-        Source of each input that something reaches.
+        Source of each input that a net reaches.
     packets : mapping of Junction to tuple of int
-        Packets of each turn of a rotation.
+        Packets per turn of each junction's rotation.
     """
 
     nets: Mapping[Root, Net]
@@ -159,7 +159,7 @@ class Nets:
 
 
 def outputs(program: ChipProgram) -> Iterator[Output]:
-    """Outputs of units that the image has on."""
+    """Outputs of the enabled units."""
     for at, tile in program.tiles.items():
         if isinstance(tile.unit, PcuProgram):
             yield Output("pcu", at, 0)
@@ -179,7 +179,7 @@ def outputs(program: ChipProgram) -> Iterator[Output]:
 
 
 class _Tracer:
-    """Walk along the switches of an image."""
+    """Forward traversal of an image's switches."""
 
     def __init__(self, program: ChipProgram) -> None:
         self._program = program
@@ -197,7 +197,7 @@ class _Tracer:
         return tile.tokens if tokens else tile.vectors
 
     def net(self, root: Root) -> Net:
-        """Net of a source."""
+        """Trace the net of a source."""
         leaves: list[tuple[Leaf, int]] = []
         if isinstance(root, Junction):
             self._leave(root.at, root.port, root.tokens, 0, leaves, set())
@@ -220,7 +220,7 @@ class _Tracer:
         leaves: list[tuple[Leaf, int]],
         seen: set[tuple[tuple[int, ...], Port]],
     ) -> None:
-        """Follow payloads into an input of a switch."""
+        """Trace payloads that enter a switch at an input."""
         if (at, port) in seen:
             leaves.append((DeadEnd(f"loop of switches through {at} {port}"), room))
             return
@@ -253,7 +253,7 @@ class _Tracer:
         leaves: list[tuple[Leaf, int]],
         seen: set[tuple[tuple[int, ...], Port]],
     ) -> None:
-        """Follow payloads out of an output of a switch."""
+        """Trace payloads that leave a switch at an output."""
         if isinstance(port, UnitPort):
             kind = self._chip.unit_at(at[0], at[1])
             leaves.append((self._checked(Input(kind, at, port.index)), room))
@@ -271,7 +271,7 @@ class _Tracer:
         leaves.append((self._checked(Input("agcu", (portal,), port.track, tokens)), room))
 
     def _checked(self, end: Input) -> Input | DeadEnd:
-        """The input, or a dead end if it never takes anything."""
+        """The input, or a dead end if it never accepts a payload."""
         if end.kind == "agcu":
             agcu = self._program.agcus.get(end.at[0])
             stores: tuple[IssuerProgram | None, ...] = agcu.stores if agcu else ()
@@ -285,7 +285,7 @@ class _Tracer:
 
 
 def find_nets(program: ChipProgram) -> Nets:
-    """Nets of an image, from every output of a unit that is on."""
+    """Extract the nets of an image, starting at every output of an enabled unit."""
     tracer = _Tracer(program)
     nets: dict[Root, Net] = {}
     feeds: dict[Input | MergeInput, Root] = {}

@@ -1,4 +1,4 @@
-"""The network of a decoded image: its actors and channels, ready to run."""
+"""Actors and channels of a decoded image, connected for a token-level run."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _ENGINES = ("W0", "W1", "R0", "R1")
 
 
 class Network:
-    """Actors of one run.
+    """The actors of one token-level run.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ class Network:
     nets : Nets
     packets : StreamPackets
     order : int
-        Which stream an AGCU prefers where the order of its boxes may matter: 0 or 1.
+        The stream that an AGCU prefers where the order of its boxes may matter, 0 or 1.
     limit : int
         Most steps of the run.
     """
@@ -86,7 +86,7 @@ class Network:
                 self.channels[root].attach(self._taker(leaf), room + entries)
 
     def _entries(self, root: Output | Junction) -> int:
-        """Payloads of the buffer at an output."""
+        """Depth of the buffer at an output, in payloads."""
         if isinstance(root, Junction) or root.kind == "agcu":
             return 0  # of a load none, for the streams of an AGCU share it
         return 2 if root.tokens else _OUTPUT_ENTRIES[root.kind]
@@ -203,7 +203,7 @@ class Network:
             self._serve(index, streams, steady=steady)
 
     def _serve(self, index: int, streams: list[tuple[BoxStream, bool]], *, steady: bool) -> None:
-        """Servers of one side of an AGCU: one for all streams, or where no order matters each."""
+        """Add the servers of one side of an AGCU: one, or one per stream if the order is free."""
         some = [(stream, free) for stream, free in streams if stream.boxes]
         together = len(some) > 1 and not all(free for _, free in some)
         groups = [[stream for stream, _ in streams]] if together else [[s] for s, _ in streams]
@@ -241,7 +241,7 @@ class Network:
         self._merges[root] = merge
 
     def _parts(self) -> list[Part]:
-        """Everything that has a state."""
+        """Every stateful element of the run."""
         streams = [stream for server in self.servers for stream in server.streams]
         found: list[Part] = [*self.channels.values(), *streams]
         for each in (*self.actors, *self._merges.values(), *self._inputs.values(), *self.takers):
@@ -250,12 +250,12 @@ class Network:
         return list(dict.fromkeys(found))
 
     def run(self, *, whole: bool = False) -> None:
-        """Move until nothing can, whatever order AGCUs may choose.
+        """Run until nothing can move; AGCUs leave their preferred order only as a last resort.
 
         Parameters
         ----------
         whole : bool
-            Leave no repeats out.
+            Skip no periods.
         """
         for actor in self.actors:
             self.machine.wake(actor)

@@ -1,4 +1,4 @@
-"""The packets of a stream: how long each is, and how filters and merges take them."""
+"""Packet lengths of a stream, and the effect of filters and merges on them."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ Bools = npt.NDArray[np.bool_]
 
 @dataclasses.dataclass(frozen=True)
 class Packets:
-    """Packets of a stream over its whole life.
+    """All packets of a stream, from start to end of the kernel.
 
     Parameters
     ----------
     lengths : array
-        Vectors of each packet that a mark closes.
+        Vectors of each packet that a `last` flag closes.
     finals : array
-        Whether the closing vector is marked ``final`` too.
+        Whether the closing vector also has the `final` flag.
     tail : int
-        Vectors behind the last mark.
+        Vectors after the last closed packet.
     """
 
     lengths: Ints
@@ -50,13 +50,13 @@ class Packets:
         return Packets(self.lengths[mine], self.finals[mine], tail)
 
     def taken_vectors(self, modulus: int, index: int) -> Bools:
-        """Of each vector of the stream, whether a filter takes it."""
+        """Per vector of the stream, whether a filter takes it."""
         numbers = np.arange(len(self.lengths) + 1) % modulus == index
         return np.repeat(numbers, np.append(self.lengths, self.tail))
 
 
 def even_packets(count: int, length: int, *, final: bool) -> Packets:
-    """Packets that are all alike."""
+    """Packets of equal length."""
     return Packets(np.full(count, length, np.int64), np.full(count, final))
 
 
@@ -66,7 +66,7 @@ def engine_packets(engine: EngineProgram) -> Packets:
     Raises
     ------
     StepLimitError
-        If there are too many to be followed.
+        If there are too many to enumerate.
     """
     last, final = engine.last_level, engine.final_level
     counts = plain_counts(engine)
@@ -93,16 +93,16 @@ def engine_packets(engine: EngineProgram) -> Packets:
 
 @dataclasses.dataclass(frozen=True)
 class Rotation:
-    """What a merge in a fixed rotation takes, until a source has no packet for its turn.
+    """Output of a merge in a fixed rotation, up to the first turn whose source has no packet left.
 
     Parameters
     ----------
     packets : Packets
         The merged stream.
     sources : array
-        Source of each packet in order, of the tail last if there is one.
+        Source of each packet in order; the source of the tail is last, if there is a tail.
     numbers : array
-        Number of that packet among its source's.
+        Index of that packet among those of its source.
     """
 
     packets: Packets
@@ -111,13 +111,13 @@ class Rotation:
 
 
 def rotate(streams: Sequence[Packets], counts: Sequence[int]) -> Rotation:
-    """Merge streams, so many whole packets of each in turn.
+    """Merge streams in a rotation of whole packets.
 
     Parameters
     ----------
     streams : sequence of Packets
     counts : sequence of int
-        Packets a turn.
+        Packets per turn.
     """
     sources, numbers, keys, missing = [], [], [], []
     whole = sum(counts)

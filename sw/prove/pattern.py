@@ -1,4 +1,4 @@
-"""What a part of the run is to do, place by place, and how long that repeats itself."""
+"""Sequence of actions of an actor, with detection of its periods."""
 
 from __future__ import annotations
 
@@ -10,36 +10,36 @@ import numpy.typing as npt
 
 __all__ = ["ENDLESS", "Pattern"]
 
-#: Places that are compared at first, twice as many each time that they are alike.
+#: Actions compared at first; doubled after each comparison without a difference.
 _FIRST = 64
 
 
 @dataclasses.dataclass(frozen=True)
 class Pattern:
-    """What a part is to do at each of its places; it has ended at the place behind the last.
+    """The precomputed sequence of actions of one actor, indexed by step.
 
     Parameters
     ----------
     length : int or None
-        Places; None if there is no end to them and all are alike.
+        Number of actions; None for an endless sequence of equal ones.
     columns : tuple of array
-        All that matters of each place.
+        The properties of each action, one array per property.
     """
 
     length: int | None
     columns: tuple[npt.NDArray[Any], ...] = ()
 
     def repeats(self, begin: int, period: int, most: int) -> int:
-        """How often the places of one period come again behind it, the next place with them.
+        """Number of repetitions of a period after it, such that the next action agrees too.
 
         Parameters
         ----------
         begin : int
-            First place of the period.
+            Index of the first action of the period.
         period : int
-            Places.
-        most : int
-            Repeats that are of interest.
+            Actions per period.
+            most : int
+                        Repetitions after which the search may stop.
         """
         if self.length is None or not period:
             return most

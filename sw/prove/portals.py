@@ -1,4 +1,4 @@
-"""The actors of AGCUs and of switches: boxes behind tokens, counts of tokens, merges."""
+"""Actors of AGCUs (box streams, token counters) and of switches (merges)."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ Ints = npt.NDArray[np.int64]
 
 
 class TokenCount(Taker, Part):
-    """Tokens at a token port of an AGCU.
+    """Token counter at a token port of an AGCU.
 
     Parameters
     ----------
     machine : Machine
     name : str
     credits : int
-        Tokens it begins with.
+        Initial tokens.
     """
 
     def __init__(self, machine: Machine, name: str, credits: int) -> None:
@@ -42,7 +42,7 @@ class TokenCount(Taker, Part):
         self._machine.wake(self.waiting)
 
     def spend(self, count: int) -> None:
-        """Take tokens away; they must be there."""
+        """Consume tokens; there must be enough."""
         self.count -= count
         if self.tap is not None and self.tap.drain():
             self._machine.wake(self.tap.channel.producer)
@@ -54,20 +54,20 @@ class TokenCount(Taker, Part):
         return self.waiting
 
     def source(self) -> Actor | None:
-        """Actor that must give the next token."""
+        """The actor that produces the next token."""
         return self.tap.channel.producer if self.tap else None
 
 
 class BoxStream(Part):
-    """Boxes of one stream, in order.
+    """The boxes of one stream, in order, each with its token condition.
 
     Parameters
     ----------
     name : str
     boxes, vectors : int
-        Boxes, and vectors of each.
+        Boxes, and vectors per box.
     waits : sequence of (TokenCount, int)
-        Tokens that each box takes.
+        Tokens that each box consumes.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class BoxStream(Part):
 
     @property
     def done(self) -> bool:
-        """All boxes have been moved."""
+        """Whether all boxes have been moved."""
         return self.moved == self.boxes
 
     def state(self) -> tuple[int, ...]:
@@ -97,15 +97,15 @@ class BoxStream(Part):
         self.moved += count
 
     def ready(self) -> bool:
-        """A box is left, and its tokens are there."""
+        """Whether a box is left and its tokens have arrived."""
         return not self.done and all(port.count >= tokens for port, tokens in self.waits)
 
 
 class BoxServer(Core, Part):
-    """Streams of an AGCU whose boxes move one after the other, each whole.
+    """Server of AGCU streams that share a port: one whole box at a time.
 
-    Between boxes it takes the first stream in the list that has one. One that is not the first is
-    taken only by `give_way`, while the first has boxes left: see docs/liveness.md.
+    Between boxes it takes the first stream in the list that has a box left. While that one waits
+    for tokens, another stream is served only by `give_way`: see docs/liveness.md.
 
     Parameters
     ----------
@@ -113,7 +113,7 @@ class BoxServer(Core, Part):
     streams : sequence of BoxStream
         The preferred one first.
     in_turn : bool
-        The streams take turns box by box, in the order of the list.
+        Whether the streams alternate box by box, in the order of the list.
     """
 
     def __init__(
@@ -134,7 +134,7 @@ class BoxServer(Core, Part):
             self.machine.wake(stream.port)
 
     def _next(self) -> bool:
-        """Begin the next box, if it may; whether a box is under way."""
+        """Begin the next box if possible; returns whether a box is in progress."""
         if self._box is None:
             for stream in self.streams:
                 if stream.ready():
@@ -148,7 +148,7 @@ class BoxServer(Core, Part):
         return self._box is not None
 
     def give_way(self) -> bool:
-        """Begin a box of another stream than the preferred; whether there is one."""
+        """Begin a box of any stream that is ready; returns whether there was one."""
         if self._box is None:
             for stream in self.streams:
                 if stream.ready():
@@ -209,7 +209,7 @@ class BoxServer(Core, Part):
 
 
 class StoredTokens(Actor, Part):
-    """Tokens for boxes that are visible in memory.
+    """Source of completion tokens, one per box that is visible in memory.
 
     Parameters
     ----------
@@ -225,7 +225,7 @@ class StoredTokens(Actor, Part):
         self.most = 0
 
     def add(self) -> None:
-        """A box more."""
+        """Count one more stored box."""
         self.pending += 1
         self.most = max(self.most, self.pending)
         self.advance()
@@ -244,16 +244,16 @@ class StoredTokens(Actor, Part):
 
 
 class Merge(Actor, Part):
-    """Output of a switch that takes packets of its sources in a fixed rotation.
+    """Switch output that takes whole packets of its sources in a fixed rotation.
 
     Parameters
     ----------
     machine : Machine
     name : str
     channel : Channel
-        What it gives to.
-    counts : sequence of int
-        Packets a turn.
+        Its output.
+        counts : sequence of int
+                Packets per turn.
     """
 
     def __init__(
@@ -273,7 +273,7 @@ class Merge(Actor, Part):
             self.machine.wake(tap.channel.producer)
 
     def passed(self) -> None:
-        """A packet has gone."""
+        """Count one more merged packet."""
         self._passed += 1
         if self._passed == self._counts[self.at]:
             self._passed = 0
@@ -293,14 +293,14 @@ class Merge(Actor, Part):
 
 
 class MergeTaker(Taker, Part):
-    """One source of a merge.
+    """Input of a merge for one source.
 
     Parameters
     ----------
     name : str
     merge : Merge
     lengths : array or None
-        Vectors of each packet; None for tokens, each a packet.
+        Vectors of each packet; None for tokens, each of which is a packet.
     """
 
     def __init__(self, name: str, merge: Merge, lengths: Ints | None) -> None:

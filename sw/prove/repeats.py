@@ -1,8 +1,8 @@
-"""Repeats of a run that need not be run: as many as begin and end with the same marking.
+"""Period skipping: repetitions of a period with equal markings are not simulated.
 
-One engine, the pace, is held before a visit until nothing else can move. The marking at that
-point depends on nothing but how far the pace is, so a program in a steady state shows the same
-marking again and again; docs/liveness.md says why what lies between may then be left out.
+One engine, the pacemaker, is held before a visit until nothing else can move. The marking at that
+point depends only on the pacemaker's progress, so a program in a steady state reaches the same
+marking again and again; docs/liveness.md says why the repetitions may then be skipped.
 """
 
 from __future__ import annotations
@@ -21,26 +21,26 @@ __all__ = ["Repeats"]
 
 Ints = npt.NDArray[np.int64]
 
-#: Earlier points of the same marking that are tried as the beginning of a period.
+#: Earlier points with the same marking that are tried as the beginning of a period.
 _TRIED = 32
-#: Points without a repeat after which they are taken half as often.
+#: Points without a period found after which points are taken half as often.
 _FRUITLESS = 128
 #: Markings that are kept.
 _KEPT = 2048
-#: More repeats than any program has.
+#: More repetitions than any program has.
 _ENDLESS = 1 << 62
 
 
 class Repeats:
-    """Watch over a run that leaves out what repeats.
+    """Detector of periods of a run, which skips their repetitions.
 
     Parameters
     ----------
     machine : Machine
     parts : sequence of Part
-        Everything that has a state.
+        Every stateful element of the run.
     engines : sequence of Engine
-        Those that may be the pace.
+        Candidates for the pacemaker.
     """
 
     def __init__(self, machine: Machine, parts: Sequence[Part], engines: Sequence[Engine]) -> None:
@@ -57,16 +57,16 @@ class Repeats:
         self._choose()
 
     def _choose(self) -> None:
-        """Let the engine with most ahead be the pace, unless it is about to end."""
+        """Make the engine with most visits left the pacemaker, unless it is about to end."""
         best = max(self._engines, key=lambda engine: engine.ahead, default=None)
         self._pace = best if best is not None and best.ahead > self._stride else None
         if self._pace is not None:
             self._pace.hold(self._stride)
 
     def go_on(self) -> bool:
-        """Look at the marking, leave out repeats, and free the pace; whether it was held.
+        """Record the marking, skip repetitions, release the pacemaker; returns whether it was held.
 
-        Nothing else may be able to move.
+        Call it only when nothing else can move.
         """
         pace = self._pace
         if pace is None or not pace.held:
@@ -110,7 +110,7 @@ class Repeats:
         earlier.append(places)
 
     def _count(self, before: Ints, period: Ints) -> int:
-        """How often a period comes again; 0 if it does not."""
+        """Number of repetitions of a period; 0 if there are none."""
         count = _ENDLESS
         known: set[tuple[int, ...]] = set()
         for pattern, begin, steps in zip(

@@ -1,4 +1,4 @@
-"""The packets of every stream of an image, worked out before it runs: no packet depends on data."""
+"""Packets of every stream of an image, computed before the run: none depends on data."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ __all__ = ["CyclicStreamError", "StreamPackets"]
 
 
 class CyclicStreamError(Exception):
-    """Stream whose packets would depend on themselves."""
+    """A stream whose packets would depend on themselves."""
 
 
 class StreamPackets:
-    """Packets by output and input of units and merges.
+    """Packets at every output and input of units and merges.
 
     Parameters
     ----------
@@ -35,12 +35,12 @@ class StreamPackets:
         self.faults: list[str] = []
 
     def arriving(self, end: Input | MergeInput) -> Packets:
-        """Packets that reach an input; none where no stream does."""
+        """Packets that arrive at an input; none if no stream reaches it."""
         root = self._nets.feeds.get(end)
         return even_packets(0, 1, final=False) if root is None else self.leaving(root)
 
     def leaving(self, root: Output | Junction) -> Packets:
-        """Packets of a stream of vectors.
+        """Packets that leave an output of vectors.
 
         Raises
         ------
@@ -78,7 +78,7 @@ class StreamPackets:
         return self._results(root.at)
 
     def tiles(self, at: tuple[int, ...]) -> Packets:
-        """Tiles that a PCU takes."""
+        """Activation tiles that a PCU takes."""
         unit = self._program.tiles[at[0], at[1]].unit
         if not isinstance(unit, PcuProgram):
             return even_packets(0, 1, final=False)

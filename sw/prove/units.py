@@ -1,4 +1,4 @@
-"""The actors of PMUs and PCUs: engines with their slots, the grid with its weights and banks."""
+"""Actors of PMUs (engines behind barriers) and of PCUs (array with weight tiles and sum banks)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Ints = npt.NDArray[np.int64]
 
 
 class DeadTaker(Taker):
-    """Place where nothing is taken."""
+    """A consumer that never takes anything."""
 
     def appetite(self) -> int:
         return 0
@@ -33,7 +33,7 @@ class DeadTaker(Taker):
 
 
 def room_reason(channel: Channel) -> Reason:
-    """Why nothing more can be given."""
+    """Reason why a channel accepts no more payloads."""
     taker = channel.fullest()
     if taker is None:
         return f"room in {channel.name}", None
@@ -41,7 +41,7 @@ def room_reason(channel: Channel) -> Reason:
 
 
 class Engine(Core, Part):
-    """Engine of a PMU: passes through slots, each behind a barrier.
+    """Engine of a PMU: visits to slots, each guarded by a barrier.
 
     Parameters
     ----------
@@ -69,21 +69,21 @@ class Engine(Core, Part):
 
     @property
     def done(self) -> bool:
-        """All its slots are behind it."""
+        """Whether it has ended all its visits."""
         return self._visit == len(self._sizes)
 
     @property
     def ahead(self) -> int:
-        """Visits that it has not ended."""
+        """Visits not yet ended."""
         return len(self._sizes) - self._visit
 
     @property
     def held(self) -> bool:
-        """Whether it stands before the visit that it must not begin."""
+        """Whether it has reached the visit that `hold` keeps it from beginning."""
         return self._visit == self.stop and not self.done
 
     def hold(self, visits: int) -> None:
-        """Stop it so many visits further on, if there are so many."""
+        """Hold it before the visit that lies `visits` ahead, or at its end."""
         self.stop = min(len(self._sizes), self._visit + visits)
 
     def state(self) -> tuple[int, ...]:
@@ -103,7 +103,7 @@ class Engine(Core, Part):
         self._visit = to
 
     def _is_open(self) -> bool:
-        """Whether the barrier of its slot has passed."""
+        """Whether the barrier of its slot has completed the phase it waits for."""
         turn = self._turns[self._visit]
         if turn < self._open_before:
             return True
@@ -119,7 +119,7 @@ class Engine(Core, Part):
         return all(channel.room() > 0 for channel in self.tokens)
 
     def steps_now(self) -> int:
-        """Vectors that it could move now in its slot."""
+        """Vectors it could move now within its slot."""
         if self._visit >= self.stop or not self._is_open():
             return 0
         if self._closes[self._visit] and self.tokens and not self._may_close():
@@ -127,7 +127,7 @@ class Engine(Core, Part):
         return self._left
 
     def move(self, count: int) -> None:
-        """Move vectors; arrive at the slot's end."""
+        """Move vectors; arrive at the barrier when the slot ends."""
         self._left -= count
         if self._left:
             return
@@ -143,7 +143,7 @@ class Engine(Core, Part):
                 other.nudge()
 
     def nudge(self) -> None:
-        """Try again: a barrier may have passed."""
+        """Retry, because a barrier may have completed its phase."""
         raise NotImplementedError
 
     def _own_reasons(self) -> list[Reason]:
@@ -158,7 +158,7 @@ class Engine(Core, Part):
 
 
 class WriteEngine(Engine):
-    """Write engine behind its port."""
+    """Write engine, fed by its port."""
 
     port: Port
 
@@ -185,7 +185,7 @@ class WriteEngine(Engine):
 
 
 class ReadEngine(Engine):
-    """Read engine before its channel."""
+    """Read engine, which feeds its channel."""
 
     channel: Channel
 
@@ -217,7 +217,7 @@ class ReadEngine(Engine):
 
 
 class Grid(Core, Part):
-    """Grid of a PCU: tiles of activations, each with the weights that come next.
+    """PE array of a PCU: pairs each activation tile with the next weight tile.
 
     Parameters
     ----------
@@ -314,7 +314,7 @@ class Grid(Core, Part):
         self._tile += count
 
     def leftovers(self) -> list[str]:
-        """What remains inside at the end."""
+        """Payloads that remain inside at the end."""
         found = []
         if self._begun or not self._first_of_pass:
             found.append(f"{self.name} holds a pass that no mark ends")
@@ -324,7 +324,7 @@ class Grid(Core, Part):
 
 
 class ReadOut(Actor, Part):
-    """Read-out of a PCU: a packet a pass.
+    """Drain of a PCU: one packet per pass.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Loop nests as arrays: every step of a counter chain at once."""
+"""Loop nests unrolled into arrays: every step of a counter chain at once."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ Bools = npt.NDArray[np.bool_]
 
 
 class StepLimitError(BadInputError):
-    """Program with more steps than can be followed; ``value`` is their least number."""
+    """A program with too many steps to enumerate; ``value`` is a lower bound on their number."""
 
     kind = "step-limit"
 
@@ -54,14 +54,14 @@ class StepLimitError(BadInputError):
 
 @dataclasses.dataclass(frozen=True)
 class Walk:
-    """Steps of a nest in order.
+    """All steps of a loop nest, in order.
 
     Parameters
     ----------
     indices : tuple of array
-        Index of each loop at every step.
+        Per loop, its index at every step.
     ends : tuple of array
-        Whether each loop alone is at its last index.
+        Per loop, whether it is at its last index.
     offset : array
         Sum of index × stride.
     """
@@ -71,7 +71,7 @@ class Walk:
     offset: Ints
 
     def last(self, level: int) -> Bools:
-        """Whether loops ``level`` and inward are at their last index."""
+        """Whether loop ``level`` and all loops inside it are at their last index."""
         marks = np.ones(len(self.offset), np.bool_)
         for ends in self.ends[level:]:
             marks &= ends
@@ -79,7 +79,7 @@ class Walk:
 
 
 def walk(loops: Sequence[LoopProgram]) -> Walk:
-    """Steps of a nest, outermost loop first; a loop of no iteration gives no step.
+    """Unroll a nest, outermost loop first; a loop without iterations has no steps.
 
     Raises
     ------
@@ -110,7 +110,7 @@ def walk(loops: Sequence[LoopProgram]) -> Walk:
 
 
 def plain_counts(engine: EngineProgram) -> tuple[int, ...] | None:
-    """Iterations of every loop of an engine's nest; None if one depends on an outer loop."""
+    """Iterations of each loop of an engine's nest; None if one depends on an outer index."""
     loops = engine.chain.loops
     if any(loop.slope for loop in loops):
         return None
@@ -118,12 +118,12 @@ def plain_counts(engine: EngineProgram) -> tuple[int, ...] | None:
 
 
 def vectors_of(counts: Sequence[int]) -> int:
-    """Vectors of a nest of plain counts.
+    """Number of vectors of a nest with constant loop counts.
 
     Raises
     ------
     StepLimitError
-        If they are too many to be counted.
+        If the number exceeds the limit.
     """
     total = math.prod(counts)
     if total > _MOST_VECTORS:
@@ -138,15 +138,15 @@ def address_walk(engine: EngineProgram) -> Walk:
 
 @dataclasses.dataclass(frozen=True)
 class Visits:
-    """Passes of an engine through a slot, in order.
+    """Visits of an engine to its slots, in order.
 
     Parameters
     ----------
     turn : array
-        Number of the slot since the start, whatever repeats there are: it lies in slot
+        Number of the slot's filling since the start, the same for repeated visits; it is slot
         ``turn % count``.
     closes : array
-        The visit is the last to the slot.
+        Whether the visit is the last one to this filling.
     vectors : array
         Vectors moved.
     """
@@ -157,7 +157,7 @@ class Visits:
 
 
 def visits(engine: EngineProgram) -> Visits:
-    """Passes of an engine through its slots."""
+    """Enumerate the visits of an engine to its slots."""
     loops = engine.chain.loops
     outer = walk(loops[: Level.ADDRESS])
     slots = outer.indices[Level.SLOTS]
