@@ -43,9 +43,9 @@ class CellConfig:
         Operand formats, each once: one, or a pair out of bf16 and int8, bf16 and fp16, e4m3 and
         e5m2, mxe4m3 and mxe5m2; e2m1, int4 and mxe2m1 only alone. Floats of a pair share their
         coding, so the operands of one product may differ in format.
-    Register stages from ``i_p`` to ``o_p`` (1 to 3): cycles of skew between neighbouring
-    rows.
-        between rows.
+    latency : int
+        Register stages from ``i_p`` to ``o_p`` (1 to 3): cycles of skew between neighbouring
+        rows.
 
     Raises
     ------

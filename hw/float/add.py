@@ -1,4 +1,4 @@
-"""Addition of aligned terms, rounding, and the cast at read-out.
+"""Second half of a floating-point adder: addition of aligned terms, normalisation, rounding.
 
 :func:`hw.float.dot1.multiply`, :func:`hw.float.align.align`, :func:`add` and
 :func:`round_total` in this order are IEEE 754's fusedMultiplyAdd of two floats and an fp32. All are
@@ -19,13 +19,13 @@ __all__ = ["Total", "add", "cast_to_bf16", "round_total"]
 
 
 class Total(NamedTuple):
-    """Exact sum, but for the bits summed up in ``sticky``.
+    """Exact sum of two aligned terms, except for the bits collected in ``sticky``.
 
     Members
     -------
     magnitude : 28 or 35 bits, or the window's
-        The window without its sign. If ``fill`` is 1, ones go on below it without end, and 1 is
-        added below them: this is a negation whose carry is left to the rounding.
+        Magnitude in the window. If ``fill`` is 1, ones continue below it without end and 1 is
+        added below them: a negation whose carry is left to the rounding.
     fill, exponent, subtract, sticky, sign, special, nan
         As in :class:`hw.float.align.Aligned`, but ``sign`` is that of the sum.
     """
@@ -43,10 +43,10 @@ class Total(NamedTuple):
 def add(
     m: Module, terms: Aligned, *, integer: Value | None = None, window: Window = NARROW
 ) -> Total:
-    """Add aligned terms to a sign and a magnitude.
+    """Adder of aligned terms: sign and magnitude of their sum.
 
-    A term that lost bits is subtracted as if those were ones: the difference is then the exact
-    one rounded down, and ``sticky`` stays true of it.
+    If the smaller term lost bits, these are subtracted as if they were all ones: the difference is
+    then the exact one rounded down, and ``sticky`` remains true of it.
     """
     carry = named(m, "carry", terms.subtract & ~terms.sticky)
     with_carry = Cat(carry, terms.larger) + Cat(carry, terms.smaller)
@@ -73,16 +73,16 @@ def add(
 def _normalise(
     m: Module, magnitude: Value, fill: Value, exponent: Value, window: Window
 ) -> tuple[Value, Value, Value, Value]:
-    """Shift left by the leading zeros but no further than the exponent.
+    """Normalisation shift to the left, by the leading zeros but at most by the exponent.
 
-    The bits of the shift are decided from the top: while those so far equal the exponent's, a 0
-    in the exponent forbids a 1. In a long window, bits that no stage to come can raise to the
+    The bits of the shift count are decided from the top: while those so far equal the exponent's,
+    a 0 in the exponent forbids a 1. In a long window, bits that no later stage can raise to the
     guard bit are dropped.
 
     Returns
     -------
     Value, Value
-        Shifted magnitude; in a long window its 25 leading bits and more. The shift.
+        Shifted magnitude (in a long window at least its 25 leading bits); shift count.
     Value, Value
         Whether any of the bits dropped was 1, and whether all were.
     """
@@ -123,9 +123,9 @@ def round_total(
         m, magnitude, total.fill, total.exponent, window
     )
 
-    # The top bit now weighs exponent + 1 - shift; it is the hidden bit, whose own weight in the
-    # exponent field makes the 1. Without it the result is subnormal and its field 0: the shift
-    # used the exponent up, or the sum is zero.
+    # The top bit now weighs exponent + 1 - shift. It is the hidden bit, whose own weight in the
+    # exponent field adds the 1. Without it the result is subnormal and its exponent field is 0:
+    # the shift used the exponent up, or the sum is zero.
     hidden = magnitude[-1]
     field = Mux(hidden, (total.exponent - shift)[:EXPONENT_BITS], 0)
     guard_place = len(magnitude) - FRACTION - 2
@@ -135,7 +135,7 @@ def round_total(
     if window != NARROW:
         any_rest, all_rest = any_rest | any_dropped, all_rest & all_dropped
     over_half = named(m, "over_half", guard & (any_rest | total.sticky | total.fill))
-    # Ones below the window and 1 below them carry into it: guard 0 and 7 + 1 make a tie.
+    # Ones below the window plus 1 carry into it: guard bits 0 and 7 + 1 make a tie.
     half_or_more = named(m, "half_or_more", guard | (total.fill & all_rest))
     round_up = named(m, "round_up", over_half | (half_or_more & kept[0]))
     increments = Cat(round_up, Const(0, FRACTION - 1), hidden)

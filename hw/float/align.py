@@ -1,9 +1,10 @@
-"""Alignment of a product and a sum at one exponent, in a fixed-point window.
+"""First half of a floating-point adder: alignment of a product and a partial sum.
 
-The window's bits weigh, least significant first, with g guard bits (3 for products of bf16):
+Both terms are placed in one fixed-point window at one exponent. Its bits weigh, least significant
+first, with g guard bits (3 for products of bf16):
 
 ========== ==============================================================================
-0..g-1     below the last place of an fp32 significand: what cancellation and rounding need
+0..g-1     below the last place of an fp32 significand: for cancellation and rounding
 g..g+22    its fraction
 g+23       its hidden bit
 g+24       carry of the sum
@@ -12,15 +13,15 @@ g+25       sign of the sum
 ========== ==============================================================================
 
 Three guard bits suffice for bf16. If the product (in [0.5, 2)) has the larger exponent, the sum
-moves at least one place down; moved by three, it is below 0.25, so the difference stays above
-0.25 and loses two leading bits at most: 24 significant bits and one to round by end in bit 0.
-Moved less, the sum still lies in the window whole. If the sum (in [1, 2)) has the larger
-exponent, the 16 bits of the product reach bit 0 only when moved by eleven, the 22 of a product
-of fp16 when moved by five.
+shifts right by at least one. Shifted by three, it is below 0.25, so the difference stays above
+0.25 and loses two leading bits at most: 24 significant bits and a rounding bit end in bit 0.
+Shifted less, the whole sum still lies in the window. If the sum (in [1, 2)) has the larger
+exponent, the 16 bits of the product reach bit 0 only when shifted by eleven, the 22 of a product
+of fp16 when shifted by five.
 
-A longer product takes g = its bits - 23. It then loses bits only when moved by two or more, so
-the sum it is taken from stays above 0.5, and an fp32 moved by less than g lies in the window
-whole. Such a product may also begin lower than at 0.5: down to 2^(2-g) the same holds.
+A longer product takes g = its bits - 23. It then loses bits only when shifted by two or more, so
+the sum it is subtracted from stays above 0.5, and an fp32 shifted by less than g lies whole in the
+window. Such a product may also begin lower than at 0.5: down to 2^(2-g) the same holds.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ EXPONENT_BITS = fp32.exponent_bits + 1
 
 @dataclass(frozen=True)
 class Window:
-    """Size of the window.
+    """Size of the alignment window.
 
     Parameters
     ----------
@@ -57,17 +58,17 @@ class Window:
 
     @classmethod
     def of(cls, product_bits: int) -> Window:
-        """Least window for products of so many bits."""
+        """Smallest window for products of so many bits."""
         return cls(max(3, product_bits - FRACTION))
 
     @property
     def sign(self) -> int:
-        """Bit that is the sign of a floating sum."""
+        """Bit that is the sign of a floating-point sum."""
         return self.guard + FRACTION + 2
 
     @property
     def shift_bits(self) -> int:
-        """Stages of a shifter that can empty the window."""
+        """Stages of a barrel shifter that can empty the window."""
         return self.sign.bit_length()
 
 
@@ -76,14 +77,14 @@ NARROW = Window(3)
 
 
 class Aligned(NamedTuple):
-    """Two terms at one exponent.
+    """Product and partial sum, aligned to one exponent.
 
     Members
     -------
     larger, smaller : 29 or 35 bits, or the window's
-        Terms in the window; ``smaller`` is inverted if it is to be subtracted.
+        Terms in the window; ``smaller`` is inverted for subtraction.
     exponent : 9 bits
-        Exponent, biased as in fp32, of the hidden bit's place; at least 1.
+        Exponent of the hidden bit's position, biased as in fp32; at least 1.
     subtract : 1 bit
         Whether the signs differ.
     sticky : 1 bit
@@ -91,7 +92,7 @@ class Aligned(NamedTuple):
     sign : 1 bit
         Sign of ``larger``; of the result, if special.
     special, nan : 1 bit
-        Whether the result is infinite or NaN, NaN.
+        Whether the result is infinite or NaN; whether it is NaN.
     """
 
     larger: Value
@@ -112,7 +113,7 @@ def align(
     integer: Value | None = None,
     window: Window = NARROW,
 ) -> Aligned:
-    """Shift the smaller of a product and an fp32 to the exponent of the larger.
+    """Alignment shift of the smaller of a product and an fp32 to the exponent of the larger.
 
     Parameters
     ----------
@@ -121,12 +122,12 @@ def align(
     product : Product
     addend : Value of 32 bits
     integer : Value of 1 bit
-        Whether the terms are an int8 pair's product and an int32; never, by default.
+        Whether the terms are an int8 pair's product sum and an int32; never, by default.
     window : Window
-        At least that of the product's bits.
+        At least as large as the product's bits need.
     """
     guard, product_bits = window.guard, len(product.significand)
-    # Bit of the window that a product's last place has before it is shifted.
+    # Window bit of the product's last place before the shift.
     place = guard + FRACTION + 1 - product_bits
     fraction, field, addend_sign = addend[:FRACTION], addend[FRACTION:-1], addend[-1]
     addend_normal = named(m, "addend_normal", field.any())
@@ -134,14 +135,14 @@ def align(
     # A subnormal has the exponent of the smallest normal and no hidden bit.
     addend_exponent = named(m, "addend_exponent", Cat(field[0] | ~addend_normal, field[1:]))
 
-    # product exponent - addend exponent - 1, in 11 bits: the product's carries 512, which the
-    # inversion of its top bit takes off again; the complement of the addend's is -(addend + 1).
+    # product exponent - addend exponent - 1, in 11 bits. The product's exponent carries an offset
+    # of 512, which inverting its top bit removes; the addend's complement is -(addend + 1).
     top = ~product.exponent[-1]
     signed_exponent = Cat(product.exponent[:-1], top, top)
     difference = (signed_exponent + Cat(~addend_exponent, Const(7, 3)))[:11]
     difference = named(m, "exponent_difference", difference)
-    # On equality the addend counts as larger. So the smaller term moves by the complement of a
-    # negative difference, and by a difference that is not negative and 1, which is wired in.
+    # On equality the addend counts as larger. So the smaller term shifts by the complement of a
+    # negative difference, or by a non-negative difference plus 1, which is wired in.
     addend_larger = difference[-1]
     distance = named(m, "distance", Mux(addend_larger, ~difference[:-1], difference[:-1]))
     far = named(m, "far", distance[window.shift_bits :].any())
@@ -149,7 +150,7 @@ def align(
     addend_units: Value = Cat(addend_normal, Const(0, 1))
     extension: Value = Const(0, 1)
     if integer is not None:
-        # The sum of int8 products takes the product's road to bit 3, the int32 the addend's.
+        # int8: the product sum shifts to bit 3 as the smaller term, the int32 is the larger one.
         addend_larger = addend_larger | integer
         shift = Mux(integer, place - guard, shift)
         addend_units = Mux(integer, field[:2], addend_units)
@@ -179,7 +180,7 @@ def align(
     special = named(m, "special", product.special | addend_special)
     nan = product.nan | addend_nan | (product.special & addend_special & subtract)
     nan = named(m, "nan", nan)
-    # An infinite product may have any exponent code, an infinite addend a smaller one.
+    # The exponent of an infinite product is arbitrary, so infinities override the comparison.
     follow_addend = Mux(special, ~product.special, addend_larger)
     sign = Mux(follow_addend, addend_sign, product.sign) & ~nan
     exponent = Mux(addend_larger, addend_exponent, product.exponent[:EXPONENT_BITS])
@@ -196,7 +197,7 @@ def align(
 
 
 def _shift_right(m: Module, value: Value, shift: Value) -> tuple[Value, Value]:
-    """The value shifted, and whether a 1 fell off."""
+    """Barrel shifter to the right: the value shifted, and whether a 1 was shifted out."""
     lost: Value = Const(0, 1)
     for stage in reversed(range(len(shift))):
         amount = 1 << stage

@@ -1,4 +1,4 @@
-"""Sum of two signed byte products, by Booth's digits and one tree of carry-save adders.
+"""Sum of two signed byte products by Booth recoding and one tree of carry-save adders.
 
 Radix 4 halves the partial products; those of both products are summed before any carry is
 propagated. (Booth, A signed binary multiplication technique, 1951; MacSorley, 1961.)
@@ -19,10 +19,10 @@ _SUM_BITS = 2 * _BYTE + 1
 
 
 def _add_product(m: Module, columns: Columns, a: Value, w: Value, name: str) -> None:
-    """Put the partial products of two bytes into the columns.
+    """Add the partial products of two bytes to the columns.
 
-    A row is the multiple 0, 1 or 2 of ``a``, inverted for a negative digit, and the 1 that an
-    inversion lacks. Its sign bit is inverted, so each row is 2^8 · 4^digit too much.
+    A row is the multiple 0, 1 or 2 of ``a``, inverted for a negative digit, plus the 1 that an
+    inversion lacks. Its sign bit is inverted, which adds an excess of 2^8 · 4^digit per row.
     """
     for digit in range(_DIGITS):
         low = w[2 * digit - 1] if digit else Const(0, 1)
@@ -47,6 +47,6 @@ def booth_pair(m: Module, a: Value, w: Value) -> Value:
     for index in range(2):
         byte = slice(_BYTE * index, _BYTE * (index + 1))
         _add_product(m, columns, a[byte], w[byte], f"booth_{index}")
-    # What the inverted sign bits of all rows are too much.
+    # Excess of the inverted sign bits of all rows.
     excess = 2 * sum(1 << (_BYTE + 2 * digit) for digit in range(_DIGITS))
     return sum_columns(m, columns, -excess)

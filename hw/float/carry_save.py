@@ -1,6 +1,6 @@
-"""Sums of many bits by one tree of carry-save adders and one addition.
+"""Multi-operand addition by one Dadda tree of carry-save adders and one carry-propagate adder.
 
-(Dadda, Some schemes for parallel multipliers, 1965: each level adds as little as it may.)
+(Dadda, Some schemes for parallel multipliers, 1965: each level reduces as little as possible.)
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Columns = list[list[Value]]
 
 
 def _save_carries(m: Module, columns: Columns, most: int) -> Columns:
-    """The same sum with at most so many bits a column, modulo 2 to the number of columns."""
+    """Equal sum with at most so many bits per column, modulo 2 to the number of columns."""
     reduced: Columns = []
     carries: list[Value] = []
     for weight, bits in enumerate(columns):
@@ -36,7 +36,7 @@ def _save_carries(m: Module, columns: Columns, most: int) -> Columns:
 
 
 def sum_columns(m: Module, columns: Columns, constant: int) -> Value:
-    """The bits of all columns and a constant, modulo 2 to the number of columns.
+    """Sum of the bits of all columns and a constant, modulo 2 to the number of columns.
 
     Combinational.
     """
@@ -44,7 +44,7 @@ def sum_columns(m: Module, columns: Columns, constant: int) -> Value:
         [*bits, Const(1, 1)] if constant >> weight & 1 else bits
         for weight, bits in enumerate(columns)
     ]
-    # A level turns three bits into two: the numbers of bits that so many levels can reduce.
+    # Dadda's sequence: the column heights that so many levels of 3-to-2 reduction can handle.
     levels = [2]
     while levels[-1] < max(map(len, columns)):
         levels.append(levels[-1] * 3 // 2)

@@ -1,4 +1,4 @@
-"""Conversions between formats, combinational, as :mod:`hw.numeric.elementwise` answers them."""
+"""Format conversions, combinational, bit-identical to :mod:`hw.numeric.elementwise`."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ def narrow(m: Module, bits: Value, format_: Format, *, saturate: bool) -> Value:
     format_ : Format
         A float of 4, 8 or 16 bits.
     saturate : bool
-        Whether what is too large, infinities too, becomes the largest finite value; else it
-        becomes infinity, or NaN in a format without infinities. A format without NaN saturates;
-        it takes its largest value for NaN.
+        Whether values beyond the largest finite one, infinities included, become it; otherwise
+        they become infinity, or NaN in a format without infinities. A format without NaN must
+        saturate, and NaN becomes its largest value.
     """
     if format_ == bf16:
         rounded = cast_to_bf16(m, bits)
@@ -43,7 +43,7 @@ def narrow(m: Module, bits: Value, format_: Format, *, saturate: bool) -> Value:
     name = f"to_{format_.name}"
     field = bits[_FRACTION:-1]
     normal = named(m, f"{name}_normal", field.any())
-    # The exponent field the result would have; from 1 down it is subnormal.
+    # 1 minus the result's exponent field; from field 1 down the result is shifted.
     short = named(m, f"{name}_short", fp32.bias - format_.bias + 1 - field)
     subnormal = ~short[-1]
     down = Mux(subnormal, short[:-1], 0)
@@ -62,13 +62,13 @@ def narrow(m: Module, bits: Value, format_: Format, *, saturate: bool) -> Value:
 
 
 def widen(m: Module, bits: Value, format_: Format) -> Value:
-    """A float of 4, 8 or 16 bits as an fp32, exactly; NaN become canonical."""
+    """Exact conversion of a float of 4, 8 or 16 bits to fp32; NaN become canonical."""
     if format_ == bf16:
         nan = bits[format_.fraction_bits : -1].all() & bits[: format_.fraction_bits].any()
         return Mux(nan, fp32.canonical_nan, Cat(Const(0, 16), bits))
     coding = Coding.of((fp32,))
     operand = coding.split(recode(m, bits, format_, coding))
-    # Every such value is a normal fp32.
+    # Every value of these formats is a normal fp32, subnormals included.
     field = (operand.exponent - (coding.offset - fp32.bias))[: fp32.exponent_bits]
     field = Mux(operand.is_special, 0xFF, Mux(operand.is_zero, 0, field))
     wide = Cat(operand.fraction, field, operand.sign)
@@ -76,7 +76,7 @@ def widen(m: Module, bits: Value, format_: Format) -> Value:
 
 
 def to_int32(m: Module, bits: Value) -> Value:
-    """Round an fp32 to an int32, nearest even; it saturates, and NaN becomes 0."""
+    """Round an fp32 to an int32, to nearest even; it saturates, and NaN becomes 0."""
     field = bits[_FRACTION:-1]
     # One bit below the binary point; the exponent that needs no shift is 31.
     aligned = Cat(Const(0, 9), bits[:_FRACTION], field.any())
@@ -99,7 +99,7 @@ def saturate_int8(bits: Value) -> Value:
 
 
 def from_int32(m: Module, bits: Value) -> Value:
-    """An int32 rounded to fp32, nearest even; 0 becomes +0."""
+    """Round an int32 to fp32, to nearest even; 0 becomes +0."""
     sign = bits[-1]
     value: Value = named(m, "from_int32", Mux(sign, -bits.as_signed(), bits)[:32])
     zeros: list[Value] = []
@@ -119,7 +119,7 @@ def from_int32(m: Module, bits: Value) -> Value:
 def round_to_integral(m: Module, bits: Value) -> Value:
     """Round an fp32 to an integer in fp32, nearest even; zeros keep their signs."""
     field, magnitude = bits[_FRACTION:-1], bits[:-1]
-    # Fraction bits that lie below the binary point, from the top: a thermometer of ones.
+    # Mask of the fraction bits below the binary point, as a thermometer code of the exponent.
     places = [field < fp32.bias + _FRACTION - place for place in range(_FRACTION)]
     mask = named(m, "below_point", Cat(*places))
     unit = Cat(mask, Const(0, 1)) ^ Cat(Const(1, 1), mask)

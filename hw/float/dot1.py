@@ -1,4 +1,4 @@
-"""Products of operands, exact: one of bf16, or the sum of two of int8."""
+"""Exact multiplier of a cell: one product of 16-bit floats, or the sum of two int8 products."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ PAIR_BITS = 2 * _BYTE + 1
 
 
 class Product(NamedTuple):
-    """Exact product of two floats, or exact sum of two products, before any normalisation.
+    """Exact product of two floats, or exact sum of several products, not normalised.
 
     Members
     -------
@@ -40,7 +40,7 @@ class Product(NamedTuple):
         In [0.5, 2): all but the highest bit are a fraction.
     sign : 1 bit
     exponent : 10 bits
-        Exponent of the significand, biased as in fp32, and 512.
+        Exponent of the significand, biased as in fp32, plus 512.
     zero, special, nan : 1 bit
         Whether the value is zero, infinite or NaN, NaN; they override the other fields.
     """
@@ -70,7 +70,7 @@ def _rows(a: Value, w: Value, signed: Value) -> list[Value]:
 def _sum_of_products(a: Value, w: Value, a_high: Value, w_high: Value, signed: Value) -> Value:
     """``a * w + a_high * w_high``, all bytes, modulo 2^17.
 
-    Summing the rows of both at once takes a quarter fewer gates than ``*`` twice and ``+``.
+    One tree for the rows of both products takes a quarter fewer gates than two ``*`` and a ``+``.
     """
     rows = _rows(a, w, signed) + _rows(a_high, w_high, signed)
     # Twice 2^8 - 2^15, modulo 2^17.
@@ -81,7 +81,7 @@ def _sum_of_products(a: Value, w: Value, a_high: Value, w_high: Value, signed: V
 
 
 def multiply_pair(m: Module, a: Value, w: Value) -> Value:
-    """Multiply two pairs of int8 and add the products.
+    """Sum of the products of two pairs of int8.
 
     Combinational. The low bytes are one pair of factors, the high bytes the other.
 
@@ -97,7 +97,7 @@ def multiply_pair(m: Module, a: Value, w: Value) -> Value:
 def multiply(
     m: Module, a: Value, w: Value, *, integer: Value | None = None, coding: Coding = WIDE
 ) -> Product:
-    """Multiply two operands.
+    """Exact product of two operands.
 
     Combinational.
 
@@ -144,8 +144,8 @@ def multiply(
             product.sign.eq(sign),
         ]
         return product
-    # Both formats share the first multiplier: bit 7 is the hidden bit of one and the sign of the
-    # other. The second multiplier gets zeros from bf16.
+    # Both formats share the first multiplier: bit 7 is the hidden bit of a float and the sign of an
+    # int8. The second multiplier gets zeros from bf16.
     low_a, low_w = (Cat(bits[: _BYTE - 1], bits[_BYTE - 1] | ~integer) for bits in (a, w))
     high_a, high_w = Mux(integer, a[_BYTE : 2 * _BYTE], 0), w[_BYTE : 2 * _BYTE]
     total = Signal(PAIR_BITS, name="product_total")

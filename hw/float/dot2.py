@@ -1,10 +1,10 @@
-"""The exact sum of two products of 8-bit floats: what a cell adds to its sum in one cycle.
+"""Exact sum of two products of 8-bit floats: what a cell adds to its partial sum per cycle.
 
-The sum lies in a frame under the larger product's exponent, long enough for every bit that the
-smaller one can have: two products of e5m2 span 2^-32 to 2^32, so 65 bits, of e4m3 37. It is not
-normalised. Cancellation leaves 2^-9 of the frame's top or nothing, and products of more than 26
-bits get a window that bears that (:mod:`hw.float.align`), so one rounding follows, of the
-sum of all three terms.
+The sum lies in a fixed-point frame at the larger product's exponent, long enough for every bit of
+the smaller one: two products of e5m2 span 2^-32 to 2^32, so 65 bits, of e4m3 37. It is not
+normalised. Cancellation leaves at least 2^-9 of the frame's top, or nothing, and products of more
+than 26 bits get an alignment window that tolerates that (:mod:`hw.float.align`). So one rounding
+follows, of the sum of all three terms.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ def _span(formats: tuple[Format, ...]) -> int:
 def frame_bits(formats: tuple[Format, ...]) -> int:
     """Width of the sum of two products of any of these formats.
 
-    The highest of its bits is the carry of the sum; two more are whole numbers, as products of
-    two significands in [1, 2) are.
+    The highest bit is the carry of the sum; the next two are integer bits, since the product of
+    two significands in [1, 2) lies in [1, 4).
     """
     return _span(formats) + 3
 
 
 def multiply_float_pair(m: Module, a: Value, w: Value, *, formats: tuple[Format, ...]) -> Product:
-    """Multiply two pairs of 8-bit floats and add the products, exactly.
+    """Exact sum of the products of two pairs of 8-bit floats.
 
     Combinational.
 
@@ -58,8 +58,8 @@ def multiply_float_pair(m: Module, a: Value, w: Value, *, formats: tuple[Format,
     (first, first_code, first_sign), (second, second_code, second_sign) = products
     bits, frame = len(first), frame_bits(formats)
 
-    # The difference less 1: the smaller moves by the complement of a negative one, and by one that
-    # is not negative and 1, which is wired in.
+    # The difference less 1: the smaller term shifts by the complement of a negative one, or by a
+    # non-negative one plus 1, which is wired in.
     less_one = (first_code + Cat(~second_code, Const(1, 1)))[: len(first_code) + 1]
     less_one = named(m, "pair_difference", less_one)
     second_larger = named(m, "second_larger", less_one[-1])
@@ -69,7 +69,7 @@ def multiply_float_pair(m: Module, a: Value, w: Value, *, formats: tuple[Format,
     code = Mux(second_larger, second_code, first_code)
     larger_sign = Mux(second_larger, second_sign, first_sign)
 
-    # The smaller term in two's complement, sign-extended as it moves down the frame.
+    # The smaller term in two's complement, sign-extended as it shifts down the frame.
     subtract = named(m, "pair_subtract", first_sign ^ second_sign)
     below = frame - 1 - bits
     signed = named(
@@ -85,8 +85,8 @@ def multiply_float_pair(m: Module, a: Value, w: Value, *, formats: tuple[Format,
         )
     top = named(m, "pair_top", (moved[below:] + larger)[: frame - below])
 
-    # The smaller exponent can hide the larger term only if the exponents differ by at most 1, and
-    # then nothing lies more than a place below the larger's last.
+    # The term with the smaller exponent can be the larger one only if the exponents differ by at
+    # most 1; then nothing lies more than one bit below the larger exponent's last.
     reversed_ = named(m, "pair_negative", subtract & top[-1])
     short = frame - below + 1
     magnitude: Value = Cat(moved[below - 1], top)
@@ -97,10 +97,10 @@ def multiply_float_pair(m: Module, a: Value, w: Value, *, formats: tuple[Format,
     specials = [left.is_special | right.is_special for left, right in pairs]
     nans = [_is_nan(left, right) for left, right in pairs]
     special = specials[0] | specials[1]
-    # Zeros that are both negative add up to -0, others and exact cancellation to +0.
+    # Two negative zeros add up to -0; other zeros and exact cancellation to +0.
     sign = Mux(zero, first_sign & second_sign, larger_sign ^ reversed_)
     sign = Mux(special, Mux(specials[0], first_sign, second_sign), sign)
-    # The carry's place makes the exponent that of a significand in [0.5, 2), and one more.
+    # The carry bit raises the exponent by one, for a significand taken in [0.5, 2).
     exponent = (coding.product_exponent(code, zero)[:-1] + 1)[:9]
     return Product(
         significand=total,
@@ -113,7 +113,7 @@ def multiply_float_pair(m: Module, a: Value, w: Value, *, formats: tuple[Format,
 
 
 def _product(m: Module, index: int, left: Operand, right: Operand) -> tuple[Value, Value, Value]:
-    """Significand, sum of the exponent codes and sign; both numbers 0 if the product is."""
+    """Significand, sum of the exponent codes and sign; both numbers are 0 for a zero product."""
     one = Const(1, 1)
     zero = named(m, f"zero_{index}", left.is_zero | right.is_zero)
     significand = Cat(left.fraction, one) * Cat(right.fraction, one)

@@ -1,4 +1,4 @@
-"""The exact sum of four products of 4-bit operands: what a cell adds to its sum in one cycle."""
+"""Exact sum of four products of 4-bit operands: what a cell adds to its partial sum per cycle."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ _LARGEST_PRODUCT = max(_HALVES) ** 2
 _PRODUCT_BITS = _LARGEST_PRODUCT.bit_length()
 _SUM_BITS = (len(_LANES) * _LARGEST_PRODUCT).bit_length()
 
-#: Stages that bring every sum but 0 into the upper half of its bits or their top.
+#: Shifter stages that normalise every nonzero sum.
 _NORMALISE = (4, 2, 2)
 
 
 def multiply_int4_quad(m: Module, a: Value, w: Value) -> Value:
-    """Multiply four pairs of int4 and add the products.
+    """Sum of the products of four pairs of int4.
 
-    Combinational. Partial products of negative weight are inverted (Baugh and Wooley), which makes
-    each product's sum 2^7 - 2^4 more; Booth's digits do not pay at this width.
+    Combinational. Partial products of negative weight are inverted (Baugh and Wooley), which adds
+    an excess of 2^7 - 2^4 to each product; Booth recoding does not pay at this width.
 
     Returns
     -------
@@ -54,11 +54,11 @@ def _e2m1_product(a: Value, w: Value) -> Value:
 
 
 def multiply_e2m1_quad(m: Module, a: Value, w: Value) -> Product:
-    """Multiply four pairs of e2m1 and add the products, exactly.
+    """Exact sum of the products of four pairs of e2m1.
 
-    Combinational. The sum is a whole number of quarters, at most 576, so a fixed-point one; a sum
-    of 0 is +0, whatever the signs of its terms. It is normalised, which takes less than a window
-    that bears leading zeros (:mod:`hw.float.align`).
+    Combinational. The sum is a whole number of quarters, at most 576, in fixed point; a zero sum is
+    +0, whatever the signs of its terms. It is normalised here, which costs less than a window
+    that tolerates leading zeros (:mod:`hw.float.align`).
 
     Parameters
     ----------
@@ -72,8 +72,7 @@ def multiply_e2m1_quad(m: Module, a: Value, w: Value) -> Product:
         x, y = a[lane], w[lane]
         sign = named(m, f"sign_{index}", x[-1] ^ y[-1])
         product = named(m, f"product_{index}", _e2m1_product(x[:-1], y[:-1]))
-        # In two's complement: inverted and 1 more if negative, the sign bit inverted, which is
-        # 2^8 too much.
+        # Two's complement with the sign bit inverted, which adds an excess of 2^8.
         for weight, bit in enumerate(product ^ sign.replicate(_PRODUCT_BITS)):
             columns[weight].append(bit)
         columns[0].append(sign)
@@ -83,7 +82,7 @@ def multiply_e2m1_quad(m: Module, a: Value, w: Value) -> Product:
     magnitude: Value = ((total ^ negative.replicate(len(total))) + negative)[:_SUM_BITS]
     magnitude = named(m, "quad_magnitude", magnitude)
     zero = named(m, "quad_zero", ~magnitude.any())
-    # Bit 2, which weighs quarters four times, has the exponent of 1.
+    # Bit 2 of a sum in quarters weighs 1, so it has the exponent of 1.
     exponent: Value = Const(fp32.bias + _SUM_BITS - 1 - 2, fp32.exponent_bits)
     for stage, places in enumerate(_NORMALISE):
         taken = named(m, f"quad_shift_{stage}", ~magnitude[-places:].any())
@@ -95,7 +94,7 @@ def multiply_e2m1_quad(m: Module, a: Value, w: Value) -> Product:
     return Product(
         significand=magnitude,
         sign=negative,
-        # The exponent of a zero product is below any other's, as in `Coding.product_exponent`.
+        # The exponent of a zero product is below every other, as in `Coding.product_exponent`.
         exponent=named(m, "quad_exponent", Cat(exponent, Const(0, above), ~zero)),
         zero=zero,
         special=never,

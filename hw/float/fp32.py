@@ -1,4 +1,4 @@
-"""Arithmetic of fp32, combinational, as :mod:`hw.numeric.elementwise` answers it."""
+"""Arithmetic of fp32, combinational, bit-identical to :mod:`hw.numeric.elementwise`."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _WINDOW = Window.of(2 * fp32.significand_bits)
 
 
 def as_product(m: Module, a: Value) -> Product:
-    """An fp32 in the form of a product, to be added to another."""
+    """An fp32 in the form of a product, as one term of an addition."""
     field, fraction = a[FRACTION:-1], a[:FRACTION]
     normal = named(m, "term_normal", field.any())
     special = field.all()
@@ -61,7 +61,7 @@ def fma_fp32(m: Module, a: Value, b: Value, c: Value) -> Value:
 def multiply_fp32(m: Module, a: Value, b: Value) -> Value:
     """``a * b``."""
     product = _product(m, a, b)
-    # The exponent carries 512; below 1 the result is subnormal and moves down.
+    # The product's exponent carries an offset of 512; below 1 the result is subnormal and shifts.
     exponent = named(m, "true_exponent", (product.exponent - 512)[: EXPONENT_BITS + 2])
     short = named(m, "short", (1 - exponent.as_signed())[: EXPONENT_BITS + 2])
     subnormal = named(m, "is_subnormal", ~short[-1])
@@ -86,7 +86,7 @@ def _is_nan(x: Value) -> Value:
 
 
 def _below(a: Value, b: Value) -> Value:
-    """Whether a lies before b in the order of bits that puts -0 before +0; no NaN."""
+    """Whether a comes before b in the total order in which -0 precedes +0; no NaN."""
     smaller = a[:-1] < b[:-1]
     greater = a[:-1] > b[:-1]
     return Mux(a[-1], Mux(b[-1], greater, 1), ~b[-1] & smaller)

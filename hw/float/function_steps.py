@@ -1,4 +1,4 @@
-"""Steps that the units of the tail have in common."""
+"""Pipeline steps that the special function units (SFU) share."""
 
 from __future__ import annotations
 
@@ -52,14 +52,14 @@ def is_nan(x: Value) -> Value:
 
 
 def decode(m: Module, x: Value) -> Operand:
-    """Fields of an fp32, a cycle later, subnormals normalised."""
+    """Fields of an fp32, one cycle later, subnormals normalised."""
     operand = Signal(CODING.bits, name="operand", reset_less=True)
     m.d.sync += operand.eq(recode(m, x, fp32, CODING))
     return CODING.split(operand)
 
 
 def normalise_bit(m: Module, value: Value, scale: int, name: str) -> tuple[Value, Value]:
-    """A value in [0.5, 2) times 2^scale as one in [1, 2), and whether it had to be doubled."""
+    """A value in [0.5, 2) times 2^scale normalised to [1, 2), and whether it was doubled."""
     small = named(m, f"{name}_small", ~value[scale:].any())
     return named(m, f"{name}_normal", Mux(small, value << 1, value)[: scale + 2]), small
 
@@ -118,14 +118,14 @@ def multiplied_split_cycles(multiplied: bool) -> int:
 
 
 def split(m: Module, x: Value, width: int, *, multiplied: bool, doubled: bool = False) -> Value:
-    """|x|, or |x| log2(e), or twice that, rounded down, in fixed point.
+    """Argument reduction: |x|, |x| log2(e), or twice that, rounded down, in fixed point.
 
     Takes :func:`multiplied_split_cycles` cycles.
 
     Returns
     -------
     Value
-        9 whole bits and ``argument_bits(width)`` fraction bits, all ones if too large for them.
+        9 integer bits and ``argument_bits(width)`` fraction bits; all ones on overflow.
     """
     fraction_bits = argument_bits(width)
     bits = 9 + fraction_bits
@@ -135,7 +135,7 @@ def split(m: Module, x: Value, width: int, *, multiplied: bool, doubled: bool = 
         product = (significand * log2_e(width))[: FULL_WIDTH + width + LOG2_E_BITS + 1]
         product = delay(m, product, 1, "scaled")
         field = delay(m, field, 1, "scaled_field")
-        # Of exponent 7 the binary point lies 9 places below the top.
+        # At exponent 7 the binary point lies 9 bits below the top.
         aligned = product[len(product) - bits :]
     else:
         up = fraction_bits + 7 - _FRACTION
@@ -149,7 +149,7 @@ def split(m: Module, x: Value, width: int, *, multiplied: bool, doubled: bool = 
 
 
 class Power(NamedTuple):
-    """2 to the power of a fixed-point number.
+    """Power of two of a fixed-point number, as a float.
 
     Members
     -------
@@ -163,9 +163,9 @@ class Power(NamedTuple):
 
 
 def build_power(m: Module, fixed: Value, negative: Value, width: int) -> Power:
-    """2^fixed or, if negative, 2^-fixed.
+    """2^fixed or, if negative, 2^-fixed, by table lookup.
 
-    Takes :data:`POWER_CYCLES` cycles. ``fixed`` is as :func:`split` gives it.
+    Takes :data:`POWER_CYCLES` cycles. ``fixed`` is as :func:`split` returns it.
     """
     fraction_bits = argument_bits(width)
     signed = (Cat(fixed, Const(0, 1)) ^ negative.replicate(len(fixed) + 1)) + negative

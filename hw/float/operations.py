@@ -1,4 +1,4 @@
-"""Every combinational operation on single words by name, and a component that holds one."""
+"""Catalog of the combinational operations on single words, and a component for each."""
 
 from __future__ import annotations
 
@@ -48,13 +48,13 @@ def _operations() -> dict[str, tuple[Callable[..., Value], int]]:
     return found
 
 
-#: How to build each operation, and how many words it takes. ``fma`` is a * b + c; the others are
+#: Builder and number of operand words of each operation. ``fma`` is a * b + c; the others are
 #: those of :mod:`hw.numeric.elementwise`, and casts between fp32 and shorter floats.
 OPERATIONS: Mapping[str, tuple[Callable[..., Value], int]] = MappingProxyType(_operations())
 
 
 def operation(name: str) -> tuple[Callable[..., Value], int]:
-    """How to build an operation and how many words it takes, by its name.
+    """Builder of an operation and its number of operand words, by its name.
 
     Raises
     ------
@@ -67,7 +67,7 @@ def operation(name: str) -> tuple[Callable[..., Value], int]:
 
 
 class OperationUnit(Component):
-    """One operation, combinational.
+    """One arithmetic operation of the catalog, combinational.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ class OperationUnit(Component):
     Members
     -------
     a, b, c : 32 bits
-        Words, as many as the operation takes; shorter formats in the low bits.
+        Operand words, as many as the operation takes; shorter formats in the low bits.
     o : 32 bits
         Result.
 
@@ -100,7 +100,7 @@ class OperationUnit(Component):
 
     @property
     def ports(self) -> tuple[str, ...]:
-        """Names of the words it takes."""
+        """Names of the operand words."""
         return self._ports
 
     @property

@@ -1,4 +1,4 @@
-"""Operands as the cells take them: recoded once, at the edge of a grid."""
+"""Recoded floats: operands decoded and normalised once, at the edge of an array."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = [
 
 
 class Operand(NamedTuple):
-    """Fields of a recoded float, least significant first, and what it is.
+    """Fields of a recoded float, least significant first, and its class.
 
     Members
     -------
@@ -44,11 +44,11 @@ class Operand(NamedTuple):
 
 @dataclass(frozen=True)
 class Coding:
-    """How floats of some formats travel inside a grid: sign, exponent code, fraction.
+    """Encoding of floats inside an array: sign, exponent code, fraction.
 
-    The code is ``offset`` + e for 1.fraction * 2^e, whether the value was subnormal or not; it is
-    0 for zero. Codes whose bits from ``special`` on are all 1 are infinity and, with the bit below
-    ``special`` set, NaN; codes whose bits from ``zero`` on are all 0 are zero.
+    The code is ``offset`` + e for 1.fraction * 2^e, for normal and subnormal values alike; zero has
+    code 0. Codes whose bits from ``special`` up are all 1 are infinity and, with the bit below
+    ``special`` set, NaN; codes whose bits from ``zero`` up are all 0 are zero.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ class Coding:
     offset : int
         Exponent code of 2^0.
     zero, special : int
-        Bits of the code where those tests begin.
+        Lowest bits of the code that those two tests look at.
     """
 
     fraction_bits: int
@@ -93,7 +93,7 @@ class Coding:
         return self.infinity | 1 << (self.special - 1)
 
     def split(self, bits: Value) -> Operand:
-        """Split the bits of an operand and tell what it is."""
+        """Fields of an operand's bits, and its class."""
         fraction = bits[: self.fraction_bits]
         exponent = bits[self.fraction_bits : self.bits - 1]
         special = exponent[self.special :].all()
@@ -107,12 +107,12 @@ class Coding:
         )
 
     def product_exponent(self, total: Value, zero: Value) -> Value:
-        """Exponent of a product out of the sum of two codes: biased as in fp32, and 512.
+        """Exponent of a product from the sum of two codes: biased as in fp32, plus 512.
 
-        It belongs to a significand taken in [0.5, 2), so it is the sum of the exponents and 512 +
-        127 + 1. The offsets are chosen so that this takes an inverter or two: twice 320 is that
-        number already; twice 32, and twice 16, are 576 and 608 short of it. The exponent of a
-        zero product is below any other's: its 512 is not added.
+        It belongs to a significand taken in [0.5, 2), so it is the sum of the exponents plus 512 +
+        127 + 1. The offsets are chosen so that this takes an inverter or two: twice 320 is already
+        that number; twice 32, and twice 16, fall 576 and 608 short of it. The exponent of a zero
+        product is below every other: its 512 is not added.
         """
         if self.exponent_bits == 9:
             return total
@@ -126,10 +126,10 @@ class Coding:
 #: in fp32, if its significand is taken in [0.5, 2): 2 * 320 - 512 = 127 + 1.
 WIDE = Coding.of((bf16,))
 
-#: Exponent code of 2^0 in it.
+#: Exponent code of 2^0 in the coding of bf16.
 EXPONENT_OFFSET = WIDE.offset
 
-#: Width of an exponent code in it: bf16 with its subnormals normalised has 261 exponents.
+#: Width of its exponent code: bf16 with its subnormals normalised has 261 exponents.
 EXPONENT_BITS = WIDE.exponent_bits
 
 #: Width of a recoded bf16.
@@ -137,7 +137,7 @@ OPERAND_BITS = WIDE.bits
 
 
 def recode(m: Module, bits: Value, format_: Format = bf16, coding: Coding = WIDE) -> Value:
-    """Recode a float.
+    """Recoder of a float: subnormals normalised, exponent rebiased.
 
     Combinational. Zero bits give zero bits, so an idle wire carries +0.
 
@@ -158,7 +158,7 @@ def recode(m: Module, bits: Value, format_: Format = bf16, coding: Coding = WIDE
     """
     width = format_.fraction_bits
     fraction, field, sign = bits[:width], bits[width:-1], bits[-1]
-    # A subnormal 0.fraction loses its leading zeros and its leading 1.
+    # A subnormal 0.fraction is shifted left by its leading zeros and its leading 1.
     zeros = Signal(range(max(2, width)))
     for position in range(width):
         with m.If(fraction[position]):

@@ -1,4 +1,4 @@
-"""Scales of microscaled operands, applied to the exact sum of a step's products."""
+"""Scaling of a microscaled (OCP MX) product sum by the scales of both operands, exact."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _BIAS = (1 << SCALE_BITS - 1) - 1
 
 
 def scale_product(m: Module, product: Product, left: Value, right: Value) -> Product:
-    """Multiply by two scales of e8m0, exactly.
+    """Product multiplied by two e8m0 scales, exactly.
 
     Combinational. The exponent of any product of 8-bit operands and two scales fits the 10 bits of
-    :class:`hw.float.dot1.Product`, where 512 more is the inverse of the sign.
+    :class:`hw.float.dot1.Product`, where adding 512 inverts the sign bit.
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ def scale_product(m: Module, product: Product, left: Value, right: Value) -> Pro
     nan = named(m, "scale_nan", left.all() | right.all())
     exponent = (product.exponent + left + right - 2 * _BIAS)[: len(product.exponent)]
     return product._replace(
-        # The code of zero stays below all others.
+        # The exponent code of zero stays below all others.
         exponent=named(m, "scaled_exponent", Mux(product.zero, 0, exponent)),
         special=named(m, "scaled_special", product.special | nan),
         nan=named(m, "scaled_nan", product.nan | nan),

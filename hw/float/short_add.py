@@ -1,4 +1,4 @@
-"""Addition of a short number to a long one: what is above the short one changes by 1 at most."""
+"""Adder of a short signed number to a long one; the upper part is an incrementer/decrementer."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ __all__ = ["add_short"]
 def add_short(m: Module, total: Value, addend: Value) -> Value:
     """``total + addend``, modulo 2 to the width of ``total``; ``addend`` is two's complement.
 
-    Combinational. The bits above the addend stay, or count up or down by one; which of them such a
-    step inverts is known before the carry comes. So it takes fewer gates than an adder of the
-    whole width, and is no deeper than one of the addend's.
+    Combinational. The bits above the addend stay, or count up or down by one; which of them
+    such a step inverts is known before the carry arrives. So it takes fewer gates than an adder of
+    the full width, and is no deeper than an adder of the addend's width.
 
     Parameters
     ----------
@@ -23,13 +23,13 @@ def add_short(m: Module, total: Value, addend: Value) -> Value:
     total : Value
         At least as wide as the addend.
     addend : Value
-        Its bits; the last is the sign.
+        Two's complement; the last bit is the sign.
     """
     width = len(addend)
     low = named(m, "low", total[:width] + addend[:width])
     high, sign = total[width:], addend[-1]
     step = named(m, "step", low[-1] ^ sign)
-    # Up, a bit is inverted if all below it are 1; down, if all are 0.
+    # Up: a bit is inverted if all below it are 1; down: if all are 0.
     passes = named(m, "passes", high ^ sign.replicate(len(high)))
     inverted: Value = Const(1, 1)
     bits: list[Value] = []

@@ -1,4 +1,4 @@
-"""The units of the tail: one fp32 a cycle, bit for bit as :mod:`hw.numeric.functions` answers."""
+"""Special function units: one fp32 per cycle, bit-identical to :mod:`hw.numeric.functions`."""
 
 from __future__ import annotations
 
@@ -52,21 +52,21 @@ _FRACTION = fp32.fraction_bits
 
 
 class FunctionUnit(Component):
-    """A function of one fp32, pipelined; it never stalls.
+    """Special function unit (SFU): one function of one fp32, pipelined; it never stalls.
 
     Parameters
     ----------
     name : str
         Name of the function.
     width : int
-        Significand bits of the answer, 4 to 24.
+        Significand bits of the result, 4 to 24.
     cycles : int
-        Cycles from ``x`` to its answer at ``o``.
+        Latency from ``x`` to its result at ``o``.
 
     Members
     -------
     x, o : 32 bits
-        Argument and answer.
+        Argument and result.
     """
 
     x: Signal
@@ -81,7 +81,7 @@ class FunctionUnit(Component):
 
     @property
     def cycles(self) -> int:
-        """Cycles from an argument to its answer."""
+        """Latency in cycles from an argument to its result."""
         return self._cycles
 
     @property
@@ -90,12 +90,12 @@ class FunctionUnit(Component):
         return f"{self._name}_{self._width}"
 
     def answer(self, m: Module, magnitude: Value, sign: Value, nan: Value) -> None:
-        """Put out a magnitude of 31 bits and a sign, or the canonical NaN."""
+        """Output a magnitude of 31 bits and a sign, or the canonical NaN."""
         m.d.comb += self.o.eq(Mux(nan, fp32.canonical_nan, Cat(magnitude, sign)))
 
 
 class ExponentialUnit(FunctionUnit):
-    """2^x or e^x.
+    """Special function unit for 2^x or e^x.
 
     Parameters
     ----------
@@ -127,7 +127,7 @@ class ExponentialUnit(FunctionUnit):
 
 
 class ReciprocalUnit(FunctionUnit):
-    """1 / x; parameters as of :class:`FunctionUnit`."""
+    """Special function unit for 1 / x; parameters as of :class:`FunctionUnit`."""
 
     def __init__(self, *, width: int = FULL_WIDTH) -> None:
         super().__init__("reciprocal", width, 1 + LOOKUP_CYCLES + ROUND_CYCLES)
@@ -153,7 +153,7 @@ class ReciprocalUnit(FunctionUnit):
 
 
 class RsqrtUnit(FunctionUnit):
-    """1 / sqrt(x); parameters as of :class:`FunctionUnit`."""
+    """Special function unit for 1 / sqrt(x); parameters as of :class:`FunctionUnit`."""
 
     def __init__(self, *, width: int = FULL_WIDTH) -> None:
         super().__init__("rsqrt", width, 1 + LOOKUP_CYCLES + ROUND_CYCLES)
@@ -186,9 +186,9 @@ class RsqrtUnit(FunctionUnit):
 
 
 class Log2Unit(FunctionUnit):
-    """Logarithm of base 2; parameters as of :class:`FunctionUnit`."""
+    """Special function unit for the base-2 logarithm; parameters as of :class:`FunctionUnit`."""
 
-    #: Cycles from the table's answer to a sum with its leading zeros shifted out.
+    #: Cycles from the table's output to a sum with its leading zeros shifted out.
     _SUM_CYCLES = 3
 
     def __init__(self, *, width: int = FULL_WIDTH) -> None:
@@ -233,7 +233,7 @@ class Log2Unit(FunctionUnit):
         return m
 
     def _normalise(self, m: Module, value: Value) -> tuple[Value, Value]:
-        """Shift out leading zeros; bits too low for the answer are gathered in the lowest."""
+        """Normalisation shift; bits below the result's precision collect in the lowest bit."""
         zeros: list[Value] = []
         for stage in reversed(range(len(value).bit_length())):
             places = 1 << stage
@@ -250,7 +250,7 @@ class Log2Unit(FunctionUnit):
 
 
 def _decay(m: Module, x: Value, width: int, *, doubled: bool) -> tuple[Power, Value, Value]:
-    """e^-|x| or, doubled, e^-2|x|: a float, rounded down to fixed point, and 1 / (1 + it).
+    """e^-|x| or, doubled, e^-2|x|: as a float, in fixed point rounded down, and 1 / (1 + it).
 
     Takes ``_DECAY_CYCLES`` cycles.
     """
@@ -261,7 +261,7 @@ def _decay(m: Module, x: Value, width: int, *, doubled: bool) -> tuple[Power, Va
     moved, _ = shift_right(m, power.value[: scale + 1], down, "decay")
     moved = delay(m, moved, 1, "decay_fixed")
     table = reciprocal_table(width, rounded=True)
-    # A power of 1 would be one beyond the table.
+    # A power of exactly 1 lies one beyond the table; it uses the last entry.
     one = moved[scale]
     argument = moved[scale - table.input_bits : scale] | one.replicate(table.input_bits)
     inverse = lookup(m, table, argument, "inverse")
@@ -276,7 +276,7 @@ _DECAY_CYCLES = multiplied_split_cycles(True) + POWER_CYCLES + 1 + LOOKUP_CYCLES
 
 
 class SigmoidUnit(FunctionUnit):
-    """1 / (1 + e^-x); parameters as of :class:`FunctionUnit`."""
+    """Special function unit for 1 / (1 + e^-x); parameters as of :class:`FunctionUnit`."""
 
     def __init__(self, *, width: int = FULL_WIDTH) -> None:
         super().__init__("sigmoid", width, _DECAY_CYCLES + 1 + ROUND_CYCLES)
@@ -298,7 +298,7 @@ class SigmoidUnit(FunctionUnit):
 
 
 class TanhUnit(FunctionUnit):
-    """Hyperbolic tangent; parameters as of :class:`FunctionUnit`."""
+    """Special function unit for the hyperbolic tangent; parameters as of :class:`FunctionUnit`."""
 
     def __init__(self, *, width: int = FULL_WIDTH) -> None:
         super().__init__("tanh", width, _DECAY_CYCLES + 1 + ROUND_CYCLES)
@@ -345,7 +345,7 @@ class TanhUnit(FunctionUnit):
         return m
 
 
-#: Unit of each function, made with a width: ``UNITS["exp2"](width=24)``.
+#: Special function unit of each function, made with a width: ``UNITS["exp2"](width=24)``.
 UNITS: Mapping[str, Callable[..., FunctionUnit]] = MappingProxyType(
     {
         "exp": partial(ExponentialUnit, natural=True),

@@ -1,4 +1,4 @@
-"""A shift to the right that remembers what it loses."""
+"""Right shifter with a sticky bit."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["shift_right"]
 
 
 def shift_right(m: Module, value: Value, amount: Value, name: str) -> tuple[Value, Value]:
-    """The value shifted by any amount, and whether a 1 fell off."""
+    """The value shifted right by any amount, and whether a 1 was shifted out (sticky bit)."""
     stages = len(value).bit_length()
     far = amount[stages:].any()
     lost: Value = value.any() & far

@@ -1,4 +1,4 @@
-"""Lookup in a table of piecewise polynomials, one input a cycle."""
+"""Evaluator of piecewise quadratic polynomials from a table, one input per cycle."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from hw.numeric.table import Table, column_shape
 
 __all__ = ["LOOKUP_CYCLES", "lookup"]
 
-#: Cycles from the input of :func:`lookup` to its answer.
+#: Latency of :func:`lookup` in cycles.
 LOOKUP_CYCLES = 3
 
 
 def lookup(m: Module, table: Table, x: Value, name: str) -> Value:
-    """Circuit of :meth:`hw.numeric.table.Table.compute`, one input a cycle.
+    """Circuit of :meth:`hw.numeric.table.Table.compute`, one input per cycle.
 
     Returns
     -------
     Value
-        After `LOOKUP_CYCLES`, as wide as the largest answer needs; it is never negative.
+        After `LOOKUP_CYCLES`, as wide as the largest result needs; it is never negative.
     """
     columns = []
     index = x[table.remainder_bits :]

@@ -12,14 +12,14 @@ Bundle = TypeVar("Bundle", bound=NamedTuple)
 
 
 def named(m: Module, name: str, value: Value) -> Signal:
-    """Signal that carries a value, so that the Verilog has a name for it and one copy."""
+    """Named signal of a value, so that the Verilog has one copy of it, with a name."""
     signal = Signal.like(value, name=name)
     m.d.comb += signal.eq(value)
     return signal
 
 
 def register(m: Module, bundle: Bundle, name: str) -> Bundle:
-    """Delay every value of a named tuple by one cycle; data registers take no reset."""
+    """Delay every value of a named tuple by one cycle; data registers have no reset."""
     delayed = []
     for field, value in zip(bundle._fields, bundle, strict=True):
         copy = Signal.like(value, name=f"{name}_{field}", reset_less=True)
@@ -29,7 +29,7 @@ def register(m: Module, bundle: Bundle, name: str) -> Bundle:
 
 
 def delay(m: Module, value: Value, cycles: int, name: str) -> Value:
-    """Value some cycles later, through registers that take no reset."""
+    """Delay line of a value through registers without reset."""
     for cycle in range(cycles):
         copy = Signal.like(value, name=f"{name}_{cycle + 1}", reset_less=True)
         m.d.sync += copy.eq(value)

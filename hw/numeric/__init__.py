@@ -1,1 +1,1 @@
-"""Number formats and the circuits that compute with them."""
+"""Number formats and their golden (bit-exact) arithmetic in numpy."""

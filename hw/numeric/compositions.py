@@ -1,7 +1,7 @@
-"""Element functions without a unit of their own, in numpy: of which units each is made.
+"""Golden element functions that are compositions of those with hardware units, in numpy.
 
-Each takes and gives fp32, bit for bit what the units of :mod:`hw.numeric.elementwise` and
-:mod:`hw.numeric.functions` answer one after the other. Roundings and errors are in
+Arguments and results are fp32, bit-identical to the operations of :mod:`hw.numeric.elementwise`
+and :mod:`hw.numeric.functions` applied one after the other. Roundings and errors are in
 docs/numerics.md.
 """
 
@@ -47,6 +47,6 @@ def sqrt(x: npt.ArrayLike) -> Array:
     """Square root as ``x * rsqrt(x)``, zeros and infinity as they are; types as of `subtract`."""
     values = np.asarray(x)
     product = multiply(values, rsqrt(values))
-    # The product of a zero and an infinity is no number.
+    # Zero times infinity is NaN, so zeros and infinities pass unchanged.
     kept = equal(values, np.float32(0)) | equal(values, np.float32(np.inf))
     return np.where(kept, values, product)

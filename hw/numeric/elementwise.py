@@ -1,4 +1,4 @@
-"""Arithmetic of fp32 arrays and their conversions to and from int32, bit for bit as in gates.
+"""Golden arithmetic of fp32 arrays and conversions from and to int32, bit-exact.
 
 :mod:`hw.numeric.reference` has the casts between floats, :mod:`hw.numeric.functions` the
 transcendental functions.
@@ -68,14 +68,14 @@ def fma(a: npt.ArrayLike, b: npt.ArrayLike, c: npt.ArrayLike) -> Array:
 
 
 def less(a: npt.ArrayLike, b: npt.ArrayLike) -> Array:
-    """Whether ``a < b``: never if either is NaN; -0 and +0 are equal."""
+    """``a < b``: false if either is NaN; -0 and +0 are equal."""
     left, right = _fp32(a, b)
     with np.errstate(invalid="ignore"):
         return np.asarray(left < right)
 
 
 def equal(a: npt.ArrayLike, b: npt.ArrayLike) -> Array:
-    """Whether ``a = b``: never if either is NaN; -0 and +0 are equal."""
+    """``a = b``: false if either is NaN; -0 and +0 are equal."""
     left, right = _fp32(a, b)
     with np.errstate(invalid="ignore"):
         return np.asarray(left == right)
@@ -84,7 +84,7 @@ def equal(a: npt.ArrayLike, b: npt.ArrayLike) -> Array:
 def _extreme(pick: Callable[[Array, Array], Array], zero_sign: Any, a: Array, b: Array) -> Array:
     with np.errstate(invalid="ignore"):
         result = pick(a, b)
-    # numpy leaves open which of two zeros it picks.
+    # numpy does not specify which of two zeros it returns.
     zeros = (a == 0) & (b == 0)
     signs = zero_sign(a.view(np.uint32), b.view(np.uint32)).view(np.float32)
     return _canonical(np.where(zeros, signs, result))

@@ -1,4 +1,4 @@
-"""Number formats: their widths, their numpy types and their bits."""
+"""Number formats: widths, numpy types and bit patterns."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ __all__ = [
     "named",
 ]
 
-#: Width of a lane of an array: one operand of 16 bits, two of 8 or four of 4.
+#: Width of a lane of an array: one 16-bit, two 8-bit or four 4-bit operands.
 LANE_BITS = 16
 
-#: Width of the scale that a lane of a microscaled format has besides.
+#: Width of the scale that a lane of a microscaled format carries in addition.
 SCALE_BITS = 8
 
 
 @lru_cache
 def _width(dtype: np.dtype[Any]) -> int:
-    """Bits of a value, which may be fewer than those of its storage."""
-    # Its `finfo` and `iinfo` have no types.
+    """Bits of a value, which may be fewer than those of its storage type."""
+    # The stubs of these `finfo` and `iinfo` have no types.
     library: Any = ml_dtypes
     try:
         return int(library.iinfo(dtype).bits)
@@ -55,10 +55,10 @@ def _width(dtype: np.dtype[Any]) -> int:
 class Format:
     """Number format of an operand, an accumulator or a stored element.
 
-    A format is two's complement if ``exponent_bits`` is 0, else IEEE 754 binary interchange:
+    A format is two's complement if ``exponent_bits`` is 0, otherwise IEEE 754 binary interchange:
     sign, biased exponent, fraction, with subnormals, infinities and NaN. Without infinities it
-    is as OCP's E4M3: the highest exponent is an ordinary one, but for the code of all ones, NaN.
-    Without NaN, as OCP's E2M1, that code is a number too.
+    follows OCP's E4M3: the highest exponent is an ordinary one, and only the code of all ones is
+    NaN. Without NaN, as OCP's E2M1, that code is a number too.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ class Format:
     has_nan : bool
         Whether a float has NaN.
     has_scale : bool
-        Whether operands share scales (:mod:`hw.numeric.mx`): each lane has that of its block.
+        Whether operands share scales (:mod:`hw.numeric.mx`): each lane carries its block's scale.
     """
 
     name: str
@@ -100,7 +100,7 @@ class Format:
 
     @property
     def is_float(self) -> bool:
-        """Whether values have an exponent."""
+        """Whether the format is a floating-point format."""
         return self.exponent_bits > 0
 
     @property
@@ -110,17 +110,17 @@ class Format:
 
     @property
     def bias(self) -> int:
-        """Exponent field of 1.0, 0 for an integer format."""
+        """Exponent field of 1.0; 0 for an integer format."""
         return (1 << (self.exponent_bits - 1)) - 1 if self.is_float else 0
 
     @property
     def products_per_cycle(self) -> int:
-        """Products of such operands that a cell makes in a cycle: as many as a lane holds."""
+        """Products per cell and cycle: as many as a lane has operands."""
         return max(1, LANE_BITS // self.bits)
 
     @property
     def lane_bits(self) -> int:
-        """Width of a lane: operands, lowest first, and the scale they share above them."""
+        """Width of a lane: operands, lowest first, and above them the scale they share."""
         return LANE_BITS + SCALE_BITS * self.has_scale
 
     @property
@@ -181,7 +181,7 @@ class Format:
         return bits if self.bits >= 8 else bits & (1 << self.bits) - 1
 
     def packed(self, values: npt.ArrayLike) -> npt.NDArray[np.uint8]:
-        """Bytes of values as they lie in memory and in lanes, the first of a last axis lowest.
+        """Bytes of values as in memory and in lanes, the first element of the last axis lowest.
 
         Raises
         ------

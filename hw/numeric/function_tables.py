@@ -1,4 +1,4 @@
-"""The tables behind the functions of the tail, by the width of the answer."""
+"""Polynomial tables of the special function units, by result width."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ __all__ = [
 #: Significand bits of an fp32.
 FULL_WIDTH = fp32.significand_bits
 
-#: Fraction bits of a table's answer beyond the width of the function's: a unit in the last place
-#: of an answer in [0.5, 1) is 16 of the table's units, and a table is off by about 9 at most.
+#: Fraction bits of a table's output beyond the width of the function's result: a unit in the last
+#: place of a result in [0.5, 1) is 16 of the table's units; a table is off by about 9 at most.
 GUARD = 4
 
 _ONE, _TWO = Decimal(1), Decimal(2)
 
 
 def require_width(width: object) -> None:
-    """Refuse a width that is not one of an answer's significand."""
+    """Refuse a width that is out of range for a result's significand."""
     require_int("Function width", width, 4, FULL_WIDTH)
 
 
@@ -57,7 +57,7 @@ def log2_e(width: int) -> int:
 
 
 def _significand_bits(width: int) -> int:
-    """Bits of an operand's fraction that a table takes."""
+    """Bits of an operand's fraction that index a table."""
     return min(fp32.fraction_bits, argument_bits(width))
 
 
@@ -70,14 +70,14 @@ def exp2_table(width: int) -> Table:
 
 @functools.cache
 def reciprocal_table(width: int, *, rounded: bool = False) -> Table:
-    """1 / (1 + x) for x in [0, 1): of a fraction or, ``rounded``, of the result of a step."""
+    """1 / (1 + x) for x in [0, 1): x a fraction or, ``rounded``, a rounded intermediate result."""
     bits = argument_bits(width) if rounded else _significand_bits(width)
     return fit([lambda x: 1 / (1 + x)], input_bits=bits, fraction_bits=width + GUARD)
 
 
 @functools.cache
 def rsqrt_table(width: int) -> Table:
-    """1 / sqrt(1 + x) and, below it in the table, 1 / sqrt(2 + 2 x), for x in [0, 1)."""
+    """1 / sqrt(1 + x), then 1 / sqrt(2 + 2 x), for x in [0, 1)."""
     pieces = [lambda x: 1 / (1 + x).sqrt(), lambda x: 1 / (2 + 2 * x).sqrt()]
     return fit(pieces, input_bits=_significand_bits(width) + 1, fraction_bits=width + GUARD)
 

@@ -1,7 +1,7 @@
-"""The functions of the tail in numpy, bit for bit as :mod:`hw.float.special_functions` has them.
+"""Golden special functions in numpy, bit-exact for :mod:`hw.float.special_functions`.
 
-Each takes and gives fp32. The answer has a significand of ``width`` bits, 24 by default, and the
-exponents and subnormals that go with it; NaN are canonical. Error and special values are in
+Arguments and results are fp32. The result has a significand of ``width`` bits, 24 by default, and
+the exponents and subnormals of such a format; NaN are canonical. Errors and special values are in
 docs/numerics.md.
 """
 
@@ -82,7 +82,7 @@ def _round(value: Array, scale: int, exponent: Array, width: int) -> Array:
 
 
 def _normalise(value: Array, scale: int, exponent: Array) -> tuple[Array, Array]:
-    """Value of [0.5, 2) times 2^scale as one of [1, 2) times 2^(scale + 1), and its exponent."""
+    """Value in [0.5, 2) times 2^scale as one in [1, 2) times 2^(scale + 1), and its exponent."""
     small = value < np.int64(1) << scale
     return np.where(small, value << 2, value << 1), exponent - small
 
@@ -92,9 +92,9 @@ def _finish(bits: Array) -> Array:
 
 
 def _split(x: _Decoded, width: int, multiplied: bool, doubled: bool = False) -> Array:
-    """|x|, or |x| log2(e), or twice that, rounded down; ``argument_bits`` of it are a fraction.
+    """Argument reduction: |x|, |x| log2(e) or twice that, rounded down, in fixed point.
 
-    At most 2^9 - 1 with its fraction all ones; above 2^8 only that it is large matters.
+    It has ``argument_bits`` fraction bits and 9 integer bits, all ones for a large argument.
     """
     fraction_bits = argument_bits(width)
     significand, scale = x.significand, _FRACTION
@@ -107,7 +107,7 @@ def _split(x: _Decoded, width: int, multiplied: bool, doubled: bool = False) -> 
 
 
 def _power(fixed: Array, width: int) -> tuple[Array, Array]:
-    """2^fixed as a value of [1, 2) and an exponent."""
+    """2^fixed as a value in [1, 2) and an exponent."""
     fraction_bits = argument_bits(width)
     fraction = fixed & ((1 << fraction_bits) - 1)
     return exp2_table(width).compute(fraction), fixed >> fraction_bits
@@ -145,7 +145,7 @@ def exp(x: npt.ArrayLike, width: int = FULL_WIDTH) -> Array:
 
 
 def _table_input(significand: Array, bits: int) -> Array:
-    """The highest bits of a significand's fraction."""
+    """Table input: the highest bits of a significand's fraction."""
     return (significand & ((1 << _FRACTION) - 1)) >> (_FRACTION - bits)
 
 
@@ -178,7 +178,7 @@ def log2(x: npt.ArrayLike, width: int = FULL_WIDTH) -> Array:
     """Logarithm of base 2; parameters as of :func:`exp2`."""
     d = _decode(x, width)
     table = log2_table(width)
-    # 1.f is taken as it is up to 1.5, and above as its half and one binade up.
+    # 1.f is used unchanged up to 1.5, above it as its half and one binade up.
     fraction = d.significand & ((1 << _FRACTION) - 1)
     upper = fraction >> (_FRACTION - 1)
     distance = np.where(upper == 1, (1 << _FRACTION) - fraction, fraction << 1)
@@ -186,7 +186,7 @@ def log2(x: npt.ArrayLike, width: int = FULL_WIDTH) -> Array:
     scale = width + GUARD + FULL_WIDTH
     total = ((d.exponent + upper) << scale) + np.where(upper == 1, -product, product)
     negative, magnitude = total < 0, np.abs(total)
-    # Normalise to 62 bits; none is lost.
+    # Normalise to 62 bits; no bit is lost.
     length = _bit_length(magnitude)
     value = magnitude << np.maximum(62 - length, 0)
     bits = _round(value, 61, length - 1 - scale, width)
@@ -210,16 +210,16 @@ def _decay(x: _Decoded, width: int, doubled: bool) -> tuple[Array, Array, Array,
     Returns
     -------
     value, exponent
-        The power: value in [1, 2), exponent at most 0.
+        The power: a value in [1, 2), and its exponent, at most 0.
     fixed
         The power with as many fraction bits as the value, rounded down.
     inverse
-        1 / (1 + power), with as many.
+        1 / (1 + power), with as many fraction bits.
     """
     value, exponent = _power(-_split(x, width, multiplied=True, doubled=doubled), width)
     fixed = value >> np.minimum(-exponent, width + GUARD + 1)
     table = reciprocal_table(width, rounded=True)
-    # A power of 1 would be one beyond the table.
+    # A power of exactly 1 lies one beyond the table; it uses the last entry.
     argument = np.minimum(fixed >> (width + GUARD - table.input_bits), (1 << table.input_bits) - 1)
     return value, exponent, fixed, table.compute(argument)
 

@@ -1,4 +1,4 @@
-"""Microscaling (OCP MX 1.0): blocks of 32 operands along k that share a scale, in numpy."""
+"""Golden microscaling (OCP MX 1.0) in numpy: blocks of 32 operands along k that share a scale."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SCALE = np.dtype(ml_dtypes.float8_e8m0fnu)
 
 
 class MxMatrix(NamedTuple):
-    """Lines of elements in blocks: rows of a left operand, columns of a right one.
+    """Matrix in microscaled blocks along k: rows of a left operand, columns of a right one.
 
     Members
     -------
@@ -69,15 +69,15 @@ def _require(matrix: MxMatrix) -> Format:
 
 
 def quantise(x: npt.ArrayLike, format_: Format) -> MxMatrix:
-    """Round lines of float32 to elements in blocks, as OCP MX 1.0, section 6.3.
+    """Quantise lines of float32 to microscaled blocks, as OCP MX 1.0, section 6.3.
 
-    The scale is the largest power of two not above the block's largest magnitude, over that of
-    the format's largest value. Elements round to nearest even and saturate.
+    The scale is the largest power of two not above the block's largest magnitude, divided by the
+    largest power of two of the element format. Elements round to nearest even and saturate.
 
     Parameters
     ----------
     x : (lines, K) array of float32
-        A block with a value that is not finite gets the scale NaN, one of zeros 2^-127.
+        A block with a value that is not finite gets the scale NaN, one of zeros the scale 2^-127.
     format_ : Format
         One of :data:`MX_FORMATS`.
 
@@ -109,7 +109,7 @@ def quantise(x: npt.ArrayLike, format_: Format) -> MxMatrix:
 
 
 def _steps(sums: Array, left: Array, right: Array, count: int) -> Array:
-    """Sums and the products of lines of scaled values, so many of them a rounding."""
+    """Partial sums plus the products of scaled lines, one rounding per ``count`` products."""
     missing = (0, 0), (0, -left.shape[1] % count)
     left, right = np.pad(left, missing), np.pad(right, missing)
     for k in range(0, left.shape[1], count):
@@ -121,19 +121,19 @@ def _steps(sums: Array, left: Array, right: Array, count: int) -> Array:
 def mx_matmul(
     a: MxMatrix, b: MxMatrix, acc0: npt.ArrayLike | None = None, *, tile: int | None = None
 ) -> Array:
-    """Multiply microscaled matrices in ascending k; zero sums are +0.
+    """Product of microscaled matrices in ascending k; zero sums are +0.
 
-    A step is two products of 8-bit elements or four of e2m1, each with its exact value times both
-    scales, and one rounding of their sum with the one before to float32.
+    A step is two products of 8-bit elements or four of e2m1, each exact and multiplied by both
+    scales; their sum with the partial sum is rounded once to float32.
 
     Parameters
     ----------
     a : MxMatrix
         M rows.
     b : MxMatrix
-        N columns, of elements of one width with those of ``a``.
+        N columns, of elements of the same width as those of ``a``.
     acc0 : (M, N) array of float32, or one that broadcasts to it
-        Sums to start from, +0 by default.
+        Initial partial sums, +0 by default.
     tile : int
         As of :func:`hw.numeric.reference.matmul`.
 

@@ -1,8 +1,8 @@
-"""Bit-exact numpy answers of the arithmetic, sharing nothing with the hardware.
+"""Golden matrix arithmetic and casts in numpy: bit-exact, sharing no code with the hardware.
 
-The order is part of the answer: a sum runs in ascending k from ``acc0`` (+0 if there is none).
-Every product of 16-bit floats costs one rounding, and so do two products of 8-bit floats and four
-of e2m1.
+The order of summation is part of the result: a sum runs in ascending k from ``acc0`` (+0 if there
+is none). There is one rounding per product of 16-bit floats, per two products of 8-bit floats, and
+per four products of e2m1.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _INTEGERS = (int4, int8, int32)
 
 
 def _wide(x: Array) -> Array:
-    """Convert to float64, silently: numpy warns of signalling NaN."""
+    """Convert to float64 without numpy's warning about signalling NaN."""
     with np.errstate(invalid="ignore"):
         return x.astype(np.float64)
 
@@ -55,20 +55,20 @@ def _canonical(x: Array) -> Array:
 def _fma(acc: Array, a: Array, w: Array) -> Array:
     """Add ``a * w`` to ``acc`` (all float64) with one rounding to fp32, elementwise.
 
-    float64 holds the product exactly, but the sum is rounded to 53 bits before the 24. That
-    changes nothing as long as a product has at most 24 bits (22 here). For let the sum be inexact
-    in float64 and its magnitude be about 2^e. Then the last bit of the smaller term is below
-    2^(e-52), so that term, 24 bits long, is below 2^(e-28), and cannot carry the sum from the
+    float64 holds the product exactly, but the sum is rounded to 53 bits and then to 24. That
+    changes nothing as long as a product has at most 24 bits (22 here). Let the sum be inexact in
+    float64 and its magnitude be about 2^e. Then the last bit of the smaller term is below
+    2^(e-52). So that term, 24 bits long, is below 2^(e-28), and cannot carry the sum from the
     larger one past a midpoint of fp32 values, the nearest of which is 2^(e-25) away. Where the
     sum is subnormal in fp32 (e <= -127) the smaller term is below 2^-155: too small for any
-    ``acc`` but 0, so it is the product, and the larger term, ``acc``, is 2^-150 from a midpoint.
+    ``acc`` but 0. So it is the product, and the larger term, ``acc``, is 2^-150 from a midpoint.
     """
     with np.errstate(invalid="ignore", over="ignore", under="ignore"):
         return _canonical((acc + a * w).astype(np.float32))
 
 
 def _format(a: Array, w: Array) -> Format:
-    """The format that operands have: the first's, if the second's is another of its kind."""
+    """Operand format of two arrays: the first's; the second may be another float of its width."""
     formats = [f for array in (a, w) for f in _OPERANDS if f.dtype == array.dtype]
     if len(formats) == 2:
         first, second = formats
@@ -81,7 +81,7 @@ def _format(a: Array, w: Array) -> Format:
 
 
 def _accumulator(acc0: npt.ArrayLike | None, format_: Format, shape: tuple[int, ...]) -> Array:
-    """The sums to start from, of the accumulator's format and of the shape of the answer."""
+    """Initial partial sums, of the accumulator's format and of the shape of the result."""
     if acc0 is None:
         return np.zeros(shape, format_.accumulator.dtype)
     acc = np.asarray(acc0)
@@ -99,7 +99,7 @@ def mac(acc: npt.ArrayLike, a: npt.ArrayLike, w: npt.ArrayLike) -> Array:
     Parameters
     ----------
     acc : array of float32 or int32
-        Sum so far.
+        Partial sum.
     a, w : arrays of one operand format, or of two float formats of one width
         Floats sum in float32 (IEEE 754 fusedMultiplyAdd, ties to even, subnormals kept,
         canonical NaN), integers in int32 (modulo 2^32).
@@ -178,7 +178,7 @@ def dot(a: npt.ArrayLike, b: npt.ArrayLike, acc0: npt.ArrayLike | None = None) -
 
 
 def require_tile(tile: int | None, format_: Format) -> None:
-    """Refuse a tile that would part the products of a lane.
+    """Refuse a tile that would split the products of a lane.
 
     Raises
     ------
@@ -199,21 +199,21 @@ def matmul(
     *,
     tile: int | None = None,
 ) -> Array:
-    """Multiply matrices in ascending k; zero sums are +0.
+    """Product of matrices in ascending k; zero sums are +0.
 
-    16-bit floats round once a product, 8-bit floats once every two, of k = 0 and 1, 2 and 3, and
-    so on, e2m1 once every four; the last of them with products of +0 if K ends before.
+    16-bit floats round once per product, 8-bit floats once per two (k = 0 and 1, 2 and 3, and so
+    on), e2m1 once per four; if K ends within such a group, products of +0 complete it.
 
     Parameters
     ----------
     a : (M, K) array of an operand format
     b : (K, N) array of the same type, or of another float of its width
     acc0 : (M, N) array of float32 or int32, or one that broadcasts to it
-        Sums to start from, +0 by default.
+        Initial partial sums, +0 by default.
     tile : int
-        Elements of the inner extent whose sum starts from +0 and is then added to the sum of
-        those before, with one rounding; a multiple of the products of a lane. By default sums
-        run on from one product to the next.
+        Elements of the inner extent that are summed from +0 and then added to the partial sum of
+        the elements before, with one rounding; a multiple of the products of a lane. By default
+        one sum runs over all of k.
 
     Returns
     -------
@@ -253,7 +253,7 @@ def matmul(
         return sums + np.float32(0)
     for k in range(a.shape[1]):
         sums = _fma(_wide(sums), wide_a[:, k, np.newaxis], wide_b[k])
-    # -0 + 0 is +0: the sum does not tell whether K was padded by products of +0.
+    # -0 + 0 is +0: the sum does not depend on padding K by products of +0.
     return sums + np.float32(0)
 
 
@@ -262,12 +262,12 @@ def _narrow(magnitude: Array, format_: Format, saturate: bool) -> Array:
     field = np.maximum(magnitude >> fp32.fraction_bits, 1)
     hidden = (magnitude >= 1 << fp32.fraction_bits).astype(np.int64) << fp32.fraction_bits
     significand = (magnitude & ((1 << fp32.fraction_bits) - 1)) | hidden
-    # The exponent field the result would have: from 1 down it is subnormal and drops more bits.
+    # Exponent field of the result before rounding; from 1 down it is subnormal and drops more bits.
     target = field - fp32.bias + format_.bias
     drop = fp32.fraction_bits - format_.fraction_bits + np.maximum(1 - target, 0)
     drop = np.minimum(drop, fp32.significand_bits + 1)
     half = np.int64(1) << (drop - 1)
-    # Half a unit less one, and one more if the kept part is odd, carries if the rest rounds up.
+    # Half a unit less one, plus one if the kept part is odd, carries if the rest rounds up.
     kept = (significand + half - 1 + (significand >> drop & 1)) >> drop
     bits = ((np.maximum(target, 1) - 1) << format_.fraction_bits) + kept
     # The code after the largest value is infinity, or NaN where there is none.
@@ -276,20 +276,20 @@ def _narrow(magnitude: Array, format_: Format, saturate: bool) -> Array:
 
 
 def cast(x: npt.ArrayLike, format_: Format, *, saturate: bool | None = None) -> Array:
-    """Convert values to another format of their kind.
+    """Cast of values to another format of their kind.
 
-    Floats round to nearest even; subnormals are kept, NaN become canonical. What is too large
-    becomes infinity (NaN in e4m3, which has none), or, saturated, the largest finite value; so
-    do infinities. e2m1, which has neither, always saturates, and NaN become its largest value.
-    Integers saturate. To a longer format the conversion is exact.
+    Floats round to nearest even; subnormals are kept, NaN become canonical. Values that are too
+    large, infinities included, become infinity (NaN in e4m3, which has none) or, if saturated, the
+    largest finite value. e2m1, which has neither, always saturates, and NaN become its largest
+    value. Integers saturate. To a longer format the conversion is exact.
 
     Parameters
     ----------
     x : array
     format_ : Format
     saturate : bool
-        Whether floats saturate: OCP's two modes of conversion. By default those of 8 and 4 bits
-        do.
+        Whether floats saturate: OCP's two modes of conversion. By default only floats of 8 and
+        4 bits saturate.
 
     Raises
     ------
@@ -328,14 +328,14 @@ def error_bound(
     out: Format | None = None,
     tile: int | None = None,
 ) -> Array:
-    """Bound a priori on ``|matmul(a, b, acc0, tile=tile) - float64 matmul|``, elementwise.
+    """A priori bound of ``|matmul(a, b, acc0, tile=tile) - float64 matmul|``, elementwise.
 
     With u = 2^-24 each of n roundings (K over the products of a lane) moves the sum by at most u
-    relatively or, where the result is subnormal, by 2^-150; so the error is at most gamma_n
+    relatively or, where the result is subnormal, by 2^-150. So the error is at most gamma_n
     (|acc0| + |a| |b|) + n 2^-150 (1 + gamma_n), gamma_n = n u / (1 - n u). In tiles a product
-    passes the roundings of its tile and one more for each tile, so gamma_p stands for gamma_n,
+    passes the roundings of its tile and one more per tile, so gamma_p stands for gamma_n,
     p = tile over the products of a lane + K / tile; sums of two fp32 are exact where they are
-    subnormal. The float64 reference has such an error of its own, with 2^-53 and K + 1 sums, which
+    subnormal. The float64 product has such an error of its own, with 2^-53 and K + 1 sums, which
     is added. A final cast adds half a unit of its format: to bf16 2^-8 of the magnitude, or
     2^-134. Integers have no error.
 
@@ -349,8 +349,8 @@ def error_bound(
     Returns
     -------
     (M, N) array of float64
-        Infinity where nothing can be promised: an operand is not finite, the magnitudes allow
-        an overflow, or an int32 could wrap or be saturated.
+        Infinity where there is no bound: an operand is not finite, the magnitudes allow an
+        overflow, or an int32 could wrap or be saturated.
     """
     a, b = np.asarray(a), np.asarray(b)
     format_ = _format(a, b)
@@ -369,7 +369,7 @@ def error_bound(
             passed = min(roundings, tile // format_.products_per_cycle) + -(-terms // tile)
         gamma = passed * _UNIT_ROUNDOFF / (1 - passed * _UNIT_ROUNDOFF)
         gamma_reference = (terms + 1) * 2.0**-53 / (1 - (terms + 1) * 2.0**-53)
-        # The magnitude itself was summed in float64, hence the factor.
+        # The magnitude itself is a float64 sum with its own error, hence the factor.
         magnitude *= 1 + gamma_reference
         bound = gamma * magnitude + roundings * _SMALLEST_SUBNORMAL / 2 * (1 + gamma)
         reach = magnitude + bound

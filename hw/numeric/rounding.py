@@ -1,10 +1,10 @@
-"""Exact sums of float64 values rounded once to fp32, in numpy.
+"""Correctly rounded sums of float64 values to fp32, in numpy.
 
-A sum is kept without error as a float64 and what its rounding lost (Knuth's two-sum). It is then
-rounded *to odd*: to itself if float64 holds it, else to the neighbour whose last bit is 1. That
-neighbour is never a value, nor half-way between two values, of a format at least two bits
-shorter, so rounding it again gives what rounding the exact sum would have given (Boldo and
-Melquiond, "Emulation of FMA and correctly rounded sums", 2008).
+A sum is kept exactly as a float64 and its rounding error (Knuth's two-sum). It is then rounded *to
+odd*: to itself if float64 holds it, otherwise to the neighbour whose last bit is 1. That neighbour
+is neither a value, nor half-way between two values, of a format at least two bits shorter. So
+rounding it again gives the same as rounding the exact sum (Boldo and Melquiond, "Emulation of FMA
+and correctly rounded sums", 2008).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Array = npt.NDArray[Any]
 
 
 def two_sum(a: Array, b: Array) -> tuple[Array, Array]:
-    """Sum of two float64 and what its rounding lost, exactly."""
+    """Sum of two float64 and its rounding error, exactly."""
     total = a + b
     part = total - a
     return total, (a - (total - part)) + (b - part)
@@ -40,8 +40,7 @@ def add_to_odd(a: Array, b: Array) -> Array:
 def round_sum(a: Array, b: Array, c: Array | None = None) -> Array:
     """Round ``a + b`` or ``a + b + c`` once, from float64 to fp32, ties to even.
 
-    Of values that are not finite IEEE 754's rules for sums are followed; the bits of a NaN are
-    left to numpy.
+    Sums of values that are not finite follow IEEE 754; the bits of a NaN are numpy's.
     """
     a, b, *rest = np.broadcast_arrays(a, b, *([] if c is None else [c]))
     with np.errstate(invalid="ignore", over="ignore", under="ignore"):
@@ -53,5 +52,5 @@ def round_sum(a: Array, b: Array, c: Array | None = None) -> Array:
             exact = add_to_odd(sum_, add_to_odd(lost, low))
         else:
             exact = add_to_odd(a, b)
-        # Zeros have their signs from the plain sum, and so have infinities and NaN.
+        # Zeros, infinities and NaN come from the plain sum, with their signs.
         return np.where(np.isfinite(plain) & (exact != 0), exact, plain).astype(np.float32)

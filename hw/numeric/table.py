@@ -1,4 +1,4 @@
-"""Piecewise polynomials of degree two in integers: their fit and their numpy answer."""
+"""Piecewise quadratic polynomials in integers: coefficient fit and golden evaluation."""
 
 from __future__ import annotations
 
@@ -18,28 +18,28 @@ __all__ = ["Table", "column_shape", "fit"]
 Array = npt.NDArray[Any]
 Function = Callable[[Decimal], Decimal]
 
-#: Digits of the arithmetic that fits tables. It rounds correctly, so every machine has the same.
+#: Decimal digits of the fit. That arithmetic rounds correctly, so every machine gives one result.
 _DIGITS = 40
 
-#: A fit may be off by so many units of the answer's last place: 0.4 units in the last place of a
-#: function's answer in [0.5, 1).
+#: Tolerance of a fit in units of the table output's last place: 0.4 units in the last place of a
+#: function's result in [0.5, 1).
 _TOLERANCE = Decimal("6.5")
 
 
 @dataclass(frozen=True)
 class Table:
-    """A function of an unsigned fixed-point number, in segments of equal length.
+    """Table of a function of an unsigned fixed-point number, in segments of equal length.
 
-    With r the bits of the input below its index, m of them, a segment's answer is
-    ``c0 + ((c1 + (c2 * (r >> s) >> m - s)) * r >> m)``, where shifts round down. s leaves as many
-    bits of r as c2 has, and one more: others would change the slope by less than half.
+    With r the m input bits below the index, a segment evaluates to
+    ``c0 + ((c1 + (c2 * (r >> s) >> m - s)) * r >> m)``, where shifts round down. s leaves one bit
+    of r more than c2 has; the others would change the slope by less than half.
 
     Parameters
     ----------
     index_bits, remainder_bits : int
-        How the input is split: the index is the higher part.
+        Split of the input; the index is the higher part.
     fraction_bits : int
-        Fraction bits of the answer.
+        Fraction bits of the result.
     c0, c1, c2 : tuple of int
         Coefficients of each segment.
     """
@@ -64,11 +64,11 @@ class Table:
 
     @property
     def dropped_bits(self) -> int:
-        """Low bits of the remainder that the second degree does without."""
+        """Low bits of the remainder that the quadratic term ignores."""
         return max(0, self.remainder_bits - column_shape(self.c2)[0] - 1)
 
     def compute(self, x: Array) -> Array:
-        """Answer of each int64 input, times 2^fraction_bits."""
+        """Result for each int64 input, times 2^fraction_bits."""
         c0, c1, c2 = (np.array(column, np.int64) for column in (self.c0, self.c1, self.c2))
         index, r = x >> self.remainder_bits, x & ((1 << self.remainder_bits) - 1)
         low = self.dropped_bits
@@ -82,24 +82,24 @@ class Table:
 
 
 def column_shape(column: Sequence[int]) -> tuple[int, bool]:
-    """Fewest bits that hold all values of a column, and whether they have a sign."""
+    """Least width that holds all values of a column, and whether they are signed."""
     signed = min(column) < 0
     bits = max((~value if value < 0 else value).bit_length() for value in column)
     return bits + signed, signed
 
 
 def fit(pieces: Sequence[Function], *, input_bits: int, fraction_bits: int) -> Table:
-    """Smallest table of functions on [0, 1], one after another, within a tolerance.
+    """Smallest table, within a tolerance, of functions on [0, 1] placed one after another.
 
-    Each segment meets its function at both ends and in the middle, so what is exact at the end of
-    a segment, like 2^0, stays so.
+    Each segment meets its function at both ends and in the middle, so a value that is exact at the
+    end of a segment, like 2^0, stays exact.
 
     Parameters
     ----------
     pieces : sequence of functions
-        As many as a power of two; the highest bits of the input choose one.
+        As many as a power of two; the highest bits of the input select one.
     input_bits, fraction_bits : int
-        Widths of the input and of the answer's fraction.
+        Widths of the input and of the result's fraction.
     """
     with decimal.localcontext(decimal.Context(prec=_DIGITS)):
         for per_piece in range(1, input_bits):
@@ -112,7 +112,7 @@ def fit(pieces: Sequence[Function], *, input_bits: int, fraction_bits: int) -> T
 def _fit(
     pieces: Sequence[Function], input_bits: int, fraction_bits: int, per_piece: int
 ) -> tuple[Table, Decimal]:
-    """Table of so many index bits a piece and the largest error of its exact polynomials."""
+    """Table of so many index bits per piece, and the largest error of its exact polynomials."""
     segments = 1 << per_piece
     index_bits = (len(pieces) - 1).bit_length() + per_piece
     step = Decimal(1) / segments
@@ -120,7 +120,7 @@ def _fit(
     for piece in pieces:
         for segment in range(segments):
             start = segment * step
-            # In units of the answer and of the segment's length.
+            # In units of the result and of the segment's length.
             values = [
                 piece(start + step * quarter / 4) * (1 << fraction_bits) for quarter in range(5)
             ]
