@@ -16,16 +16,16 @@ __all__ = ["LATENCY", "predict", "predict_launch", "rough"]
 LATENCY = 100
 #: Cycles between two commands.
 _COMMAND = 8
-#: Cycles from the start of a kernel to its first command: the descriptors of an AGCU are written.
+#: Cycles from the start of a kernel to its first command, for the descriptors of an AGCU.
 _BEGIN = 60
 #: Cycles from the last answer of memory to the end of the kernel.
 _END = 3
-#: Cycles of the command processor, without beats and arguments: for an entry that has to be
-#: fetched, and between two kernels if the next is there.
+#: Cycles of the command processor without beats and arguments: to fetch an entry, and between
+#: two kernels if the next entry has been fetched.
 _FETCH, _BETWEEN = 2 * LATENCY + 9, 5
-#: Cycles from the last vector of a slab in an AGCU to the first in a PCU.
+#: Cycles from the last vector of a K-block in an AGCU to the first in a PCU.
 _CROSSING = 24
-#: Blocks of rows, and of columns in one, that are worked out; those left out are like the last.
+#: Row blocks, and column blocks in each, that are simulated; the others equal the last.
 _ROW_BLOCKS, _COLUMN_BLOCKS = 3, 5
 
 
@@ -207,7 +207,7 @@ class _Run:
         self.port_b = self.port_a if share.both else _Port((self.b,))
         self.tile = plan.tile_cycles * places.slowdown
         self.results = plan.col_par * share.collected * plan.result_vectors
-        # Boundaries of slabs: tile, whether A and B begin there.
+        # Boundaries of K-blocks: tiles, then whether A and B begin and end there.
         starts = sorted({*range(0, plan.tiles, plan.a_slab), *range(0, plan.tiles, plan.b_slab)})
         self.segments = [
             (stop - start, not start % plan.a_slab, not start % plan.b_slab,

@@ -1,4 +1,4 @@
-"""Affine forms of loop indices, and the axes of tiles which they clip."""
+"""Affine forms over loop indices, and tile axes whose extents they bound."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ Size = int | str
 
 
 def size_symbol(index: str) -> str:
-    """Return the symbol that stands for the block size of the loop over ``index``."""
+    """Return the symbol of the block size of the loop over ``index``."""
     return f"|{index}|"
 
 
 @dataclass(frozen=True)
 class Affine:
-    """A sum of symbols with whole coefficients, and a constant.
+    """An affine form: integer coefficients times symbols, plus a constant.
 
     The symbol ``i`` is the first element of a block or the number of a point; ``|i|`` is the size
     of the block.
@@ -26,9 +26,9 @@ class Affine:
     Parameters
     ----------
     terms : tuple of (str, int)
-        Coefficients other than 0, by symbol, in the order of the symbols.
+        Non-zero coefficients by symbol, sorted by symbol.
     constant : int
-        What is added.
+        The constant term.
     """
 
     terms: tuple[tuple[str, int], ...] = ()
@@ -36,7 +36,7 @@ class Affine:
 
     @staticmethod
     def of(value: Affine | int | str) -> Affine:
-        """Make one from a number, a symbol or itself."""
+        """Convert a number or a symbol to an affine form; return an affine form unchanged."""
         if isinstance(value, Affine):
             return value
         if isinstance(value, str):
@@ -52,7 +52,7 @@ class Affine:
 
     @property
     def symbols(self) -> tuple[str, ...]:
-        """Symbols with a coefficient other than 0."""
+        """Symbols with a non-zero coefficient."""
         return tuple(symbol for symbol, _ in self.terms)
 
     def __add__(self, other: Affine | int) -> Affine:
@@ -78,7 +78,7 @@ class Affine:
         return total
 
     def evaluate(self, values: Mapping[str, int]) -> int:
-        """Return the number for these values of the symbols.
+        """Return the value for these values of the symbols.
 
         Raises
         ------
@@ -88,7 +88,7 @@ class Affine:
         return self.constant + sum(values[symbol] * factor for symbol, factor in self.terms)
 
     def bounds(self, ranges: Mapping[str, tuple[int, int]]) -> tuple[int, int] | None:
-        """Return the least and the greatest value for symbols in these closed ranges.
+        """Return the least and the greatest value over these closed ranges of the symbols.
 
         Returns
         -------
@@ -120,19 +120,19 @@ class Affine:
 
 @dataclass(frozen=True)
 class Bound:
-    """The least of some affine forms.
+    """The minimum of several affine forms.
 
     Parameters
     ----------
     forms : tuple of Affine
-        At least one, none twice.
+        At least one; no duplicates.
     """
 
     forms: tuple[Affine, ...]
 
     @staticmethod
     def least(forms: Iterable[Affine]) -> Bound:
-        """Make one from forms that may repeat."""
+        """Make a bound from forms that may repeat."""
         return Bound(tuple(dict.fromkeys(forms)))
 
     def __add__(self, other: Affine | int) -> Bound:
@@ -157,17 +157,17 @@ class Bound:
 
 @dataclass(frozen=True, repr=False)
 class Axis:
-    """One axis of a tile: its size, and how much of it is there.
+    """One axis of a tile: its size and its valid extent.
 
-    The extent is the least of the size and the rests, and 0 if one of them is negative. Elements
-    beyond it are not part of the tile.
+    The extent is the minimum of the size and the rests, and 0 if a rest is negative. Elements
+    beyond the extent are not part of the tile.
 
     Parameters
     ----------
     size : int or str
-        Elements there is room for.
+        Allocated elements.
     rests : tuple of Affine
-        What clips the axis; empty if it is full in every iteration.
+        Bounds that clip the axis; empty if it is full in every iteration.
     """
 
     size: Size
@@ -185,12 +185,12 @@ class Axis:
 
     @property
     def symbols(self) -> tuple[str, ...]:
-        """Symbols which the size and the rests use."""
+        """Symbols in the size and the rests."""
         own = (self.size,) if isinstance(self.size, str) else ()
         return own + tuple(symbol for rest in self.rests for symbol in rest.symbols)
 
     def substitute(self, values: Mapping[str, Affine]) -> Axis:
-        """Replace symbols by affine forms; the size's symbol by a symbol or a number."""
+        """Replace symbols by affine forms; the size's symbol only by a symbol or a number."""
         size = self.size
         if isinstance(size, str) and size in values:
             form = values[size]
@@ -202,7 +202,7 @@ class Axis:
         return values[self.size] if isinstance(self.size, str) else self.size
 
     def extent(self, values: Mapping[str, int]) -> int:
-        """Return the number of elements that are there for these values of the symbols."""
+        """Return the number of valid elements for these values of the symbols."""
         rests = (rest.evaluate(values) for rest in self.rests)
         return max(0, min((self.room(values), *rests)))
 

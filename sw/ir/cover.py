@@ -1,4 +1,4 @@
-"""Proof that every element of an output is written exactly once."""
+"""Proof that every output element is written exactly once."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _Intervals = tuple[tuple[int, int], ...]
 
 
 class CoverError(ValueError):
-    """An output that is not, or not provably, written exactly once.
+    """An output that is not provably written exactly once.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ class CoverError(ValueError):
 
 
 def check_cover(program: Program) -> None:
-    """Check that each element of every output is written once and none is read.
+    """Check that every output element is written exactly once and that no output is read.
 
     Stores are compared as boxes: per axis of the tensor, the elements that all iterations write.
 
@@ -95,7 +95,7 @@ def _check_tensor(tensor: Tensor, stores: list[tuple[Store, tuple[Loop, ...]]]) 
 
 
 def _box(tensor: Tensor, store: Store, loops: tuple[Loop, ...]) -> Iterator[_Intervals]:
-    """What a store writes in all iterations, axis by axis."""
+    """Elements that a store writes over all iterations, axis by axis."""
     by_index = {loop.index: loop for loop in loops}
     entries = store.view.entries
     for loop in loops:
@@ -149,7 +149,7 @@ def _intervals(store: Store, entry: Entry, loops: dict[str, Loop]) -> _Intervals
 
 
 def _is_block(axis: Axis, loop: Loop) -> bool:
-    """Return whether an axis is the whole block of a loop, clipped as the loop clips it."""
+    """Return whether an axis is a loop's whole block, with the same clipping as the loop."""
     rest = (Affine((), loop.extent) - Affine.of(loop.index),)
     if axis.size == size_symbol(loop.index):
         return axis.rests == rest
@@ -159,7 +159,7 @@ def _is_block(axis: Axis, loop: Loop) -> bool:
 
 
 def _meet(mine: _Intervals, theirs: _Intervals) -> bool:
-    """Return whether two axes share an element."""
+    """Return whether two axes overlap."""
     here, there = iter(mine), iter(theirs)
     a, b = next(here, None), next(there, None)
     while a is not None and b is not None:

@@ -1,4 +1,4 @@
-"""Number formats of tiles and tensors, and the rule for mixing them."""
+"""Number formats of tiles and tensors, and their conversion rules."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ __all__ = [
 #: What a comparison gives; it stays on the chip.
 pred = Format("pred", np.dtype(np.bool_))
 
-#: Every served format, by its name; any use of another that the machine has is refused.
+#: Every supported format, by its name; other formats of the hardware are refused.
 FORMATS: dict[str, Format] = {each.name: each for each in (bf16, int8, fp32, int32, pred)}
 
 _WIDER = {int8: (int32, bf16, fp32), bf16: (fp32,)}
@@ -47,17 +47,17 @@ def widens(source: Format, target: Format) -> bool:
 
 
 def convertible(source: Format, target: Format) -> bool:
-    """Return whether a store or ``.to`` takes ``source`` to ``target``.
+    """Return whether a store or ``.to`` converts ``source`` to ``target``.
 
-    It does where nothing is lost, and within a kind: fp32 to bf16 rounds to nearest even, int32
-    to int8 saturates.
+    It converts exactly where that is possible, otherwise only within floats or within integers:
+    fp32 to bf16 rounds to nearest even, int32 to int8 saturates.
     """
     same_kind = source.is_float == target.is_float and pred not in (source, target)
     return same_kind or widens(source, target)
 
 
 def common(*formats: Format) -> Format | None:
-    """Return the format element math is done in: int32 or fp32, whichever holds all exactly.
+    """Return the format of element math: int32 or fp32, whichever holds all operands exactly.
 
     Returns
     -------
@@ -76,7 +76,7 @@ def format_of(dtype: object) -> Format:
     Raises
     ------
     BadInputError
-        If it names no format, or one that is not served yet.
+        If it names no format, or one that is not supported yet.
     """
     served = ", ".join(name for name in FORMATS if name != pred.name)
     found = _named(dtype)

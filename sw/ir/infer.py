@@ -1,6 +1,7 @@
-"""Types of a node's results, computed from its operands: the one place that knows the rules.
+"""Type inference: result types of a node from its operands.
 
-The tracer calls it for every operation, so that an error carries the user's line; the verifier
+No other module knows these rules. The tracer calls `infer` for every operation, so that an error
+has the user's line; the verifier
 calls it again after every pass.
 """
 
@@ -49,7 +50,7 @@ REDUCTIONS = ("sum", "max", "min")
 
 
 class RuleError(ValueError):
-    """Operands that a node does not take.
+    """Operands that violate the typing rules of a node.
 
     Parameters
     ----------
@@ -74,7 +75,7 @@ def _tiles(node: ir.Node) -> list[TileType]:
 
 
 def _expect(node: ir.Node, *counts: int) -> list[TileType]:
-    """Types of the operands, which must be this many tiles, apart from tokens."""
+    """Types of the operands, which must be exactly this many tiles, tokens not counted."""
     plain = [
         each
         for each in node.operands
@@ -210,7 +211,7 @@ def _store(node: ir.Store, tensor: Tensor, strict: bool) -> None:
 
 
 def _indexed(node: ir.Gather | ir.Scatter, tensor: Tensor) -> TileType:
-    """Rows a gather gives or a scatter takes."""
+    """Rows that a gather returns or a scatter takes."""
     tiles = _expect(node, 1 if isinstance(node, ir.Gather) else 2)
     axes, numbers = node.view.axes, tiles[0]
     if len(axes) != 2 or not (numbers.rows.one or numbers.cols.one):
@@ -262,22 +263,22 @@ def _channel(node: ir.Node) -> ChannelType:
 
 
 def infer(node: ir.Node, tensors: Mapping[str, Tensor], *, strict: bool = True) -> tuple[Type, ...]:
-    """Return the types of the results of a node, apart from a token.
+    """Return the result types of a node, tokens excluded.
 
     Parameters
     ----------
     node : Node
-        Its own results are not read.
+        Its results are not read.
     tensors : mapping of str to Tensor
-        Tensors which views may name.
+        Tensors that views may name.
     strict : bool
-        False in a first pass over a loop, where a carried tile may still be narrower than it will
-        be: formats that do not go together there make fp32, and the second pass decides.
+        False in the first pass over a loop, where a carried tile may still have a narrower format
+        than in the second: incompatible formats then give fp32, and the second pass decides.
 
     Raises
     ------
     RuleError
-        If it does not take its operands.
+        If the operands violate a rule.
     """
     if isinstance(node, ir.Load | ir.Store | ir.Gather | ir.Scatter):
         tensor = tensors[node.view.tensor]
@@ -329,5 +330,5 @@ def infer(node: ir.Node, tensors: Mapping[str, Tensor], *, strict: bool = True) 
 
 
 def fits_start(start: TileType, carried: TileType) -> bool:
-    """Return whether a loop's carry can start as ``start``: the same shape, widened exactly."""
+    """Return whether ``start`` can start a carry: the same shape, and an exact widening."""
     return start.same_shape(carried) and widens(start.format, carried.format)

@@ -13,9 +13,9 @@ __all__ = ["count_macs"]
 
 
 def count_macs(program: Program) -> int:
-    """Count the multiply-accumulates of a program: those of its products, clipped on tails.
+    """Count the multiply-accumulates of a program's products, clipped on tails.
 
-    Padding counts nothing, and neither does element math.
+    Padding and element math are not counted.
 
     Parameters
     ----------
@@ -25,7 +25,7 @@ def count_macs(program: Program) -> int:
     Raises
     ------
     KeyError
-        If a block size is still a symbol.
+        If a block size is not chosen yet.
     """
     return _count(program.nodes, {})
 

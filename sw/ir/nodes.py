@@ -1,9 +1,8 @@
-"""Nodes of the tile IR: the whole set on one page.
+"""Nodes of the tile IR: all kinds, with operands, results and attributes.
 
-A program is a list of nodes. A node has operands and results, which are values, and attributes;
-a loop and a stage have a body besides, into which values flow freely, and out of which they come
-only through nexts and results. Tiles are values and nothing changes them; only tensors, channels
-and tokens have effects.
+A program is a list of nodes. A node has operands and results, which are values, and attributes. A
+loop or a stage also has a body: it may use any outer value, and its values leave it only as nexts
+and results. Tiles are immutable values; only tensors, channels and tokens have effects.
 """
 
 from __future__ import annotations
@@ -51,16 +50,16 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Node:
-    """A node: what all kinds have in common.
+    """Base class of nodes.
 
     Parameters
     ----------
     operands : tuple of Operand
-        What it takes; tokens come last.
+        Its inputs, tokens last.
     results : tuple of Value
-        What it gives; a token comes last.
+        Its outputs, a token last.
     span : Span or None
-        Where in the program it comes from. The verifier demands one.
+        Its source position. The verifier requires one.
     """
 
     operands: tuple[Operand, ...]
@@ -74,12 +73,12 @@ class Node:
 
     @property
     def kind(self) -> str:
-        """The kind's name in the text form."""
+        """Name of the kind in the text form."""
         return type(self).__name__.lower()
 
     @property
     def body(self) -> tuple[Node, ...]:
-        """Nodes inside it; empty for most kinds."""
+        """Nodes inside it; empty except for loops and stages."""
         return ()
 
     @property
@@ -93,13 +92,13 @@ class Node:
         return tuple(each for each in self.operands if isinstance(each, Value))
 
     def replace(self, **changes: Any) -> Self:
-        """Return a copy with other fields."""
+        """Return a copy with some fields replaced."""
         return replace(self, **changes)
 
 
 @dataclass(frozen=True)
 class Loop(Node):
-    """A counted loop: takes the starts of its carries, gives their last values.
+    """A counted loop: start values of its carries → their final values.
 
     Parameters
     ----------
@@ -109,12 +108,12 @@ class Loop(Node):
     index : str
         The symbol of its index.
     extent : int
-        Elements the index goes over.
+        Elements that the index ranges over.
     tile : int or None
-        Block size: the program's wish until sizes are chosen, then the choice. None if the program
-        has no wish, and for points.
+        Block size: the program's hint until sizes are chosen, then the choice. None without a hint,
+        and for points.
     until : Bound or None
-        What else ends the loop.
+        Further bound that may end the loop earlier.
     carries : tuple of Value
         Values at the entry of an iteration.
     nodes : tuple of Node
@@ -139,13 +138,13 @@ class Loop(Node):
 
     @property
     def blocks(self) -> bool:
-        """Whether the index is a block of elements, not a point."""
+        """Whether the index is a block of elements rather than a point."""
         return self.mode == "metapipe"
 
 
 @dataclass(frozen=True)
 class Load(Node):
-    """A view of a tensor, as a tile."""
+    """View of a tensor → tile."""
 
     view: View
     HEAD: ClassVar[str] = "view"
@@ -153,7 +152,7 @@ class Load(Node):
 
 @dataclass(frozen=True)
 class Store(Node):
-    """A tile into a view of a tensor, in the tensor's format."""
+    """Tile → view of a tensor, in the tensor's format."""
 
     view: View
     HEAD: ClassVar[str] = "view"
@@ -161,7 +160,7 @@ class Store(Node):
 
 @dataclass(frozen=True)
 class Gather(Node):
-    """Rows of a tensor by number: takes a row or a column of numbers."""
+    """Row or column of row numbers → those rows of a tensor."""
 
     view: View
     HEAD: ClassVar[str] = "view"
@@ -169,7 +168,7 @@ class Gather(Node):
 
 @dataclass(frozen=True)
 class Scatter(Node):
-    """Rows into a tensor by number: takes the numbers and the rows; ``op`` is store or add."""
+    """Row numbers and rows → those rows of a tensor; ``op`` is store or add."""
 
     op: str
     view: View
@@ -179,17 +178,17 @@ class Scatter(Node):
 
 @dataclass(frozen=True)
 class Matmul(Node):
-    """A product of two narrow tiles in fp32 or int32, and a sum that enters before the first term.
+    """Matrix product of two narrow tiles in fp32 or int32, with an optional initial sum.
 
-    Takes a, b and, if there is a third operand, the sum. Terms are added in ascending order of the
-    contracted axis with one rounding each.
+    Operands are a, b and, optionally, the tile that the sum starts from. Terms are added in
+    ascending order of the contracted axis, with one rounding per term.
 
     Parameters
     ----------
     ta, tb : bool
-        Whether the operand is read by columns.
+        Whether the operand is read transposed.
     row_par, col_par, sum_par : int or None
-        Units to split rows, columns and the sum over; None leaves it to the schedule.
+        Units over which rows, columns and the sum are split; None leaves it to the schedule.
     """
 
     ta: bool = False
@@ -201,7 +200,7 @@ class Matmul(Node):
 
 @dataclass(frozen=True)
 class Map(Node):
-    """One to three tiles or constants, element by element; axes of one element broadcast."""
+    """Element-wise operation on one to three tiles or constants; axes of one element broadcast."""
 
     op: str
     SUFFIX: ClassVar[str] = "op"
@@ -209,7 +208,7 @@ class Map(Node):
 
 @dataclass(frozen=True)
 class Reduce(Node):
-    """A tile along one axis, which keeps one element: 0 the rows, 1 the columns."""
+    """Reduction of a tile along one axis to one element; axis 0 is the rows, 1 the columns."""
 
     op: str
     axis: int
@@ -218,7 +217,7 @@ class Reduce(Node):
 
 @dataclass(frozen=True)
 class Full(Node):
-    """A tile with one number everywhere."""
+    """A tile filled with one number."""
 
     value: Constant
     rows: Axis
@@ -229,7 +228,7 @@ class Full(Node):
 
 @dataclass(frozen=True)
 class Iota(Node):
-    """Ascending int32 numbers along one axis, from ``start``."""
+    """Consecutive int32 numbers along one axis, from ``start``."""
 
     start: Affine
     axis: int
@@ -239,7 +238,7 @@ class Iota(Node):
 
 @dataclass(frozen=True)
 class Cast(Node):
-    """A tile in another format: rounded to nearest even, or saturated."""
+    """Conversion of a tile to another format: rounded to nearest even, or saturated."""
 
     format: Format
     HEAD: ClassVar[str] = "format"
@@ -247,24 +246,24 @@ class Cast(Node):
 
 @dataclass(frozen=True)
 class Split(Node):
-    """A tile cut by columns into ``parts`` tiles of equal size."""
+    """Split of a tile by columns into ``parts`` tiles of equal size."""
 
     parts: int
 
 
 @dataclass(frozen=True)
 class Join(Node):
-    """Tiles side by side."""
+    """Concatenation of tiles along the columns."""
 
 
 @dataclass(frozen=True)
 class Transpose(Node):
-    """A tile with rows and columns exchanged."""
+    """Transpose of a tile."""
 
 
 @dataclass(frozen=True)
 class Mask(Node):
-    """A tile whose tail along one axis holds a number."""
+    """A tile with its tail along one axis set to a number."""
 
     axis: int
     identity: Constant
@@ -272,38 +271,38 @@ class Mask(Node):
 
 @dataclass(frozen=True)
 class Buffer(Node):
-    """A tile in a buffer of its own; None leaves the slots to the schedule."""
+    """A tile in a separate buffer; slots of None are left to the schedule."""
 
     slots: int | None = None
 
 
 @dataclass(frozen=True)
 class Local(Node):
-    """A FIFO on the chip: gives the channel."""
+    """Allocation of an on-chip FIFO → channel."""
 
     channel: ChannelType
 
 
 @dataclass(frozen=True)
 class Put(Node):
-    """Tiles into a slot of a channel: takes the channel and the tiles."""
+    """Channel, tiles → a filled slot of the channel."""
 
 
 @dataclass(frozen=True)
 class Get(Node):
-    """Tiles out of a slot of a channel, which it frees: takes the channel."""
+    """Channel → the tiles of its next slot, which is freed."""
 
 
 @dataclass(frozen=True)
 class Stage(Node):
-    """Part of a body that runs as an actor of its own: takes the channels it reads and writes.
+    """Part of a body that runs as a separate actor; operands are the channels it reads and writes.
 
     Parameters
     ----------
     role : str
-        Load, compute or finish.
+        ``load``, ``compute`` or ``finish``.
     nodes : tuple of Node
-        What it does.
+        Its body.
     """
 
     role: str
@@ -318,28 +317,28 @@ class Stage(Node):
 
 @dataclass(frozen=True)
 class Fork(Node):
-    """A channel to several readers: takes one, gives one each."""
+    """Channel → one channel per reader."""
 
     readers: int
 
 
 @dataclass(frozen=True)
 class Merge(Node):
-    """Channels into one, ``rotation`` packets of each in turn."""
+    """Channels → one channel, ``rotation`` packets of each in turn."""
 
     rotation: tuple[int, ...]
 
 
 @dataclass(frozen=True)
 class Unit(Node):
-    """A unit with what runs on it: takes its channels.
+    """A unit and its program; operands are its channels.
 
     Parameters
     ----------
     role : str
         The unit's kind.
     row, column : int
-        Where it is.
+        Its position.
     """
 
     role: str
@@ -350,7 +349,7 @@ class Unit(Node):
 
 @dataclass(frozen=True)
 class Route(Node):
-    """The switches a channel passes, ``(row, column, track)`` each: takes the channel."""
+    """Route of a channel: the ``(row, column, track)`` of each switch it passes."""
 
     hops: tuple[tuple[int, int, int], ...]
 

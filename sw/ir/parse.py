@@ -1,4 +1,4 @@
-"""Reader of the text form that :mod:`sw.ir.text` writes."""
+"""Parser of the IR's text form."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def parse_program(text: str) -> Program:
     Raises
     ------
     BadInputError
-        If the text is not one, with the line.
+        If the text is not a program; the message names the line.
     """
     return _Parser(text).program()
 
@@ -100,7 +100,7 @@ class _Parser:
             raise self._fail(repr(text))
 
     def _list(self, item: Callable[[], _T], end: str) -> tuple[_T, ...]:
-        """Items with commas between, up to a mark, which is taken too."""
+        """Comma-separated items up to a closing symbol, which is consumed."""
         items: list[_T] = []
         while not self._accept(end):
             if items:
@@ -225,7 +225,7 @@ class _Parser:
         return self._list(self._ints, ")")
 
     def _attribute(self, declared: str) -> Any:
-        """An attribute whose field was declared with this type."""
+        """The value of an attribute, parsed by its field's declared type."""
         readers: dict[str, Callable[[], Any]] = {
             "Affine": self._affine,
             "Axis": self._axis,

@@ -1,4 +1,4 @@
-"""Programs of the tile IR."""
+"""Tile programs: tensors, nodes and the passes applied."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ class Program:
     Parameters
     ----------
     name : str
-        The kernel's.
+        Name of the kernel.
     tensors : tuple of Tensor
-        Arguments in the order of the signature, then local tensors.
+        Arguments in signature order, then local tensors.
     nodes : tuple of Node
         The body.
     passes : tuple of str
-        What it has gone through; some rules hold only after a pass.
+        Passes applied so far; some rules hold only after a certain pass.
     """
 
     name: str
@@ -37,7 +37,7 @@ class Program:
         Raises
         ------
         KeyError
-            If there is none.
+            If there is no such tensor.
         """
         for each in self.tensors:
             if each.name == name:
@@ -46,11 +46,11 @@ class Program:
 
     @property
     def level(self) -> str:
-        """How far it is: traced, staged or placed."""
+        """Lowering level: traced, staged or placed."""
         if "place" in self.passes:
             return "placed"
         return "staged" if "stage" in self.passes else "traced"
 
     def after(self, name: str, nodes: tuple[Node, ...]) -> Program:
-        """Return the program that the pass of this name made of it."""
+        """Return the program with new nodes, marked as the result of a pass."""
         return replace(self, nodes=nodes, passes=(*self.passes, name))

@@ -1,4 +1,4 @@
-"""Walking and rewriting nodes."""
+"""Traversal and rewriting of nodes."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _PARTS: dict[type[Any], tuple[str, ...]] = {
 
 
 def walk(nodes: Iterable[Node]) -> Iterator[Node]:
-    """Go over nodes and those inside them, outer before inner."""
+    """Iterate over nodes and the nodes inside them, outer before inner."""
     for node in nodes:
         yield node
         yield from walk(node.body)
 
 
 def used(node: Node) -> Iterator[Value]:
-    """Go over the values which a node or one inside it takes, nexts of loops included."""
+    """Iterate over the values used by a node or inside it, nexts of loops included."""
     yield from node.values
     for each in node.body:
         yield from used(each)
@@ -37,7 +37,7 @@ def used(node: Node) -> Iterator[Value]:
 
 
 def map_operands(node: Node, operand: Callable[[Operand], Operand]) -> Node:
-    """Replace operands of a node and of all nodes inside it, and the nexts of its loops."""
+    """Map the operands of a node and of all nodes inside it, and the nexts of its loops."""
     changes: dict[str, Any] = {"operands": tuple(operand(each) for each in node.operands)}
     if node.body:
         changes["nodes"] = tuple(map_operands(each, operand) for each in node.body)
@@ -52,9 +52,9 @@ def rebuild(item: Any, change: Callable[[Any], Any]) -> Any:
     Parameters
     ----------
     item : object
-        What to rebuild.
+        The part to rebuild.
     change : function
-        Called with every part, inner before outer; gives what takes its place.
+        Called with every part, inner before outer; returns the replacement.
     """
     if isinstance(item, tuple):
         return tuple(rebuild(each, change) for each in item)
@@ -67,7 +67,7 @@ def rebuild(item: Any, change: Callable[[Any], Any]) -> Any:
 
 
 def rename(program: Program, values: Mapping[str, str], symbols: Mapping[str, Affine]) -> Program:
-    """Replace values, and symbols in types, views, bounds and loops.
+    """Rename values, and replace symbols in types, views, bounds and loops.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ def rename(program: Program, values: Mapping[str, str], symbols: Mapping[str, Af
     values : mapping of str to str
         New names of values.
     symbols : mapping of str to Affine
-        The form to put in the place of a symbol; for the index of a loop, another symbol.
+        Replacement of each symbol; for the index of a loop it must be another symbol.
     """
 
     def change(item: Any) -> Any:

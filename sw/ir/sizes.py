@@ -1,4 +1,4 @@
-"""Block sizes: from symbols to numbers."""
+"""Substitution of block sizes for their symbols."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ __all__ = ["choose_sizes", "index_ranges", "open_sizes", "trips"]
 
 
 def trips(loop: Loop) -> int:
-    """Return the iterations of a loop that nothing ends early; its size must be chosen."""
+    """Return the iterations of a loop, early ends disregarded; its block size must be chosen."""
     return -(-loop.extent // (loop.tile or 1)) if loop.blocks else loop.extent
 
 
 def index_ranges(nodes: tuple[Node, ...]) -> dict[str, tuple[int, int]]:
-    """Return the closed range of every loop index in these nodes.
+    """Return the closed range of each loop index in these nodes.
 
-    A loop whose size is not chosen goes, for all one can tell, to its last element.
+    Without a chosen block size, the index is assumed to reach the loop's last element.
     """
     ranges: dict[str, tuple[int, int]] = {}
     for node in walk(nodes):
@@ -36,7 +36,7 @@ def index_ranges(nodes: tuple[Node, ...]) -> dict[str, tuple[int, int]]:
 
 
 def open_sizes(program: Program) -> tuple[str, ...]:
-    """Return the indices of the loops whose block size is still a symbol somewhere."""
+    """Return the indices of the loops whose block size is not chosen yet."""
     left: dict[str, None] = {}
 
     def note(item: Any) -> Any:
@@ -56,15 +56,15 @@ def open_sizes(program: Program) -> tuple[str, ...]:
 def choose_sizes(
     program: Program, sizes: Mapping[str, int] | None = None, *, default: int | None = None
 ) -> Program:
-    """Put numbers in the place of the symbols for block sizes, and drop tails that cannot be.
+    """Substitute the block sizes, and drop the rests that can no longer clip.
 
     Parameters
     ----------
     program : Program
     sizes : mapping of str to int
-        Size by loop index; the wish of the program for a loop that is not in it.
+        Size by loop index; loops not listed take the program's hint.
     default : int
-        Size for a loop which neither names.
+        Size for a loop without either.
 
     Raises
     ------

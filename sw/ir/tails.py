@@ -1,4 +1,4 @@
-"""What is known to lie beyond the extents of a tile."""
+"""Known contents of tile tails, the elements beyond the extents."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["Tails", "identity"]
 
 
 def identity(op: str, format_: Format) -> ir.Constant:
-    """Return the number that changes no result of a reduction in this format."""
+    """Return the identity element of a reduction in this format."""
     if op == "sum":
         return ir.Constant(0)
     sign = -1 if op == "max" else 1
@@ -24,10 +24,10 @@ def identity(op: str, format_: Format) -> ir.Constant:
 
 
 class Tails:
-    """Numbers known to fill the tails of values, filled in node by node.
+    """Numbers known to fill the tails of values, collected node by node.
 
-    A tail along an axis means the elements beyond the extent of that axis and within the other's.
-    A load reads zeros beyond its tensor, but not beyond a bound inside it.
+    The tail along an axis is the elements beyond its extent and within that of the other axis. A
+    load reads zeros beyond its tensor, but not beyond a bound inside the tensor.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ class Tails:
         return self._known.get(operand.name, (None, None))
 
     def of(self, operand: ir.Operand, axis: int) -> float | None:
-        """Return the number that fills the tail along an axis; None if it is not known."""
+        """Return the number that fills the tail along an axis; None if unknown."""
         return self._get(operand)[axis]
 
     def _load(self, view: View) -> tuple[float | None, float | None]:
@@ -58,7 +58,7 @@ class Tails:
         return padded[0], padded[1]
 
     def note(self, node: ir.Node) -> None:
-        """Take a node into account whose operands have been."""
+        """Record the tails of a node's results; its operands must have been recorded."""
         known: tuple[float | None, float | None] = (None, None)
         match node:
             case ir.Load():
@@ -82,7 +82,7 @@ class Tails:
             self._known[each.name] = known
 
     def missing(self, node: ir.Node) -> tuple[tuple[int, int, ir.Constant], ...]:
-        """Return what a node needs masked: operand, axis and identity of each."""
+        """Return the masks that a node needs: operand, axis and identity element of each."""
         needs: list[tuple[int, int, ir.Constant]] = []
         if isinstance(node, ir.Matmul):
             # 0 times infinity is NaN: both operands must be zero beyond their extents.

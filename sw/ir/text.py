@@ -1,7 +1,7 @@
-"""Text form of the tile IR: what :mod:`sw.ir.parse` reads back.
+"""Text form of the tile IR, which `sw.ir.parse` reads back.
 
-One node a line: results, kind, operands, attributes other than their defaults in braces, types of
-the results, and the place in the program.
+One node per line: results, kind, operands, non-default attributes in braces, types of the
+results, and the source position.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _COMMON = ("operands", "results", "span", "nodes", "carries", "nexts")
 
 
 def attribute_fields(kind: type[Node]) -> tuple[Field[Any], ...]:
-    """Return the fields of a kind that are attributes."""
+    """Return the attribute fields of a node kind."""
     return tuple(each for each in fields(kind) if each.name not in _COMMON)
 
 
@@ -33,8 +33,8 @@ def print_program(program: Program, *, spans: bool = True) -> str:
     ----------
     program : Program
     spans : bool
-        Whether to say where nodes come from; without, the text does not depend on paths and lines,
-        and reads back as a program whose nodes have no spans.
+        Whether to print source positions. Without them the text does not depend on paths and lines,
+        and the nodes read back have no spans.
     """
     return "\n".join(_Printer(program, spans).lines()) + "\n"
 

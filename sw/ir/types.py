@@ -25,7 +25,7 @@ __all__ = [
 
 
 class Role(Enum):
-    """What a program does with a tensor."""
+    """Role of a tensor: input, output or both."""
 
     #: Read only.
     IN = "in"
@@ -48,7 +48,7 @@ class Space(Enum):
 
 @dataclass(frozen=True)
 class Span:
-    """Where in a program a node comes from.
+    """Source range of a node.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ class Span:
 
 @dataclass(frozen=True)
 class Dim:
-    """A dimension of a tensor: the name from the signature, and its size."""
+    """A dimension of a tensor: name in the signature, and size."""
 
     name: str
     size: int
@@ -83,7 +83,7 @@ class Dim:
 
 @dataclass(frozen=True)
 class TileType:
-    """Type of a tile, which always has rows and columns.
+    """Type of a tile; tiles always have two axes.
 
     Parameters
     ----------
@@ -99,15 +99,15 @@ class TileType:
 
     @property
     def ragged(self) -> bool:
-        """Whether an axis may end before its size."""
+        """Whether the extent of an axis may be below its size."""
         return not (self.rows.full and self.cols.full)
 
     def axis(self, number: int) -> Axis:
-        """Return the rows for 0, the columns for 1."""
+        """Return the axis of the rows for 0, of the columns for 1."""
         return self.cols if number else self.rows
 
     def to(self, format: Format) -> TileType:
-        """Return the same tile in another format."""
+        """Return the type with another format."""
         return replace(self, format=format)
 
     def same_shape(self, other: TileType) -> bool:
@@ -120,12 +120,12 @@ class TileType:
 
 @dataclass(frozen=True)
 class ChannelType:
-    """Type of a FIFO between stages: a buffer with its full and empty barriers.
+    """Type of a FIFO between stages: a buffer with full and empty barriers.
 
     Parameters
     ----------
     tiles : tuple of TileType
-        What a slot holds.
+        Tiles per slot.
     slots : int
         Slots of the buffer.
     """
@@ -163,9 +163,9 @@ class TensorType:
     format : Format
         Format of an element.
     space : Space
-        Where it lives.
-    role : Role
-        What the program does with it.
+        Memory space.
+        role : Role
+        Input, output or both.
     """
 
     dims: tuple[Dim, ...]
@@ -196,14 +196,14 @@ class Tensor:
 
 @dataclass(frozen=True)
 class Entry:
-    """What a view takes of one axis of its tensor.
+    """Selection of a view along one axis of its tensor.
 
     Parameters
     ----------
     start : Affine
         The first element.
     axis : Axis or None
-        What is kept; None for a single element, which drops the axis.
+        The resulting axis; None for a single element, which drops the axis.
     """
 
     start: Affine
@@ -211,7 +211,7 @@ class Entry:
 
     @property
     def symbols(self) -> tuple[str, ...]:
-        """Symbols which the entry uses."""
+        """Symbols in the entry."""
         return self.start.symbols + (self.axis.symbols if self.axis else ())
 
     def __str__(self) -> str:
@@ -227,12 +227,12 @@ class View:
 
     @property
     def axes(self) -> tuple[Axis, ...]:
-        """Axes which the view keeps."""
+        """Axes that the view keeps."""
         return tuple(entry.axis for entry in self.entries if entry.axis is not None)
 
     @property
     def symbols(self) -> tuple[str, ...]:
-        """Symbols which the entries use."""
+        """Symbols in the entries."""
         return tuple(symbol for entry in self.entries for symbol in entry.symbols)
 
     def __str__(self) -> str:

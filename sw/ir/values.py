@@ -1,4 +1,4 @@
-"""What nodes of the tile IR take and give."""
+"""Operands and results of nodes: values and constants."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ _NUMBERED = re.compile(r"\.\d+$")
 
 
 def variable(name: str) -> str:
-    """Return the program's own name for a value or an index of this unique name; empty if none."""
+    """Return the source name behind a unique name of a value or an index; empty if none."""
     return "" if name.isdigit() else _NUMBERED.sub("", name)
 
 
 @dataclass(frozen=True)
 class Value:
-    """What a node gives.
+    """A result of a node, or a carry of a loop.
 
     Parameters
     ----------
     name : str
-        Unique in its program: the variable's name, with a number behind it if the name is taken
-        (``acc.2``), or a number alone if it has none.
+        Unique in its program: the variable's name, with a number appended if the name is taken
+        (``acc.2``), or a number alone if there is no variable.
     type : Type
         Its type.
     """
@@ -35,7 +35,7 @@ class Value:
 
     @property
     def variable(self) -> str:
-        """What the program calls it, which need not be unique; empty if it has no name there."""
+        """Its variable's name in the source, which need not be unique; empty if none."""
         return variable(self.name)
 
     def __str__(self) -> str:
@@ -44,7 +44,7 @@ class Value:
 
 @dataclass(frozen=True)
 class Constant:
-    """A number in the place of a tile; it has the format the operation computes in."""
+    """A scalar operand instead of a tile, in the format of the operation."""
 
     value: int | float
 

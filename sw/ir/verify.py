@@ -1,14 +1,14 @@
 """Verifier of the tile IR, run between passes.
 
-Rules, by the number an error gives:
+Rules, by the number that errors name:
 
-1. a value is used after its definition, inside its region; so is the index of a loop
-2. types, computed anew, are those written
+1. a value is used after its definition and inside its region, and so is the index of a loop
+2. the stated types equal the inferred ones
 3. starts, carries, nexts and results of a loop agree in type
 4. views stay inside their tensors in every iteration
-5. after masking, nothing is summed or maximized over a tail that is not the identity
-6. every element of an output is written once; after ordering, updates in place carry tokens
-9. names are unique, and every node says where it comes from
+5. after masking, no reduction or product covers a tail other than its identity element
+6. every output element is written once; after ordering, in-place updates have tokens
+9. names are unique, and every node has a source position
 """
 
 from __future__ import annotations
@@ -51,12 +51,12 @@ class VerifyError(ValueError):
 
 
 def verify(program: Program) -> Program:
-    """Check a program, and give it back.
+    """Check a program, and return it unchanged.
 
     Raises
     ------
     VerifyError
-        At the first rule that is broken.
+        At the first broken rule.
     """
     _Verifier(program).run()
     return program

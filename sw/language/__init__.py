@@ -1,4 +1,4 @@
-"""The tile language that a kernel author writes; :mod:`tilewright` is its public face."""
+"""The tile language of kernels; `tilewright` is its public interface."""
 
 from sw.ir.affine import Axis
 from sw.ir.formats import Format, bf16, e4m3, e5m2, fp16, fp32, int8, int32

@@ -1,15 +1,15 @@
-"""Alignment of the two recordings of a loop body.
+"""Detection of loop-carried tiles by aligning two recordings of a loop body.
 
-Both passes ran with the same index, so whatever stays the same from iteration to iteration is the
-same in both. An operand that is
+Both passes run with the same index, so whatever is equal in all iterations is equal in both. An
+operand is one of these:
 
-- the same outer value in both, or in each the value its own pass made: is used as it is;
-- outer value *p* in the first and value *q* of the first pass in the second: is a carry, which
-  starts as *p* and goes on as *q*;
-- anything else: is state that two passes cannot tell apart from a mistake, and is refused.
+- the same outer value in both, or the corresponding value of each pass: used as it is;
+- outer value *p* in the first pass, and in the second pass value *q* of the first: a carry that
+  starts as *p* and continues as *q*;
+- anything else: state that cannot be told from a mistake by two passes, and is refused.
 
-Each use is decided for itself, so two names may start as one tile. The second pass is kept, for
-its types are those of every later iteration.
+Each use is decided separately, so two names may start as the same tile. The second pass is kept,
+because its types are those of every later iteration.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ _NOT_ATTRIBUTES = ("operands", "results", "span", "nodes", "carries", "nexts")
 
 @dataclass(frozen=True)
 class Carry:
-    """A carried tile.
+    """A loop-carried tile.
 
     Parameters
     ----------
     start : Value
-        Before the loop.
+        Value before the loop.
     entry : Value
-        At the entry of an iteration.
+        Value at the entry of an iteration.
     first, second : Value
-        What the first and the second pass made for the next iteration.
+        Value for the next iteration, as recorded in the first and the second pass.
     """
 
     start: Value
@@ -50,25 +50,25 @@ class Carry:
 
 @dataclass(frozen=True)
 class Aligned:
-    """A loop body that serves all iterations."""
+    """An aligned loop body, valid for all iterations, with its carries."""
 
     carries: tuple[Carry, ...]
     nodes: tuple[Node, ...]
 
 
 class MismatchError(Exception):
-    """Recordings that differ in something other than carried tiles.
+    """Two recordings that differ in something other than carried tiles.
 
     Parameters
     ----------
     reason : str
-        ``different``: other operations or numbers. ``outer``: two outer tiles. ``stale``: a tile
-        which the first pass made and the second still reads. ``turn``: a tile from outside in one
-        pass, from inside in the other.
+        ``different``: different operations or numbers. ``outer``: two outer tiles. ``stale``: a
+        tile of the first pass that the second still reads. ``turn``: a tile from outside the loop
+        in one pass, from inside in the other.
     first, second : Node or None
-        Where they part; None where a recording has ended.
+        The first nodes that differ; None where a recording has ended.
     operands : tuple of Operand
-        What each reads there.
+        Operands that each reads there.
     """
 
     def __init__(
@@ -91,14 +91,14 @@ def align(first: Sequence[Node], second: Sequence[Node], fresh: Callable[[Type],
     Parameters
     ----------
     first, second : sequence of Node
-        What the passes recorded.
+        Nodes recorded by the passes.
     fresh : function
-        Makes a value of a type.
+        Creates a value of a type.
 
     Raises
     ------
     MismatchError
-        Where they differ.
+        At the first difference.
     """
     aligner = _Aligner(_made(first), _made(second), fresh)
     nodes = aligner.nodes(first, second)
@@ -106,7 +106,7 @@ def align(first: Sequence[Node], second: Sequence[Node], fresh: Callable[[Type],
 
 
 def _made(nodes: Sequence[Node]) -> set[str]:
-    """Names of all values that nodes make, those inside loops included."""
+    """Names of all results of nodes, nested loops included."""
     names = {value.name for node in walk(nodes) for value in node.results}
     loops = (node for node in walk(nodes) if isinstance(node, Loop))
     return names | {value.name for loop in loops for value in loop.carries}
@@ -180,7 +180,7 @@ class _Aligner:
 
 
 def _alike(first: Node, second: Node) -> bool:
-    """Return whether two nodes are of one kind, with the same attributes and as many operands."""
+    """Return whether two nodes agree in kind, attributes and number of operands."""
     if type(first) is not type(second) or len(first.operands) != len(second.operands):
         return False
     if isinstance(first, Loop) and isinstance(second, Loop):
@@ -194,13 +194,13 @@ def _alike(first: Node, second: Node) -> bool:
 
 
 def describe(error: MismatchError, names: str) -> tuple[str, str]:
-    """Return the kind of error that a mismatch is to the user, and the message.
+    """Return the error kind and the message of a mismatch.
 
     Parameters
     ----------
     error : MismatchError
     names : str
-        What the program calls the operands, as a parenthesis; empty if there are none.
+        Names of the operands in the program, in parentheses; empty if there are none.
     """
     if error.reason == "outer":
         return "carry", (

@@ -1,4 +1,4 @@
-"""Arrays of a call, checked against the signature."""
+"""Binding of a call's arrays to the signature."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ def bind_arrays(
     arrays: Sequence[npt.ArrayLike],
     named: Mapping[str, npt.ArrayLike],
 ) -> Bound:
-    """Check the inputs of a kernel, and give them with sizes and formats.
+    """Check the inputs of a kernel, and return them with their sizes and formats.
 
     Parameters
     ----------
     kernel : str
-        Its name, for errors.
+        Name of the kernel, for errors.
     signature : Signature
-        Its tensors.
+        Signature of the kernel.
     arrays : sequence of array
         Inputs in the signature's order.
     named : mapping of str to array
@@ -103,7 +103,7 @@ def bind_arrays(
 
 
 def _converted(name: str, dtype: np.dtype[Any]) -> str:
-    """How to convert an array of a type that is not served; nothing for one without numbers."""
+    """Advice on converting an array of an unsupported type; empty for a type without numbers."""
     if dtype.kind in "iub":
         return f"; write `{name}.astype(np.int32)`, or `np.int8` for a product"
     if dtype.kind == "f":
@@ -117,7 +117,7 @@ def _sizes(
     dims: dict[str, int],
     fail: Callable[[str, str], ProgramError],
 ) -> None:
-    """Check the shape of one array, and note the dimensions that are new."""
+    """Check the shape of one array, and record dimensions not seen before."""
     name = argument.name
     if len(shape) != len(argument.dims):
         raise fail(

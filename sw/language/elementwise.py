@@ -1,4 +1,4 @@
-"""Element math by name: functions that go element by element over tiles."""
+"""Element-wise functions of tiles."""
 
 from __future__ import annotations
 
@@ -78,13 +78,13 @@ def tanh(x: Tile) -> Tile:
 
 @taking
 def maximum(x: TileLike, y: TileLike) -> Tile:
-    """Return the greater number of each pair; NaN if one of them is."""
+    """Return the greater number of each pair; NaN if either is NaN."""
     return emit(ir.Map, x, y, op="max")
 
 
 @taking
 def minimum(x: TileLike, y: TileLike) -> Tile:
-    """Return the lesser number of each pair; NaN if one of them is."""
+    """Return the lesser number of each pair; NaN if either is NaN."""
     return emit(ir.Map, x, y, op="min")
 
 

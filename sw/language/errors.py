@@ -1,4 +1,4 @@
-"""Errors of tile programs: one class, with the place in the program and a rule.
+"""Error class of tile programs, with source position and rule, and helpers to find the position.
 
 ::
 
@@ -62,9 +62,9 @@ RULES: dict[str, str] = {
 
 
 class ProgramError(BadInputError):
-    """A tile program, or a use of one, that breaks a rule of the language.
+    """A violation of the language's rules by a tile program or by its caller.
 
-    ``message`` is one line; the error's text has the source line and carets below it.
+    ``message`` is one line; the text of the error adds the source line and carets below it.
 
     Parameters
     ----------
@@ -73,9 +73,9 @@ class ProgramError(BadInputError):
     message : str
         What is wrong, with the values.
     span : Span or None
-        Where; None if no line of the program is at fault.
+        Source position; None if no line of the program is at fault.
     value : str
-        The value at fault, where there is one.
+        The value at fault; empty if there is none.
     """
 
     def __init__(self, kind: str, message: str, span: Span | None, *, value: str = "") -> None:
@@ -94,7 +94,7 @@ class ProgramError(BadInputError):
 
 
 def source_lines(span: Span) -> tuple[str, ...]:
-    """Return the first source line of a span and carets below it; nothing if there is no source."""
+    """Return the first source line of a span with carets below it; empty without source."""
     line = linecache.getline(span.file, span.line).rstrip("\n")
     if not line.strip():
         return ()
@@ -110,7 +110,7 @@ def source_lines(span: Span) -> tuple[str, ...]:
 
 
 def caller() -> FrameType:
-    """Return the innermost frame that runs the user's code, not the language's."""
+    """Return the innermost frame of user code."""
     frame: FrameType | None = sys._getframe(1)
     last = sys._getframe(1)
     while frame is not None:
@@ -136,24 +136,24 @@ def _positions(code: CodeType) -> list[_Position]:
 
 
 def code_span(code: CodeType, offset: int) -> Span:
-    """Return the place of the instruction at a byte offset of some code."""
+    """Return the source position of the instruction at a byte offset."""
     line, end_line, column, end_column = _positions(code)[max(0, offset) // 2]
     line = line or code.co_firstlineno
     return Span(code.co_filename, line, column or 0, end_line or line, end_column or 0)
 
 
 def caller_span() -> Span:
-    """Return the place in the user's code that is running."""
+    """Return the current source position in user code."""
     frame = caller()
     return code_span(frame.f_code, frame.f_lasti)
 
 
 def unserved(name: str) -> ProgramError:
-    """Make the error for a part of the language that has a name but no service."""
+    """Make the error for a part of the language that is not supported yet."""
     return ProgramError("unserved", f"`{name}` is not served yet", caller_span(), value=name)
 
 
 def near_misses(name: str, known: Iterable[str], noun: str) -> str:
-    """Return what to say about an unknown name: the names there are, and those nearest to it."""
+    """Return advice on an unknown name: the nearest known names, or all of them."""
     names = list(dict.fromkeys(known))
     return f"{noun} are {', '.join(names) or 'none'}{did_you_mean(name, names)}"

@@ -1,4 +1,4 @@
-"""Hints for what users of numpy and torch type: the language's own way, in the message."""
+"""Error messages for numpy and torch idioms, naming the language's equivalent."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ _REVERSED = {
 
 
 class MissingNameError(ProgramError, AttributeError):
-    """A name that is not there, with what to write in its place."""
+    """An unknown name; the message says what to write instead."""
 
 
 def missing_name(
@@ -115,12 +115,12 @@ def missing_name(
     Parameters
     ----------
     owner : str
-        What was to have it, as the message begins.
+        The object without the attribute; the message begins with it.
     name : str
     known : tuple of str
-        Attributes that it has.
+        Attributes that the object has.
     first : str
-        What to do before the hint.
+        Advice that precedes the hint.
     """
     message = f"{owner} has no `{name}`"
     if name in HABITS:
@@ -131,7 +131,7 @@ def missing_name(
 
 
 def operator(symbol: str, hint: str = "") -> Callable[..., NoReturn]:
-    """Return a method that refuses an operator which the language does not have."""
+    """Return a method that refuses an operator outside the language."""
 
     def refuse(self: NotAnArray, *_: object) -> NoReturn:
         wanted = self._first + (f"write {hint}" if hint else "compute with that")
@@ -141,7 +141,7 @@ def operator(symbol: str, hint: str = "") -> Callable[..., NoReturn]:
 
 
 class NotAnArray:
-    """Base of what a program computes with: numpy's functions and attributes get a hint."""
+    """Base class of a program's values: numpy functions and attributes are refused with a hint."""
 
     #: What it is, as a message begins, and what to do before any hint.
     _noun = "A tile"
@@ -157,7 +157,7 @@ class NotAnArray:
     __lshift__ = __rshift__ = operator("<<", "a product with a power of two")
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
-        """Return ``number * tile`` of a number of numpy; refuse functions of numpy."""
+        """Evaluate ``number * tile`` for a numpy number; refuse other numpy functions."""
         name = ufunc.__name__
         reverse = getattr(self, _REVERSED.get(name, ""), None)
         if method == "__call__" and reverse and inputs[0] is not self and not options:
@@ -165,11 +165,11 @@ class NotAnArray:
         self._refuse_numpy(name if method == "__call__" else {"add": "sum"}.get(name, name))
 
     def __array_function__(self, function: Any, *_: object) -> NoReturn:
-        """Refuse other functions of numpy."""
+        """Refuse other numpy functions."""
         self._refuse_numpy(function.__name__)
 
     def __array__(self, *_: object, **__: object) -> NoReturn:
-        """Refuse to become an array."""
+        """Refuse conversion to an array."""
         self._refuse_numpy("asarray")
 
     def _refuse_numpy(self, name: str) -> NoReturn:
@@ -188,7 +188,7 @@ class NotAnArray:
 
 
 def taking(function: Callable[P, R]) -> Callable[P, R]:
-    """Return a function of the language whose wrong calls are errors at the user's line."""
+    """Decorate a language function: calls with wrong arguments are errors at the user's line."""
 
     @functools.wraps(function)
     def call(*arguments: P.args, **options: P.kwargs) -> R:

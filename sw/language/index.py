@@ -1,4 +1,4 @@
-"""Indices of loops, and the numbers a program computes from them."""
+"""Loop indices, and integer expressions of them."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ __all__ = ["BlockIndex", "IndexNumber", "PointIndex", "StopNumber", "as_affine",
 
 
 def whole(value: object) -> int | None:
-    """Return a whole number as an int; None for anything else, booleans included."""
+    """Return an integer as int; None for anything else, booleans included."""
     if isinstance(value, int | np.integer) and not isinstance(value, bool):
         return int(value)
     return None
 
 
 def as_affine(value: object) -> Affine | None:
-    """Return a whole number or a number made from indices as an affine form, else None."""
+    """Return an integer or an index expression as an affine form, anything else as None."""
     if isinstance(value, IndexNumber):
         return value.form
     number = whole(value)
@@ -30,13 +30,13 @@ def as_affine(value: object) -> Affine | None:
 
 
 class _OnChip(MakesTile):
-    """What indices and numbers made from them have in common: a value only on the chip."""
+    """Base class of indices and index expressions, whose values exist only on the chip."""
 
     __array_ufunc__ = None
     __hash__ = object.__hash__
 
     def as_tile(self) -> Tile:
-        """Record the tile of one element that holds the number."""
+        """Record a tile of one element with this number."""
         raise refusal(
             "operation",
             f"{type(self).__name__} must be used to slice or to end a loop, not as a tile",
@@ -75,10 +75,10 @@ class _OnChip(MakesTile):
 
 
 class IndexNumber(_OnChip):
-    """A sum of indices with whole factors and a whole number.
+    """An affine index expression: integer multiples of indices, plus an integer.
 
-    It takes ``+``, ``-`` and ``*`` with whole numbers and other sums, indexes and slices tensors,
-    and becomes a tile of one int32 where element math needs one.
+    It supports ``+``, ``-`` and ``*`` with integers and other index expressions, indexes and slices
+    tensors, and becomes a tile of one int32 where element math needs one.
     """
 
     def __init__(self, recorder: Recorder, form: Affine) -> None:
@@ -86,7 +86,7 @@ class IndexNumber(_OnChip):
         self.form = form
 
     def as_tile(self) -> Tile:
-        """Record the tile of one element that holds the number."""
+        """Record a tile of one element with this number."""
         return emit(ir.Iota, start=self.form, axis=0, rows=Axis(1), cols=Axis(1))
 
     def _sum(self, other: object, sign: int, own: int = 1) -> Any:
@@ -139,7 +139,7 @@ class IndexNumber(_OnChip):
 
 
 class PointIndex(IndexNumber):
-    """Index of :func:`each`: the number of the iteration. It drops the axis it indexes."""
+    """Index of :func:`each`: the number of the iteration; it drops the axis that it indexes."""
 
     def __init__(self, recorder: Recorder, symbol: str) -> None:
         super().__init__(recorder, Affine.of(symbol))
@@ -147,7 +147,7 @@ class PointIndex(IndexNumber):
 
 
 class StopNumber(_OnChip):
-    """End of a block, plus a whole number: where a slice or another loop may end."""
+    """End of a block plus an integer: a possible end of a slice or of another loop."""
 
     def __init__(self, recorder: Recorder, form: Bound) -> None:
         self.recorder = recorder
@@ -168,9 +168,9 @@ class StopNumber(_OnChip):
 
 
 class BlockIndex(_OnChip):
-    """Index of :func:`metapipe`: a block of consecutive elements, the last one maybe shorter.
+    """Index of :func:`metapipe`: a block of consecutive elements; the last block may be shorter.
 
-    It cuts a block out of a tensor, and stands for the block's size where a tile is made.
+    It slices a block from a tensor; as a size of a new tile it means the size of the block.
     """
 
     def __init__(
@@ -183,7 +183,7 @@ class BlockIndex(_OnChip):
 
     @property
     def axis(self) -> Axis:
-        """The block as an axis of a tile."""
+        """The tile axis of the block."""
         start = Affine.of(self.traced_name)
         rests = tuple(dict.fromkeys(end - start for end in self._ends))
         return Axis(size_symbol(self.traced_name), rests)
@@ -195,12 +195,12 @@ class BlockIndex(_OnChip):
 
     @property
     def stop(self) -> StopNumber:
-        """One after the last element."""
+        """The index after the last element."""
         end = Affine.of(self.traced_name) + Affine.of(size_symbol(self.traced_name))
         return StopNumber(self.recorder, Bound.least((end, *self._ends)))
 
     def as_tile(self) -> Tile:
-        """Record the tile of one element that holds the first element's number."""
+        """Record a tile of one element with the number of the block's first element."""
         return self.start.as_tile()
 
     def _no_math(self, other: object) -> NoReturn:

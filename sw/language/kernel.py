@@ -1,4 +1,4 @@
-"""Kernels: functions that are traced, with a signature and a reference."""
+"""Kernels: traced functions with a signature and a float64 reference."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ __all__ = ["Kernel", "kernel", "register"]
 class Kernel:
     """A tile program: a function with a signature.
 
-    Calling it gives the golden arrays. Made by :func:`kernel`.
+    A call returns the golden arrays. :func:`kernel` makes kernels.
 
     Parameters
     ----------
     signature : Signature
         Its tensors.
     function : function
-        Takes the tensors by name, and options.
+        The traced function; its parameters are the tensors by name, then options.
     span : Span
-        Where it was made.
+        Source position of its definition.
     """
 
     def __init__(self, signature: Signature, function: Callable[..., None], span: Span) -> None:
@@ -56,7 +56,7 @@ class Kernel:
         self.options = MappingProxyType(self._options())
 
     def _options(self) -> dict[str, Any]:
-        """Parameters with a default; the others must be the tensors."""
+        """Options: the parameters with a default. All other parameters must be tensors."""
         tensors = [each.name for each in self.signature.arguments]
         options: dict[str, Any] = {}
         for name, each in inspect.signature(self.function).parameters.items():
@@ -105,8 +105,8 @@ class Kernel:
         dtype : Format, or mapping of str to Format
             Format of the inputs that declare none, or of each by name.
         out : Format, or mapping of str to Format, or None
-            Format of the outputs that declare none. None for the format stored, but fp32 is
-            rounded to the format of the first float input.
+            Format of the outputs that declare none. None selects the format stored, except that
+            fp32 is rounded to the format of the first float input.
         values : int or option
             Size of each dimension, and options.
 
@@ -195,12 +195,12 @@ class Kernel:
         return sizes
 
     def bind(self, *arrays: npt.ArrayLike, **named: npt.ArrayLike) -> Bound:
-        """Check arrays against the signature, and give them with sizes and formats.
+        """Check arrays against the signature, and return them with their sizes and formats.
 
         Parameters
         ----------
         arrays, named : array
-            Inputs, those updated in place among them, in the signature's order or by name.
+            Inputs, including those updated in place, in the signature's order or by name.
 
         Raises
         ------
@@ -218,7 +218,7 @@ class Kernel:
         return function
 
     def __call__(self, *arrays: npt.ArrayLike, **options: Any) -> Any:
-        """Return the golden arrays on the default configuration: one, or a tuple of several."""
+        """Return the golden outputs: one array, or a tuple of several."""
         return self._act("call")(self, *arrays, **options)
 
     def run(
@@ -229,7 +229,7 @@ class Kernel:
         backend: str = "rtl",
         **options: Any,
     ) -> RunResult:
-        """Compile and run it, and give the result with its figures.
+        """Compile and run the kernel; returns outputs and figures.
 
         Parameters
         ----------
@@ -238,11 +238,11 @@ class Kernel:
         config : str or configuration
             The chip.
         schedule : Schedule or None
-            Choices beside the program's.
+            Choices that override the program's.
         backend : str
             ``rtl``, ``cocotb``, ``emulator`` or ``golden``.
         options
-            Options of the kernel and of the backend.
+            Options of the kernel and of the back end.
         """
         action = self._act("run")
         result: RunResult = action(
@@ -253,16 +253,16 @@ class Kernel:
     def compile(
         self, config: Any = "small", *, schedule: Schedule | None = None, **values: Any
     ) -> KernelProgram:
-        """Compile it for a configuration.
+        """Compile the kernel for a configuration.
 
         Parameters
         ----------
         config : str or configuration
             The chip.
         schedule : Schedule or None
-            Choices beside the program's.
+            Choices that override the program's.
         values
-            As :meth:`trace` takes.
+            As of :meth:`trace`.
         """
         program: KernelProgram = self._act("compile")(self, config, schedule=schedule, **values)
         return program
@@ -272,18 +272,18 @@ class Kernel:
 
 
 def kernel(signature: str) -> Callable[[Callable[..., None]], Kernel]:
-    """Make a kernel of a function.
+    """Decorator that makes a kernel of a function.
 
     Parameters
     ----------
     signature : str
-        Tensors and what becomes of them: ``"A[M, K], B[K, N] -> C[M, N]: bf16"``. A name on both
-        sides is updated in place.
+        Inputs and outputs: ``"A[M, K], B[K, N] -> C[M, N]: bf16"``. A name on both sides is updated
+        in place.
 
     Raises
     ------
     ProgramError
-        If the signature is not one, or does not fit the function's parameters.
+        If the signature is malformed or does not match the function's parameters.
     """
     span = caller_span()
     if not isinstance(signature, str):
@@ -317,7 +317,7 @@ def _tensor(argument: Argument, dims: tuple[Dim, ...], format_: Format) -> Tenso
 
 @dataclass(frozen=True)
 class _Decision:
-    """Format of an output that declares none, from what is stored and the float inputs."""
+    """Inference of the format of an output that declares none, from its stores and float inputs."""
 
     argument: Argument
     dims: tuple[Dim, ...]
@@ -329,7 +329,7 @@ class _Decision:
 
 
 def _chosen(choice: object, name: str) -> Format | None:
-    """Format which a choice for all or by name has for one tensor."""
+    """Format of one tensor under a choice for all tensors or by name."""
     if isinstance(choice, Mapping):
         choice = choice.get(name)
     if choice is None:

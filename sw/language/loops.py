@@ -1,4 +1,4 @@
-"""Loops: each body is traced twice with the same index."""
+"""Loops of the language, whose bodies are traced twice with the same index."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ __all__ = ["each", "metapipe"]
 def metapipe(
     extent: int | Axis, size: int | None = None, *, until: object = None
 ) -> Iterator[BlockIndex]:
-    """Go over blocks of elements in time; iterations overlap where buffers allow.
+    """Loop over blocks of elements in time; iterations overlap where buffers allow.
 
-    The body is traced twice; a name that it rebinds to a tile carries the tile to the next
+    The body is traced twice. A name that it rebinds to a tile carries the tile to the next
     iteration.
 
     Parameters
     ----------
     extent : int
-        Elements in all; an axis that ends inside a block is refused.
+        Total elements; an axis that ends inside a block is refused.
     size : int or None
-        Elements of a block, which a schedule overrides; None leaves it to the compiler.
+        Elements per block, which a schedule overrides; None leaves it to the compiler.
     until : int, sum of indices, or stop of a block
-        Where else to end: no block begins there or later.
+        Additional end: no block begins there or later.
 
     Raises
     ------
     ProgramError
-        If the extent or the size is not a whole number of 1 or more.
+        If the extent or the size is not an integer of at least 1.
     """
     recorder = current("metapipe")
     count = _count("Extent of `metapipe`", extent)
@@ -57,17 +57,17 @@ def metapipe(
 
 
 def each(extent: int | Axis) -> Iterator[PointIndex]:
-    """Go over single elements in time; the index drops the axis it indexes.
+    """Loop over single elements in time; the index drops the axis it indexes.
 
     Parameters
     ----------
     extent : int
-        Elements in all; an axis that ends inside a block is refused.
+        Total elements; an axis that ends inside a block is refused.
 
     Raises
     ------
     ProgramError
-        If it is not a whole number of 1 or more.
+        If the extent is not an integer of at least 1.
     """
     recorder = current("each")
     count = _count("Extent of `each`", extent)

@@ -1,4 +1,4 @@
-"""Operations of a program: loads and stores, products, element math, reductions."""
+"""Operations of the language: loads, stores, products, tile construction, reductions."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _view(name: str, value: object) -> TensorView:
 
 @taking
 def load_tile(view: TensorView) -> Tile:
-    """Load a view of one or two axes from memory; one axis gives a row.
+    """Load a view of one or two axes from memory; a view of one axis becomes a row.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ def store_tile(view: TensorView, tile: Tile) -> None:
     view : TensorView
         Of an output, or of a tensor updated in place.
     tile : Tile
-        Of the view's shape.
+        Tile of the view's shape.
     """
     view = _view("store_tile", view)
     tile = tile_argument("store_tile", tile)
@@ -109,16 +109,16 @@ def matmul(
     col_par: int | None = None,
     sum_par: int | None = None,
 ) -> Tile:
-    """Multiply matrices, as ``a @ b``: in fp32 or int32, with one rounding a term.
+    """Multiply matrices, as ``a @ b``: in fp32 or int32, with one rounding per term.
 
     Parameters
     ----------
     a, b : Tile
-        Both bf16 or both int8; columns of ``a`` are as many as rows of ``b``.
+        Both bf16 or both int8; ``a`` has as many columns as ``b`` has rows.
     row_par, col_par : int or None
-        Units to split the rows or columns of the result over; a schedule overrides.
+        Units over which the rows or columns of the result are split; a schedule overrides them.
     sum_par : int or None
-        Not served yet.
+        Not supported yet.
     """
     for name, value in (("row_par", row_par), ("col_par", col_par)):
         if value is not None and ((whole(value) or 0) < 1):
@@ -141,7 +141,7 @@ def buffer(tile: Tile, slots: int | None = None) -> Tile:
     ----------
     tile : Tile
     slots : int or None
-        Tiles the buffer holds; None leaves it to the schedule, which overrides.
+        Tiles in the buffer, which a schedule overrides; None leaves them to the compiler.
     """
     if slots is not None and (whole(slots) or 0) < 1:
         raise refusal(
@@ -183,21 +183,21 @@ def zeros(rows: Size, cols: Size, dtype: object = None) -> Tile:
     ----------
     rows, cols : int, dimension, block, or rows or columns of a tile
     dtype : Format or None
-        None for one that widens to every other.
+        None selects a format that widens to every other.
     """
     return full(rows, cols, 0, dtype)
 
 
 @taking
 def full(rows: Size, cols: Size, value: float, dtype: object = None) -> Tile:
-    """Make a tile with one number everywhere.
+    """Make a tile filled with one number.
 
     Parameters
     ----------
     rows, cols : int, dimension, block, or rows or columns of a tile
     value : int or float
     dtype : Format or None
-        None for the narrowest which holds the number: of int8 and int32 for an int, of bf16 and
+        None selects the narrowest format that holds the number: int8 or int32 for an int, bf16 or
         fp32 for a float.
     """
     axes = _axis("full", rows), _axis("full", cols)
@@ -236,13 +236,13 @@ def _index_tile(name: str, block: object, axis: int) -> Tile:
 
 @taking
 def row_index(block: BlockIndex | Tile) -> Tile:
-    """Make a column of int32 with each row's number: in the tensor for a block, or in a tile."""
+    """Make a column of int32 row numbers: of a block's rows in the tensor, or of a tile's rows."""
     return _index_tile("row_index", block, 0)
 
 
 @taking
 def col_index(block: BlockIndex | Tile) -> Tile:
-    """Make a row of int32 with each column's number: in the tensor for a block, or in a tile."""
+    """Make a row of int32 column numbers: of a block's in the tensor, or of a tile's columns."""
     return _index_tile("col_index", block, 1)
 
 
@@ -264,7 +264,7 @@ def row_min(tile: Tile) -> Tile:
 
 @taking
 def row_sum(tile: Tile) -> Tile:
-    """Add the numbers of each row in ascending order, as a column."""
+    """Return the sum of each row, added in ascending order, as a column."""
     return _reduce("row_sum", tile, "sum", 1)
 
 
@@ -291,13 +291,13 @@ def col_min(tile: Tile) -> Tile:
 
 @taking
 def col_sum(tile: Tile) -> Tile:
-    """Add the numbers of each column in ascending order, as a row."""
+    """Return the sum of each column, added in ascending order, as a row."""
     return _reduce("col_sum", tile, "sum", 0)
 
 
 @taking
 def split_cols(tile: Tile, parts: int) -> tuple[Tile, ...]:
-    """Cut a tile by columns into parts of equal size: views."""
+    """Split a tile by columns into parts of equal size, which are views."""
     tile = tile_argument("split_cols", tile)
     count = whole(parts)
     if count is None or count < 1:
@@ -312,5 +312,5 @@ def split_cols(tile: Tile, parts: int) -> tuple[Tile, ...]:
 
 @taking
 def join_cols(*tiles: Tile) -> Tile:
-    """Put tiles side by side."""
+    """Concatenate tiles along the columns."""
     return emit(ir.Join, *(tile_argument("join_cols", each) for each in tiles))

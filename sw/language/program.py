@@ -1,4 +1,4 @@
-"""The end of a trace: from what was recorded to a program of the IR."""
+"""End of a trace: conversion of the recording to an IR program."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ __all__ = ["make_program"]
 
 
 def make_program(recorder: Recorder) -> Program:
-    """Make the program: starts of carries are widened, and values and indices get unique names.
+    """Make an IR program of a recording: widen starts of carries, make names unique.
 
-    The tensors are left to the kernel, which has the signature.
+    The kernel adds the tensors, because it has the signature.
 
     Parameters
     ----------
     recorder : Recorder
-        Whose trace has ended.
+        Recorder whose trace has ended.
     """
     variables = dict(recorder.variables)
 
@@ -40,7 +40,7 @@ def make_program(recorder: Recorder) -> Program:
 
 
 def _widen(nodes: Iterable[Node], fresh: Callable[[Value, TileType], Value]) -> tuple[Node, ...]:
-    """Put a cast before a loop wherever a carry starts in a narrower format."""
+    """Insert a cast before a loop wherever a carry starts in a narrower format."""
     found: list[Node] = []
     for node in nodes:
         if isinstance(node, Loop):
@@ -59,7 +59,7 @@ def _widen(nodes: Iterable[Node], fresh: Callable[[Value, TileType], Value]) -> 
 
 
 def _names(program: Program, variables: dict[str, str]) -> tuple[dict[str, str], dict[str, Affine]]:
-    """Unique names for all values, and symbols for all indices."""
+    """Unique names of all values, and symbols of all indices."""
     values: dict[str, str] = {}
     symbols: dict[str, Affine] = {}
     taken: dict[str, int] = {}

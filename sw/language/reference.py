@@ -1,4 +1,4 @@
-"""References: the author's own answer to a kernel."""
+"""References: the author's float64 implementation of a kernel in numpy."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 class Reference:
-    """The author's answer in float64, independent of the compiler.
+    """The author's float64 implementation of a kernel, independent of the compiler.
 
-    As a decorator it takes the function; called with the kernel's inputs it gives the answer.
+    As a decorator it takes the function; called with the kernel's inputs it returns the outputs.
 
     Parameters
     ----------
     name : str
-        The kernel's.
+        Name of the kernel.
     """
 
     def __init__(self, name: str) -> None:
@@ -37,7 +37,7 @@ class Reference:
     def __call__(self, *given: Any, **named: Any) -> Any: ...
 
     def __call__(self, *given: Any, **named: Any) -> Any:
-        """Set the function, or give its answer for arrays: floats as float64, ints as int64."""
+        """Set the function, or apply it to arrays, converted to float64 or int64."""
         if len(given) == 1 and inspect.isfunction(given[0]):
             self.function = given[0]
             return given[0]

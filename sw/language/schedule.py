@@ -1,4 +1,4 @@
-"""Schedules: choices of the compiler that a user makes, as data apart from the program."""
+"""Schedules: user choices for the compiler, as data separate from the program."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ _Numbers = Mapping[str, int]
 
 @dataclass(frozen=True)
 class _Source:
-    """Text of a schedule's file, to name the line of a key in it."""
+    """Text of a schedule file, from which errors find the line of a key."""
 
     file: str
     text: str
 
     def span(self, key: str | None = None, *, line: int = 1) -> Span:
-        """Where a key stands first; otherwise a line."""
+        """Source position of the first occurrence of a key; without one, of a whole line."""
         quoted = "" if key is None else json.dumps(key)
         for number, each in enumerate(self.text.splitlines(), 1):
             column = each.find(quoted) if quoted else -1
@@ -42,26 +42,25 @@ class _Source:
 
 @dataclass(frozen=True, init=False)
 class Schedule:
-    """Choices by the program's own variable names, those of helpers as ``attend.j``.
+    """Choices by the program's variable names; those of helper functions are written ``attend.j``.
 
-    A schedule beats the program, and the program the compiler; what nobody names, the compiler
-    chooses.
+    A schedule overrides the program; the compiler makes the choices that neither names.
 
     Parameters
     ----------
     tile : mapping of str to int
-        Block size, by the index of a loop.
+        Block size by loop index.
     row_par, col_par, sum_par : mapping of str to int
-        Units to split rows, columns or a sum over, by the tile a product gives.
+        Units over which rows, columns or a sum are split, by the tile that a product defines.
     slots : mapping of str to int
-        Slots of the buffer of a tile.
+        Slots of the buffer, by tile.
     place : mapping of str to str
-        Units for the product of a tile, as ``"pcu[0, :]"``.
+        Units of a product, by the tile it defines, as ``"pcu[0, :]"``.
 
     Raises
     ------
     ProgramError
-        If a number is not whole or below 1, or a name is no name.
+        If a number is not an integer of at least 1, or a name is malformed.
     """
 
     tile: _Numbers
@@ -101,7 +100,7 @@ class Schedule:
         return self
 
     def span_of(self, name: str) -> Span | None:
-        """Where a name of it stands, or it was made, for errors; None if in options alone."""
+        """Source position of a name in it, or of its construction; None for options alone."""
         source: _Source | None = self.__dict__["_source"]
         if source is not None and json.dumps(name) in source.text:
             return source.span(name)
@@ -122,14 +121,14 @@ class Schedule:
         return [(each.name, getattr(self, each.name)) for each in fields(self)]
 
     def __or__(self, other: Schedule) -> Schedule:
-        """Return both; where both choose, ``other`` does."""
+        """Merge two schedules; where both choose, ``other`` wins."""
         merged = {name: {**mine, **getattr(other, name)} for name, mine in self._choices()}
         first = self if self.__dict__["_source"] else other
         return Schedule(**merged)._made(other.__dict__["_span"], first.__dict__["_source"])
 
     @staticmethod
     def of_options(**choices: Mapping[str, Any]) -> Schedule:
-        """Make the schedule of a command line, whose errors have no line of a program."""
+        """Make a schedule from command-line options; its errors have no source position."""
         return Schedule(**choices)._made(None, None)
 
     def to_json(self) -> str:
@@ -144,12 +143,12 @@ class Schedule:
         ----------
         text : str
         file : str or None
-            File that the text is from; errors name it and the line of the key.
+            Origin of the text; errors name it and the line of the key.
 
         Raises
         ------
         ProgramError
-            If the text is no schedule; an unknown key is named with the nearest ones.
+            If the text is not a schedule; for an unknown key the message suggests the nearest ones.
         """
         caller = caller_span()
         if not isinstance(text, str):
@@ -192,7 +191,7 @@ class Schedule:
 
 
 def _checked(field: str, choices: object, span: Callable[[str], Span]) -> dict[str, Any]:
-    """Choices of a field, numbers as ints."""
+    """Validated choices of a field, numbers as int."""
 
     def refused(noun: str, rule: str, value: object, key: str = field) -> ProgramError:
         message = f"{noun} must be {rule}, not {shown(value)}"
@@ -219,7 +218,7 @@ def _checked(field: str, choices: object, span: Callable[[str], Span]) -> dict[s
 
 
 def schedule_names(program: Program) -> dict[str, tuple[str, ...]]:
-    """Return what each field of a schedule may name in a program."""
+    """Return the names of a program that each field of a schedule may use."""
     loops = (node for node in walk(program.nodes) if isinstance(node, Loop) and node.blocks)
     products = _results(program, products_only=True)
     return {
@@ -233,12 +232,12 @@ def schedule_names(program: Program) -> dict[str, tuple[str, ...]]:
 
 
 def check_schedule(schedule: Schedule, program: Program) -> None:
-    """Check that a program has everything a schedule names.
+    """Check that a program has every name in a schedule.
 
     Raises
     ------
     ProgramError
-        At the first name it does not have, with the near misses.
+        At the first unknown name; the message suggests the nearest ones.
     """
     nouns = {"tile": "loops", "slots": "tiles"}
     for field, names in schedule_names(program).items():
@@ -254,7 +253,7 @@ def check_schedule(schedule: Schedule, program: Program) -> None:
 
 
 def _results(program: Program, *, products_only: bool) -> tuple[str, ...]:
-    """Variables of tiles a schedule may name."""
+    """Variables of tiles that a schedule may name."""
     names: list[str] = []
     products: set[str] = set()
     for node in walk(program.nodes):

@@ -30,7 +30,7 @@ class Argument:
     format : Format or None
         Declared format; None if there is none.
     role : Role
-        In, out, or both for a name on both sides.
+        Input, output, or both for a name on both sides.
     """
 
     name: str
@@ -46,9 +46,9 @@ class Signature:
     Parameters
     ----------
     text : str
-        As written.
+        The signature as written.
     arguments : tuple of Argument
-        Inputs, those updated in place among them, then outputs, in the order written.
+        Inputs, including those updated in place, then outputs, in the order written.
     """
 
     text: str
@@ -56,30 +56,30 @@ class Signature:
 
     @property
     def inputs(self) -> tuple[Argument, ...]:
-        """Arguments a call passes, in order."""
+        """Arguments of a call, in order."""
         return tuple(each for each in self.arguments if each.role is not Role.OUT)
 
     @property
     def outputs(self) -> tuple[Argument, ...]:
-        """Arguments a call gives back: outputs and those updated in place."""
+        """Results of a call: outputs and arguments updated in place."""
         return tuple(each for each in self.arguments if each.role is not Role.IN)
 
     @property
     def dims(self) -> tuple[str, ...]:
-        """Names of the dimensions, each once."""
+        """Distinct names of the dimensions."""
         names = (dim for each in self.arguments for dim in each.dims if isinstance(dim, str))
         return tuple(dict.fromkeys(names))
 
 
 def parse_signature(text: str, span: Span | None = None) -> Signature:
-    """Read a signature.
+    """Parse a signature.
 
     A name on both sides of the arrow is updated in place; its dimensions are then written once.
 
     Raises
     ------
     ProgramError
-        If it is not one, with what is wrong.
+        If the text is not a signature.
     """
 
     def fail(message: str, value: str = text) -> ProgramError:
@@ -119,7 +119,7 @@ def parse_signature(text: str, span: Span | None = None) -> Signature:
 
 
 def _parts(side: str) -> list[str]:
-    """Arguments of one side: split at the commas outside brackets."""
+    """Split the arguments of one side at the commas outside brackets."""
     if not side.strip():
         return []
     return re.split(r",(?![^\[]*\])", side)

@@ -1,4 +1,4 @@
-"""Python state of a loop body: what of the caller's locals changes from pass to pass."""
+"""Detection of Python state in a loop body: caller's locals that change between passes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _DEPTH = 3
 
 
 def _frozen(value: Any, depth: int) -> Any:
-    """Return something that differs if a number in the value does; None if there is none."""
+    """Return a key that differs if any number in the value differs; None if it has no number."""
     if isinstance(value, bool | int | float | complex | str | bytes | np.generic):
         # Text, so that NaN equals itself and 1 is not True.
         return repr(value)
@@ -41,13 +41,13 @@ def _frozen(value: Any, depth: int) -> Any:
 
 
 def snapshot(frame: FrameType) -> Snapshot:
-    """Return the numbers in a frame's locals, also those in its lists, tuples and dictionaries."""
+    """Return the numbers in a frame's locals, including those in lists, tuples and dictionaries."""
     taken = {name: _frozen(value, _DEPTH) for name, value in frame.f_locals.items()}
     return {name: value for name, value in taken.items() if value is not None}
 
 
 def changed(before: Snapshot, after: Snapshot) -> dict[str, tuple[str, str]]:
-    """Return the names that two snapshots share and that differ, with both values as text."""
+    """Return the names in both snapshots whose values differ, with both values as text."""
     return {
         name: (_brief(before[name]), _brief(after[name]))
         for name in before
@@ -72,7 +72,7 @@ def _body(code: CodeType, offset: int) -> list[dis.Instruction]:
 
 
 def is_for_statement(code: CodeType, offset: int) -> bool:
-    """Return whether the instruction at a byte offset takes the next item of a ``for``."""
+    """Return whether the instruction at a byte offset is the ``next`` of a ``for`` statement."""
     return dis.opname[code.co_code[offset]] == "FOR_ITER"
 
 
@@ -81,7 +81,7 @@ def _several(value: object) -> tuple[object, ...]:
 
 
 def first_use(code: CodeType, offset: int, name: str) -> Span:
-    """Return where the body of a ``for`` sets a name last, else where it first reads it."""
+    """Return where the body of a ``for`` last sets a name, otherwise where it first reads it."""
     uses = [each for each in _body(code, offset) if "ATTR" not in each.opname]
     # Newer Pythons join two uses of locals in one instruction.
     uses = [each for each in uses if name in (each.argval, *_several(each.argval))]

@@ -1,4 +1,4 @@
-"""Tensors of a kernel, and the views that slicing makes of them."""
+"""Tensors of a kernel and their views."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["DimSize", "TensorView"]
 
 
 class DimSize(int):
-    """Size of a dimension: an int that remembers the dimension's name."""
+    """Size of a dimension: an int that has the dimension's name."""
 
     name: str
 
@@ -29,21 +29,21 @@ class DimSize(int):
 class TensorView(NotAnArray):
     """A tensor of the kernel, or a part of it.
 
-    Slicing makes smaller views: by a number or a point index, which drop the axis, by a block
-    index, or by a slice of fixed length.
+    Indexing makes smaller views: a number or a point index drops the axis; a block index or a slice
+    of fixed length keeps it.
 
     Parameters
     ----------
     recorder : Recorder
-        The trace it belongs to.
+        Recorder of the trace.
     name : str
         The tensor's name.
     dims : tuple of Dim
         Its dimensions.
     role : Role
-        What the kernel does with it.
+        Input, output or both.
     entries : tuple of Entry or None
-        What the view takes of each axis; None for all.
+        Selection along each axis; None selects all.
     """
 
     _noun = "A tensor"
@@ -72,12 +72,12 @@ class TensorView(NotAnArray):
 
     @property
     def view(self) -> View:
-        """The view as the IR has it."""
+        """The corresponding IR view."""
         return View(self.name, self._entries)
 
     @property
     def shape(self) -> tuple[int | Axis, ...]:
-        """Sizes of the axes: numbers that remember the names of dimensions, or blocks."""
+        """Sizes of the axes: numbers that have the names of dimensions, or blocks."""
         sizes: list[int | Axis] = []
         for entry, dim in self._kept():
             if entry == Entry(Affine(), Axis(dim.size)):
@@ -89,7 +89,7 @@ class TensorView(NotAnArray):
 
     @property
     def dtype(self) -> Format:
-        """Format of an element; an output that declares none has one only when all is traced."""
+        """Format of an element; of an output that declares none, known only after the trace."""
         if self.name in self.recorder.undecided:
             raise refusal(
                 "format",

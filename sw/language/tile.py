@@ -1,4 +1,4 @@
-"""Tiles: the values of a program."""
+"""Tiles: the immutable matrix values of a program."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["MakesTile", "Tile", "TileLike", "as_operand", "emit", "tile_argument
 
 
 class MakesTile:
-    """A number of the program that becomes a tile where one is needed."""
+    """Base class of numbers that are converted to tiles where needed."""
 
     def as_tile(self) -> Tile:
         """Record the tile."""
@@ -28,11 +28,11 @@ class MakesTile:
 class Tile(NotAnArray):
     """A tile: rows and columns of numbers on the chip.
 
-    ``+ - * /`` and comparisons go element by element, ``@`` multiplies matrices; an axis of one
-    element broadcasts. Element math widens exactly to int32 or fp32. Nothing changes a tile:
-    ``x += y`` rebinds ``x``.
+    ``+ - * /`` and comparisons are element-wise, ``@`` multiplies matrices; an axis of one element
+    broadcasts. Element math widens exactly to int32 or fp32. Tiles are immutable: ``x += y``
+    rebinds ``x``.
 
-    A program gets tiles from :func:`load_tile` and the like, and does not make them.
+    Programs obtain tiles from :func:`load_tile` and other operations, not from this class.
     """
 
     __hash__ = object.__hash__
@@ -44,12 +44,12 @@ class Tile(NotAnArray):
 
     @property
     def traced_name(self) -> str:
-        """What the recorder calls it."""
+        """Its name in the recorder."""
         return self.value.name
 
     @property
     def rows(self) -> int | Axis:
-        """Rows, to make other tiles from: a number, or a block of a loop."""
+        """Rows, usable as a size of new tiles: a number, or a block of a loop."""
         return _size(self._type.rows)
 
     @property
@@ -69,7 +69,7 @@ class Tile(NotAnArray):
 
     @property
     def T(self) -> Tile:
-        """The tile with rows and columns exchanged: a view."""
+        """The transpose, which is a view."""
         return emit(ir.Transpose, self)
 
     def to(self, dtype: object) -> Tile:
@@ -77,7 +77,7 @@ class Tile(NotAnArray):
 
         Parameters
         ----------
-        dtype : Format or what names one
+        dtype : Format, or a name of one
         """
         try:
             format_ = format_of(dtype)
@@ -203,7 +203,7 @@ def _size(axis: Axis) -> int | Axis:
 
 
 def tile_argument(name: str, value: object) -> Tile:
-    """Return an argument that must be a tile of this trace.
+    """Check that an argument is a tile of this trace, and return it.
 
     Raises
     ------
@@ -225,7 +225,7 @@ def tile_argument(name: str, value: object) -> Tile:
 
 
 def as_operand(name: str, value: object) -> ir.Operand:
-    """Return what element math takes: a tile's value, or a number.
+    """Return the operand of element math: a tile's value, or a number.
 
     Raises
     ------
@@ -240,7 +240,7 @@ def as_operand(name: str, value: object) -> ir.Operand:
 
 
 def emit(kind: type[ir.Node], *operands: object, **attributes: Any) -> Tile:
-    """Record a node that gives one tile."""
+    """Record a node with one tile as its result."""
     name = attributes.get("op", kind.__name__.lower())
     recorder = current(name)
     if kind is ir.Map and not any(isinstance(each, Tile | MakesTile) for each in operands):

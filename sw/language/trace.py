@@ -1,4 +1,4 @@
-"""Recorder of a trace: what the operations of a program call while it runs."""
+"""Trace recorder, which the operations call while the Python function runs."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def current(name: str) -> Recorder:
     Raises
     ------
     ProgramError
-        If none is.
+        If no kernel is being traced.
     """
     recorder = _CURRENT.get()
     if recorder is None:
@@ -43,7 +43,7 @@ def current(name: str) -> Recorder:
 
 
 def refusal(kind: str, message: str, *, value: str = "") -> ProgramError:
-    """Make an error at the user's line; indices in the message get their names."""
+    """Make an error at the user's line; symbols in the message are replaced by variable names."""
     recorder = _CURRENT.get()
     if recorder is None:
         return ProgramError(kind, message, caller_span(), value=value)
@@ -52,7 +52,7 @@ def refusal(kind: str, message: str, *, value: str = "") -> ProgramError:
 
 @dataclass(eq=False)
 class Recording:
-    """What one pass over a body recorded; the program itself is the outermost."""
+    """Nodes recorded in one pass over a body; the outermost recording is the program."""
 
     loop: OpenLoop | None = None
     number: int = 1
@@ -61,7 +61,7 @@ class Recording:
 
     @property
     def symbol(self) -> str:
-        """Prefix of the symbols of loops inside: by position, so that both passes agree."""
+        """Symbol prefix of nested loops: by position, so that both passes agree."""
         return self.loop.symbol + "." if self.loop else "?"
 
 
@@ -88,9 +88,9 @@ class Recorder:
     Parameters
     ----------
     name : str
-        The kernel's.
+        Name of the kernel.
     code : CodeType
-        Its code, whose locals are named without the function's name.
+        Code of the kernel, whose locals are named without the function's name.
     """
 
     def __init__(self, name: str, code: CodeType) -> None:
@@ -108,7 +108,7 @@ class Recorder:
 
     @contextmanager
     def active(self) -> Iterator[None]:
-        """Make it the recorder that operations find."""
+        """Context manager that makes it the recorder of all operations."""
         token = _CURRENT.set(self)
         try:
             yield
@@ -117,10 +117,10 @@ class Recorder:
             _CURRENT.reset(token)
 
     def expect_store(self, name: str, stored: Format) -> None:
-        """Let an output that declares no format take what is stored.
+        """Defer the format of an output that declares none.
 
-        Its format is decided when the trace is over: in a first pass a carried tile may still be
-        narrower than in the second.
+        The format is decided after the trace: in a first pass a carried tile may still have a
+        narrower format than in the second.
         """
         if name in self.undecided:
             self.tensors[name] = self.undecided[name](stored)
@@ -128,17 +128,17 @@ class Recorder:
     # Values.
 
     def fresh(self, type_: Type) -> Value:
-        """Make a value, whose name is final only when the trace is."""
+        """Make a value; its name is final only after the trace."""
         return Value(str(len(self._home) + 1), type_)
 
     def adopt(self, value: Value) -> Value:
-        """Make a value one of the body that is being recorded."""
+        """Register a value as defined in the body that is being recorded."""
         self._home[value.name] = self._stack[-1]
         return value
 
     @property
     def _final(self) -> bool:
-        """Whether what is being recorded is kept: no loop is in its first pass."""
+        """Whether the current recording is kept: no open loop is in its first pass."""
         return all(each.loop is None or each.number == 2 for each in self._stack)
 
     def use(self, value: Value, span: Span) -> Value:
@@ -169,12 +169,12 @@ class Recorder:
         return value
 
     def record(self, kind: type[Node], *operands: Operand, **attributes: Any) -> tuple[Value, ...]:
-        """Record a node, and give its results.
+        """Record a node, and return its results.
 
         Raises
         ------
         ProgramError
-            If it does not take its operands.
+            If its operands violate a rule.
         """
         frame = caller()
         span = code_span(frame.f_code, frame.f_lasti)
@@ -195,7 +195,7 @@ class Recorder:
     # Names.
 
     def learn_names(self, frame: FrameType) -> None:
-        """Take names from a frame's locals, for values and indices that have none yet."""
+        """Name unnamed values and indices by the locals of a frame."""
         prefix = "" if frame.f_code is self._code else f"{_WORD.sub('', frame.f_code.co_name)}."
         for variable, thing in frame.f_locals.items():
             name = getattr(thing, "traced_name", None)
@@ -203,7 +203,7 @@ class Recorder:
                 self.variables[name] = prefix + variable
 
     def quote(self, value: Operand) -> str:
-        """Return what to call a value in a message."""
+        """Return the name of a value in messages."""
         if not isinstance(value, Value):
             return f"`{value}`"
         variable = self.variables.get(value.name)
@@ -220,10 +220,10 @@ class Recorder:
         return _SYMBOL.sub(name, message)
 
     def error(self, kind: str, message: str, span: Span | None, *, value: str = "") -> ProgramError:
-        """Make an error; symbols in the message get their names.
+        """Make an error; symbols in the message are replaced by variable names.
 
-        In the second pass over a body it says which numbers differ from the first: they may be the
-        cause.
+        In the second pass over a body, the message names the numbers that differ from the first
+        pass, as a possible cause.
         """
         message = self._readable(message)
         for recording in self._stack:
@@ -238,14 +238,14 @@ class Recorder:
 
     @property
     def ranges(self) -> dict[str, tuple[int, int]]:
-        """Ranges of the indices of the loops that are open."""
+        """Ranges of the indices of all open loops."""
         loops = (each.loop for each in self._stack if each.loop is not None)
         return {loop.symbol: (0, loop.extent - 1) for loop in loops}
 
     def open_loop(
         self, mode: str, extent: int, tile: int | None, until: Bound | None, span: Span
     ) -> OpenLoop:
-        """Make a loop inside the body that is being recorded."""
+        """Open a loop inside the body that is being recorded."""
         self.check_exit()
         parent = self._stack[-1]
         symbol = f"{parent.symbol}{parent.loops}"
@@ -254,7 +254,7 @@ class Recorder:
         return OpenLoop(mode, extent, tile, until, span, symbol)
 
     def begin_pass(self, loop: OpenLoop, frame: FrameType) -> None:
-        """Begin to record a pass over the body."""
+        """Begin the recording of a pass over the body."""
         loop.frame, loop.offset = frame, frame.f_lasti
         loop.states.append(snapshot(frame))
         recording = Recording(loop, len(loop.passes) + 1)
@@ -262,7 +262,7 @@ class Recorder:
         self._stack.append(recording)
 
     def end_pass(self, loop: OpenLoop, frame: FrameType) -> None:
-        """End a pass; after the second the two become a loop."""
+        """End a pass; after the second, align the two and record the loop."""
         self.check_exit()
         if self._stack[-1].loop is not loop:
             raise self.error("loop", "Loops must end in the order they were begun", loop.span)
@@ -274,7 +274,7 @@ class Recorder:
             loop.frame = None
 
     def leave(self, loop: OpenLoop, frame: FrameType) -> None:
-        """Note that a loop was left before its end; the next operation says so."""
+        """Note that a loop was left early, for the next operation to report."""
         if self._exit is None:
             span = code_span(frame.f_code, frame.f_lasti)
             self._exit = ProgramError(
@@ -287,7 +287,7 @@ class Recorder:
             )
 
     def check_exit(self) -> None:
-        """Raise the error of a loop that was left early, if there is one."""
+        """Raise the error of a loop that was left early, if any."""
         if self._exit is not None:
             raise self._exit
 

@@ -1,4 +1,4 @@
-"""Parts of the language that have a name but no service yet: each refuses, at the user's line."""
+"""Reserved parts of the language that are not supported yet; each call is refused at its line."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ __all__ = [
 
 
 def repeat(*_: object, **__: object) -> NoReturn:
-    """Go over single elements by the command processor."""
+    """Loop over single elements, sequenced by the command processor."""
     raise unserved("tw.repeat")
 
 
 def gather(*_: object, **__: object) -> NoReturn:
-    """Return rows of a tensor or a tile by number."""
+    """Read rows of a tensor or a tile by number."""
     raise unserved("tw.gather")
 
 
@@ -36,12 +36,12 @@ def scatter(*_: object, **__: object) -> NoReturn:
 
 
 def local(*_: object, **__: object) -> NoReturn:
-    """Make a tensor on the chip."""
+    """Make an on-chip tensor."""
     raise unserved("tw.local")
 
 
 def dynamic(*_: object, **__: object) -> NoReturn:
-    """Keep a dimension as an argument of the launch."""
+    """Make a dimension a launch argument."""
     raise unserved("tw.dynamic")
 
 

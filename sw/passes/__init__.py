@@ -1,1 +1,1 @@
-"""Compiler passes, one a file, each a function from IR to IR."""
+"""Compiler passes, one per file, each a function from one representation to the next."""

@@ -1,9 +1,9 @@
-"""accumulate: a product that is added to a tile takes the tile as its first term.
+"""accumulate: fuse a product and the tile it is added to; the tile becomes the initial sum.
 
 ``x + a @ b`` is one sum: x, then the terms of the product in ascending order, with one rounding
-each. This is how the accumulators add, so it holds whatever the tile size: a sum carried over
-blocks of k has the bits of the whole. It is here, before anything else moves, and the golden
-answer is taken after it.
+per term. The accumulators add in this order, so the result is independent of the tile size: a sum
+carried over blocks of k equals the sum over all of k bit for bit. The pass runs before anything
+else is moved, and the golden interpreter runs the program after it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["accumulate"]
 
 
 def accumulate(program: Program) -> Program:
-    """Make a product and the addition of its only use one node, where shapes agree."""
+    """Fuse each product with the addition that is its only use, where shapes agree."""
     uses = Counter(value.name for node in program.nodes for value in used(node))
     return verify(program.after("accumulate", _block(program.nodes, uses)))
 
@@ -46,7 +46,7 @@ def _block(nodes: tuple[Node, ...], uses: Counter[str]) -> tuple[Node, ...]:
 def _sum(
     node: Node, products: dict[str, tuple[int, Matmul]], uses: Counter[str]
 ) -> tuple[Value, str] | None:
-    """The tile a product is added to and the product's name, if the node is such a sum."""
+    """The addend and the name of the product, if the node adds a product to a tile."""
     if not isinstance(node, Map) or node.op != "add" or len(node.values) != 2:
         return None
     left, right = node.values

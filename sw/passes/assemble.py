@@ -1,4 +1,4 @@
-"""assemble: units at their tiles and routes in the switches become the program of a chip."""
+"""assemble: build the program of the chip from unit programs, placement and routes."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ __all__ = ["assemble"]
 def assemble(
     netlist: Netlist, placement: Placement, routes: Routes, config: ChipConfig
 ) -> ChipProgram:
-    """Program of a chip; `sw.fabric.walk` confirms that each sink sees its net.
+    """Assemble the program of a chip, and check it against the netlist by `sw.fabric.walk`.
 
     Raises
     ------
     WalkError
-        If the switches do not do what the netlist asks: a fault of the router.
+        If the switch programs do not implement the netlist: a fault of the router.
     BadInputError
-        If two nets use an output.
+        If two nets use the same switch output.
     """
     vectors, tokens = _outputs(routes.vectors), _outputs(routes.tokens)
     units = {placement.tiles[name]: name for name in placement.tiles}

@@ -1,4 +1,4 @@
-"""check: what needs the whole program to be known wrong is reported at the user's line."""
+"""check: whole-program rules, reported at the user's line."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ __all__ = ["check"]
 
 
 def check(program: Program) -> Program:
-    """Check that every element of each output is written once, and the rules of the IR.
+    """Check that each output element is written exactly once, and that the IR is well formed.
 
     Shapes, formats and extents were checked operation by operation during the trace.
 
     Raises
     ------
     ProgramError
-        If an output is not written whole or is written twice.
+        If an output is not written completely, or is written twice.
     VerifyError
         If the program breaks a rule of the IR, which no trace should.
     """

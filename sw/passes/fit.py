@@ -1,4 +1,4 @@
-"""fit: buffers into PMUs, streams to AGCUs, results to collectors."""
+"""fit: buffer allocation. Buffers to PMUs, streams to AGCUs, results to result writers."""
 
 from __future__ import annotations
 
@@ -19,20 +19,21 @@ MERGED = 4
 
 @dataclasses.dataclass(frozen=True)
 class Collector:
-    """A buffer of results and who fills it.
+    """A result writer: the buffer of C for some row groups, and the AGCU that stores it.
 
     Parameters
     ----------
     name : str
-        Of the buffer.
+        Name of its buffer.
     agcu : int
         The AGCU that stores it.
     first, groups : int
-        Row groups it takes.
+        First row group, and number of row groups.
     ports : tuple of (int, int)
-        Of each write engine the columns of the grid it takes, first and count; or, where
-        ``by_rows``, the row groups, counted from ``first``.
-    by_rows : bool
+        First and number of the PCU columns that each write engine serves; with ``by_rows``, of the
+        row groups, counted from ``first``.
+        by_rows : bool
+        Whether write engines divide row groups instead of PCU columns.
     """
 
     name: str
@@ -45,22 +46,23 @@ class Collector:
 
 @dataclasses.dataclass(frozen=True)
 class Fit:
-    """Who loads, keeps and stores what.
+    """Buffer allocation of a plan: which AGCU loads, which PMU keeps and which AGCU stores what.
 
     Parameters
     ----------
     homes : mapping of str to Home
-        ``a0``, ``a1``, … of row groups, ``b``, ``c0``, … of collectors.
+        Allocation of each buffer: ``a0``, ``a1``, … of row groups, ``b``, ``c0``, … of result
+        writers.
     a_agcus : tuple of (int, int, int)
-        AGCU, first row group and number of groups it loads; where several load one group, each
-        loads a part of its rows.
+        AGCU, first row group and number of groups it loads; several AGCUs of one group share its
+        rows.
     a_parts : int
         AGCUs that share the rows of a group.
     b_agcus : tuple of int
         AGCUs that share the rows of B.
     collectors : tuple of Collector
     slowdown : float
-        How much longer the busiest PMU's ports need than the grid.
+        Time of the busiest PMU port relative to that of the PE array, at least 1.
     """
 
     homes: Mapping[str, Home]
@@ -72,38 +74,38 @@ class Fit:
 
     @property
     def pmus(self) -> int:
-        """PMUs in use."""
+        """Number of PMUs in use."""
         return 1 + max(home.pmu for home in self.homes.values())
 
     @property
     def agcus(self) -> tuple[int, ...]:
-        """AGCUs in use."""
+        """Number of AGCUs in use."""
         used = {agcu for agcu, _, _ in self.a_agcus} | set(self.b_agcus)
         return tuple(sorted(used | {each.agcu for each in self.collectors}))
 
 
 def spread(count: int, over: int) -> list[tuple[int, int]]:
-    """First and number of each share of ``count`` things over at most ``over`` owners."""
+    """Divide ``count`` items over at most ``over`` owners: first item and number of each owner."""
     over = min(over, count)
     edges = [index * count // over for index in range(over + 1)]
     return [(start, stop - start) for start, stop in itertools.pairwise(edges)]
 
 
 def fit(plan: Plan, slots: Mapping[str, int], *, plain: bool = False) -> Fit:
-    """Find places for the buffers of a plan.
+    """Allocate the buffers and streams of a plan.
 
     Parameters
     ----------
     plan : Plan
     slots : mapping of str to int
-        Tiles that the buffers ``a``, ``b`` and ``c`` must hold, where that is named.
+        Required tiles in the buffers ``a``, ``b`` and ``c``, as far as named.
     plain : bool
-        Share no buffer's loads between AGCUs, and collect results once: the fewest links.
+        Use the fewest links: one AGCU per operand stream and one result writer.
 
     Raises
     ------
     Unfit
-        If there are none.
+        If there is no allocation.
     """
     problem: Unfit | None = None
     best: Fit | None = None
@@ -124,7 +126,7 @@ def fit(plan: Plan, slots: Mapping[str, int], *, plain: bool = False) -> Fit:
 
 
 def _choices(plan: Plan) -> Iterator[tuple[int, int, int]]:
-    """Collectors, AGCUs of B and AGCUs of a row group, best first."""
+    """Numbers of result writers, AGCUs of B and AGCUs per row group, best first."""
     agcus = plan.config.agcu.count
     if plan.one_operand:
         yield from (
@@ -143,7 +145,7 @@ def _choices(plan: Plan) -> Iterator[tuple[int, int, int]]:
 
 
 def _b_halves(plan: Plan) -> bool:
-    """Whether the rows of a slot of B can be shared by two AGCUs."""
+    """Whether two AGCUs can share the rows of a slot of B."""
     if plan.b_slab > 1 and plan.b_slab % 2:
         return False
     half = plan.b_slab * plan.lanes // 2
@@ -188,7 +190,7 @@ def _try(plan: Plan, named: Mapping[str, int], collect: int, b_parts: int, a_par
     a_named, b_named, c_named = (named.get(each) for each in "abc")
     a_least = plan.a_slabs if plan.resident else 1
     b_least = plan.b_slabs if plan.passes > 1 else 1
-    # In a loop over the sum a tile is a slab, otherwise it is a panel.
+    # In a loop over the sum a tile is a K-block, otherwise a panel.
     a_tile, b_tile = (1, 1) if "sum" in plan.product.loops else (plan.a_slabs, plan.b_slabs)
     for name, count, least in (
         ("a", a_named and a_named * a_tile, a_least),

@@ -1,4 +1,4 @@
-"""limits: what the loops of a plan need, and what their fields hold."""
+"""limits: loop counts and strides of a plan against the width of their fields."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ _MOST_COUNT = (1 << min(COUNT_BITS, ISSUER_COUNT_BITS)) - 1
 
 
 class Unfit(ValueError):
-    """A plan that the chip has no room for; the message says what it needs and what there is.
+    """A plan that does not fit the chip; the message names what is needed and what there is.
 
     Parameters
     ----------
     message : str
     value : int
-        How much or how many the plan needs.
+        The amount that the plan needs.
     rule : str
-        How much or how many there may be.
+        The limit, in words.
     """
 
     def __init__(self, message: str, *, value: int, rule: str) -> None:
@@ -30,7 +30,7 @@ class Unfit(ValueError):
 
 
 def require_fields(plan: Plan) -> None:
-    """Refuse a plan with a count or a stride that its field does not hold.
+    """Refuse a plan with a loop count or a stride too large for its field.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ def require_fields(plan: Plan) -> None:
     Raises
     ------
     Unfit
-        If there is one.
+        At the first such count or stride.
     """
     for noun, count in (
         ("passes over a block of rows", plan.all_passes),

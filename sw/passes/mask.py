@@ -1,7 +1,7 @@
-"""mask: tails get the number that changes nothing, where something is summed or maximized.
+"""mask: set tails to the identity element before sums and other reductions.
 
-Only a ragged axis that a product contracts or a reduction runs over is masked, and not where its
-tail is known to hold the number already: a load reads zeros beyond its tensor.
+Only a ragged axis that a product contracts or a reduction runs over is masked, and only if its
+tail is not known to hold the identity already: a load reads zeros beyond its tensor.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ __all__ = ["mask"]
 
 
 def mask(program: Program) -> Program:
-    """Insert the masks that the extents of tiles ask for."""
+    """Insert the masks that ragged tiles need."""
     return verify(program.after("mask", _Masker(program).block(program.nodes)))
 
 

@@ -1,7 +1,7 @@
-"""pack: rings of slots into PMUs.
+"""pack: packing of buffers (rings of slots) into PMUs.
 
-A PMU has two buffers, two write and two read engines and two token outputs, and moves one vector
-in and one out a cycle: buffers share one only where there are too few.
+A PMU has two buffers, two write engines, two read engines and two token outputs, and moves one
+vector in and one out per cycle. Buffers share a PMU only if there are too few PMUs.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ _PORTS = 2
 
 @dataclasses.dataclass(frozen=True)
 class Buffer:
-    """A ring of slots that has to lie in some PMU.
+    """A buffer to allocate: a ring of slots.
 
     Parameters
     ----------
     name : str
     slot_bytes : int
     least, wanted : int
-        Slots it must have, and slots it can use.
+        Slots it needs, and slots it can use.
     writers : int
-        Write engines that fill it; as many token outputs, if ``tokens``.
+        Write engines that fill it; with ``tokens``, as many token outputs.
     tokens : bool
-        Freed slots are reported.
+        Whether freed slots are reported by tokens.
     rate : float
-        Vectors a cycle at its busier side.
+        Vectors per cycle at its busier side.
     """
 
     name: str
@@ -48,17 +48,17 @@ class Buffer:
 
 @dataclasses.dataclass(frozen=True)
 class Home:
-    """Where a buffer lies.
+    """Allocation of a buffer in a PMU.
 
     Parameters
     ----------
     pmu : int
     number : int
-        Buffer of the PMU; also its read engine.
+        Index of the buffer in the PMU and of its read engine.
     base_bytes : int
     slots : int
     writer, token : int
-        Its first write engine and its first token output.
+        Its first write engine and token output.
     """
 
     pmu: int
@@ -70,7 +70,7 @@ class Home:
 
 
 def pack(plan: Plan, buffers: list[Buffer]) -> tuple[dict[str, Home], float]:
-    """Find places for buffers, each alone in a PMU as long as there are enough.
+    """Allocate buffers to PMUs, one per PMU as long as there are enough.
 
     Parameters
     ----------
@@ -80,14 +80,14 @@ def pack(plan: Plan, buffers: list[Buffer]) -> tuple[dict[str, Home], float]:
     Returns
     -------
     homes : dict of str to Home
-        By the buffers' names.
+        Allocation by name of the buffer.
     slowdown : float
-        How much longer the busiest port of a PMU needs than the grid; 1 if it does not.
+        Time of the busiest PMU port relative to that of the PE array, at least 1.
 
     Raises
     ------
     Unfit
-        If there are no such places.
+        If there is no allocation.
     """
     config = plan.config
     for each in buffers:
@@ -134,7 +134,7 @@ def pack(plan: Plan, buffers: list[Buffer]) -> tuple[dict[str, Home], float]:
 
 
 def _bases(plan: Plan, room: list[Buffer], slots: Mapping[str, int]) -> list[int]:
-    """First byte of each buffer of a PMU, and the one after the last."""
+    """First byte of each buffer of a PMU, and the first free byte after them."""
     bases, end = [], 0
     for each in room:
         # B is read by columns, so it begins with a block; other buffers with a pair of rows.
@@ -155,7 +155,7 @@ def _fits(plan: Plan, room: list[Buffer]) -> bool:
 
 
 def _rooms(plan: Plan, order: tuple[Buffer, ...]) -> list[list[Buffer]] | None:
-    """Buffers by PMU: one each as long as there are PMUs, the rest where the least goes on."""
+    """Buffers by PMU: one per PMU, the rest at the least loaded PMUs."""
     rooms: list[list[Buffer]] = []
     for each in order:
         if len(rooms) < plan.config.pmu_count:
@@ -169,7 +169,7 @@ def _rooms(plan: Plan, order: tuple[Buffer, ...]) -> list[list[Buffer]] | None:
 
 
 def _settle(plan: Plan, pmu: int, room: list[Buffer]) -> Iterator[tuple[str, Home]]:
-    """Slots of the buffers of a PMU, as many as they can use."""
+    """Allocate the slots of a PMU's buffers, as many as they can use."""
     slots = {each.name: each.least for each in room}
     grown = True
     while grown:

@@ -1,4 +1,4 @@
-"""parallel: grid, blocks and slabs of a product: what is named, and the rest by the cost model."""
+"""parallel: PCU grid, blocks and K-blocks of a product, as named or by the cost model."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from sw.passes.stage import Product
 
 __all__ = ["Wishes", "parallel"]
 
-#: Plans that are worked out slab by slab after all have been estimated.
+#: Plans simulated K-block by K-block after all have been estimated.
 _FINALISTS = 60
 #: Grids that are handed on.
 _GRIDS = 3
@@ -27,17 +27,17 @@ _MAX_COL_PAR = 16
 
 @dataclasses.dataclass(frozen=True)
 class Wishes:
-    """What the schedule or the program names.
+    """Choices that the schedule or the program names.
 
     Parameters
     ----------
     row_tile, column_tile, sum_tile : int or None
         Block sizes.
     row_par, col_par : int or None
-        Units that rows and columns are split over.
+        Units over which rows and columns are split.
     strict : set of str
-        Which of ``row_par`` and ``col_par`` a schedule names, so that it must be had; a program's
-        wish is cut to the chip.
+        Which of ``row_par`` and ``col_par`` are constraints, because the schedule names them; the
+        others are hints, which are reduced to the chip.
     slots : mapping of str to int
         Tiles in the buffers ``a``, ``b``, ``c``.
     """
@@ -52,18 +52,18 @@ class Wishes:
 
 
 def parallel(product: Product, config: ChipConfig, wishes: Wishes) -> Iterator[tuple[Plan, Fit]]:
-    """Choose how a product is spread over a chip.
+    """Choose how a product is distributed over a chip.
 
     Yields
     ------
     (Plan, Fit)
-        The best by the cost model; after it, for a chip that cannot hold the first, the best of
-        other grids, then plans of ever fewer streams.
+        The best plan by the cost model; then, in case it cannot be routed, the best of other grids
+        and plans with fewer and fewer streams.
 
     Raises
     ------
     BadInputError
-        If no way fits; the message says what is needed and what there is.
+        If no plan fits; the message names what is needed and what there is.
     """
     _require_units(config)
     plans, problem = _legal(product, config, wishes)
@@ -90,7 +90,7 @@ def parallel(product: Product, config: ChipConfig, wishes: Wishes) -> Iterator[t
         col_par=wishes.col_par if "col_par" in wishes.strict else None,
     )
     if free != wishes:
-        # The program's own wish is what the chip has no room for.
+        # The chip has no room for the program's own hint.
         yield from parallel(product, config, free)
     elif not found:
         assert problem is not None
@@ -104,7 +104,7 @@ def parallel(product: Product, config: ChipConfig, wishes: Wishes) -> Iterator[t
 
 
 def _require_units(config: ChipConfig) -> None:
-    """Refuse a chip on which no product has buffers and streams.
+    """Refuse a chip with too few PMUs, tracks or AGCUs for any product.
 
     Raises
     ------
@@ -128,12 +128,12 @@ def _require_units(config: ChipConfig) -> None:
 
 
 def _nearer(one: Unfit | None, other: Unfit) -> Unfit:
-    """The refusal that misses a rule by less; of two rules the one met later, of smaller plans."""
+    """The refusal closer to its limit; of two different rules the later one, of smaller plans."""
     return one if one and one.rule == other.rule and one.value <= other.value else other
 
 
 def _legal(product: Product, config: ChipConfig, wishes: Wishes) -> tuple[list[Plan], Unfit | None]:
-    """Plans whose loops fit their fields, by their estimates, and why another does not."""
+    """Plans whose loops fit their fields, best estimate first, and the nearest refusal."""
     plans, problem = [], None
     for plan in _plans(product, config, wishes):
         try:
@@ -146,7 +146,7 @@ def _legal(product: Product, config: ChipConfig, wishes: Wishes) -> tuple[list[P
 
 
 def _smaller(plans: list[Plan], first: Plan, wishes: Wishes) -> Iterator[tuple[Plan, Fit]]:
-    """Plans of fewer and fewer streams, for links that carry none of the best."""
+    """Plans with fewer and fewer streams, in case the links carry none of the best."""
     most = first.row_par * first.col_par
     tried = [first]
     while tried:
@@ -168,7 +168,7 @@ def _bad(field: str, rule: str, value: object) -> BadInputError:
 
 
 def _grids(product: Product, config: ChipConfig, wishes: Wishes) -> list[tuple[int, int]]:
-    """Rows and columns of PCUs to try."""
+    """PCU grids to try: rows and columns."""
     pcus = config.pcu_count
     # The columns of a pass are columns of a box.
     most = min(pcus, _MAX_COL_PAR, MAX_BOX // config.grid_columns)
@@ -179,7 +179,7 @@ def _grids(product: Product, config: ChipConfig, wishes: Wishes) -> list[tuple[i
         if "col_par" in wishes.strict:
             raise _bad(f"col_par {names}", f"one of {', '.join(map(str, powers))}", columns)
         columns = max(each for each in powers if each <= columns)
-    # A program is written for no chip: what it wishes is folded onto what there is.
+    # A program is not written for a certain chip: its hints are folded onto the units there are.
     if rows is not None and rows * (columns or 1) > pcus:
         if "row_par" not in wishes.strict:
             rows = None
@@ -234,7 +234,7 @@ def _plans(product: Product, config: ChipConfig, wishes: Wishes) -> Iterator[Pla
 def _columns(
     config: ChipConfig, col_par: int, lanes: int, tile: int, n: int
 ) -> list[tuple[int, int, int]]:
-    """Passes, halves and number of blocks of columns."""
+    """Candidates for passes, halves and number of column blocks."""
     width = col_par * config.grid_columns
     stride = max(width, lanes)
     found = {}
@@ -252,7 +252,7 @@ def _columns(
 
 
 def _slabs(covers: int, lanes: int, wishes: Wishes) -> list[tuple[int, int, int]]:
-    """Tiles of the sum with padding, and those in a slot of A and of B."""
+    """Candidates for the tiles of the sum, padded, and the tiles per slot of A and of B."""
     most = MAX_BOX // lanes
     found: dict[tuple[int, int, int], None] = {}
     # An extent of few divisors is padded, if that is cheap, to one of more.

@@ -1,7 +1,7 @@
-"""place: every unit of a netlist gets a tile of its kind, by simulated annealing.
+"""place: placement of units on tiles of their kind by simulated annealing.
 
-The cost is the wirelength to expect: for each net half the perimeter of the box around its ends,
-more for a net of many ends, because a tree does not run along a box's edge alone.
+The cost is the expected wirelength: per net, half the perimeter of the bounding box of its pins,
+weighted by the number of pins, because a routing tree is longer than that of a net of few pins.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ _TOKEN_WEIGHT = 0.5
 
 @dataclasses.dataclass(frozen=True)
 class Placement:
-    """Where the units lie.
+    """Tiles of the units.
 
     Parameters
     ----------
     tiles : mapping of str to (row, column)
         Tile of each PCU and PMU.
     estimate : float
-        Wirelength that the placer expects.
+        Expected wirelength.
     """
 
     tiles: Mapping[str, Place]
@@ -53,7 +53,7 @@ def place(
     seed: int,
     pins: Mapping[str, Place] | None = None,
 ) -> Placement:
-    """Placement of a netlist.
+    """Place a netlist.
 
     Parameters
     ----------
@@ -62,12 +62,13 @@ def place(
     seed : int
         Equal seeds give equal placements.
     pins : mapping of str to (row, column), optional
-        Tiles of units that are not to be chosen.
+        Fixed tiles of some units.
 
     Raises
     ------
     FitError
-        If the chip lacks units, or a pin names no unit, no tile, one of another kind, or one twice.
+        If the chip has too few units, or a fixed tile is of an unknown unit, does not exist, is of
+        another kind, or is given twice.
     """
     check_netlist(netlist, config)
     pins = dict(pins or {})
@@ -104,7 +105,7 @@ def _check_pins(netlist: Netlist, config: ChipConfig, pins: Mapping[str, Place])
 
 
 class _Annealing:
-    """Swaps of two tiles of a kind, accepted by the rule of Metropolis."""
+    """Annealing by swaps of two tiles of a kind with the Metropolis criterion."""
 
     def __init__(
         self,
@@ -173,17 +174,17 @@ class _Annealing:
         return span * self._weights[index]
 
     def total(self) -> float:
-        """Cost of the placement."""
+        """Cost of the current placement."""
         return sum(self._costs)
 
     def tiles(self) -> dict[str, Place]:
-        """Tiles of the units that are no AGCUs."""
+        """Tiles of the units other than AGCUs."""
         return {
             name: self._at[unit] for unit, name in enumerate(self._names) if unit not in self._fixed
         }
 
     def run(self) -> None:
-        """Anneal, then take only what is no worse."""
+        """Anneal, then accept only swaps that are no worse."""
         if not self._movable:
             return
         moves = _MOVES * len(self._movable)
@@ -197,7 +198,7 @@ class _Annealing:
             self._move(0.0)
 
     def _first_heat(self) -> float:
-        """Mean size of the changes that random swaps make."""
+        """Initial temperature: the mean change of cost of random swaps."""
         changes = [abs(self._move(math.inf)) for _ in range(4 * len(self._movable))]
         return max(sum(changes) / len(changes), 1e-6)
 
@@ -229,5 +230,5 @@ class _Annealing:
 
 
 def _tree_weight(ends: int) -> float:
-    """Length of a tree over half the perimeter of its ends' box, for random ends."""
+    """Ratio of tree length to half the bounding box's perimeter, for random pins."""
     return 1.0 if ends <= 3 else 1.0 + 0.1 * (ends - 3)

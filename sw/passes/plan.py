@@ -1,4 +1,4 @@
-"""What a product of matrices becomes on a chip: the grid of units, blocks and slabs."""
+"""Plan of a matrix product on a chip: PCU grid, blocks and K-blocks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["Plan", "fewest_rows"]
 
 
 def fewest_rows(config: ChipConfig) -> int:
-    """Rows a tile needs so that neither its sums nor its weights' wave are waited for."""
+    """Least rows per tile that hide the sum latency and the wavefront of the weight swap."""
     sums = config.grid_rows * config.pcu.cell_latency
     wave = (config.grid_rows - 1) * config.pcu.cell_latency + config.grid_columns
     return max(sums, wave) + 2
@@ -21,32 +21,32 @@ def fewest_rows(config: ChipConfig) -> int:
 class Plan:
     """A product on a grid of ``row_par`` × ``col_par`` PCUs.
 
-    A row group is a stream of activations that ``col_par`` PCUs take; every PCU of a column of
-    the grid has the same weights. A pass makes ``col_par`` · C columns of a block of rows, over
-    the whole sum; a block of columns is loaded at once and gone through in ``halves`` × ``passes``
-    passes. A PCU's weights come from whole columns of a scratchpad's block, so where a pass is
-    narrower than one, its halves are loaded one after the other.
+    A row group is a stream of activations to ``col_par`` PCUs; all PCUs of a grid column have the
+    same weights. A pass computes ``col_par`` · C columns of a row block over the whole sum. A
+    column block takes ``halves`` × ``passes`` passes. A PCU's weights are whole columns of a block
+    in the scratchpad, so where a pass is narrower than such a block, its halves are loaded in
+    sequence.
 
     Parameters
     ----------
     product : Product
     config : ChipConfig
     row_par, col_par : int
-        The grid.
-    rows : int
-        Rows of a group in a block.
+        The PCU grid.
+        rows : int
+        Rows per group in a row block.
     row_blocks : int
     passes : int
-        Passes of a window of B, each a further ``pass_stride`` columns.
+        Passes per window of B, ``pass_stride`` columns apart.
     halves : int
-        Windows of B a block of columns.
+        Windows of B per column block.
     col_blocks : int
     tiles : int
-        Tiles of the sum, padding included.
+        K tiles of the sum, padding included.
     a_slab, b_slab : int
-        Tiles in a slot of A and of B; both divide ``tiles``.
+        Tiles per slot of A and of B; both divide ``tiles``.
     resident : bool
-        A row group's whole panel stays for all passes; else it is fetched for each.
+        Whether a row group's whole panel stays for all passes; otherwise every pass fetches it.
     """
 
     product: Product
@@ -65,12 +65,12 @@ class Plan:
 
     @property
     def lanes(self) -> int:
-        """Operand elements of a vector, and terms of a tile."""
+        """Operand elements per vector, which are the terms per tile."""
         return self.config.width_bits // self.product.fmt.bits
 
     @property
     def out_lanes(self) -> int:
-        """Result elements of a vector."""
+        """Result elements per vector."""
         return self.config.width_bits // self.product.out.bits
 
     @property
@@ -80,17 +80,17 @@ class Plan:
 
     @property
     def one_operand(self) -> bool:
-        """An AGCU loads A or B, not both: the chip has one track for vectors or for tokens."""
+        """Whether an AGCU loads only A or only B: there is one vector track or one token track."""
         return 1 in (self.config.tracks, self.config.token_tracks)
 
     @property
     def packed(self) -> bool:
-        """A vector of results holds two rows."""
+        """Whether a vector of results holds two rows."""
         return self.out_lanes == 2 * self.config.grid_columns
 
     @property
     def pass_columns(self) -> int:
-        """Columns of a pass."""
+        """Columns per pass."""
         return self.col_par * self.config.grid_columns
 
     @property
@@ -100,80 +100,80 @@ class Plan:
 
     @property
     def columns(self) -> int:
-        """Columns of a block."""
+        """Columns per column block."""
         return self.passes * self.pass_stride
 
     @property
     def c_blocks(self) -> int:
-        """Slots of C that a block of columns fills: one a half, where that is whole vectors."""
+        """Slots of C per column block: one per half if that is whole vectors."""
         alone = self.passes == 1 and not self.pass_columns % self.out_lanes
         return self.halves if alone else 1
 
     @property
     def c_columns(self) -> int:
-        """Columns of a slot of C."""
+        """Columns per slot of C."""
         return self.pass_columns if self.c_blocks > 1 else self.columns
 
     @property
     def stored_columns(self) -> int:
-        """Columns of a slot of C that are stored, in whole vectors."""
+        """Stored columns per slot of C, in whole vectors."""
         if self.col_blocks * self.c_blocks > 1:
             return self.c_columns
         return min(self.c_columns, -(-self.product.n // self.out_lanes) * self.out_lanes)
 
     @property
     def block_rows(self) -> int:
-        """Rows of a block, of all groups."""
+        """Rows per row block, over all groups."""
         return self.row_par * self.rows
 
     @property
     def all_passes(self) -> int:
-        """Passes over a block of rows."""
+        """Passes per row block."""
         return self.col_blocks * self.halves * self.passes
 
     @property
     def a_slabs(self) -> int:
-        """Slots that a panel of A fills."""
+        """Slots per panel of A."""
         return self.tiles // self.a_slab
 
     @property
     def b_slabs(self) -> int:
-        """Slots that a window of B fills."""
+        """Slots per window of B."""
         return self.tiles // self.b_slab
 
     @property
     def a_bytes(self) -> int:
-        """Bytes of a slot of A."""
+        """Bytes per slot of A."""
         return self.rows * self.a_slab * self.vector_bytes
 
     @property
     def b_bytes(self) -> int:
-        """Bytes of a slot of B."""
+        """Bytes per slot of B."""
         return self.b_slab * self.lanes * self.columns * self.product.fmt.bits // 8
 
     @property
     def held_rows(self) -> int:
-        """Rows a group takes in a slot of C: whole vectors of results."""
+        """Rows per group in a slot of C: whole vectors of results."""
         return self.rows + (self.rows & 1 if self.packed else 0)
 
     @property
     def result_vectors(self) -> int:
-        """Vectors that a PCU gives a pass."""
+        """Result vectors per PCU and pass."""
         return -(-self.rows // 2) if self.packed else self.rows
 
     def c_bytes(self, groups: int) -> int:
-        """Bytes of a slot of C for some row groups."""
+        """Bytes per slot of C for a number of row groups."""
         return groups * self.held_rows * self.c_columns * self.product.out.bits // 8
 
     @property
     def macs_issued(self) -> int:
-        """Multiply-accumulates of the grid, padding included."""
+        """Multiply-accumulates issued, padding included."""
         columns = self.all_passes * self.pass_columns
         return self.row_blocks * self.block_rows * columns * self.tiles * self.lanes
 
     @property
     def tile_cycles(self) -> int:
-        """Cycles of a tile: its rows, its accumulators' or its weights', whichever are most."""
+        """Cycles per tile: the largest of its rows, the sum latency and the weight load."""
         # Weights of all columns come over one link, and one column's are waited for by all.
         weights = self.pass_columns + self.config.grid_columns
         least = fewest_rows(self.config) if self.tiles > 1 else 1

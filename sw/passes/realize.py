@@ -1,4 +1,4 @@
-"""realize: the first plan that the chip can hold, from programs of units to a live image."""
+"""realize: lower the candidate plans, best first, to the first that routes and is proved live."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ MOST_PLANS = 12
 
 @dataclasses.dataclass(frozen=True)
 class Realized:
-    """A plan as an image that is proved live.
+    """A realized plan: netlist, placement, routes, and an image that is proved live.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ class Realized:
     image : bytes
     liveness : Liveness
     given_up : tuple of BadInputError
-        Why each plan before this one was left.
+        Reason for each better plan that was given up.
     """
 
     plan: Plan
@@ -58,7 +58,7 @@ class Realized:
 
 @contextlib.contextmanager
 def _own_fault(step: str) -> Iterator[None]:
-    """Context of a pass whose input no user wrote: what an encoding refuses is a fault of ours."""
+    """Context manager that turns a refused encoding of compiler output into an internal error."""
     try:
         yield
     except BadInputError as error:
@@ -72,7 +72,7 @@ def realize(
     *,
     seed: int,
 ) -> Realized:
-    """Take the first plan whose nets the links carry and whose image is live.
+    """Return the first plan whose nets can be routed and whose image is live.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ def realize(
     arrays : tuple of ArraySpec
     config : ChipConfig
     seed : int
-        Of the placement.
+        Seed of the placement.
 
     Raises
     ------

@@ -1,7 +1,7 @@
-"""route: every net gets links of its own, by negotiated congestion.
+"""route: routing of nets over exclusive links by negotiated congestion (PathFinder).
 
-Each net is routed as if it were alone, at a price for links that others use too; the price of a
-link rises with every round in which two nets use it, until no two do (PathFinder).
+In each iteration every net is rerouted by link costs. The cost of a link shared by two nets rises
+with every iteration, until no link is shared.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ _HISTORY = 0.4
 
 
 class RouteError(FitError):
-    """Nets that do not fit the links of a chip."""
+    """Nets that cannot be routed over the links of a chip."""
 
     kind = "does-not-route"
 
 
 @dataclasses.dataclass(frozen=True)
 class Hop:
-    """An output of a switch that a net uses.
+    """A switch output that a net uses.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ class Hop:
 
 @dataclasses.dataclass(frozen=True)
 class Routes:
-    """Outputs of the switches that each net uses.
+    """Switch outputs used by each net.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ class Routes:
 
     @property
     def wirelength(self) -> int:
-        """Links in use, of vectors and of tokens."""
+        """Number of links in use, vectors and tokens."""
         return sum(
             isinstance(hop.program.output, Link)
             for hops in (*self.vectors.values(), *self.tokens.values())
@@ -81,7 +81,7 @@ class Routes:
 
 @dataclasses.dataclass
 class _Task:
-    """A net in numbers of the graph."""
+    """A net by node numbers of the routing graph."""
 
     net: Net
     sources: list[tuple[int, int]]
@@ -103,7 +103,7 @@ def route(netlist: Netlist, placement: Placement, config: ChipConfig, *, seed: i
     Raises
     ------
     RouteError
-        If a net has no path at all, or nets are left that need the same links.
+        If a net has no path, or some nets still need the same links.
     """
     check_netlist(netlist, config)
     found = []
@@ -128,12 +128,12 @@ def place_and_route(
     seed: int,
     pins: Mapping[str, Place] | None = None,
 ) -> tuple[Placement, Routes]:
-    """Placement that routes, and its routes: the first of a few, all drawn from the seed.
+    """Find a placement that can be routed, among a few drawn from the seed.
 
     Raises
     ------
     FitError
-        If the chip lacks units, or none of the placements routes; names the nets left over.
+        If the chip has too few units, or no placement can be routed; the message names the nets.
     """
     last: RouteError | None = None
     for attempt in range(_ATTEMPTS):
@@ -186,7 +186,7 @@ def _hops(fabric: Fabric, feeds: Feeds) -> tuple[Hop, ...]:
 
 
 class _Negotiation:
-    """Rounds of ripping up and routing again the nets that share a link."""
+    """Rip-up and reroute of the nets that share a link."""
 
     def __init__(self, fabric: Fabric, tasks: Sequence[_Task], rng: random.Random) -> None:
         self._fabric = fabric
@@ -200,7 +200,7 @@ class _Negotiation:
         self._feeds: list[Feeds] = [{} for _ in tasks]
 
     def run(self, config: ChipConfig) -> list[Feeds]:
-        """Feeds of each task."""
+        """Route all tasks; returns the tree of each."""
         price = _FIRST_PRICE
         todo = list(range(len(self._tasks)))
         for past in range(_ROUNDS):

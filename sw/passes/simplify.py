@@ -1,7 +1,8 @@
-"""simplify: what needs no work gets none.
+"""simplify: remove identity nodes and hoist loop-invariant loads.
 
-Transposes go into products, casts that change nothing and nodes that nobody uses go away, equal
-nodes become one, and loads of inputs leave the loops they do not depend on. No result changes.
+Folds transposes into products, removes casts without effect and dead nodes, merges equal nodes
+(common subexpressions), and moves loads of inputs out of the loops they do not depend on. No
+result changes.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _PURE = (
 
 
 def simplify(program: Program) -> Program:
-    """Return the program without needless work."""
+    """Simplify a program."""
     read_only = {each.name for each in program.tensors if each.type.role is Role.IN}
     nodes = _Replacer(read_only).block(program.nodes, {})
     nodes = _hoist_all(nodes, read_only)
@@ -36,7 +37,7 @@ def simplify(program: Program) -> Program:
 
 
 def _fixed(node: ir.Node, read_only: set[str]) -> bool:
-    """Return whether a node gives the same wherever its operands are defined."""
+    """Return whether a node has the same result at any point where its operands are defined."""
     if not isinstance(node, _PURE) or any(isinstance(each.type, TokenType) for each in node.values):
         return False
     view = getattr(node, "view", None)
@@ -44,7 +45,7 @@ def _fixed(node: ir.Node, read_only: set[str]) -> bool:
 
 
 class _Replacer:
-    """Folds views and casts, and replaces nodes by equal ones before them."""
+    """Folding of views and casts, and elimination of common subexpressions."""
 
     def __init__(self, read_only: set[str]) -> None:
         self._read_only = read_only
@@ -81,7 +82,7 @@ class _Replacer:
         return tuple(found)
 
     def _key(self, node: ir.Node) -> object | None:
-        """What two nodes that give the same have in common; buffers stay apart."""
+        """Key that is equal for nodes with equal results; buffers are never merged."""
         if not _fixed(node, self._read_only) or isinstance(node, ir.Buffer):
             return None
         skipped = ("results", "span")
@@ -106,7 +107,7 @@ class _Replacer:
         return node.replace(operands=tuple(operands), **changes)
 
     def _forward(self, node: ir.Node) -> bool:
-        """Let the operand of a node that does nothing stand for its result."""
+        """Replace the result of an identity node by its operand."""
         if not isinstance(node, ir.Cast | ir.Transpose):
             return False
         source: ir.Operand = node.operands[0]
@@ -122,7 +123,7 @@ class _Replacer:
 
 
 def _symbols(node: ir.Node) -> set[str]:
-    """Loop indices a node depends on by itself."""
+    """Loop indices that a node depends on directly."""
     found: set[str] = set()
 
     def note(item: Any) -> Any:
@@ -135,7 +136,7 @@ def _symbols(node: ir.Node) -> set[str]:
 
 
 def _hoist_all(nodes: tuple[ir.Node, ...], read_only: set[str]) -> tuple[ir.Node, ...]:
-    """Move loads of inputs and constant tiles before the loops they do not depend on."""
+    """Hoist loads of inputs and constant tiles out of the loops they do not depend on."""
     found: list[ir.Node] = []
     for node in nodes:
         if node.body:
@@ -155,7 +156,7 @@ def _hoist_all(nodes: tuple[ir.Node, ...], read_only: set[str]) -> tuple[ir.Node
 
 
 def _needed(nodes: tuple[ir.Node, ...]) -> set[str]:
-    """Names of the values that something with an effect depends on."""
+    """Names of the live values: those that a node with an effect depends on."""
     makers: dict[str, tuple[ir.Operand, ...]] = {}
     wanted: list[str] = []
     for node in walk(nodes):
@@ -179,7 +180,7 @@ def _needed(nodes: tuple[ir.Node, ...]) -> set[str]:
 
 
 def _live(nodes: tuple[ir.Node, ...], needed: set[str]) -> tuple[ir.Node, ...]:
-    """Drop nodes and carries of which nothing is needed, and loops with nothing left inside."""
+    """Remove dead nodes, dead carries and empty loops."""
     found: list[ir.Node] = []
     for node in nodes:
         if isinstance(node, ir.Loop):

@@ -1,7 +1,7 @@
-"""stage: from the tile IR to the one stage that hardware serves so far, a product of matrices.
+"""stage: pattern recognition of a matrix product, the only stage that hardware supports so far.
 
-Loads, the product with its carried sum, and the store are found by what they do, not by where
-they stand; everything else is refused at its line.
+Loads, the product with its carried sum, and the store are recognised by their dataflow, whatever
+their order; everything else is refused at its line.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _ORDER = ("row", "column", "sum")
 
 @dataclasses.dataclass(frozen=True)
 class Product:
-    """C[m, n] = A[m, k] · B[k, n], with the names and the wishes of the program.
+    """A matrix product C[m, n] = A[m, k] · B[k, n], with the program's names and hints.
 
     Parameters
     ----------
@@ -38,17 +38,17 @@ class Product:
     a_tile, b_tile, product : str
         The program's names of the operands' tiles and of the product; empty for none.
     c_tiles : tuple of str
-        Names the stored tile has, the last first.
+        Names of the stored tile, the last one first.
     loops : mapping of str to str
-        Index of the loop over ``row``, ``column`` and ``sum``, where there is one.
+        Index of the loop over ``row``, ``column`` and ``sum``, for each that exists.
     tiles : mapping of str to int
-        Block size the program wishes, by the same words.
+        The program's hints for block sizes, by the same keys.
     row_par, col_par : int or None
-        Units the program splits rows and columns over.
+        The program's hints for the units over which rows and columns are split.
     slots : int or None
-        Slots the program gives the buffer of C.
+        The program's hint for the slots of the buffer of C.
     span : Span or None
-        The product's place.
+        Source position of the product.
     """
 
     kernel: str
@@ -73,12 +73,12 @@ class Product:
 
 
 def stage(program: Program) -> Product:
-    """Find the product of matrices that a program is.
+    """Recognise a program as a matrix product.
 
     Raises
     ------
     ProgramError
-        At the first operation that hardware does not serve yet.
+        At the first operation that hardware does not support yet.
     """
     return _Finder(program).product()
 
@@ -137,7 +137,7 @@ class _Finder:
             self._makers.update((each.name, node) for each in node.results)
 
     def product(self) -> Product:
-        """The product, every part of it checked."""
+        """Match the product; every operand, loop and store is checked."""
         matmul, store = self._matmul, self._store
         if store is None or matmul is None:
             node = next(iter(self._program.nodes), None)
@@ -192,7 +192,7 @@ class _Finder:
         return maker
 
     def _stored(self, store: ir.Store, matmul: ir.Matmul) -> tuple[int | None, tuple[str, ...]]:
-        """Slots and names of the stored tile, which must be the product."""
+        """Slots and names of the stored tile, which must be the product's result."""
         value, slots, names = store.values[0], None, []
         while value.name != matmul.result.name:
             names.append(value.variable)
@@ -209,7 +209,7 @@ class _Finder:
         return slots, tuple(dict.fromkeys(name for name in names if name))
 
     def _roles(self, a: ir.Load, b: ir.Load, store: ir.Store) -> dict[str, ir.Loop]:
-        """The loop over rows, columns and the sum."""
+        """The loops over rows, columns and the sum."""
         indices = {loop.index: loop for loop in self._loops}
         roles: dict[str, ir.Loop] = {}
         ends: dict[str, tuple[tuple[_Access, int], tuple[_Access, int]]] = {
@@ -242,7 +242,7 @@ class _Finder:
         return roles
 
     def _index(self, node: _Access, entry: Entry, axis: int) -> str | None:
-        """Index of the loop whose block an entry is, None for the whole axis."""
+        """Index of the loop whose block an entry selects; None if it selects the whole axis."""
         size = self._program.tensor(node.view.tensor).type.shape[axis]
         for loop in self._loops:
             if entry.start == Affine.of(loop.index) and loop.extent == size:
@@ -254,7 +254,7 @@ class _Finder:
         )
 
     def _start(self, matmul: ir.Matmul, loops: dict[str, ir.Loop]) -> None:
-        """Check that the sum starts from zero and is carried by the loop over the sum alone."""
+        """Check that the sum starts from zero and is carried only by the loop over the sum."""
         if len(matmul.operands) < 3:
             if "sum" in loops:
                 raise _refuse(matmul, "`@` in the loop over its sum must add to a carried tile")

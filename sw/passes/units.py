@@ -1,4 +1,4 @@
-"""units: from a plan and its fit to programs of units and the nets between them."""
+"""units: lowering of a plan and its buffer allocation to unit programs and nets."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _READERS = (TokenSource.R0, TokenSource.R1)
 
 
 def units(plan: Plan, places: Fit, arrays: tuple[ArraySpec, ...]) -> Netlist:
-    """Make the programs of all units, and the nets.
+    """Generate the programs of all units, and the nets.
 
     Parameters
     ----------
@@ -42,26 +42,26 @@ def units(plan: Plan, places: Fit, arrays: tuple[ArraySpec, ...]) -> Netlist:
 
 
 def pcu_name(group: int, column: int) -> str:
-    """Name of the PCU of a row group and a column of the grid."""
+    """Name of the PCU at a row group and a grid column."""
     return f"pcu{group}_{column}"
 
 
 def _stream(agcu: int, operand: int) -> int:
-    """Load stream of an operand, 0 for A and 1 for B.
+    """Load stream of an operand (0 for A, 1 for B) at an AGCU.
 
-    Odd AGCUs take them the other way round: an AGCU begins with one of its streams, and two that
-    begin with B would share the write port of its PMU.
+    Odd AGCUs swap the two: each AGCU begins with the same stream number, and two AGCUs that begin
+    with B would compete for the write port of its PMU.
     """
     return operand ^ agcu & 1
 
 
 def _loop(count: int, stride: int) -> LoopProgram:
-    """Loop of a stride, which one iteration does not need and its field may not hold."""
+    """Loop with a stride, which is dropped for one iteration: its field may be too small."""
     return LoopProgram(count, stride=stride if count > 1 else 0)
 
 
 def _nest(*loops: tuple[int, int]) -> tuple[LoopProgram, ...]:
-    """Loops of count and stride, without those of one iteration."""
+    """Loop nest from counts and strides, without loops of one iteration."""
     return tuple(LoopProgram(count, stride=stride) for count, stride in loops if count > 1)
 
 
@@ -77,7 +77,7 @@ class _Lowering:
         self.nets: list[Net] = []
 
     def netlist(self) -> Netlist:
-        """Everything."""
+        """The complete netlist."""
         self._a()
         self._b()
         for each in self.fit.collectors:
@@ -132,7 +132,7 @@ class _Lowering:
         self.nets.append(Net(name, tuple((each, 1) for each in sources), tuple(sinks), tokens))
 
     def _a(self) -> None:
-        """Panels of A: rows of a slab one after the other, read tile by tile."""
+        """Units of the panels of A: K-blocks written row by row, read tile by tile."""
         plan, element = self.plan, self.plan.product.fmt.bits // 8
         parts = self.fit.a_parts
         lanes, part_rows = plan.lanes, plan.rows // parts
@@ -184,7 +184,7 @@ class _Lowering:
             )
 
     def _b(self) -> None:
-        """Blocks of B: rows of k written, columns read, C of them to a column of the grid."""
+        """Units of the blocks of B: written by rows of k, read by columns, C per grid column."""
         plan, element = self.plan, self.plan.product.fmt.bits // 8
         home = self.fit.homes["b"]
         lanes, square = plan.lanes, plan.lanes**2
@@ -254,7 +254,7 @@ class _Lowering:
         )
 
     def _c(self, collector: Collector) -> None:
-        """Blocks of C: results as they come, read as rows."""
+        """Units of the blocks of C: written in the order of results, read by rows."""
         plan, element = self.plan, self.plan.product.out.bits // 8
         home = self.fit.homes[collector.name]
         lanes, columns = plan.out_lanes, plan.config.grid_columns
@@ -322,7 +322,7 @@ class _Lowering:
         )
 
     def _descriptor(self, name: str, row: int, box: tuple[int, int]) -> tuple[Descriptor, int]:
-        """Tensor from a row on, with a box of columns × rows, and its argument."""
+        """Descriptor of a tensor from a row on, with a box of columns × rows, and its argument."""
         number, array = self.arrays[name]
         rows, columns = array.shape
         return (

@@ -47,7 +47,7 @@ class Machine:
     def run(self) -> None:
         """Run until the work list is empty.
 
-                Raises
+        Raises
         ------
         StepLimitError
             If the run exceeds the step limit.
@@ -128,7 +128,7 @@ class Channel(Part):
         least = 1 << 62
         for tap in self.taps:
             free = tap.room - written + tap.taken
-            # What has not been taken stands before anything new, so there is appetite or backlog.
+            # Payloads are taken in order, so a consumer with a backlog has no demand for new ones.
             if written == tap.taken:
                 free += tap.taker.appetite()
             if free < least:
@@ -307,7 +307,7 @@ class Port(Taker, Part):
         if self.tap is not None and self.tap.drain():
             self._machine.wake(self.tap.channel.producer)
         elif self.tap is not None and self.tap.channel.written == self.tap.taken:
-            # There is appetite for payloads that the producer has not given yet.
+            # There is demand for payloads that the producer has not sent yet.
             self._machine.wake(self.tap.channel.producer)
 
     def state(self) -> tuple[int, ...]:

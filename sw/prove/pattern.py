@@ -39,7 +39,7 @@ class Pattern:
         period : int
             Actions per period.
             most : int
-                        Repetitions after which the search may stop.
+            Repetitions after which the search may stop.
         """
         if self.length is None or not period:
             return most

@@ -253,7 +253,7 @@ class Merge(Actor, Part):
     channel : Channel
         Its output.
         counts : sequence of int
-                Packets per turn.
+        Packets per turn.
     """
 
     def __init__(
