@@ -1,4 +1,4 @@
-"""Amaranth components of the machine; nothing here imports the other packages."""
+"""Hardware components in Amaranth, the contract (`hw.arch`) and the golden arithmetic in numpy."""
 
 __all__ = ["__version__"]
 

@@ -41,7 +41,7 @@ __all__ = ["Chip"]
 
 
 class Chip(Component):
-    """A whole accelerator.
+    """Whole accelerator: mesh of tiles, AGCUs at its edges, command processor.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ class Chip(Component):
     launch
         AXI4 read port of the command processor.
     memory
-        AXI4 manager ports, one an AGCU.
+        AXI4 manager ports, one per AGCU.
     o_interrupt
     """
 
@@ -102,8 +102,8 @@ class Chip(Component):
         wiring.connect(m, processor.memory, wiring.flipped(self.launch))
         m.d.comb += self.o_interrupt.eq(processor.o_interrupt)
 
-        # A stop resets everything but the command processor and the chain's shadows, which have
-        # no reset: it is a domain of its own on the same clock.
+        # A stop resets everything but the command processor and the chain's shadows, which have no
+        # reset: the fabric is a reset domain of its own on the same clock.
         m.domains.fabric = ClockDomain("fabric")
         m.d.comb += [
             ClockSignal("fabric").eq(ClockSignal()),
@@ -146,7 +146,7 @@ class Chip(Component):
                                 wiring.connect(m, source, sink)
 
     def _attach(self, m: Module, tile: Tile, side: str, agcu: Agcu) -> None:
-        # Where there is one track, the second streams lead nowhere.
+        # With one track only, the second streams are left unconnected.
         for number in range(min(STREAMS, self._chip.tracks)):
             wiring.connect(m, agcu.o_load[number], getattr(tile, f"i_{side}")[number])
             wiring.connect(m, getattr(tile, f"o_{side}")[number], agcu.i_store[number])
@@ -183,7 +183,7 @@ class Chip(Component):
     def _control(
         self, m: Module, processor: CommandProcessor, tiles: list[Tile], agcus: list[Agcu]
     ) -> None:
-        # Kernel looping is not served by the counter chains yet.
+        # Counter chains do not support kernel looping yet.
         repeats = Signal()
         with m.If(processor.o_start):
             m.d.sync += repeats.eq(processor.o_repeat > 1)

@@ -1,1 +1,1 @@
-"""The address generation and coalescing unit: counter chains and credits round a TMA engine."""
+"""Address generation and coalescing unit (AGCU): the fabric's port to memory."""

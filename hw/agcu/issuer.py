@@ -1,4 +1,4 @@
-"""The command issuer: a loop nest over boxes, held back until its destination has room."""
+"""Command issuer of an AGCU: a loop nest over boxes, throttled by credits of the destination."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ __all__ = ["CommandIssuer"]
 
 
 class CommandIssuer(Component):
-    """Issues one command a box, in the order of a loop nest and without the host.
+    """Command issuer: one TMA command per box, in the order of a loop nest, without the host.
 
-    A command's coordinates take a cycle a loop, worked out while the one before waits; a command
-    leaves only when every token it waits for is there, and takes them in that cycle. At most one
-    command in 8 cycles.
+    The coordinates of a command take one cycle per loop, computed while the command before waits.
+    A command is issued only when all tokens it waits for are present, and takes them in that cycle.
+    At most one command in 8 cycles.
 
     Parameters
     ----------
@@ -33,16 +33,16 @@ class CommandIssuer(Component):
     Members
     -------
     config : ``In(issuer_layout(...))``
-        Constant from ``i_start`` on.
+        The program; constant from ``i_start`` on.
     i_start
-        Begin; one cycle.
+        Start the program; one cycle.
     i_tokens : ``In(ArrayLayout(8, token_ports))``
         Tokens waiting at each port.
     o_take : ``Out(ArrayLayout(4, token_ports))``
         Tokens taken from each port in this cycle.
     o_command : stream of ``command_layout(descriptors)``
     o_waits
-        The next command is held back by its tokens alone.
+        The next command is ready except for its tokens.
     o_done
         Every command has been issued, or the issuer is off.
     """
@@ -85,7 +85,7 @@ class CommandIssuer(Component):
             chain.i_start.eq(self.i_start & self.config.enable),
         ]
 
-        # index × step a loop and cycle, summed up by dimension.
+        # One loop per cycle: index × step, accumulated per dimension.
         point = Signal(data.ArrayLayout(signed(32), MAX_RANK))
         loop = Signal(range(LOOPS + 1))
         ready = Signal()
@@ -112,7 +112,7 @@ class CommandIssuer(Component):
             granted.append(self.i_tokens[wait.port] >= wait.tokens)
         command = self.o_command
         m.d.comb += [
-            # Tokens only ever grow until this issuer takes them, so an offer is not withdrawn.
+            # Token counts only grow until this issuer takes them, so an offer is not withdrawn.
             command.valid.eq(ready & Cat(*granted).all()),
             self.o_waits.eq(ready & ~Cat(*granted).all()),
             command.payload.descriptor.eq(self.config.descriptor),

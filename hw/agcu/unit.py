@@ -1,4 +1,4 @@
-"""The address generation and coalescing unit: the portal to memory."""
+"""Address generation and coalescing unit (AGCU): the fabric's memory port."""
 
 from __future__ import annotations
 
@@ -28,44 +28,43 @@ __all__ = ["Agcu"]
 
 
 class Agcu(Component):
-    """Issues boxes by loop nests, holds each back until its tokens are there, and moves them.
+    """Memory port of the fabric: loop nests of boxes, credit flow control and a TMA engine.
 
-    At ``i_start`` the descriptors of the configuration, each with its launch argument added to its
-    base, go into the TMA engine, one word per cycle; the issuers work out their first commands
-    meanwhile, which leave once the last word is written. A token arriving raises
-    the count of its port; a box stored lowers nothing and raises, if configured, a token of its
-    own.
+    At ``i_start`` the descriptors of the program, each with its launch argument added to its
+    base, are written to the TMA engine, one word per cycle. Meanwhile the issuers compute their
+    first commands, which are issued after the last word. An arriving token increments the count
+    of its port. A stored box takes no token and sends one of its own, if so programmed.
 
     Parameters
     ----------
     config : ChipConfig
-        The chip it is part of.
+        Parameters of the chip it is part of.
 
     Members
     -------
     o_load, i_store : arrays of vector streams
-        Boxes to and from the fabric, a packet a box.
+        Boxes to and from the fabric, one packet per box.
     i_token, o_token : arrays of token streams
-        Credits of destinations; boxes visible in memory.
+        Credits from destinations; reports of boxes visible in memory.
     axi : AXI4 manager port
     config : ``In(agcu_layout(...))``
-        Constant from ``i_start`` on.
+        The program; constant from ``i_start`` on.
     i_start
-        Begin the program; one cycle, after a reset.
+        Start the program; one cycle, after a reset.
     i_argument_valid, i_argument
-        Launch arguments, before ``i_start``; kept over a reset.
+        Launch arguments, before ``i_start``; a reset does not clear them.
     i_drain
-        Begin no new burst.
+        Start no new burst.
     o_done
-        Every box has been moved and every store answered.
+        Every box has been moved and every store has its response.
     o_idle
-        Memory owes nothing and is owed nothing.
+        No burst is open or unanswered.
     o_error
         First error of the TMA engine since reset.
     i_run
-        The counters count.
+        The counters count in this cycle.
     i_counter, o_counter : ``In(range(8))``, ``Out(48)``
-        A counter (`hw.arch.counters`), and its value.
+        Number of a counter (`hw.arch.counters`), and its value.
     """
 
     o_load: Sequence[stream.Interface]
@@ -179,7 +178,7 @@ class Agcu(Component):
             )
             m.d.comb += [issuer.i_tokens[number].eq(count) for issuer in issuers]
 
-        # Boxes in flight between a command and its end: loaded packets gone, stores answered.
+        # Boxes in flight between command and completion: loaded packets sent, stores answered.
         commands = [issuer.o_command for issuer in issuers]
         begun = [command.valid & command.ready for command in commands]
         ended = [port.valid & port.ready & port.payload.last for port in self.o_load]
@@ -238,7 +237,7 @@ class Agcu(Component):
         chosen_counter(m, "agcu", self.i_counter, values, self.o_counter)
 
     def _descriptors(self, m: Module, engine: TmaEngine) -> Signal:
-        """Write the descriptors after the start; the signal is high in the cycle of the end."""
+        """Write the descriptors after the start; the result is high in the last cycle."""
         arguments: memory.Memory = memory.Memory(shape=64, depth=MAX_ARGUMENTS, init=[])
         m.submodules.arguments = arguments
         write, read = arguments.write_port(), arguments.read_port(domain="comb")

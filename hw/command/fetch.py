@@ -1,4 +1,4 @@
-"""The fetcher of a launch: list entries, arguments and images, one kernel ahead of the run."""
+"""Launch fetcher: reads list entries, arguments and images, one kernel ahead of execution."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -33,24 +33,23 @@ else:
 
 
 def argument_write_layout() -> data.StructLayout:
-    """Layout of one write on the argument port: where and what."""
+    """Layout of one write on the argument port: index, value and stride."""
     return data.StructLayout({"index": (MAX_ARGUMENTS - 1).bit_length()} | argument_layout.members)
 
 
 class LaunchFetcher(Component):
-    """Reads one entry after another, checks it, and fills the shadow of the configuration chain.
+    """Launch fetcher: reads and checks list entries, and fills the configuration chain's shadow.
 
     An entry costs two round trips to memory: its 64 bytes, then arguments and image back to back.
-    One beat of image a cycle goes to the chain, one argument a cycle to the arguments. The next
-    entry begins when this one's image has been loaded out of the shadow (``i_taken``), so it is
-    fetched while this one runs.
+    Throughput is one image beat or one argument per cycle. The next entry is fetched after this
+    entry's image has been loaded from the shadow (``i_taken``), so while this one runs.
 
     Parameters
     ----------
     width_bits : int
-        Width of memory and chain.
+        Width of the memory port and of the chain.
     rows : int
-        Rows of the fabric: chains.
+        Rows of the fabric, each with a chain.
     address_bits : int
         Width of a byte address.
     fingerprint : int
@@ -59,23 +58,23 @@ class LaunchFetcher(Component):
     Members
     -------
     i_start, i_list_address, i_list_entries : ``In(1)``, ``In(64)``, ``In(16)``
-        Begins a launch; only while none is under way.
+        Starts a launch; only while none is in progress.
     i_stop : ``In(1)``
-        Ends it, in whatever state. Its owner stops the reader as well, until that is idle.
+        Ends it in any state. The parent stops the reader as well, until that is idle.
     i_taken : ``In(1)``
-        The image in the shadow has been loaded; only while ``o_ready``.
+        The image has been loaded from the shadow; only while ``o_ready``.
     o_decoded : ``Out(1)``
-        ``o_entry`` is valid: the entry has been checked and its image not been loaded.
+        ``o_entry`` is valid: the entry has been checked and its image not yet loaded.
     o_entry, o_entry_index, o_last : ``Out(entry_layout)``, ``Out(16)``, ``Out(1)``
-        The entry, its place in the list, and whether it is the last.
+        The entry, its index in the list, and whether it is the last.
     o_ready : ``Out(1)``
         The whole image is in the shadow from the next cycle on.
     o_failed, o_error : ``Out(1)``, ``Out(error_layout)``
-        The entry cannot run; until ``i_stop``.
+        The entry cannot run; held until ``i_stop``.
     o_run, i_beat : streams to and from the `RunReader`
     o_argument : stream of `argument_write_layout`
     o_shift, o_data : ``Out(rows)``, ``Out(width_bits)``
-        A word for one row's chain.
+        Word for the chain of the one row whose bit is set.
     """
 
     i_start: Signal
@@ -148,7 +147,7 @@ class LaunchFetcher(Component):
         takes = Signal()
         m.d.comb += takes.eq(beat.valid & beat.ready)
 
-        # Where the launch stands; `beats_left` counts down what the phase still takes.
+        # Position in the launch; `beats_left` counts down the beats of the current phase.
         list_address = Signal(self._address_bits - size)
         index = self.o_entry_index
         entries_left = Signal(16)
@@ -162,7 +161,7 @@ class LaunchFetcher(Component):
         m.d.comb += refused.eq(refusal != LaunchError.NONE)
 
         def refuse(*rules: tuple[LaunchError, Any]) -> None:
-            """Give the code of the first rule that is broken."""
+            """Set the code of the first rule that is broken."""
             for code, broken in reversed(rules):
                 with m.If(broken):
                     m.d.comb += refusal.eq(code)
@@ -174,11 +173,11 @@ class LaunchFetcher(Component):
         m.d.comb += header.eq(raw_header[: head_layout.size])
 
         def collect(register: Value) -> None:
-            """Shift a beat into a register, which a beat may exceed."""
+            """Shift a beat into a register, which may be narrower than the beat."""
             low = register[width_bits:]
             m.d.sync += register.eq(Cat(low, beat_data))
 
-        # Arguments leave a beat one by one, or take two beats each.
+        # A beat holds several arguments, sent one per cycle, or half of one.
         arguments_left = Signal(range(MAX_ARGUMENTS + 1))
         argument_index = Signal(range(MAX_ARGUMENTS))
         lanes = max(1, beat_bytes // ARGUMENT_BYTES)
@@ -198,7 +197,7 @@ class LaunchFetcher(Component):
             m.d.comb += argument.eq(beat_data.word_select(lane, ARGUMENT_BYTES * 8))
         argument_beats = (arguments_left * halves + lanes - 1) >> (lanes.bit_length() - 1)
 
-        # The row that the next word of image is for.
+        # Row of the next image word.
         row = Signal(range(self._rows))
         row_left = Signal(16)
         row_beats = Array(header.beats[each] for each in range(self._rows))
@@ -211,7 +210,7 @@ class LaunchFetcher(Component):
 
         @contextmanager
         def state(name: str) -> Iterator[None]:
-            """State of the machine that errors and the stop leave."""
+            """State that is left on an error and on a stop."""
             with m.State(name):
                 yield
                 with m.If(refused):
@@ -374,7 +373,7 @@ class LaunchFetcher(Component):
                     with m.If(self.o_last):
                         m.next = "IDLE"
             with m.State("FAILED"):
-                # What is still to come is dropped; a kernel that runs may take long to end.
+                # Beats still to come are dropped: the running kernel may take long to end.
                 m.d.comb += [self.o_failed.eq(1), beat.ready.eq(1)]
                 with m.If(self.i_stop):
                     m.next = "IDLE"

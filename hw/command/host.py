@@ -1,4 +1,4 @@
-"""The host port: an AXI4-Lite subordinate that serves the register map."""
+"""Host port: AXI4-Lite subordinate with the register map."""
 
 from typing import TYPE_CHECKING
 
@@ -13,7 +13,7 @@ from hw.lib.component import Component
 
 __all__ = ["HostPort", "error_layout"]
 
-#: How a launch ended, laid out as the register ERROR.
+#: Error of a launch, laid out as the register ERROR.
 error_layout = data.StructLayout({"code": 8, "detail": 8, "unit": 8})
 
 if TYPE_CHECKING:
@@ -24,13 +24,14 @@ else:
 
 
 class HostPort(Component):
-    """Registers of the chip behind AXI4-Lite with 32 bits of data.
+    """Host port: control and status registers of the chip behind AXI4-Lite with 32-bit data.
 
-    A write acts in the cycle in which both its halves are accepted, which is the cycle in which
-    both are there and no answer waits; B follows in the next cycle, and so does R after AR. One
-    access of each kind every second cycle. Addresses are rounded down to words. SLVERR, and no
-    effect: an address without a register, a write to a register that only reads, a write that does
-    not strobe all four bytes, a launch while busy or in error, a counter that does not exist.
+    A write takes effect in the cycle in which address and data are both accepted, as soon as both
+    are valid and no response is pending; B follows in the next cycle, and so does R after AR. One
+    access of each kind every second cycle. Addresses are rounded down to words. SLVERR, without
+    any effect, answers: an address without a register, a write to a read-only register, a write
+    that does not strobe all four bytes, a launch while busy or in error, a counter that does not
+    exist.
 
     Parameters
     ----------
@@ -39,33 +40,33 @@ class HostPort(Component):
     rows, width_bits : int
         Geometry of the fabric.
     units : int
-        Units whose counters can be read (0 to 8,191).
+        Units with counters that the host can read (0 to 8,191).
 
     Members
     -------
     axi : ``In(AxiLiteSignature(address_bits=12))``
     o_launch, o_abort : ``Out(1)``
-        The host's command, in the cycle of the write; never both.
+        Command of the host, in the cycle of the write; never both.
     o_list_address, o_list_entries : ``Out(64)``, ``Out(16)``
         Launch list, as last written.
     o_interrupt : ``Out(1)``
         High while enabled and done or in error.
     i_busy : ``In(1)``
-        A launch or reset is under way, from the cycle after its write on.
+        A launch or reset is in progress, from the cycle after its write on.
     i_done, i_failed : ``In(1)``
-        A launch ends, well or with ``i_error`` at ``i_error_entry``.
+        A launch ends, with success or with ``i_error`` at ``i_error_entry``.
     i_cycles : ``In(64)``
         Cycles of the launch.
     i_first_mac : ``In(32)``
-        Cycle of the launch in which the first vector entered a grid; 0 before.
+        Cycle of the launch in which the first vector entered an array; 0 before.
     i_launch_cycles : ``In(32)``
         Cycles of the last entry outside its kernel.
     i_entry_begin : ``In(64)``
         Cycle of the launch in which the entry before the last ended; 0 if there is none.
     o_counter : ``Out(range(8))``
-        The counter that every unit is to show.
+        Number of the counter that every unit outputs.
     i_counters : ``In(ArrayLayout(48, units))``
-        What each unit shows.
+        Value of that counter, per unit.
     """
 
     axi: AxiLiteInterface
@@ -137,8 +138,8 @@ class HostPort(Component):
         held_cycles = Signal(32)
         held_begin = Signal(32)
         held_counter = Signal(COUNTER_BITS - 32)
-        # One register behind the wide multiplexer; a read comes two cycles after the selection
-        # at the earliest.
+        # A pipeline register after the wide multiplexer; a read follows the selection by two cycles
+        # or more.
         counter = Signal(COUNTER_BITS)
         unit = select[len(self.o_counter) :]
         if self._units:
@@ -192,7 +193,7 @@ class HostPort(Component):
                 with m.Default():
                     m.d.sync += axi.rresp.eq(RESP_SLVERR)
 
-        # Writes; the ends of launches come after them and win over a clear in the same cycle.
+        # Writes; a launch that ends later in this block wins over a clear in the same cycle.
         write = Signal()
         refused = Signal(init=1)
         word = axi.wdata

@@ -1,4 +1,4 @@
-"""The command processor: from one register write to the end of every kernel of a launch."""
+"""Command processor: executes a launch list after one register write of the host."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -30,17 +30,17 @@ else:
 
 
 class CommandProcessor(Component):
-    """Runs launch lists: fetches images and arguments, configures the fabric, starts it and waits.
+    """Command processor: fetches images and arguments, configures the fabric and runs kernels.
 
-    For each entry: ``o_clear``, the arguments, one a cycle, ``o_load``, and ``o_start`` in the
-    next cycle; then ``i_done``, ``i_error`` or the host's abort. The entry behind it is fetched
-    meanwhile. A launch that cannot go on raises ``o_stop`` until its own reads and the units are
-    drained, then ``o_clear``. Errors of an entry are told when its turn comes: the kernels before
-    it run to their end.
+    For each entry: ``o_clear``, the arguments, one per cycle, ``o_load``, and ``o_start`` in the
+    next cycle; then ``i_done``, ``i_error`` or the host's abort. The next entry is fetched
+    meanwhile. A launch that fails raises ``o_stop`` until its own reads and the units are drained,
+    then ``o_clear``. An entry's error is reported in the entry's turn: the kernels before it run
+    to their end.
 
     With memory of latency L that answers bursts back to back, ``o_start`` of the first entry comes
-    2·L + 9 cycles after the write, and one more for each beat of list entry and image; arguments
-    add one cycle each.
+    2·L + 9 cycles after the write, plus one per beat of list entry and image, and one per
+    argument.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ class CommandProcessor(Component):
     fingerprint : int
         Configuration fingerprint of the chip, 32 bits.
     units : int
-        Units whose counters the host can read (0 to 8,191).
+        Units with counters that the host can read (0 to 8,191).
 
     Members
     -------
@@ -61,30 +61,30 @@ class CommandProcessor(Component):
     memory : ``Out(Axi4ReadSignature(...))``
     o_interrupt : ``Out(1)``
     o_shift, o_data : ``Out(rows)``, ``Out(width_bits)``
-        A word for the chain of the one row whose bit is set.
+        Word for the chain of the one row whose bit is set.
     o_clear : ``Out(1)``
         Resets the fabric, for one cycle; chain shadows keep their contents.
     o_argument_valid, o_argument : ``Out(1)``, ``Out(argument_write_layout())``
-        An argument, taken in this cycle; between ``o_clear`` and ``o_load``.
+        Argument, taken in this cycle; between ``o_clear`` and ``o_load``.
     o_load, o_start : ``Out(1)``
         All shadows become active; one cycle later the fabric starts.
     o_run : ``Out(1)``
-        A kernel runs: from the cycle after ``o_start`` to that of ``i_done``. Low once stopped.
+        A kernel runs: from the cycle after ``o_start`` to that of ``i_done``; low after a stop.
     o_repeat : ``Out(32)``
         Iterations of the outermost loop; stable from ``o_start`` to the next ``o_load``.
     i_done : ``In(1)``
-        The fabric has finished and memory has answered every store; looked at from the cycle after
+        The fabric has finished and memory has answered every store; sampled from the cycle after
         ``o_start`` until the entry ends.
     i_error, i_error_code, i_error_unit : ``In(1)``, ``In(8)``, ``In(8)``
-        A unit has failed; looked at in the same cycles, before ``i_done``.
+        A unit has failed; sampled in the same cycles, before ``i_done``.
     o_stop : ``Out(1)``
-        Units begin no new burst and drain what is outstanding.
+        Units start no new burst and drain the outstanding ones.
     i_drained : ``In(1)``
-        Memory owes the units nothing; looked at while ``o_stop``, from its second cycle on.
+        No burst of a unit is outstanding; sampled while ``o_stop``, from its second cycle on.
     i_issue : ``In(1)``
-        A vector enters a grid in this cycle.
+        A vector enters an array in this cycle.
     o_counter, i_counters : ``Out(range(8))``, ``In(ArrayLayout(48, units))``
-        The counter that every unit is to show, and what each shows.
+        Number of the counter that every unit outputs, and its value per unit.
 
     Raises
     ------
@@ -223,18 +223,18 @@ class CommandProcessor(Component):
             reader.i_stop.eq(stop),
         ]
 
-        # How the launch ends, if it is stopped; no error means a reset while nothing ran.
+        # Error of a launch that is stopped; none means a reset while nothing ran.
         error: Any = Signal(error_layout)
         entry = Signal(16)
         last = Signal()
         m.d.comb += [host.i_error.eq(error), host.i_error_entry.eq(entry)]
         aborted = Signal()
         m.d.comb += aborted.eq(host.o_abort)
-        # A cycle after the vector entered the count is at its cycle.
+        # One cycle after the vector entered, the count equals that vector's cycle.
         entered = Signal()
         first_mac = Signal(32)
         m.d.sync += entered.eq(self.i_issue)
-        # Every cycle of a launch is one of a kernel, which the units count, or one of these.
+        # Every cycle of a launch belongs to a kernel, which the units count, or is counted here.
         launch_cycles = Signal(32)
         entry_begin = Signal(64)
         m.d.comb += [
@@ -280,7 +280,7 @@ class CommandProcessor(Component):
                     m.next = "CLEAR"
                 stop_if_failed()
             with m.State("CLEAR"):
-                # Every entry begins from reset, its arguments behind it.
+                # Every entry starts with a reset, then its arguments.
                 m.d.comb += self.o_clear.eq(1)
                 m.next = "ARGUMENTS"
                 stop_if_failed()

@@ -1,4 +1,4 @@
-"""The reader of runs of beats: requests to INCR bursts, answers to one stream of beats."""
+"""Burst reader of an AXI4 read port: requests of consecutive beats, split into INCR bursts."""
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import data, stream
@@ -16,7 +16,7 @@ from hw.lib.component import Component
 
 __all__ = ["BEATS_BITS", "RunReader", "beat_layout", "run_layout"]
 
-#: Width of a count of beats of one run.
+#: Width of the beat count of one request.
 BEATS_BITS = 24
 _OUTSTANDING = 15
 
@@ -29,17 +29,17 @@ def run_layout(width_bits: int, address_bits: int) -> data.StructLayout:
 
 
 def beat_layout(width_bits: int) -> data.StructLayout:
-    """Layout of a beat read: its data and the answer's code."""
+    """Layout of a beat read: its data and response code."""
     return data.StructLayout({"data": width_bits, "response": 2})
 
 
 class RunReader(Component):
-    """Read half of an AXI4 port behind requests for runs of consecutive beats.
+    """AXI4 burst reader: requests of consecutive beats in, one stream of beats out.
 
-    Bursts are as long as 4 KiB boundaries allow, at most 256 beats, and one is put on AR each
-    cycle while fewer than 15 are unanswered, whether or not the beats before have been taken.
-    The first address is on AR two cycles after its request. Beats come in the order of requests,
-    straight from R.
+    Bursts are as long as 4 KiB boundaries allow, at most 256 beats. One is put on AR per cycle
+    while fewer than 15 are outstanding, whether or not earlier beats have been taken. The first
+    address is on AR two cycles after its request. Beats come in the order of requests, directly
+    from R.
 
     Parameters
     ----------
@@ -53,10 +53,10 @@ class RunReader(Component):
     i_run : stream of `run_layout`
     o_beat : stream of `beat_layout`
     i_stop : ``In(1)``
-        Drops what is requested and drains what is unanswered: no new burst begins, beats are
+        Drops pending requests and drains outstanding bursts: no new burst starts, beats are
         dropped. Held until ``o_idle``.
     o_idle : ``Out(1)``
-        Nothing is requested and memory owes nothing.
+        No request is pending and no burst is outstanding.
     axi : ``Out(Axi4ReadSignature(...))``
     """
 
@@ -93,7 +93,7 @@ class RunReader(Component):
         left = Signal(BEATS_BITS)
         in_flight = Signal(range(_OUTSTANDING + 1))
 
-        # Bursts end at multiples of the longest, which divides the boundary.
+        # Bursts end at multiples of the greatest length, which divides the 4 KiB boundary.
         offset = address[: longest.bit_length() - 1]
         room = Signal(range(longest + 1))
         beats = Signal(range(longest + 1))

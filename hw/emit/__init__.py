@@ -1,1 +1,1 @@
-"""Emission: definitions shared by instances, structure stated in RTLIL, memories."""
+"""Emission of RTLIL: shared definitions, structural modules stated in buses, memories."""

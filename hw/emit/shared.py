@@ -1,4 +1,4 @@
-"""Define once, instantiate: identical components become one module of the emitted design."""
+"""Definitions emitted once and instantiated many times (hierarchy kept in the Verilog)."""
 
 import re
 from typing import Protocol, cast
@@ -14,7 +14,7 @@ _CLOCKS = re.compile(r"^\s*wire .*\binput \d+ +\\(clk|rst)$", re.MULTILINE)
 
 
 class Shareable(Protocol):
-    """A component that may be shared: its definition name states every parameter it depends on."""
+    """Component that may be shared: its definition name states every parameter it depends on."""
 
     @property
     def signature(self) -> wiring.Signature:
@@ -29,15 +29,15 @@ class Shareable(Protocol):
 
 
 class Library:
-    """The distinct definitions of one design, filled while it is elaborated.
+    """Library of the distinct module definitions of one design, filled during elaboration.
 
-    It is passed as the platform; Amaranth would otherwise elaborate every instance anew, which
-    takes minutes for a large array and makes text that grows with instances.
+    It is passed as Amaranth's platform. Without it Amaranth elaborates every instance anew, which
+    takes minutes for a large array, and the text grows with the number of instances.
 
     Parameters
     ----------
     source : bool
-        Mark wires and cells with the file and line of the source that they come from.
+        Annotate wires and cells with the source file and line they come from.
 
     Members
     -------
@@ -52,7 +52,7 @@ class Library:
 
     def define(self, component: Shareable) -> tuple[str, ...]:
         """Elaborate a component unless its definition exists; return its clock and reset ports."""
-        # Most instances are never elaborated; Amaranth would warn that they were forgotten.
+        # Most instances are never elaborated; without this Amaranth warns that they are unused.
         component.__dict__["_MustUse__used"] = True
         name = component.definition_name
         if name not in self.definitions:
@@ -90,7 +90,7 @@ class _Shared(Elaboratable):
 
 
 def shared(component: Shareable) -> Elaboratable:
-    """Submodule for a component: an instance of its one definition when a design is emitted.
+    """Submodule of a component: in an emitted design, an instance of its one definition.
 
     With any other platform (Amaranth's simulator) it is the component itself.
     """

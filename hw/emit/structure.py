@@ -1,8 +1,7 @@
-"""Modules that are nothing but instances, wires and registers, however large they are.
+"""Structural modules: instances, wires and registers stated in whole buses, written as RTLIL.
 
 Amaranth elaborates bit by bit, which takes minutes for an array of 256 × 256 cells. A structure is
-stated once, in whole buses; it becomes an Amaranth module for the simulator and RTLIL text for an
-emitted design.
+stated once and becomes an Amaranth module for the simulator and RTLIL text for an emitted design.
 """
 
 from __future__ import annotations
@@ -25,12 +24,12 @@ __all__ = ["Bits", "Structural", "Structure"]
 
 @dataclass(frozen=True)
 class Bits:
-    """Bits of wires, least significant first: pieces of a wire, or of constant zeros.
+    """Bit vector of a structure, least significant first: slices of wires and constant zeros.
 
     Parameters
     ----------
     pieces : tuple of (name or None, low, high)
-        Bits ``low`` up to but not with ``high`` of a wire; zeros without a name.
+        Bits ``low`` to ``high`` - 1 of a wire; zeros without a name.
     """
 
     pieces: tuple[tuple[str | None, int, int], ...]
@@ -68,12 +67,12 @@ def _ports(component: Shareable) -> dict[str, tuple[bool, Value]]:
 
 
 class Structure:
-    """Instances, wires and registers between the ports of a component.
+    """Netlist of instances, wires and registers between the ports of a component.
 
     Parameters
     ----------
     component : Shareable
-        Whose ports they join.
+        Component whose ports they connect.
     """
 
     def __init__(self, component: Shareable) -> None:
@@ -82,21 +81,21 @@ class Structure:
         self._registers: dict[str, Bits] = {}
         self._outputs: dict[str, Bits] = {}
         self._instances: dict[str, tuple[Shareable, Mapping[str, Bits]]] = {}
-        # File and line that states each wire, register and instance.
+        # Source file and line of each wire, register and instance.
         self._sources: dict[tuple[str, str], str] = {}
 
     def port(self, name: str) -> Bits:
-        """An input of the component."""
+        """Input port of the component."""
         return Bits(((name, 0, len(self._ports[name][1])),))
 
     def wire(self, name: str, width: int) -> Bits:
-        """A wire that instances drive."""
+        """Wire driven by instances."""
         self._sources["wire", name] = _caller()
         self._wires[name] = width
         return Bits(((name, 0, width),))
 
     def register(self, name: str, value: Bits) -> Bits:
-        """What the bits were a cycle ago; without a reset."""
+        """Register of the bits, without reset."""
         self._sources["wire", name] = _caller()
         self._registers[name] = value
         return Bits(((name, 0, len(value)),))
@@ -106,12 +105,12 @@ class Structure:
         self._outputs[name] = value
 
     def instance(self, name: str, component: Shareable, **ports: Bits) -> None:
-        """An instance; its outputs drive the wires that they are joined to.
+        """Add an instance; its outputs drive the wires that they are connected to.
 
         Raises
         ------
         ValueError
-            An input is not joined, or a port has another width.
+            An input is not connected, or a port has another width.
         """
         for port, (is_input, value) in _ports(component).items():
             if port not in ports and is_input and len(value):
@@ -124,7 +123,7 @@ class Structure:
         self._instances[name] = component, ports
 
     def module(self) -> Module:
-        """The structure for Amaranth's simulator."""
+        """Amaranth module of the structure, for simulation."""
         m = Module()
         values: dict[str, Value] = {name: value for name, (_, value) in self._ports.items()}
         for name, width in self._wires.items():
@@ -152,7 +151,7 @@ class Structure:
         return m
 
     def rtlil(self, name: str, library: Library) -> str:
-        """The structure as RTLIL text; its instances' definitions go to the library."""
+        """RTLIL text of the structure; its instances' definitions go to the library."""
 
         def marked(kind: str, name: str) -> list[str]:
             return [f'  attribute \\src "{self._sources[kind, name]}"'] if library.source else []
@@ -200,7 +199,7 @@ class Structure:
 
 
 def _caller() -> str:
-    """File and line of what called the function that calls this one."""
+    """Source file and line of the caller's caller."""
     frame = sys._getframe(2)
     return f"{frame.f_code.co_filename}:{frame.f_lineno}"
 
@@ -214,7 +213,7 @@ def _sigspec(bits: Bits) -> str:
 
 
 class Structural(Component):
-    """A component that is a structure."""
+    """Base class of components that are purely structural."""
 
     @property
     @abc.abstractmethod
@@ -223,11 +222,11 @@ class Structural(Component):
 
     @abc.abstractmethod
     def structure(self) -> Structure:
-        """Its inside."""
+        """Netlist of the component."""
 
     def elaborate(self, platform: object) -> Module:
         return self.structure().module()
 
     def rtlil(self, library: Library) -> str:
-        """Its definition in an emitted design."""
+        """RTLIL of its definition in an emitted design."""
         return self.structure().rtlil(self.definition_name, library)

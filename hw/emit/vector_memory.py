@@ -1,4 +1,4 @@
-"""A memory of vectors that an emitted design states in a few lines, however many there are."""
+"""Vector memory with compact RTLIL: one write port with enables, one read port, any depth."""
 
 from __future__ import annotations
 
@@ -18,31 +18,31 @@ _CONTENTS = re.compile(r"^  cell \$meminit_v2 .*?^  end\n", re.MULTILINE | re.DO
 
 
 def without_contents(component: Shareable, library: Library) -> str:
-    """RTLIL of a component's definition without what its memories begin with."""
+    """RTLIL of a component's definition, its memories without initial contents."""
     name = component.definition_name
     text = rtlil.convert(component, name=name, platform=library, emit_src=library.source)
     return _CONTENTS.sub("", text)
 
 
 class VectorMemory(Component):
-    """Vectors with one write port, by granules, and one read port.
+    """Memory of vectors with one write port, enabled per granule, and one read port.
 
-    It begins with unknown contents. Amaranth would write an initial value for every bit, and the
-    first TPU has 24 MiB of them; so an emitted design gets the text that is here.
+    Its initial contents are unknown. Amaranth would write an initial value for every bit, and the
+    first TPU has 24 MiB of them; so an emitted design gets RTLIL written here.
 
     Parameters
     ----------
     width, depth : int
-        Bits of a vector; vectors.
+        Bits of a vector; number of vectors.
     granule : int
-        Bits that are written together.
+        Write-enable granularity in bits.
 
     Members
     -------
     i_write, i_write_address, i_data
-        Granules to write; where, and what.
+        Write enable per granule, address and vector.
     i_read, i_read_address, o_data
-        The vector that is read, from the next cycle on until the next is read.
+        Read enable and address; the vector from the next cycle on, until the next read.
     """
 
     i_write: Signal
@@ -88,7 +88,7 @@ class VectorMemory(Component):
         return m
 
     def rtlil(self, library: Library) -> str:
-        """Its definition in an emitted design."""
+        """RTLIL of its definition in an emitted design."""
         self.bank.__dict__["_MustUse__used"] = True
         width, depth, address = self._width, self._depth, len(self.i_read_address)
         ports = {

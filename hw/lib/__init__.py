@@ -1,1 +1,1 @@
-"""Components that every unit is built of: streams, FIFOs, loop nests, counters, AXI."""
+"""Common building blocks: streams, FIFOs, loop nests, counters, barriers, AXI."""

@@ -1,4 +1,4 @@
-"""Counters of a unit's activity in each cycle, and the choice of one for the host."""
+"""Activity counters of a unit (busy, idle, waiting), and the host's read multiplexer."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def count_activity(
     idle: Value,
     room: Value,
 ) -> None:
-    """Count this cycle as the first of busy, idle and wait_room that holds, or as wait_input."""
+    """Count the cycle as the first of busy, idle and wait_room that is true, else as wait_input."""
     with m.If(busy):
         m.d.sync += counters.busy.eq(counters.busy + 1)
     with m.Elif(idle):
@@ -34,7 +34,7 @@ def count_activity(
 def chosen_counter(
     m: Module, kind: str, word: Value, values: Mapping[str, Value], output: Signal
 ) -> None:
-    """Drive ``output`` with the counter of that word, by name; 0 if the kind has none there."""
+    """Drive ``output`` with the counter of that number; 0 if the kind of unit has none there."""
     with m.Switch(word):
         for name, number in COUNTERS[kind].items():
             with m.Case(number):

@@ -1,4 +1,4 @@
-"""AXI4 and AXI4-Lite ports, written from the manager's side."""
+"""AXI4 and AXI4-Lite interfaces, from the manager's point of view."""
 
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -29,9 +29,9 @@ __all__ = [
     "write_constants",
 ]
 
-#: ``burst``: addresses increase.
+#: ``burst``: incrementing addresses (INCR).
 BURST_INCR = 0b01
-#: ``cache``: normal memory, not cached, writes may be buffered on the way.
+#: ``cache``: normal memory, non-cacheable, bufferable.
 CACHE_NORMAL = 0b0011
 RESP_OKAY = 0b00
 RESP_SLVERR = 0b10
@@ -344,12 +344,12 @@ class AxiLiteSignature(_AxiSignature):
 
 
 def full_width_size(data_bits: int) -> int:
-    """Value of ``size`` for beats as wide as the port."""
+    """Value of ``size`` for beats of the port's full width."""
     return (data_bits // 8).bit_length() - 1
 
 
 def read_constants(port: Axi4ReadInterface | Axi4Interface) -> list[object]:
-    """Assignments of what never changes on AR: one id, full width, INCR, normal memory."""
+    """Assignments of the constant AR signals: one id, full width, INCR, normal memory."""
     return [
         port.arid.eq(Const(0)),
         port.arsize.eq(full_width_size(len(port.rdata))),
@@ -360,7 +360,7 @@ def read_constants(port: Axi4ReadInterface | Axi4Interface) -> list[object]:
 
 
 def write_constants(port: Axi4WriteInterface | Axi4Interface) -> list[object]:
-    """Assignments of what never changes on AW: one id, full width, INCR, normal memory."""
+    """Assignments of the constant AW signals: one id, full width, INCR, normal memory."""
     return [
         port.awid.eq(Const(0)),
         port.awsize.eq(full_width_size(len(port.wdata))),

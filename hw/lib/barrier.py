@@ -1,4 +1,4 @@
-"""The barrier: counts arrivals and bytes, and flips its phase when all of them have come."""
+"""Phase barrier: counts arrivals and bytes, and flips its phase when all have arrived."""
 
 from amaranth.hdl import Cat, Module, Signal, Value, signed
 from amaranth.lib.wiring import In, Out
@@ -10,43 +10,44 @@ __all__ = ["Barrier", "has_passed"]
 
 
 def has_passed(phase: Value, parity: Value) -> Value:
-    """Condition a waiter tests: the phase of its parity has completed exactly if they differ."""
+    """Wait condition: the phase of the waiter's parity has completed exactly if they differ."""
     return phase != parity
 
 
 class Barrier(Component):
-    """Barrier of one slot: phase bit, expected and pending arrivals, signed transaction count.
+    """Phase barrier of one slot: phase bit, expected and pending arrivals, transaction count.
 
-    Operations of one cycle are summed and applied as one; a phase completes exactly when this
-    leaves no arrival pending and a transaction count of zero. All outputs are registers.
+    The signed transaction count is in bytes. Operations of one cycle are summed and applied as one;
+    a phase completes exactly when this leaves no arrival pending and a transaction count of zero.
+    All outputs are registers.
 
     Parameters
     ----------
     arrivals : int
         Most arrivals a phase may expect (1 to 2**20 - 1).
     tx_bytes : int
-        Largest magnitude of the transaction count (at most 2**20 - 1); 0 leaves the count and
-        its ports out.
+        Largest magnitude of the transaction count (at most 2**20 - 1); 0 omits the count and
+        its ports.
 
     Members
     -------
     i_init : ``In(1)``
-        Start at phase 0 with ``i_expected`` arrivals; other operations of the cycle are lost.
+        Start at phase 0 with ``i_expected`` arrivals; other operations of the cycle are ignored.
     i_expected : ``In(range(arrivals + 1))``
     i_arrive : ``In(range(arrivals + 1))``
         Arrivals in this cycle.
     i_drop : ``In(range(arrivals + 1))``
         Arrivals in this cycle that later phases do not expect.
     i_expect : ``In(range(tx_bytes + 1))``
-        Bytes that this phase must wait for.
+        Bytes that this phase waits for in addition.
     i_complete : ``In(range(tx_bytes + 1))``
-        Bytes that have come.
+        Bytes that have arrived.
     o_phase : ``Out(1)``
     o_expected, o_pending : ``Out(range(arrivals + 1))``
     o_tx : ``Out(signed)``
     o_error : ``Out(1)``
-        More arrivals than pending, or a transaction count outside its range; the barrier stays
-        as it was before until ``i_init``.
+        More arrivals than pending, or a transaction count out of range; the barrier freezes
+        until ``i_init``.
 
     Raises
     ------
@@ -107,12 +108,12 @@ class Barrier(Component):
 
     @property
     def definition_name(self) -> str:
-        """Name of the module that this component becomes."""
+        """Name of the shared module."""
         return f"barrier_a{self._arrivals}_t{self._tx_bytes}"
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        # One bit more than the ports: a sum of arrivals must not wrap before it is compared.
+        # One bit more than the ports: a sum of arrivals must not wrap before the comparison.
         arriving = Signal(self._arrivals.bit_length() + 1)
         m.d.comb += arriving.eq(self.i_arrive + self.i_drop)
         pending = self.o_pending - arriving

@@ -1,4 +1,4 @@
-"""Base class of the hardware components: one whose parameters are refused was never made."""
+"""Base class of hardware components: a refused parameter leaves no unused component behind."""
 
 from typing import Any, Self
 
@@ -8,18 +8,18 @@ __all__ = ["Component"]
 
 
 class Component(wiring.Component):
-    """Component that refuses parameters without Amaranth's ``UnusedElaboratable`` warning.
+    """Base class of components, without a false ``UnusedElaboratable`` warning on bad parameters.
 
-    A subclass checks its parameters before ``super().__init__``; from there on an instance that
-    nobody elaborates is a forgotten one, which Amaranth warns of.
+    A subclass checks its parameters before ``super().__init__``. An instance that exists after it
+    but is never elaborated is a mistake, and Amaranth warns about it.
     """
 
-    #: Positional and named arguments of the call that made it, for the head of its Verilog.
+    #: Positional and named arguments of the constructor call, for the header of its Verilog.
     made_with: tuple[tuple[Any, ...], dict[str, Any]]
 
     def __new__(cls, *args: Any, **named: Any) -> Self:
         new: Any = super().__new__
-        # Amaranth notes where it was made, in our caller.
+        # Source location of the constructor call is in the caller of this method.
         component: Self = new(cls, *args, src_loc_at=1, **named)
         component.__dict__["made_with"] = args, named
         return component

@@ -1,4 +1,4 @@
-"""Segment of a row's configuration chain: a shift register that is a unit's shadow."""
+"""Segment of a row's configuration chain: shift register as shadow of a unit's program."""
 
 from amaranth.hdl import Cat, Module, Signal
 from amaranth.lib.wiring import In, Out
@@ -11,18 +11,18 @@ __all__ = ["ChainSegment"]
 
 
 class ChainSegment(Component):
-    """Shadow and active configuration of one unit.
+    """Shadow and active register of one unit's program, in the configuration chain of its row.
 
-    A shift takes one word in and gives the oldest one to the next segment. The shadow has no
-    reset and may be filled while the active configuration is in use; a load copies it in one
-    cycle. Reset clears the active configuration, which means "everything off" in every unit.
+    A shift takes one word in and passes the oldest one to the next segment. The shadow has no
+    reset and may be filled while the active program is in use; a load copies it in one cycle.
+    Reset clears the active program, which means "everything off" in every unit.
 
     Parameters
     ----------
     width_bits : int
         Width of the chain (W).
     config_bits : int
-        Width of the unit's configuration; the segment holds ceil(config_bits / W) words.
+        Width of the unit's program; the segment holds ceil(config_bits / W) words.
 
     Members
     -------
@@ -33,7 +33,7 @@ class ChainSegment(Component):
     i_load : ``In(1)``
         Makes the shadow active from the next cycle on; not in a cycle that shifts.
     o_config : ``Out(config_bits)``
-        Active configuration.
+        Active program.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""A first-in first-out queue of stream payloads."""
+"""Synchronous FIFO of stream payloads."""
 
 from typing import Any
 
@@ -13,17 +13,17 @@ __all__ = ["Queue"]
 
 
 class Queue(Component):
-    """Queue in a memory; one payload a cycle at either side.
+    """Synchronous FIFO in a memory; one payload per cycle at either side.
 
-    No path crosses it combinationally; a payload takes two cycles through an empty queue. (It is
-    one module, where Amaranth's own buffered FIFO is two, and there are many of them.)
+    No combinational path crosses it; a payload takes two cycles through an empty FIFO. (It is one
+    module, Amaranth's own buffered FIFO is two, and a chip has many of them.)
 
     Parameters
     ----------
     payload_shape : ShapeLike
         Shape of the payload.
     depth : int
-        Payloads its memory holds, at least 2; one more waits at the output.
+        Entries of its memory, at least 2; one more is in the output register.
 
     Members
     -------

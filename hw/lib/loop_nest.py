@@ -1,4 +1,4 @@
-"""Loop nest in hardware: a chain of counters that runs a program of nested loops."""
+"""Hardware loop nest: a chain of counters with programmable bounds, strides and slopes."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ __all__ = ["CounterChain"]
 
 
 class CounterChain(Component):
-    """Loop nest of one step a cycle; loop 0 is the outermost.
+    """Hardware loop nest: one step per cycle; loop 0 is the outermost.
 
     Loop i runs ``base + slope * index[outer]`` iterations. A count of zero or less is an empty
-    loop: it costs one cycle without a step, and the next outer loop advances. Marks state
-    positions, so those of an outer iteration whose inner loops are empty are not shown.
-    Counts and offsets advance by addition alone. The first step comes one cycle after ``i_start``.
+    loop: it costs one cycle without a step, and the next outer loop advances. Flags state index
+    positions, so those of an outer iteration whose inner loops are empty are not output. Counts
+    and offsets advance by addition alone. The first step comes one cycle after ``i_start``.
 
     Parameters
     ----------
@@ -33,19 +33,19 @@ class CounterChain(Component):
     Members
     -------
     config : ``In(chain_layout(...))``
-        The program; it must not change from ``i_start`` on.
+        The program; constant from ``i_start`` on.
     i_start : ``In(1)``
-        Begin at the first step, in the next cycle, whatever the chain is doing.
+        Restart at the first step, in the next cycle, in any state.
     i_next : ``In(1)``
-        Take the step (where ``o_valid``) and go on.
+        Take the step (if ``o_valid``) and advance.
     o_valid : ``Out(1)``
         The outputs show a step; they hold it until ``i_next``.
     o_offset : ``Out(offset_bits)``
     o_indices : ``Out(ArrayLayout(count_bits, loops))``
     o_first, o_end, o_last : ``Out(loops)``
-        Marks of the step, see ``Step``.
+        Flags of the step, see ``Step``.
     o_done : ``Out(1)``
-        The nest is over, or has not been started.
+        The nest has finished, or has not been started.
     """
 
     config: data.View[data.StructLayout]
@@ -88,7 +88,7 @@ class CounterChain(Component):
 
     @property
     def definition_name(self) -> str:
-        """Name of the module that this component becomes."""
+        """Name of the shared module."""
         return f"counter_chain_l{self._loops}_c{self._count_bits}_o{self._offset_bits}"
 
     def elaborate(self, platform: object) -> Module:
@@ -119,9 +119,9 @@ class CounterChain(Component):
             self.o_done.eq(~active),
             move.eq(active & (self.i_next | empty.any())),
         ]
-        # An empty loop hides what lies inside it, so the innermost candidate may not be the one:
+        # An empty loop hides the loops inside it, so the innermost candidate may be the wrong one:
         # everything inside the advancing loop restarts, and `over` of the outermost empty loop
-        # makes all loops between it and the advancing one count as over.
+        # makes all loops between it and the advancing one count as finished.
         chosen = Signal(loops)
         for i in range(loops):
             m.d.comb += chosen[i].eq(advance[i] & ~(advance[:i].any() if i else Const(0)))

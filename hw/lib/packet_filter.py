@@ -1,4 +1,4 @@
-"""A unit's split of a multicast stream: it takes its own packets and drops the others."""
+"""Packet filter: a consumer's share of a multicast stream, by packet number modulo a count."""
 
 from amaranth.hdl import Module, Signal
 from amaranth.lib import stream
@@ -13,11 +13,12 @@ __all__ = ["PacketFilter"]
 
 
 class PacketFilter(Component):
-    """Filter that passes packet i exactly if i mod ``modulus`` equals ``index``.
+    """Packet filter that passes packet i exactly if i mod ``modulus`` equals ``index``.
 
-    A refused vector is consumed in the cycle in which it is offered, whatever the consumer does.
-    Latency 0, one vector a cycle. ``i_stream.ready`` depends on ``o_stream.ready`` and on the count
-    of packets, never on a ``valid``: a consumer whose ``ready`` is a register keeps it registered.
+    A vector that is filtered out is consumed in the cycle in which it is offered, whatever the
+    consumer does. Latency 0, one vector per cycle. ``i_stream.ready`` depends on ``o_stream.ready``
+    and on the packet count, never on a ``valid``: it stays a register output if the consumer's
+    ``ready`` is one.
 
     Parameters
     ----------
@@ -31,14 +32,14 @@ class PacketFilter(Component):
     modulus : ``In(range(17))``
         Consumers P of the stream, 1 to 16; changes only while ``i_clear`` is high.
     index : ``In(range(16))``
-        Which of them this is, below ``modulus``; 0 and a modulus of 1 pass everything.
+        Index of this consumer, below ``modulus``; index 0 of modulus 1 passes everything.
     i_clear : ``In(1)``
-        Begins again with packet 0 at the next edge.
+        Restarts with packet 0 at the next edge.
 
     Attributes
     ----------
     position : Signal
-        Number of the packet at hand, modulo ``modulus``, for proofs.
+        Number of the current packet, modulo ``modulus``, for proofs.
 
     Raises
     ------
@@ -77,7 +78,7 @@ class PacketFilter(Component):
 
     @property
     def definition_name(self) -> str:
-        """Name of the module when it is shared."""
+        """Name of the shared module."""
         return f"packet_filter_{self._width_bits}"
 
     def elaborate(self, platform: object) -> Module:

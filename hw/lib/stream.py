@@ -1,4 +1,4 @@
-"""Vector streams: the payload of every link, and the two-entry buffer at every port."""
+"""Vector and token streams (valid/ready) of all links, and the two-entry elastic buffer."""
 
 from amaranth.hdl import Module, Mux, Shape, Signal
 from amaranth.lib import data, stream
@@ -10,7 +10,7 @@ __all__ = ["ElasticBuffer", "token_signature", "vector_layout", "vector_signatur
 
 
 def vector_layout(width_bits: int) -> data.StructLayout:
-    """Layout of one vector: ``data`` and the two marks that close packets.
+    """Layout of one vector: ``data`` and two sideband flags.
 
     ``last`` ends a packet (a tile); ``final`` ends a pass as well and implies ``last``.
     """
@@ -18,20 +18,20 @@ def vector_layout(width_bits: int) -> data.StructLayout:
 
 
 def vector_signature(width_bits: int) -> stream.Signature:
-    """Signature of a vector stream, written from the producer's side."""
+    """Signature of a vector stream, from the producer's point of view."""
     return stream.Signature(vector_layout(width_bits))
 
 
 def token_signature() -> stream.Signature:
-    """Signature of a token stream: a handshake without data, from the producer's side."""
+    """Signature of a token stream, a handshake without data, from the producer's point of view."""
     return stream.Signature(0)
 
 
 class ElasticBuffer(Component):
-    """Two-entry stream buffer whose outputs, ``ready`` included, are all registered.
+    """Elastic buffer of two entries (skid buffer) with all outputs registered, ``ready`` included.
 
-    One transfer a cycle at either side; a payload takes one cycle from input to output. ``ready``
-    is "not full", so no combinational path crosses the buffer in either direction.
+    One transfer per cycle at either side; latency one cycle. ``ready`` is "not full", so no
+    combinational path crosses the buffer in either direction.
 
     Parameters
     ----------
@@ -69,8 +69,8 @@ class ElasticBuffer(Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         head, spare = self.head, self.spare
-        # The spare entry only fills when the consumer stops in the very cycle in which one more
-        # payload arrives, because `ready` tells the producer about the stop one cycle late.
+        # The spare entry fills only when the consumer stalls in the cycle in which another payload
+        # arrives: the registered `ready` reports the stall to the producer one cycle late.
         head_full = Signal()
         spare_full = Signal()
         m.d.comb += [

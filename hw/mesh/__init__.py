@@ -1,1 +1,1 @@
-"""The switches that join units, for vectors and for tokens."""
+"""Mesh network of vectors and tokens: switches of eager forks and ordered merges."""

@@ -1,4 +1,4 @@
-"""Multicast: one payload to a set of branches, each in its own time."""
+"""Eager fork: multicast of one payload to a set of branches, each at its own pace."""
 
 from amaranth.hdl import Module, Signal
 from amaranth.lib.wiring import In, Out
@@ -10,32 +10,32 @@ __all__ = ["EagerFork"]
 
 
 class EagerFork(Component):
-    """Control of an eager fork; the payload itself goes to every branch and needs no logic.
+    """Control of an eager fork; the payload goes to every branch unchanged.
 
-    Each branch takes the payload in the first cycle in which it can, and never sees it again; the
-    input is done with it in the cycle in which the last branch takes it. No branch's ``valid``
-    depends on a ``ready``, so siblings never wait for each other within a payload. Latency 0, one
-    payload a cycle while all branches are ready.
+    Each branch takes the payload in the first cycle in which it is ready, and is not offered it
+    again; the input transfers in the cycle in which the last branch takes it. No branch's ``valid``
+    depends on a ``ready``, so branches never wait for each other within a payload. Latency 0, one
+    payload per cycle while all branches are ready.
 
     Parameters
     ----------
     branches : int
-        Branches there are (1 to 64).
+        Number of branches (1 to 64).
 
     Members
     -------
     i_valid : ``In(1)``
-        A payload is there.
+        A payload is offered.
     o_ready : ``Out(1)``
-        All its branches have it; low for ever if it has none. Depends on ``i_ready``.
+        Every selected branch has it; always low if none is selected. Depends on ``i_ready``.
     o_valid : ``Out(branches)``
         The payload is offered to a branch.
     i_ready : ``In(branches)``
-        A branch takes what it is offered.
+        A branch is ready.
     feeds : ``In(branches)``
         Branches that every payload goes to; static.
     i_clear : ``In(1)``
-        Forgets which branches have the payload.
+        Clears the record of branches that have the payload.
 
     Attributes
     ----------
@@ -72,12 +72,12 @@ class EagerFork(Component):
 
     @property
     def branches(self) -> int:
-        """Branches there are."""
+        """Number of branches."""
         return self._branches
 
     @property
     def definition_name(self) -> str:
-        """Name of the module when it is shared."""
+        """Name of the shared module."""
         return f"eager_fork_{self._branches}"
 
     def elaborate(self, platform: object) -> Module:
@@ -87,7 +87,7 @@ class EagerFork(Component):
         m.d.comb += [
             self.o_valid.eq(self.i_valid.replicate(self._branches) & self.feeds & ~done),
             have.eq(done | (self.o_valid & self.i_ready)),
-            # A payload without a branch stays where it is, and the watchdog names it.
+            # A payload without a branch stays at the input, and the watchdog reports it.
             self.o_ready.eq(~(self.feeds & ~have).any() & self.feeds.any()),
         ]
         with m.If(self.i_clear | (self.i_valid & self.o_ready)):

@@ -1,4 +1,4 @@
-"""Merge: whole packets of several sources in a fixed rotation."""
+"""Ordered merge: whole packets of several sources in a fixed rotation."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ __all__ = ["OrderedMerge"]
 
 
 class OrderedMerge(Component):
-    """Control of a merge: which source an output takes from.
+    """Control of an ordered merge: which source an output takes packets from.
 
-    ``packets`` whole packets of turn 0, then of turn 1, and so on, from the start after the last
-    turn that is present; never by arrival. Latency 0, and a change of turn costs no cycle.
+    It takes ``packets`` whole packets of turn 0, then of turn 1, and so on, and restarts after the
+    last turn of the rotation; the order never depends on arrival. Latency 0, and a change of turn
+    costs no cycle.
 
     Parameters
     ----------
@@ -30,24 +31,24 @@ class OrderedMerge(Component):
     Members
     -------
     rotation : ``In(rotation_layout(sources=sources, turns=turns))``
-        The turns; static. The first with no packets ends the rotation.
+        The turns; static. The first one without packets ends the rotation.
     o_feeds : ``Out(sources)``
-        Sources that the rotation names.
+        Sources in the rotation.
     o_source : ``Out(range(sources))``
-        The source whose turn it is; comes from a register and the rotation.
+        Source of the current turn, computed from a register and the rotation.
     o_select : ``Out(sources)``
-        The same, a bit a source. An output that is off selects one that does not feed it.
+        The same, one-hot. An output that is off selects a source that does not feed it.
     i_transfer : ``In(1)``
         The output transfers a payload of that source.
     i_last : ``In(1)``
-        That payload closes a packet.
+        That payload ends a packet.
     i_clear : ``In(1)``
-        Begins again with turn 0.
+        Restarts with turn 0.
 
     Attributes
     ----------
     at, passed : Signal
-        The turn, and its packets that have passed, for proofs.
+        Current turn, and the number of its packets that have passed, for proofs.
 
     Raises
     ------
@@ -94,7 +95,7 @@ class OrderedMerge(Component):
 
     @property
     def definition_name(self) -> str:
-        """Name of the module when it is shared."""
+        """Name of the shared module."""
         return f"ordered_merge_{self._sources}_{self._turns}"
 
     def elaborate(self, platform: object) -> Module:

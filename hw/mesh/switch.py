@@ -1,4 +1,4 @@
-"""The switch of the mesh: buffers, eager forks and ordered merges, and the wires between them."""
+"""Mesh switch: input buffers, eager forks and ordered merges, and the wires between them."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ __all__ = ["Switch"]
 
 
 class Switch(Component):
-    """Elastic, statically routed switch: T tracks a direction and the ports of one unit.
+    """Elastic, statically routed mesh switch: T tracks per direction and the ports of one unit.
 
-    One cycle from any input to any output, one payload a cycle at every port; every ``ready`` is
-    a register and every output comes from registers. `SwitchPorts` says which input may feed which
-    output, `SwitchProgram` makes the configuration.
+    One cycle from any input to any output, one payload per cycle at every port; every ``ready`` is
+    a register output and every output comes from registers. `SwitchPorts` states which input may
+    feed which output; `SwitchProgram` makes the program word.
 
     Parameters
     ----------
     payload_shape : data.StructLayout or int
-        Shape of a payload. A field ``last`` closes packets; without it every payload is a packet,
+        Shape of a payload. A field ``last`` ends packets; without it every payload is a packet,
         and 0 makes a switch of the token network.
     tracks, unit_outputs, unit_inputs, link_turns, unit_turns : int
         As of `SwitchPorts`.
     name : str
-        Beginning of the definition's name.
+        Prefix of the definition's name.
 
     Members
     -------
@@ -47,11 +47,11 @@ class Switch(Component):
     o_unit : ``Out(stream.Signature(payload_shape)).array(unit_inputs)``
         The unit's inputs.
     config : ``In(switch_layout(ports))``
-        Changes only while ``i_clear`` is high.
+        Program word; changes only while ``i_clear`` is high.
     i_clear : ``In(1)``
-        Empties the switch at the next edge; what is transferred in that cycle is lost.
+        Empties the switch at the next edge; payloads transferred in that cycle are lost.
     o_moved : ``Out(1)``
-        In the cycle before, an output transferred a payload.
+        An output transferred a payload in the cycle before.
     """
 
     i_north: Sequence[stream.Interface]
@@ -103,12 +103,12 @@ class Switch(Component):
 
     @property
     def ports(self) -> SwitchPorts:
-        """Ports of the switch and the topology inside it."""
+        """Ports of the switch and its internal topology."""
         return self._ports
 
     @property
     def definition_name(self) -> str:
-        """Name of the module when it is shared."""
+        """Name of the shared module."""
         ports = self._ports
         return (
             f"{self._name}_{Shape.cast(self._payload_shape).width}_t{ports.tracks}"
@@ -145,7 +145,7 @@ class Switch(Component):
             port: OrderedMerge(sources=len(ports.sources(port)), turns=ports.turns(port))
             for port in ports.outputs
         }
-        # Of every crossing there is, by source and output: the fork offers a payload.
+        # Per crosspoint, by source and output: the fork offers a payload.
         offers: dict[tuple[Port, Port], Value] = {}
         for source, buffer in buffers.items():
             label = _label(source)
@@ -201,7 +201,7 @@ def _label(port: Port) -> str:
 
 
 def _choose(values: Sequence[Value], index: Value) -> Value:
-    """Value at an index below their number; a tree of two-way choices, and no gate to spare."""
+    """Multiplexer as a minimal tree; the index must be below the number of values."""
     for bit in index:
         pairs = [values[at : at + 2] for at in range(0, len(values), 2)]
         values = [Mux(bit, *reversed(pair)) if len(pair) == 2 else pair[0] for pair in pairs]
