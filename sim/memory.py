@@ -47,12 +47,14 @@ class LaunchMemory:
     launches : int
         Entries of the launch list, all alike: the same kernel so many times.
     base : int
-        First address, a multiple of `GUARD_BYTES`.
+        First byte of memory that is used, a multiple of `GUARD_BYTES`.
+    origin : int
+        Address by which the chip knows byte 0 of memory.
 
     Members
     -------
     places : mapping of str to (int, int)
-        Address and bytes of everything; arrays have their names.
+        First byte in memory, and bytes, of everything; arrays have their names.
     """
 
     def __init__(
@@ -64,12 +66,14 @@ class LaunchMemory:
         seed: int,
         launches: int = 1,
         base: int = 0,
+        origin: int = 0,
     ) -> None:
         self._config = config
         self._image = image
         self._arrays = {spec.name: spec for spec in arrays}
         self._seed = seed
         self._launches = launches
+        self._origin = origin
         sizes = {
             _LIST: launches * alignment_bytes(config.width_bits),
             _ARGUMENTS: len(arrays) * ARGUMENT_BYTES,
@@ -85,15 +89,15 @@ class LaunchMemory:
     @property
     def list_address(self) -> int:
         """Address of the launch list."""
-        return self.places[_LIST][0]
+        return self._origin + self.places[_LIST][0]
 
     @property
     def entry(self) -> LaunchEntry:
         """Entry of the launch list for this kernel."""
         return LaunchEntry(
-            image_address=self.places[_IMAGE][0],
+            image_address=self._origin + self.places[_IMAGE][0],
             image_bytes=len(self._image),
-            argument_address=self.places[_ARGUMENTS][0],
+            argument_address=self._origin + self.places[_ARGUMENTS][0],
             argument_count=len(self._arrays),
         )
 
@@ -119,7 +123,9 @@ class LaunchMemory:
         places = self.places
         fixed = {
             _LIST: pack_list([self.entry] * self._launches, self._config.width_bits),
-            _ARGUMENTS: pack_arguments([Argument(places[name][0]) for name in self._arrays]),
+            _ARGUMENTS: pack_arguments(
+                [Argument(self._origin + places[name][0]) for name in self._arrays]
+            ),
             _IMAGE: self._image,
         }
         for name, data in fixed.items():

@@ -296,7 +296,7 @@ class UnitsMatmul:
         }
         return ChipProgram(chip, tiles, {0: self._portal()}).pack()
 
-    def launch_memory(self, seed: int, *, launches: int = 1) -> LaunchMemory:
+    def launch_memory(self, seed: int, *, launches: int = 1, origin: int = 0) -> LaunchMemory:
         """Memory of a launch, with the arrays A, B and C; what holds neither is random.
 
         Parameters
@@ -305,5 +305,14 @@ class UnitsMatmul:
             Seed of the random bytes.
         launches : int
             Entries of the launch list.
+        origin : int
+            Address by which the chip knows byte 0 of memory.
         """
-        return LaunchMemory(self.config, self.image(), self._arrays, seed=seed, launches=launches)
+        return LaunchMemory(
+            self.config,
+            self.image(),
+            self._arrays,
+            seed=seed,
+            launches=launches,
+            origin=origin,
+        )

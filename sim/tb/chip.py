@@ -1,7 +1,8 @@
 """The chip `tiny`: launches over AXI4-Lite, data over AXI4, products equal to numpy by bytes."""
 
 import itertools
-from collections.abc import Iterator
+import random
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import cocotb
@@ -19,23 +20,34 @@ from hw.arch.counters import (
     unit_kinds,
 )
 from hw.arch.error_codes import LaunchError
+from hw.arch.launch import MAX_ARGUMENTS, entry_layout
 from hw.arch.registers import REGISTERS
 from hw.chip import Chip
 from hw.numeric.formats import bf16, fp32
 from sim.bench_support import bench, random_generator, start
+from sim.campaign.images import arrays_of, chip_program_of, random_image
 from sim.drivers.units_matmul import UnitsMatmul
+from sim.emulator import emulate
+from sim.memory import LaunchMemory
 from sim.oracle import product
+from sw.image import ChipProgram
+from sw.prove import prove
 
 __all__ = [
     "a_refused_image_leaves_the_chip_usable",
     "design",
+    "netlists_leave_memory_as_the_emulator_does",
     "products_survive_a_slow_memory",
     "ragged_products_follow_each_other",
 ]
 
 _CONFIG = named["tiny"]
 _MEMORY_BYTES = 1 << 17
+_ADDRESS_BITS = _CONFIG.agcu.axi_address_bits
+#: Byte of a list's entry that has the number of arguments.
+_ARGUMENT_COUNT = entry_layout["argument_count"].offset // 8
 _OFFSETS = {register.name: register.offset for register in REGISTERS}
+_NETLISTS = 16
 _LAUNCH, _ERROR_DONE = 0b101, 0b110
 
 
@@ -134,8 +146,8 @@ class _Host:
 
     async def launch(self, list_address: int) -> int:
         """Launch the list at an address; the status at the interrupt."""
-        await self._write("LIST_ADDRESS_LO", list_address)
-        await self._write("LIST_ADDRESS_HI", 0)
+        await self._write("LIST_ADDRESS_LO", list_address & 0xFFFF_FFFF)
+        await self._write("LIST_ADDRESS_HI", list_address >> 32)
         await self._write("LIST_ENTRIES", 1)
         await self._write("CONTROL", _LAUNCH)
         if not int(self._dut.o_interrupt.value):
@@ -151,9 +163,11 @@ class _Host:
     async def multiply(self, job: UnitsMatmul, *, special_share: float = 0.02) -> None:
         """Run a product and check its bytes, and that nothing beside them was written."""
         a, b = job.operands(self._rng, special_share=special_share)
-        launch = job.launch_memory(int(self._rng.integers(1 << 40)))
+        launch = self._placed(job)
         before = launch.bytes_before({"A": a, "B": b})
         before += self._rng.bytes(_MEMORY_BYTES - launch.size)
+        # Arguments that no descriptor adds are what lies behind the table.
+        before[launch.places["launch list"][0] + _ARGUMENT_COUNT] = MAX_ARGUMENTS
         self._memory.write(0, before)
         self._beats = 0
         assert await self.launch(launch.list_address) == 0b010, f"error code {await self.error()}"
@@ -168,9 +182,33 @@ class _Host:
         assert launch.changed_outside(before, after) is None, what
         cocotb.log.info("%s: %d cycles", what, cycles)
 
+    def _placed(self, job: UnitsMatmul) -> LaunchMemory:
+        """Memory of a product at a random address; the model of memory repeats everywhere."""
+        origin = _MEMORY_BYTES * int(self._rng.integers((1 << _ADDRESS_BITS) // _MEMORY_BYTES))
+        return job.launch_memory(int(self._rng.integers(1 << 40)), origin=origin)
+
+    async def run_image(self, fields: Mapping[str, Any]) -> None:
+        """Run a netlist without a compiler; memory must end as the emulator leaves it."""
+        raw = chip_program_of(_CONFIG, fields).pack()
+        arrays = arrays_of(_CONFIG, fields)
+        launch = LaunchMemory(_CONFIG, raw, arrays, seed=int(self._rng.integers(1 << 40)))
+        inputs = {
+            spec.name: self._rng.integers(-128, 128, spec.shape, np.int8)
+            for spec in arrays
+            if not spec.output
+        }
+        before = launch.bytes_before(inputs)
+        expected = bytearray(before)
+        assert emulate(_CONFIG, expected, list_address=launch.list_address).status == "done"
+        self._memory.write(0, bytes(before))
+        assert await self.launch(launch.list_address) == 0b010, f"error code {await self.error()}"
+        await self._write("STATUS", _ERROR_DONE)
+        after = self._memory.read(0, len(expected))
+        assert after == expected, f"{fields}"
+
     def spoil(self, job: UnitsMatmul, offset: int) -> int:
         """Put a product into memory, one byte of its image wrong; the launch list's address."""
-        launch = job.launch_memory(int(self._rng.integers(1 << 40)))
+        launch = self._placed(job)
         zeros = np.zeros((1, 1), job.fmt.dtype)
         memory = launch.bytes_before({"A": zeros, "B": zeros})
         memory[launch.places["image"][0] + offset] ^= 0x10
@@ -216,3 +254,26 @@ async def a_refused_image_leaves_the_chip_usable(dut: Any) -> None:
         assert await host.error() == code.value
         await host.multiply(UnitsMatmul.random(_CONFIG, rng))
         await FallingEdge(dut.clk)
+
+
+def _live_images(rng: random.Random) -> Iterator[Mapping[str, Any]]:
+    """Random netlists of multicasts, merges and loop nests that the proof finds live."""
+    while True:
+        fields = random_image(rng, _CONFIG)
+        try:
+            raw = chip_program_of(_CONFIG, fields).pack()
+        except ValueError:  # no room on the links
+            continue
+        if prove(ChipProgram.unpack(_CONFIG, raw)).live:
+            yield fields
+
+
+@bench(limit_cycles=800_000)
+async def netlists_leave_memory_as_the_emulator_does(dut: Any) -> None:
+    """Multicast trees, merges and loop nests that no compiler made, over every link and port."""
+    rng = random_generator()
+    host = _Host(dut, rng)
+    await start(dut)
+    images = _live_images(random.Random(int(rng.integers(1 << 40))))
+    for fields in itertools.islice(images, _NETLISTS):
+        await host.run_image(fields)
