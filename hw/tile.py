@@ -1,4 +1,4 @@
-"""A tile of the fabric: one unit, its switches, and its piece of the configuration chain."""
+"""Tile of the fabric: one unit, its two switches and its segment of the configuration chain."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ _KINDS = ("pcu", "pmu")
 
 
 class Tile(Component):
-    """One unit with its two switches and its segment of the row's configuration chain.
+    """Tile: one PCU or PMU, a vector and a token switch, and a configuration-chain segment.
 
     Parameters
     ----------
     config : ChipConfig
-        The chip it is part of.
+        Parameters of the chip it is part of.
     kind : str
         ``"pcu"`` or ``"pmu"``.
 
@@ -42,17 +42,17 @@ class Tile(Component):
     i_shift, i_data, o_data, i_load
         Configuration chain.
     i_start
-        Begin the loaded program; one cycle, the one after ``i_load``.
+        Start the loaded program; one cycle, the one after ``i_load``.
     i_run
-        PMU engines step, and the counters count.
+        PMU engines step and the counters count in this cycle.
     o_done
         The unit has nothing left to send or write.
     o_error
-        The unit found its program broken.
+        The unit detected an error of its program.
     i_counter, o_counter : ``In(range(8))``, ``Out(48)``
-        A counter of the unit (`hw.arch.counters`), and its value.
+        Number of a counter of the unit (`hw.arch.counters`), and its value.
     o_issue
-        A vector enters the unit's grid in this cycle, its weights there.
+        A vector enters the unit's array in this cycle, and its weights are present.
     """
 
     i_shift: Signal
@@ -163,7 +163,7 @@ class Tile(Component):
         m.d.comb += [
             unit.config.eq(program.unit),
             unit.i_clear.eq(self.i_start),
-            # A PCU holds no bounds: it is done when those that feed and drain it are.
+            # A PCU has no loop bounds: it is done when the units that feed and drain it are.
             self.o_done.eq(1),
             unit.i_run.eq(self.i_run),
             unit.i_counter.eq(self.i_counter),

@@ -1,1 +1,1 @@
-"""The pattern compute unit: a grid with its ports, tail and SIMD mode."""
+"""Pattern compute unit (PCU): packet filters and a matrix unit."""

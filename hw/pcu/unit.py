@@ -1,4 +1,4 @@
-"""The pattern compute unit: filtered ports round a matrix unit."""
+"""Pattern compute unit (PCU): a matrix unit behind packet filters on its operand streams."""
 
 from __future__ import annotations
 
@@ -21,33 +21,33 @@ __all__ = ["Pcu"]
 
 
 class Pcu(Component):
-    """Pattern compute unit in systolic mode.
+    """Pattern compute unit in systolic mode: two packet filters, a matrix unit and counters.
 
-    Each port takes one vector a cycle. Of a stream that is multicast to P units each takes its
-    own packets and consumes the others, so that it never blocks its siblings.
+    Each port takes one vector per cycle. Of a stream that is multicast to P units, each takes its
+    own packets and discards the others, so that it never blocks its siblings.
 
     Parameters
     ----------
     config : ChipConfig
-        The chip it is part of: link width, accumulator rows, cell latency.
+        Parameters of the chip it is part of: link width, accumulator rows, cell latency.
 
     Members
     -------
     i_activation, i_weight, o_result : vector streams
         See :class:`hw.matrix.matrix_unit.MatrixUnit`.
     i_auxiliary : vector stream
-        Second operand of SIMD mode, which is not served yet: never ready.
+        Second operand of SIMD mode, which is not supported yet: never ready.
     config : ``In(pcu_layout())``
-        Changes only while the unit is empty and ``i_clear`` is high.
+        The program; changes only while the unit is empty and ``i_clear`` is high.
     i_clear
-        Counts the packets of multicast streams from 0 again.
+        Restarts the packet counts of multicast streams at 0.
     i_run
-        The counters count.
+        The counters count in this cycle.
     i_counter, o_counter : ``In(range(8))``, ``Out(48)``
-        A counter (`hw.arch.counters`), and its value: the cycles with ``i_run`` by what the unit
-        did in them, and the vectors.
+        Number of a counter (`hw.arch.counters`), and its value: cycles with ``i_run`` by the
+        unit's activity, and vectors.
     o_issue
-        A vector enters the grid in this cycle, its weights there.
+        A vector enters the array in this cycle, and its weights are present.
     """
 
     i_activation: stream.Interface
@@ -118,8 +118,8 @@ class Pcu(Component):
             self.o_issue.eq(unit.o_issue),
         ]
         counters = {name: unit.counters[name] for name in ACTIVITIES}
-        # In systolic mode a busy cycle is a vector that enters the grid, and none enters without
-        # its weights.
+        # In systolic mode a busy cycle is one in which a vector enters the array, and none enters
+        # without its weights.
         chosen_counter(
             m, "pcu", self.i_counter, counters | {"vectors": unit.counters.busy}, self.o_counter
         )

@@ -1,1 +1,1 @@
-"""The pattern memory unit: banks, stream engines, slots."""
+"""Pattern memory unit (PMU): scratchpad banks, stream engines, slots with barriers."""

@@ -1,4 +1,4 @@
-"""The scratchpad: byte-wide memories that serve rows, columns and tiles without conflict."""
+"""Scratchpad of byte-wide banks with conflict-free access to rows, columns and tiles."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from hw.pmu.permuter import Permuter
 
 __all__ = ["READ_LATENCY", "Banks", "ByteBank", "request_layout"]
 
-#: Cycles from a read request to its data.
+#: Latency in cycles of a read request.
 READ_LATENCY = 3
 
 
 def request_layout(position_bits: int) -> data.StructLayout:
-    """Layout of an access: first ``position``, ``element`` (index of its width), ``access``."""
+    """Layout of a request: position of lane 0, index of the element width, access shape."""
     return data.StructLayout({"position": position_bits, "element": 2, "access": Access})
 
 
 class ByteBank(Component):
-    """Memory of one byte a word: one read and one write a cycle, read latency one cycle.
+    """Memory bank one byte wide: one read and one write per cycle, read latency one cycle.
 
-    A read of the word that is written in the same cycle gives the old byte.
+    A read of the word that is written in the same cycle returns the old byte.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ class ByteBank(Component):
 
 
 class _Plan:
-    """Signals that an access needs, from its request: see docs/pmu.md for the formulas."""
+    """Bank addresses and permutation of one access; docs/pmu.md has the formulas."""
 
     def __init__(self, m: Module, name: str, request: data.View, lane_bits: int) -> None:
         position = Value.cast(request.position)
@@ -94,7 +94,7 @@ class _Plan:
         self.lane_bits = lane_bits
         self.rows_log2 = Signal(range(lane_bits + 1), name=f"{name}_rows_log2")
         self.xor = Signal(lane_bits, name=f"{name}_xor")
-        #: Address of a bank whose number has zeros, or ones, wherever the address follows it.
+        #: Address for banks whose number has a 0, or a 1, in the bits that the address depends on.
         self.addresses = [Signal(address_bits, name=f"{name}_address_{i}") for i in (0, 1)]
         row = Signal(address_bits, name=f"{name}_row")
         with m.Switch(request.element):
@@ -117,7 +117,7 @@ class _Plan:
                     m.d.comb += address[bit].eq(self.xor[lane_bits - 1 - bit] ^ i)
 
     def read_xor(self) -> Value:
-        """The XOR moved behind the reversal: its top bits reversed."""
+        """The XOR mask for a permutation that reverses first: its top bits reversed."""
         bits = self.lane_bits
         value: Value = self.xor
         for rows in range(2, bits + 1):
@@ -135,12 +135,12 @@ def _bank_address(addresses: list[Signal], bank: int, lane_bits: int) -> Value:
 
 
 class Banks(Component):
-    """Scratchpad of ``width_bits / 8`` byte banks with one write and one read port.
+    """Conflict-free scratchpad of ``width_bits / 8`` byte banks, one write and one read port.
 
-    One vector written and one read every cycle, in any mix of pieces and element widths. A read's
-    data come ``READ_LATENCY`` cycles after its request and show every write requested in an
-    earlier cycle; a write requested in the same cycle may or may not be seen. Pieces must be
-    aligned.
+    One vector written and one read in every cycle, in any mix of access shapes and element widths.
+    Read data come ``READ_LATENCY`` cycles after the request and include every write requested in
+    an earlier cycle; a write requested in the same cycle may or may not be included. Accesses must
+    be aligned.
 
     Parameters
     ----------
@@ -204,7 +204,7 @@ class Banks(Component):
 
     @property
     def definition_name(self) -> str:
-        """Name of the module that this component becomes."""
+        """Name of the shared module."""
         return f"pmu_banks_{self._width_bits}_{self._capacity_bytes}"
 
     def elaborate(self, platform: object) -> Module:

@@ -1,4 +1,4 @@
-"""A stream engine's address side: which vector of which slot is next."""
+"""Address generator of a stream engine: a loop nest over the vectors of a ring of slots."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ __all__ = ["StreamEngine"]
 
 
 class StreamEngine(Component):
-    """Walk over the vectors of a ring of slots, one step a cycle.
+    """Address generator of a stream engine: one vector of a ring of slots per cycle.
 
-    It neither waits for barriers nor moves data; whoever takes its steps does. The first step
-    comes one cycle after ``i_start``.
+    It neither waits for barriers nor moves data; its consumer does. The first step comes one cycle
+    after ``i_start``.
 
     Parameters
     ----------
@@ -32,20 +32,20 @@ class StreamEngine(Component):
     Members
     -------
     config : ``In(engine_layout(...))``
-        The program; it must not change from ``i_start`` on.
+        The program; constant from ``i_start`` on.
     i_start : ``In(1)``
     i_next : ``In(1)``
-        Take the step and go on.
+        Take the step and advance.
     o_valid : ``Out(1)``
     o_position : ``Out(position_bits)``
-        First element of the piece.
+        Element position of lane 0.
     o_slot : ``Out(range(slots))``
     o_lap : ``Out(1)``
-        Parity of the laps round the ring.
+        Parity of the number of wraps of the ring.
     o_closes : ``Out(1)``
-        The step is the slot's last, in its last repeat.
+        The step is the slot's last one, in its last repeat.
     o_last, o_final, o_beyond : ``Out(1)``
-        Marks of the vector; it is constant.
+        Sideband flags of the vector; the vector is a constant.
     o_done : ``Out(1)``
         Off, not started, or all steps taken.
     """
@@ -85,7 +85,7 @@ class StreamEngine(Component):
 
     @property
     def definition_name(self) -> str:
-        """Name of the module that this component becomes."""
+        """Name of the shared module."""
         return f"pmu_engine_p{self._position_bits}_s{self._slots}"
 
     def _is_last_slot(self, slot: Value) -> Value:
@@ -139,5 +139,5 @@ class StreamEngine(Component):
         return m
 
     def _mark(self, chain: CounterChain, level: Value) -> Value:
-        # Behind the loops: a level that marks every vector, and one that marks none.
+        # Beyond the loops: one level that flags every vector, and one that flags none.
         return Cat(chain.o_last, Const(1, 1), Const(0, 1)).bit_select(level, 1)

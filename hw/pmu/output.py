@@ -1,4 +1,4 @@
-"""The output of a read engine: a FIFO whose room is reserved before the read."""
+"""Output port of a read engine: FIFO with credits reserved before the read."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from hw.lib.stream import vector_layout, vector_signature
 
 __all__ = ["OutputPort"]
 
-# A credit is back 6 cycles after its read: 3 in the banks, 2 in the FIFO, 1 for the count.
+# Round trip of a credit: 6 cycles (3 in the banks, 2 in the FIFO, 1 for the count).
 _DEPTH = 8
 
 
 class OutputPort(Component):
-    """Output FIFO of 8 vectors with a count of credits: what is read always finds room.
+    """Output FIFO of 8 vectors with credits: every vector that is read has an entry reserved.
 
-    One vector a cycle with reads of up to 5 cycles of latency; 2 cycles from ``i_valid`` to
+    One vector per cycle with reads of up to 5 cycles of latency; 2 cycles from ``i_valid`` to
     ``o_stream``.
 
     Parameters
@@ -29,14 +29,14 @@ class OutputPort(Component):
     Members
     -------
     i_reserve : ``In(1)``
-        A read begins that will give a vector; only where ``o_room``.
+        A read of one vector starts; only while ``o_room``.
     i_valid, i_vector : ``In(1)``, ``In(vector_layout(width_bits))``
         The vector of the oldest read.
     i_clear : ``In(1)``
-        Forgets vectors and reads.
+        Discards vectors and reads.
     o_stream : ``Out(vector_signature(width_bits))``
     o_room : ``Out(1)``
-        A read may begin.
+        A read may start.
     o_drained : ``Out(1)``
         Every vector has been taken.
     """
@@ -65,7 +65,7 @@ class OutputPort(Component):
 
     @property
     def definition_name(self) -> str:
-        """Name of the module that this component becomes."""
+        """Name of the shared module."""
         return f"pmu_output_{self._width_bits}"
 
     def elaborate(self, platform: object) -> Module:

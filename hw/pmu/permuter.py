@@ -1,4 +1,4 @@
-"""The permutation between the lanes of a vector and the banks of the scratchpad."""
+"""Byte permuter between the lanes of a vector and the banks of the scratchpad."""
 
 from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib.wiring import In, Out
@@ -16,7 +16,7 @@ def reverse_top(lane: int, *, rows_log2: int, bits: int) -> int:
 
 
 class Permuter(Component):
-    """Permutation of bytes: a bit permutation of the lane number, then an XOR of it.
+    """Byte permuter: a bit reversal of the lane number, then an XOR of it.
 
     Byte m of the output is byte ``P(m ^ i_xor)`` of the input, where P reverses the top
     ``i_rows_log2`` bits of a number. Combinational.
@@ -30,7 +30,7 @@ class Permuter(Component):
     -------
     i_data : ``In(width_bits)``
     i_rows_log2 : ``In(range(log2(width_bits / 8) + 1))``
-        Logarithm of the rows of the piece: 0 to 2, or one of the three greatest.
+        Logarithm of the rows of the access: 0 to 2, or one of the three greatest values.
     i_xor : ``In(log2(width_bits / 8))``
     o_data : ``Out(width_bits)``
     """
@@ -54,7 +54,7 @@ class Permuter(Component):
 
     @property
     def definition_name(self) -> str:
-        """Name of the module that this component becomes."""
+        """Name of the shared module."""
         return f"pmu_permuter_{self._width_bits}"
 
     def elaborate(self, platform: object) -> Module:
@@ -62,7 +62,7 @@ class Permuter(Component):
         bits = self._lane_bits
         lanes = range(1 << bits)
         current = [self.i_data.word_select(lane, 8) for lane in lanes]
-        # Reversing fewer than two bits changes nothing; the rest are 4-byte to 1-byte columns.
+        # Reversing fewer than two bits is the identity; the greatest three are for columns.
         reversals = sorted({2, bits - 2, bits - 1, bits} - {0, 1})
         stage = Signal(8 << bits, name="reversed")
         m.d.comb += stage.eq(self.i_data)

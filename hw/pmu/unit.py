@@ -1,4 +1,4 @@
-"""The pattern memory unit: scratchpad, slots, and the stream engines that fill and empty them."""
+"""Pattern memory unit (PMU): scratchpad, slots with barriers, and four stream engines."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ _BUFFERS = (0, 1)
 
 
 class Pmu(Component):
-    """Scratchpad with N-slot buffers, two stream inputs and two outputs.
+    """Pattern memory unit: scratchpad with N-slot buffers, two write and two read engines.
 
-    One vector written and one read every cycle, sustained; a vector is in an output's FIFO
+    One vector written and one read per cycle, sustained; a vector enters an output's FIFO
     ``READ_LATENCY`` cycles after its read. See docs/pmu.md.
 
     Parameters
@@ -47,24 +47,24 @@ class Pmu(Component):
     Members
     -------
     i_stream : ``In(vector_signature(width_bits)).array(2)``
-        What the write engines W0 and W1 store; ``last`` counts packets for their filters.
+        Streams of the write engines W0 and W1; ``last`` ends a packet for their filters.
     o_stream : ``Out(vector_signature(width_bits)).array(2)``
-        What the read engines R0 and R1 fetch.
+        Streams of the read engines R0 and R1.
     o_token : ``Out(token_signature()).array(2)``
     config : ``In(pmu_layout(...))``
-        Packed ``PmuProgram``; stable from ``i_clear`` on.
+        The program, a packed ``PmuProgram``; constant from ``i_clear`` on.
     i_clear : ``In(1)``
-        Forget everything but the stored elements, and begin the program.
+        Discard everything but the stored elements, and start the program.
     i_run : ``In(1)``
-        Engines step in cycles in which this is high.
+        Engines step in this cycle.
     o_done : ``Out(4)``
-        W0, W1, R0, R1: off, or everything moved and taken.
+        W0, W1, R0, R1: off, or all data moved and taken.
     o_error : ``Out(1)``
         A barrier was misused; sticky.
     o_counters : ``Out(activity_layout())``
-        Cycles with ``i_run`` since ``i_clear``, by what the unit did in them.
+        Cycles with ``i_run`` since ``i_clear``, by the unit's activity.
     o_state : ``Out(pmu_state_layout())``
-        Where each engine is.
+        State of each engine, for the watchdog.
 
     Raises
     ------
@@ -107,11 +107,11 @@ class Pmu(Component):
 
     @property
     def definition_name(self) -> str:
-        """Name of the module that this component becomes."""
+        """Name of the shared module."""
         return f"pmu_{self._width_bits}_{self._capacity_bytes}_{self._slots}"
 
     def _empty_parity(self, lap: Value) -> Value:
-        # A writer's first lap waits for the phase before the first: it passes at once.
+        # In a writer's first lap the slot is empty: the wait passes at once.
         return ~lap
 
     def _full_parity(self, lap: Value) -> Value:
@@ -141,7 +141,7 @@ class Pmu(Component):
         inputs = self._inputs(m)
         rooms, drained = self._outputs(m, engines, steps)
 
-        # Each port serves its two engines in turn when both could go.
+        # Each memory port alternates between its two engines when both can step.
         requests = Signal(4)
         for index, (engine, name) in enumerate(zip(engines, self.o_state.shape().members)):
             data_side = inputs[index].valid if index in _WRITERS else rooms[index - 2]
@@ -207,7 +207,7 @@ class Pmu(Component):
     def _slots_ready(
         self, m: Module, engines: Sequence[StreamEngine], closing: Signal
     ) -> list[Value]:
-        """Barriers of the slots; returns whether each engine's slot is its own."""
+        """Add the slots' barriers; returns whether each engine may access its slot."""
         errors = []
         phases: dict[str, list[list[Signal]]] = {"empty": [], "full": []}
         for kind, arriving in (("empty", _READERS), ("full", _WRITERS)):
@@ -250,7 +250,7 @@ class Pmu(Component):
         return ready
 
     def _tokens(self, m: Module, engines: Sequence[StreamEngine], closing: Signal) -> list[Value]:
-        """Token outputs; returns whether each engine's next step can be reported."""
+        """Add the token outputs; returns whether each engine's next step can be reported."""
         held: list[list[Value]] = [[] for _ in engines]
         for number in range(2):
             buffer = ElasticBuffer(0)
@@ -267,7 +267,7 @@ class Pmu(Component):
         return [~(engine.o_closes & Cat(held[i]).any()) for i, engine in enumerate(engines)]
 
     def _inputs(self, m: Module) -> list[stream.Interface]:
-        """Input ports; returns the streams that the write engines take from."""
+        """Add the input ports; returns the streams of the write engines."""
         streams = []
         for index in _WRITERS:
             config = self.config.engines[index]
@@ -289,7 +289,7 @@ class Pmu(Component):
     def _outputs(
         self, m: Module, engines: Sequence[StreamEngine], steps: Signal
     ) -> tuple[list[Value], list[Value]]:
-        """Output FIFOs with room reserved at the read; returns where there is room, and empty."""
+        """Add the output FIFOs; returns, per read engine, a free entry and emptiness."""
         tag = data.StructLayout({"valid": 2, "last": 1, "final": 1, "beyond": 1})
         tags: list[Any] = [Signal(tag, name=f"tag_{stage}") for stage in range(READ_LATENCY + 1)]
         second = steps[3]

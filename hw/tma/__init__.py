@@ -1,1 +1,1 @@
-"""The tensor memory accelerator: descriptors, addresses, load and store engines."""
+"""Tensor memory accelerator (TMA): descriptors, box addresses, load and store engines."""

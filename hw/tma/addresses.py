@@ -1,4 +1,4 @@
-"""Addresses of a box: its rows, and each row's bursts."""
+"""Address generation for a box: its rows, then each row's AXI bursts."""
 
 from typing import Any
 
@@ -44,17 +44,17 @@ def _plan_members(width_bits: int, streams: int) -> dict[str, Any]:
 
 
 def plan_layout(width_bits: int, streams: int) -> data.StructLayout:
-    """Layout of what realignment must know of a row.
+    """Layout of a row plan: what realignment needs to know of a row.
 
-    The row starts at byte ``offset`` of its beat 0. Beats ``first`` up to ``end`` are in memory
-    (none if they are equal), from byte ``head`` of the first to before byte ``tail`` of the last
-    (0 means all of it). ``last`` ends the box.
+    The row starts at byte ``offset`` of its beat 0. Beats ``first`` to ``end`` - 1 are in memory
+    (none if they are equal), from byte ``head`` of the first to the byte before ``tail`` of the
+    last (0 means the whole beat). ``last`` ends the box.
     """
     return data.StructLayout(_plan_members(width_bits, streams))
 
 
 def row_layout(width_bits: int, address_bits: int, streams: int) -> data.StructLayout:
-    """Layout of a row: its plan, the address of its first beat in memory and their number."""
+    """Layout of a row: its plan, the address of its first beat in memory, and its beats there."""
     beat_bytes = width_bits // 8
     return data.StructLayout(
         {
@@ -66,13 +66,13 @@ def row_layout(width_bits: int, address_bits: int, streams: int) -> data.StructL
 
 
 def burst_layout(width_bits: int, address_bits: int) -> data.StructLayout:
-    """Layout of a burst: address in beats, and one less than its beats, as AXI counts them."""
+    """Layout of a burst: address in beats, and its beats minus one, as AXI encodes them."""
     beat_bytes = width_bits // 8
     return data.StructLayout({"address": address_bits - (beat_bytes - 1).bit_length(), "length": 8})
 
 
 class BoxWalker(Component):
-    """Walks the rows of a box, dimension 1 fastest: one row a cycle, boxes back to back.
+    """Row iterator of a box, dimension 1 fastest: one row per cycle, boxes back to back.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ class BoxWalker(Component):
     -------
     i_stream : stream of :func:`hw.tma.commands.box_layout`
     o_stream : stream of :func:`row_layout`
-        Registered.
+        Rows; a register output.
     """
 
     i_stream: stream.Interface
@@ -115,10 +115,10 @@ class BoxWalker(Component):
         active = Signal()
         step = Signal()
         layout = row_layout(self._width_bits, self._address_bits, self._streams)
-        # A ready that went on combinationally would put the splitter before the walker's adder.
+        # Without this buffer `ready` would chain combinationally through splitter and walker adder.
         m.submodules.output = output = ElasticBuffer(layout)
         wiring.connect(m, output.o_stream, wiring.flipped(self.o_stream))
-        # Address of the first row of the run that each loop is in; level 0 is the row itself.
+        # Address at which the current iteration of each loop began; level 0 is the row itself.
         levels = [Signal(self._address_bits, name=f"level{index}") for index in range(outer)]
         index = [Signal(range(MAX_BOX), name=f"index{number}") for number in range(outer)]
         ends = [index[number] == box.extents[number] for number in range(outer)]
@@ -136,7 +136,7 @@ class BoxWalker(Component):
             with m.If((index[number] < box.low[number]) | (index[number] >= box.high[number])):
                 m.d.comb += inside.eq(0)
 
-        # The innermost loop not at its end moves on; those inside it start again from there.
+        # The innermost loop that is not at its end advances; the loops inside it restart there.
         base = Signal(self._address_bits)
         stride = Signal(36)
         following = Signal(self._address_bits)
@@ -182,7 +182,7 @@ class BoxWalker(Component):
 
 
 class RowSplitter(Component):
-    """Cuts rows into bursts that cross no multiple of ``burst_beats`` beats: one burst a cycle.
+    """Burst splitter: rows into bursts that cross no multiple of ``burst_beats``, one per cycle.
 
     A row's plan leaves with its first burst, or alone if the row has none.
 
@@ -198,12 +198,12 @@ class RowSplitter(Component):
     i_stream : stream of :func:`row_layout`
     o_plans : stream of :func:`plan_layout`
     o_bursts : stream of :func:`burst_layout`
-        Both must feed queues: each is valid only while the other can take its part.
+        Both must feed FIFOs: each is valid only while the other is ready.
 
     Attributes
     ----------
     started, later_address, later_beats : Signal
-        The row's first burst has left; what is left of it, for proofs.
+        The row's first burst has left; the rest of the row, for proofs.
 
     Raises
     ------
@@ -257,7 +257,7 @@ class RowSplitter(Component):
         address = Signal.like(row.address)
         beats = Signal.like(row.beats)
         within = (self._burst_beats - 1).bit_length()
-        # Beats up to the boundary.
+        # Beats to the next boundary.
         room = Signal(range(self._burst_beats + 1))
         ends = Signal()
         some = Signal()

@@ -1,4 +1,4 @@
-"""Commands of several streams, each in a queue of its own, taken in turn."""
+"""Command arbiter: one FIFO per stream, served round robin."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -16,10 +16,10 @@ __all__ = ["CommandArbiter"]
 
 
 class CommandArbiter(Component):
-    """Merges the commands of its streams, round robin by box.
+    """Round-robin arbiter of the command streams, one box at a time.
 
-    A command a cycle; a command waits two cycles in its queue. A stream waits for at most one
-    command of each other stream.
+    One command per cycle; latency two cycles. A stream waits for at most one command of each other
+    stream.
 
     Parameters
     ----------
@@ -28,7 +28,7 @@ class CommandArbiter(Component):
     streams : int
         Streams.
     depth : int
-        Commands a queue holds.
+        Commands per FIFO.
 
     Members
     -------
@@ -65,7 +65,7 @@ class CommandArbiter(Component):
             m.submodules[f"queue{number}"] = shared(queue)
             wiring.connect(m, wiring.flipped(self.i_streams[number]), queue.i_stream)
 
-        # A choice once shown stays until it is taken, as the rules of streams ask.
+        # A choice that has been offered stays until it is taken, as stream rules require.
         turn = Signal(range(self._streams))
         shown = Signal()
         nearest = Signal(range(self._streams))
@@ -74,7 +74,7 @@ class CommandArbiter(Component):
         with m.Switch(turn):
             for previous in range(self._streams):
                 with m.Case(previous):
-                    # Assigned last counts: the stream right after the previous one wins.
+                    # The last assignment wins: the stream right after the previous one.
                     m.d.comb += nearest.eq(previous)
                     for distance in range(self._streams - 1, 0, -1):
                         candidate = (previous + distance) % self._streams

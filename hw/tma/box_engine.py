@@ -1,4 +1,4 @@
-"""What the load and the store engine have in common: from commands to row plans and bursts."""
+"""Base class of the load and the store engine: commands to row plans and bursts."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ __all__ = ["BoxEngine"]
 
 
 class BoxEngine(Component):
-    """Executes commands in order: reads each box, walks its rows, splits them into bursts.
+    """Base class of the load and the store engine: box reader, row iterator, burst splitter.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ class BoxEngine(Component):
     streams : int
         Vector streams.
     vectors : dict of str to Member
-        Members at the side of the streams.
+        Members for the vector streams.
     axi : Signature
         Half of an AXI4 manager port.
 
@@ -42,12 +42,12 @@ class BoxEngine(Component):
     -------
     i_stream : stream of :func:`hw.tma.commands.tagged_command_layout`
     o_index, o_read, i_descriptor
-        To the descriptor file, as :class:`hw.tma.commands.BoxReader`.
+        Read port of the descriptor file, as in :class:`hw.tma.commands.BoxReader`.
     axi : half of an AXI4 manager port
     i_drain
-        Start no more bursts.
+        Start no new burst.
     o_idle
-        Memory owes nothing and is owed nothing.
+        No burst is open or unanswered.
     o_error
         First error since reset, an :class:`hw.arch.error_codes.TmaError`.
     """
@@ -93,7 +93,7 @@ class BoxEngine(Component):
     def _boxes(
         self, m: Module, *, burst_beats: int, plans: int
     ) -> tuple[stream.Interface, stream.Interface, Signal]:
-        """Plans of rows, of which so many may wait; bursts of so many beats; refusals' codes."""
+        """Row plans from a FIFO of depth ``plans``; bursts of at most that length; refusal code."""
         reader = BoxReader(
             width_bits=self._width_bits,
             address_bits=self._address_bits,
@@ -135,7 +135,7 @@ class BoxEngine(Component):
         slverr: TmaError,
         decerr: TmaError,
     ) -> None:
-        """Keep the first error: a response that failed, before a refusal in the same cycle."""
+        """Keep the first error; a failed response precedes a refusal in the same cycle."""
         with m.If(self.o_error == TmaError.NONE.value):
             with m.If(failed):
                 m.d.sync += self.o_error.eq(

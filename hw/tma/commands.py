@@ -1,4 +1,4 @@
-"""From a command to a checked box: where it starts and which part of it lies in the tensor."""
+"""Box reader: from a command and its descriptor to a checked box, clipped to the tensor."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -18,7 +18,7 @@ MAX_ROW_BYTES = MAX_BOX * 4
 
 
 def command_layout(descriptors: int) -> data.StructLayout:
-    """Layout of a command: index of a descriptor, coordinate of the box's first element."""
+    """Layout of a command: index of a descriptor, coordinates of the box's first element."""
     return data.StructLayout(
         {
             "descriptor": range(descriptors),
@@ -28,16 +28,16 @@ def command_layout(descriptors: int) -> data.StructLayout:
 
 
 def tagged_command_layout(descriptors: int, streams: int) -> data.StructLayout:
-    """Layout of a command that says whose box it moves."""
+    """Layout of a command with the number of its stream."""
     return data.StructLayout({"command": command_layout(descriptors), "stream": range(streams)})
 
 
 def box_layout(width_bits: int, address_bits: int, streams: int) -> data.StructLayout:
     """Layout of a checked box.
 
-    ``address`` is that of the first byte within the tensor's dimension 0 of row 0; bytes ``head``
-    up to ``tail`` of each row lie in dimension 0, indices ``low`` up to ``high`` in each other
-    dimension. ``extents`` are one less than the box, ``strides`` count 16 bytes.
+    ``address`` is that of the first byte of row 0 that lies within the tensor's dimension 0. Of
+    each row, bytes ``head`` to ``tail`` - 1 lie in dimension 0; of each other dimension, indices
+    ``low`` to ``high`` - 1. ``extents`` are the box minus one, ``strides`` count 16 bytes.
     """
     outer = MAX_RANK - 1
     return data.StructLayout(
@@ -64,10 +64,10 @@ def _first_refusal(
 
 
 class BoxReader(Component):
-    """Reads a command's descriptor, checks it, and works out the box.
+    """Box reader: reads a command's descriptor, checks it and computes the box.
 
-    A box takes ``rank`` + 2 cycles, and one more for each further byte of a coordinate that does
-    not fit 8 signed bits. A refused descriptor costs two cycles and gives no box.
+    A box takes ``rank`` + 2 cycles, plus one per further byte of a coordinate that does not fit 8
+    signed bits. A refused descriptor takes two cycles and gives no box.
 
     Parameters
     ----------
@@ -78,15 +78,15 @@ class BoxReader(Component):
     descriptors : int
         Descriptors in the file.
     streams : int
-        Streams a box may belong to.
+        Number of streams.
 
     Members
     -------
     i_stream : stream of :func:`tagged_command_layout`
     o_stream : stream of :func:`box_layout`
     o_index, o_read
-        To the descriptor file: ``i_descriptor`` is, from the next cycle on and until the next
-        read, the descriptor of that index.
+        Read port of the descriptor file: ``i_descriptor`` is the descriptor of that index from
+        the next cycle on, until the next read.
     i_descriptor
     o_error
         Code of a refusal, for one cycle; 0 otherwise.
@@ -206,9 +206,9 @@ class BoxReader(Component):
                 owner.eq(command.stream),
             ]
 
-        # address = base + the sum of coordinate × stride. A multiplier of 32 × 40 bits would be
-        # the engine's largest part, so a coordinate is taken eight bits a cycle, and no longer
-        # than it has significant bits: small coordinates take one cycle.
+        # address = base + the sum of coordinate × stride. A 32 × 40-bit multiplier would be the
+        # engine's largest part, so a coordinate is multiplied eight bits per cycle, only as far as
+        # it has significant bits: small coordinates take one cycle.
         address = Signal(self._address_bits)
         scaled = Signal(self._address_bits)
         coordinate = Signal(signed(32))
@@ -289,5 +289,5 @@ class BoxReader(Component):
 
 
 def _clamp(value: Signal, limit: Signal) -> Value:
-    """The signed value, forced into 0 to limit."""
+    """The signed value, clamped to 0 to limit."""
     return Mux(value < 0, 0, Mux(value > limit, limit, value[: len(limit)]))

@@ -1,4 +1,4 @@
-"""The descriptors an engine may use: a small memory, written by words and read whole."""
+"""Descriptor file: a small memory, written in 64-bit words and read one descriptor at a time."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -16,22 +16,22 @@ _WORDS = DESCRIPTOR_BYTES * 8 // WORD_BITS
 
 
 def descriptor_word_layout(descriptors: int) -> data.StructLayout:
-    """Layout of one word on its way into the file; words ascend with the descriptor's bytes."""
+    """Layout of one word to write; words ascend with the descriptor's bytes."""
     return data.StructLayout(
         {"index": range(descriptors), "word": range(_WORDS), "data": WORD_BITS}
     )
 
 
 class DescriptorFile(Component):
-    """Memory of descriptors with one write port of 64 bits and whole-descriptor read ports.
+    """Memory of descriptors with one write port of 64 bits and read ports of whole descriptors.
 
-    A read answers in the next cycle and holds its answer until the next read. Content survives a
-    reset; a descriptor never written is zero and so refused by its reader.
+    Read latency is one cycle; the data hold until the next read. Contents survive a reset; a
+    descriptor that was never written is zero, which its reader refuses.
 
     Parameters
     ----------
     descriptors : int
-        Descriptors it holds (1 to 256).
+        Capacity in descriptors (1 to 256).
     readers : int
         Read ports.
 

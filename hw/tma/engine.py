@@ -1,4 +1,4 @@
-"""The TMA engine: load and store engines on one AXI4 port, with the descriptors they share."""
+"""TMA engine: load and store engine on one AXI4 port, with a shared descriptor file."""
 
 from collections.abc import Sequence
 
@@ -20,15 +20,15 @@ from hw.tma.store import StoreEngine
 
 __all__ = ["TmaEngine"]
 
-#: Commands that wait in each stream's queue.
+#: Depth of each stream's command FIFO.
 _QUEUED_COMMANDS = 4
 
 
 class TmaEngine(Component):
-    """Moves boxes between memory and vector streams, one command a box; docs/tma.md is its page.
+    """TMA engine: moves boxes between memory and vector streams, one command per box.
 
-    Loads and stores are independent: each side moves one beat a cycle. Between a load and a store
-    there is no order but ``o_stored``.
+    Loads and stores are independent; each moves one beat per cycle. Only ``o_stored`` orders a load
+    after a store. See docs/tma.md.
 
     Parameters
     ----------
@@ -39,11 +39,11 @@ class TmaEngine(Component):
     landing_beats : int
         Beats of the landing buffer (a power of two of at least 16).
     outstanding : int
-        Bursts in flight, loads and stores each (1 to 64).
+        Outstanding bursts, of loads and of stores (1 to 64).
     descriptors : int
         Descriptors in the file.
     load_streams, store_streams : int
-        Streams, each with a queue of commands of its own, served in turn.
+        Streams, each with its own command FIFO, served round robin.
 
     Members
     -------
@@ -51,16 +51,16 @@ class TmaEngine(Component):
         Always ready.
     i_load_commands, i_store_commands : arrays of streams of :func:`hw.tma.commands.command_layout`
     o_loaded : array of vector streams
-        One packet a box.
+        One packet per box.
     i_vectors : array of vector streams
-        To be stored; marks are not looked at.
+        Vectors to store; their flags are ignored.
     o_stored
-        A bit a store stream, high for one cycle for each box visible in memory.
+        One bit per store stream, high for one cycle per box that has become visible in memory.
     axi : AXI4 manager port
     i_drain
-        Start nothing new.
+        Start no new burst.
     o_idle
-        Memory owes nothing and is owed nothing.
+        No burst is open or unanswered.
     o_error
         First error since reset, an :class:`hw.arch.error_codes.TmaError`.
 

@@ -1,4 +1,4 @@
-"""The load engine: boxes from memory, as streams of vectors."""
+"""Load engine: boxes from memory to vector streams."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -20,23 +20,23 @@ __all__ = ["LoadEngine"]
 
 
 class LoadEngine(BoxEngine):
-    """Executes load commands in order, with many bursts in flight.
+    """Load engine: executes load commands in order, with many outstanding bursts.
 
-    One beat a cycle, and one vector a cycle for rows that start with a beat. A burst is issued
-    only when the landing buffer has room for all of it, which is then its own, so R never waits.
+    One beat per cycle, and one vector per cycle for rows that start at a beat boundary. A burst is
+    issued only when it can reserve landing-buffer entries for all its beats, so R never stalls.
 
     Parameters
     ----------
     width_bits, address_bits, outstanding, descriptors, streams : int
         As :class:`hw.tma.box_engine.BoxEngine`; the streams are outputs.
     landing_beats : int
-        Beats of the landing buffer (a power of two of at least 16).
+        Depth of the landing buffer in beats (a power of two of at least 16).
 
     Members
     -------
     o_streams : array of vector streams
-        One vector each row position, boxes in order of commands; ``last`` ends a box. While the
-        stream of the oldest box does not move, none does.
+        One vector per row position, boxes in order of commands; ``last`` ends a box. While the
+        stream of the oldest box is stalled, all are (head-of-line blocking).
     axi : read half of an AXI4 manager port
     """
 
@@ -75,7 +75,7 @@ class LoadEngine(BoxEngine):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         width_bits, address_bits, streams = self._width_bits, self._address_bits, self._streams
-        # Quarters let a burst be in use, one arrive and two be on their way in any buffer.
+        # A quarter of the buffer per burst: one in use, one arriving and two outstanding fit.
         burst_beats = min(largest_burst(width_bits), self._landing_beats // 4)
         plans, ahead, refusal = self._boxes(m, burst_beats=burst_beats, plans=self._outstanding + 2)
         landing = Queue(width_bits, depth=self._landing_beats)

@@ -1,4 +1,4 @@
-"""Realignment between vectors of a box and beats of memory: a rotator and a carry register."""
+"""Realignment between a box's vectors and memory beats: byte rotator and carry register."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ __all__ = [
 
 
 def tagged_vector_layout(width_bits: int, streams: int) -> data.StructLayout:
-    """Layout of a vector and the stream it belongs to; ``last`` ends its box."""
+    """Layout of a vector with the number of its stream; ``last`` ends its box."""
     return data.StructLayout({"data": width_bits, "last": 1, "stream": range(streams)})
 
 
@@ -29,44 +29,44 @@ def write_layout(width_bits: int) -> data.StructLayout:
 
 
 def record_layout(streams: int) -> data.StructLayout:
-    """Layout of what to do on a write response.
+    """Layout of a store record: the actions on a write response.
 
-    ``responds``: a response belongs to this record; ``ends``: a box is stored after it.
+    ``responds``: the record waits for a response; ``ends``: a box is stored after it.
     """
     return data.StructLayout({"responds": 1, "ends": 1, "stream": range(streams)})
 
 
 def _rotate_right(value: Value, positions: Value, unit: int) -> Value:
-    """The value rotated by whole units, one stage a bit of ``positions``."""
+    """Barrel rotator to the right by whole units, one stage per bit of ``positions``."""
     for stage in range(len(positions)):
         value = Mux(positions[stage], value.rotate_right(unit << stage), value)
     return value
 
 
 def _below(count: Value, width: int) -> Value:
-    """Mask of the positions below a count, which is unsigned."""
+    """Thermometer mask: positions below an unsigned count."""
     most = (1 << len(count)) - 1
     return Cat(position < count if position < most else Const(0, 1) for position in range(width))
 
 
 def _spread(mask: Value) -> Value:
-    """Mask of bytes as a mask of bits."""
+    """Bit mask of a byte mask."""
     return Cat(bit.replicate(8) for bit in mask)
 
 
 def _select(mask: Value, chosen: Value, other: Value) -> Value:
-    """Bytes of the one where the mask is set, of the other elsewhere."""
+    """Byte-wise multiplexer: the first value where the mask is set, the second elsewhere."""
     bits = _spread(mask)
     return (chosen & bits) | (other & ~bits)
 
 
 class _Slots:
-    """Counter of the beats that a row's vectors span: one slot a cycle."""
+    """Counter of the beats that a row's vectors span: one slot per cycle."""
 
     def __init__(self, m: Module, plan: Any, step: Value, beat_bytes: int) -> None:
         slot = Signal.like(plan.end)
         self.slot = slot
-        #: The row spans one beat more than it has vectors.
+        #: The row does not start at a beat boundary, so it spans one beat more than it has vectors.
         self.skewed = plan.offset != 0
         self.final = slot + 1 == plan.vectors + self.skewed
         #: The beat is in memory.
@@ -83,10 +83,10 @@ class _Slots:
 
 
 class BeatsToVectors(Component):
-    """Makes the vectors of each row from its beats, with zeros outside the tensor.
+    """Realigner from beats to vectors, with zeros outside the tensor.
 
-    One beat a cycle. A row takes as many cycles as the beats it spans, present or not: its
-    vectors, and one more if it does not start with a beat.
+    One beat per cycle. A row takes as many cycles as it spans beats, present in memory or not: one
+    per vector, plus one if it does not start at a beat boundary.
 
     Parameters
     ----------
@@ -99,9 +99,9 @@ class BeatsToVectors(Component):
     -------
     i_plans : stream of :func:`hw.tma.addresses.plan_layout`
     i_beats : stream of beats
-        Those in memory, in order.
+        Beats in memory, in order.
     o_stream : stream of :func:`tagged_vector_layout`
-        Not registered.
+        Vectors; not registered.
     """
 
     i_plans: stream.Interface
@@ -133,7 +133,7 @@ class BeatsToVectors(Component):
         step = Signal()
         slots = _Slots(m, plan, step, beat_bytes)
 
-        # The first beat of a skewed row only fills the carry.
+        # The first beat of a skewed row only fills the carry register.
         emits = ~(slots.skewed & (slots.slot == 0))
         ready = Signal()
         supplied = Signal()
@@ -151,7 +151,7 @@ class BeatsToVectors(Component):
         fresh = Signal(beat_bytes)
         m.d.comb += [
             rotated.eq(_rotate_right(beat & _spread(slots.keep), plan.offset, 8)),
-            # Of a skewed row's vector, the last `offset` bytes come with the newer beat.
+            # In a skewed row, the last `offset` bytes of a vector come with the newer beat.
             fresh.eq(_below(plan.offset, beat_bytes)[::-1] | ~slots.skewed.replicate(beat_bytes)),
             vector.data.eq(_select(fresh, rotated, carry)),
             vector.last.eq(plan.last & slots.final),
@@ -163,10 +163,10 @@ class BeatsToVectors(Component):
 
 
 class VectorsToBeats(Component):
-    """Makes write beats with byte strobes from the vectors of each row; opens the bursts.
+    """Realigner from vectors to write beats with byte strobes; issues the bursts' addresses.
 
-    One beat a cycle; a row's cycles are those of :class:`BeatsToVectors`. A burst's address
-    leaves with its first beat, so memory is never asked to wait for data not yet here.
+    One beat per cycle; a row takes the cycles stated in :class:`BeatsToVectors`. A burst's address
+    leaves with its first beat, so memory never waits for data that have not arrived.
 
     Parameters
     ----------
@@ -180,16 +180,16 @@ class VectorsToBeats(Component):
     i_plans : stream of :func:`hw.tma.addresses.plan_layout`
     i_bursts : stream of :func:`hw.tma.addresses.burst_layout`
     i_vectors : stream of vectors' data
-        Of the stream ``o_select``.
+        Vector data of the stream ``o_select``.
     o_select
     o_address : stream of :func:`hw.tma.addresses.burst_layout`
     o_write : stream of :func:`write_layout`
     o_record : stream of :func:`record_layout`
-        The three must feed buffers: each is valid only while the others can take their part.
+        The three must feed FIFOs: each is valid only while the others are ready.
     i_drain
-        Open no burst; end the open one with empty strobes.
+        Open no burst; complete the open one with empty strobes.
     o_open
-        A burst has beats to come.
+        A burst is open: more beats are to come.
     """
 
     i_plans: stream.Interface
@@ -254,7 +254,7 @@ class VectorsToBeats(Component):
                 & ~self.i_drain
             ),
         ]
-        # Everything a slot needs moves in one cycle or not at all.
+        # All parts of a slot transfer in one cycle or none does.
         address_free = ~opens | self.o_address.ready
         write_free = ~slots.present | self.o_write.ready
         record_free = ~records | self.o_record.ready
@@ -287,7 +287,7 @@ class VectorsToBeats(Component):
         carry = Signal(self._width_bits, reset_less=True)
         rotated = Signal(self._width_bits)
         older = Signal(beat_bytes)
-        # Rotating left by the offset is rotating right by what is left to the whole.
+        # A left rotation by the offset, as a right rotation by its complement.
         m.d.comb += [
             rotated.eq(_rotate_right(vector, (-plan.offset)[: len(plan.offset)], 8)),
             older.eq(_below(plan.offset, beat_bytes)),

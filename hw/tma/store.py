@@ -1,4 +1,4 @@
-"""The store engine: boxes from streams of vectors to memory."""
+"""Store engine: vector streams to boxes in memory."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -18,33 +18,32 @@ from hw.tma.realign import VectorsToBeats, record_layout, write_layout
 
 __all__ = ["StoreEngine"]
 
-#: Rows and bursts worked out ahead of the vectors.
+#: Depth of the FIFOs of rows and bursts computed ahead of the vectors.
 _AHEAD = 4
 
 
 class StoreEngine(BoxEngine):
-    """Executes store commands in order, with many bursts in flight.
+    """Store engine: executes store commands in order, with many outstanding bursts.
 
-    One beat a cycle on W, without a bubble between bursts. A burst's address leaves together with
-    its first beat. Bytes outside the tensor are never enabled.
+    One beat per cycle on W, without a bubble between bursts. A burst's address leaves together with
+    its first beat. Strobes of bytes outside the tensor are always low.
 
     Parameters
     ----------
     width_bits, address_bits, outstanding, descriptors, streams : int
-        As :class:`hw.tma.box_engine.BoxEngine`; the streams are inputs, and a burst is in flight
-        until it is answered.
+        As :class:`hw.tma.box_engine.BoxEngine`; the streams are inputs, and a burst is outstanding
+        until its response.
 
     Members
     -------
     i_streams : array of vector streams
-        One vector each row position; marks are not looked at. Only the stream of the oldest box
-        moves.
+        One vector per row position; flags are ignored. Only the stream of the oldest box moves.
     o_stored
-        A bit a stream, high for one cycle for each of its boxes once the last of its bytes is
-        visible in memory, or at once if none of them lies in the tensor.
+        One bit per stream, high for one cycle per box of its: when the box's last byte is visible
+        in memory, or at once if none of its bytes lies in the tensor.
     axi : write half of an AXI4 manager port
     i_drain
-        Open no more bursts; end an open one with empty strobes.
+        Open no new burst; complete an open one with empty strobes.
     """
 
     i_streams: Sequence[stream.Interface]
@@ -87,7 +86,7 @@ class StoreEngine(BoxEngine):
         plans, ahead, refusal = self._boxes(m, burst_beats=largest_burst(width_bits), plans=_AHEAD)
         bursts = Queue(burst_layout(width_bits, address_bits), depth=_AHEAD)
         scatter = VectorsToBeats(width_bits=width_bits, address_bits=address_bits, streams=streams)
-        # A box whose last burst opened before its last beat has a record more than bursts.
+        # A box needs a record of its own at its end if its last burst opened earlier.
         records = Queue(record_layout(streams), depth=2 * self._outstanding)
         m.submodules.bursts = shared(bursts)
         m.submodules.scatter = shared(scatter)

@@ -1,1 +1,1 @@
-"""A matrix unit with an addressed unified buffer and a stream of instructions."""
+"""Tensor unit (TPU): a matrix unit with a unified buffer and an instruction stream."""

@@ -1,4 +1,4 @@
-"""Parameters of a tensor unit, and how results lie in the vectors of its buffer."""
+"""Elaboration parameters of a tensor unit, and the layout of result rows in its buffer."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ _MOST_ROWS = 1 << 20
 
 @dataclass(frozen=True)
 class TensorConfig:
-    """Parameters of a tensor unit.
+    """Elaboration parameters of a tensor unit.
 
-    A vector of the buffer has R lanes, so E operands; a row of results has C. If E ≥ C a vector
-    has E // C slots, each for a row of results, and zeros behind the last. If E < C a row takes
-    several vectors, the last one filled up with zeros.
+    A vector of the buffer has R lanes, so E operands; a row of results has C. If E ≥ C, a vector
+    has E // C slots, each for one row of results, and zeros after the last. If E < C, a row takes
+    several vectors, the last one padded with zeros.
 
     Parameters
     ----------
     unit : UnitConfig
-        Of a weight-stationary unit of one operand format whose results have that format.
+        A weight-stationary unit of one operand format whose results have that format.
     buffer_rows : int
-        Vectors of the unified buffer.
+        Depth of the unified buffer in vectors.
 
     Raises
     ------
@@ -69,29 +69,29 @@ class TensorConfig:
 
     @property
     def elements(self) -> int:
-        """Operands of a vector (E)."""
+        """Operands per vector (E)."""
         return self.vector_bits // self.format.bits
 
     @property
     def slots(self) -> int:
-        """Rows of results that a vector holds beside one another; 1 if it holds only a part."""
+        """Rows of results per vector; 1 if a row takes several vectors."""
         return max(1, self.elements // self.unit.array.columns)
 
     @property
     def parts(self) -> int:
-        """Vectors that a row of results takes."""
+        """Vectors per row of results."""
         return -(-self.unit.array.columns // self.elements)
 
     @property
     def granule(self) -> int:
-        """Operands that are always written together."""
+        """Write-enable granularity of the buffer, in operands."""
         if self.slots == 1:
             return self.elements
         return math.gcd(self.elements, self.unit.array.columns)
 
     @property
     def span(self) -> data.StructLayout:
-        """Layout of a command that is under way: its first vector, and the one behind its last."""
+        """Layout of a command in progress: its first vector, and the one after its last."""
         return data.StructLayout(
             {
                 "busy": 1,
@@ -102,7 +102,7 @@ class TensorConfig:
 
     @property
     def order(self) -> data.StructLayout:
-        """Layout of an instruction that has been looked at by itself."""
+        """Layout of a decoded instruction."""
         return data.StructLayout(
             {
                 "opcode": 4,
@@ -121,5 +121,5 @@ class TensorConfig:
 
     @property
     def name(self) -> str:
-        """What tells two units apart, for names of modules."""
+        """Unique name of the unit's parameters, for names of modules."""
         return f"{self.unit.name}_u{self.buffer_rows}"

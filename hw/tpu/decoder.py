@@ -1,4 +1,4 @@
-"""Instructions looked at one by one, before any order between them matters."""
+"""Instruction decoder of a tensor unit, with the checks that need one instruction alone."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SCALE_BITS = 16
 
 
 class Decoder(Component):
-    """Instructions to orders: fields as short as they need to be, where each ends, its fault.
+    """Instruction decoder: minimal fields, end address and fault of each instruction.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Instructions of a tensor unit: what they are called, their bits, and what is wrong with one."""
+"""Instruction set of a tensor unit: opcodes, encoding and faults."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ __all__ = ["INSTRUCTION", "Fault", "Instruction", "Opcode", "pack"]
 
 
 class Opcode(enum.IntEnum):
-    """What an instruction does.
+    """Operation of an instruction.
 
     Members
     -------
     READ_HOST
-        ``rows`` vectors of the host go into the buffer at ``address``.
+        ``rows`` vectors of the host are written to the buffer at ``address``.
     MULTIPLY
-        ``rows`` vectors of the buffer meet the next tile of weights; ``accumulate`` adds their
-        sums to those of the multiply before, ``finish`` makes results of them.
+        ``rows`` vectors of the buffer are multiplied by the next weight tile; ``accumulate`` adds
+        the products to the sums of the multiply before, ``finish`` turns the sums into results.
     ACTIVATE
-        The results of the multiply before, ``rows`` of them, go into the buffer.
+        The ``rows`` results of the multiply before are written to the buffer.
     WRITE_HOST
-        ``rows`` vectors of the buffer go to the host.
+        ``rows`` vectors of the buffer are sent to the host.
     CONFIGURE
-        Sets ``relu``, ``scale`` and ``shift`` of all results to come.
+        Sets ``relu``, ``scale`` and ``shift`` of all later results.
     """
 
     READ_HOST = 1
@@ -42,28 +42,28 @@ class Opcode(enum.IntEnum):
 
 
 class Fault(enum.IntEnum):
-    """Why an instruction was refused.
+    """Reason why an instruction was refused.
 
     Members
     -------
     NONE
-        It was not.
+        Not refused.
     OPCODE
         There is no such instruction.
     ROWS
-        No rows; more rows than accumulators in a multiply that needs them; other rows than the
-        multiply before has, in one that accumulates or in an activate.
+        No rows; more rows than accumulators in a multiply that needs them; a number of rows other
+        than that of the multiply before, in an activate or an accumulating multiply.
     ADDRESS
-        The vectors are not all in the buffer.
+        Some of the vectors are not in the buffer.
     SLOT
         A vector has no such slot.
     ORDER
-        An activate does not follow a multiply that finishes, or something else does; an
-        accumulating multiply follows none that leaves sums.
+        An activate that does not follow a multiply with ``finish``, or anything else that does; an
+        accumulating multiply after one without sums to add to.
     OVERLAP
-        Results would go where their own multiply reads.
+        Results would overwrite vectors that their own multiply reads.
     SCALING
-        A scale of 2^16 or more, or a shift of more than 47, of a unit that scales integers.
+        A scale of 2^16 or more, or a shift of more than 47, in a unit that requantizes integers.
     """
 
     NONE = 0
@@ -76,7 +76,7 @@ class Fault(enum.IntEnum):
     SCALING = 7
 
 
-#: Layout of an instruction, 128 bits; what an instruction does not need is ignored.
+#: Layout of an instruction, 128 bits; fields that an instruction does not need are ignored.
 INSTRUCTION = data.StructLayout(
     {
         "opcode": 4,
@@ -104,16 +104,16 @@ class Instruction:
     Parameters
     ----------
     opcode : int
-        One of `Opcode`, if it is to be carried out.
+        One of `Opcode`, unless the instruction is to be refused.
     address, rows : int
-        First vector in the buffer, and how many.
+        First vector in the buffer, and number of vectors.
     accumulate, finish : bool
-        Of a multiply: add to the sums of the one before; the sums leave as results.
+        Of a multiply: add to the sums of the multiply before; the sums leave as results.
     slot : int
-        Of an activate, where vectors hold several rows of results: which of them is written.
+        Of an activate, where vectors hold several rows of results: the slot to write.
     relu, scale, shift
         Of a configure. Integer sums are multiplied by ``scale`` and divided by 2^``shift``; for
-        fp32 sums, of a unit with a bias, ``scale`` is the bits of an fp32.
+        fp32 sums, in a unit with a bias, ``scale`` is the bits of an fp32.
     """
 
     opcode: int
@@ -128,12 +128,12 @@ class Instruction:
 
 
 def pack(instructions: Iterable[Instruction]) -> npt.NDArray[np.uint32]:
-    """Instructions as words, instructions × 4, least significant word first.
+    """Encode instructions as words, instructions × 4, least significant word first.
 
     Raises
     ------
     BadInputError
-        A field has more bits than its place.
+        A value does not fit its field.
     """
     packed = []
     for each in instructions:

@@ -1,4 +1,4 @@
-"""What a tensor unit does, in numpy: its instructions carried out one after another."""
+"""Golden model of a tensor unit in numpy: instructions executed one after another."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MOST_SCALE = (1 << 16) - 1
 
 
 class RefusedInstructionError(ValueError):
-    """An instruction that the unit refuses; what came before it is done.
+    """Instruction that the unit refuses; those before it have been executed.
 
     Attributes
     ----------
@@ -38,7 +38,7 @@ class RefusedInstructionError(ValueError):
 
 
 class TensorModel:
-    """A tensor unit whose commands each end before the next begins.
+    """Golden model of a tensor unit, whose instructions each end before the next begins.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ class TensorModel:
         weights: Array,
         biases: Array | None = None,
     ) -> Array:
-        """Carry out instructions; vectors for the host.
+        """Execute instructions; returns the vectors sent to the host.
 
         Parameters
         ----------
@@ -77,7 +77,7 @@ class TensorModel:
         weights : (m, R, C, E / R) array
             Tiles: vectors of C lanes, each of the operands of one lane.
         biases : (p, C) array
-            One for each multiply that finishes; of a unit with a bias.
+            One per multiply that finishes; of a unit with a bias.
 
         Raises
         ------
@@ -108,7 +108,7 @@ class TensorModel:
         return np.array(sent, self._config.format.dtype).reshape(shape)
 
     def _fault(self, each: Instruction) -> Fault:
-        """Why an instruction is refused."""
+        """Reason why an instruction is refused."""
         config = self._config
         if each.opcode not in list(Opcode):
             return Fault.OPCODE
@@ -130,7 +130,7 @@ class TensorModel:
         return self._fault_of_order(each)
 
     def _fault_of_order(self, each: Instruction) -> Fault:
-        """Why an instruction that is right by itself is refused where it stands."""
+        """Reason why an instruction, valid by itself, is refused in its context."""
         if (self._results is not None) != (each.opcode == Opcode.ACTIVATE):
             return Fault.ORDER
         if self._results is not None:
@@ -149,7 +149,7 @@ class TensorModel:
     def _multiply(self, each: Instruction, tile: Array) -> None:
         self._source = range(each.address, each.address + each.rows)
         columns = self._config.unit.array.columns
-        # Operands of a lane are of successive k: k is lane, then operand.
+        # A lane holds operands of successive k: k counts operands within a lane, then lanes.
         matrix = tile.transpose(0, 2, 1).reshape(self._config.elements, columns)
         vectors = self.buffer[self._source.start : self._source.stop]
         former = self._sums if each.accumulate else None
@@ -161,14 +161,14 @@ class TensorModel:
         self._sums = elementwise.add(former, sums) if floats else former + sums
 
     def _finish(self, bias: Array | None) -> None:
-        """Sums to results."""
+        """Output stage: sums to results."""
         config = self._config.unit
         assert self._sums is not None
         sums, self._sums = self._sums, None
         if config.scales:
             biased = sums.astype(np.int64) + (0 if bias is None else bias)
             product = biased * self._scale
-            # The nearest, ties to even: half a unit less a step, and the step if it is odd.
+            # Nearest, ties to even: add half a unit less one step, and the step if it is odd.
             odd = product >> self._shift & 1
             up = (1 << self._shift >> 1) - 1 + odd if self._shift else 0
             results: Array = ((product + up) >> self._shift).clip(-128, 127).astype(np.int8)
@@ -182,7 +182,7 @@ class TensorModel:
         self._results = results if config.scales else reference.cast(results, self._config.format)
 
     def _activate(self, each: Instruction) -> None:
-        """Results to the buffer."""
+        """Write results to the buffer."""
         assert self._results is not None
         config = self._config
         columns = config.unit.array.columns

@@ -1,4 +1,4 @@
-"""Programs of a tensor unit, made of matrices: instructions and what the streams bring."""
+"""Programs of a tensor unit from matrices: instructions and the contents of its streams."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Array = npt.NDArray[Any]
 
 @dataclass(frozen=True)
 class Layer:
-    """A layer: a product, and what its sums pass.
+    """Layer of a network: a matrix product and its output stage.
 
     Parameters
     ----------
@@ -41,14 +41,14 @@ class Layer:
 
 @dataclass(frozen=True)
 class Packing:
-    """Where the columns of a matrix lie in the vectors of a row.
+    """Layout of a matrix's columns in the vectors of a row.
 
     Parameters
     ----------
     vectors : int
-        Vectors that a row takes.
+        Vectors per row.
     places : (columns,) array of int
-        Operand that each column is, counted through the vectors.
+        Operand number of each column, counted through the vectors of a row.
     """
 
     vectors: int
@@ -56,12 +56,12 @@ class Packing:
 
     @staticmethod
     def of_host(config: TensorConfig, columns: int) -> Packing:
-        """Of a matrix from the host: one operand after another."""
+        """Layout of a matrix from the host: one operand after another."""
         return Packing(-(-columns // config.elements), np.arange(columns))
 
     @staticmethod
     def of_results(config: TensorConfig, columns: int) -> Packing:
-        """Of results: groups of C, beside one another in slots, or in several vectors."""
+        """Layout of results: groups of C columns, side by side in slots or in several vectors."""
         width = config.unit.array.columns
         group, column = np.divmod(np.arange(columns), width)
         groups = -(-columns // width)
@@ -72,7 +72,7 @@ class Packing:
 
 @dataclass(frozen=True)
 class Program:
-    """Instructions, and what the streams bring to them.
+    """Program of a tensor unit: instructions and the contents of its input streams.
 
     Members
     -------
@@ -80,9 +80,9 @@ class Program:
     host : (n, E) array
         Vectors from the host.
     weights : (tiles, R, C, E / R) array
-        Tiles of weights.
+        Weight tiles.
     biases : (finishes, C) array, or None
-        Vectors of biases.
+        Bias vectors.
     """
 
     instructions: tuple[Instruction, ...]
@@ -100,21 +100,21 @@ def layer_program(
     source: int,
     target: int,
 ) -> tuple[list[Instruction], Array, Array | None]:
-    """One layer on vectors that are in the buffer: instructions, tiles of weights and biases.
+    """Program of one layer on activations in the buffer: instructions, weight tiles and biases.
 
     Every group of C columns reads the same vectors again. Vectors lie tile after tile: vector v
-    of row i is ``rows`` · v + i behind the first.
+    of row i is at ``rows`` · v + i from the first.
 
     Parameters
     ----------
     config : TensorConfig
     layer : Layer
     packing : Packing
-        How the K columns of the activations lie there.
+        Layout of the K columns of the activations.
     rows : int
         Rows of activations, at most the accumulators if K takes more than one tile.
     source, target : int
-        First vector of the activations, and of the results.
+        First vector of the activations and of the results.
     """
     array = config.unit.array
     extent = layer.weight.shape[1]
@@ -154,7 +154,7 @@ def layer_program(
 
 @dataclass(frozen=True)
 class _Plan:
-    """Rows of each block, how each matrix lies, and where the two halves of the buffer begin."""
+    """Rows per block, layout of each matrix, and start of the two halves of the buffer."""
 
     blocks: tuple[tuple[int, int], ...]
     packings: tuple[Packing, ...]
@@ -201,10 +201,10 @@ def _check(config: TensorConfig, activations: Array, layers: Sequence[Layer]) ->
 
 
 def mlp_program(config: TensorConfig, activations: Array, layers: Sequence[Layer]) -> Program:
-    """Layers one after another; the host gives the activations and takes the last results.
+    """Program of a multi-layer perceptron: activations from the host, last results to the host.
 
-    Activations are cut into blocks of rows that fit the buffer and the accumulators; weights come
-    again for each block. Two parts of the buffer are read and written in turn.
+    Activations are split into blocks of rows that fit the buffer and the accumulators; weights are
+    streamed again for each block. Two halves of the buffer are read and written alternately.
 
     Parameters
     ----------
@@ -215,8 +215,8 @@ def mlp_program(config: TensorConfig, activations: Array, layers: Sequence[Layer
     Raises
     ------
     BadInputError
-        The shapes do not go together, a row of them does not fit the buffer, or an array has
-        another format.
+        The shapes do not match, one row does not fit the buffer, or an array has another
+        format.
     """
     _check(config, activations, layers)
     plan = _plan(config, layers, len(activations))
@@ -253,7 +253,7 @@ def mlp_program(config: TensorConfig, activations: Array, layers: Sequence[Layer
 
 
 def mlp_results(config: TensorConfig, vectors: Array, layers: Sequence[Layer], rows: int) -> Array:
-    """The (M, N) results of the vectors that :func:`mlp_program` sends to the host."""
+    """The (M, N) results from the vectors that such a program sends to the host."""
     plan = _plan(config, layers, rows)
     packing, parts, position = plan.packings[-1], [], 0
     for start, stop in plan.blocks:

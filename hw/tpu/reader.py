@@ -1,4 +1,4 @@
-"""What reads vectors of the unified buffer: the array's side and the host's."""
+"""Read engine of the unified buffer, for the array and for the host."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ __all__ = ["Reader"]
 
 
 class Reader(Component):
-    """Reads the vectors of a command in order, one a cycle if its port and its taker allow.
+    """Read engine: vectors of a command in order, one per cycle if port and consumer allow.
 
-    It asks for a vector only if it has a place for it. So whoever else reads is never stopped by
-    a vector that nobody takes.
+    It requests a vector only if it has a free entry for it, so a stalled consumer never blocks the
+    other reader.
 
     Parameters
     ----------
@@ -29,13 +29,13 @@ class Reader(Component):
     Members
     -------
     i_start, i_order
-        A command begins; needs ``o_free``.
+        A command starts; needs ``o_free``.
     o_free, o_span
-        A command may begin; the one that is under way, or was last.
+        A command may start; the one in progress, or the last one.
     o_request, o_address, i_grant, i_vector
-        A vector is wanted, and where it is; it is read in this cycle; it, a cycle later.
+        Read request and address; it is granted in this cycle; the vector, one cycle later.
     o_vectors : stream of `moving_layout`
-        With the marks of the order; ``last`` ends it.
+        With the flags of the order; ``last`` ends it.
     """
 
     i_start: Signal
@@ -77,7 +77,7 @@ class Reader(Component):
         span, place = self.o_span, self.o_address
         fetch = self.i_grant
         last = place + 1 == span.end
-        # Vectors that were asked for and have not left; the taker has two places.
+        # `held`: vectors requested that have not left; the output buffer has two entries.
         held = Signal(range(3))
         leaves = self.o_vectors.valid & self.o_vectors.ready
         arrives = Signal()

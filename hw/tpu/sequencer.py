@@ -1,4 +1,4 @@
-"""The order of a tensor unit's commands: what may begin while others are under way."""
+"""Instruction sequencer of a tensor unit: in-order start with hazard checks on the buffer."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from hw.tpu.writer import ACTIVATES
 
 __all__ = ["STATUS", "Sequencer"]
 
-#: Layout of the status: why the next instruction was refused, and how many came before it.
+#: Layout of the status: fault of the next instruction, and number of instructions before it.
 STATUS = data.StructLayout({"fault": 4, "begun": 32})
 
 _FLOAT_ONE = 0x3F800000
 
 
 class Sequencer(Component):
-    """Starts commands in order, each as soon as no vector it needs is under way elsewhere.
+    """Instruction sequencer: in-order start, overlapped execution, address-overlap hazard checks.
 
-    A program means what it would mean if each command ended before the next began.
+    A program gives the same results as if each command ended before the next began.
 
     Parameters
     ----------
@@ -32,13 +32,13 @@ class Sequencer(Component):
     -------
     i_orders : stream of :attr:`TensorConfig.order`
     o_order
-        The command that begins.
+        The command that starts.
     o_start, i_free
-        For each of `ENGINES`: it begins a command, and whether it may.
+        For each of `ENGINES`: a command starts; the engine may start one.
     i_read_host, i_multiply, i_write_host, i_activates
-        Commands under way, as spans; of the engine of multiplies also the last one that was.
+        Commands in progress, as spans; of the multiply engine also the last one.
     relu, scale, shift
-        Settings of the results that come.
+        Output-stage settings of the results to come.
     status
     """
 
@@ -93,14 +93,14 @@ class Sequencer(Component):
             overlap: Value = (order.address < span.end) & (span.address < order.end)
             return overlap
 
-        # What is written there by the host and by results; what the host and the array read.
+        # Hazards with commands that write (host, results) and that read (host, array) the buffer.
         filling = self.i_read_host.busy & meets(self.i_read_host)
         activates = [self.i_activates[index] for index in range(ACTIVATES)]
         activating = Cat(span.busy & meets(span) for span in activates).any()
         draining = self.i_write_host.busy & meets(self.i_write_host)
         multiplying = self.i_multiply.busy & meets(self.i_multiply)
 
-        # Rows of the sums that wait, and of the results that must be taken next; or none.
+        # Rows of partial sums left in the accumulators; rows of results due next; 0 for none.
         rows_left, rows_due = (
             Signal(self._config.order.members["rows"], name=name)
             for name in ("rows_left", "rows_due")
@@ -118,14 +118,14 @@ class Sequencer(Component):
             with m.Case(Opcode.WRITE_HOST):
                 m.d.comb += waits.eq(~self.i_free.write_host | filling | activating)
             with m.Case(Opcode.CONFIGURE):
-                # A multiply whose results are all there is over; another one has no results.
+                # The results of an activate in progress still need the old settings.
                 m.d.comb += waits.eq(Cat(span.busy for span in activates).any())
         with m.If(order.fault == Fault.NONE):
             with m.If((rows_due != 0) != (order.opcode == Opcode.ACTIVATE)):
                 m.d.comb += fault.eq(Fault.ORDER)
             with m.Elif(order.opcode == Opcode.ACTIVATE):
-                # Results that went where their multiply still reads would wait for it, and it
-                # for them.
+                # Deadlock otherwise: results written where their multiply still reads would wait
+                # for it, and it for them.
                 with m.If(rows_due != order.rows):
                     m.d.comb += fault.eq(Fault.ROWS)
                 with m.Elif(meets(self.i_multiply)):

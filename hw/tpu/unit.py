@@ -1,4 +1,4 @@
-"""A matrix unit with a unified buffer that its results go back into, run by instructions."""
+"""Tensor unit: matrix unit, unified buffer and instruction sequencer."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ __all__ = ["TensorUnit", "host_layout"]
 
 
 def host_layout(width: int) -> data.StructLayout:
-    """Layout of a vector that goes to the host; ``last`` ends its instruction."""
+    """Layout of a vector sent to the host; ``last`` ends its instruction."""
     return data.StructLayout({"data": width, "last": 1})
 
 
 class TensorUnit(Component):
-    """A weight-stationary matrix unit, a unified buffer, and instructions that move vectors.
+    """Tensor unit: weight-stationary matrix unit with a unified buffer, run by instructions.
 
-    The buffer has one port that writes, for results before vectors of the host, and one that
-    reads, for the array before the host.
+    The buffer has one write port, with priority for results over vectors of the host, and one read
+    port, with priority for the array over the host.
 
     Parameters
     ----------
@@ -40,14 +40,14 @@ class TensorUnit(Component):
     -------
     i_instruction : stream of `INSTRUCTION`
     i_weight : stream of vectors of C lanes
-        R vectors for each multiply, row 0 first.
+        R vectors per multiply, row 0 first.
     i_bias : stream of C int32 or fp32
-        One vector for each multiply that finishes; only of units with a bias.
+        One vector per multiply that finishes; only in units with a bias.
     i_host : stream of vectors of R lanes
     o_host : stream of `host_layout`
     status
-        Why the next instruction was refused, one of :class:`Fault`, and how many began before.
-        Nothing more begins until reset; what has begun goes on.
+        Fault of the next instruction, one of :class:`Fault`, and number of instructions begun
+        before it. After a fault nothing more begins until reset; commands in progress continue.
     counters
         As of :class:`hw.matrix.base.UnitBase`.
     """
@@ -123,7 +123,7 @@ class TensorUnit(Component):
         wiring.connect(m, wiring.flipped(self.i_instruction), decoder.i_instructions)
         wiring.connect(m, decoder.o_orders, sequencer.i_orders)
 
-        # Results cannot wait for the host, nor the array: whatever it waits for may be they.
+        # Results and array have priority: the host must never block what it may be waiting for.
         result_writes = Signal()
         m.d.comb += [
             result_writes.eq(results.o_write.any()),

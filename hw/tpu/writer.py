@@ -1,4 +1,4 @@
-"""What writes the unified buffer: vectors of the host, and results."""
+"""Write engines of the unified buffer: vectors of the host, and results."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from hw.tpu.config import TensorConfig
 
 __all__ = ["ACTIVATES", "HostWriter", "ResultWriter"]
 
-#: Activates that may be under way: the array goes on while results of small tiles still come.
+#: Activates in progress at once: the array continues while results of small tiles still come.
 ACTIVATES = 4
 
 
 class HostWriter(Component):
-    """Puts vectors of the host where a command says.
+    """Write engine for vectors of the host, at the addresses of a command.
 
     Parameters
     ----------
@@ -31,9 +31,9 @@ class HostWriter(Component):
         As of :class:`hw.tpu.reader.Reader`.
     i_host : stream of vectors
     i_port
-        The port of the buffer is free.
+        The write port of the buffer is free.
     o_write, o_address
-        The vector of the host is written in this cycle, and where.
+        The vector of the host is written in this cycle; its address.
     """
 
     i_start: Signal
@@ -89,9 +89,9 @@ class HostWriter(Component):
 
 
 class ResultWriter(Component):
-    """Puts rows of results where commands say; up to `ACTIVATES` commands wait in order.
+    """Write engine for rows of results; up to `ACTIVATES` commands wait in order.
 
-    A row goes into a slot of a vector and zeros into all slots behind; or into several vectors,
+    A row is written to one slot of a vector, with zeros in all later slots, or to several vectors,
     ``rows`` apart.
 
     Parameters
@@ -103,10 +103,10 @@ class ResultWriter(Component):
     i_start, i_order, o_free
         As of :class:`hw.tpu.reader.Reader`.
     o_spans
-        Commands under way.
+        Commands in progress.
     i_result : stream of `result_layout`
     o_write, o_address, o_data
-        Granules to write, where, and what.
+        Write enable per granule, address and data.
     """
 
     i_start: Signal
@@ -187,7 +187,7 @@ class ResultWriter(Component):
         return m
 
     def _placed(self, slot: Value, part: Value) -> tuple[Value, Value]:
-        """A row of results as a vector, and the granules of it that are written."""
+        """Vector of a row of results, and its write enables per granule."""
         config = self._config
         row = self.i_result.payload.data
         granules = config.elements // config.granule
@@ -197,6 +197,6 @@ class ResultWriter(Component):
             return row, Const((1 << granules) - 1, granules)
         step = config.unit.array.columns // config.granule
         data_ = Cat(Mux(slot == index, row, 0)[: len(row)] for index in range(config.slots))
-        # The last slot that begins in each granule or before it; all slots are, up to the last.
+        # Slot of each granule; those of the last slot and beyond are always written.
         firsts = [granule // step for granule in range(granules)]
         return data_, Cat(Const(1) if each >= config.slots - 1 else slot <= each for each in firsts)
