@@ -1,4 +1,4 @@
-"""From a command line to an exit code: choose the sub-command, run it, report how it ended."""
+"""Main program of the command line: dispatch to a command, JSON report, exit code."""
 
 import argparse
 import contextlib
@@ -43,7 +43,7 @@ def _parser() -> Parser:
     parser = Parser(
         prog="tilewright",
         description="Generate a dataflow accelerator, compile tile programs onto it, "
-        "and check on its RTL that the answer equals numpy's.",
+        "and check that the results of its RTL equal those of numpy bit by bit.",
         epilog="Exit codes: 0 verified, 1 wrong result, 2 bad input, 3 missing tool, 4 hang, "
         "5 device error, 130 interrupted.",
     )
@@ -56,7 +56,7 @@ def _parser() -> Parser:
 
 
 def _peek(argv: Sequence[str]) -> tuple[str | None, str | None]:
-    """Sub-command and report file, found before parsing: a refused line has a report too."""
+    """Command and report file, found before parsing: a refused command line has a report too."""
     target, rest = None, []
     words = iter(argv)
     for word in words:
@@ -74,7 +74,7 @@ def _peek(argv: Sequence[str]) -> tuple[str | None, str | None]:
 
 @contextlib.contextmanager
 def _standard_output_to_error() -> Iterator[None]:
-    """Send what is printed to standard error: ours, and that of compilers and loaded models."""
+    """Context manager: redirect standard output to standard error, including subprocesses."""
     sys.stdout.flush()
     with contextlib.ExitStack() as stack:
         # Programs that we start, and C code, write to the descriptor and not to sys.stdout.
@@ -99,7 +99,7 @@ def _run(argv: Sequence[str]) -> dict[str, Any]:
 
 
 def _failure(error: BaseException) -> dict[str, Any]:
-    """The ``error`` object of whatever ended the command."""
+    """The ``error`` object of the report for an exception."""
     refusal = as_refusal(error)
     if refusal is not None:
         # A name may hold line breaks.
@@ -118,7 +118,7 @@ def _failure(error: BaseException) -> dict[str, Any]:
 
 
 def _close_standard_output() -> None:
-    """Let what is still buffered vanish: whoever read it has gone."""
+    """Discard the buffered output after its reader has closed the pipe."""
     with contextlib.suppress(OSError, io.UnsupportedOperation):
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.stdout.fileno())
@@ -126,9 +126,9 @@ def _close_standard_output() -> None:
 
 
 def _of_standard_output(error: BaseException) -> BaseException:
-    """The refusal of standard output, if what ended the command is that it takes no more.
+    """Convert an OSError of standard output to a BadInputError; return other errors unchanged.
 
-    Files of ours that cannot be written are named by their errors.
+    Errors of other files have a file name.
     """
     if not isinstance(error, OSError) or error.filename is not None:
         return error
@@ -141,13 +141,13 @@ def _of_standard_output(error: BaseException) -> BaseException:
 
 
 def _say(name: str, message: str) -> None:
-    """One line on standard error, if anybody can read it."""
+    """Print one line to standard error, if that is open."""
     with contextlib.suppress(OSError):
         print(f"{name}: {message}", file=sys.stderr, flush=True)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line `argv`, by default the process's own, and return its exit code."""
+    """Run the command line `argv` (by default the process's) and return its exit code."""
     words = list(sys.argv[1:] if argv is None else argv)
     command, target = _peek(words)
     name = f"tilewright {command}" if command else "tilewright"

@@ -1,4 +1,4 @@
-"""``tilewright area``: cells, flip-flops and memory bits of a configuration, and its µm²."""
+"""``tilewright area``: cells, flip-flops, memory bits and optionally µm² of a configuration."""
 
 import argparse
 import re
@@ -47,8 +47,8 @@ def add(subparsers: Subparsers) -> None:
     """Register the options of ``area``."""
     parser = subparsers.add_parser(
         "area",
-        help="estimate the area of a chip, unit by unit",
-        description="Estimate the area of a chip, unit by unit, in generic cells, or in µm² too.",
+        help="estimate the area of a chip by unit",
+        description="Estimate the area of a chip by unit, in generic cells and optionally in µm².",
     )
     add_config(parser, default=None)
     parser.add_argument(
@@ -56,10 +56,10 @@ def add(subparsers: Subparsers) -> None:
         type=component_name,
         choices=tuple(dict.fromkeys((*CHOICES, *COMPONENTS, *ARRAYS))),
         metavar="NAME",
-        help="measure this alone: a component of `tilewright list`, or rest",
+        help="measure only this component of `tilewright list`, or `rest`: all outside the units",
     )
     parser.add_argument(
-        "--liberty", metavar="CELLS.lib", help="standard cells to measure the area in µm² with"
+        "--liberty", metavar="CELLS.lib", help="standard-cell library for areas in µm²"
     )
     add_settings(parser)
     add_systolic(parser)
@@ -69,7 +69,7 @@ def add(subparsers: Subparsers) -> None:
 def _measured(
     units: "Sequence[Component]", liberty: "Liberty | None", progress: Progress
 ) -> "list[UnitArea]":
-    """Area of each unit, taken from the cache if it was measured before."""
+    """Area of each unit, from the cache if it was measured before."""
     from gen.area import measure
     from sim.cache import cache_directory
 
@@ -83,7 +83,7 @@ def _measured(
 
 
 def _liberty(file: str | None) -> "Liberty | None":
-    """The library asked for, after a trial; that the tool is there is checked before."""
+    """The requested library, checked by a trial synthesis after a check for the tool."""
     from gen.liberty import load_liberty
     from gen.yosys import require_yosys
 
@@ -95,7 +95,7 @@ def _liberty(file: str | None) -> "Liberty | None":
 
 
 def _liberty_record(liberty: "Liberty | None") -> dict[str, Any]:
-    """What the areas are of, as part of the report, if there are any."""
+    """The library as part of the report, if areas in µm² were requested."""
     if liberty is None:
         return {}
     return {"liberty": {"file": liberty.file, "library": liberty.name}}
@@ -142,7 +142,7 @@ def _mapped(square_um: float, count: int, sums: Mapping[str, float]) -> tuple[st
 
 
 def _systolic(args: argparse.Namespace) -> dict[str, Any]:
-    """Area of a stand-alone matrix unit: each of its definitions once, times its instances."""
+    """Area of a stand-alone matrix unit: each definition synthesized once, times its instances."""
     from gen.area import totals
     from gen.components import Component
     from gen.verilog import emit
@@ -182,7 +182,7 @@ def _systolic(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def _stand_alone(args: argparse.Namespace) -> dict[str, Any]:
-    """Area of a component of the table by itself."""
+    """Area of a stand-alone component of the table."""
     from gen.area import totals
     from gen.components import Component
     from gen.verilog import emit
@@ -204,7 +204,7 @@ def _stand_alone(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def execute(args: argparse.Namespace) -> dict[str, Any]:
-    """Synthesize each unit of ``--config`` once and multiply by its count."""
+    """Synthesize each unit of ``--config`` once, and multiply by its count."""
     if asks_for_systolic(args):
         require_no_settings(args)
         return _systolic(args)

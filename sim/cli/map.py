@@ -1,4 +1,4 @@
-"""``tilewright map``: a picture of the chip as a compiled kernel uses it."""
+"""``tilewright map``: SVG picture of the units and routes that a compiled kernel uses."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ def add(subparsers: Subparsers) -> None:
     """Register the options of ``map``."""
     parser = subparsers.add_parser(
         "map",
-        help="draw the chip as a compiled kernel uses it",
-        description="Compile a kernel for a chip and draw its units and routes (SVG).",
+        help="draw the placement and routes of a compiled kernel",
+        description="Compile a kernel for a chip, and draw its units and routes as SVG.",
     )
     add_problem(parser)
     parser.add_argument(
         "-o",
         "--output",
         metavar="FILE.svg",
-        help="file to write; - for standard output (default build/KERNEL.svg)",
+        help="output file; - for standard output (default build/KERNEL.svg)",
     )
     add_json(parser)
 

@@ -1,4 +1,4 @@
-"""What several sub-commands' options have in common: types, configurations, settings."""
+"""Options shared by several commands: types, ``--config``, ``--set``, ``--json``, ``--seed``."""
 
 import argparse
 import contextlib
@@ -35,10 +35,10 @@ DEFAULT_CONFIG = "small"
 
 
 class Subparsers(Protocol):
-    """What ``add(subparsers)`` of a sub-command receives."""
+    """Type of the argument of a command's ``add(subparsers)``."""
 
     def add_parser(self, name: str, *, help: str, description: str) -> argparse.ArgumentParser:
-        """A parser of the options of the sub-command `name`."""
+        """Add the parser of a command."""
 
 
 # No digits but those of ASCII, no separators, no plus; as many as any option has a use for.
@@ -47,12 +47,12 @@ _DECIMAL = re.compile(r"[0-9]{1,64}(\.[0-9]{0,64})?(e-?[0-9]{1,3})?|\.[0-9]{1,64
 
 
 def whole_number(text: str) -> int | None:
-    """Integer that a word of the command line is: decimal, or after ``0x``, ``0o`` or ``0b``."""
+    """Parse an integer: decimal, or with the prefix ``0x``, ``0o`` or ``0b``."""
     return int(text, 0) if _WHOLE.fullmatch(text) else None
 
 
 def integer(low: int, high: int | None = None) -> Callable[[str], int]:
-    """Type of an option: an integer of at least `low`, and at most `high` if that is given."""
+    """Option type: an integer of at least `low` and, if given, at most `high`."""
     rule = f"an integer from {low}" + (" up" if high is None else f" to {high}")
 
     def convert(text: str) -> int:
@@ -65,12 +65,12 @@ def integer(low: int, high: int | None = None) -> Callable[[str], int]:
 
 
 def kept(rule: Integer) -> Callable[[str], int]:
-    """Type of an option: an integer that keeps a rule, which the Python interface has too."""
+    """Option type: an integer that satisfies a rule shared with the Python interface."""
     return integer(0 if rule.low is None else rule.low, rule.high)
 
 
 def power(low: int, high: int) -> Callable[[str], int]:
-    """Type of an option: a power of two from `low` to `high`."""
+    """Option type: a power of two from `low` to `high`."""
 
     def convert(text: str) -> int:
         value = whole_number(text)
@@ -83,7 +83,7 @@ def power(low: int, high: int) -> Callable[[str], int]:
 
 
 def probability(text: str) -> float:
-    """Type of an option: a probability below 1, so that what waits for luck ends."""
+    """Option type: a probability below 1, so that random pauses end."""
     value = float(text) if _DECIMAL.fullmatch(text) else -1.0
     if not 0 <= value < 1:
         raise argparse.ArgumentTypeError(f"must be a number from 0 to below 1, not {shown(text)}")
@@ -91,7 +91,7 @@ def probability(text: str) -> float:
 
 
 def setting(text: str) -> tuple[str, int | bool | str]:
-    """Type of ``--set``: a key and its value, an integer or a truth value where it reads as one."""
+    """Option type of ``--set``: a key and its value, which may be an integer or a Boolean."""
     key, equals, word = text.partition("=")
     if not (key and equals and word):
         raise argparse.ArgumentTypeError(f"must be KEY=VALUE, not {shown(text)}")
@@ -102,19 +102,19 @@ def setting(text: str) -> tuple[str, int | bool | str]:
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:
-    """Register the two options that every sub-command has; `app` reads them before the rest."""
+    """Register ``--json`` and ``--debug``, which every command has; `app` reads them first."""
     parser.add_argument(
         "--json",
         nargs="?",
         const="-",
         metavar="FILE",
-        help="write the report to FILE; without FILE, or for -, only it to standard output",
+        help="write a JSON report to FILE; without FILE or with -, print only the report",
     )
     parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
 
 
 def add_seed(parser: argparse.ArgumentParser) -> None:
-    """Register ``--seed``, of which every random number of a run is drawn."""
+    """Register ``--seed``, the seed of every random number of a run."""
     parser.add_argument(
         "--seed",
         type=kept(SEED),
@@ -125,9 +125,9 @@ def add_seed(parser: argparse.ArgumentParser) -> None:
 
 
 def add_config(parser: argparse.ArgumentParser, *, default: str | None = DEFAULT_CONFIG) -> None:
-    """Register ``--config``, which `load_config` turns into a configuration.
+    """Register ``--config``, the argument of `load_config`.
 
-    A command that must know whether it was given sets `default` to None.
+    A default of None shows whether the option was given.
     """
     parser.add_argument(
         "--config",
@@ -139,9 +139,9 @@ def add_config(parser: argparse.ArgumentParser, *, default: str | None = DEFAULT
 
 @contextlib.contextmanager
 def validating(where: str | None = None) -> Iterator[None]:
-    """Context in which a refusal by a lower layer is the user's to mend: exit code 2.
+    """Context manager that turns a ValueError of a lower layer into bad input, exit code 2.
 
-    Only the checking of input belongs inside: elsewhere a ``ValueError`` is a fault of ours.
+    Only checks of input belong inside: elsewhere a ``ValueError`` is an internal fault.
     """
     try:
         yield
@@ -154,12 +154,12 @@ def validating(where: str | None = None) -> Iterator[None]:
 
 
 def load_config(name: str, *, where: str = "--config") -> "ChipConfig":
-    """The configuration of that name, or of that TOML file.
+    """Load a configuration by name or from a TOML file.
 
     Raises
     ------
     BadInputError
-        If there is neither, or the file's values cannot work.
+        If neither exists, or a value in the file is invalid.
     """
     # Not at the top: importing it would slow the help of every sub-command.
     from hw.arch.config import from_toml, named

@@ -1,4 +1,4 @@
-"""Files of a command line: no output over an input, and none over another output."""
+"""Checks that no output file of a command line is also an input or another output."""
 
 import argparse
 import os
@@ -33,7 +33,7 @@ _INPUTS = {
 
 
 def _identity(path: str, *, dash: bool) -> object:
-    """Equal for two names of one file; None for what several may write to."""
+    """Key that is equal for all names of a file; None for the null device, which may be shared."""
     if dash and path in STANDARD_OUTPUT:
         return STANDARD_OUTPUT
     try:
@@ -53,17 +53,17 @@ def _named(args: argparse.Namespace, options: Mapping[str, str]) -> Iterator[tup
 
 
 def require_apart(outputs: Sequence[tuple[str, str]], inputs: Sequence[tuple[str, str]]) -> None:
-    """Refuse an output that is another output, or an input.
+    """Refuse an output file that is also another output or an input.
 
     Parameters
     ----------
     outputs, inputs : sequence of (str, str)
-        Option and file.
+        Option and file name.
 
     Raises
     ------
     BadInputError
-        At the first such output; its `where` is ``--json`` if that is one of the two.
+        At the first such output; `where` is ``--json`` if that is one of the two options.
     """
     seen = {_identity(path, dash=False): (option, "reads") for option, path in inputs}
     for option, path in outputs:
@@ -84,7 +84,7 @@ def require_apart(outputs: Sequence[tuple[str, str]], inputs: Sequence[tuple[str
 
 
 def require_own_files(args: argparse.Namespace) -> None:
-    """Check the outputs of a command line before its work: each can be written, and is no other.
+    """Check, before any work, that each output file can be written and is a separate file.
 
     Raises
     ------
@@ -109,14 +109,15 @@ def require_own_files(args: argparse.Namespace) -> None:
 
 
 def require_not_named_again(report: str, words: Sequence[str]) -> None:
-    """Refuse a file for the report that is there and that another word of the command line names.
+    """Refuse an existing report file that another word of the command line also names.
 
-    A line that is refused for another reason has a report too, which must not fall on an input.
+    A command line that is refused for another reason writes a report too, which must not
+    overwrite an input.
 
     Raises
     ------
     BadInputError
-        If one does; its `where` is ``--json``, so that no report is written.
+        If another word names it; `where` is ``--json``, so that no report is written.
     """
     own = _identity(report, dash=True)
     if isinstance(own, str) or own is None:

@@ -1,4 +1,4 @@
-"""A parser whose refusals are errors of ours: one line, the value, the nearest name."""
+"""Argument parser that raises one-line errors with the value and the nearest known name."""
 
 import argparse
 from typing import Any, NoReturn
@@ -13,14 +13,14 @@ def _noun(action: argparse.Action) -> str:
 
 
 class Parser(argparse.ArgumentParser):
-    """Parser of the command, and of each sub-command.
+    """Parser of the main program and of each command.
 
-    It never exits for an error and never guesses an abbreviation.
+    It never exits on an error, and does not accept abbreviated options.
 
     Raises
     ------
     BadInputError
-        In place of argparse's usage message.
+        Instead of argparse's usage message and exit.
     """
 
     def __init__(self, **options: Any) -> None:
@@ -58,7 +58,7 @@ class Parser(argparse.ArgumentParser):
         )
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Parse, and refuse what is left over here, where the options that exist are known."""
+        """Parse, and refuse unknown arguments here, where the known options are at hand."""
         namespace, rest = super().parse_known_args(args, namespace)
         if rest:
             name = next((word for word in rest if word.startswith("-")), rest[0]).partition("=")[0]

@@ -1,4 +1,4 @@
-"""What the ports of stand-alone matrix units, arrays and tensor units are for, in a line each."""
+"""Notes on the ports of matrix units, arrays and tensor units for headers of Verilog."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CHIP_NOTES = {
 
 
 def _lanes(letter: str, config: ArrayConfig) -> str:
-    """How operands lie in a vector of lanes."""
+    """Layout of operands in the lanes of a vector."""
     kinds = []
     for fmt in config.cell.ordered:
         count = LANE_BITS // fmt.bits
@@ -122,7 +122,7 @@ def matrix_notes(rows: int, columns: int) -> dict[str, str]:
 
 
 def array_notes(config: ArrayConfig, *, skewed: bool) -> dict[str, str]:
-    """Notes on the ports of an array; unless it is skewed, its neighbour delays the lanes."""
+    """Notes on the ports of an array, with or without its skew registers."""
     if config.dataflow == Dataflow.OS:
         row = f"lane r comes {config.rows - 1} - r cycles after the highest"
         column, marks = "lane c comes c cycles after lane 0", ", bit 0 with the highest lane"

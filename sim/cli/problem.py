@@ -1,4 +1,4 @@
-"""Options that describe a problem, for every command that compiles a kernel."""
+"""Options of the commands that compile a kernel: sizes, formats, chip, schedule."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def add_problem(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "kernel",
         metavar=KERNEL,
-        help="name of a kernel (tilewright list), or FILE.py:KERNEL; FILE.py if it has only one",
+        help="kernel of `tilewright list`, or FILE.py:KERNEL; FILE.py if it has only one kernel",
     )
     add_config(parser)
     parser.add_argument(
@@ -36,28 +36,30 @@ def add_problem(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="KEY=VALUE",
-        help="kernel parameter or schedule option; may be repeated",
+        help="size, kernel option or schedule choice; may be repeated",
     )
-    parser.add_argument("--dtype", choices=FORMATS, default="bf16", help="operands (default bf16)")
-    parser.add_argument("--schedule", metavar="FILE", help="schedule, as JSON")
+    parser.add_argument(
+        "--dtype", choices=FORMATS, default="bf16", help="operand format (default bf16)"
+    )
+    parser.add_argument("--schedule", metavar="FILE", help="schedule in JSON")
 
 
 def read_problem(
     args: argparse.Namespace, inputs: str | None = None
 ) -> tuple[Problem, Mapping[str, Any] | None]:
-    """The problem that options describe, and the arrays of a file of inputs.
+    """Build the problem that the options describe, and read the arrays of an input file.
 
     Parameters
     ----------
     args : Namespace
         With the options of `add_problem`.
     inputs : str or None
-        npz file, whose arrays give the sizes.
+        npz file whose arrays determine the sizes.
 
     Raises
     ------
     BadInputError
-        If something cannot work, also at a line of the user's file.
+        If an option is invalid, or code in the user's file fails, at its line.
     """
     kernel = load_kernel(args.kernel)
     config = load_config(args.config)

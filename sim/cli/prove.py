@@ -21,8 +21,9 @@ def add(subparsers: Subparsers) -> None:
     """Register the options of ``prove``."""
     parser = subparsers.add_parser(
         "prove",
-        help="prove properties of a block",
-        description="Prove properties of blocks by induction, and that kernels' images are live.",
+        help="prove properties of blocks and the liveness of images",
+        description="Prove properties of blocks by k-induction or PDR, and the liveness of the "
+        "kernels' images.",
     )
     parser.add_argument(
         "block",
@@ -35,7 +36,7 @@ def add(subparsers: Subparsers) -> None:
 
 
 def execute(args: argparse.Namespace) -> dict[str, Any]:
-    """Prove the properties asked for; exit code 0 only if each is proved."""
+    """Prove the requested properties; exit code 0 only if all are proved."""
     with shown_progress() as progress:
         rows = _proved(args.block, progress)
     report = {"properties": rows}
@@ -46,7 +47,7 @@ def execute(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def _proved(block: str | None, progress: Progress) -> list[dict[str, Any]]:
-    """Rows of the properties of a block, or of all; each is printed as it is there."""
+    """Report rows of the properties of one block or of all; each is printed when it is done."""
     from gen.formal import prove
     from gen.properties import PROPERTIES
 
@@ -81,7 +82,7 @@ def _row(property: "Property", proof: "Proof") -> dict[str, Any]:
 
 
 def _status(proof: "Proof") -> str:
-    """In a word; what is proved by a check that cannot fail, or of nothing, is not."""
+    """Status of a property in one word; a vacuous or unfailable check does not count as proved."""
     if proof.met or not proof.proved:
         return proof.outcome.value
     return "vacuous" if proof.reached < proof.covers else "untested"
@@ -98,7 +99,7 @@ def _tell(row: dict[str, Any]) -> None:
 
 
 def _faults(row: dict[str, Any]) -> str:
-    """How many planted faults were caught, and why the others were not."""
+    """Number of planted faults detected, and the reasons why others were not."""
     said = f"faults caught {row['faults_caught']}"
     if "faults_equivalent" not in row:
         return said

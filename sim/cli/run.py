@@ -1,4 +1,4 @@
-"""``tilewright run``: a kernel on a chip, compared with numpy."""
+"""``tilewright run``: compile a kernel, run it on a chip, compare the result with numpy."""
 
 import argparse
 from pathlib import Path
@@ -39,15 +39,15 @@ def add(subparsers: Subparsers) -> None:
     """Register the options of ``run``."""
     parser = subparsers.add_parser(
         "run",
-        help="compile a kernel, run it, compare the answer with numpy",
-        description="Compile a kernel for a chip, run it, and compare the answer with numpy.",
+        help="compile a kernel, run it, compare the result with numpy",
+        description="Compile a kernel for a chip, run it, and compare the result with numpy.",
     )
     add_problem(parser)
     parser.add_argument(
         "--backend",
         choices=("rtl", "cocotb", "emulator", "golden"),
         default="rtl",
-        help="what computes the answer (default rtl)",
+        help="native RTL model, RTL in cocotb, emulator, or golden interpreter (default rtl)",
     )
     add_seed(parser)
 
@@ -64,36 +64,36 @@ def add(subparsers: Subparsers) -> None:
         type=kept(JITTER),
         default=0,
         metavar="CYCLES",
-        help="random cycles more, at most (default 0)",
+        help="most random additional cycles per burst (default 0)",
     )
     memory.add_argument(
         "--stall",
         type=probability,
         default=0.0,
         metavar="P",
-        help="probability that an AXI channel pauses in a cycle (default 0)",
+        help="probability per cycle that an AXI channel stalls (default 0)",
     )
     memory.add_argument(
         "--error-at",
         type=_error_at,
         metavar="SPEC",
-        help="answer one beat with an error: read|write:BEAT:slverr|decerr",
+        help="return an error response to one beat: read|write:BEAT:slverr|decerr",
     )
     memory.add_argument(
         "--max-cycles",
         type=kept(MAX_CYCLES),
         metavar="N",
-        help="end the run as a hang after N cycles (default from the prediction)",
+        help="report a hang after N cycles (default from the predicted cycles)",
     )
 
     files = parser.add_argument_group("files")
-    files.add_argument("--inputs", metavar="FILE.npz", help="operands, in place of random ones")
-    files.add_argument("--outputs", metavar="FILE.npz", help="write the result there")
-    files.add_argument("--rtl", metavar="FILE.v", help="simulate this Verilog, emit none")
-    files.add_argument("--image-out", metavar="FILE", help="write the chip's image there")
-    files.add_argument("--waves", metavar="FILE.vcd", help="record waves there")
-    files.add_argument("--no-cache", action="store_true", help="build the model anew")
-    parser.add_argument("--warm", action="store_true", help="count cycles of a second launch")
+    files.add_argument("--inputs", metavar="FILE.npz", help="operands (default random)")
+    files.add_argument("--outputs", metavar="FILE.npz", help="write the results here")
+    files.add_argument("--rtl", metavar="FILE.v", help="simulate this Verilog; emit none")
+    files.add_argument("--image-out", metavar="FILE", help="write the chip's image here")
+    files.add_argument("--waves", metavar="FILE.vcd", help="record waveforms here")
+    files.add_argument("--no-cache", action="store_true", help="rebuild the simulation model")
+    parser.add_argument("--warm", action="store_true", help="report a second, warm launch")
     add_json(parser)
 
 
@@ -107,7 +107,7 @@ def _design(path: str | None) -> "Design | None":
 
 
 def _job(args: argparse.Namespace) -> "Job":
-    """The job that the options describe; all that is wrong with them is found here."""
+    """Build the job that the options describe; all checks of the options are made here."""
     if args.image_out and args.backend == "golden":
         raise BadInputError(
             "--image-out must not be given with back end golden, which has no image",
@@ -144,7 +144,7 @@ def _job(args: argparse.Namespace) -> "Job":
 
 
 def execute(args: argparse.Namespace) -> dict[str, Any]:
-    """Run the kernel; exit code 0 only if the answer is verified."""
+    """Run the kernel; exit code 0 only if the result is verified."""
     job = _job(args)
     if args.outputs:
         size = sum(spec.bytes + _HEAD_BYTES for spec in job.problem.outputs)

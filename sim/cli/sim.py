@@ -26,19 +26,17 @@ def add(subparsers: Subparsers) -> None:
     """Register the options of ``sim``."""
     parser = subparsers.add_parser(
         "sim",
-        help="run the testbench of a block",
-        description="Run the cocotb testbench of a block, or all of them.",
+        help="run the cocotb testbench of a block",
+        description="Run the cocotb testbench of a block, or of all blocks.",
     )
     parser.add_argument(
         "block",
         type=component_name,
         metavar="BLOCK",
         nargs="?",
-        help="block, or component of `tilewright list`, to test (default all)",
+        help="block or component of `tilewright list` (default all blocks)",
     )
-    parser.add_argument(
-        "--component", type=component_name, metavar="NAME", help="the same as BLOCK"
-    )
+    parser.add_argument("--component", type=component_name, metavar="NAME", help="same as BLOCK")
     add_settings(parser)
     parser.add_argument("--list", action="store_true", help="list the blocks")
     parser.add_argument(
@@ -52,7 +50,7 @@ def add(subparsers: Subparsers) -> None:
         nargs="?",
         const=_DEFAULT_WAVES,
         metavar="FILE.vcd",
-        help="record waves there (default build/waves/BLOCK.vcd)",
+        help="record waveforms here (default build/waves/BLOCK.vcd)",
     )
     add_bench_unit(parser)
     add_seed(parser)
@@ -60,7 +58,7 @@ def add(subparsers: Subparsers) -> None:
 
 
 def _of_component(args: argparse.Namespace, known: list[str]) -> dict[str, Any]:
-    """Take the testbench of a component for BLOCK, and say what it is asked to test."""
+    """Set BLOCK to the testbench of the requested component; return its unit under test."""
     if None not in (args.block, args.component) and args.block != args.component:
         rule = "must be left out where BLOCK is given"
         raise BadInputError(f"--component {rule}", where="--component", value=args.component)
@@ -84,7 +82,7 @@ def _of_component(args: argparse.Namespace, known: list[str]) -> dict[str, Any]:
 
 
 def _chosen(args: argparse.Namespace, known: list[str]) -> list[str]:
-    """Blocks to run."""
+    """The blocks to run."""
     if args.block is not None and args.block not in known:
         known = [*known, *(name for name in (*COMPONENTS, "array") if name not in known)]
         rule = f"one of {', '.join(known)}"
@@ -137,7 +135,7 @@ def _row(result: "BenchResult", command: str) -> dict[str, Any]:
 
 
 def _totals(args: argparse.Namespace, rows: list[dict[str, Any]]) -> dict[str, Any]:
-    """The report's fields: sums over the blocks, and each block's own."""
+    """Report fields: totals over the blocks, and each block's figures."""
     sums = ("tests", "passed", "failed", "seconds")
     return {
         "block": args.block,
@@ -148,7 +146,7 @@ def _totals(args: argparse.Namespace, rows: list[dict[str, Any]]) -> dict[str, A
 
 
 def execute(args: argparse.Namespace) -> dict[str, Any]:
-    """Run the testbenches asked for; exit code 0 only if every test passed."""
+    """Run the requested testbenches; exit code 0 only if every test passes."""
     summaries = {row["name"]: row["summary"] for row in modules("sim.tb")}
     if args.list:
         for name, summary in summaries.items():

@@ -1,4 +1,4 @@
-"""Options of the components of `sim.components`: their parameters by ``--set``."""
+"""``--set`` for the parameters of the components in `sim.components`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["add_settings", "require_no_settings", "stand_alone"]
 
 
 def add_settings(parser: argparse.ArgumentParser) -> None:
-    """Register the option that sets a parameter of a component."""
+    """Register ``--set`` for parameters of a component."""
     parser.add_argument(
         "--set",
         dest="settings",
@@ -25,12 +25,12 @@ def add_settings(parser: argparse.ArgumentParser) -> None:
         default=[],
         type=setting,
         metavar="NAME=VALUE",
-        help="parameter of the component; `tilewright list` has names and ranges",
+        help="component parameter; `tilewright list` shows names and ranges; may be repeated",
     )
 
 
 def require_no_settings(args: argparse.Namespace, where: str | None = None) -> None:
-    """Refuse ``--set`` where nothing takes it; `where` says what does.
+    """Refuse ``--set`` where it does not apply; `where` says where it does.
 
     Raises
     ------
@@ -43,12 +43,12 @@ def require_no_settings(args: argparse.Namespace, where: str | None = None) -> N
 
 
 def stand_alone(args: argparse.Namespace, config: ChipConfig) -> tuple[Shareable, dict[str, int]]:
-    """Component that the options describe, and the values of its parameters.
+    """The component that the options describe, and the values of its parameters.
 
     Raises
     ------
     BadInputError
-        If a parameter is unknown or out of range, or a configuration is of no use to it.
+        If a parameter is unknown or out of range, or a configuration is given that is not used.
     """
     entry = COMPONENTS[args.component]
     if args.config is not None and not entry.of_chip:

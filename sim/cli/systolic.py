@@ -1,4 +1,4 @@
-"""Options that describe a stand-alone matrix unit, its array alone, or a tensor unit."""
+"""Options of stand-alone matrix units, arrays and tensor units."""
 
 from __future__ import annotations
 
@@ -34,17 +34,17 @@ __all__ = [
     "tensor_config",
 ]
 
-#: What ``--component`` calls the unit.
+#: Name of the unit in ``--component``.
 COMPONENT = "systolic"
 _ARRAY = "array"
 
 _TENSOR = "tensor_unit"
 
-#: What it takes of all.
+#: Names that ``--component`` accepts of these units.
 COMPONENTS = (COMPONENT, _ARRAY, _TENSOR)
 
-#: Formats of operands, alone or two of one cell, and presets. As numbers below, they are told again
-#: because what has them is too slow to import for a help; a test compares.
+#: Formats of operands, alone or two in one cell, and presets. They and the defaults below repeat
+#: declarations in modules that are too slow to import for a help text; a test compares them.
 FORMATS = ("bf16", "fp16", "int8", "e4m3", "e5m2", "e2m1", "int4", "mxe4m3", "mxe5m2", "mxe2m1")
 PAIRS = ("bf16,int8", "bf16,fp16", "e4m3,e5m2", "mxe4m3,mxe5m2")
 PRESET_NAMES = ("tpu-v1", "tpu-v2", "tpu-v3", "tpu-v4i", "tpu-v4", "tpu-v5p", "tpu-v7")
@@ -77,55 +77,55 @@ _ONLY_OF = {
 
 
 def component_name(text: str) -> str:
-    """Type of an option: a name of ours, with hyphens or with underscores."""
+    """Option type: a name of a component, with hyphens or underscores."""
     return text.replace("-", "_")
 
 
 def add_systolic(parser: argparse.ArgumentParser) -> None:
-    """Register the options of a stand-alone matrix unit, its array alone, or a tensor unit."""
+    """Register the options of stand-alone matrix units, arrays and tensor units."""
     group = parser.add_argument_group(
-        "stand-alone matrix unit", f"with --component {' or '.join(COMPONENTS)}, or a preset"
+        "stand-alone matrix unit", f"with --component {' or '.join(COMPONENTS)}, or with --preset"
     )
     group.add_argument(
-        "--preset", metavar="NAME", help=f"unit of a known processor: {', '.join(PRESET_NAMES)}"
+        "--preset", metavar="NAME", help=f"unit of a published processor: {', '.join(PRESET_NAMES)}"
     )
     _add_sizes(group)
     group.add_argument(
         "--out",
         metavar="FMT",
-        help="format of the results: int32 or int8; fp32, bf16, fp16, e4m3 or e5m2 (default that "
-        f"of sums; of a {_TENSOR}, of operands)",
+        help="result format: int32 or int8; fp32, bf16, fp16, e4m3 or e5m2 (default that of the "
+        f"sums; of a {_TENSOR}, that of the operands)",
     )
     group.add_argument(
-        "--bias", action="store_const", const=True, help="a stream of biases is added to sums"
+        "--bias", action="store_const", const=True, help="add a bias stream to the sums"
     )
     group.add_argument(
         "--tiles-ahead",
         type=integer(1, 64),
         metavar="N",
-        help="stationary tiles that are queued (default 1)",
+        help="stationary tiles buffered ahead of the one in use (default 1)",
     )
     group.add_argument(
         "--result-rows",
         type=power(1, 1 << 16),
         metavar="N",
-        help="rows of results that are queued (default as many as keep them flowing)",
+        help="depth of the result FIFO in rows (default sufficient for full throughput)",
     )
     group.add_argument(
         "--raw-edges",
         action="store_true",
-        help=f"of an {_ARRAY}: its neighbour delays the lanes of a vector",
+        help=f"{_ARRAY} without skew registers: its environment delays the lanes",
     )
 
 
 def add_bench_unit(parser: argparse.ArgumentParser) -> None:
-    """Register the options of the unit that a bench is to test."""
+    """Register the options of the unit under test of a testbench."""
     benches = f"{COMPONENT} or {_TENSOR}"
-    _add_sizes(parser.add_argument_group("unit under test", f"of {benches}; default the bench's"))
+    _add_sizes(parser.add_argument_group("unit under test", f"of {benches} (default: its own)"))
 
 
 def _formats(text: str) -> str:
-    """Type of an option: a format of operands, or two that one cell can have."""
+    """Option type: an operand format, or two that one cell supports."""
     words = text.split(",")
     if text in FORMATS or any(sorted(words) == sorted(pair.split(",")) for pair in PAIRS):
         return text
@@ -139,19 +139,19 @@ def _formats(text: str) -> str:
 
 def _add_sizes(group: argparse._ArgumentGroup) -> None:
     size = integer(1, 1024)
-    group.add_argument("--rows", type=size, metavar="R", help="rows of cells (default 16)")
-    group.add_argument("--cols", type=size, metavar="C", help="columns (default 16)")
+    group.add_argument("--rows", type=size, metavar="R", help="rows of the array (default 16)")
+    group.add_argument("--cols", type=size, metavar="C", help="columns of the array (default 16)")
     group.add_argument(
         "--dataflow",
         choices=("ws", "os", "is"),
         metavar="ws|os|is",
-        help="what stays: weights, sums (outputs) or activations (inputs) (default ws)",
+        help="stationary operand: weights (ws), outputs (os) or inputs (is) (default ws)",
     )
     group.add_argument(
         "--format",
         type=_formats,
         metavar="FMT[,FMT]",
-        help=f"operand format: {', '.join(FORMATS)}; or two of one cell: "
+        help=f"operand format: {', '.join(FORMATS)}; or two formats in one cell: "
         f"{' '.join(PAIRS)} (default bf16)",
     )
     group.add_argument(
@@ -164,30 +164,30 @@ def _add_sizes(group: argparse._ArgumentGroup) -> None:
         "--accumulator-rows",
         type=integer(1, 1 << 16),
         metavar="N",
-        help="accumulators of a column (default 512)",
+        help="accumulators per column (default 512)",
     )
     group.add_argument(
         "--adder",
         choices=("top", "bottom"),
         metavar="top|bottom",
-        help="where sums of successive tiles meet: in the array, or below it (default top)",
+        help="add sums of successive tiles in the array (top) or below it (bottom) (default top)",
     )
     group.add_argument(
         "--buffer-rows",
         type=integer(2, 1 << 20),
         metavar="N",
-        help=f"vectors of the unified buffer of a {_TENSOR} (default 4096)",
+        help=f"vectors in the unified buffer of a {_TENSOR} (default 4096)",
     )
 
 
 def asks_for_systolic(args: argparse.Namespace) -> bool:
-    """Whether a stand-alone matrix unit, or an array, is wanted.
+    """Whether the options request a stand-alone matrix unit, an array or a tensor unit.
 
     Raises
     ------
     BadInputError
-        If an option of one is given without it, or beside a preset that sets it; or a chip's
-        configuration beside one.
+        If an option of such a unit is given without it, or together with a preset that sets it; or
+        if ``--config`` is given together with such a unit.
     """
     given = [name for name in _DEFAULTS if getattr(args, name) is not None]
     wanted = args.component in COMPONENTS or args.preset is not None
@@ -226,7 +226,7 @@ def asks_for_systolic(args: argparse.Namespace) -> bool:
 def systolic_component(
     args: argparse.Namespace, config: UnitConfig
 ) -> SystolicArray | SystolicUnit | TensorUnit:
-    """The unit asked for, or its array alone."""
+    """Build the requested unit, or its array alone."""
     from hw.matrix.unit import systolic_array, systolic_unit
 
     tensor = tensor_config(args, config)
@@ -240,7 +240,7 @@ def systolic_component(
 
 
 def tensor_config(args: argparse.Namespace, config: UnitConfig) -> TensorConfig | None:
-    """Parameters of the tensor unit asked for; a preset that has one is one."""
+    """Parameters of the requested tensor unit; some presets are tensor units."""
     from hw.matrix.tpu_catalog import PRESETS
     from hw.tpu.config import TensorConfig
 
@@ -263,12 +263,12 @@ def tensor_config(args: argparse.Namespace, config: UnitConfig) -> TensorConfig 
 
 
 def bench_unit(args: argparse.Namespace) -> tuple[Shareable, dict[str, str], str] | None:
-    """What a bench is asked to test, the environment that tells it so, and its command line.
+    """The requested unit under test, the environment that selects it, and its options.
 
     Raises
     ------
     BadInputError
-        If the bench tests no such unit, or there is none.
+        If the testbench does not test such a unit, or there is no such unit.
     """
     given = [name for name in _DEFAULTS if getattr(args, name, None) is not None]
     if not given:
@@ -297,7 +297,7 @@ def bench_unit(args: argparse.Namespace) -> tuple[Shareable, dict[str, str], str
 
 
 def systolic_config(args: argparse.Namespace) -> tuple[UnitConfig, int]:
-    """Parameters of the unit asked for, and how many a core has.
+    """Parameters of the requested unit, and its number per core.
 
     Raises
     ------
@@ -339,7 +339,7 @@ def systolic_config(args: argparse.Namespace) -> tuple[UnitConfig, int]:
 
 
 def _out(word: str | None, array: ArrayConfig, component: str) -> Format | None:
-    """Format of the results asked for; those of a tensor unit have that of its operands."""
+    """Requested result format; of a tensor unit by default that of its operands."""
     from hw.matrix.config import result_formats
 
     allowed = result_formats(array)
@@ -363,7 +363,7 @@ def _out(word: str | None, array: ArrayConfig, component: str) -> Format | None:
 
 
 def systolic_command(args: argparse.Namespace) -> str:
-    """Options that ask for the same again, every default told."""
+    """Command-line options that reproduce a unit, defaults included."""
     words = [] if args.preset is None else [f"--preset {args.preset}"]
     words += [] if args.component is None else [f"--component {args.component}"]
     if args.preset is not None:

@@ -1,4 +1,4 @@
-"""``tilewright verilog``: the Verilog of a configuration."""
+"""``tilewright verilog``: Verilog of a chip or of one component."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def add(subparsers: Subparsers) -> None:
     parser = subparsers.add_parser(
         "verilog",
         help="emit the Verilog of a chip or of one component",
-        description="Emit the Verilog of a chip, or of one component of it.",
+        description="Emit the Verilog of a chip or of one component.",
     )
     add_config(parser, default=None)
     parser.add_argument(
@@ -56,24 +56,24 @@ def add(subparsers: Subparsers) -> None:
         type=component_name,
         choices=(*COMPONENTS, *ARRAYS),
         metavar="NAME",
-        help="emit this component alone; `tilewright list` has them all",
+        help="emit only this component of `tilewright list`",
     )
     parser.add_argument(
         "-o",
         "--output",
         metavar="FILE.v",
-        help="file to write, in place of what was there, folders above it included; - for standard "
-        "output (default build/NAME.v, NAME that of configuration, preset or module)",
+        help="output file, overwritten, with missing folders created; - for standard output "
+        "(default build/NAME.v, NAME of configuration, preset or module)",
     )
     parser.add_argument(
         "--source",
         action="store_true",
-        help="mark wires and cells with file and line of the hardware's source",
+        help="annotate wires and cells with file and line of the Amaranth source",
     )
     parser.add_argument(
         "--waivers",
         metavar="FILE.vlt",
-        help="write the waivers for `verilator --lint-only -Wall FILE.vlt FILE.v` too",
+        help="also write the waivers for `verilator --lint-only -Wall FILE.vlt FILE.v`",
     )
     add_settings(parser)
     add_systolic(parser)
@@ -81,13 +81,13 @@ def add(subparsers: Subparsers) -> None:
 
 
 class _Asked(NamedTuple):
-    """What is to be emitted, and what its header says.
+    """The requested component, and the contents of its file header.
 
     Members
     -------
     component : Shareable
     name : str
-        Of the file, if the user names none.
+        Default name of the file.
     summary, command : str
     parameters, notes : dict
         As :class:`gen.header.About` takes them.
@@ -109,7 +109,7 @@ def _asked(args: argparse.Namespace) -> _Asked:
 
 
 def _of_unit(args: argparse.Namespace) -> _Asked:
-    """A stand-alone matrix unit, its array alone, or a tensor unit."""
+    """Request of a stand-alone matrix unit, an array or a tensor unit."""
     from sim.cli.port_notes import array_notes, tensor_notes, unit_notes
 
     config, count = systolic_config(args)
@@ -151,7 +151,7 @@ def _of_unit(args: argparse.Namespace) -> _Asked:
 
 
 def _of_chip(args: argparse.Namespace) -> _Asked:
-    """A chip, or a component of the table."""
+    """Request of a chip, or of a component of the table."""
     from hw.arch.config import named
     from hw.chip import Chip
     from sim.cli.port_notes import CHIP_NOTES, matrix_notes
@@ -184,7 +184,7 @@ def _chip(config: ChipConfig) -> str:
 
 
 def _flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, object]]:
-    """Parameters of all tables, as a configuration file names them."""
+    """Parameters of all tables, named as in a configuration file."""
     for key, value in values.items():
         if isinstance(value, dict):
             yield from _flat(value, f"{prefix}{key}.")
@@ -193,7 +193,7 @@ def _flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, ob
 
 
 def _require_output(output: str, args: argparse.Namespace) -> None:
-    """Refuse what cannot be written to, before anything is made."""
+    """Refuse an output that cannot be written, before any work."""
     if output not in STANDARD_OUTPUT:
         require_writable(output, where="--output")
         if args.json:
@@ -208,7 +208,7 @@ def _require_output(output: str, args: argparse.Namespace) -> None:
 
 
 def _require_waivers(file: str, output: str) -> None:
-    """Refuse waivers that cannot be written, or that are for no file."""
+    """Refuse waivers that cannot be written, or that belong to no file."""
     require_writable(file, where="--waivers")
     if output in STANDARD_OUTPUT or Path(file).resolve() == Path(output).resolve():
         raise BadInputError(
@@ -220,7 +220,7 @@ def _require_waivers(file: str, output: str) -> None:
 
 
 def execute(args: argparse.Namespace) -> dict[str, Any]:
-    """Emit the chip of ``--config``, or a component of it, to ``--output``."""
+    """Emit the chip of ``--config``, or a component, to ``--output``."""
     if args.output is not None:
         _require_output(args.output, args)
     asked = _asked(args)
