@@ -1,1 +1,1 @@
-"""The contract of hardware, compiler, simulation and docs: parameters, encodings, limits."""
+"""Contract of hardware, compiler, simulation and docs: parameters, encodings, limits."""

@@ -1,4 +1,4 @@
-"""The program of a command issuer: which boxes, in which order, and what each waits for."""
+"""Programs of an AGCU and its command issuers: boxes, their order, and the tokens they wait for."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ __all__ = [
     "agcu_layout",
 ]
 
-#: Loops of an issuer's chain, bits of their counts and of a coordinate's step.
+#: Loops of an issuer's chain, width of their counts and of a coordinate's step.
 LOOPS = 6
 COUNT_BITS = 16
 STEP_BITS = 18
-#: Token ports that one command can wait for, and the most tokens it takes from each.
+#: Token ports that one command can wait for, and the greatest number of tokens from each.
 WAITS = 2
 _MAX_TOKENS = 15
 
 
 def issuer_layout(*, descriptors: int, token_ports: int) -> data.StructLayout:
-    """Layout of an issuer's configuration; a wait for 0 tokens is none."""
+    """Layout of an issuer's program; a wait for 0 tokens is no wait."""
     wait = data.StructLayout({"port": range(max(token_ports, 2)), "tokens": range(_MAX_TOKENS + 1)})
     return data.StructLayout(
         {
@@ -64,9 +64,9 @@ class BoxLoop:
     dimension : int
         Dimension of the tensor whose coordinate moves, 0 the innermost.
     step : int
-        Elements that an iteration moves it.
+        Step of the coordinate per iteration, in elements.
     slope, outer : int
-        Iterations more for each step of loop ``outer`` of the nest.
+        Additional iterations per step of loop ``outer`` of the nest.
     """
 
     count: int
@@ -89,7 +89,7 @@ class BoxLoop:
 
 @dataclasses.dataclass(frozen=True)
 class Wait:
-    """Tokens that each command takes from a token port before it is issued.
+    """Tokens that each command takes from one token port before it is issued.
 
     Raises
     ------
@@ -107,21 +107,21 @@ class Wait:
 
 @dataclasses.dataclass(frozen=True)
 class IssuerProgram:
-    """Commands of one stream of an AGCU.
+    """Program of a command issuer: the boxes of one stream of an AGCU.
 
     Parameters
     ----------
     descriptor : int
         Index of the tensor's descriptor.
     loops : tuple of BoxLoop
-        The loop nest, outermost first; one command an iteration of the innermost.
+        The loop nest, outermost first; one command per iteration of the innermost loop.
     waits : tuple of Wait
-        Tokens each command takes.
+        Tokens that each command takes.
 
     Raises
     ------
     BadInputError
-        If there are too many loops or waits, two waits for one port, or a count that does not fit.
+        If there are too many loops or waits, two waits for one port, or a count out of range.
     """
 
     descriptor: int
@@ -142,7 +142,7 @@ class IssuerProgram:
                 )
 
     def chain(self) -> ChainProgram:
-        """The nest as a counter chain, padded by loops of one iteration."""
+        """The nest as a counter chain, padded with loops of one iteration."""
         loops = [
             LoopProgram(base=loop.count, stride=loop.step, slope=loop.slope, outer=loop.outer)
             for loop in self.loops
@@ -158,7 +158,7 @@ class IssuerProgram:
             yield tuple(point)
 
     def pack(self, *, descriptors: int, token_ports: int) -> int:
-        """Configuration word, laid out by `issuer_layout`.
+        """Program word, laid out by `issuer_layout`.
 
         Raises
         ------
@@ -188,12 +188,12 @@ class IssuerProgram:
 
     @classmethod
     def unpack(cls, word: int, *, descriptors: int, token_ports: int) -> IssuerProgram:
-        """Program of a configuration word; the inverse of `pack`.
+        """Program of a word; the inverse of `pack`.
 
         Raises
         ------
         BadInputError
-            If the word is none that `pack` makes.
+            If `pack` makes no such word.
         """
         layout = issuer_layout(descriptors=descriptors, token_ports=token_ports)
         fields: Any = layout.from_bits(word)
@@ -217,7 +217,7 @@ class IssuerProgram:
         return program
 
 
-#: Load streams, store streams, and descriptors: one for each stream.
+#: Load streams, store streams, and descriptors: one per stream.
 STREAMS = 2
 
 
@@ -225,10 +225,10 @@ DESCRIPTORS = 2 * STREAMS
 
 
 def agcu_layout(token_ports: int) -> data.StructLayout:
-    """Layout of an AGCU's configuration.
+    """Layout of an AGCU's program.
 
-    ``issuers`` are the load streams' and then the store streams'; ``credits`` the tokens each
-    token port begins with; ``stored`` the token outputs that report boxes of their store stream.
+    ``issuers`` are those of the load streams, then of the store streams; ``credits`` the initial
+    tokens of each token port; ``stored`` enables the token outputs that report stored boxes.
     """
     issuer = issuer_layout(descriptors=DESCRIPTORS, token_ports=token_ports)
     words = data.ArrayLayout(unsigned(WORD_BITS), STORED_WORDS)
@@ -245,7 +245,7 @@ def agcu_layout(token_ports: int) -> data.StructLayout:
 
 @dataclasses.dataclass(frozen=True)
 class AgcuProgram:
-    """Configuration of an AGCU.
+    """Program of an AGCU: issuers, descriptors, initial credits and reports.
 
     Parameters
     ----------
@@ -254,14 +254,14 @@ class AgcuProgram:
     descriptors : tuple of (Descriptor, int)
         At most four tensors, each with the launch argument that is added to its base.
     credits : tuple of int
-        Tokens that each token port begins with (0 to 255).
+        Initial tokens of each token port (0 to 255).
     stored : tuple of int
         Store streams whose boxes are reported, each on the token output of its number.
 
     Raises
     ------
     BadInputError
-        If there is too much of something, a program names a descriptor that is not there, or two
+        If there is too much of something, a program names a missing descriptor, or two
         programs wait for one token port.
     """
 
@@ -304,7 +304,7 @@ class AgcuProgram:
             raise BadInputError(f"Store streams must be below {STREAMS}, not {self.stored}")
 
     def pack(self, token_ports: int) -> int:
-        """Configuration word, laid out by `agcu_layout`.
+        """Program word, laid out by `agcu_layout`.
 
         Raises
         ------
@@ -342,12 +342,12 @@ class AgcuProgram:
 
     @classmethod
     def unpack(cls, word: int, token_ports: int) -> AgcuProgram:
-        """Program of a configuration word; the inverse of `pack`.
+        """Program of a word; the inverse of `pack`.
 
         Raises
         ------
         BadInputError
-            If the word is none that `pack` makes.
+            If `pack` makes no such word.
         """
         layout = agcu_layout(token_ports)
         fields: Any = layout.from_bits(word)

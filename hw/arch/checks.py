@@ -1,4 +1,4 @@
-"""Checks of parameters that many components make in the same words."""
+"""Parameter checks with uniform messages, shared by components."""
 
 from hw.arch.errors import BadInputError, shown
 
@@ -6,24 +6,24 @@ __all__ = ["refusal", "require_bool", "require_int", "require_power"]
 
 
 def refusal(noun: str, rule: str, value: object) -> BadInputError:
-    """Error of a parameter that breaks a rule: "<Noun> must <rule>, not <value>"."""
+    """Error for a parameter that breaks a rule: "<Noun> must <rule>, not <value>"."""
     return BadInputError(f"{noun} must {rule}, not {shown(value)}", value=value, rule=rule)
 
 
 def require_bool(noun: str, value: object) -> None:
-    """Refuse a value that is not a truth value."""
+    """Refuse a value that is not a Boolean."""
     if not isinstance(value, bool):
         raise refusal(noun, "be True or False", value)
 
 
 def require_int(noun: str, value: object, low: int, high: int) -> None:
-    """Refuse a value that is not an integer of a range."""
+    """Refuse a value that is not an integer within a range."""
     if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
         raise refusal(noun, f"be an integer from {low} to {high}", value)
 
 
 def require_power(noun: str, value: object, low: int, high: int) -> None:
-    """Refuse a value that is not a power of two of a range of positive numbers."""
+    """Refuse a value that is not a power of two within a range of positive numbers."""
     if (
         not isinstance(value, int)
         or isinstance(value, bool)

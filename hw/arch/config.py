@@ -1,4 +1,4 @@
-"""Parameters of a chip: small frozen dataclasses that validate themselves and derive sizes once."""
+"""Elaboration parameters of a chip: frozen dataclasses that check themselves and derive sizes."""
 
 import dataclasses
 import os
@@ -25,14 +25,14 @@ _PATTERNS = {"checkerboard"}
 
 @dataclasses.dataclass(frozen=True)
 class PcuConfig:
-    """Parameters of a pattern compute unit that its link width does not fix.
+    """Elaboration parameters of a pattern compute unit that link width does not fix.
 
     Parameters
     ----------
     accumulator_rows : int
         Rows of one accumulator bank (16 to 8,192, a power of two).
     cell_latency : int
-        Registers on a cell's sum path (1 to 3): cycles of skew between rows.
+        Register stages on a cell's partial-sum path (1 to 3): cycles of skew between rows.
     """
 
     accumulator_rows: int = 256
@@ -45,14 +45,14 @@ class PcuConfig:
 
 @dataclasses.dataclass(frozen=True)
 class PmuConfig:
-    """Parameters of a pattern memory unit.
+    """Elaboration parameters of a pattern memory unit.
 
     Parameters
     ----------
     capacity_bytes : int
-        Bytes of the scratchpad (a power of two, 1 KiB to 4 MiB).
+        Scratchpad capacity in bytes (a power of two, 1 KiB to 4 MiB).
     slots : int
-        Most slots a buffer may have (2 to 64).
+        Greatest number of slots per buffer (2 to 64).
     """
 
     capacity_bytes: int = 65536
@@ -65,20 +65,20 @@ class PmuConfig:
 
 @dataclasses.dataclass(frozen=True)
 class AgcuConfig:
-    """Parameters of the portals to memory.
+    """Elaboration parameters of the memory ports (AGCUs).
 
     Parameters
     ----------
     count : int
         AGCUs on the chip's edges (1 to 16).
     axi_data_bits : int or None
-        Data width of the AXI4 manager port. It is that of a link, which None stands for.
+        Data width of the AXI4 manager port; it must equal the link width, which None stands for.
     axi_address_bits : int
         Width of a byte address of memory (32 to 64).
     landing_beats : int
-        Beats of room for returned data (a power of two).
+        Depth of the landing buffer for returned data, in beats (a power of two).
     outstanding : int
-        Bursts in flight (1 to 64).
+        Outstanding bursts (1 to 64).
     """
 
     count: int = 2
@@ -98,26 +98,26 @@ class AgcuConfig:
 
 @dataclasses.dataclass(frozen=True)
 class ChipConfig:
-    """Parameters of a chip: a fabric of rows × columns switches with one unit at each, and AGCUs.
+    """Elaboration parameters of a chip: a mesh of switches with one unit each, and AGCUs.
 
     Parameters
     ----------
     rows, columns : int
-        Switches of the mesh.
+        Rows and columns of the mesh.
     width_bits : int
-        Link width W: one vector. It fixes the grid of a PCU, W/16 rows × W/32 columns.
+        Link width W: one vector. It fixes the array of a PCU, W/16 rows × W/32 columns.
     tracks, token_tracks : int
-        Parallel vector links, and one-bit token links, a direction.
+        Parallel vector links, and one-bit token links, per direction.
     pattern : str
-        Which unit sits at which switch: ``"checkerboard"`` (a PCU at the even sum of row and
-        column), or one string of ``c`` (PCU) and ``m`` (PMU) a row, joined by ``/``.
+        Placement of units: ``"checkerboard"`` (a PCU where row + column is even), or one string
+        of ``c`` (PCU) and ``m`` (PMU) per row, joined by ``/``.
     pcu, pmu, agcu
         Parameters of the units.
 
     Raises
     ------
     BadInputError
-        If one parameter lies outside its domain, or two parameters do not fit together.
+        If one parameter is out of range, or two parameters contradict each other.
     """
 
     rows: int
@@ -145,7 +145,7 @@ class ChipConfig:
         if self.agcu.axi_data_bits not in (None, self.width_bits):
             rule = f"equal the link width {self.width_bits}"
             raise refusal("AXI data bits", rule, self.agcu.axi_data_bits)
-        # One form for both, so that equal chips are equal and a copy may have another width.
+        # One spelling for both, so that equal chips are equal and a copy may have another width.
         agcu = dataclasses.replace(self.agcu, axi_data_bits=None)
         object.__setattr__(self, "agcu", agcu)
         if self.agcu.count > 2 * self.rows:
@@ -174,17 +174,17 @@ class ChipConfig:
 
     @property
     def grid_rows(self) -> int:
-        """Rows R of a PCU's grid."""
+        """Rows R of a PCU's array."""
         return self.width_bits // 16
 
     @property
     def grid_columns(self) -> int:
-        """Columns C of a PCU's grid."""
+        """Columns C of a PCU's array."""
         return self.width_bits // 32
 
     @property
     def pcu_count(self) -> int:
-        """PCUs on the chip."""
+        """Number of PCUs on the chip."""
         return sum(
             self.unit_at(row, column) == "pcu"
             for row in range(self.rows)
@@ -193,11 +193,11 @@ class ChipConfig:
 
     @property
     def pmu_count(self) -> int:
-        """PMUs on the chip."""
+        """Number of PMUs on the chip."""
         return self.rows * self.columns - self.pcu_count
 
     def peak_macs_per_cycle(self, operand_bits: int) -> int:
-        """Most multiply-accumulates a cycle of operands of 8 or 16 bits, over all PCUs."""
+        """Peak multiply-accumulates per cycle with operands of 8 or 16 bits, over all PCUs."""
         if operand_bits not in (8, 16):
             raise BadInputError(f"Operand bits must be 8 or 16, not {shown(operand_bits)}")
         return self.pcu_count * self.grid_rows * self.grid_columns * (16 // operand_bits)
@@ -241,7 +241,7 @@ def _checked(kind: type, table: Mapping[str, Any], where: str) -> dict[str, Any]
 
 
 def from_toml(path: Path | str) -> ChipConfig:
-    """Chip configuration of a TOML file: ``ChipConfig``'s fields, units as tables of their own.
+    """Chip configuration of a TOML file: fields of ``ChipConfig``, one table per unit kind.
 
     Raises
     ------
@@ -268,7 +268,7 @@ def from_toml(path: Path | str) -> ChipConfig:
     return ChipConfig(**fields)
 
 
-#: Configurations by name.
+#: Named chip configurations.
 named: dict[str, ChipConfig] = {
     "tiny": ChipConfig(
         rows=2,

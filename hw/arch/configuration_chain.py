@@ -1,4 +1,4 @@
-"""The configuration chain: one shift register a row, whose segments are the units' shadows."""
+"""Word order of the configuration chain: one shift register per row, made of units' shadows."""
 
 from collections.abc import Sequence
 
@@ -8,29 +8,29 @@ __all__ = ["chain_configs", "chain_words", "segment_words"]
 
 
 def segment_words(config_bits: int, width_bits: int) -> int:
-    """Words of the segment of a configuration."""
+    """Words of the segment of a program of so many bits."""
     return -(-config_bits // width_bits)
 
 
 def chain_words(configs: Sequence[int], bits: Sequence[int], width_bits: int) -> list[int]:
-    """Words to push, first to last, for the configurations of a row's units.
+    """Words to push, first to last, for the programs of a row's units.
 
     The first word ends in the segment furthest from the source. Within a segment the low word
-    goes first, so a row in memory is its units' little-endian configurations, last unit first.
+    goes first, so a row in memory is its units' little-endian programs, last unit first.
 
     Parameters
     ----------
     configs : sequence of int
-        Configurations in the order of the segments, nearest to the source first.
+        Program words in the order of the segments, nearest to the source first.
     bits : sequence of int
-        Width of each configuration.
+        Width of each program.
     width_bits : int
         Width of the chain.
 
     Raises
     ------
     BadInputError
-        If there are not as many widths as configurations, or one does not fit its width.
+        If the numbers of widths and programs differ, or a program exceeds its width.
     """
     if len(configs) != len(bits):
         raise BadInputError(
@@ -46,12 +46,12 @@ def chain_words(configs: Sequence[int], bits: Sequence[int], width_bits: int) ->
 
 
 def chain_configs(words: Sequence[int], bits: Sequence[int], width_bits: int) -> list[int]:
-    """Configurations of a row's units after a push of words; the inverse of `chain_words`.
+    """Programs of a row's units after a push of words; the inverse of `chain_words`.
 
     Raises
     ------
     BadInputError
-        If the words are not as many as the chain's, or a bit beyond a configuration is set.
+        If the number of words is not the chain's, or a bit beyond a program is set.
     """
     expected = sum(segment_words(config_bits, width_bits) for config_bits in bits)
     if len(words) != expected:

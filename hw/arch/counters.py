@@ -1,4 +1,4 @@
-"""Counters of the units: the one declaration that hardware, host and reports share."""
+"""Performance counters of the units: the one declaration for hardware, host and reports."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ __all__ = [
 ]
 
 COUNTER_BITS = 48
-#: Words that every unit has in the space of COUNTER_SELECT, used or not.
+#: Counter numbers per unit in the space of COUNTER_SELECT, used or not.
 WORDS = 8
-#: Words 0 to 3 of every unit: what it did in a cycle. Exactly one moves in a cycle of a kernel.
+#: Words 0 to 3 of every unit: its activity. Exactly one advances per cycle of a kernel.
 ACTIVITIES = ("busy", "wait_input", "wait_room", "idle")
 
 _OWN: dict[str, dict[int, tuple[str, str]]] = {
@@ -39,7 +39,7 @@ _OWN: dict[str, dict[int, tuple[str, str]]] = {
         7: ("bus_idle", "cycles without a beat on R or W"),
     },
 }
-#: Word of each counter, by kind of unit and name; words without a name read as 0.
+#: Number of each counter, by kind of unit and name; numbers without a name read as 0.
 COUNTERS: dict[str, dict[str, int]] = {
     kind: {name: word for word, name in enumerate(ACTIVITIES)}
     | {name: word for word, (name, _) in own.items()}
@@ -50,17 +50,16 @@ _ENGINES = ("w0", "w1", "r0", "r1")
 
 
 def activity_layout() -> data.StructLayout:
-    """Layout of the counters that every unit has."""
+    """Layout of the activity counters, which every unit has."""
     return data.StructLayout(dict.fromkeys(ACTIVITIES, COUNTER_BITS))
 
 
 def pmu_state_layout() -> data.StructLayout:
-    """Layout of a PMU's state: what the watchdog needs to say who waits for what.
+    """Layout of a PMU's state: per engine, the conditions that it waits for (for the watchdog).
 
-    By engine, W0, W1, R0, R1: whether the program uses it and it has ended; its slot, and the
-    parity of its lap round the ring; whether its barrier, empty of a writer and full of a reader,
-    lets it into the slot; whether its port has a vector for it, or room; whether no token output
-    holds it back.
+    Engines are W0, W1, R0, R1. Fields: the program uses the engine; it has ended; its slot; the
+    parity of the number of wraps of its ring; its barrier (empty of a writer, full of a reader)
+    lets it into the slot; its port has a vector for it, or room; no token output holds it back.
     """
     engine = data.StructLayout(
         {"enabled": 1, "done": 1, "slot": 6, "lap": 1, "entered": 1, "port": 1, "reported": 1}
@@ -69,7 +68,7 @@ def pmu_state_layout() -> data.StructLayout:
 
 
 def engine_states(word: int) -> dict[str, dict[str, int]]:
-    """State of each engine of a PMU, by its name in lower case, of the word ``state``."""
+    """State of each engine of a PMU, by its name in lower case, from the word ``state``."""
     state: Any = pmu_state_layout().from_bits(word)
     return {
         name: {field: int(state[name][field]) for field in state[name].shape().members}
@@ -88,17 +87,17 @@ def unit_kinds(chip: ChipConfig) -> dict[str, str]:
 
 
 def counter_index(unit: int, word: int) -> int:
-    """What COUNTER_SELECT must be for a word of a unit."""
+    """Value of COUNTER_SELECT for a counter of a unit."""
     return WORDS * unit + word
 
 
 def named_counters(kind: str, words: Sequence[int]) -> dict[str, int]:
-    """Counters of a unit by name, of its words."""
+    """Counters of a unit by name, from its words."""
     return {name: words[word] for name, word in COUNTERS[kind].items()}
 
 
 def counter_table() -> str:
-    """Table of the words in Markdown, as it stands in the documentation."""
+    """Markdown table of the counters, as in the documentation."""
     lines = ["| unit | word | name | counts |", "|---|---|---|---|"]
     lines += [f"| all | {word} | `{name}` | cycles |" for word, name in enumerate(ACTIVITIES)]
     for kind, own in _OWN.items():

@@ -1,4 +1,4 @@
-"""The tensor descriptor: 128 bytes that say where a tensor lies and what box is moved."""
+"""Tensor descriptor: 128 bytes with a tensor's address, shape and strides, and the box to move."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ __all__ = [
 DESCRIPTOR_BYTES = 128
 MAX_RANK = 5
 MAX_BOX = 256
-#: Bits of the words in which a descriptor is written.
+#: Width of the words in which a descriptor is written.
 WORD_BITS = 64
 
 
@@ -49,16 +49,16 @@ class ElementFormat(enum.Enum, shape=8):
 
 
 class Mode(enum.Enum, shape=8):
-    """Way from coordinates to addresses."""
+    """Address mode: the mapping from coordinates to addresses."""
 
-    #: A box of neighbours in every dimension; the only mode served.
+    #: A dense box: consecutive indices in every dimension; the only mode supported.
     TILE = 0
     GATHER4 = 1
     SCATTER4 = 2
     IM2COL = 3
 
 
-#: The 128 bytes in memory order; the one declaration that hardware and Python share.
+#: The 128 bytes in memory order; the one declaration for hardware and Python.
 descriptor_layout = data.StructLayout(
     {
         "base": 64,
@@ -82,7 +82,7 @@ descriptor_layout = data.StructLayout(
         "reserved_104": 192,
     }
 )
-#: Words of a descriptor that are stored; the reserved ones behind them are not.
+#: Words of a descriptor that are stored; the reserved ones after them are not.
 STORED_WORDS = descriptor_layout["reserved_104"].offset // WORD_BITS
 
 
@@ -93,7 +93,7 @@ def _require_zero(noun: str, value: object) -> None:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Descriptor:
-    """A tensor in memory and the box that one command moves, as in CUDA's tensor map.
+    """Tensor in memory and the box that one command moves, as in CUDA's tensor map.
 
     Dimensions are listed innermost first; rank is the number of ``dims``.
 
@@ -104,23 +104,23 @@ class Descriptor:
     format : ElementFormat
         Format of an element.
     dims : sequence of int
-        Elements a dimension (1 to 2**32 - 1), 1 to 5 of them.
+        Elements per dimension (1 to 2**32 - 1); 1 to 5 dimensions.
     strides : sequence of int
         Bytes from one index to the next in dimension 1, 2, ...: multiples of 16 below 2**40.
     box : sequence of int
-        Elements of the box a dimension (1 to 256).
+        Elements of the box per dimension (1 to 256).
     element_strides : sequence of int
-        Steps between elements taken (1 to 8); only 1 is served. Empty means all 1.
+        Distance between elements taken (1 to 8); only 1 is supported. Empty means all 1.
     interleave, swizzle, oob_fill, reduce : int
-        Only 0 is served: none, none, zero, plain store.
+        Only 0 is supported: none, none, zero, plain store.
     mode : Mode
-        Only ``Mode.TILE`` is served.
+        Only ``Mode.TILE`` is supported.
 
     Raises
     ------
     BadInputError
-        If one parameter lies outside its domain, parameters do not fit together, or a value is not
-        served.
+        If one parameter is out of range, parameters contradict each other, or a value is not
+        supported.
     """
 
     base: int
@@ -187,7 +187,7 @@ class Descriptor:
 
     @property
     def row_bytes(self) -> int:
-        """Bytes of a box row, the run along dimension 0."""
+        """Bytes of a box row, which runs along dimension 0."""
         return self.box[0] * self.format.bytes
 
     @property
@@ -200,7 +200,7 @@ class Descriptor:
 
     @property
     def box_bytes(self) -> int:
-        """Bytes of the whole box, whatever lies outside the tensor."""
+        """Bytes of the whole box, including any part outside the tensor."""
         return self.rows * self.row_bytes
 
     def check_width(self, width_bits: int) -> None:
@@ -240,12 +240,12 @@ class Descriptor:
 
     @classmethod
     def unpack(cls, packed: bytes) -> "Descriptor":
-        """Descriptor whose bytes these are.
+        """Descriptor with these bytes.
 
         Raises
         ------
         BadInputError
-            If there are not 128 bytes, a field lies outside its domain, or a value is not served.
+            If there are not 128 bytes, a field is out of range, or a value is not supported.
         """
         if len(packed) != DESCRIPTOR_BYTES:
             raise BadInputError(f"Descriptor must be {DESCRIPTOR_BYTES} bytes, not {len(packed)}")

@@ -1,4 +1,4 @@
-"""Error codes: of a launch, of a TMA engine, of units; and their names for a user."""
+"""Error codes of launches, TMA engines and units, and their names for the user."""
 
 from amaranth.lib import enum
 
@@ -17,7 +17,7 @@ __all__ = [
 
 
 class LaunchError(enum.Enum, shape=8):
-    """Reason why a launch ended with an error."""
+    """Error code of a launch."""
 
     NONE = 0
     #: The host wrote ``abort``.
@@ -57,7 +57,7 @@ class LaunchError(enum.Enum, shape=8):
 
 
 class ReadPhase(enum.Enum, shape=8):
-    """What was read when memory answered with an error."""
+    """Data that was being read when memory answered with an error."""
 
     LIST = 0
     ARGUMENTS = 1
@@ -65,7 +65,7 @@ class ReadPhase(enum.Enum, shape=8):
 
 
 class TmaError(enum.Enum, shape=8):
-    """Reason of the first error; 1 to 31 refuse a descriptor, others are answers of memory."""
+    """Error code of a TMA engine: 1 to 31 refuse a descriptor, others are memory responses."""
 
     NONE = 0
     RANK = 1
@@ -89,11 +89,11 @@ class TmaError(enum.Enum, shape=8):
 
 
 class UnitError(enum.IntEnum):
-    """Details that are not a TMA engine's own, which are below them."""
+    """Error details of other units; the codes below are those of a TMA engine."""
 
-    #: A program of a tile is broken: a barrier counted more arrivals than it expects.
+    #: Broken program of a tile: a barrier counted more arrivals than it expects.
     PROGRAM = 0xFE
-    #: An entry repeats, which counter chains do not serve; the unit is 0.
+    #: An entry's repeat count exceeds 1, which counter chains do not support; the unit is 0.
     REPEAT = 0xFF
 
 
@@ -103,7 +103,7 @@ def agcu_number(chip: ChipConfig, agcu: int) -> int:
 
 
 def error_detail(detail: int) -> str:
-    """Name of a detail."""
+    """Name of an error detail."""
     for codes in (TmaError, UnitError):
         for each in codes:
             if each.value == detail:
@@ -112,6 +112,6 @@ def error_detail(detail: int) -> str:
 
 
 def error_unit(chip: ChipConfig, detail: int, unit: int) -> str | None:
-    """Name of the unit that an error is of; None if it is of none."""
+    """Name of the unit that reported an error; None if no unit did."""
     names = list(unit_kinds(chip))
     return None if detail == UnitError.REPEAT or unit >= len(names) else names[unit]

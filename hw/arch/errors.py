@@ -1,4 +1,4 @@
-"""Errors that carry what a user needs to act: what, where, which value, which rule."""
+"""Exceptions with what a user needs to act: message, place, value and rule."""
 
 import difflib
 from collections.abc import Iterable, Mapping
@@ -20,17 +20,17 @@ _MOST_SHOWN = 120
 
 
 def did_you_mean(name: str, names: Iterable[str]) -> str:
-    """Suffix for a message about an unknown name: the nearest known ones, or nothing."""
-    # The dashes that all options share would make them all look alike.
+    """Suffix for a message about an unknown name: the closest known names, or nothing."""
+    # All options share their leading dashes, which would make them all look alike.
     known = {other.lstrip("-").lower(): other for other in sorted(names)}
     near = difflib.get_close_matches(name.lstrip("-").lower(), known, n=2, cutoff=0.6)
     return f"; did you mean {' or '.join(repr(known[other]) for other in near)}?" if near else ""
 
 
 def shown(value: object) -> str:
-    """A value as a message has it: on one line, and cut where it is long."""
+    """Text of a value for a message: on one line, and shortened if it is long."""
     try:
-        # Arrays and objects of others may take several lines.
+        # Arrays and foreign objects may print on several lines.
         text = " ".join(repr(value).splitlines())
     except ValueError:  # Python refuses to print an integer of thousands of digits
         return "an integer of thousands of digits"
@@ -38,9 +38,9 @@ def shown(value: object) -> str:
 
 
 class TilewrightError(Exception):
-    """A failure the user is told of in one line; the base of every error of ours.
+    """Base class of all errors that are reported to the user in one line.
 
-    The subclass says who has to act: a bad parameter, of a component as of a command, is a
+    The subclass says who must act: a bad parameter, of a component or of a command, is a
     :class:`BadInputError`.
 
     Parameters
@@ -48,15 +48,15 @@ class TilewrightError(Exception):
     message : str
         What is wrong, with the value in it.
     kind : str
-        Stable word for programs to test, lower case with hyphens; each class has its own.
+        Stable identifier for programs, lower case with hyphens; each class has its own.
     where : str
         Option, file and line, or part of the chip concerned.
     value
         The offending value, as plain data.
     rule : str
-        What the value must be, or what puts it right.
+        Required property of the value, or the remedy.
     result : Mapping
-        Fields of the command's report that are known in spite of the error.
+        Fields of the command's report that are known despite the error.
 
     Members
     -------
@@ -98,7 +98,7 @@ class TilewrightError(Exception):
 
 
 class WrongResultError(TilewrightError):
-    """An answer that differs from another answer, or leaves its bound."""
+    """Result that differs from another back end's, or exceeds its error bound."""
 
     code = 1
     kind = "wrong-result"
@@ -112,27 +112,27 @@ class BadInputError(TilewrightError, ValueError):
 
 
 class MissingToolError(TilewrightError):
-    """A program or package that this step needs and does not find."""
+    """Program or package that this step needs and that is not installed."""
 
     code = 3
     kind = "missing-tool"
 
 
 class NotBuiltError(MissingToolError):
-    """A part of the project that does not exist yet."""
+    """Part of the project that does not exist yet."""
 
     kind = "not-built"
 
 
 class HangError(TilewrightError):
-    """A run that the watchdog ended; the message names the streams and barriers stuck."""
+    """Run ended by the watchdog; the message names the streams and barriers that are stuck."""
 
     code = 4
     kind = "hang"
 
 
 class DeviceError(TilewrightError):
-    """A launch that the chip itself ended with an error code."""
+    """Launch that the chip itself ended with an error code."""
 
     code = 5
     kind = "device-error"

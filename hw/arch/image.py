@@ -1,4 +1,4 @@
-"""The image: configuration of a whole chip as it lies in memory."""
+"""Image: programs of a whole chip, as they lie in memory."""
 
 import dataclasses
 import hashlib
@@ -24,7 +24,7 @@ __all__ = [
 
 #: "TWIM" in memory order.
 IMAGE_MAGIC = int.from_bytes(b"TWIM", "little")
-#: Version of the format, and of every configuration word in it.
+#: Version of the format, and of every program word in it.
 IMAGE_VERSION = 1
 MAX_ROW_BEATS = (1 << 16) - 1
 
@@ -32,7 +32,7 @@ MAX_ROW_BEATS = (1 << 16) - 1
 def header_layout(rows: int) -> data.StructLayout:
     """Layout of an image's header in memory order; it is padded with zeros to whole beats.
 
-    ``beats`` are the words of each row's chain.
+    ``beats`` are the numbers of words of each row's chain.
     """
     return data.StructLayout(
         {
@@ -52,19 +52,19 @@ def header_beats(rows: int, width_bits: int) -> int:
 
 
 def fingerprint(config: ChipConfig) -> int:
-    """32 bits that tell the images of one chip from those of another."""
+    """32-bit fingerprint of a chip's parameters, which ties an image to its chip."""
     text = json.dumps(config.resolved(), sort_keys=True)
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "little")
 
 
 @dataclasses.dataclass(frozen=True)
 class Image:
-    """Configuration of a chip.
+    """Programs of a whole chip.
 
     Parameters
     ----------
     fingerprint : int
-        Configuration fingerprint of the chip it is for.
+        Configuration fingerprint of the chip that the image is for.
     rows : tuple of tuple of int
         Words of each row's chain, in the order of `hw.arch.configuration_chain`.
 
@@ -120,12 +120,12 @@ class Image:
 
     @classmethod
     def unpack(cls, raw: bytes, width_bits: int) -> "Image":
-        """Image of its bytes; the inverse of `pack`.
+        """Image from its bytes; the inverse of `pack`.
 
         Raises
         ------
         BadInputError
-            If the bytes are none that `pack` makes.
+            If `pack` makes no such bytes.
         """
         beat = width_bits // 8
         fixed = header_layout(0).size // 8

@@ -1,4 +1,4 @@
-"""The launch list: what the host puts into memory for one launch, and what can go wrong."""
+"""Launch list and argument table: what the host puts into memory for one launch."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -47,7 +47,7 @@ argument_layout = data.StructLayout({"value": 64, "stride": signed(64)})
 
 
 def alignment_bytes(width_bits: int) -> int:
-    """Alignment of lists, tables and images, and distance of list entries: a whole beat or 64."""
+    """Alignment of lists, tables and images, and stride of list entries: a whole beat or 64."""
     return max(ENTRY_BYTES, width_bits // 8)
 
 
@@ -59,7 +59,7 @@ def _require_address(noun: str, value: int) -> None:
 
 @dataclasses.dataclass(frozen=True)
 class Argument:
-    """Base address or other value that AGCUs add, and its step from one repeat to the next.
+    """Launch argument: a base address or other value that AGCUs add, and its step per repeat.
 
     Parameters
     ----------
@@ -84,15 +84,15 @@ class Argument:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class LaunchEntry:
-    """One kernel of a launch.
+    """Entry of a launch list: one kernel.
 
     Parameters
     ----------
     image_address, image_bytes : int
-        Where the image lies; the address is aligned as `alignment_bytes` says.
+        Address and size of the image; the address is aligned to `alignment_bytes`.
     argument_address, argument_count : int
-        Where the argument table lies (aligned likewise; ignored without arguments), and its
-        length, 0 to 16.
+        Address (aligned likewise; ignored without arguments) and length (0 to 16) of the
+        argument table.
     repeat : int
         Iterations of the outermost loop (1 to 2**32 - 1).
     """
@@ -119,12 +119,12 @@ class LaunchEntry:
 
     @classmethod
     def unpack(cls, raw: bytes) -> "LaunchEntry":
-        """Entry of its 64 bytes.
+        """Entry from its 64 bytes.
 
         Raises
         ------
         BadInputError
-            If the bytes are none that `pack` makes.
+            If `pack` makes no such bytes.
         """
         if len(raw) != ENTRY_BYTES:
             raise BadInputError(f"Launch entry must have {ENTRY_BYTES} bytes, not {len(raw)}")

@@ -1,9 +1,9 @@
-"""Limits that several kinds of unit share."""
+"""Limits shared by several kinds of unit."""
 
 __all__ = ["MAX_CREDITS", "MAX_MODULUS"]
 
-#: Most tokens that an AGCU counts: at a token port, and of boxes stored but not reported.
+#: Greatest token count of an AGCU: at a token port, and of stored boxes not yet reported.
 MAX_CREDITS = 255
 
-#: Most consumers that one stream is split over.
+#: Greatest number of consumers that share one stream's packets.
 MAX_MODULUS = 16

@@ -1,4 +1,4 @@
-"""The counter chain: a loop nest in hardware, and its program."""
+"""Program of a counter chain (hardware loop nest): layout, loops and expected steps."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def chain_layout(*, loops: int, count_bits: int, offset_bits: int) -> data.Struc
     """Layout of a chain's program: ``loops`` entries, outermost first.
 
     ``base`` and ``slope`` give the count, ``outer`` the loop whose index the slope multiplies,
-    ``stride`` what one iteration adds to the offset.
+    ``stride`` the offset increment per iteration.
     """
     loop = data.StructLayout(
         {
@@ -40,9 +40,9 @@ class LoopProgram:
     base : int
         Iterations at index 0 of the outer loop.
     stride : int
-        What one iteration adds to the offset, in the unit of the offset.
+        Offset increment per iteration, in the unit of the offset.
     slope : int
-        Iterations more for each step of the outer loop; 0 for a constant count.
+        Additional iterations per step of the outer loop; 0 for a constant count.
     outer : int
         Position of the outer loop in the nest.
     """
@@ -61,7 +61,7 @@ class LoopProgram:
 
 @dataclasses.dataclass(frozen=True)
 class Step:
-    """One step of a chain: what its outputs show.
+    """One step of a chain: the values of its outputs.
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ class ChainProgram:
     Parameters
     ----------
     loops : tuple of LoopProgram
-        Fewer loops than the chain has are completed at the inner end by loops of one iteration.
+        If shorter than the chain, the nest is padded at the inner end with loops of one iteration.
 
     Raises
     ------
@@ -108,7 +108,7 @@ class ChainProgram:
                 )
 
     def counts(self) -> tuple[tuple[int, int], ...]:
-        """Least and greatest count of each loop, before a negative one becomes none."""
+        """Least and greatest count of each loop; a negative one means no iteration."""
         counts: list[tuple[int, int]] = []
         for loop in self.loops:
             ends = [loop.base]
@@ -118,11 +118,11 @@ class ChainProgram:
         return tuple(counts)
 
     def steps(self) -> Iterator[Step]:
-        """Steps in order: what the hardware must do."""
+        """Steps in order, as the hardware must take them."""
         return (step for step in self.cycles() if step is not None)
 
     def cycles(self) -> Iterator[Step | None]:
-        """What each cycle brings if the consumer is always ready: a step, or an empty loop."""
+        """Sequence per cycle if the consumer is always ready: a step, or None for an empty loop."""
         return self._walk((), (), 0)
 
     def _walk(
@@ -149,7 +149,7 @@ class ChainProgram:
         Raises
         ------
         BadInputError
-            If the program has more loops than the chain, or a number the layout cannot hold.
+            If the program has more loops than the chain, or a number is out of the layout's range.
         """
         entries = layout["loops"].shape
         if len(self.loops) > entries.length:
@@ -176,7 +176,7 @@ class ChainProgram:
 
     @classmethod
     def unpack(cls, layout: data.StructLayout, word: int) -> ChainProgram:
-        """Program of a word; loops that ``pack`` added stay."""
+        """Program of a word; padding loops of ``pack`` remain."""
         fields: Any = layout.from_bits(word)
         names = [field.name for field in dataclasses.fields(LoopProgram)]
         count = layout["loops"].shape.length

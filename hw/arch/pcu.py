@@ -1,4 +1,4 @@
-"""The configuration of a PCU: its word's layout, and programs that pack into it."""
+"""Program of a PCU: word layout, fields, packing and unpacking."""
 
 import dataclasses
 from typing import Any
@@ -12,7 +12,7 @@ from hw.numeric.formats import Format, bf16, fp32, int8, int32
 
 __all__ = ["RESULT_FORMATS", "FilterProgram", "PcuProgram", "pcu_layout"]
 
-#: Formats in which results leave, by operand format.
+#: Result formats by operand format.
 RESULT_FORMATS = {bf16: (bf16, fp32), int8: (int32,)}
 
 
@@ -23,7 +23,7 @@ def _filter_layout() -> data.StructLayout:
 
 
 def pcu_layout() -> data.StructLayout:
-    """Layout of a PCU's configuration."""
+    """Layout of a PCU's program."""
     return data.StructLayout(
         {
             "int8": 1,
@@ -37,7 +37,7 @@ def pcu_layout() -> data.StructLayout:
 
 @dataclasses.dataclass(frozen=True)
 class FilterProgram:
-    """Which packets of a stream a port takes: those whose number is ``index`` modulo ``modulus``.
+    """Packet selection of a port: packets whose number is ``index`` modulo ``modulus``.
 
     Raises
     ------
@@ -61,23 +61,23 @@ class FilterProgram:
 
 @dataclasses.dataclass(frozen=True)
 class PcuProgram:
-    """Configuration of a PCU in systolic mode.
+    """Program of a PCU in systolic mode.
 
     Parameters
     ----------
     fmt : Format
         Operand format, bf16 or int8.
     out : Format
-        Format in which results leave: fp32 or bf16 for bf16, int32 for int8.
+        Result format: fp32 or bf16 for bf16, int32 for int8.
     weights_by_row : bool
-        Weight vectors hold rows × columns, as another PCU emits them, not one column each.
+        Weight vectors hold rows × columns, as another PCU emits them, instead of one column each.
     activation, weight : FilterProgram
-        Packets that the two ports take.
+        Packet selection of the two ports.
 
     Raises
     ------
     BadInputError
-        If results of these operands cannot leave in this format.
+        If operands of this format cannot have results in that format.
     """
 
     fmt: Format
@@ -96,7 +96,7 @@ class PcuProgram:
             )
 
     def pack(self) -> int:
-        """Configuration word, laid out by `pcu_layout`."""
+        """Program word, laid out by `pcu_layout`."""
         fields: dict[int | str, Any] = {
             "int8": self.fmt == int8,
             "to_bf16": self.out == bf16,
@@ -108,12 +108,12 @@ class PcuProgram:
 
     @classmethod
     def unpack(cls, word: int) -> "PcuProgram":
-        """Program of a configuration word; the inverse of `pack`.
+        """Program of a word; the inverse of `pack`.
 
         Raises
         ------
         BadInputError
-            If the word is none that `pack` makes.
+            If `pack` makes no such word.
         """
         fields: Any = pcu_layout().from_bits(word)
         if fields["int8"] and fields["to_bf16"]:

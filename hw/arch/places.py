@@ -1,4 +1,4 @@
-"""What lies where on a chip: ports of the tiles, places of the AGCUs, segments of the chain."""
+"""Topology of a chip: ports of its tiles, positions of its AGCUs, segments of its chains."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ __all__ = [
     "vector_ports",
 ]
 
-#: Vector inputs and outputs, and token outputs, of each kind of unit.
+#: Number of vector inputs and outputs, and token outputs, per kind of unit.
 _PORTS = {"pcu": (3, 1, 0), "pmu": (2, 2, 2)}
 
 
 def vector_ports(chip: ChipConfig, kind: str) -> SwitchPorts:
-    """Ports of the vector switch beside a unit of this kind."""
+    """Ports of the vector switch of a tile with this kind of unit."""
     inputs, outputs, _ = _PORTS[kind]
     return SwitchPorts(tracks=chip.tracks, unit_inputs=inputs, unit_outputs=outputs)
 
 
 def token_ports(chip: ChipConfig, kind: str) -> SwitchPorts:
-    """Ports of the token switch beside a unit of this kind."""
+    """Ports of the token switch of a tile with this kind of unit."""
     return SwitchPorts(tracks=chip.token_tracks, unit_inputs=0, unit_outputs=_PORTS[kind][2])
 
 
 @functools.cache
 def tile_layout(chip: ChipConfig, kind: str) -> data.StructLayout:
-    """Layout of a tile's configuration: vector switch, token switch, unit."""
+    """Layout of a tile's program: vector switch, token switch, unit."""
     unit = (
         pcu_layout()
         if kind == "pcu"
@@ -57,7 +57,7 @@ def tile_layout(chip: ChipConfig, kind: str) -> data.StructLayout:
 
 @dataclasses.dataclass(frozen=True)
 class AgcuPlace:
-    """Where an AGCU is attached: to the outer links of the switch at an end of a row."""
+    """Position of an AGCU: at the outer links of the switch at one end of a row."""
 
     row: int
     side: str
@@ -68,7 +68,7 @@ class AgcuPlace:
 
 
 def agcu_places(config: ChipConfig) -> tuple[AgcuPlace, ...]:
-    """Places of the AGCUs: west and east in turn, spread over the rows."""
+    """Positions of the AGCUs: west and east alternately, spread over the rows."""
     count = config.agcu.count
     places = []
     for index in range(count):
@@ -80,9 +80,9 @@ def agcu_places(config: ChipConfig) -> tuple[AgcuPlace, ...]:
 
 
 def row_segments(config: ChipConfig, row: int) -> list[tuple[str, int, int]]:
-    """Segments of a row's chain, nearest to the source first: kind, index, configuration bits.
+    """Segments of a row's chain, nearest to the source first: kind, index, program bits.
 
-    The index is the tile's column, or the number of the AGCU; a row's AGCUs come after its tiles.
+    The index is the tile's column or the AGCU's number; a row's AGCUs come after its tiles.
     """
     segments = [
         (kind, column, tile_layout(config, kind).size)

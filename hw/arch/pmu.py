@@ -1,4 +1,4 @@
-"""The program of a PMU: what its engines move, packed into its configuration word."""
+"""Program of a PMU: slots, loops and barriers of its stream engines, packed into its word."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ __all__ = ["Beyond", "EngineProgram", "Move", "PmuProgram", "SlotRing"]
 
 @dataclasses.dataclass(frozen=True)
 class SlotRing:
-    """Slots of a buffer as one engine sees them.
+    """Ring of slots of a buffer, as one engine addresses it.
 
     Parameters
     ----------
     buffer : int
-        Which buffer's barriers (0 or 1).
+        Buffer whose barriers it uses (0 or 1).
     base : int
-        Element position where slot 0 begins for this engine.
+        Element position of slot 0 for this engine.
     stride : int
         Elements from one slot to the next.
     count : int
@@ -52,7 +52,7 @@ class SlotRing:
 
 @dataclasses.dataclass(frozen=True)
 class Beyond:
-    """Constant that stands for memory where a loop's index is at or above a limit.
+    """Constant that replaces memory where a loop's index is at or above a limit.
 
     Parameters
     ----------
@@ -71,20 +71,20 @@ class Beyond:
 
 @dataclasses.dataclass(frozen=True)
 class Move:
-    """One step of an engine.
+    """Expected step of an engine.
 
     Parameters
     ----------
     slot, lap : int
-        Slot, and how often the ring has wrapped before.
+        Slot, and number of wraps of the ring before.
     position : int
-        Element position of lane 0's element.
+        Element position of lane 0.
     closes : bool
-        The engine arrives: on full if it writes, on empty if it reads.
+        The engine arrives at a barrier: full if it writes, empty if it reads.
     last, final : bool
-        Marks of the vector, for a read engine.
+        Sideband flags of the vector, for a read engine.
     beyond : bool
-        The vector is constant.
+        The vector is the constant.
     """
 
     slot: int
@@ -109,12 +109,12 @@ class EngineProgram:
     element_bytes : int
         Width of an element: 1, 2 or 4.
     access : Access
-        Piece that one vector covers.
+        Block shape that one vector covers.
     launches, windows, repeats, slots : LoopProgram
-        Outer loops: launches of windows of slots, each window gone through ``repeats`` times.
+        Outer loops: launches of windows of slots, each window repeated ``repeats`` times.
     last_level, final_level : int or None
-        The vector is marked if this loop and all inward are at their last index; ``LOOPS`` marks
-        every vector, None none. Used by read engines.
+        The vector is flagged if this loop and all inward are at their last index; ``LOOPS``
+        flags every vector, None none. Used by read engines.
     beyond : Beyond or None
         Out-of-box constant. Used by read engines.
     modulus, index : int
@@ -181,7 +181,7 @@ class EngineProgram:
         return ChainProgram(loops + (LoopProgram(),) * (LOOPS - len(loops)))
 
     def moves(self) -> Iterator[Move]:
-        """What the engine does, step by step."""
+        """Expected steps of the engine, in order."""
         turn = window = 0
         for step in self.chain.steps():
             slot = turn % self.ring.count
@@ -209,7 +209,7 @@ class EngineProgram:
         Raises
         ------
         BadInputError
-            If the ring has too many slots, or a piece lies outside the scratchpad or misaligned.
+            If the ring has too many slots, or an access is out of range or misaligned.
         """
         if not 1 <= self.ring.count <= slots:
             raise BadInputError(f"Ring must have 1 to {slots} slots, not {self.ring.count}")
@@ -263,12 +263,12 @@ class EngineProgram:
 
     @classmethod
     def from_fields(cls, layout: data.StructLayout, fields: Any) -> EngineProgram:
-        """Program of a layout's fields; address loops that ``chain`` added stay.
+        """Program from a layout's fields; padding loops of ``chain`` remain.
 
         Raises
         ------
         BadInputError
-            If the fields are none that `fields` makes.
+            If `fields` makes no such fields.
         """
         if fields["element"] >= len(ELEMENT_BYTES):
             raise BadInputError(
@@ -305,14 +305,14 @@ class PmuProgram:
     Parameters
     ----------
     writers, readers : tuple of (EngineProgram or None)
-        W0 and W1, R0 and R1; None is off.
+        W0 and W1, R0 and R1; None for an engine that is off.
     tokens : tuple of TokenSource
-        What each token output reports.
+        Event that each token output reports.
 
     Raises
     ------
     BadInputError
-        If the engines do not fit together.
+        If the engines' programs contradict each other.
     """
 
     writers: tuple[EngineProgram | None, EngineProgram | None] = (None, None)
@@ -341,7 +341,7 @@ class PmuProgram:
         return self.writers + self.readers
 
     def pack(self, *, width_bits: int, capacity_bytes: int, slots: int) -> int:
-        """Configuration word for a PMU of these parameters.
+        """Program word for a PMU of these parameters.
 
         Raises
         ------
@@ -359,7 +359,7 @@ class PmuProgram:
 
     @classmethod
     def unpack(cls, word: int, *, capacity_bytes: int, slots: int) -> PmuProgram:
-        """Program of a configuration word."""
+        """Program of a word."""
         layout = pmu_layout(capacity_bytes=capacity_bytes, slots=slots)
         engine_shape = layout["engines"].shape.elem_shape
         fields: Any = layout.from_bits(word)

@@ -1,4 +1,4 @@
-"""Where an element lies in the scratchpad: the conflict-free map, in Python."""
+"""Program word of a PMU, and the conflict-free mapping of elements to scratchpad banks."""
 
 from amaranth.lib import data, enum
 
@@ -23,12 +23,12 @@ __all__ = [
     "pmu_layout",
 ]
 
-#: Element widths in bytes; a configuration word holds the index.
+#: Element widths in bytes; a program word holds the index.
 ELEMENT_BYTES = (1, 2, 4)
 
 
 class Access(enum.Enum, shape=2):
-    """Shape of the piece of a block that one vector access moves."""
+    """Shape of the block of elements that one vector access moves."""
 
     #: One row.
     ROW = 0
@@ -46,17 +46,17 @@ def bit_reverse(value: int, bits: int) -> int:
 
 
 def lane_count(*, width_bits: int, element_bytes: int) -> int:
-    """Elements of one vector, n: also rows and columns of a block."""
+    """Elements per vector, n: also rows and columns of a block."""
     return width_bits // 8 // element_bytes
 
 
 def rows_log2(access: Access, *, lanes: int) -> int:
-    """Logarithm of the rows of a piece.
+    """Logarithm of the rows of an access.
 
     Raises
     ------
     BadInputError
-        If the vector has fewer lanes than the piece has rows.
+        If the vector has fewer lanes than the access has rows.
     """
     most = lanes.bit_length() - 1
     rows = most if access is Access.COLUMN else int(access.value)
@@ -68,7 +68,7 @@ def rows_log2(access: Access, *, lanes: int) -> int:
 
 
 def locate(position: int, *, lanes: int) -> tuple[int, int]:
-    """Bank group of an element position, and the address in each of its banks."""
+    """Bank group of an element position, and its address in each of the group's banks."""
     bits = lanes.bit_length() - 1
     column = position % lanes
     row = position // lanes % lanes
@@ -76,12 +76,12 @@ def locate(position: int, *, lanes: int) -> tuple[int, int]:
 
 
 def piece_positions(position: int, *, lanes: int, rows_log2: int) -> tuple[int, ...]:
-    """Element position of each lane of the piece of ``2**rows_log2`` rows that starts there.
+    """Element position of each lane of an access with ``2**rows_log2`` rows that starts there.
 
     Raises
     ------
     BadInputError
-        If the piece is not aligned to its own size.
+        If the access is not aligned to its own size.
     """
     columns = lanes >> rows_log2
     row, column = divmod(position, lanes)
@@ -92,16 +92,16 @@ def piece_positions(position: int, *, lanes: int, rows_log2: int) -> tuple[int, 
     return tuple(position + i * lanes + j for i in range(1 << rows_log2) for j in range(columns))
 
 
-#: Loops inside a slot.
+#: Address loops inside a slot.
 ADDRESS_LOOPS = 4
 
 
-#: Bits of a loop's index.
+#: Width of a loop's index.
 COUNT_BITS = 16
 
 
 class Level(enum.IntEnum):
-    """Positions of the loops in an engine's nest; address loop i stands at ``ADDRESS + i``."""
+    """Positions of the loops in an engine's nest; address loop i is at ``ADDRESS + i``."""
 
     LAUNCHES = 0
     WINDOWS = 1
@@ -115,7 +115,7 @@ LOOPS = Level.ADDRESS.value + ADDRESS_LOOPS
 
 
 class TokenSource(enum.Enum, shape=3):
-    """What a token output reports: an engine's filled or freed slots."""
+    """Event that a token output reports: an engine has filled or freed a slot."""
 
     OFF = 0
     W0 = 1
@@ -125,7 +125,7 @@ class TokenSource(enum.Enum, shape=3):
 
 
 def engine_layout(*, position_bits: int, slots: int) -> data.StructLayout:
-    """Layout of one engine's program; a level of ``LOOPS + 1`` marks nothing."""
+    """Layout of one engine's program; a level of ``LOOPS + 1`` flags no vector."""
     return data.StructLayout(
         {
             "enable": 1,
@@ -149,7 +149,7 @@ def engine_layout(*, position_bits: int, slots: int) -> data.StructLayout:
 
 
 def pmu_layout(*, capacity_bytes: int, slots: int) -> data.StructLayout:
-    """Layout of a PMU's configuration: engines W0, W1, R0, R1, then the token outputs."""
+    """Layout of a PMU's program: engines W0, W1, R0, R1, then the token outputs."""
     engine = engine_layout(position_bits=capacity_bytes.bit_length() - 1, slots=slots)
     return data.StructLayout(
         {"engines": data.ArrayLayout(engine, 4), "tokens": data.ArrayLayout(TokenSource, 2)}

@@ -1,4 +1,4 @@
-"""The ports of a switch, and which input may feed which output."""
+"""Ports of a switch and its internal topology: the inputs that may feed each output."""
 
 import dataclasses
 import enum
@@ -10,7 +10,7 @@ __all__ = ["Direction", "Link", "Port", "SwitchPorts", "UnitPort"]
 
 
 class Direction(enum.IntEnum):
-    """Side of a switch; the input of a direction comes from the neighbour there."""
+    """Side of a switch; the input of a direction comes from the neighbour on that side."""
 
     #: Towards row 0.
     NORTH = 0
@@ -23,18 +23,18 @@ class Direction(enum.IntEnum):
 
     @property
     def opposite(self) -> "Direction":
-        """Direction in which the neighbour there sees this switch."""
+        """Direction from that neighbour back to this switch."""
         return Direction((self + 2) % 4)
 
     @property
     def step(self) -> tuple[int, int]:
-        """Rows and columns from a switch to its neighbour there."""
+        """Offset in rows and columns from a switch to its neighbour on that side."""
         return ((-1, 0), (0, 1), (1, 0), (0, -1))[self]
 
 
 @dataclasses.dataclass(frozen=True, order=True)
 class Link:
-    """Input or output of a switch on one track of one direction.
+    """Link port: input or output of a switch on one track of one direction.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ class Link:
 
 @dataclasses.dataclass(frozen=True, order=True)
 class UnitPort:
-    """Port between a switch and its unit: an output of the unit, or an input of it.
+    """Unit port between a switch and its unit: an output or an input of the unit.
 
     Parameters
     ----------
@@ -77,16 +77,16 @@ Port = Link | UnitPort
 
 @dataclasses.dataclass(frozen=True)
 class SwitchPorts:
-    """Ports of a switch and the topology inside it.
+    """Ports of a switch and its internal topology.
 
     Parameters
     ----------
     tracks : int
-        Parallel links a direction (1 to 8).
+        Parallel links per direction (1 to 8).
     unit_outputs, unit_inputs : int
-        Outputs and inputs of the unit beside the switch (0 to 8).
+        Outputs and inputs of the switch's unit (0 to 8).
     link_turns, unit_turns : int
-        Longest rotation of an output towards a neighbour and of one to the unit (1 to 8).
+        Longest rotation of an output to a neighbour, and of one to the unit (1 to 8).
 
     Raises
     ------
@@ -109,7 +109,7 @@ class SwitchPorts:
 
     @property
     def links(self) -> tuple[Link, ...]:
-        """Links of every direction, in the order of the configuration."""
+        """Links of every direction, in program order."""
         return tuple(Link(side, track) for side in Direction for track in range(self.tracks))
 
     @property
@@ -119,7 +119,7 @@ class SwitchPorts:
 
     @property
     def outputs(self) -> tuple[Port, ...]:
-        """Ports at which payloads leave, in the order of the configuration."""
+        """Ports at which payloads leave, in program order."""
         return (*self.links, *map(UnitPort, range(self.unit_inputs)))
 
     def sources(self, output: Port) -> tuple[Port, ...]:

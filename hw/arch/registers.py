@@ -1,4 +1,4 @@
-"""The register map: the one declaration that hardware, host and documentation share."""
+"""Register map of the host port: the one declaration for hardware, host and documentation."""
 
 import dataclasses
 import enum
@@ -15,7 +15,7 @@ __all__ = [
     "register_table",
 ]
 
-#: The host port answers 4 KiB; beyond the last register it answers SLVERR.
+#: Address space of the host port: 4 KiB; SLVERR beyond the last register.
 HOST_ADDRESS_BITS = 12
 #: "TILE" in memory order.
 ID = int.from_bytes(b"TILE", "little")
@@ -24,20 +24,20 @@ MAP_VERSION = 1
 
 
 class Access(enum.Enum):
-    """What a write does to a field."""
+    """Effect of a write on a field."""
 
-    #: Answered with SLVERR if the register has no other field.
+    #: Read-only; a write answers SLVERR if the register has no other field.
     READ_ONLY = "RO"
     READ_WRITE = "RW"
-    #: Writing 1 acts, 0 does nothing; reads as 0.
+    #: Write 1 to act; writing 0 has no effect; reads as 0.
     WRITE_ONE = "W1"
-    #: Writing 1 clears, 0 does nothing.
+    #: Write 1 to clear; writing 0 has no effect.
     WRITE_ONE_CLEARS = "W1C"
 
 
 @dataclasses.dataclass(frozen=True)
 class Field:
-    """Bits of a register, from ``low`` upwards."""
+    """Field of a register: bits from ``low`` upwards."""
 
     name: str
     low: int
@@ -48,7 +48,7 @@ class Field:
 
 @dataclasses.dataclass(frozen=True)
 class Register:
-    """Word of 32 bits at a byte offset; bits of no field read as 0 and ignore writes."""
+    """Register of 32 bits at a byte offset; bits of no field read as 0 and ignore writes."""
 
     name: str
     offset: int
@@ -60,7 +60,7 @@ class Register:
         return any(field.access is not Access.READ_ONLY for field in self.fields)
 
     def field(self, name: str) -> Field:
-        """Field of a name.
+        """Field with a name.
 
         Raises
         ------
@@ -81,7 +81,7 @@ def _word(name: str, offset: int, access: Access, text: str, bits: int = 32) -> 
     return Register(name, offset, (Field("value", 0, bits, access, text),))
 
 
-#: Every register by ascending offset.
+#: Every register in order of offset.
 REGISTERS: tuple[Register, ...] = (
     _word("ID", 0x00, _RO, '"TILE" in memory order, 0x454C4954'),
     _word("VERSION", 0x04, _RO, "version of the register map and the launch list, 1"),
@@ -157,7 +157,7 @@ _BY_NAME = {each.name: each for each in REGISTERS}
 
 
 def register(name: str) -> Register:
-    """Register of a name.
+    """Register with a name.
 
     Raises
     ------
@@ -168,7 +168,7 @@ def register(name: str) -> Register:
 
 
 def register_table() -> str:
-    """Table of the map in Markdown, as it stands in the documentation."""
+    """Markdown table of the register map, as in the documentation."""
     lines = ["| offset | register | bits | field | access | meaning |", "|---|---|---|---|---|---|"]
     for each in REGISTERS:
         for position, field in enumerate(each.fields):

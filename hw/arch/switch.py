@@ -1,4 +1,4 @@
-"""The configuration of a switch: the layout of its words, and programs that pack into it."""
+"""Program of a switch: rotations of its outputs, word layout, packing and unpacking."""
 
 import dataclasses
 import functools
@@ -22,7 +22,7 @@ __all__ = [
     "switch_layout",
 ]
 
-#: Most packets of one turn; the field's zero says that the turn is absent.
+#: Greatest number of packets per turn; 0 in the field marks the turn as absent.
 MAX_PACKETS = 15
 
 
@@ -34,7 +34,7 @@ def rotation_layout(*, sources: int, turns: int) -> data.ArrayLayout:
 
 @functools.cache
 def switch_layout(ports: SwitchPorts) -> data.StructLayout:
-    """Layout of a switch's configuration: rotations of the links by direction, then of the unit."""
+    """Layout of a switch's program: rotations of the links by direction, then of the unit."""
 
     def rotation(output: Port) -> data.ArrayLayout:
         return rotation_layout(sources=len(ports.sources(output)), turns=ports.turns(output))
@@ -50,7 +50,7 @@ def switch_layout(ports: SwitchPorts) -> data.StructLayout:
 
 @dataclasses.dataclass(frozen=True)
 class Turn:
-    """One entry of a rotation: whole packets taken from one source.
+    """Turn of a rotation: a number of whole packets from one source.
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ class Turn:
 
 @dataclasses.dataclass(frozen=True)
 class OutputProgram:
-    """Rotation of one output: whose packets it takes, in which order, for ever.
+    """Program of one output: its rotation of sources, repeated for ever.
 
     Parameters
     ----------
@@ -128,12 +128,12 @@ class OutputProgram:
 
 @dataclasses.dataclass(frozen=True)
 class SwitchProgram:
-    """Configuration of one switch.
+    """Program of one switch.
 
     Parameters
     ----------
     ports : SwitchPorts
-        The switch it is for.
+        Ports of the switch that it is for.
     outputs : iterable of OutputProgram
         Programs of the outputs that are on, in any order; kept in the order of the ports.
 
@@ -192,7 +192,7 @@ class SwitchProgram:
         )
 
     def pack(self) -> int:
-        """Configuration word, laid out by ``switch_layout(ports)``."""
+        """Program word, laid out by ``switch_layout(ports)``."""
         fields: dict[int | str, Any] = {"unit": []}
         for output in self.ports.outputs:
             sources = self.ports.sources(output)
@@ -208,12 +208,12 @@ class SwitchProgram:
 
     @classmethod
     def unpack(cls, ports: SwitchPorts, word: int) -> "SwitchProgram":
-        """Program of a configuration word; the inverse of `pack`.
+        """Program of a word; the inverse of `pack`.
 
         Raises
         ------
         BadInputError
-            If the word does not have the layout's width, or the word is none that `pack` makes.
+            If the word does not have the layout's width, or `pack` makes no such word.
         """
         layout = switch_layout(ports)
         require_int("Switch configuration", word, 0, (1 << layout.size) - 1)

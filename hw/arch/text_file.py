@@ -1,4 +1,4 @@
-"""Text files that a user names: read as a whole, or refused in one line with the file's name."""
+"""Bounded reading of text files named by the user, with one-line errors."""
 
 import os
 from pathlib import Path
@@ -7,7 +7,7 @@ from hw.arch.errors import BadInputError, shown
 
 __all__ = ["MOST_BYTES", "read_text"]
 
-#: Largest file that is read: a device that never ends must not fill the memory.
+#: Largest file that is read; an endless device must not fill the memory.
 MOST_BYTES = 64 << 20
 
 
@@ -25,7 +25,7 @@ def read_text(path: str | os.PathLike[str], *, noun: str, where: str | None = No
     Raises
     ------
     BadInputError
-        If it cannot be read, is no UTF-8, or is longer than `MOST_BYTES`.
+        If it cannot be read, is not UTF-8, or exceeds `MOST_BYTES`.
     """
     name = os.fspath(path)
     try:
@@ -37,7 +37,7 @@ def read_text(path: str | os.PathLike[str], *, noun: str, where: str | None = No
     except UnicodeDecodeError as error:
         rule = f"be UTF-8 text; byte {error.start} is {error.object[error.start]:#04x}"
     except (OSError, ValueError) as error:
-        # A ValueError is a name that no file can have.
+        # ValueError: a name that no file can have.
         said = error.strerror if isinstance(error, OSError) else error
         raise BadInputError(
             f"cannot read {shown(name)}: {said}", kind="unreadable-file", where=where, value=name
