@@ -1,1 +1,1 @@
-"""Generation: a configuration becomes Verilog, an area table, a picture."""
+"""Generation from a configuration: Verilog, area tables, proofs and floorplans."""

@@ -1,4 +1,4 @@
-"""Area of units in generic cells, and in µm² of a liberty's: yosys synthesizes a module once."""
+"""Area of units in generic cells and, with a liberty file, in µm², synthesized per module."""
 
 import dataclasses
 import hashlib
@@ -16,7 +16,7 @@ from gen.yosys import require_yosys, run_script
 
 __all__ = ["DefinitionArea", "UnitArea", "measure", "shares", "totals"]
 
-# `synth` without `memory_map` for what is written to: memories stay memories.
+# `synth` without `memory_map` for written memories: they stay memories.
 _SCRIPT = """\
 read_verilog design.v
 {black_boxes}
@@ -36,7 +36,7 @@ memory_unpack
 tee -q -o cells.json stat -json
 tee -q -o paths.txt ltp -noff w:* t:$_*
 """
-# From the same gates; what is written to stays a memory, which has no area here.
+# From the same gates; a memory that is written stays a memory, which has no area here.
 _MAPPING = f"""\
 {MAP}select -assert-none t:$_*
 tee -q -o areas.json stat -json -liberty {FILE_NAME}
@@ -47,20 +47,20 @@ _PATH = re.compile(r"^Longest topological path in (\S+) \(length=(-?\d+)\)", re.
 
 @dataclasses.dataclass(frozen=True)
 class DefinitionArea:
-    """Figures of one module definition's own logic, without the definitions it instantiates.
+    """Area of one module definition's own logic, without the definitions it instantiates.
 
     Members
     -------
     name : str
         Name of the module.
     instances : int
-        How often one unit contains it.
+        Instances of it in one unit.
     cells, flip_flops : int
-        Generic gate-level cells, the flip-flops among them.
+        Generic gate-level cells, flip-flops included; flip-flops.
     memory_bits : int
         Bits of its memories.
     depth : int
-        Most cells between two registers inside it: a hint of its delay, no delay.
+        Most cells between two registers inside it: an indication of its delay, not a delay.
     square_um : float, optional
         Area of the liberty's cells it is mapped to; none without a liberty. Memories have none.
     """
@@ -80,7 +80,7 @@ class DefinitionArea:
 
 @dataclasses.dataclass(frozen=True)
 class UnitArea:
-    """Figures of one unit of a kind: sums over its definitions, each times its instances.
+    """Area of one unit of a kind: sums over its definitions, each times its instances.
 
     Members
     -------
@@ -117,7 +117,7 @@ class UnitArea:
 
     @property
     def square_um(self) -> float | None:
-        """Area of one unit's cells in those of the liberty; none without one."""
+        """Area of one unit's cells as the liberty states them; none without a liberty."""
         if any(part.square_um is None for part in self.definitions):
             return None
         return sum((part.square_um or 0.0) * part.instances for part in self.definitions)
@@ -141,7 +141,7 @@ def _summed(units: Iterable[UnitArea]) -> tuple[str, ...]:
 
 
 def totals(units: Iterable[UnitArea]) -> dict[str, float]:
-    """Cells, flip-flops, memory bits and, with a liberty, µm² of all units: unit times count."""
+    """Cells, flip-flops, memory bits and, with a liberty, µm² of all units: area times count."""
     units = list(units)
     return {
         figure: sum(unit.count * getattr(unit, figure) for unit in units)
@@ -150,7 +150,7 @@ def totals(units: Iterable[UnitArea]) -> dict[str, float]:
 
 
 def shares(units: Iterable[UnitArea]) -> dict[str, dict[str, float]]:
-    """Part that each kind has in the totals of these units."""
+    """Share of each kind in the totals of these units."""
     units = list(units)
     whole = totals(units)
     kinds = {unit.kind: [other for other in units if other.kind == unit.kind] for unit in units}
@@ -161,19 +161,19 @@ def shares(units: Iterable[UnitArea]) -> dict[str, dict[str, float]]:
 
 
 def _square_um(modules: Mapping[str, Any]) -> dict[str, float]:
-    """Area of each module's own cells; yosys adds those of the modules that it instantiates."""
+    """Area of each module's own cells; yosys includes those of the modules that it instantiates."""
     whole = {name: module.get("area", 0.0) for name, module in modules.items()}
     areas = {}
     for name, module in modules.items():
         cells: dict[str, int] = module["num_cells_by_type"]
         below = sum(count * whole.get(f"\\{kind}", 0.0) for kind, count in cells.items())
-        # Digits beyond those that yosys writes are of the subtraction.
+        # Digits beyond those that yosys writes are noise of the subtraction.
         areas[name.removeprefix("\\")] = round(whole[name] - below, 6)
     return areas
 
 
 def _synthesize(verilog: str, script: str, liberty: Liberty | None) -> dict[str, dict[str, float]]:
-    """Figures of each module that `script` leaves, by name."""
+    """Figures of each module that the result of `script` contains, by name."""
     with tempfile.TemporaryDirectory(prefix="tilewright-area.") as name:
         folder = Path(name)
         (folder / "design.v").write_text(verilog)
@@ -237,8 +237,8 @@ def measure(
 ) -> UnitArea:
     """Area of a unit.
 
-    Of every shared definition its own logic is synthesized once, whatever is private to it
-    flattened into it; a unit is the sum over its definitions, each times its instances. So the
+    The own logic of every shared definition is synthesized once, with its private modules
+    flattened into it; a unit is the sum over its definitions, each times its instances. So
     logic is not optimized across the ports of shared definitions.
 
     Parameters
@@ -246,19 +246,18 @@ def measure(
     component : Component
         The unit.
     liberty : Liberty, optional
-        Standard cells that the gates are mapped to besides, for their area.
+        Standard cells to which the gates are also mapped, for their area.
     cache : Path
-        Folder of finished measurements, by the content of Verilog, script, liberty and yosys
-        version.
+        Folder of finished measurements, keyed by Verilog, script, liberty and yosys version.
 
     Raises
     ------
     MissingToolError
         If yosys is not installed.
     BadInputError
-        If the liberty has no cell for something.
+        If the liberty lacks a cell that the mapping needs.
     RuntimeError
-        If yosys fails, or leaves other modules than it should.
+        If yosys fails, or its result has unexpected modules.
     """
     design = component.design
     # A definition's private modules are named after it, with a dot.

@@ -1,4 +1,4 @@
-"""The units that a chip's design is made of, each as a design of its own."""
+"""Units of a chip's design, each as a design of its own."""
 
 import collections
 import dataclasses
@@ -8,7 +8,7 @@ from gen.verilog import Design
 
 __all__ = ["KINDS", "REST", "Component", "components"]
 
-#: Kinds of unit, each with how the names of its definitions begin.
+#: Kinds of unit, each with a pattern for the names of its definitions.
 KINDS = {
     "pcu": re.compile(r"pcu_\d"),
     "pmu": re.compile(r"pmu_\d"),
@@ -18,7 +18,7 @@ KINDS = {
     "agcu": re.compile(r"agcu_\d"),
     "command": re.compile(r"command_processor_"),
 }
-#: Kind of what is in no unit: tiles and chip, as far as they are more than their units.
+#: Kind of the logic outside all units: tiles and chip without their units.
 REST = "rest"
 
 _NOTES = {
@@ -31,18 +31,18 @@ _INSTANCE = re.compile(r"^ +(\S+) +\S+ +\($", re.MULTILINE)
 
 @dataclasses.dataclass(frozen=True)
 class Component:
-    """A unit of a chip.
+    """Unit of a chip, as a design of its own.
 
     Members
     -------
     kind : str
         One of `KINDS`, or `REST`.
     count : int
-        How many the chip has.
+        Number of such units on the chip.
     design : Design
         The unit alone, with its instances in one unit. `REST` has the ports of its units too.
     black_boxes : tuple of str
-        Definitions in the text of `design` that do not belong to it: units by themselves.
+        Definitions in the text of `design` that are other units.
     """
 
     kind: str
@@ -52,12 +52,12 @@ class Component:
 
     @property
     def note(self) -> str:
-        """What a reader of the figures must know, or nothing."""
+        """Caveat of the figures, or an empty string."""
         return _NOTES.get(self.kind, "")
 
 
 class _Hierarchy:
-    """Modules of a Verilog text and what they instantiate."""
+    """Module hierarchy of a Verilog text."""
 
     def __init__(self, text: str) -> None:
         self.texts = {m[1].removeprefix("\\"): m[0] for m in _MODULE.finditer(text)}
@@ -71,7 +71,7 @@ class _Hierarchy:
         }
 
     def instances(self, top: str, without: frozenset[str] = frozenset()) -> dict[str, int]:
-        """Instances of each module from `top` down, but for `without` and what they contain."""
+        """Instances of each module from `top` down, except `without` and what they contain."""
         counts: collections.Counter[str] = collections.Counter()
 
         def visit(name: str, times: int) -> None:
@@ -85,12 +85,12 @@ class _Hierarchy:
 
 
 def components(chip: Design) -> list[Component]:
-    """Every unit of a chip's design, one entry a definition, and the rest.
+    """Every unit of a chip's design, one entry per definition, and the rest.
 
     Raises
     ------
     ValueError
-        If the units and the rest do not make up the design's instances.
+        If the units and the rest do not add up to the design's instances.
     """
     hierarchy = _Hierarchy(chip.text)
     found = []

@@ -1,4 +1,4 @@
-"""A placed and routed chip as a picture (SVG): units, links by net, and a legend of the nets."""
+"""SVG floorplan of a placed and routed chip: units, links by net, legend of nets."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from hw.arch.ports import Direction
 
 __all__ = ["floorplan"]
 
-#: Room between tiles, of an AGCU's box, round everything; of a lane of links; of the legend.
+#: Sizes: gap between tiles, depth of an AGCU's box, margin; pitch of links; legend.
 _GAP, _PORTAL, _MARGIN, _LANE = 62, 70, 16, 16
 _LEGEND, _LINE, _HEAD = 320, 18, 34
 _SMALLEST_TILE = 96
-#: Towards the neighbour, and to the right of that: columns, rows.
+#: Unit vectors in (columns, rows): towards the neighbour, and to its right-hand side.
 _STEPS = {
     Direction.NORTH: ((0, -1), (1, 0)),
     Direction.EAST: ((1, 0), (0, 1)),
@@ -37,25 +37,25 @@ _NOTES = (
 
 @dataclasses.dataclass(frozen=True)
 class _Canvas:
-    """Geometry of the picture of a chip."""
+    """Geometry of the floorplan."""
 
     config: ChipConfig
 
     @property
     def tile(self) -> int:
-        """Side of a tile: room for the links of both ways on all tracks."""
+        """Side of a tile: room for the links of both directions on all tracks."""
         return max(_SMALLEST_TILE, 2 * self.config.tracks * _LANE)
 
     @property
     def size(self) -> tuple[int, int]:
-        """Width and height of mesh and AGCUs, with the margins."""
+        """Width and height of mesh and AGCUs, margins included."""
         config = self.config
         east = any(place.side == "east" for place in agcu_places(config))
         right = self.corner(0, config.columns)[0] + (_PORTAL if east else -_GAP)
         return right + 2 * _MARGIN, self.corner(config.rows, 0)[1] - _GAP + _MARGIN
 
     def corner(self, row: int, column: int) -> tuple[int, int]:
-        """Top left of a tile; of the place beside the mesh, for an AGCU's column."""
+        """Top left corner of a tile, or of the cell beside the mesh for an AGCU's column."""
         pitch = self.tile + _GAP
         return _MARGIN + _PORTAL + _GAP + column * pitch, _MARGIN + _HEAD + row * pitch
 
@@ -68,19 +68,19 @@ def floorplan(
     agcus: Mapping[int, str] | None = None,
     title: str = "",
 ) -> str:
-    """SVG of a chip: units with the nets that enter and leave them, links by net, a legend.
+    """SVG floorplan of a chip: units with the nets that enter and leave them, links, legend.
 
     Parameters
     ----------
     config : ChipConfig
     units : mapping of (row, column) to str
-        Name of the unit on each tile that is on.
+        Name of the unit on each tile in use.
     nets : mapping of str to iterable of ((row, column), OutputProgram)
-        Outputs of the switches that each net uses.
+        Switch outputs that each net uses.
     agcus : mapping of int to str, optional
-        Names of the AGCUs that are on.
+        Names of the AGCUs in use.
     title : str
-        Headline.
+        Title of the figure.
     """
     canvas = _Canvas(config)
     names = dict(units)
@@ -124,7 +124,7 @@ def _text(x: float, y: float, text: str, more: str = "") -> str:
 
 
 def _badge(x: float, y: float, style: Style) -> str:
-    """The net's number in its colour, round (x, y)."""
+    """Badge with the net's number in its colour, centred at (x, y)."""
     return (
         f'<rect x="{x - 7:g}" y="{y - 6:g}" width="14" height="12" rx="4" fill="{style.colour}"/>'
         f'<text x="{x:g}" y="{y + 3.2:g}" font-size="9" font-weight="bold" fill="{style.ink}">'
@@ -162,7 +162,7 @@ def _tile(
 
 
 def _fitted(name: str, side: int) -> str:
-    """Attributes that keep a long name inside its box."""
+    """Attributes that shrink a long name to its box."""
     room = side - 8
     return f' textLength="{room}" lengthAdjust="spacingAndGlyphs"' if 7 * len(name) > room else ""
 
@@ -183,11 +183,11 @@ def _agcu(canvas: _Canvas, at: tuple[int, int], number: int, name: str | None) -
 
 
 def _arrow(canvas: _Canvas, way: Way, style: Style) -> str:
-    """A link: the number where it begins, then a line to the neighbour."""
+    """Arrow of a link: the net's number at its start, then a line to the neighbour."""
     half = canvas.tile / 2
     left, top = canvas.corner(*way.at)
     (along, down), (right, below) = _STEPS[way.direction]
-    # The two ways of a pair of neighbours lie on both sides of the line between them.
+    # The two directions between neighbours lie on both sides of the line between them.
     off = _LANE * (way.track + 0.5)
     x = left + half + off * right + along * half
     y = top + half + off * below + down * half
@@ -233,6 +233,6 @@ def _legend(
 
 
 def _listed(places: Iterable[tuple[int, int]], names: Mapping[tuple[int, int], str]) -> str:
-    """Names of some units, or how many there are."""
+    """Names of some units, or their number if there are many."""
     found = [names.get(at, f"{at[0]},{at[1]}") for at in places]
     return ", ".join(found) if len(found) < 3 else f"{len(found)} units"

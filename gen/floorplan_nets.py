@@ -1,4 +1,4 @@
-"""Nets as the picture of a chip shows them: the links they use, their ends, their style."""
+"""Nets as the floorplan draws them: links, pins and line styles."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["Hops", "NetEnds", "Style", "Way", "net_ends", "style_of", "ways_of"]
 Place = tuple[int, int]
 Hops = Iterable[tuple[Place, OutputProgram]]
 
-#: Colours that people with any colour vision can tell apart, each with the colour of a text on it:
+#: Colours that are distinct for any colour vision, each with the colour of a text on it:
 #: M. Okabe and K. Ito, "Color Universal Design" (2008), without yellow, invisible on white.
 _COLOURS = (
     ("#0072b2", "white"),
@@ -30,7 +30,7 @@ _DASHES = ("", "7 3", "2 2", "8 2 2 2")
 
 @dataclasses.dataclass(frozen=True)
 class Style:
-    """How a net is drawn: by colour and dashes, and in grey by its number."""
+    """Line style of a net: colour and dashes, or grey with its number."""
 
     number: int
     colour: str
@@ -39,23 +39,23 @@ class Style:
 
 
 def style_of(index: int) -> Style:
-    """Style of the net at a position of the list; the first 28 differ in colour or dashes."""
+    """Style of the net at an index of the list; the first 28 differ in colour or dashes."""
     colour, ink = _COLOURS[index % len(_COLOURS)]
     return Style(index + 1, colour, ink, _DASHES[index // len(_COLOURS) % len(_DASHES)])
 
 
 @dataclasses.dataclass(frozen=True, order=True)
 class Way:
-    """A link that a net uses.
+    """Link that a net uses.
 
     Members
     -------
     at : (row, column)
-        Where it begins: a switch, or the AGCU in the column beside the mesh.
+        Start of the link: a switch, or the AGCU in the column beside the mesh.
     direction : Direction
     track : int
     merged : bool
-        Packets of several sources take turns on it.
+        Packets of several sources are merged on it.
     """
 
     at: Place
@@ -66,7 +66,7 @@ class Way:
 
 @dataclasses.dataclass(frozen=True)
 class NetEnds:
-    """Places of the units that a net comes from, and of those that it leads to."""
+    """Pins of a net: positions of its source and sink units."""
 
     sources: tuple[Place, ...]
     sinks: tuple[Place, ...]
@@ -82,7 +82,7 @@ def _outside(config: ChipConfig, at: Place) -> bool:
 
 
 def _entries(config: ChipConfig, hops: Hops) -> Iterator[tuple[Place, Link]]:
-    """AGCUs that a net comes from, each with the input of the switch beside it."""
+    """Source AGCUs of a net, each with the input of the switch beside it."""
     for at, program in hops:
         for turn in program.rotation:
             if isinstance(turn.source, Link):
@@ -103,7 +103,7 @@ def ways_of(config: ChipConfig, hops: Hops) -> list[Way]:
 
 
 def net_ends(config: ChipConfig, hops: Hops) -> NetEnds:
-    """Where a net comes from, and where it leads to."""
+    """Source and sink positions of a net."""
     listed = list(hops)
     sources = {at for at, _ in _entries(config, listed)}
     sinks = set()

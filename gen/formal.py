@@ -1,8 +1,9 @@
-"""Formal proofs of blocks: k-induction or PDR, covers to reach, faults that must be caught.
+"""Formal proofs of blocks by k-induction or PDR, with covers and injected faults.
 
-A harness is a component whose inputs are free, which contains the block as the submodule ``dut``,
-assumes what its neighbours keep to and asserts what it promises (de Moura, Rueß, Sorea: Bounded
-model checking and induction, CAV 2003). Yosys does k-induction, ABC does PDR (:mod:`gen.pdr`).
+A harness is a component with free inputs that contains the block as the submodule ``dut``, assumes
+the rules of its neighbours and asserts its properties (de Moura, Rueß, Sorea: Bounded model
+checking and induction, CAV 2003). Covers must be reachable, and faults injected into the block must
+be caught. Yosys does k-induction, ABC does PDR (:mod:`gen.pdr`).
 """
 
 import dataclasses
@@ -24,13 +25,13 @@ from gen.yosys import run_library
 
 __all__ = ["Property", "prove"]
 
-#: Steps after which induction, and the search for a cover, give up.
+#: Depth limit of induction and of the search for a cover, in steps.
 _STEPS = 24
-#: Faults put into a block, and the seed that chooses them.
+#: Number of faults injected into a block, and the seed that selects them.
 _FAULTS, _SEED = 12, 1
-#: Seconds after which PDR gives up.
+#: Time limit of PDR in seconds.
 _SECONDS = 300
-#: The design of one module, in which cells of the block are marked.
+#: Script: the design as one module, in which the cells of the block are marked.
 _READY = """\
 read_rtlil harness.il
 hierarchy -top top
@@ -42,9 +43,9 @@ opt -full
 memory_collect
 write_rtlil ready.il
 """
-#: Every fault there is: fewer are picked by a seed of our own.
+#: List of all possible faults; a seed of our own selects from it.
 _LIST = "mutate -list 1000000 -o faults.txt top/a:block\n"
-#: No faults of clocks, nor behind a register, whose first value they would not change.
+#: No faults of clocks, nor at a register's output, which would leave its initial value unchanged.
 _SPARED = re.compile(r"-port (Q|CLK|INIT|DATA|WR_CLK|RD_(DATA|CLK|ARST|SRST)) ")
 _READ = "design -reset\nread_rtlil ready.il\n"
 _PREPARE = """\
@@ -65,24 +66,24 @@ _ENDED = re.compile(
 
 @dataclasses.dataclass(frozen=True)
 class Property:
-    """What is proved of a block.
+    """Property to prove of a block.
 
     Parameters
     ----------
     block : str
-        Name of the block, as a user gives it.
+        Name of the block on the command line.
     name : str
         The property in a few words.
     parameters : mapping of str to int
-        Parameters of the block at which it is proved.
+        Parameters of the block for which it is proved.
     harness : callable
-        Makes the harness; its output ``reached`` has a bit for each situation that must occur.
+        Factory of the harness; its output ``reached`` has one bit per cover.
     method : str
-        ``"k-induction"``, of a harness that states its invariants, or ``"PDR"``, which finds them.
+        ``"k-induction"``, if the harness states its invariants, or ``"PDR"``, which finds them.
     faults : int
-        Faults to put into the block; none where the same property has them at another size.
+        Faults to inject; none where another size of the same property has them.
     faulty : str
-        Modules of the block to put them into; ``top.dut`` is the block itself.
+        Modules of the block to inject them into; ``top.dut`` is the block itself.
     """
 
     block: str
@@ -95,7 +96,7 @@ class Property:
 
 
 def prove(property: Property) -> Proof:
-    """Prove a property, show that its covers are reached, and decide each fault.
+    """Prove a property, show that its covers are reachable, and decide each injected fault.
 
     A fault that induction leaves open is decided by PDR.
 
@@ -125,7 +126,7 @@ def prove(property: Property) -> Proof:
 
 
 def _faults(folder: Path, property: Property) -> list[str]:
-    """Commands that each put a fault into the block, of the design that is now ``ready.il``."""
+    """Commands that each inject one fault into the block, for the design ``ready.il``."""
     script = _READY.format(block=" ".join(f"{part}/c:*" for part in property.faulty.split()))
     run_library(folder, script + _LIST * bool(property.faults))
     if not property.faults:
@@ -136,7 +137,7 @@ def _faults(folder: Path, property: Property) -> list[str]:
 
 
 def _drawn(faults: list[str]) -> list[str]:
-    """Faults in random order, first one of each cell: wide cells have no more than control."""
+    """Faults in random order, one of each cell first, so that wide cells do not dominate."""
     order = random.Random(_SEED).sample(faults, len(faults))
     met: Counter[str] = Counter()
     turns = []
@@ -148,7 +149,7 @@ def _drawn(faults: list[str]) -> list[str]:
 
 
 def _by_induction(folder: Path, covers: int, faults: list[str]) -> tuple[list[Outcome], int]:
-    """Outcomes of the property and with each fault, and how many covers are reached."""
+    """Outcomes of the property and of each fault, and the number of covers reached."""
     induction = f"{_PREPARE}{_INDUCTION.format(steps=_STEPS)}"
     script = f"{_READ}{induction}"
     script += "".join(_COVER.format(steps=_STEPS, bit=bit) for bit in range(covers))
@@ -164,7 +165,7 @@ def _by_induction(folder: Path, covers: int, faults: list[str]) -> tuple[list[Ou
 
 
 def _by_pdr(folder: Path, faults: list[str]) -> list[Outcome]:
-    """Outcome with each fault."""
+    """Outcome of each fault."""
     if not faults:
         return []
     script = ""
@@ -176,7 +177,7 @@ def _by_pdr(folder: Path, faults: list[str]) -> list[Outcome]:
 
 
 def _covers_by_pdr(folder: Path) -> int:
-    """How many covers are reached."""
+    """Number of covers reached."""
     script = f"{_READ}chformal -assert -remove\ndelete -port top/o:* top/w:reached %d\n"
     run_library(folder, f"{script}{NETLIST}write_aiger -zinit covers.aig\n")
     return reached(folder, "covers.aig", seconds=_SECONDS)

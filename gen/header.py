@@ -1,6 +1,6 @@
-"""The comment at the head of emitted Verilog: what it is, its parameters, its ports.
+"""Header comment of emitted Verilog: summary, command, parameters, ports.
 
-Nothing in it depends on the machine, so the same command gives the same file everywhere.
+It does not depend on the machine, so the same command gives the same file everywhere.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ _STREAM = (
 
 @dataclasses.dataclass(frozen=True)
 class About:
-    """Contents of a head that whoever asks for the design knows better than its component.
+    """Contents of a header that the caller knows better than the component.
 
     Members
     -------
     summary : str
-        What it is.
+        One-line description.
     command : str
         Command line that makes the file again.
     parameters : mapping of str to object
     notes : mapping of str to str, optional
-        What a port is for, by its name, or by that of its stream and field with a dot between; by
-        default what the component's class says of its members.
+        Description of a port, by its name, or by stream and field names with a dot between; by
+        default from the ``Members`` of the component's class.
     """
 
     summary: str
@@ -51,16 +51,16 @@ class About:
 
 
 def header(component: Shareable, *, text: str, about: About | None = None) -> str:
-    """Comment lines for the head of the Verilog of a component.
+    """Comment lines for the header of a component's Verilog.
 
     Parameters
     ----------
     component : Shareable
-        What the ports are of.
+        Component whose ports are listed.
     text : str
         Its Verilog, which has a clock and a reset only if something in it needs them.
     about : About, optional
-        By default what the component's class and the call that made it say.
+        By default taken from the component's class and constructor call.
     """
     about = about or _about(component)
     top = component.definition_name
@@ -82,7 +82,7 @@ def header(component: Shareable, *, text: str, about: About | None = None) -> st
 
 
 def _about(component: Shareable) -> About:
-    """Contents of a head as far as a component itself knows them."""
+    """Contents of a header from the component itself."""
     kind = type(component)
     doc = inspect.getdoc(kind) or kind.__name__
     arguments = _arguments(component)
@@ -95,7 +95,7 @@ def _about(component: Shareable) -> About:
 
 
 def _arguments(component: Shareable) -> dict[str, object]:
-    """Arguments of the call that made a component, its defaults included."""
+    """Arguments of a component's constructor call, defaults included."""
     given = getattr(component, "made_with", None)
     if given is None:
         return {}
@@ -110,7 +110,7 @@ _MEMBER = re.compile(r"^(\S[^\n]*)\n((?:[ ]+[^\n]*\n?|\n)+)", re.MULTILINE)
 
 
 def _notes(component: Shareable) -> dict[str, str]:
-    """First sentence on each member of a component, out of its class's section of them."""
+    """First sentence on each member of a component, from the ``Members`` of its class."""
     found: dict[str, str] = {}
     doc = inspect.getdoc(type(component)) or ""
     for section in _MEMBERS.findall(doc):
@@ -126,14 +126,14 @@ _PLAIN = {"×": "x", "–": "-", "²": "^2", "≤": "<=", "≥": ">=", "−": "-
 
 
 def _ascii(text: str) -> str:
-    """The text without markup, in characters that every tool reads."""
+    """The text without markup, in ASCII."""
     text = _ROLE.sub("", text).replace("`", "")
     plain = "".join(_PLAIN.get(letter, letter) for letter in text)
     return plain.encode("ascii", "replace").decode()
 
 
 def _ports(text: str, top: str) -> list[str]:
-    """Names of the ports of a module."""
+    """Names of a module's ports."""
     (listed,) = re.findall(rf"^module \\?{re.escape(top)} ?\(([^)]*)\);$", text, re.MULTILINE)
     return re.findall(r"[^\s,]+", listed)
 
@@ -157,7 +157,7 @@ def _port(name: str, member: wiring.Member, notes: Mapping[str, str]) -> Iterato
 
 
 def _shaped(name: str, way: str, shape: Any, notes: Mapping[str, str]) -> Iterator[str]:
-    """Lines of a port of this shape, with one for each field of a structure."""
+    """Lines of a port of this shape, with one line per field of a structure."""
     bits = Shape.cast(shape).width
     said = [notes[name]] if name in notes else []
     if isinstance(shape, data.ArrayLayout):

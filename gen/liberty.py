@@ -1,4 +1,4 @@
-"""A library of standard cells: read, tried, and mapped to by yosys."""
+"""Standard-cell library (liberty file): reading, trial mapping, and technology mapping by yosys."""
 
 import dataclasses
 import re
@@ -10,7 +10,7 @@ from hw.arch.errors import BadInputError
 
 __all__ = ["FILE_NAME", "MAP", "Liberty", "load_liberty", "run_mapping"]
 
-#: What a script calls the file, beside which it runs.
+#: Name of the library file in a script's working folder.
 FILE_NAME = "cells.lib"
 
 #: Commands that map gates and flip-flops to the library's cells.
@@ -28,7 +28,7 @@ endmodule
 _SCRIPT = f"read_verilog trial.v\nsynth -top trial\n{MAP}"
 _COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
 _HEAD = re.compile(r'\s*library\s*\(\s*"?([^\s")]+)"?\s*\)\s*\{')
-# What yosys says of a file that is none; that dfflibmap has no cell; that abc gave up or crashed.
+# Messages of yosys: not a liberty file; dfflibmap has no cell; abc gave up or crashed.
 _SYNTAX = re.compile(r"Syntax error in liberty file on line \d+|No entries found in liberty file")
 _REGISTER = re.compile(r"\(type \$_(\w+?)_\) cannot be legalized")
 _GATES = re.compile(r"Can't open ABC output file|wasm trap")
@@ -36,7 +36,7 @@ _GATES = re.compile(r"Can't open ABC output file|wasm trap")
 
 @dataclasses.dataclass(frozen=True)
 class Liberty:
-    """A library of standard cells.
+    """Standard-cell library.
 
     Members
     -------
@@ -45,7 +45,7 @@ class Liberty:
     name : str
         Its own name.
     text : str
-        The file.
+        Content of the file.
     """
 
     file: str
@@ -54,12 +54,12 @@ class Liberty:
 
 
 def run_mapping(folder: Path, script: str, file: str) -> None:
-    """Run a script that holds `MAP` in a folder that holds the library, of this file's name.
+    """Run a script that contains `MAP`, in a folder that has the library under its fixed name.
 
     Raises
     ------
     BadInputError
-        If the library is no liberty, or lacks what the script needs.
+        If the library is not a liberty file, or lacks a cell that the script needs.
     RuntimeError
         If yosys fails for another reason.
     """
@@ -91,14 +91,14 @@ def _refusal(file: str, rule: str, detail: str = "") -> BadInputError:
 
 
 def load_liberty(path: Path) -> Liberty:
-    """Read a liberty file and map a trial of a few gates to it, which takes a second or so.
+    """Read a liberty file and map a few gates to it as a trial, which takes about a second.
 
     Raises
     ------
     OSError
         If there is no such file.
     BadInputError
-        If it is no liberty, or lacks a flip-flop or the gates that everything else is made of.
+        If it is not a liberty file, or lacks a flip-flop or basic gates.
     """
     text = path.read_text(encoding="utf-8", errors="replace")
     head = _HEAD.match(_COMMENT.sub("", text))

@@ -1,7 +1,7 @@
-"""The waivers of Verilator's lint that the package ships for emitted Verilog.
+"""Waivers of Verilator's lint for emitted Verilog, shipped with the package.
 
-One list serves every build and every user: what a simulation is built with is what a user's own
-``verilator --lint-only -Wall`` sees.
+One list serves every build and every user: the warnings of a simulation build are those of a
+user's own ``verilator --lint-only -Wall``.
 """
 
 import re
@@ -21,12 +21,12 @@ def waivers(file: str | None = None) -> str:
     Parameters
     ----------
     file : str, optional
-        Pattern of the only file that they are for, as Verilator matches names.
+        Pattern of the only file that they apply to, as Verilator matches names.
     """
     text = WAIVER_FILE.read_text(encoding="utf-8")
     return text if file is None else _RULE.sub(rf'\g<0> -file "{file}"', text)
 
 
 def waived_rules() -> tuple[str, ...]:
-    """Codes of the warnings that are waived."""
+    """Codes of the waived warnings."""
     return tuple(_RULE.findall(waivers()))

@@ -1,8 +1,8 @@
 """Property-directed reachability (PDR) by ABC, on netlists that yosys writes.
 
-ABC finds the invariant that k-induction has to be told (Bradley: SAT-based model checking without
-unrolling, VMCAI 2011; Eén, Mishchenko, Brayton: Efficient implementation of property directed
-reachability, FMCAD 2011). The program is the one that the pinned library of yosys comes with.
+ABC finds the inductive invariant that k-induction needs as input (Bradley: SAT-based model checking
+without unrolling, VMCAI 2011; Eén, Mishchenko, Brayton: Efficient implementation of property
+directed reachability, FMCAD 2011). The program is the one in the pinned library of yosys.
 """
 
 import importlib.util
@@ -33,13 +33,13 @@ setundef -zero
 dfflegalize -cell $_DFF_P_ 01
 aigmap
 """
-#: Registers that are always equal become one.
+#: Merges registers that are always equal.
 _SMALLER = "scleanup; lcorr; scorr; dc2; scorr; "
 _ASSERTED = re.compile(r"[Oo]utput +(\d+) .*?asserted in frame")
 
 
 def _abc(folder: Path, commands: str) -> str:
-    """Output of ABC for commands that it runs in a folder."""
+    """Output of ABC for commands that run in a folder."""
     require_package("pyosys", where="prove")
     library = importlib.util.find_spec("pyosys")
     if library is None or library.origin is None:
@@ -60,15 +60,15 @@ def decide(folder: Path, name: str, *, seconds: int) -> Outcome:
     ----------
     folder : Path
     name : str
-        Of its file.
+        Of the netlist file.
     seconds : int
-        After which it gives up.
+        Time limit.
 
     Returns
     -------
     Outcome
     """
-    # What is left of an easy property is no register, and then nothing that ABC calls proved.
+    # An easy property reduces to no register at all, which ABC does not report as proved.
     for first in (_SMALLER, ""):
         said = _abc(folder, f"read_aiger {name}; fold; {first}orpos; pdr -T {seconds}")
         if "is combinational" not in said:

@@ -1,4 +1,4 @@
-"""Outcome of a proof, and of the faults that were put into the block."""
+"""Outcome of a formal proof and of the faults injected into the block."""
 
 import dataclasses
 import enum
@@ -7,7 +7,7 @@ __all__ = ["Outcome", "Proof"]
 
 
 class Outcome(enum.Enum):
-    """How a proof ended."""
+    """Outcome of a proof attempt."""
 
     COUNTEREXAMPLE = "counterexample"
     PROVED = "proved"
@@ -16,18 +16,18 @@ class Outcome(enum.Enum):
 
 @dataclasses.dataclass(frozen=True)
 class Proof:
-    """Outcome of a proof.
+    """Result of a proof: property, covers and injected faults.
 
     Members
     -------
     outcome : Outcome
         ``PROVED``: every assertion holds in every reachable state. ``COUNTEREXAMPLE``: a trace
-        from reset breaks one. ``OPEN``: neither was found.
+        from reset violates one. ``OPEN``: neither was found.
     covers, reached : int
-        Situations that must occur, and those a trace from reset shows.
+        Covers: situations that must occur, and those that a trace from reset shows.
     faults : tuple of Outcome
-        Of each fault put into the block: a counterexample catches it; ``PROVED`` shows that it is
-        equivalent for the property, whose every assertion holds in spite of it.
+        Outcome per injected fault: a counterexample catches it; ``PROVED`` shows that it is
+        equivalent for the property, whose every assertion holds despite it.
     seconds : float
     """
 
@@ -39,24 +39,24 @@ class Proof:
 
     @property
     def proved(self) -> bool:
-        """Every assertion holds in every reachable state."""
+        """Whether every assertion holds in every reachable state."""
         return self.outcome is Outcome.PROVED
 
     @property
     def caught(self) -> int:
-        """Faults that a counterexample catches."""
+        """Number of faults that a counterexample catches."""
         return self.faults.count(Outcome.COUNTEREXAMPLE)
 
     @property
     def equivalent(self) -> int:
-        """Faults with which the property is proved all the same."""
+        """Number of faults with which the property still holds."""
         return self.faults.count(Outcome.PROVED)
 
     @property
     def met(self) -> bool:
-        """The property is proved, not vacuously, and every fault but equivalent ones is caught.
+        """Whether the property is proved, not vacuously, and every non-equivalent fault is caught.
 
-        At least one is caught, if any were put in: a check that nothing breaks is none.
+        At least one must be caught, if any were injected: a check that nothing violates is void.
         """
         decided = Outcome.OPEN not in self.faults and (self.caught > 0 or not self.faults)
         return self.proved and self.reached == self.covers and decided

@@ -1,7 +1,7 @@
-"""Whether the installed tools write the same Verilog as the releases that are pinned.
+"""Check that the installed tools write the same Verilog as the pinned releases.
 
-Other releases in the ranges of `pyproject.toml` may write other text that means the same. Figures
-and hashes of this project are of the pinned ones, so a difference is noted, never refused.
+Other releases within the ranges of `pyproject.toml` may write different but equivalent text.
+Figures and hashes of this project are of the pinned ones, so a difference is noted, never refused.
 """
 
 import functools
@@ -15,7 +15,7 @@ from gen.verilog import convert
 
 __all__ = ["RELEASE", "SAMPLE_SHA256", "sample_text", "text_note"]
 
-#: Release of pyosys whose text the figures of this project are of.
+#: Release of pyosys with which the figures of this project were made.
 RELEASE = "0.70"
 
 #: Digest of the sample's text as the pinned releases write it.
@@ -58,7 +58,7 @@ def sample_text() -> str:
 
 @functools.cache
 def text_note() -> str | None:
-    """Note that the installed release writes other text; None if it writes the same.
+    """Note that the installed release writes different text; None if it writes the same.
 
     Raises
     ------

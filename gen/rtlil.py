@@ -1,8 +1,8 @@
-"""RTLIL in the forms of which yosys writes plain and lint-clean Verilog.
+"""RTLIL rewriting into forms from which yosys writes plain and lint-clean Verilog.
 
-Three forms are rewritten here, between the passes of yosys and its writer: a check, which would
-become an ``assert`` of SystemVerilog; a comparison with zero, which would become a logical not of a
-vector; and a switch that leaves out values, which would become a ``case`` without a default.
+Three forms are rewritten between the passes of yosys and its writer: checks, which would become an
+``assert`` of SystemVerilog; comparisons with zero, which would become a logical not of a vector;
+and switches that omit values, which would become a ``case`` without a default.
 """
 
 import dataclasses
@@ -13,14 +13,14 @@ __all__ = ["Check", "complete_switches", "explicit_widths", "take_checks"]
 
 @dataclasses.dataclass(frozen=True)
 class Check:
-    """A condition that a simulation checks at each rising edge of a clock.
+    """Condition that a simulation checks at each rising edge of a clock.
 
     Members
     -------
     clock, enable, condition : str
-        Bits as RTLIL writes them; the condition must hold where enable is 1.
+        Bits as RTLIL writes them; the condition must hold while enable is 1.
     message : str
-        What is wrong if it does not, as a string literal.
+        Error message, as a string literal.
     """
 
     clock: str
@@ -55,7 +55,7 @@ def take_checks(rtlil: str) -> tuple[str, dict[str, list[Check]]]:
     Raises
     ------
     ValueError
-        If one is no assertion at a rising edge with a constant message, as a print is none.
+        If one is not an assertion at a rising edge with a constant message (a print, for example).
     """
     taken: dict[str, list[Check]] = {}
 
@@ -74,15 +74,15 @@ _CELL = re.compile(
     re.MULTILINE | re.DOTALL,
 )
 _SHIFTS = ("$shl", "$shr", "$sshl", "$sshr", "$shift", "$shiftx")
-#: Cells whose result Verilog states as wide as its widest operand.
+#: Cells whose result Verilog makes as wide as the widest operand.
 _AS_WIDE = ("$add", "$sub", "$mul", "$neg", "$pos", "$not", "$and", "$or", "$xor", "$xnor", "$mod")
 
 
 def explicit_widths(rtlil: str) -> str:
-    """RTLIL in which no cell reduces or cuts off an operand without a word of it.
+    """RTLIL in which every reduction and truncation of an operand is explicit.
 
-    Yosys takes the logical not of a vector for its comparison with zero, and a cell of RTLIL may
-    have a result narrower than its operands, of which the low bits are meant.
+    Yosys takes the logical not of a vector as its comparison with zero, and a cell of RTLIL may
+    have a result narrower than its operands, whose low bits are meant.
     """
 
     def explicit(cell: re.Match[str]) -> str:
@@ -116,7 +116,7 @@ def explicit_widths(rtlil: str) -> str:
 
 
 def complete_switches(rtlil: str) -> str:
-    """RTLIL in which a switch of several values that leaves out some has an empty default."""
+    """RTLIL in which a switch that omits some of its values has an empty default."""
     lines = rtlil.splitlines(keepends=True)
     out: list[str] = []
     # Values of each open switch, outermost first.
@@ -146,7 +146,7 @@ def _leaves_out(values: list[str]) -> bool:
     if not values or "" in values:
         return False
     bits = [bit.partition("'")[2] for value in values for bit in value.split(", ")]
-    # Of these yosys writes a chain of ifs.
+    # For these yosys writes a chain of ifs.
     if all(set(pattern) <= {"1", "-"} and pattern.count("1") == 1 for pattern in bits):
         return False
     named = {pattern for pattern in bits if "-" not in pattern}

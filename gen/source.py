@@ -1,4 +1,4 @@
-"""Places in the source, named from the package on, so that no mark tells of the machine."""
+"""Source locations relative to the package, independent of the machine."""
 
 import functools
 import re
@@ -11,7 +11,7 @@ _MARK = re.compile(r'(?<=attribute \\src ")([^"]*)(?=")')
 
 @functools.cache
 def portable_name(file: str) -> str:
-    """Name of a source file from its outermost package on; of a file in none, its own."""
+    """Name of a source file from its outermost package on; its base name if it is in none."""
     path = Path(file)
     parts = [path.name]
     for folder in path.parents:
@@ -22,7 +22,7 @@ def portable_name(file: str) -> str:
 
 
 def portable_marks(rtlil: str) -> str:
-    """RTLIL in which every mark of the source names its file by `portable_name`."""
+    """RTLIL in which every source attribute names its file by `portable_name`."""
 
     def named(mark: re.Match[str]) -> str:
         places = (place.rpartition(":") for place in mark[1].split("|"))

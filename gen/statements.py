@@ -1,7 +1,7 @@
-"""Statements of Verilog that the writer of yosys has no plain form for.
+"""Verilog statements for which the writer of yosys has no plain form.
 
-Blocks that run at the start of a simulation, memories that begin with zeros, and checks, which are
-for simulators only.
+Initial evaluation of combinational blocks, memories initialized to zero, and simulation-only
+checks.
 """
 
 import re
@@ -15,7 +15,7 @@ _MODULE = re.compile(r"^module .*?;\n(.*?)^endmodule$", re.MULTILINE | re.DOTALL
 
 
 def _in_modules(verilog: str, edit: Callable[[str], str]) -> str:
-    """The text with the inside of every module edited."""
+    """The text with the body of every module edited."""
 
     def edited(match: re.Match[str]) -> str:
         head = verilog[match.start() : match.start(1)]
@@ -30,11 +30,11 @@ _START = "\\$start "
 
 
 def start_every_block(verilog: str) -> str:
-    """Let every ``always @*`` run at the start, even one whose inputs never change.
+    """Evaluate every ``always @*`` once at time zero, even one whose inputs never change.
 
-    Yosys lets a block read a register that is declared to begin at 0. In SystemVerilog such a
-    value is set before anything runs and is no event, but one that an initial block sets is. A
-    block of one assignment gets no register of yosys.
+    Yosys lets a block read a register that is declared with the initial value 0. In SystemVerilog
+    such a value is set before any process runs and is no event, but one that an initial block sets
+    is an event. A block of one assignment has no such register.
     """
 
     def started(body: str) -> str:
@@ -56,7 +56,7 @@ _MEMORY = re.compile(
 
 
 def loop_over_zeros(verilog: str) -> str:
-    """The text in which a loop sets a memory to zero where yosys writes a statement per word."""
+    """The text with a loop that clears a memory where yosys writes one statement per word."""
 
     def looped(match: re.Match[str]) -> str:
         high, name, last = int(match["high"]), match["name"], int(match["last"])
@@ -77,11 +77,11 @@ def loop_over_zeros(verilog: str) -> str:
 
 
 def _bit(sigspec: str) -> str:
-    """A bit of RTLIL in Verilog: a constant, a wire, or a bit of one."""
+    """Verilog of an RTLIL bit: a constant, a wire, or a bit of one."""
     name, _, index = sigspec.partition(" ")
     if "'" in name:
         return name.replace("'", "'b")
-    # Escaped, every name is an identifier, and a plain one is the same as without.
+    # Every escaped name is an identifier, and a plain name escaped is the same identifier.
     return f"\\{name.removeprefix(chr(92))} {index}"
 
 
@@ -103,7 +103,7 @@ def add_checks(verilog: str, checks: Mapping[str, Sequence[Check]]) -> str:
     Raises
     ------
     ValueError
-        If a module that has checks is not there.
+        If a module that has checks is not in the text.
     """
     for name, found in checks.items():
         lines = [

@@ -1,4 +1,4 @@
-"""Tools that a step needs: whether they are here, and what to type if not."""
+"""External tools of a step: whether they are installed, and the command that installs them."""
 
 import platform
 import shutil
@@ -9,7 +9,7 @@ from hw.arch.errors import MissingToolError
 
 __all__ = ["install_packages", "install_program", "require_package", "require_programs"]
 
-#: Package of each program, by the family of the system; macOS has them in one package.
+#: Package of each program, by family of operating systems; macOS has one package for all.
 _PROGRAMS = {
     "g++": {"debian": "g++", "fedora": "gcc-c++"},
     "make": {"debian": "make", "fedora": "make"},
@@ -23,7 +23,7 @@ _NAMES = {"debian": "Debian", "fedora": "Fedora"}
 
 
 def _family() -> str | None:
-    """Family of the system, by which its programs are installed; None if it is another one."""
+    """Family of the operating system, which fixes its package manager; None if unknown."""
     if platform.system() == "Darwin":
         return "macos"
     try:
@@ -35,7 +35,7 @@ def _family() -> str | None:
 
 
 def install_program(name: str) -> str:
-    """Command line that installs a program of the system; on an unknown system, each one's."""
+    """Command line that installs a system program; on an unknown system, that of each family."""
     on = {family: f"{command} {_PROGRAMS[name][family]}" for family, command in _COMMANDS.items()}
     macos = _MACOS.get(name, "xcode-select --install")
     family = _family()
@@ -48,7 +48,7 @@ def install_program(name: str) -> str:
 
 
 def install_packages() -> str:
-    """Command line that installs every Python package: of the clone, or of the wheel."""
+    """Command line that installs all Python packages, for a clone or a wheel."""
     root = Path(__file__).resolve().parent.parent
     return "make setup" if (root / "Makefile").exists() else "pip install 'tilewright[sim,area]'"
 
@@ -61,12 +61,12 @@ def require_package(package: str, *, where: str) -> None:
     package : str
         Its name in the index.
     where : str
-        The step, for the report.
+        The step, for the error report.
 
     Raises
     ------
     MissingToolError
-        If it is not installed; the message says what to type.
+        If it is not installed; the message has the command that installs it.
     """
     try:
         metadata.distribution(package)
@@ -78,12 +78,12 @@ def require_package(package: str, *, where: str) -> None:
 
 
 def require_programs(*names: str, where: str) -> None:
-    """Refuse a step that needs programs of the system.
+    """Refuse a step that needs system programs.
 
     Raises
     ------
     MissingToolError
-        If one is not in a folder of ``PATH``; the message says what to type.
+        If one is not in a folder of ``PATH``; the message has the command that installs it.
     """
     for name in names:
         if shutil.which(name) is None:

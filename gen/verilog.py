@@ -1,4 +1,4 @@
-"""Verilog of a component, identical modules defined once."""
+"""Emission of Verilog for a component, identical modules defined once."""
 
 import contextlib
 import dataclasses
@@ -19,13 +19,13 @@ from hw.emit.shared import Library, Shareable
 
 __all__ = ["Design", "convert", "emit"]
 
-#: Attributes that tell where text came from; they would make it depend on the machine.
+#: Attributes with source locations, which would make the text depend on the machine.
 _INTERNAL = ("generator", "top", "src", "amaranth.hierarchy", "amaranth.decoding")
 
 
 @dataclasses.dataclass(frozen=True)
 class Design:
-    """Verilog text and what is in it.
+    """Emitted Verilog with its hierarchy and header.
 
     Members
     -------
@@ -34,10 +34,10 @@ class Design:
     text : str
         The Verilog, the same for the same parameters on every machine.
     instances : dict of str to int
-        Instances of each module definition below the top, the top itself as one.
+        Instances of each module definition below the top; the top itself counts as one.
     head : str
-        Comment that says what it is, how to make it again, and what its ports are for. It is no
-        part of the text, so that what is built from the text is kept whoever asked for it.
+        Header comment: description, command and ports. It is not part of the text, so that builds
+        from the text are cached independently of it.
     """
 
     top: str
@@ -47,7 +47,7 @@ class Design:
 
     @property
     def file(self) -> str:
-        """Head and text, as they stand in a file."""
+        """Content of a Verilog file: head and text."""
         return self.head + self.text
 
     @property
@@ -56,16 +56,16 @@ class Design:
         return hashlib.sha256(self.text.encode()).hexdigest()
 
 
-#: What ``proc`` does without multiplexers and ROMs, but for its search for latches, which takes
-#: most of the time of a wide design: Amaranth writes none.
+#: ``proc`` without multiplexers and ROMs, and without its search for latches, which takes most
+#: of the time of a wide design: Amaranth writes no latches.
 _PROCESSES = (
     *("proc_clean", "proc_rmdead", "proc_prune", "proc_init", "proc_arst", "proc_dff"),
     *("proc_memwr", "proc_clean", "opt_expr -keepdc"),
 )
 
-#: That a wire is signed says nothing in RTLIL, where cells say it of their operands. Verilog takes
-#: two signed wires compared or multiplied as signed, whatever the cell said, and yosys 0.70
-#: declares them so.
+#: The attribute "signed" of a wire means nothing in RTLIL, where cells state the signedness of
+#: their operands. Verilog compares or multiplies two signed wires as signed, whatever the cell
+#: said, and yosys 0.70 declares them so.
 _SIGNED = re.compile(r"^( *wire [^\\\\$\n]*)\bsigned ", re.MULTILINE)
 
 _MODULE = re.compile(r"^module \\(\S+)\n(.*?)^end$", re.MULTILINE | re.DOTALL)
@@ -90,7 +90,7 @@ def _count_instances(rtlil_text: str, top: str) -> dict[str, int]:
 
 @contextlib.contextmanager
 def _few_collections() -> Iterator[None]:
-    """Let the garbage collector look seldom: elaboration makes millions of objects that stay."""
+    """Run the garbage collector rarely: elaboration makes millions of objects that stay."""
     former = gc.get_threshold()
     gc.set_threshold(1_000_000, *former[1:])
     try:
@@ -100,13 +100,13 @@ def _few_collections() -> Iterator[None]:
 
 
 def _verilog(rtlil_text: str, *, source: bool = False) -> str:
-    """Verilog of RTLIL that Amaranth wrote."""
+    """Verilog of RTLIL text from Amaranth."""
     removed = [name for name in _INTERNAL if not (source and name == "src")]
     passes = [
         *_PROCESSES,
         "memory_collect",
-        # A stream without data has a payload of no bits, which Verilog cannot state: it would be
-        # written as [-1:0], two bits.
+        # A stream without data has a payload of zero bits, which Verilog cannot express: it would
+        # be written as [-1:0], two bits.
         "clean_zerowidth",
         "delete */s:0",
         "attrmap " + " ".join(f"-remove {attribute}" for attribute in removed),
@@ -120,15 +120,15 @@ def _verilog(rtlil_text: str, *, source: bool = False) -> str:
 
 
 def emit(component: Shareable, *, source: bool = False, about: About | None = None) -> Design:
-    """Verilog of a component and all it contains.
+    """Verilog of a component and of everything it contains.
 
     Parameters
     ----------
     component : Shareable
     source : bool
-        Mark wires and cells with their place in the source, ``(* src = "hw/lib/fifo.py:42" *)``.
+        Annotate wires and cells with their source location, ``(* src = "hw/lib/fifo.py:42" *)``.
     about : About, optional
-        What the head says; by default what the component's class and parameters tell.
+        Contents of the header; by default from the component's class and parameters.
 
     Raises
     ------
@@ -149,7 +149,7 @@ def emit(component: Shareable, *, source: bool = False, about: About | None = No
 def convert(
     component: Elaboratable, *, name: str = "top", ports: Sequence[ValueLike] | None = None
 ) -> str:
-    """Verilog of a component in which nothing is shared, as Amaranth elaborates it.
+    """Verilog of a component without sharing, as Amaranth elaborates it.
 
     Parameters
     ----------
@@ -157,7 +157,7 @@ def convert(
     name : str
         Name of the top module.
     ports : sequence of values, optional
-        Its ports, where it has no signature.
+        Its ports, if it has no signature.
 
     Raises
     ------

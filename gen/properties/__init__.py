@@ -1,4 +1,4 @@
-"""The properties that are proved of the blocks, each as a harness round its block."""
+"""Properties that are proved of the blocks, each as a harness with its block."""
 
 from gen.formal import Property
 from gen.properties.arrays import ARRAY_PROPERTIES
@@ -16,7 +16,7 @@ __all__ = ["PROPERTIES"]
 _SPLITTER = {"width_bits": 64, "address_bits": 20, "streams": 2, "burst_beats": 256}
 _BARRIER = {"arrivals": 3, "tx_bytes": 7}
 
-#: Every property, in the order in which they are proved.
+#: Every property, in the order of proof.
 PROPERTIES = (
     Property("stream", "a buffer is a queue of two", {"payload_bits": 2}, BufferIsAQueue),
     Property(

@@ -1,4 +1,4 @@
-"""Property of output-stationary arrays: of the sums that leave them, through their own wiring."""
+"""Property of output-stationary arrays: no drained sum is lost."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _SUM = data.StructLayout(
 
 
 def _added(a: Value, b: Value, old: Value) -> Value:
-    """Operands of one step, and the sum of the step before; without a step the sum stays."""
+    """Tag of a step's sum from its operands and the sum before; without a step the sum stays."""
     right, down, former = view(_RIGHT, a), view(_DOWN, b), view(_SUM, old)
     follows = (
         former.good
@@ -45,16 +45,16 @@ def _added(a: Value, b: Value, old: Value) -> Value:
 
 
 class DrainIsEmptied(wiring.Component):
-    """No sum of an output-stationary array is lost: each leaves before another takes its place.
+    """No sum of an output-stationary array is lost: each leaves before another overwrites it.
 
-    The array is the real one; its lanes carry the numbers of their tile and step, modulo 4, and
-    of their lane, turn and column.
+    The array is the product's own; its lanes carry the numbers of their tile and step, modulo 4,
+    and of their lane, turn and column.
 
     Parameters
     ----------
     rows, columns, latency : int
     sequencer : type of DrainSequencer
-        A faulty one, to see the proof fail.
+        Drain sequencer; a faulty one shows that the proof can fail.
     """
 
     wants: Signal
@@ -83,7 +83,7 @@ class DrainIsEmptied(wiring.Component):
         drain.add_to(inner)
         inner.submodules.array = tagged(array, _added)
 
-        # Steps of L vectors, each in the turn of its sum; the first of a tile sets the turns.
+        # Steps of L vectors, each in the turn of its sum; the first of a tile defines the turns.
         turn, expected = Signal(range(latency)), Signal(range(latency))
         first, kept_finish = Signal(init=1), Signal()
         ends = expected == latency - 1
@@ -119,7 +119,7 @@ class DrainIsEmptied(wiring.Component):
             drain.room.eq(self.room),
         ]
 
-        # What is to leave next: tiles in order, of each the lanes, of each the turns.
+        # Sum expected to leave next: tiles in order, within a tile lanes, within a lane turns.
         leaving, at_lane, at_turn = Signal(_TILE), Signal(_LANE), Signal(_TURN)
         lane_ends, tile_ends = at_turn == latency - 1, at_lane == rows - 1
         with m.If(drain.shift):
@@ -132,7 +132,7 @@ class DrainIsEmptied(wiring.Component):
         told: Value = Cat(drain.shift, leaving, at_lane, at_turn)
         for index in range(config.columns):
             sum_ = Cat(told[0], told[1:], index)
-            # But for the step, which ends a tile whatever it is.
+            # Except the step number, which is arbitrary at the end of a tile.
             m.d.comb += always(~told[0] | (array.o_sums[index][: len(sum_)] == sum_))
             told = delayed(m, told, 1, name=f"told_{index}", reset=True)
         overlaps = drain.shift & issue & (tile != leaving)

@@ -1,4 +1,4 @@
-"""Property of matrix units: of the streams at their ports."""
+"""Property of matrix units: stability of the streams at their ports."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ __all__ = ["OffersStay"]
 
 
 def _old(a: Value, b: Value, old: Value) -> Value:
-    """Streams do not depend on sums."""
+    """Tag of a sum: the old one, since streams do not depend on sums."""
     return old
 
 
 class OffersStay(wiring.Component):
     """A result that a unit offers stays, unchanged, until it is taken; so does readiness.
 
-    The unit is the real one, with all that is in it but the arithmetic of its cells.
+    The unit is the product's own, except for the arithmetic of its cells.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ class OffersStay(wiring.Component):
         if self._config.array.dataflow == Dataflow.OS:
             m.d.comb += payload.finish.eq(self.marks[0])
         else:
-            # No tile is higher than the accumulators that its sums need.
+            # No tile has more rows than the accumulators that its sums need.
             row = Signal()
             with m.If(moving.valid & moving.ready):
                 m.d.sync += row.eq(Mux(payload.last, 0, 1))

@@ -1,4 +1,4 @@
-"""Properties of arrays that keep an operand, shown of their own wiring (`array_tags`)."""
+"""Properties of stationary-operand arrays, proved on their own wiring (`array_tags`)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SUM = data.StructLayout({"good": 1, "row": _ROW, "time": _TIME, "column": _COLU
 
 
 def _product_of_one_tile(a: Value, b: Value, old: Value) -> Value:
-    """Both operands are of one tile and row, and the sum of the rows above of the same vector."""
+    """Whether both operands belong to one tile and row, and the partial sum to the same vector."""
     moving, staying, above = view(_MOVING, a), view(_STAYING, b), view(_SUM, old)
     good = (
         above.good
@@ -40,14 +40,14 @@ def _product_of_one_tile(a: Value, b: Value, old: Value) -> Value:
 class SwapKeepsProducts(wiring.Component):
     """Each vector meets, in every cell, the weights of its own tile: none changes in flight.
 
-    The array is the real one; its lanes carry the numbers of their tile, modulo 4, of their row
-    and column, and of their cycle, modulo 8.
+    The array is the product's own; its lanes carry the numbers of their tile, modulo 4, of
+    their row and column, and of their cycle, modulo 8.
 
     Parameters
     ----------
     rows, columns, latency : int
     early : int
-        Cycles by which swaps may follow one another too early: a fault, to see the proof fail.
+        Cycles by which swaps may follow one another too early: a fault, which the proof must find.
     """
 
     comes: Signal
@@ -130,14 +130,14 @@ _STORED = data.StructLayout({"good": 1, "tile": 1, "chosen": 1, "lanes": _ROW})
 class SumsMeetTheirRow(wiring.Component):
     """A vector adds to the sum of its own row in the tile before: none is overwritten or missed.
 
-    Array, accumulators and :class:`hw.matrix.partial_sums.SumGuard` are the real ones. One row is
-    chosen, any of them; lanes say whether they are of it and in which tile, modulo 2.
+    Array, accumulators and :class:`hw.matrix.partial_sums.SumGuard` are the product's own. One
+    arbitrary row is chosen; lanes say whether they belong to it and to which tile, modulo 2.
 
     Parameters
     ----------
     rows, columns, latency : int
     fault : int
-        Cycles that the guard believes a sum takes less than it does, to see the proof fail.
+        Cycles by which the guard underestimates a sum's latency: a fault that must be found.
     """
 
     valid: Signal
@@ -156,7 +156,7 @@ class SumsMeetTheirRow(wiring.Component):
         )
 
     def _added(self, a: Value, b: Value, old: Value) -> Value:
-        """The sum is the one of the rows above, or of the tile before, of the same row."""
+        """Whether the sum is that of the rows above, or of the tile before, of the same row."""
         summand, above = view(_SUMMAND, a), view(_STORED, old)
         top = Mux(
             summand.starts,
@@ -181,7 +181,7 @@ class SumsMeetTheirRow(wiring.Component):
         guard.add_to(inner)
         inner.submodules.array = tagged(array, self._added)
 
-        # Tiles of a pass are equally high and all but the last keep their sums.
+        # All tiles of a pass have the same number of rows; all but the last keep their sums.
         accumulate, inside, kept_finish = Signal(), Signal(), Signal()
         height, tile = Signal(range(depth)), Signal()
         chosen_row, started = Signal(range(depth)), Signal()
@@ -204,13 +204,13 @@ class SumsMeetTheirRow(wiring.Component):
             guard.issue.eq(issue),
             guard.last.eq(last),
             array.i_moving.eq(Cat(*lanes)),
-            # No sum depends on what stays; constants are what yosys stumbles over.
+            # No sum depends on the stationary operand; yosys would stumble over constants here.
             array.i_swap.eq(issue),
             array.i_load.eq(self.valid.replicate(config.rows)),
             array.i_stationary.eq(Cat(*lanes)),
         ]
 
-        # As a unit has it: what leaves is told by the marks of what entered.
+        # As in a unit, delayed flags of the vectors that entered control the sums that leave.
         told = delayed(
             m,
             Cat(issue, last, finish, chosen, tile),

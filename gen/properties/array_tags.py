@@ -1,8 +1,8 @@
-"""Arrays with tags for numbers: every wire and register is the product's, but for the arithmetic.
+"""Arrays that compute tags instead of numbers; all wires and registers are the product's own.
 
-A proof asks which operands and sums meet, not what they add up to. So where a cell multiplies and
-adds, tags are compared instead, with the registers that the datapath has (a test compares both).
-Lanes and sums carry tags in their low bits; what carries none is zero, and falls away.
+A proof asks which operands and sums meet, not what they add up to. So each multiply-add is replaced
+by a comparison of tags, with the registers of the datapath (a test compares both). Lanes and sums
+carry tags in their low bits; the other bits are zero and are optimized away.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from hw.array.cell_config import CellConfig
 
 __all__ = ["Compare", "lane", "multiply_add", "tagged", "view"]
 
-#: Tag of a sum out of the tags of two operands, of a cycle ago, and that of the sum before.
+#: Tag of a sum from the tags of two operands one cycle ago, and that of the sum before.
 Compare = Callable[[Value, Value, Value], Value]
 
 
 def view(layout: data.StructLayout, value: Value) -> data.View[data.StructLayout]:
-    """The tag in the low bits of a lane or a sum."""
+    """Tag in the low bits of a lane or a sum."""
     return data.View(layout, value[: layout.size])
 
 
 def lane(layout: data.StructLayout, width: int, **tags: Value | int) -> Value:
-    """A lane, or a sum, with these tags."""
+    """Lane or sum with these tags."""
     fields = [(Const(0, field.width) + tags[str(name)])[: field.width] for name, field in layout]
     return Cat(*fields, Const(0, width))[:width]
 
@@ -36,7 +36,7 @@ def lane(layout: data.StructLayout, width: int, **tags: Value | int) -> Value:
 def multiply_add(
     m: Module, config: CellConfig, a: Value, b: Value, old: Value, compare: Compare
 ) -> Value:
-    """Stand-in for :func:`hw.array.mac.multiply_add`: the same registers, but tags."""
+    """Replacement of :func:`hw.array.mac.multiply_add`: the same registers, with tags."""
     former = [Signal(len(operand), name=f"former_{name}") for name, operand in (("a", a), ("b", b))]
     m.d.sync += [was.eq(operand) for was, operand in zip(former, (a, b), strict=True)]
     total = compare(former[0], former[1], old)
@@ -48,7 +48,7 @@ def multiply_add(
 
 
 def tagged(component: wiring.Component, compare: Compare) -> Fragment:
-    """The inside of an array, or of what contains one, whose cells compare tags."""
+    """Inside of an array, or of a component that contains one, whose cells compare tags."""
 
     def stands_in(
         m: Module, config: CellConfig, a: Value, b: Value, old: Value, *, mode: Value | None

@@ -1,4 +1,4 @@
-"""Properties of arrays: all that are proved, and those of sums and of rows of results."""
+"""Properties of arrays and matrix units: the list, and those of accumulators and result FIFO."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ __all__ = ["ARRAY_PROPERTIES", "RowsKeepTheirPlace", "SumsAreThere"]
 
 
 class SumsAreThere(wiring.Component):
-    """A sum is asked for after it was stored: no vector adds to what is still on its way.
+    """A sum is read after it was stored: no vector adds to one that is still in flight.
 
-    The array and the adders below it are modelled by the cycles that a sum takes.
+    The array and the adders below it are modelled by the latency of a sum.
 
     Parameters
     ----------
     cycles : int
-        From a vector to the first that may ask for its sum.
+        From a vector to the first that may read its sum.
     fault : int
-        Cycles that the guard believes a sum takes less than it does, to see the proof fail.
+        Cycles by which the guard underestimates a sum's latency: a fault that must be found.
     """
 
     valid: Signal
@@ -52,21 +52,21 @@ class SumsAreThere(wiring.Component):
         dut.add_to(inner)
         issue = self.valid & (~self.accumulate | dut.there)
         m.d.comb += [dut.issue.eq(issue), dut.last.eq(self.last)]
-        # An accumulating tile is as high as the one before; none is higher than the memory.
+        # An accumulating tile has as many rows as the one before; none exceeds the memory.
         m.d.comb += [
             given(~issue | self.last | (dut.row != depth - 1)),
             given(~(issue & self.accumulate) | (self.last == (dut.row == dut.last_row))),
         ]
-        # Were sums to enter the array, a vector of cycle t would be stored in t + cycles, to be
-        # read from the next cycle on, and one of cycle t reads in t + 1. With an adder below the
-        # array both come later, by the same.
+        # With sums that enter the array, a vector of cycle t is stored in t + cycles, readable from
+        # the next cycle on, and one of cycle t reads in t + 1. With an adder below the array both
+        # come later, by the same number of cycles.
         entry: Value = Cat(issue, dut.row)
         waits: list[Value] = []
         for age in range(1, self._cycles):
             entry = delayed(m, entry, 1, name=f"age_{age}", reset=True)
             waits.append(entry[0] & (entry[1:] == dut.row))
         m.d.comb += always(~(issue & self.accumulate) | ~Cat(*waits).any())
-        # Rows in flight follow one another, so as many as a tile has are of different rows.
+        # Rows in flight are consecutive, so as many as a tile has are different rows.
         line = dut.line
         count = sum((line[index] for index in range(1, len(line))), line[0])
         m.d.comb += [
@@ -84,15 +84,15 @@ class SumsAreThere(wiring.Component):
 class RowsKeepTheirPlace(wiring.Component):
     """Rows of results leave whole, in order, unchanged: none is overwritten before it was read.
 
-    Rows arrive any number of cycles after their place was taken, so the proof holds for every
-    height and latency of the array before the queue. A row that is offered stays, and one that is
-    whole is offered in two cycles. Each sum is a free bit, 32 times.
+    Rows arrive any number of cycles after their entry was reserved, so the proof holds for every
+    height and latency of the array. A row that is offered stays, and one that is complete is
+    offered within two cycles. Each sum is one free bit, repeated 32 times.
 
     Parameters
     ----------
     columns : int
     fault : bool
-        The queue gives one place too many, to see the proof fail.
+        The FIFO grants one entry too many: a fault, which the proof must find.
     """
 
     take: Signal
@@ -127,7 +127,7 @@ class RowsKeepTheirPlace(wiring.Component):
         ]
         m.d.sync += coming.eq(coming + self.take - self.write)
 
-        # The rows in order: a place more than the queue has, for the one that is offered.
+        # Expected rows in order: one entry more than the FIFO has, for the row that is offered.
         row = dut.o_rows
         handed = row.valid & self.ready
         leaving = Signal(range(2 * places))
@@ -201,7 +201,7 @@ def _properties() -> tuple[Property, ...]:
     return tuple(found)
 
 
-#: Where faults of a unit concern its streams.
+#: Modules to inject faults into for the properties of a unit's streams.
 _PORTS = "top.dut.port top.dut.activation.port"
-#: What is proved of arrays, for every latency and size that is named.
+#: Properties of arrays, for every latency and size named here.
 ARRAY_PROPERTIES = _properties()

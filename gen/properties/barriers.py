@@ -1,4 +1,4 @@
-"""Properties of the barrier."""
+"""Property of the barrier: exact completion of its phases."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class BarrierCompletes(wiring.Component):
         m.submodules.dut = dut = self._dut
         for name in ("init", "expected", "arrive", "drop", "expect", "complete"):
             m.d.comb += getattr(dut, f"i_{name}").eq(getattr(self, name))
-        # What has come and been dropped since the phase began, and what it was to wait for.
+        # Arrivals and drops since the phase began, and the number it was to wait for.
         came, dropped, wanted = Signal(8), Signal(8), Signal(8)
         asked, done = Signal(16), Signal(16)
         error, phase = Signal(), Signal()
@@ -52,7 +52,7 @@ class BarrierCompletes(wiring.Component):
         some = Cat(self.arrive, self.drop, self.expect, self.complete).any()
         most = self._dut.tx_bytes
         wrong = (came_now > wanted) | (surplus > most) | (surplus < -most)
-        # A barrier whose arrivals have all been dropped takes no more part in anything.
+        # A barrier whose arrivals have all been dropped no longer takes part in anything.
         wrong |= (wanted == dropped) & some
         with m.If(self.init):
             m.d.sync += [each.eq(0) for each in (came, dropped, asked, done, error, phase)]
@@ -77,7 +77,7 @@ class BarrierCompletes(wiring.Component):
             always((asked == 0) | (done == 0)),
             always((asked <= most) & (done <= most)),
             always(wanted <= self._dut.arrivals),
-            # Nothing is left standing complete.
+            # A complete phase never persists.
             always((wanted == 0) | (dut.o_pending != 0) | (dut.o_tx != 0)),
             self.reached.eq(
                 Cat(phase, (dut.o_pending == 0) & (dut.o_tx < 0), error & (asked != 0))

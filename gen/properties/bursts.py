@@ -1,4 +1,4 @@
-"""Properties of the TMA engine's bursts."""
+"""Property of the TMA engine's bursts: no boundary crossed, no beat lost."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["BurstsStayInside"]
 
 
 class BurstsStayInside(wiring.Component):
-    """Bursts cross no boundary, follow each other, and add up to their row."""
+    """Bursts cross no boundary, are contiguous, and add up to their row."""
 
     row: stream.Interface
     plans_ready: Signal
@@ -65,7 +65,7 @@ class BurstsStayInside(wiring.Component):
             always(~(waits & self.row.ready) | (sent_now == row.beats)),
             self.reached.eq(Cat(bursts & (sent != 0), waits & (row.beats == 0) & self.row.ready)),
         ]
-        # Between two offers nothing is under way.
+        # Between two offers no row is in progress.
         held = Signal()
         m.d.sync += held.eq(self.row.valid & ~self.row.ready)
         m.d.comb += always((sent == 0) | held)

@@ -1,4 +1,4 @@
-"""Properties of what every stream passes: buffer, fork, merge, filter."""
+"""Properties of the stream blocks: elastic buffer, eager fork, ordered merge, packet filter."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["BufferIsAQueue", "FilterTakesItsOwn", "ForkGivesOnce", "MergeRotates
 
 
 class BufferIsAQueue(wiring.Component):
-    """What goes in comes out, in order, once; two fit; an offer stays until taken or cleared."""
+    """Payloads leave in order, each once; two fit; an offer stays until taken or cleared."""
 
     i: stream.Interface
     o: stream.Interface
@@ -63,7 +63,7 @@ class BufferIsAQueue(wiring.Component):
 
 
 class ForkGivesOnce(wiring.Component):
-    """Each branch gets each payload once, none waits for a sibling; it leaves once all have it."""
+    """Each branch gets each payload once, none waits for a sibling; it leaves when all have it."""
 
     valid: Signal
     feeds: Signal
@@ -94,7 +94,7 @@ class ForkGivesOnce(wiring.Component):
         m.d.comb += [
             always(dut.done == got),
             always(got & ~self.feeds == 0),
-            # A branch is offered what it lacks, whatever its siblings do, and nothing else.
+            # A branch is offered exactly what it lacks, whatever its siblings do.
             always(dut.o_valid == Mux(self.valid, self.feeds & ~got, 0)),
             always(leaves == (self.valid & ((got | takes) == self.feeds))),
             self.reached.eq(Cat(leaves & (got != 0), leaves & (got == 0) & takes.all())),
@@ -191,7 +191,7 @@ class FilterTakesItsOwn(wiring.Component):
             given((self.modulus >= 1) & (self.modulus <= 16) & (self.index < self.modulus)),
         ]
         kept(m, Cat(self.modulus, self.index))
-        # Packets until the next that is the unit's own, counted down: the other way round.
+        # Packets until the next one of this unit, counted down: opposite to the filter's count.
         wait = Signal(5)
         begun = Signal()
         left = Mux(begun, wait, self.index)

@@ -1,4 +1,4 @@
-"""What harnesses say in one word: assertions, assumptions, and the rule of streams."""
+"""Helpers of harnesses: assertions, assumptions, and the stream rule."""
 
 from typing import Any
 
