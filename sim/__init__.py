@@ -1,1 +1,1 @@
-"""Simulation: golden, emulator and RTL answers to one program, and their comparison."""
+"""Simulation of one program by golden interpreter, emulator and RTL, and comparison of results."""

@@ -1,4 +1,4 @@
-"""What the cocotb testbenches share: clock and reset, streams at random pace, random numbers."""
+"""Shared parts of the cocotb testbenches: clock, reset, stream drivers, random numbers."""
 
 import zlib
 from collections.abc import Callable, Iterable
@@ -15,20 +15,20 @@ _PERIOD_NS = 10
 
 
 def bench(*, limit_cycles: int) -> Callable[..., Any]:
-    """Decorator of a test: it fails after that many cycles, so that no wait lasts for ever."""
+    """Decorator of a test with a timeout in cycles."""
     return cocotb.test(timeout_time=limit_cycles * _PERIOD_NS, timeout_unit="ns")
 
 
 def random_generator(name: str = "") -> np.random.Generator:
-    """Random numbers of the running test's seed, a sequence of its own for each name."""
+    """Random generator for the running test's seed, one sequence per name."""
     return np.random.default_rng([cocotb.RANDOM_SEED & (2**64 - 1), zlib.crc32(name.encode())])
 
 
 async def start(dut: Any, **settings: int) -> None:
-    """Start the clock, set plain inputs and reset; returns at a falling edge.
+    """Start the clock, set the plain inputs and apply reset; returns at a falling edge.
 
-    Actors move at falling edges and look, by ``ReadOnly``, at what has settled before the next
-    rising edge. So no simulator's order of events within an edge matters.
+    Testbench processes drive at falling edges and sample, by ``ReadOnly``, the values settled
+    before the next rising edge, so results do not depend on a simulator's order of events.
     """
     Clock(dut.clk, _PERIOD_NS, "ns").start(start_high=False)
     dut.rst.value = 1
@@ -45,16 +45,16 @@ async def clocks(dut: Any, cycles: int) -> None:
 
 
 class _Stream:
-    """Signals of one stream of the device and the pace of its outer side.
+    """Signals of one stream of the device, with random stalls on the testbench side.
 
     Parameters
     ----------
     dut
-        The device, started or about to be.
+        The device under test.
     name : str
         Name of the stream's port.
     stall : float
-        Probability that the outer side pauses in a cycle.
+        Probability per cycle that the testbench side stalls.
     """
 
     def __init__(self, dut: Any, name: str, *, stall: float = 0.0) -> None:
@@ -72,12 +72,12 @@ class _Stream:
 
 
 class Source(_Stream):
-    """Sends payloads to an input; whatever is not valid is garbage.
+    """Stream driver of an input; payloads are random while `valid` is low.
 
     Members
     -------
     sent : int
-        Payloads that crossed.
+        Payloads transferred.
     """
 
     def __init__(self, dut: Any, name: str, *, stall: float = 0.0) -> None:
@@ -93,7 +93,7 @@ class Source(_Stream):
             self._payload.value = garbage % (1 << bits)
 
     async def send(self, payloads: Iterable[int]) -> None:
-        """Send all of these, in order; starts and ends at a falling edge."""
+        """Send all these payloads in order; starts and ends at a falling edge."""
         for payload in payloads:
             while self._pauses():
                 self._idle()
@@ -111,12 +111,12 @@ class Source(_Stream):
 
 
 class Sink(_Stream):
-    """Takes payloads from an output, and checks that none is withdrawn or changed.
+    """Stream monitor of an output, which checks that no offered payload is withdrawn or changed.
 
     Members
     -------
     taken : list of int
-        Payloads that crossed.
+        Payloads transferred.
     """
 
     def __init__(self, dut: Any, name: str, *, stall: float = 0.0) -> None:
@@ -141,7 +141,7 @@ class Sink(_Stream):
         await FallingEdge(self._clock)
 
     async def take(self, count: int) -> list[int]:
-        """Take that many payloads; starts and ends at a falling edge."""
+        """Take `count` payloads; starts and ends at a falling edge."""
         first = len(self.taken)
         while len(self.taken) < first + count:
             await self._cycle(not self._pauses())
@@ -149,12 +149,12 @@ class Sink(_Stream):
         return self.taken[first:]
 
     async def refuse(self, cycles: int) -> None:
-        """Take nothing for so many cycles."""
+        """Keep `ready` low for a number of cycles."""
         for _ in range(cycles):
             await self._cycle(False)
 
     async def expect_silence(self, cycles: int) -> None:
-        """Be ready for so many cycles, in which nothing may come."""
+        """Keep `ready` high for a number of cycles, in which no payload may arrive."""
         before = len(self.taken)
         for _ in range(cycles):
             await self._cycle(True)

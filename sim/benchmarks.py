@@ -1,4 +1,4 @@
-"""Benchmarks: utilization of a whole chip's RTL in products of matrices, beside that of peers."""
+"""Benchmarks: utilization of a chip's RTL in matrix products, against published peers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["BENCHMARKS", "Benchmark", "Peer", "measure", "peers"]
 
 @dataclasses.dataclass(frozen=True)
 class Benchmark:
-    """One product, the peers that it is compared with, and its least utilization.
+    """One matrix product with its peers and its least required utilization.
 
     Parameters
     ----------
@@ -33,9 +33,9 @@ class Benchmark:
     peers : tuple of str
         Keys of ``peers.toml``.
     goal : float
-        Least utilization, cold, at a memory latency of 100 cycles.
+        Least utilization of a cold launch at a memory latency of 100 cycles.
     quick : bool
-        One of the three that ``bench --quick`` runs.
+        Whether ``bench --quick`` runs it.
     """
 
     config: str
@@ -49,12 +49,12 @@ class Benchmark:
 
     @property
     def name(self) -> str:
-        """Name of the row."""
+        """Name of the benchmark."""
         return f"matmul-{self.m}x{self.n}x{self.k}-{self.dtype}-{self.config}"
 
     @property
     def command(self) -> str:
-        """Command that measures it alone."""
+        """Command that repeats this measurement."""
         return (
             f"tilewright run matmul --config {self.config} --dtype {self.dtype} "
             f"--set M={self.m} --set N={self.n} --set K={self.k}"
@@ -63,7 +63,7 @@ class Benchmark:
 
 @dataclasses.dataclass(frozen=True)
 class Peer:
-    """Published or measured utilization of another machine: a share of its own peak.
+    """Published or measured utilization of another machine, as a fraction of its own peak.
 
     Parameters
     ----------
@@ -71,10 +71,10 @@ class Peer:
     kind : str
         ``accelerator``, a matrix engine like ours, or ``gpu``.
     best : float
-        Largest utilization that the source states.
+        Largest utilization in the source.
     conditions, source : str
     least : float or None
-        Smallest one, where the source has a range.
+        Smallest utilization, if the source states a range.
     """
 
     name: str
@@ -85,7 +85,7 @@ class Peer:
     least: float | None = None
 
     def row(self, ours: float) -> dict[str, Any]:
-        """Fields of the report, with the ratio of our utilization to its best."""
+        """Report fields, with the ratio of our utilization to the peer's best."""
         return {**dataclasses.asdict(self), "ratio_of_utilization": ours / self.best}
 
 
@@ -104,7 +104,7 @@ BENCHMARKS = (
 
 
 def peers() -> Mapping[str, Peer]:
-    """Peers with their sources, by key."""
+    """All peers with their sources, by key."""
     table = tomllib.loads((Path(__file__).parent / "peers.toml").read_text(encoding="utf-8"))
     return {
         key: Peer(**{name.replace("class", "kind"): value for name, value in entry.items()})
@@ -113,12 +113,12 @@ def peers() -> Mapping[str, Peer]:
 
 
 def measure(benchmark: Benchmark, *, seed: int, progress: Progress) -> dict[str, Any]:
-    """Row of one benchmark: utilization on the RTL, and the peers', accelerators first.
+    """Measure one benchmark on the RTL; returns its report row with the peers, accelerators first.
 
     Raises
     ------
     HangError, DeviceError
-        If the launch does not end well.
+        If the launch hangs or ends with an error.
     """
     problem = Problem(
         kernel=matmul,

@@ -1,4 +1,4 @@
-"""Cache of finished builds: one builder per key, and no left-overs of builders that were killed."""
+"""Build cache: one builder per key at a time, and removal of what killed builders left behind."""
 
 import contextlib
 import fcntl
@@ -18,20 +18,20 @@ __all__ = ["KINDS", "cache_bytes", "cache_directory", "cached", "free_cache", "k
 
 #: Folders of the cache: area of units, testbenches for Icarus, models, text of chips.
 KINDS = ("area", "cocotb", "verilator", "verilog")
-#: What belongs to a key: the finished build, its lock, builds under way. Nothing else is removed,
-#: for ``$TILEWRIGHT_CACHE`` may be a folder with files of the user's.
+#: Names that belong to a key: finished build, lock, builds under way. Nothing else is removed,
+#: because ``$TILEWRIGHT_CACHE`` may be a folder with other files of the user.
 _ENTRY = re.compile(r"\.?([0-9a-f]{32})(\..+)?")
 
-#: File that every builder locks, shared: as long as one does, the cache cannot be freed.
+#: File on which every builder holds a shared lock: the cache cannot be emptied meanwhile.
 _BUILDERS = "builders.lock"
-#: Seconds after which a file that was being written is a left-over.
+#: Seconds after which a partly written file counts as abandoned.
 _STALE_SECONDS = 3600
-#: The children of a killed builder may still write to its folder: removals until they notice.
+#: Attempts to remove the folder of a killed builder, whose children may still write to it.
 _REMOVALS, _PAUSE_SECONDS = 50, 0.1
 
 
 def cache_directory() -> Path:
-    """Folder of finished builds: ``$TILEWRIGHT_CACHE``, else ``tilewright`` in the user's cache."""
+    """The cache folder: ``$TILEWRIGHT_CACHE``, otherwise ``tilewright`` in the user's cache."""
     chosen = os.environ.get("TILEWRIGHT_CACHE")
     if chosen:
         return Path(chosen).absolute()
@@ -40,7 +40,7 @@ def cache_directory() -> Path:
 
 
 def _lock(path: Path, mode: int) -> int | None:
-    """Descriptor that holds a lock; None where it would have to wait, with ``LOCK_NB``."""
+    """Acquire a file lock; returns its descriptor, or None if ``LOCK_NB`` is set and it is held."""
     path.parent.mkdir(parents=True, exist_ok=True)
     while True:
         handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
@@ -60,7 +60,7 @@ def _lock(path: Path, mode: int) -> int | None:
 
 @contextlib.contextmanager
 def _held(path: Path, mode: int) -> Iterator[bool]:
-    """Hold the lock that is a file; whether it is held, with ``LOCK_NB``."""
+    """Context manager that holds a file lock; yields whether it was acquired (``LOCK_NB``)."""
     handle = _lock(path, mode)
     try:
         yield handle is not None
@@ -83,7 +83,7 @@ def _sole_builder(lock: Path, name: str, progress: Progress) -> Iterator[None]:
 
 
 def _entries(root: Path) -> Iterator[tuple[Path, str]]:
-    """Files and folders of the cache, each with its key."""
+    """Files and folders in the cache, each with its key."""
     for folder in (root / kind for kind in KINDS):
         for path in sorted(folder.iterdir()) if folder.is_dir() else []:
             match = _ENTRY.fullmatch(path.name)
@@ -103,7 +103,7 @@ def _remove(path: Path) -> None:
 
 
 def _sweep(root: Path) -> None:
-    """Remove what killed builders left: a builder that lives holds the lock of its key."""
+    """Remove the remains of killed builders; a live builder holds the lock of its key."""
     for path, key in _entries(root):
         # Left-overs of another user stay; they hinder nobody.
         with contextlib.suppress(OSError):
@@ -117,7 +117,7 @@ def _sweep(root: Path) -> None:
 
 
 def key_of(content: Sequence[str]) -> str:
-    """Name of the folder with what is built of this content."""
+    """Cache key: name of the folder for a build of this content."""
     return hashlib.sha256("\0".join(content).encode()).hexdigest()[:32]
 
 
@@ -131,27 +131,27 @@ def cached(
     use_cache: bool = True,
     progress: Progress | None = None,
 ) -> tuple[Path, bool]:
-    """Folder with what is built of this content, and whether it was there already.
+    """Return the folder with the build of this content, and whether it was a cache hit.
 
-    One process builds; others that want the same wait for it. A finished folder appears in one
-    step, and needs no lock to be read.
+    One process builds; others that need the same content wait for it. A finished folder appears
+    atomically and can be read without a lock.
 
     Parameters
     ----------
     kind : str
-        Folder of the cache.
+        Subfolder of the cache.
     content : sequence of str
-        All that the build depends on.
+        Everything that determines the build.
     result : str
-        A file of the folder without which it is not finished.
+        A file in the folder that marks the build as finished.
     make : function
-        Builds in a folder, of which it leaves what is to be kept.
+        Function that builds in a folder and leaves only the files to keep.
     name : str
-        What is built, for progress.
+        Name of the build, for the display of progress.
     use_cache : bool
-        Take a finished build.
+        Whether a finished build may be used.
     progress : Progress, optional
-        Shows that another process builds it.
+        Display of a wait for another process.
     """
     key = key_of(content)
     root = cache_directory()
@@ -180,7 +180,7 @@ def cached(
 
 
 def cache_bytes() -> int:
-    """Size of all files of the cache."""
+    """Size of all files in the cache."""
     size = 0
     for entry, _ in _entries(cache_directory()):
         # A build may end meanwhile; what is no folder, or no longer there, has no files.
@@ -192,7 +192,7 @@ def cache_bytes() -> int:
 
 
 def free_cache() -> int:
-    """Remove everything in the cache; the bytes that were freed.
+    """Empty the cache; returns the bytes freed.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""What is opened, used and closed."""
+"""Base class of context managers with a `close` method."""
 
 from types import TracebackType
 from typing import Self
@@ -7,10 +7,10 @@ __all__ = ["Closing"]
 
 
 class Closing:
-    """Something that may hold what must be freed: the end of a ``with`` closes it."""
+    """Context manager that calls `close` at the end of a ``with`` block."""
 
     def close(self) -> None:
-        """Free what is held; here, nothing."""
+        """Release all resources; the default has none."""
 
     def __enter__(self) -> Self:
         return self

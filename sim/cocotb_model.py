@@ -1,4 +1,4 @@
-"""Programs for cocotb: Verilator models of a design's parts behind cocotb's main program."""
+"""Executables for cocotb: Verilator models of a design's parts, linked with cocotb's main."""
 
 from __future__ import annotations
 
@@ -27,27 +27,27 @@ def build_model(
     use_cache: bool = True,
     progress: Progress | None = None,
 ) -> tuple[Path, bool]:
-    """Build the program that cocotb runs a design in.
+    """Build the executable in which cocotb simulates a design.
 
-    A chip is cut as for :class:`sim.native.chip.ChipModel`, and the archives of its tiles are the
-    same; any other design is one part.
+    A chip is cut into parts as for :class:`sim.native.chip.ChipModel` and shares the archives of
+    its tiles; any other design is one part.
 
     Parameters
     ----------
     design : Design
     ports : sequence of str
-        Ports of its top, which the testbench drives and reads.
+        Top-level ports that the testbench accesses.
     waves : bool
-        Whether it records signals.
+        Whether it records waveforms.
     use_cache : bool
-        Take finished builds of the same content.
+        Whether cached builds of the same content may be used.
     progress : Progress, optional
-        Shows which part is built.
+        Display of the part being built.
 
     Returns
     -------
     folder, hit : Path, bool
-        Where the program is, under the name of the top, and whether it came from the cache.
+        Folder of the executable, which has the name of the top, and whether it was a cache hit.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Build and run the cocotb testbench of a block, on Verilator or Icarus."""
+"""Runner of cocotb testbenches of blocks, on Verilator or Icarus."""
 
 import contextlib
 import dataclasses
@@ -44,14 +44,14 @@ _LIMIT_SECONDS = 1800
 
 
 class _Bench(Protocol):
-    """What a module of `sim.tb` has."""
+    """Interface of a testbench module in `sim.tb`."""
 
     def design(self) -> Shareable:
         """The component under test."""
 
 
 class _BuildError(Exception):
-    """A model that could not be built: why, and what the tools printed."""
+    """Failed build of a model, with reason and tool output."""
 
     def __init__(self, reason: str, printed: str) -> None:
         super().__init__(reason)
@@ -60,7 +60,7 @@ class _BuildError(Exception):
 
 
 class _Started(Runner):
-    """A runner whose programs get a time limit and no terminal to wait at."""
+    """cocotb runner with a time limit and without terminal input."""
 
     def _set_env_common(self) -> None:
         super()._set_env_common()
@@ -95,11 +95,11 @@ class _Started(Runner):
 
 
 class _Verilator(_Started, Verilator):
-    """Verilator's programs, which `sim.cocotb_model` builds and this runner only starts."""
+    """Runner of Verilator executables, which `sim.cocotb_model` builds."""
 
 
 class _Icarus(_Started, Icarus):
-    """Icarus, which ends where a check fails, with waves in the format that Verilator writes."""
+    """Runner of Icarus, with VCD waveforms, that stops at the first failed check."""
 
     def _test_command(self) -> list[list[str]]:
         (command,) = super()._test_command()
@@ -110,22 +110,22 @@ class _Icarus(_Started, Icarus):
 
 @dataclasses.dataclass(frozen=True)
 class BenchResult:
-    """How the testbench of one block ended.
+    """Result of the testbench of one block.
 
     Members
     -------
     block, simulator, seed
-        What ran.
+        Identification of the run.
     tests, passed, failed : int
-        Tests that ran; a build that failed or a simulator that died counts as one that failed.
+        Tests run; a failed build or a crashed simulator counts as one failed test.
     seconds, build_seconds : float
-        Time of the simulation, and of emitting and building before it.
+        Time of the simulation, and of emission and build.
     cache_hit : bool
-        The model had been built before.
+        Whether the model came from the cache.
     failures : tuple of str
-        One line for each failed test.
+        One line per failed test.
     log : Path
-        What the simulator printed.
+        Output of the simulator.
     """
 
     block: str
@@ -142,19 +142,19 @@ class BenchResult:
 
     @property
     def command(self) -> str:
-        """Command line that repeats the run."""
+        """Command that repeats the run."""
         chosen = "" if self.simulator == SIMULATORS[0] else f" --simulator {self.simulator}"
         return f"tilewright sim {self.block} --seed {self.seed}{chosen}"
 
 
 def bench_names() -> list[str]:
-    """Blocks that have a testbench."""
+    """Names of the blocks that have a testbench."""
     folders = map(Path, sim.tb.__path__)
     return sorted(path.stem for folder in folders for path in folder.glob("[!_]*.py"))
 
 
 def port_names(component: Shareable) -> list[str]:
-    """Names of the top module's ports in the emitted Verilog; those without bits have none."""
+    """Names of the top-level ports in the emitted Verilog; zero-width ports are absent."""
     names = ["clk", "rst"]
     for path, _, value in component.signature.flatten(component):
         if len(Value.cast(value)):
@@ -173,7 +173,7 @@ def _make_runner(simulator: str) -> Runner:
 def _build_icarus(
     runner: Runner, design: Design, *, waves: bool, use_cache: bool, progress: Progress
 ) -> tuple[Path, bool]:
-    """Folder with Icarus's program of a design, and whether it was there before."""
+    """Folder of the Icarus executable of a design, and whether it was a cache hit."""
 
     def make(work: Path) -> None:
         (work / "design.v").write_text(design.text)
@@ -214,7 +214,7 @@ def _program_of(
     use_cache: bool,
     progress: Progress,
 ) -> tuple[Path, bool]:
-    """Folder with the program of a design, and whether it was there before."""
+    """Folder of the executable of a design, and whether it was a cache hit."""
     if not isinstance(runner, Verilator):
         return _build_icarus(runner, design, waves=waves, use_cache=use_cache, progress=progress)
     try:
@@ -225,7 +225,7 @@ def _program_of(
 
 
 def _tests_of(results: Path) -> tuple[int, list[str]]:
-    """Tests that ran, and a line for each that failed."""
+    """Number of tests run, and one line per failed test."""
     try:
         root = ElementTree.parse(results).getroot()
     except (OSError, ElementTree.ParseError):
@@ -266,7 +266,7 @@ def _simulate(
     waves: Path | None,
     environment: Mapping[str, str],
 ) -> tuple[int, list[str], Path]:
-    """Tests that ran, a line for each that failed, and the log."""
+    """Run the executable; returns tests run, one line per failed test, and the log."""
     log = _log_of(block)
     with _scratch(block) as folder:
         results = folder / "results.xml"
@@ -330,21 +330,22 @@ def run_bench(
     simulator : str
         One of `SIMULATORS`.
     waves : Path
-        File for the waves, in VCD.
+        VCD file for waveforms.
     component, design : Shareable, Design
-        To test in place of the bench's own, or its Verilog; the environment tells the bench.
+        Unit under test instead of the testbench's own, or its Verilog; `environment` then tells
+        the testbench its parameters.
     program : Path
-        Folder with the design's program for Verilator, in place of building it here.
+        Folder with the design's Verilator executable, instead of a build.
     environment : mapping of str to str
-        More variables for the simulator.
+        Additional environment variables of the simulator.
     use_cache : bool
-        Take a finished build of the same content.
+        Whether a cached build of the same content may be used.
     progress : Progress, optional
 
     Raises
     ------
     MissingToolError
-        If the simulator, or what it needs, is not installed.
+        If the simulator or one of its tools is not installed.
     """
     runner = _make_runner(simulator)
     shown = progress or Progress()

@@ -1,8 +1,8 @@
-"""The table of stand-alone components that ``verilog``, ``area``, ``sim`` and ``list`` share.
+"""Catalog of stand-alone components for the commands ``verilog``, ``area``, ``sim`` and ``list``.
 
-A component has parameters of its own, each with its range and, where it is a unit of a chip, a
-default of the chip's configuration. The arrays, which have many options, are listed here too and
-made by `sim.cli.systolic`.
+Each component has parameters with ranges; a unit of a chip takes their defaults from the chip's
+configuration. The arrays, which have many options, are listed here and made by
+`sim.cli.systolic`.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ __all__ = ["ARRAYS", "COMPONENTS", "Parameter", "StandAlone"]
 
 @dataclasses.dataclass(frozen=True)
 class Parameter:
-    """An integer that a component depends on.
+    """Integer parameter of a component.
 
     Members
     -------
     name : str
     low, high : int
-        Range of its values.
+        Range of the value.
     default : int or function of a ChipConfig
-        Value if none is given.
+        Default value, or a function from the chip to it.
     power : bool
         Whether it must be a power of two.
     """
@@ -43,17 +43,17 @@ class Parameter:
 
     @property
     def rule(self) -> str:
-        """Values that it takes."""
+        """The allowed values in words."""
         kind = "a power of two" if self.power else "an integer"
         return f"{kind} from {self.low} to {self.high}"
 
     def checked(self, value: object) -> int:
-        """The value, if it is one of the range.
+        """Return the value after a range check.
 
         Raises
         ------
         BadInputError
-            If it is not.
+            If it is out of range.
         """
         whole = isinstance(value, int) and not isinstance(value, bool)
         if whole and isinstance(value, int) and self.low <= value <= self.high:
@@ -69,18 +69,18 @@ class Parameter:
 
 @dataclasses.dataclass(frozen=True)
 class StandAlone:
-    """A component that is emitted, measured and tested by itself.
+    """A component that can be emitted, measured and tested alone.
 
     Members
     -------
     name, summary : str
     build : function
-        Makes it of a chip's configuration and the values of its parameters.
+        Function from a chip's configuration and the parameter values to the component.
     bench : str or None
-        Testbench of `sim.tb` that tests it; ``chip`` if that is the whole chip.
+        Testbench of `sim.tb` that covers it; ``chip`` if that is the whole chip's.
     parameters : tuple of Parameter
     of_chip : bool
-        Whether anything of it comes out of the configuration.
+        Whether it depends on the chip's configuration.
     """
 
     name: str
@@ -91,7 +91,7 @@ class StandAlone:
     of_chip: bool = True
 
     def values(self, config: ChipConfig, settings: Sequence[tuple[str, object]]) -> dict[str, int]:
-        """Value of each parameter: that which is set, or the default.
+        """Value of each parameter: as set, otherwise the default.
 
         Raises
         ------

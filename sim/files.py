@@ -1,4 +1,4 @@
-"""Files written whole or not at all, and checked before the work that fills them."""
+"""Atomic output files, and checks that they can be written before any work."""
 
 import contextlib
 import os
@@ -22,20 +22,20 @@ def _unwritable(path: Path | str, where: str | None, reason: object = None) -> B
 
 
 def require_writable(path: Path | str, *, where: str | None = None) -> Path:
-    """Refuse an output file that could not be written, before the work that would fill it.
+    """Refuse an output file that cannot be written, before any work.
 
     Parameters
     ----------
     path : Path or str
-        The file; folders above it that do not exist will be made by `write_whole`.
+        The file; `write_whole` creates missing parent folders.
     where : str
         Option that named it.
 
     Raises
     ------
     BadInputError
-        If the name is empty or no file can have it, it is a folder, no folder above it can be
-        written, or it is a device that takes nothing.
+        If the name is empty or invalid, names a folder or a device that accepts no data, or lies
+        in a folder that cannot be written.
     """
     if not str(path):
         raise BadInputError(
@@ -71,7 +71,7 @@ def _reason(error: Exception) -> str:
 
 
 def _require_device(target: Path, where: str | None) -> Path:
-    """Refuse a device that takes no byte; one of another kind (a pipe) may wait for its reader."""
+    """Refuse a device that accepts no data; pipes are not probed, because they may block."""
     if stat.S_ISCHR(target.stat().st_mode):
         try:
             handle = os.open(target, os.O_WRONLY | os.O_NOCTTY)
@@ -85,12 +85,12 @@ def _require_device(target: Path, where: str | None) -> Path:
 
 
 def _is_system(folder: Path) -> bool:
-    """Whether a folder is one of /proc or /sys, where root may write and no file can be made."""
+    """Whether a folder lies in /proc or /sys, where root may write but can make no files."""
     return folder.resolve().parts[:2] in ((os.sep, "proc"), (os.sep, "sys"))
 
 
 def require_space(path: Path | str, size: int, *, where: str | None = None) -> None:
-    """Refuse an output that its disk has no room for, before the work that would fill it.
+    """Refuse an output for which the disk has too little space, before any work.
 
     Parameters
     ----------
@@ -102,7 +102,7 @@ def require_space(path: Path | str, size: int, *, where: str | None = None) -> N
     Raises
     ------
     BadInputError
-        If fewer are free: a file that is there stays until its successor is complete.
+        If fewer bytes are free: an existing file stays until its replacement is complete.
     """
     target = Path(path)
     if target.exists() and not target.is_file():
@@ -125,14 +125,14 @@ def require_space(path: Path | str, size: int, *, where: str | None = None) -> N
 
 
 def write_whole(path: Path | str, data: str | bytes) -> None:
-    """Replace a file by `data` in one step; an interruption leaves the old file, or none.
+    """Replace a file by `data` atomically; an interruption leaves the old file, or none.
 
-    A path that is not a regular file (a terminal, a pipe) cannot be replaced and is written to.
+    A path that is not a regular file (a terminal, a pipe) is written to directly.
 
     Raises
     ------
     OSError
-        If the system refuses; it names the file.
+        If the operating system refuses; the error names the file.
     """
     content = data.encode() if isinstance(data, str) else data
     given = Path(path)
@@ -159,12 +159,12 @@ def write_whole(path: Path | str, data: str | bytes) -> None:
 
 
 def write_output(path: Path | str, data: str | bytes, *, where: str) -> None:
-    """`write_whole` of a file that the user named in the option `where`.
+    """`write_whole` for a file that the user named in the option `where`.
 
     Raises
     ------
     BadInputError
-        If the system refuses, for whatever reason.
+        If the operating system refuses, for any reason.
     """
     try:
         write_whole(path, data)

@@ -1,12 +1,12 @@
-"""Golden answers: the tile IR interpreted node by node with the project's numerics.
+"""Golden interpreter: bit-exact execution of the tile IR with the numpy model of the arithmetic.
 
-This is the meaning of a program: what numpy gives on slices clipped to the tensors. It is taken
+It defines the meaning of a program: numpy on slices clipped to the tensors. It runs the program
 after the pass that fixes the order of sums, so that RTL can equal it bit for bit.
 
-Element math is that of the machine's units: :mod:`hw.numeric.elementwise` and
-:mod:`hw.numeric.functions`, or what :mod:`hw.numeric.compositions` makes of them. So golden is what
-the hardware answers, roundings and tables included; docs/numerics.md says how far that is from the
-exact value.
+Element math is that of the hardware units: :mod:`hw.numeric.elementwise`,
+:mod:`hw.numeric.functions` and their :mod:`hw.numeric.compositions`. So golden equals the results
+of the hardware, roundings and tables included; docs/numerics.md states their distance from exact
+values.
 """
 
 from __future__ import annotations
@@ -91,22 +91,22 @@ def golden(
     program : Program
         With all block sizes chosen.
     arrays : mapping of str to array
-        Inputs, those updated in place among them; they are not changed.
+        Inputs, including those updated in place; they are not modified.
     poison : bool
-        Compute on tiles of full size whose tails hold NaN (integers: the largest number) in the
-        place of clipped ones. The answer must not change; a test says so. After the pass that
-        inserts masks nothing but them hides a tail; before it, every reduction does.
+        Compute on tiles of full size with NaN (integers: the largest number) in their tails,
+        instead of clipped tiles. The result must not change. Before the pass `mask` every
+        reduction hides the tails; after it, only the inserted masks do.
 
     Returns
     -------
     dict of str to array
-        Outputs, those updated in place among them.
+        Outputs, including tensors updated in place.
 
     Raises
     ------
     BadInputError
-        If a block size is not chosen, an array is missing or does not fit, or a node is of a kind
-        that golden does not know yet.
+        If a block size is not chosen, an array is missing or does not fit, or a node kind is not
+        supported by golden yet.
     """
     if left := open_sizes(program):
         raise BadInputError(f"Block size of loop {left[0]} must be chosen before golden runs")
@@ -138,12 +138,12 @@ def _operation(op: str, format_: Format) -> Operation:
 
 
 def _canonical(array: Array) -> Array:
-    """Make every NaN the one the hardware makes."""
+    """Replace every NaN by the hardware's canonical NaN."""
     return cast(array, fp32) if array.dtype == fp32.dtype else array
 
 
 def _convert(array: Array, format_: Format) -> Array:
-    """Round, saturate or widen to a format; a copy is one bit by bit, NaN included."""
+    """Round, saturate or widen to a format; the same format is copied bit by bit, NaN included."""
     if array.dtype == format_.dtype:
         return array
     if array.dtype.kind == "i" and format_.is_float:
@@ -152,12 +152,12 @@ def _convert(array: Array, format_: Format) -> Array:
 
 
 class Interpreter:
-    """Interpreter on tiles that are as large as their extents.
+    """Interpreter on tiles clipped to their extents.
 
     Parameters
     ----------
     memory : dict of str to array
-        Tensors, which stores change.
+        Tensors, which stores modify.
     """
 
     def __init__(self, memory: dict[str, Array]) -> None:
@@ -174,7 +174,7 @@ class Interpreter:
                 self.values[value.name] = self.settle(array, value, node)
 
     def settle(self, array: Any, value: ir.Value, node: ir.Node) -> Any:
-        """Return what to keep of a result."""
+        """Return a result in the form in which it is kept."""
         return array
 
     def loop(self, node: ir.Loop) -> None:
@@ -194,7 +194,7 @@ class Interpreter:
         return operand.value if isinstance(operand, ir.Constant) else self.values[operand.name]
 
     def room(self, axis: Axis) -> int:
-        """Return the elements to compute on along an axis."""
+        """Return the number of elements to compute along an axis."""
         return axis.extent(self.index)
 
     def box(self, view: View) -> tuple[slice | int, ...]:
@@ -209,12 +209,12 @@ class Interpreter:
     def masked(
         self, operand: ir.Operand, axis: int, number: float, *, asked: bool = False
     ) -> Array:
-        """Return an operand whose tail along an axis holds a number; the program may have asked."""
+        """Return an operand with its tail along an axis set to a number."""
         found: Array = self.operand(operand)
         return found
 
     def load(self, view: View, type_: TileType) -> Array:
-        """Return a view of a tensor as rows and columns."""
+        """Return a view of a tensor as a matrix."""
         part = self.memory[view.tensor][self.box(view)]
         return part.reshape(type_.rows.extent(self.index), type_.cols.extent(self.index))
 
@@ -318,15 +318,15 @@ def _format(value: ir.Value) -> Format:
 
 
 class _Poisoned(Interpreter):
-    """Interpreter on tiles of full size, whose tails hold what must not matter.
+    """Interpreter on tiles of full size, with poisoned tails.
 
     Parameters
     ----------
     memory : dict of str to array
         Tensors.
     masks : bool
-        Whether the program hides tails itself. A load then reads what is there: the tensor, and
-        zeros beyond it.
+        Whether the program has masks. Loads then read the tensor, and zeros beyond it, instead of
+        poison.
     """
 
     def __init__(self, memory: dict[str, Array], masks: bool) -> None:

@@ -1,4 +1,4 @@
-"""Liveness of the images of the kernels there are, and the faults the proof must find."""
+"""Liveness proofs of the kernels' images, and planted faults that the proof must detect."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _CASES = (
 
 
 def _without_credits(program: ChipProgram) -> Iterator[ChipProgram]:
-    """The program with no slot free at first, one token port at a time."""
+    """Variants of a program with the initial credits of one token port removed."""
     for number, agcu in program.agcus.items():
         for port, count in enumerate(agcu.credits):
             if count:
@@ -38,10 +38,10 @@ def _without_credits(program: ChipProgram) -> Iterator[ChipProgram]:
 
 
 def prove_images(progress: Progress) -> Iterator[dict[str, Any]]:
-    """Rows of the ``prove`` report, one per image.
+    """Prove each image; returns the rows of the ``prove`` report.
 
-    Each image is decoded before its tokens run. Faults: a token port that begins without the
-    slots that are free at first, which must stop.
+    Each image is decoded before its token-level run. The planted faults remove the initial credits
+    of a token port; the faulty program must deadlock.
     """
     for kernel, config, dims in _CASES:
         with progress.step(f"proving: {kernel.name} on {config}"):

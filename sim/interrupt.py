@@ -1,7 +1,7 @@
-"""Interrupts from the keyboard (SIGINT) that reach a run whatever Python is doing.
+"""Reliable keyboard interrupts (SIGINT) during finalizers.
 
-Python ignores an exception that is raised in a finalizer. Elaboration makes and frees thousands of
-components, each with a finalizer, so most interrupts would arrive in one and be lost.
+Python ignores an exception raised in a finalizer. Elaboration creates and frees thousands of
+components with finalizers, so most interrupts would arrive in one and be lost.
 """
 
 import contextlib
@@ -32,10 +32,10 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
 
 @contextlib.contextmanager
 def interruptible() -> Iterator[None]:
-    """Context in which SIGINT raises KeyboardInterrupt, outside of finalizers.
+    """Context manager in which SIGINT raises KeyboardInterrupt outside of finalizers.
 
-    Only the main thread gets signals; in others the context changes nothing. A handler that is
-    not Python's own is kept.
+    Only the main thread receives signals; in other threads it has no effect. A handler other than
+    Python's default is kept.
     """
     main = threading.current_thread() is threading.main_thread()
     if not main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:

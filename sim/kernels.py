@@ -1,4 +1,4 @@
-"""What a kernel does when it is called: the golden answer, by the interpreter of its tile IR."""
+"""Call of a kernel: its golden result by the interpreter of the tile IR."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -20,19 +20,19 @@ _BLOCK = 64
 
 
 def summed(program: Program, tiles: Mapping[str, int] | None = None) -> Program:
-    """A checked program with its block sizes chosen and its sums in their final order.
+    """Run the passes up to the golden program: block sizes chosen, order of sums fixed.
 
     Parameters
     ----------
     program : Program
     tiles : mapping of str to int
-        Block size by loop index, over what the program wishes.
+        Block size by loop index, which overrides the program's hint.
     """
     return accumulate(choose_sizes(program, tiles, default=_BLOCK))
 
 
 def checked_options(kernel: Kernel, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Options of a kernel as plain data; those that it does not have are left to its trace.
+    """Options of a kernel as plain data; unknown ones are left to its trace to refuse.
 
     Raises
     ------
@@ -47,13 +47,13 @@ def checked_options(kernel: Kernel, options: Mapping[str, Any]) -> dict[str, Any
 
 
 def call(kernel: Kernel, *arrays: npt.ArrayLike, out: Any = None, **options: Any) -> Any:
-    """Golden arrays of a kernel: one, or a tuple of several in the signature's order.
+    """Golden outputs of a kernel: one array, or a tuple of several in the signature's order.
 
     Parameters
     ----------
     kernel : Kernel
     arrays : array
-        Inputs in the signature's order; their types give the formats.
+        Inputs in the signature's order; their types determine the formats.
     out : Format, or mapping of str to Format
         Format of the outputs that declare none.
     options

@@ -1,4 +1,4 @@
-"""Memory of a launch: launch list, argument table, image and arrays, with guards between them."""
+"""Memory layout of a launch: launch list, argument table, image and arrays, with guards between."""
 
 import functools
 from collections.abc import Mapping, Sequence
@@ -30,22 +30,22 @@ _LIST, _ARGUMENTS, _IMAGE = "launch list", "arguments", "image"
 
 
 class LaunchMemory:
-    """Where everything lies that a launch reads and writes, from address `base` up.
+    """Addresses of everything that a launch reads and writes, from `base` up.
 
-    Whatever is not the launch list, the argument table, the image or an element of an input
-    holds random bytes: guards, the padding of rows, and the outputs before the launch.
+    All bytes outside the launch list, argument table, image and input elements are random: guards,
+    padding of rows, and the outputs before the launch.
 
     Parameters
     ----------
     config : ChipConfig
-        The chip, whose link width sets alignments.
+        The chip; its link width determines alignments.
     image : bytes
     arrays : sequence of ArraySpec
         Arguments of the launch, in order.
     seed : int
         Seed of the random bytes.
     launches : int
-        Entries of the launch list, all alike: the same kernel so many times.
+        Equal entries of the launch list: repetitions of the kernel.
     base : int
         First byte of memory that is used, a multiple of `GUARD_BYTES`.
     origin : int
@@ -54,7 +54,7 @@ class LaunchMemory:
     Members
     -------
     places : mapping of str to (int, int)
-        First byte in memory, and bytes, of everything; arrays have their names.
+        Address and size in bytes of each item; arrays have their names.
     """
 
     def __init__(
@@ -93,7 +93,7 @@ class LaunchMemory:
 
     @property
     def entry(self) -> LaunchEntry:
-        """Entry of the launch list for this kernel."""
+        """Launch-list entry of this kernel."""
         return LaunchEntry(
             image_address=self._origin + self.places[_IMAGE][0],
             image_bytes=len(self._image),
@@ -103,16 +103,16 @@ class LaunchMemory:
 
     @property
     def entries(self) -> int:
-        """Entries of the launch list."""
+        """Number of entries of the launch list."""
         return self._launches
 
     def bytes_before(self, inputs: Mapping[str, Array]) -> bytearray:
-        """Memory as it is before the launch.
+        """Contents of memory before the launch.
 
         Parameters
         ----------
         inputs : mapping of str to array
-            Every array that is not only an output, of the shape and format of its `ArraySpec`.
+            Every array other than pure outputs, in the shape and format of its `ArraySpec`.
 
         Raises
         ------
@@ -140,18 +140,18 @@ class LaunchMemory:
         return bytearray(raw)
 
     def read(self, memory: bytes | bytearray, name: str) -> Array:
-        """Elements of an array, of memory after a launch."""
+        """Read the elements of an array from memory after a launch."""
         spec = self._arrays[name]
         rows = self._rows(np.frombuffer(memory, np.uint8), name)[:, : spec.row_bytes]
         return np.ascontiguousarray(rows).view(spec.format.dtype).reshape(spec.shape)
 
     def changed_outside(self, before: bytes | bytearray, after: bytes | bytearray) -> int | None:
-        """First address that a launch changed and that is no element of an output.
+        """First changed address outside the elements of outputs.
 
         Returns
         -------
         int or None
-            None if everything else is as it was: guards, padding of rows, inputs, the image.
+            None if guards, padding of rows, inputs and image are unchanged.
         """
         changed = np.frombuffer(before, np.uint8) != np.frombuffer(after, np.uint8)
         for name, spec in self._arrays.items():
@@ -160,7 +160,7 @@ class LaunchMemory:
         return int(changed.argmax()) if changed.any() else None
 
     def where(self, address: int) -> str:
-        """What lies at an address, for messages."""
+        """Description of an address, for messages."""
         for name, (first, size) in self.places.items():
             if not first <= address < first + size:
                 continue
@@ -186,7 +186,7 @@ class LaunchMemory:
 
     @functools.cached_property
     def array_bytes(self) -> dict[str, int]:
-        """Bytes of the elements of each array, padding not counted."""
+        """Bytes of the elements of each array, without padding."""
         return {
             name: spec.bytes // spec.pitch * spec.row_bytes for name, spec in self._arrays.items()
         }
@@ -197,7 +197,7 @@ class LaunchMemory:
 
 
 def _checked(spec: ArraySpec, array: Array) -> Array:
-    """Bytes of an array's rows."""
+    """Rows of an array as bytes, after a check of shape and format."""
     if array.shape != spec.shape or array.dtype != spec.format.dtype:
         raise BadInputError(
             f"Array {spec.name} must be {spec.format.name} of {spec.shape}, "

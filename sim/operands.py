@@ -1,4 +1,4 @@
-"""Random operands that show every rounding: small integers would hide them."""
+"""Random operands with wide exponents and special values, so that rounding differences show."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -43,10 +43,10 @@ def random_operand(
     rng : numpy.random.Generator
     shape : tuple of int
     fmt : Format
-        bf16: either sign, exponents spread over ``2 ** ±exponent_spread``, so that the order of a
-        sum matters. int8: all values alike, −128 among them.
+        bf16: both signs, exponents over ``2 ** ±exponent_spread``, so that the order of a sum
+        matters. int8: uniform over all values, −128 included.
     special_share : float
-        Share of bf16 elements replaced by zeros, subnormals, extremes, infinities and NaN.
+        Fraction of bf16 elements replaced by zeros, subnormals, extremes, infinities and NaN.
 
     Raises
     ------
@@ -69,17 +69,17 @@ def random_inputs(
 ) -> Mapping[str, Array]:
     """Random arrays for the inputs of a kernel.
 
-    Floats have mixed exponents, with zeros of both signs and subnormals among them; of every
-    fourth seed one array also has up to three infinities, NaN or values whose products overflow.
-    Those few leave most sums finite, so that a reference can still judge them.
+    Floats have mixed exponents and include zeros of both signs and subnormals. For every fourth
+    seed one array also has up to three infinities, NaN or values whose products overflow. So few
+    leave most sums finite, so that the float64 reference can still judge them.
 
     Parameters
     ----------
     arrays : iterable of ArraySpec
-        The inputs, those updated in place among them.
+        The inputs, including those updated in place.
     seed : int
     wild : bool or None
-        Whether there are infinities and NaN; None lets the seed say.
+        Whether there are infinities and NaN; None lets the seed decide.
     """
     rng = np.random.default_rng([seed & (2**64 - 1), 0x0DEA])
     drawn = {spec.name: _random_array(rng, spec.shape, spec.format) for spec in arrays}

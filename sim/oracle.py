@@ -1,4 +1,4 @@
-"""Oracle of products: a second numpy model that shares no line with the rest of the project.
+"""Oracle of matrix products: a second numpy model without code shared with the project.
 
 It follows docs/numerics.md alone: ascending k from +0, one rounding to fp32 per product (per two
 products of 8-bit floats, per four of e2m1), exact int32, zero sums +0, canonical NaN.
@@ -25,7 +25,7 @@ _LARGEST = {np.dtype(ml_dtypes.float8_e4m3fn): 448, np.dtype(ml_dtypes.float8_e5
 
 
 def _two_sum(a: Array, b: Array) -> tuple[Array, Array]:
-    """Sum rounded to float64, and what the rounding lost: exact (Knuth)."""
+    """Float64 sum and its exact rounding error (Knuth's TwoSum)."""
     total = a + b
     part = total - a
     return total, (a - (total - part)) + (b - part)
@@ -34,7 +34,7 @@ def _two_sum(a: Array, b: Array) -> tuple[Array, Array]:
 def _rounded(terms: list[Array]) -> Array:
     """Exact sum of up to three float64 terms, rounded once to fp32.
 
-    The float64 sum is rounded to odd: if bits are lost and its last bit is 0, it moves one place
+    The float64 sum is rounded to odd: if bits are lost and its last bit is 0, it moves by one unit
     towards them. An odd value of 53 bits is no fp32 value and no midpoint of two, so the second
     rounding decides as the exact sum would (Boldo and Melquiond, 2008).
     """
@@ -72,17 +72,18 @@ def _sums(a: Array, b: Array) -> Array:
 def product(
     a: Array, b: Array, out: npt.DTypeLike | None = None, *, tile: int | None = None
 ) -> Array:
-    """Product of two matrices as the machine must answer it.
+    """Matrix product with exactly the bits that the hardware must produce.
 
     Parameters
     ----------
     a : (M, K) array of bfloat16, float16, int8, or of an 8- or 4-bit type of ml_dtypes
     b : (K, N) array of the same type, or of another float of its width
     out : dtype or None
-        float32, bfloat16, float16, float8_e4m3fn or float8_e5m2 of floats, int32 of integers;
-        None for that of the sums.
+        float32, bfloat16, float16, float8_e4m3fn or float8_e5m2 for floats, int32 for integers;
+        None for the format of the sums.
     tile : int or None
-        Elements of K whose sum starts from +0 and is added to those before with one rounding.
+        Elements of K per partial sum, which starts from +0 and is added to the previous ones with
+        one rounding.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Progress of long work: steps that are shown on a terminal or in a notebook, or nowhere."""
+"""Progress of long work, displayed on a terminal, in a notebook, or not at all."""
 
 from __future__ import annotations
 
@@ -12,32 +12,32 @@ __all__ = ["Progress", "shown_progress"]
 
 
 class Progress:
-    """Progress that nobody sees; the base class of what shows it."""
+    """Progress without display; base class of displays."""
 
     @contextlib.contextmanager
     def step(self, text: str, total: int | None = None) -> Iterator[Callable[[int], None]]:
-        """Context of one step of the work; steps may overlap, also those of several threads.
+        """Context manager of one step of the work; steps may overlap, also across threads.
 
         Parameters
         ----------
         text : str
-            What is done, in a few words.
+            The step in a few words.
         total : int, optional
-            Units of work, if that is known: about so many.
+            Approximate units of work, if known.
 
         Returns
         -------
         function
-            Takes the units done so far.
+            Function to be called with the units done so far.
         """
         yield lambda done: None
 
 
 @contextlib.contextmanager
 def shown_progress(wanted: bool = True) -> Iterator[Progress]:
-    """Progress that is shown while standard error is a terminal, or in a notebook.
+    """Progress with a display if standard error is a terminal, or in a notebook.
 
-    Nothing appears before a step has taken a second, and nothing stays behind.
+    Nothing appears until a step has taken a second, and the display is removed at the end.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Display of progress: a line for each step under way, redrawn until the work ends."""
+"""Display of progress: one line per step under way, redrawn until the work ends."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ _ALMOST = 0.99
 
 
 class Surface(Protocol):
-    """Where progress is drawn."""
+    """Abstract display surface."""
 
     def draw(self, picture: RenderableType) -> None:
-        """Show this in place of what was drawn before."""
+        """Replace the previous drawing."""
 
     def clear(self) -> None:
-        """Take everything away."""
+        """Remove the drawing."""
 
 
 class Terminal:
-    """Last lines of the terminal that is standard error."""
+    """The last lines of the terminal on standard error."""
 
     def __init__(self) -> None:
         # Whether it is a terminal was asked before, and variables of the environment lie.
@@ -50,7 +50,7 @@ class Terminal:
         )
 
     def draw(self, picture: RenderableType) -> None:
-        """Show this in place of the lines that were drawn before."""
+        """Replace the lines drawn before."""
         self._live.start()
         self._live.update(picture, refresh=True)
 
@@ -60,7 +60,7 @@ class Terminal:
 
 
 class Notebook:
-    """Output of the notebook cell that is executed."""
+    """Output area of the executing notebook cell."""
 
     def __init__(self) -> None:
         self._handle: Any = None
@@ -75,13 +75,13 @@ class Notebook:
             self._handle.update(data, raw=True)
 
     def draw(self, picture: RenderableType) -> None:
-        """Show this, as text, in place of the output's former content."""
+        """Replace the content of the output area by this text."""
         text = io.StringIO()
         Console(file=text, width=100, force_jupyter=False).print(picture)
         self._show(text.getvalue().rstrip())
 
     def clear(self) -> None:
-        """Leave the output empty."""
+        """Empty the output area."""
         if self._handle is not None:
             self._show("")
 
@@ -92,7 +92,7 @@ def _clock(seconds: float) -> str:
 
 
 class _Share(ProgressColumn):
-    """Percent done, time taken and time left, as far as they are known."""
+    """Percent done, time taken and time left, as far as known."""
 
     def render(self, task: Task) -> Text:
         words = [] if task.total is None else [f"{task.percentage:.0f} %"]
@@ -103,13 +103,13 @@ class _Share(ProgressColumn):
 
 
 class ShownProgress(Progress):
-    """Progress on a surface, drawn by a thread of its own once the work has taken a second.
+    """Progress drawn on a surface by a separate thread, after a delay.
 
     Parameters
     ----------
     surface : Surface
     delay_seconds : float
-        Time from the first step to the first picture.
+        Time from the first step to the first drawing.
     """
 
     def __init__(self, surface: Surface, delay_seconds: float = _DELAY_SECONDS) -> None:
@@ -147,7 +147,7 @@ class ShownProgress(Progress):
 
     @contextlib.contextmanager
     def step(self, text: str, total: int | None = None) -> Iterator[Callable[[int], None]]:
-        """Context of one step of the work, shown as a line while it lasts."""
+        """Context manager of one step of the work, shown as one line while it lasts."""
         with self._lock:
             number = self._steps.add_task(text, total=total)
             if self._thread.ident is None and not self._ended.is_set():

@@ -1,7 +1,7 @@
 """Rules of a run's options, shared by the command line and the Python interface.
 
-A rule checks a value and gives it as plain data; whatever breaks it is a `BadInputError` that
-names option, rule and value.
+A rule checks a value and returns it as plain data; a violation is a `BadInputError` that names
+option, rule and value.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ MOST_SEEDS = 1 << 63
 
 
 class Rule:
-    """A rule for the values of an option.
+    """Rule for the values of an option.
 
     Parameters
     ----------
     text : str
         The rule, as in "latency must be …".
     take : function
-        Gives a value that keeps the rule as plain data; raises TypeError or ValueError otherwise.
+        Converts a valid value to plain data; raises TypeError or ValueError for an invalid one.
     """
 
     def __init__(self, text: str, take: Callable[[Any], Any]) -> None:
@@ -54,15 +54,15 @@ class Rule:
         self.take = take
 
     def check(self, name: str, value: object, *, where: str | None = None) -> Any:
-        """The value as plain data.
+        """Check a value, and return it as plain data.
 
         Parameters
         ----------
         name : str
-            The option's, which a message begins with.
+            Name of the option, with which the message begins.
         value
         where : str
-            Place that an error names; the option by default.
+            Location that the error names; by default the option.
 
         Raises
         ------
@@ -76,7 +76,7 @@ class Rule:
 
 
 def bad_value(name: str, value: object, rule: str, *, where: str | None = None) -> BadInputError:
-    """The error of an option whose value breaks its rule, in one line."""
+    """One-line error of an option with an invalid value."""
     plain = value if isinstance(value, str | int | float | None) else _shown(value)
     return BadInputError(
         f"{name} must be {rule}, not {_shown(value)}",
@@ -94,12 +94,12 @@ def _shown(value: object) -> str:
 
 
 class Integer(Rule):
-    """Rule of integers, NumPy's too; booleans are none.
+    """Rule for integers, including NumPy's but not Booleans.
 
     Parameters
     ----------
     low, high : int or None
-        Bounds, each kept by the rule; None for no bound.
+        Inclusive bounds; None for no bound.
     """
 
     def __init__(self, low: int | None = None, high: int | None = None) -> None:
@@ -162,12 +162,12 @@ path = Rule("the path of a file", _path)
 
 
 def optional(rule: Rule) -> Rule:
-    """A rule that None keeps too."""
+    """Extend a rule to accept None."""
     return Rule(f"{rule.text}, or None", lambda value: None if value is None else rule.take(value))
 
 
 def instance(text: str, *kinds: type) -> Rule:
-    """Rule of the objects of some classes."""
+    """Rule for instances of some classes."""
 
     def take(value: Any) -> Any:
         if not isinstance(value, kinds):
@@ -178,7 +178,7 @@ def instance(text: str, *kinds: type) -> Rule:
 
 
 def option_rule(default: object) -> Rule:
-    """Rule of a kernel's option: values of the type of its default."""
+    """Rule of a kernel option: values of the type of its default."""
     if isinstance(default, bool):
         return flag
     if isinstance(default, int):

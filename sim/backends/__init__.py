@@ -1,1 +1,1 @@
-"""What computes the answer of an image: RTL in a native model, RTL in cocotb, the emulator."""
+"""Back ends that execute an image: native RTL model, RTL in cocotb, emulator."""

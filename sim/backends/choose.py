@@ -1,4 +1,4 @@
-"""From the name of a back end to the back end."""
+"""Selection of a back end by name, and the check for its tools."""
 
 from gen.tools import require_package
 from hw.arch.errors import BadInputError
@@ -13,15 +13,15 @@ _PACKAGES = {"rtl": (), "cocotb": ("cocotb", "cocotbext-axi")}
 
 
 def require_tools(name: str, setup: Setup) -> None:
-    """Refuse a back end whose tools are missing, before any work that it would be the end of.
+    """Refuse a back end whose tools are missing, before any work.
 
-    A model that was built needs none. Whether there is one is known where its Verilog is there;
-    otherwise it has to be built.
+    A cached model needs no tools. Whether there is one can be known only if its Verilog is at hand;
+    otherwise the tools are required.
 
     Raises
     ------
     MissingToolError
-        If a tool is missing; the message says what to type.
+        If a tool is missing; the message says how to install it.
     """
     for package in _PACKAGES.get(name, ()):
         require_package(package, where=f"--backend {name}")
@@ -30,7 +30,7 @@ def require_tools(name: str, setup: Setup) -> None:
 
 
 def open_backend(name: str, setup: Setup) -> Backend:
-    """The back end of that name, ready to be launched.
+    """Open a back end, ready for launches.
 
     Parameters
     ----------

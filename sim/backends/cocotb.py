@@ -1,6 +1,6 @@
 # amaranth: UnusedElaboratable=no
 # The chip here is only asked for its ports, and never elaborated.
-"""RTL in cocotb: the same image and memory, with cocotbext-axi as host and memory."""
+"""Back end ``cocotb``: the RTL with cocotbext-axi as an independent host and memory."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ __all__ = ["CocotbRtl"]
 
 
 class CocotbRtl(Backend):
-    """The chip in cocotb, as a program of the models that the back end `rtl` uses too.
+    """The chip in cocotb, linked from the Verilator models that the back end `rtl` uses.
 
-    Of the memory's conditions it has stalls alone: cocotbext-axi answers without latency.
+    Of the memory conditions it applies only stalls: cocotbext-axi has no latency.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ class CocotbRtl(Backend):
         Raises
         ------
         WrongResultError
-            If the simulation stops before its end, as it does when an assertion fails.
+            If the simulation ends early, for example at a failed assertion.
         """
         setup = self._setup
         orders = {

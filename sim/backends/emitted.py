@@ -1,4 +1,4 @@
-"""The Verilog of a chip, emitted once: kept until a parameter, a source or a tool changes."""
+"""Cached Verilog of a chip, emitted again if a parameter, a source or a tool changes."""
 
 import dataclasses
 import hashlib
@@ -24,7 +24,7 @@ _KIND, _FILE = "verilog", "design.json"
 
 
 def _sources() -> str:
-    """Digest of everything that decides what is emitted, but the parameters."""
+    """Digest of everything but the parameters that determines the emitted text."""
     digest = hashlib.sha256()
     for package in (hw, gen):
         for folder in map(Path, package.__path__):
@@ -45,13 +45,13 @@ def _content(config: ChipConfig) -> list[str]:
 def emitted_chip(
     config: ChipConfig, *, use_cache: bool = True, progress: Progress | None = None
 ) -> Design:
-    """The chip's Verilog, as `gen.verilog.emit` gives it.
+    """The Verilog of a chip as `gen.verilog.emit` returns it, from the cache if possible.
 
     Parameters
     ----------
     config : ChipConfig
     use_cache : bool
-        Take what was emitted before of the same parameters by the same sources.
+        Whether text from the same parameters and sources may be taken from the cache.
     progress : Progress, optional
     """
     shown = progress or Progress()
@@ -74,13 +74,13 @@ def emitted_chip(
 
 
 def is_emitted(setup: Setup) -> bool:
-    """Whether the Verilog to simulate is there already."""
+    """Whether the Verilog to simulate exists already."""
     emitted = cache_directory() / _KIND / key_of(_content(setup.config)) / _FILE
     return setup.design is not None or (setup.use_cache and emitted.exists())
 
 
 def design_of(setup: Setup) -> tuple[Design, float]:
-    """The Verilog to simulate, and the seconds it took to come by."""
+    """The Verilog to simulate, and the seconds it took to emit."""
     started = time.monotonic()
     design = setup.design or emitted_chip(
         setup.config, use_cache=setup.use_cache, progress=setup.progress

@@ -1,4 +1,4 @@
-"""The emulator as a back end: what an image means, without RTL and without time."""
+"""Back end ``emulator``: functional execution of an image, without RTL and without timing."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Emulator(Backend):
     Parameters
     ----------
     setup : Setup
-        Of it only the configuration and the progress matter.
+        Only configuration and progress are used.
     """
 
     figures = BuildFigures()
@@ -33,7 +33,7 @@ class Emulator(Backend):
         max_cycles: int,
         expected_cycles: int | None = None,
     ) -> Answer:
-        """Run a launch list; there are no cycles to be limited."""
+        """Run a launch list; the limit of cycles does not apply."""
         started = time.monotonic()
         with self._setup.progress.step("emulating"):
             run = emulate(self._setup.config, memory, list_address=list_address, entries=entries)

@@ -1,4 +1,4 @@
-"""The common face of the back ends: what one is asked, and what it answers."""
+"""Common interface of the back ends: setup, launch, and the result of a launch."""
 
 from __future__ import annotations
 
@@ -18,21 +18,22 @@ __all__ = ["Answer", "Backend", "BuildFigures", "Setup"]
 
 @dataclasses.dataclass(frozen=True)
 class Setup:
-    """What a back end is opened with.
+    """Parameters with which a back end is opened.
 
     Parameters
     ----------
     config : ChipConfig
     conditions : MemoryConditions
-        How memory behaves; its seed is also that of what uninitialised state holds.
+        Memory timing and errors; its seed also determines the initial values of state without
+        reset.
     design : Design or None
-        Verilog to simulate in place of the chip's own.
+        Verilog to simulate instead of emitting it.
     waves : Path or None
-        File for waves.
+        File for waveforms.
     use_cache : bool
-        Whether a finished build of the same content may be taken.
+        Whether a cached build of the same content may be used.
     progress : Progress
-        Shows what is done and how far it is.
+        Display of the steps under way.
     """
 
     config: ChipConfig
@@ -45,7 +46,7 @@ class Setup:
 
 @dataclasses.dataclass(frozen=True)
 class BuildFigures:
-    """What opening a back end took; None for a part there is not."""
+    """Times and cache hit of opening a back end; None for steps it does not have."""
 
     verilog_sha256: str | None = None
     emit_seconds: float | None = None
@@ -55,37 +56,37 @@ class BuildFigures:
 
 @dataclasses.dataclass(frozen=True)
 class Answer:
-    """How a launch ended; None for what the back end cannot know.
+    """Status and measurements of a launch; None for values the back end does not provide.
 
     Members
     -------
     status : str
         ``"done"``, ``"error"`` or ``"hang"``.
     cycles : int
-        From the launch write to the last cycle in which the chip is busy.
+        Cycles from the launch write to the last cycle in which the chip is busy.
     launch_cycles : int
         Cycles of the last entry of the list outside its kernel.
     entry_begin : int
-        Cycle, counted from the launch write, in which the entry before the last ended; 0 if there
-        is none.
+        Cycle, counted from the launch write, in which the last entry but one ended; 0 for a single
+        entry.
     error_code, error_detail, error_unit, error_entry : int
         Fields of the registers ERROR and ERROR_ENTRY.
     bytes_read, bytes_written : int
-        Bytes that crossed the AXI ports, those of the command processor among them.
+        Bytes over all AXI ports, including that of the command processor.
     counters : sequence of int
-        Words of all units, as `hw.arch.counters` orders them.
+        Counter words of all units, in the order of `hw.arch.counters`.
     first_mac : int
         Cycles from the launch write to the first product.
     simulated_cycles, seconds
-        What the simulation took, reading of registers and resets included.
+        Cost of the simulation, including register reads and resets.
     error_met : bool
-        Whether the beat that memory should answer with an error came.
+        Whether the beat with a planted memory error occurred.
     reason : str
-        Of a hang: why the watchdog ended it.
+        After a hang: why the watchdog ended the launch.
     counter_steps : sequence of int
-        Of a hang: how far each word of `counters` moves in some cycles more.
+        After a hang: increment of each word of `counters` over some further cycles.
     owed : mapping of str to str
-        Of a hang: what memory owes, by AXI port.
+        After a hang: outstanding responses of memory, by AXI port.
     """
 
     status: str
@@ -109,7 +110,7 @@ class Answer:
 
 
 class Backend(Closing, abc.ABC):
-    """A chip that is ready to be launched."""
+    """Abstract back end: a chip that is ready for launches."""
 
     figures: BuildFigures
 
@@ -123,7 +124,7 @@ class Backend(Closing, abc.ABC):
         max_cycles: int,
         expected_cycles: int | None = None,
     ) -> Answer:
-        """Run a launch list; `memory` is changed as the chip changes it.
+        """Run a launch list; `memory` is updated in place.
 
         Parameters
         ----------
@@ -131,7 +132,7 @@ class Backend(Closing, abc.ABC):
         list_address, entries : int
             The launch list.
         max_cycles : int
-            Cycles after which the run counts as hung.
+            Cycles after which the launch counts as a hang.
         expected_cycles : int, optional
-            Cycles that it is expected to take, for progress.
+            Expected cycles, for the display of progress.
         """

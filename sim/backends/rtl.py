@@ -1,4 +1,4 @@
-"""RTL in a native model: the chip's Verilog, compiled, behind a memory model of our own."""
+"""Back end ``rtl``: native model of the chip's Verilog, with a model of host and memory."""
 
 from __future__ import annotations
 
