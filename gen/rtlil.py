@@ -1,8 +1,8 @@
 """RTLIL rewriting into forms from which yosys writes plain and lint-clean Verilog.
 
-Three forms are rewritten between the passes of yosys and its writer: checks, which would become an
-``assert`` of SystemVerilog; comparisons with zero, which would become a logical not of a vector;
-and switches that omit values, which would become a ``case`` without a default.
+Three forms are rewritten between the passes of yosys and its writer. Checks would become an
+``assert`` of SystemVerilog, comparisons with zero a logical not of a vector, and switches that omit
+values a ``case`` without a default.
 """
 
 import dataclasses

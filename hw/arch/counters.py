@@ -30,12 +30,12 @@ WORDS = 8
 ACTIVITIES = ("busy", "wait_input", "wait_room", "idle")
 
 _OWN: dict[str, dict[int, tuple[str, str]]] = {
-    "pcu": {4: ("vectors", "vectors that entered the grid, each with its weights there")},
-    "pmu": {7: ("state", "where each engine is: `pmu_state_layout`")},
+    "pcu": {4: ("vectors", "vectors that entered the array, with their weights present")},
+    "pmu": {7: ("state", "state of each engine: `pmu_state_layout`")},
     "agcu": {
-        4: ("commands", "boxes begun: commands that the TMA engine took"),
-        5: ("boxes", "boxes ended: the last vector of a load gone, a store answered by memory"),
-        6: ("bytes", "beats of R and of W, times the bytes of a beat"),
+        4: ("commands", "boxes begun: commands accepted by the TMA engine"),
+        5: ("boxes", "boxes ended: last vector of a load sent, response of a store received"),
+        6: ("bytes", "beats on R and W, times the bytes per beat"),
         7: ("bus_idle", "cycles without a beat on R or W"),
     },
 }
@@ -58,8 +58,8 @@ def pmu_state_layout() -> data.StructLayout:
     """Layout of a PMU's state: per engine, the conditions that it waits for (for the watchdog).
 
     Engines are W0, W1, R0, R1. Fields: the program uses the engine; it has ended; its slot; the
-    parity of the number of wraps of its ring; its barrier (empty of a writer, full of a reader)
-    lets it into the slot; its port has a vector for it, or room; no token output holds it back.
+    parity of the number of wraps of its ring. Then: its barrier (empty for a writer, full for a
+    reader) lets it into the slot; its port has a vector for it, or room; no token output stalls it.
     """
     engine = data.StructLayout(
         {"enabled": 1, "done": 1, "slot": 6, "lap": 1, "entered": 1, "port": 1, "reported": 1}

@@ -18,11 +18,11 @@ __all__ = ["Cell"]
 class Cell(Component):
     """MAC cell of a stationary-operand array, with a shadow register for the stationary operand.
 
-    Adds ``a * w`` to a partial sum that passes downwards, with one rounding (16-bit floats: IEEE
-    754 fusedMultiplyAdd in fp32, nearest even), or ``a0 * w0 + a1 * w1``, modulo 2^32 (int8) or
-    with one rounding of the three terms' sum to fp32 (8-bit floats), or four such products (int4,
-    e2m1); products of microscaled formats are multiplied by both scales. Byte 0 is the even k. The
-    cell takes one activation every cycle: it has no stall and no valid bit.
+    Adds exact products to a partial sum that passes downwards. 16-bit floats: ``a * w``, IEEE 754
+    fusedMultiplyAdd in fp32, nearest even. int8: ``a0 * w0 + a1 * w1``, modulo 2^32. 8-bit floats:
+    the same, with one rounding of the three terms' sum to fp32. int4 and e2m1: four such products.
+    Products of microscaled formats are multiplied by both scales. Byte 0 is the even k. The cell
+    takes one activation every cycle: it has no stall and no valid bit.
 
     An activation at ``i_a`` in cycle t is at ``o_a`` in t + 1; its partial sum is read from
     ``i_p`` in t + 2 and is at ``o_p`` in t + 2 + ``latency``. So neighbouring columns are 1 cycle

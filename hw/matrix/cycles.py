@@ -1,7 +1,7 @@
-"""Cycles of a product on a stand-alone matrix unit, in closed form.
+"""Closed-form cycle counts of a product on a stand-alone matrix unit.
 
-Written from the timing that the components state, and used by no simulator: tests compare it with
-what emitted Verilog takes, to the cycle.
+Derived from the timing that the components state and used by no simulator: tests compare it with
+the emitted Verilog, to the cycle.
 """
 
 from hw.arch.checks import require_int
@@ -38,25 +38,25 @@ def product_cycles(
     accumulator_rows: int = 512,
     adder: str = "top",
 ) -> int:
-    """Cycles from the first operand's handshake to the last result's, if no stream pauses.
+    """Cycles from the first operand's handshake to the last result's, if no stream stalls.
 
-    Weight-stationary, the extent M moves in ``B`` blocks of m rows each past ``G`` groups of
-    columns; each visit has ``T`` tiles along the inner extent. A tile takes its rows, or as long
-    as the next needs to be swapped in, or, between tiles of one visit, as long as a sum is on its
-    way:
+    Weight-stationary, M is split into ``B`` blocks of m rows each, which stream past each of ``G``
+    groups of columns; each such visit has ``T`` tiles along the inner extent. A tile takes the
+    greatest of its rows, the swap distance of the next tile and, between tiles of one visit, the
+    accumulate latency of a sum:
 
     ======================  ==================================================
-    first vector            after R cycles, at least 3: the first tile came
-    tile before another     max(m, S), S = max(R, 3, (R - 1)·(L - 1) + C)
-    the same, sums go on    max(m, S, R·L + 2), or max(m, S, L + 2) with an adder
+    first vector            after R cycles, at least 3: the first tile is loaded
+    last tile of a visit    max(m, S), S = max(R, 3, (R - 1)·(L - 1) + C)
+    other tiles             max(m, S, R·L + 2), or max(m, S, L + 2) with an adder
                             below each column
     last vector             after the m vectors of its tile
     last result             R·L + C + 4 cycles later, and L + 1 with such an adder
     ======================  ==================================================
 
     Input-stationary is the same with M and N exchanged. Output-stationary, a tile of R·L × C sums
-    takes K·L / ``products`` cycles, or R·L, a row of results a cycle, if that is more; the last
-    result comes R·L + R + C + L + 3 cycles after the last vector.
+    takes K·L / ``products`` cycles, but at least R·L, since one row of results leaves per cycle.
+    The last result comes R·L + R + C + L + 3 cycles after the last vector.
 
     Parameters
     ----------
@@ -67,11 +67,11 @@ def product_cycles(
     rows, columns, latency : int
         The array: R, C, L.
     products : int
-        Products a cell makes in a cycle: 2 of 8-bit operands, else 1.
+        Products per cell and cycle: 1 of 16-bit operands, 2 of 8-bit, 4 of 4-bit ones.
     accumulator_rows : int
-        Most rows of a block; any number if one tile holds the whole inner extent.
+        Greatest number of rows of a block; unlimited if one tile holds the whole inner extent.
     adder : str
-        ``"top"`` or ``"bottom"``: where sums of successive tiles meet.
+        ``"top"`` or ``"bottom"``: where sums of successive tiles are added.
 
     Raises
     ------
@@ -108,9 +108,9 @@ def product_cycles(
 
 
 def scale_sim_cycles(dataflow: str, m: int, n: int, k: int, *, rows: int, columns: int) -> int:
-    """Compute cycles that SCALE-Sim v3 gives for the same product on an array of this size.
+    """Compute cycles by SCALE-Sim v3's model for the same product on an array of this size.
 
-    Each fold loads its stationary tile, streams and drains by itself: nothing overlaps.
+    Each fold loads its stationary tile, streams and drains; folds do not overlap.
 
     Raises
     ------

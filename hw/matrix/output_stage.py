@@ -64,9 +64,10 @@ class Affine(Component):
 class Activation(Component):
     """Output stage of a matrix unit: one row of sums in, one row of results out per cycle.
 
-    fp32 sums leave unchanged, or as ``sum·scale + bias``, rounded once, zeros as +0; then they
-    are cast to a shorter float if configured, as :func:`hw.numeric.reference.cast` does, which
-    saturates to floats of 8 bits. int32 sums leave unchanged or, with int8 results, as
+    fp32 sums leave unchanged, or as ``sum·scale + bias``, rounded once, zeros as +0. Then they are
+    cast to a shorter float if the unit has one as result format; the cast is that of
+    :func:`hw.numeric.reference.cast`, which saturates to floats of 8 bits. int32 sums leave
+    unchanged or, with int8 results, as
     ``saturate(round((sum + bias)·scale / 2^shift))``: exact but for one rounding to nearest even.
     ``relu`` replaces negative results by 0; NaN stays. A scaled row takes one more cycle.
 

@@ -47,9 +47,8 @@ class LoadSequencer:
     here : Signal
         High while a completely received tile is being shifted into the shadow registers.
     level, fetched, waiting, first_loaded, wave : Signal
-        Vectors in the FIFO; rows fetched of the current tile; a tile, or its first rows, is in
-        the shadow registers; the first of them is loaded; cycles until the next tile may be
-        fetched.
+        Vectors in the FIFO; rows fetched of the current tile; all or some rows of a tile are in
+        the shadow registers. The first row is loaded; cycles until the next tile may be fetched.
     """
 
     def __init__(self, *, rows: int, depth: int, distance: int) -> None:

@@ -333,8 +333,8 @@ def error_bound(
     With u = 2^-24 each of n roundings (K over the products of a lane) moves the sum by at most u
     relatively or, where the result is subnormal, by 2^-150. So the error is at most gamma_n
     (|acc0| + |a| |b|) + n 2^-150 (1 + gamma_n), gamma_n = n u / (1 - n u). In tiles a product
-    passes the roundings of its tile and one more per tile, so gamma_p stands for gamma_n,
-    p = tile over the products of a lane + K / tile; sums of two fp32 are exact where they are
+    passes the roundings of its tile and one more per tile, so gamma_p stands for gamma_n with
+    p = tile over the products of a lane + K / tile. Sums of two fp32 are exact where they are
     subnormal. The float64 product has such an error of its own, with 2^-53 and K + 1 sums, which
     is added. A final cast adds half a unit of its format: to bf16 2^-8 of the magnitude, or
     2^-134. Integers have no error.

@@ -39,8 +39,8 @@ class StoreEngine(BoxEngine):
     i_streams : array of vector streams
         One vector per row position; flags are ignored. Only the stream of the oldest box moves.
     o_stored
-        One bit per stream, high for one cycle per box of its: when the box's last byte is visible
-        in memory, or at once if none of its bytes lies in the tensor.
+        One bit per stream, high for one cycle per box. It comes when the box's last byte is
+        visible in memory, or at once if none of its bytes lies in the tensor.
     axi : write half of an AXI4 manager port
     i_drain
         Open no new burst; complete an open one with empty strobes.
