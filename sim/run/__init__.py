@@ -1,1 +1,1 @@
-"""A run: a kernel, its operands, the answers, and what they say of each other."""
+"""Runs of kernels: compile, execute on a back end, compare the results with golden and float64."""

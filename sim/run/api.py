@@ -1,4 +1,4 @@
-"""Kernels from Python: ``kernel.run(...)`` and ``kernel.compile(...)``."""
+"""Python interface of kernels: ``kernel.run(...)`` and ``kernel.compile(...)``."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _chip(config: str | os.PathLike[str] | ChipConfig) -> tuple[ChipConfig, str]
 
 
 def _split(kernel: Kernel, given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Options of the kernel, and those of a run."""
+    """Split keyword arguments into kernel options and run options."""
     known = (*kernel.options, "out", "place_seed", "seed", *_CONDITIONS, *_JOB, "progress")
     for name in given:
         if name not in known:
@@ -84,7 +84,7 @@ def _job(
 
 
 def _formats(bound: Bound, signature: Signature) -> Format | Mapping[str, Format]:
-    """The one format of all inputs, or that of each."""
+    """The common format of all inputs, or the format of each."""
     formats = {name: bound.formats[name] for name in (each.name for each in signature.inputs)}
     return next(iter(formats.values())) if len(set(formats.values())) == 1 else formats
 
@@ -98,20 +98,20 @@ def run_kernel(
     progress: bool = True,
     **options: Any,
 ) -> RunResult:
-    """Compile a kernel for a chip, run it on arrays, and compare the answers.
+    """Compile a kernel for a chip, run it on arrays, and compare the results with golden.
 
     Parameters
     ----------
     kernel : Kernel
     arrays : array
-        Inputs in the signature's order; their types give the formats.
+        Inputs in the signature's order; their types determine the formats.
     config : str, path or ChipConfig
         Named configuration, TOML file, or the chip itself.
     schedule : Schedule or None
     backend : str
         ``rtl``, ``cocotb``, ``emulator`` or ``golden``.
     progress : bool
-        Whether a terminal or a notebook shows what is done and how far it is.
+        Whether to display progress on a terminal or in a notebook.
     options
         Options of the kernel; ``out`` (format of the result), ``place_seed``, ``seed``; of the
         memory: ``latency``, ``jitter``, ``stall``, ``error`` (an ``ErrorAt``); ``warm``,
@@ -120,9 +120,9 @@ def run_kernel(
     Raises
     ------
     BadInputError
-        If an option is unknown, or something cannot work.
+        If an option is unknown or invalid, or the kernel cannot be compiled.
     HangError, DeviceError
-        If the launch does not end well. A wrong answer raises nothing: ``verified`` says so.
+        If the launch hangs or ends with an error. A wrong result raises nothing: see ``verified``.
     """
     chip, name = _chip(config)
     own, rest = _split(kernel, options)
@@ -145,13 +145,13 @@ def run_kernel(
 
 
 class KernelProgram(results.KernelProgram):
-    """A kernel compiled for a chip: everything the compiler made, and a way to run it.
+    """A kernel compiled for a chip: compiler output, and a method to run it.
 
     Parameters
     ----------
     problem : Problem
     name : str
-        What the configuration is called.
+        Name of the configuration.
     progress : bool
         Whether a terminal or a notebook shows that it takes time.
     """
@@ -164,7 +164,7 @@ class KernelProgram(results.KernelProgram):
 
     @property
     def schedule(self) -> Schedule:
-        """Every choice, also the compiler's."""
+        """Every choice, the compiler's included."""
         return self._compiled.schedule
 
     @property
@@ -174,7 +174,7 @@ class KernelProgram(results.KernelProgram):
 
     @property
     def predicted_cycles(self) -> int:
-        """Cycles that the cost model expects of a cold launch."""
+        """Cycles of a cold launch as the cost model predicts them."""
         return self._compiled.predicted_cycles
 
     def ir(self, after: str) -> str:
@@ -188,14 +188,14 @@ class KernelProgram(results.KernelProgram):
         return self._compiled.ir(after)
 
     def report(self) -> str:
-        """Choices and predicted cost, for people."""
+        """Choices and predicted cost as text."""
         return self._compiled.report()
 
     def __repr__(self) -> str:
         return f"<{self._problem.kernel.name} for {self._name}: {self._problem.params}>"
 
     def map(self) -> str:
-        """Picture of the chip as the program uses it, in SVG: units, links by net, a legend."""
+        """SVG picture of the units and links in use, by net, with a legend."""
         return picture(self._compiled, self._problem, self._name)
 
     def _repr_svg_(self) -> str:
@@ -208,12 +208,12 @@ class KernelProgram(results.KernelProgram):
         progress: bool = True,
         **options: Any,
     ) -> RunResult:
-        """Run it, as :func:`run_kernel` does, on arrays of its sizes and formats.
+        """Run it, as by :func:`run_kernel`, on arrays of the sizes and formats it was compiled for.
 
         Raises
         ------
         BadInputError
-            If the arrays are of other sizes, or an option is one of the compiler.
+            If the arrays have other sizes, or an option is one of the compiler's.
         """
         problem = self._problem
         own, rest = _split(problem.kernel, options)
@@ -265,7 +265,7 @@ def compile_kernel(
     config : str, path or ChipConfig
     schedule : Schedule or None
     dtype, out : Format
-        Of the inputs and of the outputs that declare none; of inputs also a mapping by name.
+        Formats of the inputs and outputs that declare none; for inputs also a mapping by name.
     place_seed : int
     progress : bool
         Whether a terminal or a notebook shows that it takes time.

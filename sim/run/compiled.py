@@ -1,4 +1,4 @@
-"""From a problem to a compiled kernel."""
+"""Compilation of a problem."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ __all__ = ["compile_problem"]
 
 
 def compile_problem(problem: Problem) -> Compiled:
-    """Lower a problem's kernel to its chip.
+    """Compile a problem's kernel for its chip.
 
     Raises
     ------
     BadInputError
-        If it cannot be lowered, does not fit, or would stop for ever.
+        If it cannot be lowered, does not fit, or is not live.
     """
     # The compiler's packages are many; a refusal of what comes before should not wait for them.
     from sw.compiler import compile_kernel

@@ -1,4 +1,4 @@
-"""Counters of the units, as a report has them."""
+"""Unit counters in the form of the report."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ STATES = (*ACTIVITIES, "launch")
 def report_counters(
     config: ChipConfig, operand: Format, words: Sequence[int], launch_cycles: int | None
 ) -> dict[str, dict[str, Any]]:
-    """Counters by unit; those that a kind of unit does not have are None.
+    """Counters by unit name; None for counters that a kind of unit does not have.
 
     Parameters
     ----------
     config : ChipConfig
     operand : Format
-        Format of the products, by which a vector that enters a grid is so many of them.
+        Operand format, which determines the multiply-accumulates per vector that enters an array.
     words : sequence of int
-        Words of all units in the order of `hw.arch.counters`.
+        Counter words of all units, in the order of `hw.arch.counters`.
     launch_cycles : int or None
-        Cycles outside the kernel, in which no unit runs: every unit's state ``launch``.
+        Cycles outside the kernel, in which no unit runs: reported as each unit's state ``launch``.
     """
     products = config.grid_rows * config.grid_columns * (16 // operand.bits)
     report: dict[str, dict[str, Any]] = {}

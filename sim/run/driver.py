@@ -1,4 +1,4 @@
-"""Run a job: compile, launch, compare with golden by bytes and golden with float64."""
+"""Execution of a job: compile, launch, compare with golden bit by bit and golden with float64."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _PATIENCE, _SLACK_CYCLES = 8, 100_000
 
 @dataclasses.dataclass(frozen=True)
 class Outcome:
-    """What a run gave.
+    """Result of a job.
 
     Members
     -------
@@ -47,9 +47,9 @@ class Outcome:
         The fields of `sim.run.report.FIELDS`.
     outputs : mapping of str to array
     problems : tuple of str
-        Why it is not verified: one line each.
+        Reasons why it is not verified, one line per reason.
     notes : tuple of str
-        What a user should know besides.
+        Further remarks.
     """
 
     report: dict[str, Any]
@@ -72,20 +72,20 @@ def _config_digest(config: ChipConfig) -> str:
 def compile_job(
     job: Job, compiled: Compiled | None = None
 ) -> tuple[Compiled | None, dict[str, Any]]:
-    """Lower a job's kernel unless only golden is wanted; with the fields that this fills.
+    """Compile a job's kernel unless the back end is golden; returns it with its report fields.
 
     Parameters
     ----------
     job : Job
     compiled : Compiled
-        The kernel if it is lowered already.
+        The kernel if it has been compiled before.
 
     Raises
     ------
     BadInputError
         If it cannot be lowered, or does not fit.
     MissingToolError
-        If a tool is missing that its model has to be built with.
+        If a tool for building its model is missing.
     """
     started = time.monotonic()
     require_tools(job.backend, job.setup())
@@ -122,14 +122,14 @@ def compile_job(
 
 
 def run(job: Job, compiled: Compiled | None, fields: Mapping[str, Any]) -> Outcome:
-    """Run a job of which `compile_job` made the image.
+    """Run a job whose image `compile_job` has made.
 
     Raises
     ------
     HangError
-        If the watchdog ended it; the message names who waits.
+        If the watchdog ended the launch; the message names the units that wait.
     DeviceError
-        If the chip ended it with an error code.
+        If the chip ended the launch with an error code.
     MissingToolError
         If the back end needs a tool that is missing.
     """
@@ -173,7 +173,7 @@ def _launch(
     expected: Mapping[str, Array],
     report: dict[str, Any],
 ) -> tuple[dict[str, Any], dict[str, Array], list[str], list[str]]:
-    """Fields of the launch, its outputs, what is wrong with them, and notes."""
+    """Run the launches; returns report fields, outputs, problems and notes."""
     conditions = job.conditions
     if job.timed:
         report["stall"] = conditions.stall
@@ -240,7 +240,7 @@ def _once(
 
 
 def _difference(name: str, got: Array, expected: Array) -> str | None:
-    """Where an output differs from golden by bytes; None if nowhere."""
+    """Description of the differences of an output from golden; None if there are none."""
     size = expected.dtype.itemsize
     pairs = [np.ascontiguousarray(array).view(f"u{size}").reshape(-1) for array in (got, expected)]
     differs = np.flatnonzero(pairs[0] != pairs[1])
@@ -255,16 +255,17 @@ def _difference(name: str, got: Array, expected: Array) -> str | None:
 
 
 def _patience(job: Job, compiled: Compiled) -> int:
-    """Cycles after which a launch is taken for one that hangs."""
+    """Cycles after which a launch counts as a hang."""
     conditions = job.conditions
     slowed = compiled.predicted_cycles * (1 + (conditions.latency + conditions.jitter) / 100)
     return _SLACK_CYCLES + int(_PATIENCE * slowed / (1 - conditions.stall))
 
 
 def _figures(job: Job, compiled: Compiled, answers: list[Answer]) -> dict[str, Any]:
-    """Hardware fields of a launch, or of the second launch of two.
+    """Report fields of the last launch.
 
-    Cycles and counters are those of the list's last entry; bytes of two entries less those of one.
+    Cycles and counters are those of the last entry of the list; with two lists, bytes are the
+    difference of the two.
     """
     last = answers[-1]
 

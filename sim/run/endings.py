@@ -1,4 +1,4 @@
-"""Launches that do not end well: the error that says who has to act, and who waits for what."""
+"""Mapping of a failed launch (hang, device error) to its exception, with the units that wait."""
 
 from __future__ import annotations
 
@@ -26,14 +26,15 @@ _MOST_NAMED = 6
 def raise_for_ending(
     job: Job, compiled: Compiled, answer: Answer, result: Mapping[str, Any]
 ) -> NoReturn:
-    """Raise the error of a launch that ended with an error or not at all.
+    """Raise the exception of a launch that hung or ended with an error.
 
     Raises
     ------
     HangError
-        If the watchdog ended it; the message names units, engines and barriers that wait.
+        If the watchdog ended the launch; the message names the units, engines and barriers that
+        wait.
     DeviceError
-        If the chip ended it; the message names code, detail and unit.
+        If the chip ended the launch with an error; the message names code, detail and unit.
     """
     if answer.status == "error":
         code, detail, unit = _device(job.problem.config, answer)
@@ -65,7 +66,7 @@ def raise_for_ending(
 
 
 def _device(config: ChipConfig, answer: Answer) -> tuple[str, str, str | None]:
-    """Name of the error code, its detail in words, and the unit."""
+    """Name of the error code, detail in words, and unit."""
     codes = {each.value: each.name for each in LaunchError}
     code = codes.get(answer.error_code, f"code {answer.error_code}")
     if code in ("READ_SLVERR", "READ_DECERR"):
@@ -80,15 +81,15 @@ def _device(config: ChipConfig, answer: Answer) -> tuple[str, str, str | None]:
 def waiting_units(
     config: ChipConfig, counters: Sequence[int] | None, steps: Sequence[int]
 ) -> list[str]:
-    """What each unit that stands still waits for, one line per unit; nothing without counters.
+    """Cause of the wait of each stalled unit, one line per unit; empty without counters.
 
     Parameters
     ----------
     config : ChipConfig
     counters : sequence of int or None
-        Words of all units.
+        Counter words of all units.
     steps : sequence of int
-        How far each word moves in some cycles more.
+        Increment of each word over some further cycles.
     """
     if counters is None:
         return []
@@ -106,7 +107,7 @@ def waiting_units(
 
 
 def _engines(word: int) -> list[str]:
-    """Engines of a PMU that have not ended, each with what holds it."""
+    """Engines of a PMU that have not ended, each with the cause of its wait."""
     lines = []
     for name, state in engine_states(word).items():
         if not state["enabled"] or state["done"]:
@@ -127,7 +128,7 @@ def _engines(word: int) -> list[str]:
 
 
 def _liveness(compiled: Compiled) -> str:
-    """What the proof says of the image."""
+    """Result of the liveness proof in words."""
     liveness = prove(compiled.chip)
     if liveness.live:
         return "the image is live, so either more cycles are needed or the hardware is at fault"

@@ -1,4 +1,4 @@
-"""A job: a problem, what computes its answer, and under which conditions."""
+"""A job: a problem, the back end that runs it, and the run conditions."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _RULES: Mapping[str, Rule] = {
 
 @dataclasses.dataclass(frozen=True)
 class Job:
-    """One run.
+    """Parameters of one run.
 
     Parameters
     ----------
@@ -46,26 +46,26 @@ class Job:
     backend : str
         One of `BACKENDS`.
     seed : int
-        Seed of operands and guard bytes.
+        Seed of the operands and guard bytes.
     conditions : MemoryConditions
-        How memory behaves, with a seed of its own; back ends without time ignore it.
+        Memory timing and errors, with a separate seed; untimed back ends ignore them.
     inputs : mapping of str to array, or None
-        By name; None for random ones.
+        Inputs by name; None for random ones.
     warm : bool
-        Whether figures are those of a second launch of the same kernel behind the first.
+        Whether to report a second launch of the same kernel, directly after the first.
     max_cycles : int or None
-        Cycles after which a run counts as hung; by default from the prediction.
+        Cycles after which a launch counts as a hang; by default from the prediction.
     design : Design or None
-        Verilog to simulate in place of the chip's own.
+        Verilog to simulate instead of emitting it.
     waves : Path or None
     use_cache : bool
     progress : Progress
-        Shows what is done and how far it is.
+        Display of the steps under way.
 
     Raises
     ------
     BadInputError
-        If the back end is unknown or does not have what is asked for.
+        If the back end is unknown or does not support an option.
     """
 
     problem: Problem
@@ -109,11 +109,11 @@ class Job:
 
     @property
     def timed(self) -> bool:
-        """Whether the back end has cycles."""
+        """Whether the back end has timing."""
         return self.backend in ("rtl", "cocotb")
 
     def setup(self) -> Setup:
-        """What the back end is opened with."""
+        """Parameters for opening the back end."""
         return Setup(
             config=self.problem.config,
             conditions=self.conditions,

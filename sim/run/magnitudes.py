@@ -1,4 +1,4 @@
-"""Magnitudes and numbers of terms of the sums in a program, by interpreting its IR."""
+"""Error-bound inputs of a program: magnitude sums and numbers of terms of its outputs."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ Array = npt.NDArray[Any]
 
 
 def sum_magnitudes(program: Program, inputs: Mapping[str, Array]) -> dict[str, Array]:
-    """Sum of the magnitudes of the terms of each output element: \\|A\\|·\\|B\\| of a product.
+    """Sum of term magnitudes of each output element: \\|A\\|·\\|B\\| of a product.
 
     Parameters
     ----------
     program : Program
-        One whose outputs are sums of products of loaded elements, all block sizes chosen.
+        Program whose outputs are sums of products of loaded elements, all block sizes chosen.
     inputs : mapping of str to array
 
     Returns
@@ -38,7 +38,7 @@ def sum_magnitudes(program: Program, inputs: Mapping[str, Array]) -> dict[str, A
 
 
 def sum_terms(program: Program) -> dict[str, Array]:
-    """Number of terms that each output element adds up, as `sum_magnitudes` gives magnitudes."""
+    """Number of terms of each output element; parameters as of `sum_magnitudes`."""
     ones = {
         tensor.name: np.ones(tensor.type.shape)
         for tensor in program.tensors
@@ -61,7 +61,7 @@ def _sums(program: Program, inputs: Mapping[str, Array]) -> dict[str, Array]:
 
 
 class _Sums(Interpreter):
-    """Interpreter in float64 that rounds nowhere; only sums and products come to it."""
+    """Float64 interpreter without rounding to narrower formats, for sums and products only."""
 
     def results(self, node: ir.Node) -> tuple[Any, ...]:
         match node:

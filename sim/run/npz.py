@@ -1,4 +1,4 @@
-"""Arrays of a kernel in npz files: keys are their names, bf16 are raw bits."""
+"""npz files of a kernel's arrays: keys are array names, bf16 is stored as raw bits."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ MAX_FILE_BYTES = MAX_ARRAY_BYTES + (1 << 16)
 
 
 def read_inputs(path: Path | str, kernel: Kernel, dtype: Format) -> dict[str, Array]:
-    """Inputs of a kernel, in the order of its signature.
+    """Read the inputs of a kernel, in the order of its signature.
 
     Parameters
     ----------
     path : Path or str
     kernel : Kernel
     dtype : Format
-        Of the inputs that declare none. bf16 are uint16, the bits of a value.
+        Format of the inputs that declare none. bf16 is read as uint16, the raw bits.
 
     Raises
     ------
     BadInputError
-        If the file is no npz, or its arrays are not those of the kernel.
+        If the file is not an npz file, or its arrays do not match the kernel.
     """
     found = _stored(path)
     names = [each.name for each in kernel.signature.inputs]
@@ -53,7 +53,7 @@ def read_inputs(path: Path | str, kernel: Kernel, dtype: Format) -> dict[str, Ar
 
 
 def _stored(path: Path | str) -> dict[str, Array]:
-    """Arrays of a file, which may hold anything."""
+    """Read all arrays of an untrusted file."""
     try:
         # A device may have no end to find a directory at.
         if Path(path).exists() and not Path(path).is_file():
@@ -104,7 +104,7 @@ def _values(name: str, array: Array, fmt: Format) -> Array:
 
 
 def pack_arrays(arrays: Mapping[str, Array]) -> bytes:
-    """An npz file of arrays; types that numpy alone does not know are raw bits."""
+    """Pack arrays as an npz file; types unknown to plain numpy are stored as raw bits."""
     plain = {
         name: array if array.dtype.isbuiltin == 1 else array.view(f"u{array.dtype.itemsize}")
         for name, array in arrays.items()

@@ -1,4 +1,4 @@
-"""A run as a page of a notebook: the verdict, its figures, the picture, the counters."""
+"""HTML view of a run for notebooks: verdict, figures, picture, counters."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _CELL = "padding:2px 8px;text-align:right"
 def page(
     report: Mapping[str, Any], problems: Sequence[str], notes: Sequence[str], picture: str
 ) -> str:
-    """HTML of a run.
+    """Render a run as HTML.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ def page(
         The fields of `sim.run.report.FIELDS`, as plain data.
     problems, notes : sequence of str
     picture : str
-        SVG of the chip, or nothing.
+        SVG of the chip, or empty.
     """
     verdict, colour = ("VERIFIED", _GOOD) if report["verified"] else ("NOT VERIFIED", _BAD)
     head = f'<div style="font-size:1.5em;font-weight:bold;color:{colour}">{verdict}</div>'
@@ -55,7 +55,7 @@ def page(
 
 
 def _figures(report: Mapping[str, Any]) -> list[tuple[str, str, str]]:
-    """Name, value and explanation of each figure that the run has."""
+    """Name, value and explanation of each available figure."""
     figures = []
     if report["cycles"] is not None:
         predicted = report["predicted_cycles"]
@@ -81,7 +81,7 @@ def _figure(name: str, value: str, about: str) -> str:
 
 
 def _counters(counters: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """Table of the units, each with a bar of what its cycles went to."""
+    """Table of the units, each with a bar that divides its cycles by state."""
     states = [state for state in _STATES if any(state in unit for unit in counters.values())]
     heads = ["unit", "kind", "cycles by state", *states, *_TALLIES]
     lines = ['<table style="border-collapse:collapse;margin:12px 0"><tr>']
@@ -117,7 +117,7 @@ def _bar(counts: Mapping[str, int]) -> str:
 
 
 def _fields(report: Mapping[str, Any]) -> list[str]:
-    """Every field of the report, folded up."""
+    """All fields of the report, collapsed."""
     rows = "".join(
         f'<tr><td style="text-align:left">{escape(name)}</td>'
         f'<td style="text-align:left">{escape(json.dumps(value))}</td></tr>'

@@ -1,4 +1,4 @@
-"""Picture of the chip as a compiled kernel uses it."""
+"""SVG picture of the units and routes that a compiled kernel uses."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ __all__ = ["picture"]
 
 
 def picture(compiled: Compiled, problem: Problem, chip: str) -> str:
-    """SVG of units, links by net and a legend.
+    """Draw units, links by net, and a legend as SVG.
 
     Parameters
     ----------
     compiled : Compiled
     problem : Problem
-        Of which the compiler made it.
+        The compiled problem.
     chip : str
-        Name of the configuration, for the headline.
+        Name of the configuration, for the heading.
     """
     sizes = ", ".join(f"{name} = {size}" for name, size in problem.dims.items())
     return floorplan(

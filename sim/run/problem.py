@@ -1,4 +1,4 @@
-"""A problem: a kernel, its sizes and formats, a chip, and the choices of a user."""
+"""A problem: kernel, sizes, formats, chip, and the user's choices."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _FORMAT = Rule(f"one of {', '.join(name for name in FORMATS if name != pred.name
 
 
 def _formats(option: str, given: object, names: list[str]) -> Any:
-    """Formats of an option: none, one for all, or by the names of arrays."""
+    """Formats given by an option: none, one for all arrays, or by array name."""
     if given is None:
         return None
     if not isinstance(given, Mapping):
@@ -45,7 +45,7 @@ def _formats(option: str, given: object, names: list[str]) -> Any:
 
 @dataclasses.dataclass(frozen=True)
 class Problem:
-    """A kernel with everything that decides what its image holds.
+    """A kernel with everything that determines its image.
 
     Parameters
     ----------
@@ -54,11 +54,11 @@ class Problem:
     dims : mapping of str to int
         Size of each dimension of the signature, 1 to `MAX_EXTENT`.
     dtype : Format, or mapping of str to Format, or None
-        Of the inputs that declare none, or of each by name.
+        Format of the inputs that declare none, or of each by name.
     out : Format, or mapping of str to Format, or None
-        Of the outputs that declare none; by default as the language decides.
+        Format of the outputs that declare none; None applies the language's rule.
     options : mapping of str to value
-        Options of the kernel, those that differ from their defaults.
+        Options of the kernel that differ from their defaults.
     schedule : Schedule
     place_seed : int
         Seed of the placement.
@@ -66,8 +66,8 @@ class Problem:
     Raises
     ------
     BadInputError
-        If an option breaks its rule, the arrays are too large, or the program breaks a rule of
-        the language.
+        If an option is invalid, the arrays are too large, or the program breaks a rule of the
+        language.
     """
 
     kernel: Kernel
@@ -106,17 +106,17 @@ class Problem:
 
     @functools.cached_property
     def program(self) -> Program:
-        """The program as traced and checked."""
+        """The traced and checked program."""
         return check(self.kernel.trace(dtype=self.dtype, out=self.out, **self.dims, **self.options))
 
     @functools.cached_property
     def golden_program(self) -> Program:
-        """The program with its sums in their final order, which golden interprets."""
+        """The program that golden interprets: block sizes chosen, order of sums fixed."""
         return summed(self.program, self.schedule.tile)
 
     @functools.cached_property
     def arrays(self) -> tuple[ArraySpec, ...]:
-        """Arguments of the kernel in the order of its signature."""
+        """Memory layout of the kernel's arguments in the order of its signature."""
         return tuple(
             ArraySpec(
                 tensor.name,
@@ -129,27 +129,27 @@ class Problem:
 
     @property
     def inputs(self) -> tuple[ArraySpec, ...]:
-        """Arguments that a run is given, those updated in place among them."""
+        """Inputs of a run, including arrays updated in place."""
         roles = {tensor.name: tensor.type.role for tensor in self.program.tensors}
         return tuple(spec for spec in self.arrays if roles[spec.name] is not Role.OUT)
 
     @property
     def outputs(self) -> tuple[ArraySpec, ...]:
-        """Arguments that a run gives back."""
+        """Outputs of a run, including arrays updated in place."""
         return tuple(spec for spec in self.arrays if spec.output)
 
     @property
     def operand(self) -> Format:
-        """Format of the first input, or else output, of which peak and report speak."""
+        """Format of the first input, otherwise of the first output, used for peak and report."""
         return (*self.inputs, *self.outputs)[0].format
 
     @property
     def peak_macs_per_cycle(self) -> int | None:
-        """Most multiply-accumulates a cycle of that format; None if the chip multiplies none."""
+        """Peak multiply-accumulates per cycle of that format; None if it is not multiplied."""
         narrow = self.operand.bits in (8, 16)
         return self.config.peak_macs_per_cycle(self.operand.bits) if narrow else None
 
     @property
     def params(self) -> dict[str, Any]:
-        """Sizes and options, defaults among them."""
+        """Sizes and options, defaults included."""
         return {**self.dims, **self.kernel.options, **self.options}

@@ -1,4 +1,4 @@
-"""Golden against the author's float64 answer: errors, and whether the bound holds."""
+"""Comparison of golden with the float64 reference: errors and error bound."""
 
 from __future__ import annotations
 
@@ -30,21 +30,21 @@ _LARGEST = float(np.finfo(np.float32).max)
 
 @dataclasses.dataclass(frozen=True)
 class Errors:
-    """How far golden is from the reference; None for figures that nothing gives.
+    """Errors of golden against the reference; None for unavailable figures.
 
     Members
     -------
     bound, absolute : float or None
-        Largest bound, and largest error, among the elements for which a bound can be promised:
-        not those where an operand is not finite or an overflow is possible. None if there is no
-        such element; the bound also if none is known for the kernel.
-    of_bound : float or None
-        Largest share that an element's error has of its own bound.
-    relative : float or None
-        Largest error as a share of the largest value of its output.
-    within : bool or None
-        Whether the bound holds for each of them. None without a reference, and where no bound is
+        Largest bound and largest error among the elements with a bound: those without non-finite
+        operands or possible overflow. None if there is no such element; the bound also if none is
         known for the kernel.
+    of_bound : float or None
+        Largest ratio of an element's error to its bound.
+    relative : float or None
+        Largest error relative to the largest value of its output.
+    within : bool or None
+        Whether every such element is within its bound. None without a reference, or if no bound
+        is known for the kernel.
     """
 
     bound: float | None = None
@@ -63,15 +63,15 @@ def compare_with_reference(
 ) -> Errors:
     """Compare golden with the kernel's reference, if it has one.
 
-    The bound is that of a sum of products, each added with one rounding to fp32, and rounded once
-    more to the format stored. The reference is called once, on the inputs; the number of terms of
-    a sum and the sum of their magnitudes come from the program.
+    The bound is that of a sum of products, each added with one rounding to fp32, with a final
+    rounding to the format stored. The reference is called once, on the inputs; number and
+    magnitudes of the terms come from the program.
 
     Parameters
     ----------
     kernel : Kernel
     program : Program
-        The one that gave golden, with all block sizes chosen.
+        The program that golden interpreted, with all block sizes chosen.
     inputs, golden : mapping of str to array
         Arrays by name.
     outputs : tuple of ArraySpec
@@ -79,7 +79,7 @@ def compare_with_reference(
     Raises
     ------
     ProgramError
-        If the reference gives something else than the outputs.
+        If the reference does not return numeric arrays of the outputs' shapes.
     """
     if kernel.reference.function is None:
         return Errors()
@@ -110,13 +110,13 @@ def compare_with_reference(
 
 
 def _share(error: Array, whole: Array) -> Array:
-    """Errors as shares of something; none is no share of nothing, and any other an infinite one."""
+    """Ratio of errors to bounds: 0/0 is 0, any other error over 0 is infinite."""
     with np.errstate(all="ignore"):
         return np.where(error == 0, 0.0, error / whole)
 
 
 def _largest(parts: Sequence[Array]) -> float | None:
-    """The largest element of several arrays; None if they have none."""
+    """Largest element of several arrays; None if all are empty."""
     found = [float(part.max()) for part in parts if part.size]
     return max(found) if found else None
 
@@ -124,7 +124,7 @@ def _largest(parts: Sequence[Array]) -> float | None:
 def _answers(
     kernel: Kernel, arrays: list[Array], outputs: tuple[ArraySpec, ...]
 ) -> tuple[Array, ...]:
-    """Answers of the reference, checked against the outputs."""
+    """Results of the reference, checked against the outputs."""
     found = kernel.reference(*arrays)
     each = [np.asarray(one) for one in (found if isinstance(found, tuple) else (found,))]
     if any(one.dtype.kind not in "biuf" for one in each):
@@ -145,7 +145,7 @@ def _first_line(function: Any) -> Span:
 
 
 def _sums_products(program: Program) -> bool:
-    """Whether every output is a sum of products of loaded elements, rounded only when stored."""
+    """Whether every output is a sum of products of loaded elements, rounded only at the store."""
     nodes = list(walk(program.nodes))
     linear = (Loop, Load, Full, Buffer, Transpose, Matmul, Store, Cast, Map)
     if not all(isinstance(node, linear) for node in nodes):
@@ -181,7 +181,7 @@ def _widening(node: Cast) -> bool:
 
 
 def _bound(magnitude: Array, terms: float, target: Format) -> Array:
-    """Bound on the error of sums of so many terms; infinity where nothing can be promised.
+    """Error bound of sums by number of terms; infinite where there is no guarantee.
 
     `hw.numeric.reference.error_bound` derives it.
     """

@@ -1,4 +1,4 @@
-"""The fields of a run's report, and how it is told to people."""
+"""Fields of a run's report, and its summary in text."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NAMES = {
 
 
 def describe_error(report: Mapping[str, Any]) -> str:
-    """Golden's float64 error on a scale that means something."""
+    """Golden's error against float64, relative to its bound or to the largest value."""
     if report["max_abs_err"] == 0:
         return "equal"
     if report["error_of_bound"] is not None:
@@ -30,7 +30,7 @@ def describe_error(report: Mapping[str, Any]) -> str:
 
 
 def describe_run(report: Mapping[str, Any]) -> str:
-    """Kernel, sizes, formats, back end and chip, in one line."""
+    """One line with kernel, sizes, formats, back end and chip."""
     params = ", ".join(f"{name} = {value}" for name, value in report["params"].items())
     return (
         f"{report['kernel']} of {params}; {report['dtype']} to {report['out_dtype']}; "
@@ -41,7 +41,7 @@ def describe_run(report: Mapping[str, Any]) -> str:
 def tell(
     report: Mapping[str, Any], problems: Sequence[str] = (), notes: Sequence[str] = ()
 ) -> list[str]:
-    """The report in a few lines, the last of which is the verdict."""
+    """Summary of the report in a few lines, the verdict last."""
     who = _NAMES[report["backend"]]
     lines = [describe_run(report)]
     if report["cycles"] is not None:

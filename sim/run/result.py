@@ -1,4 +1,4 @@
-"""What a run from Python gives: arrays by name, and the figures of the command's report."""
+"""Result of a run from Python: arrays by name, and the fields of the report."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ __all__ = ["RunResult"]
 
 
 class RunResult(results.RunResult):
-    """Outputs of a kernel by their names, and every field of the ``run`` report, as attributes.
+    """Result of a run, with outputs by name and every field of the ``run`` report as attributes.
 
     Parameters
     ----------
     outcome : Outcome
     picture : str
-        SVG of the chip that ran; nothing if none did.
+        SVG of the chip; empty for the back end ``golden``.
     """
 
     __slots__ = ("_outcome", "_picture")
@@ -43,16 +43,16 @@ class RunResult(results.RunResult):
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """Reasons why it is not verified: a line each, none if it is."""
+        """Reasons why it is not verified, one line per reason; empty if it is."""
         return self._found().problems
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Remarks that change no verdict: checks that could not be made, wishes cut to the chip."""
+        """Remarks that do not affect the verdict: skipped checks, reduced hints."""
         return self._found().notes
 
     def json(self) -> dict[str, Any]:
-        """The fields of the command's report, as plain data."""
+        """The fields of the command's report as plain JSON data."""
         fields: dict[str, Any] = plain(self._found().report)
         return fields
 

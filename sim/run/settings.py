@@ -1,4 +1,4 @@
-"""``--set``: sizes, options of the kernel and choices of the schedule by their keys."""
+"""``--set``: sizes, kernel options and schedule choices by key."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def problem_of_settings(
     extents: Mapping[str, int] | None = None,
     schedule: Schedule | None = None,
 ) -> Problem:
-    """The problem that ``--set`` describes.
+    """Build the problem that ``--set`` describes.
 
     Keys are the kernel's dimensions and options, ``out`` (format of the result), ``place_seed``,
     and choices of a schedule: ``row_par.c=4`` for one name; ``row_par=4`` for the only product,
@@ -48,18 +48,19 @@ def problem_of_settings(
     kernel : Kernel
     config : ChipConfig
     dtype : Format
-        Of the inputs that declare none.
+        Format of the inputs that declare none.
     pairs : iterable of (str, value)
         Keys with their values.
     extents : mapping of str to int
-        Sizes that arrays give; a key must not say otherwise. Others are `DEFAULT_EXTENT`.
+        Sizes determined by arrays, which keys must not contradict. Other sizes default to
+        `DEFAULT_EXTENT`.
     schedule : Schedule
-        Choices that keys override.
+        Base schedule, which keys override.
 
     Raises
     ------
     BadInputError
-        If a key is unknown, comes twice, or has a value that cannot work.
+        If a key is unknown, is repeated, or has an invalid value.
     """
     chosen = _once(pairs)
     dims, options, choices = _sorted(kernel, chosen)
@@ -108,7 +109,7 @@ def _once(pairs: Iterable[tuple[str, Value]]) -> dict[str, Value]:
 def _sorted(
     kernel: Kernel, chosen: Mapping[str, Value]
 ) -> tuple[dict[str, int], dict[str, Value], dict[str, Value]]:
-    """Sizes, options, and choices of the schedule."""
+    """Sort the keys into sizes, options and schedule choices."""
     dims: dict[str, int] = {}
     options: dict[str, Value] = {}
     choices: dict[str, Value] = {}
@@ -142,7 +143,7 @@ def _whole(key: str, value: Value, low: int) -> int:
 
 
 def _option(key: str, value: Value, default: Any) -> Any:
-    """A kernel's option, of the type of its default; numbers and text come as what they read as."""
+    """Kernel option, converted to the type of its default."""
     if isinstance(default, float) and isinstance(value, str) and _DECIMAL.fullmatch(value):
         value = float(value)
     elif isinstance(default, str) and not isinstance(value, str):
@@ -163,7 +164,7 @@ def _format(name: Value) -> Format:
 
 
 def _schedule(choices: Mapping[str, Value], names: Mapping[str, tuple[str, ...]]) -> Schedule:
-    """Schedule of keys, given what each of its fields may name."""
+    """Schedule from keys, given the names that each of its fields may use."""
     known = [f"{field}.{name}" for field in _FIELDS for name in names[field]]
     found: dict[str, dict[str, Value]] = {field: {} for field in _FIELDS}
     # A key with a name beats one that stands for all.
@@ -183,7 +184,7 @@ def _schedule(choices: Mapping[str, Value], names: Mapping[str, tuple[str, ...]]
 
 
 def _all_names(field: str, value: Value, names: tuple[str, ...]) -> tuple[str, ...]:
-    """What a key without a name stands for: every buffer, or the only product or loop."""
+    """Names meant by a key without a name: every buffer, or the only product or loop."""
     if field == "slots" or len(names) == 1:
         return names
     each = ", ".join(f"{field}.{name}" for name in names)

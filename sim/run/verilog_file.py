@@ -1,4 +1,4 @@
-"""Verilog of a chip out of a file, in the place of what would be emitted."""
+"""Verilog of a chip from a file instead of from the generator."""
 
 import re
 from pathlib import Path
@@ -19,14 +19,14 @@ _INSTANCE = re.compile(r"^\s*\\?(\S+)\s+(?:#\(.*?\)\s*)?\\?\S+\s*\(", re.MULTILI
 
 
 def read_design(path: Path | str) -> Design:
-    """The chip in a Verilog file; the comment before its first module is the head.
+    """Read a chip's Verilog; the comment before the first module is the header.
 
     Raises
     ------
     OSError
         If the file cannot be read.
     BadInputError
-        If it has no module of the name `TOP`.
+        If it has no module named `TOP`.
     """
     file = read_text(path, noun="Verilog")
     found = _HEAD.match(file)
