@@ -1,4 +1,4 @@
-"""The emulator: executes an assembled image without RTL, the living definition of the format."""
+"""Functional emulator: executes an image without RTL and thereby defines the image format."""
 
 from sim.emulator.errors import EmulatorError
 from sim.emulator.run import EmulatorRun, emulate

@@ -1,4 +1,4 @@
-"""Boxes of tensors: gathered from memory with zeros outside, scattered to it and no further."""
+"""Box transfers of tensors: loads with zeros outside the tensor, stores clipped to it."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ Ints = npt.NDArray[np.int64]
 
 @dataclasses.dataclass(frozen=True)
 class BoxStream:
-    """Boxes that one stream of an AGCU moves, in order.
+    """The boxes of one AGCU stream, in order.
 
     Parameters
     ----------
     descriptor : Descriptor
     base : int
-        Address of the tensor, launch argument included.
+        Base address of the tensor, launch argument added.
     points : (boxes, 5) array of int
         Coordinates of each box.
     beat_bytes : int
-        Bytes of a vector and of a beat.
+        Bytes per vector, which is one beat.
     address_bits : int
     unit : int
-        Number of the AGCU among the units.
+        Unit number of the AGCU.
     """
 
     descriptor: Descriptor
@@ -44,22 +44,22 @@ class BoxStream:
 
     @property
     def _shape(self) -> tuple[int, ...]:
-        """Extents of a box outermost first, the innermost in bytes."""
+        """Extents of a box, outermost first, the innermost in bytes."""
         box = self.descriptor.box
         return (*box[:0:-1], box[0] * self.descriptor.format.bytes)
 
     @property
     def vectors(self) -> int:
-        """Vectors of a box."""
+        """Vectors per box."""
         return self.descriptor.box_bytes // self.beat_bytes
 
     def check(self) -> None:
-        """Check the descriptor as the TMA engine does.
+        """Check the descriptor by the rules of the TMA engine.
 
         Raises
         ------
         LaunchFault
-            With the engine's code.
+            With the error code of the engine.
         """
         if self.base % 16 or self.base >> self.address_bits:
             raise LaunchFault(LaunchError.UNIT, int(TmaError.BASE.value), self.unit)
@@ -67,7 +67,7 @@ class BoxStream:
             raise LaunchFault(LaunchError.UNIT, int(TmaError.ROW_BYTES.value), self.unit)
 
     def _inside(self) -> tuple[Ints, Ints]:
-        """First and end, a dimension of each box, of what lies in the tensor."""
+        """Range of each box inside the tensor, per dimension."""
         descriptor = self.descriptor
         points = self.points[:, : descriptor.rank]
         box = np.array(descriptor.box, np.int64)
@@ -79,7 +79,7 @@ class BoxStream:
         return np.array([self.descriptor.format.bytes, *self.descriptor.strides], np.int64)
 
     def reach(self) -> tuple[int, int]:
-        """First address and end of all that is touched; (0, 0) for nothing."""
+        """Address range accessed by all boxes; (0, 0) if none is accessed."""
         low, high = self._inside()
         some = (high > low).all(axis=1)
         if not some.any():
@@ -96,14 +96,14 @@ class BoxStream:
             raise LaunchFault(LaunchError.UNIT, int(code.value), self.unit)
 
     def _tensor(self, memory: Bytes) -> Bytes:
-        """The tensor in memory, outermost dimension first, the innermost in bytes."""
+        """View of the tensor in memory, outermost dimension first, the innermost in bytes."""
         descriptor = self.descriptor
         shape = (*descriptor.dims[:0:-1], descriptor.dims[0] * descriptor.format.bytes)
         strides = (*descriptor.strides[::-1], 1)
         return np.lib.stride_tricks.as_strided(memory[self.base :], shape, strides)
 
     def _pieces(self) -> list[tuple[int, tuple[slice, ...], tuple[slice, ...]]]:
-        """Of each box not wholly outside: its number, where in the box, where in the tensor."""
+        """Overlap of each box with the tensor: its number, slices of the box, of the tensor."""
         low, high = self._inside()
         some = np.flatnonzero((high > low).all(axis=1))
         scale = np.ones(self.descriptor.rank, np.int64)
@@ -126,7 +126,7 @@ class BoxStream:
         ]
 
     def load(self, memory: Bytes) -> Bytes:
-        """Vectors of all boxes.
+        """Load all boxes as vectors.
 
         Raises
         ------
@@ -141,7 +141,7 @@ class BoxStream:
         return boxes.reshape(-1, self.beat_bytes)
 
     def store(self, memory: Bytes, vectors: Bytes) -> None:
-        """Write boxes; a later one wins.
+        """Store boxes in order, so that later ones overwrite earlier ones.
 
         Raises
         ------
@@ -155,12 +155,12 @@ class BoxStream:
             tensor[outer] = boxes[number][inner]
 
     def bytes_inside(self) -> int:
-        """Bytes of the tensor that the boxes hold."""
+        """Total bytes of the boxes inside the tensor."""
         low, high = self._inside()
         return int((high - low).prod(axis=1).sum()) * self.descriptor.format.bytes
 
     def beats(self) -> int:
-        """Beats that hold at least a byte of a row, over all rows."""
+        """Total beats that contain at least one byte of a row."""
         low, high = self._inside()
         points = self.points[:, : self.descriptor.rank]
         size, beat = self.descriptor.format.bytes, self.beat_bytes

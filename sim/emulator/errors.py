@@ -1,4 +1,4 @@
-"""What an emulated launch can end with, and programs whose values have no one answer."""
+"""Errors of an emulated launch, and of programs without a unique result."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ __all__ = ["EmulatorError", "LaunchFault"]
 
 
 class EmulatorError(BadInputError):
-    """Program whose values depend on time or are never made; ``where`` names the part."""
+    """A program whose values depend on timing or are never produced; ``where`` names the part."""
 
     kind = "undetermined-program"
 
 
 class LaunchFault(Exception):
-    """End of a launch with an error code of the chip.
+    """A launch that ends with an error code of the chip.
 
     Parameters
     ----------

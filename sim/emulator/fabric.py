@@ -1,4 +1,4 @@
-"""The whole history of every stream of a kernel, each worked out once from those it depends on."""
+"""Complete stream contents of a kernel, each computed once from the streams it depends on."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ Ints = npt.NDArray[np.int64]
 
 @dataclasses.dataclass(frozen=True)
 class Stream:
-    """Everything that passes one point: vectors and the packets they form."""
+    """Complete contents of a stream: all vectors, and their division into packets."""
 
     data: Bytes
     packets: Packets
 
 
 class Fabric:
-    """A kernel between its loads and its stores.
+    """Dataflow of a kernel from its loads to its stores.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ class Fabric:
         self.macs_issued = 0
 
     def boxes(self, index: int, issuer: IssuerProgram) -> BoxStream:
-        """Boxes of a stream of an AGCU."""
+        """Boxes of an AGCU stream."""
         agcu: AgcuProgram = self._program.agcus[index]
         descriptor, argument = agcu.descriptors[issuer.descriptor]
         base = (descriptor.base + self._arguments[argument]) & (1 << 64) - 1
@@ -71,11 +71,11 @@ class Fabric:
         )
 
     def stored(self, index: int, port: int, count: int) -> Bytes:
-        """Vectors that a store stream of an AGCU takes, so many."""
+        """The first `count` vectors of a store stream of an AGCU."""
         return self._first(Input("agcu", (index,), port), count)
 
     def _first(self, end: Input, count: int, taken: FilterProgram | None = None) -> Bytes:
-        """First vectors that an input takes."""
+        """The first `count` vectors that an input takes."""
         stream = self._arriving(end)
         data = stream.data
         if taken is not None and taken.modulus > 1:
@@ -95,7 +95,7 @@ class Fabric:
         return self._leaving(root)
 
     def _leaving(self, root: Output | Junction) -> Stream:
-        """Stream of an output, worked out at first use."""
+        """Stream of an output, computed at its first use."""
         if root in self._streams:
             stream = self._streams[root]
             if stream is None:
@@ -172,7 +172,7 @@ class Fabric:
         return Stream(data[vectors], order.packets)
 
     def _multiplied(self, root: Output) -> Stream:
-        """Packets of a PCU, passes of one shape at a time."""
+        """Result packets of a PCU, computed for all passes of a shape at once."""
         unit = self._program.tiles[root.at[0], root.at[1]].unit
         if not isinstance(unit, PcuProgram):
             raise EmulatorError(f"Unit of {root} must be a PCU that is on")

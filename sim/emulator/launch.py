@@ -1,4 +1,4 @@
-"""The command processor's part: launch list, arguments and image out of memory, checked alike."""
+"""Model of the command processor: reads and checks launch list, arguments and image."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _WRAPPED_BEATS = 1 << 16
 
 @dataclasses.dataclass(frozen=True)
 class Fetched:
-    """One entry of a launch list.
+    """A fetched entry of a launch list.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ class Fetched:
 
 
 class LaunchReader:
-    """Reader of launch lists that counts what it reads.
+    """Reader of launch lists that counts the bytes read.
 
     Parameters
     ----------
@@ -62,12 +62,12 @@ class LaunchReader:
         self.bytes_read = 0
 
     def check_list(self, address: int, entries: int) -> None:
-        """Check what the host wrote.
+        """Check address and length of the launch list.
 
         Raises
         ------
         LaunchFault
-            As the command processor.
+            With the error code of the command processor.
         """
         if entries == 0:
             raise LaunchFault(LaunchError.NO_ENTRIES)
@@ -86,12 +86,12 @@ class LaunchReader:
         return bytes(self._memory[address : address + size])
 
     def entry(self, list_address: int, index: int) -> Fetched:
-        """Entry of the list.
+        """Fetch an entry of the list.
 
         Raises
         ------
         LaunchFault
-            As the command processor, and as the chip for an entry that repeats.
+            With the error code of the command processor, or of the chip for an entry that repeats.
         """
         address = list_address + index * alignment_bytes(self._config.width_bits)
         raw = self._read(address, ENTRY_BYTES, ReadPhase.LIST)

@@ -1,4 +1,4 @@
-"""The PCU's part: tiles of activations and weights to packets of sums, bit by bit as the grid."""
+"""Bit-exact model of the PCU: tiles of activations and weights to packets of results."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _LEAST_EXPONENTS, _MOST_EXPONENTS = 119, 380
 
 @dataclasses.dataclass(frozen=True)
 class Passes:
-    """Passes of one shape.
+    """Operands of passes of equal shape.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ class Passes:
 
 
 def _by_row(weights: Bytes, size: int) -> Bytes:
-    """Weight vectors of rows × columns, turned into one column each."""
+    """Convert weight vectors from row layout to one column per vector."""
     passes, tiles, columns, width = weights.shape
     elements = width // size
     rows = weights.reshape(passes, tiles, elements, columns, size)
@@ -51,7 +51,7 @@ def _by_row(weights: Bytes, size: int) -> Bytes:
 
 
 def _exponents(bits: npt.NDArray[np.uint16]) -> tuple[int, int]:
-    """Least and greatest biased exponent of the values that are not 0; subnormals have 1."""
+    """Least and greatest biased exponent of the non-zero values; subnormals count as 1."""
     magnitude = bits & np.uint16(0x7FFF)
     most = int(magnitude.max())
     least = int((magnitude - np.uint16(1)).min()) + 1  # 0 wraps to the top
@@ -59,10 +59,10 @@ def _exponents(bits: npt.NDArray[np.uint16]) -> tuple[int, int]:
 
 
 def _sums(a: npt.NDArray[np.uint16], w: npt.NDArray[np.uint16]) -> npt.NDArray[np.float32]:
-    """Sums of products in ascending k, one rounding each.
+    """Sums of products in ascending k with one rounding per product.
 
-    Where every product is exact in fp32, the sum of a product costs the one rounding that fp32
-    addition makes, as a fused operation does. Other k go through the reference.
+    Where every product is exact in fp32, an fp32 multiplication and addition round once, like a
+    fused operation. Other k use the exact reference arithmetic.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ def _sums(a: npt.NDArray[np.uint16], w: npt.NDArray[np.uint16]) -> npt.NDArray[n
 
 
 def _exact(a: npt.NDArray[np.uint16], w: npt.NDArray[np.uint16]) -> list[bool]:
-    """Of each k, whether all its products are exact in fp32."""
+    """Per k, whether all its products are exact in fp32."""
 
     def fits(left: npt.NDArray[np.uint16], right: npt.NDArray[np.uint16]) -> bool:
         (least_a, most_a), (least_w, most_w) = _exponents(left), _exponents(right)
@@ -141,7 +141,7 @@ def _integer_passes(passes: Passes, columns: int) -> npt.NDArray[np.int32]:
 
 
 def results(chip: ChipConfig, program: PcuProgram, passes: Passes) -> Bytes:
-    """Vectors of the packets that passes of one shape give: (passes, vectors, bytes)."""
+    """Result vectors of passes of one shape: (passes, vectors, bytes)."""
     columns = chip.grid_columns
     weights = passes.weights
     if program.weights_by_row:
@@ -156,7 +156,7 @@ def results(chip: ChipConfig, program: PcuProgram, passes: Passes) -> Bytes:
 
 
 def _packed(sums: Array, out: Format, width: int) -> Bytes:
-    """One row of 32-bit sums a vector, or two of bf16, the odd last row with +0 behind it."""
+    """Pack one row of 32-bit sums or two of bf16 per vector; an odd last row is padded with +0."""
     count, rows, columns = sums.shape
     if out == bf16:
         narrow = np.zeros((count, rows + rows % 2, columns), bf16.dtype)

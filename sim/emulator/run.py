@@ -1,4 +1,4 @@
-"""A launch without RTL: values out of an image in memory, for whole streams at a time."""
+"""Emulated launch: functional execution of a launch list, whole streams at a time."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Bytes = npt.NDArray[np.uint8]
 
 @dataclasses.dataclass(frozen=True)
 class EmulatorRun:
-    """How a launch ended.
+    """Status and counts of an emulated launch.
 
     Parameters
     ----------
@@ -35,19 +35,19 @@ class EmulatorRun:
         ``"done"`` or ``"error"``.
     error_code : LaunchError
     error_detail, error_unit, error_entry : int
-        As in the registers ``ERROR`` and ``ERROR_ENTRY``.
+        Fields of the registers ``ERROR`` and ``ERROR_ENTRY``.
     launches : int
-        Entries that ended well.
+        Entries that ended without an error.
     bytes_read, bytes_written : int
-        Bytes of the beats that AGCUs read, and bytes they wrote under strobes.
+        Bytes of the beats that AGCUs read, and strobed bytes that they wrote.
     launch_bytes_read : int
-        Bytes that the command processor read.
+        Bytes read by the command processor.
     boxes : int
         Boxes moved.
     macs_issued : int
-        Multiply-accumulates of the tiles that passed the grids, padding included.
+        Multiply-accumulates of all tiles, padding included.
     units_used : mapping of str to int
-        PCUs, PMUs and AGCUs that the last image has on.
+        PCUs, PMUs and AGCUs enabled in the last image.
     """
 
     status: str
@@ -78,7 +78,7 @@ def _streams(program: ChipProgram, fabric: Fabric, *, store: bool) -> list[_Port
 
 @dataclasses.dataclass(frozen=True)
 class _Portal:
-    """A stream of an AGCU and its boxes."""
+    """Memory port: an AGCU stream and its boxes."""
 
     index: int
     port: int
@@ -91,7 +91,7 @@ def _meet(one: BoxStream, other: BoxStream) -> bool:
 
 
 def _require_order(loads: list[_Portal], stores: list[_Portal], memory: Bytes) -> None:
-    """Refuse streams whose order in memory the image alone does not fix."""
+    """Refuse streams whose order of memory accesses the image does not determine."""
     for load in loads:
         for store in stores:
             if _meet(load.boxes, store.boxes):
@@ -119,7 +119,7 @@ def _require_order(loads: list[_Portal], stores: list[_Portal], memory: Bytes) -
 
 @dataclasses.dataclass
 class _Totals:
-    """What is counted over the entries of a launch."""
+    """Counts over the entries of a launch."""
 
     bytes_read: int = 0
     bytes_written: int = 0
@@ -129,7 +129,7 @@ class _Totals:
 
 
 def _kernel(program: ChipProgram, arguments: list[int], memory: Bytes, totals: _Totals) -> None:
-    """Run one image from start to done."""
+    """Execute one image from start to end."""
     fabric = Fabric(program, arguments, memory)
     loads = _streams(program, fabric, store=False)
     stores = _streams(program, fabric, store=True)
@@ -156,17 +156,17 @@ def _kernel(program: ChipProgram, arguments: list[int], memory: Bytes, totals: _
 def emulate(
     config: ChipConfig, memory: bytearray, *, list_address: int, entries: int = 1
 ) -> EmulatorRun:
-    """Launch a list that lies in memory, and change memory as the chip does.
+    """Execute the launch list in memory; memory is updated in place.
 
     Parameters
     ----------
     config : ChipConfig
     memory : bytearray
-        All of memory, from address 0 on.
+        The whole memory, from address 0.
     list_address : int
         Address of the launch list.
     entries : int
-        Its entries.
+        Number of entries.
 
     Returns
     -------
@@ -175,9 +175,9 @@ def emulate(
     Raises
     ------
     ImageError
-        If the chip would take an image's header but nothing could have made its words.
+        If an image has a valid header but words that `ChipProgram.pack` cannot produce.
     EmulatorError
-        If the values depend on time, or on streams that never come.
+        If values depend on timing, or on streams that are never produced.
     """
     reader = LaunchReader(config, memory)
     view = np.frombuffer(memory, np.uint8)

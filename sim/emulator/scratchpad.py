@@ -1,9 +1,9 @@
-"""The PMU's part: what its read engines send, given all that its write engines take.
+"""Functional model of a PMU: output of its read engines from the input of its write engines.
 
-A reader of turn t sees what the writers of its buffer wrote up to turn t, because it waits for
-their arrivals of that turn. It sees nothing later either: a writer of turn t + count waits for the
-readers of turn t, and turns in between write other slots. Where a program lets them touch bytes
-that turn t reads, its values depend on time, and it is refused.
+A reader of turn t sees all writes of turns up to t to its buffer, because it waits for the writers'
+arrivals of that turn. It sees no later write: a writer of turn t + count waits for the readers of
+turn t, and the turns in between write other slots. A program in which they write bytes that turn t
+reads depends on timing, and is refused.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ _UNWRITTEN = 0xFF
 
 
 class Scratchpad:
-    """One PMU.
+    """Functional model of one PMU.
 
     Parameters
     ----------
     config : ChipConfig
     program : PmuProgram
     name : str
-        The PMU in messages.
+        Name of the PMU in messages.
     taken : callable
-        Vectors that the write engine of a number takes off its stream, so many.
+        Function from number of a write engine and count to its first input vectors.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class Scratchpad:
         self._checked = False
 
     def read(self, port: int) -> Bytes:
-        """All vectors of a read engine."""
+        """All vectors that a read engine sends."""
         reader = self._program.readers[port]
         if reader is None:
             raise EmulatorError(f"Read engine of {self._name} must be on, not off: R{port}")
@@ -75,7 +75,7 @@ class Scratchpad:
         return self._with_constants(reader, vectors)
 
     def _require_apart(self) -> None:
-        """Refuse buffers that share bytes: nothing orders their engines."""
+        """Refuse buffers that share bytes, because their engines are not ordered."""
         if self._checked:
             return
         self._checked = True
@@ -102,14 +102,14 @@ class Scratchpad:
             )
 
     def _write_turns(self, writer: EngineProgram) -> tuple[Ints, int]:
-        """Vectors of each turn of a write engine, and their number."""
+        """Vectors per turn of a write engine, and their total."""
         passes = visits(writer)
         return passes.vectors, int(passes.vectors.sum())
 
     def _by_pattern(
         self, reader: EngineProgram, writers: list[tuple[int, EngineProgram]]
     ) -> Bytes | None:
-        """Vectors of a reader if every slot is written and read alike; else None."""
+        """Output of a reader if all slots have the same access pattern, otherwise None."""
         size = reader.element_bytes
         ring = reader.ring
         read = slot_pattern(reader, self._width_bits)
@@ -154,7 +154,7 @@ class Scratchpad:
         return _gather(slots, elements, read, size)
 
     def _by_turn(self, reader: EngineProgram, writers: list[tuple[int, EngineProgram]]) -> Bytes:
-        """Vectors of a reader of any program, turn after turn."""
+        """Output of a reader of any program, turn by turn."""
         count = reader.ring.count
         memory = np.full(self._capacity, _UNWRITTEN, np.uint8)
         read_last = np.full(self._capacity, -count, np.int64)  # last turn that reads a byte
@@ -205,7 +205,7 @@ class Scratchpad:
         return vectors
 
     def _with_constants(self, reader: EngineProgram, vectors: Bytes) -> Bytes:
-        """Vectors with the constant where a loop is at or above its limit."""
+        """Replace vectors by the constant where a loop index is at or above its limit."""
         beyond = reader.beyond
         if beyond is None:
             return vectors
@@ -219,22 +219,22 @@ class Scratchpad:
 
 
 def _step_turns(engine: EngineProgram) -> Ints:
-    """Number of the turn of every step of an engine."""
+    """Turn number of every step of an engine."""
     passes = visits(engine)
     return np.repeat(passes.turn, passes.vectors)
 
 
 def _gather(slots: Bytes, elements: Ints, read: SlotPattern, size: int) -> Bytes:
-    """Take elements out of each turn's, in windows that are gone through some times.
+    """Gather elements from each turn, with repeated windows of turns.
 
     Parameters
     ----------
     slots : (turns, bytes) array
     elements : (repeats, vectors, lanes) array
-        Elements of a turn, -1 for what none wrote.
+        Index of each element within its turn; -1 if it was never written.
     read : SlotPattern
     size : int
-        Bytes of an element.
+        Bytes per element.
     """
     repeats, count, lanes = elements.shape
     width = lanes * size
@@ -258,7 +258,7 @@ def _gather(slots: Bytes, elements: Ints, read: SlotPattern, size: int) -> Bytes
 
 
 def _run(elements: Ints, written: int) -> int:
-    """Longest aligned run of neighbours, a power of two, that all vectors are made of."""
+    """Largest power of two of adjacent aligned elements of which all vectors consist."""
     lanes = elements.shape[2]
     group: int = lanes
     while group > 1:

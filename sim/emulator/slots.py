@@ -1,4 +1,4 @@
-"""Where the engines of a PMU read and write, as arrays of positions and bytes."""
+"""Access positions of PMU engines, as arrays of element positions and byte numbers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Ints = npt.NDArray[np.int64]
 
 
 def _piece(engine: EngineProgram, width_bits: int) -> Ints:
-    """Positions of a piece's lanes, from its first."""
+    """Lane positions of a piece, relative to its first lane."""
     lanes = lane_count(width_bits=width_bits, element_bytes=engine.element_bytes)
     rows = 1 << rows_log2(engine.access, lanes=lanes)
     across = np.arange(lanes // rows)
@@ -26,14 +26,14 @@ def _piece(engine: EngineProgram, width_bits: int) -> Ints:
 
 @dataclasses.dataclass(frozen=True)
 class SlotPattern:
-    """What an engine moves in each slot, if it is the same in all.
+    """Access pattern of an engine that is the same in all slots.
 
     Parameters
     ----------
     windows, repeats, slots : int
-        Windows of slots, and how often each is gone through.
+        Windows, repetitions of each window, and slots per window.
     positions : (repeats, vectors, lanes) array
-        Positions from the beginning of slot 0 on.
+        Positions relative to the beginning of slot 0.
     """
 
     windows: int
@@ -43,7 +43,7 @@ class SlotPattern:
 
 
 def slot_pattern(engine: EngineProgram, width_bits: int) -> SlotPattern | None:
-    """The pattern of an engine; None if slots differ in more than their place."""
+    """Access pattern of an engine; None if it is not the same in all slots."""
     counts = plain_counts(engine)
     outer = (engine.launches, engine.windows, engine.slots)
     if counts is None or any(loop.stride for loop in outer):
@@ -60,7 +60,7 @@ def slot_pattern(engine: EngineProgram, width_bits: int) -> SlotPattern | None:
 
 
 def turn_positions(engine: EngineProgram, width_bits: int, turns: Ints) -> Ints:
-    """Positions of every step of an engine, given the number of each step's turn."""
+    """Positions at every step of an engine, given the turn number of each step."""
     ring = engine.ring
     base = ring.base + turns % ring.count * ring.stride + address_walk(engine).offset
     positions: Ints = base[:, np.newaxis] + _piece(engine, width_bits)
@@ -68,7 +68,7 @@ def turn_positions(engine: EngineProgram, width_bits: int, turns: Ints) -> Ints:
 
 
 def bytes_of(positions: Ints, element_bytes: int, width_bits: int) -> Ints:
-    """Number of each byte of elements, one axis more: its address × banks + its bank."""
+    """Byte numbers (address × banks + bank) of elements, in an additional last axis."""
     lanes = lane_count(width_bits=width_bits, element_bytes=element_bytes)
     bits = lanes.bit_length() - 1
     reverse = np.array([bit_reverse(row, bits) for row in range(lanes)])

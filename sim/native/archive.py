@@ -1,4 +1,4 @@
-"""Verilator models of the parts of a design: archives, each cached by its own content."""
+"""Verilator archives of a design's parts, each cached by its content."""
 
 import dataclasses
 import fnmatch
@@ -33,20 +33,20 @@ _NOT_INLINED = ("stationary_row_*",)
 
 @dataclasses.dataclass(frozen=True)
 class Product:
-    """What is linked from the models and a harness.
+    """Link target: a library or an executable from models and a harness.
 
     Members
     -------
     name : str
-        Name of the file.
+        File name.
     link : tuple of str
-        Arguments of the compiler when it links.
+        Compiler arguments of the link step.
     runtime : tuple of str
-        More sources of Verilator's own C++.
+        Additional C++ runtime sources of Verilator.
     options : tuple of str
-        More options of Verilator for the first part.
+        Additional Verilator options of the first part.
     control : str
-        Text of a control file for the first part.
+        Verilator control file of the first part.
     """
 
     name: str
@@ -108,7 +108,7 @@ def _archive(
 
 
 def _runtime(sources: Sequence[str], use_cache: bool, progress: Progress) -> Path:
-    """Objects of Verilator's own C++."""
+    """Compiled runtime of Verilator."""
     include = verilator_root() / "include"
 
     def make(work: Path) -> None:
@@ -140,7 +140,7 @@ def build_parts(
     use_cache: bool = True,
     progress: Progress | None = None,
 ) -> tuple[Path, bool]:
-    """Library or program of the models of several modules and one C++ harness.
+    """Build a library or an executable from the models of several modules and one C++ harness.
 
     Parameters
     ----------
@@ -149,18 +149,18 @@ def build_parts(
     harness : str
         C++ source; it includes ``Vm.h`` of each.
     product : Product
-        What is made of them.
+        Link target.
     waves : bool
-        Models can record their signals, and the harness uses ``VerilatedVcdC``.
+        Whether models can record waveforms; the harness then uses ``VerilatedVcdC``.
     use_cache : bool
-        Take finished builds of the same content.
+        Whether cached builds of the same content may be used.
     progress : Progress, optional
-        Shows which part is built.
+        Display of the part being built.
 
     Returns
     -------
     path, hit : Path, bool
-        The product, and whether it came from the cache as a whole.
+        The linked file, and whether all of it came from the cache.
 
     Raises
     ------

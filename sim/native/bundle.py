@@ -1,4 +1,4 @@
-"""Several components in one top, so that one build of a model serves all their tests."""
+"""Several components in one top module, so that their tests share one build of a model."""
 
 from collections.abc import Mapping
 
@@ -11,12 +11,12 @@ __all__ = ["Bundle"]
 
 
 class Bundle(wiring.Component):
-    """Components side by side; port ``p`` of component ``name`` is port ``name_p``.
+    """Top module with several components; port ``p`` of component ``name`` is port ``name_p``.
 
     Parameters
     ----------
     parts : dict of str to component
-        The components, by the prefix of their ports.
+        The components by port prefix.
     """
 
     def __init__(self, parts: Mapping[str, Shareable]) -> None:

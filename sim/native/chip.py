@@ -1,4 +1,4 @@
-"""Native model of a whole chip: a host, a memory behind every AXI4 port, and launches."""
+"""Native model of a whole chip with host, memory at every AXI4 port, and launches."""
 
 import ctypes
 import dataclasses
@@ -37,38 +37,38 @@ _SLICE_CYCLES, _SLICE_SECONDS = 50_000, 0.5
 
 
 class RtlFaultError(TilewrightError):
-    """A rule of AXI4 or an assertion of the design that the run broke; the message names it."""
+    """A violated AXI4 rule or a failed assertion of the design, named by the message."""
 
     kind = "rtl-fault"
 
 
 @dataclasses.dataclass(frozen=True)
 class ChipRun:
-    """One launch and how it ended.
+    """Status and measurements of one launch.
 
     Members
     -------
     status : str
         ``"done"``, ``"error"`` or ``"hang"``.
     cycles : int
-        From the handshake of the launch write to the last cycle in which the chip is busy, by the
-        harness's own count; of a hang, to the end of the run.
+        Cycles from the handshake of the launch write to the last cycle in which the chip is busy,
+        counted by the harness; after a hang, to the end of the run.
     error_code, error_detail, error_unit, error_entry : int
         Registers ``ERROR`` and ``ERROR_ENTRY``.
     errors_met : int
-        Beats of ``MemoryConditions.errors`` that came.
+        Planted errors of ``MemoryConditions.errors`` that occurred.
     bytes_read, bytes_written : int
-        Beats of R on all ports × bytes of a beat; strobed bytes of W.
+        R beats over all ports × bytes per beat; strobed bytes of W.
     counters : list of int
-        As ``COUNTER_SELECT`` reads them.
+        Counter words in the order of ``COUNTER_SELECT``.
     counter_steps : list of int
-        Of a hang: how far each counter moved in 64 cycles; it tells what a unit waits for.
+        After a hang: increment of each counter over 64 cycles, which shows what a unit waits for.
     first_mac : int or None
-        Register ``FIRST_MAC``, if the map has it.
+        Register ``FIRST_MAC``, if the register map has it.
     registers_cycles, launch_cycles, entry_begin : int
         Registers ``CYCLES``, ``LAUNCH_CYCLES`` and ``ENTRY_BEGIN``.
     simulated_cycles : int
-        All cycles simulated, with those of register accesses.
+        All simulated cycles, including register accesses.
     seconds : float
         Wall time of the run.
     hang_reason : str
@@ -99,7 +99,7 @@ class ChipRun:
 
     @property
     def cycles_per_second(self) -> float:
-        """Speed of the simulation."""
+        """Simulated cycles per second of wall time."""
         return self.simulated_cycles / self.seconds
 
 
@@ -108,10 +108,10 @@ def _register(name: str) -> Register | None:
 
 
 class ChipModel(Closing):
-    """Verilator model of a chip, with a host and a memory.
+    """Verilator model of a chip, with models of host and memory.
 
-    Registers and memories without a reset hold garbage of the seed at start, and so do payloads
-    that are not valid.
+    Registers and memories without a reset start with random values from the seed; payloads are
+    random while not valid.
 
     Parameters
     ----------
@@ -124,9 +124,9 @@ class ChipModel(Closing):
     use_cache : bool
         Take a finished build of the same content.
     waves : Path, optional
-        Record all signals there, as VCD.
+        VCD file in which all signals are recorded.
     progress : Progress, optional
-        Shows which part is built.
+        Display of the part being built.
 
     Members
     -------
@@ -140,7 +140,7 @@ class ChipModel(Closing):
     RuntimeError
         If the build fails.
     OSError
-        If the waves cannot be written.
+        If the VCD file cannot be written.
     """
 
     def __init__(
@@ -172,13 +172,13 @@ class ChipModel(Closing):
             raise OSError(f"Waves must go to a file that can be written, not {waves}")
 
     def close(self) -> None:
-        """Free the model, and finish the waves."""
+        """Free the model, and complete the VCD file."""
         if self._handle:
             self._library.chip_delete(self._handle)
             self._handle = ctypes.c_void_p()
 
     def write(self, name: str, value: int) -> int:
-        """Write a register of the chip; the cycle in which address and data crossed.
+        """Write a register of the chip; returns the cycle in which address and data were accepted.
 
         Raises
         ------
@@ -219,7 +219,7 @@ class ChipModel(Closing):
             raise RtlFaultError(f"Simulation stopped: {fault}")
 
     def reset(self) -> None:
-        """Put the chip into reset; memory forgets what it owes."""
+        """Reset the chip; memory drops its outstanding responses."""
         self._library.chip_reset(self._handle)
         self._needs_reset = False
 
@@ -238,14 +238,14 @@ class ChipModel(Closing):
         Parameters
         ----------
         memory : bytearray
-            All of memory, from address 0; stores change it.
+            The whole memory, from address 0, updated in place.
         list_address, entries : int
             The launch list.
         conditions : MemoryConditions, optional
         max_cycles : int
-            Most cycles from the launch write on.
+            Cycles from the launch write after which the run ends as a hang.
         progress : function, optional
-            Called with the cycle, every 50,000 cycles or half a second.
+            Function called with the cycle every 50,000 cycles or half a second.
 
         Raises
         ------
@@ -278,7 +278,7 @@ class ChipModel(Closing):
         conditions: MemoryConditions,
         progress: Callable[[int], None] | None,
     ) -> str:
-        """Wait for the interrupt; why the watchdog did not, or nothing."""
+        """Wait for the interrupt; returns the reason of a hang, or an empty string."""
         quiet = _QUIET_CYCLES + 10 * (conditions.latency + conditions.jitter)
         while True:
             cycle = int(self._library.chip_cycle(self._handle))
@@ -374,7 +374,7 @@ class ChipModel(Closing):
         return values
 
     def _steps(self, count: int) -> list[int]:
-        """How far each counter moves in so many cycles: reading one takes the same time always."""
+        """Increment of each counter between two equally spaced reads, per `_PROBE_CYCLES`."""
         before = self._counters()
         spent = -int(self._library.chip_cycle(self._handle))
         after = self._counters()

@@ -1,4 +1,4 @@
-"""Functions of the harness of a chip."""
+"""Foreign-function interface of a chip's harness."""
 
 import ctypes
 from pathlib import Path
@@ -7,7 +7,7 @@ __all__ = ["load"]
 
 
 def load(path: Path) -> ctypes.CDLL:
-    """The library, its functions with their types."""
+    """Load the library, and declare the types of its functions."""
     library = ctypes.CDLL(str(path))
     pointer, i64, u32 = ctypes.c_void_p, ctypes.c_int64, ctypes.c_uint32
     types: dict[str, tuple[object, list[object]]] = {

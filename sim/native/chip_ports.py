@@ -1,4 +1,4 @@
-"""C++ that names the ports of a chip for its harness."""
+"""Generated C++ that binds the ports of a chip to its harness."""
 
 import re
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ _WRITE_OUTPUTS = "awaddr awlen awsize awburst awid awvalid wdata wstrb wlast wva
 
 
 def parts_of(design: Design) -> CutDesign:
-    """The chip cut at its tiles and AGCUs."""
+    """Cut a chip at its tiles and AGCUs."""
     modules = re.findall(r"^module ((?:tile|agcu)_\w+) ?\(", design.text, re.MULTILINE)
     return cut(design, modules)
 
@@ -48,9 +48,9 @@ def _parts(instances: Sequence[PartInstance]) -> list[str]:
 
 
 def glue_parts(harness: str, design: CutDesign, *, waves: bool) -> str:
-    """The harness with the models of a design put in for its line ``#include "part.h"``.
+    """Insert the models of a design into the harness, at its line ``#include "part.h"``.
 
-    It finds the rest of the design as class ``Rest``; ``bind_parts`` makes and wires the parts.
+    The rest of the design becomes class ``Rest``; ``bind_parts`` creates and wires the parts.
 
     Parameters
     ----------
@@ -77,14 +77,14 @@ def glue_parts(harness: str, design: CutDesign, *, waves: bool) -> str:
 
 
 def glue(harness: str, design: CutDesign, agcus: int, *, waves: bool) -> str:
-    """The harness with the ports of a chip put in.
+    """Insert the ports of a chip into the harness.
 
     Parameters
     ----------
     harness : str
         Text of ``chip.cpp``.
     design : CutDesign
-        The chip, the rest of it first.
+        The cut chip.
     agcus : int
     waves : bool
         Whether the models record signals.

@@ -1,4 +1,4 @@
-"""Memory of a chip: how it behaves, and what crossed its ports."""
+"""Memory conditions of a launch (latency, jitter, stalls, planted errors) and port traffic."""
 
 import ctypes
 import dataclasses
@@ -36,7 +36,7 @@ MOST_ERRORS = 3
 
 @dataclasses.dataclass(frozen=True)
 class ErrorAt:
-    """An error that memory gives once.
+    """A planted memory error, which occurs once.
 
     Parameters
     ----------
@@ -44,15 +44,15 @@ class ErrorAt:
         ``"read"`` or ``"write"`` at the AGCUs' ports, or ``"launch"``: a read of the command
         processor (launch list, arguments, image).
     beat : int
-        Which beat of that direction, from 0, counted over the ports in the order in which beats
-        cross. The whole burst of a write fails, and nothing of it is written.
+        Index of the beat in that direction, counted over all ports in the order of transfers. A
+        failing write burst writes nothing.
     response : str
         ``"slverr"`` or ``"decerr"``.
 
     Raises
     ------
     BadInputError
-        If one of them is something else.
+        If a parameter is invalid.
     """
 
     direction: Literal["read", "write", "launch"]
@@ -70,28 +70,28 @@ class ErrorAt:
 
 @dataclasses.dataclass(frozen=True)
 class MemoryConditions:
-    """How memory behaves.
+    """Timing and errors of memory.
 
     Parameters
     ----------
     latency : int
-        Cycles from a read's address to its first beat, and from a write's last beat to its answer
-        (1 to 65,535).
+        Cycles from a read address to its first beat, and from the last beat of a write to its
+        response (1 to 65,535).
     jitter : int
-        Cycles more, at random for each burst, from 0 to this; answers keep their order.
+        Most random additional cycles per burst; responses stay in order.
     stall : float
-        Probability that memory's side of a channel pauses in a cycle, for each channel of each
-        port on its own (0 to below 1).
+        Probability per cycle that memory stalls a channel, independent for each channel of each
+        port (from 0 to below 1).
     seed : int
-        Seed of all that is random.
+        Seed of all random choices.
     error : ErrorAt, or tuple of up to `MOST_ERRORS` of them, optional
     channel_stalls : tuple of float, optional
-        One probability per channel of `CHANNELS`, in place of `stall`.
+        One probability per channel of `CHANNELS`, instead of `stall`.
 
     Raises
     ------
     BadInputError
-        If a number lies outside its range.
+        If a number is out of range.
     """
 
     latency: int = 100
@@ -112,21 +112,21 @@ class MemoryConditions:
 
     @property
     def errors(self) -> tuple[ErrorAt, ...]:
-        """Every planted error."""
+        """All planted errors as a tuple."""
         if self.error is None:
             return ()
         return self.error if isinstance(self.error, tuple) else (self.error,)
 
     @property
     def stalls(self) -> tuple[float, ...]:
-        """Probability of a pause, by channel."""
+        """Stall probability by channel."""
         if self.channel_stalls is not None:
             return self.channel_stalls
         return (self.stall,) * len(CHANNELS)
 
 
 def _normalize(made: ErrorAt | MemoryConditions, **values: Any) -> None:
-    """Put plain data in the place of what a caller gave."""
+    """Validate the fields, and convert them to plain data."""
     for name, value in values.items():
         object.__setattr__(made, name, value)
 
@@ -151,7 +151,7 @@ _STALLS = Rule(f"{len(CHANNELS)} probabilities, each {probability.text}", _stall
 
 @dataclasses.dataclass(frozen=True)
 class PortTraffic:
-    """What crossed one AXI4 port.
+    """Traffic of one AXI4 port.
 
     Members
     -------
@@ -159,7 +159,7 @@ class PortTraffic:
     beats : dict of str to int
         Beats by channel.
     reads_owed, writes_owed : int
-        Bursts that memory has not answered.
+        Outstanding bursts.
     """
 
     name: str
@@ -169,7 +169,7 @@ class PortTraffic:
 
 
 class PlantedError(ctypes.Structure):
-    """``PlantedError`` of the harness; direction 0 is none."""
+    """C structure ``PlantedError`` of the harness; direction 0 means none."""
 
     _fields_ = [
         ("beat", ctypes.c_int64),
@@ -179,7 +179,7 @@ class PlantedError(ctypes.Structure):
 
 
 class Settings(ctypes.Structure):
-    """``Conditions`` of the harness."""
+    """C structure ``Conditions`` of the harness."""
 
     _fields_ = [
         ("memory", ctypes.c_void_p),
@@ -193,7 +193,7 @@ class Settings(ctypes.Structure):
 
 
 class PortState(ctypes.Structure):
-    """``PortState`` of the harness."""
+    """C structure ``PortState`` of the harness."""
 
     _fields_ = [
         ("beats", ctypes.c_int64 * len(CHANNELS)),
@@ -204,7 +204,7 @@ class PortState(ctypes.Structure):
 
 
 def settings_of(view: "ctypes.Array[ctypes.c_uint8]", given: MemoryConditions) -> Settings:
-    """Conditions as the harness takes them, with the bytes of memory."""
+    """Convert memory conditions to the harness's structure, with the size of memory."""
     planted = [
         PlantedError(each.beat, _DIRECTIONS[each.direction], _RESPONSES[each.response])
         for each in given.errors

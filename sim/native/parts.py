@@ -1,7 +1,7 @@
-"""A design cut into parts: modules that are simulated by models of their own, and the rest.
+"""Partition of a design into modules with separate simulation models and the rest.
 
-The models exchange the values of their ports (``chip.cpp``). A module is compiled once, however
-often it is instantiated, and again only if its own text changes.
+The harness carries values between the ports of the models (``chip.cpp``). A module is compiled
+once for all its instances, and again only if its own text changes.
 """
 
 import dataclasses
@@ -23,7 +23,7 @@ _PORT = re.compile(r"^  (input|output) (?:\[(\d+):0\] )?(\\\S+|\w+) ?;$", re.MUL
 
 @dataclasses.dataclass(frozen=True)
 class PartPort:
-    """A port of a part's instance, and the port of the rest that stands for its other end."""
+    """A port of a part's instance, paired with the corresponding port of the rest."""
 
     name: str
     outer: str
@@ -41,20 +41,20 @@ class PartInstance:
 
 @dataclasses.dataclass(frozen=True)
 class Part:
-    """A module with all it contains, or the rest of a design."""
+    """A module with its submodules, or the rest of a design."""
 
     module: str
     text: str
 
     @property
     def modules(self) -> list[str]:
-        """Names of all its modules."""
+        """Names of its modules."""
         return [match[1].lstrip("\\") for match in _MODULE.finditer(self.text)]
 
 
 @dataclasses.dataclass(frozen=True)
 class CutDesign:
-    """The parts of a design, the rest first, and the instances of the others."""
+    """Parts of a design, the rest first, and the instances of the other parts."""
 
     parts: tuple[Part, ...]
     instances: tuple[PartInstance, ...]
@@ -62,13 +62,13 @@ class CutDesign:
 
 @dataclasses.dataclass(frozen=True)
 class _Source:
-    """Text of each module in order, and the modules that each contains."""
+    """Text and submodules of each module of a design."""
 
     texts: dict[str, str]
     inside: dict[str, set[str]]
 
     def closure(self, top: str) -> str:
-        """Text of a module and of all below it."""
+        """Text of a module and of all its submodules."""
         found: set[str] = set()
         left = [top]
         while left:
@@ -80,9 +80,9 @@ class _Source:
 
 
 def _canonical(text: str) -> str:
-    """A module without what depends on the rest of its design.
+    """Normalise the text of a module, so that it does not depend on the rest of the design.
 
-    Yosys numbers some names through all modules, and the order of assignments follows.
+    Yosys numbers some names over all modules, and the order of assignments depends on them.
     """
     numbers: dict[str, int] = {}
     text = _AUTOMATIC.sub(
@@ -101,14 +101,14 @@ def _source(text: str) -> _Source:
 
 
 def member(port: str) -> str:
-    """C++ name of a port: Verilator writes two underscores in a row as a code."""
+    """C++ name of a port; Verilator escapes two consecutive underscores."""
     return port.replace("__", "___05F")
 
 
 def cut(design: Design, modules: Collection[str]) -> CutDesign:
-    """Cut the instances of these modules out of a design's top.
+    """Cut the instances of some modules out of a design's top.
 
-    Their clock is the top's; every other port becomes a port of the rest.
+    They share the clock of the top; every other port becomes a port of the rest.
 
     Parameters
     ----------

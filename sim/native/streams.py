@@ -1,4 +1,4 @@
-"""Native model of a module whose ports are streams and plain signals."""
+"""Native model of a module with stream ports and plain signals."""
 
 import ctypes
 import dataclasses
@@ -25,7 +25,7 @@ Words = npt.NDArray[np.uint32]
 
 @dataclasses.dataclass(frozen=True)
 class Ports:
-    """Ports of a module by role, each with its width in bits (of the payload, for a stream)."""
+    """Ports of a module by role, with widths in bits (of the payload for streams)."""
 
     inputs: dict[str, int]
     outputs: dict[str, int]
@@ -34,7 +34,7 @@ class Ports:
 
 
 def ports_of(signature: Signature) -> Ports:
-    """Ports of a component with this signature: streams by direction, and the other signals."""
+    """Ports of a component by its signature: streams by direction, and plain signals."""
     ports = Ports({}, {}, {}, {})
     for name, member in signature.members.items():
         if member.is_signature:
@@ -51,7 +51,7 @@ def _words(bits: int) -> int:
 
 
 def _member(stream_name: str, member: str) -> str:
-    """C++ name of a stream's port: Verilator writes two underscores in a row as a code."""
+    """C++ name of a stream's port; Verilator escapes two consecutive underscores."""
     return f"top.{stream_name}___05F{member}"
 
 
@@ -72,7 +72,7 @@ def _table(name: str, widths: Mapping[str, int]) -> str:
 
 
 def _glue(ports: Ports) -> str:
-    """C++ that names the ports for the harness."""
+    """Generated C++ that binds the ports to the harness."""
     widest = max(
         [1, *(_words(width) for width in [*ports.inputs.values(), *ports.outputs.values()])]
     )
@@ -137,14 +137,14 @@ class _Port(ctypes.Structure):
 
 @dataclasses.dataclass(frozen=True)
 class Transfer:
-    """What crossed one stream in a run.
+    """Transfers of one stream in a run.
 
     Members
     -------
     words : array of uint32, payloads × words
         The payloads.
     first_cycle, last_cycle : int
-        Cycles of the first and last handshake, counted from reset.
+        Cycle of the first and last transfer, counted from reset.
     """
 
     words: Words
@@ -153,21 +153,22 @@ class Transfer:
 
 
 class StreamModel(Closing):
-    """Verilator model of a design, driven through its streams.
+    """Verilator model of a design with stream drivers and monitors.
 
-    Payloads are arrays of ``uint32`` words, least significant first, payloads × words. Registers
-    and memories without a reset hold garbage of the seed at start; plain inputs are 0 until set.
+    Payloads are arrays of ``uint32`` words, payloads × words, least significant word first.
+    Registers and memories without a reset start with random values from the seed; plain inputs
+    are 0 until set.
 
     Parameters
     ----------
     design : Design
         The emitted Verilog.
     component : Shareable
-        The component it was emitted from (or one with the same ports).
+        The component it was emitted from, or one with the same ports.
     seed : int
-        Seed of the garbage and of the stalls.
+        Seed of the random initial values and of the stalls.
     options : sequence of str
-        Further options of Verilator.
+        Additional Verilator options.
     """
 
     def __init__(
@@ -207,7 +208,7 @@ class StreamModel(Closing):
             self._handle = ctypes.c_void_p()
 
     def reset(self, seed: int | None = None) -> None:
-        """Start anew from reset, with garbage of ``seed`` wherever there is none."""
+        """Restart from reset, with random values from ``seed`` in all state without a reset."""
         self.close()
         self._seed = self._seed if seed is None else seed
         self._handle = ctypes.c_void_p(self._library.model_new(self._seed))
@@ -243,25 +244,25 @@ class StreamModel(Closing):
         limit_cycles: int = 1 << 40,
         quiet_cycles: int = 10_000,
     ) -> dict[str, Transfer]:
-        """Send payloads to the inputs and take a number of them from the outputs.
+        """Send payloads to the inputs, and take a given number of payloads from the outputs.
 
         Parameters
         ----------
         inputs : dict of str to array
-            Payloads by stream; streams not named get none.
+            Payloads by stream; other input streams stay idle.
         expect : dict of str to int
-            Payloads to take, by stream; streams not named are never ready.
+            Number of payloads to take, by stream; other output streams are never ready.
         stalls : dict of str to float
-            Probability by stream that its outer side is not ready to move in a cycle.
+            Stall probability per cycle of the harness side, by stream.
         limit_cycles, quiet_cycles : int
-            Most cycles, and most cycles without a handshake, before the run counts as a hang.
+            Cycles, and cycles without a transfer, after which the run counts as a hang.
 
         Raises
         ------
         HangError
-            If the streams do not finish; the message gives what crossed each.
+            If the streams do not finish; the message states the transfers of each.
         RuntimeError
-            If an output withdrew or changed a payload it had offered.
+            If an output withdraws or changes an offered payload.
         """
         sent = {
             name: np.ascontiguousarray(
