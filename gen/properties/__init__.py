@@ -1,4 +1,4 @@
-"""Properties that are proved of the blocks, each as a harness with its block."""
+"""Formal properties of the hardware blocks, each a harness around its block."""
 
 from gen.formal import Property
 from gen.properties.arrays import ARRAY_PROPERTIES

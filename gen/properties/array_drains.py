@@ -47,7 +47,7 @@ def _added(a: Value, b: Value, old: Value) -> Value:
 class DrainIsEmptied(wiring.Component):
     """No sum of an output-stationary array is lost: each leaves before another overwrites it.
 
-    The array is the product's own; its lanes carry the numbers of their tile and step, modulo 4,
+    The array is the unmodified RTL; its lanes carry the numbers of their tile and step, modulo 4,
     and of their lane, turn and column.
 
     Parameters

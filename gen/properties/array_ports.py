@@ -24,7 +24,7 @@ def _old(a: Value, b: Value, old: Value) -> Value:
 class OffersStay(wiring.Component):
     """A result that a unit offers stays, unchanged, until it is taken; so does readiness.
 
-    The unit is the product's own, except for the arithmetic of its cells.
+    The unit is the unmodified RTL, except for the arithmetic of its cells.
 
     Parameters
     ----------

@@ -40,7 +40,7 @@ def _product_of_one_tile(a: Value, b: Value, old: Value) -> Value:
 class SwapKeepsProducts(wiring.Component):
     """Each vector meets, in every cell, the weights of its own tile: none changes in flight.
 
-    The array is the product's own; its lanes carry the numbers of their tile, modulo 4, of
+    The array is the unmodified RTL; its lanes carry the numbers of their tile, modulo 4, of
     their row and column, and of their cycle, modulo 8.
 
     Parameters
@@ -130,7 +130,7 @@ _STORED = data.StructLayout({"good": 1, "tile": 1, "chosen": 1, "lanes": _ROW})
 class SumsMeetTheirRow(wiring.Component):
     """A vector adds to the sum of its own row in the tile before: none is overwritten or missed.
 
-    Array, accumulators and :class:`hw.matrix.partial_sums.SumGuard` are the product's own. One
+    Array, accumulators and :class:`hw.matrix.partial_sums.SumGuard` are unmodified RTL. One
     arbitrary row is chosen; lanes say whether they belong to it and to which tile, modulo 2.
 
     Parameters

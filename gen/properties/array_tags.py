@@ -1,4 +1,4 @@
-"""Arrays that compute tags instead of numbers; all wires and registers are the product's own.
+"""Tag abstraction of arrays for proofs: cells compare tags, wires and registers are unchanged.
 
 A proof asks which operands and sums meet, not what they add up to. So each multiply-add is replaced
 by a comparison of tags, with the registers of the datapath (a test compares both). Lanes and sums

@@ -89,7 +89,7 @@ class TmaError(enum.Enum, shape=8):
 
 
 class UnitError(enum.IntEnum):
-    """Error details of other units; the codes below are those of a TMA engine."""
+    """Error details of units other than TMA engines, whose own codes are lower."""
 
     #: Broken program of a tile: a barrier counted more arrivals than it expects.
     PROGRAM = 0xFE

@@ -1,4 +1,4 @@
-"""Exceptions with what a user needs to act: message, place, value and rule."""
+"""Exception classes: message, location, offending value and rule for the user."""
 
 import difflib
 from collections.abc import Iterable, Mapping

@@ -122,7 +122,7 @@ class ChainProgram:
         return (step for step in self.cycles() if step is not None)
 
     def cycles(self) -> Iterator[Step | None]:
-        """Sequence per cycle if the consumer is always ready: a step, or None for an empty loop."""
+        """Result of each cycle with a consumer always ready: a step, or None for an empty loop."""
         return self._walk((), (), 0)
 
     def _walk(

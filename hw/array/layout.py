@@ -11,7 +11,7 @@ __all__ = ["LayoutSelector", "require_both_layouts"]
 
 
 def require_both_layouts(config: ArrayConfig) -> None:
-    """Refuse an array whose row length does not divide a vector of R lanes."""
+    """Refuse an array if C does not divide R: a vector of R lanes must hold whole rows."""
     if config.rows % config.columns:
         raise BadInputError(
             "Rows of an array that loads by column must be a multiple of its columns, "

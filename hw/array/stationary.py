@@ -144,7 +144,7 @@ class StationaryArray(Structural):
         ``by_column`` a vector of R lanes, and one bit per vector of a tile of C vectors.
     i_by_row
         Only with ``by_column``; static. 0: vector c is column c; 1: vector v holds the R / C rows
-        from v·R / C on, C lanes per row.
+        from v * R / C on, C lanes per row.
     i_p, o_p
         Partial sums entering and leaving each column, one more cycle of skew per column.
     moving_mode, stationary_mode

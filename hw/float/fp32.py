@@ -93,13 +93,13 @@ def _below(a: Value, b: Value) -> Value:
 
 
 def less(m: Module, a: Value, b: Value) -> Value:
-    """Whether a < b: never if either is NaN; -0 and +0 are equal."""
+    """``a < b``: 0 if either is NaN; -0 and +0 are equal."""
     zeros = ~(a[:-1].any() | b[:-1].any())
     return _below(a, b) & ~zeros & ~_is_nan(a) & ~_is_nan(b)
 
 
 def equal(m: Module, a: Value, b: Value) -> Value:
-    """Whether a = b: never if either is NaN; -0 and +0 are equal."""
+    """``a = b``: 0 if either is NaN; -0 and +0 are equal."""
     zeros = ~(a[:-1].any() | b[:-1].any())
     return ((a == b) | zeros) & ~_is_nan(a) & ~_is_nan(b)
 

@@ -1,4 +1,4 @@
-"""Base class of hardware components: a refused parameter leaves no unused component behind."""
+"""Base class of hardware components, with parameter checks before construction."""
 
 from typing import Any, Self
 

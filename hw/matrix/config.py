@@ -129,7 +129,7 @@ class UnitConfig:
         return 1 + self.adding_cycles if self.bottom else 2 + array.rows * array.latency
 
     def summed_elements(self, fmt: Format) -> int | None:
-        """Elements of the inner extent whose sum starts from +0: ``tile`` of the golden matmul."""
+        """Elements of k summed from +0 before accumulation: ``tile`` of the golden matmul."""
         return self.array.rows * fmt.products_per_cycle if self.bottom else None
 
     @property

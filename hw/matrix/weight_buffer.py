@@ -16,7 +16,7 @@ __all__ = ["LoadSequencer", "TileLoader", "swap_distance"]
 
 
 def swap_distance(config: ArrayConfig) -> int:
-    """Least cycles between two swaps: max(R, 3, (R - 1)·(L - 1) + C)."""
+    """Least swap distance in cycles: max(R, 3, (R - 1)·(L - 1) + C)."""
     return max(config.rows, 3, (config.rows - 1) * (config.latency - 1) + config.columns)
 
 

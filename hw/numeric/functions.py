@@ -1,4 +1,4 @@
-"""Golden special functions in numpy, bit-exact for :mod:`hw.float.special_functions`.
+"""Golden special functions in numpy, bit-identical to :mod:`hw.float.special_functions`.
 
 Arguments and results are fp32. The result has a significand of ``width`` bits, 24 by default, and
 the exponents and subnormals of such a format; NaN are canonical. Errors and special values are in

@@ -42,7 +42,7 @@ class MxMatrix(NamedTuple):
 
     @property
     def values(self) -> Array:
-        """Elements times their scales, exact in float64; NaN in blocks whose scale is."""
+        """Elements times their scales, exact in float64; NaN in blocks whose scale is NaN."""
         extent = self.elements.shape[1]
         with np.errstate(invalid="ignore"):
             scales = self.scales.astype(np.float64)

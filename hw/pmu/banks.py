@@ -65,7 +65,7 @@ class ByteBank(Component):
 
     @property
     def definition_name(self) -> str:
-        """Name of the module that this component becomes."""
+        """Name of the shared module."""
         return f"pmu_bank_{self._depth}"
 
     def elaborate(self, platform: object) -> Module:
