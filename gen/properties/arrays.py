@@ -29,7 +29,7 @@ class SumsAreThere(wiring.Component):
     Parameters
     ----------
     cycles : int
-        From a vector to the first that may read its sum.
+        Latency from a vector to the first one that may read its sum.
     fault : int
         Cycles by which the guard underestimates a sum's latency: a fault that must be found.
     """

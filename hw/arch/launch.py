@@ -1,4 +1,4 @@
-"""Launch list and argument table: what the host puts into memory for one launch."""
+"""Launch list and argument table: the host's data structures in memory for one launch."""
 
 import dataclasses
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Exact sum of two products of 8-bit floats: what a cell adds to its partial sum per cycle.
+"""Exact dot product of two pairs of 8-bit floats, as one addend of a cell's partial sum.
 
 The sum lies in a fixed-point frame at the larger product's exponent, long enough for every bit of
 the smaller one: two products of e5m2 span 2^-32 to 2^32, so 65 bits, of e4m3 37. It is not

@@ -1,4 +1,4 @@
-"""Exact sum of four products of 4-bit operands: what a cell adds to its partial sum per cycle."""
+"""Exact dot product of four pairs of 4-bit operands, as one addend of a cell's partial sum."""
 
 from __future__ import annotations
 

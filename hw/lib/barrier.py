@@ -24,7 +24,7 @@ class Barrier(Component):
     Parameters
     ----------
     arrivals : int
-        Most arrivals a phase may expect (1 to 2**20 - 1).
+        Greatest number of arrivals that a phase may expect (1 to 2**20 - 1).
     tx_bytes : int
         Largest magnitude of the transaction count (at most 2**20 - 1); 0 omits the count and
         its ports.
@@ -98,7 +98,7 @@ class Barrier(Component):
 
     @property
     def arrivals(self) -> int:
-        """Most arrivals a phase may expect."""
+        """Greatest number of arrivals that a phase may expect."""
         return self._arrivals
 
     @property

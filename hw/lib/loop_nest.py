@@ -100,8 +100,8 @@ class CounterChain(Component):
         # Offset at which the current iteration of each loop begins.
         starts = [Signal(self._offset_bits, name=f"start_{i}") for i in range(loops)]
         empty = Signal(loops)
-        over = Signal(loops + 1)  # loops i and inward have nothing left after this step
-        advance = Signal(loops)  # one-hot: the loop that goes on
+        over = Signal(loops + 1)  # loops i and inward end with this step
+        advance = Signal(loops)  # one-hot: the loop that advances
         move = Signal()
         m.d.comb += over[loops].eq(1)
         for i in range(loops):

@@ -44,7 +44,7 @@ def silu(x: npt.ArrayLike) -> Array:
 
 
 def sqrt(x: npt.ArrayLike) -> Array:
-    """Square root as ``x * rsqrt(x)``, zeros and infinity as they are; types as of `subtract`."""
+    """Square root as ``x * rsqrt(x)``, zeros and infinity unchanged; types as of `subtract`."""
     values = np.asarray(x)
     product = multiply(values, rsqrt(values))
     # Zero times infinity is NaN, so zeros and infinities pass unchanged.

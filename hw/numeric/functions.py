@@ -129,7 +129,7 @@ def exp2(x: npt.ArrayLike, width: int = FULL_WIDTH) -> Array:
     ----------
     x : array of float32
     width : int
-        Significand bits of the answer, 4 to 24.
+        Significand bits of the result, 4 to 24.
 
     Raises
     ------

@@ -140,7 +140,7 @@ def mx_matmul(
     Raises
     ------
     BadInputError
-        The types do not go together, the inner extents differ, there is not a scale for every
+        The types do not match, the inner extents differ, there is not a scale for every
         block, or no such tile.
     """
     formats = _require(a), _require(b)

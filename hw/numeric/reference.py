@@ -107,7 +107,7 @@ def mac(acc: npt.ArrayLike, a: npt.ArrayLike, w: npt.ArrayLike) -> Array:
     Raises
     ------
     BadInputError
-        The types do not go together.
+        The types do not match.
     """
     a, w, acc = np.asarray(a), np.asarray(w), np.asarray(acc)
     format_ = _format(a, w)
@@ -148,7 +148,7 @@ def mac_lane(acc: npt.ArrayLike, a: npt.ArrayLike, w: npt.ArrayLike) -> Array:
     Raises
     ------
     BadInputError
-        The types do not go together or are of 16 bits, or the last axis is not the operands of a
+        The types do not match or are of 16 bits, or the last axis is not the operands of a
         lane.
     """
     a, w, acc = np.asarray(a), np.asarray(w), np.asarray(acc)

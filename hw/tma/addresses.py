@@ -44,7 +44,7 @@ def _plan_members(width_bits: int, streams: int) -> dict[str, Any]:
 
 
 def plan_layout(width_bits: int, streams: int) -> data.StructLayout:
-    """Layout of a row plan: what realignment needs to know of a row.
+    """Layout of a row plan: the geometry of a row for realignment.
 
     The row starts at byte ``offset`` of its beat 0. Beats ``first`` to ``end`` - 1 are in memory
     (none if they are equal), from byte ``head`` of the first to the byte before ``tail`` of the
