@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
@@ -14,47 +15,18 @@ from sw.arrays import ArraySpec
 from sw.cost import predict, predict_launch
 from sw.image import ChipProgram
 from sw.ir.program import Program
-from sw.ir.sizes import choose_sizes
-from sw.ir.text import print_program
-from sw.ir.types import Role
-from sw.ir.verify import verify
 from sw.language import Kernel, Schedule
-from sw.language.errors import ProgramError
-from sw.language.schedule import check_schedule
 from sw.netlist import Netlist
-from sw.passes.accumulate import accumulate
-from sw.passes.check import check
+from sw.passes.compilation import Compilation
+from sw.passes.driver import run_passes
 from sw.passes.fit import Fit
-from sw.passes.mask import mask
-from sw.passes.parallel import Wishes, parallel
 from sw.passes.place import Placement
 from sw.passes.plan import Plan
-from sw.passes.realize import Realized, realize
 from sw.passes.route import Routes
-from sw.passes.simplify import simplify
-from sw.passes.stage import Product, stage
+from sw.passes.stage import Product
+from sw.passes.steps import PASSES
 
-__all__ = ["PASSES", "Compiled", "compile_kernel"]
-
-#: Every pass in order, with a summary.
-PASSES: Mapping[str, str] = MappingProxyType(
-    {
-        "trace": "record the program's operations; align the two recordings of each loop body",
-        "check": "verify that each output element is written exactly once",
-        "accumulate": "fuse a product and its addend into one node, which fixes the order of sums",
-        "simplify": "remove identity, duplicate and dead nodes; hoist loop-invariant loads",
-        "stage": "pattern recognition: loads, product and store, or a refusal at the line",
-        "parallel": "choose PCU grid, blocks and K-blocks: schedule, then program, then cost model",
-        "tile": "substitute the block sizes; the golden interpreter runs this program",
-        "mask": "insert masks on ragged axes; a product of loads needs none",
-        "fit": "buffer allocation: buffers to PMUs, streams to AGCUs",
-        "units": "lowering to unit programs and nets",
-        "place": "placement of units on tiles",
-        "route": "routing of nets over the links of the switches",
-        "assemble": "pack configuration words; check them against the netlist",
-        "prove": "prove that the decoded image is live",
-    }
-)
+__all__ = ["Compiled", "compile_kernel"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -171,6 +143,7 @@ def compile_kernel(
     options: Mapping[str, Any] | None = None,
     schedule: Schedule | None = None,
     place_seed: int = 1,
+    program: Program | None = None,
 ) -> Compiled:
     """Lower a kernel to the image of a chip.
 
@@ -190,6 +163,8 @@ def compile_kernel(
         Choices that override the program's.
     place_seed : int
         Seed of the placement.
+    program : Program or None
+        The kernel's program for these sizes and formats, traced and checked, if the caller has it.
 
     Raises
     ------
@@ -197,40 +172,14 @@ def compile_kernel(
         If the program breaks a rule, needs what hardware does not support yet, or does not fit.
     """
     schedule = schedule or Schedule()
-    texts: dict[str, str] = {}
     given = dict(options or {})
-    program = _noted(texts, kernel.trace(dtype=dtype, out=out, **dims, **given))
-    check_schedule(schedule, program)
-    program = _noted(texts, check(program))
-    summed = _noted(texts, accumulate(program))
-    lean = _noted(texts, simplify(summed))
-    product = stage(lean)
-    texts["stage"] = str(product)
-
-    wishes = _wishes(product, schedule)
-    arrays = tuple(
-        ArraySpec(each.name, each.type.shape, each.type.format, each.type.role is not Role.IN)
-        for each in program.tensors
+    state = Compilation(
+        kernel, config, dims, dtype, out, given, schedule, place_seed, given=program
     )
-    real = realize(parallel(product, config, wishes), arrays, config, seed=place_seed)
-    plan, places, placement, routes = real.plan, real.fit, real.placement, real.routes
-    texts["parallel"] = plan.describe()
-    sizes = _sizes(product, plan, wishes)
-    golden_program = choose_sizes(summed, sizes)
-    tiled = choose_sizes(lean, sizes)
-    _noted(texts, verify(tiled.after("tile", tiled.nodes)))
-    _noted(texts, mask(tiled))
-    texts["fit"] = "\n".join(f"{name}: {home}" for name, home in places.homes.items())
-    texts["units"] = _netlist_text(real.netlist)
-    texts["place"] = "\n".join(f"{name}: {place}" for name, place in placement.tiles.items())
-    texts["route"] = "\n".join(
-        f"{name}: {len(hops)} hops"
-        for name, hops in (*routes.vectors.items(), *routes.tokens.items())
-    )
-    image = real.image
-    texts["assemble"] = f"image of {len(image)} bytes"
-    texts["prove"] = f"live: {real.liveness.moved} payloads in {real.liveness.steps} steps"
-    kernel_cycles = predict(plan, places)
+    texts = run_passes(PASSES, state)
+    plan, product = state.plan, state.product
+    kernel_cycles = predict(plan, state.fit)
+    launch = functools.partial(predict_launch, config, len(state.image), len(state.arrays))
     return Compiled(
         kernel=kernel.name,
         config=config,
@@ -238,89 +187,31 @@ def compile_kernel(
         options=MappingProxyType({**kernel.options, **given}),
         dtype=product.fmt,
         out=product.out,
-        arrays=arrays,
-        golden_program=golden_program,
-        schedule=_complete(product, plan, places, sizes) | schedule,
+        arrays=state.arrays,
+        golden_program=state.golden_program,
+        schedule=_complete(product, plan, state.fit, state.sizes) | schedule,
         plan=plan,
-        fit=places,
-        netlist=real.netlist,
-        placement=placement,
-        routes=routes,
-        chip=real.chip,
-        image=image,
+        fit=state.fit,
+        netlist=state.netlist,
+        placement=state.placement,
+        routes=state.routes,
+        chip=state.chip,
+        image=state.image,
         units_used=MappingProxyType(
             {
                 "pcu": plan.row_par * plan.col_par,
-                "pmu": places.pmus,
-                "agcu": len(places.agcus),
+                "pmu": state.fit.pmus,
+                "agcu": len(state.fit.agcus),
             }
         ),
-        predicted_cycles=kernel_cycles + predict_launch(config, len(image), len(arrays)),
-        predicted_warm_cycles=kernel_cycles
-        + predict_launch(config, len(image), len(arrays), behind=kernel_cycles),
+        predicted_cycles=kernel_cycles + launch(),
+        predicted_warm_cycles=kernel_cycles + launch(behind=kernel_cycles),
         macs=product.m * product.n * product.k,
         macs_issued=plan.macs_issued,
         peak_macs_per_cycle=config.peak_macs_per_cycle(product.fmt.bits),
-        notes=_notes(wishes, real),
+        notes=_notes(state),
         texts=MappingProxyType(texts),
     )
-
-
-def _noted(texts: dict[str, str], program: Program) -> Program:
-    texts[program.passes[-1]] = print_program(program, spans=False)
-    return program
-
-
-def _first(mapping: Mapping[str, int], names: tuple[str, ...]) -> int | None:
-    return next((mapping[name] for name in names if name in mapping), None)
-
-
-def _wishes(product: Product, schedule: Schedule) -> Wishes:
-    """Choices named by the schedule or, failing that, by the program."""
-    for field, choices in (("place", schedule.place), ("sum_par", schedule.sum_par)):
-        for name, choice in choices.items():
-            if field == "place" or choice != 1:
-                raise ProgramError(
-                    "unserved",
-                    f"Schedule.{field} of `{name}` is not served by hardware yet",
-                    schedule.span_of(name),
-                    value=str(choice),
-                )
-    tiles = {
-        role: schedule.tile.get(index, product.tiles.get(role))
-        for role, index in product.loops.items()
-    }
-    rows, columns = (
-        choices.get(product.product) for choices in (schedule.row_par, schedule.col_par)
-    )
-    slots = {
-        "a": _first(schedule.slots, (product.a_tile,)),
-        "b": _first(schedule.slots, (product.b_tile,)),
-        "c": _first(schedule.slots, product.c_tiles) or product.slots,
-    }
-    return Wishes(
-        row_tile=tiles.get("row"),
-        column_tile=tiles.get("column"),
-        sum_tile=tiles.get("sum"),
-        row_par=rows or product.row_par,
-        col_par=columns or product.col_par,
-        strict=frozenset(
-            field
-            for field, choice in (("row_par", rows), ("col_par", columns))
-            if choice is not None
-        ),
-        slots={key: count for key, count in slots.items() if count is not None},
-    )
-
-
-def _sizes(product: Product, plan: Plan, wishes: Wishes) -> dict[str, int]:
-    """Block size of each loop: as named, otherwise the plan's."""
-    chosen = {
-        "row": wishes.row_tile or plan.block_rows,
-        "column": wishes.column_tile or plan.columns,
-        "sum": wishes.sum_tile or plan.a_slab * plan.lanes,
-    }
-    return {index: chosen[role] for role, index in product.loops.items()}
 
 
 def _complete(product: Product, plan: Plan, places: Fit, sizes: Mapping[str, int]) -> Schedule:
@@ -340,16 +231,17 @@ def _complete(product: Product, plan: Plan, places: Fit, sizes: Mapping[str, int
     )
 
 
-def _notes(wishes: Wishes, real: Realized) -> tuple[str, ...]:
+def _notes(state: Compilation) -> tuple[str, ...]:
     """Notes on reduced hints and on plans that were given up."""
-    notes, plan = [], real.plan
-    if real.given_up:
-        count = len(real.given_up)
+    notes, plan, hints = [], state.plan, state.hints
+    failures = state.failures["parallel"]
+    if failures:
+        count = len(failures)
         better = "1 better plan was" if count == 1 else f"{count} better plans were"
-        notes.append(f"{better} given up: {real.given_up[0].message}")
+        notes.append(f"{better} given up: {failures[0].message}")
     for noun, wish, had in (
-        ("row_par", wishes.row_par, plan.row_par),
-        ("col_par", wishes.col_par, plan.col_par),
+        ("row_par", hints.row_par, plan.row_par),
+        ("col_par", hints.col_par, plan.col_par),
     ):
         if wish is not None and wish != had:
             notes.append(f"{noun}={wish} became {had}: more units would find no rows or no room")
@@ -359,12 +251,3 @@ def _notes(wishes: Wishes, real: Realized) -> tuple[str, ...]:
             f"{plan.pass_columns} columns of weights, which take longer to load"
         )
     return tuple(notes)
-
-
-def _netlist_text(netlist: Netlist) -> str:
-    lines = [f"{name}: {program}" for name, program in netlist.units.items()]
-    for net in netlist.nets:
-        sources = ", ".join(f"{end.unit}.{end.port}" for end, _ in net.sources)
-        sinks = ", ".join(f"{end.unit}.{end.port}" for end in net.sinks)
-        lines.append(f"{'token' if net.tokens else 'net'} {net.name}: {sources} -> {sinks}")
-    return "\n".join(lines)

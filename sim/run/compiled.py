@@ -32,4 +32,5 @@ def compile_problem(problem: Problem) -> Compiled:
         options=problem.options,
         schedule=problem.schedule,
         place_seed=problem.place_seed,
+        program=problem.program,
     )

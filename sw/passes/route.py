@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import dataclasses
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from hw.arch.config import ChipConfig
+from hw.arch.errors import BadInputError
 from hw.arch.ports import Link
 from hw.arch.switch import OutputProgram, Turn
 from sw.fabric.ends import check_netlist, end_names, end_port, net_noun
@@ -21,7 +22,15 @@ from sw.fabric.tree import Feeds, NoPathError, grow
 from sw.netlist import Net, Netlist
 from sw.passes.place import Placement, place
 
-__all__ = ["Hop", "RouteError", "Routes", "place_and_route", "route"]
+__all__ = [
+    "Hop",
+    "RouteError",
+    "Routes",
+    "place_and_route",
+    "placement_seeds",
+    "route",
+    "unroutable",
+]
 
 #: Rounds of negotiation before a placement counts as one that does not route.
 _ROUNDS = 150
@@ -135,21 +144,28 @@ def place_and_route(
     FitError
         If the chip has too few units, or no placement can be routed; the message names the nets.
     """
-    last: RouteError | None = None
-    for attempt in range(_ATTEMPTS):
-        placement = place(netlist, config, seed=seed + attempt * _STRIDE, pins=pins)
+    failures = []
+    for attempt in placement_seeds(seed):
+        placement = place(netlist, config, seed=attempt, pins=pins)
         try:
             return placement, route(netlist, placement, config, seed=seed)
         except RouteError as error:
-            last = error
-    assert last is not None
-    raise RouteError(
-        f"{last.message}, in each of {_ATTEMPTS} placements", value=last.value, rule=last.rule
+            failures.append(error)
+    raise unroutable(failures)
+
+
+def placement_seeds(seed: int) -> Iterator[int]:
+    """Seeds of the placements that are tried for a user's seed."""
+    # A stride between attempts keeps the placements of two user seeds apart.
+    return (seed + attempt * 1_000_003 for attempt in range(_ATTEMPTS))
+
+
+def unroutable(failures: Sequence[BadInputError]) -> RouteError:
+    """Error of a netlist of which no placement could be routed."""
+    last = failures[-1]
+    return RouteError(
+        f"{last.message}, in each of {len(failures)} placements", value=last.value, rule=last.rule
     )
-
-
-#: Between the seeds of attempts, so that those of two user's seeds do not meet.
-_STRIDE = 1_000_003
 
 
 def _task(

@@ -12,7 +12,7 @@ from sim.campaign.memory import PLAIN
 from sw.compiler import compile_kernel
 from sw.kernels.matmul import matmul
 from sw.language import Schedule
-from sw.passes import realize
+from sw.passes import steps
 from sw.prove import LivenessError
 
 SMALL = named["small"]
@@ -21,7 +21,7 @@ DIMS = {"M": 64, "N": 64, "K": 64}
 
 def dies(monkeypatch, plans):
     """Make the proof refuse the first so many plans; counts what it is asked."""
-    proof, asked = realize.require_live, []
+    proof, asked = steps.require_live, []
 
     def refuse(chip):
         asked.append(chip)
@@ -29,7 +29,7 @@ def dies(monkeypatch, plans):
             raise LivenessError("Program must be live, not stop: x waits for y", value=["x"])
         return proof(chip)
 
-    monkeypatch.setattr(realize, "require_live", refuse)
+    monkeypatch.setattr(steps, "require_live", refuse)
     return asked
 
 
@@ -46,7 +46,7 @@ def test_plans_are_bounded_and_the_refusal_says_what_to_change(monkeypatch):
     asked = dies(monkeypatch, 1000)
     with pytest.raises(BadInputError) as caught:
         compile_kernel(matmul, SMALL, dims=DIMS, dtype=bf16)
-    assert 4 < len(asked) <= realize.MOST_PLANS
+    assert 4 < len(asked) <= steps.MOST_PLANS
     assert f"none of {len(asked)} plans fits" in caught.value.message
     assert caught.value.kind == "not-live" and "\n" not in caught.value.message
     assert "fewer units (row_par, col_par)" in caught.value.rule

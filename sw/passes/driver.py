@@ -1,0 +1,89 @@
+"""Pass driver: runs a list of passes on a compilation, with alternatives; text after each."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator, Sequence
+
+from hw.arch.errors import BadInputError
+from sw.ir.program import Program
+from sw.ir.verify import verify
+from sw.passes.compilation import Compilation
+
+__all__ = ["Pass", "run_passes"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Pass:
+    """One entry of a pass list.
+
+    Parameters
+    ----------
+    name, summary : str
+    run : callable
+        Reads and sets members of a `Compilation`. A pass with alternatives is an iterator that sets
+        one alternative per step, best first.
+    needs, leaves : tuple of str
+        Members that are set before and after the pass.
+    text : callable
+        Text form of what the pass leaves.
+    retries : tuple of exception types
+        Failures of a later pass after which the next alternative is tried.
+    give_up : callable or None
+        Error of a pass of which every alternative failed, made of the failures.
+    """
+
+    name: str
+    summary: str
+    run: Callable[[Compilation], Iterator[None] | None]
+    needs: tuple[str, ...]
+    leaves: tuple[str, ...]
+    text: Callable[[Compilation], str]
+    retries: tuple[type[BadInputError], ...] = ()
+    give_up: Callable[[Sequence[BadInputError]], BadInputError] | None = None
+
+
+def run_passes(passes: Sequence[Pass], state: Compilation) -> dict[str, str]:
+    """Run passes in order, and go back to the next alternative when a later pass fails.
+
+    Returns
+    -------
+    dict of str to str
+        Text after each pass, in the order of the list.
+
+    Raises
+    ------
+    BadInputError
+        If a pass refuses the program, or every alternative of one fails.
+    """
+    texts: dict[str, str] = {}
+    _run(passes, state, texts)
+    return texts
+
+
+def _run(passes: Sequence[Pass], state: Compilation, texts: dict[str, str]) -> None:
+    for number, each in enumerate(passes):
+        missing = [name for name in each.needs if not hasattr(state, name)]
+        assert not missing, f"{each.name} needs {missing}"
+        alternatives = each.run(state)
+        if alternatives is None:
+            texts[each.name] = _left(each, state)
+            continue
+        assert each.give_up is not None
+        failures = state.failures[each.name] = []
+        for _ in alternatives:
+            texts[each.name] = _left(each, state)
+            try:
+                return _run(passes[number + 1 :], state, texts)
+            except each.retries as failure:
+                failures.append(failure)
+        raise each.give_up(failures)
+
+
+def _left(each: Pass, state: Compilation) -> str:
+    """Text after a pass, whose programs are verified first."""
+    for name in each.leaves:
+        value = getattr(state, name)
+        if isinstance(value, Program):
+            verify(value)
+    return each.text(state)

@@ -1,0 +1,324 @@
+"""The list of passes: each reads what earlier ones left in a compilation, and leaves its own."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from operator import attrgetter
+
+from hw.arch.errors import BadInputError
+from sw.arrays import ArraySpec
+from sw.fabric.errors import FitError
+from sw.image import ChipProgram
+from sw.ir.program import Program
+from sw.ir.sizes import choose_sizes
+from sw.ir.text import print_program
+from sw.ir.types import Role
+from sw.language import Schedule
+from sw.language.errors import ProgramError
+from sw.language.schedule import check_schedule
+from sw.netlist import Netlist
+from sw.passes.accumulate import accumulate
+from sw.passes.assemble import assemble
+from sw.passes.check import check
+from sw.passes.compilation import Compilation
+from sw.passes.driver import Pass
+from sw.passes.mask import mask
+from sw.passes.parallel import Wishes, parallel
+from sw.passes.place import place
+from sw.passes.plan import Plan
+from sw.passes.route import RouteError, placement_seeds, route, unroutable
+from sw.passes.simplify import simplify
+from sw.passes.stage import Product, stage
+from sw.passes.units import units
+from sw.prove import LivenessError, require_live
+
+__all__ = ["MOST_PLANS", "PASSES"]
+
+#: Plans that are placed, routed and proved before a product is refused.
+MOST_PLANS = 12
+
+
+@contextlib.contextmanager
+def _own_fault(step: str) -> Iterator[None]:
+    """Context manager that turns a refused encoding of compiler output into an internal error."""
+    try:
+        yield
+    except BadInputError as error:
+        raise RuntimeError(f"{step}: {error}") from error
+
+
+def _trace(c: Compilation) -> None:
+    c.program = c.given or c.kernel.trace(dtype=c.dtype, out=c.out, **c.dims, **c.options)
+    check_schedule(c.schedule, c.program)
+
+
+def _check(c: Compilation) -> None:
+    c.program = c.program if c.given else check(c.program)
+
+
+def _accumulate(c: Compilation) -> None:
+    c.summed = accumulate(c.program)
+
+
+def _simplify(c: Compilation) -> None:
+    c.lean = simplify(c.summed)
+
+
+def _stage(c: Compilation) -> None:
+    c.product = stage(c.lean)
+    c.hints = _wishes(c.product, c.schedule)
+    c.arrays = tuple(
+        ArraySpec(each.name, each.type.shape, each.type.format, each.type.role is not Role.IN)
+        for each in c.program.tensors
+    )
+
+
+def _parallel(c: Compilation) -> Iterator[None]:
+    plans = parallel(c.product, c.config, c.hints)
+    for c.plan, c.fit in itertools.islice(plans, MOST_PLANS):
+        yield
+
+
+def _no_plan(failures: Sequence[BadInputError]) -> BadInputError:
+    first = failures[0]
+    tried = f"none of {len(failures)} plans fits" if len(failures) > 1 else "the one plan does not"
+    return BadInputError(
+        f"Product must fit the chip, but {tried}; {first.message}",
+        kind=first.kind,
+        where=first.where,
+        value=first.message if first.value is None else first.value,
+        rule="fewer units (row_par, col_par), other tiles or slots, or a chip with more tracks, "
+        "PMUs or AGCUs",
+    )
+
+
+def _tile(c: Compilation) -> None:
+    c.sizes = _sizes(c.product, c.plan, c.hints)
+    c.golden_program = choose_sizes(c.summed, c.sizes)
+    tiled = choose_sizes(c.lean, c.sizes)
+    c.tiled = tiled.after("tile", tiled.nodes)
+
+
+def _mask(c: Compilation) -> None:
+    c.masked = mask(c.tiled)
+
+
+def _units(c: Compilation) -> None:
+    with _own_fault("units"):
+        c.netlist = units(c.plan, c.fit, c.arrays)
+
+
+def _place(c: Compilation) -> Iterator[None]:
+    for seed in placement_seeds(c.place_seed):
+        c.placement = place(c.netlist, c.config, seed=seed)
+        yield
+
+
+def _route(c: Compilation) -> None:
+    c.routes = route(c.netlist, c.placement, c.config, seed=c.place_seed)
+
+
+def _assemble(c: Compilation) -> None:
+    with _own_fault("assemble"):
+        c.chip = assemble(c.netlist, c.placement, c.routes, c.config)
+        c.image = c.chip.pack()
+
+
+def _prove(c: Compilation) -> None:
+    c.liveness = require_live(ChipProgram.unpack(c.config, c.image))
+
+
+def _first(mapping: Mapping[str, int], names: tuple[str, ...]) -> int | None:
+    return next((mapping[name] for name in names if name in mapping), None)
+
+
+def _wishes(product: Product, schedule: Schedule) -> Wishes:
+    """Choices named by the schedule or, failing that, by the program."""
+    for field, choices in (("place", schedule.place), ("sum_par", schedule.sum_par)):
+        for name, choice in choices.items():
+            if field == "place" or choice != 1:
+                raise ProgramError(
+                    "unserved",
+                    f"Schedule.{field} of `{name}` is not served by hardware yet",
+                    schedule.span_of(name),
+                    value=str(choice),
+                )
+    tiles = {
+        role: schedule.tile.get(index, product.tiles.get(role))
+        for role, index in product.loops.items()
+    }
+    rows, columns = (
+        choices.get(product.product) for choices in (schedule.row_par, schedule.col_par)
+    )
+    slots = {
+        "a": _first(schedule.slots, (product.a_tile,)),
+        "b": _first(schedule.slots, (product.b_tile,)),
+        "c": _first(schedule.slots, product.c_tiles) or product.slots,
+    }
+    return Wishes(
+        row_tile=tiles.get("row"),
+        column_tile=tiles.get("column"),
+        sum_tile=tiles.get("sum"),
+        row_par=rows or product.row_par,
+        col_par=columns or product.col_par,
+        strict=frozenset(
+            field
+            for field, choice in (("row_par", rows), ("col_par", columns))
+            if choice is not None
+        ),
+        slots={key: count for key, count in slots.items() if count is not None},
+    )
+
+
+def _sizes(product: Product, plan: Plan, wishes: Wishes) -> dict[str, int]:
+    """Block size of each loop: as named, otherwise the plan's."""
+    chosen = {
+        "row": wishes.row_tile or plan.block_rows,
+        "column": wishes.column_tile or plan.columns,
+        "sum": wishes.sum_tile or plan.a_slab * plan.lanes,
+    }
+    return {index: chosen[role] for role, index in product.loops.items()}
+
+
+def _ir(name: str) -> Callable[[Compilation], str]:
+    """Text of a program."""
+    program: Callable[[Compilation], Program] = attrgetter(name)
+    return lambda c: print_program(program(c), spans=False)
+
+
+def _plan_text(c: Compilation) -> str:
+    homes = (f"{name}: {home}" for name, home in c.fit.homes.items())
+    return "\n".join([c.plan.describe(), *homes])
+
+
+def _netlist_text(netlist: Netlist) -> str:
+    lines = [f"{name}: {program}" for name, program in netlist.units.items()]
+    for net in netlist.nets:
+        sources = ", ".join(f"{end.unit}.{end.port}" for end, _ in net.sources)
+        sinks = ", ".join(f"{end.unit}.{end.port}" for end in net.sinks)
+        lines.append(f"{'token' if net.tokens else 'net'} {net.name}: {sources} -> {sinks}")
+    return "\n".join(lines)
+
+
+def _place_text(c: Compilation) -> str:
+    return "\n".join(f"{name}: {tile}" for name, tile in c.placement.tiles.items())
+
+
+def _route_text(c: Compilation) -> str:
+    nets = (*c.routes.vectors.items(), *c.routes.tokens.items())
+    return "\n".join(f"{name}: {len(hops)} hops" for name, hops in nets)
+
+
+#: Every pass, in the order in which it runs.
+PASSES = (
+    Pass(
+        "trace",
+        "record the program's operations; align the two recordings of each loop body",
+        _trace,
+        needs=(),
+        leaves=("program",),
+        text=_ir("program"),
+    ),
+    Pass(
+        "check",
+        "verify that each output element is written exactly once",
+        _check,
+        needs=("program",),
+        leaves=("program",),
+        text=_ir("program"),
+    ),
+    Pass(
+        "accumulate",
+        "fuse a product and its addend into one node, which fixes the order of sums",
+        _accumulate,
+        needs=("program",),
+        leaves=("summed",),
+        text=_ir("summed"),
+    ),
+    Pass(
+        "simplify",
+        "remove identity, duplicate and dead nodes; hoist loop-invariant loads",
+        _simplify,
+        needs=("summed",),
+        leaves=("lean",),
+        text=_ir("lean"),
+    ),
+    Pass(
+        "stage",
+        "pattern recognition: loads, product and store, or a refusal at the line",
+        _stage,
+        needs=("program", "lean"),
+        leaves=("product", "hints", "arrays"),
+        text=lambda c: str(c.product),
+    ),
+    Pass(
+        "parallel",
+        "choose PCU grid, blocks, K-blocks and buffers: schedule, then program, then cost model",
+        _parallel,
+        needs=("product", "hints"),
+        leaves=("plan", "fit"),
+        text=_plan_text,
+        retries=(FitError, LivenessError),
+        give_up=_no_plan,
+    ),
+    Pass(
+        "tile",
+        "substitute the block sizes; the golden interpreter runs this program",
+        _tile,
+        needs=("summed", "lean", "plan"),
+        leaves=("sizes", "golden_program", "tiled"),
+        text=_ir("tiled"),
+    ),
+    Pass(
+        "mask",
+        "insert masks on ragged axes; a product of loads needs none",
+        _mask,
+        needs=("tiled",),
+        leaves=("masked",),
+        text=_ir("masked"),
+    ),
+    Pass(
+        "units",
+        "lowering to unit programs and nets",
+        _units,
+        needs=("plan", "fit", "arrays"),
+        leaves=("netlist",),
+        text=lambda c: _netlist_text(c.netlist),
+    ),
+    Pass(
+        "place",
+        "placement of units on tiles",
+        _place,
+        needs=("netlist",),
+        leaves=("placement",),
+        text=_place_text,
+        retries=(RouteError,),
+        give_up=unroutable,
+    ),
+    Pass(
+        "route",
+        "routing of nets over the links of the switches",
+        _route,
+        needs=("netlist", "placement"),
+        leaves=("routes",),
+        text=_route_text,
+    ),
+    Pass(
+        "assemble",
+        "pack configuration words; check them against the netlist",
+        _assemble,
+        needs=("netlist", "placement", "routes"),
+        leaves=("chip", "image"),
+        text=lambda c: f"image of {len(c.image)} bytes",
+    ),
+    Pass(
+        "prove",
+        "prove that the decoded image is live",
+        _prove,
+        needs=("image",),
+        leaves=("liveness",),
+        text=lambda c: f"live: {c.liveness.moved} payloads in {c.liveness.steps} steps",
+    ),
+)
