@@ -7,6 +7,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from hw.arch.errors import BadInputError
 from sim.cli.options import Subparsers, add_json
 
 __all__ = ["add", "execute", "modules"]
@@ -22,6 +23,9 @@ def add(subparsers: Subparsers) -> None:
     )
     parser.add_argument(
         "file", metavar="FILE.py", nargs="?", help="list only the kernels of this file"
+    )
+    parser.add_argument(
+        "--passes", action="store_true", help="list only the compiler's passes, as they run"
     )
     add_json(parser)
 
@@ -39,7 +43,17 @@ def modules(package: str) -> list[dict[str, str]]:
 
 def execute(args: argparse.Namespace) -> dict[str, Any]:
     """Print the names by group, and return them for the report."""
-    result = _everything() if args.file is None else {"kernels": _of_file(args.file)}
+    if args.passes and args.file is not None:
+        raise BadInputError(
+            f"list must name a file or passes, not both: {args.file} --passes",
+            where="--passes",
+            value=args.file,
+            rule="a file or --passes",
+        )
+    if args.passes:
+        result = {"passes": _passes()}
+    else:
+        result = _everything() if args.file is None else {"kernels": _of_file(args.file)}
     for group, rows in result.items():
         print(f"{group}:" if rows else f"{group}: none")
         width = max((len(row["name"]) for row in rows), default=0)
@@ -62,6 +76,12 @@ def _of_file(name: str) -> list[dict[str, str]]:
         }
         for each, kernel in file_kernels(Path(name)).items()
     ]
+
+
+def _passes() -> list[dict[str, str]]:
+    from sw.passes.steps import PASSES
+
+    return [{"name": each.name, "summary": each.summary} for each in PASSES]
 
 
 def _headline(text: str | None) -> str:
