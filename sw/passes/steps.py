@@ -188,6 +188,20 @@ def _ir(name: str) -> Callable[[Compilation], str]:
     return lambda c: print_program(program(c), spans=False)
 
 
+def _product_text(c: Compilation) -> str:
+    product = c.product
+    hints = {"row_par": product.row_par, "col_par": product.col_par, "slots": product.slots}
+    named = {**product.tiles, **{key: value for key, value in hints.items() if value is not None}}
+    return "\n".join(
+        [
+            f"{product.c} = {product.a} @ {product.b}: M={product.m} N={product.n} K={product.k}, "
+            f"{product.fmt.name} to {product.out.name}",
+            "loops: " + ", ".join(f"{role} {index}" for role, index in product.loops.items()),
+            "hints: " + (", ".join(f"{key}={value}" for key, value in named.items()) or "none"),
+        ]
+    )
+
+
 def _plan_text(c: Compilation) -> str:
     homes = (f"{name}: {home}" for name, home in c.fit.homes.items())
     return "\n".join([c.plan.describe(), *homes])
@@ -251,7 +265,7 @@ PASSES = (
         _stage,
         needs=("program", "lean"),
         leaves=("product", "hints", "arrays"),
-        text=lambda c: str(c.product),
+        text=_product_text,
     ),
     Pass(
         "parallel",
