@@ -193,7 +193,7 @@ class HostPort(Component):
                 with m.Default():
                     m.d.sync += axi.rresp.eq(RESP_SLVERR)
 
-        # Writes; a launch that ends later in this block wins over a clear in the same cycle.
+        # Writes. Ends of launches are assigned after them and win over a clear in the same cycle.
         write = Signal()
         refused = Signal(init=1)
         word = axi.wdata

@@ -34,9 +34,9 @@ class CommandProcessor(Component):
 
     For each entry: ``o_clear``, the arguments, one per cycle, ``o_load``, and ``o_start`` in the
     next cycle; then ``i_done``, ``i_error`` or the host's abort. The next entry is fetched
-    meanwhile. A launch that fails raises ``o_stop`` until its own reads and the units are drained,
-    then ``o_clear``. An entry's error is reported in the entry's turn: the kernels before it run
-    to their end.
+    meanwhile. A launch that fails or is aborted raises ``o_stop`` until its own reads and the units
+    are drained, then ``o_clear``. An entry's error is reported in the entry's turn: the kernels
+    before it run to their end.
 
     With memory of latency L that answers bursts back to back, ``o_start`` of the first entry comes
     2·L + 9 cycles after the write, plus one per beat of list entry and image, and one per

@@ -46,8 +46,8 @@ class Barrier(Component):
     o_expected, o_pending : ``Out(range(arrivals + 1))``
     o_tx : ``Out(signed)``
     o_error : ``Out(1)``
-        More arrivals than pending, or a transaction count out of range; the barrier freezes
-        until ``i_init``.
+        More arrivals than pending, or a transaction count out of range; the barrier keeps
+        its former state until ``i_init``.
 
     Raises
     ------

@@ -31,7 +31,7 @@ class ReadOut(Component):
     integer, to_bf16
         Static: sums are int32, not fp32; round fp32 to bf16 and pack two rows per vector.
     i_start, i_rows
-        A bank of ``i_rows`` + 1 rows is full; held until ``o_done``.
+        A bank is full, with sums in its rows 0 to ``i_rows``; held until ``o_done``.
     o_done
         The last row has been taken: the bank is free from the next cycle on.
     o_row, o_enable, i_sums

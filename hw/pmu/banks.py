@@ -117,7 +117,7 @@ class _Plan:
                     m.d.comb += address[bit].eq(self.xor[lane_bits - 1 - bit] ^ i)
 
     def read_xor(self) -> Value:
-        """The XOR mask for a permutation that reverses first: its top bits reversed."""
+        """XOR mask of a read, applied after the lane reversal: its top bits reversed."""
         bits = self.lane_bits
         value: Value = self.xor
         for rows in range(2, bits + 1):

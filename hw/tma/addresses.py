@@ -198,7 +198,8 @@ class RowSplitter(Component):
     i_stream : stream of :func:`row_layout`
     o_plans : stream of :func:`plan_layout`
     o_bursts : stream of :func:`burst_layout`
-        Both must feed FIFOs: each is valid only while the other is ready.
+        Both must feed buffers, whose ready ignores valid: each is valid only while the other
+        is ready.
 
     Attributes
     ----------

@@ -185,7 +185,8 @@ class VectorsToBeats(Component):
     o_address : stream of :func:`hw.tma.addresses.burst_layout`
     o_write : stream of :func:`write_layout`
     o_record : stream of :func:`record_layout`
-        The three must feed FIFOs: each is valid only while the others are ready.
+        The three must feed buffers, whose ready ignores valid: each is valid only while the
+        others that it needs are ready.
     i_drain
         Open no burst; complete the open one with empty strobes.
     o_open
