@@ -44,7 +44,7 @@ class UnitConfig:
     accumulator_rows : int
         Depth of a column's accumulator RAM; 0 for an output-stationary array.
     result_rows : int
-        Depth of the result FIFO, a power of two; 0 for the least depth that sustains throughput.
+        Depth of the result FIFO, a power of two; 0 for a depth that sustains throughput.
     tiles_ahead : int
         Stationary tiles that the weight buffer holds besides the one in the shadow registers.
     out : Format

@@ -108,7 +108,7 @@ class TileLoader(Component):
     ----------
     config : ArrayConfig
     tiles : int
-        Tiles that the FIFO holds.
+        Tiles that the FIFO holds at least.
 
     Members
     -------
