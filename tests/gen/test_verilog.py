@@ -27,7 +27,7 @@ def design():
 def test_text_is_the_same_in_every_process_and_folder(design, tmp_path):
     script = (
         "from gen.verilog import emit; from sim.drivers.matrix_unit import matrix_unit; "
-        "from hw.arch.configs import named; print(emit(matrix_unit(named['tiny'])).sha256)"
+        "from hw.arch.config import named; print(emit(matrix_unit(named['tiny'])).sha256)"
     )
     for hash_seed in ("0", "77"):
         done = subprocess.run(

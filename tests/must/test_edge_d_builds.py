@@ -118,7 +118,7 @@ def test_a_build_that_was_killed_leaves_nothing_after_the_next_of_another_key(
         process.wait()
         half = left(cache)
         assert half
-        emit = "from hw.arch.configs import named; from sim.backends.emitted import emitted_chip; "
+        emit = "from hw.arch.config import named; from sim.backends.emitted import emitted_chip; "
         done = run([sys.executable, "-c", emit + "emitted_chip(named['small'])"], env=given)
         assert done.returncode == 0, done.stderr
         assert left(cache) == []
