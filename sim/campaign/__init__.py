@@ -1,3 +1,3 @@
-"""Random campaign: generated cases, each judged by independent answers (docs/campaign.md)."""
+"""Random test campaign: generated cases judged by independent models (docs/campaign.md)."""
 
 __all__: list[str] = []

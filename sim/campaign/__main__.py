@@ -1,4 +1,4 @@
-"""Command of the campaign: a run of a seed for so many hours, or one case again."""
+"""Command line of the campaign: a run from a seed for some hours, or the repetition of one case."""
 
 from __future__ import annotations
 
@@ -26,21 +26,26 @@ def _today() -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m sim.campaign", description="Random cases on every answer there is."
+        prog="python -m sim.campaign",
+        description="Random test cases, compared across oracle, golden, emulator and RTL.",
     )
     parser.add_argument("--seed", type=int, default=_today(), help="seed (default: today's date)")
-    parser.add_argument("--hours", type=float, default=0.05, help="length of the run")
     parser.add_argument(
-        "--kinds", default=",".join(KINDS), help=f"kinds of cases, of {', '.join(KINDS)}"
+        "--hours", type=float, default=0.05, help="duration of the run in hours (default 0.05)"
     )
-    parser.add_argument("--corpus", type=Path, help="folder that keeps failing cases")
-    parser.add_argument("--case", help="judge this one case, a line of JSON")
-    parser.add_argument("--emulator", action="store_true", help="leave the RTL out")
+    parser.add_argument(
+        "--kinds",
+        default=",".join(KINDS),
+        help=f"kinds of cases, separated by commas, of {', '.join(KINDS)} (default all)",
+    )
+    parser.add_argument("--corpus", type=Path, help="folder in which failing cases are kept")
+    parser.add_argument("--case", help="run only this case, one line of JSON")
+    parser.add_argument("--emulator", action="store_true", help="run without RTL")
     return parser
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line, and return its exit code: 1 if a case failed."""
+    """Run the command line; returns exit code 1 if a case failed."""
     parser = _parser()
     args = parser.parse_args(argv)
     kinds = tuple(args.kinds.split(","))

@@ -1,4 +1,4 @@
-"""A case as one line of JSON, and the verdict on it."""
+"""Test cases as one line of JSON, and their verdicts."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ Fields = Mapping[str, Any]
 
 @dataclasses.dataclass(frozen=True)
 class Verdict:
-    """What a case showed.
+    """Verdict on a case.
 
     Parameters
     ----------
     outcome : str
-        Class of the case: ``"right"``, ``"refused"``, ``"error"``, ``"hang"`` and so on.
+        Class of the outcome: ``"right"``, ``"refused"``, ``"error"``, ``"hang"`` and others.
     problems : tuple of str
-        What is wrong, one line each; empty if nothing is.
+        Failures, one line each; empty if the case passed.
     bins : frozenset of str
-        Feature bins that it met.
+        Feature bins that it covered.
     counts : mapping of str to int
-        What it adds to the figures of a run.
+        Its contributions to the totals of a run.
     """
 
     outcome: str
@@ -37,22 +37,22 @@ class Verdict:
 
 
 def line(fields: Fields) -> str:
-    """The case on one line."""
+    """Serialise a case on one line."""
     return json.dumps(fields, sort_keys=True, separators=(",", ":"))
 
 
 def command(fields: Fields) -> str:
-    """The command that repeats the case."""
+    """Shell command that repeats a case."""
     return f"python -m sim.campaign --case '{line(fields)}'"
 
 
 def generator(*parts: object) -> random.Random:
-    """Generator of its own for a seed, a kind and a number."""
+    """Random generator for a seed, a kind and a number."""
     return random.Random(" ".join(map(str, parts)))
 
 
 def merged(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
-    """Sum of figures."""
+    """Sum of the totals of several cases."""
     total: dict[str, int] = {}
     for each in counts:
         for name, count in each.items():

@@ -1,4 +1,4 @@
-"""Random chips: every field of a chip configuration, half of the draws at a corner."""
+"""Random chip configurations: every field varies, half of the draws at a corner value."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LARGE_SHARE, _USUAL_SIDE = 0.04, 7
 
 
 def _field(rng: random.Random, corners: Sequence[int], inner: Sequence[int]) -> int:
-    """One of the corners in half of the draws, else any value between them."""
+    """A corner value in half of the draws, otherwise any value between."""
     return rng.choice(corners if rng.random() < 0.5 else inner)
 
 
@@ -27,7 +27,7 @@ def _powers(low: int, high: int) -> list[int]:
 
 
 def _mesh(rng: random.Random, most_tiles: int) -> tuple[int, int]:
-    """Rows and columns: two tiles at the least, one side 1 in many chips."""
+    """Rows and columns: at least two tiles; often one side is 1."""
     most = _MOST_SIDE if rng.random() < _LARGE_SHARE else _USUAL_SIDE
     while True:
         rows, columns = (
@@ -39,7 +39,7 @@ def _mesh(rng: random.Random, most_tiles: int) -> tuple[int, int]:
 
 
 def _pattern(rng: random.Random, rows: int, columns: int) -> str:
-    """The checkerboard, a PCU among PMUs, a PMU among PCUs, or any; both kinds are there."""
+    """Tile pattern: checkerboard, one PCU, one PMU, or random; both kinds occur."""
     kind = rng.choice(["checkerboard", "checkerboard", "one pcu", "one pmu", "any", "any"])
     if kind == "checkerboard":
         return kind
@@ -55,16 +55,16 @@ def _pattern(rng: random.Random, rows: int, columns: int) -> str:
 def random_chip(
     rng: random.Random, *, most_tiles: int = 256, most_cells: int | None = None
 ) -> ChipConfig:
-    """A legal chip with at least one PCU and one PMU.
+    """A valid chip with at least one PCU and one PMU.
 
     Parameters
     ----------
     rng : random.Random
     most_tiles : int
-        Most switches of the mesh, 2 to 4,096.
+        Most tiles of the mesh, 2 to 4,096.
     most_cells : int or None
-        Most cells of all PCUs together, for a chip whose RTL is to be simulated; then scratchpads
-        are at most 64 KiB and links at most 128 bits wide. None sets no limit.
+        Most array cells over all PCUs, for chips whose RTL is to be simulated; scratchpads then
+        have at most 64 KiB and links at most 128 bits. None sets no limit.
     """
     small = most_cells is not None
     while True:
@@ -101,7 +101,7 @@ def random_chip(
 
 
 def chip_fields(config: ChipConfig) -> str | dict[str, Any]:
-    """A chip as plain data: the name of a named configuration, else all of its fields."""
+    """Plain data of a chip: the name of a named configuration, otherwise all fields."""
     for name, each in named.items():
         if each == config:
             return name
@@ -109,12 +109,12 @@ def chip_fields(config: ChipConfig) -> str | dict[str, Any]:
 
 
 def chip_of(fields: str | Mapping[str, Any]) -> ChipConfig:
-    """The chip that `chip_fields` has made plain.
+    """Rebuild a chip from `chip_fields`.
 
     Raises
     ------
     KeyError, TypeError, ValueError
-        If there is no such chip.
+        If the fields are not those of a chip.
     """
     if isinstance(fields, str):
         return named[fields]

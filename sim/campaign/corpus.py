@@ -1,4 +1,4 @@
-"""The corpus: failing cases that are kept, one JSON file each."""
+"""Corpus of failing cases, one JSON file per case."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ __all__ = ["keep", "load"]
 
 
 def keep(folder: Path, fields: Fields, problems: Iterable[str]) -> Path:
-    """Write a failing case; its name is that of its content.
+    """Store a failing case; the file name is derived from the content.
 
     Parameters
     ----------
     folder : Path
     fields : mapping
     problems : iterable of str
-        What was wrong when it was found.
+        Failures when it was found.
     """
     digest = hashlib.sha256(line(fields).encode()).hexdigest()[:12]
     path = folder / f"{fields['kind']}-{digest}.json"
@@ -33,6 +33,6 @@ def keep(folder: Path, fields: Fields, problems: Iterable[str]) -> Path:
 
 
 def load(path: Path) -> dict[str, Any]:
-    """The case of a file."""
+    """Load the case of a file."""
     found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))["case"]
     return found

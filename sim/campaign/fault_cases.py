@@ -1,4 +1,4 @@
-"""Cases of a failing world: errors of memory at any beat, and a flipped bit of an image."""
+"""Fault-injection cases: memory errors at any beat, and a flipped bit of an image."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _shared_program(shared: random.Random) -> dict[str, Any]:
 
 
 def draw_axi(rng: random.Random, shared: random.Random) -> dict[str, Any]:
-    """One to three errors, each at a share of the beats of its direction."""
+    """Draw one to three errors, each at a fraction of the beats of its direction."""
     errors = [
         [rng.choice(_DIRECTIONS), round(rng.random(), 6), rng.choice(["slverr", "decerr"])]
         for _ in range(rng.randint(1, MOST_ERRORS))
@@ -43,7 +43,7 @@ def draw_axi(rng: random.Random, shared: random.Random) -> dict[str, Any]:
 
 
 def draw_bit(rng: random.Random, shared: random.Random) -> dict[str, Any]:
-    """One bit, at a share of the image."""
+    """Draw one bit, at a fraction of the image."""
     return {"program": _shared_program(shared), "bit": round(rng.random(), 6)}
 
 
@@ -70,14 +70,14 @@ def _launch(
 
 
 class _Shared:
-    """The last program, and its launch without a fault."""
+    """Cache of the last program and its fault-free launch."""
 
     def __init__(self) -> None:
         self._key: tuple[str, int] | None = None
         self._found: tuple[Prepared, ChipRun] | None = None
 
     def of(self, fields: Fields, models: Models) -> tuple[Prepared, ChipRun]:
-        """A program's memory and its clean run; the same program again costs nothing."""
+        """Memory and fault-free run of a program, cached for the last program."""
         key = line(fields), id(models)
         if self._found is None or self._key != key:
             ready = prepared(fields)
@@ -91,7 +91,7 @@ _shared = _Shared()
 
 
 def _next_is_right(fields: Fields, ready: Prepared, models: Models) -> list[str]:
-    """What is wrong with a launch after a fault."""
+    """Failures of the launch that follows a faulty one."""
     memory = bytearray(ready.before)
     run = _launch(fields, ready, models, memory)
     if run.status != "done":
@@ -100,7 +100,7 @@ def _next_is_right(fields: Fields, ready: Prepared, models: Models) -> list[str]
 
 
 def judge_axi(fields: Fields, models: Models | None) -> Verdict:
-    """A launch with errors ends with one of them named, and the next launch is right."""
+    """Check that a launch with errors reports one of them, and that the next launch is right."""
     program = fields["program"]
     if models is None:
         return Verdict("not run")
@@ -128,7 +128,7 @@ def judge_axi(fields: Fields, models: Models | None) -> Verdict:
 
 
 def _planted(given: list[Any], clean: ChipRun) -> ErrorAt:
-    """The error at a share of the beats that the clean run had."""
+    """The error at a fraction of the beats of the fault-free run."""
     direction, share, response = given
     *portals, launch = (port.beats for port in clean.ports)
     beats = {
@@ -140,7 +140,7 @@ def _planted(given: list[Any], clean: ChipRun) -> ErrorAt:
 
 
 def _error_faults(ready: Prepared, run: ChipRun, errors: tuple[ErrorAt, ...]) -> list[str]:
-    """What is wrong with how the launch ended."""
+    """Failures in the final status of the launch."""
     config = ready.program.compiled.config
     if not run.errors_met:
         return [f"no planted error was met, and the launch ended with {run.status}"]
@@ -161,7 +161,7 @@ def _error_faults(ready: Prepared, run: ChipRun, errors: tuple[ErrorAt, ...]) ->
 
 
 def judge_bit(fields: Fields, models: Models | None) -> Verdict:
-    """An image with a flipped bit falls into a class, and the next launch is right."""
+    """Classify the launch of an image with a flipped bit; check that the next launch is right."""
     program = fields["program"]
     try:
         ready, clean = _shared.of(program, models) if models else (prepared(program), None)
@@ -187,7 +187,7 @@ def judge_bit(fields: Fields, models: Models | None) -> Verdict:
 
 
 def _read_by_software(ready: Prepared, before: bytearray) -> None:
-    """The proof and the emulator read the image, and either answer or refuse it by its name."""
+    """Check that liveness proof and emulator accept or clearly refuse the image."""
     config = ready.program.compiled.config
     first, size = ready.place.places["image"]
     with contextlib.suppress(BadInputError):
@@ -200,7 +200,7 @@ def _read_by_software(ready: Prepared, before: bytearray) -> None:
 def _class_of(
     ready: Prepared, run: ChipRun, before: bytearray, memory: bytearray
 ) -> tuple[str, list[str]]:
-    """Class of a launch whose image has a wrong bit."""
+    """Class of the launch of an image with a flipped bit."""
     config = ready.program.compiled.config
     if run.status == "hang":
         if hang_name(config, run) or any(port.reads_owed or port.writes_owed for port in run.ports):
@@ -223,7 +223,7 @@ def _plain_program(fields: Fields) -> Iterator[dict[str, Any]]:
 
 
 def smaller_axi(fields: Fields) -> Iterator[dict[str, Any]]:
-    """Fewer errors, then a simpler program."""
+    """Simplifications: fewer errors, then a simpler program."""
     for index in range(len(fields["errors"])):
         rest = [each for number, each in enumerate(fields["errors"]) if number != index]
         if rest:
@@ -232,5 +232,5 @@ def smaller_axi(fields: Fields) -> Iterator[dict[str, Any]]:
 
 
 def smaller_bit(fields: Fields) -> Iterator[dict[str, Any]]:
-    """A simpler program, the bit at the same share of its image."""
+    """Simplifications: a simpler program, with the bit at the same fraction of its image."""
     yield from _plain_program(fields)

@@ -1,4 +1,4 @@
-"""Feature bins: what a case exercised, named so that a long run can show that all were met."""
+"""Feature bins: named properties of cases, whose coverage a long run checks."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ BINS: Mapping[str, tuple[str, ...]] = {
 
 
 def missing(met: Mapping[str, int], kinds: Mapping[str, int]) -> list[str]:
-    """Bins of the kinds that ran and that were met too few times."""
+    """Bins of the kinds that ran with too few hits."""
     return [
         f"{name} ({met.get(name, 0)} of {LEAST})"
         for kind, names in BINS.items()
@@ -81,7 +81,7 @@ def missing(met: Mapping[str, int], kinds: Mapping[str, int]) -> list[str]:
 
 
 def program_features(fields: Fields, program: Program) -> Iterator[str]:
-    """Bins of a program that the chip can run."""
+    """Bins of a program that fits its chip."""
     compiled = program.compiled
     plan, fit = compiled.plan, compiled.fit
     sides = [fields["dims"][name] for name in fields["dims"]]

@@ -1,4 +1,4 @@
-"""Case of an image without a compiler: proof, emulator and RTL agree on its end and its bytes."""
+"""Random images without compiler: liveness proof, emulator and RTL must agree."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _CYCLES_A_VECTOR = 600
 
 
 def draw_image(rng: random.Random, shared: random.Random) -> dict[str, Any]:
-    """An image on `tiny` or `small`; half of them are short of something."""
+    """Draw an image for `tiny` or `small`; half of the draws lack a resource."""
     config = named[rng.choice(["tiny", "small"])]
     while True:
         image = random_image(rng, config)
@@ -47,7 +47,7 @@ def draw_image(rng: random.Random, shared: random.Random) -> dict[str, Any]:
 
 
 def judge_image(fields: Fields, models: Models | None) -> Verdict:
-    """Compare what the proof, the emulator and the RTL say of an image."""
+    """Compare liveness proof, emulator and RTL on an image."""
     config = chip_of(fields["chip"])
     try:
         raw = chip_program_of(config, fields["image"]).pack()
@@ -101,7 +101,7 @@ def judge_image(fields: Fields, models: Models | None) -> Verdict:
 
 
 def _ending_faults(config: ChipConfig, liveness: Liveness, run: ChipRun) -> list[str]:
-    """Where the end of a launch contradicts the proof, or has no name."""
+    """Contradictions between the end of a launch and the proof, or an undefined end."""
     ended = run.status == "done"
     if liveness.live and not ended:
         return [f"image is live, but RTL ended with {run.status}: {hang_name(config, run)}"]
@@ -140,7 +140,7 @@ def _features(image: Mapping[str, Any]) -> Iterator[str]:
 
 
 def smaller_image(fields: Fields) -> Iterator[dict[str, Any]]:
-    """A plain memory; then one sink less, and plain orders of the vectors in a slot."""
+    """Simplifications: memory without delays, one sink fewer, linear orders within slots."""
     if fields["memory"] != PLAIN:
         yield {**fields, "memory": PLAIN}
     image = fields["image"]

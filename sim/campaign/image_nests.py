@@ -1,4 +1,4 @@
-"""Random loop nests of a scratchpad's engines: permuted, by columns, with an affine count."""
+"""Random loop nests of PMU engines: permuted, by columns, or with an affine count."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ __all__ = ["divisor", "engine_of", "random_read", "random_write"]
 
 
 def divisor(rng: random.Random, number: int, most: int) -> int:
-    """A divisor of a number that is at most so large."""
+    """A random divisor of a number, at most `most`."""
     return rng.choice([d for d in range(1, min(number, most) + 1) if number % d == 0])
 
 
 def _permuted(rng: random.Random, vectors: int, lanes: int) -> list[list[int]]:
-    """Loops that meet each vector of a slot once, in an order of their own."""
+    """Loops that visit each vector of a slot once, in a random order."""
     counts = []
     left = vectors
     for _ in range(rng.randint(0, 3)):
@@ -42,7 +42,7 @@ def _by_columns(vectors: int, lanes: int) -> list[list[int]]:
 
 
 def _affine(rng: random.Random, vectors: int, lanes: int) -> list[list[int]]:
-    """Triangle of vectors: a loop whose count grows with the index of the one outside."""
+    """Triangular nest: the count of the inner loop grows with the outer index."""
     most = (vectors + 1) // 2
     count = rng.randint(2, min(most, 8))
     return [[count, lanes, 0, 0], [1, lanes, 1, Level.ADDRESS.value]]
@@ -51,7 +51,7 @@ def _affine(rng: random.Random, vectors: int, lanes: int) -> list[list[int]]:
 def random_write(
     rng: random.Random, config: ChipConfig, vectors: int, element_bytes: int
 ) -> dict[str, Any]:
-    """Nest that fills each vector of a slot once."""
+    """Nest that writes each vector of a slot once."""
     lanes = lane_count(width_bits=config.width_bits, element_bytes=element_bytes)
     if vectors % lanes == 0 and rng.random() < 0.3:
         return {"access": "COLUMN", "loops": _by_columns(vectors, lanes)}
@@ -61,7 +61,7 @@ def random_write(
 def random_read(
     rng: random.Random, config: ChipConfig, vectors: int, element_bytes: int, *, plain: bool
 ) -> dict[str, Any]:
-    """Nest that reads a slot; unless `plain`, a triangle of it may be read in place of all."""
+    """Nest that reads a slot, unless `plain` possibly only a triangle of it."""
     lanes = lane_count(width_bits=config.width_bits, element_bytes=element_bytes)
     if not plain and vectors >= 4 and rng.random() < 0.3:
         return {"access": "ROW", "loops": _affine(rng, vectors, lanes)}
@@ -74,18 +74,18 @@ def engine_of(
     ring: Mapping[str, Any],
     **outer: Any,
 ) -> EngineProgram:
-    """Engine of a nest in a ring of slots.
+    """Build the engine of a nest in a ring of slots.
 
     Parameters
     ----------
     config : ChipConfig
     nest : mapping
-        ``access`` and ``loops``, as `random_write` gives them.
+        ``access`` and ``loops``, as from `random_write`.
     ring : mapping
         ``element`` (bytes), ``vectors`` (of a slot), ``count`` (slots) and ``buffer``; each
         buffer has half of the scratchpad.
     outer
-        Fields of `EngineProgram` besides.
+        Further fields of `EngineProgram`.
     """
     element = ring["element"]
     lanes = lane_count(width_bits=config.width_bits, element_bytes=element)

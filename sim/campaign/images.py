@@ -1,4 +1,4 @@
-"""Images without a compiler: loads, scratchpads, multicast and merged streams, stores."""
+"""Random images without compiler: loads, scratchpads, multicast and merged streams, stores."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _ENGINES = 2
 
 
 def _source(rng: random.Random, config: ChipConfig, number: int) -> dict[str, Any]:
-    """A loaded tensor and how its slots are read; how often is settled by its net."""
+    """A loaded tensor and the access pattern of its slots; `_settle` adds the repetitions."""
     element = rng.choice([1, 2, 4])
     room = config.pmu.capacity_bytes // 2 // (config.width_bits // 8)
     least = max(1, ROW_ALIGNMENT_BYTES * 8 // config.width_bits)
@@ -64,7 +64,7 @@ def _reader(config: ChipConfig, source: Mapping[str, Any], windows: int) -> Engi
 
 
 def random_image(rng: random.Random, config: ChipConfig) -> dict[str, Any]:
-    """Fields of an image whose streams match, before anything is taken away."""
+    """Fields of an image with matching streams, before `take_away`."""
     most = min(STREAMS * config.agcu.count, 4, _ENGINES * (config.pmu_count // 2))
     while True:
         sources = [_source(rng, config, number) for number in range(rng.randint(1, most))]
@@ -96,7 +96,7 @@ def _settle(
     Returns
     -------
     vectors, packets : int
-        Of the net; packets are 0 if they differ in length.
+        Totals of the net; `packets` is 0 if packets differ in length.
     """
     packets, vectors = [], []
     lengths: set[int] = set()
@@ -127,7 +127,7 @@ def _sink(
     number: int,
     total: list[tuple[int, int]],
 ) -> bool:
-    """Settle a sink of a net; False if its vectors fill no rows of memory."""
+    """Complete a sink of a net; False if its vectors do not fill whole rows of memory."""
     step = max(1, ROW_ALIGNMENT_BYTES * 8 // config.width_bits)
     everything, packets = total[sink["net"]]
     modulus = divisor(rng, packets, MAX_MODULUS) if packets and rng.random() < 0.4 else 1
@@ -155,7 +155,7 @@ def _sink(
 
 
 def take_away(rng: random.Random, image: dict[str, Any]) -> None:
-    """Take a slot, a credit or a box away, add a token to a wait, or change a turn."""
+    """Plant a fault: remove a slot, credit or box, add a token to a wait, or change a turn."""
     source = rng.choice(image["sources"])
     match rng.choice(["slot", "slot", "credit", "credit", "token", "turn", "box", "sink box"]):
         case "slot" if source["ring"]["count"] > source["slots"]:
@@ -181,7 +181,7 @@ def _rows(config: ChipConfig, vectors: int) -> int:
 
 
 def arrays_of(config: ChipConfig, image: Mapping[str, Any]) -> tuple[ArraySpec, ...]:
-    """Arguments of the launch: tensors loaded, then tensors stored."""
+    """Arguments of the launch: loaded tensors, then stored tensors."""
 
     def spec(name: str, part: Mapping[str, Any], *, output: bool) -> ArraySpec:
         rows = max(1, _rows(config, part["ring"]["vectors"] * max(part["boxes"], 1)))
@@ -198,7 +198,7 @@ def _both(engines: list[EngineProgram]) -> tuple[EngineProgram, EngineProgram | 
 
 
 def _units(config: ChipConfig, image: Mapping[str, Any]) -> dict[str, Any]:
-    """Programs of the units by name."""
+    """Unit programs by name."""
     units: dict[str, Any] = {}
     writers: dict[str, list[EngineProgram]] = {}
     readers: dict[str, list[EngineProgram]] = {}
@@ -264,12 +264,12 @@ def _portal(config: ChipConfig, image: Mapping[str, Any], index: int) -> AgcuPro
 
 
 def chip_program_of(config: ChipConfig, image: Mapping[str, Any]) -> ChipProgram:
-    """Program of a chip that an image's fields describe, placed and routed.
+    """Build the placed and routed program of a chip from the fields of an image.
 
     Raises
     ------
     ValueError
-        If a unit cannot have such a program, or the links of the chip do not suffice.
+        If a unit program is invalid, or the nets cannot be routed.
     """
     units = _units(config, image)
 

@@ -1,4 +1,4 @@
-"""Kernels that the campaign draws: how their sizes are drawn, and their oracle."""
+"""Kernels of the campaign with their formats and oracles."""
 
 from __future__ import annotations
 
@@ -27,10 +27,9 @@ class Entry:
     ----------
     kernel : Kernel
     dtypes : mapping of str to (str or None) sequence
-        Formats of the operands, and to each the formats of the result; None leaves it to the
-        language.
+        Operand formats, each with its result formats; None applies the language's rule.
     oracle : function
-        From inputs and the dtypes of the outputs, by name, to the outputs, by a model of its own.
+        Independent model: inputs and output dtypes by name → outputs by name.
     """
 
     kernel: Kernel

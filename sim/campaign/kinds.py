@@ -1,4 +1,4 @@
-"""The kinds of cases: the one place where a generator and its judge are registered."""
+"""Registry of the kinds of cases: generator, judge and simplifier of each."""
 
 from __future__ import annotations
 
@@ -31,15 +31,16 @@ class Kind:
     Parameters
     ----------
     draw : function
-        From a generator of the case and one that `shared` cases in a row have alike, to fields.
+        Function from two random generators, the second equal for `shared` consecutive cases, to
+        the fields of a case.
     judge : function
-        From fields and models (None: without RTL) to a verdict.
+        Function from fields and models (None: without RTL) to a verdict.
     smaller : function
-        Fields that are simpler in one respect, the greatest simplification first.
+        Function to fields that are simpler in one respect, the greatest simplification first.
     share : int
-        Cases in a round.
+        Cases per round.
     shared : int
-        Cases in a row that get the same second generator.
+        Consecutive cases with an equal second generator.
     """
 
     draw: Callable[[random.Random, random.Random], dict[str, Any]]
@@ -64,7 +65,7 @@ BUILT = ("program", "image", "list", "axi", "bit")
 
 
 def order(kinds: tuple[str, ...]) -> Iterator[tuple[str, int]]:
-    """Kind and number of each case of a run, for ever: rounds in which each has its share."""
+    """Endless sequence of kind and number: rounds in which each kind has its share."""
     numbers = dict.fromkeys(kinds, 0)
     while True:
         for kind in kinds:
@@ -74,14 +75,14 @@ def order(kinds: tuple[str, ...]) -> Iterator[tuple[str, int]]:
 
 
 def draw(seed: int, kind: str, number: int) -> dict[str, Any]:
-    """A case of a seed."""
+    """Generate a case."""
     one = KINDS[kind]
     shared = generator(seed, kind, "shared", number // one.shared)
     return {"kind": kind, **one.draw(generator(seed, kind, number), shared)}
 
 
 def judge(fields: Fields, models: Models | None) -> Verdict:
-    """Verdict on a case; an exception that is no answer is a failure of its own."""
+    """Judge a case; an unexpected exception is a failure."""
     try:
         return KINDS[fields["kind"]].judge(fields, models)
     except Exception as error:  # a campaign goes on after any fault

@@ -1,4 +1,4 @@
-"""Case of a launch list of different programs: each configuration follows another one's."""
+"""Launch lists of different programs, so that every configuration follows another one."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _MOST_SIDE = 30
 
 
 def draw_list(rng: random.Random, shared: random.Random) -> dict[str, Any]:
-    """Two to four programs for one chip."""
+    """Draw two to four programs for one chip."""
     chip = named[rng.choice(["tiny", "small"])]
     programs = [
         {**random_program(rng, chip, most=_MOST_SIDE, launches=False), "schedule": {}}
@@ -36,7 +36,7 @@ def draw_list(rng: random.Random, shared: random.Random) -> dict[str, Any]:
 
 
 def _placed(programs: list[Program], seed: int) -> tuple[list[LaunchMemory], bytearray]:
-    """Places of the programs one behind another, and memory with the list at its front."""
+    """Lay out the programs one after the other, with the launch list at the front of memory."""
     config = programs[0].compiled.config
     entries: list[LaunchMemory] = []
     base = 2 * GUARD_BYTES  # the list, behind a guard
@@ -54,7 +54,7 @@ def _placed(programs: list[Program], seed: int) -> tuple[list[LaunchMemory], byt
 
 
 def judge_list(fields: Fields, models: Models | None) -> Verdict:
-    """Compare every output of a list with its oracle, and RTL with the emulator."""
+    """Compare every output of a list with its oracle, and the RTL with the emulator."""
     try:
         programs = [program_of(each) for each in fields["programs"]]
     except BadInputError as error:
@@ -99,7 +99,7 @@ def judge_list(fields: Fields, models: Models | None) -> Verdict:
 
 
 def smaller_list(fields: Fields) -> Iterator[dict[str, Any]]:
-    """A plain memory, and one program less."""
+    """Simplifications: memory without delays, one program fewer."""
     if fields["memory"] != PLAIN:
         yield {**fields, "memory": PLAIN}
     for index in range(len(fields["programs"])):

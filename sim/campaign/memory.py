@@ -1,4 +1,4 @@
-"""Random conditions of memory: latency, jitter, a stall per channel."""
+"""Random memory conditions: latency, jitter, stall probability per channel."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PLAIN: Mapping[str, Any] = {"latency": 20, "jitter": 0, "stalls": [0.0] * len(CH
 
 
 def random_memory(rng: random.Random) -> dict[str, Any]:
-    """Conditions as a case holds them; stalls differ by channel, many are 0."""
+    """Draw memory conditions as plain data; stalls differ by channel, many are 0."""
     channels = len(CHANNELS)
     stalls = [0.0] * channels
     kind = rng.choice(["none", "all", "one", "each"])
@@ -40,7 +40,7 @@ def random_memory(rng: random.Random) -> dict[str, Any]:
 def conditions_of(
     given: Mapping[str, Any], errors: tuple[ErrorAt, ...] | None = None
 ) -> MemoryConditions:
-    """Conditions that `random_memory` has made plain, with planted errors."""
+    """Rebuild the conditions of `random_memory`, with planted errors."""
     return MemoryConditions(
         latency=given["latency"],
         jitter=given["jitter"],

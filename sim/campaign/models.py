@@ -1,4 +1,4 @@
-"""Native models of the chips of a run: few at a time, each for many launches."""
+"""Cache of open native models: few at a time, each used for many launches."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _MOST_MODELS = 3
 
 
 class Models(Closing):
-    """Models by configuration, the least recently used closed.
+    """Native models by configuration; the least recently used is closed.
 
     Parameters
     ----------
     design_of : function
-        Verilog of a chip; a test puts a planted fault in here.
+        Function to the Verilog of a chip; tests use it to plant faults.
     """
 
     def __init__(self, design_of: Callable[[ChipConfig], Design] = emitted_chip) -> None:
@@ -36,7 +36,7 @@ class Models(Closing):
             self._open.popitem()[1].close()
 
     def of(self, config: ChipConfig) -> ChipModel:
-        """The model of a chip, built if it must be."""
+        """Return the model of a chip; build it if necessary."""
         model = self._open.pop(config, None)
         if model is None:
             while len(self._open) >= _MOST_MODELS:
@@ -61,7 +61,7 @@ class Models(Closing):
         Raises
         ------
         RtlFaultError
-            If the chip breaks a rule of AXI4, or an assertion of the design fails.
+            If the chip violates an AXI4 rule, or an assertion of the design fails.
         """
         return self.of(config).run(
             memory,

@@ -1,4 +1,4 @@
-"""Random operands by kind: narrow and wide exponents, specials, zeros, the least integer."""
+"""Random operands by kind: narrow or wide exponents, special values, zeros, least integer."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SPECIAL_SHARE, _SPARSE_SHARE = 0.05, 0.9
 
 
 def random_operands(rng: random.Random) -> dict[str, Any]:
-    """Kind and seed, as a case holds them."""
+    """Draw kind and seed of operands as plain data."""
     return {"kind": rng.choice(KINDS), "seed": rng.getrandbits(31)}
 
 
@@ -50,14 +50,14 @@ def _array(rng: np.random.Generator, shape: tuple[int, ...], fmt: Format, kind: 
 
 
 def operands_of(given: dict[str, Any], arrays: Iterable[ArraySpec]) -> dict[str, Array]:
-    """Arrays of a kind and a seed, by name.
+    """Generate the arrays of a kind and a seed, by name.
 
     Parameters
     ----------
     given : mapping
         ``kind``, one of `KINDS`, and ``seed``.
     arrays : iterable of ArraySpec
-        The inputs, of bf16 or int8.
+        The inputs, in bf16 or int8.
     """
     rng = np.random.default_rng(given["seed"])
     return {spec.name: _array(rng, spec.shape, spec.format, given["kind"]) for spec in arrays}

@@ -1,4 +1,4 @@
-"""Case of a program: golden, oracle, emulator and RTL give the same bytes, or a clear refusal."""
+"""Random programs: golden, oracle, emulator and RTL must agree bit by bit, or refuse clearly."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ _AGAIN = 12
 
 
 def draw_program(rng: random.Random, shared: random.Random) -> dict[str, Any]:
-    """A program on `tiny` or `small`."""
+    """Draw a program for `tiny` or `small`."""
     chip = named[rng.choice(["tiny", "small"])]
     return random_program(rng, chip, most=rng.choice(_MOST_SIDES))
 
 
 @functools.lru_cache(maxsize=64)
 def _multiplies(chip: ChipConfig) -> bool:
-    """Whether the smallest product fits a chip."""
+    """Whether the smallest matrix product fits a chip."""
     try:
         compile_problem(Problem(matmul, chip, dict.fromkeys("MKN", 1), bf16))
     except BadInputError:
@@ -57,9 +57,9 @@ def _multiplies(chip: ChipConfig) -> bool:
 
 
 def draw_chip(rng: random.Random, shared: random.Random) -> dict[str, Any]:
-    """A program on a random chip; `shared` gives the same chip to several cases.
+    """Draw a program for a random chip, which `shared` makes equal for several cases.
 
-    Of chips that no product fits the RTL would show nothing: they are drawn again.
+    Chips on which no product fits are rejected, because their RTL would not be exercised.
     """
     while True:
         chip = random_chip(shared, most_tiles=_CHIP_TILES, most_cells=_CHIP_CELLS)
@@ -68,7 +68,7 @@ def draw_chip(rng: random.Random, shared: random.Random) -> dict[str, Any]:
 
 
 def refusal_faults(error: BadInputError) -> tuple[str, ...]:
-    """What is wrong with a refusal: it must name value and rule, and no dead plan."""
+    """Failures of a refusal: it must name value and rule, and no plan may lack liveness."""
     faults = []
     if "None" in error.message or not error.message:
         faults.append(f"refusal says nothing: {error.message}")
@@ -80,18 +80,18 @@ def refusal_faults(error: BadInputError) -> tuple[str, ...]:
 
 
 def most_cycles(predicted: int, memory: Fields, launches: int) -> int:
-    """Cycles after which a launch list counts as hung."""
+    """Cycles after which a launch list counts as a hang."""
     slowed = predicted * (2 + (memory["latency"] + memory["jitter"]) / 50)
     return 100_000 + int(10 * launches * slowed / (1 - max(memory["stalls"])))
 
 
 def hang_name(config: ChipConfig, run: ChipRun) -> str:
-    """Who waits for what in a launch that does not end; nothing if nobody is named."""
+    """The waits of a launch that hangs, in words; empty if no unit is named."""
     return "; ".join(waiting_units(config, run.counters, run.counter_steps))
 
 
 def judge_program(fields: Fields, models: Models | None) -> Verdict:
-    """Compare every answer of a program; without models, those that need no RTL."""
+    """Compare all results of a program; without models, those that need no RTL."""
     try:
         ready = prepared(fields)
     except BadInputError as error:
@@ -112,7 +112,7 @@ def judge_program(fields: Fields, models: Models | None) -> Verdict:
 
 
 def _answers(ready: Prepared) -> list[str]:
-    """Differences between golden, oracle and emulator."""
+    """Differences between golden, oracle and emulator, one line each."""
     problems = []
     program = ready.program
     run = ready.emulated
@@ -135,7 +135,7 @@ def _answers(ready: Prepared) -> list[str]:
 
 
 def _rtl(fields: Fields, ready: Prepared, models: Models, *, again: bool) -> list[str]:
-    """What is wrong with the launch on RTL, and with a second one that must be its copy."""
+    """Failures of an RTL launch, and of a second one that must be identical."""
     config = ready.program.compiled.config
     memory = bytearray(ready.before)
     limit = most_cycles(
@@ -207,7 +207,7 @@ def smaller_program(fields: Fields) -> Iterator[dict[str, Any]]:
 
 
 def _plainer(chip: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Chips with one field of `tiny`'s."""
+    """Variants of a chip with one field as in `tiny`."""
     usual: dict[str, Any] = {
         "tracks": 3,
         "token_tracks": 2,

@@ -1,4 +1,4 @@
-"""Products as programs: what a case holds, and everything that is made of it once."""
+"""Random programs: fields of a case, and cached compilation, operands and results."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ _LAUNCHES = (1, 1, 1, 1, 2, 2, 3, 4)
 def random_program(
     rng: random.Random, chip: ChipConfig, *, most: int, launches: bool = True
 ) -> dict[str, Any]:
-    """Fields of a program on a chip.
+    """Draw the fields of a program for a chip.
 
     Parameters
     ----------
     rng : random.Random
     chip : ChipConfig
     most : int
-        Largest side.
+        Largest extent.
     launches : bool
         Whether the launch list may have more than one entry.
     """
@@ -73,7 +73,7 @@ def random_program(
 
 
 def problem_of(fields: Fields) -> Problem:
-    """The problem of a program.
+    """Build the problem of a program.
 
     Raises
     ------
@@ -93,7 +93,7 @@ def problem_of(fields: Fields) -> Problem:
 
 @dataclasses.dataclass(frozen=True)
 class Program:
-    """A compiled program, its operands and the answers without RTL.
+    """A compiled program with operands, golden and oracle results.
 
     Parameters
     ----------
@@ -107,7 +107,7 @@ class Program:
     oracle: Mapping[str, Array]
 
     def memory(self, launches: int, seed: int) -> LaunchMemory:
-        """Where everything lies that so many launches read and write."""
+        """Memory layout for a number of launches."""
         return LaunchMemory(
             self.compiled.config,
             self.compiled.image,
@@ -130,7 +130,7 @@ def _program(text: str) -> Program:
 
 
 def program_of(fields: Fields) -> Program:
-    """The program of a case; the same one again costs nothing.
+    """Build the program of a case, cached.
 
     Raises
     ------
@@ -143,7 +143,7 @@ def program_of(fields: Fields) -> Program:
 
 @dataclasses.dataclass(frozen=True)
 class Prepared:
-    """Memory before a launch list, and as the emulator leaves it.
+    """Memory before a launch list, and after its emulation.
 
     Parameters
     ----------
@@ -160,12 +160,12 @@ class Prepared:
     emulated: EmulatorRun
 
     def outputs(self, memory: bytes | bytearray) -> dict[str, Array]:
-        """Outputs by name, of memory after the launches."""
+        """Outputs by name, read from memory after the launches."""
         return {name: self.place.read(memory, name) for name in self.program.golden}
 
 
 def prepared(fields: Fields) -> Prepared:
-    """A program in memory, launched on the emulator.
+    """Lay out a program in memory, and emulate its launch list.
 
     Raises
     ------

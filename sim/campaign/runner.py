@@ -1,4 +1,4 @@
-"""A run of the campaign: cases in order until the time is up, failures shrunk and kept."""
+"""Campaign runner: cases in order until the time limit, with failures shrunk and stored."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ _SAY_SECONDS = 60.0
 
 @dataclasses.dataclass
 class Summary:
-    """What a run showed.
+    """Summary of a run.
 
     Parameters
     ----------
     seed : int
     seconds : float
     cases, outcomes, bins, counts : Counter
-        Cases by kind, by ``"kind: outcome"``, feature bins and figures.
+        Counts of cases by kind and by ``"kind: outcome"``, of feature bins, and further totals.
     failures : list of (fields, Verdict)
-        As small as they became.
+        Failing cases after shrinking.
     """
 
     seed: int
@@ -44,7 +44,7 @@ class Summary:
     failures: list[tuple[Fields, Verdict]] = dataclasses.field(default_factory=list)
 
     def add(self, kind: str, verdict: Verdict) -> None:
-        """Count a case."""
+        """Add a case to the summary."""
         self.cases[kind] += 1
         self.outcomes[f"{kind}: {verdict.outcome}"] += 1
         self.bins.update(verdict.bins)
@@ -52,11 +52,11 @@ class Summary:
 
     @property
     def missing(self) -> list[str]:
-        """Feature bins met too few times for a full run."""
+        """Feature bins with too few hits for a full run."""
         return missing(self.bins, self.cases)
 
     def lines(self) -> list[str]:
-        """The run in words."""
+        """The summary as text."""
         met = len([name for name in self.bins if self.bins[name]])
         return [
             f"seed {self.seed}: {sum(self.cases.values())} cases in {self.seconds:.0f} s",
@@ -77,22 +77,22 @@ def run_campaign(
     most_failures: int = 10,
     say: Callable[[str], None] = print,
 ) -> Summary:
-    """Judge cases of a seed in order until the time is up.
+    """Judge the cases of a seed in order until the time limit.
 
     Parameters
     ----------
     seed : int
     seconds : float
-        No case begins later; the last may take a while more.
+        Time limit for the start of a case; the last one may take longer.
     kinds : tuple of str
     models : Models or None
-        None leaves the RTL out.
+        None runs without RTL.
     corpus : Path or None
-        Folder for failing cases.
+        Folder for failing cases; None stores none.
     most_failures : int
         Failures after which the run ends.
     say : function
-        Takes each line of output.
+        Function called with each line of output.
     """
     summary = Summary(seed)
     began = said = time.monotonic()

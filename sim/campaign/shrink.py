@@ -1,4 +1,4 @@
-"""Smaller failing cases: greedy, as long as the case fails in the same way."""
+"""Greedy reduction of failing cases that fail in the same way."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MOST_TRIES, _MOST_SECONDS = 120, 120.0
 
 
 def way(verdict: Verdict) -> str:
-    """How a case failed: the words of its first problem, without numbers and details."""
+    """Class of a failure: the words of its first problem, without numbers and details."""
     return re.split(r"[:(\d]", verdict.problems[0])[0].strip() if verdict.problems else ""
 
 
@@ -26,7 +26,7 @@ def shrink(
     judge: Callable[[Fields], Verdict],
     smaller: Callable[[Fields], Iterator[dict[str, Any]]],
 ) -> tuple[dict[str, Any], Verdict]:
-    """The simplest case found that fails in the same way, and its verdict.
+    """Reduce a failing case; returns the simplest one with the same class, and its verdict.
 
     Parameters
     ----------
@@ -34,9 +34,9 @@ def shrink(
         A failing case.
     verdict : Verdict
     judge : function
-        From fields to a verdict.
+        Function from fields to a verdict.
     smaller : function
-        Simpler fields, the greatest simplification first.
+        Function to simpler fields, the greatest simplification first.
     """
     best, found = dict(fields), verdict
     wanted = way(verdict)

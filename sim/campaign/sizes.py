@@ -1,4 +1,4 @@
-"""Random sizes and schedules of kernels, for any kernel by the names its program has."""
+"""Random sizes and schedules for any kernel, by the names in its program."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LONG_SHARE = 1 / 8
 
 
 def _edges(config: ChipConfig) -> list[int]:
-    """Sides beside which something ragged begins: lanes, columns and rows of accumulators."""
+    """Extents at which raggedness begins: lanes, array columns and accumulator rows."""
     units = (
         config.width_bits // 16,
         config.width_bits // 8,
@@ -34,16 +34,16 @@ def _edges(config: ChipConfig) -> list[int]:
 def random_sides(
     rng: random.Random, config: ChipConfig, count: int, *, most: int = MOST_SIDE
 ) -> tuple[int, ...]:
-    """Sides of a problem: log-uniform from 1 to `most`, three of ten beside an edge of the chip.
+    """Extents of a problem: log-uniform from 1 to `most`, three in ten next to such an edge.
 
-    One problem of eight is long: one side of up to four times `most`, the others of a third.
+    One problem in eight is long: one extent of up to four times `most`, the others a third.
 
     Parameters
     ----------
     rng : random.Random
     config : ChipConfig
     count : int
-        Sides wanted.
+        Number of extents.
     most : int
     """
     long = rng.randrange(count) if rng.random() < _LONG_SHARE else None
@@ -62,7 +62,7 @@ def _side(rng: random.Random, config: ChipConfig, most: int) -> int:
 
 
 def _tile(rng: random.Random, config: ChipConfig, most: int) -> int:
-    """A block size: a prime, whole vectors, more than any extent, or any."""
+    """A block size: a prime, a multiple of a vector, beyond any extent, or arbitrary."""
     lanes = config.width_bits // 16
     choices: Sequence[int] = (
         rng.choice(_PRIMES),
@@ -76,16 +76,16 @@ def _tile(rng: random.Random, config: ChipConfig, most: int) -> int:
 def random_schedule(
     rng: random.Random, program: Program, config: ChipConfig, *, most: int = MOST_SIDE
 ) -> Schedule:
-    """A schedule that names each choice of a program with a probability of its own.
+    """A random schedule, which names each choice of a program with some probability.
 
     Parameters
     ----------
     rng : random.Random
     program : Program
-        The traced program, whose names the choices have.
+        The traced program, whose names the schedule uses.
     config : ChipConfig
     most : int
-        Largest side of the problem; block sizes go beyond it.
+        Largest extent of the problem; block sizes may exceed it.
     """
     names = schedule_names(program)
     share = rng.choice([0.0, 0.0, 0.4, 0.8])

@@ -1,1 +1,1 @@
-"""Drivers: what a host or a neighbouring unit would send to a block, from numpy arrays."""
+"""Stimulus drivers of blocks: streams and images from numpy arrays, results back to arrays."""

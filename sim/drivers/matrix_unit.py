@@ -1,4 +1,4 @@
-"""Matrix products on a bare matrix unit: operands to streams of tiles, results back to a matrix."""
+"""Driver of a PCU's matrix unit: operands to tile streams, result streams to a matrix."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -30,30 +30,30 @@ def matrix_unit(config: ChipConfig) -> MatrixUnit:
 
 
 def waits(word: int) -> dict[str, int]:
-    """Counters of a matrix unit, by name, of its ``counters`` as one number."""
+    """Decode the port ``counters`` of a matrix unit to counters by name."""
     fields: Any = WAITS.from_bits(word)
     return {name: int(fields[name]) for name in WAITS.members}
 
 
 @dataclasses.dataclass(frozen=True)
 class MatrixTiling:
-    """How M × K times K × N is cut for a matrix unit.
+    """Tiling of an M × K by K × N product for a matrix unit.
 
-    Rows are cut into blocks that fit an accumulator bank, as equal as they can be; columns into
-    groups of C; the inner extent into tiles of one vector. The order is block, group, tile.
+    Rows are divided into nearly equal blocks that fit an accumulator bank, columns into groups of
+    C, the inner extent into tiles of one vector. The order is block, group, tile.
 
     Parameters
     ----------
     m, n, k : int
         Extents of the product.
     columns : int
-        Columns C of the grid; a vector has 4·C bytes.
+        Columns C of the array; a vector has 4·C bytes.
     accumulator_rows : int
-        Most rows of a block.
+        Most rows per block.
     fmt : Format
         Operand format.
     to_bf16 : bool
-        Results are rounded to bf16, two rows a vector.
+        Whether results are rounded to bf16, two rows per vector.
     """
 
     m: int
@@ -66,12 +66,12 @@ class MatrixTiling:
 
     @property
     def vector_bytes(self) -> int:
-        """Bytes of a vector."""
+        """Bytes per vector."""
         return 4 * self.columns
 
     @property
     def elements(self) -> int:
-        """Operand elements of a vector: the inner extent of a tile."""
+        """Operand elements per vector, which is the inner extent of a tile."""
         return self.vector_bytes * 8 // self.fmt.bits
 
     @property
@@ -90,7 +90,7 @@ class MatrixTiling:
         return equal_blocks(self.m, self.accumulator_rows)
 
     def _vectors(self, matrix: Array, lines: int) -> Bytes:
-        """Lines × tiles × bytes of a matrix whose second axis is the inner extent, +0 behind."""
+        """Lines × tiles × bytes of a matrix with the inner extent second, padded with +0."""
         whole = padded(matrix, (lines, self.tiles * self.elements))
         return whole.view(np.uint8).reshape(lines, self.tiles, self.vector_bytes)
 
@@ -107,7 +107,7 @@ class MatrixTiling:
         return np.concatenate(parts)
 
     def weights(self, b: Array, *, by_row: bool = False) -> Words:
-        """Payloads of the weight stream: C vectors a tile, each a column or, by row, some rows."""
+        """Payloads of the weight stream: C vectors per tile, each a column or, by row, rows."""
         lines = self.groups * self.columns
         if by_row:
             whole = padded(b, (self.tiles * self.elements, lines))
@@ -126,14 +126,14 @@ class MatrixTiling:
 
     @property
     def result_vectors(self) -> int:
-        """Vectors of the result stream."""
+        """Number of vectors of the result stream."""
         return self.groups * sum(self._packet_vectors(stop - start) for start, stop in self.blocks)
 
     def undisturbed_cycles(self, latency: int) -> int | None:
-        """Cycles from the first operand to the last result if no stream ever pauses.
+        """Cycles from the first operand to the last result if no stream stalls.
 
-        The weight port gathers and loads the first tile (2·C + 3), a vector is taken every cycle,
-        the last one crosses rows and columns (R·L + C + 2) and its packet is read out.
+        The weight port gathers and loads the first tile (2·C + 3); a vector is taken every cycle;
+        the last one crosses rows and columns (R·L + C + 2), and its packet is drained.
 
         Parameters
         ----------
@@ -143,7 +143,7 @@ class MatrixTiling:
         Returns
         -------
         int or None
-            None where tiles or passes are too short to hide sums, weights or read-out.
+            None if tiles or passes are too short to hide sum latency, weight loads or drain.
         """
         rows = 2 * self.columns
         lengths = [stop - start for start, stop in self.blocks]
@@ -154,12 +154,12 @@ class MatrixTiling:
         return 3 * self.columns + rows * latency + 5 + vectors + lengths[-1]
 
     def result(self, words: Words) -> Array:
-        """The M × N result of the payloads of the result stream.
+        """Assemble the M × N result from the payloads of the result stream.
 
         Raises
         ------
         RuntimeError
-            If a mark is not where a packet ends.
+            If a `last` or `final` flag is not at the end of a packet.
         """
         dtype = bf16.dtype if self.to_bf16 else self.fmt.accumulator.dtype
         out = np.empty((self.m, self.groups * self.columns), dtype)
@@ -190,24 +190,24 @@ def run_matmul(
     stalls: Mapping[str, float] | None = None,
     limit_cycles: int = 1 << 40,
 ) -> tuple[Array, int, dict[str, Transfer]]:
-    """Multiply on the model of a matrix unit that is idle.
+    """Run a product on the model of an idle matrix unit.
 
     Parameters
     ----------
     prefix : str
-        What the names of the unit's ports begin with, if it is one of several in the model.
+        Prefix of the unit's port names, if the model has several units.
     weights_by_row : bool
-        Send weights in the layout that another unit's results have.
+        Send weights in the row layout, that of another unit's results.
     stalls : dict of str to float
-        Probability by stream (of `STREAMS`) that its outer side pauses in a cycle.
+        Stall probability per cycle by stream (of `STREAMS`).
 
     Returns
     -------
     result : (M, N) array
     cycles : int
-        From the first handshake of an operand to the last one of a result, both included.
+        Cycles from the first operand transfer to the last result transfer, both included.
     transfers : dict
-        What crossed each stream.
+        Transfers by stream.
     """
     model.set(prefix + "int8", int(not tiling.fmt.is_float))
     model.set(prefix + "to_bf16", int(tiling.to_bf16))

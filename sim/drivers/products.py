@@ -1,4 +1,4 @@
-"""What every driver of products does: blocks of rows, padding, payloads, a run and its cycles."""
+"""Shared parts of the product drivers: row blocks, padding, payloads, run and cycle count."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -16,21 +16,21 @@ Bytes = npt.NDArray[np.uint8]
 
 
 def equal_blocks(extent: int, most: int) -> list[tuple[int, int]]:
-    """Start and stop of each block of an extent, as equal as can be, none longer than `most`."""
+    """Start and stop of the fewest, nearly equal blocks of an extent, each at most `most`."""
     count = -(-extent // most)
     edges = [index * extent // count for index in range(count + 1)]
     return list(zip(edges[:-1], edges[1:], strict=True))
 
 
 def padded(array: Array, shape: tuple[int, ...]) -> Array:
-    """The array with zeros behind it in every dimension, up to this shape."""
+    """Pad an array with trailing zeros to a shape."""
     out = np.zeros(shape, array.dtype)
     out[tuple(slice(extent) for extent in array.shape)] = array
     return out
 
 
 def payloads(vectors: Bytes, marks: Array | None = None) -> Words:
-    """Payload words of vectors (n × bytes), with the marks (n), if there are any, above them."""
+    """Payload words of vectors (n × bytes), with sideband flags (n), if any, in the top bits."""
     size = vectors.shape[1] + (marks is not None)
     raw = np.zeros((len(vectors), -(-size // 4) * 4), np.uint8)
     raw[:, : vectors.shape[1]] = vectors
@@ -48,7 +48,7 @@ def run_streams(
     stalls: Mapping[str, float] | None,
     limit_cycles: int,
 ) -> tuple[dict[str, Transfer], int]:
-    """Send the operands of a product and take its results.
+    """Send the operands of a product, and take its results.
 
     Parameters
     ----------
@@ -57,16 +57,16 @@ def run_streams(
     results : int
         Payloads to take from ``o_result``.
     prefix : str
-        What the names of the unit's ports begin with, if it is one of several in the model.
+        Prefix of the unit's port names, if the model has several units.
     stalls : mapping of str to float
-        Probability by stream that its outer side pauses in a cycle.
+        Stall probability per cycle by stream.
 
     Returns
     -------
     transfers : dict
-        What crossed each stream of the unit.
+        Transfers by stream.
     cycles : int
-        From the first handshake of an operand to the last one of a result, both included.
+        Cycles from the first operand transfer to the last result transfer, both included.
     """
     transfers = model.run(
         {prefix + name: words for name, words in sent.items()},

@@ -1,4 +1,4 @@
-"""Products on a stand-alone matrix unit: operands to streams, results back to a matrix."""
+"""Driver of stand-alone matrix units: operands to streams, result streams to a matrix."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ __all__ = ["ProductRun", "UnitTiling", "run_product", "unit_counters"]
 
 
 def unit_counters(word: int) -> dict[str, int]:
-    """Counters of a stand-alone matrix unit, by name, of its ``counters`` as one number."""
+    """Decode the port ``counters`` of a stand-alone matrix unit to counters by name."""
     fields: Any = COUNTERS.from_bits(word)
     return {name: int(fields[name]) for name in COUNTERS.members}
 
 
 @dataclasses.dataclass(frozen=True)
 class UnitTiling:
-    """How M × K times K × N is cut for a stand-alone matrix unit.
+    """Tiling of an M × K by K × N product for a stand-alone matrix unit.
 
     Parameters
     ----------
@@ -36,12 +36,12 @@ class UnitTiling:
     m, n, k : int
         Extents of the product.
     formats : pair of Format
-        Of activations and of weights, of one width.
+        Formats of activations and weights, of equal width.
 
     Raises
     ------
     BadInputError
-        A parameter is outside its domain.
+        If a parameter is outside its domain.
     """
 
     config: UnitConfig
@@ -64,7 +64,7 @@ class UnitTiling:
 
     @property
     def elements(self) -> int:
-        """Operands of a lane: four of 4 bits, two of 8, one of 16."""
+        """Operands per lane: four of 4 bits, two of 8 bits, or one of 16 bits."""
         return LANE_BITS // self.formats[0].bits
 
     @property
@@ -74,12 +74,12 @@ class UnitTiling:
 
     @property
     def moving_extent(self) -> int:
-        """Rows that a stationary tile is used for: M, or N if the activations stay."""
+        """Streaming vectors per stationary tile: M, or N if the activations are stationary."""
         return self.n if self.config.array.dataflow == Dataflow.IS else self.m
 
     @property
     def blocks(self) -> list[tuple[int, int]]:
-        """Start and stop of each block of moving vectors, as equal as can be."""
+        """Start and stop of each block of streaming vectors, of nearly equal size."""
         most = self.config.accumulator_rows
         if self.tiles == 1:
             most = self.moving_extent
@@ -98,7 +98,7 @@ class UnitTiling:
 
     @property
     def lane_bytes(self) -> int:
-        """Bytes of a lane: operands, and the scale they share if their format has one."""
+        """Bytes per lane: operands, and their shared scale if the format has one."""
         return self.formats[0].lane_bits // 8
 
     def _lines(self, matrix: Array | MxMatrix, lines: int, inner: int) -> Bytes:
@@ -131,7 +131,7 @@ class UnitTiling:
         Raises
         ------
         BadInputError
-            A matrix has another shape or format.
+            If a matrix has another shape or format.
         """
         a_format, b_format = self.formats
         self._require("Activations", a, (self.m, self.k), a_format)
@@ -170,7 +170,7 @@ class UnitTiling:
 
     @property
     def steps(self) -> int:
-        """Steps of a tile of an output-stationary array."""
+        """Steps per tile of an output-stationary array."""
         return -(-self.k // self.elements)
 
     @property
@@ -201,19 +201,19 @@ class UnitTiling:
 
     @property
     def packets(self) -> list[int]:
-        """Rows of each packet of results."""
+        """Rows of each result packet."""
         rows, _, latency = self._array
         if self.config.array.dataflow == Dataflow.OS:
             return [rows * latency] * (self.output_blocks * self.groups)
         return [stop - start for start, stop in self.blocks for _ in range(self.groups)]
 
     def result(self, words: Words) -> Array:
-        """The M × N result of the payloads of the result stream.
+        """Assemble the M × N result from the payloads of the result stream.
 
         Raises
         ------
         RuntimeError
-            If a mark is not where a packet ends.
+            If a `last` or `final` flag is not at the end of a packet.
         """
         columns = self._array[1]
         out = self.config.out or self.formats[0].accumulator
@@ -244,15 +244,15 @@ class UnitTiling:
 
 @dataclasses.dataclass(frozen=True)
 class ProductRun:
-    """A product that was run.
+    """Result of a product run.
 
     Members
     -------
     result : (M, N) array
     cycles : int
-        From the first handshake of an operand to the last one of a result, both included.
+        Cycles from the first operand transfer to the last result transfer, both included.
     transfers : dict
-        What crossed each stream.
+        Transfers by stream.
     """
 
     result: Array
@@ -273,22 +273,21 @@ def run_product(
     stalls: Mapping[str, float] | None = None,
     limit_cycles: int = 1 << 40,
 ) -> ProductRun:
-    """Multiply on the model of a stand-alone matrix unit that is idle.
+    """Run a product on the model of an idle stand-alone matrix unit.
 
     Parameters
     ----------
     a, b : arrays, or microscaled rows and columns
     prefix : str
-        What the names of the unit's ports begin with, if it is one of several in the model.
+        Prefix of the unit's port names, if the model has several units.
     relu : bool
-        Results below zero become 0.
+        Whether negative results become 0.
     scaling : pair of int
-        Scale and shift, of a unit with int8 results; bits of an fp32 scale of a unit that adds a
-        bias to fp32 sums.
+        For int8 results, scale and shift; for a bias on fp32 sums, the bits of an fp32 scale.
     bias : (N,) array of the sums' format
-        Of a unit with a bias; for input-stationary units, (M,).
+        For units with a bias; (M,) for input-stationary units.
     stalls : dict of str to float
-        Probability by stream that its outer side pauses in a cycle.
+        Stall probability per cycle by stream.
     """
     ordered = tiling.config.array.cell.ordered
     for name, fmt in zip(("activation_mode", "weight_mode"), tiling.formats, strict=True):

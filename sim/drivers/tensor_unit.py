@@ -1,4 +1,4 @@
-"""Programs on a tensor unit: payloads of its streams, and a run on its model."""
+"""Driver of tensor units: a program to stream payloads, and its run on a model."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ Words = npt.NDArray[np.uint32]
 
 
 def _words(vectors: Array) -> Words:
-    """Payloads of arrays, the first axis being their number."""
+    """Payload words of arrays, whose first axis counts payloads."""
     data = np.ascontiguousarray(vectors).view(np.uint8).reshape(len(vectors), -1)
     return np.pad(data, ((0, 0), (0, -data.shape[1] % 4))).view(np.uint32)
 
 
 def payloads(program: Program) -> dict[str, Words]:
-    """What a program sends, by stream: payloads × words of 32 bits."""
+    """Input payloads of a program by stream: payloads × words of 32 bits."""
     tiles, rows, *lanes = program.weights.shape
     sent = {
         "i_instruction": pack(program.instructions),
@@ -39,17 +39,17 @@ def payloads(program: Program) -> dict[str, Words]:
 
 
 def vectors_for_host(program: Program) -> list[int]:
-    """Vectors that each instruction sends to the host which sends any."""
+    """Vectors per instruction that sends vectors to the host."""
     return [each.rows for each in program.instructions if each.opcode == Opcode.WRITE_HOST]
 
 
 def host_vectors(config: TensorConfig, words: Words, counts: list[int]) -> Array:
-    """Vectors of the payloads of the stream to the host.
+    """Decode the vectors of the stream to the host.
 
     Raises
     ------
     RuntimeError
-        If a mark is not where an instruction ends.
+        If a `last` flag is not at the end of an instruction's vectors.
     """
     data = np.ascontiguousarray(words).view(np.uint8)
     size = config.vector_bits // 8
@@ -68,14 +68,14 @@ def run_program(
     prefix: str = "",
     stalls: Mapping[str, float] | None = None,
 ) -> Array:
-    """Run a program on the model of a tensor unit; vectors for the host.
+    """Run a program on the model of a tensor unit; returns the vectors for the host.
 
     Parameters
     ----------
     prefix : str
-        What the names of the unit's ports begin with, if it is one of several in the model.
+        Prefix of the unit's port names, if the model has several units.
     stalls : dict of str to float
-        Probability by stream that its outer side pauses in a cycle.
+        Stall probability per cycle by stream.
     """
     counts = vectors_for_host(program)
     crossed = model.run(

@@ -1,4 +1,4 @@
-"""A matrix product placed by hand: one PCU, a PMU for its operands and one for its result."""
+"""A manually placed matrix product: one PCU, one PMU for its operands and one for its result."""
 
 import dataclasses
 from typing import Any, Self
@@ -33,7 +33,7 @@ _ELEMENTS = {
 
 
 def _switch(ports: SwitchPorts, routes: list[tuple[Port, Port]]) -> SwitchProgram:
-    """Program of a switch whose outputs each take from one input."""
+    """Program of a switch without merges."""
     return SwitchProgram(ports, [OutputProgram(out, (Turn(source),)) for out, source in routes])
 
 
@@ -41,9 +41,9 @@ def _switch(ports: SwitchPorts, routes: list[tuple[Port, Port]]) -> SwitchProgra
 class UnitsMatmul:
     """C[M, N] = A[M, K] · B[K, N] on the PCU at (0, 0) of a checkerboard chip.
 
-    AGCU 0 loads slabs of A and of B into the PMU at (1, 0), each held back by a token a free slot;
-    that PMU streams rows of A and columns of B to the PCU, whose results the PMU at (0, 1) turns
-    into rows for the AGCU to store. All four overlap.
+    AGCU 0 loads K-blocks of A and of B into the PMU at (1, 0), each enabled by the token of a free
+    slot; that PMU streams rows of A and columns of B to the PCU. The PMU at (0, 1) reorders the
+    results into rows, which the AGCU stores. All four stages overlap.
 
     Parameters
     ----------
@@ -51,11 +51,11 @@ class UnitsMatmul:
     m, n, k : int
     fmt, out : Format
     block_rows : int
-        Rows of C a pass; a multiple of the lanes of a vector.
+        Rows of C per pass; a multiple of the lanes of a vector.
     slab : int
-        Extent of k in one slot; a multiple of the lanes of a vector.
+        Extent of k per slot; a multiple of the lanes of a vector.
     slots : int
-        Slots of each operand's ring.
+        Slots of each operand's buffer.
     """
 
     config: ChipConfig
@@ -70,25 +70,25 @@ class UnitsMatmul:
 
     @classmethod
     def random(cls, config: ChipConfig, rng: np.random.Generator) -> Self:
-        """A small product of any format, ragged in all extents."""
+        """Draw a small product in a random format, ragged in all extents."""
         fmt = (bf16, int8)[rng.integers(2)]
         out = int32 if fmt == int8 else (bf16, fp32)[rng.integers(2)]
         m, n, k = (int(side) for side in rng.integers(1, (41, 14, 41)))
         return cls(config, m, n, k, fmt, out, 16, 16, max(2, -(-k // 16)))
 
     def operands(self, rng: np.random.Generator, **kinds: Any) -> tuple[Array, Array]:
-        """Random A and B, of kinds as `sim.operands.random_operand` knows them."""
+        """Random A and B from `sim.operands.random_operand`."""
         a, b = (random_operand(rng, each.shape, self.fmt, **kinds) for each in self._arrays[:2])
         return a, b
 
     @property
     def lanes(self) -> int:
-        """Operand elements of a vector."""
+        """Operand elements per vector."""
         return self.config.width_bits // self.fmt.bits
 
     @property
     def blocks(self) -> tuple[int, int, int]:
-        """Blocks of rows, boxes of columns, slabs of k."""
+        """Numbers of row blocks, column boxes and K-blocks."""
         return (
             -(-self.m // self.block_rows),
             -(-self.n // self.lanes),
@@ -97,7 +97,7 @@ class UnitsMatmul:
 
     @property
     def _arrays(self) -> tuple[ArraySpec, ArraySpec, ArraySpec]:
-        """A, B and C: the arguments of the launch."""
+        """The arguments of the launch: A, B and C."""
         return (
             ArraySpec("A", (self.m, self.k), self.fmt),
             ArraySpec("B", (self.k, self.n), self.fmt),
@@ -249,7 +249,7 @@ class UnitsMatmul:
         )
 
     def _routes(self) -> tuple[dict[tuple[int, int], list[tuple[Port, Port]]], ...]:
-        """Of each switch, which output takes from which input: of vectors and of tokens."""
+        """Connections of each switch, output to input, for vectors and for tokens."""
         north, east, south, west = Direction
         vectors: dict[tuple[int, int], list[tuple[Port, Port]]] = {
             (0, 0): [
@@ -278,7 +278,7 @@ class UnitsMatmul:
         return vectors, tokens
 
     def image(self) -> bytes:
-        """The image in memory."""
+        """Pack the image."""
         chip = self.config
         units: dict[tuple[int, int], PcuProgram | PmuProgram] = {
             (0, 0): PcuProgram(fmt=self.fmt, out=self.out),
@@ -297,16 +297,16 @@ class UnitsMatmul:
         return ChipProgram(chip, tiles, {0: self._portal()}).pack()
 
     def launch_memory(self, seed: int, *, launches: int = 1, origin: int = 0) -> LaunchMemory:
-        """Memory of a launch, with the arrays A, B and C; what holds neither is random.
+        """Memory layout of a launch with the arrays A, B and C; all other bytes are random.
 
         Parameters
         ----------
         seed : int
             Seed of the random bytes.
         launches : int
-            Entries of the launch list.
+            Equal entries of the launch list.
         origin : int
-            Address by which the chip knows byte 0 of memory.
+            Address of byte 0 of memory on the chip's ports.
         """
         return LaunchMemory(
             self.config,

@@ -1,1 +1,1 @@
-"""cocotb testbenches, one module a block."""
+"""cocotb testbenches, one module per block."""

@@ -1,4 +1,4 @@
-"""The unit that a bench is asked to test in place of its own, through the environment."""
+"""Selection of a testbench's unit under test through environment variables."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _FP_VARIABLE = "TILEWRIGHT_FP"
 
 
 def environment_of(config: UnitConfig, buffer_rows: int | None = None) -> dict[str, str]:
-    """Environment that asks for a unit, and for so many vectors of a unified buffer."""
+    """Environment that selects a matrix unit, or with `buffer_rows` a tensor unit."""
     array = config.array
     words = {
         "rows": array.rows,
@@ -34,7 +34,7 @@ def environment_of(config: UnitConfig, buffer_rows: int | None = None) -> dict[s
 
 
 def asked_unit() -> tuple[UnitConfig, int] | None:
-    """The unit asked for and the vectors of its buffer, 0 for none; or None."""
+    """Selected unit and vectors of its unified buffer (0: matrix unit); None if none is selected."""
     if _VARIABLE not in os.environ:
         return None
     words = json.loads(os.environ[_VARIABLE])
@@ -53,11 +53,11 @@ def asked_unit() -> tuple[UnitConfig, int] | None:
 
 
 def environment_of_fp(name: str, values: Mapping[str, int]) -> dict[str, str]:
-    """Environment that asks for one floating-point unit with these parameters."""
+    """Environment that selects a floating-point unit with parameters."""
     return {_FP_VARIABLE: json.dumps({name: dict(values)})}
 
 
 def asked_fp() -> dict[str, dict[str, int]] | None:
-    """The floating-point unit asked for and its parameters; or None."""
+    """Selected floating-point unit with its parameters; None without selection."""
     text = os.environ.get(_FP_VARIABLE)
     return None if text is None else dict(json.loads(text))

@@ -1,4 +1,4 @@
-"""One launch of a chip for the back end `cocotb`: memory and orders come out of a folder."""
+"""Launch of a chip for the back end `cocotb`, with memory and parameters from a folder."""
 
 import itertools
 import json
@@ -25,7 +25,7 @@ _DONE, _ERROR = 0b010, 0b100
 
 
 class _Watch:
-    """Counts cycles and bytes from the handshake of the launch write to the interrupt."""
+    """Monitor of cycles and bytes from the handshake of the launch write to the interrupt."""
 
     def __init__(self, dut: Any, ports: int, max_cycles: int) -> None:
         self._dut = dut
@@ -44,7 +44,7 @@ class _Watch:
         self.bytes_written = 0
 
     async def run(self) -> None:
-        """Look at what has settled before each rising edge."""
+        """Sample the settled values before each rising edge."""
         dut = self._dut
         launch = _handshake(dut, "host", "aw"), _handshake(dut, "host", "w")
         crossed = [False, False]
@@ -78,7 +78,7 @@ def _handshake(dut: Any, port: str, channel: str) -> tuple[Any, Any]:
 
 
 class _Chip:
-    """Memory and registers of the chip."""
+    """AXI memory and register access of the chip."""
 
     def __init__(self, dut: Any, orders: dict[str, Any], memory: bytes) -> None:
         rng = np.random.default_rng(orders["seed"])
@@ -107,7 +107,7 @@ class _Chip:
 
     @property
     def memory(self) -> bytes:
-        """All of memory."""
+        """The whole memory."""
         return bytes(self._memory.read(0, self._bytes))
 
     async def write(self, name: str, value: int) -> None:
@@ -119,7 +119,7 @@ class _Chip:
         return int(await self._registers.read_dword(register(name).offset))
 
     async def counters(self) -> list[int]:
-        """All words of all units."""
+        """Read the counter words of all units."""
         field = register("GEOMETRY").field("counters")
         count = await self.read("GEOMETRY") >> field.low & ((1 << field.bits) - 1)
         words = []
@@ -136,7 +136,7 @@ def _pauses(rng: np.random.Generator, share: float) -> Iterator[bool]:
 
 @cocotb.test()
 async def launch(dut: Any) -> None:
-    """Run the launch list, and leave memory and the answer in the folder."""
+    """Run the launch list; write memory and result to the folder."""
     folder = Path(os.environ[FOLDER_VARIABLE])
     orders = json.loads((folder / "orders.json").read_text())
     chip = _Chip(dut, orders, (folder / "memory").read_bytes())

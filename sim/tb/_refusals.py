@@ -1,4 +1,4 @@
-"""Descriptors with one field that the TMA engine refuses, and the code of each refusal."""
+"""Invalid descriptors for the TMA engine, one bad field each, with their error codes."""
 
 from typing import Any
 
@@ -37,7 +37,7 @@ REFUSALS = (
 
 
 def with_field(packed: bytes, field: str, index: int, value: int) -> bytes:
-    """The 128 bytes of a descriptor with another value in one field."""
+    """The 128 bytes of a descriptor with one field replaced."""
     member: Any = data.Layout.cast(descriptor_layout)[field]
     shape = member.shape
     width = Shape.cast(shape.elem_shape if isinstance(shape, data.ArrayLayout) else shape).width

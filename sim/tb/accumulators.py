@@ -1,4 +1,4 @@
-"""Accumulator banks: sums over tiles of any height, read out while the other bank fills."""
+"""Accumulator banks: sums over tiles of any height, drained while the other bank fills."""
 
 from typing import Any
 
@@ -33,7 +33,7 @@ Array = npt.NDArray[Any]
 
 
 def design() -> MatrixUnit:
-    """The matrix unit whose accumulators are tested."""
+    """The matrix unit whose accumulators are under test."""
     return MatrixUnit(
         rows=_ROWS,
         columns=_COLUMNS,
@@ -49,7 +49,7 @@ def _vector(elements: Array, *, last: bool = False, final: bool = False) -> int:
 
 
 class _Pass:
-    """One pass: random operands, what goes into the unit and what must come out of it."""
+    """One pass with random operands: its input streams and expected results."""
 
     def __init__(
         self,
@@ -92,7 +92,7 @@ class _Pass:
 
 
 async def _run(dut: Any, passes: list[_Pass], fmt: Format, out: Format, stalls: Array) -> None:
-    """Send the passes, compare what leaves."""
+    """Send the passes, and compare the results."""
     activation = Source(dut, "i_activation", stall=stalls[0])
     weight = Source(dut, "i_weight", stall=stalls[1])
     result = Sink(dut, "o_result", stall=stalls[2])
@@ -116,7 +116,7 @@ def _counters(dut: Any) -> dict[str, int]:
 @bench(limit_cycles=200_000)
 @cocotb.parametrize(formats=[(bf16, fp32), (bf16, bf16), (int8, int32)])
 async def sums_of_random_passes_are_numpys(dut: Any, formats: tuple[Format, Format]) -> None:
-    """Any height up to a whole bank, one to five tiles, each stream with pauses of its own."""
+    """Heights up to a whole bank, one to five tiles, independent stalls on each stream."""
     fmt, out = formats
     rng = random_generator()
     for _ in range(8):
@@ -135,7 +135,7 @@ async def sums_of_random_passes_are_numpys(dut: Any, formats: tuple[Format, Form
 
 @bench(limit_cycles=20_000)
 async def a_pass_fills_one_bank_while_the_other_waits_for_its_reader(dut: Any) -> None:
-    """With nobody reading, two passes enter and no third; then all leave, right and in order."""
+    """With a stalled output two passes enter and no third; then all leave, correct, in order."""
     rng = random_generator()
     passes = [_Pass(rng, bf16, fp32, rows=_DEPTH, tiles=2) for _ in range(4)]
     activation, weight = Source(dut, "i_activation"), Source(dut, "i_weight")
@@ -153,7 +153,7 @@ async def a_pass_fills_one_bank_while_the_other_waits_for_its_reader(dut: Any) -
 @bench(limit_cycles=20_000)
 @cocotb.parametrize(rows=[2, _REVISIT - 1, _REVISIT, _DEPTH])
 async def short_tiles_wait_for_their_sums_and_tall_ones_do_not(dut: Any, rows: int) -> None:
-    """A row's sum is taken up again only once it is written; the cycles of the wait are counted."""
+    """Accumulate hazard: a row is summed again only after its write-back; waits are counted."""
     rng = random_generator()
     item = _Pass(rng, bf16, fp32, rows=rows, tiles=8)
     activation, weight = Source(dut, "i_activation"), Source(dut, "i_weight")

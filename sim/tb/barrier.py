@@ -1,4 +1,4 @@
-"""Arrivals, drops and transaction bytes in random order, against the rules counted in Python."""
+"""Barrier: random arrivals, drops and transaction bytes against a reference model in Python."""
 
 import dataclasses
 from typing import Any
@@ -23,7 +23,7 @@ def design() -> Barrier:
 
 @dataclasses.dataclass
 class _Rules:
-    """State of docs/barrier.md; `pending` and `tx` are kept as what came and what was asked for."""
+    """Reference model of docs/barrier.md; pending counts are kept as due and arrived totals."""
 
     expected: int = 0
     due: int = 0
@@ -34,7 +34,7 @@ class _Rules:
     broken: bool = False
 
     def apply(self, arrive: int, drop: int, expect: int, complete: int) -> None:
-        """Do the operations of one cycle."""
+        """Apply the operations of one cycle."""
         if self.broken or not arrive + drop + expect + complete:
             return
         arrived = self.arrived + arrive + drop
@@ -49,7 +49,7 @@ class _Rules:
             self.due, self.arrived = self.expected, 0
 
     def outputs(self) -> dict[str, int]:
-        """Registers of the barrier."""
+        """Expected registers of the barrier."""
         return {
             "o_phase": self.completed % 2,
             "o_expected": self.expected,
@@ -60,7 +60,7 @@ class _Rules:
 
 
 class _Chooser:
-    """Random operations that are mostly legal, so that phases complete and errors stay rare."""
+    """Generator of mostly legal random operations, so that phases complete and errors are rare."""
 
     def __init__(self, rng: np.random.Generator, reckless: float) -> None:
         self._rng = rng
@@ -89,7 +89,7 @@ class _Chooser:
 @bench(limit_cycles=_CYCLES + 100)
 @cocotb.parametrize(reckless=[0.0, 0.01])
 async def operations_of_any_order_move_the_state_by_the_rules(dut: Any, reckless: float) -> None:
-    """Every register after every cycle; legal operations alone complete phases by the thousand."""
+    """All registers are checked in every cycle; legal operations complete thousands of phases."""
     rng = random_generator()
     rules, chooser = _Rules(), _Chooser(rng, reckless)
     inputs = ("init", "expected", "arrive", "drop", "expect", "complete")

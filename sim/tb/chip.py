@@ -1,4 +1,4 @@
-"""The chip `tiny`: launches over AXI4-Lite, data over AXI4, products equal to numpy by bytes."""
+"""Chip `tiny`: launches over AXI4-Lite, data over AXI4, matrix products bit-exact against numpy."""
 
 import itertools
 import random
@@ -57,7 +57,7 @@ def design() -> Chip:
 
 
 class _Host:
-    """The chip's memory, and the registers as a program on the host uses them."""
+    """Model of host and memory, with register access as by host software."""
 
     def __init__(self, dut: Any, rng: np.random.Generator, *, pauses: float = 0.0) -> None:
         self._dut = dut
@@ -110,7 +110,7 @@ class _Host:
                 self._beats += sum(int(valid.value) & int(ready.value) for valid, ready in channels)
 
     async def counters(self) -> dict[str, dict[str, int]]:
-        """Counters of every unit, by its name and theirs."""
+        """Read all counters, by unit and name."""
         counters = {}
         for unit, (name, kind) in enumerate(unit_kinds(_CONFIG).items()):
             words = []
@@ -122,7 +122,7 @@ class _Host:
         return counters
 
     async def _check_counters(self, job: UnitsMatmul, cycles: int) -> None:
-        """They add up to the kernel's cycles in every unit, and tell what the program moved."""
+        """Check that each unit's counters sum to the kernel's cycles and match its transfers."""
         first = await self._read("FIRST_MAC")
         counters = await self.counters()
         sums = {name: sum(each[kind] for kind in ACTIVITIES) for name, each in counters.items()}
@@ -145,7 +145,7 @@ class _Host:
             assert all(state["done"] for state in states), states
 
     async def launch(self, list_address: int) -> int:
-        """Launch the list at an address; the status at the interrupt."""
+        """Launch the list at an address; returns the status at the interrupt."""
         await self._write("LIST_ADDRESS_LO", list_address & 0xFFFF_FFFF)
         await self._write("LIST_ADDRESS_HI", list_address >> 32)
         await self._write("LIST_ENTRIES", 1)
@@ -155,13 +155,13 @@ class _Host:
         return await self._read("STATUS")
 
     async def error(self) -> int:
-        """The error code; clears it."""
+        """Read and clear the error code."""
         code = await self._read("ERROR") & 0xFF
         await self._write("STATUS", _ERROR_DONE)
         return code
 
     async def multiply(self, job: UnitsMatmul, *, special_share: float = 0.02) -> None:
-        """Run a product and check its bytes, and that nothing beside them was written."""
+        """Run a product; check its bytes, and that no other byte was written."""
         a, b = job.operands(self._rng, special_share=special_share)
         launch = self._placed(job)
         before = launch.bytes_before({"A": a, "B": b})
@@ -183,12 +183,12 @@ class _Host:
         cocotb.log.info("%s: %d cycles", what, cycles)
 
     def _placed(self, job: UnitsMatmul) -> LaunchMemory:
-        """Memory of a product at a random address; the model of memory repeats everywhere."""
+        """Memory layout of a product at a random address; the memory model wraps around."""
         origin = _MEMORY_BYTES * int(self._rng.integers((1 << _ADDRESS_BITS) // _MEMORY_BYTES))
         return job.launch_memory(int(self._rng.integers(1 << 40)), origin=origin)
 
     async def run_image(self, fields: Mapping[str, Any]) -> None:
-        """Run a netlist without a compiler; memory must end as the emulator leaves it."""
+        """Run a generated image; final memory must equal that of the emulator."""
         raw = chip_program_of(_CONFIG, fields).pack()
         arrays = arrays_of(_CONFIG, fields)
         launch = LaunchMemory(_CONFIG, raw, arrays, seed=int(self._rng.integers(1 << 40)))
@@ -207,7 +207,7 @@ class _Host:
         assert after == expected, f"{fields}"
 
     def spoil(self, job: UnitsMatmul, offset: int) -> int:
-        """Put a product into memory, one byte of its image wrong; the launch list's address."""
+        """Store a product with one wrong byte in its image; returns the launch list's address."""
         launch = self._placed(job)
         zeros = np.zeros((1, 1), job.fmt.dtype)
         memory = launch.bytes_before({"A": zeros, "B": zeros})
@@ -218,7 +218,7 @@ class _Host:
 
 @bench(limit_cycles=400_000)
 async def ragged_products_follow_each_other(dut: Any) -> None:
-    """Products of every format, ragged in all extents, one launch after another."""
+    """Products of every format, ragged in all extents, in consecutive launches."""
     rng = random_generator()
     host = _Host(dut, rng)
     await start(dut)
@@ -230,7 +230,7 @@ async def ragged_products_follow_each_other(dut: Any) -> None:
 @bench(limit_cycles=800_000)
 @cocotb.parametrize(pauses=[0.3, 0.8])
 async def products_survive_a_slow_memory(dut: Any, pauses: float) -> None:
-    """Every AXI channel pauses at random."""
+    """Every AXI channel stalls at random."""
     rng = random_generator()
     host = _Host(dut, rng, pauses=pauses)
     await start(dut)
@@ -240,7 +240,7 @@ async def products_survive_a_slow_memory(dut: Any, pauses: float) -> None:
 
 @bench(limit_cycles=200_000)
 async def a_refused_image_leaves_the_chip_usable(dut: Any) -> None:
-    """Wrong magic, version or fingerprint: its error code, then a product that is right."""
+    """Wrong magic, version or fingerprint: the error code, then a correct product."""
     rng = random_generator()
     host = _Host(dut, rng)
     await start(dut)
@@ -257,7 +257,7 @@ async def a_refused_image_leaves_the_chip_usable(dut: Any) -> None:
 
 
 def _live_images(rng: random.Random) -> Iterator[Mapping[str, Any]]:
-    """Random netlists of multicasts, merges and loop nests that the proof finds live."""
+    """Random images with multicasts, merges and loop nests that are proved live."""
     while True:
         fields = random_image(rng, _CONFIG)
         try:
@@ -270,7 +270,7 @@ def _live_images(rng: random.Random) -> Iterator[Mapping[str, Any]]:
 
 @bench(limit_cycles=800_000)
 async def netlists_leave_memory_as_the_emulator_does(dut: Any) -> None:
-    """Multicast trees, merges and loop nests that no compiler made, over every link and port."""
+    """Generated multicast trees, merges and loop nests over all links and ports."""
     rng = random_generator()
     host = _Host(dut, rng)
     await start(dut)

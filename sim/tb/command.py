@@ -1,4 +1,4 @@
-"""Random launch lists, good and bad: what the fabric must see of them and the host be told."""
+"""Command processor: random valid and invalid launch lists against fabric and register models."""
 
 import dataclasses
 import itertools
@@ -53,7 +53,7 @@ def design() -> CommandProcessor:
 
 @dataclasses.dataclass
 class _Kernel:
-    """One entry of a list, and what the fabric must see of it."""
+    """One entry of a list, and its expected events at the fabric."""
 
     image: Image
     arguments: list[Argument]
@@ -71,13 +71,13 @@ class _Kernel:
         )
 
     def events(self) -> list[_Event]:
-        """Reset, the arguments, and the start with its configuration."""
+        """Expected events: reset, arguments, configuration and start."""
         arguments = [("argument", i, a.value, a.stride) for i, a in enumerate(self.arguments)]
         return [("clear",), *arguments, ("load", self.image.rows), ("start", self.repeat)]
 
 
 class _Memory:
-    """Memory that answers some addresses with errors."""
+    """Memory that returns errors at some addresses."""
 
     def __init__(self, dut: Any, pauses: float) -> None:
         bus = AxiReadBus.from_prefix(dut, "memory_")
@@ -104,7 +104,7 @@ class _Memory:
 
 
 class _Bench:
-    """Host, memory and a fabric that logs what it is told and works for random times."""
+    """Models of host, memory and a fabric that logs its commands and is busy for random times."""
 
     def __init__(self, dut: Any, *, pauses: float = 0.0) -> None:
         self.dut = dut
@@ -198,7 +198,7 @@ class _Bench:
         return int(await self._host.read_dword(register(name).offset))
 
     def store(self, kernels: list[_Kernel]) -> list[LaunchEntry]:
-        """Put a list and all it names into memory, in a region anywhere."""
+        """Store a list and everything it refers to in memory, at a random address."""
         region = _REGION * int(self.rng.integers(0, (1 << _ADDRESS_BITS) // _REGION))
         self.list = region + 0x1_0000
         entries = []
@@ -229,13 +229,13 @@ class _Bench:
         await self.write("CONTROL", _LAUNCH | _INTERRUPT)
 
     async def end(self) -> int:
-        """Wait for the interrupt; what STATUS says, which is then cleared."""
+        """Wait for the interrupt; returns STATUS and clears it."""
         if not int(self.dut.o_interrupt.value):
             await RisingEdge(self.dut.o_interrupt)
         return await self.read("STATUS")
 
     async def run(self, kernels: list[_Kernel]) -> None:
-        """Launch a good list: its kernels run in order, and the registers tell of it."""
+        """Launch a valid list; check the order of its kernels and the registers."""
         self.store(kernels)
         await self.launch(len(kernels))
         assert await self.end() == _DONE
@@ -253,7 +253,7 @@ class _Bench:
         assert counter == self.counters[index // WORDS][index % WORDS]
 
     async def fail(self, kernels: list[_Kernel], entry: int, error: int) -> None:
-        """The launch under way ends with this error at this entry; those before it ran."""
+        """Check that the launch ends with an error at an entry, after the entries before it ran."""
         assert await self.end() == _ERROR
         assert await self.read("ERROR") == error
         assert await self.read("ERROR_ENTRY") == entry
@@ -262,7 +262,7 @@ class _Bench:
         await self.write("STATUS", _ERROR)
 
     def check_stopped(self, kernels: list[_Kernel], ran: int) -> None:
-        """The fabric saw so many kernels, perhaps a beginning of the next, a stop and a reset."""
+        """Check the fabric's log: complete kernels, possibly a partial one, stop and reset."""
         expected = [event for kernel in kernels for event in kernel.events()]
         assert self.log[-2:] == [("stop",), ("clear",)], self.log
         seen = self.log[:-2]
@@ -276,7 +276,7 @@ def _kernels(rng: np.random.Generator, most: int = 4) -> list[_Kernel]:
 @bench(limit_cycles=200_000)
 @cocotb.parametrize(pauses=[0.0, 0.3, 0.8])
 async def lists_run_in_order_whatever_pauses(dut: Any, pauses: float) -> None:
-    """Every kernel from reset, with its own image, arguments and repeats."""
+    """Every kernel starts from reset, with its own image, arguments and repeat count."""
     test = _Bench(dut, pauses=pauses)
     await test.begin()
     for _ in range(12):
@@ -284,7 +284,7 @@ async def lists_run_in_order_whatever_pauses(dut: Any, pauses: float) -> None:
 
 
 def _refusals() -> Iterator[tuple[str, int, int, int, LaunchError]]:
-    """Where a list or an image is wrong: part, byte, value, bytes of it, and the error."""
+    """Invalid lists and images: part, byte, value, size, and the expected error."""
     code = LaunchError
     yield from (
         ("entry", 0, 0x1_0020, 8, code.IMAGE_ADDRESS),
@@ -308,7 +308,7 @@ def _refusals() -> Iterator[tuple[str, int, int, int, LaunchError]]:
 
 @bench(limit_cycles=200_000)
 async def what_cannot_run_is_refused_at_its_entry(dut: Any) -> None:
-    """Kernels before it run to their end; cleared, the next launch works."""
+    """Kernels before the invalid entry complete; after a clear the next launch works."""
     test = _Bench(dut, pauses=0.2)
     await test.begin()
     for entries, address, code in (
@@ -333,7 +333,7 @@ async def what_cannot_run_is_refused_at_its_entry(dut: Any) -> None:
 
 @bench(limit_cycles=200_000)
 async def errors_of_memory_and_of_units_end_a_launch_at_their_entry(dut: Any) -> None:
-    """Either error answer at any beat of what is read, or a unit that fails."""
+    """SLVERR or DECERR at any beat read, or an error of a unit."""
     test = _Bench(dut, pauses=0.2)
     rng = test.rng
     await test.begin()
@@ -373,7 +373,7 @@ async def errors_of_memory_and_of_units_end_a_launch_at_their_entry(dut: Any) ->
 @bench(limit_cycles=200_000)
 @cocotb.parametrize(pauses=[0.0, 0.5])
 async def an_abort_at_any_time_leaves_a_processor_that_works(dut: Any, pauses: float) -> None:
-    """It stops, drains and resets; an abort that comes too late resets an idle chip."""
+    """An abort stops, drains and resets; a late abort resets an idle chip."""
     test = _Bench(dut, pauses=pauses)
     await test.begin()
     aborted = 0

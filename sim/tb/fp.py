@@ -1,4 +1,4 @@
-"""Floating-point units: random and special words, every answer equal to numpy's by bits."""
+"""Floating-point units: random and special operands, results bit-exact against numpy."""
 
 from typing import Any
 
@@ -24,7 +24,7 @@ Words = npt.NDArray[np.uint32]
 
 
 def units() -> dict[str, dict[str, int]]:
-    """Units under test with their parameters: that which is asked for, or all at full width."""
+    """Units under test with their parameters: the selected one, or all at full width."""
     asked = asked_fp()
     if asked is not None:
         return asked
@@ -46,7 +46,7 @@ def design() -> Bundle:
 
 
 def _answer(name: str, words: list[Words], values: dict[str, int]) -> Words:
-    """Words that a unit must give."""
+    """Expected results of a unit."""
     word = name.removeprefix("fp_")
     if values:
         result = getattr(functions, word)(words[0].view(np.float32), values["width"])
@@ -59,7 +59,7 @@ def _answer(name: str, words: list[Words], values: dict[str, int]) -> Words:
 
 
 def _stimulus() -> Words:
-    """Words of any kind, of exponents near 0, of values spread evenly, and special ones."""
+    """Operands: random bits, exponents near 0, uniform values, and special values."""
     rng = random_generator()
     shape = (3, _VECTORS)
     words = rng.integers(0, 1 << 32, shape, np.uint32)
@@ -73,7 +73,7 @@ def _stimulus() -> Words:
 
 @bench(limit_cycles=10 * _VECTORS)
 async def answers_are_numpys(dut: Any) -> None:
-    """A word a cycle into each unit; its answer leaves after its own number of cycles."""
+    """One operand per cycle and unit; each result is checked after the unit's latency."""
     words = _stimulus()
     chosen = units()
     built = {name: COMPONENTS[name].build for name in chosen}

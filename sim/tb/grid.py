@@ -1,4 +1,4 @@
-"""Cells alone: random weights, swaps, bubbles and old sums, every sum on time."""
+"""PE array alone: random weights, swaps, bubbles and initial sums, checked cycle by cycle."""
 
 from typing import Any
 
@@ -24,7 +24,7 @@ Array = npt.NDArray[Any]
 
 
 def design() -> StationaryArray:
-    """The grid under test."""
+    """The array under test."""
     config = ArrayConfig(_ROWS, _COLUMNS, Dataflow.WS, (bf16, int8), _LATENCY)
     return StationaryArray(config, by_column=True)
 
@@ -34,9 +34,9 @@ def _integers(vectors: Array) -> list[int]:
 
 
 class _Schedule:
-    """What to put on each port in which cycle, and which sum to find where.
+    """Stimulus per port and cycle, and expected sums per column and cycle.
 
-    Weights are loaded as early and as late as the grid's contract allows, at random between.
+    Weights are loaded at random times between the earliest and latest that the contract allows.
     """
 
     def __init__(self, rng: np.random.Generator, fmt: Format, by_row: bool) -> None:
@@ -56,7 +56,7 @@ class _Schedule:
         return int(self._rng.choice([0, 0, 0, 1, 5]))
 
     def _earliest(self, index: int, swap: int) -> int:
-        """First cycle in which a weight vector may replace one that the last swap took."""
+        """First cycle in which a weight vector may overwrite one of the last swap."""
         if self._by_row:
             return swap + (2 * index + 1) * _LATENCY + _COLUMNS - 1
         return swap + (_ROWS - 1) * _LATENCY + index
@@ -99,7 +99,7 @@ class _Schedule:
 @bench(limit_cycles=40_000)
 @cocotb.parametrize(fmt=[bf16, int8], by_row=[False, True])
 async def vectors_meet_the_weights_of_their_tile(dut: Any, fmt: Format, by_row: bool) -> None:
-    """Every vector's sums, by numpy, in their cycle and column; the rest of the ports is noise."""
+    """The sums of every vector against numpy, per cycle and column; idle ports are random."""
     rng = random_generator()
     plan = _Schedule(rng, fmt, by_row)
     mode = int(fmt == int8)

@@ -1,4 +1,4 @@
-"""Every register read and written in random order, against the register map's rules in Python."""
+"""Host port: random register reads and writes against a reference model of the register map."""
 
 import dataclasses
 import logging
@@ -40,7 +40,7 @@ def design() -> HostPort:
 
 @dataclasses.dataclass
 class _Rules:
-    """State of the registers, and what an access does."""
+    """Reference model of the registers and their side effects."""
 
     inputs: dict[str, int]
     enable: int = 0
@@ -53,7 +53,7 @@ class _Rules:
     written: dict[str, int] = dataclasses.field(default_factory=dict)
 
     def _halves(self, name: str, value: int) -> tuple[int, int]:
-        """The low half; the high one is kept for the next read."""
+        """Return the low half of a counter; keep the high half for the next read."""
         self.held[name] = value >> 32
         return value & _WORD, 1
 
@@ -65,7 +65,7 @@ class _Rules:
         return self.inputs["i_counters"] >> shift & (1 << COUNTER_BITS) - 1
 
     def read(self, name: str) -> tuple[int, int]:
-        """Word that a register answers, and whether the answer is OKAY."""
+        """Expected data of a read, and whether the response is OKAY."""
         inputs = self.inputs
         plain = {
             "ID": ID,
@@ -97,7 +97,7 @@ class _Rules:
         return self.written.get(name, 0), 1
 
     def write(self, name: str, word: int) -> int:
-        """Do a write of a whole word; whether the answer is OKAY."""
+        """Apply the write of a whole word; returns whether the response is OKAY."""
         if not register(name).writable:
             return 0
         if name == "CONTROL":
@@ -117,7 +117,7 @@ class _Rules:
         return 1
 
     def end(self, name: str) -> None:
-        """A launch ends."""
+        """Apply the end of a launch."""
         if name == "i_done":
             self.done, self.launches = 1, self.launches + 1
         else:
@@ -126,14 +126,14 @@ class _Rules:
 
 
 def _offset(rng: np.random.Generator) -> int:
-    """Mostly one of the map, sometimes between or beyond them."""
+    """Random offset, mostly of a register, sometimes between or beyond registers."""
     if rng.random() < 0.1:
         return int(rng.integers(0, 1 << 10)) * 4
     return int(rng.choice(list(_OFFSETS)))
 
 
 def _word(rng: np.random.Generator, name: str) -> int:
-    """Random word; counters are mostly chosen that are there."""
+    """Random data; selected counters mostly exist."""
     if name == "COUNTER_SELECT" and rng.random() < 0.8:
         return int(rng.integers(0, _UNITS * WORDS))
     return int(rng.integers(0, 1 << 32))
@@ -141,7 +141,7 @@ def _word(rng: np.random.Generator, name: str) -> int:
 
 @bench(limit_cycles=20 * _ACCESSES)
 async def registers_read_and_act_as_the_map_says(dut: Any) -> None:
-    """Reads and writes of any address while launches end; SLVERR leaves everything as it was."""
+    """Reads and writes at any address while launches end; SLVERR has no side effects."""
     rng = random_generator()
     host = AxiLiteMaster(AxiLiteBus.from_prefix(dut, "axi_"), dut.clk, dut.rst)
     for side in (host.write_if, host.read_if):

@@ -1,4 +1,4 @@
-"""Whole products: random extents, formats, weight layouts and pauses, equal to numpy by bytes."""
+"""PCU matrix unit: random extents, formats, weight layouts and stalls, bit-exact against numpy."""
 
 from typing import Any
 
@@ -50,7 +50,7 @@ def _words(payloads: list[int]) -> Words:
 async def products_of_random_extents_are_numpys(
     dut: Any, formats: tuple[Format, Format], weights_by_row: bool
 ) -> None:
-    """Ragged extents and sides of one, special values, pauses from none to most of the time."""
+    """Ragged extents, extents of one, special values, stalls from none to most of the time."""
     fmt, out = formats
     rng = random_generator()
     for index in range(_PRODUCTS):

@@ -1,4 +1,4 @@
-"""Slots filled by rows, read by rows, pieces and columns: what leaves is numpy's transpose."""
+"""PMU: slots written by rows, read by rows, pieces and columns, compared with numpy."""
 
 from typing import Any
 
@@ -26,12 +26,12 @@ def design() -> Pmu:
 
 
 def _height(access: Access, lanes: int) -> int:
-    """Rows of the piece that one vector holds."""
+    """Rows per piece, the part of a matrix in one vector."""
     return {Access.ROW: 1, Access.TWO_ROWS: 2, Access.FOUR_ROWS: 4, Access.COLUMN: lanes}[access]
 
 
 def _vectors(matrix: Array, access: Access, lanes: int) -> Array:
-    """The vectors of a matrix, in the order in which `_loops` walks it."""
+    """Vectors of a matrix in the order of `_loops`."""
     height = _height(access, lanes)
     width = lanes // height
     pieces = matrix.reshape(len(matrix) // height, height, -1, width)
@@ -40,7 +40,7 @@ def _vectors(matrix: Array, access: Access, lanes: int) -> Array:
 
 
 def _loops(rows: int, columns: int, access: Access, lanes: int) -> tuple[LoopProgram, ...]:
-    """Address loops over a matrix stored block after block, lanes × lanes elements each."""
+    """Address loops over a matrix stored in consecutive blocks of lanes × lanes elements."""
     height = _height(access, lanes)
     width = lanes // height
     blocks_down = LoopProgram(rows // lanes, stride=lanes * columns)
@@ -53,7 +53,7 @@ def _loops(rows: int, columns: int, access: Access, lanes: int) -> tuple[LoopPro
 
 
 def _payloads(vectors: Array, *, last_every: int = 0) -> list[int]:
-    """Vectors as payloads: each packet's end marked, and the end of all as final."""
+    """Payloads of vectors, with `last` at each packet's end and `final` at the end of all."""
     words = [int.from_bytes(vector.tobytes(), "little") for vector in np.ascontiguousarray(vectors)]
     if last_every:
         words = [
@@ -66,7 +66,7 @@ def _payloads(vectors: Array, *, last_every: int = 0) -> list[int]:
 
 
 class _Ring:
-    """One buffer: a writer's matrices, one a slot, and readers that walk each some times."""
+    """One buffer: matrices of a writer, one per slot, and readers that read each several times."""
 
     def __init__(self, rng: np.random.Generator, buffer: int, readers: int, base: int) -> None:
         size = int(rng.choice([1, 2, 4]))
@@ -120,7 +120,7 @@ class _Ring:
 async def matrices_leave_in_the_order_of_their_readers(
     dut: Any, stall: float, shared: bool
 ) -> None:
-    """Either a writer and a reader for each of two buffers, or one buffer with two readers."""
+    """Two buffers with a writer and a reader each, or one buffer with two readers."""
     rng = random_generator()
     for _ in range(_PROGRAMS):
         if shared:

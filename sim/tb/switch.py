@@ -1,4 +1,4 @@
-"""Random trees of multicasts and ordered merges: every output gives its packets in its order."""
+"""Switch: random multicast trees and ordered merges; packet order checked at every output."""
 
 from typing import Any
 
@@ -35,11 +35,11 @@ def _name(direction: str, port: Port) -> str:
 
 
 class _Program:
-    """A random program, the packets of its inputs, and what each output must give.
+    """A random program with input packets and expected output packets.
 
-    A program whose outputs took the same packets in conflicting orders would wait for ever. So
-    there is one order of all inputs, and every rotation follows it; how many packets an input
-    gives in a round is the same at all its outputs.
+    A program whose outputs take the same packets in conflicting orders would deadlock. So every
+    rotation follows a common order of the inputs, and an input has the same number of packets
+    per round at all its outputs.
     """
 
     def __init__(self, rng: np.random.Generator) -> None:
@@ -88,9 +88,9 @@ class _Program:
 async def outputs_take_whole_packets_in_the_order_of_their_rotations(
     dut: Any, stall: float
 ) -> None:
-    """Programs at random, with pauses at every port; outputs that are off stay silent.
+    """Random programs with stalls at every port; disabled outputs stay silent.
 
-    Every other program is cut off by the next, of which nothing may be left over.
+    Every second program is interrupted by the next; none of its packets may remain.
     """
     rng = random_generator()
     await start(dut, config=0, i_clear=1)

@@ -1,4 +1,4 @@
-"""Stand-alone matrix units of all three dataflows: random products, equal to numpy by bytes."""
+"""Stand-alone matrix units of all three dataflows: random products, bit-exact against numpy."""
 
 from typing import Any
 
@@ -27,7 +27,7 @@ Words = npt.NDArray[np.uint32]
 
 
 def _units() -> dict[str, UnitConfig]:
-    """Units under test by dataflow: that which is asked for, or one of each."""
+    """Units under test by dataflow: the selected one, or one of each."""
     asked = asked_unit()
     if asked is not None:
         return {asked[0].array.dataflow.value: asked[0]}
@@ -43,7 +43,7 @@ _UNITS = _units()
 
 
 def design() -> Bundle:
-    """The units under test, ports of each after its dataflow."""
+    """The units under test, with dataflows as port prefixes."""
     return Bundle({name: systolic_unit(config) for name, config in _units().items()})
 
 
@@ -58,7 +58,7 @@ def _words(payloads: list[int], bits: int) -> Words:
 
 
 def _operand(rng: np.random.Generator, shape: tuple[int, ...], fmt: Format) -> Array:
-    """Random operands, in half of the products of bf16 with special values."""
+    """Random operands; half of the bf16 products have special values."""
     if fmt in (bf16, int8):
         special = float(rng.choice([0.0, 0.05]))
         return random_operand(rng, shape, fmt, special_share=special)
@@ -69,7 +69,7 @@ def _operand(rng: np.random.Generator, shape: tuple[int, ...], fmt: Format) -> A
 
 
 def _operands(rng: np.random.Generator, m: int, n: int, k: int, fmt: Format) -> tuple[Any, Any]:
-    """Operands of a product; of a microscaled format its rows and its columns."""
+    """Operands of a product, as microscaled rows and columns for MX formats."""
     if not fmt.has_scale:
         return _operand(rng, (m, k), fmt), _operand(rng, (k, n), fmt)
     rows, columns = (rng.standard_normal((lines, k), np.float32) for lines in (m, n))
@@ -79,7 +79,7 @@ def _operands(rng: np.random.Generator, m: int, n: int, k: int, fmt: Format) -> 
 @bench(limit_cycles=500_000)
 @cocotb.parametrize(name=list(_UNITS), fmt=list(next(iter(_UNITS.values())).array.formats))
 async def products_of_random_extents_are_numpys(dut: Any, name: str, fmt: Format) -> None:
-    """Ragged extents, special values, pauses from none to most of the time."""
+    """Ragged extents, special values, stalls from none to most of the time."""
     rng = random_generator()
     config = _UNITS[name]
     array = config.array

@@ -1,4 +1,4 @@
-"""Tensor units: chains of layers that the host never touches, random pauses, a refused word."""
+"""Tensor units: chained layers without host transfers, stalls, a refused instruction."""
 
 from typing import Any
 
@@ -28,7 +28,7 @@ Array = npt.NDArray[Any]
 
 
 def _units() -> dict[str, TensorConfig]:
-    """Units under test: that which is asked for, or one with slots and one with parts."""
+    """Units under test: the selected one, or one with slots and one with parts."""
     asked = asked_unit()
     if asked is not None:
         return {"unit": TensorConfig(*asked)}
@@ -48,7 +48,7 @@ _UNITS = _units()
 
 
 def design() -> Bundle:
-    """The units under test, ports of each after its name."""
+    """The units under test, with names as port prefixes."""
     return Bundle({name: TensorUnit(config) for name, config in _units().items()})
 
 
@@ -63,7 +63,7 @@ def _operands(rng: np.random.Generator, shape: tuple[int, ...], config: TensorCo
 
 
 def _sums(config: TensorConfig, left: Array, right: Array, packing: Packing) -> Array:
-    """Sums of a product; with an adder below the array those of a vector are rounded together."""
+    """Sums of a product; with an adder below the array, the terms of a tile are summed first."""
     if not config.unit.bottom:
         return reference.matmul(left, right)
     inner = packing.vectors * config.elements
@@ -74,7 +74,7 @@ def _sums(config: TensorConfig, left: Array, right: Array, packing: Packing) -> 
 
 
 def _numpys(config: TensorConfig, activations: Array, layers: list[Layer]) -> Array:
-    """Results of layers, rounded with numpy's own rounding."""
+    """Expected results of layers, with numpy's rounding."""
     packing = Packing.of_host(config, activations.shape[1])
     for layer in layers:
         sums = _sums(config, activations, layer.weight, packing)
@@ -98,7 +98,7 @@ async def _start(dut: Any) -> None:
 @bench(limit_cycles=500_000)
 @cocotb.parametrize(name=list(_UNITS))
 async def chained_layers_are_numpys(dut: Any, name: str) -> None:
-    """Ragged extents; intermediate results stay in the unit; pauses at all streams."""
+    """Ragged extents; intermediate results stay in the unit; stalls on all streams."""
     rng = random_generator()
     config = _UNITS[name]
     width = config.unit.array.columns + config.elements
@@ -140,7 +140,7 @@ async def chained_layers_are_numpys(dut: Any, name: str) -> None:
 @bench(limit_cycles=10_000)
 @cocotb.parametrize(name=list(_UNITS))
 async def a_refused_instruction_stops_the_unit(dut: Any, name: str) -> None:
-    """What came before it is done, it and what follows is not."""
+    """Instructions before the refused one complete; it and later ones do not execute."""
     config = _UNITS[name]
     source = Source(dut, f"{name}_i_instruction")
     host = Source(dut, f"{name}_i_host")

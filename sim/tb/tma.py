@@ -1,4 +1,4 @@
-"""Random boxes of random tensors, loaded from and stored to an AXI memory that pauses."""
+"""TMA engine: random boxes of random tensors, loaded and stored through a stalling AXI memory."""
 
 import logging
 from collections.abc import Iterator
@@ -56,7 +56,7 @@ def design() -> TmaEngine:
 
 
 class _Tensor:
-    """A random tensor inside a region, and numpy's idea of its boxes."""
+    """A random tensor in a memory region, and its expected boxes by numpy."""
 
     def __init__(self, rng: np.random.Generator, start_byte: int) -> None:
         formats = {format_.bytes: format_ for format_ in ElementFormat if format_.bytes <= 4}
@@ -89,11 +89,11 @@ class _Tensor:
         )
 
     def corner(self, rng: np.random.Generator) -> list[int]:
-        """Coordinate of a box that may lie partly or wholly outside."""
+        """Random coordinates of a box, which may lie partly or completely outside."""
         return [int(rng.integers(-box, extent + 2)) for box, extent in zip(self.box, self.dims)]
 
     def where(self, corner: list[int]) -> tuple[Array, Array]:
-        """Address of each byte of a box in the order of its stream, and whether it exists."""
+        """Address of each byte of a box in stream order, and whether it lies inside the tensor."""
         shape = (*reversed(self.box), self.size)
         index = np.indices(shape)
         exists = np.ones(shape, bool)
@@ -107,7 +107,7 @@ class _Tensor:
 
 
 def _payloads(data: Array) -> list[int]:
-    """Vectors of a box, the last one marked."""
+    """Payloads of a box, with `last` at its end."""
     lines = data.reshape(-1, _VECTOR_BYTES)
     words = [int.from_bytes(line.tobytes(), "little") for line in lines]
     return [word | (index == len(words) - 1) << _WIDTH for index, word in enumerate(words)]
@@ -119,7 +119,7 @@ def _pauses(rng: np.random.Generator, share: float) -> Iterator[bool]:
 
 
 class _Bench:
-    """Memory, the descriptors' port and counts of the boxes stored."""
+    """Models of memory and descriptor port, with counts of the stored boxes."""
 
     def __init__(self, dut: Any, stall: float) -> None:
         self.dut = dut
@@ -141,7 +141,7 @@ class _Bench:
         self.stored = [0] * _STREAMS
 
     async def watch(self) -> None:
-        """Count the pulses that say a box is in memory, and hold the port to AXI's rules."""
+        """Count the pulses of completed stores, and check the AXI rules."""
         held: dict[str, list[int]] = {}
         while True:
             await ReadOnly()
@@ -168,7 +168,7 @@ class _Bench:
         return int(getattr(self.dut, f"axi__{channel}{name}").value)
 
     async def describe(self, index: int, packed: bytes) -> None:
-        """Write a descriptor; the port is shared."""
+        """Write a descriptor through the shared port."""
         layout = descriptor_word_layout(_DESCRIPTORS)
         words = np.frombuffer(packed, np.uint64)
         payloads = [
@@ -179,13 +179,13 @@ class _Bench:
             await self.descriptors.send(payloads)
 
     def command(self, index: int, corner: list[int]) -> int:
-        """Payload of a command; coordinates beyond the rank are noise."""
+        """Payload of a command; coordinates beyond the rank are random."""
         noise = [int(value) for value in self.rng.integers(-9, 9, 5 - len(corner))]
         fields: dict[int | str, Any] = {"descriptor": index, "coordinates": corner + noise}
         return Const.cast(command_layout(_DESCRIPTORS).const(fields)).value
 
     async def take(self, loaded: Sink, tensor: _Tensor, corner: list[int]) -> None:
-        """Take a loaded box, which must be numpy's."""
+        """Take a loaded box, and compare it with numpy's."""
         address, exists = tensor.where(corner)
         expected = np.where(exists, self.image[np.where(exists, address, 0)], 0)
         wanted = _payloads(expected.astype(np.uint8))
@@ -202,7 +202,7 @@ class _Bench:
         await vectors.send(_payloads(data))
 
     async def load(self, stream: int) -> None:
-        """Load boxes of some tensors on one stream."""
+        """Load boxes of several tensors on one stream."""
         rng = random_generator(f"load {stream}")
         commands = Source(self.dut, f"i_load_commands__{stream}")
         loaded = Sink(self.dut, f"o_loaded__{stream}", stall=self.stall)
@@ -219,7 +219,7 @@ class _Bench:
         await loaded.expect_silence(30)
 
     async def store(self, stream: int) -> None:
-        """Store boxes on one stream into its own region."""
+        """Store boxes on one stream into a separate region."""
         rng = random_generator(f"store {stream}")
         index = _STREAMS + stream
         commands = Source(self.dut, f"i_store_commands__{stream}")
@@ -244,7 +244,7 @@ class _Bench:
 @bench(limit_cycles=500_000)
 @cocotb.parametrize(stall=[0.0, 0.3, 0.8])
 async def boxes_of_four_streams_are_numpys_slices(dut: Any, stall: float) -> None:
-    """Loads and stores at once; afterwards every byte of memory is as numpy has it."""
+    """Concurrent loads and stores; afterwards every byte of memory equals numpy's."""
     test = _Bench(dut, stall)
     actors = [test.load(0), test.load(1), test.store(0), test.store(1)]
     await start(dut, i_drain=0)
@@ -262,7 +262,7 @@ async def boxes_of_four_streams_are_numpys_slices(dut: Any, stall: float) -> Non
 
 @bench(limit_cycles=500_000)
 async def a_refused_descriptor_moves_no_byte(dut: Any) -> None:
-    """Each refusal, of a load and of a store: its code, no burst; the engine goes on."""
+    """Each invalid descriptor, for load and store: error code, no burst, engine continues."""
     test = _Bench(dut, 0.3)
     await start(dut, i_drain=0)
     cocotb.start_soon(test.watch())
