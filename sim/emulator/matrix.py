@@ -62,7 +62,7 @@ def _sums(a: npt.NDArray[np.uint16], w: npt.NDArray[np.uint16]) -> npt.NDArray[n
     """Sums of products in ascending k with one rounding per product.
 
     Where every product is exact in fp32, an fp32 multiplication and addition round once, like a
-    fused operation. Other k use the exact reference arithmetic.
+    fused operation. Other k use the golden arithmetic.
 
     Parameters
     ----------

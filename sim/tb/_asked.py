@@ -34,7 +34,7 @@ def environment_of(config: UnitConfig, buffer_rows: int | None = None) -> dict[s
 
 
 def asked_unit() -> tuple[UnitConfig, int] | None:
-    """Selected unit and vectors of its unified buffer (0: matrix unit); None if none is selected."""
+    """Selected unit and its unified buffer's vectors (0: matrix unit); None if none selected."""
     if _VARIABLE not in os.environ:
         return None
     words = json.loads(os.environ[_VARIABLE])

@@ -1,4 +1,4 @@
-"""Barrier: random arrivals, drops and transaction bytes against a reference model in Python."""
+"""Barrier: random arrivals, drops and transaction bytes against a model in Python."""
 
 import dataclasses
 from typing import Any
@@ -23,7 +23,7 @@ def design() -> Barrier:
 
 @dataclasses.dataclass
 class _Rules:
-    """Reference model of docs/barrier.md; pending counts are kept as due and arrived totals."""
+    """Model of docs/barrier.md; pending counts are kept as due and arrived totals."""
 
     expected: int = 0
     due: int = 0

@@ -1,4 +1,4 @@
-"""Host port: random register reads and writes against a reference model of the register map."""
+"""Host port: random register reads and writes against a model of the register map."""
 
 import dataclasses
 import logging
@@ -40,7 +40,7 @@ def design() -> HostPort:
 
 @dataclasses.dataclass
 class _Rules:
-    """Reference model of the registers and their side effects."""
+    """Model of the registers and their side effects."""
 
     inputs: dict[str, int]
     enable: int = 0
