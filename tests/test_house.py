@@ -145,17 +145,6 @@ def import_cycles(root: Path) -> Iterator[str]:
         yield f"modules must not import one another: {' -> '.join(error.args[1])}"
 
 
-#: What tests compare simulations with, which therefore nothing else may be made of.
-ORACLES = ("hw.matrix.cycles",)
-
-
-def oracles_in_use(root: Path) -> Iterator[str]:
-    for path in python_files(root):
-        for line, name in imported(root, path):
-            if top(root, path) != "tests" and name.startswith(ORACLES):
-                yield f"{path.relative_to(root)}:{line}: only tests may import {name}"
-
-
 def missing_all(root: Path) -> Iterator[str]:
     for path in python_files(root):
         if top(root, path) not in PACKAGES:
@@ -254,7 +243,6 @@ def other_refusals(root: Path) -> Iterator[str]:
 
 RULES = [
     forbidden_imports,
-    oracles_in_use,
     missing_all,
     long_files,
     silenced_tools,
@@ -294,9 +282,6 @@ BROKEN = [
     (forbidden_imports, "sim/a.py", "import tilewright as tw", "sim must not import tilewright"),
     (forbidden_imports, "benchmarks/a.py", "import tilewright", "must not import tilewright"),
     (forbidden_imports, "examples/a.py", "from sw import ir", "examples must not import sw"),
-    (oracles_in_use, "sim/a.py", "from hw.matrix.cycles import product_cycles", "only tests"),
-    (oracles_in_use, "hw/a.py", "from .matrix import cycles", "a.py:1: only tests may import"),
-    (oracles_in_use, "gen/a.py", "import hw.matrix.cycles as c", "only tests may import hw"),
     (missing_all, "hw/a.py", "x = 1", "hw/a.py: __all__ must be there"),
     (missing_all, "sw/ir/__init__.py", '"""Doc."""\nx = 1', "__all__ must be there"),
     (long_files, "tests/a.py", "x = 1\n" * (LONGEST + 1), "not 401"),
@@ -341,7 +326,6 @@ SOUND = [
         "import hw.arch.image\nfrom hw import __version__\nfrom hw.numeric.formats import f",
     ),
     ("sw/a.py", "from . import ir\nfrom .ir import nodes\nfrom sw.ir.nodes import Node"),
-    ("tests/a.py", "from hw.matrix.cycles import product_cycles"),
     ("sim/a.py", "import hw, gen.verilog\nfrom sw import image\nimport simpy"),
     ("examples/a.py", "import tilewright as tw\nfrom tilewright import metapipe"),
 ]
@@ -353,7 +337,6 @@ def plant(root: Path, name: str, text: str) -> None:
         "hw/lib/stream.py",
         "hw/words.py",
         "hw/arch/errors.py",
-        "hw/matrix/cycles.py",
         "sw/ir/nodes.py",
         "gen/verilog.py",
     ):
@@ -378,7 +361,6 @@ def test_a_planted_file_breaks_its_rule(rule, name, text, complaint, tmp_path):
 def test_a_sound_file_breaks_none(name, text, tmp_path):
     plant(tmp_path, name, text)
     assert list(forbidden_imports(tmp_path)) == []
-    assert list(oracles_in_use(tmp_path)) == []
 
 
 def test_a_package_without_its_type_marker_is_named(tmp_path):

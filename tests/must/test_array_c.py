@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from hw.matrix.cycles import product_cycles, scale_sim_cycles
 from hw.numeric.formats import bf16, int8
+from tests.hw.matrix.cycles import product_cycles, scale_sim_cycles
 from tests.hw.matrix.units import BUILDS, LARGE, Case, build, outcome, predicted
 
 #: Compute cycles that SCALE-Sim 3.0.0 printed for an array of 16 × 16, by dataflow and extents.

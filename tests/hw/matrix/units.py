@@ -7,7 +7,6 @@ import numpy as np
 from gen.verilog import emit
 from hw.array.dataflow import ArrayConfig, Dataflow
 from hw.matrix.config import UnitConfig
-from hw.matrix.cycles import product_cycles
 from hw.matrix.unit import systolic_unit
 from hw.numeric import reference
 from hw.numeric.formats import (
@@ -28,6 +27,7 @@ from sim.drivers.systolic import UnitTiling, run_product, unit_counters
 from sim.native.bundle import Bundle
 from sim.native.streams import StreamModel
 from sim.oracle import product
+from tests.hw.matrix.cycles import product_cycles
 
 __all__ = ["BUILDS", "LARGE", "STREAMS", "Case", "build", "operand", "outcome", "predicted"]
 

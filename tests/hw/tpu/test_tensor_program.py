@@ -13,8 +13,8 @@ from hw.matrix.tpu_catalog import PRESETS
 from hw.numeric.formats import bf16, e5m2, int8
 from hw.tpu.config import TensorConfig
 from hw.tpu.instruction import INSTRUCTION, Instruction, pack
-from hw.tpu.model import TensorModel
 from hw.tpu.program import Layer, mlp_program, mlp_results
+from tests.hw.tpu.model import TensorModel
 from tests.hw.tpu.tensors import expected, layers, operands
 
 
