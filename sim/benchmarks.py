@@ -89,7 +89,7 @@ class Peer:
         return {**dataclasses.asdict(self), "ratio_of_utilization": ours / self.best}
 
 
-#: Every benchmark; the goals are the project's.
+#: All benchmarks, with the project's goals.
 BENCHMARKS = (
     Benchmark(
         "small", "bf16", 256, 256, 256, ("redmule", "opengemm", "h200_gemm_256"), 0.80, quick=True

@@ -105,7 +105,7 @@ def _remove(path: Path) -> None:
 def _sweep(root: Path) -> None:
     """Remove the remains of killed builders; a live builder holds the lock of its key."""
     for path, key in _entries(root):
-        # Left-overs of another user stay; they hinder nobody.
+        # Remains of another user cannot be removed; they do no harm.
         with contextlib.suppress(OSError):
             if path.suffix == ".partial":
                 if time.time() - path.stat().st_mtime > _STALE_SECONDS:
@@ -171,7 +171,7 @@ def cached(
             shutil.rmtree(directory, ignore_errors=True)
             os.replace(work, directory)
         except OSError as error:
-            # A write that finds the disk full does not say where.
+            # The error of a full disk names no file.
             error.filename = error.filename or str(work)
             raise
         finally:
@@ -183,7 +183,7 @@ def cache_bytes() -> int:
     """Size of all files in the cache."""
     size = 0
     for entry, _ in _entries(cache_directory()):
-        # A build may end meanwhile; what is no folder, or no longer there, has no files.
+        # A build may end meanwhile: entries may have vanished.
         below = [Path(at, name) for at, _, names in os.walk(entry) for name in names]
         for path in below or [entry]:
             with contextlib.suppress(FileNotFoundError):

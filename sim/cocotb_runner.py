@@ -30,16 +30,16 @@ from sim.progress import Progress
 
 __all__ = ["SIMULATORS", "BenchResult", "bench_names", "port_names", "run_bench"]
 
-#: Simulators a bench can run on.
+#: Simulators that run testbenches.
 SIMULATORS = ("verilator", "icarus")
 
 #: Outputs of a run are kept here, below the working directory.
 _OUTPUT = Path("build") / "sim"
 _ICARUS_PROGRAM = "sim.vvp"
-# Plain Verilog, as what is emitted is; it overrides the runner's own choice.
+# The emitted text is plain Verilog; this overrides the runner's default.
 _ICARUS_FLAGS = ("-g2005",)
 
-# A bench stops itself by a limit on simulated time; this ends a simulator that no longer does.
+# A testbench limits its simulated time; this limit ends a simulator that hangs.
 _LIMIT_SECONDS = 1800
 
 
@@ -64,7 +64,7 @@ class _Started(Runner):
 
     def _set_env_common(self) -> None:
         super()._set_env_common()
-        # A make that started us must not pass its flags on to the one that compiles the model.
+        # The flags of a make that runs this process must not reach the make of the model.
         self.env.pop("MAKEFLAGS", None)
         here = str(Path(__file__).resolve().parent.parent)
         self.env["PYTHONPATH"] = os.pathsep.join([here, self.env["PYTHONPATH"]])
@@ -104,7 +104,7 @@ class _Icarus(_Started, Icarus):
     def _test_command(self) -> list[list[str]]:
         (command,) = super()._test_command()
         program, *words = ("-vcd" if word == "-fst" else word for word in command)
-        # A check that fails stops the simulation; with this it ends, and not with success.
+        # A failed check stops the simulation; with this it exits with an error.
         return [[program, "-N", *words]]
 
 
@@ -294,7 +294,7 @@ def _simulate(
         except RuntimeError as error:
             ended = str(error)
         except SystemExit as error:
-            # cocotb's runner leaves like this when it finds that pytest called it.
+            # cocotb's runner exits this way when it runs under pytest.
             ended = f"simulation ended with code {error.code}"
         os.replace(folder / "log", log)
         if waves and (folder / "dump.vcd").exists():

@@ -52,7 +52,7 @@ def require_writable(path: Path | str, *, where: str | None = None) -> Path:
     except FileNotFoundError:
         pass
     except (OSError, ValueError) as error:
-        # Too long a name, a NUL in it, or a file in the place of a folder above it.
+        # Name too long, NUL in the name, or a parent that is a file.
         raise _unwritable(path, where, _reason(error)) from error
     if target.exists() and not target.is_file() and not target.is_dir():
         return _require_device(target, where)
@@ -112,7 +112,7 @@ def require_space(path: Path | str, size: int, *, where: str | None = None) -> N
         folder = folder.parent
     disk = os.statvfs(folder)
     free = disk.f_bavail * disk.f_frsize
-    # A file system that counts no blocks states no room.
+    # Some file systems do not report free space.
     if disk.f_blocks and free < size:
         raise BadInputError(
             f"Disk of {where or 'output'} {shown(str(path))} must have {size} bytes free, "
@@ -137,7 +137,7 @@ def write_whole(path: Path | str, data: str | bytes) -> None:
     content = data.encode() if isinstance(data, str) else data
     given = Path(path)
     try:
-        # Not what its links lead to: that of an open pipe has no name.
+        # The given path, not its target: an open pipe's target has no name.
         if given.exists() and not given.is_file():
             given.write_bytes(content)
             return
@@ -153,7 +153,7 @@ def write_whole(path: Path | str, data: str | bytes) -> None:
                 partial.unlink()
             raise
     except OSError as error:
-        # A write that finds the disk full does not say where.
+        # The error of a full disk names no file.
         error.filename = error.filename or str(path)
         raise
 

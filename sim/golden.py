@@ -34,7 +34,7 @@ Array = npt.NDArray[Any]
 
 Operation = Callable[..., Array]
 
-#: Element math of fp32, as the units answer it.
+#: Element math of fp32, bit-exact with the hardware units.
 _FLOAT: dict[str, Operation] = {
     "add": elementwise.add,
     "sub": compositions.subtract,
@@ -304,7 +304,7 @@ class Interpreter:
         wide = _format(node.result)
         array = self.masked(node.operands[0], node.axis, number).astype(wide.dtype)
         operation = _operation("add" if node.op == "sum" else node.op, wide)
-        # One element after the other, in ascending order: numpy's own sums go in pairs.
+        # Sequential, in ascending order: numpy's own sums are pairwise.
         terms = np.moveaxis(array, node.axis, 0)
         total = np.full(terms.shape[1:], number).astype(wide.dtype)
         for term in terms:

@@ -19,13 +19,13 @@ _RETRY_SECONDS = 0.02
 def _interrupt(number: int, frame: FrameType | None) -> None:
     while frame is not None:
         if frame.f_code.co_name == "__del__":
-            # In vain here: once more, when the finalizer has returned.
+            # Ignored here: raise it again after the finalizer has returned.
             again = threading.Timer(_RETRY_SECONDS, signal.raise_signal, [number])
             again.daemon = True
             again.start()
             return
         frame = frame.f_back
-    # Amaranth would warn of every component that was made and not yet elaborated.
+    # Amaranth would warn of every component not elaborated yet.
     warnings.filterwarnings("ignore", ".* created but never used")
     raise KeyboardInterrupt
 

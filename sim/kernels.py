@@ -15,7 +15,7 @@ from sw.passes.check import check
 
 __all__ = ["call", "checked_options", "summed"]
 
-#: Block size of a loop that names none. It changes bits only where a loop carries float state.
+#: Default block size of loops. It affects results only of loops that carry float state.
 _BLOCK = 64
 
 

@@ -23,7 +23,7 @@ __all__ = ["GUARD_BYTES", "LaunchMemory"]
 
 Array = npt.NDArray[Any]
 
-#: At least so many bytes lie before and behind everything in memory, and must stay as they are.
+#: Least guard bytes before and after every item in memory, which must not change.
 GUARD_BYTES = 4096
 
 _LIST, _ARGUMENTS, _IMAGE = "launch list", "arguments", "image"

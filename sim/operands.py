@@ -14,16 +14,16 @@ __all__ = ["random_inputs", "random_operand"]
 
 Array = npt.NDArray[Any]
 
-#: Bits of the bf16 values that need a rule of their own: both zeros, the smallest and largest
-#: subnormal, the smallest normal, the largest finite value, infinity and a NaN with a payload.
+#: Bits of special bf16 values: both zeros, the smallest and largest subnormal, the smallest
+#: normal, the largest finite value, infinity and a NaN with a payload.
 _SPECIAL_BF16 = (0x0000, 0x8000, 0x0001, 0x807F, 0x0080, 0x7F7F, 0x7F80, 0xFF80, 0x7FA1)
-#: Those of them after which a sum is still a number: both zeros, subnormals, smallest normals.
+#: Special values that leave a sum finite: both zeros, subnormals, smallest normals.
 _SMALL_BF16 = (0x0000, 0x8000, 0x0001, 0x8001, 0x007F, 0x807F, 0x0080, 0x8080)
-#: Those that spoil every sum they are in.
+#: Special values that can make a sum non-finite: largest finite values, infinities, NaN.
 _WILD_BF16 = (0x7F7F, 0xFF7F, 0x7F80, 0xFF80, 0x7FC0, 0x7FA1, 0xFFC0)
 
 _SMALL_SHARE = 1 / 64
-#: Seeds of `random_inputs` that are multiples of this give a float array infinities and NaN.
+#: For multiples of this, seeds of `random_inputs` add infinities and NaN to a float array.
 _WILD_SEEDS = 4
 _MOST_WILD = 3
 
@@ -102,6 +102,6 @@ def _random_array(rng: np.random.Generator, shape: tuple[int, ...], fmt: Format)
         replaced = rng.random(shape) < _SMALL_SHARE
         bits[replaced] = rng.choice(np.array(_SMALL_BF16, np.uint16), int(replaced.sum()))
     elif array.size:
-        # Also where so few are drawn that chance would leave it out.
+        # Also in draws too small to contain it by chance.
         array.reshape(-1)[rng.integers(array.size)] = -128
     return array

@@ -54,7 +54,7 @@ def shown_progress(wanted: bool = True) -> Iterator[Progress]:
     if not wanted or not (terminal or "ipykernel" in sys.modules):
         yield Progress()
         return
-    # Not imported by what shows nothing.
+    # Imported only if something is displayed.
     from sim.progress_display import Notebook, ShownProgress, Terminal
 
     with ShownProgress(Terminal() if terminal else Notebook()) as progress:

@@ -20,7 +20,7 @@ from sim.progress import Progress
 __all__ = ["Notebook", "ShownProgress", "Surface", "Terminal"]
 
 _DELAY_SECONDS, _REDRAW_SECONDS = 1.0, 0.2
-#: Share of the expected work at which a bar stops: only the end of the step is its end.
+#: Fraction at which a bar stops until its step has ended.
 _ALMOST = 0.99
 
 
@@ -38,9 +38,9 @@ class Terminal:
     """The last lines of the terminal on standard error."""
 
     def __init__(self) -> None:
-        # Whether it is a terminal was asked before, and variables of the environment lie.
+        # The caller has checked for a terminal; environment variables are not reliable.
         console = Console(stderr=True, force_terminal=True, force_jupyter=False)
-        # What others print stays theirs: standard output may be a file.
+        # Output of others is not redirected: standard output may be a file.
         self._live = Live(
             console=console,
             auto_refresh=False,
@@ -162,6 +162,6 @@ class ShownProgress(Progress):
         finally:
             with self._lock:
                 self._steps.remove_task(number)
-                # What is printed between steps is not to meet the picture.
+                # Output between steps must not mix with the drawing.
                 if not self._steps.tasks:
                     self._surface.clear()

@@ -34,7 +34,7 @@ __all__ = [
     "probability",
 ]
 
-#: Seeds lie below this.
+#: Exclusive upper bound of seeds.
 MOST_SEEDS = 1 << 63
 
 
@@ -88,7 +88,7 @@ def bad_value(name: str, value: object, rule: str, *, where: str | None = None) 
 
 
 def _shown(value: object) -> str:
-    # NumPy's numbers show as what they are to a reader.
+    # NumPy's numbers are shown as plain numbers.
     item = getattr(value, "item", None)
     return shown(item() if getattr(value, "shape", None) == () and callable(item) else value)
 
@@ -155,7 +155,7 @@ def _text(value: Any) -> str:
     return value
 
 
-#: A number from 0 to below 1, so that whatever waits for luck ends.
+#: A number from 0 to below 1, so that random stalls end.
 probability = Rule("a number from 0 to below 1", _probability)
 flag = Rule("true or false", _flag)
 path = Rule("the path of a file", _path)

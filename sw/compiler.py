@@ -1,4 +1,4 @@
-"""The compile driver: from a kernel to the image of a chip, pass by pass."""
+"""Compiler driver: runs the list of passes from a kernel to the image of a chip."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ __all__ = ["Compiled", "compile_kernel"]
 
 @dataclasses.dataclass(frozen=True)
 class Compiled:
-    """A kernel lowered to the image of a chip.
+    """Result of a compilation: image, choices, predictions, text after each pass.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ class Compiled:
     config : ChipConfig
     dims : mapping of str to int
     options : mapping of str to value
-        Every option of the kernel, defaults too.
+        Every option of the kernel, defaults included.
     dtype, out : Format
         Formats of operands and result.
     arrays : tuple of ArraySpec
@@ -63,7 +63,7 @@ class Compiled:
     macs, macs_issued : int
         Multiply-accumulates without and with those on padding.
     peak_macs_per_cycle : int
-        Of the whole chip.
+        Peak of the whole chip.
     notes : tuple of str
         Hints of the program that were reduced, and better plans that were given up.
     texts : mapping of str to str

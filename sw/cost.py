@@ -33,7 +33,7 @@ _ROW_BLOCKS, _COLUMN_BLOCKS = 3, 5
 def _row_cycles(config: ChipConfig, row_bytes: int) -> float:
     """Cycles per box row, bound by its beats or by the bursts in flight."""
     beats = max(1, -(-row_bytes // (config.width_bits // 8)))
-    # One burst more than are counted waits on AR.
+    # One burst beyond the outstanding ones waits on AR.
     return max(float(beats), (LATENCY + beats) / (config.agcu.outstanding + 1))
 
 
@@ -109,7 +109,7 @@ def _shares(plan: Plan, groups: int, a_parts: int, b_parts: int, collected: int)
     c_row = plan.stored_columns * product.out.bits // 8
     a_cycles = _box_cycles(config, plan.rows // a_parts, a_row)
     b_cycles = _box_cycles(config, plan.b_slab * plan.lanes // b_parts, b_row)
-    # A PMU takes one vector a cycle, however many AGCUs send to it.
+    # A PMU takes one vector per cycle, however many AGCUs send to it.
     if a_parts > 1:
         a_cycles = max(a_cycles, plan.a_bytes / plan.vector_bytes)
     return _Shares(

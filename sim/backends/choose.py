@@ -8,7 +8,7 @@ from sim.native.build import require_build_tools
 
 __all__ = ["open_backend", "require_tools"]
 
-#: Packages that each back end needs beside what builds its model.
+#: Python packages that each back end needs in addition to the build tools.
 _PACKAGES = {"rtl": (), "cocotb": ("cocotb", "cocotbext-axi")}
 
 
@@ -44,7 +44,7 @@ def open_backend(name: str, setup: Setup) -> Backend:
         If a tool that it needs is missing.
     """
     require_tools(name, setup)
-    # Each brings packages that the others do without.
+    # Imported here because each needs packages that the others do not.
     if name == "rtl":
         from sim.backends.rtl import NativeRtl
 

@@ -1,5 +1,5 @@
 # amaranth: UnusedElaboratable=no
-# The chip here is only asked for its ports, and never elaborated.
+# The chip is built only for its ports, and never elaborated.
 """Back end ``cocotb``: the RTL with cocotbext-axi as an independent host and memory."""
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from sim.campaign.runner import run_campaign
 
 __all__ = ["main"]
 
-#: Hours from which on a run must meet every feature bin.
+#: Duration in hours from which a run must cover every feature bin.
 _FULL_HOURS = 1.0
 
 

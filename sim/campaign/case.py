@@ -10,7 +10,7 @@ from typing import Any
 
 __all__ = ["Fields", "Verdict", "command", "generator", "line", "merged"]
 
-#: What a case holds: plain data.
+#: Fields of a case: plain data.
 Fields = Mapping[str, Any]
 
 

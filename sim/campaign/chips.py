@@ -13,7 +13,7 @@ __all__ = ["chip_fields", "chip_of", "random_chip"]
 
 _SECTIONS = {"pcu": PcuConfig, "pmu": PmuConfig, "agcu": AgcuConfig}
 _MOST_SIDE, _MOST_AGCUS = 64, 16
-#: Share of chips whose mesh may be as large as `most_tiles`; the others keep to `_USUAL_SIDE`.
+#: Fraction of chips whose mesh may have up to `most_tiles`; others stay within `_USUAL_SIDE`.
 _LARGE_SHARE, _USUAL_SIDE = 0.04, 7
 
 

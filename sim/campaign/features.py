@@ -11,10 +11,10 @@ from sim.campaign.programs import Program
 
 __all__ = ["BINS", "LEAST", "missing", "program_features"]
 
-#: Times that each bin is met in a full run.
+#: Required hits per bin in a full run.
 LEAST = 5
 
-#: Every bin that a full run must meet, by the kind of case that meets it.
+#: Every bin that a full run must cover, by kind of case.
 BINS: Mapping[str, tuple[str, ...]] = {
     "program": (
         "refused",
@@ -116,7 +116,7 @@ def program_features(fields: Fields, program: Program) -> Iterator[str]:
         "tile beyond the extent": any(
             size > max(sides) for size in fields["schedule"].get("tile", {}).values()
         ),
-        # Rows of an array begin anywhere, so a row of this length meets a boundary within a page.
+        # Rows begin at any address, so a row of this length crosses a boundary within a page.
         "burst split at 4 KiB": any(
             spec.bytes > 4096 and 4096 % spec.pitch for spec in compiled.arrays
         ),

@@ -33,7 +33,7 @@ def draw_image(rng: random.Random, shared: random.Random) -> dict[str, Any]:
         image = random_image(rng, config)
         try:
             chip_program_of(config, image)
-        except ValueError:  # no room on the links: another one
+        except ValueError:  # cannot be routed: draw another one
             continue
         break
     if rng.random() < 0.5:
@@ -108,8 +108,8 @@ def _ending_faults(config: ChipConfig, liveness: Liveness, run: ChipRun) -> list
     if run.status == "hang" and not hang_name(config, run):
         return [f"hang without a name: {run.hang_reason}"]
     causes = "; ".join((*liveness.waits, *liveness.faults))
-    # What is only left over does not keep a chip from its end, and of an open order of boxes the
-    # proof refuses the worst.
+    # Leftover payloads do not keep a chip from ending, and for an open order of boxes the proof
+    # decides by the worst case.
     if liveness.waits and ended and not liveness.open_order:
         return [f"image is not live ({causes}), but RTL ended"]
     return []

@@ -12,9 +12,9 @@ from sim.native.memory import CHANNELS, ErrorAt, MemoryConditions
 __all__ = ["PLAIN", "conditions_of", "random_memory"]
 
 _MOST_LATENCY, _MOST_JITTER = 400, 60
-#: Highest stall of one channel alone, and of several.
+#: Highest stall probability of a single channel, and of several.
 _MOST_STALL, _MOST_TOGETHER = 0.95, 0.7
-#: A memory without pauses, as a shrunk case has it.
+#: Memory without delays, for shrunk cases.
 PLAIN: Mapping[str, Any] = {"latency": 20, "jitter": 0, "stalls": [0.0] * len(CHANNELS), "seed": 1}
 
 

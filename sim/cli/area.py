@@ -75,7 +75,7 @@ def _measured(
 
     measured = []
     for number, unit in enumerate(units, 1):
-        # yosys is WebAssembly, which each machine compiles once.
+        # yosys is WebAssembly, compiled once per machine.
         first = "; the first start of yosys takes 40 s more" if number == 1 else ""
         with progress.step(f"synthesizing {number} of {len(units)}: {unit.design.top}{first}"):
             measured.append(measure(unit, liberty=liberty, cache=cache_directory() / "area"))

@@ -46,7 +46,7 @@ def execute(args: argparse.Namespace) -> dict[str, Any]:
         return resolved
     parameters = {key: value for key, value in resolved.items() if key != "derived"}
     parameters["agcu"] = dict(resolved["agcu"])
-    # It follows from the link width: a file that does not give it can change that alone.
+    # Derived from the link width, so a file that omits it can change the width alone.
     axi = {"axi_data_bits": parameters["agcu"].pop("axi_data_bits")}
     derived = {"derived": resolved["derived"]}
     comments = [f"# {line}".rstrip() for line in (*_toml(axi), *_toml(derived))]

@@ -109,7 +109,7 @@ def running_file(path: Path | None) -> Iterator[None]:
     if path is None:
         yield
         return
-    # Last, so that a module beside the file hides none of ours.
+    # Last, so that a module in the file's folder hides none of this package.
     sys.path.append(str(path.parent.absolute()))
     try:
         yield
@@ -144,7 +144,7 @@ def _line(path: Path, error: BaseException) -> int | None:
         module = str(frame.f_globals.get("__name__", ""))
         if module.partition(".")[0] in _OURS and module != __name__:
             return None
-    # The compiler of Python refuses a file of null bytes, or too deep a one, without a line.
+    # Python's compiler refuses null bytes and too deep nesting without a line number.
     return 1
 
 

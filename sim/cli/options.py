@@ -30,7 +30,7 @@ __all__ = [
 ]
 
 
-#: Configuration of a command that is given none.
+#: Default configuration of every command.
 DEFAULT_CONFIG = "small"
 
 
@@ -41,7 +41,7 @@ class Subparsers(Protocol):
         """Add the parser of a command."""
 
 
-# No digits but those of ASCII, no separators, no plus; as many as any option has a use for.
+# ASCII digits only, no separators, no plus sign, and a limited length.
 _WHOLE = re.compile(r"-?(0|[1-9][0-9]{0,63}|0x[0-9a-fA-F]{1,64}|0o[0-7]{1,64}|0b[01]{1,64})")
 _DECIMAL = re.compile(r"[0-9]{1,64}(\.[0-9]{0,64})?(e-?[0-9]{1,3})?|\.[0-9]{1,64}(e-?[0-9]{1,3})?")
 

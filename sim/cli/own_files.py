@@ -12,7 +12,7 @@ __all__ = ["STANDARD_OUTPUT", "require_apart", "require_not_named_again", "requi
 #: Names of standard output as a file.
 STANDARD_OUTPUT = ("-", "/dev/stdout")
 
-#: Attribute of each option that names a file to write, and of each that names one to read.
+#: Attribute and option of each output file, and below of each input file.
 _OUTPUTS = {
     "outputs": "--outputs",
     "image_out": "--image-out",
@@ -67,7 +67,7 @@ def require_apart(outputs: Sequence[tuple[str, str]], inputs: Sequence[tuple[str
     """
     seen = {_identity(path, dash=False): (option, "reads") for option, path in inputs}
     for option, path in outputs:
-        # For the file of an npz or an image, `-` is a name like others.
+        # For npz files and images, `-` is an ordinary file name.
         identity = _identity(path, dash=option in ("--json", "--output"))
         if identity is None:
             continue
@@ -95,7 +95,7 @@ def require_own_files(args: argparse.Namespace) -> None:
     for option, path in outputs:
         if not (option in ("--json", "--output") and path in STANDARD_OUTPUT):
             require_writable(path, where=option)
-    # A kernel may be one of a file, which `FILE.py:NAME` names.
+    # A kernel may be given as `FILE.py:NAME`.
     inputs = [
         (option, path.rpartition(":")[0] if option == "KERNEL" and ":" in path else path)
         for option, path in _named(args, _INPUTS)

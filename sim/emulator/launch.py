@@ -27,7 +27,7 @@ from sim.emulator.errors import LaunchFault
 
 __all__ = ["Fetched", "LaunchReader"]
 
-#: A row of the image that says 0 words counts down from the whole range of its field.
+#: Beats of a row whose field is 0: the hardware counter wraps around its whole range.
 _WRAPPED_BEATS = 1 << 16
 
 

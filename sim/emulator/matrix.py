@@ -18,7 +18,7 @@ __all__ = ["Passes", "results"]
 Array = npt.NDArray[Any]
 Bytes = npt.NDArray[np.uint8]
 
-#: Sums worked on at a time: small enough for a cache.
+#: Sums per block, small enough for a processor cache.
 _BLOCK_SUMS = 1 << 16
 #: Least and greatest sum of biased exponents at which products of bf16 are exact in fp32: the
 #: last of 16 bits is not below 2^-149, the first is below 2^128.
@@ -96,7 +96,7 @@ def _exact(a: npt.NDArray[np.uint16], w: npt.NDArray[np.uint16]) -> list[bool]:
 
     def fits(left: npt.NDArray[np.uint16], right: npt.NDArray[np.uint16]) -> bool:
         (least_a, most_a), (least_w, most_w) = _exponents(left), _exponents(right)
-        # An infinity or NaN has the exponent 255 and needs no rounding, but hides the others.
+        # Infinities and NaN have exponent 255 and need no rounding, but would hide the others.
         specials = most_a == 255 or most_w == 255
         return (
             not specials
@@ -123,7 +123,7 @@ def _float_passes(passes: Passes, columns: int) -> npt.NDArray[np.float32]:
             sums = _sums(np.ascontiguousarray(a[:, part]), np.ascontiguousarray(w[:, part]))
             out[part] = sums.transpose(0, 2, 1)
         out += np.float32(0)  # zero sums leave as +0
-    # Which NaN an addition of one gives is the machine's choice.
+    # The NaN bits of a host addition are not defined.
     out.view(np.uint32)[np.isnan(out)] = fp32.canonical_nan
     return out
 

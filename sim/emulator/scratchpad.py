@@ -26,7 +26,7 @@ Array = npt.NDArray[Any]
 Bytes = npt.NDArray[np.uint8]
 Ints = npt.NDArray[np.int64]
 
-#: What a byte reads as that nothing has been written to: a NaN in every format that has one.
+#: Value of a byte that was never written: a NaN in every format that has one.
 _UNWRITTEN = 0xFF
 
 
@@ -90,7 +90,7 @@ class Scratchpad:
                 positions = pattern.positions + slots.reshape(-1, 1, 1, 1)
             else:
                 positions = turn_positions(engine, self._width_bits, _step_turns(engine))
-            # What wraps round the scratchpad does so by whole elements.
+            # Addresses wrap around the scratchpad by whole elements.
             elements = np.zeros(self._capacity // engine.element_bytes, np.bool_)
             elements[positions.ravel() % len(elements)] = True
             touched = bytes_of(np.flatnonzero(elements), engine.element_bytes, self._width_bits)
@@ -127,7 +127,7 @@ class Scratchpad:
         if ring.count > 1 and high - low > abs(ring.stride):
             return None
 
-        # Of each position of a slot, the element among those of a turn that is there in the end.
+        # Per position of a slot, the index of the turn's element that is written there.
         origin = np.full(high - low, -1)
         columns, base = [], 0
         turns = read.windows * read.slots
@@ -163,7 +163,7 @@ class Scratchpad:
             turn_positions(reader, self._width_bits, turns), reader.element_bytes, self._width_bits
         )
         places %= self._capacity
-        # Stable: repeats of a turn keep their order, which only their place in the output shows.
+        # Stable, so that repetitions of a turn keep their order in the output.
         order = np.argsort(turns, kind="stable")
         edges = np.searchsorted(turns[order], np.arange(int(turns.max()) + 2))
         vectors = np.empty((len(turns), self._width_bits // 8), np.uint8)
@@ -240,7 +240,7 @@ def _gather(slots: Bytes, elements: Ints, read: SlotPattern, size: int) -> Bytes
     width = lanes * size
     written = slots.shape[1] // size
     group = _run(elements, written)
-    # One index takes a whole run of elements; `V` copies any number of bytes.
+    # One index copies a whole group of elements; dtype `V` holds any number of bytes.
     whole = size * group
     kind = np.dtype(f"u{whole}") if whole <= 8 else np.dtype((np.void, whole))
     lines = np.ascontiguousarray(slots).view(kind).reshape(read.windows, -1)

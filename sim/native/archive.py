@@ -26,8 +26,8 @@ _FLAGS = (
 ).split()
 _CFLAGS = "-fPIC -O2 -std=c++17 -DVL_USER_STOP -DVL_USER_FATAL".split()
 _JOBS = 2
-#: Modules that keep functions of their own. The rows of a grid are most of a PCU: inlined into the
-#: tile, they compile for twice as long, and what comes of them is slower.
+#: Modules that are not inlined. The rows of an array are most of a PCU: inlined into the tile,
+#: they take twice as long to compile, and the code is slower.
 _NOT_INLINED = ("stationary_row_*",)
 
 
@@ -73,7 +73,7 @@ def _archive(
     if any(fnmatch.filter(part.modules, pattern) for pattern in _NOT_INLINED):
         lines = [f'no_inline -module "{pattern}"' for pattern in _NOT_INLINED]
         control = "\n".join(["`verilator_config", *lines, control])
-    # Messages name the file: those of Verilator, and those of assertions that fail.
+    # Messages of Verilator and of failed assertions name the file.
     verilog = f"{part.module}.v"
     sources = ["control.vlt", verilog] if control else [verilog]
     prefix = f"V{part.module}"

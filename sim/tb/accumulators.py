@@ -23,10 +23,10 @@ __all__ = [
 _ROWS, _COLUMNS, _LATENCY, _DEPTH = 4, 2, 1, 16
 _WIDTH = 16 * _ROWS
 
-#: Rows from which on a tile follows the one before without a wait.
+#: Least rows with which a tile follows the previous one without a wait.
 _REVISIT = _ROWS * _LATENCY + 2
 
-#: Rows at which something changes, which every run must meet.
+#: Boundary values of rows that every run must cover.
 _HEIGHTS = (1, 2, _REVISIT - 1, _REVISIT, _DEPTH)
 
 Array = npt.NDArray[Any]
@@ -81,7 +81,7 @@ class _Pass:
         ]
         sums = reference.cast(reference.matmul(a, b), out)
         if out == bf16:
-            # Two rows a vector; the odd last row has +0 behind it.
+            # Two rows per vector; an odd last row is padded with +0.
             sums = np.concatenate([sums, np.zeros((rows % 2, _COLUMNS), sums.dtype)])
             sums = sums.reshape(-1, 2 * _COLUMNS)
         ends = len(sums) - 1
@@ -144,7 +144,7 @@ async def a_pass_fills_one_bank_while_the_other_waits_for_its_reader(dut: Any) -
     cocotb.start_soon(activation.send(word for item in passes for word in item.activations))
     cocotb.start_soon(weight.send(word for item in passes for word in item.weights))
     await result.refuse(400)
-    # The first bank is being read: of its rows some wait in the buffers behind it.
+    # The first bank is being drained: some of its rows wait in the output buffers.
     assert _counters(dut)["busy"] == 4 * _DEPTH
     for item in passes:
         assert await result.take(len(item.results)) == item.results
@@ -161,8 +161,8 @@ async def short_tiles_wait_for_their_sums_and_tall_ones_do_not(dut: Any, rows: i
     await start(dut, int8=0, to_bf16=0, weights_by_row=0, i_hold=0)
     before = _counters(dut)
     cocotb.start_soon(weight.send(item.weights))
-    # A pause inside the first tile lets the weights of the second come before its sums: only the
-    # rows behind the pause are still on their way.
+    # A stall within the first tile lets the weights of the second arrive before its sums: only the
+    # rows after the stall are still in flight.
     await activation.send(item.activations[:1])
     await clocks(dut, 20)
     cocotb.start_soon(activation.send(item.activations[1:]))

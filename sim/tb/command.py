@@ -130,7 +130,7 @@ class _Bench:
         await start(self.dut, **{f"i_{name}": 0 for name in inputs})
         cocotb.start_soon(self._fabric())
 
-    # The fabric: inputs move at falling edges, outputs are looked at before the rising edge.
+    # The fabric: inputs change at falling edges, outputs are sampled before the rising edge.
 
     async def _fabric(self) -> None:
         dut, rng = self.dut, self.rng
@@ -203,7 +203,7 @@ class _Bench:
         self.list = region + 0x1_0000
         entries = []
         for number, kernel in enumerate(kernels):
-            # Both straddle a multiple of 4 KiB if they are longer than an alignment.
+            # Both cross a multiple of 4 KiB if they are longer than the alignment.
             at = region + 0x1_2000 + number * 0x4000 - _PITCH
             raw = kernel.image.pack(_WIDTH)
             self.memory.write(at, raw)

@@ -17,7 +17,7 @@ from sim.tb._asked import asked_fp
 __all__ = ["answers_are_numpys", "design", "units"]
 
 _VECTORS = 4000
-#: Bits that the rules treat apart: zeros, ones, infinities, NaN, subnormals, the largest.
+#: Special values: zeros, ones, infinities, NaN, subnormals, the largest numbers.
 _SPECIAL = (0, 0x3F800000, 0x7F800000, 0x7FC00000, 1, 0x007FFFFF, 0x7F7FFFFF, 0x4B000000)
 
 Words = npt.NDArray[np.uint32]
@@ -94,7 +94,7 @@ async def answers_are_numpys(dut: Any) -> None:
     }
     clock = getattr(dut, "clk", None)
     if clock is not None:
-        # A model may begin with a clock that is high, whose first rise would be none.
+        # A model may start with a high clock, so that the first edge would be lost.
         clock.value = 0
     for cycle in range(_VECTORS + max(delays.values())):
         for inputs in ports.values():

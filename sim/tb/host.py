@@ -149,7 +149,7 @@ async def registers_read_and_act_as_the_map_says(dut: Any) -> None:
     rules = _Rules(dict.fromkeys(_INPUTS, 0))
     await start(dut, **dict.fromkeys([*_INPUTS, *_ENDS], 0))
     refused = 0
-    # Halves that no read has kept yet are unknown.
+    # A high half that no read has latched yet is unknown.
     for name in ("CYCLES_LO", "ENTRY_BEGIN_LO", "COUNTER_LO"):
         await host.read(register(name).offset, 4)
         rules.read(name)

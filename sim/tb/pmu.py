@@ -72,7 +72,7 @@ class _Ring:
         size = int(rng.choice([1, 2, 4]))
         lanes = _WIDTH // 8 // size
         accesses = [Access.ROW, Access.TWO_ROWS, Access.COLUMN] + [Access.FOUR_ROWS] * (lanes >= 4)
-        # Half of the scratchpad holds a ring: shapes and slots that fit.
+        # Each buffer has half of the scratchpad: draw shapes and slots that fit.
         shapes = [(lanes, lanes), (2 * lanes, lanes), (lanes, 2 * lanes), (8, 8)]
         shapes = [shape for shape in shapes if not (shape[0] % lanes or shape[1] % lanes)]
         rows, columns = shapes[rng.integers(len(shapes))]
@@ -144,7 +144,7 @@ async def matrices_leave_in_the_order_of_their_readers(
         dut.i_clear.value, dut.i_run.value = 0, 1
         for source, ring in zip(sources, rings):
             cocotb.start_soon(source.send(ring.given))
-        # One token for each slot filled, and one for each that its reader has left.
+        # One token per slot filled, and one per slot that its reader has freed.
         reported = [cocotb.start_soon(sink.take(rings[0].matrices)) for sink in tokens[:1]]
         reported.append(cocotb.start_soon(tokens[1].take(rings[-1].matrices)))
         taking = [

@@ -32,7 +32,7 @@ _VECTOR_BYTES = _WIDTH // 8
 _REGION = 1 << 14
 _JOBS = 20
 
-#: What a manager offers on each channel, and must hold until it is taken.
+#: Signals of each channel that a manager must hold until the handshake.
 _CHANNELS = {
     "ar": ("addr", "len", "size", "burst"),
     "aw": ("addr", "len", "size", "burst"),
@@ -75,7 +75,7 @@ class _Tensor:
         room = (_REGION - extent) // 16
         offset = 16 * int(rng.integers(0, room + 1))
         if rng.random() < 0.5:
-            # A boundary that no burst may cross lies inside the first row.
+            # A 4 KiB boundary lies inside the first row.
             offset = min(BOUNDARY_BYTES - 16 * int(rng.integers(1, 3)), 16 * room)
         self.base = start_byte + offset
         unit = _VECTOR_BYTES // self.size
@@ -190,7 +190,7 @@ class _Bench:
         expected = np.where(exists, self.image[np.where(exists, address, 0)], 0)
         wanted = _payloads(expected.astype(np.uint8))
         got = await loaded.take(len(wanted))
-        # Mark final is not the engine's to set.
+        # The engine does not set `final`.
         got = [payload & (1 << _WIDTH + 1) - 1 for payload in got]
         assert got == wanted, f"box at {corner} of {tensor.descriptor}"
 

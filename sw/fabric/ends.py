@@ -18,7 +18,7 @@ from sw.netlist import End, Net, Netlist, UnitProgram
 
 __all__ = ["check_netlist", "end_names", "end_port", "kind_of", "net_noun"]
 
-#: Ends that a message names.
+#: Most pins that a message names.
 _NAMES = 4
 
 

@@ -21,7 +21,7 @@ from hw.arch.switch import MAX_PACKETS
 
 __all__ = ["partitions"]
 
-#: Sources of a group, by their positions in the rotation.
+#: Positions of a group's sources in the rotation.
 Group = tuple[int, ...]
 
 
@@ -45,7 +45,7 @@ def partitions(packets: Sequence[int], turns: int, *, one_sink: bool) -> list[tu
     if one_sink:
         return [(whole,)] if len(runs) <= turns else []
     found: list[tuple[Group, ...]] = []
-    # The last merge before a fork is at a link, whose rotation is shorter than a unit's.
+    # The last merge before a fork drives a link, which has fewer turns than a unit's input.
     if len(runs) <= _LINK_TURNS:
         found.append((whole,))
     for cut in (runs, tuple((each,) for each in whole)):
@@ -54,7 +54,7 @@ def partitions(packets: Sequence[int], turns: int, *, one_sink: bool) -> list[tu
     return found
 
 
-#: Longest rotation of a link.
+#: Most turns of a link's rotation.
 _LINK_TURNS = 3
 
 

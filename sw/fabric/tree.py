@@ -13,12 +13,12 @@ from sw.fabric.graph import Fabric
 
 __all__ = ["Feeds", "NoPathError", "grow"]
 
-#: For each output in use the nodes it takes from, in turn, each with a number of packets.
+#: For each output in use, its sources in the order of turns, each with packets per turn.
 Feeds = dict[int, list[tuple[int, int]]]
 
 
 class NoPathError(Exception):
-    """A net with no routing tree under the present exclusions."""
+    """A net without a routing tree over the outputs that may be used."""
 
 
 def grow(
@@ -55,7 +55,7 @@ def grow(
     for their in _classes(fabric, sources, sinks):
         taken = set(feeds)
         trees: dict[int, Feeds] = {}
-        # The streams of AGCUs have no choice of track, so they choose first.
+        # AGCU streams have a fixed track, so they are routed first.
         for index in sorted(range(len(groups)), key=lambda each: not bound(groups[each])):
             tree = _Tree(fabric, cost, taken)
             chosen = [sources[each] for each in groups[index]]
@@ -143,7 +143,7 @@ class _Tree:
     ) -> bool:
         """Build the tree, merging on the path to each sink in turn, the nearest first."""
         roots = sorted(sinks, key=lambda sink: (self._distance(sources, sink), sink))
-        # A merge at the first sink itself rarely has a twin for the others: the last resort.
+        # A merge at the first sink itself rarely extends to other sinks: tried last.
         merging = [True] if len(sinks) == 1 else [False, True]
         for at_root, root in itertools.product([False] if apart else merging, roots):
             self._from = {}
@@ -187,7 +187,7 @@ class _Tree:
     def _joints(self, spine: Sequence[int], packets: int, at_root: bool) -> set[int]:
         """Outputs on the last source's path to the root at which the next source may join."""
         joints = set()
-        # From the root upwards: each merge passed must have room for the packets in its last turn.
+        # From the root upwards: each merge on the path must have room in its last turn.
         for before, output in zip(reversed(spine[:-1]), reversed(spine[1:])):
             feeders = self._from[output]
             node = self._fabric.nodes[output]
@@ -239,7 +239,7 @@ class _Tree:
         for index, output in enumerate(spine):
             if len(self._from.get(output, ())) > 1:
                 feeders, whole = self._from[output], list(spine[index:])
-        # Another output of the switch may merge as the last merge does.
+        # Another output of the same switch may repeat the last merge.
         twins = [
             output
             for output in (followers[feeders[0]] if feeders else ())

@@ -126,7 +126,7 @@ def _intervals(store: Store, entry: Entry, loops: dict[str, Loop]) -> _Intervals
     for symbol in start.symbols:
         loop = loops[symbol]
         if loop.blocks and (symbol, 1) in start.terms and _is_block(axis, loop):
-            # All blocks of a loop side by side are its extent, whatever their size.
+            # The blocks of a loop together cover its extent, whatever their size.
             start, length = start - Affine.of(symbol), loop.extent
             break
     choices = []

@@ -27,7 +27,7 @@ __all__ = [
     "widens",
 ]
 
-#: What a comparison gives; it stays on the chip.
+#: Format of a comparison's result, which cannot be stored.
 pred = Format("pred", np.dtype(np.bool_))
 
 #: Every supported format, by its name; other formats of the hardware are refused.

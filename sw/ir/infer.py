@@ -21,14 +21,14 @@ COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
 
 _FLOAT_ONLY = ("exp", "exp2", "log", "sqrt", "rsqrt", "reciprocal", "sigmoid", "silu", "tanh")
 
-#: Operands each operation of ``map`` takes.
+#: Number of operands of each operation of ``map``.
 MAP_ARITY: dict[str, int] = {
     **dict.fromkeys(("neg", "abs", *_FLOAT_ONLY), 1),
     **dict.fromkeys(("add", "sub", "mul", "div", "max", "min", *COMPARISONS), 2),
     "where": 3,
 }
 
-#: How a program writes an operation, where that is not its name.
+#: Notation of an operation in programs, if it differs from its name.
 SYMBOLS: dict[str, str] = {
     "add": "+",
     "sub": "-",

@@ -66,9 +66,9 @@ class Node:
     results: tuple[Value, ...]
     span: Span | None
 
-    #: Attribute which the text form joins to the kind, as in ``map.add``.
+    #: Attribute that the text form appends to the kind, as in ``map.add``.
     SUFFIX: ClassVar[str] = ""
-    #: Attribute which the text form writes first, as in ``load A[i]``.
+    #: Attribute that the text form writes first, as in ``load A[i]``.
     HEAD: ClassVar[str] = ""
 
     @property

@@ -132,7 +132,7 @@ class _Parser:
     def _affine(self) -> Affine:
         total = self._term()
         while self._group == "mark" and self._text in "+-":
-            # A minus belongs to the term that it stands before.
+            # A minus sign belongs to the following term.
             self._accept("+")
             total = total + self._term()
         return total

@@ -29,18 +29,18 @@ class Role(Enum):
 
     #: Read only.
     IN = "in"
-    #: Every element written once, none read.
+    #: Every element is written exactly once, none is read.
     OUT = "out"
-    #: Read and written in place, in the order of its tokens.
+    #: Updated in place, in the order of its tokens.
     INOUT = "inout"
-    #: Made by the program.
+    #: Local to the program.
     LOCAL = "local"
 
 
 class Space(Enum):
     """Where a tensor lives."""
 
-    #: Behind the AXI port.
+    #: In external memory.
     MEMORY = "memory"
     #: In the scratchpads.
     CHIP = "chip"

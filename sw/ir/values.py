@@ -49,7 +49,7 @@ class Constant:
     value: int | float
 
     def __eq__(self, other: object) -> bool:
-        # Text, so that 1 is not 1.0, +0 not -0, and NaN is NaN.
+        # Compared as text, so that 1 differs from 1.0 and +0 from -0, and NaN equals NaN.
         return isinstance(other, Constant) and repr(self.value) == repr(other.value)
 
     def __hash__(self) -> int:
@@ -59,5 +59,5 @@ class Constant:
         return repr(self.value)
 
 
-#: What a node takes.
+#: Operand of a node.
 Operand = Value | Constant

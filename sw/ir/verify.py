@@ -129,7 +129,7 @@ class _Verifier:
                 used.extend(item.symbols)
             return item
 
-        # What is inside has other symbols; it comes to the nexts of a loop as well.
+        # The body has other symbols in scope; so have the nexts of a loop.
         shallow = node.replace(nodes=()) if node.body else node
         shallow = shallow.replace(nexts=()) if isinstance(node, ir.Loop) else shallow
         rebuild(shallow, note)

@@ -122,7 +122,7 @@ def caller() -> FrameType:
     return last
 
 
-# By identity: equal code of two files has two places. The code is kept so that its id stays its.
+# By identity: equal code in two files has two positions. The reference keeps the id valid.
 _POSITIONS: dict[int, tuple[CodeType, list[_Position]]] = {}
 _MOST_POSITIONS = 256
 

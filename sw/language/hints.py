@@ -33,7 +33,7 @@ _SHAPE = "`tw.split_cols` and `tw.join_cols`; a tile has rows and columns, and n
 _ITEMS = "index the tensor before `tw.load_tile`; a tile has numbers on the chip alone"
 _SOFTMAX = "`e = tw.exp(x - tw.row_max(x))`, then `e / tw.row_sum(e)`"
 
-#: What to write for a name that other libraries have.
+#: Equivalent in the language of names from other libraries.
 HABITS: Mapping[str, str] = {
     **{name: f"`tw.{name}`" for name in _SAME},
     **{name: f"`{text}`" for name, text in _OPERATORS.items()},
@@ -143,7 +143,7 @@ def operator(symbol: str, hint: str = "") -> Callable[..., NoReturn]:
 class NotAnArray:
     """Base class of a program's values: numpy functions and attributes are refused with a hint."""
 
-    #: What it is, as a message begins, and what to do before any hint.
+    #: Noun with which messages begin, and advice that precedes any hint.
     _noun = "A tile"
     _first = ""
 

@@ -88,7 +88,7 @@ def _count(noun: str, value: object) -> int:
 
 def _passes(recorder: Recorder, loop: OpenLoop, index: Any) -> Iterator[Any]:
     for _ in range(2):
-        # The frame that runs the `for`; it is another one only if the iterator was handed on.
+        # The frame that runs the `for`; another frame only if the iterator was passed on.
         frame = sys._getframe(1)
         if frame is not caller() or not is_for_statement(frame.f_code, frame.f_lasti):
             raise ProgramError(

@@ -40,7 +40,7 @@ __all__ = [
 #: Infinity, for starts of maxima and minima.
 inf = math.inf
 
-#: What a shape takes: numbers, dimensions, blocks, and rows or columns of tiles.
+#: Sizes accepted in shapes: numbers, dimensions, blocks, and rows or columns of tiles.
 Size = int | Axis | BlockIndex
 
 

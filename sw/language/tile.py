@@ -187,14 +187,14 @@ class Tile(NotAnArray):
         return str(self._type)
 
 
-#: What to write for an operand that is no tile.
+#: Advice for operands that are not tiles.
 _HINTS = {
     "TensorView": ": load one by `tw.load_tile`",
     "ndarray": ": make it an input of the kernel",
     "list": ": make it an input of the kernel",
 }
 
-#: What element math takes.
+#: Operand of element math.
 TileLike = Tile | int | float
 
 

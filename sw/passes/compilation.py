@@ -1,4 +1,4 @@
-"""State of one compilation: its inputs, and what each pass leaves for the next."""
+"""State of one compilation: inputs, and the results of each pass."""
 
 from __future__ import annotations
 

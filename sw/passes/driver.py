@@ -1,4 +1,4 @@
-"""Pass driver: runs a list of passes on a compilation, with alternatives; text after each."""
+"""Pass driver: runs a list of passes with backtracking over alternatives; keeps each text."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ class Pass:
         Reads and sets members of a `Compilation`. A pass with alternatives is an iterator that sets
         one alternative per step, best first.
     needs, leaves : tuple of str
-        Members that are set before and after the pass.
+        Members that must be set before the pass, and members that it sets.
     text : callable
-        Text form of what the pass leaves.
+        Function to the text form of the pass's results.
     retries : tuple of exception types
         Failures of a later pass after which the next alternative is tried.
     give_up : callable or None
-        Error of a pass of which every alternative failed, made of the failures.
+        Function from the failures of all alternatives to the resulting error.
     """
 
     name: str
@@ -44,7 +44,7 @@ class Pass:
 
 
 def run_passes(passes: Sequence[Pass], state: Compilation) -> dict[str, str]:
-    """Run passes in order, and go back to the next alternative when a later pass fails.
+    """Run passes in order; when a later pass fails, backtrack to the next alternative.
 
     Returns
     -------
@@ -54,7 +54,7 @@ def run_passes(passes: Sequence[Pass], state: Compilation) -> dict[str, str]:
     Raises
     ------
     BadInputError
-        If a pass refuses the program, or every alternative of one fails.
+        If a pass refuses the program, or all alternatives of a pass fail.
     """
     texts: dict[str, str] = {}
     _run(passes, state, texts)
@@ -81,7 +81,7 @@ def _run(passes: Sequence[Pass], state: Compilation, texts: dict[str, str]) -> N
 
 
 def _left(each: Pass, state: Compilation) -> str:
-    """Text after a pass, whose programs are verified first."""
+    """Text after a pass, after verification of the programs it has set."""
     for name in each.leaves:
         value = getattr(state, name)
         if isinstance(value, Program):

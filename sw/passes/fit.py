@@ -13,7 +13,7 @@ from sw.passes.plan import Plan
 
 __all__ = ["Collector", "Fit", "fit"]
 
-#: Streams that may be merged at a unit's input.
+#: Most streams merged at a unit's input.
 MERGED = 4
 
 
@@ -241,7 +241,7 @@ def _try(plan: Plan, named: Mapping[str, int], collect: int, b_parts: int, a_par
     if a_parts == 2:
         shares: tuple[tuple[int, int, int], ...] = ((0, 0, 1), (1, 0, 1))
     else:
-        # An only track carries A's stream of even AGCUs and B's of odd ones.
+        # A single track carries the A stream of even AGCUs and the B stream of odd ones.
         loading = range(0, agcus, 2 if plan.one_operand else 1)
         shares = tuple(
             (loading[n], *each) for n, each in enumerate(spread(plan.row_par, len(loading)))
@@ -253,7 +253,7 @@ def _try(plan: Plan, named: Mapping[str, int], collect: int, b_parts: int, a_par
                 value=groups,
                 rule=f"at most {MAX_MODULUS} row groups an AGCU",
             )
-        # Boxes and freed slots of the groups come in turn: a slot that not all of them have would
+        # Boxes and freed slots of the groups alternate: a slot that only some groups have would
         # be a credit for a box of another group, which then blocks the stream.
         names = [f"a{group}" for group in range(first, first + groups)]
         common = min(homes[name].slots for name in names)

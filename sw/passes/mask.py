@@ -30,7 +30,7 @@ class _Masker:
         }
 
     def _fresh(self, like: Value) -> Value:
-        # A value without a name stays one: its name is a number.
+        # A value without a variable has a number as its name.
         stem = like.variable
         number = 2 if stem else 1
         while (name := f"{stem}.{number}" if stem else str(number)) in self._taken:

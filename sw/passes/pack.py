@@ -15,7 +15,7 @@ from sw.passes.plan import Plan
 
 __all__ = ["Buffer", "Home", "pack"]
 
-#: Engines of a PMU in each direction, buffers, token outputs.
+#: Engines per direction, buffers and token outputs of a PMU.
 _PORTS = 2
 
 

@@ -20,7 +20,7 @@ __all__ = ["Wishes", "parallel"]
 
 #: Plans simulated K-block by K-block after all have been estimated.
 _FINALISTS = 60
-#: Grids that are handed on.
+#: Most PCU grids that are returned.
 _GRIDS = 3
 _MAX_COL_PAR = 16
 
@@ -170,7 +170,7 @@ def _bad(field: str, rule: str, value: object) -> BadInputError:
 def _grids(product: Product, config: ChipConfig, wishes: Wishes) -> list[tuple[int, int]]:
     """PCU grids to try: rows and columns."""
     pcus = config.pcu_count
-    # The columns of a pass are columns of a box.
+    # The columns of a pass are loaded in one box.
     most = min(pcus, _MAX_COL_PAR, MAX_BOX // config.grid_columns)
     powers = [1 << n for n in range(most.bit_length())]
     rows, columns = wishes.row_par, wishes.col_par
@@ -197,7 +197,7 @@ def _grids(product: Product, config: ChipConfig, wishes: Wishes) -> list[tuple[i
         for row in ([rows] if rows else range(1, min(pcus // column, 16) + 1))
         if row * column <= pcus
     ]
-    # Units that only padding would keep busy are left out.
+    # Grids with units that would only process padding are left out.
     groups = -(-product.n // config.grid_columns)
     useful = [each for each in found if wishes.col_par or each[1] < 2 * groups]
     return useful or found
@@ -255,7 +255,7 @@ def _slabs(covers: int, lanes: int, wishes: Wishes) -> list[tuple[int, int, int]
     """Candidates for the tiles of the sum, padded, and the tiles per slot of A and of B."""
     most = MAX_BOX // lanes
     found: dict[tuple[int, int, int], None] = {}
-    # An extent of few divisors is padded, if that is cheap, to one of more.
+    # An extent with few divisors is padded to one with more, if that is cheap.
     for tiles in dict.fromkeys((covers, covers + covers % 2, -(-covers // 4) * 4)):
         if tiles > covers and 16 * (tiles - covers) > covers and covers <= most:
             continue
@@ -265,7 +265,7 @@ def _slabs(covers: int, lanes: int, wishes: Wishes) -> list[tuple[int, int, int]
             divisors = [max(each for each in divisors if each <= wanted)]
         choices = {}
         for name in "ab":
-            # One slot is one tile as a whole, where a box can be as long.
+            # A single slot holds the whole tile, if a box can be that long.
             whole = wishes.slots.get(name) == 1 and tiles <= most and wishes.sum_tile is None
             choices[name] = [tiles] if whole else divisors[:4]
         for a_slab, b_slab in itertools.product(choices["a"], choices["b"]):

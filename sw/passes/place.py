@@ -21,12 +21,12 @@ from sw.netlist import Netlist
 
 __all__ = ["Placement", "place"]
 
-#: Temperatures of the annealing, and moves at each for a unit.
+#: Temperatures of the annealing, and moves per unit at each.
 _STEPS = 40
 _MOVES = 24
-#: Last temperature in parts of the first.
+#: Ratio of the last temperature to the first.
 _COOLEST = 0.03
-#: Tokens have a network of their own, which they hardly fill.
+#: Weight of token nets, whose network is hardly loaded.
 _TOKEN_WEIGHT = 0.5
 
 

@@ -174,7 +174,7 @@ class Plan:
     @property
     def tile_cycles(self) -> int:
         """Cycles per tile: the largest of its rows, the sum latency and the weight load."""
-        # Weights of all columns come over one link, and one column's are waited for by all.
+        # The weights of all PCU columns share one link, and every PCU waits for its column's.
         weights = self.pass_columns + self.config.grid_columns
         least = fewest_rows(self.config) if self.tiles > 1 else 1
         return max(self.rows, least, weights)

@@ -1,4 +1,4 @@
-"""The list of passes: each reads what earlier ones left in a compilation, and leaves its own."""
+"""The pass list, in the order of execution, with the results each pass needs and sets."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from sw.prove import LivenessError, require_live
 
 __all__ = ["MOST_PLANS", "PASSES"]
 
-#: Plans that are placed, routed and proved before a product is refused.
+#: Most plans that are tried before a product is refused.
 MOST_PLANS = 12
 
 
@@ -183,7 +183,7 @@ def _sizes(product: Product, plan: Plan, wishes: Wishes) -> dict[str, int]:
 
 
 def _ir(name: str) -> Callable[[Compilation], str]:
-    """Text of a program."""
+    """Function to the text of a program, a member of the compilation."""
     program: Callable[[Compilation], Program] = attrgetter(name)
     return lambda c: print_program(program(c), spans=False)
 

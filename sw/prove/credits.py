@@ -17,7 +17,7 @@ from sw.prove.walk import box_points, visits
 __all__ = ["load_is_free", "store_is_free"]
 
 Ints = npt.NDArray[np.int64]
-#: An engine: place of its PMU, and its number among W0, W1, R0, R1.
+#: An engine: position of its PMU, and its index among W0, W1, R0, R1.
 _Engine = tuple[tuple[int, ...], int]
 
 

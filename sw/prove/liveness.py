@@ -63,7 +63,7 @@ def _waits(actors: list[Actor]) -> tuple[str, ...]:
             if not reasons:
                 path.append((actor, f"{actor.name} has ended"))
                 break
-            # One that waits itself leads on to the cycle.
+            # Prefer an actor that waits itself: it leads to the cycle.
             what, other = next(
                 ((what, other) for what, other in reasons if other and other.reasons()), reasons[0]
             )

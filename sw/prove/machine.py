@@ -268,7 +268,7 @@ class Port(Taker, Part):
             self._packet_left = self._length()
 
     def _length(self) -> int:
-        # The tail, without a mark, is the beginning of a packet that never ends.
+        # The tail has no `last` flag: it begins a packet that never ends.
         return self._lengths[self._packet] if self._packet < len(self._lengths) else 1 << 62
 
     def _accepts(self) -> bool:
@@ -278,7 +278,7 @@ class Port(Taker, Part):
         if not self._accepts():
             return self._packet_left
         free = self._entries - self.held
-        # With payloads in the buffer the core wants none: it would have taken them.
+        # With payloads in the buffer the core has no demand: it would have taken them.
         if not self.held:
             free += self.core.want(self)
         return free if self._modulus == 1 else min(free, self._packet_left)

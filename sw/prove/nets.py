@@ -16,9 +16,9 @@ from sw.image import ChipProgram
 
 __all__ = ["DeadEnd", "Input", "Junction", "MergeInput", "Net", "Nets", "Output", "find_nets"]
 
-#: Entries of the buffer at every input of a switch.
+#: Depth of the buffer at every input of a switch.
 _ENTRIES = 2
-#: What a fork's input buffer lets its fastest branch be ahead of its slowest.
+#: Most payloads by which a fork's input buffer lets one branch be ahead of another.
 _FORK_LEAD = 1
 _INPUTS = {"pcu": ("activation", "weight", "auxiliary"), "pmu": ("W0", "W1")}
 _OUTPUTS = {"pcu": ("result",), "pmu": ("R0", "R1")}
@@ -231,8 +231,8 @@ class _Tracer:
             kind = "token switch" if tokens else "switch"
             leaves.append((DeadEnd(f"{kind} {at}, which sends {port} nowhere"), room + _ENTRIES))
             return
-        # What stands before a fork is seen by no branch until all have taken what is before it,
-        # so only room behind the last fork lets one branch be ahead of another.
+        # A payload reaches no branch of a fork before all branches have taken the previous ones,
+        # so only buffering after the last fork lets one branch be ahead of another.
         room = _FORK_LEAD if len(branches) > 1 else room + _ENTRIES
         for branch in branches:
             rotation = switch.rotation(branch) if switch else ()

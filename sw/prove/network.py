@@ -24,9 +24,9 @@ from sw.prove.walk import MOST_STEPS, box_points
 
 __all__ = ["Network"]
 
-#: Payloads of the buffer at an output of vectors.
+#: Depth of the buffer at a vector output, in payloads.
 _OUTPUT_ENTRIES = {"pcu": 2, "pmu": 8}
-#: Payloads of the buffer in front of an engine, a grid's activations or a store.
+#: Depth of the buffer before an engine, an array's activations or a store, in payloads.
 _INPUT_ENTRIES = 2
 _ENGINES = ("W0", "W1", "R0", "R1")
 
@@ -88,7 +88,7 @@ class Network:
     def _entries(self, root: Output | Junction) -> int:
         """Depth of the buffer at an output, in payloads."""
         if isinstance(root, Junction) or root.kind == "agcu":
-            return 0  # of a load none, for the streams of an AGCU share it
+            return 0  # a load has none, because the streams of an AGCU share the buffer
         return 2 if root.tokens else _OUTPUT_ENTRIES[root.kind]
 
     def _taker(self, leaf: Input | MergeInput | DeadEnd) -> Taker:
@@ -197,7 +197,7 @@ class Network:
                     stream.channel = self.channels[root]
                     free = load_is_free(self._program, self._nets, root, issuer, vectors)
                 streams.append((stream, free))
-                # Issuers that wait for nothing and have no empty loop keep step for ever.
+                # Issuers without waits and without empty loops stay in lockstep.
                 least = min(low for low, _ in issuer.chain().counts())
                 steady = steady and not issuer.waits and least > 0
             self._serve(index, streams, steady=steady)

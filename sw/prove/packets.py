@@ -123,7 +123,7 @@ def rotate(streams: Sequence[Packets], counts: Sequence[int]) -> Rotation:
     whole = sum(counts)
     before = 0
     for source, (stream, count) in enumerate(zip(streams, counts, strict=True)):
-        # One more number than packets: the place at which the source has none left.
+        # One more index than packets: the turn at which the source has none left.
         number = np.arange(len(stream.lengths) + 1)
         key = number // count * whole + before + number % count
         before += count

@@ -45,7 +45,7 @@ class Pattern:
             return most
         found = max(0, min(most, (self.length - 1 - period - begin) // period))
         for column in self.columns:
-            if column.strides[0]:  # of one without strides all places are alike
+            if column.strides[0]:  # with a stride of 0 all entries are equal
                 found = self._alike(column, begin, period, found)
         return found
 

@@ -314,7 +314,7 @@ class MergeTaker(Taker, Part):
     def _length(self) -> int:
         if self._lengths is None:
             return 1
-        # What follows the last mark is the beginning of a packet that never ends.
+        # Vectors after the last `last` flag begin a packet that never ends.
         return self._lengths[self._packet] if self._packet < len(self._lengths) else 1 << 62
 
     def appetite(self) -> int:

@@ -31,7 +31,7 @@ class StreamPackets:
         self._program = program
         self._nets = nets
         self._known: dict[Output | Junction, Packets | None] = {}
-        #: What is wrong with tiles of PCUs.
+        #: Faults of PCU tiles.
         self.faults: list[str] = []
 
     def arriving(self, end: Input | MergeInput) -> Packets:

@@ -62,10 +62,10 @@ class Engine(Core, Part):
         self.stop = len(passes.turn)  # the visit that it must not begin
         self.turns = int(np.count_nonzero(passes.closes))
         self.closed = 0
-        self.lag = 0  # turns by which the others may be behind
+        self.lag = 0  # turns by which the other engines may lag
         self.others: list[Engine] = []  # engines whose arrivals its barriers expect
         self.tokens: list[Channel] = []
-        self._open_before = -1  # turns before this one are known to be open
+        self._open_before = -1  # turns below this one are known to be open
 
     @property
     def done(self) -> bool:
@@ -93,7 +93,7 @@ class Engine(Core, Part):
     def pattern(self) -> Pattern:
         passes = self._passes
         before: Ints = np.cumsum(passes.closes) - passes.closes
-        # Without others its barriers ask for no more than the number of its slots.
+        # Without other engines its barriers require only the number of its slots.
         turn = passes.turn - before if self.others else passes.turn < self.lag
         return Pattern(len(turn), (turn, passes.closes, passes.vectors))
 

@@ -32,7 +32,7 @@ __all__ = [
 
 #: Steps of one counter chain, and of one token-level run: some hundred MB, some ten seconds.
 MOST_STEPS = 1 << 22
-#: Vectors that 64 bits count, whatever is added to them.
+#: Most vectors, so that sums of counts fit 64 bits.
 _MOST_VECTORS = 1 << 60
 
 Ints = npt.NDArray[np.int64]
@@ -161,7 +161,7 @@ def visits(engine: EngineProgram) -> Visits:
     loops = engine.chain.loops
     outer = walk(loops[: Level.ADDRESS])
     slots = outer.indices[Level.SLOTS]
-    # A window's slots are those of its last repeat, and the next window begins behind them.
+    # The last step of a window gives its number of slots; the next window's slots follow them.
     ends = outer.last(Level.REPEATS)
     sizes = slots[ends] + 1
     window: Ints = np.cumsum(ends) - ends
