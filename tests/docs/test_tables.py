@@ -54,6 +54,27 @@ def test_every_link_leads_to_a_file():
     ] == []
 
 
+def headings(text):
+    """Anchors of the headings of a page, as the usual renderers make them."""
+    found = re.findall(r"^#+ (.*)$", _FENCED.sub("", text), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in found}
+
+
+def test_every_link_to_a_section_leads_to_a_heading():
+    wrong = []
+    for page in PAGES:
+        text = _FENCED.sub("", page.read_text(encoding="utf-8"))
+        for target, anchor in re.findall(r"\]\(([^)#]*)#([^)]*)\)", text):
+            to = page.parent / target if target else page
+            if "://" not in target and anchor not in headings(to.read_text(encoding="utf-8")):
+                wrong.append((page.name, target, anchor))
+    assert wrong == []
+
+
+def test_the_anchor_of_a_heading():
+    assert headings("## Keys of `--set`\n```\n# no\n```\n# µm², a\n") == {"keys-of---set", "µm²-a"}
+
+
 def test_every_page_is_linked():
     linked = {(page.parent / target).resolve() for page, target in links()}
     # Every contributor opens these.
