@@ -84,7 +84,7 @@ _INTEGER: dict[str, Operation] = {
 def golden(
     program: Program, arrays: Mapping[str, npt.ArrayLike], *, poison: bool = False
 ) -> dict[str, Array]:
-    """Interpret a program.
+    """Run a program in the golden interpreter.
 
     Parameters
     ----------

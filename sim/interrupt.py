@@ -1,4 +1,4 @@
-"""Reliable keyboard interrupts (SIGINT) during finalizers.
+"""Keyboard interrupts (SIGINT) that are not lost in finalizers.
 
 Python ignores an exception raised in a finalizer. Elaboration creates and frees thousands of
 components with finalizers, so most interrupts would arrive in one and be lost.

@@ -1,8 +1,8 @@
-"""Tilewright: generate dataflow accelerators, program them, and check the answer on the RTL.
+"""Tilewright: generate dataflow accelerators, program them, and verify results on the RTL.
 
-The package that a user imports (``import tilewright as tw``): the tile language, what runs and
-compiles a kernel, the errors, and the entry of the ``tilewright`` command. Names of the language
-are imported on first use, because the command's help needs none of them.
+The package for users (``import tilewright as tw``): the tile language, running and compiling of
+kernels, the errors, and the entry point of the ``tilewright`` command. Names of the language are
+imported on first use, because the command's help needs none of them.
 """
 
 from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""``tilewright list``: kernels, configurations, components and testbenches."""
+"""``tilewright list``: kernels, configurations, components, testbenches and compiler passes."""
 
 import argparse
 import ast
@@ -25,7 +25,9 @@ def add(subparsers: Subparsers) -> None:
         "file", metavar="FILE.py", nargs="?", help="list only the kernels of this file"
     )
     parser.add_argument(
-        "--passes", action="store_true", help="list only the compiler's passes, as they run"
+        "--passes",
+        action="store_true",
+        help="list only the compiler's passes, in the order of execution",
     )
     add_json(parser)
 

@@ -25,7 +25,7 @@ __all__ = [
 
 
 class Role(Enum):
-    """Role of a tensor: input, output or both."""
+    """Role of a tensor: input, output, updated in place, or local."""
 
     #: Read only.
     IN = "in"
@@ -38,7 +38,7 @@ class Role(Enum):
 
 
 class Space(Enum):
-    """Where a tensor lives."""
+    """Memory space of a tensor."""
 
     #: In external memory.
     MEMORY = "memory"

@@ -38,7 +38,7 @@ class Packets:
 
     @property
     def vectors(self) -> int:
-        """Vectors in all."""
+        """Total number of vectors."""
         return int(self.lengths.sum()) + self.tail
 
     def taken(self, modulus: int, index: int) -> Packets:
