@@ -59,7 +59,7 @@ class Compiled:
         Units in use, by kind.
     predicted_cycles, predicted_warm_cycles : int
         Prediction of the cost model at a memory latency of 100 cycles: of a cold launch, and of
-        a warm launch, which follows another of the same image.
+        a warm launch, which follows another in the launch list.
     macs, macs_issued : int
         Multiply-accumulates without and with those on padding.
     peak_macs_per_cycle : int

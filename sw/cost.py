@@ -62,7 +62,7 @@ class _Loads:
 
 
 class _Port:
-    """The read port of an AGCU, shared round-robin by its load streams."""
+    """The read port of an AGCU: serves the load stream that is ready first, on ties in turn."""
 
     def __init__(self, streams: tuple[_Loads, ...]) -> None:
         self.streams = streams
