@@ -7,7 +7,7 @@ import functools
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
-from docs.tools import area_tables, chip_tables
+from docs.tools import area_tables, chip_tables, contract_tables
 from hw.arch.counters import counter_table
 from hw.arch.registers import register_table
 
@@ -39,6 +39,9 @@ GENERATED: Mapping[str, Generated] = MappingProxyType(
         "configurations": Generated("README.md", chip_tables.parameters, slow=False),
         "registers": Generated("docs/command.md", register_table, slow=False),
         "counters": Generated("docs/chip.md", counter_table, slow=False),
+        "contract-modules": Generated("docs/contract.md", contract_tables.modules, slow=False),
+        "contract-limits": Generated("docs/contract.md", contract_tables.limits, slow=False),
+        "contract-codes": Generated("docs/contract.md", contract_tables.codes, slow=False),
         "texts": Generated("docs/chip.md", chip_tables.texts),
         "products": Generated("docs/compiler.md", chip_tables.products),
         "links": Generated("docs/place_and_route.md", chip_tables.links),

@@ -30,12 +30,19 @@ __all__ = [
     "agcu_layout",
 ]
 
-#: Loops of an issuer's chain, width of their counts and of a coordinate's step.
+#: Load streams of an AGCU, and store streams.
+STREAMS = 2
+#: Descriptors of an AGCU: one per stream.
+DESCRIPTORS = 2 * STREAMS
+#: Loops of an issuer's counter chain.
 LOOPS = 6
+#: Width of a loop's count.
 COUNT_BITS = 16
+#: Width of the step of a coordinate.
 STEP_BITS = 18
-#: Token ports that one command can wait for, and the greatest number of tokens from each.
+#: Token ports that one command can wait for.
 WAITS = 2
+#: Most tokens that a command takes from one port.
 _MAX_TOKENS = 15
 
 
@@ -215,13 +222,6 @@ class IssuerProgram:
                 f"Issuer configuration must be one that a program makes, not {word:#x}"
             )
         return program
-
-
-#: Load streams, store streams, and descriptors: one per stream.
-STREAMS = 2
-
-
-DESCRIPTORS = 2 * STREAMS
 
 
 def agcu_layout(token_ports: int) -> data.StructLayout:

@@ -23,6 +23,7 @@ __all__ = [
     "unit_kinds",
 ]
 
+#: Width of a counter.
 COUNTER_BITS = 48
 #: Counter numbers per unit in the space of COUNTER_SELECT, used or not.
 WORDS = 8

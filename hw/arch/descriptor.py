@@ -22,8 +22,11 @@ __all__ = [
     "WORD_BITS",
 ]
 
+#: Bytes of a descriptor.
 DESCRIPTOR_BYTES = 128
+#: Most dimensions of a tensor.
 MAX_RANK = 5
+#: Most elements of a box in one dimension.
 MAX_BOX = 256
 #: Width of the words in which a descriptor is written.
 WORD_BITS = 64

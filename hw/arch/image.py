@@ -26,6 +26,7 @@ __all__ = [
 IMAGE_MAGIC = int.from_bytes(b"TWIM", "little")
 #: Version of the format, and of every program word in it.
 IMAGE_VERSION = 1
+#: Most beats of the configuration of a row of the fabric.
 MAX_ROW_BEATS = (1 << 16) - 1
 
 

@@ -24,9 +24,13 @@ __all__ = [
     "pack_list",
 ]
 
+#: Bytes of an entry of the launch list.
 ENTRY_BYTES = 64
+#: Bytes of an argument.
 ARGUMENT_BYTES = 16
+#: Most arguments of an entry.
 MAX_ARGUMENTS = 16
+#: Most bytes of an image.
 MAX_IMAGE_BYTES = (1 << 24) - 1
 
 

@@ -25,6 +25,10 @@ __all__ = [
 
 #: Element widths in bytes; a program word holds the index.
 ELEMENT_BYTES = (1, 2, 4)
+#: Address loops inside a slot.
+ADDRESS_LOOPS = 4
+#: Width of a loop's index.
+COUNT_BITS = 16
 
 
 class Access(enum.Enum, shape=2):
@@ -90,14 +94,6 @@ def piece_positions(position: int, *, lanes: int, rows_log2: int) -> tuple[int, 
             f"Position must start a piece of {1 << rows_log2} by {columns} elements, not {position}"
         )
     return tuple(position + i * lanes + j for i in range(1 << rows_log2) for j in range(columns))
-
-
-#: Address loops inside a slot.
-ADDRESS_LOOPS = 4
-
-
-#: Width of a loop's index.
-COUNT_BITS = 16
 
 
 class Level(enum.IntEnum):

@@ -1,0 +1,86 @@
+"""Generated tables of the contract: modules, limits and codes of ``hw.arch``."""
+
+from __future__ import annotations
+
+import ast
+import enum
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+
+import hw.arch
+from docs.tools.markdown import table
+
+__all__ = ["codes", "limits", "modules"]
+
+
+def _files() -> Iterator[tuple[str, str]]:
+    """Name and text of each module of the contract."""
+    for folder in hw.arch.__path__:
+        for path in sorted(Path(folder).glob("[!_]*.py")):
+            yield path.stem, path.read_text(encoding="utf-8")
+
+
+def modules() -> str:
+    """Table of the modules and their headlines."""
+    rows = []
+    for name, text in _files():
+        headline = (ast.get_docstring(ast.parse(text)) or "").partition("\n")[0]
+        rows.append((f"`hw.arch.{name}`", headline))
+    return table(("module", "contents"), rows)
+
+
+def _meaning(lines: list[str], line: int) -> str:
+    """Text of the comment above a line."""
+    words: list[str] = []
+    while line >= 2 and lines[line - 2].startswith("#: "):
+        line -= 1
+        words.insert(0, lines[line - 1].removeprefix("#: ").strip())
+    return " ".join(words)
+
+
+def limits() -> str:
+    """Table of the public integers: name, value, meaning.
+
+    Raises
+    ------
+    ValueError
+        If one has no comment that says what it is.
+    """
+    rows = []
+    for name, text in _files():
+        module, lines = import_module(f"hw.arch.{name}"), text.splitlines()
+        for node in ast.parse(text).body:
+            if not isinstance(node, ast.Assign) or not isinstance(node.targets[0], ast.Name):
+                continue
+            constant = node.targets[0].id
+            value = getattr(module, constant)
+            if constant.startswith("_") or not constant.isupper() or not isinstance(value, int):
+                continue
+            meaning = _meaning(lines, node.lineno)
+            if not meaning:
+                raise ValueError(f"hw.arch.{name}.{constant} must have a comment of its meaning")
+            shown = f"{value:,}" if value < 1 << 26 else f"{value:#x}"
+            rows.append((f"`{name}.{constant}`", shown, meaning))
+    return table(("name", "value", "meaning"), rows)
+
+
+def codes() -> str:
+    """Table of the enumerations: name, codes, meaning."""
+    rows = []
+    for name, text in _files():
+        module = import_module(f"hw.arch.{name}")
+        for node in ast.parse(text).body:
+            if not isinstance(node, ast.ClassDef):
+                continue
+            kind = getattr(module, node.name)
+            if issubclass(kind, enum.Enum):
+                found: list[enum.Enum] = list(kind)
+                members = ", ".join(f"{each.name} {_number(each)}".strip() for each in found)
+                headline = (ast.get_docstring(node) or "").partition("\n")[0]
+                rows.append((f"`{name}.{node.name}`", members, headline))
+    return table(("enumeration", "codes", "meaning"), rows)
+
+
+def _number(member: enum.Enum) -> str:
+    return str(int(member.value)) if isinstance(member.value, int) else ""
