@@ -317,7 +317,7 @@ class ChipModel(Closing):
         counters = self._counters()
         steps: list[int] = []
         if ended == "hang":
-            steps = self._steps(len(counters))
+            steps = self._steps()
             self._needs_reset = True
         else:
             self.write("STATUS", 0b110)
@@ -373,7 +373,7 @@ class ChipModel(Closing):
             values.append(self.read("COUNTER_LO") | self.read("COUNTER_HI") << 32)
         return values
 
-    def _steps(self, count: int) -> list[int]:
+    def _steps(self) -> list[int]:
         """Increment of each counter between two equally spaced reads, per `_PROBE_CYCLES`."""
         before = self._counters()
         spent = -int(self._library.chip_cycle(self._handle))
