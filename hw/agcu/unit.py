@@ -195,13 +195,12 @@ class Agcu(Component):
         )
         self._stored_tokens(m, engine)
         lacking = [issuer.o_waits & may_leave for issuer in issuers[:STREAMS]]
-        self._count(m, engine, lacking, begun, ended)
+        self._count(m, lacking, begun, ended)
         return m
 
     def _count(
         self,
         m: Module,
-        engine: TmaEngine,
         lacking: Sequence[Value],
         begun: Sequence[Value],
         ended: Sequence[Value],

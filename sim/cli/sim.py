@@ -57,7 +57,7 @@ def add(subparsers: Subparsers) -> None:
     add_json(parser)
 
 
-def _of_component(args: argparse.Namespace, known: list[str]) -> dict[str, Any]:
+def _of_component(args: argparse.Namespace) -> dict[str, Any]:
     """Set BLOCK to the testbench of the requested component; return its unit under test."""
     if None not in (args.block, args.component) and args.block != args.component:
         rule = "must be left out where BLOCK is given"
@@ -153,7 +153,7 @@ def execute(args: argparse.Namespace) -> dict[str, Any]:
             print(f"{name:<14}{summary}")
         return {"blocks": [{"block": name, "summary": text} for name, text in summaries.items()]}
     name = args.block or args.component
-    asked = _of_component(args, list(summaries))
+    asked = _of_component(args)
     options = "".join(f" --set {name}={value}" for name, value in args.settings)
     chosen = _chosen(args, list(summaries))
     unit = bench_unit(args)
