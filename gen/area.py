@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from gen.components import Component
 from gen.liberty import FILE_NAME, MAP, Liberty, run_mapping
+from gen.unit_designs import Component
 from gen.yosys import require_yosys, run_script
 
 __all__ = ["DefinitionArea", "UnitArea", "measure", "shares", "totals"]
@@ -85,7 +85,7 @@ class UnitArea:
     Members
     -------
     kind, count, note
-        As of :class:`gen.components.Component`.
+        As of :class:`gen.unit_designs.Component`.
     name : str
         Name of the unit's module.
     definitions : tuple of DefinitionArea

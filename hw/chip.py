@@ -33,8 +33,8 @@ from hw.lib.axi import (
     AxiLiteInterface,
     AxiLiteSignature,
 )
+from hw.lib.chain_segment import ChainSegment
 from hw.lib.component import Component
-from hw.lib.configuration_chain import ChainSegment
 from hw.tile import Tile
 
 __all__ = ["Chip"]

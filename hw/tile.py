@@ -12,8 +12,8 @@ from hw.arch.errors import BadInputError, shown
 from hw.arch.places import tile_layout, token_ports, vector_ports
 from hw.emit.shared import shared
 from hw.lib.activity import chosen_counter
+from hw.lib.chain_segment import ChainSegment
 from hw.lib.component import Component
-from hw.lib.configuration_chain import ChainSegment
 from hw.lib.stream import vector_layout
 from hw.mesh.switch import Switch
 from hw.pcu.unit import Pcu

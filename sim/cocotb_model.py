@@ -29,8 +29,8 @@ def build_model(
 ) -> tuple[Path, bool]:
     """Build the executable in which cocotb simulates a design.
 
-    A chip is cut into parts as for :class:`sim.native.chip.ChipModel` and shares the archives of
-    its tiles; any other design is one part.
+    A chip is cut into parts as for :class:`sim.native.chip_model.ChipModel` and shares the archives
+    of its tiles; any other design is one part.
 
     Parameters
     ----------

@@ -2,7 +2,7 @@
 
 Each component has parameters with ranges; a unit of a chip takes their defaults from the chip's
 configuration. The arrays, which have many options, are listed here and made by
-`sim.cli.systolic`.
+`sim.cli.unit_options`.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ def _agcu(config: ChipConfig, values: Mapping[str, int]) -> Shareable:
 
 
 def _matrix_unit(config: ChipConfig, values: Mapping[str, int]) -> Shareable:
-    from sim.drivers.matrix_unit import matrix_unit
+    from sim.drivers.matrix_unit_driver import matrix_unit
 
     return matrix_unit(config)
 
@@ -169,7 +169,7 @@ def _token_switch(config: ChipConfig, values: Mapping[str, int]) -> Shareable:
 
 
 def _chain(config: ChipConfig, values: Mapping[str, int]) -> Shareable:
-    from hw.lib.configuration_chain import ChainSegment
+    from hw.lib.chain_segment import ChainSegment
 
     return ChainSegment(**values)
 
@@ -322,7 +322,7 @@ _FUNCTIONS = {
     "tanh": "hyperbolic tangent",
 }
 
-#: Arrays, whose options are those of `sim.cli.systolic`.
+#: Arrays, whose options are those of `sim.cli.unit_options`.
 ARRAYS = {
     "systolic": "systolic matrix unit of any size, dataflow and format",
     "array": "systolic array alone, without accumulators",

@@ -22,7 +22,7 @@ from hw.numeric import compositions, elementwise, functions
 from hw.numeric.reference import cast, matmul
 from sw.ir import nodes as ir
 from sw.ir.affine import Axis
-from sw.ir.formats import Format, common, format_of, fp32, pred
+from sw.ir.format_rules import Format, common, format_of, fp32, pred
 from sw.ir.program import Program
 from sw.ir.sizes import open_sizes
 from sw.ir.tails import identity

@@ -10,8 +10,8 @@ from typing import Any
 from hw.arch.config import named
 from hw.numeric.formats import bf16
 from sim.progress import Progress
+from sw.chip_program import ChipProgram
 from sw.compiler import compile_kernel
-from sw.image import ChipProgram
 from sw.kernels.gemm import gemm
 from sw.kernels.matmul import matmul
 from sw.prove import prove

@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from hw.arch.errors import BadInputError
 from hw.numeric.formats import Format, bf16, fp32, int8, int32
-from sw.arrays import ArraySpec
+from sw.array_spec import ArraySpec
 
 __all__ = ["random_inputs", "random_operand"]
 

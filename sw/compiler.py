@@ -11,15 +11,15 @@ from typing import Any
 from hw.arch.config import ChipConfig
 from hw.arch.errors import BadInputError, did_you_mean
 from hw.numeric.formats import Format
-from sw.arrays import ArraySpec
+from sw.array_spec import ArraySpec
+from sw.chip_program import ChipProgram
 from sw.cost import predict, predict_launch
-from sw.image import ChipProgram
 from sw.ir.program import Program
 from sw.language import Kernel, Schedule
 from sw.netlist import Netlist
 from sw.passes.compilation import Compilation
-from sw.passes.driver import run_passes
 from sw.passes.fit import Fit
+from sw.passes.pass_driver import run_passes
 from sw.passes.place import Placement
 from sw.passes.plan import Plan
 from sw.passes.route import Routes

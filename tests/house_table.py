@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 
 from sim.cli.app import main
-from sim.drivers.systolic import run_product
+from sim.drivers.unit_driver import run_product
 from tests.hw.matrix.units import BUILDS, STREAMS, Case, build
 
 __all__ = ["RUNS", "TABLE", "kernel_row", "unit_rows"]

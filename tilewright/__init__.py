@@ -21,7 +21,7 @@ from sw.actions import register as _register
 
 if TYPE_CHECKING:
     from hw.arch.config import ChipConfig
-    from sim.native.memory import ErrorAt
+    from sim.native.conditions import ErrorAt
     from sw.language import (
         Axis,
         Bound,
@@ -175,7 +175,7 @@ __all__ = [
 #: Modules of the public names that are not of the language.
 _HOMES = {
     "ChipConfig": "hw.arch.config",
-    "ErrorAt": "sim.native.memory",
+    "ErrorAt": "sim.native.conditions",
     "KernelProgram": "sw.results",
     "RunResult": "sw.results",
 }

@@ -8,7 +8,7 @@ from typing import cast
 from docs.tools.markdown import table
 from docs.tools.reports import report
 from gen.area import UnitArea, measure
-from gen.components import Component
+from gen.unit_designs import Component
 from gen.verilog import emit
 from hw.arch.config import named as configurations
 from hw.array.cell import Cell

@@ -10,7 +10,7 @@ from docs.tools.reports import report
 from hw.arch.config import named as configurations
 from hw.matrix.tpu_catalog import PRESETS
 from hw.numeric.formats import LANE_BITS, Format, bf16, int8
-from sim.drivers.matrix_unit import MatrixTiling
+from sim.drivers.matrix_unit_driver import MatrixTiling
 from sim.run.driver import compile_job, run
 from sim.run.job import Job
 from sim.run.problem import Problem

@@ -9,8 +9,8 @@ from amaranth.lib.wiring import In, Out
 from gen.properties.array_tags import tagged
 from gen.properties.support import always, given, offers_stay
 from hw.array.dataflow import ArrayConfig, Dataflow
-from hw.matrix.config import UnitConfig
-from hw.matrix.unit import systolic_unit
+from hw.matrix.factory import systolic_unit
+from hw.matrix.unit_config import UnitConfig
 from hw.numeric.formats import int8
 
 __all__ = ["OffersStay"]

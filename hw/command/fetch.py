@@ -19,8 +19,8 @@ from hw.arch.launch import (
     argument_layout,
     entry_layout,
 )
-from hw.command.host import error_layout
-from hw.command.reader import BEATS_BITS, beat_layout, run_layout
+from hw.command.burst_reader import BEATS_BITS, beat_layout, run_layout
+from hw.command.host_port import error_layout
 from hw.lib.axi import RESP_DECERR, RESP_OKAY, full_width_size
 from hw.lib.component import Component
 

@@ -12,9 +12,9 @@ from hw.arch.error_codes import LaunchError
 from hw.arch.errors import BadInputError, shown
 from hw.arch.launch import MAX_ARGUMENTS
 from hw.arch.registers import HOST_ADDRESS_BITS
+from hw.command.burst_reader import RunReader
 from hw.command.fetch import LaunchFetcher, argument_write_layout
-from hw.command.host import HostPort, error_layout
-from hw.command.reader import RunReader
+from hw.command.host_port import HostPort, error_layout
 from hw.emit.shared import shared
 from hw.lib.axi import Axi4ReadInterface, Axi4ReadSignature, AxiLiteInterface, AxiLiteSignature
 from hw.lib.component import Component

@@ -11,9 +11,9 @@ from amaranth.lib.wiring import In, Out
 
 from hw.emit.shared import shared
 from hw.lib.component import Component
-from hw.matrix.config import COUNTERS, UnitConfig
 from hw.matrix.output_stage import Activation
 from hw.matrix.partial_sums import ResultQueue
+from hw.matrix.unit_config import COUNTERS, UnitConfig
 
 __all__ = ["Doing", "UnitBase"]
 

@@ -12,9 +12,9 @@ from hw.float.fp32 import fma_fp32
 from hw.float.wires import named
 from hw.lib.component import Component
 from hw.lib.stream import ElasticBuffer
-from hw.matrix.config import UnitConfig
 from hw.matrix.partial_sums import row_layout
 from hw.matrix.requantizer import SCALE_BITS, SHIFT_BITS, FactorRecoder, Scaler
+from hw.matrix.unit_config import UnitConfig
 from hw.numeric.formats import fp32
 
 __all__ = ["Activation", "Affine", "result_layout"]

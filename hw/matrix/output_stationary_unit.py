@@ -10,8 +10,8 @@ from hw.array.output_stationary import OutputArray
 from hw.emit.shared import shared
 from hw.lib.stream import ElasticBuffer
 from hw.matrix.base import Doing, UnitBase
-from hw.matrix.config import UnitConfig
 from hw.matrix.partial_sums import ResultQueue
+from hw.matrix.unit_config import UnitConfig
 
 __all__ = ["DrainSequencer", "OutputUnit", "step_layout"]
 

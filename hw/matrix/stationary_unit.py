@@ -12,8 +12,8 @@ from hw.emit.shared import shared
 from hw.lib.stream import ElasticBuffer
 from hw.matrix.base import Doing, UnitBase
 from hw.matrix.bottom_adder import BottomAdder
-from hw.matrix.config import UnitConfig
 from hw.matrix.partial_sums import PartialColumn, ResultQueue, SumGuard
+from hw.matrix.unit_config import UnitConfig
 from hw.matrix.weight_buffer import TileLoader
 
 __all__ = ["StationaryUnit", "moving_layout"]

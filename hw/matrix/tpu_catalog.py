@@ -8,9 +8,9 @@ from types import MappingProxyType
 
 from hw.arch.checks import require_int
 from hw.array.dataflow import ArrayConfig, Dataflow
-from hw.matrix.config import UnitConfig
+from hw.matrix.unit_config import UnitConfig
 from hw.numeric.formats import Format, bf16, e4m3, e5m2, int8
-from hw.tpu.config import TensorConfig
+from hw.tpu.tensor_config import TensorConfig
 
 __all__ = ["PRESETS", "Preset"]
 

@@ -18,8 +18,8 @@ from hw.lib.barrier import Barrier, has_passed
 from hw.lib.component import Component
 from hw.lib.packet_filter import PacketFilter
 from hw.lib.stream import ElasticBuffer, token_signature, vector_layout, vector_signature
+from hw.pmu.address_generator import StreamEngine
 from hw.pmu.banks import READ_LATENCY, Banks
-from hw.pmu.engine import StreamEngine
 from hw.pmu.output import OutputPort
 
 __all__ = ["Pmu"]

@@ -8,8 +8,8 @@ from amaranth.lib.wiring import In, Out
 
 from hw.lib.component import Component
 from hw.lib.stream import ElasticBuffer
-from hw.tpu.config import TensorConfig
 from hw.tpu.instruction import INSTRUCTION, Fault, Opcode
+from hw.tpu.tensor_config import TensorConfig
 
 __all__ = ["Decoder"]
 

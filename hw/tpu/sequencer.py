@@ -7,9 +7,9 @@ from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out
 
 from hw.lib.component import Component
-from hw.tpu.config import TensorConfig
+from hw.tpu.buffer_writer import ACTIVATES
 from hw.tpu.instruction import Fault, Opcode
-from hw.tpu.writer import ACTIVATES
+from hw.tpu.tensor_config import TensorConfig
 
 __all__ = ["STATUS", "Sequencer"]
 

@@ -9,14 +9,14 @@ from amaranth.lib.wiring import In, Out
 from hw.emit.shared import shared
 from hw.emit.vector_memory import VectorMemory
 from hw.lib.component import Component
-from hw.matrix.config import COUNTERS
 from hw.matrix.stationary_unit import StationaryUnit
-from hw.tpu.config import TensorConfig
+from hw.matrix.unit_config import COUNTERS
+from hw.tpu.buffer_reader import Reader
+from hw.tpu.buffer_writer import HostWriter, ResultWriter
 from hw.tpu.decoder import Decoder
 from hw.tpu.instruction import INSTRUCTION
-from hw.tpu.reader import Reader
 from hw.tpu.sequencer import STATUS, Sequencer
-from hw.tpu.writer import HostWriter, ResultWriter
+from hw.tpu.tensor_config import TensorConfig
 
 __all__ = ["TensorUnit", "host_layout"]
 

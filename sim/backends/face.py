@@ -10,7 +10,7 @@ from pathlib import Path
 from gen.verilog import Design
 from hw.arch.config import ChipConfig
 from sim.closing import Closing
-from sim.native.memory import MemoryConditions
+from sim.native.conditions import MemoryConditions
 from sim.progress import Progress
 
 __all__ = ["Answer", "Backend", "BuildFigures", "Setup"]

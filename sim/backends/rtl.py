@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sim.backends.emitted import design_of
 from sim.backends.face import Answer, Backend, BuildFigures, Setup
-from sim.native.chip import ChipModel
+from sim.native.chip_model import ChipModel
 
 __all__ = ["NativeRtl"]
 

@@ -11,14 +11,14 @@ from hw.arch.config import named
 from hw.arch.error_codes import LaunchError, error_detail, error_unit
 from hw.arch.errors import BadInputError
 from sim.campaign.case import Fields, Verdict, line
-from sim.campaign.memory import conditions_of
 from sim.campaign.models import Models
 from sim.campaign.program_case import hang_name, most_cycles, refusal_faults, smaller_program
 from sim.campaign.programs import Prepared, prepared, random_program
+from sim.campaign.random_memory import conditions_of
 from sim.emulator import emulate
-from sim.native.chip import ChipRun, RtlFaultError
-from sim.native.memory import MOST_ERRORS, ErrorAt
-from sw.image import ChipProgram
+from sim.native.chip_model import ChipRun, RtlFaultError
+from sim.native.conditions import MOST_ERRORS, ErrorAt
+from sw.chip_program import ChipProgram
 from sw.prove import prove
 
 __all__ = ["draw_axi", "draw_bit", "judge_axi", "judge_bit", "smaller_axi", "smaller_bit"]

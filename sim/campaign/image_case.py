@@ -12,13 +12,13 @@ from hw.arch.config import ChipConfig, named
 from sim.campaign.case import Fields, Verdict
 from sim.campaign.chips import chip_fields, chip_of
 from sim.campaign.images import arrays_of, chip_program_of, random_image, take_away
-from sim.campaign.memory import PLAIN, conditions_of, random_memory
 from sim.campaign.models import Models
 from sim.campaign.program_case import hang_name
+from sim.campaign.random_memory import PLAIN, conditions_of, random_memory
 from sim.emulator import emulate
-from sim.memory import LaunchMemory
-from sim.native.chip import ChipRun, RtlFaultError
-from sw.image import ChipProgram
+from sim.launch_memory import LaunchMemory
+from sim.native.chip_model import ChipRun, RtlFaultError
+from sw.chip_program import ChipProgram
 from sw.prove import Liveness, prove
 
 __all__ = ["draw_image", "judge_image", "smaller_image"]

@@ -16,8 +16,8 @@ from hw.arch.pmu import EngineProgram, PmuProgram
 from hw.arch.pmu_word import Level, TokenSource
 from hw.numeric.formats import int8
 from sim.campaign.image_nests import divisor, engine_of, random_read, random_write
-from sw.arrays import ROW_ALIGNMENT_BYTES, ArraySpec
-from sw.image import ChipProgram
+from sw.array_spec import ROW_ALIGNMENT_BYTES, ArraySpec
+from sw.chip_program import ChipProgram
 from sw.netlist import End, Net, Netlist
 from sw.passes.assemble import assemble
 from sw.passes.route import place_and_route

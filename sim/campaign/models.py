@@ -8,8 +8,8 @@ from gen.verilog import Design
 from hw.arch.config import ChipConfig
 from sim.backends.emitted import emitted_chip
 from sim.closing import Closing
-from sim.native.chip import ChipModel, ChipRun
-from sim.native.memory import MemoryConditions
+from sim.native.chip_model import ChipModel, ChipRun
+from sim.native.conditions import MemoryConditions
 
 __all__ = ["Models"]
 

@@ -13,10 +13,10 @@ from hw.numeric.formats import bf16
 from sim.campaign.case import Fields, Verdict
 from sim.campaign.chips import chip_of, random_chip
 from sim.campaign.features import program_features
-from sim.campaign.memory import PLAIN, conditions_of
 from sim.campaign.models import Models
 from sim.campaign.programs import Prepared, prepared, random_program
-from sim.native.chip import ChipRun, RtlFaultError
+from sim.campaign.random_memory import PLAIN, conditions_of
+from sim.native.chip_model import ChipRun, RtlFaultError
 from sim.run.compiled import compile_problem
 from sim.run.endings import waiting_units
 from sim.run.problem import Problem

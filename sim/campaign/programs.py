@@ -16,13 +16,13 @@ from hw.arch.config import ChipConfig
 from hw.numeric.formats import named as formats
 from sim.campaign.case import Fields, line
 from sim.campaign.chips import chip_fields, chip_of
-from sim.campaign.kernels import KERNELS
-from sim.campaign.memory import random_memory
-from sim.campaign.operands import operands_of, random_operands
-from sim.campaign.sizes import random_schedule, random_sides
+from sim.campaign.kernel_table import KERNELS
+from sim.campaign.random_memory import random_memory
+from sim.campaign.random_operands import operands_of, random_operands
+from sim.campaign.random_sizes import random_schedule, random_sides
 from sim.emulator import EmulatorRun, emulate
 from sim.golden import golden
-from sim.memory import LaunchMemory
+from sim.launch_memory import LaunchMemory
 from sim.run.compiled import compile_problem
 from sim.run.problem import Problem
 from sw.compiler import Compiled

@@ -12,7 +12,7 @@ from typing import Any
 
 from hw import __version__
 from hw.arch.errors import BadInputError, TilewrightError
-from sim.cli import report
+from sim.cli import envelope as report
 from sim.cli.failures import as_refusal
 from sim.cli.options import add_json
 from sim.cli.own_files import require_not_named_again, require_own_files

@@ -15,7 +15,7 @@ from sim.cli.options import (
     validating,
 )
 from sim.cli.stand_alone import add_settings, require_no_settings, stand_alone
-from sim.cli.systolic import (
+from sim.cli.unit_options import (
     COMPONENT,
     add_systolic,
     asks_for_systolic,
@@ -28,12 +28,12 @@ from sim.progress import Progress, shown_progress
 
 if TYPE_CHECKING:
     from gen.area import UnitArea
-    from gen.components import Component
     from gen.liberty import Liberty
+    from gen.unit_designs import Component
 
 __all__ = ["CHOICES", "add", "execute"]
 
-#: Kinds of unit that ``--component`` takes; gen.components is too slow to import for a help.
+#: Kinds of unit that ``--component`` takes; gen.unit_designs is too slow to import for a help.
 CHOICES = ("pcu", "pmu", "switch", "token_switch", "chain", "agcu", "command", "rest")
 
 _HEADS = ("kind", "unit", "count", "cells", "flip-flops", "memory bits", "depth", "all", "share")
@@ -144,7 +144,7 @@ def _mapped(square_um: float, count: int, sums: Mapping[str, float]) -> tuple[st
 def _systolic(args: argparse.Namespace) -> dict[str, Any]:
     """Area of a stand-alone matrix unit: each definition synthesized once, times its instances."""
     from gen.area import totals
-    from gen.components import Component
+    from gen.unit_designs import Component
     from gen.verilog import emit
 
     config, count = systolic_config(args)
@@ -184,7 +184,7 @@ def _systolic(args: argparse.Namespace) -> dict[str, Any]:
 def _stand_alone(args: argparse.Namespace) -> dict[str, Any]:
     """Area of a stand-alone component of the table."""
     from gen.area import totals
-    from gen.components import Component
+    from gen.unit_designs import Component
     from gen.verilog import emit
 
     unit, _ = stand_alone(args, load_config(args.config or DEFAULT_CONFIG))
@@ -215,7 +215,7 @@ def execute(args: argparse.Namespace) -> dict[str, Any]:
     config = load_config(name)
 
     from gen.area import shares, totals
-    from gen.components import KINDS, components
+    from gen.unit_designs import KINDS, components
     from gen.verilog import emit
     from hw.chip import Chip
 

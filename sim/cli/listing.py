@@ -69,7 +69,7 @@ def execute(args: argparse.Namespace) -> dict[str, Any]:
 def _of_file(name: str) -> list[dict[str, str]]:
     """Kernels of a file, named as for ``run``, each with signature and headline."""
     # Not at the top: that module takes `modules` from here.
-    from sim.cli.kernels import file_kernels
+    from sim.cli.kernel_lookup import file_kernels
 
     return [
         {

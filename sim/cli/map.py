@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from sim.cli.kernels import file_of, running_file
+from sim.cli.kernel_lookup import file_of, running_file
+from sim.cli.kernel_options import add_problem, read_problem
 from sim.cli.options import Subparsers, add_json
-from sim.cli.problem import add_problem, read_problem
 from sim.files import require_writable, write_output
 
 __all__ = ["add", "execute"]

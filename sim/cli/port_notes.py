@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from hw.array.dataflow import LANE_BITS, ArrayConfig, Dataflow
-from hw.matrix.config import UnitConfig
 from hw.matrix.requantizer import SCALE_BITS
+from hw.matrix.unit_config import UnitConfig
 
 __all__ = ["CHIP_NOTES", "array_notes", "matrix_notes", "tensor_notes", "unit_notes"]
 

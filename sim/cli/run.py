@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hw.arch.errors import BadInputError, WrongResultError, shown
-from sim.cli.kernels import file_of, running_file
+from sim.cli.kernel_lookup import file_of, running_file
+from sim.cli.kernel_options import add_problem, read_problem
 from sim.cli.options import Subparsers, add_json, add_seed, kept, probability, validating
-from sim.cli.problem import add_problem, read_problem
 from sim.files import require_space, write_output
 from sim.rules import JITTER, LATENCY, MAX_CYCLES
 
@@ -118,7 +118,7 @@ def _job(args: argparse.Namespace) -> "Job":
 
     problem, inputs = read_problem(args, args.inputs)
 
-    from sim.native.memory import ErrorAt, MemoryConditions
+    from sim.native.conditions import ErrorAt, MemoryConditions
     from sim.run.job import Job
 
     with validating():

@@ -9,7 +9,7 @@ from hw.arch.errors import BadInputError, WrongResultError, did_you_mean
 from sim.cli.listing import modules
 from sim.cli.options import DEFAULT_CONFIG, Subparsers, add_json, add_seed
 from sim.cli.stand_alone import add_settings, require_no_settings, stand_alone
-from sim.cli.systolic import add_bench_unit, bench_unit, component_name
+from sim.cli.unit_options import add_bench_unit, bench_unit, component_name
 from sim.components import COMPONENTS
 from sim.files import require_writable
 from sim.progress import shown_progress

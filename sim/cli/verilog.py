@@ -21,7 +21,7 @@ from sim.cli.options import (
 )
 from sim.cli.own_files import STANDARD_OUTPUT, require_apart
 from sim.cli.stand_alone import add_settings, require_no_settings, stand_alone
-from sim.cli.systolic import (
+from sim.cli.unit_options import (
     add_systolic,
     asks_for_systolic,
     component_name,

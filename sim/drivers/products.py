@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sim.native.streams import StreamModel, Transfer
+from sim.native.stream_model import StreamModel, Transfer
 
 __all__ = ["Array", "Bytes", "Words", "equal_blocks", "padded", "payloads", "run_streams"]
 

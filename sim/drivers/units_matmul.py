@@ -17,10 +17,10 @@ from hw.arch.ports import Direction, Link, Port, SwitchPorts, UnitPort
 from hw.arch.switch import OutputProgram, SwitchProgram, Turn
 from hw.numeric.formats import Format, bf16, fp32, int8, int32
 from sim.drivers.products import Array
-from sim.memory import LaunchMemory
+from sim.launch_memory import LaunchMemory
 from sim.operands import random_operand
-from sw.arrays import ArraySpec
-from sw.image import ChipProgram, TileProgram
+from sw.array_spec import ArraySpec
+from sw.chip_program import ChipProgram, TileProgram
 
 __all__ = ["UnitsMatmul"]
 

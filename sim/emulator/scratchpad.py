@@ -18,7 +18,7 @@ from hw.arch.config import ChipConfig
 from hw.arch.pmu import EngineProgram, PmuProgram
 from sim.emulator.errors import EmulatorError
 from sim.emulator.slots import SlotPattern, bytes_of, slot_pattern, turn_positions
-from sw.prove.walk import address_walk, visits
+from sw.prove.unrolled_loops import address_walk, visits
 
 __all__ = ["Scratchpad"]
 

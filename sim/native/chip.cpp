@@ -1,5 +1,5 @@
 // Plays the host and the memory of a whole chip. The generated part, which names the ports, is put
-// in by sim/native/chip.py. Interfaces and rules: docs/native.md.
+// in by sim/native/chip_model.py. Interfaces and rules: docs/native.md.
 #include <atomic>
 #include <chrono>
 #include <cstdint>

@@ -14,7 +14,7 @@ from hw.numeric.formats import Format
 from sim.cli.options import load_config, validating
 from sim.files import require_writable
 from sim.interrupt import interruptible
-from sim.native.memory import MemoryConditions
+from sim.native.conditions import MemoryConditions
 from sim.progress import Progress, shown_progress
 from sim.rules import OPTIONS, Rule, path
 from sim.run.compiled import compile_problem

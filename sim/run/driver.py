@@ -16,13 +16,13 @@ from hw.arch.config import ChipConfig
 from sim.backends.choose import open_backend, require_tools
 from sim.backends.face import Answer, Backend
 from sim.golden import golden
-from sim.memory import LaunchMemory
+from sim.launch_memory import LaunchMemory
 from sim.operands import random_inputs
 from sim.run.compiled import compile_problem
-from sim.run.counters import report_counters
+from sim.run.counter_report import report_counters
 from sim.run.endings import raise_for_ending
+from sim.run.float64_error import compare_with_reference
 from sim.run.job import Job
-from sim.run.reference import compare_with_reference
 from sim.run.report import FIELDS
 from sw.ir.macs import count_macs
 

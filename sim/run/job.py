@@ -12,7 +12,7 @@ import numpy.typing as npt
 from gen.verilog import Design
 from hw.arch.errors import BadInputError
 from sim.backends.face import Setup
-from sim.native.memory import MemoryConditions
+from sim.native.conditions import MemoryConditions
 from sim.progress import Progress
 from sim.rules import OPTIONS, Rule, bad_value, instance, optional
 from sim.run.problem import Problem

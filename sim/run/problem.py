@@ -12,8 +12,8 @@ from hw.arch.errors import BadInputError
 from hw.numeric.formats import Format
 from sim.kernels import checked_options, summed
 from sim.rules import OPTIONS, Integer, Rule, bad_value, instance
-from sw.arrays import ArraySpec
-from sw.ir.formats import FORMATS, format_of, pred
+from sw.array_spec import ArraySpec
+from sw.ir.format_rules import FORMATS, format_of, pred
 from sw.ir.program import Program
 from sw.ir.types import Role
 from sw.language import Kernel, Schedule

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy.typing as npt
 
-from sim.cli.report import plain
+from sim.cli.envelope import plain
 from sim.run.driver import Outcome
 from sim.run.page import page
 from sim.run.report import tell

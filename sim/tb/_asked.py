@@ -7,7 +7,7 @@ import os
 from collections.abc import Mapping
 
 from hw.array.dataflow import ArrayConfig, Dataflow
-from hw.matrix.config import UnitConfig
+from hw.matrix.unit_config import UnitConfig
 from hw.numeric.formats import named
 
 __all__ = ["asked_fp", "asked_unit", "environment_of", "environment_of_fp"]

@@ -28,9 +28,9 @@ from sim.bench_support import bench, random_generator, start
 from sim.campaign.images import arrays_of, chip_program_of, random_image
 from sim.drivers.units_matmul import UnitsMatmul
 from sim.emulator import emulate
-from sim.memory import LaunchMemory
+from sim.launch_memory import LaunchMemory
 from sim.oracle import product
-from sw.image import ChipProgram
+from sw.chip_program import ChipProgram
 from sw.prove import prove
 
 __all__ = [

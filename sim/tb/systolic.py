@@ -7,13 +7,13 @@ import numpy as np
 import numpy.typing as npt
 
 from hw.array.dataflow import ArrayConfig, Dataflow
-from hw.matrix.config import UnitConfig
-from hw.matrix.unit import systolic_unit
+from hw.matrix.factory import systolic_unit
+from hw.matrix.unit_config import UnitConfig
 from hw.numeric import reference
 from hw.numeric.formats import Format, bf16, int8
 from hw.numeric.mx import mx_matmul, quantise
 from sim.bench_support import Sink, Source, bench, random_generator, start
-from sim.drivers.systolic import UnitTiling
+from sim.drivers.unit_driver import UnitTiling
 from sim.native.bundle import Bundle
 from sim.operands import random_operand
 from sim.tb._asked import asked_unit

@@ -7,16 +7,16 @@ import numpy as np
 import numpy.typing as npt
 
 from hw.array.dataflow import ArrayConfig, Dataflow
-from hw.matrix.config import UnitConfig
+from hw.matrix.unit_config import UnitConfig
 from hw.numeric import reference
 from hw.numeric.formats import bf16, int8
-from hw.tpu.config import TensorConfig
 from hw.tpu.instruction import Fault, Instruction, Opcode, pack
-from hw.tpu.program import Layer, Packing, mlp_program, mlp_results
 from hw.tpu.sequencer import STATUS
+from hw.tpu.tensor_config import TensorConfig
+from hw.tpu.tensor_program import Layer, Packing, mlp_program, mlp_results
 from hw.tpu.unit import TensorUnit
 from sim.bench_support import Sink, Source, bench, clocks, random_generator, start
-from sim.drivers.tensor_unit import host_vectors, payloads, vectors_for_host
+from sim.drivers.tensor_unit_driver import host_vectors, payloads, vectors_for_host
 from sim.native.bundle import Bundle
 from sim.tb._asked import asked_unit
 

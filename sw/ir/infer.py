@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from sw.ir import nodes as ir
 from sw.ir.affine import Axis
-from sw.ir.formats import Format, common, convertible, fp32, int32, narrow, pred, widens
+from sw.ir.format_rules import Format, common, convertible, fp32, int32, narrow, pred, widens
 from sw.ir.types import ChannelType, Tensor, TileType, TokenType, Type, View
 
 __all__ = ["COMPARISONS", "MAP_ARITY", "REDUCTIONS", "RuleError", "SYMBOLS", "fits_start", "infer"]

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 from sw.ir.affine import Affine, Axis, Bound
-from sw.ir.formats import Format
+from sw.ir.format_rules import Format
 from sw.ir.types import ChannelType, Span, View
 from sw.ir.values import Constant, Operand, Value
 

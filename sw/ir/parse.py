@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from hw.arch.errors import BadInputError
 from sw.ir.affine import Affine, Axis, Bound, Size
-from sw.ir.formats import FORMATS, Format
+from sw.ir.format_rules import FORMATS, Format
 from sw.ir.nodes import NODES, Constant, Loop, Node, Operand, Stage, Value
 from sw.ir.program import Program
 from sw.ir.text import attribute_fields

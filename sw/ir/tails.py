@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from sw.ir import nodes as ir
 from sw.ir.affine import Affine
-from sw.ir.formats import Format
+from sw.ir.format_rules import Format
 from sw.ir.types import Tensor, TileType, View
 
 __all__ = ["Tails", "identity"]

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import MISSING, Field, fields
 from typing import Any
 
-from sw.ir.formats import Format
+from sw.ir.format_rules import Format
 from sw.ir.nodes import Loop, Node, Stage
 from sw.ir.program import Program
 from sw.ir.rewrite import walk

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from sw.ir.affine import Affine, Axis
-from sw.ir.formats import Format
+from sw.ir.format_rules import Format
 
 __all__ = [
     "ChannelType",

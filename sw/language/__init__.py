@@ -1,9 +1,9 @@
 """The tile language of kernels; `tilewright` is its public interface."""
 
 from sw.ir.affine import Axis
-from sw.ir.formats import Format, bf16, e4m3, e5m2, fp16, fp32, int8, int32
+from sw.ir.format_rules import Format, bf16, e4m3, e5m2, fp16, fp32, int8, int32
 from sw.language.bind import Bound
-from sw.language.elementwise import (
+from sw.language.element_math import (
     exp,
     exp2,
     log,
@@ -19,8 +19,10 @@ from sw.language.elementwise import (
 )
 from sw.language.errors import ProgramError
 from sw.language.kernel import Kernel, kernel, register
-from sw.language.loops import each, metapipe
-from sw.language.operations import (
+from sw.language.loop_statements import each, metapipe
+from sw.language.schedule import Schedule, check_schedule
+from sw.language.tensor import TensorView
+from sw.language.tile_operations import (
     buffer,
     col_index,
     col_max,
@@ -40,9 +42,7 @@ from sw.language.operations import (
     store_tile,
     zeros,
 )
-from sw.language.schedule import Schedule, check_schedule
-from sw.language.tensor import TensorView
-from sw.language.tile import Tile
+from sw.language.tile_value import Tile
 from sw.language.unserved import (
     compute,
     dynamic,

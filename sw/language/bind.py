@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hw.arch.errors import BadInputError
-from sw.ir.formats import Format, format_of
+from sw.ir.format_rules import Format, format_of
 from sw.language.errors import ProgramError, near_misses
 from sw.language.signature import Argument, Signature
 

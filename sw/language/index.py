@@ -8,7 +8,7 @@ import numpy as np
 
 from sw.ir import nodes as ir
 from sw.ir.affine import Affine, Axis, Bound, size_symbol
-from sw.language.tile import MakesTile, Tile, emit
+from sw.language.tile_value import MakesTile, Tile, emit
 from sw.language.trace import Recorder, refusal
 
 __all__ = ["BlockIndex", "IndexNumber", "PointIndex", "StopNumber", "as_affine", "whole"]

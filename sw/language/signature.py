@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from hw.arch.errors import BadInputError
-from sw.ir.formats import Format, format_of
+from sw.ir.format_rules import Format, format_of
 from sw.ir.types import Role, Span
 from sw.language.errors import ProgramError
 

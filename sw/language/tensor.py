@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import NoReturn
 
 from sw.ir.affine import Affine, Axis
-from sw.ir.formats import Format
+from sw.ir.format_rules import Format
 from sw.ir.types import Dim, Entry, Role, View
 from sw.language.hints import NotAnArray, operator
 from sw.language.index import BlockIndex, as_affine, whole
-from sw.language.tile import Tile
+from sw.language.tile_value import Tile
 from sw.language.trace import Recorder, refusal
 
 __all__ = ["DimSize", "TensorView"]

@@ -9,9 +9,9 @@ from hw.arch.agcu import AgcuProgram
 from hw.arch.config import ChipConfig
 from hw.arch.places import token_ports, vector_ports
 from hw.arch.switch import OutputProgram, SwitchProgram
+from sw.chip_program import ChipProgram, TileProgram
 from sw.fabric.graph import Place
-from sw.fabric.walk import walk
-from sw.image import ChipProgram, TileProgram
+from sw.fabric.netlist_extraction import walk
 from sw.netlist import Netlist
 from sw.passes.place import Placement
 from sw.passes.route import Hop, Routes
@@ -22,7 +22,7 @@ __all__ = ["assemble"]
 def assemble(
     netlist: Netlist, placement: Placement, routes: Routes, config: ChipConfig
 ) -> ChipProgram:
-    """Assemble the program of a chip, and check it against the netlist by `sw.fabric.walk`.
+    """Assemble the program of a chip, and check it against the netlist extracted from it.
 
     Raises
     ------

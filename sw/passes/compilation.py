@@ -9,8 +9,8 @@ from typing import Any
 from hw.arch.config import ChipConfig
 from hw.arch.errors import BadInputError
 from hw.numeric.formats import Format
-from sw.arrays import ArraySpec
-from sw.image import ChipProgram
+from sw.array_spec import ArraySpec
+from sw.chip_program import ChipProgram
 from sw.ir.program import Program
 from sw.language import Kernel, Schedule
 from sw.netlist import Netlist

@@ -7,7 +7,7 @@ import itertools
 from collections.abc import Iterator, Mapping
 
 from hw.arch.limits import MAX_CREDITS, MAX_MODULUS
-from sw.passes.limits import Unfit
+from sw.passes.field_limits import Unfit
 from sw.passes.pack import Buffer, Home, pack
 from sw.passes.plan import Plan
 

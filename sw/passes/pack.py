@@ -10,7 +10,7 @@ import dataclasses
 import itertools
 from collections.abc import Iterator, Mapping
 
-from sw.passes.limits import Unfit
+from sw.passes.field_limits import Unfit
 from sw.passes.plan import Plan
 
 __all__ = ["Buffer", "Home", "pack"]

@@ -11,8 +11,8 @@ from hw.arch.config import ChipConfig
 from hw.arch.descriptor import MAX_BOX
 from hw.arch.errors import BadInputError
 from sw.cost import predict, rough
+from sw.passes.field_limits import Unfit, require_fields
 from sw.passes.fit import Fit, fit
-from sw.passes.limits import Unfit, require_fields
 from sw.passes.plan import Plan, fewest_rows
 from sw.passes.stage import Product
 

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from operator import attrgetter
 
 from hw.arch.errors import BadInputError
-from sw.arrays import ArraySpec
+from sw.array_spec import ArraySpec
+from sw.chip_program import ChipProgram
 from sw.fabric.errors import FitError
-from sw.image import ChipProgram
 from sw.ir.program import Program
 from sw.ir.sizes import choose_sizes
 from sw.ir.text import print_program
@@ -23,9 +23,9 @@ from sw.passes.accumulate import accumulate
 from sw.passes.assemble import assemble
 from sw.passes.check import check
 from sw.passes.compilation import Compilation
-from sw.passes.driver import Pass
 from sw.passes.mask import mask
 from sw.passes.parallel import Wishes, parallel
+from sw.passes.pass_driver import Pass
 from sw.passes.place import place
 from sw.passes.plan import Plan
 from sw.passes.route import RouteError, placement_seeds, route, unroutable

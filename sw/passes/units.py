@@ -9,7 +9,7 @@ from hw.arch.pcu import FilterProgram, PcuProgram
 from hw.arch.pmu import EngineProgram, PmuProgram, SlotRing
 from hw.arch.pmu_word import Access, Level, TokenSource
 from hw.numeric.formats import bf16, fp32, int8, int32
-from sw.arrays import ArraySpec
+from sw.array_spec import ArraySpec
 from sw.netlist import End, Net, Netlist, UnitProgram
 from sw.passes.fit import Collector, Fit
 from sw.passes.pack import Home

@@ -6,13 +6,13 @@ import dataclasses
 
 from hw.arch.errors import BadInputError
 from hw.arch.limits import MAX_CREDITS
-from sw.image import ChipProgram
+from sw.chip_program import ChipProgram
 from sw.prove.machine import Actor
 from sw.prove.nets import DeadEnd, Nets, find_nets
 from sw.prove.network import Network
-from sw.prove.streams import CyclicStreamError, StreamPackets
-from sw.prove.units import Engine, WriteEngine
-from sw.prove.walk import MOST_STEPS, StepLimitError
+from sw.prove.stream_packets import CyclicStreamError, StreamPackets
+from sw.prove.unit_actors import Engine, WriteEngine
+from sw.prove.unrolled_loops import MOST_STEPS, StepLimitError
 
 __all__ = ["Liveness", "LivenessError", "prove", "require_live"]
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from sw.prove.packets import Packets
 from sw.prove.pattern import ENDLESS, Pattern
-from sw.prove.walk import MOST_STEPS, StepLimitError
+from sw.prove.unrolled_loops import MOST_STEPS, StepLimitError
 
 __all__ = ["Actor", "Channel", "Core", "Machine", "Part", "Port", "Reason", "Taker", "Tap"]
 

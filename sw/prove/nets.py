@@ -12,7 +12,7 @@ from hw.arch.pmu import PmuProgram
 from hw.arch.pmu_word import TokenSource
 from hw.arch.ports import Direction, Link, Port, UnitPort
 from hw.arch.switch import SwitchProgram
-from sw.image import ChipProgram
+from sw.chip_program import ChipProgram
 
 __all__ = ["DeadEnd", "Input", "Junction", "MergeInput", "Net", "Nets", "Output", "find_nets"]
 

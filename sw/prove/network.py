@@ -5,7 +5,7 @@ from __future__ import annotations
 from hw.arch.pcu import FilterProgram, PcuProgram
 from hw.arch.pmu import PmuProgram
 from hw.arch.pmu_word import TokenSource
-from sw.image import ChipProgram
+from sw.chip_program import ChipProgram
 from sw.prove.credits import load_is_free, store_is_free
 from sw.prove.machine import Actor, Channel, Machine, Part, Port, Taker
 from sw.prove.nets import DeadEnd, Input, Junction, MergeInput, Nets, Output
@@ -18,9 +18,9 @@ from sw.prove.portals import (
     TokenCount,
 )
 from sw.prove.repeats import Repeats
-from sw.prove.streams import StreamPackets
-from sw.prove.units import DeadTaker, Engine, Grid, ReadEngine, ReadOut, WriteEngine
-from sw.prove.walk import MOST_STEPS, box_points
+from sw.prove.stream_packets import StreamPackets
+from sw.prove.unit_actors import DeadTaker, Engine, Grid, ReadEngine, ReadOut, WriteEngine
+from sw.prove.unrolled_loops import MOST_STEPS, box_points
 
 __all__ = ["Network"]
 

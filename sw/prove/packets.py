@@ -10,7 +10,13 @@ import numpy as np
 import numpy.typing as npt
 
 from hw.arch.pmu import EngineProgram
-from sw.prove.walk import MOST_STEPS, StepLimitError, address_walk, plain_counts, vectors_of
+from sw.prove.unrolled_loops import (
+    MOST_STEPS,
+    StepLimitError,
+    address_walk,
+    plain_counts,
+    vectors_of,
+)
 
 __all__ = ["Packets", "Rotation", "engine_packets", "even_packets", "rotate"]
 

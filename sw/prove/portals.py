@@ -10,7 +10,7 @@ import numpy.typing as npt
 from hw.arch.limits import MAX_CREDITS
 from sw.prove.machine import Actor, Channel, Core, Machine, Part, Port, Reason, Taker
 from sw.prove.pattern import ENDLESS, Pattern
-from sw.prove.units import room_reason
+from sw.prove.unit_actors import room_reason
 
 __all__ = ["BoxServer", "BoxStream", "Merge", "MergeTaker", "StoredTokens", "TokenCount"]
 

@@ -7,13 +7,13 @@ import pytest
 
 from gen import yosys
 from gen.area import DefinitionArea, UnitArea, measure, shares, totals
-from gen.components import KINDS, REST, Component, components
+from gen.unit_designs import KINDS, REST, Component, components
 from gen.verilog import Design, emit
 from hw.arch.config import named
 from hw.arch.errors import MissingToolError
 from hw.array.cell import Cell
 from hw.chip import Chip
-from hw.lib.configuration_chain import ChainSegment
+from hw.lib.chain_segment import ChainSegment
 from hw.numeric.formats import bf16, int8
 from hw.pmu.banks import Banks
 from hw.pmu.output import OutputPort

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from gen.area import measure, shares, totals
-from gen.components import Component
 from gen.liberty import load_liberty
+from gen.unit_designs import Component
 from gen.verilog import Design
 from hw.arch.errors import BadInputError
 

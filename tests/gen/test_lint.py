@@ -8,7 +8,7 @@ from gen.lint import WAIVER_FILE, waived_rules, waivers
 from gen.verilog import emit
 from hw.arch.config import named
 from hw.chip import Chip
-from sim.drivers.matrix_unit import matrix_unit
+from sim.drivers.matrix_unit_driver import matrix_unit
 from tests.verilog_tools import faults_of_verilator, faults_of_yosys
 
 #: Faults that no waiver may cover, each with a line that has it.

@@ -14,7 +14,7 @@ from amaranth.lib.wiring import In, Out
 from gen.verilog import emit
 from hw.arch.config import named
 from hw.emit.shared import Library
-from sim.drivers.matrix_unit import matrix_unit
+from sim.drivers.matrix_unit_driver import matrix_unit
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
@@ -26,7 +26,7 @@ def design():
 
 def test_text_is_the_same_in_every_process_and_folder(design, tmp_path):
     script = (
-        "from gen.verilog import emit; from sim.drivers.matrix_unit import matrix_unit; "
+        "from gen.verilog import emit; from sim.drivers.matrix_unit_driver import matrix_unit; "
         "from hw.arch.config import named; print(emit(matrix_unit(named['tiny'])).sha256)"
     )
     for hash_seed in ("0", "77"):

@@ -3,12 +3,12 @@
 import pytest
 
 from gen.verilog import emit
+from hw.matrix.factory import systolic_unit
 from hw.matrix.output_stage import Activation
-from hw.matrix.unit import systolic_unit
 from hw.pcu.unit import Pcu
 from hw.tpu.unit import TensorUnit
 from sim.native.bundle import Bundle
-from sim.native.streams import StreamModel
+from sim.native.stream_model import StreamModel
 from tests.hw import units
 
 

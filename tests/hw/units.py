@@ -2,11 +2,11 @@
 
 from hw.arch.config import AgcuConfig, ChipConfig, PcuConfig
 from hw.array.dataflow import ArrayConfig, Dataflow
-from hw.matrix.config import UnitConfig
 from hw.matrix.matrix_unit import MatrixUnit
 from hw.matrix.tpu_catalog import PRESETS
+from hw.matrix.unit_config import UnitConfig
 from hw.numeric.formats import bf16, e4m3, e5m2, fp16, int8
-from hw.tpu.config import TensorConfig
+from hw.tpu.tensor_config import TensorConfig
 
 __all__ = [
     "ACCUMULATOR_ROWS",

@@ -16,7 +16,7 @@ import pytest
 from hw.arch.config import ChipConfig
 from hw.arch.config import named as configurations
 from hw.numeric.formats import named as formats
-from sim.native.memory import MemoryConditions
+from sim.native.conditions import MemoryConditions
 from sim.operands import random_inputs
 from sim.oracle import product as oracle
 from sim.run.driver import Outcome, compile_job, run

@@ -3,7 +3,7 @@
 import pytest
 
 from hw.array.dataflow import ArrayConfig, Dataflow
-from hw.matrix.config import UnitConfig
+from hw.matrix.unit_config import UnitConfig
 from hw.matrix.weight_buffer import swap_distance
 from hw.numeric.formats import bf16, int8
 from tests.hw.matrix.units import Case, build, outcome, predicted

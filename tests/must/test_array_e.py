@@ -11,8 +11,8 @@ import pytest
 
 from gen.lint import WAIVER_FILE
 from gen.verilog import emit
+from hw.matrix.factory import systolic_unit
 from hw.matrix.tpu_catalog import PRESETS
-from hw.matrix.unit import systolic_unit
 from hw.tpu.unit import TensorUnit
 from sim.native.build import verilator_root
 

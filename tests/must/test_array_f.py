@@ -20,11 +20,11 @@ from gen.yosys import run_script
 from hw.array.cell import Cell
 from hw.array.dataflow import ArrayConfig, Dataflow
 from hw.array.output_stationary import OutputCell
-from hw.matrix.config import UnitConfig
-from hw.matrix.unit import systolic_unit
+from hw.matrix.factory import systolic_unit
+from hw.matrix.unit_config import UnitConfig
 from hw.numeric.formats import bf16, int8, named
-from sim.drivers.systolic import UnitTiling, run_product
-from sim.native.streams import StreamModel
+from sim.drivers.unit_driver import UnitTiling, run_product
+from sim.native.stream_model import StreamModel
 from tests.gen.made_liberty import SQUARE_UM, made_liberty
 
 ROOT = Path(__file__).resolve().parent.parent.parent

@@ -6,10 +6,10 @@ import pytest
 import tilewright
 from hw.arch.errors import BadInputError
 from hw.array.dataflow import ArrayConfig, Dataflow
-from hw.matrix.config import UnitConfig
 from hw.matrix.tpu_catalog import PRESETS
+from hw.matrix.unit_config import UnitConfig
 from hw.numeric.formats import bf16, e4m3, fp16, fp32, int8, int32
-from sim.drivers.systolic import UnitTiling
+from sim.drivers.unit_driver import UnitTiling
 from tests.hw.matrix.cycles import product_cycles, scale_sim_cycles
 
 WS = Dataflow.WS

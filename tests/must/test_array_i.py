@@ -12,11 +12,11 @@ import pytest
 
 from gen.verilog import emit
 from hw.array.dataflow import ArrayConfig, Dataflow
-from hw.matrix.config import UnitConfig
-from hw.matrix.unit import systolic_unit
+from hw.matrix.factory import systolic_unit
+from hw.matrix.unit_config import UnitConfig
 from hw.numeric.formats import int8
 from sim.native.bundle import Bundle
-from sim.native.streams import StreamModel
+from sim.native.stream_model import StreamModel
 from tests.hw.matrix.units import Case, outcome
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -82,8 +82,8 @@ _PER_CELL = """
 from gen.verilog import convert
 from hw.numeric.formats import int8
 from hw.array.dataflow import ArrayConfig, Dataflow
-from hw.matrix.unit import systolic_unit
-from hw.matrix.config import UnitConfig
+from hw.matrix.factory import systolic_unit
+from hw.matrix.unit_config import UnitConfig
 unit = systolic_unit(UnitConfig(ArrayConfig(32, 32, Dataflow.WS, (int8,), 1)))
 text = convert(unit, name="unit")
 assert text.count("endmodule") > 1024

@@ -9,8 +9,8 @@ from gen.verilog import emit
 from hw.arch.config import named
 from hw.array.dataflow import ArrayConfig, Dataflow
 from hw.chip import Chip
-from hw.matrix.config import UnitConfig
-from hw.matrix.unit import systolic_unit
+from hw.matrix.factory import systolic_unit
+from hw.matrix.unit_config import UnitConfig
 from hw.numeric.formats import named as formats
 from sim.cocotb_runner import run_bench
 from sim.components import COMPONENTS

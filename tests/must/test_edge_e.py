@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from sim.native.memory import MemoryConditions
-from sim.run.counters import STATES
+from sim.native.conditions import MemoryConditions
+from sim.run.counter_report import STATES
 from sim.run.driver import compile_job, run
 from sim.run.job import Job
 

@@ -26,7 +26,7 @@ MUTANTS = {
         "tests/sw/test_prove_ends.py",
     ),
     "weights that no tile uses": (
-        "sw/prove/units.py",
+        "sw/prove/unit_actors.py",
         "if self._loading or self._loaded:",
         "if self._loading and self._loaded:",
         "tests/sw/test_prove_ends.py",
@@ -50,7 +50,7 @@ MUTANTS = {
         "tests/hw/arch/test_config.py",
     ),
     "detail of a good run": (
-        "sim/emulator/run.py",
+        "sim/emulator/emulated_launch.py",
         "error_detail=fault.detail if fault else 0,",
         "error_detail=fault.detail if fault else 1,",
         "tests/sim/native/test_chip.py::test_launches_end_with_the_same_error_on_the_emulator",

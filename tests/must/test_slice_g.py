@@ -7,7 +7,7 @@ import pytest
 from gen.verilog import emit
 from hw.arch.config import named
 from hw.chip import Chip
-from sim.native.chip import ChipModel
+from sim.native.chip_model import ChipModel
 
 _BUILD_SECONDS = {"small": 120, "large": 240}
 _GOAL = "small ≥ 8,000 cycles/s; builds ≤ 120 s and 240 s; emulator ≥ 20 × RTL"

@@ -28,7 +28,7 @@ def outputs(case, backend, monkeypatch):
     found = set()
     # 0xFFFF is a NaN of bf16, and -1 of int8.
     for byte in (0xFF, 0x00):
-        monkeypatch.setattr("sim.memory.np", _Numpy(byte))
+        monkeypatch.setattr("sim.launch_memory.np", _Numpy(byte))
         found.add(case.run(backend).report["output_sha256"])
     return found
 

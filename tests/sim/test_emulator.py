@@ -12,7 +12,7 @@ from hw.arch.error_codes import LaunchError
 from hw.arch.launch import Argument, LaunchEntry, pack_arguments, pack_list
 from hw.arch.pcu import PcuProgram
 from hw.numeric.formats import bf16, fp32, int8, int32
-from sim.drivers.matrix_unit import MatrixTiling
+from sim.drivers.matrix_unit_driver import MatrixTiling
 from sim.drivers.units_matmul import UnitsMatmul
 from sim.emulator import EmulatorError, emulate
 from sim.emulator.matrix import Passes, results

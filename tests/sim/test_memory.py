@@ -7,9 +7,9 @@ from hw.arch.config import named
 from hw.arch.errors import BadInputError
 from hw.arch.launch import ENTRY_BYTES, LaunchEntry, alignment_bytes
 from hw.numeric.formats import bf16, fp32, int8
-from sim.memory import GUARD_BYTES, LaunchMemory
+from sim.launch_memory import GUARD_BYTES, LaunchMemory
 from sim.operands import random_inputs
-from sw.arrays import ArraySpec
+from sw.array_spec import ArraySpec
 
 ARRAYS = (
     ArraySpec("A", (5, 7), bf16),

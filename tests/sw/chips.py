@@ -14,7 +14,7 @@ from hw.arch.ports import Direction, Link, UnitPort
 from hw.arch.switch import OutputProgram, SwitchProgram, Turn
 from hw.numeric.formats import bf16, fp32
 from sim.drivers.units_matmul import UnitsMatmul
-from sw.image import ChipProgram, TileProgram
+from sw.chip_program import ChipProgram, TileProgram
 
 __all__ = [
     "TINY",

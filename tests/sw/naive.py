@@ -11,7 +11,7 @@ from hw.arch.pcu import PcuProgram
 from hw.arch.places import agcu_places
 from hw.arch.pmu import PmuProgram
 from hw.arch.ports import Direction, Link, UnitPort
-from sw.image import ChipProgram
+from sw.chip_program import ChipProgram
 
 __all__ = ["ends"]
 

@@ -11,9 +11,9 @@ import sw.language as tw
 from hw.arch.config import ChipConfig, named
 from hw.arch.errors import BadInputError
 from hw.numeric.formats import bf16, fp32, int8
-from sim.emulator.run import emulate
+from sim.emulator.emulated_launch import emulate
 from sim.golden import golden
-from sim.memory import LaunchMemory
+from sim.launch_memory import LaunchMemory
 from sw.compiler import compile_kernel
 from sw.kernels.gemm import gemm
 from sw.kernels.matmul import matmul

@@ -16,7 +16,7 @@ from hw.arch.pmu_word import Access, TokenSource
 from hw.arch.switch import OutputProgram, SwitchProgram, Turn
 from hw.numeric.formats import bf16, fp32, int8, int32
 from sim.drivers.units_matmul import UnitsMatmul
-from sw.image import ChipProgram, ImageError, TileProgram
+from sw.chip_program import ChipProgram, ImageError, TileProgram
 
 TINY, SMALL = named["tiny"], named["small"]
 

@@ -17,12 +17,12 @@ from hw.arch.ports import Direction, Link, UnitPort
 from hw.arch.switch import OutputProgram, SwitchProgram, Turn
 from hw.numeric.formats import bf16, fp32, int8, int32
 from sim.drivers.units_matmul import UnitsMatmul
-from sw.image import ChipProgram
+from sw.chip_program import ChipProgram
 from sw.prove import LivenessError, prove, require_live
 from sw.prove.machine import Actor, Channel, Machine, Port
 from sw.prove.packets import even_packets
 from sw.prove.portals import BoxServer, BoxStream, TokenCount
-from sw.prove.units import DeadTaker, Grid, ReadOut
+from sw.prove.unit_actors import DeadTaker, Grid, ReadOut
 from tests.sw.chips import (
     TINY,
     copier,

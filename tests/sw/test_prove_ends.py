@@ -9,7 +9,7 @@ from hw.arch.loops import LoopProgram
 from hw.arch.pmu_word import Level
 from sim.emulator.scratchpad import Scratchpad
 from sw.prove import LivenessError, prove, require_live
-from sw.prove.walk import MOST_STEPS, StepLimitError, walk
+from sw.prove.unrolled_loops import MOST_STEPS, StepLimitError, walk
 from tests.sw.chips import TINY, copier, operands_changed, portal_changed, product
 
 ALIKE = [(0, 1), (1, 1)]

@@ -13,7 +13,7 @@ from hw.arch.launch import Argument, LaunchEntry, alignment_bytes, pack_argument
 from hw.arch.registers import register
 from hw.command.processor import CommandProcessor
 from hw.lib.axi import BOUNDARY_BYTES, BURST_INCR, full_width_size
-from hw.lib.configuration_chain import ChainSegment
+from hw.lib.chain_segment import ChainSegment
 
 FINGERPRINT = 0x1234_5678
 ADDRESS_BITS = 40

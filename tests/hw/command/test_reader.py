@@ -3,7 +3,7 @@ import random
 import pytest
 from amaranth.sim import Simulator
 
-from hw.command.reader import RunReader
+from hw.command.burst_reader import RunReader
 from tests.hw.command.bench import Memory
 
 

@@ -14,7 +14,7 @@ from hw.arch.registers import (
     register,
     register_table,
 )
-from hw.command.host import HostPort
+from hw.command.host_port import HostPort
 from tests.hw.command.bench import ABORT, DONE, FINGERPRINT, INTERRUPT, LAUNCH, Bench, random_kernel
 
 OKAY, SLVERR = 0, 2

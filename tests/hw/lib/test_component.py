@@ -21,8 +21,8 @@ from hw.command.processor import CommandProcessor
 from hw.float.operations import OperationUnit
 from hw.float.special_functions import ReciprocalUnit
 from hw.lib.barrier import Barrier
+from hw.lib.chain_segment import ChainSegment
 from hw.lib.component import Component
-from hw.lib.configuration_chain import ChainSegment
 from hw.lib.fifo import Queue
 from hw.lib.loop_nest import CounterChain
 from hw.lib.packet_filter import PacketFilter

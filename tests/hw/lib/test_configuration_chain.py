@@ -9,7 +9,7 @@ from amaranth.sim import Simulator
 
 from hw.arch.configuration_chain import chain_configs, chain_words, segment_words
 from hw.arch.errors import BadInputError
-from hw.lib.configuration_chain import ChainSegment
+from hw.lib.chain_segment import ChainSegment
 
 
 class Row(wiring.Component):

@@ -6,8 +6,8 @@ import numpy as np
 
 from gen.verilog import emit
 from hw.array.dataflow import ArrayConfig, Dataflow
-from hw.matrix.config import UnitConfig
-from hw.matrix.unit import systolic_unit
+from hw.matrix.factory import systolic_unit
+from hw.matrix.unit_config import UnitConfig
 from hw.numeric import reference
 from hw.numeric.formats import (
     Format,
@@ -23,9 +23,9 @@ from hw.numeric.formats import (
     mxe5m2,
 )
 from hw.numeric.mx import BLOCK, SCALE, MxMatrix, mx_matmul
-from sim.drivers.systolic import UnitTiling, run_product, unit_counters
+from sim.drivers.unit_driver import UnitTiling, run_product, unit_counters
 from sim.native.bundle import Bundle
-from sim.native.streams import StreamModel
+from sim.native.stream_model import StreamModel
 from sim.oracle import product
 from tests.hw.matrix.cycles import product_cycles
 

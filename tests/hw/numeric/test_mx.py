@@ -7,11 +7,11 @@ import pytest
 
 from hw.arch.errors import BadInputError
 from hw.array.dataflow import ArrayConfig, Dataflow
-from hw.matrix.config import UnitConfig
+from hw.matrix.unit_config import UnitConfig
 from hw.numeric import reference
 from hw.numeric.formats import bf16, e2m1, e4m3, e5m2, fp32, mxe2m1, mxe4m3, mxe5m2
 from hw.numeric.mx import MX_FORMATS, SCALE, MxMatrix, mx_matmul, quantise
-from sim.drivers.systolic import UnitTiling
+from sim.drivers.unit_driver import UnitTiling
 from tests.hw.float.stimuli import factors, random_mx
 from tests.hw.float.test_dot4 import simulate
 from tests.hw.float.units import Bench, FloatCell

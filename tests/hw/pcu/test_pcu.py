@@ -5,7 +5,7 @@ import pytest
 
 from hw.arch.pcu import FilterProgram, PcuProgram, pcu_layout
 from hw.numeric.formats import bf16, fp32, int8, int32
-from sim.drivers.matrix_unit import MatrixTiling
+from sim.drivers.matrix_unit_driver import MatrixTiling
 from sim.operands import random_operand
 from sim.oracle import product
 from tests.hw.units import PCU_CHIP as CHIP

@@ -8,7 +8,7 @@ from amaranth.sim import Simulator
 from hw.arch.loops import LoopProgram
 from hw.arch.pmu import Beyond, EngineProgram, SlotRing
 from hw.arch.pmu_word import LOOPS, Level
-from hw.pmu.engine import StreamEngine
+from hw.pmu.address_generator import StreamEngine
 
 POSITION_BITS, SLOTS = 10, 5
 

@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from hw.numeric import elementwise, reference
 from hw.numeric.formats import fp32
-from hw.tpu.config import TensorConfig
 from hw.tpu.instruction import Fault, Instruction, Opcode
+from hw.tpu.tensor_config import TensorConfig
 
 __all__ = ["RefusedInstructionError", "TensorModel"]
 

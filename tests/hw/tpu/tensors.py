@@ -5,7 +5,7 @@ import numpy as np
 from hw.numeric import elementwise, reference
 from hw.numeric.formats import fp32, int8
 from hw.tpu.instruction import Instruction, Opcode
-from hw.tpu.program import Layer, Program
+from hw.tpu.tensor_program import Layer, Program
 
 __all__ = ["expected", "layers", "operands", "random_program"]
 

@@ -8,12 +8,12 @@ from amaranth.hdl import Shape
 
 from hw.arch.errors import BadInputError
 from hw.array.dataflow import ArrayConfig, Dataflow
-from hw.matrix.config import UnitConfig
 from hw.matrix.tpu_catalog import PRESETS
+from hw.matrix.unit_config import UnitConfig
 from hw.numeric.formats import bf16, e5m2, int8
-from hw.tpu.config import TensorConfig
 from hw.tpu.instruction import INSTRUCTION, Instruction, pack
-from hw.tpu.program import Layer, mlp_program, mlp_results
+from hw.tpu.tensor_config import TensorConfig
+from hw.tpu.tensor_program import Layer, mlp_program, mlp_results
 from tests.hw.tpu.model import TensorModel
 from tests.hw.tpu.tensors import expected, layers, operands
 

@@ -8,10 +8,10 @@ import pytest
 from hw.arch.errors import HangError
 from hw.numeric.formats import int8
 from hw.tpu.instruction import Fault, Instruction, Opcode
-from hw.tpu.program import Layer, mlp_program, mlp_results
 from hw.tpu.sequencer import STATUS
-from sim.drivers.systolic import unit_counters
-from sim.drivers.tensor_unit import payloads, run_program
+from hw.tpu.tensor_program import Layer, mlp_program, mlp_results
+from sim.drivers.tensor_unit_driver import payloads, run_program
+from sim.drivers.unit_driver import unit_counters
 from tests.hw.tpu.model import RefusedInstructionError, TensorModel
 from tests.hw.tpu.tensors import expected, layers, operands, random_program
 from tests.hw.units import TENSOR_UNITS as UNITS

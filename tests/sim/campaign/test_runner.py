@@ -14,12 +14,12 @@ from sim.campaign.case import Verdict, command, line
 from sim.campaign.corpus import keep, load
 from sim.campaign.features import BINS, LEAST, missing
 from sim.campaign.kinds import BUILT, KINDS, draw, judge, order
-from sim.campaign.memory import conditions_of, random_memory
 from sim.campaign.models import Models
-from sim.campaign.operands import KINDS as OPERANDS
-from sim.campaign.operands import operands_of
 from sim.campaign.program_case import smaller_program
 from sim.campaign.programs import problem_of
+from sim.campaign.random_memory import conditions_of, random_memory
+from sim.campaign.random_operands import KINDS as OPERANDS
+from sim.campaign.random_operands import operands_of
 from sim.campaign.runner import run_campaign
 from sim.campaign.shrink import shrink
 

@@ -8,7 +8,7 @@ import pytest
 
 import tilewright
 from gen import yosys
-from gen.components import KINDS, REST
+from gen.unit_designs import KINDS, REST
 from hw.arch.config import named
 from sim.cli.area import CHOICES
 

@@ -14,9 +14,9 @@ from hw.numeric.formats import bf16
 from sim.operands import random_operand
 from sim.oracle import product
 from sim.run import driver
-from sim.run.counters import STATES
+from sim.run.counter_report import STATES
 from sim.run.report import FIELDS
-from sw.image import ChipProgram
+from sw.chip_program import ChipProgram
 
 ENVELOPE = ["schema", "tilewright", "command", "tools", "error"]
 SMALL = "--config tiny --set M=9 --set K=20 --set N=7"

@@ -12,7 +12,7 @@ from sim.drivers.units_matmul import UnitsMatmul
 from sim.emulator import emulate
 from sim.emulator.boxes import BoxStream
 from sim.oracle import product
-from sw.image import ImageError
+from sw.chip_program import ImageError
 from tests.sim.launches import SPOILED
 from tests.sw.chips import TINY
 

@@ -14,7 +14,7 @@ from hw.chip import Chip
 from hw.numeric.formats import bf16, fp32
 from sim.drivers.units_matmul import UnitsMatmul
 from sim.emulator import emulate
-from sim.native.chip import ChipModel, ErrorAt, MemoryConditions
+from sim.native.chip_model import ChipModel, ErrorAt, MemoryConditions
 from sim.oracle import product
 from tests.sim.launches import SPOILED, put
 

@@ -14,11 +14,11 @@ from hw.arch.errors import BadInputError, DeviceError, HangError
 from hw.numeric.formats import bf16, fp32, int8
 from sim.backends.emulator import Emulator
 from sim.backends.face import Answer, BuildFigures
-from sim.native.memory import ErrorAt, MemoryConditions
+from sim.native.conditions import ErrorAt, MemoryConditions
 from sim.operands import random_inputs
 from sim.oracle import product
 from sim.run import driver, endings
-from sim.run.counters import STATES
+from sim.run.counter_report import STATES
 from sim.run.driver import compile_job, run
 from sim.run.job import BACKENDS, Job
 from sim.run.problem import Problem

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from sim.run.counters import STATES
+from sim.run.counter_report import STATES
 from sim.run.page import _STATES, page
 from sim.run.report import FIELDS
 

@@ -6,7 +6,7 @@ import pytest
 import sw.language as tw
 from hw.arch.errors import BadInputError
 from hw.numeric import formats
-from sw.ir.formats import FORMATS, Format, format_of, pred
+from sw.ir.format_rules import FORMATS, Format, format_of, pred
 
 
 def test_names_of_the_language_are_the_formats_of_the_machine():

@@ -7,7 +7,7 @@ import pytest
 from hw.arch.config import named
 from hw.arch.ports import Direction, Link, UnitPort
 from hw.arch.switch import OutputProgram, SwitchProgram, Turn
-from sw.fabric.walk import WalkError, walk
+from sw.fabric.netlist_extraction import WalkError, walk
 from sw.passes.assemble import assemble
 from sw.passes.route import place_and_route
 from tests.sw.passes.netlists import gemm_1x8, gemm_4x2, net, netlist

@@ -10,9 +10,9 @@ from hw.arch.config import AgcuConfig, ChipConfig, PmuConfig, named
 from hw.arch.descriptor import MAX_BOX
 from hw.arch.pmu import PmuProgram
 from hw.numeric.formats import bf16, fp32, int8, int32
-from sw.arrays import ArraySpec
+from sw.array_spec import ArraySpec
+from sw.passes.field_limits import Unfit, require_fields
 from sw.passes.fit import fit
-from sw.passes.limits import Unfit, require_fields
 from sw.passes.plan import Plan
 from sw.passes.units import units
 from tests.sw.passes.test_units import product

@@ -8,7 +8,7 @@ import pytest
 from hw.arch.config import PmuConfig, named
 from hw.numeric.formats import bf16, fp32, int8, int32
 from sim.oracle import product as oracle
-from sw.arrays import ArraySpec
+from sw.array_spec import ArraySpec
 from sw.passes.fit import fit
 from sw.passes.parallel import Wishes, parallel
 from sw.passes.stage import Product

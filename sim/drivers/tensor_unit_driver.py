@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hw.tpu.config import TensorConfig
 from hw.tpu.instruction import Opcode, pack
-from hw.tpu.program import Program
-from sim.native.streams import StreamModel
+from hw.tpu.tensor_config import TensorConfig
+from hw.tpu.tensor_program import Program
+from sim.native.stream_model import StreamModel
 
 __all__ = ["host_vectors", "payloads", "run_program", "vectors_for_host"]
 

@@ -17,7 +17,7 @@ from hw.arch.launch import (
     pack_arguments,
     pack_list,
 )
-from sw.arrays import ArraySpec
+from sw.array_spec import ArraySpec
 
 __all__ = ["GUARD_BYTES", "LaunchMemory"]
 

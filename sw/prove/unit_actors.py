@@ -12,7 +12,7 @@ from hw.arch.pmu import EngineProgram
 from sw.prove.machine import Actor, Channel, Core, Machine, Part, Port, Reason, Taker
 from sw.prove.packets import Packets
 from sw.prove.pattern import Pattern
-from sw.prove.walk import visits
+from sw.prove.unrolled_loops import visits
 
 __all__ = ["DeadTaker", "Engine", "Grid", "ReadEngine", "ReadOut", "WriteEngine"]
 

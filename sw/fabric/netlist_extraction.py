@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from hw.arch.places import agcu_places
 from hw.arch.ports import Direction, Link, Port, UnitPort
 from hw.arch.switch import SwitchProgram
-from sw.image import ChipProgram
+from sw.chip_program import ChipProgram
 from sw.netlist import End, Netlist
 
 __all__ = ["WalkError", "walk"]

@@ -11,8 +11,8 @@ import numpy.typing as npt
 
 from hw.numeric.formats import Format, bf16
 from sim.run.magnitudes import sum_magnitudes, sum_terms
-from sw.arrays import ArraySpec
-from sw.ir.formats import widens
+from sw.array_spec import ArraySpec
+from sw.ir.format_rules import widens
 from sw.ir.nodes import Buffer, Cast, Full, Load, Loop, Map, Matmul, Store, Transpose
 from sw.ir.program import Program
 from sw.ir.rewrite import walk

@@ -15,10 +15,10 @@ from hw.arch.launch import MAX_ARGUMENTS
 from hw.arch.pcu import PcuProgram
 from hw.arch.pmu import PmuProgram
 from sim.emulator.boxes import BoxStream
+from sim.emulator.command_processor import LaunchReader
 from sim.emulator.errors import EmulatorError, LaunchFault
 from sim.emulator.fabric import Fabric
-from sim.emulator.launch import LaunchReader
-from sw.image import ChipProgram
+from sw.chip_program import ChipProgram
 
 __all__ = ["EmulatorRun", "emulate"]
 

@@ -7,7 +7,7 @@ import random
 from collections.abc import Mapping
 from typing import Any
 
-from sim.native.memory import CHANNELS, ErrorAt, MemoryConditions
+from sim.native.conditions import CHANNELS, ErrorAt, MemoryConditions
 
 __all__ = ["PLAIN", "conditions_of", "random_memory"]
 

@@ -7,13 +7,13 @@ import math
 from hw.arch.errors import BadInputError
 from sw.ir import nodes as ir
 from sw.ir.affine import Affine, Axis
-from sw.ir.formats import FORMATS, Format, format_of
+from sw.ir.format_rules import FORMATS, Format, format_of
 from sw.ir.types import Role
 from sw.language.errors import unserved
 from sw.language.hints import taking
 from sw.language.index import BlockIndex, whole
 from sw.language.tensor import TensorView
-from sw.language.tile import Tile, emit, tile_argument, wrap
+from sw.language.tile_value import Tile, emit, tile_argument, wrap
 from sw.language.trace import current, refusal
 
 __all__ = [

@@ -10,7 +10,7 @@ from hw.arch.config import ChipConfig
 from hw.matrix.matrix_unit import WAITS, MatrixUnit
 from hw.numeric.formats import Format, bf16, int8
 from sim.drivers.products import Array, Bytes, Words, equal_blocks, padded, payloads, run_streams
-from sim.native.streams import StreamModel, Transfer
+from sim.native.stream_model import StreamModel, Transfer
 
 __all__ = ["STREAMS", "MatrixTiling", "matrix_unit", "run_matmul", "waits"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sw.ir import nodes as ir
 from sw.language.hints import taking
-from sw.language.tile import Tile, TileLike, emit
+from sw.language.tile_value import Tile, TileLike, emit
 
 __all__ = [
     "exp",

@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from hw.arch.errors import BadInputError
-from hw.tpu.config import TensorConfig
 from hw.tpu.instruction import Instruction, Opcode
+from hw.tpu.tensor_config import TensorConfig
 
 __all__ = ["Layer", "Packing", "Program", "layer_program", "mlp_program", "mlp_results"]
 

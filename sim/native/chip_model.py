@@ -15,7 +15,7 @@ from sim.closing import Closing
 from sim.native.archive import build_parts
 from sim.native.chip_library import load
 from sim.native.chip_ports import glue, parts_of
-from sim.native.memory import (
+from sim.native.conditions import (
     CHANNELS,
     ErrorAt,
     MemoryConditions,

@@ -10,7 +10,7 @@ from amaranth.lib.wiring import In, Out
 
 from hw.lib.component import Component
 from hw.matrix.output_stage import result_layout
-from hw.tpu.config import TensorConfig
+from hw.tpu.tensor_config import TensorConfig
 
 __all__ = ["ACTIVATES", "HostWriter", "ResultWriter"]
 
@@ -28,7 +28,7 @@ class HostWriter(Component):
     Members
     -------
     i_start, i_order, o_free, o_span
-        As of :class:`hw.tpu.reader.Reader`.
+        As of :class:`hw.tpu.buffer_reader.Reader`.
     i_host : stream of vectors
     i_port
         The write port of the buffer is free.
@@ -101,7 +101,7 @@ class ResultWriter(Component):
     Members
     -------
     i_start, i_order, o_free
-        As of :class:`hw.tpu.reader.Reader`.
+        As of :class:`hw.tpu.buffer_reader.Reader`.
     o_spans
         Commands in progress.
     i_result : stream of `result_layout`

@@ -11,11 +11,11 @@ import numpy as np
 from hw.arch.checks import require_int
 from hw.arch.errors import BadInputError
 from hw.array.dataflow import LANE_BITS, Dataflow
-from hw.matrix.config import COUNTERS, UnitConfig
+from hw.matrix.unit_config import COUNTERS, UnitConfig
 from hw.numeric.formats import Format
 from hw.numeric.mx import BLOCK, MxMatrix
 from sim.drivers.products import Array, Bytes, Words, equal_blocks, padded, payloads, run_streams
-from sim.native.streams import StreamModel, Transfer
+from sim.native.stream_model import StreamModel, Transfer
 
 __all__ = ["ProductRun", "UnitTiling", "run_product", "unit_counters"]
 

@@ -9,7 +9,7 @@ import numpy as np
 from hw.arch.errors import BadInputError, shown
 from sw.ir import nodes as ir
 from sw.ir.affine import Axis
-from sw.ir.formats import Format, format_of
+from sw.ir.format_rules import Format, format_of
 from sw.ir.types import TileType
 from sw.language.hints import NotAnArray
 from sw.language.trace import Recorder, current, refusal

@@ -3,9 +3,9 @@
 from hw.array.dataflow import ArrayConfig, Dataflow
 from hw.array.output_stationary import OutputArray
 from hw.array.stationary import StationaryArray
-from hw.matrix.config import UnitConfig
 from hw.matrix.output_stationary_unit import OutputUnit
 from hw.matrix.stationary_unit import StationaryUnit
+from hw.matrix.unit_config import UnitConfig
 
 __all__ = ["SystolicArray", "SystolicUnit", "systolic_array", "systolic_unit"]
 

@@ -11,10 +11,10 @@ from sim.cli.options import integer, power, validating
 if TYPE_CHECKING:
     from hw.array.dataflow import ArrayConfig
     from hw.emit.shared import Shareable
-    from hw.matrix.config import UnitConfig
-    from hw.matrix.unit import SystolicArray, SystolicUnit
+    from hw.matrix.factory import SystolicArray, SystolicUnit
+    from hw.matrix.unit_config import UnitConfig
     from hw.numeric.formats import Format
-    from hw.tpu.config import TensorConfig
+    from hw.tpu.tensor_config import TensorConfig
     from hw.tpu.unit import TensorUnit
 
 __all__ = [
@@ -227,7 +227,7 @@ def systolic_component(
     args: argparse.Namespace, config: UnitConfig
 ) -> SystolicArray | SystolicUnit | TensorUnit:
     """Build the requested unit, or its array alone."""
-    from hw.matrix.unit import systolic_array, systolic_unit
+    from hw.matrix.factory import systolic_array, systolic_unit
 
     tensor = tensor_config(args, config)
     if tensor is not None:
@@ -242,7 +242,7 @@ def systolic_component(
 def tensor_config(args: argparse.Namespace, config: UnitConfig) -> TensorConfig | None:
     """Parameters of the requested tensor unit; some presets are tensor units."""
     from hw.matrix.tpu_catalog import PRESETS
-    from hw.tpu.config import TensorConfig
+    from hw.tpu.tensor_config import TensorConfig
 
     if args.preset is None:
         if args.component != _TENSOR:
@@ -305,8 +305,8 @@ def systolic_config(args: argparse.Namespace) -> tuple[UnitConfig, int]:
         If there is no such unit.
     """
     from hw.array.dataflow import ArrayConfig, Dataflow
-    from hw.matrix.config import UnitConfig
     from hw.matrix.tpu_catalog import PRESETS
+    from hw.matrix.unit_config import UnitConfig
     from hw.numeric.formats import named
 
     if args.preset is not None:
@@ -340,7 +340,7 @@ def systolic_config(args: argparse.Namespace) -> tuple[UnitConfig, int]:
 
 def _out(word: str | None, array: ArrayConfig, component: str) -> Format | None:
     """Requested result format; of a tensor unit by default that of its operands."""
-    from hw.matrix.config import result_formats
+    from hw.matrix.unit_config import result_formats
 
     allowed = result_formats(array)
     if component == _TENSOR and len(array.formats) == 1:

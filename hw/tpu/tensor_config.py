@@ -10,7 +10,7 @@ from amaranth.lib import data
 from hw.arch.checks import require_int
 from hw.arch.errors import BadInputError
 from hw.array.dataflow import LANE_BITS, Dataflow
-from hw.matrix.config import UnitConfig
+from hw.matrix.unit_config import UnitConfig
 from hw.numeric.formats import Format
 
 __all__ = ["TensorConfig"]

@@ -6,7 +6,7 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from hw.arch.text_file import read_text
-from sim.cli.kernels import KERNEL, file_of, load_kernel, running_file
+from sim.cli.kernel_lookup import KERNEL, file_of, load_kernel, running_file
 from sim.cli.options import add_config, load_config, setting
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from amaranth.lib.wiring import In, Out
 from hw.lib.component import Component
 from hw.lib.stream import ElasticBuffer
 from hw.matrix.stationary_unit import moving_layout
-from hw.tpu.config import TensorConfig
+from hw.tpu.tensor_config import TensorConfig
 
 __all__ = ["Reader"]
 

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hw.numeric.formats import Format, bf16
-from sw.arrays import ArraySpec
+from sw.array_spec import ArraySpec
 
 __all__ = ["KINDS", "operands_of", "random_operands"]
 
