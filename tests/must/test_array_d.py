@@ -84,17 +84,11 @@ def test_a_chain_of_tiles_waits_for_no_weights(model, name, figure):
             assert cycles == predicted(case)
             # The first vector waits at the port, and the first tile takes R cycles to come.
             assert counters["weight_stall"] == max(rows, 3) - 1
-            changes = case.tiling.groups * (1 if _sums_are_later(name) else tiles) - 1
+            changes = case.tiling.groups * tiles - 1
             wait = max(0, swap_distance(array) - height)
             assert counters["weight_shift"] == changes * wait
             assert counters["active"] == case.tiling.groups * tiles * height
     figure("0 after the first tile, in ws and is, int8 and bf16, L = 1 to 3")
-
-
-def _sums_are_later(name):
-    """Whether a sum of the tile before comes later than the weights of the next."""
-    config = _CHAINS[name]
-    return config.sum_cycles >= swap_distance(config.array)
 
 
 @pytest.mark.slow
