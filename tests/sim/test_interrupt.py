@@ -11,6 +11,14 @@ from sim.run import api
 from sw.kernels.matmul import matmul
 
 
+@pytest.fixture(autouse=True)
+def handler():
+    """Python's own handler, whatever this process was started with."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 class Freed:
     """Is interrupted in its finalizer, where Python ignores exceptions."""
 

@@ -69,6 +69,8 @@ def seen(words, *, stdout=None, interrupt_after=None):
         stderr=theirs,
         env=dict(os.environ, TERM="xterm"),
         start_new_session=True,
+        # What runs in the background of a shell ignores SIGINT, and so does what it starts.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     os.close(theirs)
     got = b""

@@ -203,10 +203,10 @@ def test_the_waivers_of_a_file_are_written_beside_it(here, capsys):
 def test_a_design_of_its_own_has_a_head_too():
     design = emit(TmaEngine(width_bits=64))
     assert design.file == design.head + design.text and design.text.startswith("module ")
-    assert design.head.isascii() and design.head.startswith(f"// {design.top}: Moves boxes ")
+    assert design.head.isascii() and design.head.startswith(f"// {design.top}: TMA engine: moves ")
     assert "hw.tma.engine.TmaEngine(width_bits=64, address_bits=48, " in design.head
     assert "//   outstanding    16\n" in design.head
-    assert "//   o_idle  out, 1 bit: Memory owes nothing" in design.head
+    assert "//   o_idle  out, 1 bit: No burst is open or unanswered" in design.head
 
 
 def test_a_design_has_no_head():
