@@ -9,8 +9,7 @@ import tempfile
 from pathlib import Path
 
 from sim.cli.app import main
-from sim.drivers.unit_driver import run_product
-from tests.hw.matrix.units import BUILDS, STREAMS, Case, build
+from tests.hw.matrix.units import BUILDS, Case, build, run_case
 
 __all__ = ["RUNS", "TABLE", "kernel_row", "unit_rows"]
 
@@ -73,15 +72,8 @@ def unit_rows(dataflow: str) -> dict[str, list[object]]:
         for number, (name, config) in enumerate(units.items()):
             fmt = config.array.formats[0]
             stalls = (0.0, 0.0, 0.0) if number % 2 else (0.2, 0.3, 0.1)
-            case = Case(name, config, 13, 11, 29, (fmt, fmt), seed=number)
-            model.reset(case.seed)
-            run = run_product(
-                model,
-                case.tiling,
-                *case.operands(),
-                prefix=f"{name}_",
-                stalls=dict(zip(STREAMS, stalls, strict=True)),
-            )
+            case = Case(name, config, 13, 11, 29, (fmt, fmt), seed=number, stalls=stalls)
+            run, *_ = run_case(model, case)
             rows[name] = [run.cycles, hashlib.sha256(run.result.tobytes()).hexdigest()]
     return rows
 

@@ -6,17 +6,14 @@ import random
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-import numpy as np
-
 from hw.arch.config import ChipConfig, named
 from sim.campaign.case import Fields, Verdict
 from sim.campaign.chips import chip_fields, chip_of
-from sim.campaign.images import arrays_of, chip_program_of, random_image, take_away
+from sim.campaign.images import chip_program_of, placed_image, routable_image, take_away
 from sim.campaign.models import Models
 from sim.campaign.program_case import hang_name
 from sim.campaign.random_memory import PLAIN, conditions_of, random_memory
 from sim.emulator import emulate
-from sim.launch_memory import LaunchMemory
 from sim.native.chip_model import ChipRun, RtlFaultError
 from sw.chip_program import ChipProgram
 from sw.prove import Liveness, prove
@@ -29,13 +26,7 @@ _CYCLES_A_VECTOR = 600
 def draw_image(rng: random.Random, shared: random.Random) -> dict[str, Any]:
     """Draw an image for `tiny` or `small`; half of the draws lack a resource."""
     config = named[rng.choice(["tiny", "small"])]
-    while True:
-        image = random_image(rng, config)
-        try:
-            chip_program_of(config, image)
-        except ValueError:  # cannot be routed: draw another one
-            continue
-        break
+    image = routable_image(rng, config)
     if rng.random() < 0.5:
         take_away(rng, image)
     return {
@@ -55,15 +46,8 @@ def judge_image(fields: Fields, models: Models | None) -> Verdict:
     except ValueError as error:
         return Verdict("refused", () if str(error) else ("refusal without a word",))
     liveness = prove(program)
-    arrays = arrays_of(config, fields["image"])
-    place = LaunchMemory(config, raw, arrays, seed=fields["data"])
-    rng = np.random.default_rng(fields["data"])
-    inputs = {
-        spec.name: rng.integers(-128, 128, spec.shape, dtype=np.int8)
-        for spec in arrays
-        if not spec.output
-    }
-    before = bytes(place.bytes_before(inputs))
+    place, loaded = placed_image(config, fields["image"], raw, fields["data"])
+    before = bytes(loaded)
     after = bytearray(before)
     problems = []
     if liveness.live:

@@ -7,6 +7,8 @@ import random
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from hw.arch.agcu import STREAMS, AgcuProgram, BoxLoop, IssuerProgram, Wait
 from hw.arch.config import ChipConfig
 from hw.arch.descriptor import Descriptor, ElementFormat
@@ -16,13 +18,21 @@ from hw.arch.pmu import EngineProgram, PmuProgram
 from hw.arch.pmu_word import Level, TokenSource
 from hw.numeric.formats import int8
 from sim.campaign.image_nests import divisor, engine_of, random_read, random_write
+from sim.launch_memory import LaunchMemory
 from sw.array_spec import ROW_ALIGNMENT_BYTES, ArraySpec
 from sw.chip_program import ChipProgram
 from sw.netlist import End, Net, Netlist
 from sw.passes.assemble import assemble
 from sw.passes.route import place_and_route
 
-__all__ = ["arrays_of", "chip_program_of", "random_image", "take_away"]
+__all__ = [
+    "arrays_of",
+    "chip_program_of",
+    "placed_image",
+    "random_image",
+    "routable_image",
+    "take_away",
+]
 
 _MOST_VECTORS, _MOST_BOX_ROWS, _MOST_RING = 1200, 128, 64
 _ENGINES = 2
@@ -154,6 +164,17 @@ def _sink(
     return True
 
 
+def routable_image(rng: random.Random, config: ChipConfig) -> dict[str, Any]:
+    """Return the first random image whose nets find room on the links."""
+    while True:
+        image = random_image(rng, config)
+        try:
+            chip_program_of(config, image)
+        except ValueError:
+            continue
+        return image
+
+
 def take_away(rng: random.Random, image: dict[str, Any]) -> None:
     """Plant a fault: remove a slot, credit or box, add a token to a wait, or change a turn."""
     source = rng.choice(image["sources"])
@@ -191,6 +212,21 @@ def arrays_of(config: ChipConfig, image: Mapping[str, Any]) -> tuple[ArraySpec, 
         *(spec(f"X{n}", part, output=False) for n, part in enumerate(image["sources"])),
         *(spec(f"Y{n}", part, output=True) for n, part in enumerate(image["sinks"])),
     )
+
+
+def placed_image(
+    config: ChipConfig, image: Mapping[str, Any], raw: bytes, seed: int
+) -> tuple[LaunchMemory, bytearray]:
+    """Return the memory layout of a launch of an image, and memory with random inputs."""
+    arrays = arrays_of(config, image)
+    place = LaunchMemory(config, raw, arrays, seed=seed)
+    rng = np.random.default_rng(seed)
+    inputs = {
+        spec.name: rng.integers(-128, 128, spec.shape, dtype=np.int8)
+        for spec in arrays
+        if not spec.output
+    }
+    return place, place.bytes_before(inputs)
 
 
 def _both(engines: list[EngineProgram]) -> tuple[EngineProgram, EngineProgram | None]:

@@ -12,7 +12,7 @@ from typing import Any
 
 from hw import __version__
 from hw.arch.errors import BadInputError, TilewrightError
-from sim.cli import envelope as report
+from sim.cli.envelope import envelope, write
 from sim.cli.failures import as_refusal
 from sim.cli.options import add_json
 from sim.cli.own_files import require_not_named_again, require_own_files
@@ -172,9 +172,9 @@ def main(argv: Sequence[str] | None = None) -> int:
             traceback.print_exc()
         _say(name, failure["message"])
     if target is not None and (failure is None or failure["where"] != "--json"):
-        envelope = report.envelope(command, result, failure)
+        report = envelope(command, result, failure)
         try:
-            report.write(envelope, target)
+            write(report, target)
         except BrokenPipeError:
             _close_standard_output()
             return _INTERRUPTED

@@ -25,7 +25,7 @@ from hw.arch.registers import REGISTERS
 from hw.chip import Chip
 from hw.numeric.formats import bf16, fp32
 from sim.bench_support import bench, random_generator, start
-from sim.campaign.images import arrays_of, chip_program_of, random_image
+from sim.campaign.images import chip_program_of, placed_image, routable_image
 from sim.drivers.units_matmul import UnitsMatmul
 from sim.emulator import emulate
 from sim.launch_memory import LaunchMemory
@@ -190,14 +190,7 @@ class _Host:
     async def run_image(self, fields: Mapping[str, Any]) -> None:
         """Run a generated image; final memory must equal that of the emulator."""
         raw = chip_program_of(_CONFIG, fields).pack()
-        arrays = arrays_of(_CONFIG, fields)
-        launch = LaunchMemory(_CONFIG, raw, arrays, seed=int(self._rng.integers(1 << 40)))
-        inputs = {
-            spec.name: self._rng.integers(-128, 128, spec.shape, np.int8)
-            for spec in arrays
-            if not spec.output
-        }
-        before = launch.bytes_before(inputs)
+        launch, before = placed_image(_CONFIG, fields, raw, int(self._rng.integers(1 << 40)))
         expected = bytearray(before)
         assert emulate(_CONFIG, expected, list_address=launch.list_address).status == "done"
         self._memory.write(0, bytes(before))
@@ -259,11 +252,8 @@ async def a_refused_image_leaves_the_chip_usable(dut: Any) -> None:
 def _live_images(rng: random.Random) -> Iterator[Mapping[str, Any]]:
     """Random images with multicasts, merges and loop nests that are proved live."""
     while True:
-        fields = random_image(rng, _CONFIG)
-        try:
-            raw = chip_program_of(_CONFIG, fields).pack()
-        except ValueError:  # no room on the links
-            continue
+        fields = routable_image(rng, _CONFIG)
+        raw = chip_program_of(_CONFIG, fields).pack()
         if prove(ChipProgram.unpack(_CONFIG, raw)).live:
             yield fields
 

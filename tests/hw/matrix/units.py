@@ -29,7 +29,17 @@ from sim.native.stream_model import StreamModel
 from sim.oracle import product
 from tests.hw.matrix.cycles import product_cycles
 
-__all__ = ["BUILDS", "LARGE", "STREAMS", "Case", "build", "operand", "outcome", "predicted"]
+__all__ = [
+    "BUILDS",
+    "LARGE",
+    "STREAMS",
+    "Case",
+    "build",
+    "operand",
+    "outcome",
+    "predicted",
+    "run_case",
+]
 
 STREAMS = ("i_activation", "i_weight", "o_result")
 
@@ -157,8 +167,8 @@ class Case:
         return operand(rng, (self.m, self.k), a), operand(rng, (self.k, self.n), w)
 
 
-def outcome(model, case):
-    """Cycles of a case, counters, and whether its result has numpy's bytes."""
+def run_case(model, case):
+    """Run of a case on its unit of a build, and its operands."""
     model.reset(case.seed)
     a, b = case.operands()
     run = run_product(
@@ -170,6 +180,12 @@ def outcome(model, case):
         relu=case.relu,
         stalls=dict(zip(STREAMS, case.stalls, strict=True)),
     )
+    return run, a, b
+
+
+def outcome(model, case):
+    """Cycles of a case, counters, and whether its result has numpy's bytes."""
+    run, a, b = run_case(model, case)
     config = case.config
     multiply = mx_matmul if case.formats[0].has_scale else product
     golden = multiply(a, b, tile=config.summed_elements(case.formats[0]))
