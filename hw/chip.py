@@ -17,7 +17,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.agcu.unit import Agcu
-from hw.arch.agcu import STREAMS
+from hw.arch.agcu import AGCU_STREAMS
 from hw.arch.config import ChipConfig
 from hw.arch.error_codes import UnitError
 from hw.arch.image import fingerprint
@@ -147,7 +147,7 @@ class Chip(Component):
 
     def _attach(self, m: Module, tile: Tile, side: str, agcu: Agcu) -> None:
         # With one track only, the second streams are left unconnected.
-        for number in range(min(STREAMS, self._chip.tracks)):
+        for number in range(min(AGCU_STREAMS, self._chip.tracks)):
             wiring.connect(m, agcu.o_load[number], getattr(tile, f"i_{side}")[number])
             wiring.connect(m, getattr(tile, f"o_{side}")[number], agcu.i_store[number])
         for number, port in enumerate(agcu.i_token):

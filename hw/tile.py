@@ -7,7 +7,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.arch.config import ChipConfig
-from hw.arch.counters import ACTIVITIES, COUNTER_BITS, WORDS
+from hw.arch.counters import ACTIVITIES, COUNTER_BITS, COUNTER_WORDS
 from hw.arch.errors import BadInputError, shown
 from hw.arch.places import tile_layout, token_ports, vector_ports
 from hw.emit.shared import shared
@@ -91,7 +91,7 @@ class Tile(Component):
                 "i_run": In(1),
                 "o_done": Out(1),
                 "o_error": Out(1),
-                "i_counter": In(range(WORDS)),
+                "i_counter": In(range(COUNTER_WORDS)),
                 "o_counter": Out(COUNTER_BITS),
                 "o_issue": Out(1),
             }

@@ -11,7 +11,11 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, cast
 
+from hw.arch import limits
+from hw.arch.checks import Domain
+from hw.arch.counters import UNIT_COUNT
 from hw.arch.errors import BadInputError, did_you_mean
+from hw.numeric.function_tables import FUNCTION_WIDTH
 
 if TYPE_CHECKING:
     from hw.arch.config import ChipConfig
@@ -27,25 +31,15 @@ class Parameter:
     Members
     -------
     name : str
-    low, high : int
-        Range of the value.
+    domain : Domain
+        Values that it may have.
     default : int or function of a ChipConfig
         Default value, or a function from the chip to it.
-    power : bool
-        Whether it must be a power of two.
     """
 
     name: str
-    low: int
-    high: int
+    domain: Domain
     default: int | Callable[[ChipConfig], int]
-    power: bool = False
-
-    @property
-    def rule(self) -> str:
-        """The allowed values in words."""
-        kind = "a power of two" if self.power else "an integer"
-        return f"{kind} from {self.low} to {self.high}"
 
     def checked(self, value: object) -> int:
         """Return the value after a range check.
@@ -55,15 +49,14 @@ class Parameter:
         BadInputError
             If it is out of range.
         """
-        whole = isinstance(value, int) and not isinstance(value, bool)
-        if whole and isinstance(value, int) and self.low <= value <= self.high:
-            if not self.power or not value & (value - 1):
-                return value
+        if isinstance(value, int) and self.domain.holds(value):
+            return value
+        rule = self.domain.rule
         raise BadInputError(
-            f"Parameter {self.name} must be {self.rule}, not {value!r}",
+            f"Parameter {self.name} must be {rule}, not {value!r}",
             where="--set",
             value=value,
-            rule=self.rule,
+            rule=rule,
         )
 
 
@@ -216,15 +209,11 @@ def _function(name: str) -> Callable[[ChipConfig, Mapping[str, int]], Shareable]
     return build
 
 
-def _words(
-    *values: tuple[str, int, int, int | Callable[[ChipConfig], int]],
-) -> tuple[Parameter, ...]:
-    return tuple(Parameter(*value) for value in values)
-
-
-_WIDTH = Parameter("width_bits", 64, 1024, lambda chip: chip.width_bits, power=True)
-_PORTS = _words(("unit_outputs", 0, 8, 1), ("unit_inputs", 0, 8, 3))
-_ADDRESS = ("axi_address_bits", 32, 64, lambda chip: chip.agcu.axi_address_bits)
+_WIDTH = Parameter("width_bits", limits.LINK_BITS, lambda chip: chip.width_bits)
+_PORTS = (
+    Parameter("unit_outputs", limits.SWITCH_UNIT_PORTS, 1),
+    Parameter("unit_inputs", limits.SWITCH_UNIT_PORTS, 3),
+)
 
 _UNITS = (
     StandAlone("pcu", "compute unit: filtered ports around a matrix unit", _pcu, "chip"),
@@ -236,8 +225,12 @@ _UNITS = (
         "pmu",
         (
             _WIDTH,
-            Parameter("capacity_bytes", 64, 1 << 24, lambda chip: chip.pmu.capacity_bytes, True),
-            Parameter("slots", 2, 64, lambda chip: chip.pmu.slots),
+            Parameter(
+                "capacity_bytes",
+                Domain(64, 1 << 24, power=True),
+                lambda chip: chip.pmu.capacity_bytes,
+            ),
+            Parameter("slots", limits.PMU_SLOTS, lambda chip: chip.pmu.slots),
         ),
     ),
     StandAlone(
@@ -245,21 +238,21 @@ _UNITS = (
         "vector switch: eager multicast, ordered merge",
         _switch,
         "switch",
-        (_WIDTH, Parameter("tracks", 1, 8, lambda chip: chip.tracks), *_PORTS),
+        (_WIDTH, Parameter("tracks", limits.TRACKS, lambda chip: chip.tracks), *_PORTS),
     ),
     StandAlone(
         "token_switch",
         "switch of the token network",
         _token_switch,
         "switch",
-        (Parameter("tracks", 1, 8, lambda chip: chip.token_tracks), *_PORTS),
+        (Parameter("tracks", limits.TRACKS, lambda chip: chip.token_tracks), *_PORTS),
     ),
     StandAlone(
         "chain",
         "segment of the configuration chain",
         _chain,
         "chip",
-        (_WIDTH, Parameter("config_bits", 1, 1 << 16, 100)),
+        (_WIDTH, Parameter("config_bits", Domain(1, 1 << 16), 100)),
     ),
     StandAlone("agcu", "portal to memory: loop nests, tokens, a TMA engine", _agcu, "chip"),
     StandAlone(
@@ -269,11 +262,14 @@ _UNITS = (
         "tma",
         (
             _WIDTH,
-            Parameter("address_bits", 32, 64, lambda chip: chip.agcu.axi_address_bits),
-            Parameter("landing_beats", 16, 4096, lambda chip: chip.agcu.landing_beats, True),
-            Parameter("outstanding", 1, 64, lambda chip: chip.agcu.outstanding),
-            *_words(("descriptors", 1, 256, 8), ("load_streams", 1, 8, 2)),
-            Parameter("store_streams", 1, 8, 2),
+            Parameter(
+                "address_bits", limits.AXI_ADDRESS_BITS, lambda chip: chip.agcu.axi_address_bits
+            ),
+            Parameter("landing_beats", limits.LANDING_BEATS, lambda chip: chip.agcu.landing_beats),
+            Parameter("outstanding", limits.OUTSTANDING, lambda chip: chip.agcu.outstanding),
+            Parameter("descriptors", limits.DESCRIPTOR_COUNT, 8),
+            Parameter("load_streams", limits.STREAM_COUNT, 2),
+            Parameter("store_streams", limits.STREAM_COUNT, 2),
         ),
     ),
     StandAlone(
@@ -283,9 +279,12 @@ _UNITS = (
         "command",
         (
             _WIDTH,
-            *_words(("rows", 1, 255, lambda chip: chip.rows), _ADDRESS),
-            *_words(("fingerprint", 0, (1 << 32) - 1, _fingerprint)),
-            Parameter("units", 0, 8191, lambda chip: chip.rows * chip.columns + chip.agcu.count),
+            Parameter("rows", limits.FABRIC_ROWS, lambda chip: chip.rows),
+            Parameter(
+                "axi_address_bits", limits.AXI_ADDRESS_BITS, lambda chip: chip.agcu.axi_address_bits
+            ),
+            Parameter("fingerprint", limits.FINGERPRINT, _fingerprint),
+            Parameter("units", UNIT_COUNT, lambda chip: chip.rows * chip.columns + chip.agcu.count),
         ),
     ),
     StandAlone(
@@ -293,7 +292,10 @@ _UNITS = (
         "mbarrier: phase, arrivals, transaction bytes",
         _barrier,
         "barrier",
-        _words(("arrivals", 1, (1 << 20) - 1, 7), ("tx_bytes", 0, (1 << 20) - 1, 200)),
+        (
+            Parameter("arrivals", limits.BARRIER_ARRIVALS, 7),
+            Parameter("tx_bytes", limits.BARRIER_TX_BYTES, 200),
+        ),
         of_chip=False,
     ),
 )
@@ -350,7 +352,7 @@ COMPONENTS: dict[str, StandAlone] = {
                 f"fp32, pipelined: {summary}",
                 _function(name),
                 "fp",
-                _words(("width", 4, 24, 24)),
+                (Parameter("width", FUNCTION_WIDTH, FUNCTION_WIDTH.high),),
                 of_chip=False,
             )
             for name, summary in _FUNCTIONS.items()

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import hw.arch
 from docs.tools.markdown import table
+from hw.arch.checks import Domain
 
 __all__ = ["codes", "limits", "modules"]
 
@@ -40,7 +41,7 @@ def _meaning(lines: list[str], line: int) -> str:
 
 
 def limits() -> str:
-    """Table of the public integers: name, value, meaning.
+    """Table of the public integers and domains: name, value, meaning.
 
     Raises
     ------
@@ -55,14 +56,21 @@ def limits() -> str:
                 continue
             constant = node.targets[0].id
             value = getattr(module, constant)
-            if constant.startswith("_") or not constant.isupper() or not isinstance(value, int):
+            if constant.startswith("_") or not constant.isupper():
+                continue
+            if not isinstance(value, int | Domain):
                 continue
             meaning = _meaning(lines, node.lineno)
             if not meaning:
                 raise ValueError(f"hw.arch.{name}.{constant} must have a comment of its meaning")
-            shown = f"{value:,}" if value < 1 << 26 else f"{value:#x}"
-            rows.append((f"`{name}.{constant}`", shown, meaning))
+            rows.append((f"`{name}.{constant}`", _value(value), meaning))
     return table(("name", "value", "meaning"), rows)
+
+
+def _value(value: int | Domain) -> str:
+    if isinstance(value, int):
+        return f"{value:,}" if value < 1 << 26 else f"{value:#x}"
+    return f"{_value(value.low)} to {_value(value.high)}" + ", a power of two" * value.power
 
 
 def codes() -> str:

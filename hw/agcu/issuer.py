@@ -6,8 +6,9 @@ from amaranth.hdl import Cat, Module, Signal, signed
 from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out
 
-from hw.arch.agcu import COUNT_BITS, LOOPS, STEP_BITS, WAITS, issuer_layout
+from hw.arch.agcu import ISSUER_LOOPS, MAX_WAITS, STEP_BITS, issuer_layout
 from hw.arch.descriptor import MAX_RANK
+from hw.arch.loops import COUNT_BITS
 from hw.emit.shared import shared
 from hw.lib.component import Component
 from hw.lib.loop_nest import CounterChain
@@ -78,7 +79,7 @@ class CommandIssuer(Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        chain = CounterChain(loops=LOOPS, count_bits=COUNT_BITS, offset_bits=STEP_BITS)
+        chain = CounterChain(loops=ISSUER_LOOPS, count_bits=COUNT_BITS, offset_bits=STEP_BITS)
         m.submodules.chain = shared(chain)
         m.d.comb += [
             chain.config.eq(self.config.chain),
@@ -87,7 +88,7 @@ class CommandIssuer(Component):
 
         # One loop per cycle: index × step, accumulated per dimension.
         point = Signal(data.ArrayLayout(signed(32), MAX_RANK))
-        loop = Signal(range(LOOPS + 1))
+        loop = Signal(range(ISSUER_LOOPS + 1))
         ready = Signal()
         moved = Signal(signed(32))
         step = Signal(signed(STEP_BITS))
@@ -103,11 +104,11 @@ class CommandIssuer(Component):
                 for dimension in range(MAX_RANK):
                     with m.Case(dimension):
                         m.d.sync += point[dimension].eq(point[dimension] + moved)
-            with m.If(loop == LOOPS - 1):
+            with m.If(loop == ISSUER_LOOPS - 1):
                 m.d.sync += ready.eq(1)
 
         granted = []
-        for index in range(WAITS):
+        for index in range(MAX_WAITS):
             wait = self.config.waits[index]
             granted.append(self.i_tokens[wait.port] >= wait.tokens)
         command = self.o_command
@@ -122,7 +123,7 @@ class CommandIssuer(Component):
         for dimension in range(MAX_RANK):
             m.d.comb += command.payload.coordinates[dimension].eq(point[dimension])
         with m.If(chain.i_next):
-            for index in range(WAITS):
+            for index in range(MAX_WAITS):
                 wait = self.config.waits[index]
                 with m.Switch(wait.port):
                     for port in range(self._token_ports):

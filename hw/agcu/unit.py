@@ -10,9 +10,9 @@ from amaranth.lib import data, memory, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.agcu.issuer import CommandIssuer
-from hw.arch.agcu import DESCRIPTORS, STREAMS, agcu_layout
+from hw.arch.agcu import AGCU_DESCRIPTORS, AGCU_STREAMS, agcu_layout
 from hw.arch.config import ChipConfig
-from hw.arch.counters import ACTIVITIES, COUNTER_BITS, WORDS, activity_layout
+from hw.arch.counters import ACTIVITIES, COUNTER_BITS, COUNTER_WORDS, activity_layout
 from hw.arch.descriptor import STORED_WORDS
 from hw.arch.launch import MAX_ARGUMENTS
 from hw.arch.limits import MAX_CREDITS
@@ -91,10 +91,10 @@ class Agcu(Component):
         axi = Axi4Signature(data_bits=config.width_bits, address_bits=config.agcu.axi_address_bits)
         super().__init__(
             {
-                "o_load": Out(link).array(STREAMS),
-                "i_store": In(link).array(STREAMS),
+                "o_load": Out(link).array(AGCU_STREAMS),
+                "i_store": In(link).array(AGCU_STREAMS),
                 "i_token": In(token_signature()).array(ports),
-                "o_token": Out(token_signature()).array(min(ports, STREAMS)),
+                "o_token": Out(token_signature()).array(min(ports, AGCU_STREAMS)),
                 "axi": Out(axi),
                 "config": In(agcu_layout(ports)),
                 "i_start": In(1),
@@ -105,7 +105,7 @@ class Agcu(Component):
                 "o_idle": Out(1),
                 "o_error": Out(8),
                 "i_run": In(1),
-                "i_counter": In(range(WORDS)),
+                "i_counter": In(range(COUNTER_WORDS)),
                 "o_counter": Out(COUNTER_BITS),
             }
         )
@@ -127,13 +127,13 @@ class Agcu(Component):
             address_bits=chip.agcu.axi_address_bits,
             landing_beats=chip.agcu.landing_beats,
             outstanding=chip.agcu.outstanding,
-            descriptors=DESCRIPTORS,
-            load_streams=STREAMS,
-            store_streams=STREAMS,
+            descriptors=AGCU_DESCRIPTORS,
+            load_streams=AGCU_STREAMS,
+            store_streams=AGCU_STREAMS,
         )
         m.submodules.engine = shared(engine)
         wiring.connect(m, engine.axi, wiring.flipped(self.axi))
-        for number in range(STREAMS):
+        for number in range(AGCU_STREAMS):
             wiring.connect(m, engine.o_loaded[number], wiring.flipped(self.o_load[number]))
             wiring.connect(m, wiring.flipped(self.i_store[number]), engine.i_vectors[number])
         m.d.comb += [
@@ -151,11 +151,11 @@ class Agcu(Component):
         may_leave = Signal()
         m.d.comb += may_leave.eq(described | ~starting)
         issuers = []
-        for index in range(2 * STREAMS):
-            issuer = CommandIssuer(descriptors=DESCRIPTORS, token_ports=chip.token_tracks)
+        for index in range(2 * AGCU_STREAMS):
+            issuer = CommandIssuer(descriptors=AGCU_DESCRIPTORS, token_ports=chip.token_tracks)
             m.submodules[f"issuer_{index}"] = shared(issuer)
-            number = index % STREAMS
-            commands = engine.i_store_commands if index >= STREAMS else engine.i_load_commands
+            number = index % AGCU_STREAMS
+            commands = engine.i_store_commands if index >= AGCU_STREAMS else engine.i_load_commands
             offer, taker = issuer.o_command, commands[number]
             m.d.comb += [
                 taker.valid.eq(offer.valid & may_leave),
@@ -184,9 +184,9 @@ class Agcu(Component):
         ended = [port.valid & port.ready & port.payload.last for port in self.o_load]
         ended += list(engine.o_stored)
         busy = []
-        for index in range(2 * STREAMS):
-            kind = "stores" if index >= STREAMS else "loads"
-            boxes = Signal(8, name=f"{kind}_{index % STREAMS}")
+        for index in range(2 * AGCU_STREAMS):
+            kind = "stores" if index >= AGCU_STREAMS else "loads"
+            boxes = Signal(8, name=f"{kind}_{index % AGCU_STREAMS}")
             m.d.sync += boxes.eq(boxes + begun[index] - ended[index])
             busy.append(boxes.any())
         issued = Cat(*(issuer.o_done for issuer in issuers)).all()
@@ -194,7 +194,7 @@ class Agcu(Component):
             issued & ~Cat(*busy).any() & ~starting & ~self.i_start & ~described
         )
         self._stored_tokens(m, engine)
-        lacking = [issuer.o_waits & may_leave for issuer in issuers[:STREAMS]]
+        lacking = [issuer.o_waits & may_leave for issuer in issuers[:AGCU_STREAMS]]
         self._count(m, lacking, begun, ended)
         return m
 
@@ -247,15 +247,15 @@ class Agcu(Component):
         ]
         writing = Signal()
         described = Signal()
-        index = Signal(range(DESCRIPTORS))
+        index = Signal(range(AGCU_DESCRIPTORS))
         word = Signal(range(STORED_WORDS))
         target = engine.i_descriptor_write
         words = Array(
             Array(self.config.descriptors[i][j] for j in range(STORED_WORDS))
-            for i in range(DESCRIPTORS)
+            for i in range(AGCU_DESCRIPTORS)
         )
         m.d.comb += [
-            read.addr.eq(Array(self.config.arguments[i] for i in range(DESCRIPTORS))[index]),
+            read.addr.eq(Array(self.config.arguments[i] for i in range(AGCU_DESCRIPTORS))[index]),
             target.valid.eq(writing),
             target.payload.index.eq(index),
             target.payload.word.eq(word),
@@ -269,7 +269,7 @@ class Agcu(Component):
             m.d.sync += word.eq(word + 1)
             with m.If(word == STORED_WORDS - 1):
                 m.d.sync += [word.eq(0), index.eq(index + 1)]
-                with m.If(index == DESCRIPTORS - 1):
+                with m.If(index == AGCU_DESCRIPTORS - 1):
                     m.d.sync += [writing.eq(0), described.eq(1)]
         return described
 

@@ -13,49 +13,47 @@ from hw.arch.descriptor import DESCRIPTOR_BYTES, MAX_RANK, STORED_WORDS, WORD_BI
 from hw.arch.errors import BadInputError
 from hw.arch.launch import MAX_ARGUMENTS
 from hw.arch.limits import MAX_CREDITS
-from hw.arch.loops import ChainProgram, LoopProgram, chain_layout
+from hw.arch.loops import COUNT_BITS, ChainProgram, LoopProgram, chain_layout
 
 __all__ = [
-    "COUNT_BITS",
-    "LOOPS",
+    "ISSUER_LOOPS",
     "STEP_BITS",
-    "WAITS",
+    "MAX_TOKENS",
+    "MAX_WAITS",
     "BoxLoop",
     "IssuerProgram",
     "Wait",
     "issuer_layout",
-    "DESCRIPTORS",
-    "STREAMS",
+    "AGCU_DESCRIPTORS",
+    "AGCU_STREAMS",
     "AgcuProgram",
     "agcu_layout",
 ]
 
 #: Load streams of an AGCU, and store streams.
-STREAMS = 2
+AGCU_STREAMS = 2
 #: Descriptors of an AGCU: one per stream.
-DESCRIPTORS = 2 * STREAMS
+AGCU_DESCRIPTORS = 2 * AGCU_STREAMS
 #: Loops of an issuer's counter chain.
-LOOPS = 6
-#: Width of a loop's count.
-COUNT_BITS = 16
+ISSUER_LOOPS = 6
 #: Width of the step of a coordinate.
 STEP_BITS = 18
 #: Token ports that one command can wait for.
-WAITS = 2
+MAX_WAITS = 2
 #: Most tokens that a command takes from one port.
-_MAX_TOKENS = 15
+MAX_TOKENS = 15
 
 
 def issuer_layout(*, descriptors: int, token_ports: int) -> data.StructLayout:
     """Layout of an issuer's program; a wait for 0 tokens is no wait."""
-    wait = data.StructLayout({"port": range(max(token_ports, 2)), "tokens": range(_MAX_TOKENS + 1)})
+    wait = data.StructLayout({"port": range(max(token_ports, 2)), "tokens": range(MAX_TOKENS + 1)})
     return data.StructLayout(
         {
             "enable": 1,
             "descriptor": range(max(descriptors, 2)),
-            "waits": data.ArrayLayout(wait, WAITS),
-            "dimensions": data.ArrayLayout(range(MAX_RANK), LOOPS),
-            "chain": chain_layout(loops=LOOPS, count_bits=COUNT_BITS, offset_bits=STEP_BITS),
+            "waits": data.ArrayLayout(wait, MAX_WAITS),
+            "dimensions": data.ArrayLayout(range(MAX_RANK), ISSUER_LOOPS),
+            "chain": chain_layout(loops=ISSUER_LOOPS, count_bits=COUNT_BITS, offset_bits=STEP_BITS),
         }
     )
 
@@ -101,15 +99,15 @@ class Wait:
     Raises
     ------
     BadInputError
-        If it takes none, or more than 15.
+        If it takes none, or more than `MAX_TOKENS`.
     """
 
     port: int
     tokens: int = 1
 
     def __post_init__(self) -> None:
-        if not 1 <= self.tokens <= _MAX_TOKENS:
-            raise BadInputError(f"Wait must take 1 to {_MAX_TOKENS} tokens, not {self.tokens}")
+        if not 1 <= self.tokens <= MAX_TOKENS:
+            raise BadInputError(f"Wait must take 1 to {MAX_TOKENS} tokens, not {self.tokens}")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -136,11 +134,16 @@ class IssuerProgram:
     waits: tuple[Wait, ...] = ()
 
     def __post_init__(self) -> None:
-        if not 1 <= len(self.loops) <= LOOPS:
-            raise BadInputError(f"Issuer must have 1 to {LOOPS} loops, not {len(self.loops)}")
-        if len({wait.port for wait in self.waits}) != len(self.waits) or len(self.waits) > WAITS:
+        if not 1 <= len(self.loops) <= ISSUER_LOOPS:
             raise BadInputError(
-                f"Issuer must wait for at most {WAITS} different ports, not {self.waits}"
+                f"Issuer must have 1 to {ISSUER_LOOPS} loops, not {len(self.loops)}"
+            )
+        if (
+            len({wait.port for wait in self.waits}) != len(self.waits)
+            or len(self.waits) > MAX_WAITS
+        ):
+            raise BadInputError(
+                f"Issuer must wait for at most {MAX_WAITS} different ports, not {self.waits}"
             )
         for low, high in self.chain().counts():
             if low < 0 or high >= 1 << COUNT_BITS:
@@ -154,7 +157,7 @@ class IssuerProgram:
             LoopProgram(base=loop.count, stride=loop.step, slope=loop.slope, outer=loop.outer)
             for loop in self.loops
         ]
-        return ChainProgram((*loops, *[LoopProgram()] * (LOOPS - len(loops))))
+        return ChainProgram((*loops, *[LoopProgram()] * (ISSUER_LOOPS - len(loops))))
 
     def coordinates(self) -> Iterator[tuple[int, ...]]:
         """Coordinates of each command, in order."""
@@ -187,8 +190,9 @@ class IssuerProgram:
         fields: dict[int | str, Any] = {
             "enable": 1,
             "descriptor": self.descriptor,
-            "waits": waits + [{"port": 0, "tokens": 0}] * (WAITS - len(waits)),
-            "dimensions": [loop.dimension for loop in self.loops] + [0] * (LOOPS - len(self.loops)),
+            "waits": waits + [{"port": 0, "tokens": 0}] * (MAX_WAITS - len(waits)),
+            "dimensions": [loop.dimension for loop in self.loops]
+            + [0] * (ISSUER_LOOPS - len(self.loops)),
         }
         word = Const.cast(layout.const(fields)).value
         return word | chain_word << layout["chain"].offset
@@ -211,7 +215,7 @@ class IssuerProgram:
         ]
         while len(loops) > 1 and loops[-1] == BoxLoop(1):
             loops.pop()
-        waits = [fields["waits"][index] for index in range(WAITS)]
+        waits = [fields["waits"][index] for index in range(MAX_WAITS)]
         program = cls(
             descriptor=fields["descriptor"],
             loops=tuple(loops),
@@ -230,15 +234,15 @@ def agcu_layout(token_ports: int) -> data.StructLayout:
     ``issuers`` are those of the load streams, then of the store streams; ``credits`` the initial
     tokens of each token port; ``stored`` enables the token outputs that report stored boxes.
     """
-    issuer = issuer_layout(descriptors=DESCRIPTORS, token_ports=token_ports)
+    issuer = issuer_layout(descriptors=AGCU_DESCRIPTORS, token_ports=token_ports)
     words = data.ArrayLayout(unsigned(WORD_BITS), STORED_WORDS)
     return data.StructLayout(
         {
-            "issuers": data.ArrayLayout(issuer, 2 * STREAMS),
+            "issuers": data.ArrayLayout(issuer, 2 * AGCU_STREAMS),
             "credits": data.ArrayLayout(range(MAX_CREDITS + 1), token_ports),
-            "stored": STREAMS,
-            "arguments": data.ArrayLayout(range(MAX_ARGUMENTS), DESCRIPTORS),
-            "descriptors": data.ArrayLayout(words, DESCRIPTORS),
+            "stored": AGCU_STREAMS,
+            "arguments": data.ArrayLayout(range(MAX_ARGUMENTS), AGCU_DESCRIPTORS),
+            "descriptors": data.ArrayLayout(words, AGCU_DESCRIPTORS),
         }
     )
 
@@ -250,11 +254,11 @@ class AgcuProgram:
     Parameters
     ----------
     loads, stores : tuple of IssuerProgram or None
-        Program of each stream, at most two each; None for one that is off.
+        Program of each stream, at most `AGCU_STREAMS` each; None for one that is off.
     descriptors : tuple of (Descriptor, int)
-        At most four tensors, each with the launch argument that is added to its base.
+        At most `AGCU_DESCRIPTORS` tensors, each with the launch argument that is added to its base.
     credits : tuple of int
-        Initial tokens of each token port (0 to 255).
+        Initial tokens of each token port (0 to `MAX_CREDITS`).
     stored : tuple of int
         Store streams whose boxes are reported, each on the token output of its number.
 
@@ -273,9 +277,9 @@ class AgcuProgram:
 
     def __post_init__(self) -> None:
         for noun, entries, limit in (
-            ("load streams", self.loads, STREAMS),
-            ("store streams", self.stores, STREAMS),
-            ("descriptors", self.descriptors, DESCRIPTORS),
+            ("load streams", self.loads, AGCU_STREAMS),
+            ("store streams", self.stores, AGCU_STREAMS),
+            ("descriptors", self.descriptors, AGCU_DESCRIPTORS),
         ):
             if len(entries) > limit:
                 raise BadInputError(f"AGCU must have at most {limit} {noun}, not {len(entries)}")
@@ -300,8 +304,8 @@ class AgcuProgram:
                 raise BadInputError(
                     f"Argument must be from 0 to {MAX_ARGUMENTS - 1}, not {argument}"
                 )
-        if not set(self.stored) <= set(range(STREAMS)):
-            raise BadInputError(f"Store streams must be below {STREAMS}, not {self.stored}")
+        if not set(self.stored) <= set(range(AGCU_STREAMS)):
+            raise BadInputError(f"Store streams must be below {AGCU_STREAMS}, not {self.stored}")
 
     def pack(self, token_ports: int) -> int:
         """Program word, laid out by `agcu_layout`.
@@ -316,7 +320,7 @@ class AgcuProgram:
                 f"AGCU credits must be for {token_ports} token ports, not {len(self.credits)}"
             )
         layout = agcu_layout(token_ports)
-        padding = DESCRIPTORS - len(self.descriptors)
+        padding = AGCU_DESCRIPTORS - len(self.descriptors)
         fields: dict[int | str, Any] = {
             "credits": [*self.credits, *[0] * (token_ports - len(self.credits))],
             "stored": sum(1 << number for number in self.stored),
@@ -324,14 +328,14 @@ class AgcuProgram:
         }
         word = Const.cast(layout.const(fields)).value
         issuers, descriptors = layout["issuers"], layout["descriptors"]
-        issuer_bits = issuer_layout(descriptors=DESCRIPTORS, token_ports=token_ports).size
+        issuer_bits = issuer_layout(descriptors=AGCU_DESCRIPTORS, token_ports=token_ports).size
         streams = (
             *enumerate(self.loads),
-            *((STREAMS + number, program) for number, program in enumerate(self.stores)),
+            *((AGCU_STREAMS + number, program) for number, program in enumerate(self.stores)),
         )
         for number, program in streams:
             if program is not None:
-                packed = program.pack(descriptors=DESCRIPTORS, token_ports=token_ports)
+                packed = program.pack(descriptors=AGCU_DESCRIPTORS, token_ports=token_ports)
                 word |= packed << issuers.offset + number * issuer_bits
         for number, (descriptor, _) in enumerate(self.descriptors):
             stored = int.from_bytes(descriptor.pack(), "little") & (
@@ -351,18 +355,18 @@ class AgcuProgram:
         """
         layout = agcu_layout(token_ports)
         fields: Any = layout.from_bits(word)
-        bits = issuer_layout(descriptors=DESCRIPTORS, token_ports=token_ports).size
+        bits = issuer_layout(descriptors=AGCU_DESCRIPTORS, token_ports=token_ports).size
         streams: list[IssuerProgram | None] = []
-        for number in range(2 * STREAMS):
+        for number in range(2 * AGCU_STREAMS):
             packed = word >> layout["issuers"].offset + number * bits & (1 << bits) - 1
             streams.append(
-                IssuerProgram.unpack(packed, descriptors=DESCRIPTORS, token_ports=token_ports)
+                IssuerProgram.unpack(packed, descriptors=AGCU_DESCRIPTORS, token_ports=token_ports)
                 if packed
                 else None
             )
         stored_bits = STORED_WORDS * WORD_BITS
         descriptors: list[tuple[Descriptor, int]] = []
-        for number in range(DESCRIPTORS):
+        for number in range(AGCU_DESCRIPTORS):
             stored = word >> layout["descriptors"].offset + number * stored_bits
             stored &= (1 << stored_bits) - 1
             if stored:
@@ -371,11 +375,13 @@ class AgcuProgram:
                 raw = stored.to_bytes(DESCRIPTOR_BYTES, "little")
                 descriptors.append((Descriptor.unpack(raw), fields["arguments"][number]))
         program = cls(
-            loads=tuple(streams[:STREAMS]),
-            stores=tuple(streams[STREAMS:]),
+            loads=tuple(streams[:AGCU_STREAMS]),
+            stores=tuple(streams[AGCU_STREAMS:]),
             descriptors=tuple(descriptors),
             credits=tuple(fields["credits"][port] for port in range(token_ports)),
-            stored=tuple(number for number in range(STREAMS) if fields["stored"] >> number & 1),
+            stored=tuple(
+                number for number in range(AGCU_STREAMS) if fields["stored"] >> number & 1
+            ),
         )
         if program.pack(token_ports) != word:
             raise BadInputError(

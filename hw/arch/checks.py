@@ -1,13 +1,52 @@
 """Parameter checks with uniform messages, shared by components."""
 
+import dataclasses
+
 from hw.arch.errors import BadInputError, shown
 
-__all__ = ["refusal", "require_bool", "require_int", "require_power"]
+__all__ = ["Domain", "refusal", "require_bool", "require_int"]
 
 
 def refusal(noun: str, rule: str, value: object) -> BadInputError:
     """Error for a parameter that breaks a rule: "<Noun> must <rule>, not <value>"."""
     return BadInputError(f"{noun} must {rule}, not {shown(value)}", value=value, rule=rule)
+
+
+@dataclasses.dataclass(frozen=True)
+class Domain:
+    """Values that an integer may have: ``low`` to ``high``, or the powers of two among them."""
+
+    low: int
+    high: int
+    power: bool = False
+
+    @property
+    def rule(self) -> str:
+        """The values in words."""
+        return f"{'a power of two' if self.power else 'an integer'} from {self.low} to {self.high}"
+
+    def holds(self, value: object) -> bool:
+        """Whether a value is one of them; a Boolean is not."""
+        if not isinstance(value, int) or isinstance(value, bool):
+            return False
+        return self.low <= value <= self.high and not (self.power and value & (value - 1))
+
+    def values(self) -> list[int]:
+        """Every value, in ascending order."""
+        if self.power:
+            return [1 << bit for bit in range(self.low.bit_length() - 1, self.high.bit_length())]
+        return list(range(self.low, self.high + 1))
+
+    def require(self, noun: str, value: object) -> None:
+        """Refuse another value.
+
+        Raises
+        ------
+        BadInputError
+            "<Noun> must be an integer from <low> to <high>, not <value>".
+        """
+        if not self.holds(value):
+            raise refusal(noun, f"be {self.rule}", value)
 
 
 def require_bool(noun: str, value: object) -> None:
@@ -18,16 +57,4 @@ def require_bool(noun: str, value: object) -> None:
 
 def require_int(noun: str, value: object, low: int, high: int) -> None:
     """Refuse a value that is not an integer within a range."""
-    if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
-        raise refusal(noun, f"be an integer from {low} to {high}", value)
-
-
-def require_power(noun: str, value: object, low: int, high: int) -> None:
-    """Refuse a value that is not a power of two within a range of positive numbers."""
-    if (
-        not isinstance(value, int)
-        or isinstance(value, bool)
-        or not low <= value <= high
-        or value & (value - 1)
-    ):
-        raise refusal(noun, f"be a power of two from {low} to {high}", value)
+    Domain(low, high).require(noun, value)

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from hw.arch.checks import refusal, require_int, require_power
+from hw.arch import limits
+from hw.arch.checks import refusal
 from hw.arch.errors import BadInputError, shown
 from hw.arch.text_file import read_text
 
@@ -30,17 +31,18 @@ class PcuConfig:
     Parameters
     ----------
     accumulator_rows : int
-        Rows of one accumulator bank (16 to 8,192, a power of two).
+        Rows of one accumulator bank (`limits.ACCUMULATOR_ROWS`).
     cell_latency : int
-        Register stages on a cell's partial-sum path (1 to 3): cycles of skew between rows.
+        Register stages on a cell's partial-sum path: cycles of skew between rows
+        (`limits.CELL_LATENCY`).
     """
 
     accumulator_rows: int = 256
     cell_latency: int = 2
 
     def __post_init__(self) -> None:
-        require_power("Accumulator rows", self.accumulator_rows, 16, 8192)
-        require_int("Cell latency", self.cell_latency, 1, 3)
+        limits.ACCUMULATOR_ROWS.require("Accumulator rows", self.accumulator_rows)
+        limits.CELL_LATENCY.require("Cell latency", self.cell_latency)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,17 +52,17 @@ class PmuConfig:
     Parameters
     ----------
     capacity_bytes : int
-        Scratchpad capacity in bytes (a power of two, 1 KiB to 4 MiB).
+        Scratchpad capacity in bytes (`limits.PMU_CAPACITY_BYTES`).
     slots : int
-        Greatest number of slots per buffer (2 to 64).
+        Greatest number of slots per buffer (`limits.PMU_SLOTS`).
     """
 
     capacity_bytes: int = 65536
     slots: int = 16
 
     def __post_init__(self) -> None:
-        require_power("PMU capacity in bytes", self.capacity_bytes, 1024, 4 << 20)
-        require_int("PMU slots", self.slots, 2, 64)
+        limits.PMU_CAPACITY_BYTES.require("PMU capacity in bytes", self.capacity_bytes)
+        limits.PMU_SLOTS.require("PMU slots", self.slots)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -70,15 +72,15 @@ class AgcuConfig:
     Parameters
     ----------
     count : int
-        AGCUs on the chip's edges (1 to 16).
+        AGCUs on the chip's edges (`limits.AGCU_COUNT`).
     axi_data_bits : int or None
         Data width of the AXI4 manager port; it must equal the link width, which None stands for.
     axi_address_bits : int
-        Width of a byte address of memory (32 to 64).
+        Width of a byte address of memory (`limits.AXI_ADDRESS_BITS`).
     landing_beats : int
-        Depth of the landing buffer for returned data, in beats (a power of two).
+        Depth of the landing buffer for returned data, in beats (`limits.LANDING_BEATS`).
     outstanding : int
-        Outstanding bursts (1 to 64).
+        Outstanding bursts (`limits.OUTSTANDING`).
     """
 
     count: int = 2
@@ -88,12 +90,12 @@ class AgcuConfig:
     outstanding: int = 64
 
     def __post_init__(self) -> None:
-        require_int("AGCU count", self.count, 1, 16)
+        limits.AGCU_COUNT.require("AGCU count", self.count)
         if self.axi_data_bits is not None:
-            require_power("AXI data bits", self.axi_data_bits, 64, 1024)
-        require_int("AXI address bits", self.axi_address_bits, 32, 64)
-        require_power("Landing beats", self.landing_beats, 16, 4096)
-        require_int("Outstanding bursts", self.outstanding, 1, 64)
+            limits.LINK_BITS.require("AXI data bits", self.axi_data_bits)
+        limits.AXI_ADDRESS_BITS.require("AXI address bits", self.axi_address_bits)
+        limits.LANDING_BEATS.require("Landing beats", self.landing_beats)
+        limits.OUTSTANDING.require("Outstanding bursts", self.outstanding)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -131,11 +133,11 @@ class ChipConfig:
     agcu: AgcuConfig = AgcuConfig()
 
     def __post_init__(self) -> None:
-        require_int("Mesh rows", self.rows, 1, 64)
-        require_int("Mesh columns", self.columns, 1, 64)
-        require_power("Link width in bits", self.width_bits, 64, 1024)
-        require_int("Tracks", self.tracks, 1, 8)
-        require_int("Token tracks", self.token_tracks, 1, 8)
+        limits.MESH_SIDE.require("Mesh rows", self.rows)
+        limits.MESH_SIDE.require("Mesh columns", self.columns)
+        limits.LINK_BITS.require("Link width in bits", self.width_bits)
+        limits.TRACKS.require("Tracks", self.tracks)
+        limits.TRACKS.require("Token tracks", self.token_tracks)
         for name, section in _SECTIONS.items():
             part = getattr(self, name)
             if not isinstance(part, section):

@@ -7,13 +7,17 @@ from typing import Any
 
 from amaranth.lib import data
 
+from hw.arch.checks import Domain
 from hw.arch.config import ChipConfig
+from hw.arch.limits import PMU_SLOTS
 
 __all__ = [
     "ACTIVITIES",
     "COUNTERS",
     "COUNTER_BITS",
-    "WORDS",
+    "COUNTER_NUMBER_BITS",
+    "COUNTER_WORDS",
+    "UNIT_COUNT",
     "activity_layout",
     "counter_index",
     "counter_table",
@@ -26,7 +30,11 @@ __all__ = [
 #: Width of a counter.
 COUNTER_BITS = 48
 #: Counter numbers per unit in the space of COUNTER_SELECT, used or not.
-WORDS = 8
+COUNTER_WORDS = 8
+#: Width of a counter's number, which counts on through the units.
+COUNTER_NUMBER_BITS = 16
+#: Units whose counters have a number.
+UNIT_COUNT = Domain(0, (1 << COUNTER_NUMBER_BITS) // COUNTER_WORDS - 1)
 #: Words 0 to 3 of every unit: its activity. Exactly one advances per cycle of a kernel.
 ACTIVITIES = ("busy", "wait_input", "wait_room", "idle")
 
@@ -63,7 +71,15 @@ def pmu_state_layout() -> data.StructLayout:
     reader) lets it into the slot; its port has a vector for it, or room; no token output stalls it.
     """
     engine = data.StructLayout(
-        {"enabled": 1, "done": 1, "slot": 6, "lap": 1, "entered": 1, "port": 1, "reported": 1}
+        {
+            "enabled": 1,
+            "done": 1,
+            "slot": range(PMU_SLOTS.high),
+            "lap": 1,
+            "entered": 1,
+            "port": 1,
+            "reported": 1,
+        }
     )
     return data.StructLayout(dict.fromkeys(_ENGINES, engine))
 
@@ -89,7 +105,7 @@ def unit_kinds(chip: ChipConfig) -> dict[str, str]:
 
 def counter_index(unit: int, word: int) -> int:
     """Value of COUNTER_SELECT for a counter of a unit."""
-    return WORDS * unit + word
+    return COUNTER_WORDS * unit + word
 
 
 def named_counters(kind: str, words: Sequence[int]) -> dict[str, int]:

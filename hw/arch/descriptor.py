@@ -1,4 +1,4 @@
-"""Tensor descriptor: 128 bytes with a tensor's address, shape and strides, and the box to move."""
+"""Tensor descriptor: a tensor's address, shape and strides, and the box to move, in memory."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -61,7 +61,7 @@ class Mode(enum.Enum, shape=8):
     IM2COL = 3
 
 
-#: The 128 bytes in memory order; the one declaration for hardware and Python.
+#: The bytes in memory order; the one declaration for hardware and Python.
 descriptor_layout = data.StructLayout(
     {
         "base": 64,
@@ -107,11 +107,11 @@ class Descriptor:
     format : ElementFormat
         Format of an element.
     dims : sequence of int
-        Elements per dimension (1 to 2**32 - 1); 1 to 5 dimensions.
+        Elements per dimension (1 to 2**32 - 1); 1 to `MAX_RANK` dimensions.
     strides : sequence of int
         Bytes from one index to the next in dimension 1, 2, ...: multiples of 16 below 2**40.
     box : sequence of int
-        Elements of the box per dimension (1 to 256).
+        Elements of the box per dimension (1 to `MAX_BOX`).
     element_strides : sequence of int
         Distance between elements taken (1 to 8); only 1 is supported. Empty means all 1.
     interleave, swizzle, oob_fill, reduce : int
@@ -237,7 +237,7 @@ class Descriptor:
         }
 
     def pack(self) -> bytes:
-        """The 128 bytes of the descriptor in memory."""
+        """Bytes of the descriptor in memory."""
         constant: Any = descriptor_layout.const(self._init())
         return int(constant.as_bits()).to_bytes(DESCRIPTOR_BYTES, "little")
 
@@ -248,7 +248,8 @@ class Descriptor:
         Raises
         ------
         BadInputError
-            If there are not 128 bytes, a field is out of range, or a value is not supported.
+            If the length is not `DESCRIPTOR_BYTES`, a field is out of range, or a value is not
+            supported.
         """
         if len(packed) != DESCRIPTOR_BYTES:
             raise BadInputError(f"Descriptor must be {DESCRIPTOR_BYTES} bytes, not {len(packed)}")

@@ -28,11 +28,11 @@ class LaunchError(enum.Enum, shape=8):
     LIST_ADDRESS = 3
     #: Address of an image is misaligned or beyond the address width.
     IMAGE_ADDRESS = 4
-    #: Bytes of an image are 0, not whole beats, or 2**24 and more.
+    #: Bytes of an image are 0, not whole beats, or more than `MAX_IMAGE_BYTES`.
     IMAGE_BYTES = 5
     #: Address of an argument table is misaligned or beyond the address width.
     ARGUMENT_ADDRESS = 6
-    #: More than 16 arguments.
+    #: More arguments than `MAX_ARGUMENTS`.
     ARGUMENT_COUNT = 7
     #: Repeat count of 0.
     REPEAT = 8

@@ -6,15 +6,17 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from amaranth.hdl import Const, unsigned
+from amaranth.hdl import Const
 from amaranth.lib import data
 
 from hw.arch.config import ChipConfig
 from hw.arch.errors import BadInputError, shown
+from hw.arch.limits import FINGERPRINT
 
 __all__ = [
     "IMAGE_MAGIC",
     "IMAGE_VERSION",
+    "MAX_IMAGE_ROWS",
     "MAX_ROW_BEATS",
     "Image",
     "fingerprint",
@@ -26,6 +28,8 @@ __all__ = [
 IMAGE_MAGIC = int.from_bytes(b"TWIM", "little")
 #: Version of the format, and of every program word in it.
 IMAGE_VERSION = 1
+#: Most rows of the fabric that an image configures.
+MAX_IMAGE_ROWS = (1 << 16) - 1
 #: Most beats of the configuration of a row of the fabric.
 MAX_ROW_BEATS = (1 << 16) - 1
 
@@ -39,10 +43,10 @@ def header_layout(rows: int) -> data.StructLayout:
         {
             "magic": 32,
             "version": 16,
-            "rows": 16,
-            "fingerprint": 32,
+            "rows": range(MAX_IMAGE_ROWS + 1),
+            "fingerprint": range(FINGERPRINT.high + 1),
             "reserved": 32,
-            "beats": data.ArrayLayout(unsigned(16), rows),
+            "beats": data.ArrayLayout(range(MAX_ROW_BEATS + 1), rows),
         }
     )
 
@@ -79,10 +83,13 @@ class Image:
     rows: tuple[tuple[int, ...], ...]
 
     def __init__(self, fingerprint: int, rows: Sequence[Sequence[int]]) -> None:
-        if not isinstance(fingerprint, int) or not 0 <= fingerprint < 1 << 32:
-            raise BadInputError(f"Image fingerprint must have 32 bits, not {shown(fingerprint)}")
-        if not 1 <= len(rows) < 1 << 16:
-            raise BadInputError(f"Image rows must be 1 to 65535, not {len(rows)}")
+        if not FINGERPRINT.holds(fingerprint):
+            bits = FINGERPRINT.high.bit_length()
+            raise BadInputError(
+                f"Image fingerprint must have {bits} bits, not {shown(fingerprint)}"
+            )
+        if not 1 <= len(rows) <= MAX_IMAGE_ROWS:
+            raise BadInputError(f"Image rows must be 1 to {MAX_IMAGE_ROWS}, not {len(rows)}")
         for row in rows:
             if not 1 <= len(row) <= MAX_ROW_BEATS:
                 raise BadInputError(f"Words of a row must be 1 to {MAX_ROW_BEATS}, not {len(row)}")

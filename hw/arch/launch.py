@@ -13,6 +13,7 @@ from hw.arch.errors import BadInputError
 __all__ = [
     "ARGUMENT_BYTES",
     "ENTRY_BYTES",
+    "ENTRY_NUMBER_BITS",
     "MAX_ARGUMENTS",
     "MAX_IMAGE_BYTES",
     "Argument",
@@ -26,6 +27,8 @@ __all__ = [
 
 #: Bytes of an entry of the launch list.
 ENTRY_BYTES = 64
+#: Width of an entry's number in the list, and of the list's length.
+ENTRY_NUMBER_BITS = 16
 #: Bytes of an argument.
 ARGUMENT_BYTES = 16
 #: Most arguments of an entry.
@@ -83,7 +86,9 @@ class Argument:
     def pack(self) -> bytes:
         """The 16 bytes in memory."""
         fields = argument_layout.const({"value": self.value, "stride": self.stride})
-        return (Const.cast(fields).value & (1 << 128) - 1).to_bytes(ARGUMENT_BYTES, "little")
+        return (Const.cast(fields).value & (1 << argument_layout.size) - 1).to_bytes(
+            ARGUMENT_BYTES, "little"
+        )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -95,8 +100,8 @@ class LaunchEntry:
     image_address, image_bytes : int
         Address and size of the image; the address is aligned to `alignment_bytes`.
     argument_address, argument_count : int
-        Address (aligned likewise; ignored without arguments) and length (0 to 16) of the
-        argument table.
+        Address (aligned likewise; ignored without arguments) and length (0 to
+        `MAX_ARGUMENTS`) of the argument table.
     repeat : int
         Iterations of the outermost loop (1 to 2**32 - 1).
     """
@@ -154,7 +159,7 @@ def pack_arguments(arguments: Sequence[Argument]) -> bytes:
     Raises
     ------
     BadInputError
-        If there are more than 16 arguments.
+        If there are more than `MAX_ARGUMENTS`.
     """
     if len(arguments) > MAX_ARGUMENTS:
         raise BadInputError(f"Arguments must be at most {MAX_ARGUMENTS}, not {len(arguments)}")

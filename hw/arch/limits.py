@@ -1,9 +1,71 @@
-"""Limits shared by several kinds of unit."""
+"""Limits shared by several kinds of unit, and the domains of elaboration parameters."""
 
-__all__ = ["MAX_CREDITS", "MAX_MODULUS"]
+from hw.arch.checks import Domain
+
+__all__ = [
+    "ACCUMULATOR_ROWS",
+    "AGCU_COUNT",
+    "AXI_ADDRESS_BITS",
+    "BARRIER_ARRIVALS",
+    "BARRIER_TX_BYTES",
+    "CELL_LATENCY",
+    "DESCRIPTOR_COUNT",
+    "FABRIC_ROWS",
+    "FINGERPRINT",
+    "LANDING_BEATS",
+    "LINK_BITS",
+    "MAX_CREDITS",
+    "MAX_MODULUS",
+    "MESH_SIDE",
+    "OUTSTANDING",
+    "PMU_CAPACITY_BYTES",
+    "PMU_SLOTS",
+    "STREAM_COUNT",
+    "SWITCH_UNIT_PORTS",
+    "TRACKS",
+    "TURNS",
+]
 
 #: Greatest token count of an AGCU: at a token port, and of stored boxes not yet reported.
 MAX_CREDITS = 255
-
 #: Greatest number of consumers that share one stream's packets.
 MAX_MODULUS = 16
+
+#: Width of a link and of AXI's data, in bits: one vector.
+LINK_BITS = Domain(64, 1024, power=True)
+#: Rows, and columns, of a chip's mesh.
+MESH_SIDE = Domain(1, 64)
+#: Rows that a command processor configures, each with a chain of its own.
+FABRIC_ROWS = Domain(1, 255)
+#: Fingerprint of a chip's parameters.
+FINGERPRINT = Domain(0, (1 << 32) - 1)
+#: Parallel links of a switch per direction, of vectors and of tokens.
+TRACKS = Domain(1, 8)
+#: Inputs, and outputs, of a switch's unit.
+SWITCH_UNIT_PORTS = Domain(0, 8)
+#: Longest rotation of a switch's output.
+TURNS = Domain(1, 8)
+#: AGCUs of a chip.
+AGCU_COUNT = Domain(1, 16)
+#: Width of a byte address of memory.
+AXI_ADDRESS_BITS = Domain(32, 64)
+#: Beats of a TMA engine's landing buffer.
+LANDING_BEATS = Domain(16, 4096, power=True)
+#: Outstanding bursts of a TMA engine.
+OUTSTANDING = Domain(1, 64)
+#: Descriptors of a TMA engine.
+DESCRIPTOR_COUNT = Domain(1, 256)
+#: Load streams, and store streams, of a TMA engine.
+STREAM_COUNT = Domain(1, 8)
+#: Bytes of a PMU's scratchpad on a chip.
+PMU_CAPACITY_BYTES = Domain(1024, 4 << 20, power=True)
+#: Most slots of a PMU's buffer.
+PMU_SLOTS = Domain(2, 64)
+#: Rows of one accumulator bank of a PCU.
+ACCUMULATOR_ROWS = Domain(16, 8192, power=True)
+#: Register stages on the path of a cell's partial sum: cycles of skew between rows.
+CELL_LATENCY = Domain(1, 3)
+#: Arrivals that a phase of a barrier may expect.
+BARRIER_ARRIVALS = Domain(1, (1 << 20) - 1)
+#: Largest magnitude of a barrier's transaction count; 0 omits the count.
+BARRIER_TX_BYTES = Domain(0, (1 << 20) - 1)

@@ -11,7 +11,10 @@ from amaranth.lib import data
 
 from hw.arch.errors import BadInputError, shown
 
-__all__ = ["ChainProgram", "LoopProgram", "Step", "chain_layout"]
+__all__ = ["COUNT_BITS", "ChainProgram", "LoopProgram", "Step", "chain_layout"]
+
+#: Width of the count and of the index of a loop, in AGCUs and PMUs.
+COUNT_BITS = 16
 
 
 def chain_layout(*, loops: int, count_bits: int, offset_bits: int) -> data.StructLayout:

@@ -42,7 +42,7 @@ class FilterProgram:
     Raises
     ------
     BadInputError
-        If ``modulus`` is not from 1 to 16, or ``index`` not below it.
+        If ``modulus`` is not from 1 to `MAX_MODULUS`, or ``index`` not below it.
     """
 
     modulus: int = 1

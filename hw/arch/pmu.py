@@ -15,7 +15,7 @@ from hw.arch.loops import ChainProgram, LoopProgram
 from hw.arch.pmu_word import (
     ADDRESS_LOOPS,
     ELEMENT_BYTES,
-    LOOPS,
+    ENGINE_LOOPS,
     Access,
     Level,
     TokenSource,
@@ -113,7 +113,7 @@ class EngineProgram:
     launches, windows, repeats, slots : LoopProgram
         Outer loops: launches of windows of slots, each window repeated ``repeats`` times.
     last_level, final_level : int or None
-        The vector is flagged if this loop and all inward are at their last index; ``LOOPS``
+        The vector is flagged if this loop and all inward are at their last index; ``ENGINE_LOOPS``
         flags every vector, None none. Used by read engines.
     beyond : Beyond or None
         Out-of-box constant. Used by read engines.
@@ -146,8 +146,10 @@ class EngineProgram:
                 f"not {len(self.loops)}"
             )
         for noun, level in (("Last", self.last_level), ("Final", self.final_level)):
-            if level is not None and not 0 <= level <= LOOPS:
-                raise BadInputError(f"{noun} level must be from 0 to {LOOPS}, not {shown(level)}")
+            if level is not None and not 0 <= level <= ENGINE_LOOPS:
+                raise BadInputError(
+                    f"{noun} level must be from 0 to {ENGINE_LOOPS}, not {shown(level)}"
+                )
         if self.final_level is not None and (
             self.last_level is None or self.last_level < self.final_level
         ):
@@ -178,7 +180,7 @@ class EngineProgram:
     def chain(self) -> ChainProgram:
         """The whole nest, outer loops first."""
         loops = (self.launches, self.windows, self.repeats, self.slots, *self.loops)
-        return ChainProgram(loops + (LoopProgram(),) * (LOOPS - len(loops)))
+        return ChainProgram(loops + (LoopProgram(),) * (ENGINE_LOOPS - len(loops)))
 
     def moves(self) -> Iterator[Move]:
         """Expected steps of the engine, in order."""
@@ -192,8 +194,8 @@ class EngineProgram:
                 lap=turn // self.ring.count,
                 position=self.ring.base + slot * self.ring.stride + step.offset,
                 closes=step.last[Level.ADDRESS] and step.end[Level.REPEATS],
-                last=over[LOOPS + 1 if self.last_level is None else self.last_level],
-                final=over[LOOPS + 1 if self.final_level is None else self.final_level],
+                last=over[ENGINE_LOOPS + 1 if self.last_level is None else self.last_level],
+                final=over[ENGINE_LOOPS + 1 if self.final_level is None else self.final_level],
                 beyond=beyond,
             )
             if step.last[Level.ADDRESS]:
@@ -241,7 +243,7 @@ class EngineProgram:
         """Values of the layout's fields."""
         chain = layout["chain"].shape
         beyond = self.beyond or Beyond(0, 0)
-        none = LOOPS + 1
+        none = ENGINE_LOOPS + 1
         return {
             "enable": 1,
             "buffer": self.ring.buffer,
@@ -278,7 +280,7 @@ class EngineProgram:
         loops = ChainProgram.unpack(chain, Const.cast(fields["chain"]).value).loops
         launches, windows, repeats, slots = loops[: Level.ADDRESS]
         levels = {
-            name: None if fields[name] == LOOPS + 1 else fields[name]
+            name: None if fields[name] == ENGINE_LOOPS + 1 else fields[name]
             for name in ("last_level", "final_level")
         }
         beyond = Beyond(fields["limit_loop"], fields["limit"], fields["constant"])

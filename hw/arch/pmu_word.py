@@ -4,7 +4,7 @@ from amaranth.lib import data, enum
 
 from hw.arch.errors import BadInputError
 from hw.arch.limits import MAX_MODULUS
-from hw.arch.loops import chain_layout
+from hw.arch.loops import COUNT_BITS, chain_layout
 
 __all__ = [
     "ELEMENT_BYTES",
@@ -15,8 +15,7 @@ __all__ = [
     "piece_positions",
     "rows_log2",
     "ADDRESS_LOOPS",
-    "COUNT_BITS",
-    "LOOPS",
+    "ENGINE_LOOPS",
     "Level",
     "TokenSource",
     "engine_layout",
@@ -27,8 +26,6 @@ __all__ = [
 ELEMENT_BYTES = (1, 2, 4)
 #: Address loops inside a slot.
 ADDRESS_LOOPS = 4
-#: Width of a loop's index.
-COUNT_BITS = 16
 
 
 class Access(enum.Enum, shape=2):
@@ -107,7 +104,7 @@ class Level(enum.IntEnum):
 
 
 #: Loops of an engine's chain.
-LOOPS = Level.ADDRESS.value + ADDRESS_LOOPS
+ENGINE_LOOPS = Level.ADDRESS.value + ADDRESS_LOOPS
 
 
 class TokenSource(enum.Enum, shape=3):
@@ -121,7 +118,7 @@ class TokenSource(enum.Enum, shape=3):
 
 
 def engine_layout(*, position_bits: int, slots: int) -> data.StructLayout:
-    """Layout of one engine's program; a level of ``LOOPS + 1`` flags no vector."""
+    """Layout of one engine's program; a level of ``ENGINE_LOOPS + 1`` flags no vector."""
     return data.StructLayout(
         {
             "enable": 1,
@@ -131,11 +128,13 @@ def engine_layout(*, position_bits: int, slots: int) -> data.StructLayout:
             "slot_count": range(slots + 1),
             "element": 2,
             "access": Access,
-            "chain": chain_layout(loops=LOOPS, count_bits=COUNT_BITS, offset_bits=position_bits),
-            "last_level": range(LOOPS + 2),
-            "final_level": range(LOOPS + 2),
+            "chain": chain_layout(
+                loops=ENGINE_LOOPS, count_bits=COUNT_BITS, offset_bits=position_bits
+            ),
+            "last_level": range(ENGINE_LOOPS + 2),
+            "final_level": range(ENGINE_LOOPS + 2),
             "limited": 1,
-            "limit_loop": range(LOOPS),
+            "limit_loop": range(ENGINE_LOOPS),
             "limit": COUNT_BITS,
             "constant": 32,
             "modulus": range(MAX_MODULUS + 1),

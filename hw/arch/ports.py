@@ -5,6 +5,7 @@ import enum
 
 from hw.arch.checks import require_int
 from hw.arch.errors import BadInputError, shown
+from hw.arch.limits import SWITCH_UNIT_PORTS, TRACKS, TURNS
 
 __all__ = ["Direction", "Link", "Port", "SwitchPorts", "UnitPort"]
 
@@ -48,7 +49,7 @@ class Link:
     def __post_init__(self) -> None:
         if not isinstance(self.direction, Direction):
             raise BadInputError(f"Link direction must be a Direction, not {shown(self.direction)}")
-        require_int("Link track", self.track, 0, 7)
+        require_int("Link track", self.track, 0, TRACKS.high - 1)
 
     def __str__(self) -> str:
         return f"{self.direction.name.lower()} track {self.track}"
@@ -66,7 +67,7 @@ class UnitPort:
     index: int
 
     def __post_init__(self) -> None:
-        require_int("Unit port index", self.index, 0, 7)
+        require_int("Unit port index", self.index, 0, SWITCH_UNIT_PORTS.high - 1)
 
     def __str__(self) -> str:
         return f"unit port {self.index}"
@@ -82,11 +83,11 @@ class SwitchPorts:
     Parameters
     ----------
     tracks : int
-        Parallel links per direction (1 to 8).
+        Parallel links per direction (`TRACKS`).
     unit_outputs, unit_inputs : int
-        Outputs and inputs of the switch's unit (0 to 8).
+        Outputs and inputs of the switch's unit (`SWITCH_UNIT_PORTS`).
     link_turns, unit_turns : int
-        Longest rotation of an output to a neighbour, and of one to the unit (1 to 8).
+        Longest rotation of an output to a neighbour, and of one to the unit (`TURNS`).
 
     Raises
     ------
@@ -101,11 +102,11 @@ class SwitchPorts:
     unit_turns: int = 4
 
     def __post_init__(self) -> None:
-        require_int("Switch tracks", self.tracks, 1, 8)
-        require_int("Switch unit outputs", self.unit_outputs, 0, 8)
-        require_int("Switch unit inputs", self.unit_inputs, 0, 8)
-        require_int("Turns of a link", self.link_turns, 1, 8)
-        require_int("Turns of a unit input", self.unit_turns, 1, 8)
+        TRACKS.require("Switch tracks", self.tracks)
+        SWITCH_UNIT_PORTS.require("Switch unit outputs", self.unit_outputs)
+        SWITCH_UNIT_PORTS.require("Switch unit inputs", self.unit_inputs)
+        TURNS.require("Turns of a link", self.link_turns)
+        TURNS.require("Turns of a unit input", self.unit_turns)
 
     @property
     def links(self) -> tuple[Link, ...]:

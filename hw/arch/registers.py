@@ -3,12 +3,16 @@
 import dataclasses
 import enum
 
+from hw.arch.counters import COUNTER_BITS, COUNTER_NUMBER_BITS, COUNTER_WORDS
+from hw.arch.launch import ENTRY_NUMBER_BITS
+from hw.arch.limits import FABRIC_ROWS
+
 __all__ = [
     "HOST_ADDRESS_BITS",
     "ID",
     "MAP_VERSION",
     "REGISTERS",
-    "Access",
+    "RegisterAccess",
     "Field",
     "Register",
     "register",
@@ -23,7 +27,7 @@ ID = int.from_bytes(b"TILE", "little")
 MAP_VERSION = 1
 
 
-class Access(enum.Enum):
+class RegisterAccess(enum.Enum):
     """Effect of a write on a field."""
 
     #: Read-only; a write answers SLVERR if the register has no other field.
@@ -42,7 +46,7 @@ class Field:
     name: str
     low: int
     bits: int
-    access: Access
+    access: RegisterAccess
     text: str
 
 
@@ -57,7 +61,7 @@ class Register:
     @property
     def writable(self) -> bool:
         """Whether a write has an effect on some field."""
-        return any(field.access is not Access.READ_ONLY for field in self.fields)
+        return any(field.access is not RegisterAccess.READ_ONLY for field in self.fields)
 
     def field(self, name: str) -> Field:
         """Field with a name.
@@ -73,26 +77,34 @@ class Register:
         raise KeyError(f"Field of {self.name} must be one it has, not {name!r}")
 
 
-_RO, _RW = Access.READ_ONLY, Access.READ_WRITE
-_W1, _W1C = Access.WRITE_ONE, Access.WRITE_ONE_CLEARS
+_RO, _RW = RegisterAccess.READ_ONLY, RegisterAccess.READ_WRITE
+_W1, _W1C = RegisterAccess.WRITE_ONE, RegisterAccess.WRITE_ONE_CLEARS
 
 
-def _word(name: str, offset: int, access: Access, text: str, bits: int = 32) -> Register:
+def _word(name: str, offset: int, access: RegisterAccess, text: str, bits: int = 32) -> Register:
     return Register(name, offset, (Field("value", 0, bits, access, text),))
 
 
 #: Every register in order of offset.
 REGISTERS: tuple[Register, ...] = (
-    _word("ID", 0x00, _RO, '"TILE" in memory order, 0x454C4954'),
-    _word("VERSION", 0x04, _RO, "version of the register map and the launch list, 1"),
+    _word("ID", 0x00, _RO, f'"TILE" in memory order, {ID:#X}'.replace("0X", "0x")),
+    _word("VERSION", 0x04, _RO, f"version of the register map and the launch list, {MAP_VERSION}"),
     _word("FINGERPRINT", 0x08, _RO, "configuration fingerprint that images must carry"),
     Register(
         "GEOMETRY",
         0x0C,
         (
-            Field("rows", 0, 8, _RO, "rows of the fabric: configuration chains"),
+            Field(
+                "rows",
+                0,
+                FABRIC_ROWS.high.bit_length(),
+                _RO,
+                "rows of the fabric: configuration chains",
+            ),
             Field("width_bytes", 8, 8, _RO, "bytes per vector"),
-            Field("counters", 16, 16, _RO, "counters that COUNTER_SELECT may name"),
+            Field(
+                "counters", 16, COUNTER_NUMBER_BITS, _RO, "counters that COUNTER_SELECT may name"
+            ),
         ),
     ),
     Register(
@@ -122,10 +134,12 @@ REGISTERS: tuple[Register, ...] = (
             Field("unit", 16, 8, _RO, "number of the unit"),
         ),
     ),
-    _word("ERROR_ENTRY", 0x1C, _RO, "entry of the launch list concerned, from 0", 16),
+    _word(
+        "ERROR_ENTRY", 0x1C, _RO, "entry of the launch list concerned, from 0", ENTRY_NUMBER_BITS
+    ),
     _word("LIST_ADDRESS_LO", 0x20, _RW, "address of the launch list, low half"),
     _word("LIST_ADDRESS_HI", 0x24, _RW, "address of the launch list, high half"),
-    _word("LIST_ENTRIES", 0x28, _RW, "entries of the launch list", 16),
+    _word("LIST_ENTRIES", 0x28, _RW, "entries of the launch list", ENTRY_NUMBER_BITS),
     _word("CYCLES_LO", 0x30, _RO, "cycles of the launch, low half; the read holds the high half"),
     _word("CYCLES_HI", 0x34, _RO, "high half at the last read of CYCLES_LO"),
     _word("LAUNCHES", 0x38, _RO, "successful launches since reset"),
@@ -135,9 +149,21 @@ REGISTERS: tuple[Register, ...] = (
         _RO,
         "cycle of the launch, as CYCLES counts, of the first vector into an array; 0: none",
     ),
-    _word("COUNTER_SELECT", 0x40, _RW, "counter that COUNTER_LO reads: 8 · unit + word", 16),
+    _word(
+        "COUNTER_SELECT",
+        0x40,
+        _RW,
+        f"counter that COUNTER_LO reads: {COUNTER_WORDS} · unit + word",
+        COUNTER_NUMBER_BITS,
+    ),
     _word("COUNTER_LO", 0x44, _RO, "low 32 bits; SLVERR if there is no such counter"),
-    _word("COUNTER_HI", 0x48, _RO, "high 16 bits at the last read of COUNTER_LO", 16),
+    _word(
+        "COUNTER_HI",
+        0x48,
+        _RO,
+        f"high {COUNTER_BITS - 32} bits at the last read of COUNTER_LO",
+        COUNTER_BITS - 32,
+    ),
     _word(
         "LAUNCH_CYCLES",
         0x4C,

@@ -57,7 +57,7 @@ class Turn:
     source : Port
         Input of the switch.
     packets : int
-        Packets taken before the next turn (1 to 15).
+        Packets taken before the next turn (1 to `MAX_PACKETS`).
     """
 
     source: Port

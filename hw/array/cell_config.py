@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hw.arch.errors import BadInputError, shown
+from hw.arch.limits import CELL_LATENCY
 from hw.float.recode import Coding
 from hw.numeric.formats import (
     SCALE_BITS,
@@ -44,8 +45,8 @@ class CellConfig:
         e5m2, mxe4m3 and mxe5m2; e2m1, int4 and mxe2m1 only alone. Floats of a pair share their
         coding, so the operands of one product may differ in format.
     latency : int
-        Register stages from ``i_p`` to ``o_p`` (1 to 3): cycles of skew between neighbouring
-        rows.
+        Register stages from ``i_p`` to ``o_p`` (`CELL_LATENCY`): cycles of skew between
+        neighbouring rows.
 
     Raises
     ------
@@ -74,11 +75,7 @@ class CellConfig:
                 f"Cell formats must be a tuple of one or both of {pairs}, or of {alone} alone, "
                 f"not {shown(names)}"
             )
-        latency = self.latency
-        if not isinstance(latency, int) or isinstance(latency, bool) or not 1 <= latency <= 3:
-            raise BadInputError(
-                f"Cell latency must be an integer from 1 to 3, not {shown(latency)}"
-            )
+        CELL_LATENCY.require("Cell latency", self.latency)
 
     @property
     def ordered(self) -> tuple[Format, ...]:

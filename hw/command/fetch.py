@@ -9,10 +9,11 @@ from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out
 
 from hw.arch.error_codes import LaunchError, ReadPhase
-from hw.arch.image import IMAGE_MAGIC, IMAGE_VERSION, header_beats, header_layout
+from hw.arch.image import IMAGE_MAGIC, IMAGE_VERSION, MAX_ROW_BEATS, header_beats, header_layout
 from hw.arch.launch import (
     ARGUMENT_BYTES,
     ENTRY_BYTES,
+    ENTRY_NUMBER_BITS,
     MAX_ARGUMENTS,
     MAX_IMAGE_BYTES,
     alignment_bytes,
@@ -104,12 +105,12 @@ class LaunchFetcher(Component):
             {
                 "i_start": In(1),
                 "i_list_address": In(64),
-                "i_list_entries": In(16),
+                "i_list_entries": In(ENTRY_NUMBER_BITS),
                 "i_stop": In(1),
                 "i_taken": In(1),
                 "o_decoded": Out(1),
                 "o_entry": Out(entry_layout),
-                "o_entry_index": Out(16),
+                "o_entry_index": Out(ENTRY_NUMBER_BITS),
                 "o_last": Out(1),
                 "o_ready": Out(1),
                 "o_failed": Out(1),
@@ -150,7 +151,7 @@ class LaunchFetcher(Component):
         # Position in the launch; `beats_left` counts down the beats of the current phase.
         list_address = Signal(self._address_bits - size)
         index = self.o_entry_index
-        entries_left = Signal(16)
+        entries_left = Signal(ENTRY_NUMBER_BITS)
         beats_left = Signal(BEATS_BITS)
         image_beats = entry.image_bytes[size:BEATS_BITS]
         m.d.comb += self.o_last.eq(entries_left == 1)
@@ -199,7 +200,7 @@ class LaunchFetcher(Component):
 
         # Row of the next image word.
         row = Signal(range(self._rows))
-        row_left = Signal(16)
+        row_left = Signal(range(MAX_ROW_BEATS + 1))
         row_beats = Array(header.beats[each] for each in range(self._rows))
         next_row = Signal(range(self._rows + 1))
         m.d.comb += next_row.eq(row + 1)

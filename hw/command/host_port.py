@@ -6,8 +6,9 @@ from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data
 from amaranth.lib.wiring import In, Out
 
-from hw.arch.counters import COUNTER_BITS, WORDS, counter_index
-from hw.arch.registers import HOST_ADDRESS_BITS, ID, MAP_VERSION, REGISTERS, Access
+from hw.arch.counters import COUNTER_BITS, COUNTER_NUMBER_BITS, COUNTER_WORDS, counter_index
+from hw.arch.launch import ENTRY_NUMBER_BITS
+from hw.arch.registers import HOST_ADDRESS_BITS, ID, MAP_VERSION, REGISTERS, RegisterAccess
 from hw.lib.axi import RESP_OKAY, RESP_SLVERR, AxiLiteInterface, AxiLiteSignature
 from hw.lib.component import Component
 
@@ -63,9 +64,9 @@ class HostPort(Component):
         Cycles of the last entry outside its kernel.
     i_entry_begin : ``In(64)``
         Cycle of the launch in which the entry before the last ended; 0 if there is none.
-    o_counter : ``Out(range(8))``
+    o_counter : ``Out(range(COUNTER_WORDS))``
         Number of the counter that every unit outputs.
-    i_counters : ``In(ArrayLayout(48, units))``
+    i_counters : ``In(ArrayLayout(COUNTER_BITS, units))``
         Value of that counter, per unit.
     """
 
@@ -93,7 +94,9 @@ class HostPort(Component):
             "VERSION": Const(MAP_VERSION, 32),
             "FINGERPRINT": Const(fingerprint, 32),
             "GEOMETRY": Cat(
-                Const(rows, 8), Const(width_bits // 8, 8), Const(counter_index(units, 0), 16)
+                Const(rows, 8),
+                Const(width_bits // 8, 8),
+                Const(counter_index(units, 0), COUNTER_NUMBER_BITS),
             ),
         }
         self._units = units
@@ -104,18 +107,18 @@ class HostPort(Component):
                 "o_launch": Out(1),
                 "o_abort": Out(1),
                 "o_list_address": Out(64),
-                "o_list_entries": Out(16),
+                "o_list_entries": Out(ENTRY_NUMBER_BITS),
                 "o_interrupt": Out(1),
                 "i_busy": In(1),
                 "i_done": In(1),
                 "i_failed": In(1),
                 "i_error": In(error_layout),
-                "i_error_entry": In(16),
+                "i_error_entry": In(ENTRY_NUMBER_BITS),
                 "i_cycles": In(64),
                 "i_first_mac": In(32),
                 "i_launch_cycles": In(32),
                 "i_entry_begin": In(64),
-                "o_counter": Out(range(WORDS)),
+                "o_counter": Out(range(COUNTER_WORDS)),
                 "i_counters": In(data.ArrayLayout(COUNTER_BITS, units)),
             }
         )
@@ -132,8 +135,8 @@ class HostPort(Component):
         done = Signal()
         error = Signal()
         cause = Signal(error_layout)
-        cause_entry = Signal(16)
-        select = Signal(16)
+        cause_entry = Signal(ENTRY_NUMBER_BITS)
+        select = Signal(COUNTER_NUMBER_BITS)
         launches = Signal(32)
         held_cycles = Signal(32)
         held_begin = Signal(32)
@@ -234,7 +237,9 @@ class HostPort(Component):
                         with m.If(word[each.field("error").low]):
                             m.d.sync += [error.eq(0), cause.eq(0), cause_entry.eq(0)]
                     else:
-                        assert all(field.access is Access.READ_WRITE for field in each.fields)
+                        assert all(
+                            field.access is RegisterAccess.READ_WRITE for field in each.fields
+                        )
                         m.d.sync += targets[each.name].eq(word)
         with m.If(self.i_done):
             m.d.sync += [done.eq(1), launches.eq(launches + 1)]

@@ -6,11 +6,10 @@ from amaranth.hdl import Module, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from hw.arch.checks import require_int
-from hw.arch.counters import COUNTER_BITS, WORDS
+from hw.arch.counters import COUNTER_BITS, COUNTER_WORDS, UNIT_COUNT
 from hw.arch.error_codes import LaunchError
-from hw.arch.errors import BadInputError, shown
-from hw.arch.launch import MAX_ARGUMENTS
+from hw.arch.launch import ENTRY_NUMBER_BITS, MAX_ARGUMENTS
+from hw.arch.limits import AXI_ADDRESS_BITS, FABRIC_ROWS, FINGERPRINT, LINK_BITS
 from hw.arch.registers import HOST_ADDRESS_BITS
 from hw.command.burst_reader import RunReader
 from hw.command.fetch import LaunchFetcher, argument_write_layout
@@ -47,9 +46,9 @@ class CommandProcessor(Component):
     width_bits : int
         Link width, and width of the memory port.
     rows : int
-        Rows of the fabric (1 to 255): configuration chains.
+        Rows of the fabric (`FABRIC_ROWS`): configuration chains.
     axi_address_bits : int
-        Width of a byte address of memory (32 to 64).
+        Width of a byte address of memory (`AXI_ADDRESS_BITS`).
     fingerprint : int
         Configuration fingerprint of the chip, 32 bits.
     units : int
@@ -83,7 +82,7 @@ class CommandProcessor(Component):
         No burst of a unit is outstanding; sampled while ``o_stop``, from its second cycle on.
     i_issue : ``In(1)``
         A vector enters an array in this cycle.
-    o_counter, i_counters : ``Out(range(8))``, ``In(ArrayLayout(48, units))``
+    o_counter, i_counters : ``Out(range(COUNTER_WORDS))``, ``In(ArrayLayout(COUNTER_BITS, units))``
         Number of the counter that every unit outputs, and its value per unit.
 
     Raises
@@ -123,18 +122,11 @@ class CommandProcessor(Component):
         fingerprint: int,
         units: int,
     ) -> None:
-        if width_bits not in (64, 128, 256, 512, 1024):
-            raise BadInputError(
-                "Link width in bits must be a power of two from 64 to 1024, "
-                f"not {shown(width_bits)}"
-            )
-        for noun, value, low, high in (
-            ("Fabric rows", rows, 1, 255),
-            ("AXI address bits", axi_address_bits, 32, 64),
-            ("Fingerprint", fingerprint, 0, (1 << 32) - 1),
-            ("Units", units, 0, (1 << 16) // WORDS - 1),
-        ):
-            require_int(noun, value, low, high)
+        LINK_BITS.require("Link width in bits", width_bits)
+        FABRIC_ROWS.require("Fabric rows", rows)
+        AXI_ADDRESS_BITS.require("AXI address bits", axi_address_bits)
+        FINGERPRINT.require("Fingerprint", fingerprint)
+        UNIT_COUNT.require("Units", units)
         self._width_bits = width_bits
         self._rows = rows
         self._axi_address_bits = axi_address_bits
@@ -162,7 +154,7 @@ class CommandProcessor(Component):
                 "o_stop": Out(1),
                 "i_drained": In(1),
                 "i_issue": In(1),
-                "o_counter": Out(range(WORDS)),
+                "o_counter": Out(range(COUNTER_WORDS)),
                 "i_counters": In(data.ArrayLayout(COUNTER_BITS, units)),
             }
         )
@@ -225,7 +217,7 @@ class CommandProcessor(Component):
 
         # Error of a launch that is stopped; none means a reset while nothing ran.
         error: Any = Signal(error_layout)
-        entry = Signal(16)
+        entry = Signal(ENTRY_NUMBER_BITS)
         last = Signal()
         m.d.comb += [host.i_error.eq(error), host.i_error_entry.eq(entry)]
         aborted = Signal()

@@ -29,10 +29,10 @@ from hw.lib.component import Component
 from hw.numeric.formats import fp32
 from hw.numeric.function_tables import (
     FULL_WIDTH,
+    FUNCTION_WIDTH,
     GUARD,
     log2_table,
     reciprocal_table,
-    require_width,
     rsqrt_table,
     tanh_table,
 )
@@ -73,7 +73,7 @@ class FunctionUnit(Component):
     o: Signal
 
     def __init__(self, name: str, width: int, cycles: int) -> None:
-        require_width(width)
+        FUNCTION_WIDTH.require("Function width", width)
         self._name = name
         self._width = width
         self._cycles = cycles

@@ -3,7 +3,7 @@
 from amaranth.hdl import Cat, Module, Signal, Value, signed
 from amaranth.lib.wiring import In, Out
 
-from hw.arch.errors import BadInputError, shown
+from hw.arch.limits import BARRIER_ARRIVALS, BARRIER_TX_BYTES
 from hw.lib.component import Component
 
 __all__ = ["Barrier", "has_passed"]
@@ -24,9 +24,9 @@ class Barrier(Component):
     Parameters
     ----------
     arrivals : int
-        Greatest number of arrivals that a phase may expect (1 to 2**20 - 1).
+        Greatest number of arrivals that a phase may expect (`BARRIER_ARRIVALS`).
     tx_bytes : int
-        Largest magnitude of the transaction count (at most 2**20 - 1); 0 omits the count and
+        Largest magnitude of the transaction count (`BARRIER_TX_BYTES`); 0 omits the count and
         its ports.
 
     Members
@@ -68,14 +68,8 @@ class Barrier(Component):
     o_error: Signal
 
     def __init__(self, *, arrivals: int, tx_bytes: int) -> None:
-        if not isinstance(arrivals, int) or not 1 <= arrivals < 1 << 20:
-            raise BadInputError(
-                f"Barrier arrivals must be from 1 to 2**20 - 1, not {shown(arrivals)}"
-            )
-        if not isinstance(tx_bytes, int) or not 0 <= tx_bytes < 1 << 20:
-            raise BadInputError(
-                f"Barrier transaction bytes must be from 0 to 2**20 - 1, not {shown(tx_bytes)}"
-            )
+        BARRIER_ARRIVALS.require("Barrier arrivals", arrivals)
+        BARRIER_TX_BYTES.require("Barrier transaction bytes", tx_bytes)
         self._arrivals = arrivals
         self._tx_bytes = tx_bytes
         members = {

@@ -7,6 +7,7 @@ from amaranth.hdl import Assert as Check
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from hw.arch.counters import activity_layout
 from hw.arch.errors import BadInputError
 from hw.array.dataflow import LANE_BITS, ArrayConfig, Dataflow
 from hw.array.skew import delayed
@@ -20,10 +21,7 @@ from hw.matrix.partial_sums import SumGuard
 from hw.matrix.weight_port import WeightLoader
 from hw.numeric.formats import Format
 
-__all__ = ["WAITS", "MatrixUnit"]
-
-#: Cycle counters by the unit's activity; exactly one advances per cycle.
-WAITS = data.StructLayout({"busy": 48, "wait_input": 48, "wait_room": 48, "idle": 48})
+__all__ = ["MatrixUnit"]
 
 
 class MatrixUnit(Component):
@@ -104,7 +102,7 @@ class MatrixUnit(Component):
                 "weights_by_row": In(1),
                 "i_hold": In(1),
                 "o_issue": Out(1),
-                "counters": Out(WAITS),
+                "counters": Out(activity_layout()),
             }
         )
 

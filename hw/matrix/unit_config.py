@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from amaranth.lib import data
 
-from hw.arch.checks import require_bool, require_int, require_power
+from hw.arch.checks import Domain, require_bool, require_int
 from hw.arch.errors import BadInputError, shown
 from hw.array.dataflow import ArrayConfig, Dataflow
 from hw.numeric.formats import Format, bf16, e4m3, e5m2, fp16, fp32, int8, int32
@@ -73,7 +73,7 @@ class UnitConfig:
     def __post_init__(self) -> None:
         require_int("Accumulator rows", self.accumulator_rows, 1, 1 << 16)
         if self.result_rows != 0 or isinstance(self.result_rows, bool):
-            require_power("Result rows", self.result_rows, 1, 1 << 16)
+            Domain(1, 1 << 16, power=True).require("Result rows", self.result_rows)
             if self.result_rows < self.together:
                 raise BadInputError(
                     f"Result rows must be at least {self.together}, the latency of an "

@@ -8,6 +8,7 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
 
 from hw.arch.checks import require_int
+from hw.arch.limits import TURNS
 from hw.arch.switch import MAX_PACKETS, rotation_layout
 from hw.lib.component import Component
 
@@ -66,7 +67,7 @@ class OrderedMerge(Component):
 
     def __init__(self, *, sources: int, turns: int) -> None:
         require_int("Merge sources", sources, 2, 64)
-        require_int("Merge turns", turns, 1, 8)
+        TURNS.require("Merge turns", turns)
         self._sources = sources
         self._turns = turns
         self.at = Signal(range(turns))

@@ -6,12 +6,13 @@ import decimal
 import functools
 from decimal import Decimal
 
-from hw.arch.checks import require_int
+from hw.arch.checks import Domain
 from hw.numeric.formats import fp32
 from hw.numeric.table import Table, fit
 
 __all__ = [
     "FULL_WIDTH",
+    "FUNCTION_WIDTH",
     "GUARD",
     "LOG2_E_BITS",
     "argument_bits",
@@ -19,7 +20,6 @@ __all__ = [
     "log2_e",
     "log2_table",
     "reciprocal_table",
-    "require_width",
     "rsqrt_table",
     "tanh_table",
 ]
@@ -27,16 +27,14 @@ __all__ = [
 #: Significand bits of an fp32.
 FULL_WIDTH = fp32.significand_bits
 
+#: Significand bits that the result of a function may have.
+FUNCTION_WIDTH = Domain(4, FULL_WIDTH)
+
 #: Fraction bits of a table's output beyond the width of the function's result: a unit in the last
 #: place of a result in [0.5, 1) is 16 of the table's units; a table is off by about 9 at most.
 GUARD = 4
 
 _ONE, _TWO = Decimal(1), Decimal(2)
-
-
-def require_width(width: object) -> None:
-    """Refuse a width that is out of range for a result's significand."""
-    require_int("Function width", width, 4, FULL_WIDTH)
 
 
 def argument_bits(width: int) -> int:

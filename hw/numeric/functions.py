@@ -16,6 +16,7 @@ from hw.arch.errors import BadInputError
 from hw.numeric.formats import fp32
 from hw.numeric.function_tables import (
     FULL_WIDTH,
+    FUNCTION_WIDTH,
     GUARD,
     LOG2_E_BITS,
     argument_bits,
@@ -23,7 +24,6 @@ from hw.numeric.function_tables import (
     log2_e,
     log2_table,
     reciprocal_table,
-    require_width,
     rsqrt_table,
     tanh_table,
 )
@@ -50,7 +50,7 @@ class _Decoded(NamedTuple):
 
 
 def _decode(x: npt.ArrayLike, width: int) -> _Decoded:
-    require_width(width)
+    FUNCTION_WIDTH.require("Function width", width)
     values = np.asarray(x)
     if values.dtype != fp32.dtype:
         raise BadInputError(f"Function argument must be of float32, not {values.dtype}")

@@ -7,7 +7,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.arch.config import ChipConfig
-from hw.arch.counters import ACTIVITIES, COUNTER_BITS, WORDS
+from hw.arch.counters import ACTIVITIES, COUNTER_BITS, COUNTER_WORDS
 from hw.arch.pcu import pcu_layout
 from hw.emit.shared import shared
 from hw.lib.activity import chosen_counter
@@ -73,7 +73,7 @@ class Pcu(Component):
                 "config": In(pcu_layout()),
                 "i_clear": In(1),
                 "i_run": In(1),
-                "i_counter": In(range(WORDS)),
+                "i_counter": In(range(COUNTER_WORDS)),
                 "o_counter": Out(COUNTER_BITS),
                 "o_issue": Out(1),
             }

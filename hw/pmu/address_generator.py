@@ -8,7 +8,8 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data
 from amaranth.lib.wiring import In, Out
 
-from hw.arch.pmu_word import COUNT_BITS, LOOPS, Level, engine_layout
+from hw.arch.loops import COUNT_BITS
+from hw.arch.pmu_word import ENGINE_LOOPS, Level, engine_layout
 from hw.emit.shared import shared
 from hw.lib.component import Component
 from hw.lib.loop_nest import CounterChain
@@ -93,7 +94,9 @@ class StreamEngine(Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        chain = CounterChain(loops=LOOPS, count_bits=COUNT_BITS, offset_bits=self._position_bits)
+        chain = CounterChain(
+            loops=ENGINE_LOOPS, count_bits=COUNT_BITS, offset_bits=self._position_bits
+        )
         m.submodules.chain = shared(chain)
         turn = data.StructLayout(
             {"slot": range(self._slots), "lap": 1, "base": self._position_bits}
@@ -116,7 +119,7 @@ class StreamEngine(Component):
         ]
         index = Signal(COUNT_BITS)
         with m.Switch(self.config.limit_loop):
-            for level in range(LOOPS):
+            for level in range(ENGINE_LOOPS):
                 with m.Case(level):
                     m.d.comb += index.eq(chain.o_indices[level])
         m.d.comb += self.o_beyond.eq(self.config.limited & (index >= self.config.limit))

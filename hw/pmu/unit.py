@@ -10,7 +10,7 @@ from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out, connect, flipped
 
 from hw.arch.counters import activity_layout, pmu_state_layout
-from hw.arch.errors import BadInputError, shown
+from hw.arch.limits import PMU_SLOTS
 from hw.arch.pmu_word import ELEMENT_BYTES, TokenSource, pmu_layout
 from hw.emit.shared import shared
 from hw.lib.activity import count_activity
@@ -42,7 +42,7 @@ class Pmu(Component):
     capacity_bytes : int
         Bytes of the scratchpad.
     slots : int
-        Most slots of a buffer (2 to 64).
+        Most slots of a buffer (`PMU_SLOTS`).
 
     Members
     -------
@@ -84,8 +84,7 @@ class Pmu(Component):
     o_state: data.View[data.StructLayout]
 
     def __init__(self, *, width_bits: int, capacity_bytes: int, slots: int) -> None:
-        if not isinstance(slots, int) or not 2 <= slots <= 64:
-            raise BadInputError(f"PMU slots must be an integer from 2 to 64, not {shown(slots)}")
+        PMU_SLOTS.require("PMU slots", slots)
         self._width_bits = width_bits
         self._slots = slots
         self._banks = Banks(width_bits=width_bits, capacity_bytes=capacity_bytes)

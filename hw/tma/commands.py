@@ -13,7 +13,7 @@ from hw.lib.component import Component
 
 __all__ = ["BoxReader", "box_layout", "command_layout", "tagged_command_layout"]
 
-#: Bytes of the longest box row: 256 elements of 4 bytes.
+#: Bytes of the longest box row, whose elements have 4 bytes.
 MAX_ROW_BYTES = MAX_BOX * 4
 
 

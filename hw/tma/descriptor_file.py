@@ -31,7 +31,7 @@ class DescriptorFile(Component):
     Parameters
     ----------
     descriptors : int
-        Capacity in descriptors (1 to 256).
+        Capacity in descriptors.
     readers : int
         Read ports.
 

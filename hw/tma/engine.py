@@ -6,7 +6,7 @@ from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from hw.arch.checks import require_int, require_power
+from hw.arch import limits
 from hw.arch.error_codes import TmaError
 from hw.emit.shared import shared
 from hw.lib.axi import Axi4Interface, Axi4Signature
@@ -33,13 +33,13 @@ class TmaEngine(Component):
     Parameters
     ----------
     width_bits : int
-        Width of a vector and of AXI's data (64 to 1,024, a power of two).
+        Width of a vector and of AXI's data (`limits.LINK_BITS`).
     address_bits : int
-        Width of a byte address (32 to 64).
+        Width of a byte address (`limits.AXI_ADDRESS_BITS`).
     landing_beats : int
-        Beats of the landing buffer (a power of two of at least 16).
+        Beats of the landing buffer (`limits.LANDING_BEATS`).
     outstanding : int
-        Outstanding bursts, of loads and of stores (1 to 64).
+        Outstanding bursts, of loads and of stores (`limits.OUTSTANDING`).
     descriptors : int
         Descriptors in the file.
     load_streams, store_streams : int
@@ -92,16 +92,13 @@ class TmaEngine(Component):
         load_streams: int = 2,
         store_streams: int = 2,
     ) -> None:
-        require_power("Width in bits", width_bits, 64, 1024)
-        require_power("Landing beats", landing_beats, 16, 4096)
-        for noun, value, low, high in (
-            ("Address bits", address_bits, 32, 64),
-            ("Outstanding bursts", outstanding, 1, 64),
-            ("Descriptors", descriptors, 1, 256),
-            ("Load streams", load_streams, 1, 8),
-            ("Store streams", store_streams, 1, 8),
-        ):
-            require_int(noun, value, low, high)
+        limits.LINK_BITS.require("Width in bits", width_bits)
+        limits.LANDING_BEATS.require("Landing beats", landing_beats)
+        limits.AXI_ADDRESS_BITS.require("Address bits", address_bits)
+        limits.OUTSTANDING.require("Outstanding bursts", outstanding)
+        limits.DESCRIPTOR_COUNT.require("Descriptors", descriptors)
+        limits.STREAM_COUNT.require("Load streams", load_streams)
+        limits.STREAM_COUNT.require("Store streams", store_streams)
         self._width_bits = width_bits
         self._address_bits = address_bits
         self._landing_beats = landing_beats

@@ -7,12 +7,13 @@ import random
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from hw.arch import limits
+from hw.arch.checks import Domain
 from hw.arch.config import AgcuConfig, ChipConfig, PcuConfig, PmuConfig, named
 
 __all__ = ["chip_fields", "chip_of", "random_chip"]
 
 _SECTIONS = {"pcu": PcuConfig, "pmu": PmuConfig, "agcu": AgcuConfig}
-_MOST_SIDE, _MOST_AGCUS = 64, 16
 #: Fraction of chips whose mesh may have up to `most_tiles`; others stay within `_USUAL_SIDE`.
 _LARGE_SHARE, _USUAL_SIDE = 0.04, 7
 
@@ -22,13 +23,13 @@ def _field(rng: random.Random, corners: Sequence[int], inner: Sequence[int]) -> 
     return rng.choice(corners if rng.random() < 0.5 else inner)
 
 
-def _powers(low: int, high: int) -> list[int]:
-    return [1 << n for n in range(low.bit_length() - 1, high.bit_length())]
+def _value(rng: random.Random, domain: Domain) -> int:
+    return _field(rng, (domain.low, domain.high), domain.values())
 
 
 def _mesh(rng: random.Random, most_tiles: int) -> tuple[int, int]:
     """Rows and columns: at least two tiles; often one side is 1."""
-    most = _MOST_SIDE if rng.random() < _LARGE_SHARE else _USUAL_SIDE
+    most = limits.MESH_SIDE.high if rng.random() < _LARGE_SHARE else _USUAL_SIDE
     while True:
         rows, columns = (
             _field(rng, (1, 2, most), range(1, most + 1)),
@@ -69,31 +70,33 @@ def random_chip(
     small = most_cells is not None
     while True:
         rows, columns = _mesh(rng, most_tiles)
-        widths = (64, 128) if small else (64, 1024)
-        width = _field(rng, widths, _powers(*widths))
-        portals = min(_MOST_AGCUS, 2 * rows)
-        capacities = (1024, 65536 if small else 4 << 20)
+        widths = dataclasses.replace(limits.LINK_BITS, high=128) if small else limits.LINK_BITS
+        width = _value(rng, widths)
+        portals = min(limits.AGCU_COUNT.high, 2 * rows)
+        capacities = limits.PMU_CAPACITY_BYTES
+        if small:
+            capacities = dataclasses.replace(capacities, high=1 << 16)
         chip = ChipConfig(
             rows=rows,
             columns=columns,
             width_bits=width,
-            tracks=_field(rng, (1, 8), range(1, 9)),
-            token_tracks=_field(rng, (1, 8), range(1, 9)),
+            tracks=_value(rng, limits.TRACKS),
+            token_tracks=_value(rng, limits.TRACKS),
             pattern=_pattern(rng, rows, columns),
             pcu=PcuConfig(
-                accumulator_rows=_field(rng, (16, 8192), _powers(16, 8192)),
-                cell_latency=_field(rng, (1, 3), (1, 2, 3)),
+                accumulator_rows=_value(rng, limits.ACCUMULATOR_ROWS),
+                cell_latency=_value(rng, limits.CELL_LATENCY),
             ),
             pmu=PmuConfig(
-                capacity_bytes=_field(rng, capacities, _powers(*capacities)),
-                slots=_field(rng, (2, 64), range(2, 65)),
+                capacity_bytes=_value(rng, capacities),
+                slots=_value(rng, limits.PMU_SLOTS),
             ),
             agcu=AgcuConfig(
-                count=_field(rng, (1, portals), range(1, portals + 1)),
+                count=_value(rng, Domain(1, portals)),
                 axi_data_bits=width,
-                axi_address_bits=_field(rng, (32, 64), range(32, 65)),
-                landing_beats=_field(rng, (16, 4096), _powers(16, 4096)),
-                outstanding=_field(rng, (1, 64), range(1, 65)),
+                axi_address_bits=_value(rng, limits.AXI_ADDRESS_BITS),
+                landing_beats=_value(rng, limits.LANDING_BEATS),
+                outstanding=_value(rng, limits.OUTSTANDING),
             ),
         )
         if most_cells is None or chip.peak_macs_per_cycle(16) <= most_cells:

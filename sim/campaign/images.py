@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from hw.arch.agcu import STREAMS, AgcuProgram, BoxLoop, IssuerProgram, Wait
+from hw.arch.agcu import AGCU_STREAMS, AgcuProgram, BoxLoop, IssuerProgram, Wait
 from hw.arch.config import ChipConfig
 from hw.arch.descriptor import Descriptor, ElementFormat
 from hw.arch.limits import MAX_MODULUS
@@ -75,7 +75,7 @@ def _reader(config: ChipConfig, source: Mapping[str, Any], windows: int) -> Engi
 
 def random_image(rng: random.Random, config: ChipConfig) -> dict[str, Any]:
     """Fields of an image with matching streams, before `take_away`."""
-    most = min(STREAMS * config.agcu.count, 4, _ENGINES * (config.pmu_count // 2))
+    most = min(AGCU_STREAMS * config.agcu.count, 4, _ENGINES * (config.pmu_count // 2))
     while True:
         sources = [_source(rng, config, number) for number in range(rng.randint(1, most))]
         nets, start = [], 0
@@ -271,7 +271,7 @@ def _units(config: ChipConfig, image: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _portal(config: ChipConfig, image: Mapping[str, Any], index: int) -> AgcuProgram | None:
-    own = slice(STREAMS * index, STREAMS * (index + 1))
+    own = slice(AGCU_STREAMS * index, AGCU_STREAMS * (index + 1))
     sources, sinks = image["sources"][own], image["sinks"][own]
     if not sources and not sinks:
         return None
@@ -290,7 +290,7 @@ def _portal(config: ChipConfig, image: Mapping[str, Any], index: int) -> AgcuPro
             waits = (Wait(number, part["tokens"]),) if kind == "load" else ()
             loops = (BoxLoop(part["boxes"], 1, rows),)
             streams.append(IssuerProgram(len(descriptors), loops, waits))
-            descriptors.append((tensor, offset + STREAMS * index + number))
+            descriptors.append((tensor, offset + AGCU_STREAMS * index + number))
     return AgcuProgram(
         loads=tuple(streams[: len(sources)]),
         stores=tuple(streams[len(sources) :]),

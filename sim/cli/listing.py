@@ -95,7 +95,7 @@ def _components() -> Iterator[tuple[str, str, str]]:
     from sim.components import ARRAYS, COMPONENTS
 
     for name, component in COMPONENTS.items():
-        rules = (f"{each.name}: {each.rule}" for each in component.parameters)
+        rules = (f"{each.name}: {each.domain.rule}" for each in component.parameters)
         yield name, component.summary, "; ".join(rules)
     for name, summary in ARRAYS.items():
         yield name, summary, "see `tilewright verilog --help`"

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from hw.arch.config import ChipConfig
-from hw.matrix.matrix_unit import WAITS, MatrixUnit
+from hw.arch.counters import ACTIVITIES, activity_layout
+from hw.matrix.matrix_unit import MatrixUnit
 from hw.numeric.formats import Format, bf16, int8
 from sim.drivers.products import Array, Bytes, Words, equal_blocks, padded, payloads, run_streams
 from sim.native.stream_model import StreamModel, Transfer
@@ -31,8 +32,8 @@ def matrix_unit(config: ChipConfig) -> MatrixUnit:
 
 def waits(word: int) -> dict[str, int]:
     """Decode the port ``counters`` of a matrix unit to counters by name."""
-    fields: Any = WAITS.from_bits(word)
-    return {name: int(fields[name]) for name in WAITS.members}
+    fields: Any = activity_layout().from_bits(word)
+    return {name: int(fields[name]) for name in ACTIVITIES}
 
 
 @dataclasses.dataclass(frozen=True)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from hw.arch.config import ChipConfig
-from hw.arch.counters import ACTIVITIES, WORDS, named_counters, unit_kinds
+from hw.arch.counters import ACTIVITIES, COUNTER_WORDS, named_counters, unit_kinds
 from hw.numeric.formats import Format
 
 __all__ = ["STATES", "report_counters"]
@@ -33,7 +33,7 @@ def report_counters(
     products = config.grid_rows * config.grid_columns * (16 // operand.bits)
     report: dict[str, dict[str, Any]] = {}
     for index, (name, kind) in enumerate(unit_kinds(config).items()):
-        values = named_counters(kind, words[WORDS * index : WORDS * (index + 1)])
+        values = named_counters(kind, words[COUNTER_WORDS * index : COUNTER_WORDS * (index + 1)])
         report[name] = {
             "kind": kind,
             **{activity: values[activity] for activity in ACTIVITIES},

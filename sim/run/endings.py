@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from hw.arch.config import ChipConfig
-from hw.arch.counters import ACTIVITIES, COUNTERS, WORDS, engine_states, unit_kinds
+from hw.arch.counters import ACTIVITIES, COUNTER_WORDS, COUNTERS, engine_states, unit_kinds
 from hw.arch.error_codes import LaunchError, ReadPhase, error_detail, error_unit
 from hw.arch.errors import DeviceError, HangError
 from sim.backends.face import Answer
@@ -95,7 +95,7 @@ def waiting_units(
         return []
     lines = []
     for index, (name, kind) in enumerate(unit_kinds(config).items()):
-        words = slice(WORDS * index, WORDS * (index + 1))
+        words = slice(COUNTER_WORDS * index, COUNTER_WORDS * (index + 1))
         moved = list(steps[words]) if steps else list(counters[words])
         activity = max(ACTIVITIES, key=lambda each: moved[COUNTERS[kind][each]])
         engines = _engines(counters[words][COUNTERS["pmu"]["state"]]) if kind == "pmu" else []

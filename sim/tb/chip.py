@@ -13,7 +13,7 @@ from cocotbext.axi import AxiBus, AxiLiteBus, AxiLiteMaster, AxiRam, AxiRamRead,
 from hw.arch.config import named
 from hw.arch.counters import (
     ACTIVITIES,
-    WORDS,
+    COUNTER_WORDS,
     counter_index,
     engine_states,
     named_counters,
@@ -114,7 +114,7 @@ class _Host:
         counters = {}
         for unit, (name, kind) in enumerate(unit_kinds(_CONFIG).items()):
             words = []
-            for word in range(WORDS):
+            for word in range(COUNTER_WORDS):
                 await self._write("COUNTER_SELECT", counter_index(unit, word))
                 low = await self._read("COUNTER_LO")
                 words.append(await self._read("COUNTER_HI") << 32 | low)

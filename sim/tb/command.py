@@ -11,7 +11,7 @@ import numpy as np
 from cocotb.triggers import FallingEdge, ReadOnly, RisingEdge
 from cocotbext.axi import AxiLiteBus, AxiLiteMaster, AxiRamRead, AxiReadBus, AxiResp
 
-from hw.arch.counters import COUNTER_BITS, WORDS
+from hw.arch.counters import COUNTER_BITS, COUNTER_WORDS
 from hw.arch.error_codes import LaunchError, ReadPhase
 from hw.arch.image import Image
 from hw.arch.launch import Argument, LaunchEntry, pack_arguments, pack_list
@@ -120,7 +120,7 @@ class _Bench:
         self.launches = 0
         self.list = 0
         self.counters = [
-            [int(value) for value in self.rng.integers(0, 1 << COUNTER_BITS, WORDS)]
+            [int(value) for value in self.rng.integers(0, 1 << COUNTER_BITS, COUNTER_WORDS)]
             for _ in range(_UNITS)
         ]
 
@@ -247,10 +247,10 @@ class _Bench:
         assert await self.read("LAUNCH_CYCLES") == self.started_at - self.begun_at
         first = self.first_issue - self.launched if self.first_issue else 0
         assert await self.read("FIRST_MAC") == first
-        index = int(self.rng.integers(0, _UNITS * WORDS))
+        index = int(self.rng.integers(0, _UNITS * COUNTER_WORDS))
         await self.write("COUNTER_SELECT", index)
         counter = await self.read("COUNTER_LO") | await self.read("COUNTER_HI") << 32
-        assert counter == self.counters[index // WORDS][index % WORDS]
+        assert counter == self.counters[index // COUNTER_WORDS][index % COUNTER_WORDS]
 
     async def fail(self, kernels: list[_Kernel], entry: int, error: int) -> None:
         """Check that the launch ends with an error at an entry, after the entries before it ran."""

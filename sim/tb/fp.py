@@ -29,7 +29,7 @@ def units() -> dict[str, dict[str, int]]:
     if asked is not None:
         return asked
     return {
-        name: {parameter.name: parameter.high for parameter in component.parameters}
+        name: {parameter.name: parameter.domain.high for parameter in component.parameters}
         for name, component in COMPONENTS.items()
         if component.bench == "fp"
     }

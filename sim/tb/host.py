@@ -8,7 +8,7 @@ import numpy as np
 from cocotb.triggers import FallingEdge
 from cocotbext.axi import AxiLiteBus, AxiLiteMaster, AxiResp
 
-from hw.arch.counters import COUNTER_BITS, WORDS
+from hw.arch.counters import COUNTER_BITS, COUNTER_WORDS
 from hw.arch.registers import ID, MAP_VERSION, REGISTERS, register
 from hw.command.host_port import HostPort
 from sim.bench_support import bench, random_generator, start
@@ -59,9 +59,9 @@ class _Rules:
 
     def _counter(self) -> int | None:
         select = self.written.get("COUNTER_SELECT", 0)
-        if select >= _UNITS * WORDS:
+        if select >= _UNITS * COUNTER_WORDS:
             return None
-        shift = COUNTER_BITS * (select // WORDS)
+        shift = COUNTER_BITS * (select // COUNTER_WORDS)
         return self.inputs["i_counters"] >> shift & (1 << COUNTER_BITS) - 1
 
     def read(self, name: str) -> tuple[int, int]:
@@ -71,7 +71,7 @@ class _Rules:
             "ID": ID,
             "VERSION": MAP_VERSION,
             "FINGERPRINT": _FINGERPRINT,
-            "GEOMETRY": _ROWS | _WIDTH // 8 << 8 | _UNITS * WORDS << 16,
+            "GEOMETRY": _ROWS | _WIDTH // 8 << 8 | _UNITS * COUNTER_WORDS << 16,
             "CONTROL": self.enable << 2,
             "STATUS": inputs["i_busy"] | self.done << 1 | self.error << 2,
             "ERROR": self.cause,
@@ -135,7 +135,7 @@ def _offset(rng: np.random.Generator) -> int:
 def _word(rng: np.random.Generator, name: str) -> int:
     """Random data; selected counters mostly exist."""
     if name == "COUNTER_SELECT" and rng.random() < 0.8:
-        return int(rng.integers(0, _UNITS * WORDS))
+        return int(rng.integers(0, _UNITS * COUNTER_WORDS))
     return int(rng.integers(0, 1 << 32))
 
 
@@ -183,7 +183,7 @@ async def registers_read_and_act_as_the_map_says(dut: Any) -> None:
         assert answer.resp == (AxiResp.OKAY if good else AxiResp.SLVERR), (hex(offset), rules)
         refused += not good
         select = rules.written.get("COUNTER_SELECT", 0)
-        assert int(dut.o_counter.value) == select % WORDS
+        assert int(dut.o_counter.value) == select % COUNTER_WORDS
         assert int(dut.o_interrupt.value) == (rules.enable & (rules.done | rules.error))
         address = rules.written.get("LIST_ADDRESS_HI", 0) << 32
         assert int(dut.o_list_address.value) == address | rules.written.get("LIST_ADDRESS_LO", 0)

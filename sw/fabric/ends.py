@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from hw.arch.agcu import STREAMS, AgcuProgram
+from hw.arch.agcu import AGCU_STREAMS, AgcuProgram
 from hw.arch.config import ChipConfig
 from hw.arch.errors import did_you_mean
 from hw.arch.pcu import PcuProgram
@@ -154,9 +154,9 @@ def _check_end(netlist: Netlist, config: ChipConfig, net: Net, end: End, *, outp
     kind = kind_of(netlist.units[end.unit])
     sort = f"{'token' if net.tokens else 'vector'} {'output' if output else 'input'}s"
     if kind == "agcu":
-        count = config.token_tracks if net.tokens else STREAMS
+        count = config.token_tracks if net.tokens else AGCU_STREAMS
         # An AGCU's stream enters and leaves on the track of its number.
-        if not net.tokens and end.port < STREAMS and end.port >= config.tracks:
+        if not net.tokens and end.port < AGCU_STREAMS and end.port >= config.tracks:
             raise FitError(
                 f"{net_noun(net)} must use streams of AGCUs below the {config.tracks} tracks of "
                 f"the chip, not {end.port} of `{end.unit}`"

@@ -6,7 +6,7 @@ import dataclasses
 from collections import defaultdict
 from collections.abc import Collection
 
-from hw.arch.agcu import STREAMS
+from hw.arch.agcu import AGCU_STREAMS
 from hw.arch.config import ChipConfig
 from hw.arch.places import agcu_places, token_ports, vector_ports
 from hw.arch.ports import Direction, Link, Port, UnitPort
@@ -67,7 +67,7 @@ class Fabric:
 
     def __init__(self, config: ChipConfig, *, tokens: bool) -> None:
         self.tracks = config.token_tracks if tokens else config.tracks
-        self.streams = self.tracks if tokens else min(STREAMS, self.tracks)
+        self.streams = self.tracks if tokens else min(AGCU_STREAMS, self.tracks)
         self.nodes: list[Node] = []
         self.outputs: dict[tuple[Place, Port], int] = {}
         self.sources: dict[tuple[Place, Port], int] = {}

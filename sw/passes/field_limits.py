@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from hw.arch.agcu import COUNT_BITS as ISSUER_COUNT_BITS
-from hw.arch.pmu_word import COUNT_BITS
+from hw.arch.loops import COUNT_BITS
 from sw.passes.plan import Plan
 
 __all__ = ["Unfit", "require_fields"]
 
-_MOST_COUNT = (1 << min(COUNT_BITS, ISSUER_COUNT_BITS)) - 1
+_MOST_COUNT = (1 << COUNT_BITS) - 1
 
 
 class Unfit(ValueError):

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from hw.arch.config import ChipConfig
 from hw.arch.descriptor import MAX_BOX
 from hw.arch.errors import BadInputError
+from hw.arch.limits import MAX_MODULUS
 from sw.cost import predict, rough
 from sw.passes.field_limits import Unfit, require_fields
 from sw.passes.fit import Fit, fit
@@ -22,7 +23,6 @@ __all__ = ["Wishes", "parallel"]
 _FINALISTS = 60
 #: Most PCU grids that are returned.
 _GRIDS = 3
-_MAX_COL_PAR = 16
 
 
 @dataclasses.dataclass(frozen=True)
@@ -171,7 +171,7 @@ def _grids(product: Product, config: ChipConfig, wishes: Wishes) -> list[tuple[i
     """PCU grids to try: rows and columns."""
     pcus = config.pcu_count
     # The columns of a pass are loaded in one box.
-    most = min(pcus, _MAX_COL_PAR, MAX_BOX // config.grid_columns)
+    most = min(pcus, MAX_MODULUS, MAX_BOX // config.grid_columns)
     powers = [1 << n for n in range(most.bit_length())]
     rows, columns = wishes.row_par, wishes.col_par
     names = f"of `{product.product}`" if product.product else "of the product"
@@ -194,7 +194,7 @@ def _grids(product: Product, config: ChipConfig, wishes: Wishes) -> list[tuple[i
     found = [
         (row, column)
         for column in ([columns] if columns else powers)
-        for row in ([rows] if rows else range(1, min(pcus // column, 16) + 1))
+        for row in ([rows] if rows else range(1, min(pcus // column, MAX_MODULUS) + 1))
         if row * column <= pcus
     ]
     # Grids with units that would only process padding are left out.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator, Mapping
 
-from hw.arch.agcu import STREAMS, IssuerProgram
+from hw.arch.agcu import AGCU_STREAMS, IssuerProgram
 from hw.arch.pcu import PcuProgram
 from hw.arch.places import agcu_places
 from hw.arch.pmu import PmuProgram
@@ -265,7 +265,7 @@ class _Tracer:
             self._enter((row, column), entry, tokens, room, leaves, seen)
             return
         portal = self._portals.get((at[0], at[1], port.direction))
-        if portal is None or (not tokens and port.track >= STREAMS):
+        if portal is None or (not tokens and port.track >= AGCU_STREAMS):
             leaves.append((DeadEnd(f"edge of the chip at {at} {port}"), room))
             return
         leaves.append((self._checked(Input("agcu", (portal,), port.track, tokens)), room))

@@ -57,11 +57,12 @@ def test_a_component_is_read_by_the_tools_with_a_head(name, tmp_path):
 def test_a_parameter_has_the_bounds_of_the_component(name, parameter):
     component = COMPONENTS[name]
     values = component.values(TINY, [])
-    for value in (parameter.low, parameter.high):
+    for value in (parameter.domain.low, parameter.domain.high):
         unit = component.build(TINY, values | {parameter.name: parameter.checked(value)})
         # It is not for elaboration.
         unit.__dict__["_MustUse__used"] = True
-    for value in (parameter.low - 1, parameter.high * (2 if parameter.power else 1) + 1):
+    beyond = parameter.domain.high * (2 if parameter.domain.power else 1) + 1
+    for value in (parameter.domain.low - 1, beyond):
         with pytest.raises(BadInputError):
             component.build(TINY, values | {parameter.name: value})
         with pytest.raises(BadInputError, match=f"{parameter.name} must be"):
@@ -95,7 +96,7 @@ def test_the_list_shows_components_with_ranges(capsys):
     shown = capsys.readouterr().out
     for name, component in COMPONENTS.items():
         assert re.search(rf"^  {name} +\S", shown, re.MULTILINE), name
-        assert all(f"{each.name}: {each.rule}" in shown for each in component.parameters)
+        assert all(f"{each.name}: {each.domain.rule}" in shown for each in component.parameters)
 
 
 def test_the_page_has_the_table_and_the_waivers():

@@ -6,7 +6,7 @@ import pytest
 from amaranth.sim import Simulator
 
 from hw.agcu.issuer import CommandIssuer
-from hw.arch.agcu import LOOPS, BoxLoop, IssuerProgram, Wait
+from hw.arch.agcu import ISSUER_LOOPS, BoxLoop, IssuerProgram, Wait
 from hw.arch.descriptor import MAX_RANK
 
 TOKEN_PORTS = 4
@@ -53,7 +53,7 @@ def run(program, *, arrivals, stall, seed):
 PROGRAMS = [
     IssuerProgram(0, (BoxLoop(1),)),
     IssuerProgram(3, (BoxLoop(3, 1, 16), BoxLoop(2, 0, -64), BoxLoop(4, 1, 4))),
-    IssuerProgram(1, tuple(BoxLoop(2, d % MAX_RANK, 10**d) for d in range(LOOPS - 1))),
+    IssuerProgram(1, tuple(BoxLoop(2, d % MAX_RANK, 10**d) for d in range(ISSUER_LOOPS - 1))),
     IssuerProgram(2, (BoxLoop(4, 1, 8), BoxLoop(1, 0, 8, slope=1, outer=0))),
     IssuerProgram(2, (BoxLoop(4, 2, -3), BoxLoop(3, 0, 100_000, slope=-1, outer=0)), (Wait(2, 3),)),
     IssuerProgram(0, (BoxLoop(5, 1, 7), BoxLoop(2, 0, 1)), (Wait(0), Wait(3, 15))),
@@ -81,7 +81,7 @@ def test_a_command_takes_one_cycle_a_loop_and_one_to_step():
     program = IssuerProgram(0, (BoxLoop(40, 0, 1),))
     commands, _ = run(program, arrivals=(0,) * 4, stall=0, seed=1)
     cycles = [cycle for *_, cycle, _ in commands]
-    assert {b - a for a, b in zip(cycles[:-1], cycles[1:], strict=True)} == {LOOPS + 1}
+    assert {b - a for a, b in zip(cycles[:-1], cycles[1:], strict=True)} == {ISSUER_LOOPS + 1}
 
 
 @pytest.mark.parametrize(("make", "message"), [

@@ -5,10 +5,10 @@ import random
 import pytest
 
 from hw.arch.agcu import (
-    DESCRIPTORS,
-    LOOPS,
-    STREAMS,
-    WAITS,
+    AGCU_DESCRIPTORS,
+    AGCU_STREAMS,
+    ISSUER_LOOPS,
+    MAX_WAITS,
     AgcuProgram,
     BoxLoop,
     IssuerProgram,
@@ -26,12 +26,13 @@ def random_issuer(rng, descriptors, ports):
     """Issuer of any descriptor that waits for ports taken off a list."""
     loops = tuple(
         BoxLoop(rng.randint(1, 50), rng.randrange(MAX_RANK), rng.randint(-(1 << 17), (1 << 17) - 1))
-        for _ in range(rng.randint(1, LOOPS))
+        for _ in range(rng.randint(1, ISSUER_LOOPS))
     )
     if len(loops) > 1 and rng.random() < 0.5:
         loops = (*loops[:-1], BoxLoop(3, 0, 8, slope=rng.randint(0, 4), outer=0))
     waits = [
-        Wait(ports.pop(), rng.randint(1, 15)) for _ in range(min(rng.randint(0, WAITS), len(ports)))
+        Wait(ports.pop(), rng.randint(1, 15))
+        for _ in range(min(rng.randint(0, MAX_WAITS), len(ports)))
     ]
     return IssuerProgram(rng.randrange(descriptors), loops, tuple(waits))
 
@@ -50,20 +51,20 @@ def random_descriptor(rng):
 def random_agcu(rng, token_ports=PORTS):
     """A whole AGCU program with anything that may be in one."""
     descriptors = [
-        (random_descriptor(rng), rng.randrange(16)) for _ in range(rng.randint(1, DESCRIPTORS))
+        (random_descriptor(rng), rng.randrange(16)) for _ in range(rng.randint(1, AGCU_DESCRIPTORS))
     ]
     ports = list(range(token_ports))
     rng.shuffle(ports)
     streams = [
         random_issuer(rng, len(descriptors), ports) if rng.random() < 0.7 else None
-        for _ in range(2 * STREAMS)
+        for _ in range(2 * AGCU_STREAMS)
     ]
     return AgcuProgram(
-        loads=tuple(streams[:STREAMS]),
-        stores=tuple(streams[STREAMS:]),
+        loads=tuple(streams[:AGCU_STREAMS]),
+        stores=tuple(streams[AGCU_STREAMS:]),
         descriptors=tuple(descriptors),
         credits=tuple(rng.randrange(256) for _ in range(token_ports)),
-        stored=tuple(sorted(rng.sample(range(STREAMS), rng.randint(0, STREAMS)))),
+        stored=tuple(sorted(rng.sample(range(AGCU_STREAMS), rng.randint(0, AGCU_STREAMS)))),
     )
 
 

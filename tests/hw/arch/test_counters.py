@@ -6,8 +6,8 @@ from hw.arch.config import named
 from hw.arch.counters import (
     ACTIVITIES,
     COUNTER_BITS,
+    COUNTER_WORDS,
     COUNTERS,
-    WORDS,
     counter_index,
     counter_table,
     engine_states,
@@ -36,10 +36,12 @@ def test_units_are_the_tiles_by_row_and_then_the_agcus():
 def test_counters_are_named_by_kind():
     for kind, counters in COUNTERS.items():
         assert list(counters)[:4] == list(ACTIVITIES)
-        assert len(set(counters.values())) == len(counters) and max(counters.values()) < WORDS
-        words = [100 + word for word in range(WORDS)]
+        assert (
+            len(set(counters.values())) == len(counters) and max(counters.values()) < COUNTER_WORDS
+        )
+        words = [100 + word for word in range(COUNTER_WORDS)]
         assert named_counters(kind, words) == {n: 100 + word for n, word in counters.items()}
-    assert named_counters("agcu", range(WORDS))["bytes"] == 6
+    assert named_counters("agcu", range(COUNTER_WORDS))["bytes"] == 6
 
 
 def test_state_of_a_pmu_fills_a_counter():

@@ -4,13 +4,13 @@ from pathlib import Path
 import pytest
 from amaranth.sim import Simulator
 
-from hw.arch.counters import WORDS
+from hw.arch.counters import COUNTER_WORDS
 from hw.arch.registers import (
     HOST_ADDRESS_BITS,
     ID,
     MAP_VERSION,
     REGISTERS,
-    Access,
+    RegisterAccess,
     register,
     register_table,
 )
@@ -91,9 +91,9 @@ def test_registers_that_only_read_refuse_writes():
 def test_control_keeps_the_interrupt_enable_alone():
     bench = Bench()
     assert [field.access for field in register("CONTROL").fields] == [
-        Access.WRITE_ONE,
-        Access.WRITE_ONE,
-        Access.READ_WRITE,
+        RegisterAccess.WRITE_ONE,
+        RegisterAccess.WRITE_ONE,
+        RegisterAccess.READ_WRITE,
     ]
 
     async def story(ctx):
@@ -147,7 +147,7 @@ def test_what_is_no_register_answers_slverr():
 def test_counters_read_whole(units):
     bench = Bench(units=units)
     rng = random.Random(units)
-    values = [[rng.getrandbits(48) for _ in range(WORDS)] for _ in range(units)]
+    values = [[rng.getrandbits(48) for _ in range(COUNTER_WORDS)] for _ in range(units)]
     moved_on = False
 
     async def shown(ctx):
@@ -162,9 +162,14 @@ def test_counters_read_whole(units):
 
     async def story(ctx):
         nonlocal moved_on
-        for index in [*range(units * WORDS), units * WORDS, (units + 1) * WORDS, 0xFFFF]:
+        for index in [
+            *range(units * COUNTER_WORDS),
+            units * COUNTER_WORDS,
+            (units + 1) * COUNTER_WORDS,
+            0xFFFF,
+        ]:
             await bench.write(ctx, "COUNTER_SELECT", index)
-            if index >= units * WORDS:
+            if index >= units * COUNTER_WORDS:
                 assert await bench.read(ctx, "COUNTER_LO") == (0, SLVERR)
                 assert await bench.read(ctx, "COUNTER_HI") == (0, SLVERR)
                 continue
@@ -173,7 +178,7 @@ def test_counters_read_whole(units):
             moved_on = True
             await ctx.tick().repeat(3)
             value = await bench.value(ctx, "COUNTER_HI") << 32 | low
-            assert value == values[index // WORDS][index % WORDS]
+            assert value == values[index // COUNTER_WORDS][index % COUNTER_WORDS]
             moved_on = False
 
     bench.run(story, shown)

@@ -181,6 +181,6 @@ def test_errors_are_found_and_stick(operations: list[dict[str, int]], errors: li
 @pytest.mark.parametrize(("arrivals", "tx_bytes"), [(0, 0), (1 << 20, 0), (1, -1), (1, 1 << 20)])
 def test_parameters_outside_their_domain_are_refused(arrivals: int, tx_bytes: int) -> None:
     with pytest.raises(
-        BadInputError, match=r"Barrier (arrivals|transaction bytes) must be from .*not"
+        BadInputError, match=r"Barrier (arrivals|transaction bytes) must be an integer from .*not"
     ):
         Barrier(arrivals=arrivals, tx_bytes=tx_bytes)

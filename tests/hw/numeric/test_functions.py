@@ -11,7 +11,7 @@ from hw.arch.errors import BadInputError
 from hw.float.special_functions import UNITS
 from hw.numeric import functions
 from hw.numeric.formats import fp32
-from hw.numeric.function_tables import exp2_table, require_width
+from hw.numeric.function_tables import exp2_table
 from hw.numeric.table import Table
 from tests.hw.float.stimuli import (
     arguments,
@@ -138,9 +138,6 @@ def test_a_width_is_refused(width):
     message = f"^Function width must be an integer from 4 to 24, not {width!r}$"
     with pytest.raises(BadInputError, match=message):
         functions.tanh(np.zeros(1, np.float32), width)
-    # What the units call too.
-    with pytest.raises(BadInputError, match=message):
-        require_width(width)
 
 
 def test_an_argument_of_another_type_is_refused():

@@ -11,7 +11,7 @@ from hw.arch.counters import ACTIVITIES, engine_states
 from hw.arch.loops import LoopProgram
 from hw.arch.pmu import EngineProgram, PmuProgram, SlotRing
 from hw.arch.pmu_word import (
-    LOOPS,
+    ENGINE_LOOPS,
     Access,
     Level,
     TokenSource,
@@ -245,7 +245,9 @@ def two_rings(windows: int, element_bytes: int) -> PmuProgram:
         ),
         (
             engine(8, 8, element_bytes, Access.COLUMN, last_level=Level.ADDRESS, **one),
-            engine(8, 8, element_bytes, Access.COLUMN, last_level=LOOPS, final_level=0, **two),
+            engine(
+                8, 8, element_bytes, Access.COLUMN, last_level=ENGINE_LOOPS, final_level=0, **two
+            ),
         ),
         (TokenSource.R0, TokenSource.W1),
     )

@@ -7,7 +7,7 @@ from amaranth.sim import Simulator
 
 from hw.arch.loops import LoopProgram
 from hw.arch.pmu import Beyond, EngineProgram, SlotRing
-from hw.arch.pmu_word import LOOPS, Level
+from hw.arch.pmu_word import ENGINE_LOOPS, Level
 from hw.pmu.address_generator import StreamEngine
 
 POSITION_BITS, SLOTS = 10, 5
@@ -22,7 +22,7 @@ def random_program(rng: random.Random) -> EngineProgram:
 
     count = rng.randint(1, SLOTS)
     slots = LoopProgram(rng.randint(1, count))
-    last = rng.choice([None, *range(LOOPS + 1)])
+    last = rng.choice([None, *range(ENGINE_LOOPS + 1)])
     final = None if last is None else rng.choice([None, *range(last + 1)])
     return EngineProgram(
         SlotRing(0, rng.randrange(256), rng.randrange(256), count),
@@ -33,7 +33,7 @@ def random_program(rng: random.Random) -> EngineProgram:
         slots=slots,
         last_level=last,
         final_level=final,
-        beyond=rng.choice([None, Beyond(rng.randrange(LOOPS), rng.randint(0, 3))]),
+        beyond=rng.choice([None, Beyond(rng.randrange(ENGINE_LOOPS), rng.randint(0, 3))]),
     )
 
 

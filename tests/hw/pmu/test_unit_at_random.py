@@ -8,7 +8,7 @@ from amaranth.sim import Simulator
 
 from hw.arch.loops import LoopProgram
 from hw.arch.pmu import EngineProgram, PmuProgram
-from hw.arch.pmu_word import LOOPS, Access, Level, TokenSource
+from hw.arch.pmu_word import ENGINE_LOOPS, Access, Level, TokenSource
 from hw.pmu.unit import Pmu
 from tests.hw.pmu import bench
 from tests.hw.pmu.bench import (
@@ -95,7 +95,7 @@ def random_pair(rng: random.Random, buffer: int) -> tuple[EngineProgram, EngineP
     count = rng.randint(1, min(SLOTS, most))
     windows, together = rng.randint(1, 4), rng.randint(1, count)
     place = {"count": count, "buffer": buffer, "base": buffer * 512 // element_bytes}
-    last = rng.choice([None, *range(LOOPS + 1)])
+    last = rng.choice([None, *range(ENGINE_LOOPS + 1)])
     writer = engine(
         rows, columns, element_bytes, rng.choice(accesses), windows=windows * together, **place
     )

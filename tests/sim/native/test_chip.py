@@ -7,7 +7,7 @@ import pytest
 
 from gen.verilog import emit
 from hw.arch.config import named
-from hw.arch.counters import ACTIVITIES, WORDS, unit_kinds
+from hw.arch.counters import ACTIVITIES, COUNTER_WORDS, unit_kinds
 from hw.arch.error_codes import LaunchError, error_detail, error_unit
 from hw.arch.launch import ENTRY_BYTES
 from hw.chip import Chip
@@ -101,7 +101,7 @@ def test_products_are_right_with_any_memory(model, seed, case, stall):
 def check_states(run):
     """Every unit's activities and the launch make up the last entry's cycles."""
     for unit in range(len(unit_kinds(CONFIG))):
-        kernel = sum(run.counters[WORDS * unit :][: len(ACTIVITIES)])
+        kernel = sum(run.counters[COUNTER_WORDS * unit :][: len(ACTIVITIES)])
         assert run.launch_cycles + kernel == run.cycles - run.entry_begin
 
 

@@ -8,7 +8,7 @@ import pytest
 
 import tilewright
 from hw.arch.config import named
-from hw.arch.counters import COUNTERS, WORDS, pmu_state_layout, unit_kinds
+from hw.arch.counters import COUNTER_WORDS, COUNTERS, pmu_state_layout, unit_kinds
 from hw.arch.error_codes import LaunchError, TmaError
 from hw.arch.errors import BadInputError, DeviceError, HangError
 from hw.numeric.formats import bf16, fp32, int8
@@ -53,7 +53,7 @@ class Fake(Emulator):
             memory, list_address=list_address, entries=entries, max_cycles=max_cycles
         )
         self.spoil(memory, before)
-        words = WORDS * len(unit_kinds(TINY))
+        words = COUNTER_WORDS * len(unit_kinds(TINY))
         timed = {
             "cycles": 1000 + 700 * (entries - 1),
             "simulated_cycles": 2000,
@@ -132,7 +132,7 @@ def test_every_field_is_filled_by_a_back_end_with_cycles(fake):
     assert STATES == ("busy", "wait_input", "wait_room", "idle", "launch")
     assert {unit["launch"] for unit in report["counters"].values()} == {200}
     assert pcu["busy"] == 0 and pcu["idle"] == 3 and pcu["macs"] == 4 * 8
-    assert report["counters"]["agcu_0"]["bytes"] == 4 * WORDS + COUNTERS["agcu"]["bytes"]
+    assert report["counters"]["agcu_0"]["bytes"] == 4 * COUNTER_WORDS + COUNTERS["agcu"]["bytes"]
     json.dumps(outcome.report)
 
 
@@ -208,14 +208,14 @@ def test_other_codes_are_named_too(fake, code, detail, message):
 def hung(**state):
     """Counters and steps of a chip whose PCU 0, 0 waits for input and whose PMU 0, 1 stands."""
     kinds = list(unit_kinds(TINY).items())
-    counters, steps = [0] * (WORDS * len(kinds)), [0] * (WORDS * len(kinds))
+    counters, steps = [0] * (COUNTER_WORDS * len(kinds)), [0] * (COUNTER_WORDS * len(kinds))
     for index, (name, kind) in enumerate(kinds):
         waits = "wait_input" if name == "pcu_0_0" else "idle"
-        steps[WORDS * index + COUNTERS[kind][waits]] = 64
+        steps[COUNTER_WORDS * index + COUNTERS[kind][waits]] = 64
         if name == "pmu_0_1":
             engine = {"enabled": 1, "slot": 2, "entered": 1, "port": 1, "reported": 1} | state
             word = pmu_state_layout().const({"r0": engine, "w1": {"enabled": 1, "done": 1}})
-            counters[WORDS * index + COUNTERS[kind]["state"]] = word.as_bits()
+            counters[COUNTER_WORDS * index + COUNTERS[kind]["state"]] = word.as_bits()
     return {"status": "hang", "counters": counters, "counter_steps": steps}
 
 

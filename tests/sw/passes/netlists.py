@@ -2,7 +2,7 @@
 
 import random
 
-from hw.arch.agcu import STREAMS, AgcuProgram
+from hw.arch.agcu import AGCU_STREAMS, AgcuProgram
 from hw.arch.config import ChipConfig
 from hw.arch.pcu import PcuProgram
 from hw.arch.pmu import PmuProgram
@@ -119,8 +119,8 @@ def random_netlist(rng: random.Random, config: ChipConfig, *, nets: int) -> Netl
     kinds |= {f"m{i}": "pmu" for i in range(config.pmu_count)}
     kinds |= {f"g{i}": "agcu" for i in range(config.agcu.count)}
     ports = {
-        (False, True): {"pcu": 1, "pmu": 2, "agcu": STREAMS},
-        (False, False): {"pcu": 3, "pmu": 2, "agcu": STREAMS},
+        (False, True): {"pcu": 1, "pmu": 2, "agcu": AGCU_STREAMS},
+        (False, False): {"pcu": 3, "pmu": 2, "agcu": AGCU_STREAMS},
         (True, True): {"pcu": 0, "pmu": 2, "agcu": config.token_tracks},
         (True, False): {"pcu": 0, "pmu": 0, "agcu": config.token_tracks},
     }
