@@ -18,7 +18,7 @@ import cocotb_tools.config
 
 from gen.verilog import Design, emit
 from sim.cache import cached
-from sim.cocotb_runner import bench_names, port_names, run_bench
+from sim.cocotb.bench_runner import bench_names, port_names, run_program
 from sim.native.build import ANYWHERE, MAKE, verilate
 
 __all__ = ["GOALS", "Coverage", "Point", "measure", "points_of", "totals"]
@@ -132,7 +132,7 @@ def measure(block: str, folder: Path, *, seed: int) -> Coverage:
         f'#!/bin/sh\nexec "{program / "model"}" "$@" "+verilator+coverage+file+{found}"\n'
     )
     script.chmod(0o755)
-    result = run_bench(block, seed=seed, design=design, program=start)
+    result = run_program(f"sim.tb.{block}", design.top, start, seed=seed)
     if result.failed:
         raise RuntimeError(f"{block}: {result.failures[0]}")
     coverage = Coverage()

@@ -50,7 +50,7 @@ def open_backend(name: str, setup: Setup) -> Backend:
 
         return NativeRtl(setup)
     if name == "cocotb":
-        from sim.backends.cocotb import CocotbRtl
+        from sim.cocotb.backend import CocotbRtl
 
         return CocotbRtl(setup)
     if name == "emulator":

@@ -15,7 +15,7 @@ from sim.files import require_writable
 from sim.progress import shown_progress
 
 if TYPE_CHECKING:
-    from sim.cocotb_runner import BenchResult
+    from sim.cocotb.bench_runner import BenchResult
 
 __all__ = ["add", "execute"]
 
@@ -73,8 +73,8 @@ def _of_component(args: argparse.Namespace) -> dict[str, Any]:
     if bench != "fp":
         return {}
     from hw.arch.config import named
+    from sim.cocotb.unit_choice import environment_of_fp
     from sim.native.bundle import Bundle
-    from sim.tb._asked import environment_of_fp
 
     args.component, args.config = name, None
     unit, values = stand_alone(args, named[DEFAULT_CONFIG])
@@ -162,7 +162,7 @@ def execute(args: argparse.Namespace) -> dict[str, Any]:
     for package in ("cocotb", "cocotbext-axi"):
         require_package(package, where="sim")
 
-    from sim.cocotb_runner import run_bench
+    from sim.cocotb.bench_runner import run_bench
 
     rows: list[dict[str, Any]] = []
     for block in chosen:

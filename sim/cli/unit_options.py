@@ -279,8 +279,8 @@ def bench_unit(args: argparse.Namespace) -> tuple[Shareable, dict[str, str], str
         raise BadInputError(
             f"{option} {rule}", where=option, value=getattr(args, given[0]), rule=rule
         )
+    from sim.cocotb.unit_choice import environment_of
     from sim.native.bundle import Bundle
-    from sim.tb._asked import environment_of
 
     # Options that a testbench does not take have their defaults.
     absent = dict.fromkeys((*_DEFAULTS, "preset", "config")) | {"raw_edges": False}

@@ -9,7 +9,7 @@ import numpy.typing as npt
 from hw.matrix.matrix_unit import MatrixUnit
 from hw.numeric import reference
 from hw.numeric.formats import Format, bf16, fp32, int8, int32
-from sim.bench_support import Sink, Source, bench, clocks, random_generator, start
+from sim.cocotb.bench_support import Sink, Source, bench, clocks, random_generator, start
 from sim.drivers.matrix_unit_driver import waits
 from sim.operands import random_operand
 

@@ -8,7 +8,7 @@ import numpy as np
 from cocotb.triggers import FallingEdge
 
 from hw.lib.barrier import Barrier
-from sim.bench_support import bench, random_generator, start
+from sim.cocotb.bench_support import bench, random_generator, start
 
 __all__ = ["design", "operations_of_any_order_move_the_state_by_the_rules"]
 

@@ -24,8 +24,8 @@ from hw.arch.launch import MAX_ARGUMENTS, entry_layout
 from hw.arch.registers import REGISTERS
 from hw.chip import Chip
 from hw.numeric.formats import bf16, fp32
-from sim.bench_support import bench, random_generator, start
 from sim.campaign.images import chip_program_of, placed_image, routable_image
+from sim.cocotb.bench_support import bench, random_generator, start
 from sim.drivers.units_matmul import UnitsMatmul
 from sim.emulator import emulate
 from sim.launch_memory import LaunchMemory

@@ -18,7 +18,7 @@ from hw.arch.launch import Argument, LaunchEntry, pack_arguments, pack_list
 from hw.arch.registers import register
 from hw.command.fetch import argument_write_layout
 from hw.command.processor import CommandProcessor
-from sim.bench_support import bench, clocks, random_generator, start
+from sim.cocotb.bench_support import bench, clocks, random_generator, start
 
 __all__ = [
     "an_abort_at_any_time_leaves_a_processor_that_works",

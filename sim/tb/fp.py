@@ -9,10 +9,10 @@ from cocotb.triggers import Timer
 
 from hw.emit.shared import Shareable
 from hw.numeric import elementwise, functions
-from sim.bench_support import bench, random_generator
+from sim.cocotb.bench_support import bench, random_generator
+from sim.cocotb.unit_choice import asked_fp
 from sim.components import COMPONENTS
 from sim.native.bundle import Bundle
-from sim.tb._asked import asked_fp
 
 __all__ = ["answers_are_numpys", "design", "units"]
 

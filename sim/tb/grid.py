@@ -11,7 +11,7 @@ from hw.array.dataflow import ArrayConfig, Dataflow
 from hw.array.stationary import StationaryArray
 from hw.numeric import reference
 from hw.numeric.formats import Format, bf16, int8
-from sim.bench_support import bench, random_generator, start
+from sim.cocotb.bench_support import bench, random_generator, start
 from sim.operands import random_operand
 
 __all__ = ["design", "vectors_meet_the_weights_of_their_tile"]

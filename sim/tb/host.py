@@ -11,7 +11,7 @@ from cocotbext.axi import AxiLiteBus, AxiLiteMaster, AxiResp
 from hw.arch.counters import COUNTER_BITS, COUNTER_WORDS
 from hw.arch.registers import ID, MAP_VERSION, REGISTERS, register
 from hw.command.host_port import HostPort
-from sim.bench_support import bench, random_generator, start
+from sim.cocotb.bench_support import bench, random_generator, start
 
 __all__ = ["design", "registers_read_and_act_as_the_map_says"]
 

@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from hw.matrix.matrix_unit import MatrixUnit
 from hw.numeric.formats import Format, bf16, fp32, int8, int32
-from sim.bench_support import Sink, Source, bench, random_generator, start
+from sim.cocotb.bench_support import Sink, Source, bench, random_generator, start
 from sim.drivers.matrix_unit_driver import MatrixTiling
 from sim.operands import random_operand
 from sim.oracle import product

@@ -10,7 +10,7 @@ from hw.arch.loops import LoopProgram
 from hw.arch.pmu import EngineProgram, PmuProgram, SlotRing
 from hw.arch.pmu_word import Access, Level, TokenSource
 from hw.pmu.unit import Pmu
-from sim.bench_support import Sink, Source, bench, clocks, random_generator, start
+from sim.cocotb.bench_support import Sink, Source, bench, clocks, random_generator, start
 
 __all__ = ["design", "matrices_leave_in_the_order_of_their_readers"]
 

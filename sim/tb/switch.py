@@ -9,7 +9,7 @@ from hw.arch.ports import Link, Port, SwitchPorts
 from hw.arch.switch import OutputProgram, SwitchProgram, Turn
 from hw.lib.stream import vector_layout
 from hw.mesh.switch import Switch
-from sim.bench_support import Sink, Source, bench, clocks, random_generator, start
+from sim.cocotb.bench_support import Sink, Source, bench, clocks, random_generator, start
 
 __all__ = ["design", "outputs_take_whole_packets_in_the_order_of_their_rotations"]
 

@@ -12,11 +12,11 @@ from hw.matrix.unit_config import UnitConfig
 from hw.numeric import reference
 from hw.numeric.formats import Format, bf16, int8
 from hw.numeric.mx import mx_matmul, quantise
-from sim.bench_support import Sink, Source, bench, random_generator, start
+from sim.cocotb.bench_support import Sink, Source, bench, random_generator, start
+from sim.cocotb.unit_choice import asked_unit
 from sim.drivers.unit_driver import UnitTiling
 from sim.native.bundle import Bundle
 from sim.operands import random_operand
-from sim.tb._asked import asked_unit
 
 __all__ = ["design", "products_of_random_extents_are_numpys"]
 

@@ -15,10 +15,10 @@ from hw.tpu.sequencer import STATUS
 from hw.tpu.tensor_config import TensorConfig
 from hw.tpu.tensor_program import Layer, Packing, mlp_program, mlp_results
 from hw.tpu.unit import TensorUnit
-from sim.bench_support import Sink, Source, bench, clocks, random_generator, start
+from sim.cocotb.bench_support import Sink, Source, bench, clocks, random_generator, start
+from sim.cocotb.unit_choice import asked_unit
 from sim.drivers.tensor_unit_driver import host_vectors, payloads, vectors_for_host
 from sim.native.bundle import Bundle
-from sim.tb._asked import asked_unit
 
 __all__ = ["a_refused_instruction_stops_the_unit", "chained_layers_are_numpys", "design"]
 

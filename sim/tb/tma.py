@@ -16,7 +16,7 @@ from hw.lib.axi import BOUNDARY_BYTES, BURST_INCR
 from hw.tma.commands import command_layout
 from hw.tma.descriptor_file import descriptor_word_layout
 from hw.tma.engine import TmaEngine
-from sim.bench_support import Sink, Source, bench, clocks, random_generator, start
+from sim.cocotb.bench_support import Sink, Source, bench, clocks, random_generator, start
 from sim.tb._refusals import REFUSALS, with_field
 
 __all__ = [

@@ -12,7 +12,7 @@ from hw.chip import Chip
 from hw.matrix.factory import systolic_unit
 from hw.matrix.unit_config import UnitConfig
 from hw.numeric.formats import named as formats
-from sim.cocotb_runner import run_bench
+from sim.cocotb.bench_runner import run_bench
 from sim.components import COMPONENTS
 from sim.tb import matrix_unit
 from tests.verilog_tools import faults_of_icarus, faults_of_verilator, faults_of_yosys

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from sim.cocotb_runner import bench_names
+from sim.cocotb.bench_runner import bench_names
 from tests.rtl_coverage import GOALS, measure, totals
 
 ROOT = Path(__file__).resolve().parent.parent.parent

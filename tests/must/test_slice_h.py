@@ -12,7 +12,7 @@ import re
 import pytest
 
 from gen.verilog import Design, emit
-from sim.cocotb_runner import run_bench
+from sim.cocotb.bench_runner import run_bench
 
 #: The test of each bench that its faults must make fail, and a pattern of its parameters.
 TESTS = {

@@ -14,7 +14,7 @@ from hw.arch.errors import BadInputError
 from hw.float.operations import OPERATIONS
 from hw.float.special_functions import UNITS
 from sim.cli.unit_options import COMPONENTS as SYSTOLIC
-from sim.cocotb_runner import bench_names
+from sim.cocotb.bench_runner import bench_names
 from sim.components import ARRAYS, COMPONENTS
 from tests.verilog_tools import faults_of_verilator, faults_of_yosys
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-import sim.cocotb_runner as cocotb_runner
 import tilewright
 from gen.verilog import emit
-from sim.cocotb_runner import BenchResult, bench_names
+from sim.cocotb import bench_runner
+from sim.cocotb.bench_runner import BenchResult, bench_names
 
 FIELDS = ("block", "tests", "seed", "passed", "failed", "seconds")
 
@@ -28,8 +28,6 @@ def calls(monkeypatch, tmp_path):
             simulator=simulator,
             seed=seed,
             tests=4,
-            passed=4 - len(failures),
-            failed=len(failures),
             seconds=0.5,
             build_seconds=2.0,
             cache_hit=False,
@@ -37,7 +35,7 @@ def calls(monkeypatch, tmp_path):
             log=tmp_path / "log",
         )
 
-    monkeypatch.setattr(cocotb_runner, "run_bench", run_bench)
+    monkeypatch.setattr(bench_runner, "run_bench", run_bench)
     monkeypatch.chdir(tmp_path)
     return asked
 
@@ -102,9 +100,9 @@ def test_a_bench_is_asked_to_test_another_unit(block, options, monkeypatch, tmp_
 
     def run_bench(block, **given):
         asked.append(given)
-        return BenchResult(block, "verilator", 1, 1, 0, 1, 1.0, 1.0, True, ("x",), tmp_path)
+        return BenchResult(block, "verilator", 1, 1, ("x",), 1.0, tmp_path)
 
-    monkeypatch.setattr(cocotb_runner, "run_bench", run_bench)
+    monkeypatch.setattr(bench_runner, "run_bench", run_bench)
     arguments = ["sim", block.replace("_", "-"), *options.split()]
     assert tilewright.main(arguments) == 1
     (given,) = asked

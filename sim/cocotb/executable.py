@@ -15,7 +15,7 @@ from sim.progress import Progress
 
 __all__ = ["build_model"]
 
-_TOP = Path(__file__).with_name("cocotb_model.cpp")
+_TOP = Path(__file__).with_name("executable.cpp")
 _INCLUDE = '#include "Vtop.h"'
 
 

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-import sim.cocotb_runner as cocotb_runner
 import tilewright
 from gen.verilog import Design, emit
 from hw.arch.errors import MissingToolError
-from sim.cocotb_runner import bench_names, run_bench
+from sim.cocotb import bench_runner
+from sim.cocotb.bench_runner import bench_names, run_bench
 from sim.tb import accumulators, barrier, grid, pmu
 
 #: The block that joins all; `make regress` runs the others too.
@@ -51,7 +51,7 @@ def fake_model(monkeypatch, tmp_path, script):
     model.write_text(f"#!/bin/sh\n{script}\n")
     model.chmod(0o755)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(cocotb_runner, "_program_of", lambda *args, **kwargs: (tmp_path, True))
+    monkeypatch.setattr(bench_runner, "build_model", lambda *args, **kwargs: (tmp_path, True))
 
 
 RESULTS = "<testsuites><testsuite name='a'>{}</testsuite></testsuites>"
@@ -101,7 +101,7 @@ def test_a_simulator_that_dies_or_runs_nothing_counts_as_a_failure(
 
 def test_a_simulator_that_hangs_is_stopped(monkeypatch, tmp_path):
     fake_model(monkeypatch, tmp_path, "exec sleep 60")
-    monkeypatch.setattr(cocotb_runner, "_LIMIT_SECONDS", 0.2)
+    monkeypatch.setattr(bench_runner, "_LIMIT_SECONDS", 0.2)
     result = run_bench("barrier")
     assert (result.tests, result.failed) == (1, 1)
     assert result.failures == ("simulator: stopped after 0.2 s",)

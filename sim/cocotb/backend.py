@@ -13,9 +13,9 @@ from hw.arch.errors import WrongResultError
 from hw.chip import Chip
 from sim.backends.emitted import design_of
 from sim.backends.face import Answer, Backend, BuildFigures, Setup
-from sim.cocotb_model import build_model
-from sim.cocotb_runner import port_names, run_bench
-from sim.tb._launch import FOLDER_VARIABLE
+from sim.cocotb import chip_launch
+from sim.cocotb.bench_runner import port_names, run_program
+from sim.cocotb.executable import build_model
 
 __all__ = ["CocotbRtl"]
 
@@ -84,15 +84,15 @@ class CocotbRtl(Backend):
             folder = Path(name)
             (folder / "orders.json").write_text(json.dumps(orders))
             (folder / "memory").write_bytes(memory)
-            result = run_bench(
-                "_launch",
-                seed=setup.conditions.seed,
-                waves=setup.waves,
-                design=self._design,
-                program=self._program,
-                environment={FOLDER_VARIABLE: name},
-                progress=setup.progress,
-            )
+            with setup.progress.step("simulating with cocotb"):
+                result = run_program(
+                    chip_launch.__name__,
+                    self._design.top,
+                    self._program,
+                    seed=setup.conditions.seed,
+                    waves=setup.waves,
+                    environment={chip_launch.FOLDER_VARIABLE: name},
+                )
             if result.failed:
                 raise WrongResultError(
                     f"cocotb stopped: {result.failures[0]}; log in {result.log}",

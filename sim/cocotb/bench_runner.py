@@ -8,10 +8,9 @@ import shutil
 import subprocess
 import tempfile
 import time
-import types
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Protocol, TextIO, cast
+from typing import Any, Protocol, TextIO, cast
 from xml.etree import ElementTree
 
 from amaranth.hdl import Value
@@ -23,12 +22,12 @@ from gen.tools import require_programs
 from gen.verilog import Design, emit
 from hw.emit.shared import Shareable
 from sim.cache import cached
-from sim.cocotb_model import build_model
+from sim.cocotb.executable import build_model
 from sim.files import write_whole
 from sim.native.build import require_build_tools
 from sim.progress import Progress
 
-__all__ = ["SIMULATORS", "BenchResult", "bench_names", "port_names", "run_bench"]
+__all__ = ["SIMULATORS", "BenchResult", "bench_names", "port_names", "run_bench", "run_program"]
 
 #: Simulators that run testbenches.
 SIMULATORS = ("verilator", "icarus")
@@ -50,15 +49,6 @@ class _Bench(Protocol):
         """The component under test."""
 
 
-class _BuildError(Exception):
-    """Failed build of a model, with reason and tool output."""
-
-    def __init__(self, reason: str, printed: str) -> None:
-        super().__init__(reason)
-        self.reason = reason
-        self.printed = printed
-
-
 class _Started(Runner):
     """cocotb runner with a time limit and without terminal input."""
 
@@ -66,7 +56,7 @@ class _Started(Runner):
         super()._set_env_common()
         # The flags of a make that runs this process must not reach the make of the model.
         self.env.pop("MAKEFLAGS", None)
-        here = str(Path(__file__).resolve().parent.parent)
+        here = str(Path(__file__).resolve().parents[2])
         self.env["PYTHONPATH"] = os.pathsep.join([here, self.env["PYTHONPATH"]])
 
     def _execute_cmds(
@@ -95,7 +85,7 @@ class _Started(Runner):
 
 
 class _Verilator(_Started, Verilator):
-    """Runner of Verilator executables, which `sim.cocotb_model` builds."""
+    """Runner of Verilator executables, which `sim.cocotb.executable` builds."""
 
 
 class _Icarus(_Started, Icarus):
@@ -116,29 +106,39 @@ class BenchResult:
     -------
     block, simulator, seed
         Identification of the run.
-    tests, passed, failed : int
+    tests : int
         Tests run; a failed build or a crashed simulator counts as one failed test.
-    seconds, build_seconds : float
-        Time of the simulation, and of emission and build.
-    cache_hit : bool
-        Whether the model came from the cache.
     failures : tuple of str
         One line per failed test.
+    seconds : float
+        Time of the simulation.
     log : Path
         Output of the simulator.
+    build_seconds : float
+        Time of emission and build.
+    cache_hit : bool
+        Whether the model came from the cache.
     """
 
     block: str
     simulator: str
     seed: int
     tests: int
-    passed: int
-    failed: int
-    seconds: float
-    build_seconds: float
-    cache_hit: bool
     failures: tuple[str, ...]
+    seconds: float
     log: Path
+    build_seconds: float = 0.0
+    cache_hit: bool = True
+
+    @property
+    def failed(self) -> int:
+        """Number of failed tests."""
+        return len(self.failures)
+
+    @property
+    def passed(self) -> int:
+        """Number of passed tests."""
+        return self.tests - self.failed
 
     @property
     def command(self) -> str:
@@ -162,16 +162,8 @@ def port_names(component: Shareable) -> list[str]:
     return names
 
 
-def _make_runner(simulator: str) -> Runner:
-    if simulator == "verilator":
-        require_build_tools()
-        return _Verilator()
-    require_programs("iverilog", "vvp", where=f"--simulator {simulator}")
-    return _Icarus()
-
-
 def _build_icarus(
-    runner: Runner, design: Design, *, waves: bool, use_cache: bool, progress: Progress
+    design: Design, *, waves: bool, use_cache: bool, progress: Progress
 ) -> tuple[Path, bool]:
     """Folder of the Icarus executable of a design, and whether it was a cache hit."""
 
@@ -180,7 +172,7 @@ def _build_icarus(
         log = work / "build.log"
         try:
             with progress.step(f"Icarus: {design.top}"):
-                runner.build(
+                _Icarus().build(
                     sources=[work / "design.v"],
                     hdl_toplevel=design.top,
                     build_args=_ICARUS_FLAGS,
@@ -190,7 +182,7 @@ def _build_icarus(
                     log_file=log,
                 )
         except RuntimeError as error:
-            raise _BuildError(f"build: {error}", log.read_text(errors="replace")) from None
+            raise RuntimeError(f"{error}:\n{log.read_text(errors='replace')}") from None
         os.replace(work / "obj" / _ICARUS_PROGRAM, work / _ICARUS_PROGRAM)
         shutil.rmtree(work / "obj")
 
@@ -203,25 +195,6 @@ def _build_icarus(
         use_cache=use_cache,
         progress=progress,
     )
-
-
-def _program_of(
-    runner: Runner,
-    design: Design,
-    ports: Sequence[str],
-    *,
-    waves: bool,
-    use_cache: bool,
-    progress: Progress,
-) -> tuple[Path, bool]:
-    """Folder of the executable of a design, and whether it was a cache hit."""
-    if not isinstance(runner, Verilator):
-        return _build_icarus(runner, design, waves=waves, use_cache=use_cache, progress=progress)
-    try:
-        return build_model(design, ports, waves=waves, use_cache=use_cache, progress=progress)
-    except RuntimeError as error:
-        reason = str(error).partition(":")[0]
-        raise _BuildError(f"build: {reason}", str(error)) from None
 
 
 def _tests_of(results: Path) -> tuple[int, list[str]]:
@@ -257,17 +230,33 @@ def _scratch(block: str) -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _simulate(
-    runner: Runner,
-    block: str,
+def run_program(
+    module: str,
     top: str,
     directory: Path,
-    seed: int,
-    waves: Path | None,
-    environment: Mapping[str, str],
-) -> tuple[int, list[str], Path]:
-    """Run the executable; returns tests run, one line per failed test, and the log."""
+    *,
+    simulator: str = "verilator",
+    seed: int = 1,
+    waves: Path | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> BenchResult:
+    """Run a module of cocotb tests on an executable that has been built.
+
+    Parameters
+    ----------
+    module : str
+        Dotted name of the module; its last part names the block and the log.
+    top : str
+        Name of the design's top.
+    directory : Path
+        Folder of the executable.
+    simulator, seed, waves, environment
+        As of `run_bench`.
+    """
+    block = module.rpartition(".")[2]
     log = _log_of(block)
+    runner = _Verilator() if simulator == "verilator" else _Icarus()
+    started = time.monotonic()
     with _scratch(block) as folder:
         results = folder / "results.xml"
         plusargs = []
@@ -279,7 +268,7 @@ def _simulate(
         ended = ""
         try:
             runner.test(
-                test_module=f"{sim.tb.__name__}.{block}",
+                test_module=module,
                 hdl_toplevel=top,
                 hdl_toplevel_lang="verilog",
                 build_dir=directory,
@@ -289,7 +278,7 @@ def _simulate(
                 plusargs=plusargs,
                 waves=waves is not None,
                 log_file=folder / "log",
-                extra_env={"COCOTB_ANSI_OUTPUT": "0", **environment},
+                extra_env={"COCOTB_ANSI_OUTPUT": "0", **(environment or {})},
             )
         except RuntimeError as error:
             ended = str(error)
@@ -303,7 +292,8 @@ def _simulate(
         ran, failures = _tests_of(results)
     if not failures and (ended or not ran):
         ran, failures = ran + 1, [f"simulator: {ended or 'no test ran'}"]
-    return ran, failures, log
+    seconds = time.monotonic() - started
+    return BenchResult(block, simulator, seed, ran, tuple(failures), seconds, log)
 
 
 def run_bench(
@@ -314,7 +304,6 @@ def run_bench(
     waves: Path | None = None,
     component: Shareable | None = None,
     design: Design | None = None,
-    program: Path | None = None,
     environment: Mapping[str, str] | None = None,
     use_cache: bool = True,
     progress: Progress | None = None,
@@ -334,8 +323,6 @@ def run_bench(
     component, design : Shareable, Design
         Unit under test instead of the testbench's own, or its Verilog; `environment` then tells
         the testbench its parameters.
-    program : Path
-        Folder with the design's Verilator executable, instead of a build.
     environment : mapping of str to str
         Additional environment variables of the simulator.
     use_cache : bool
@@ -347,45 +334,44 @@ def run_bench(
     MissingToolError
         If the simulator or one of its tools is not installed.
     """
-    runner = _make_runner(simulator)
+    if simulator == "verilator":
+        require_build_tools()
+    else:
+        require_programs("iverilog", "vvp", where=f"--simulator {simulator}")
     shown = progress or Progress()
     started = time.monotonic()
-    directory, hit = program, True
+    module = f"{sim.tb.__name__}.{block}"
+    component = component or cast(_Bench, importlib.import_module(module)).design()
+    # Emitted even if another design is tested: Amaranth warns of forgotten components.
+    with shown.step(f"emitting the Verilog of {block}"):
+        emitted = emit(component)
+    design = design or emitted
+    options: Any = {
+        "waves": waves is not None,
+        "use_cache": use_cache,
+        "progress": shown,
+    }
     try:
-        if design is None or directory is None:
-            module: types.ModuleType = importlib.import_module(f"{sim.tb.__name__}.{block}")
-            component = component or cast(_Bench, module).design()
-            # Emitted even if another design is tested: Amaranth warns of forgotten components.
-            with shown.step(f"emitting the Verilog of {block.lstrip('_')}"):
-                emitted = emit(component)
-            design = design or emitted
-            directory, hit = _program_of(
-                runner,
-                design,
-                port_names(component),
-                waves=waves is not None,
-                use_cache=use_cache,
-                progress=shown,
-            )
-        built = time.monotonic()
-        with shown.step("simulating with cocotb"):
-            ran, failures, log = _simulate(
-                runner, block, design.top, directory, seed, waves, environment or {}
-            )
-    except _BuildError as error:
-        built = time.monotonic()
-        ran, failures, log = 1, [error.reason], _log_of(block)
-        write_whole(log, error.printed)
-    return BenchResult(
-        block=block,
-        simulator=simulator,
-        seed=seed,
-        tests=ran,
-        passed=ran - len(failures),
-        failed=len(failures),
-        seconds=time.monotonic() - built,
-        build_seconds=built - started,
-        cache_hit=hit,
-        failures=tuple(failures),
-        log=log,
-    )
+        if simulator == "verilator":
+            directory, hit = build_model(design, port_names(component), **options)
+        else:
+            directory, hit = _build_icarus(design, **options)
+    except RuntimeError as error:
+        log, reason = _log_of(block), str(error).partition(":")[0]
+        write_whole(log, str(error))
+        result = BenchResult(block, simulator, seed, 1, (f"build: {reason}",), 0.0, log)
+        return dataclasses.replace(
+            result, build_seconds=time.monotonic() - started, cache_hit=False
+        )
+    built = time.monotonic()
+    with shown.step("simulating with cocotb"):
+        result = run_program(
+            module,
+            design.top,
+            directory,
+            simulator=simulator,
+            seed=seed,
+            waves=waves,
+            environment=environment,
+        )
+    return dataclasses.replace(result, build_seconds=built - started, cache_hit=hit)

@@ -13,7 +13,7 @@ from cocotb.triggers import Event, FallingEdge
 from cocotbext.axi import AxiBus, AxiLiteBus, AxiLiteMaster, AxiRam, AxiRamRead, AxiReadBus
 
 from hw.arch.registers import register
-from sim.bench_support import start
+from sim.cocotb.bench_support import start
 
 __all__ = ["FOLDER_VARIABLE", "launch"]
 
