@@ -24,16 +24,16 @@ __all__ = ["COMMANDS", "main"]
 
 #: Module of each sub-command, in the order that the help lists them.
 COMMANDS = {
-    "run": "sim.cli.run",
-    "list": "sim.cli.listing",
-    "map": "sim.cli.map",
-    "verilog": "sim.cli.verilog",
-    "area": "sim.cli.area",
-    "bench": "sim.cli.bench",
-    "sim": "sim.cli.sim",
-    "prove": "sim.cli.prove",
-    "config": "sim.cli.config",
-    "doctor": "sim.cli.doctor",
+    "run": "sim.cli.commands.run",
+    "list": "sim.cli.commands.listing",
+    "map": "sim.cli.commands.map",
+    "verilog": "sim.cli.commands.verilog",
+    "area": "sim.cli.commands.area",
+    "bench": "sim.cli.commands.bench",
+    "sim": "sim.cli.commands.sim",
+    "prove": "sim.cli.commands.prove",
+    "config": "sim.cli.commands.config",
+    "doctor": "sim.cli.commands.doctor",
 }
 
 _INTERRUPTED = 130

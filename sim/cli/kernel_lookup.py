@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from hw.arch.errors import BadInputError, TilewrightError, did_you_mean
 from hw.arch.text_file import read_text
-from sim.cli.listing import modules
+from sim.cli.commands.listing import modules
 
 if TYPE_CHECKING:
     from sw.language import Kernel

@@ -15,7 +15,7 @@ from gen.properties import PROPERTIES
 from gen.properties.streams import BufferIsAQueue
 from gen.yosys import run_library
 from hw.lib.stream import ElasticBuffer
-from sim.cli.prove import CHOICES
+from sim.cli.commands.prove import CHOICES
 
 #: Those of arrays are proved by tests/must/test_array_g.py.
 BLOCKS = tuple(each for each in PROPERTIES if each.block != "array")

@@ -18,7 +18,8 @@ from hw.arch.errors import (
     TilewrightError,
     WrongResultError,
 )
-from sim.cli import app, doctor
+from sim.cli import app
+from sim.cli.commands import doctor
 
 ENVELOPE = ["schema", "tilewright", "command", "tools", "error"]
 

@@ -10,7 +10,7 @@ import tilewright
 from gen import yosys
 from gen.unit_designs import KINDS, REST
 from hw.arch.config import named
-from sim.cli.area import CHOICES
+from sim.cli.commands.area import CHOICES
 
 HAND = str(Path(__file__).resolve().parents[2] / "gen" / "hand.lib")
 FIELDS = {"kind", "count", "cells", "flip_flops", "memory_bits", "depth"}

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import tilewright
 from sim.cache import cached
-from sim.cli import doctor
+from sim.cli.commands import doctor
 
 
 def build(size):

@@ -8,7 +8,7 @@ import pytest
 
 import tilewright as tw
 from hw.arch.config import named
-from sim.cli.run import add
+from sim.cli.commands.run import add
 from sim.rules import OPTIONS, option_rule
 from sw.kernels.matmul import matmul
 

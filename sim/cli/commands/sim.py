@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from gen.tools import require_package
 from hw.arch.errors import BadInputError, WrongResultError, did_you_mean
-from sim.cli.listing import modules
+from sim.cli.commands.listing import modules
 from sim.cli.options import DEFAULT_CONFIG, Subparsers, add_json, add_seed
 from sim.cli.stand_alone import add_settings, require_no_settings, stand_alone
 from sim.cli.unit_options import add_bench_unit, bench_unit, component_name
