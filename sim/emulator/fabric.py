@@ -17,7 +17,7 @@ from sim.emulator.errors import EmulatorError
 from sim.emulator.matrix import Passes, results
 from sim.emulator.scratchpad import Scratchpad
 from sw.chip_program import ChipProgram
-from sw.prove.nets import Input, Junction, MergeInput, Nets, Output, find_nets
+from sw.fabric.nets import Input, Junction, MergeInput, Nets, Output, find_nets
 from sw.prove.packets import Packets, engine_packets, even_packets, rotate
 from sw.prove.unrolled_loops import box_points
 

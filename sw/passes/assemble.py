@@ -11,7 +11,7 @@ from hw.arch.places import token_ports, vector_ports
 from hw.arch.switch import OutputProgram, SwitchProgram
 from sw.chip_program import ChipProgram, TileProgram
 from sw.fabric.graph import Place
-from sw.fabric.netlist_extraction import walk
+from sw.fabric.netlist_comparison import require_netlist
 from sw.netlist import Netlist
 from sw.passes.place import Placement
 from sw.passes.route import Hop, Routes
@@ -26,7 +26,7 @@ def assemble(
 
     Raises
     ------
-    WalkError
+    NetlistMismatchError
         If the switch programs do not implement the netlist: a fault of the router.
     BadInputError
         If two nets use the same switch output.
@@ -49,7 +49,7 @@ def assemble(
         assert isinstance(agcu, AgcuProgram)
         agcus[number] = agcu
     program = ChipProgram(config, tiles, agcus)
-    walk(netlist, placement.tiles, program)
+    require_netlist(netlist, placement.tiles, program)
     return program
 
 

@@ -11,7 +11,7 @@ from hw.arch.agcu import IssuerProgram
 from hw.arch.pmu import EngineProgram, PmuProgram
 from hw.arch.pmu_word import TokenSource
 from sw.chip_program import ChipProgram
-from sw.prove.nets import Input, Junction, MergeInput, Nets, Output
+from sw.fabric.nets import Input, Junction, MergeInput, Nets, Output
 from sw.prove.unrolled_loops import box_points, visits
 
 __all__ = ["load_is_free", "store_is_free"]

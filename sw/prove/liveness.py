@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterator
 
 from hw.arch.errors import BadInputError
 from hw.arch.limits import MAX_CREDITS
 from sw.chip_program import ChipProgram
+from sw.fabric.nets import DeadEnd, Input, Nets, enabled_inputs, find_nets
 from sw.prove.machine import Actor
-from sw.prove.nets import DeadEnd, Nets, find_nets
 from sw.prove.network import Network
 from sw.prove.stream_packets import CyclicStreamError, StreamPackets
 from sw.prove.unit_actors import Engine, WriteEngine
@@ -77,13 +78,14 @@ def _waits(actors: list[Actor]) -> tuple[str, ...]:
     return best
 
 
-def _dead_ends(nets: Nets) -> list[str]:
-    return [
-        f"{root} goes to {leaf}"
-        for root, net in nets.nets.items()
-        for leaf, _ in net.leaves
-        if isinstance(leaf, DeadEnd)
-    ]
+def _dead_ends(program: ChipProgram, nets: Nets) -> Iterator[str]:
+    on = set(enabled_inputs(program))
+    for root, net in nets.nets.items():
+        for leaf, _ in net.leaves:
+            if isinstance(leaf, DeadEnd):
+                yield f"{root} goes to {leaf}"
+            elif isinstance(leaf, Input) and leaf not in on:
+                yield f"{root} goes to {leaf}, which is off"
 
 
 def _leftovers(network: Network) -> list[str]:
@@ -153,7 +155,7 @@ def prove(program: ChipProgram, *, whole: bool = False, limit: int = MOST_STEPS)
         Most steps of a run.
     """
     nets = find_nets(program)
-    dead = tuple(_dead_ends(nets))
+    dead = tuple(_dead_ends(program, nets))
     if dead:
         return Liveness(live=False, faults=dead)
     try:

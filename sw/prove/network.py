@@ -6,9 +6,9 @@ from hw.arch.pcu import FilterProgram, PcuProgram
 from hw.arch.pmu import PmuProgram
 from hw.arch.pmu_word import TokenSource
 from sw.chip_program import ChipProgram
+from sw.fabric.nets import DeadEnd, Input, Junction, MergeInput, Nets, Output
 from sw.prove.credits import load_is_free, store_is_free
 from sw.prove.machine import Actor, Channel, Machine, Part, Port, Taker
-from sw.prove.nets import DeadEnd, Input, Junction, MergeInput, Nets, Output
 from sw.prove.portals import (
     BoxServer,
     BoxStream,

@@ -7,7 +7,7 @@ import numpy as np
 from hw.arch.pcu import PcuProgram
 from hw.arch.pmu import PmuProgram
 from sw.chip_program import ChipProgram
-from sw.prove.nets import Input, Junction, MergeInput, Nets, Output
+from sw.fabric.nets import Input, Junction, MergeInput, Nets, Output
 from sw.prove.packets import Packets, engine_packets, even_packets, rotate
 from sw.prove.unrolled_loops import box_points
 

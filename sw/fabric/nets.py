@@ -1,17 +1,19 @@
-"""Nets of a decoded image: for each output, the inputs it reaches and the buffering on the path."""
+"""Netlist extraction: every net of a configured chip, traced from its source through the switches.
+
+Independent of placer and router: it applies only the rules of `docs/switch.md`.
+"""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
-from hw.arch.agcu import AGCU_STREAMS, IssuerProgram
+from hw.arch.agcu import AGCU_STREAMS
 from hw.arch.pcu import PcuProgram
 from hw.arch.places import agcu_places
 from hw.arch.pmu import PmuProgram
 from hw.arch.pmu_word import TokenSource
 from hw.arch.ports import Direction, Link, Port, UnitPort
-from hw.arch.switch import SwitchProgram
 from sw.chip_program import ChipProgram
 
 __all__ = ["DeadEnd", "Input", "Junction", "MergeInput", "Net", "Nets", "Output", "find_nets"]
@@ -22,12 +24,6 @@ _ENTRIES = 2
 _FORK_LEAD = 1
 _INPUTS = {"pcu": ("activation", "weight", "auxiliary"), "pmu": ("W0", "W1")}
 _OUTPUTS = {"pcu": ("result",), "pmu": ("R0", "R1")}
-_STEPS = {
-    Direction.NORTH: (-1, 0),
-    Direction.EAST: (0, 1),
-    Direction.SOUTH: (1, 0),
-    Direction.WEST: (0, -1),
-}
 
 
 @dataclasses.dataclass(frozen=True, order=True)
@@ -151,15 +147,18 @@ class Nets:
         Source of each input that a net reaches.
     packets : mapping of Junction to tuple of int
         Packets per turn of each junction's rotation.
+    driven : collection of ((row, column), Port, bool)
+        Switch outputs on the nets: the switch, the output, whether it is a token switch.
     """
 
     nets: Mapping[Root, Net]
     feeds: Mapping[Input | MergeInput, Root]
     packets: Mapping[Junction, tuple[int, ...]]
+    driven: Collection[tuple[tuple[int, int], Port, bool]]
 
 
-def outputs(program: ChipProgram) -> Iterator[Output]:
-    """Outputs of the enabled units."""
+def enabled_outputs(program: ChipProgram) -> Iterator[Output]:
+    """Outputs of units that send payloads."""
     for at, tile in program.tiles.items():
         if isinstance(tile.unit, PcuProgram):
             yield Output("pcu", at, 0)
@@ -178,118 +177,99 @@ def outputs(program: ChipProgram) -> Iterator[Output]:
             yield Output("agcu", (index,), port, tokens=True)
 
 
+def enabled_inputs(program: ChipProgram) -> Iterator[Input]:
+    """Inputs of units that take payloads."""
+    for at, tile in program.tiles.items():
+        if isinstance(tile.unit, PcuProgram):
+            yield from (Input("pcu", at, port) for port in (0, 1))
+        elif isinstance(tile.unit, PmuProgram):
+            for port, writer in enumerate(tile.unit.writers):
+                if writer is not None:
+                    yield Input("pmu", at, port)
+    for index, agcu in program.agcus.items():
+        for port, store in enumerate(agcu.stores):
+            if store is not None:
+                yield Input("agcu", (index,), port)
+        for port in range(program.config.token_tracks):
+            yield Input("agcu", (index,), port, tokens=True)
+
+
 class _Tracer:
     """Forward traversal of an image's switches."""
 
     def __init__(self, program: ChipProgram) -> None:
         self._program = program
         self._chip = program.config
-        self._portals = {
-            (place.row, place.column(self._chip), Direction[place.side.upper()]): index
-            for index, place in enumerate(agcu_places(self._chip))
-        }
+        self._links = [
+            ((place.row, place.column(self._chip)), Direction[place.side.upper()])
+            for place in agcu_places(self._chip)
+        ]
         self.junctions: dict[Junction, tuple[int, ...]] = {}
-
-    def _switch(self, at: tuple[int, ...], tokens: bool) -> SwitchProgram | None:
-        tile = self._program.tiles.get((at[0], at[1]))
-        if tile is None:
-            return None
-        return tile.tokens if tokens else tile.vectors
+        self.driven: set[tuple[tuple[int, int], Port, bool]] = set()
 
     def net(self, root: Root) -> Net:
         """Trace the net of a source."""
-        leaves: list[tuple[Leaf, int]] = []
+        if isinstance(root, Output) and root.kind == "agcu":
+            at, side = self._links[root.at[0]]
+            return Net(root, tuple(self._enter(at, Link(side, root.port), root.tokens, 0)))
+        row, column = root.at
         if isinstance(root, Junction):
-            self._leave(root.at, root.port, root.tokens, 0, leaves, set())
-        elif root.kind == "agcu":
-            places = agcu_places(self._chip)
-            place = places[root.at[0]]
-            entry = Link(Direction[place.side.upper()], root.port)
-            at = (place.row, place.column(self._chip))
-            self._enter(at, entry, root.tokens, 0, leaves, set())
-        else:
-            self._enter(root.at, UnitPort(root.port), root.tokens, 0, leaves, set())
-        return Net(root, tuple(leaves))
+            return Net(root, tuple(self._leave((row, column), root.port, root.tokens, 0)))
+        return Net(root, tuple(self._enter((row, column), UnitPort(root.port), root.tokens, 0)))
 
     def _enter(
-        self,
-        at: tuple[int, ...],
-        port: Port,
-        tokens: bool,
-        room: int,
-        leaves: list[tuple[Leaf, int]],
-        seen: set[tuple[tuple[int, ...], Port]],
-    ) -> None:
-        """Trace payloads that enter a switch at an input."""
-        if (at, port) in seen:
-            leaves.append((DeadEnd(f"loop of switches through {at} {port}"), room))
-            return
-        seen = seen | {(at, port)}
-        switch = self._switch(at, tokens)
+        self, at: tuple[int, int], port: Port, tokens: bool, room: int
+    ) -> Iterator[tuple[Leaf, int]]:
+        """Trace payloads that enter a switch at an input.
+
+        It ends: each input has one driver, so a path without a junction meets no input twice.
+        """
+        tile = self._program.tiles.get(at)
+        switch = tile and (tile.tokens if tokens else tile.vectors)
         branches = switch.branches(port) if switch else ()
-        if not branches:
+        if not switch or not branches:
             kind = "token switch" if tokens else "switch"
-            leaves.append((DeadEnd(f"{kind} {at}, which sends {port} nowhere"), room + _ENTRIES))
+            yield DeadEnd(f"{kind} {at}, which sends {port} nowhere"), room + _ENTRIES
             return
         # A payload reaches no branch of a fork before all branches have taken the previous ones,
         # so only buffering after the last fork lets one branch be ahead of another.
         room = _FORK_LEAD if len(branches) > 1 else room + _ENTRIES
         for branch in branches:
-            rotation = switch.rotation(branch) if switch else ()
+            rotation = switch.rotation(branch)
             if len(rotation) == 1:
-                self._leave(at, branch, tokens, room, leaves, seen)
+                yield from self._leave(at, branch, tokens, room)
                 continue
             junction = Junction(at, branch, tokens)
             self.junctions[junction] = tuple(turn.packets for turn in rotation)
             turn = [turn.source for turn in rotation].index(port)
-            leaves.append((MergeInput(junction, turn), room))
+            yield MergeInput(junction, turn), room
 
     def _leave(
-        self,
-        at: tuple[int, ...],
-        port: Port,
-        tokens: bool,
-        room: int,
-        leaves: list[tuple[Leaf, int]],
-        seen: set[tuple[tuple[int, ...], Port]],
-    ) -> None:
+        self, at: tuple[int, int], port: Port, tokens: bool, room: int
+    ) -> Iterator[tuple[Leaf, int]]:
         """Trace payloads that leave a switch at an output."""
+        self.driven.add((at, port, tokens))
         if isinstance(port, UnitPort):
-            kind = self._chip.unit_at(at[0], at[1])
-            leaves.append((self._checked(Input(kind, at, port.index)), room))
+            yield Input(self._chip.unit_at(*at), at, port.index, tokens), room
             return
-        down, right = _STEPS[port.direction]
+        down, right = port.direction.step
         row, column = at[0] + down, at[1] + right
         if 0 <= row < self._chip.rows and 0 <= column < self._chip.columns:
             entry = Link(port.direction.opposite, port.track)
-            self._enter((row, column), entry, tokens, room, leaves, seen)
-            return
-        portal = self._portals.get((at[0], at[1], port.direction))
-        if portal is None or (not tokens and port.track >= AGCU_STREAMS):
-            leaves.append((DeadEnd(f"edge of the chip at {at} {port}"), room))
-            return
-        leaves.append((self._checked(Input("agcu", (portal,), port.track, tokens)), room))
-
-    def _checked(self, end: Input) -> Input | DeadEnd:
-        """The input, or a dead end if it never accepts a payload."""
-        if end.kind == "agcu":
-            agcu = self._program.agcus.get(end.at[0])
-            stores: tuple[IssuerProgram | None, ...] = agcu.stores if agcu else ()
-            on = end.tokens or (end.port < len(stores) and stores[end.port] is not None)
+            yield from self._enter((row, column), entry, tokens, room)
+        elif (at, port.direction) in self._links and (tokens or port.track < AGCU_STREAMS):
+            number = self._links.index((at, port.direction))
+            yield Input("agcu", (number,), port.track, tokens), room
         else:
-            unit = self._program.tiles[end.at[0], end.at[1]].unit
-            on = (isinstance(unit, PcuProgram) and end.port < 2) or (
-                isinstance(unit, PmuProgram) and unit.writers[end.port] is not None
-            )
-        return end if on else DeadEnd(f"{end}, which is off")
+            yield DeadEnd(f"edge of the chip at {at} {port}"), room
 
 
-def find_nets(program: ChipProgram) -> Nets:
-    """Extract the nets of an image, starting at every output of an enabled unit."""
+def find_nets(program: ChipProgram, roots: Iterable[Output] | None = None) -> Nets:
+    """Extract the nets of an image that begin at the given outputs: all of the enabled units."""
     tracer = _Tracer(program)
     nets: dict[Root, Net] = {}
     feeds: dict[Input | MergeInput, Root] = {}
-    left: list[Root] = list(outputs(program))
+    left: list[Root] = list(enabled_outputs(program) if roots is None else roots)
     while left:
         root = left.pop(0)
         if root in nets:
@@ -299,6 +279,6 @@ def find_nets(program: ChipProgram) -> Nets:
             if isinstance(leaf, DeadEnd):
                 continue
             feeds[leaf] = root
-            if isinstance(leaf, MergeInput) and leaf.junction not in nets:
+            if isinstance(leaf, MergeInput):
                 left.append(leaf.junction)
-    return Nets(nets, feeds, tracer.junctions)
+    return Nets(nets, feeds, tracer.junctions, tracer.driven)
