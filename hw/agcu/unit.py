@@ -16,7 +16,7 @@ from hw.arch.counters import ACTIVITIES, COUNTER_BITS, COUNTER_WORDS, activity_l
 from hw.arch.descriptor import STORED_WORDS
 from hw.arch.launch import MAX_ARGUMENTS
 from hw.arch.limits import MAX_CREDITS
-from hw.command.fetch import argument_write_layout
+from hw.command.argument_reader import argument_write_layout
 from hw.emit.shared import shared
 from hw.lib.activity import chosen_counter, count_activity
 from hw.lib.axi import Axi4Interface, Axi4Signature

@@ -3,6 +3,8 @@
 import dataclasses
 import enum
 
+from amaranth.lib import data
+
 from hw.arch.counters import COUNTER_BITS, COUNTER_NUMBER_BITS, COUNTER_WORDS
 from hw.arch.launch import ENTRY_NUMBER_BITS
 from hw.arch.limits import FABRIC_ROWS
@@ -62,6 +64,14 @@ class Register:
     def writable(self) -> bool:
         """Whether a write has an effect on some field."""
         return any(field.access is not RegisterAccess.READ_ONLY for field in self.fields)
+
+    @property
+    def layout(self) -> data.FlexibleLayout:
+        """Layout of the register's fields, by their names."""
+        return data.FlexibleLayout(
+            max(field.low + field.bits for field in self.fields),
+            {field.name: data.Field(field.bits, field.low) for field in self.fields},
+        )
 
     def field(self, name: str) -> Field:
         """Field with a name.

@@ -14,14 +14,14 @@ from hw.lib.axi import (
 )
 from hw.lib.component import Component
 
-__all__ = ["BEATS_BITS", "RunReader", "beat_layout", "run_layout"]
+__all__ = ["BEATS_BITS", "BurstReader", "beat_layout", "read_request_layout"]
 
 #: Width of the beat count of one request.
 BEATS_BITS = 24
 _OUTSTANDING = 15
 
 
-def run_layout(width_bits: int, address_bits: int) -> data.StructLayout:
+def read_request_layout(width_bits: int, address_bits: int) -> data.StructLayout:
     """Layout of a request: ``beats`` (at least 1) from beat ``address`` on, counted in beats."""
     return data.StructLayout(
         {"address": address_bits - full_width_size(width_bits), "beats": BEATS_BITS}
@@ -33,7 +33,7 @@ def beat_layout(width_bits: int) -> data.StructLayout:
     return data.StructLayout({"data": width_bits, "response": 2})
 
 
-class RunReader(Component):
+class BurstReader(Component):
     """AXI4 burst reader: requests of consecutive beats in, one stream of beats out.
 
     Bursts are as long as 4 KiB boundaries allow, at most 256 beats. One is put on AR per cycle
@@ -50,7 +50,7 @@ class RunReader(Component):
 
     Members
     -------
-    i_run : stream of `run_layout`
+    i_request : stream of `read_request_layout`
     o_beat : stream of `beat_layout`
     i_stop : ``In(1)``
         Drops pending requests and drains outstanding bursts: no new burst starts, beats are
@@ -60,7 +60,7 @@ class RunReader(Component):
     axi : ``Out(Axi4ReadSignature(...))``
     """
 
-    i_run: stream.Interface
+    i_request: stream.Interface
     o_beat: stream.Interface
     i_stop: Signal
     o_idle: Signal
@@ -71,7 +71,7 @@ class RunReader(Component):
         self._address_bits = address_bits
         super().__init__(
             {
-                "i_run": In(stream.Signature(run_layout(width_bits, address_bits))),
+                "i_request": In(stream.Signature(read_request_layout(width_bits, address_bits))),
                 "o_beat": Out(stream.Signature(beat_layout(width_bits))),
                 "i_stop": In(1),
                 "o_idle": Out(1),
@@ -82,7 +82,7 @@ class RunReader(Component):
     @property
     def definition_name(self) -> str:
         """Name of the shared module."""
-        return f"run_reader_{self._width_bits}_a{self._address_bits}"
+        return f"burst_reader_{self._width_bits}_a{self._address_bits}"
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -121,11 +121,11 @@ class RunReader(Component):
             ]
         with m.Elif(axi.arready):
             m.d.sync += axi.arvalid.eq(0)
-        m.d.comb += self.i_run.ready.eq((left == 0) & ~self.i_stop)
-        with m.If(self.i_run.valid & self.i_run.ready):
+        m.d.comb += self.i_request.ready.eq((left == 0) & ~self.i_stop)
+        with m.If(self.i_request.valid & self.i_request.ready):
             m.d.sync += [
-                address.eq(self.i_run.payload.address),
-                left.eq(self.i_run.payload.beats),
+                address.eq(self.i_request.payload.address),
+                left.eq(self.i_request.payload.beats),
             ]
         with m.If(self.i_stop):
             m.d.sync += left.eq(0)

@@ -1,41 +1,33 @@
 """Launch fetcher: reads list entries, arguments and images, one kernel ahead of execution."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, Value
-from amaranth.lib import data, stream
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
+from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.arch.error_codes import LaunchError, ReadPhase
-from hw.arch.image import IMAGE_MAGIC, IMAGE_VERSION, MAX_ROW_BEATS, header_beats, header_layout
+from hw.arch.image import IMAGE_MAGIC, IMAGE_VERSION, header_beats, header_layout
 from hw.arch.launch import (
-    ARGUMENT_BYTES,
     ENTRY_BYTES,
     ENTRY_NUMBER_BITS,
     MAX_ARGUMENTS,
     MAX_IMAGE_BYTES,
     alignment_bytes,
-    argument_layout,
     entry_layout,
 )
-from hw.command.burst_reader import BEATS_BITS, beat_layout, run_layout
+from hw.command.argument_reader import ArgumentReader, argument_write_layout
+from hw.command.burst_reader import BEATS_BITS, beat_layout, read_request_layout
+from hw.command.chain_writer import ChainWriter
 from hw.command.host_port import error_layout
 from hw.lib.axi import RESP_DECERR, RESP_OKAY, full_width_size
 from hw.lib.component import Component
 
-__all__ = ["LaunchFetcher", "argument_write_layout"]
-
-if TYPE_CHECKING:
-    _View = data.View[data.StructLayout]
-else:
-    _View = data.View
-
-
-def argument_write_layout() -> data.StructLayout:
-    """Layout of one write on the argument port: index, value and stride."""
-    return data.StructLayout({"index": (MAX_ARGUMENTS - 1).bit_length()} | argument_layout.members)
+__all__ = ["LaunchFetcher"]
 
 
 class LaunchFetcher(Component):
@@ -72,7 +64,7 @@ class LaunchFetcher(Component):
         The whole image is in the shadow from the next cycle on.
     o_failed, o_error : ``Out(1)``, ``Out(error_layout)``
         The entry cannot run; held until ``i_stop``.
-    o_run, i_beat : streams to and from the `RunReader`
+    o_request, i_beat : streams to and from the burst reader
     o_argument : stream of `argument_write_layout`
     o_shift, o_data : ``Out(rows)``, ``Out(width_bits)``
         Word for the chain of the one row whose bit is set.
@@ -84,13 +76,13 @@ class LaunchFetcher(Component):
     i_stop: Signal
     i_taken: Signal
     o_decoded: Signal
-    o_entry: _View
+    o_entry: data.View[data.StructLayout]
     o_entry_index: Signal
     o_last: Signal
     o_ready: Signal
     o_failed: Signal
-    o_error: _View
-    o_run: stream.Interface
+    o_error: data.View[data.StructLayout]
+    o_request: stream.Interface
     i_beat: stream.Interface
     o_argument: stream.Interface
     o_shift: Signal
@@ -101,6 +93,17 @@ class LaunchFetcher(Component):
         self._rows = rows
         self._address_bits = address_bits
         self._fingerprint = fingerprint
+        self._arguments = ArgumentReader(width_bits=width_bits)
+        self._chains = ChainWriter(width_bits=width_bits, rows=rows)
+        # Position in the launch; the beats still to come in the current phase, and that phase.
+        self._list_address = Signal(address_bits - full_width_size(width_bits))
+        self._entries_left = Signal(ENTRY_NUMBER_BITS)
+        self._beats_left = Signal(BEATS_BITS)
+        self._phase = Signal(ReadPhase)
+        self._raw_header = Signal(header_beats(rows, width_bits) * width_bits)
+        self._header: Any = Signal(header_layout(rows))
+        self._takes = Signal()
+        self._refusal = Signal(LaunchError)
         super().__init__(
             {
                 "i_start": In(1),
@@ -115,7 +118,7 @@ class LaunchFetcher(Component):
                 "o_ready": Out(1),
                 "o_failed": Out(1),
                 "o_error": Out(error_layout),
-                "o_run": Out(stream.Signature(run_layout(width_bits, address_bits))),
+                "o_request": Out(stream.Signature(read_request_layout(width_bits, address_bits))),
                 "i_beat": In(stream.Signature(beat_layout(width_bits))),
                 "o_argument": Out(stream.Signature(argument_write_layout())),
                 "o_shift": Out(rows),
@@ -131,251 +134,210 @@ class LaunchFetcher(Component):
             f"_f{self._fingerprint:08x}"
         )
 
-    def _misplaced(self, address: Any) -> Value:
-        low = alignment_bytes(self._width_bits).bit_length() - 1
-        return Cat(address[:low], address[self._address_bits :]).any()
-
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        width_bits = self._width_bits
-        size = full_width_size(width_bits)
-        beat_bytes = width_bits // 8
-        entry_beats = max(1, ENTRY_BYTES // beat_bytes)
-        head_beats = header_beats(self._rows, width_bits)
-        entry = self.o_entry
-        beat = self.i_beat
-        beat_data: Value = beat.payload.data
-        takes = Signal()
-        m.d.comb += takes.eq(beat.valid & beat.ready)
-
-        # Position in the launch; `beats_left` counts down the beats of the current phase.
-        list_address = Signal(self._address_bits - size)
-        index = self.o_entry_index
-        entries_left = Signal(ENTRY_NUMBER_BITS)
-        beats_left = Signal(BEATS_BITS)
-        image_beats = entry.image_bytes[size:BEATS_BITS]
-        m.d.comb += self.o_last.eq(entries_left == 1)
-
-        phase = Signal(ReadPhase)
-        refusal = Signal(LaunchError)
-        refused = Signal()
-        m.d.comb += refused.eq(refusal != LaunchError.NONE)
-
-        def refuse(*rules: tuple[LaunchError, Any]) -> None:
-            """Set the code of the first rule that is broken."""
-            for code, broken in reversed(rules):
-                with m.If(broken):
-                    m.d.comb += refusal.eq(code)
-
-        # Beats enter entry and header at the high end, so the first one ends at the low end.
-        raw_header = Signal(head_beats * width_bits)
-        head_layout = header_layout(self._rows)
-        header: Any = Signal(head_layout)
-        m.d.comb += header.eq(raw_header[: head_layout.size])
-
-        def collect(register: Value) -> None:
-            """Shift a beat into a register, which may be narrower than the beat."""
-            low = register[width_bits:]
-            m.d.sync += register.eq(Cat(low, beat_data))
-
-        # A beat holds several arguments, sent one per cycle, or half of one.
-        arguments_left = Signal(range(MAX_ARGUMENTS + 1))
-        argument_index = Signal(range(MAX_ARGUMENTS))
-        lanes = max(1, beat_bytes // ARGUMENT_BYTES)
-        halves = max(1, ARGUMENT_BYTES // beat_bytes)
-        argument: Any = Signal(argument_layout)
+        m.submodules.arguments = arguments = self._arguments
+        m.submodules.chains = chains = self._chains
+        wiring.connect(m, arguments.o_argument, wiring.flipped(self.o_argument))
         m.d.comb += [
-            self.o_argument.payload.index.eq(argument_index),
-            self.o_argument.payload.value.eq(argument.value),
-            self.o_argument.payload.stride.eq(argument.stride),
+            self._takes.eq(self.i_beat.valid & self.i_beat.ready),
+            self._header.eq(self._raw_header[: len(self._header.as_value())]),
+            self.o_last.eq(self._entries_left == 1),
+            arguments.i_count.eq(self.o_entry.argument_count),
+            arguments.i_beat.payload.eq(self.i_beat.payload),
+            chains.i_words.eq(self._header.beats),
+            chains.i_data.eq(self.i_beat.payload.data),
+            self.o_shift.eq(chains.o_shift),
+            self.o_data.eq(chains.o_data),
         ]
-        lane = argument_index[: lanes.bit_length() - 1]
-        half = Signal()
-        low_half = Signal(width_bits)
-        if halves == 2:
-            m.d.comb += argument.eq(Cat(low_half, beat_data))
-        else:
-            m.d.comb += argument.eq(beat_data.word_select(lane, ARGUMENT_BYTES * 8))
-        argument_beats = (arguments_left * halves + lanes - 1) >> (lanes.bit_length() - 1)
-
-        # Row of the next image word.
-        row = Signal(range(self._rows))
-        row_left = Signal(range(MAX_ROW_BEATS + 1))
-        row_beats = Array(header.beats[each] for each in range(self._rows))
-        next_row = Signal(range(self._rows + 1))
-        m.d.comb += next_row.eq(row + 1)
-        m.d.sync += self.o_shift.eq(0)
-
-        failed_read = Signal()
-        m.d.comb += failed_read.eq(takes & (beat.payload.response != RESP_OKAY))
-
-        @contextmanager
-        def state(name: str) -> Iterator[None]:
-            """State that is left on an error and on a stop."""
-            with m.State(name):
-                yield
-                with m.If(refused):
-                    m.d.sync += [self.o_error.code.eq(refusal), self.o_error.detail.eq(0)]
-                    m.next = "FAILED"
-                with m.If(failed_read):
-                    code = Mux(
-                        beat.payload.response == RESP_DECERR,
-                        LaunchError.READ_DECERR,
-                        LaunchError.READ_SLVERR,
-                    )
-                    m.d.sync += [self.o_error.code.eq(code), self.o_error.detail.eq(phase)]
-                    m.next = "FAILED"
-                with m.If(self.i_stop):
-                    m.next = "IDLE"
-
         with m.FSM():
-            with state("IDLE"):
-                m.d.sync += [
-                    list_address.eq(self.i_list_address[size : self._address_bits]),
-                    entries_left.eq(self.i_list_entries),
-                    index.eq(0),
-                ]
-                with m.If(self.i_start):
-                    refuse(
-                        (LaunchError.NO_ENTRIES, self.i_list_entries == 0),
-                        (LaunchError.LIST_ADDRESS, self._misplaced(self.i_list_address)),
-                    )
-                    m.next = "REQUEST_ENTRY"
-            with state("REQUEST_ENTRY"):
-                m.d.comb += [
-                    self.o_run.valid.eq(1),
-                    self.o_run.payload.address.eq(list_address),
-                    self.o_run.payload.beats.eq(entry_beats),
-                ]
-                m.d.sync += [phase.eq(ReadPhase.LIST), beats_left.eq(entry_beats)]
-                with m.If(self.o_run.ready):
-                    m.next = "ENTRY"
-            with state("ENTRY"):
-                m.d.comb += beat.ready.eq(1)
-                with m.If(takes):
-                    collect(Value.cast(entry))
-                    m.d.sync += beats_left.eq(beats_left - 1)
-                    with m.If(beats_left == 1):
-                        m.next = "CHECK_ENTRY"
-            with state("CHECK_ENTRY"):
-                wide = (entry.image_bytes > MAX_IMAGE_BYTES) | (entry.image_bytes == 0)
-                some = entry.argument_count != 0
-                refuse(
-                    (LaunchError.IMAGE_ADDRESS, self._misplaced(entry.image_address)),
-                    (LaunchError.IMAGE_BYTES, wide | entry.image_bytes[:size].any()),
-                    (LaunchError.ARGUMENT_COUNT, entry.argument_count > MAX_ARGUMENTS),
-                    (LaunchError.ARGUMENT_ADDRESS, some & self._misplaced(entry.argument_address)),
-                    (LaunchError.REPEAT, entry.repeat == 0),
-                    (LaunchError.RESERVED, entry.reserved.any()),
-                )
-                m.d.sync += [
-                    arguments_left.eq(entry.argument_count),
-                    argument_index.eq(0),
-                    half.eq(0),
-                ]
-                m.next = "REQUEST_IMAGE"
-                with m.If(some):
-                    m.next = "REQUEST_ARGUMENTS"
-            with state("REQUEST_ARGUMENTS"):
-                m.d.comb += [
-                    self.o_run.valid.eq(1),
-                    self.o_run.payload.address.eq(
-                        entry.argument_address[size : self._address_bits]
-                    ),
-                    self.o_run.payload.beats.eq(argument_beats),
-                ]
-                with m.If(self.o_run.ready):
-                    m.next = "REQUEST_IMAGE"
-            with state("REQUEST_IMAGE"):
-                m.d.comb += [
-                    self.o_decoded.eq(1),
-                    self.o_run.valid.eq(1),
-                    self.o_run.payload.address.eq(entry.image_address[size : self._address_bits]),
-                    self.o_run.payload.beats.eq(image_beats),
-                ]
-                with m.If(self.o_run.ready):
-                    m.next = "ARGUMENTS"
-                    with m.If(arguments_left == 0):
-                        m.next = "HEADER"
-                m.d.sync += [
-                    phase.eq(Mux(arguments_left == 0, ReadPhase.IMAGE, ReadPhase.ARGUMENTS)),
-                    beats_left.eq(head_beats),
-                ]
-            with state("ARGUMENTS"):
-                last = Signal()
-                sends = Signal()
-                m.d.comb += [
-                    self.o_decoded.eq(1),
-                    last.eq(arguments_left == 1),
-                    sends.eq(beat.valid & (half == halves - 1)),
-                    self.o_argument.valid.eq(sends & (beat.payload.response == 0)),
-                    beat.ready.eq(~sends | (self.o_argument.ready & (last | lane.all()))),
-                ]
-                with m.If(beat.valid & ~sends):
-                    m.d.sync += [half.eq(1), low_half.eq(beat_data)]
-                with m.If(sends & self.o_argument.ready):
-                    m.d.sync += [
-                        half.eq(0),
-                        argument_index.eq(argument_index + 1),
-                        arguments_left.eq(arguments_left - 1),
-                    ]
-                    with m.If(last):
-                        m.d.sync += phase.eq(ReadPhase.IMAGE)
-                        m.next = "HEADER"
-            with state("HEADER"):
-                m.d.comb += [self.o_decoded.eq(1), beat.ready.eq(1)]
-                with m.If(takes):
-                    collect(raw_header)
-                    m.d.sync += beats_left.eq(beats_left - 1)
-                    with m.If(beats_left == 1):
-                        m.next = "CHECK_HEADER"
-            with state("CHECK_HEADER"):
-                m.d.comb += self.o_decoded.eq(1)
-                refuse(
-                    (LaunchError.MAGIC, header.magic != IMAGE_MAGIC),
-                    (LaunchError.VERSION, header.version != IMAGE_VERSION),
-                    (LaunchError.FINGERPRINT, header.fingerprint != Const(self._fingerprint, 32)),
-                    (LaunchError.ROWS, header.rows != self._rows),
-                    (LaunchError.RESERVED, header.reserved != 0),
-                    (LaunchError.IMAGE_SIZE, image_beats <= head_beats),
-                )
-                m.d.sync += [
-                    row.eq(0),
-                    row_left.eq(header.beats[0]),
-                    beats_left.eq(image_beats - head_beats),
-                ]
-                m.next = "IMAGE"
-            with state("IMAGE"):
-                m.d.comb += [self.o_decoded.eq(1), beat.ready.eq(1)]
-                m.d.sync += self.o_data.eq(beat_data)
-                row_ends = row_left == 1
-                rows_end = row_ends & (next_row == self._rows)
-                with m.If(takes):
-                    m.d.sync += [
-                        self.o_shift.eq(Const(1) << row),
-                        beats_left.eq(beats_left - 1),
-                        row_left.eq(row_left - 1),
-                    ]
-                    with m.If(row_ends):
-                        m.d.sync += [row.eq(next_row), row_left.eq(row_beats[next_row])]
-                    refuse((LaunchError.IMAGE_SIZE, rows_end != (beats_left == 1)))
-                    with m.If(beats_left == 1):
-                        # The last word enters the shadow in the next cycle, before any load.
-                        m.next = "READY"
-            with state("READY"):
-                m.d.comb += [self.o_decoded.eq(1), self.o_ready.eq(1)]
-                with m.If(self.i_taken):
-                    m.d.sync += [
-                        list_address.eq(list_address + (alignment_bytes(width_bits) >> size)),
-                        entries_left.eq(entries_left - 1),
-                        index.eq(index + 1),
-                    ]
-                    m.next = "REQUEST_ENTRY"
-                    with m.If(self.o_last):
-                        m.next = "IDLE"
+            self._start_states(m)
+            self._entry_states(m)
+            self._request_states(m)
+            self._argument_state(m)
+            self._header_states(m)
+            self._image_states(m)
             with m.State("FAILED"):
                 # Beats still to come are dropped: the running kernel may take long to end.
-                m.d.comb += [self.o_failed.eq(1), beat.ready.eq(1)]
+                m.d.comb += [self.o_failed.eq(1), self.i_beat.ready.eq(1)]
                 with m.If(self.i_stop):
                     m.next = "IDLE"
         return m
+
+    @contextmanager
+    def _state(self, m: Module, name: str) -> Iterator[None]:
+        """State that is left on an error and on a stop."""
+        response = self.i_beat.payload.response
+        with m.State(name):
+            yield
+            with m.If(self._refusal != LaunchError.NONE):
+                m.d.sync += [self.o_error.code.eq(self._refusal), self.o_error.detail.eq(0)]
+                m.next = "FAILED"
+            with m.If(self._takes & (response != RESP_OKAY)):
+                code = Mux(
+                    response == RESP_DECERR, LaunchError.READ_DECERR, LaunchError.READ_SLVERR
+                )
+                m.d.sync += [self.o_error.code.eq(code), self.o_error.detail.eq(self._phase)]
+                m.next = "FAILED"
+            with m.If(self.i_stop):
+                m.next = "IDLE"
+
+    def _refuse(self, m: Module, *rules: tuple[LaunchError, Any]) -> None:
+        """Set the code of the first rule that is broken."""
+        for code, broken in reversed(rules):
+            with m.If(broken):
+                m.d.comb += self._refusal.eq(code)
+
+    def _misplaced(self, address: Any) -> Value:
+        """Address that is not aligned or beyond memory."""
+        low = alignment_bytes(self._width_bits).bit_length() - 1
+        return Cat(address[:low], address[self._address_bits :]).any()
+
+    def _beat_address(self, address: Any) -> Value:
+        """Address in beats of an aligned byte address."""
+        beats: Value = address[full_width_size(self._width_bits) : self._address_bits]
+        return beats
+
+    @property
+    def _image_beats(self) -> Value:
+        beats: Value = self.o_entry.image_bytes[full_width_size(self._width_bits) : BEATS_BITS]
+        return beats
+
+    def _collect(self, m: Module, register: Value, state_behind: str) -> None:
+        """Shift beats into a register, which may be narrower than a beat, from its high end."""
+        m.d.comb += self.i_beat.ready.eq(1)
+        with m.If(self._takes):
+            m.d.sync += [
+                register.eq(Cat(register[self._width_bits :], self.i_beat.payload.data)),
+                self._beats_left.eq(self._beats_left - 1),
+            ]
+            with m.If(self._beats_left == 1):
+                m.next = state_behind
+
+    def _request(self, m: Module, address: Value, beats: Any) -> None:
+        """Offer a request to the burst reader."""
+        m.d.comb += [
+            self.o_request.valid.eq(1),
+            self.o_request.payload.address.eq(address),
+            self.o_request.payload.beats.eq(beats),
+        ]
+
+    def _start_states(self, m: Module) -> None:
+        with self._state(m, "IDLE"):
+            m.d.sync += [
+                self._list_address.eq(self._beat_address(self.i_list_address)),
+                self._entries_left.eq(self.i_list_entries),
+                self.o_entry_index.eq(0),
+            ]
+            with m.If(self.i_start):
+                self._refuse(
+                    m,
+                    (LaunchError.NO_ENTRIES, self.i_list_entries == 0),
+                    (LaunchError.LIST_ADDRESS, self._misplaced(self.i_list_address)),
+                )
+                m.next = "REQUEST_ENTRY"
+
+    def _entry_states(self, m: Module) -> None:
+        entry = self.o_entry
+        beats = max(1, ENTRY_BYTES * 8 // self._width_bits)
+        with self._state(m, "REQUEST_ENTRY"):
+            self._request(m, self._list_address, beats)
+            m.d.sync += [self._phase.eq(ReadPhase.LIST), self._beats_left.eq(beats)]
+            with m.If(self.o_request.ready):
+                m.next = "ENTRY"
+        with self._state(m, "ENTRY"):
+            self._collect(m, Value.cast(entry), "CHECK_ENTRY")
+        with self._state(m, "CHECK_ENTRY"):
+            size = full_width_size(self._width_bits)
+            wide = (entry.image_bytes > MAX_IMAGE_BYTES) | (entry.image_bytes == 0)
+            some = entry.argument_count != 0
+            self._refuse(
+                m,
+                (LaunchError.IMAGE_ADDRESS, self._misplaced(entry.image_address)),
+                (LaunchError.IMAGE_BYTES, wide | entry.image_bytes[:size].any()),
+                (LaunchError.ARGUMENT_COUNT, entry.argument_count > MAX_ARGUMENTS),
+                (LaunchError.ARGUMENT_ADDRESS, some & self._misplaced(entry.argument_address)),
+                (LaunchError.REPEAT, entry.repeat == 0),
+                (LaunchError.RESERVED, entry.reserved.any()),
+            )
+            m.d.comb += self._arguments.i_start.eq(1)
+            m.next = "REQUEST_IMAGE"
+            with m.If(some):
+                m.next = "REQUEST_ARGUMENTS"
+
+    def _request_states(self, m: Module) -> None:
+        arguments = self._arguments
+        with self._state(m, "REQUEST_ARGUMENTS"):
+            self._request(m, self._beat_address(self.o_entry.argument_address), arguments.o_beats)
+            with m.If(self.o_request.ready):
+                m.next = "REQUEST_IMAGE"
+        with self._state(m, "REQUEST_IMAGE"):
+            m.d.comb += self.o_decoded.eq(1)
+            self._request(m, self._beat_address(self.o_entry.image_address), self._image_beats)
+            with m.If(self.o_request.ready):
+                m.next = "ARGUMENTS"
+                with m.If(arguments.o_empty):
+                    m.next = "HEADER"
+            m.d.sync += [
+                self._phase.eq(Mux(arguments.o_empty, ReadPhase.IMAGE, ReadPhase.ARGUMENTS)),
+                self._beats_left.eq(header_beats(self._rows, self._width_bits)),
+            ]
+
+    def _argument_state(self, m: Module) -> None:
+        arguments = self._arguments
+        with self._state(m, "ARGUMENTS"):
+            m.d.comb += [
+                self.o_decoded.eq(1),
+                arguments.i_beat.valid.eq(self.i_beat.valid),
+                self.i_beat.ready.eq(arguments.i_beat.ready),
+            ]
+            with m.If(arguments.o_end):
+                m.d.sync += self._phase.eq(ReadPhase.IMAGE)
+                m.next = "HEADER"
+
+    def _header_states(self, m: Module) -> None:
+        header = self._header
+        beats = header_beats(self._rows, self._width_bits)
+        with self._state(m, "HEADER"):
+            m.d.comb += self.o_decoded.eq(1)
+            self._collect(m, self._raw_header, "CHECK_HEADER")
+        with self._state(m, "CHECK_HEADER"):
+            m.d.comb += [self.o_decoded.eq(1), self._chains.i_start.eq(1)]
+            self._refuse(
+                m,
+                (LaunchError.MAGIC, header.magic != IMAGE_MAGIC),
+                (LaunchError.VERSION, header.version != IMAGE_VERSION),
+                (LaunchError.FINGERPRINT, header.fingerprint != Const(self._fingerprint, 32)),
+                (LaunchError.ROWS, header.rows != self._rows),
+                (LaunchError.RESERVED, header.reserved != 0),
+                (LaunchError.IMAGE_SIZE, self._image_beats <= beats),
+            )
+            m.d.sync += self._beats_left.eq(self._image_beats - beats)
+            m.next = "IMAGE"
+
+    def _image_states(self, m: Module) -> None:
+        stride = alignment_bytes(self._width_bits) * 8 // self._width_bits
+        with self._state(m, "IMAGE"):
+            m.d.comb += [
+                self.o_decoded.eq(1),
+                self.i_beat.ready.eq(1),
+                self._chains.i_valid.eq(self._takes),
+            ]
+            with m.If(self._takes):
+                m.d.sync += self._beats_left.eq(self._beats_left - 1)
+                last = self._beats_left == 1
+                self._refuse(m, (LaunchError.IMAGE_SIZE, self._chains.o_end != last))
+                with m.If(last):
+                    # The last word enters the shadow in the next cycle, before any load.
+                    m.next = "READY"
+        with self._state(m, "READY"):
+            m.d.comb += [self.o_decoded.eq(1), self.o_ready.eq(1)]
+            with m.If(self.i_taken):
+                m.d.sync += [
+                    self._list_address.eq(self._list_address + stride),
+                    self._entries_left.eq(self._entries_left - 1),
+                    self.o_entry_index.eq(self.o_entry_index + 1),
+                ]
+                m.next = "REQUEST_ENTRY"
+                with m.If(self.o_last):
+                    m.next = "IDLE"

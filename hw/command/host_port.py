@@ -1,27 +1,31 @@
 """Host port: AXI4-Lite subordinate with the register map."""
 
-from typing import TYPE_CHECKING
+from __future__ import annotations
 
-from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, Value
+from typing import Any
+
+from amaranth.hdl import Array, Const, Module, Mux, Signal, Value
 from amaranth.lib import data
 from amaranth.lib.wiring import In, Out
 
 from hw.arch.counters import COUNTER_BITS, COUNTER_NUMBER_BITS, COUNTER_WORDS, counter_index
 from hw.arch.launch import ENTRY_NUMBER_BITS
-from hw.arch.registers import HOST_ADDRESS_BITS, ID, MAP_VERSION, REGISTERS, RegisterAccess
+from hw.arch.registers import (
+    HOST_ADDRESS_BITS,
+    ID,
+    MAP_VERSION,
+    REGISTERS,
+    RegisterAccess,
+    register,
+)
+from hw.command.launch_timer import times_layout
 from hw.lib.axi import RESP_OKAY, RESP_SLVERR, AxiLiteInterface, AxiLiteSignature
 from hw.lib.component import Component
 
 __all__ = ["HostPort", "error_layout"]
 
 #: Error of a launch, laid out as the register ERROR.
-error_layout = data.StructLayout({"code": 8, "detail": 8, "unit": 8})
-
-if TYPE_CHECKING:
-    _Error = data.View[data.StructLayout]
-    _Counters = data.View[data.ArrayLayout]
-else:
-    _Error = _Counters = data.View
+error_layout = register("ERROR").layout
 
 
 class HostPort(Component):
@@ -56,14 +60,7 @@ class HostPort(Component):
         A launch or reset is in progress, from the cycle after its write on.
     i_done, i_failed : ``In(1)``
         A launch ends, with success or with ``i_error`` at ``i_error_entry``.
-    i_cycles : ``In(64)``
-        Cycles of the launch.
-    i_first_mac : ``In(32)``
-        Cycle of the launch in which the first vector entered an array; 0 before.
-    i_launch_cycles : ``In(32)``
-        Cycles of the last entry outside its kernel.
-    i_entry_begin : ``In(64)``
-        Cycle of the launch in which the entry before the last ended; 0 if there is none.
+    i_times : ``In(times_layout)``
     o_counter : ``Out(range(COUNTER_WORDS))``
         Number of the counter that every unit outputs.
     i_counters : ``In(ArrayLayout(COUNTER_BITS, units))``
@@ -79,26 +76,32 @@ class HostPort(Component):
     i_busy: Signal
     i_done: Signal
     i_failed: Signal
-    i_error: _Error
+    i_error: data.View[data.StructLayout]
     i_error_entry: Signal
-    i_cycles: Signal
-    i_first_mac: Signal
-    i_launch_cycles: Signal
-    i_entry_begin: Signal
+    i_times: data.View[data.StructLayout]
     o_counter: Signal
-    i_counters: _Counters
+    i_counters: data.View[data.ArrayLayout]
 
     def __init__(self, *, fingerprint: int, rows: int, width_bits: int, units: int) -> None:
-        self._constants = {
+        geometry: dict[int | str, Any] = {
+            "rows": rows,
+            "width_bytes": width_bits // 8,
+            "counters": counter_index(units, 0),
+        }
+        self._constants: dict[str, Any] = {
             "ID": Const(ID, 32),
             "VERSION": Const(MAP_VERSION, 32),
             "FINGERPRINT": Const(fingerprint, 32),
-            "GEOMETRY": Cat(
-                Const(rows, 8),
-                Const(width_bits // 8, 8),
-                Const(counter_index(units, 0), COUNTER_NUMBER_BITS),
-            ),
+            "GEOMETRY": register("GEOMETRY").layout.const(geometry),
         }
+        # The registers that the host both reads and changes.
+        self._control: Any = Signal(register("CONTROL").layout)
+        self._done = Signal()
+        self._failed = Signal()
+        self._cause: Any = Signal(error_layout)
+        self._cause_entry = Signal(ENTRY_NUMBER_BITS)
+        self._launches = Signal(32)
+        self._select = Signal(COUNTER_NUMBER_BITS)
         self._units = units
         self._name = f"host_port_{width_bits}x{rows}_f{fingerprint:08x}_u{units}"
         super().__init__(
@@ -114,10 +117,7 @@ class HostPort(Component):
                 "i_failed": In(1),
                 "i_error": In(error_layout),
                 "i_error_entry": In(ENTRY_NUMBER_BITS),
-                "i_cycles": In(64),
-                "i_first_mac": In(32),
-                "i_launch_cycles": In(32),
-                "i_entry_begin": In(64),
+                "i_times": In(times_layout),
                 "o_counter": Out(range(COUNTER_WORDS)),
                 "i_counters": In(data.ArrayLayout(COUNTER_BITS, units)),
             }
@@ -130,50 +130,70 @@ class HostPort(Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
+        m.d.comb += [
+            self.o_counter.eq(self._select),
+            self.o_interrupt.eq(self._control.interrupt_enable & (self._done | self._failed)),
+        ]
+        self._answer_reads(m)
+        self._take_writes(m)
+        # Ends of launches are assigned after writes and win over a clear in the same cycle.
+        with m.If(self.i_done):
+            m.d.sync += [self._done.eq(1), self._launches.eq(self._launches + 1)]
+        with m.If(self.i_failed):
+            m.d.sync += [
+                self._failed.eq(1),
+                self._cause.eq(self.i_error),
+                self._cause_entry.eq(self.i_error_entry),
+            ]
+        return m
+
+    def _values(self, m: Module) -> dict[str, Any]:
+        """Value of each register of at most 32 bits, by its name."""
+        status: Any = Signal(register("STATUS").layout)
+        m.d.comb += [
+            status.busy.eq(self.i_busy),
+            status.done.eq(self._done),
+            status.error.eq(self._failed),
+        ]
+        return {
+            **self._constants,
+            "CONTROL": self._control,
+            "STATUS": status,
+            "ERROR": self._cause,
+            "ERROR_ENTRY": self._cause_entry,
+            "LIST_ADDRESS_LO": self.o_list_address[:32],
+            "LIST_ADDRESS_HI": self.o_list_address[32:],
+            "LIST_ENTRIES": self.o_list_entries,
+            "LAUNCHES": self._launches,
+            "FIRST_MAC": self.i_times.first_mac,
+            "COUNTER_SELECT": self._select,
+            "LAUNCH_CYCLES": self.i_times.launch_cycles,
+        }
+
+    def _answer_reads(self, m: Module) -> None:
         axi = self.axi
-        enable = Signal()
-        done = Signal()
-        error = Signal()
-        cause = Signal(error_layout)
-        cause_entry = Signal(ENTRY_NUMBER_BITS)
-        select = Signal(COUNTER_NUMBER_BITS)
-        launches = Signal(32)
-        held_cycles = Signal(32)
-        held_begin = Signal(32)
-        held_counter = Signal(COUNTER_BITS - 32)
+        # High halves, held by a read of the low half.
+        held: Any = Signal(
+            data.StructLayout({"CYCLES": 32, "ENTRY_BEGIN": 32, "COUNTER": COUNTER_BITS - 32})
+        )
         # A pipeline register after the wide multiplexer; a read follows the selection by two cycles
         # or more.
         counter = Signal(COUNTER_BITS)
-        unit = select[len(self.o_counter) :]
+        unit = self._select[len(self.o_counter) :]
         if self._units:
             counters = Array(self.i_counters[index] for index in range(self._units))
             m.d.sync += counter.eq(counters[unit])
         no_counter = unit >= self._units
-        m.d.comb += self.o_counter.eq(select)
-        m.d.comb += self.o_interrupt.eq(enable & (done | error))
-
-        values: dict[str, Value] = {
-            **self._constants,
-            "CONTROL": Cat(Const(0, 2), enable),
-            "STATUS": Cat(self.i_busy, done, error),
-            "ERROR": Value.cast(cause),
-            "ERROR_ENTRY": cause_entry,
-            "LIST_ADDRESS_LO": self.o_list_address[:32],
-            "LIST_ADDRESS_HI": self.o_list_address[32:],
-            "LIST_ENTRIES": self.o_list_entries,
-            "CYCLES_LO": self.i_cycles[:32],
-            "CYCLES_HI": held_cycles,
-            "LAUNCHES": launches,
-            "FIRST_MAC": self.i_first_mac,
-            "COUNTER_SELECT": select,
-            "COUNTER_LO": counter[:32],
-            "COUNTER_HI": held_counter,
-            "LAUNCH_CYCLES": self.i_launch_cycles,
-            "ENTRY_BEGIN_LO": self.i_entry_begin[:32],
-            "ENTRY_BEGIN_HI": held_begin,
-        }
-
-        # Reads.
+        times = self.i_times
+        values = self._values(m)
+        holds = {}
+        for name, value, high in (
+            ("CYCLES", times.cycles, times.cycles[32:]),
+            ("ENTRY_BEGIN", times.entry_begin, times.entry_begin[32:]),
+            ("COUNTER", counter, Mux(no_counter, held["COUNTER"], counter[32:])),
+        ):
+            values |= {f"{name}_LO": value[:32], f"{name}_HI": held[name]}
+            holds[f"{name}_LO"] = held[name].eq(high)
         m.d.comb += axi.arready.eq(~axi.rvalid)
         with m.If(axi.rvalid & axi.rready):
             m.d.sync += axi.rvalid.eq(0)
@@ -183,23 +203,17 @@ class HostPort(Component):
                 for each in REGISTERS:
                     with m.Case(each.offset >> 2):
                         m.d.sync += axi.rdata.eq(values[each.name])
-                        if each.name == "CYCLES_LO":
-                            m.d.sync += held_cycles.eq(self.i_cycles[32:])
-                        if each.name == "ENTRY_BEGIN_LO":
-                            m.d.sync += held_begin.eq(self.i_entry_begin[32:])
+                        m.d.sync += holds.get(each.name, [])
                         if each.name in ("COUNTER_LO", "COUNTER_HI"):
                             with m.If(no_counter):
                                 m.d.sync += [axi.rdata.eq(0), axi.rresp.eq(RESP_SLVERR)]
-                        if each.name == "COUNTER_LO":
-                            with m.If(~no_counter):
-                                m.d.sync += held_counter.eq(counter[32:])
                 with m.Default():
                     m.d.sync += axi.rresp.eq(RESP_SLVERR)
 
-        # Writes. Ends of launches are assigned after them and win over a clear in the same cycle.
+    def _take_writes(self, m: Module) -> None:
+        axi = self.axi
         write = Signal()
         refused = Signal(init=1)
-        word = axi.wdata
         m.d.comb += [
             write.eq(axi.awvalid & axi.wvalid & ~axi.bvalid),
             axi.awready.eq(write),
@@ -209,40 +223,40 @@ class HostPort(Component):
             "LIST_ADDRESS_LO": self.o_list_address[:32],
             "LIST_ADDRESS_HI": self.o_list_address[32:],
             "LIST_ENTRIES": self.o_list_entries,
-            "COUNTER_SELECT": select,
+            "COUNTER_SELECT": self._select,
         }
         with m.If(axi.bvalid & axi.bready):
             m.d.sync += axi.bvalid.eq(0)
         with m.If(write):
             m.d.sync += [axi.bvalid.eq(1), axi.bresp.eq(Mux(refused, RESP_SLVERR, RESP_OKAY))]
         with m.If(write & axi.wstrb.all()), m.Switch(axi.awaddr[2:]):
-            for each in REGISTERS:
-                if not each.writable:
-                    continue
+            for each in filter(lambda each: each.writable, REGISTERS):
                 with m.Case(each.offset >> 2):
                     m.d.comb += refused.eq(0)
+                    word: Any = data.View(each.layout, axi.wdata[: each.layout.size])
                     if each.name == "CONTROL":
-                        launch, abort, enabled = (word[field.low] for field in each.fields)
-                        with m.If(launch & ~abort & (self.i_busy | error)):
-                            m.d.comb += refused.eq(1)
-                        with m.Else():
-                            m.d.sync += enable.eq(enabled)
-                            m.d.comb += self.o_launch.eq(launch & ~abort)
-                            m.d.comb += self.o_abort.eq(abort)
-                            with m.If(launch & ~abort):
-                                m.d.sync += done.eq(0)
+                        self._take_command(m, word, refused)
                     elif each.name == "STATUS":
-                        with m.If(word[each.field("done").low]):
-                            m.d.sync += done.eq(0)
-                        with m.If(word[each.field("error").low]):
-                            m.d.sync += [error.eq(0), cause.eq(0), cause_entry.eq(0)]
+                        with m.If(word.done):
+                            m.d.sync += self._done.eq(0)
+                        with m.If(word.error):
+                            m.d.sync += [
+                                self._failed.eq(0),
+                                self._cause.eq(0),
+                                self._cause_entry.eq(0),
+                            ]
                     else:
                         assert all(
                             field.access is RegisterAccess.READ_WRITE for field in each.fields
                         )
-                        m.d.sync += targets[each.name].eq(word)
-        with m.If(self.i_done):
-            m.d.sync += [done.eq(1), launches.eq(launches + 1)]
-        with m.If(self.i_failed):
-            m.d.sync += [error.eq(1), cause.eq(self.i_error), cause_entry.eq(self.i_error_entry)]
-        return m
+                        m.d.sync += targets[each.name].eq(axi.wdata)
+
+    def _take_command(self, m: Module, word: Any, refused: Signal) -> None:
+        launches = word.launch & ~word.abort
+        with m.If(launches & (self.i_busy | self._failed)):
+            m.d.comb += refused.eq(1)
+        with m.Else():
+            m.d.sync += self._control.interrupt_enable.eq(word.interrupt_enable)
+            m.d.comb += [self.o_launch.eq(launches), self.o_abort.eq(word.abort)]
+            with m.If(launches):
+                m.d.sync += self._done.eq(0)

@@ -1,6 +1,8 @@
 """Command processor: executes a launch list after one register write of the host."""
 
-from typing import TYPE_CHECKING, Any
+from __future__ import annotations
+
+from typing import Any
 
 from amaranth.hdl import Module, Signal
 from amaranth.lib import data, wiring
@@ -11,21 +13,17 @@ from hw.arch.error_codes import LaunchError
 from hw.arch.launch import ENTRY_NUMBER_BITS, MAX_ARGUMENTS
 from hw.arch.limits import AXI_ADDRESS_BITS, FABRIC_ROWS, FINGERPRINT, LINK_BITS
 from hw.arch.registers import HOST_ADDRESS_BITS
-from hw.command.burst_reader import RunReader
-from hw.command.fetch import LaunchFetcher, argument_write_layout
+from hw.command.argument_reader import argument_write_layout
+from hw.command.burst_reader import BurstReader
+from hw.command.fetch import LaunchFetcher
 from hw.command.host_port import HostPort, error_layout
+from hw.command.launch_timer import LaunchTimer
 from hw.emit.shared import shared
 from hw.lib.axi import Axi4ReadInterface, Axi4ReadSignature, AxiLiteInterface, AxiLiteSignature
 from hw.lib.component import Component
 from hw.lib.fifo import Queue
 
 __all__ = ["CommandProcessor"]
-
-if TYPE_CHECKING:
-    _View = data.View[data.StructLayout]
-    _Counters = data.View[data.ArrayLayout]
-else:
-    _View = _Counters = data.View
 
 
 class CommandProcessor(Component):
@@ -98,7 +96,7 @@ class CommandProcessor(Component):
     o_data: Signal
     o_clear: Signal
     o_argument_valid: Signal
-    o_argument: _View
+    o_argument: data.View[data.StructLayout]
     o_load: Signal
     o_start: Signal
     o_run: Signal
@@ -111,7 +109,7 @@ class CommandProcessor(Component):
     i_drained: Signal
     i_issue: Signal
     o_counter: Signal
-    i_counters: _Counters
+    i_counters: data.View[data.ArrayLayout]
 
     def __init__(
         self,
@@ -127,11 +125,27 @@ class CommandProcessor(Component):
         AXI_ADDRESS_BITS.require("AXI address bits", axi_address_bits)
         FINGERPRINT.require("Fingerprint", fingerprint)
         UNIT_COUNT.require("Units", units)
-        self._width_bits = width_bits
-        self._rows = rows
-        self._axi_address_bits = axi_address_bits
-        self._fingerprint = fingerprint
-        self._units = units
+        self._name = (
+            f"command_processor_{width_bits}x{rows}_a{axi_address_bits}_f{fingerprint:08x}_u{units}"
+        )
+        self._host = HostPort(
+            fingerprint=fingerprint, rows=rows, width_bits=width_bits, units=units
+        )
+        self._reader = BurstReader(width_bits=width_bits, address_bits=axi_address_bits)
+        self._fetch = LaunchFetcher(
+            width_bits=width_bits,
+            rows=rows,
+            address_bits=axi_address_bits,
+            fingerprint=fingerprint,
+        )
+        self._arguments = Queue(argument_write_layout(), depth=MAX_ARGUMENTS)
+        self._timer = LaunchTimer()
+        self._busy = Signal()
+        # Error of a launch that is stopped; none means a reset while nothing ran.
+        self._error: Any = Signal(error_layout)
+        self._entry = Signal(ENTRY_NUMBER_BITS)
+        self._last = Signal()
+        self._arguments_left = Signal(range(MAX_ARGUMENTS + 1))
         memory = Axi4ReadSignature(data_bits=width_bits, address_bits=axi_address_bits)
         super().__init__(
             {
@@ -162,172 +176,143 @@ class CommandProcessor(Component):
     @property
     def definition_name(self) -> str:
         """Name of the shared module."""
-        return (
-            f"command_processor_{self._width_bits}x{self._rows}_a{self._axi_address_bits}"
-            f"_f{self._fingerprint:08x}_u{self._units}"
-        )
+        return self._name
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        host = HostPort(
-            fingerprint=self._fingerprint,
-            rows=self._rows,
-            width_bits=self._width_bits,
-            units=self._units,
-        )
-        reader = RunReader(width_bits=self._width_bits, address_bits=self._axi_address_bits)
-        fetch = LaunchFetcher(
-            width_bits=self._width_bits,
-            rows=self._rows,
-            address_bits=self._axi_address_bits,
-            fingerprint=self._fingerprint,
-        )
-        arguments = Queue(argument_write_layout(), depth=MAX_ARGUMENTS)
+        host, reader, fetch = self._host, self._reader, self._fetch
         m.submodules.host = shared(host)
         m.submodules.reader = shared(reader)
         m.submodules.fetch = shared(fetch)
-        m.submodules.arguments = shared(arguments)
+        m.submodules.arguments = shared(self._arguments)
+        m.submodules.timer = timer = self._timer
         wiring.connect(m, host.axi, wiring.flipped(self.host))
         wiring.connect(m, reader.axi, wiring.flipped(self.memory))
-        wiring.connect(m, fetch.o_run, reader.i_run)
+        wiring.connect(m, fetch.o_request, reader.i_request)
         wiring.connect(m, reader.o_beat, fetch.i_beat)
-        wiring.connect(m, fetch.o_argument, arguments.i_stream)
-
-        busy = Signal()
-        stop = Signal()
-        cycles = Signal(64)
-        argument = arguments.o_stream
-        arguments_left = Signal(range(MAX_ARGUMENTS + 1))
+        wiring.connect(m, fetch.o_argument, self._arguments.i_stream)
         m.d.comb += [
             self.o_interrupt.eq(host.o_interrupt),
             self.o_shift.eq(fetch.o_shift),
             self.o_data.eq(fetch.o_data),
-            self.o_argument.eq(argument.payload),
-            self.o_stop.eq(stop),
+            self.o_argument.eq(self._arguments.o_stream.payload),
             host.i_counters.eq(self.i_counters),
             self.o_counter.eq(host.o_counter),
-            host.i_busy.eq(busy),
-            host.i_cycles.eq(cycles),
+            host.i_busy.eq(self._busy),
+            host.i_times.eq(timer.o_times),
+            host.i_error.eq(self._error),
+            host.i_error_entry.eq(self._entry),
+            timer.i_busy.eq(self._busy),
+            timer.i_run.eq(self.o_run),
+            timer.i_issue.eq(self.i_issue),
             fetch.i_start.eq(host.o_launch),
             fetch.i_list_address.eq(host.o_list_address),
             fetch.i_list_entries.eq(host.o_list_entries),
-            fetch.i_stop.eq(stop),
-            reader.i_stop.eq(stop),
+            fetch.i_stop.eq(self.o_stop),
+            reader.i_stop.eq(self.o_stop),
         ]
-
-        # Error of a launch that is stopped; none means a reset while nothing ran.
-        error: Any = Signal(error_layout)
-        entry = Signal(ENTRY_NUMBER_BITS)
-        last = Signal()
-        m.d.comb += [host.i_error.eq(error), host.i_error_entry.eq(entry)]
-        aborted = Signal()
-        m.d.comb += aborted.eq(host.o_abort)
-        # One cycle after the vector entered, the count equals that vector's cycle.
-        entered = Signal()
-        first_mac = Signal(32)
-        m.d.sync += entered.eq(self.i_issue)
-        # Every cycle of a launch belongs to a kernel, which the units count, or is counted here.
-        launch_cycles = Signal(32)
-        entry_begin = Signal(64)
-        m.d.comb += [
-            host.i_first_mac.eq(first_mac),
-            host.i_launch_cycles.eq(launch_cycles),
-            host.i_entry_begin.eq(entry_begin),
-        ]
-        with m.If(busy):
-            m.d.sync += cycles.eq(cycles + 1)
-            with m.If(~self.o_run):
-                m.d.sync += launch_cycles.eq(launch_cycles + 1)
-            with m.If(entered & (first_mac == 0)):
-                m.d.sync += first_mac.eq(cycles)
-
-        def stop_if_failed() -> None:
-            """Leave the state if the entry cannot be fetched, or the host aborts."""
-            with m.If(fetch.o_failed):
-                m.d.sync += [error.eq(fetch.o_error), entry.eq(fetch.o_entry_index)]
-                m.next = "STOP"
-            stop_if_aborted()
-
-        def stop_if_aborted() -> None:
-            with m.If(aborted):
-                m.d.sync += error.eq(error_layout.const({"code": LaunchError.ABORTED}))
-                m.next = "STOP"
-
         with m.FSM():
             with m.State("IDLE"):
-                m.d.sync += [error.eq(0), entry.eq(0)]
+                m.d.sync += [self._error.eq(0), self._entry.eq(0)]
                 with m.If(host.o_launch):
-                    m.d.sync += [busy.eq(1), cycles.eq(0), first_mac.eq(0)]
-                    m.d.sync += [launch_cycles.eq(0), entry_begin.eq(0)]
+                    m.d.comb += timer.i_launch.eq(1)
+                    m.d.sync += self._busy.eq(1)
                     m.next = "DECODE"
                 with m.If(host.o_abort):
-                    m.d.sync += busy.eq(1)
+                    m.d.sync += self._busy.eq(1)
                     m.next = "STOP"
-            with m.State("DECODE"):
-                with m.If(fetch.o_decoded):
-                    m.d.sync += [
-                        arguments_left.eq(fetch.o_entry.argument_count),
-                        entry.eq(fetch.o_entry_index),
-                    ]
-                    m.next = "CLEAR"
-                stop_if_failed()
-            with m.State("CLEAR"):
-                # Every entry starts with a reset, then its arguments.
-                m.d.comb += self.o_clear.eq(1)
-                m.next = "ARGUMENTS"
-                stop_if_failed()
-            with m.State("ARGUMENTS"):
-                m.d.comb += [
-                    self.o_argument_valid.eq(argument.valid),
-                    argument.ready.eq(1),
-                ]
-                with m.If(argument.valid):
-                    m.d.sync += arguments_left.eq(arguments_left - 1)
-                with m.If(fetch.o_ready & (arguments_left == 0)):
-                    m.next = "LOAD"
-                stop_if_failed()
-            with m.State("LOAD"):
-                m.d.comb += [self.o_load.eq(1), fetch.i_taken.eq(1)]
-                m.d.sync += [self.o_repeat.eq(fetch.o_entry.repeat), last.eq(fetch.o_last)]
-                m.next = "START"
-                stop_if_aborted()
-            with m.State("START"):
-                m.d.comb += self.o_start.eq(1)
-                m.next = "RUN"
-                stop_if_aborted()
-            with m.State("RUN"):
-                m.d.comb += self.o_run.eq(1)
-                with m.If(self.i_done):
-                    m.next = "DECODE"
-                    with m.If(last):
-                        m.d.comb += host.i_done.eq(~self.i_error & ~aborted)
-                        m.d.sync += busy.eq(0)
-                        m.next = "IDLE"
-                    with m.Else():
-                        m.d.sync += [launch_cycles.eq(0), entry_begin.eq(cycles + 1)]
-                with m.If(self.i_error):
-                    m.d.sync += [
-                        busy.eq(1),
-                        error.code.eq(LaunchError.UNIT),
-                        error.detail.eq(self.i_error_code),
-                        error.unit.eq(self.i_error_unit),
-                    ]
-                    m.next = "STOP"
-                with m.If(aborted):
-                    m.d.sync += busy.eq(1)
-                stop_if_aborted()
-            with m.State("STOP"):
-                m.d.comb += stop.eq(1)
-                m.next = "DRAIN"
-            with m.State("DRAIN"):
-                m.d.comb += [stop.eq(1), argument.ready.eq(1)]
-                with m.If(reader.o_idle & ~argument.valid & self.i_drained):
-                    m.next = "RESET"
-            with m.State("RESET"):
-                m.d.comb += [
-                    self.o_clear.eq(1),
-                    host.i_failed.eq(error.code != LaunchError.NONE),
-                ]
-                m.d.sync += busy.eq(0)
-                m.next = "IDLE"
+            self._configure_states(m)
+            self._run_states(m)
+            self._stop_states(m)
         return m
+
+    def _stop_if_failed(self, m: Module) -> None:
+        """Leave the state if the entry cannot be fetched, or the host aborts."""
+        with m.If(self._fetch.o_failed):
+            m.d.sync += [
+                self._error.eq(self._fetch.o_error),
+                self._entry.eq(self._fetch.o_entry_index),
+            ]
+            m.next = "STOP"
+        self._stop_if_aborted(m)
+
+    def _stop_if_aborted(self, m: Module) -> None:
+        with m.If(self._host.o_abort):
+            m.d.sync += self._error.eq(error_layout.const({"code": LaunchError.ABORTED}))
+            m.next = "STOP"
+
+    def _configure_states(self, m: Module) -> None:
+        """Reset the fabric and pass on the arguments, until arguments and image are complete."""
+        fetch, argument = self._fetch, self._arguments.o_stream
+        with m.State("DECODE"):
+            with m.If(fetch.o_decoded):
+                m.d.sync += [
+                    self._arguments_left.eq(fetch.o_entry.argument_count),
+                    self._entry.eq(fetch.o_entry_index),
+                ]
+                m.next = "CLEAR"
+            self._stop_if_failed(m)
+        with m.State("CLEAR"):
+            # Every entry starts with a reset, then its arguments.
+            m.d.comb += self.o_clear.eq(1)
+            m.next = "ARGUMENTS"
+            self._stop_if_failed(m)
+        with m.State("ARGUMENTS"):
+            m.d.comb += [self.o_argument_valid.eq(argument.valid), argument.ready.eq(1)]
+            with m.If(argument.valid):
+                m.d.sync += self._arguments_left.eq(self._arguments_left - 1)
+            with m.If(fetch.o_ready & (self._arguments_left == 0)):
+                m.next = "LOAD"
+            self._stop_if_failed(m)
+
+    def _run_states(self, m: Module) -> None:
+        """Load and start the kernel, and wait for its end."""
+        host, fetch, error = self._host, self._fetch, self._error
+        with m.State("LOAD"):
+            m.d.comb += [self.o_load.eq(1), fetch.i_taken.eq(1)]
+            m.d.sync += [self.o_repeat.eq(fetch.o_entry.repeat), self._last.eq(fetch.o_last)]
+            m.next = "START"
+            self._stop_if_aborted(m)
+        with m.State("START"):
+            m.d.comb += self.o_start.eq(1)
+            m.next = "RUN"
+            self._stop_if_aborted(m)
+        with m.State("RUN"):
+            m.d.comb += self.o_run.eq(1)
+            with m.If(self.i_done):
+                m.next = "DECODE"
+                with m.If(self._last):
+                    m.d.comb += host.i_done.eq(~self.i_error & ~host.o_abort)
+                    m.d.sync += self._busy.eq(0)
+                    m.next = "IDLE"
+                with m.Else():
+                    m.d.comb += self._timer.i_next_entry.eq(1)
+            with m.If(self.i_error):
+                m.d.sync += [
+                    self._busy.eq(1),
+                    error.code.eq(LaunchError.UNIT),
+                    error.detail.eq(self.i_error_code),
+                    error.unit.eq(self.i_error_unit),
+                ]
+                m.next = "STOP"
+            with m.If(host.o_abort):
+                m.d.sync += self._busy.eq(1)
+            self._stop_if_aborted(m)
+
+    def _stop_states(self, m: Module) -> None:
+        """Drain reads and arguments, and reset the fabric."""
+        argument = self._arguments.o_stream
+        with m.State("STOP"):
+            m.d.comb += self.o_stop.eq(1)
+            m.next = "DRAIN"
+        with m.State("DRAIN"):
+            m.d.comb += [self.o_stop.eq(1), argument.ready.eq(1)]
+            with m.If(self._reader.o_idle & ~argument.valid & self.i_drained):
+                m.next = "RESET"
+        with m.State("RESET"):
+            m.d.comb += [
+                self.o_clear.eq(1),
+                self._host.i_failed.eq(self._error.code != LaunchError.NONE),
+            ]
+            m.d.sync += self._busy.eq(0)
+            m.next = "IDLE"

@@ -16,7 +16,7 @@ from hw.arch.error_codes import LaunchError, ReadPhase
 from hw.arch.image import Image
 from hw.arch.launch import Argument, LaunchEntry, pack_arguments, pack_list
 from hw.arch.registers import register
-from hw.command.fetch import argument_write_layout
+from hw.command.argument_reader import argument_write_layout
 from hw.command.processor import CommandProcessor
 from sim.cocotb.bench_support import bench, clocks, random_generator, start
 

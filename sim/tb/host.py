@@ -11,6 +11,7 @@ from cocotbext.axi import AxiLiteBus, AxiLiteMaster, AxiResp
 from hw.arch.counters import COUNTER_BITS, COUNTER_WORDS
 from hw.arch.registers import ID, MAP_VERSION, REGISTERS, register
 from hw.command.host_port import HostPort
+from hw.command.launch_timer import times_layout
 from sim.cocotb.bench_support import bench, random_generator, start
 
 __all__ = ["design", "registers_read_and_act_as_the_map_says"]
@@ -25,10 +26,7 @@ _INPUTS = {
     "i_busy": 1,
     "i_error": 24,
     "i_error_entry": 16,
-    "i_cycles": 64,
-    "i_first_mac": 32,
-    "i_launch_cycles": 32,
-    "i_entry_begin": 64,
+    "i_times": times_layout.size,
     "i_counters": COUNTER_BITS * _UNITS,
 }
 
@@ -64,6 +62,10 @@ class _Rules:
         shift = COUNTER_BITS * (select // COUNTER_WORDS)
         return self.inputs["i_counters"] >> shift & (1 << COUNTER_BITS) - 1
 
+    def _time(self, name: str) -> int:
+        field = times_layout[name]
+        return self.inputs["i_times"] >> field.offset & (1 << field.width) - 1
+
     def read(self, name: str) -> tuple[int, int]:
         """Expected data of a read, and whether the response is OKAY."""
         inputs = self.inputs
@@ -77,14 +79,13 @@ class _Rules:
             "ERROR": self.cause,
             "ERROR_ENTRY": self.cause_entry,
             "LAUNCHES": self.launches,
-            "FIRST_MAC": inputs["i_first_mac"],
-            "LAUNCH_CYCLES": inputs["i_launch_cycles"],
+            "FIRST_MAC": self._time("first_mac"),
+            "LAUNCH_CYCLES": self._time("launch_cycles"),
         }
         if name in plain:
             return plain[name], 1
         if name in ("CYCLES_LO", "ENTRY_BEGIN_LO"):
-            source = "i_cycles" if name == "CYCLES_LO" else "i_entry_begin"
-            return self._halves(name[:-3], inputs[source])
+            return self._halves(name[:-3], self._time(name[:-3].lower()))
         if name.startswith("COUNTER_") and name != "COUNTER_SELECT":
             counter = self._counter()
             if counter is None:

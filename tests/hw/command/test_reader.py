@@ -3,13 +3,13 @@ import random
 import pytest
 from amaranth.sim import Simulator
 
-from hw.command.burst_reader import RunReader
+from hw.command.burst_reader import BurstReader
 from tests.hw.command.bench import Memory
 
 
 def read(width_bits, runs, *, ready=1.0, stop_after=None, **memory_options):
     """Beats of runs of (address in bytes, beats): (cycle, data); and the memory."""
-    dut = RunReader(width_bits=width_bits, address_bits=32)
+    dut = BurstReader(width_bits=width_bits, address_bits=32)
     memory = Memory(dut.axi, **memory_options)
     rng = random.Random("reader")
     beat_bytes = width_bits // 8
@@ -20,11 +20,11 @@ def read(width_bits, runs, *, ready=1.0, stop_after=None, **memory_options):
 
     async def request(ctx):
         for address, beats in runs:
-            ctx.set(dut.i_run.payload.address, address // beat_bytes)
-            ctx.set(dut.i_run.payload.beats, beats)
-            ctx.set(dut.i_run.valid, 1)
-            await ctx.tick().until(dut.i_run.ready)
-            ctx.set(dut.i_run.valid, 0)
+            ctx.set(dut.i_request.payload.address, address // beat_bytes)
+            ctx.set(dut.i_request.payload.beats, beats)
+            ctx.set(dut.i_request.valid, 1)
+            await ctx.tick().until(dut.i_request.ready)
+            ctx.set(dut.i_request.valid, 0)
 
     async def take(ctx):
         cycle = 0
