@@ -4,6 +4,7 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out
 
+from hw.arch.launch import MAX_IMAGE_BYTES
 from hw.lib.axi import (
     BOUNDARY_BYTES,
     MAX_BURST_BEATS,
@@ -16,9 +17,9 @@ from hw.lib.component import Component
 
 __all__ = ["BEATS_BITS", "BurstReader", "beat_layout", "read_request_layout"]
 
-#: Width of the beat count of one request.
-BEATS_BITS = 24
-_OUTSTANDING = 15
+#: Width of the beat count of one request: the most is an image.
+BEATS_BITS = MAX_IMAGE_BYTES.bit_length()
+_MOST_BURSTS = 15
 
 
 def read_request_layout(width_bits: int, address_bits: int) -> data.StructLayout:
@@ -36,10 +37,10 @@ def beat_layout(width_bits: int) -> data.StructLayout:
 class BurstReader(Component):
     """AXI4 burst reader: requests of consecutive beats in, one stream of beats out.
 
-    Bursts are as long as 4 KiB boundaries allow, at most 256 beats. One is put on AR per cycle
-    while fewer than 15 are outstanding, whether or not earlier beats have been taken. The first
-    address is on AR two cycles after its request. Beats come in the order of requests, directly
-    from R.
+    Bursts are as long as 4 KiB boundaries allow, at most `MAX_BURST_BEATS`. One is put on AR per
+    cycle while fewer than 15 are outstanding, whether or not earlier beats have been taken. The
+    first address is on AR two cycles after its request. Beats come in the order of requests,
+    directly from R.
 
     Parameters
     ----------
@@ -91,7 +92,7 @@ class BurstReader(Component):
         longest = min(MAX_BURST_BEATS, BOUNDARY_BYTES >> size)
         address = Signal(self._address_bits - size)
         left = Signal(BEATS_BITS)
-        in_flight = Signal(range(_OUTSTANDING + 1))
+        in_flight = Signal(range(_MOST_BURSTS + 1))
 
         # Bursts end at multiples of the greatest length, which divides the 4 KiB boundary.
         offset = address[: longest.bit_length() - 1]
@@ -104,7 +105,7 @@ class BurstReader(Component):
             issue.eq(
                 (left != 0)
                 & (~axi.arvalid | axi.arready)
-                & (in_flight != _OUTSTANDING)
+                & (in_flight != _MOST_BURSTS)
                 & ~self.i_stop
             ),
             answered.eq(axi.rvalid & axi.rready & axi.rlast),

@@ -28,7 +28,7 @@ __all__ = [
     "what_cannot_run_is_refused_at_its_entry",
 ]
 
-_WIDTH, _FINGERPRINT, _UNITS = 64, 0x1234_5678, 3
+_WIDTH, _CHIP_FINGERPRINT, _UNITS = 64, 0x1234_5678, 3
 #: Words of each row's chain.
 _CHAINS = (5, 3)
 _ADDRESS_BITS = 40
@@ -46,7 +46,7 @@ def design() -> CommandProcessor:
         width_bits=_WIDTH,
         rows=len(_CHAINS),
         axi_address_bits=_ADDRESS_BITS,
-        fingerprint=_FINGERPRINT,
+        fingerprint=_CHIP_FINGERPRINT,
         units=_UNITS,
     )
 
@@ -65,7 +65,7 @@ class _Kernel:
             return int.from_bytes(rng.bytes(8), "little")
 
         return cls(
-            Image(_FINGERPRINT, [[word() for _ in range(words)] for words in _CHAINS]),
+            Image(_CHIP_FINGERPRINT, [[word() for _ in range(words)] for words in _CHAINS]),
             [Argument(word(), word() - (1 << 63)) for _ in range(rng.integers(0, 17))],
             int(rng.integers(1, 1 << 32)),
         )
@@ -298,7 +298,7 @@ def _refusals() -> Iterator[tuple[str, int, int, int, LaunchError]]:
         ("image", 0, 0x4D49_5755, 4, code.MAGIC),
         ("image", 4, 2, 2, code.VERSION),
         ("image", 6, 3, 2, code.ROWS),
-        ("image", 8, _FINGERPRINT ^ 1, 4, code.FINGERPRINT),
+        ("image", 8, _CHIP_FINGERPRINT ^ 1, 4, code.FINGERPRINT),
         ("image", 12, 1, 4, code.RESERVED),
         ("image", 16, 0, 2, code.IMAGE_SIZE),
         ("image", 16, 6, 2, code.IMAGE_SIZE),

@@ -16,7 +16,7 @@ from sim.cocotb.bench_support import bench, random_generator, start
 
 __all__ = ["design", "registers_read_and_act_as_the_map_says"]
 
-_FINGERPRINT, _ROWS, _WIDTH, _UNITS = 0x1234_5678, 2, 64, 3
+_CHIP_FINGERPRINT, _ROWS, _WIDTH, _UNITS = 0x1234_5678, 2, 64, 3
 _WORD = (1 << 32) - 1
 _ACCESSES = 3000
 _OFFSETS = {each.offset: each for each in REGISTERS}
@@ -33,7 +33,7 @@ _INPUTS = {
 
 def design() -> HostPort:
     """The host port under test."""
-    return HostPort(fingerprint=_FINGERPRINT, rows=_ROWS, width_bits=_WIDTH, units=_UNITS)
+    return HostPort(fingerprint=_CHIP_FINGERPRINT, rows=_ROWS, width_bits=_WIDTH, units=_UNITS)
 
 
 @dataclasses.dataclass
@@ -72,7 +72,7 @@ class _Rules:
         plain = {
             "ID": ID,
             "VERSION": MAP_VERSION,
-            "FINGERPRINT": _FINGERPRINT,
+            "FINGERPRINT": _CHIP_FINGERPRINT,
             "GEOMETRY": _ROWS | _WIDTH // 8 << 8 | _UNITS * COUNTER_WORDS << 16,
             "CONTROL": self.enable << 2,
             "STATUS": inputs["i_busy"] | self.done << 1 | self.error << 2,
