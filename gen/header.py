@@ -85,24 +85,13 @@ def _about(component: Shareable) -> About:
     """Contents of a header from the component itself."""
     kind = type(component)
     doc = inspect.getdoc(kind) or kind.__name__
-    arguments = _arguments(component)
+    arguments: dict[str, object] = getattr(component, "parameters", {})
     call = ", ".join(f"{name}={value!r}" for name, value in arguments.items())
     return About(
         summary=_ascii(doc.partition("\n")[0].rstrip(".")),
         command=_ascii(f"{kind.__module__}.{kind.__qualname__}({call}), by gen.verilog.emit"),
         parameters={name: _ascii(str(value)) for name, value in arguments.items()},
     )
-
-
-def _arguments(component: Shareable) -> dict[str, object]:
-    """Arguments of a component's constructor call, defaults included."""
-    given = getattr(component, "made_with", None)
-    if given is None:
-        return {}
-    positional, named = given
-    bound = inspect.signature(type(component)).bind(*positional, **named)
-    bound.apply_defaults()
-    return dict(bound.arguments)
 
 
 _MEMBERS = re.compile(r"^Members\n-+\n(.*?)(?=^\S[^\n]*\n---|\Z)", re.MULTILINE | re.DOTALL)

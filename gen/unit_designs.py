@@ -10,12 +10,12 @@ __all__ = ["KINDS", "REST", "Component", "components"]
 
 #: Kinds of unit, each with a pattern for the names of its definitions.
 KINDS = {
-    "pcu": re.compile(r"pcu_\d"),
-    "pmu": re.compile(r"pmu_\d"),
-    "switch": re.compile(r"switch_\d+_t"),
-    "token_switch": re.compile(r"tokens_\d"),
+    "pcu": re.compile(r"pcu_w\d"),
+    "pmu": re.compile(r"pmu_w\d"),
+    "switch": re.compile(r"switch_p[1-9]"),
+    "token_switch": re.compile(r"switch_p0_"),
     "chain": re.compile(r"chain_segment_"),
-    "agcu": re.compile(r"agcu_\d"),
+    "agcu": re.compile(r"agcu_w\d"),
     "command": re.compile(r"command_processor_"),
 }
 #: Kind of the logic outside all units: tiles and chip without their units.

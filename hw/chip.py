@@ -84,11 +84,14 @@ class Chip(Component):
         m = Module()
         chip = self._chip
         tiles = [
-            [Tile(chip, chip.unit_at(row, column)) for column in range(chip.columns)]
+            [
+                Tile(kind, chip.of_tile(kind))
+                for kind in (chip.unit_at(row, column) for column in range(chip.columns))
+            ]
             for row in range(chip.rows)
         ]
         places = agcu_places(chip)
-        agcus = [Agcu(chip) for _ in places]
+        agcus = [Agcu.of_chip(chip) for _ in places]
         flat = [tile for row in tiles for tile in row]
         processor = CommandProcessor(
             width_bits=chip.width_bits,

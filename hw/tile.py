@@ -30,10 +30,10 @@ class Tile(Component):
 
     Parameters
     ----------
-    config : ChipConfig
-        Parameters of the chip it is part of.
     kind : str
         ``"pcu"`` or ``"pmu"``.
+    config : ChipConfig
+        Parameters of the chip it is part of.
 
     Members
     -------
@@ -67,7 +67,7 @@ class Tile(Component):
     o_counter: Signal
     o_issue: Signal
 
-    def __init__(self, config: ChipConfig, kind: str) -> None:
+    def __init__(self, kind: str, config: ChipConfig) -> None:
         if kind not in _KINDS:
             raise BadInputError(f"Tile kind must be one of {', '.join(_KINDS)}, not {shown(kind)}")
         self._chip = config
@@ -97,11 +97,6 @@ class Tile(Component):
             }
         )
 
-    @property
-    def definition_name(self) -> str:
-        """Name of the shared module."""
-        return f"tile_{self._kind}_{self._chip.width_bits}"
-
     def elaborate(self, platform: object) -> Module:
         m = Module()
         chip, kind = self._chip, self._kind
@@ -129,7 +124,6 @@ class Tile(Component):
             tracks=ports.tracks,
             unit_outputs=ports.unit_outputs,
             unit_inputs=ports.unit_inputs,
-            name="tokens",
         )
         for name, switch, suffix in (("vectors", vectors, ""), ("tokens", tokens, "_token")):
             m.submodules[name] = shared(switch)
@@ -153,7 +147,7 @@ class Tile(Component):
         return m
 
     def _pcu(self, m: Module, vectors: Switch, program: data.View[data.StructLayout]) -> None:
-        unit = Pcu(self._chip)
+        unit = Pcu(width_bits=self._chip.width_bits, config=self._chip.pcu)
         m.submodules.unit = shared(unit)
         for outer, inner in zip(
             vectors.o_unit, (unit.i_activation, unit.i_weight, unit.i_auxiliary), strict=True

@@ -116,13 +116,13 @@ class StandAlone:
 def _pcu(config: ChipConfig, values: Mapping[str, int]) -> Shareable:
     from hw.pcu.unit import Pcu
 
-    return Pcu(config)
+    return Pcu(width_bits=config.width_bits, config=config.pcu)
 
 
 def _agcu(config: ChipConfig, values: Mapping[str, int]) -> Shareable:
     from hw.agcu.unit import Agcu
 
-    return Agcu(config)
+    return Agcu.of_chip(config)
 
 
 def _matrix_unit(config: ChipConfig, values: Mapping[str, int]) -> Shareable:
@@ -154,7 +154,6 @@ def _token_switch(config: ChipConfig, values: Mapping[str, int]) -> Shareable:
 
     return Switch(
         payload_shape=0,
-        name="tokens",
         tracks=values["tracks"],
         unit_outputs=values["unit_outputs"],
         unit_inputs=values["unit_inputs"],

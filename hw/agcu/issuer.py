@@ -72,11 +72,6 @@ class CommandIssuer(Component):
             }
         )
 
-    @property
-    def definition_name(self) -> str:
-        """Name of the shared module."""
-        return f"command_issuer_d{self._descriptors}_t{self._token_ports}"
-
     def elaborate(self, platform: object) -> Module:
         m = Module()
         chain = CounterChain(loops=ISSUER_LOOPS, count_bits=COUNT_BITS, offset_bits=STEP_BITS)

@@ -37,8 +37,8 @@ class Agcu(Component):
 
     Parameters
     ----------
-    config : ChipConfig
-        Parameters of the chip it is part of.
+    width_bits, axi_address_bits, landing_beats, outstanding, token_tracks : int
+        As of :class:`hw.arch.config.ChipConfig` and its AGCUs.
 
     Members
     -------
@@ -84,11 +84,22 @@ class Agcu(Component):
     i_counter: Signal
     o_counter: Signal
 
-    def __init__(self, config: ChipConfig) -> None:
-        self._chip = config
-        ports = config.token_tracks
-        link = vector_signature(config.width_bits)
-        axi = Axi4Signature(data_bits=config.width_bits, address_bits=config.agcu.axi_address_bits)
+    def __init__(
+        self,
+        *,
+        width_bits: int,
+        axi_address_bits: int,
+        landing_beats: int,
+        outstanding: int,
+        token_tracks: int,
+    ) -> None:
+        self._width_bits = width_bits
+        self._axi_address_bits = axi_address_bits
+        self._landing_beats = landing_beats
+        self._outstanding = outstanding
+        self._token_tracks = ports = token_tracks
+        link = vector_signature(width_bits)
+        axi = Axi4Signature(data_bits=width_bits, address_bits=axi_address_bits)
         super().__init__(
             {
                 "o_load": Out(link).array(AGCU_STREAMS),
@@ -110,23 +121,24 @@ class Agcu(Component):
             }
         )
 
-    @property
-    def definition_name(self) -> str:
-        """Name of the shared module."""
-        chip = self._chip
-        return (
-            f"agcu_{chip.width_bits}_a{chip.agcu.axi_address_bits}_l{chip.agcu.landing_beats}"
-            f"_o{chip.agcu.outstanding}_t{chip.token_tracks}"
+    @classmethod
+    def of_chip(cls, config: ChipConfig) -> Agcu:
+        """Memory port of a chip."""
+        return cls(
+            width_bits=config.width_bits,
+            axi_address_bits=config.agcu.axi_address_bits,
+            landing_beats=config.agcu.landing_beats,
+            outstanding=config.agcu.outstanding,
+            token_tracks=config.token_tracks,
         )
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        chip = self._chip
         engine = TmaEngine(
-            width_bits=chip.width_bits,
-            address_bits=chip.agcu.axi_address_bits,
-            landing_beats=chip.agcu.landing_beats,
-            outstanding=chip.agcu.outstanding,
+            width_bits=self._width_bits,
+            address_bits=self._axi_address_bits,
+            landing_beats=self._landing_beats,
+            outstanding=self._outstanding,
             descriptors=AGCU_DESCRIPTORS,
             load_streams=AGCU_STREAMS,
             store_streams=AGCU_STREAMS,
@@ -152,7 +164,7 @@ class Agcu(Component):
         m.d.comb += may_leave.eq(described | ~starting)
         issuers = []
         for index in range(2 * AGCU_STREAMS):
-            issuer = CommandIssuer(descriptors=AGCU_DESCRIPTORS, token_ports=chip.token_tracks)
+            issuer = CommandIssuer(descriptors=AGCU_DESCRIPTORS, token_ports=self._token_tracks)
             m.submodules[f"issuer_{index}"] = shared(issuer)
             number = index % AGCU_STREAMS
             commands = engine.i_store_commands if index >= AGCU_STREAMS else engine.i_load_commands
@@ -230,7 +242,7 @@ class Agcu(Component):
                 sums["bus_idle"].eq(sums["bus_idle"] + ~beats.any()),
             ]
         values: dict[str, Value] = {name: counters[name] for name in ACTIVITIES}
-        beat_bytes = self._chip.width_bits // 8
+        beat_bytes = self._width_bits // 8
         values |= {name: sums[name] for name in ("commands", "boxes", "bus_idle")}
         values["bytes"] = sums["beats"] << (beat_bytes.bit_length() - 1)
         chosen_counter(m, "agcu", self.i_counter, values, self.o_counter)

@@ -174,6 +174,13 @@ class ChipConfig:
             return "pcu" if (row + column) % 2 == 0 else "pmu"
         return "pcu" if self.pattern.split("/")[row][column] == "c" else "pmu"
 
+    def of_tile(self, kind: str) -> "ChipConfig":
+        """Smallest chip with the same tiles of a kind: all that such a tile depends on."""
+        others: dict[str, Any] = {
+            name: section() for name, section in _SECTIONS.items() if name != kind
+        }
+        return dataclasses.replace(self, rows=1, columns=2, pattern="checkerboard", **others)
+
     @property
     def grid_rows(self) -> int:
         """Rows R of a PCU's array."""

@@ -99,12 +99,6 @@ class Cell(Component):
         """Width of an activation and of a weight."""
         return self._config.operand_bits
 
-    @property
-    def definition_name(self) -> str:
-        """Name of the shared module."""
-        names = "_".join(format_.name for format_ in self._config.ordered)
-        return f"cell_{names}_l{self._config.latency}"
-
     def elaborate(self, platform: object) -> Module:
         m = Module()
         shadow = Signal(self.operand_bits, reset_less=True)

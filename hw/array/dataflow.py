@@ -78,14 +78,3 @@ class ArrayConfig:
     def lane_bits(self) -> int:
         """Width of a lane of operands."""
         return self.cell.lane_bits
-
-    @property
-    def name(self) -> str:
-        """Unique name of the array's parameters, for names of modules."""
-        return f"{self.dataflow.value}_{self.rows}x{self.columns}_{self.cell_name}"
-
-    @property
-    def cell_name(self) -> str:
-        """Unique name of the cell's parameters, for names of modules."""
-        formats = "_".join(sorted(fmt.name for fmt in self.formats))
-        return f"{formats}_l{self.latency}"

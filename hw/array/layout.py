@@ -62,11 +62,6 @@ class LayoutSelector(Component):
             }
         )
 
-    @property
-    def definition_name(self) -> str:
-        """Name of the shared module."""
-        return f"layout_{self._columns}_{self._operand_bits}"
-
     def elaborate(self, platform: object) -> Module:
         m = Module()
         columns = self._columns

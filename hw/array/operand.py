@@ -44,12 +44,6 @@ class OperandRecoder(Component):
             }
         )
 
-    @property
-    def definition_name(self) -> str:
-        """Name of the shared module."""
-        names = {"bf16": "float", "int8": "integer"}
-        return "_".join(["recode", *(names.get(f.name, f.name) for f in self._config.ordered)])
-
     def elaborate(self, platform: object) -> Module:
         m = Module()
         forms = [self._recoded(m, format_) for format_ in self._config.ordered]

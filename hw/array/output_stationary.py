@@ -6,6 +6,7 @@ from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data
 from amaranth.lib.wiring import In, Out
 
+from hw.array.cell_config import CellConfig
 from hw.array.dataflow import ArrayConfig
 from hw.array.mac import multiply_add
 from hw.array.operand import OperandRecoder
@@ -25,7 +26,7 @@ class OutputCell(Component):
 
     Parameters
     ----------
-    config : ArrayConfig
+    config : CellConfig
 
     Members
     -------
@@ -53,9 +54,9 @@ class OutputCell(Component):
     o_sum: Signal
     mode: Signal
 
-    def __init__(self, config: ArrayConfig) -> None:
+    def __init__(self, config: CellConfig) -> None:
         self._config = config
-        bits = config.cell.operand_bits
+        bits = config.operand_bits
         marks = {"a": bits, "first": 1, "finish": 1, "shift": 1, "b": bits}
         super().__init__(
             {f"i_{name}": In(width) for name, width in marks.items()}
@@ -63,15 +64,10 @@ class OutputCell(Component):
             | {"i_sum": In(32), "o_sum": Out(32), "mode": In(1)}
         )
 
-    @property
-    def definition_name(self) -> str:
-        """Name of the shared module."""
-        return f"output_cell_{self._config.cell_name}"
-
     def elaborate(self, platform: object) -> Module:
         m = Module()
         latency = self._config.latency
-        bits = self._config.cell.operand_bits
+        bits = self._config.operand_bits
         a, b = (Signal(bits, name=name, reset_less=True) for name in "ab")
         m.d.sync += [
             a.eq(self.i_a),
@@ -89,8 +85,8 @@ class OutputCell(Component):
         sum_ = Signal(32, reset_less=True)
         old = Signal(32)
         m.d.comb += old.eq(Mux(first, 0, sum_))
-        cell = self._config.cell
-        total = multiply_add(m, cell, a, b, old, mode=self.mode if cell.has_mode else None)
+        mode = self.mode if self._config.has_mode else None
+        total = multiply_add(m, self._config, a, b, old, mode=mode)
         m.d.sync += sum_.eq(total)
 
         drain = Signal(32 * latency, reset_less=True)
@@ -150,11 +146,6 @@ class OutputRow(Structural):
             }
         )
 
-    @property
-    def definition_name(self) -> str:
-        """Name of the shared module."""
-        return f"output_row_{self._config.columns}_{self._config.cell_name}"
-
     def structure(self) -> Structure:
         structure = Structure(self)
         config = self._config
@@ -183,7 +174,7 @@ class OutputRow(Structural):
             sum_ = slice(32 * column, 32 * (column + 1))
             structure.instance(
                 f"cell_{column}",
-                OutputCell(config),
+                OutputCell(config.cell),
                 i_a=a,
                 i_first=first,
                 i_finish=finish,
@@ -255,13 +246,6 @@ class OutputArray(Structural):
                 "b_mode": In(1),
             }
         )
-
-    @property
-    def definition_name(self) -> str:
-        """Name of the shared module."""
-        config = self._config
-        edges = "" if self._skewed else "_raw"
-        return f"output_{config.rows}x{config.columns}_{config.cell_name}{edges}"
 
     def structure(self) -> Structure:
         structure = Structure(self)

@@ -68,12 +68,6 @@ class StationaryRow(Structural):
             }
         )
 
-    @property
-    def definition_name(self) -> str:
-        """Name of the shared module."""
-        loads = "_by_column" if self._by_column else ""
-        return f"stationary_row_{self._config.columns}_{self._config.cell_name}{loads}"
-
     def structure(self) -> Structure:
         structure = Structure(self)
         config = self._config
@@ -194,15 +188,6 @@ class StationaryArray(Structural):
     def latency_cycles(self) -> int:
         """Cycles from a vector to its sum in column 0."""
         return 2 + self._config.rows * self._config.latency
-
-    @property
-    def definition_name(self) -> str:
-        """Name of the shared module."""
-        # The cells are the same for both dataflows.
-        config = self._config
-        loads = "_by_column" if self._by_column else ""
-        edges = "" if self._skewed else "_raw"
-        return f"stationary_{config.rows}x{config.columns}_{config.cell_name}{loads}{edges}"
 
     def structure(self) -> Structure:
         structure = Structure(self)

@@ -80,11 +80,6 @@ class BurstReader(Component):
             }
         )
 
-    @property
-    def definition_name(self) -> str:
-        """Name of the shared module."""
-        return f"burst_reader_{self._width_bits}_a{self._address_bits}"
-
     def elaborate(self, platform: object) -> Module:
         m = Module()
         axi = self.axi

@@ -126,14 +126,6 @@ class LaunchFetcher(Component):
             }
         )
 
-    @property
-    def definition_name(self) -> str:
-        """Name of the shared module."""
-        return (
-            f"launch_fetcher_{self._width_bits}x{self._rows}_a{self._address_bits}"
-            f"_f{self._fingerprint:08x}"
-        )
-
     def elaborate(self, platform: object) -> Module:
         m = Module()
         m.submodules.arguments = arguments = self._arguments

@@ -103,7 +103,6 @@ class HostPort(Component):
         self._launches = Signal(32)
         self._select = Signal(COUNTER_NUMBER_BITS)
         self._units = units
-        self._name = f"host_port_{width_bits}x{rows}_f{fingerprint:08x}_u{units}"
         super().__init__(
             {
                 "axi": In(AxiLiteSignature(address_bits=HOST_ADDRESS_BITS)),
@@ -122,11 +121,6 @@ class HostPort(Component):
                 "i_counters": In(data.ArrayLayout(COUNTER_BITS, units)),
             }
         )
-
-    @property
-    def definition_name(self) -> str:
-        """Name of the shared module."""
-        return self._name
 
     def elaborate(self, platform: object) -> Module:
         m = Module()

@@ -125,9 +125,6 @@ class CommandProcessor(Component):
         AXI_ADDRESS_BITS.require("AXI address bits", axi_address_bits)
         FINGERPRINT.require("Fingerprint", fingerprint)
         UNIT_COUNT.require("Units", units)
-        self._name = (
-            f"command_processor_{width_bits}x{rows}_a{axi_address_bits}_f{fingerprint:08x}_u{units}"
-        )
         self._host = HostPort(
             fingerprint=fingerprint, rows=rows, width_bits=width_bits, units=units
         )
@@ -172,11 +169,6 @@ class CommandProcessor(Component):
                 "i_counters": In(data.ArrayLayout(COUNTER_BITS, units)),
             }
         )
-
-    @property
-    def definition_name(self) -> str:
-        """Name of the shared module."""
-        return self._name
 
     def elaborate(self, platform: object) -> Module:
         m = Module()

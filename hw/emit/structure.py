@@ -215,11 +215,6 @@ def _sigspec(bits: Bits) -> str:
 class Structural(Component):
     """Base class of components that are purely structural."""
 
-    @property
-    @abc.abstractmethod
-    def definition_name(self) -> str:
-        """Name of the shared module."""
-
     @abc.abstractmethod
     def structure(self) -> Structure:
         """Netlist of the component."""

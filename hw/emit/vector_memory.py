@@ -68,11 +68,6 @@ class VectorMemory(Component):
             }
         )
 
-    @property
-    def definition_name(self) -> str:
-        """Name of the shared module."""
-        return f"vectors_{self._width}x{self._depth}_{self._granule}"
-
     def elaborate(self, platform: object) -> Module:
         m = Module()
         m.submodules.bank = self.bank

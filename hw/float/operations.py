@@ -103,11 +103,6 @@ class OperationUnit(Component):
         """Names of the operand words."""
         return self._ports
 
-    @property
-    def definition_name(self) -> str:
-        """Name of the shared module."""
-        return f"operation_{self._name}"
-
     def elaborate(self, platform: object) -> Module:
         m = Module()
         m.d.comb += self.o.eq(self._build(m, *(getattr(self, port) for port in self._ports)))

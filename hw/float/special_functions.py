@@ -84,11 +84,6 @@ class FunctionUnit(Component):
         """Latency in cycles from an argument to its result."""
         return self._cycles
 
-    @property
-    def definition_name(self) -> str:
-        """Name of the shared module."""
-        return f"{self._name}_{self._width}"
-
     def answer(self, m: Module, magnitude: Value, sign: Value, nan: Value) -> None:
         """Output a magnitude of 31 bits and a sign, or the canonical NaN."""
         m.d.comb += self.o.eq(Mux(nan, fp32.canonical_nan, Cat(magnitude, sign)))

@@ -100,11 +100,6 @@ class Barrier(Component):
         """Largest magnitude of the transaction count."""
         return self._tx_bytes
 
-    @property
-    def definition_name(self) -> str:
-        """Name of the shared module."""
-        return f"barrier_a{self._arrivals}_t{self._tx_bytes}"
-
     def elaborate(self, platform: object) -> Module:
         m = Module()
         # One bit more than the ports: a sum of arrivals must not wrap before the comparison.

@@ -68,11 +68,6 @@ class ChainSegment(Component):
         """Words of the segment."""
         return segment_words(self._config_bits, self._width_bits)
 
-    @property
-    def definition_name(self) -> str:
-        """Name of the shared module."""
-        return f"chain_segment_{self._width_bits}x{self._config_bits}"
-
     def elaborate(self, platform: object) -> Module:
         m = Module()
         shadow = Signal(self.words * self._width_bits, reset_less=True)

@@ -1,10 +1,24 @@
-"""Base class of hardware components, with parameter checks before construction."""
+"""Base class of hardware components: checks before construction, module names from parameters."""
 
+import dataclasses
+import enum
+import functools
+import hashlib
+import inspect
+import re
+from collections.abc import Callable, Iterator
 from typing import Any, Self
 
-from amaranth.lib import wiring
+from amaranth.hdl import Shape
+from amaranth.lib import data, wiring
+
+from hw.arch.errors import BadInputError, shown
+from hw.numeric.formats import Format
 
 __all__ = ["Component"]
+
+#: Characters of one parameter in a module's name, beyond which a digest stands for it.
+_MOST = 56
 
 
 class Component(wiring.Component):
@@ -14,14 +28,13 @@ class Component(wiring.Component):
     but is never elaborated is a mistake, and Amaranth warns about it.
     """
 
-    #: Positional and named arguments of the constructor call, for the header of its Verilog.
-    made_with: tuple[tuple[Any, ...], dict[str, Any]]
+    _constructor_call: tuple[tuple[Any, ...], dict[str, Any]]
 
     def __new__(cls, *args: Any, **named: Any) -> Self:
         new: Any = super().__new__
         # Source location of the constructor call is in the caller of this method.
         component: Self = new(cls, *args, src_loc_at=1, **named)
-        component.__dict__["made_with"] = args, named
+        component.__dict__["_constructor_call"] = args, named
         return component
 
     def __del__(self) -> None:
@@ -29,3 +42,94 @@ class Component(wiring.Component):
         if hasattr(self, "signature"):
             above: Any = super()
             above.__del__()
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """Parameters of the constructor call by name, defaults included."""
+        positional, named = self._constructor_call
+        bound = _constructor(type(self).__init__).bind(*positional, **named)
+        bound.apply_defaults()
+        return dict(bound.arguments)
+
+    @property
+    def definition_name(self) -> str:
+        """Name of the shared module: the class and every parameter, in the constructor's order.
+
+        A number follows the initial of its parameter. A value is one word, except the first tuple
+        or text of several, so that equal names have equal parameters. A digest stands for what is
+        longer.
+        """
+        words = [re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", type(self).__name__).lower()]
+        one_each = True
+        for name, value in self.parameters.items():
+            leaves = [_words(*leaf) for leaf in _leaves(name, value)]
+            if len("_".join(sum(leaves, []))) > _MOST:
+                leaves = [[_digest(name, value)]]
+            for leaf in leaves:
+                words += leaf if one_each or len(leaf) == 1 else [_digest(name, value)]
+                one_each = one_each and len(leaf) == 1
+        return "_".join(words)
+
+
+@functools.cache
+def _constructor(call: Callable[..., None]) -> inspect.Signature:
+    """Signature of a class's own constructor, without `self`."""
+    own = call is not wiring.Component.__init__
+    parameters = inspect.signature(call).parameters.values() if own else ()
+    return inspect.Signature(list(parameters)[1:])
+
+
+def _leaves(name: str, value: object) -> Iterator[tuple[str, object]]:
+    """Names and values of a parameter, those of its fields if it is a dataclass."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, Format):
+        for field in dataclasses.fields(value):
+            yield from _leaves(field.name, getattr(value, field.name))
+    else:
+        yield name, value
+
+
+def _words(name: str, value: object) -> list[str]:
+    """Words of a module's name for one value."""
+    match value:
+        case enum.Enum():
+            return value.name.lower().split("_")
+        case Format():
+            return [value.name]
+        case int():
+            return [f"{name[0]}{value:d}".replace("-", "m")]
+        case None:
+            return ["none"]
+        case str() if re.fullmatch(r"[a-z0-9_]+", value):
+            return value.split("_")
+        case tuple():
+            return [word for each in value for word in _words(name, each)]
+        case data.Layout():
+            return [f"{name[0]}{value.size}{_digest('x', value)}"]
+    return [_digest(name, value)]
+
+
+def _digest(name: str, value: object) -> str:
+    return f"{name[0]}{hashlib.sha256(_canonical(value).encode()).hexdigest()[:8]}"
+
+
+def _canonical(value: object) -> str:
+    """Text of a value that is equal for equal values, in every process."""
+    match value:
+        case enum.Enum() | Format():
+            return f"{type(value).__name__}.{value.name}"
+        case int() | str() | None:
+            return repr(value)
+        case Shape() | range() | enum.EnumType():
+            return repr(Shape.cast(value))
+        case tuple():
+            return f"({','.join(map(_canonical, value))})"
+        case data.Layout():
+            fields = (f"{key}@{field.offset}:{_canonical(field.shape)}" for key, field in value)
+            return f"{value.size}[{','.join(fields)}]"
+    if dataclasses.is_dataclass(value):
+        fields = (
+            f"{field.name}={_canonical(getattr(value, field.name))}"
+            for field in dataclasses.fields(value)
+        )
+        return f"{type(value).__name__}({','.join(fields)})"
+    raise BadInputError(f"Parameter must be a value that can name a module, not {shown(value)}")

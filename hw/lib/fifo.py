@@ -46,11 +46,6 @@ class Queue(Component):
         signature = stream.Signature(payload_shape)
         super().__init__({"i_stream": In(signature), "o_stream": Out(signature)})
 
-    @property
-    def definition_name(self) -> str:
-        """Name of the shared module."""
-        return f"queue_{self._width}x{self._depth}"
-
     def elaborate(self, platform: object) -> Module:
         m = Module()
         cells: Any = memory.Memory(shape=unsigned(self._width), depth=self._depth, init=[])

@@ -86,11 +86,6 @@ class CounterChain(Component):
             }
         )
 
-    @property
-    def definition_name(self) -> str:
-        """Name of the shared module."""
-        return f"counter_chain_l{self._loops}_c{self._count_bits}_o{self._offset_bits}"
-
     def elaborate(self, platform: object) -> Module:
         m = Module()
         loops = self._loops

@@ -76,11 +76,6 @@ class PacketFilter(Component):
         """Bits of a vector's data."""
         return self._width_bits
 
-    @property
-    def definition_name(self) -> str:
-        """Name of the shared module."""
-        return f"packet_filter_{self._width_bits}"
-
     def elaborate(self, platform: object) -> Module:
         m = Module()
         position = self.position

@@ -1,6 +1,6 @@
 """Vector and token streams (valid/ready) of all links, and the two-entry elastic buffer."""
 
-from amaranth.hdl import Module, Mux, Shape, Signal
+from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out
 
@@ -60,11 +60,6 @@ class ElasticBuffer(Component):
         super().__init__({"i_stream": In(signature), "o_stream": Out(signature), "i_clear": In(1)})
         self.head = Signal(payload_shape, reset_less=True)
         self.spare = Signal(payload_shape, reset_less=True)
-
-    @property
-    def definition_name(self) -> str:
-        """Name of the shared module."""
-        return f"elastic_buffer_{Shape.cast(self.head.shape()).width}"
 
     def elaborate(self, platform: object) -> Module:
         m = Module()

@@ -63,11 +63,6 @@ class AccumulatorColumn(Component):
             }
         )
 
-    @property
-    def definition_name(self) -> str:
-        """Name of the shared module."""
-        return f"accumulator_{self._rows}"
-
     def elaborate(self, platform: object) -> Module:
         m = Module()
         data = []

@@ -81,11 +81,6 @@ class UnitBase(Component):
             | self._activation.outer_members
         )
 
-    @property
-    def definition_name(self) -> str:
-        """Name of the shared module."""
-        return f"systolic_{self._config.name}"
-
     @abc.abstractmethod
     def _add_array(self, m: Module, queue: ResultQueue) -> Doing:
         """Add the array and its operand side, which write rows of sums into the result FIFO."""

@@ -41,12 +41,6 @@ class BottomAdder(Component):
         self._config = config
         super().__init__({"i_sum": In(32), "i_old": In(32), "o_sum": Out(32), "mode": In(1)})
 
-    @property
-    def definition_name(self) -> str:
-        """Name of the shared module."""
-        sums = "_".join(sorted({fmt.accumulator.name for fmt in self._config.formats}))
-        return f"bottom_adder_{sums}_l{self._config.latency}"
-
     def elaborate(self, platform: object) -> Module:
         m = Module()
         latency = self._config.latency

@@ -66,11 +66,6 @@ class ReadOut(Component):
             }
         )
 
-    @property
-    def definition_name(self) -> str:
-        """Name of the shared module."""
-        return f"readout_{self._columns}_{self._rows}"
-
     def elaborate(self, platform: object) -> Module:
         m = Module()
         width_bits = 32 * self._columns

@@ -106,13 +106,6 @@ class MatrixUnit(Component):
             }
         )
 
-    @property
-    def definition_name(self) -> str:
-        """Name of the shared module."""
-        array = self._array
-        size = f"{array.rows}x{array.columns}"
-        return f"matrix_unit_{size}_{array.cell_name}_a{self._accumulator_rows}"
-
     def elaborate(self, platform: object) -> Module:
         m = Module()
         depth = self._accumulator_rows

@@ -45,11 +45,6 @@ class Affine(Component):
         ports = {f"i_{name}": In(32) for name in ("sum", "scale", "bias")}
         super().__init__({"i_take": In(1)} | ports | {"o_result": Out(32)})
 
-    @property
-    def definition_name(self) -> str:
-        """Name of the shared module."""
-        return "affine_fp32"
-
     def elaborate(self, platform: object) -> Module:
         m = Module()
         magnitude = self.i_sum[:-1]
@@ -113,16 +108,6 @@ class Activation(Component):
         #: Members that the containing unit has as ports of its own.
         self.outer_members = members
         super().__init__({"i_rows": In(stream.Signature(row_layout(columns)))} | members)
-
-    @property
-    def definition_name(self) -> str:
-        """Name of the shared module."""
-        config = self._config
-        kind = "integer" if config.integer_only else "float"
-        if config.array.cell.has_mode:
-            kind = "both"
-        out = "sums" if config.out is None else config.out.name
-        return f"activation_{config.array.columns}_{kind}_{out}{'_bias' * config.bias}"
 
     def connect_outside(self, m: Module, unit: wiring.Component, rows: stream.Interface) -> None:
         """Connect it to the ports of a unit and to the output of a result FIFO."""

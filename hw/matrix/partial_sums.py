@@ -106,11 +106,6 @@ class PartialColumn(Component):
             | {"i_sum": In(32), "o_old": Out(32)}
         )
 
-    @property
-    def definition_name(self) -> str:
-        """Name of the shared module."""
-        return f"partials_{self._rows}"
-
     def elaborate(self, platform: object) -> Module:
         m = Module()
         bank: memory.Memory = memory.Memory(shape=32, depth=self._rows, init=[])
@@ -177,11 +172,6 @@ class ResultColumn(Component):
                 "o_sum": Out(32),
             }
         )
-
-    @property
-    def definition_name(self) -> str:
-        """Name of the shared module."""
-        return f"results_{self._rows}"
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -257,11 +247,6 @@ class ResultQueue(Component):
                 "o_rows": Out(stream.Signature(row_layout(columns))),
             }
         )
-
-    @property
-    def definition_name(self) -> str:
-        """Name of the shared module."""
-        return f"result_queue_{self._columns}_{self._rows}_{self._together}"
 
     def elaborate(self, platform: object) -> Module:
         m = Module()

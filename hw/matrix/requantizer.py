@@ -79,11 +79,6 @@ class FactorRecoder(Component):
             {"i_scale": In(SCALE_BITS), "i_shift": In(SHIFT_BITS), "o_factor": Out(FACTOR)}
         )
 
-    @property
-    def definition_name(self) -> str:
-        """Name of the shared module."""
-        return "factor_recoder"
-
     def elaborate(self, platform: object) -> Module:
         m = Module()
         out = self.o_factor
@@ -214,11 +209,6 @@ class Scaler(Component):
         if bias:
             members["i_bias"] = In(signed(_SUM_BITS))
         super().__init__(members)
-
-    @property
-    def definition_name(self) -> str:
-        """Name of the shared module."""
-        return f"scaler{'_bias' * self._bias}"
 
     def elaborate(self, platform: object) -> Module:
         m = Module()

@@ -154,10 +154,3 @@ class UnitConfig:
         else:
             wave += array.rows * array.latency + self.adding_cycles
         return 1 << (wave - 1).bit_length()
-
-    @property
-    def name(self) -> str:
-        """Unique name of the unit's parameters, for names of modules."""
-        out = "" if self.out is None else f"_{self.out.name}"
-        sizes = f"a{self.accumulator_rows}_q{self.queue_rows}_t{self.tiles_ahead}"
-        return f"{self.array.name}_{sizes}{out}{'_bias' * self.bias}{'_bottom' * self.bottom}"

@@ -145,12 +145,6 @@ class TileLoader(Component):
             }
         )
 
-    @property
-    def definition_name(self) -> str:
-        """Name of the shared module."""
-        config = self._config
-        return f"loader_{config.rows}x{config.columns}_l{config.latency}_t{self._tiles}"
-
     def elaborate(self, platform: object) -> Module:
         m = Module()
         rows = self._config.rows

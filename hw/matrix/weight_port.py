@@ -62,12 +62,6 @@ class WeightLoader(Component):
             }
         )
 
-    @property
-    def definition_name(self) -> str:
-        """Name of the shared module."""
-        config = self._config
-        return f"weights_{config.rows}x{config.columns}_l{config.latency}"
-
     def elaborate(self, platform: object) -> Module:
         m = Module()
         rows, columns = self._config.rows, self._config.columns

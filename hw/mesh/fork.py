@@ -75,11 +75,6 @@ class EagerFork(Component):
         """Number of branches."""
         return self._branches
 
-    @property
-    def definition_name(self) -> str:
-        """Name of the shared module."""
-        return f"eager_fork_{self._branches}"
-
     def elaborate(self, platform: object) -> Module:
         m = Module()
         done = self.done

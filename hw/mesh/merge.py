@@ -94,11 +94,6 @@ class OrderedMerge(Component):
         """Longest rotation."""
         return self._turns
 
-    @property
-    def definition_name(self) -> str:
-        """Name of the shared module."""
-        return f"ordered_merge_{self._sources}_{self._turns}"
-
     def elaborate(self, platform: object) -> Module:
         m = Module()
         turns = [self.rotation[index] for index in range(self._turns)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from amaranth.hdl import Cat, Module, Mux, Shape, Signal, Value
+from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -33,8 +33,6 @@ class Switch(Component):
         and 0 makes a switch of the token network.
     tracks, unit_outputs, unit_inputs, link_turns, unit_turns : int
         As of `SwitchPorts`.
-    name : str
-        Prefix of the definition's name.
 
     Members
     -------
@@ -77,10 +75,8 @@ class Switch(Component):
         unit_inputs: int,
         link_turns: int = 3,
         unit_turns: int = 4,
-        name: str = "switch",
     ) -> None:
         self._payload_shape = payload_shape
-        self._name = name
         self._ports = SwitchPorts(tracks, unit_outputs, unit_inputs, link_turns, unit_turns)
         link = stream.Signature(payload_shape)
         sides = [side.name.lower() for side in Direction]
@@ -105,16 +101,6 @@ class Switch(Component):
     def ports(self) -> SwitchPorts:
         """Ports of the switch and its internal topology."""
         return self._ports
-
-    @property
-    def definition_name(self) -> str:
-        """Name of the shared module."""
-        ports = self._ports
-        return (
-            f"{self._name}_{Shape.cast(self._payload_shape).width}_t{ports.tracks}"
-            f"_u{ports.unit_outputs}_{ports.unit_inputs}"
-            f"_m{ports.link_turns}_{ports.unit_turns}"
-        )
 
     def input(self, port: Port) -> stream.Interface:
         """Stream at which payloads enter a port."""

@@ -6,7 +6,7 @@ from amaranth.hdl import Module, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from hw.arch.config import ChipConfig
+from hw.arch.config import PcuConfig
 from hw.arch.counters import ACTIVITIES, COUNTER_BITS, COUNTER_WORDS
 from hw.arch.pcu import pcu_layout
 from hw.emit.shared import shared
@@ -28,8 +28,9 @@ class Pcu(Component):
 
     Parameters
     ----------
-    config : ChipConfig
-        Parameters of the chip it is part of: link width, accumulator rows, cell latency.
+    width_bits : int
+        Link width W, which fixes the array: W/16 rows, W/32 columns.
+    config : PcuConfig
 
     Members
     -------
@@ -61,9 +62,10 @@ class Pcu(Component):
     o_counter: Signal
     o_issue: Signal
 
-    def __init__(self, config: ChipConfig) -> None:
-        self._chip = config
-        link = vector_signature(config.width_bits)
+    def __init__(self, *, width_bits: int, config: PcuConfig) -> None:
+        self._width_bits = width_bits
+        self._config = config
+        link = vector_signature(width_bits)
         super().__init__(
             {
                 "i_activation": In(link),
@@ -79,28 +81,21 @@ class Pcu(Component):
             }
         )
 
-    @property
-    def definition_name(self) -> str:
-        """Name of the shared module."""
-        pcu = self._chip.pcu
-        return f"pcu_{self._chip.width_bits}_l{pcu.cell_latency}_a{pcu.accumulator_rows}"
-
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        chip = self._chip
         unit = MatrixUnit(
-            rows=chip.grid_rows,
-            columns=chip.grid_columns,
+            rows=self._width_bits // 16,
+            columns=self._width_bits // 32,
             formats=(bf16, int8),
-            latency=chip.pcu.cell_latency,
-            accumulator_rows=chip.pcu.accumulator_rows,
+            latency=self._config.cell_latency,
+            accumulator_rows=self._config.accumulator_rows,
         )
         m.submodules.matrix_unit = shared(unit)
         for name, port, consumer in (
             ("activation", self.i_activation, unit.i_activation),
             ("weight", self.i_weight, unit.i_weight),
         ):
-            taken = PacketFilter(width_bits=chip.width_bits)
+            taken = PacketFilter(width_bits=self._width_bits)
             m.submodules[f"{name}_filter"] = shared(taken)
             m.d.comb += [
                 taken.i_clear.eq(self.i_clear),

@@ -84,11 +84,6 @@ class StreamEngine(Component):
             }
         )
 
-    @property
-    def definition_name(self) -> str:
-        """Name of the shared module."""
-        return f"pmu_engine_p{self._position_bits}_s{self._slots}"
-
     def _is_last_slot(self, slot: Value) -> Value:
         return slot + 1 == Value.cast(self.config.slot_count)
 

@@ -63,11 +63,6 @@ class ByteBank(Component):
             }
         )
 
-    @property
-    def definition_name(self) -> str:
-        """Name of the shared module."""
-        return f"pmu_bank_{self._depth}"
-
     def elaborate(self, platform: object) -> Module:
         m = Module()
         memory: Memory[Any, Any] = Memory(shape=8, depth=self._depth, init=[])
@@ -201,11 +196,6 @@ class Banks(Component):
     def position_bits(self) -> int:
         """Bits of an element position."""
         return self._capacity_bytes.bit_length() - 1
-
-    @property
-    def definition_name(self) -> str:
-        """Name of the shared module."""
-        return f"pmu_banks_{self._width_bits}_{self._capacity_bytes}"
 
     def elaborate(self, platform: object) -> Module:
         m = Module()

@@ -63,11 +63,6 @@ class OutputPort(Component):
             }
         )
 
-    @property
-    def definition_name(self) -> str:
-        """Name of the shared module."""
-        return f"pmu_output_{self._width_bits}"
-
     def elaborate(self, platform: object) -> Module:
         m = Module()
         vector = Value.cast(self.i_vector)

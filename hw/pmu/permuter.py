@@ -52,11 +52,6 @@ class Permuter(Component):
             }
         )
 
-    @property
-    def definition_name(self) -> str:
-        """Name of the shared module."""
-        return f"pmu_permuter_{self._width_bits}"
-
     def elaborate(self, platform: object) -> Module:
         m = Module()
         bits = self._lane_bits

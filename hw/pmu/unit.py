@@ -104,11 +104,6 @@ class Pmu(Component):
             }
         )
 
-    @property
-    def definition_name(self) -> str:
-        """Name of the shared module."""
-        return f"pmu_{self._width_bits}_{self._capacity_bytes}_{self._slots}"
-
     def _empty_parity(self, lap: Value) -> Value:
         # In a writer's first lap the slot is empty: the wait passes at once.
         return ~lap

@@ -100,11 +100,6 @@ class BoxWalker(Component):
             }
         )
 
-    @property
-    def definition_name(self) -> str:
-        """Name of the shared module."""
-        return f"tma_walker_w{self._width_bits}_a{self._address_bits}_s{self._streams}"
-
     def elaborate(self, platform: object) -> Module:
         m = Module()
         outer = MAX_RANK - 1
@@ -239,14 +234,6 @@ class RowSplitter(Component):
                 "o_plans": Out(stream.Signature(plan_layout(width_bits, streams))),
                 "o_bursts": Out(stream.Signature(burst_layout(width_bits, address_bits))),
             }
-        )
-
-    @property
-    def definition_name(self) -> str:
-        """Name of the shared module."""
-        return (
-            f"tma_splitter_w{self._width_bits}_a{self._address_bits}"
-            f"_s{self._streams}_b{self._burst_beats}"
         )
 
     def elaborate(self, platform: object) -> Module:

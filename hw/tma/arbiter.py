@@ -50,11 +50,6 @@ class CommandArbiter(Component):
             }
         )
 
-    @property
-    def definition_name(self) -> str:
-        """Name of the shared module."""
-        return f"tma_arbiter_d{self._descriptors}_s{self._streams}_q{self._depth}"
-
     def elaborate(self, platform: object) -> Module:
         m = Module()
         queues = [

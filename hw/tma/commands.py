@@ -117,14 +117,6 @@ class BoxReader(Component):
             }
         )
 
-    @property
-    def definition_name(self) -> str:
-        """Name of the shared module."""
-        return (
-            f"tma_reader_w{self._width_bits}_a{self._address_bits}"
-            f"_d{self._descriptors}_s{self._streams}"
-        )
-
     def _check(self, m: Module, row_bytes: Signal) -> Signal:
         """Code of the first rule that the descriptor breaks."""
         fields = self.i_descriptor

@@ -124,15 +124,6 @@ class TmaEngine(Component):
             }
         )
 
-    @property
-    def definition_name(self) -> str:
-        """Name of the shared module."""
-        return (
-            f"tma_engine_w{self._width_bits}_a{self._address_bits}_l{self._landing_beats}"
-            f"_o{self._outstanding}_d{self._descriptors}_s{self._load_streams}"
-            f"x{self._store_streams}"
-        )
-
     def elaborate(self, platform: object) -> Module:
         m = Module()
         m.submodules.file = file = DescriptorFile(descriptors=self._descriptors, readers=2)

@@ -64,14 +64,6 @@ class LoadEngine(BoxEngine):
             axi=Axi4ReadSignature(data_bits=width_bits, address_bits=address_bits),
         )
 
-    @property
-    def definition_name(self) -> str:
-        """Name of the shared module."""
-        return (
-            f"tma_load_w{self._width_bits}_a{self._address_bits}_l{self._landing_beats}"
-            f"_o{self._outstanding}_d{self._descriptors}_s{self._streams}"
-        )
-
     def elaborate(self, platform: object) -> Module:
         m = Module()
         width_bits, address_bits, streams = self._width_bits, self._address_bits, self._streams

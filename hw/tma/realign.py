@@ -119,11 +119,6 @@ class BeatsToVectors(Component):
             }
         )
 
-    @property
-    def definition_name(self) -> str:
-        """Name of the shared module."""
-        return f"tma_gather_w{self._width_bits}_s{self._streams}"
-
     def elaborate(self, platform: object) -> Module:
         m = Module()
         beat_bytes = self._width_bits // 8
@@ -220,11 +215,6 @@ class VectorsToBeats(Component):
                 "o_open": Out(1),
             }
         )
-
-    @property
-    def definition_name(self) -> str:
-        """Name of the shared module."""
-        return f"tma_scatter_w{self._width_bits}_a{self._address_bits}_s{self._streams}"
 
     def elaborate(self, platform: object) -> Module:
         m = Module()

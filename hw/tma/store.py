@@ -72,14 +72,6 @@ class StoreEngine(BoxEngine):
             axi=Axi4WriteSignature(data_bits=width_bits, address_bits=address_bits),
         )
 
-    @property
-    def definition_name(self) -> str:
-        """Name of the shared module."""
-        return (
-            f"tma_store_w{self._width_bits}_a{self._address_bits}"
-            f"_o{self._outstanding}_d{self._descriptors}_s{self._streams}"
-        )
-
     def elaborate(self, platform: object) -> Module:
         m = Module()
         width_bits, address_bits, streams = self._width_bits, self._address_bits, self._streams

@@ -64,11 +64,6 @@ class Reader(Component):
             }
         )
 
-    @property
-    def definition_name(self) -> str:
-        """Name of the shared module."""
-        return f"reader_{self._config.name}"
-
     def elaborate(self, platform: object) -> Module:
         m = Module()
         layout = moving_layout(self._config.unit.array)

@@ -60,11 +60,6 @@ class HostWriter(Component):
             }
         )
 
-    @property
-    def definition_name(self) -> str:
-        """Name of the shared module."""
-        return f"host_writer_{self._config.name}"
-
     def elaborate(self, platform: object) -> Module:
         m = Module()
         span, place = self.o_span, self.o_address
@@ -133,11 +128,6 @@ class ResultWriter(Component):
                 "o_data": Out(config.vector_bits),
             }
         )
-
-    @property
-    def definition_name(self) -> str:
-        """Name of the shared module."""
-        return f"result_writer_{self._config.name}"
 
     def elaborate(self, platform: object) -> Module:
         m = Module()

@@ -42,11 +42,6 @@ class Decoder(Component):
             }
         )
 
-    @property
-    def definition_name(self) -> str:
-        """Name of the shared module."""
-        return f"decoder_{self._config.name}"
-
     def elaborate(self, platform: object) -> Module:
         m = Module()
         config = self._config

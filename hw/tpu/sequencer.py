@@ -77,11 +77,6 @@ class Sequencer(Component):
             }
         )
 
-    @property
-    def definition_name(self) -> str:
-        """Name of the shared module."""
-        return f"sequencer_{self._config.name}"
-
     def elaborate(self, platform: object) -> Module:
         m = Module()
         order = self.i_orders.payload

@@ -118,8 +118,3 @@ class TensorConfig:
                 "scale": 32,
             }
         )
-
-    @property
-    def name(self) -> str:
-        """Unique name of the unit's parameters, for names of modules."""
-        return f"{self.unit.name}_u{self.buffer_rows}"

@@ -82,11 +82,6 @@ class TensorUnit(Component):
         )
 
     @property
-    def definition_name(self) -> str:
-        """Name of the shared module."""
-        return f"tensor_{self._config.name}"
-
-    @property
     def bank(self) -> VectorMemory:
         """The unified buffer's memory, for tests."""
         return self._memory

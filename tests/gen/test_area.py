@@ -98,7 +98,7 @@ def test_a_cell_has_the_figures_of_its_page():
 def test_memories_are_bits_of_their_capacity_and_no_flip_flops():
     banks = measure(Component("banks", 2, emit(Banks(width_bits=64, capacity_bytes=4096))))
     assert banks.memory_bits == 8 * 4096
-    (bank,) = (part for part in banks.definitions if part.name.startswith("pmu_bank_"))
+    (bank,) = (part for part in banks.definitions if part.name.startswith("byte_bank_"))
     assert (bank.instances, bank.memory_bits) == (8, 8 * 4096 // 8)
     assert bank.flip_flops == bank.cells == bank.depth == 0
     assert 0 < banks.flip_flops < 1000

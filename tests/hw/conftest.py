@@ -16,7 +16,8 @@ from tests.hw import units
 def pcu_units(heavy_lock):
     """Design, bundle and model of the PCU's matrix units and of a PCU, ports after their names."""
     parts = {name: units.matrix_unit(*size) for name, size in units.MATRIX_UNITS.items()}
-    bundle = Bundle(parts | {"pcu": Pcu(units.PCU_CHIP)})
+    pcu = Pcu(width_bits=units.PCU_CHIP.width_bits, config=units.PCU_CHIP.pcu)
+    bundle = Bundle(parts | {"pcu": pcu})
     design = emit(bundle)
     with heavy_lock():
         model = StreamModel(design, bundle)

@@ -18,6 +18,7 @@ from gen.liberty import FILE_NAME, MAP, load_liberty
 from gen.verilog import emit
 from gen.yosys import run_script
 from hw.array.cell import Cell
+from hw.array.cell_config import CellConfig
 from hw.array.dataflow import ArrayConfig, Dataflow
 from hw.array.output_stationary import OutputCell
 from hw.matrix.factory import systolic_unit
@@ -34,7 +35,7 @@ LIBERTY = os.environ.get("TILEWRIGHT_LIBERTY")
 
 def _cell(dataflow, fmt):
     if dataflow == Dataflow.OS:
-        return OutputCell(ArrayConfig(2, 2, dataflow, (fmt,), 1))
+        return OutputCell(CellConfig((fmt,), 1))
     return Cell(formats=(fmt,), latency=1)
 
 

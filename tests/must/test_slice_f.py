@@ -42,7 +42,7 @@ def test_definitions_are_shared_and_emitted_in_time(tmp_path, heavy, figure):
         config = named[name]
         of = {
             kind: sum(n for key, n in design.instances.items() if key.startswith(prefix))
-            for kind, prefix in (("pcu", "tile_pcu_"), ("pmu", "tile_pmu_"), ("agcu", "agcu_2"))
+            for kind, prefix in (("pcu", "tile_pcu_"), ("pmu", "tile_pmu_"), ("agcu", "agcu_w"))
         }
         assert of == {"pcu": config.pcu_count, "pmu": config.pmu_count, "agcu": config.agcu.count}
         # One of vectors and one of tokens at each place.

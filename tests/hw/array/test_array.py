@@ -248,13 +248,13 @@ def test_a_row_that_takes_the_bits_of_another_is_found(dataflow, port, width, se
 def test_the_command_emits_arrays_whose_edges_are_their_neighbours(dataflow, kind, tmp_path):
     words = "verilog --component array --rows 3 --cols 2 --format int8 --latency 2".split()
     tops = {}
-    for option, suffix in (([], ""), (["--raw-edges"], "_raw")):
+    for option, suffix in (([], "1"), (["--raw-edges"], "0")):
         path = tmp_path / f"array{suffix}.v"
         assert tilewright.main([*words, "--dataflow", dataflow, *option, "-o", str(path)]) == 0
-        top = rf"^module {kind}_3x2_int8_l2{suffix}\(.*?^endmodule"
+        top = rf"^module {kind}_array_r3_c2_{dataflow}_int8_l2_s{suffix}\w*\(.*?^endmodule"
         (tops[suffix],) = re.findall(top, path.read_text(), re.MULTILINE | re.DOTALL)
-    assert "always @(posedge clk)" in tops[""]
-    assert "always" not in tops["_raw"]
+    assert "always @(posedge clk)" in tops["1"]
+    assert "always" not in tops["0"]
 
 
 def test_an_array_that_cannot_load_by_column_is_refused():

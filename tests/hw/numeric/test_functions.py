@@ -145,10 +145,9 @@ def test_an_argument_of_another_type_is_refused():
         functions.exp2(np.zeros(1))
 
 
-def test_units_have_names_and_cycles():
-    for name, make in UNITS.items():
+def test_units_have_cycles():
+    for make in UNITS.values():
         unit = make(width=8)
-        assert unit.definition_name == f"{name}_8"
         assert 6 <= unit.cycles <= 14
         # Amaranth warns of components that nobody elaborates.
         Fragment.get(unit, None)

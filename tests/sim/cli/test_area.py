@@ -119,7 +119,7 @@ def test_a_whole_chip_takes_five_minutes_at_most(name, capsys, monkeypatch, tmp_
         assert total == sum(unit["count"] * unit[figure] for unit in units)
         assert sum(part[figure] for part in result["shares"].values()) == pytest.approx(1)
     pcu, pmu = units[:2]
-    banks = [part for part in pmu["definitions"] if part["name"].startswith("pmu_bank_")]
+    banks = [part for part in pmu["definitions"] if part["name"].startswith("byte_bank_")]
     assert sum(part["instances"] * part["memory_bits"] for part in banks) == (
         8 * chip.pmu.capacity_bytes
     )

@@ -1,0 +1,145 @@
+"""Names of modules: equal exactly if class and parameters are."""
+
+import dataclasses
+import enum
+import re
+
+import pytest
+from amaranth.hdl import Module
+from amaranth.lib import data
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gen.verilog import emit
+from hw.arch.config import named
+from hw.arch.errors import BadInputError
+from hw.chip import Chip
+from hw.emit.shared import Library
+from hw.lib.component import Component
+from hw.lib.fifo import Queue
+from hw.numeric.formats import named as formats
+from hw.tile import Tile
+from sim.components import COMPONENTS
+
+
+class _Kind(enum.Enum):
+    PLAIN = 1
+    IN_TWO = 2
+
+
+@dataclasses.dataclass(frozen=True)
+class _Inner:
+    rows: int
+    kind: _Kind
+    formats: tuple
+
+
+class Part(Component):
+    def __init__(self, name, config, *, marks, depth=3, shape=None):
+        super().__init__({})
+
+    def elaborate(self, platform):
+        return Module()
+
+
+_FORMATS = st.lists(st.sampled_from(sorted(formats.values(), key=lambda fmt: fmt.name)), max_size=3)
+_INNER = st.builds(
+    _Inner,
+    st.integers(-2, 12) | st.integers(0, 1 << 200),
+    st.sampled_from(_Kind),
+    _FORMATS.map(tuple),
+)
+_PARAMETERS = st.fixed_dictionaries(
+    {
+        "name": st.sampled_from(["a", "b", "a_b", "b_a", "a_", "_", "A", "a-b", "ü"]),
+        "config": _INNER,
+        "marks": st.lists(st.booleans(), max_size=3).map(tuple),
+        "depth": st.integers(0, 12),
+        "shape": st.none()
+        | st.sampled_from([{"a": 8, "b": 4}, {"b": 4, "a": 8}, {"a": 12}]).map(data.StructLayout),
+    }
+)
+
+
+@given(_PARAMETERS, _PARAMETERS)
+def test_names_are_equal_exactly_if_the_parameters_are(one, other):
+    names = []
+    for parameters in (one, other):
+        part = Part(**parameters)
+        part.__dict__["_MustUse__used"] = True
+        names.append(part.definition_name)
+        assert re.fullmatch(r"part_\w+", part.definition_name, re.ASCII)
+        assert len(part.definition_name) < 160
+    # Some values are equal that are not of the same type; none such are drawn.
+    assert (names[0] == names[1]) == (one == other)
+
+
+def test_defaults_and_positions_do_not_change_a_name():
+    inner = _Inner(4, _Kind.IN_TWO, (formats["bf16"],))
+    parts = [
+        Part("a", inner, marks=()),
+        Part(name="a", config=inner, marks=(), depth=3, shape=None),
+    ]
+    for part in parts:
+        part.__dict__["_MustUse__used"] = True
+        assert part.definition_name == "part_a_r4_in_two_bf16_m2e38e77b_d3_none"
+
+
+def test_a_value_that_cannot_name_a_module_is_refused():
+    part = Part("a", 1.5, marks=())
+    part.__dict__["_MustUse__used"] = True
+    with pytest.raises(BadInputError, match="can name a module, not 1.5"):
+        _ = part.definition_name
+
+
+class _Recorder(Library):
+    """Library that also notes class and parameters of every component by its name."""
+
+    def __init__(self):
+        super().__init__()
+        self.noted = {}
+
+    def define(self, component):
+        made = type(component), repr(component.parameters)
+        self.noted.setdefault(component.definition_name, set()).add(made)
+        return super().define(component)
+
+
+@pytest.mark.parametrize("name", ["tiny", *COMPONENTS])
+def test_every_component_of_a_design_is_told_apart(name):
+    chip = named["tiny"]
+    entry = COMPONENTS.get(name)
+    library = _Recorder()
+    library.define(entry.build(chip, entry.values(chip, [])) if entry else Chip(chip))
+    made = [each for found in library.noted.values() for each in found]
+    assert len(made) == len(set(made)) == len(library.noted)
+
+
+def test_a_tile_is_named_by_all_that_it_depends_on():
+    chip = named["small"]
+
+    def name(kind, config):
+        tile = Tile(kind, config.of_tile(kind))
+        tile.__dict__["_MustUse__used"] = True
+        return tile.definition_name
+
+    pmu = dataclasses.replace(chip.pmu, slots=4)
+    names = {
+        name(kind, changed)
+        for kind in ("pcu", "pmu")
+        for changed in (
+            chip,
+            dataclasses.replace(chip, tracks=4),
+            dataclasses.replace(chip, token_tracks=3),
+            dataclasses.replace(chip, width_bits=128),
+        )
+    }
+    assert len(names) == 8
+    assert name("pmu", dataclasses.replace(chip, pmu=pmu)) not in names
+    # A chip of another size, or with other units of the other kind, has the same tiles.
+    assert {name("pcu", dataclasses.replace(chip, pmu=pmu)), name("pmu", named["large"])} <= names
+
+
+def test_a_name_is_the_same_in_every_process():
+    queue = Queue(data.StructLayout({"a": 8, "b": 4}), depth=2)
+    assert emit(queue).top == "queue_p12x1445fb97_d2"
