@@ -7,8 +7,9 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.arch.config import ChipConfig
-from hw.arch.counters import ACTIVITIES, COUNTER_BITS, COUNTER_WORDS
+from hw.arch.counters import ACTIVITIES, COUNTER_BITS
 from hw.arch.errors import BadInputError, shown
+from hw.arch.limits import COUNTER_WORDS
 from hw.arch.places import tile_layout, token_ports, vector_ports
 from hw.emit.shared import shared
 from hw.lib.activity import chosen_counter

@@ -13,9 +13,7 @@ from typing import TYPE_CHECKING, cast
 
 from hw.arch import limits
 from hw.arch.checks import Domain
-from hw.arch.counters import UNIT_COUNT
 from hw.arch.errors import BadInputError, did_you_mean
-from hw.numeric.function_tables import FUNCTION_WIDTH
 
 if TYPE_CHECKING:
     from hw.arch.config import ChipConfig
@@ -283,7 +281,9 @@ _UNITS = (
                 "axi_address_bits", limits.AXI_ADDRESS_BITS, lambda chip: chip.agcu.axi_address_bits
             ),
             Parameter("fingerprint", limits.FINGERPRINT, _fingerprint),
-            Parameter("units", UNIT_COUNT, lambda chip: chip.rows * chip.columns + chip.agcu.count),
+            Parameter(
+                "units", limits.UNIT_COUNT, lambda chip: chip.rows * chip.columns + chip.agcu.count
+            ),
         ),
     ),
     StandAlone(
@@ -351,7 +351,7 @@ COMPONENTS: dict[str, StandAlone] = {
                 f"fp32, pipelined: {summary}",
                 _function(name),
                 "fp",
-                (Parameter("width", FUNCTION_WIDTH, FUNCTION_WIDTH.high),),
+                (Parameter("width", limits.FUNCTION_WIDTH, limits.FUNCTION_WIDTH.high),),
                 of_chip=False,
             )
             for name, summary in _FUNCTIONS.items()

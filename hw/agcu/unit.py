@@ -12,10 +12,10 @@ from amaranth.lib.wiring import In, Out
 from hw.agcu.issuer import CommandIssuer
 from hw.arch.agcu import AGCU_DESCRIPTORS, AGCU_STREAMS, agcu_layout
 from hw.arch.config import ChipConfig
-from hw.arch.counters import ACTIVITIES, COUNTER_BITS, COUNTER_WORDS, activity_layout
+from hw.arch.counters import ACTIVITIES, COUNTER_BITS, activity_layout
 from hw.arch.descriptor import STORED_WORDS
 from hw.arch.launch import MAX_ARGUMENTS
-from hw.arch.limits import MAX_CREDITS
+from hw.arch.limits import COUNTER_WORDS, MAX_CREDITS
 from hw.command.argument_reader import argument_write_layout
 from hw.emit.shared import shared
 from hw.lib.activity import chosen_counter, count_activity

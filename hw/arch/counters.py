@@ -7,17 +7,13 @@ from typing import Any
 
 from amaranth.lib import data
 
-from hw.arch.checks import Domain
 from hw.arch.config import ChipConfig
-from hw.arch.limits import PMU_SLOTS
+from hw.arch.limits import COUNTER_WORDS, PMU_SLOTS
 
 __all__ = [
     "ACTIVITIES",
     "COUNTERS",
     "COUNTER_BITS",
-    "COUNTER_NUMBER_BITS",
-    "COUNTER_WORDS",
-    "UNIT_COUNT",
     "activity_layout",
     "counter_index",
     "counter_table",
@@ -29,12 +25,6 @@ __all__ = [
 
 #: Width of a counter.
 COUNTER_BITS = 48
-#: Counter numbers per unit in the space of COUNTER_SELECT, used or not.
-COUNTER_WORDS = 8
-#: Width of a counter's number, which counts on through the units.
-COUNTER_NUMBER_BITS = 16
-#: Units whose counters have a number.
-UNIT_COUNT = Domain(0, (1 << COUNTER_NUMBER_BITS) // COUNTER_WORDS - 1)
 #: Words 0 to 3 of every unit: its activity. Exactly one advances per cycle of a kernel.
 ACTIVITIES = ("busy", "wait_input", "wait_room", "idle")
 

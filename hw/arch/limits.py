@@ -3,6 +3,10 @@
 from hw.arch.checks import Domain
 
 __all__ = [
+    "COUNTER_NUMBER_BITS",
+    "COUNTER_WORDS",
+    "UNIT_COUNT",
+    "FUNCTION_WIDTH",
     "ACCUMULATOR_ROWS",
     "AGCU_COUNT",
     "AXI_ADDRESS_BITS",
@@ -69,3 +73,11 @@ CELL_LATENCY = Domain(1, 3)
 BARRIER_ARRIVALS = Domain(1, (1 << 20) - 1)
 #: Largest magnitude of a barrier's transaction count; 0 omits the count.
 BARRIER_TX_BYTES = Domain(0, (1 << 20) - 1)
+#: Counter numbers per unit in the space of COUNTER_SELECT, used or not.
+COUNTER_WORDS = 8
+#: Width of a counter's number, which counts on through the units.
+COUNTER_NUMBER_BITS = 16
+#: Units whose counters have a number.
+UNIT_COUNT = Domain(0, (1 << COUNTER_NUMBER_BITS) // COUNTER_WORDS - 1)
+#: Significand bits that the result of a special function may have; at most those of fp32.
+FUNCTION_WIDTH = Domain(4, 24)

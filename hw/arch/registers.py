@@ -5,9 +5,9 @@ import enum
 
 from amaranth.lib import data
 
-from hw.arch.counters import COUNTER_BITS, COUNTER_NUMBER_BITS, COUNTER_WORDS
+from hw.arch.counters import COUNTER_BITS
 from hw.arch.launch import ENTRY_NUMBER_BITS
-from hw.arch.limits import FABRIC_ROWS
+from hw.arch.limits import COUNTER_NUMBER_BITS, COUNTER_WORDS, FABRIC_ROWS
 
 __all__ = [
     "HOST_ADDRESS_BITS",

@@ -8,8 +8,9 @@ from amaranth.hdl import Array, Const, Module, Mux, Signal, Value
 from amaranth.lib import data
 from amaranth.lib.wiring import In, Out
 
-from hw.arch.counters import COUNTER_BITS, COUNTER_NUMBER_BITS, COUNTER_WORDS, counter_index
+from hw.arch.counters import COUNTER_BITS, counter_index
 from hw.arch.launch import ENTRY_NUMBER_BITS
+from hw.arch.limits import COUNTER_NUMBER_BITS, COUNTER_WORDS
 from hw.arch.registers import (
     HOST_ADDRESS_BITS,
     ID,

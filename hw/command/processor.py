@@ -8,10 +8,17 @@ from amaranth.hdl import Module, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from hw.arch.counters import COUNTER_BITS, COUNTER_WORDS, UNIT_COUNT
+from hw.arch.counters import COUNTER_BITS
 from hw.arch.error_codes import LaunchError
 from hw.arch.launch import ENTRY_NUMBER_BITS, MAX_ARGUMENTS
-from hw.arch.limits import AXI_ADDRESS_BITS, FABRIC_ROWS, FINGERPRINT, LINK_BITS
+from hw.arch.limits import (
+    AXI_ADDRESS_BITS,
+    COUNTER_WORDS,
+    FABRIC_ROWS,
+    FINGERPRINT,
+    LINK_BITS,
+    UNIT_COUNT,
+)
 from hw.arch.registers import HOST_ADDRESS_BITS
 from hw.command.argument_reader import argument_write_layout
 from hw.command.burst_reader import BurstReader

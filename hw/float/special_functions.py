@@ -9,6 +9,7 @@ from types import MappingProxyType
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib.wiring import In, Out
 
+from hw.arch.limits import FUNCTION_WIDTH
 from hw.float.function_steps import (
     CODING,
     POWER_CYCLES,
@@ -29,7 +30,6 @@ from hw.lib.component import Component
 from hw.numeric.formats import fp32
 from hw.numeric.function_tables import (
     FULL_WIDTH,
-    FUNCTION_WIDTH,
     GUARD,
     log2_table,
     reciprocal_table,

@@ -6,13 +6,11 @@ import decimal
 import functools
 from decimal import Decimal
 
-from hw.arch.checks import Domain
 from hw.numeric.formats import fp32
 from hw.numeric.table import Table, fit
 
 __all__ = [
     "FULL_WIDTH",
-    "FUNCTION_WIDTH",
     "GUARD",
     "LOG2_E_BITS",
     "argument_bits",
@@ -26,9 +24,6 @@ __all__ = [
 
 #: Significand bits of an fp32.
 FULL_WIDTH = fp32.significand_bits
-
-#: Significand bits that the result of a function may have.
-FUNCTION_WIDTH = Domain(4, FULL_WIDTH)
 
 #: Fraction bits of a table's output beyond the width of the function's result: a unit in the last
 #: place of a result in [0.5, 1) is 16 of the table's units; a table is off by about 9 at most.

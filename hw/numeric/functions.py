@@ -13,10 +13,10 @@ import numpy as np
 import numpy.typing as npt
 
 from hw.arch.errors import BadInputError
+from hw.arch.limits import FUNCTION_WIDTH
 from hw.numeric.formats import fp32
 from hw.numeric.function_tables import (
     FULL_WIDTH,
-    FUNCTION_WIDTH,
     GUARD,
     LOG2_E_BITS,
     argument_bits,

@@ -7,7 +7,8 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.arch.config import PcuConfig
-from hw.arch.counters import ACTIVITIES, COUNTER_BITS, COUNTER_WORDS
+from hw.arch.counters import ACTIVITIES, COUNTER_BITS
+from hw.arch.limits import COUNTER_WORDS
 from hw.arch.pcu import pcu_layout
 from hw.emit.shared import shared
 from hw.lib.activity import chosen_counter

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from hw.arch.config import ChipConfig
-from hw.arch.counters import ACTIVITIES, COUNTER_WORDS, named_counters, unit_kinds
+from hw.arch.counters import ACTIVITIES, named_counters, unit_kinds
+from hw.arch.limits import COUNTER_WORDS
 from hw.numeric.formats import Format
 
 __all__ = ["STATES", "report_counters"]

@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from hw.arch.config import ChipConfig
-from hw.arch.counters import ACTIVITIES, COUNTER_WORDS, COUNTERS, engine_states, unit_kinds
+from hw.arch.counters import ACTIVITIES, COUNTERS, engine_states, unit_kinds
 from hw.arch.error_codes import LaunchError, ReadPhase, error_detail, error_unit
 from hw.arch.errors import DeviceError, HangError
+from hw.arch.limits import COUNTER_WORDS
 from sim.backends.face import Answer
 from sim.run.job import Job
 from sw.prove import prove

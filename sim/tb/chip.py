@@ -11,16 +11,10 @@ from cocotb.triggers import FallingEdge, ReadOnly, RisingEdge
 from cocotbext.axi import AxiBus, AxiLiteBus, AxiLiteMaster, AxiRam, AxiRamRead, AxiReadBus
 
 from hw.arch.config import named
-from hw.arch.counters import (
-    ACTIVITIES,
-    COUNTER_WORDS,
-    counter_index,
-    engine_states,
-    named_counters,
-    unit_kinds,
-)
+from hw.arch.counters import ACTIVITIES, counter_index, engine_states, named_counters, unit_kinds
 from hw.arch.error_codes import LaunchError
 from hw.arch.launch import MAX_ARGUMENTS, entry_layout
+from hw.arch.limits import COUNTER_WORDS
 from hw.arch.registers import REGISTERS
 from hw.chip import Chip
 from hw.numeric.formats import bf16, fp32

@@ -11,10 +11,11 @@ import numpy as np
 from cocotb.triggers import FallingEdge, ReadOnly, RisingEdge
 from cocotbext.axi import AxiLiteBus, AxiLiteMaster, AxiRamRead, AxiReadBus, AxiResp
 
-from hw.arch.counters import COUNTER_BITS, COUNTER_WORDS
+from hw.arch.counters import COUNTER_BITS
 from hw.arch.error_codes import LaunchError, ReadPhase
 from hw.arch.image import Image
 from hw.arch.launch import Argument, LaunchEntry, pack_arguments, pack_list
+from hw.arch.limits import COUNTER_WORDS
 from hw.arch.registers import register
 from hw.command.argument_reader import argument_write_layout
 from hw.command.processor import CommandProcessor

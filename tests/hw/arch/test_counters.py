@@ -6,7 +6,6 @@ from hw.arch.config import named
 from hw.arch.counters import (
     ACTIVITIES,
     COUNTER_BITS,
-    COUNTER_WORDS,
     COUNTERS,
     counter_index,
     counter_table,
@@ -15,6 +14,7 @@ from hw.arch.counters import (
     pmu_state_layout,
     unit_kinds,
 )
+from hw.arch.limits import COUNTER_WORDS
 
 DOCUMENT = Path(__file__).resolve().parents[3] / "docs" / "chip.md"
 

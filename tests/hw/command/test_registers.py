@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 from amaranth.sim import Simulator
 
-from hw.arch.counters import COUNTER_WORDS
+from hw.arch.limits import COUNTER_WORDS
 from hw.arch.registers import (
     HOST_ADDRESS_BITS,
     ID,

@@ -7,9 +7,10 @@ import pytest
 
 from gen.verilog import emit
 from hw.arch.config import named
-from hw.arch.counters import ACTIVITIES, COUNTER_WORDS, unit_kinds
+from hw.arch.counters import ACTIVITIES, unit_kinds
 from hw.arch.error_codes import LaunchError, error_detail, error_unit
 from hw.arch.launch import ENTRY_BYTES
+from hw.arch.limits import COUNTER_WORDS
 from hw.chip import Chip
 from hw.numeric.formats import bf16, fp32
 from sim.drivers.units_matmul import UnitsMatmul

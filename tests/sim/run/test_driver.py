@@ -8,9 +8,10 @@ import pytest
 
 import tilewright
 from hw.arch.config import named
-from hw.arch.counters import COUNTER_WORDS, COUNTERS, pmu_state_layout, unit_kinds
+from hw.arch.counters import COUNTERS, pmu_state_layout, unit_kinds
 from hw.arch.error_codes import LaunchError, TmaError
 from hw.arch.errors import BadInputError, DeviceError, HangError
+from hw.arch.limits import COUNTER_WORDS
 from hw.numeric.formats import bf16, fp32, int8
 from sim.backends.emulator import Emulator
 from sim.backends.face import Answer, BuildFigures
