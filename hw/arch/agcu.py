@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
 from typing import Any
 
 from amaranth.hdl import Const, unsigned
@@ -158,14 +157,6 @@ class IssuerProgram:
             for loop in self.loops
         ]
         return ChainProgram((*loops, *[LoopProgram()] * (ISSUER_LOOPS - len(loops))))
-
-    def coordinates(self) -> Iterator[tuple[int, ...]]:
-        """Coordinates of each command, in order."""
-        for step in self.chain().steps():
-            point = [0] * MAX_RANK
-            for index, loop in zip(step.indices, self.loops, strict=False):
-                point[loop.dimension] += index * loop.step
-            yield tuple(point)
 
     def pack(self, *, descriptors: int, token_ports: int) -> int:
         """Program word, laid out by `issuer_layout`.

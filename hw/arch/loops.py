@@ -1,9 +1,8 @@
-"""Program of a counter chain (hardware loop nest): layout, loops and expected steps."""
+"""Program of a counter chain (hardware loop nest): its loops, their layout and packing."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
 from typing import Any
 
 from amaranth.hdl import Const, signed
@@ -11,7 +10,7 @@ from amaranth.lib import data
 
 from hw.arch.errors import BadInputError, shown
 
-__all__ = ["COUNT_BITS", "ChainProgram", "LoopProgram", "Step", "chain_layout"]
+__all__ = ["COUNT_BITS", "ChainProgram", "LoopProgram", "chain_layout"]
 
 #: Width of the count and of the index of a loop, in AGCUs and PMUs.
 COUNT_BITS = 16
@@ -63,28 +62,6 @@ class LoopProgram:
 
 
 @dataclasses.dataclass(frozen=True)
-class Step:
-    """One step of a chain: the values of its outputs.
-
-    Parameters
-    ----------
-    indices : tuple of int
-        Index of each loop.
-    offset : int
-        Sum of index × stride.
-    first, end, last : tuple of bool
-        Entry i: loops i and inward are at index 0; loop i alone is at its last index; loops i and
-        inward are at their last index.
-    """
-
-    indices: tuple[int, ...]
-    offset: int
-    first: tuple[bool, ...]
-    end: tuple[bool, ...]
-    last: tuple[bool, ...]
-
-
-@dataclasses.dataclass(frozen=True)
 class ChainProgram:
     """Program of a counter chain: its loops, outermost first.
 
@@ -119,32 +96,6 @@ class ChainProgram:
                 ends.append(loop.base + loop.slope * max(counts[loop.outer][1] - 1, 0))
             counts.append((min(ends), max(ends)))
         return tuple(counts)
-
-    def steps(self) -> Iterator[Step]:
-        """Steps in order, as the hardware must take them."""
-        return (step for step in self.cycles() if step is not None)
-
-    def cycles(self) -> Iterator[Step | None]:
-        """Result of each cycle with a consumer always ready: a step, or None for an empty loop."""
-        return self._walk((), (), 0)
-
-    def _walk(
-        self, indices: tuple[int, ...], end: tuple[bool, ...], offset: int
-    ) -> Iterator[Step | None]:
-        depth = len(indices)
-        if depth == len(self.loops):
-            first = tuple(not any(indices[i:]) for i in range(depth))
-            last = tuple(all(end[i:]) for i in range(depth))
-            yield Step(indices, offset, first, end, last)
-            return
-        loop = self.loops[depth]
-        count = loop.base + (loop.slope * indices[loop.outer] if loop.slope else 0)
-        if count <= 0:
-            yield None
-        for index in range(count):
-            yield from self._walk(
-                (*indices, index), (*end, index == count - 1), offset + index * loop.stride
-            )
 
     def pack(self, layout: data.StructLayout) -> int:
         """Word of this program in a chain's layout.

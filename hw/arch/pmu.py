@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
 from typing import Any
 
 from amaranth.hdl import Const
@@ -25,7 +24,7 @@ from hw.arch.pmu_word import (
     rows_log2,
 )
 
-__all__ = ["Beyond", "EngineProgram", "Move", "PmuProgram", "SlotRing"]
+__all__ = ["Beyond", "EngineProgram", "PmuProgram", "SlotRing"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -67,33 +66,6 @@ class Beyond:
     loop: int
     limit: int
     constant: int = 0
-
-
-@dataclasses.dataclass(frozen=True)
-class Move:
-    """Expected step of an engine.
-
-    Parameters
-    ----------
-    slot, lap : int
-        Slot, and number of wraps of the ring before.
-    position : int
-        Element position of lane 0.
-    closes : bool
-        The engine arrives at a barrier: full if it writes, empty if it reads.
-    last, final : bool
-        Sideband flags of the vector, for a read engine.
-    beyond : bool
-        The vector is the constant.
-    """
-
-    slot: int
-    lap: int
-    position: int
-    closes: bool
-    last: bool
-    final: bool
-    beyond: bool
 
 
 @dataclasses.dataclass(frozen=True)
@@ -181,29 +153,6 @@ class EngineProgram:
         """The whole nest, outer loops first."""
         loops = (self.launches, self.windows, self.repeats, self.slots, *self.loops)
         return ChainProgram(loops + (LoopProgram(),) * (ENGINE_LOOPS - len(loops)))
-
-    def moves(self) -> Iterator[Move]:
-        """Expected steps of the engine, in order."""
-        turn = window = 0
-        for step in self.chain.steps():
-            slot = turn % self.ring.count
-            over = (*step.last, True, False)
-            beyond = self.beyond is not None and step.indices[self.beyond.loop] >= self.beyond.limit
-            yield Move(
-                slot=slot,
-                lap=turn // self.ring.count,
-                position=self.ring.base + slot * self.ring.stride + step.offset,
-                closes=step.last[Level.ADDRESS] and step.end[Level.REPEATS],
-                last=over[ENGINE_LOOPS + 1 if self.last_level is None else self.last_level],
-                final=over[ENGINE_LOOPS + 1 if self.final_level is None else self.final_level],
-                beyond=beyond,
-            )
-            if step.last[Level.ADDRESS]:
-                turn += 1
-            if step.last[Level.REPEATS]:
-                window = turn
-            elif step.last[Level.SLOTS]:
-                turn = window
 
     def check(self, *, width_bits: int, capacity_bytes: int, slots: int) -> None:
         """Refuse a program that a PMU of these parameters cannot run.

@@ -24,6 +24,7 @@ from sw.chip_program import ChipProgram
 from sw.netlist import End, Net, Netlist
 from sw.passes.assemble import assemble
 from sw.passes.route import place_and_route
+from sw.prove.packets import engine_packets
 
 __all__ = [
     "arrays_of",
@@ -111,11 +112,10 @@ def _settle(
     packets, vectors = [], []
     lengths: set[int] = set()
     for source in merged:
-        moves = list(_reader(config, source, 1).moves())
-        ends = [index for index, move in enumerate(moves) if move.last]
-        lengths |= {end - before for before, end in zip([-1, *ends], ends, strict=False)}
-        packets.append(len(ends))
-        vectors.append(len(moves))
+        sent = engine_packets(_reader(config, source, 1))
+        lengths |= set(sent.lengths.tolist())
+        packets.append(len(sent.lengths))
+        vectors.append(sent.vectors)
     rotations = math.lcm(
         *(
             count // math.gcd(count, source["turns"])

@@ -12,6 +12,7 @@ from hw.arch.places import agcu_places
 from hw.arch.pmu import PmuProgram
 from hw.arch.ports import Direction, Link, UnitPort
 from sw.chip_program import ChipProgram
+from tests.hw.step_model import coordinates_of, moves_of
 
 __all__ = ["ends"]
 
@@ -125,7 +126,7 @@ class Chip:
         for number, engine in enumerate(unit.engines):
             if engine is None:
                 continue
-            moves = deque(engine.moves())
+            moves = deque(moves_of(engine))
             self.dones.append(lambda moves=moves: not moves)
             others = [
                 other
@@ -257,7 +258,7 @@ class Chip:
                 size = agcu.descriptors[issuer.descriptor][0].box_bytes // (
                     self.chip.width_bits // 8
                 )
-                boxes = sum(1 for _ in issuer.coordinates())
+                boxes = sum(1 for _ in coordinates_of(issuer))
                 fifo = Fifo(2) if store else None
                 if store:
                     self.sinks[False, at, Link(side, number)] = fifo

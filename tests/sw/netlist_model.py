@@ -11,6 +11,7 @@ from hw.arch.pmu import PmuProgram
 from hw.arch.pmu_word import lane_count, piece_positions, rows_log2
 from hw.numeric.formats import bf16
 from hw.numeric.reference import cast, matmul
+from tests.hw.step_model import coordinates_of, moves_of
 
 __all__ = ["run_netlist"]
 
@@ -121,7 +122,7 @@ class _Run:
             yield start, low * size, (high if inside else low) * size
 
     def commands(self, name, issuer):
-        for point in issuer.coordinates():
+        for point in coordinates_of(issuer):
             for wait in issuer.waits:
                 while self.tokens_in[name, wait.port] < wait.tokens:
                     yield None
@@ -197,7 +198,7 @@ class _Run:
             if token.value == 1 + (kind == "R") * 2 + number
         ]
         size = engine.element_bytes
-        for move in engine.moves():
+        for move in moves_of(engine):
             key = engine.ring.buffer, move.slot
             while any(closed[key, other] < move.lap + (kind == "R") for other in against):
                 yield False

@@ -8,6 +8,7 @@ from amaranth.sim import Simulator
 from hw.agcu.issuer import CommandIssuer
 from hw.arch.agcu import ISSUER_LOOPS, BoxLoop, IssuerProgram, Wait
 from hw.arch.descriptor import MAX_RANK
+from tests.hw.step_model import coordinates_of
 
 TOKEN_PORTS = 4
 
@@ -65,7 +66,7 @@ PROGRAMS = [
 def test_commands_follow_the_nest_and_take_their_tokens(program, stall, seed):
     commands, _ = run(program, arrivals=(0.3, 0.1, 0.8, 0.9), stall=stall, seed=seed)
     assert [(number, point) for number, point, *_ in commands] == [
-        (program.descriptor, point) for point in program.coordinates()
+        (program.descriptor, point) for point in coordinates_of(program)
     ]
     for *_, tokens in commands:
         assert all(tokens[wait.port] >= wait.tokens for wait in program.waits)

@@ -8,8 +8,9 @@ import pytest
 from amaranth.sim import Simulator
 
 from hw.arch.errors import BadInputError
-from hw.arch.loops import ChainProgram, LoopProgram, Step, chain_layout
+from hw.arch.loops import ChainProgram, LoopProgram, chain_layout
 from hw.lib.loop_nest import CounterChain
+from tests.hw.step_model import Step, cycles_of, steps_of
 
 LOOPS, COUNT_BITS, OFFSET_BITS = 4, 6, 10
 
@@ -51,7 +52,7 @@ def run(dut: CounterChain, programs: list[ChainProgram], ready: Callable[[], boo
 def expected(program: ChainProgram) -> list[Step]:
     padded = ChainProgram(program.loops + (LoopProgram(),) * (LOOPS - len(program.loops)))
     wrapped = 1 << OFFSET_BITS
-    return [Step(s.indices, s.offset % wrapped, s.first, s.end, s.last) for s in padded.steps()]
+    return [Step(s.indices, s.offset % wrapped, s.first, s.end, s.last) for s in steps_of(padded)]
 
 
 CASES = {
@@ -118,7 +119,7 @@ def test_a_step_or_an_empty_loop_takes_one_cycle(seed: int) -> None:
     programs = [random_program(rng) for _ in range(100)]
     dut = CounterChain(loops=LOOPS, count_bits=COUNT_BITS, offset_bits=OFFSET_BITS)
     for program, (_, cycles) in zip(programs, run(dut, programs, lambda: True)):
-        assert cycles == len(list(program.cycles())), program
+        assert cycles == len(list(cycles_of(program))), program
 
 
 def test_programs_survive_packing(seed: int) -> None:
@@ -128,12 +129,12 @@ def test_programs_survive_packing(seed: int) -> None:
         program = random_program(rng)
         unpacked = ChainProgram.unpack(layout, program.pack(layout))
         assert unpacked.loops[: len(program.loops)] == program.loops
-        assert list(unpacked.steps())[-1:] == expected_unwrapped(program)[-1:]
+        assert list(steps_of(unpacked))[-1:] == expected_unwrapped(program)[-1:]
 
 
 def expected_unwrapped(program: ChainProgram) -> list[Step]:
     return list(
-        ChainProgram(program.loops + (LoopProgram(),) * (LOOPS - len(program.loops))).steps()
+        steps_of(ChainProgram(program.loops + (LoopProgram(),) * (LOOPS - len(program.loops))))
     )
 
 

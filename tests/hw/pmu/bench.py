@@ -20,6 +20,7 @@ from hw.arch.pmu_word import (
     rows_log2,
 )
 from hw.pmu.unit import Pmu
+from tests.hw.step_model import moves_of
 
 WIDTH_BITS, CAPACITY_BYTES, SLOTS = 64, 1024, 4
 
@@ -80,12 +81,12 @@ def mirror(program: PmuProgram, inputs: tuple[list[Vector], ...]) -> tuple[list[
             if packet % writer.modulus == writer.index:
                 accepted.append(vector)
             packet += vector[1]
-        for move, vector in zip(writer.moves(), accepted):
+        for move, vector in zip(moves_of(writer), accepted):
             for where, byte in zip(_bytes_of(writer, move.position), vector[0]):
                 store[writer.ring.buffer, move.slot, move.lap, where] = byte
     outputs: tuple[list[Vector], ...] = ([], [])
     for reader, output in zip(program.readers, outputs):
-        for move in reader.moves() if reader else ():
+        for move in moves_of(reader) if reader else ():
             assert reader is not None
             if move.beyond and reader.beyond:
                 constant = reader.beyond.constant.to_bytes(4, "little")[: reader.element_bytes]
@@ -230,7 +231,7 @@ def check(program: PmuProgram, outcome: Outcome, inputs: tuple[list[Vector], lis
 
 
 def steps(program: EngineProgram) -> int:
-    return sum(1 for _ in program.moves())
+    return sum(1 for _ in moves_of(program))
 
 
 def two_rings(windows: int, element_bytes: int) -> PmuProgram:

@@ -9,6 +9,7 @@ from hw.arch.loops import LoopProgram
 from hw.arch.pmu import Beyond, EngineProgram, SlotRing
 from hw.arch.pmu_word import ENGINE_LOOPS, Level
 from hw.pmu.address_generator import StreamEngine
+from tests.hw.step_model import moves_of
 
 POSITION_BITS, SLOTS = 10, 5
 
@@ -48,7 +49,7 @@ def test_random_programs_step_for_step(seed: int) -> None:
             ctx.set(dut.i_start, 1)
             await ctx.tick()
             ctx.set(dut.i_start, 0)
-            for number, move in enumerate(program.moves()):
+            for number, move in enumerate(moves_of(program)):
                 if number == 300:
                     break
                 while rng.random() < 0.2:

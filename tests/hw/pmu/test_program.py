@@ -12,6 +12,7 @@ from tests.hw.pmu.bench import (
     WIDTH_BITS,
     two_rings,
 )
+from tests.hw.step_model import moves_of
 
 
 def test_programs_survive_packing() -> None:
@@ -22,7 +23,7 @@ def test_programs_survive_packing() -> None:
     assert unpacked.pack(width_bits=WIDTH_BITS, **sizes) == word
     assert unpacked.tokens == program.tokens
     for ours, theirs in zip(program.engines, unpacked.engines):
-        assert list(ours.moves()) == list(theirs.moves())
+        assert list(moves_of(ours)) == list(moves_of(theirs))
 
 
 SQUARE = (LoopProgram(8, stride=8),)

@@ -23,6 +23,7 @@ from tests.hw.pmu.bench import (
     two_rings,
     vectors,
 )
+from tests.hw.step_model import moves_of
 
 
 def test_a_clear_in_mid_flight_leaves_nothing_behind(seed: int) -> None:
@@ -126,4 +127,4 @@ def test_random_programs_equal_the_mirror(case: int, seed: int) -> None:
     check(program, outcome, inputs)
     for source, seen in zip(tokens, outcome.tokens):
         engine_of = None if source is TokenSource.OFF else program.engines[source.value - 1]
-        assert seen == (sum(move.closes for move in engine_of.moves()) if engine_of else 0)
+        assert seen == (sum(move.closes for move in moves_of(engine_of)) if engine_of else 0)

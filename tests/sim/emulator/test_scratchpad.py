@@ -11,6 +11,7 @@ from hw.arch.pmu import Beyond, EngineProgram, PmuProgram, SlotRing
 from hw.arch.pmu_word import Access, Level, bit_reverse, piece_positions, rows_log2
 from sim.emulator import EmulatorError
 from sim.emulator.scratchpad import Scratchpad
+from tests.hw.step_model import moves_of
 from tests.sw.chips import TINY
 
 SMALL = named["small"]
@@ -35,13 +36,13 @@ def _model(program, port, data):
     reader = program.readers[port]
     memory = bytearray(b"\xff" * TINY.pmu.capacity_bytes)
     writers = [
-        [engine.moves(), iter(data[number]), engine, None]
+        [moves_of(engine), iter(data[number]), engine, None]
         for number, engine in enumerate(program.writers)
         if engine is not None and engine.ring.buffer == reader.ring.buffer
     ]
     done = -1
     out = []
-    for move in reader.moves():
+    for move in moves_of(reader):
         turn = move.lap * reader.ring.count + move.slot
         while done < turn:
             done += 1
@@ -109,7 +110,7 @@ def test_scratchpads_equal_the_engines_model(plain, seed):
     rng = random.Random(seed)
     for _ in range(25):
         program = _random_engines(rng, plain=plain)
-        steps = sum(1 for _ in program.writers[0].moves())
+        steps = sum(1 for _ in moves_of(program.writers[0]))
         data = np.frombuffer(rng.randbytes(8 * steps), np.uint8).reshape(-1, 8)
         pad = Scratchpad(TINY, program, "PMU", lambda _, count, data=data: data[:count])
         assert pad.read(0).tobytes() == _model(program, 0, [data]), program
