@@ -1,13 +1,17 @@
 """Atomic output files, and checks that they can be written before any work."""
 
 import contextlib
+import enum
+import math
 import os
 import stat
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from hw.arch.errors import BadInputError, shown
 
-__all__ = ["require_space", "require_writable", "write_output", "write_whole"]
+__all__ = ["require_space", "require_writable", "write_output", "write_whole", "plain"]
 
 
 def _unwritable(path: Path | str, where: str | None, reason: object = None) -> BadInputError:
@@ -172,3 +176,22 @@ def write_output(path: Path | str, data: str | bytes, *, where: str) -> None:
         raise
     except OSError as error:
         raise _unwritable(path, where, _reason(error)) from error
+
+
+def plain(value: Any) -> Any:
+    """Convert `value` to JSON data; NaN and infinities become null."""
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    if isinstance(value, enum.Enum):
+        return value.name
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if value is None or isinstance(value, str | int):
+        return value
+    if isinstance(value, os.PathLike):
+        return str(value)
+    if hasattr(value, "tolist"):
+        return plain(value.tolist())
+    return str(value)

@@ -6,15 +6,19 @@ option, rule and value.
 
 from __future__ import annotations
 
+import contextlib
 import numbers
 import operator
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from hw.arch.errors import BadInputError, shown
+from hw.arch.errors import BadInputError, TilewrightError, did_you_mean, shown
+
+if TYPE_CHECKING:
+    from hw.arch.config import ChipConfig
 
 __all__ = [
     "JITTER",
@@ -32,6 +36,8 @@ __all__ = [
     "optional",
     "path",
     "probability",
+    "load_config",
+    "validating",
 ]
 
 #: Exclusive upper bound of seeds.
@@ -210,3 +216,50 @@ OPTIONS: Mapping[str, Rule] = MappingProxyType(
         "progress": flag,
     }
 )
+
+
+@contextlib.contextmanager
+def validating(where: str | None = None) -> Iterator[None]:
+    """Context manager that turns a ValueError of a lower layer into bad input, exit code 2.
+
+    Only checks of input belong inside: elsewhere a ``ValueError`` is an internal fault.
+    """
+    try:
+        yield
+    except TilewrightError as error:
+        # A component cannot know the option that its parameter comes from.
+        error.where = error.where or where
+        raise
+    except (TypeError, ValueError) as error:
+        raise BadInputError(str(error), kind="bad-value", where=where) from error
+
+
+def load_config(name: str, *, where: str = "--config") -> ChipConfig:
+    """Load a configuration by name or from a TOML file.
+
+    Raises
+    ------
+    BadInputError
+        If neither exists, or a value in the file is invalid.
+    """
+    # Not at the top: importing it would slow the help of every sub-command.
+    from hw.arch.config import from_toml, named
+
+    if name in named:
+        return named[name]
+    if not name:
+        raise BadInputError(
+            f"{where} must name a configuration or a TOML file, not be empty", where=where, value=""
+        )
+    if not (os.path.isfile(name) or "/" in name or name.endswith(".toml")):
+        known = f"{', '.join(named)}, or a TOML file"
+        raise BadInputError(
+            f"unknown configuration {shown(name)}"
+            f"{did_you_mean(name, named) or f'; known: {known}'}",
+            kind="unknown-configuration",
+            where=where,
+            value=name,
+            rule=known,
+        )
+    with validating(where):
+        return from_toml(name)

@@ -1,9 +1,6 @@
 """JSON report: a common envelope for every command and every exit code."""
 
-import enum
 import json
-import math
-import os
 import platform
 from collections.abc import Mapping
 from importlib import metadata
@@ -11,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from hw import __version__
-from sim.files import write_whole
+from sim.files import plain, write_whole
 
-__all__ = ["SCHEMA", "envelope", "plain", "tool_versions", "write"]
+__all__ = ["SCHEMA", "envelope", "tool_versions", "write"]
 
 #: Version of the report; incremented when a field changes its meaning or is removed.
 SCHEMA = 2
@@ -44,25 +41,6 @@ def envelope(
         "error": error,
         **result,
     }
-
-
-def plain(value: Any) -> Any:
-    """Convert `value` to JSON data; NaN and infinities become null."""
-    if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(item) for item in value]
-    if isinstance(value, enum.Enum):
-        return value.name
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if value is None or isinstance(value, str | int):
-        return value
-    if isinstance(value, os.PathLike):
-        return str(value)
-    if hasattr(value, "tolist"):
-        return plain(value.tolist())
-    return str(value)
 
 
 def write(report: Mapping[str, Any], target: str) -> None:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from hw.arch.text_file import read_text
 from sim.cli.kernel_lookup import KERNEL, file_of, load_kernel, running_file
-from sim.cli.options import add_config, load_config, setting
+from sim.cli.options import add_config, setting
+from sim.rules import load_config
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -65,8 +66,8 @@ def read_problem(
     config = load_config(args.config)
 
     from hw.numeric.formats import named as formats
-    from sim.run.npz import read_inputs
-    from sim.run.settings import problem_of_settings
+    from sim.cli.npz import read_inputs
+    from sim.cli.settings import problem_of_settings
 
     dtype = formats[args.dtype]
     arrays = read_inputs(inputs, kernel, dtype) if inputs is not None else None

@@ -1,17 +1,15 @@
 """Options shared by several commands: types, ``--config``, ``--set``, ``--json``, ``--seed``."""
 
 import argparse
-import contextlib
-import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
-from hw.arch.errors import BadInputError, TilewrightError, did_you_mean, shown
+from hw.arch.errors import shown
 from sim.rules import SEED, Integer
 
 if TYPE_CHECKING:
-    from hw.arch.config import ChipConfig
+    pass
 
 __all__ = [
     "DEFAULT_CONFIG",
@@ -21,11 +19,9 @@ __all__ = [
     "add_seed",
     "integer",
     "kept",
-    "load_config",
     "power",
     "probability",
     "setting",
-    "validating",
     "whole_number",
 ]
 
@@ -135,50 +131,3 @@ def add_config(parser: argparse.ArgumentParser, *, default: str | None = DEFAULT
         metavar="NAME|FILE",
         help=f"named configuration or TOML file (default {DEFAULT_CONFIG})",
     )
-
-
-@contextlib.contextmanager
-def validating(where: str | None = None) -> Iterator[None]:
-    """Context manager that turns a ValueError of a lower layer into bad input, exit code 2.
-
-    Only checks of input belong inside: elsewhere a ``ValueError`` is an internal fault.
-    """
-    try:
-        yield
-    except TilewrightError as error:
-        # A component cannot know the option that its parameter comes from.
-        error.where = error.where or where
-        raise
-    except (TypeError, ValueError) as error:
-        raise BadInputError(str(error), kind="bad-value", where=where) from error
-
-
-def load_config(name: str, *, where: str = "--config") -> "ChipConfig":
-    """Load a configuration by name or from a TOML file.
-
-    Raises
-    ------
-    BadInputError
-        If neither exists, or a value in the file is invalid.
-    """
-    # Not at the top: importing it would slow the help of every sub-command.
-    from hw.arch.config import from_toml, named
-
-    if name in named:
-        return named[name]
-    if not name:
-        raise BadInputError(
-            f"{where} must name a configuration or a TOML file, not be empty", where=where, value=""
-        )
-    if not (os.path.isfile(name) or "/" in name or name.endswith(".toml")):
-        known = f"{', '.join(named)}, or a TOML file"
-        raise BadInputError(
-            f"unknown configuration {shown(name)}"
-            f"{did_you_mean(name, named) or f'; known: {known}'}",
-            kind="unknown-configuration",
-            where=where,
-            value=name,
-            rule=known,
-        )
-    with validating(where):
-        return from_toml(name)

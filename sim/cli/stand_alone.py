@@ -6,8 +6,9 @@ import argparse
 from typing import TYPE_CHECKING
 
 from hw.arch.errors import BadInputError
-from sim.cli.options import setting, validating
+from sim.cli.options import setting
 from sim.components import COMPONENTS
+from sim.rules import validating
 
 if TYPE_CHECKING:
     from hw.arch.config import ChipConfig

@@ -6,7 +6,8 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from hw.arch.errors import BadInputError, did_you_mean
-from sim.cli.options import integer, power, validating
+from sim.cli.options import integer, power
+from sim.rules import validating
 
 if TYPE_CHECKING:
     from hw.array.dataflow import ArrayConfig

@@ -11,18 +11,16 @@ import numpy.typing as npt
 from hw.arch.config import ChipConfig
 from hw.arch.errors import BadInputError, did_you_mean
 from hw.numeric.formats import Format
-from sim.cli.options import load_config, validating
 from sim.files import require_writable
 from sim.interrupt import interruptible
 from sim.native.conditions import MemoryConditions
 from sim.progress import Progress, shown_progress
-from sim.rules import OPTIONS, Rule, path
+from sim.rules import OPTIONS, Rule, load_config, path, validating
 from sim.run.compiled import compile_problem
 from sim.run.driver import compile_job, run
 from sim.run.job import Job
-from sim.run.picture import picture
 from sim.run.problem import Problem
-from sim.run.result import RunResult
+from sim.run.result import RunResult, picture
 from sw import results
 from sw.language import Kernel, Schedule
 from sw.language.bind import Bound

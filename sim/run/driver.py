@@ -19,43 +19,23 @@ from sim.golden import golden
 from sim.launch_memory import LaunchMemory
 from sim.operands import random_inputs
 from sim.run.compiled import compile_problem
-from sim.run.counter_report import report_counters
 from sim.run.endings import raise_for_ending
 from sim.run.float64_error import compare_with_reference
 from sim.run.job import Job
-from sim.run.report import FIELDS
+from sim.run.report import FIELDS, report_counters
 from sw.ir.macs import count_macs
 
 if TYPE_CHECKING:
     from sw.compiler import Compiled
 
-__all__ = ["Outcome", "compile_job", "run"]
+from sim.run.report import Outcome
+
+__all__ = ["compile_job", "run"]
 
 Array = npt.NDArray[Any]
 
 #: A run counts as a hang after this multiple of the predicted cycles plus this slack.
 _PATIENCE, _SLACK_CYCLES = 8, 100_000
-
-
-@dataclasses.dataclass(frozen=True)
-class Outcome:
-    """Result of a job.
-
-    Members
-    -------
-    report : dict
-        The fields of `sim.run.report.FIELDS`.
-    outputs : mapping of str to array
-    problems : tuple of str
-        Reasons why it is not verified, one line per reason.
-    notes : tuple of str
-        Further remarks.
-    """
-
-    report: dict[str, Any]
-    outputs: Mapping[str, Array]
-    problems: tuple[str, ...]
-    notes: tuple[str, ...] = ()
 
 
 def _digest(arrays: Iterable[Array]) -> str:

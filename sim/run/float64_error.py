@@ -10,13 +10,13 @@ import numpy as np
 import numpy.typing as npt
 
 from hw.numeric.formats import Format, bf16
-from sim.run.magnitudes import sum_magnitudes, sum_terms
+from sim.golden import Interpreter
 from sw.array_spec import ArraySpec
 from sw.ir.format_rules import widens
-from sw.ir.nodes import Buffer, Cast, Full, Load, Loop, Map, Matmul, Store, Transpose
+from sw.ir.nodes import Buffer, Cast, Full, Load, Loop, Map, Matmul, Node, Store, Transpose
 from sw.ir.program import Program
 from sw.ir.rewrite import walk
-from sw.ir.types import Span, TileType
+from sw.ir.types import Role, Span, TileType
 from sw.language import Kernel, ProgramError
 
 __all__ = ["Errors", "compare_with_reference"]
@@ -86,7 +86,7 @@ def compare_with_reference(
     with np.errstate(all="ignore"):
         exact = _answers(kernel, list(inputs.values()), outputs)
     known = _sums_products(program)
-    magnitudes, terms = (sum_magnitudes(program, inputs), sum_terms(program)) if known else ({}, {})
+    magnitudes, terms = (_magnitudes(program, inputs), _terms(program)) if known else ({}, {})
     bounds, errors, shares, scaled = [], [], [], []
     for spec, truth in zip(outputs, exact):
         with np.errstate(invalid="ignore", over="ignore"):
@@ -197,3 +197,70 @@ def _bound(magnitude: Array, terms: float, target: Format) -> Array:
         bound, reach = bound + rounding, reach + rounding
     bound = bound + gamma_reference * magnitude
     return np.where(np.isfinite(reach) & (reach <= _LARGEST), bound, np.inf)
+
+
+def _magnitudes(program: Program, inputs: Mapping[str, Array]) -> dict[str, Array]:
+    """Sum of term magnitudes of each output element: \\|A\\|·\\|B\\| of a product.
+
+    Parameters
+    ----------
+    program : Program
+        Program whose outputs are sums of products of loaded elements, all block sizes chosen.
+    inputs : mapping of str to array
+
+    Returns
+    -------
+    dict of str to float64 array
+        By output.
+    """
+    with np.errstate(invalid="ignore"):
+        sizes = {name: np.abs(array.astype(np.float64)) for name, array in inputs.items()}
+    return _sums(program, sizes)
+
+
+def _terms(program: Program) -> dict[str, Array]:
+    """Number of terms of each output element; parameters as of `_magnitudes`."""
+    ones = {
+        tensor.name: np.ones(tensor.type.shape)
+        for tensor in program.tensors
+        if tensor.type.role is not Role.OUT
+    }
+    return _sums(program, ones)
+
+
+def _sums(program: Program, inputs: Mapping[str, Array]) -> dict[str, Array]:
+    roles = {tensor.name: tensor.type.role for tensor in program.tensors}
+    memory = {
+        tensor.name: inputs[tensor.name].copy()
+        if tensor.name in inputs
+        else np.zeros(tensor.type.shape)
+        for tensor in program.tensors
+    }
+    with np.errstate(all="ignore"):
+        _Sums(memory).run(program.nodes)
+    return {name: array for name, array in memory.items() if roles[name] is not Role.IN}
+
+
+class _Sums(Interpreter):
+    """Float64 interpreter without rounding to narrower formats, for sums and products only."""
+
+    def results(self, node: Node) -> tuple[Any, ...]:
+        match node:
+            case Full():
+                return (np.zeros((self.room(node.rows), self.room(node.cols))),)
+            case Cast():
+                return (self.operand(node.operands[0]),)
+            case Map():
+                left, right = (self.operand(each) for each in node.operands)
+                return (left + right,)
+        return super().results(node)
+
+    def matmul(self, node: Matmul) -> Array:
+        a, b = (self.operand(each) for each in node.operands[:2])
+        product: Array = (a.T if node.ta else a) @ (b.T if node.tb else b)
+        return product + self.operand(node.operands[2]) if len(node.operands) == 3 else product
+
+    def store(self, node: Store) -> None:
+        target = self.memory[node.view.tensor]
+        box = self.box(node.view)
+        target[box] = self.stored(node.values[0]).reshape(target[box].shape)

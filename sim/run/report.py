@@ -1,13 +1,28 @@
-"""Fields of a run's report, and its summary in text."""
+"""Outcome of a run: the fields of its report, counters by unit, and a summary in text."""
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy.typing as npt
+
+from hw.arch.config import ChipConfig
+from hw.arch.counters import ACTIVITIES, named_counters, unit_kinds
+from hw.arch.limits import COUNTER_WORDS
+from hw.numeric.formats import Format
 from sw.results import RunResult
 
-__all__ = ["FIELDS", "describe_error", "describe_run", "tell"]
+__all__ = [
+    "FIELDS",
+    "describe_error",
+    "describe_run",
+    "tell",
+    "STATES",
+    "report_counters",
+    "Outcome",
+]
 
 #: Fields of the report, in order; null if they do not apply.
 FIELDS = tuple(RunResult.__annotations__)
@@ -73,3 +88,57 @@ def tell(
     lines += [f"  note: {note}" for note in notes]
     lines += [f"  WRONG: {problem}" for problem in problems]
     return [*lines, "VERIFIED" if report["verified"] else "NOT VERIFIED"]
+
+
+#: States of a unit in a report: in each cycle of a launch it is in exactly one.
+STATES = (*ACTIVITIES, "launch")
+
+
+def report_counters(
+    config: ChipConfig, operand: Format, words: Sequence[int], launch_cycles: int | None
+) -> dict[str, dict[str, Any]]:
+    """Counters by unit name; None for counters that a kind of unit does not have.
+
+    Parameters
+    ----------
+    config : ChipConfig
+    operand : Format
+        Operand format, which determines the multiply-accumulates per vector that enters an array.
+    words : sequence of int
+        Counter words of all units, in the order of `hw.arch.counters`.
+    launch_cycles : int or None
+        Cycles outside the kernel, in which no unit runs: reported as each unit's state ``launch``.
+    """
+    products = config.grid_rows * config.grid_columns * (16 // operand.bits)
+    report: dict[str, dict[str, Any]] = {}
+    for index, (name, kind) in enumerate(unit_kinds(config).items()):
+        values = named_counters(kind, words[COUNTER_WORDS * index : COUNTER_WORDS * (index + 1)])
+        report[name] = {
+            "kind": kind,
+            **{activity: values[activity] for activity in ACTIVITIES},
+            "launch": launch_cycles,
+            "macs": values["vectors"] * products if kind == "pcu" else None,
+            **{each: values.get(each) for each in ("commands", "boxes", "bytes")},
+        }
+    return report
+
+
+@dataclasses.dataclass(frozen=True)
+class Outcome:
+    """Result of a job.
+
+    Members
+    -------
+    report : dict
+        The fields of `FIELDS`.
+    outputs : mapping of str to array
+    problems : tuple of str
+        Reasons why it is not verified, one line per reason.
+    notes : tuple of str
+        Further remarks.
+    """
+
+    report: dict[str, Any]
+    outputs: Mapping[str, npt.NDArray[Any]]
+    problems: tuple[str, ...]
+    notes: tuple[str, ...] = ()

@@ -1,18 +1,36 @@
-"""Result of a run from Python: arrays by name, and the fields of the report."""
+"""Result of a run from Python: arrays and figures by name, and its HTML view in notebooks."""
 
 from __future__ import annotations
 
-from typing import Any
+import json
+from collections.abc import Mapping, Sequence
+from html import escape
+from typing import TYPE_CHECKING, Any
 
 import numpy.typing as npt
 
-from sim.cli.envelope import plain
-from sim.run.driver import Outcome
-from sim.run.page import page
-from sim.run.report import tell
+from gen.floorplan import floorplan
+from sim.files import plain
+from sim.run.problem import Problem
+from sim.run.report import Outcome, describe_error, describe_run, tell
 from sw import results
 
-__all__ = ["RunResult"]
+if TYPE_CHECKING:
+    from sw.compiler import Compiled
+
+__all__ = ["RunResult", "picture", "page"]
+
+#: States of a unit, with the colour of each; the rest of a bar is grey.
+_STATES = {
+    "busy": "#0072b2",
+    "wait_input": "#e69f00",
+    "wait_room": "#cc79a7",
+    "idle": "#d9d9d9",
+    "launch": "#666666",
+}
+_TALLIES = ("macs", "commands", "boxes", "bytes")
+_GOOD, _BAD = "#00694d", "#a33c00"
+_CELL = "padding:2px 8px;text-align:right"
 
 
 class RunResult(results.RunResult):
@@ -84,3 +102,130 @@ class RunResult(results.RunResult):
     def _repr_html_(self) -> str:
         outcome, picture = self._found(), object.__getattribute__(self, "_picture")
         return page(self.json(), outcome.problems, outcome.notes, picture)
+
+
+def picture(compiled: Compiled, problem: Problem, chip: str) -> str:
+    """Draw units, links by net, and a legend as SVG.
+
+    Parameters
+    ----------
+    compiled : Compiled
+    problem : Problem
+        The compiled problem.
+    chip : str
+        Name of the configuration, for the heading.
+    """
+    sizes = ", ".join(f"{name} = {size}" for name, size in problem.dims.items())
+    return floorplan(
+        problem.config,
+        {at: name for name, at in compiled.placement.tiles.items()},
+        {
+            name: [(hop.place, hop.program) for hop in hops]
+            for name, hops in compiled.routes.vectors.items()
+        },
+        agcus={number: name for name, number in compiled.netlist.fixed.items()},
+        title=f"{problem.kernel.name} on {chip}: {sizes}",
+    )
+
+
+def page(
+    report: Mapping[str, Any], problems: Sequence[str], notes: Sequence[str], picture: str
+) -> str:
+    """Render a run as HTML.
+
+    Parameters
+    ----------
+    report : mapping
+        The fields of `sim.run.report.FIELDS`, as plain data.
+    problems, notes : sequence of str
+    picture : str
+        SVG of the chip, or empty.
+    """
+    verdict, colour = ("VERIFIED", _GOOD) if report["verified"] else ("NOT VERIFIED", _BAD)
+    head = f'<div style="font-size:1.5em;font-weight:bold;color:{colour}">{verdict}</div>'
+    lines = [head, f"<div>{escape(describe_run(report))}</div>"]
+    lines += [f'<div style="color:{_BAD}">{escape(each)}</div>' for each in problems]
+    lines.append('<div style="display:flex;flex-wrap:wrap;gap:24px;margin:12px 0">')
+    lines += [_figure(*figure) for figure in _figures(report)]
+    lines.append("</div>")
+    lines += [f"<div>note: {escape(note)}</div>" for note in notes]
+    if picture:
+        lines.append(f'<div style="overflow-x:auto">{picture}</div>')
+    if report["counters"]:
+        lines += _counters(report["counters"])
+    lines += _fields(report)
+    style = "font-family:sans-serif;color:black;background:white;padding:12px"
+    return f'<div style="{style}">{"".join(lines)}</div>'
+
+
+def _figures(report: Mapping[str, Any]) -> list[tuple[str, str, str]]:
+    """Name, value and explanation of each available figure."""
+    figures = []
+    if report["cycles"] is not None:
+        predicted = report["predicted_cycles"]
+        about = f"predicted {predicted:,}" if predicted else ""
+        figures.append(("cycles", f"{report['cycles']:,}", about))
+    if report["utilization"] is not None:
+        peak = f"of {report['peak_macs_per_cycle']:,} MAC/cycle"
+        figures.append(("utilization", f"{report['utilization']:.1%}", peak))
+    if report["max_abs_err"] is not None:
+        figures.append(("golden against float64", describe_error(report), ""))
+    if report["dram_bytes_read"] is not None:
+        moved = f"{report['dram_bytes_read']:,} read, {report['dram_bytes_written']:,} written"
+        figures.append(("bytes of memory", moved, ""))
+    return figures
+
+
+def _figure(name: str, value: str, about: str) -> str:
+    return (
+        f'<div><div style="color:#555">{escape(name)}</div>'
+        f'<div style="font-size:1.3em">{escape(value)}</div>'
+        f'<div style="color:#555">{escape(about)}</div></div>'
+    )
+
+
+def _counters(counters: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Table of the units, each with a bar that divides its cycles by state."""
+    states = [state for state in _STATES if any(state in unit for unit in counters.values())]
+    heads = ["unit", "kind", "cycles by state", *states, *_TALLIES]
+    lines = ['<table style="border-collapse:collapse;margin:12px 0"><tr>']
+    for head in heads:
+        # The state's colour is that of its part of the bar.
+        mark = f";border-bottom:4px solid {_STATES[head]}" if head in _STATES else ""
+        align = "" if head in _STATES or head in _TALLIES else ";text-align:left"
+        lines.append(f'<th style="{_CELL}{mark}{align}">{head.replace("_", " ")}</th>')
+    lines.append("</tr>")
+    for name, unit in counters.items():
+        counts = {state: unit.get(state) or 0 for state in states}
+        shown = [*counts.values(), *(unit.get(tally) for tally in _TALLIES)]
+        cells = "".join(
+            f'<td style="{_CELL}">{"" if each is None else f"{each:,}"}</td>' for each in shown
+        )
+        lines.append(
+            f'<tr><td style="{_CELL};text-align:left">{escape(name)}</td>'
+            f'<td style="{_CELL};text-align:left">{escape(str(unit["kind"]))}</td>'
+            f"<td>{_bar(counts)}</td>{cells}</tr>"
+        )
+    return [*lines, "</table>"]
+
+
+def _bar(counts: Mapping[str, int]) -> str:
+    whole = sum(counts.values()) or 1
+    parts = "".join(
+        f'<div title="{state.replace("_", " ")}: {count:,} cycles" '
+        f'style="width:{100 * count / whole:.2f}%;background:{_STATES[state]}"></div>'
+        for state, count in counts.items()
+        if count
+    )
+    return f'<div style="display:flex;width:220px;height:12px">{parts}</div>'
+
+
+def _fields(report: Mapping[str, Any]) -> list[str]:
+    """All fields of the report, collapsed."""
+    rows = "".join(
+        f'<tr><td style="text-align:left">{escape(name)}</td>'
+        f'<td style="text-align:left">{escape(json.dumps(value))}</td></tr>'
+        for name, value in report.items()
+        if value is not None and name != "counters"
+    )
+    return [f"<details><summary>every field</summary><table>{rows}</table></details>"]

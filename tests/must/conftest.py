@@ -19,9 +19,10 @@ from hw.numeric.formats import named as formats
 from sim.native.conditions import MemoryConditions
 from sim.operands import random_inputs
 from sim.oracle import product as oracle
-from sim.run.driver import Outcome, compile_job, run
+from sim.run.driver import compile_job, run
 from sim.run.job import Job
 from sim.run.problem import Problem
+from sim.run.report import Outcome
 from sw.kernels.matmul import matmul
 from sw.language import Schedule
 

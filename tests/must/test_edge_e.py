@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from sim.native.conditions import MemoryConditions
-from sim.run.counter_report import STATES
 from sim.run.driver import compile_job, run
 from sim.run.job import Job
+from sim.run.report import STATES
 
 #: Configuration, back end and number of random products; each is run cold and warm.
 _RUNS = (("tiny", "rtl", 8), ("small", "rtl", 5), ("tiny", "cocotb", 3), ("small", "cocotb", 1),

@@ -6,14 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sim.cli.options import (
-    DEFAULT_CONFIG,
-    Subparsers,
-    add_config,
-    add_json,
-    load_config,
-    validating,
-)
+from sim.cli.options import DEFAULT_CONFIG, Subparsers, add_config, add_json
 from sim.cli.stand_alone import add_settings, require_no_settings, stand_alone
 from sim.cli.unit_options import (
     COMPONENT,
@@ -25,6 +18,7 @@ from sim.cli.unit_options import (
 )
 from sim.components import ARRAYS, COMPONENTS
 from sim.progress import Progress, shown_progress
+from sim.rules import load_config, validating
 
 if TYPE_CHECKING:
     from gen.area import UnitArea

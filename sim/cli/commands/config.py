@@ -5,7 +5,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from sim.cli.options import Subparsers, add_json, load_config
+from sim.cli.options import Subparsers, add_json
+from sim.rules import load_config
 
 __all__ = ["add", "execute"]
 

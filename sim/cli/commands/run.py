@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 from hw.arch.errors import BadInputError, WrongResultError, shown
 from sim.cli.kernel_lookup import file_of, running_file
 from sim.cli.kernel_options import add_problem, read_problem
-from sim.cli.options import Subparsers, add_json, add_seed, kept, probability, validating
+from sim.cli.options import Subparsers, add_json, add_seed, kept, probability
 from sim.files import require_space, write_output
-from sim.rules import JITTER, LATENCY, MAX_CYCLES
+from sim.rules import JITTER, LATENCY, MAX_CYCLES, validating
 
 if TYPE_CHECKING:
     from gen.verilog import Design
@@ -152,9 +152,9 @@ def execute(args: argparse.Namespace) -> dict[str, Any]:
 
     from dataclasses import replace
 
+    from sim.cli.npz import pack_arrays
     from sim.progress import shown_progress
     from sim.run.driver import compile_job, run
-    from sim.run.npz import pack_arrays
     from sim.run.report import tell
 
     with shown_progress() as progress, running_file(file_of(args.kernel)):

@@ -11,14 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hw.arch.errors import BadInputError
-from sim.cli.options import (
-    DEFAULT_CONFIG,
-    Subparsers,
-    add_config,
-    add_json,
-    load_config,
-    validating,
-)
+from sim.cli.options import DEFAULT_CONFIG, Subparsers, add_config, add_json
 from sim.cli.own_files import STANDARD_OUTPUT, require_apart
 from sim.cli.stand_alone import add_settings, require_no_settings, stand_alone
 from sim.cli.unit_options import (
@@ -33,6 +26,7 @@ from sim.cli.unit_options import (
 from sim.components import ARRAYS, COMPONENTS
 from sim.files import require_writable, write_output
 from sim.progress import shown_progress
+from sim.rules import load_config, validating
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -9,8 +9,9 @@ import pytest
 import tilewright
 from hw.arch.config import from_toml, named
 from hw.arch.errors import BadInputError, did_you_mean
-from sim.cli.options import load_config, setting, validating
+from sim.cli.options import setting
 from sim.files import require_writable, write_whole
+from sim.rules import load_config, validating
 
 KNOWN = ("M", "N", "K", "row_par", "col_par", "slots")
 

@@ -14,8 +14,7 @@ from hw.numeric.formats import bf16
 from sim.operands import random_operand
 from sim.oracle import product
 from sim.run import driver
-from sim.run.counter_report import STATES
-from sim.run.report import FIELDS
+from sim.run.report import FIELDS, STATES
 from sw.chip_program import ChipProgram
 
 ENVELOPE = ["schema", "tilewright", "command", "tools", "error"]

@@ -5,9 +5,8 @@ import re
 
 import pytest
 
-from sim.run.counter_report import STATES
-from sim.run.page import _STATES, page
-from sim.run.report import FIELDS
+from sim.run.report import FIELDS, STATES
+from sim.run.result import _STATES, page
 
 COUNTERS = {
     "pcu_0_0": {"kind": "pcu", "busy": 75, "wait_input": 15, "wait_room": 0, "idle": 10}

@@ -7,8 +7,8 @@ import pytest
 
 from hw.arch.errors import BadInputError
 from hw.numeric.formats import bf16, int8
+from sim.cli.npz import pack_arrays, read_inputs
 from sim.operands import random_operand
-from sim.run.npz import pack_arrays, read_inputs
 from sw.kernels.matmul import matmul
 
 

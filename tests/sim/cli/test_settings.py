@@ -7,7 +7,7 @@ import pytest
 from hw.arch.config import named
 from hw.arch.errors import BadInputError
 from hw.numeric.formats import bf16, fp32
-from sim.run.settings import problem_of_settings
+from sim.cli.settings import problem_of_settings
 from sw.kernels.matmul import matmul
 from sw.language import Schedule
 
