@@ -209,11 +209,11 @@ class _Run:
         self.results = plan.col_par * share.collected * plan.result_vectors
         # Boundaries of K-blocks: tiles, then whether A and B begin and end there.
         starts = sorted({*range(0, plan.tiles, plan.a_slab), *range(0, plan.tiles, plan.b_slab)})
+        edges = {at: (not at % plan.a_slab, not at % plan.b_slab) for at in (*starts, plan.tiles)}
         self.segments = [
-            (stop - start, not start % plan.a_slab, not start % plan.b_slab,
-             not stop % plan.a_slab, not stop % plan.b_slab)
+            (stop - start, *edges[start], *edges[stop])
             for start, stop in zip(starts, [*starts[1:], plan.tiles], strict=True)
-        ]  # fmt: skip
+        ]
         self.a_next = self.b_next = 0
         self.time = self.stored = 0.0
 

@@ -291,7 +291,7 @@ def _call(generator: random.Random) -> Case:
         "Barrier": lambda: Barrier(arrivals=value, tx_bytes=4),
         "TmaEngine": lambda: TmaEngine(width_bits=value),
         "Pmu": lambda: Pmu(width_bits=64, capacity_bytes=value, slots=4),
-    }  # fmt: skip
+    }
     called = generator.choice([*calls])
 
     def act() -> None:

@@ -158,8 +158,11 @@ def main(words: list[str]) -> int:
         print(_row(block, measured[block]), flush=True)
     together = totals(measured)
     print(_row("together", together))
-    lines = [f"{point.kind} {point.module} {point.name}" for kind in GOALS for point in
-             together.missed(kind)]  # fmt: skip
+    lines = [
+        f"{point.kind} {point.module} {point.name}"
+        for kind in GOALS
+        for point in together.missed(kind)
+    ]
     (folder / "missed.txt").write_text("\n".join([*lines, ""]))
     return int(any(together.share(kind) < goal for kind, goal in GOALS.items()))
 

@@ -106,9 +106,9 @@ def _require_order(loads: list[_Portal], stores: list[_Portal], memory: Bytes) -
                 continue
             marks = [np.zeros(len(memory), np.uint8) for _ in range(2)]
             for mark, portal in zip(marks, (one, other), strict=True):
-                full = np.full((len(portal.boxes.points) * portal.boxes.vectors,
-                                portal.boxes.beat_bytes), 1, np.uint8)  # fmt: skip
-                portal.boxes.store(mark, full)
+                boxes = portal.boxes
+                size = len(boxes.points) * boxes.vectors, boxes.beat_bytes
+                boxes.store(mark, np.ones(size, np.uint8))
             if (marks[0] & marks[1]).any():
                 raise EmulatorError(
                     f"AGCU {one.index} store {one.port} must not write where AGCU {other.index} "

@@ -16,91 +16,76 @@ __all__ = ["HABITS", "MissingNameError", "NotAnArray", "missing_name", "operator
 P = ParamSpec("P")
 R = TypeVar("R")
 
-_SAME = (
-    "exp", "exp2", "log", "sqrt", "rsqrt", "reciprocal", "sigmoid", "silu", "tanh",
-    "maximum", "minimum", "where", "matmul",
-)  # fmt: skip
-_OPERATORS = {
-    "add": "x + y", "subtract": "x - y", "multiply": "x * y", "divide": "x / y",
-    "true_divide": "x / y", "negative": "-x", "absolute": "abs(x)", "equal": "x == y",
-    "not_equal": "x != y", "less": "x < y", "less_equal": "x <= y", "greater": "x > y",
-    "greater_equal": "x >= y",
-}  # fmt: skip
-_REDUCTIONS = {"sum": "sum", "max": "max", "min": "min", "amax": "max", "amin": "min"}
-_TRANSPOSE = "`x.T`"
-_CAST = "`x.to(tw.fp32)`, or another format"
-_SHAPE = "`tw.split_cols` and `tw.join_cols`; a tile has rows and columns, and no other shape"
-_ITEMS = "index the tensor before `tw.load_tile`; a tile has numbers on the chip alone"
-_SOFTMAX = "`e = tw.exp(x - tw.row_max(x))`, then `e / tw.row_sum(e)`"
-
+#: Equivalent in the language, and the names of other libraries that it replaces.
+_EQUIVALENTS = {
+    "`tw.{name}`": (
+        "exp exp2 log sqrt rsqrt reciprocal sigmoid silu tanh maximum minimum where matmul"
+    ),
+    "`x + y`": "add",
+    "`x - y`": "subtract",
+    "`x * y`": "multiply",
+    "`x / y`": "divide true_divide",
+    "`-x`": "negative neg",
+    "`abs(x)`": "absolute abs",
+    "`x == y`": "equal",
+    "`x != y`": "not_equal",
+    "`x < y`": "less",
+    "`x <= y`": "less_equal",
+    "`x > y`": "greater",
+    "`x >= y`": "greater_equal",
+    "`tw.row_sum(x)` for axis 1, `tw.col_sum(x)` for axis 0": "sum",
+    "`tw.row_max(x)` for axis 1, `tw.col_max(x)` for axis 0": "max amax",
+    "`tw.row_min(x)` for axis 1, `tw.col_min(x)` for axis 0": "min amin",
+    "`tw.row_mean(x)` for axis 1; for axis 0 `tw.col_sum(x)` times a number": "mean",
+    "`e = tw.exp(x - tw.row_max(x))`, then `e / tw.row_sum(e)`": "softmax",
+    "`tw.maximum(x, 0.0)`": "relu",
+    "`tw.minimum(tw.maximum(x, low), high)`": "clip clamp",
+    "`a @ b`": "dot mm",
+    "`a @ b` in a loop of `tw.each`": "bmm",
+    "`a @ b`, transposed by `.T` where needed": "einsum",
+    "`x * x`": "square",
+    "`x * x`, or `tw.exp(p * tw.log(x))`": "power pow",
+    "`tw.log(x)` times 1.4426950408889634": "log2",
+    "`x.T`": "transpose permute swapaxes t",
+    "`x.to(tw.fp32)`, or another format": "astype cast type",
+    "`x.to(tw.fp32)`": "float",
+    "`x.to(tw.bf16)`": "bfloat16 half",
+    "`x.to(tw.int32)`": "int",
+    "`tw.split_cols` and `tw.join_cols`; a tile has rows and columns, and no other shape": (
+        "reshape view ravel flatten squeeze unsqueeze"
+    ),
+    "`tw.split_cols(x, parts)`": "split chunk",
+    "`tw.join_cols(x, y)`": "concatenate concat cat hstack",
+    "`x.rows`, `x.cols` or `x.shape`": "size ndim",
+    "index the tensor before `tw.load_tile`; a tile has numbers on the chip alone": (
+        "item numpy tolist asarray array"
+    ),
+    "`tw.buffer(x)` for room of its own; nothing changes a tile": "copy clone",
+    "`tw.full(rows, cols, 1)`": "ones",
+    "`tw.zeros(x.rows, x.cols)`": "zeros_like",
+    "`tw.full(x.rows, x.cols, 1)`": "ones_like",
+    "`tw.full(x.rows, x.cols, value)`": "full_like",
+    "`tw.row_index(i)` or `tw.col_index(i)` of a block": "arange",
+    "`tw.each(n)`, or `tw.metapipe(n, size)` for blocks": "range",
+    "`tw.store_tile(view, tile)`": "store",
+}
 #: Equivalent in the language of names from other libraries.
 HABITS: Mapping[str, str] = {
-    **{name: f"`tw.{name}`" for name in _SAME},
-    **{name: f"`{text}`" for name, text in _OPERATORS.items()},
-    **{
-        name: f"`tw.row_{op}(x)` for axis 1, `tw.col_{op}(x)` for axis 0"
-        for name, op in _REDUCTIONS.items()
-    },
-    "mean": "`tw.row_mean(x)` for axis 1; for axis 0 `tw.col_sum(x)` times a number",
-    "softmax": _SOFTMAX,
-    "relu": "`tw.maximum(x, 0.0)`",
-    "clip": "`tw.minimum(tw.maximum(x, low), high)`",
-    "clamp": "`tw.minimum(tw.maximum(x, low), high)`",
-    "dot": "`a @ b`",
-    "mm": "`a @ b`",
-    "bmm": "`a @ b` in a loop of `tw.each`",
-    "einsum": "`a @ b`, transposed by `.T` where needed",
-    "square": "`x * x`",
-    "power": "`x * x`, or `tw.exp(p * tw.log(x))`",
-    "pow": "`x * x`, or `tw.exp(p * tw.log(x))`",
-    "abs": "`abs(x)`",
-    "neg": "`-x`",
-    "log2": "`tw.log(x)` times 1.4426950408889634",
-    "transpose": _TRANSPOSE,
-    "permute": _TRANSPOSE,
-    "swapaxes": _TRANSPOSE,
-    "t": _TRANSPOSE,
-    "astype": _CAST,
-    "cast": _CAST,
-    "type": _CAST,
-    "float": "`x.to(tw.fp32)`",
-    "bfloat16": "`x.to(tw.bf16)`",
-    "half": "`x.to(tw.bf16)`",
-    "int": "`x.to(tw.int32)`",
-    "reshape": _SHAPE,
-    "view": _SHAPE,
-    "ravel": _SHAPE,
-    "flatten": _SHAPE,
-    "squeeze": _SHAPE,
-    "unsqueeze": _SHAPE,
-    "split": "`tw.split_cols(x, parts)`",
-    "chunk": "`tw.split_cols(x, parts)`",
-    "concatenate": "`tw.join_cols(x, y)`",
-    "concat": "`tw.join_cols(x, y)`",
-    "cat": "`tw.join_cols(x, y)`",
-    "hstack": "`tw.join_cols(x, y)`",
-    "size": "`x.rows`, `x.cols` or `x.shape`",
-    "ndim": "`x.rows`, `x.cols` or `x.shape`",
-    "item": _ITEMS,
-    "numpy": _ITEMS,
-    "tolist": _ITEMS,
-    "asarray": _ITEMS,
-    "array": _ITEMS,
-    "copy": "`tw.buffer(x)` for room of its own; nothing changes a tile",
-    "clone": "`tw.buffer(x)` for room of its own; nothing changes a tile",
-    "ones": "`tw.full(rows, cols, 1)`",
-    "zeros_like": "`tw.zeros(x.rows, x.cols)`",
-    "ones_like": "`tw.full(x.rows, x.cols, 1)`",
-    "full_like": "`tw.full(x.rows, x.cols, value)`",
-    "arange": "`tw.row_index(i)` or `tw.col_index(i)` of a block",
-    "range": "`tw.each(n)`, or `tw.metapipe(n, size)` for blocks",
-    "store": "`tw.store_tile(view, tile)`",
+    name: text.format(name=name) for text, names in _EQUIVALENTS.items() for name in names.split()
 }
 _REVERSED = {
-    "add": "__radd__", "subtract": "__rsub__", "multiply": "__rmul__", "divide": "__rtruediv__",
-    "matmul": "__rmatmul__", "equal": "__eq__", "not_equal": "__ne__", "less": "__gt__",
-    "less_equal": "__ge__", "greater": "__lt__", "greater_equal": "__le__",
-}  # fmt: skip
+    "add": "__radd__",
+    "subtract": "__rsub__",
+    "multiply": "__rmul__",
+    "divide": "__rtruediv__",
+    "matmul": "__rmatmul__",
+    "equal": "__eq__",
+    "not_equal": "__ne__",
+    "less": "__gt__",
+    "less_equal": "__ge__",
+    "greater": "__lt__",
+    "greater_equal": "__le__",
+}
 
 
 class MissingNameError(ProgramError, AttributeError):

@@ -222,13 +222,14 @@ def _plans(product: Product, config: ChipConfig, wishes: Wishes) -> Iterator[Pla
             groups = min(row_par, -(-product.m // rows))
             shapes.add((groups, rows, -(-product.m // (groups * rows))))
         for groups, rows, blocks in sorted(shapes):
-            for columns in _columns(config, col_par, lanes, column_tile, product.n):
-                for tiles, a_slab, b_slab in _slabs(covers, lanes, wishes):
-                    for resident in (True, False):
-                        yield Plan(
-                            product, config, groups, col_par, rows, blocks, *columns,
-                            tiles, a_slab, b_slab, resident,
-                        )  # fmt: skip
+            for columns, slabs, resident in itertools.product(
+                _columns(config, col_par, lanes, column_tile, product.n),
+                _slabs(covers, lanes, wishes),
+                (True, False),
+            ):
+                yield Plan(
+                    product, config, groups, col_par, rows, blocks, *columns, *slabs, resident
+                )
 
 
 def _columns(

@@ -106,8 +106,9 @@ class _Finder:
                 case ir.Loop():
                     if node.mode != "metapipe" or node.until is not None:
                         raise _refuse(node, f"`{node.mode}` loop is not served by hardware yet")
-                    if self._store is not None or any(isinstance(each, ir.Loop) for each in nodes
-                                                      if each is not node):  # fmt: skip
+                    if self._store is not None or any(
+                        isinstance(each, ir.Loop) for each in nodes if each is not node
+                    ):
                         raise _refuse(node, "A second loop is not served by hardware yet")
                     self._loops.append(node)
                     for number, (carry, result) in enumerate(
@@ -150,8 +151,10 @@ class _Finder:
         slots, names = self._stored(store, matmul)
         loops = self._roles(a_load, b_load, store)
         self._start(matmul, loops)
-        tensors = {name: self._program.tensor(name).type for name in
-                   (a_load.view.tensor, b_load.view.tensor, store.view.tensor)}  # fmt: skip
+        tensors = {
+            name: self._program.tensor(name).type
+            for name in (a_load.view.tensor, b_load.view.tensor, store.view.tensor)
+        }
         a, b, c = tensors
         (m, k), n = tensors[a].shape, tensors[c].shape[1]
         fmt, out = tensors[a].format, tensors[c].format

@@ -9,8 +9,13 @@ from sim.run.job import Job
 from sim.run.report import STATES
 
 #: Configuration, back end and number of random products; each is run cold and warm.
-_RUNS = (("tiny", "rtl", 8), ("small", "rtl", 5), ("tiny", "cocotb", 3), ("small", "cocotb", 1),
-         ("large", "rtl", 1))  # fmt: skip
+_RUNS = (
+    ("tiny", "rtl", 8),
+    ("small", "rtl", 5),
+    ("tiny", "cocotb", 3),
+    ("small", "cocotb", 1),
+    ("large", "rtl", 1),
+)
 
 
 def _report(each, backend, *, warm):

@@ -249,8 +249,12 @@ def answer(folder, *words):
     environment = os.environ | {"PYTHONPATH": str(folder)}
     run = subprocess.run(
         [sys.executable, "-B", *words],
-        cwd=folder, env=environment, capture_output=True, text=True, timeout=120,
-    )  # fmt: skip
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
     assert run.returncode == 0, run.stderr
     return run.stdout.splitlines()
 

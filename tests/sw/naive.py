@@ -147,9 +147,14 @@ class Chip:
                 self.pass_on(fifo, (False, at, UnitPort(number - 2)))
 
             def step(
-                number=number, engine=engine, moves=moves, others=others, reports=reports,
-                port=port if number < 2 else None, fifo=None if number < 2 else fifo,
-            ):  # fmt: skip
+                number=number,
+                engine=engine,
+                moves=moves,
+                others=others,
+                reports=reports,
+                port=port if number < 2 else None,
+                fifo=None if number < 2 else fifo,
+            ):
                 if not moves:
                     return False
                 move = moves[0]
@@ -227,9 +232,13 @@ class Chip:
 
         self.tries += [load, issue, drain]
         self.dones.append(
-            lambda: s["first_tile"] and s["first_pass"] and not s["loaded"]
-            and not (weights.fifo or act.fifo or s["full"] or out)
-        )  # fmt: skip
+            lambda: (
+                s["first_tile"]
+                and s["first_pass"]
+                and not s["loaded"]
+                and not (weights.fifo or act.fifo or s["full"] or out)
+            )
+        )
 
     def agcu(self, place, agcu):
         at = (place.row, place.column(self.chip))

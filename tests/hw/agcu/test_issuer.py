@@ -85,19 +85,32 @@ def test_a_command_takes_one_cycle_a_loop_and_one_to_step():
     assert {b - a for a, b in zip(cycles[:-1], cycles[1:], strict=True)} == {ISSUER_LOOPS + 1}
 
 
-@pytest.mark.parametrize(("make", "message"), [
-    (lambda: BoxLoop(1, 5), r"dimension must be from 0 to 4, not 5"),
-    (lambda: BoxLoop(1, 0, 1 << 17), r"step must be from -131072 to 131071 elements, not 131072"),
-    (lambda: Wait(0, 16), r"take 1 to 15 tokens, not 16"),
-    (lambda: IssuerProgram(0, ()), r"1 to 6 loops, not 0"),
-    (lambda: IssuerProgram(0, (BoxLoop(1),) * 7), r"1 to 6 loops, not 7"),
-    (lambda: IssuerProgram(0, (BoxLoop(1 << 16),)), r"counts must be from 0 to 65535, not 65536"),
-    (lambda: IssuerProgram(0, (BoxLoop(1),), (Wait(1), Wait(1))), r"at most 2 different ports"),
-    (lambda: IssuerProgram(4, (BoxLoop(1),)).pack(descriptors=4, token_ports=4),
-     r"descriptor must be from 0 to 3, not 4"),
-    (lambda: IssuerProgram(0, (BoxLoop(1),), (Wait(4),)).pack(descriptors=4, token_ports=4),
-     r"Token port must be from 0 to 3, not 4"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: BoxLoop(1, 5), r"dimension must be from 0 to 4, not 5"),
+        (
+            lambda: BoxLoop(1, 0, 1 << 17),
+            r"step must be from -131072 to 131071 elements, not 131072",
+        ),
+        (lambda: Wait(0, 16), r"take 1 to 15 tokens, not 16"),
+        (lambda: IssuerProgram(0, ()), r"1 to 6 loops, not 0"),
+        (lambda: IssuerProgram(0, (BoxLoop(1),) * 7), r"1 to 6 loops, not 7"),
+        (
+            lambda: IssuerProgram(0, (BoxLoop(1 << 16),)),
+            r"counts must be from 0 to 65535, not 65536",
+        ),
+        (lambda: IssuerProgram(0, (BoxLoop(1),), (Wait(1), Wait(1))), r"at most 2 different ports"),
+        (
+            lambda: IssuerProgram(4, (BoxLoop(1),)).pack(descriptors=4, token_ports=4),
+            r"descriptor must be from 0 to 3, not 4",
+        ),
+        (
+            lambda: IssuerProgram(0, (BoxLoop(1),), (Wait(4),)).pack(descriptors=4, token_ports=4),
+            r"Token port must be from 0 to 3, not 4",
+        ),
+    ],
+)
 def test_programs_that_cannot_work_are_refused(make, message):
     with pytest.raises(ValueError, match=message):
         make()

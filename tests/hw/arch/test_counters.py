@@ -48,6 +48,12 @@ def test_state_of_a_pmu_fills_a_counter():
     assert pmu_state_layout().size == COUNTER_BITS
     states = engine_states(0b000_1_111110_0_1 << 12 | 1 << 47)
     assert states["w1"] == {
-        "enabled": 1, "done": 0, "slot": 62, "lap": 1, "entered": 0, "port": 0, "reported": 0
-    }  # fmt: skip
+        "enabled": 1,
+        "done": 0,
+        "slot": 62,
+        "lap": 1,
+        "entered": 0,
+        "port": 0,
+        "reported": 0,
+    }
     assert states["r1"]["reported"] == 1 and not any(states["w0"].values())

@@ -38,20 +38,63 @@ def emitted_ports(signature):
 
 #: AMBA AXI4 (IHI 0022) names and widths for 64-bit data, 40-bit addresses and 2-bit ids.
 AXI4_READ = {
-    "arid": 2, "araddr": 40, "arlen": 8, "arsize": 3, "arburst": 2, "arcache": 4, "arprot": 3,
-    "arvalid": 1, "arready": -1, "rid": -2, "rdata": -64, "rresp": -2, "rlast": -1, "rvalid": -1,
+    "arid": 2,
+    "araddr": 40,
+    "arlen": 8,
+    "arsize": 3,
+    "arburst": 2,
+    "arcache": 4,
+    "arprot": 3,
+    "arvalid": 1,
+    "arready": -1,
+    "rid": -2,
+    "rdata": -64,
+    "rresp": -2,
+    "rlast": -1,
+    "rvalid": -1,
     "rready": 1,
-}  # fmt: skip
+}
 AXI4_WRITE = {
-    "awid": 2, "awaddr": 40, "awlen": 8, "awsize": 3, "awburst": 2, "awcache": 4, "awprot": 3,
-    "awvalid": 1, "awready": -1, "wdata": 64, "wstrb": 8, "wlast": 1, "wvalid": 1, "wready": -1,
-    "bid": -2, "bresp": -2, "bvalid": -1, "bready": 1,
-}  # fmt: skip
+    "awid": 2,
+    "awaddr": 40,
+    "awlen": 8,
+    "awsize": 3,
+    "awburst": 2,
+    "awcache": 4,
+    "awprot": 3,
+    "awvalid": 1,
+    "awready": -1,
+    "wdata": 64,
+    "wstrb": 8,
+    "wlast": 1,
+    "wvalid": 1,
+    "wready": -1,
+    "bid": -2,
+    "bresp": -2,
+    "bvalid": -1,
+    "bready": 1,
+}
 AXI_LITE = {
-    "awaddr": 12, "awprot": 3, "awvalid": 1, "awready": -1, "wdata": 32, "wstrb": 4, "wvalid": 1,
-    "wready": -1, "bresp": -2, "bvalid": -1, "bready": 1, "araddr": 12, "arprot": 3, "arvalid": 1,
-    "arready": -1, "rdata": -32, "rresp": -2, "rvalid": -1, "rready": 1,
-}  # fmt: skip
+    "awaddr": 12,
+    "awprot": 3,
+    "awvalid": 1,
+    "awready": -1,
+    "wdata": 32,
+    "wstrb": 4,
+    "wvalid": 1,
+    "wready": -1,
+    "bresp": -2,
+    "bvalid": -1,
+    "bready": 1,
+    "araddr": 12,
+    "arprot": 3,
+    "arvalid": 1,
+    "arready": -1,
+    "rdata": -32,
+    "rresp": -2,
+    "rvalid": -1,
+    "rready": 1,
+}
 
 
 @pytest.mark.parametrize(

@@ -16,12 +16,18 @@ def model(pcu_units):
     return pcu_units[2]
 
 
-@pytest.mark.parametrize("program", [
-    PcuProgram(fmt=bf16, out=fp32),
-    PcuProgram(fmt=bf16, out=bf16, weight=FilterProgram(3, 1)),
-    PcuProgram(fmt=int8, out=int32, weights_by_row=True, weight=FilterProgram(4, 3)),
-    PcuProgram(fmt=bf16, out=fp32, activation=FilterProgram(2, 1), weight=FilterProgram(16, 15)),
-], ids=str)  # fmt: skip
+@pytest.mark.parametrize(
+    "program",
+    [
+        PcuProgram(fmt=bf16, out=fp32),
+        PcuProgram(fmt=bf16, out=bf16, weight=FilterProgram(3, 1)),
+        PcuProgram(fmt=int8, out=int32, weights_by_row=True, weight=FilterProgram(4, 3)),
+        PcuProgram(
+            fmt=bf16, out=fp32, activation=FilterProgram(2, 1), weight=FilterProgram(16, 15)
+        ),
+    ],
+    ids=str,
+)
 @pytest.mark.parametrize("stall", [0.0, 0.5])
 def test_a_unit_takes_its_own_packets_of_a_multicast_stream(model, program, stall, seed):
     """All units get every packet; each must compute as if it had been sent only its own."""
@@ -89,13 +95,19 @@ def test_programs_pack_into_their_word_and_back():
         assert PcuProgram.unpack(word) == program
 
 
-@pytest.mark.parametrize(("make", "message"), [
-    (lambda: FilterProgram(17, 0), r"modulus must be from 1 to 16, not 17"),
-    (lambda: FilterProgram(0, 0), r"modulus must be from 1 to 16, not 0"),
-    (lambda: FilterProgram(4, 4), r"index must be from 0 to 3, not 4"),
-    (lambda: PcuProgram(fmt=int8, out=bf16), r"results of int8 operands must be int32, not bf16"),
-    (lambda: PcuProgram(fmt=fp32, out=fp32), r"operands must be bf16 or int8, not fp32"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: FilterProgram(17, 0), r"modulus must be from 1 to 16, not 17"),
+        (lambda: FilterProgram(0, 0), r"modulus must be from 1 to 16, not 0"),
+        (lambda: FilterProgram(4, 4), r"index must be from 0 to 3, not 4"),
+        (
+            lambda: PcuProgram(fmt=int8, out=bf16),
+            r"results of int8 operands must be int32, not bf16",
+        ),
+        (lambda: PcuProgram(fmt=fp32, out=fp32), r"operands must be bf16 or int8, not fp32"),
+    ],
+)
 def test_programs_that_cannot_work_are_refused(make, message):
     with pytest.raises(ValueError, match=message):
         make()

@@ -60,13 +60,13 @@ BAD_FILES = [
         "AXI data bits must equal the link width 128, not 256",
     ),
     ("rows = 1\ncolumns = 1", "Pattern must have a PMU on 1 x 1 switches, not 'checkerboard'"),
-    ("rows = 2\ncolumns = 1\npattern = \"c/c\"", "must have a PMU on 2 x 1 switches, not 'c/c'"),
-    ("rows = 2\ncolumns = 1\npattern = \"m/m\"", "must have a PCU on 2 x 1 switches, not 'm/m'"),
+    ('rows = 2\ncolumns = 1\npattern = "c/c"', "must have a PMU on 2 x 1 switches, not 'c/c'"),
+    ('rows = 2\ncolumns = 1\npattern = "m/m"', "must have a PCU on 2 x 1 switches, not 'm/m'"),
     ("rows = 2\ncolumns = 2\n[agcu]\ncount = 0", "AGCU count must be an integer from 1 to 16"),
     ("rows = 4\ncolumns = 4\n[pmu]\nslots = 1.5", "PMU slots must be an integer"),
-    ("rows = \"4\"\ncolumns = 4", "Mesh rows must be an integer"),
+    ('rows = "4"\ncolumns = 4', "Mesh rows must be an integer"),
     ("pcu = 3", "must be a table, not 3"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("text", "message"), BAD_FILES)

@@ -26,8 +26,10 @@ def test_the_cache_is_shown_and_freed(monkeypatch, tmp_path, capsys):
     folder = build(2_000_000)
     code, shown, said = report(capsys)
     assert code == 0 and shown["cache"] == {
-        "folder": str(tmp_path / "my cache"), "bytes": 2_000_000, "freed_bytes": 0,
-    }  # fmt: skip
+        "folder": str(tmp_path / "my cache"),
+        "bytes": 2_000_000,
+        "freed_bytes": 0,
+    }
     assert f"{tmp_path / 'my cache'}: 2.0 MB; tilewright doctor --clean frees it" in said
     assert folder.exists()
     code, shown, said = report(capsys, "--clean")

@@ -45,8 +45,13 @@ def test_one_block_is_run_and_reported(calls, capsys):
     out, error = capsys.readouterr()
     report = json.loads(out)
     assert {name: report[name] for name in FIELDS} == {
-        "block": "grid", "tests": 4, "seed": 5, "passed": 4, "failed": 0, "seconds": 0.5,
-    }  # fmt: skip
+        "block": "grid",
+        "tests": 4,
+        "seed": 5,
+        "passed": 4,
+        "failed": 0,
+        "seconds": 0.5,
+    }
     assert calls == [("grid", 5, "verilator", None)]
     assert "grid: 4 of 4 tests passed in 0.5 s (build 2.0 s)" in error
 

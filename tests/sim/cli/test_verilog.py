@@ -58,8 +58,9 @@ def test_without_an_output_a_file_below_build_is_written_and_named(words, name, 
 
 
 def test_a_preset_and_a_file_give_their_names(here, capsys):
-    (here / "mine.toml").write_text("rows = 2\ncolumns = 2\nwidth_bits = 64\n[agcu]\ncount = 1\n"
-                                    "axi_data_bits = 64\n")  # fmt: skip
+    (here / "mine.toml").write_text(
+        "rows = 2\ncolumns = 2\nwidth_bits = 64\n[agcu]\ncount = 1\naxi_data_bits = 64\n"
+    )
     assert run("--config ./mine.toml", capsys).out.startswith("build/mine.v: module tilewright")
     text = Path("build/mine.v").read_text()
     assert "--config FILE.toml\n" in text and "mine" not in text

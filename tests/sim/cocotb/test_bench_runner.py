@@ -77,7 +77,7 @@ RESULTS = "<testsuites><testsuite name='a'>{}</testsuite></testsuites>"
             "simulator: .* ended with code 7",
         ),
         (
-            "echo \"{}\" > $COCOTB_RESULTS_FILE".format(
+            'echo "{}" > $COCOTB_RESULTS_FILE'.format(
                 RESULTS.format(
                     "<testcase name='a'/><testcase name='b'><failure message='x is 3'/></testcase>"
                     "<testcase name='c'><error message='y'/></testcase>"
@@ -89,7 +89,7 @@ RESULTS = "<testsuites><testsuite name='a'>{}</testsuite></testsuites>"
         ),
         (f'''echo "{RESULTS[:20]}" > $COCOTB_RESULTS_FILE; exit 1''', 1, 0, "simulator: .* code 1"),
     ],
-)  # fmt: skip
+)
 def test_a_simulator_that_dies_or_runs_nothing_counts_as_a_failure(
     script, tests, passed, failure, monkeypatch, tmp_path
 ):

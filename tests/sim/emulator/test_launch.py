@@ -74,8 +74,12 @@ def _launched(spoil, entries=1):
     memory = layout.bytes_before({"A": a, "B": b})
     before = bytes(memory)
     address = spoil(memory, {name: place for name, (place, _) in layout.places.items()})
-    run = emulate(TINY, memory, list_address=layout.list_address if address is None else address,
-                  entries=entries)  # fmt: skip
+    run = emulate(
+        TINY,
+        memory,
+        list_address=layout.list_address if address is None else address,
+        entries=entries,
+    )
     assert layout.read(memory, "C").tobytes() == layout.read(before, "C").tobytes()
     return run
 

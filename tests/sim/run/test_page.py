@@ -18,12 +18,24 @@ COUNTERS = {
 
 def report(**fields):
     given = {
-        "kernel": "matmul", "config": "a<b", "backend": "rtl", "dtype": "bf16",
-        "out_dtype": "bf16", "params": {"M": 3}, "verified": True, "cycles": 1234,
-        "predicted_cycles": 1300, "utilization": 0.4142, "peak_macs_per_cycle": 16,
-        "max_abs_err": 199.0, "error_of_bound": 0.41, "dram_bytes_read": 10,
-        "dram_bytes_written": 20, "counters": COUNTERS, "image_sha256": "c0ffee" * 8,
-    }  # fmt: skip
+        "kernel": "matmul",
+        "config": "a<b",
+        "backend": "rtl",
+        "dtype": "bf16",
+        "out_dtype": "bf16",
+        "params": {"M": 3},
+        "verified": True,
+        "cycles": 1234,
+        "predicted_cycles": 1300,
+        "utilization": 0.4142,
+        "peak_macs_per_cycle": 16,
+        "max_abs_err": 199.0,
+        "error_of_bound": 0.41,
+        "dram_bytes_read": 10,
+        "dram_bytes_written": 20,
+        "counters": COUNTERS,
+        "image_sha256": "c0ffee" * 8,
+    }
     return dict.fromkeys(FIELDS) | given | fields
 
 

@@ -270,5 +270,12 @@ def test_every_kind_of_error_has_a_rule():
     from sw.language.errors import RULES
 
     assert {line[1] for line in LINES} | {
-        "state", "carry", "scope", "exit", "signature", "argument", "schedule", "output",
-    } == set(RULES)  # fmt: skip
+        "state",
+        "carry",
+        "scope",
+        "exit",
+        "signature",
+        "argument",
+        "schedule",
+        "output",
+    } == set(RULES)

@@ -62,10 +62,20 @@ def random_plan(rng):
     a_slab, b_slab = (rng.choice([each for each in slabs if each <= most]) for _ in "ab")
     halves = stride // width
     return Plan(
-        product(m, n, k, fmt, out), config, groups, col_par, rows, -(-m // (groups * rows)),
-        passes, halves, -(-n // (passes * stride)), tiles, a_slab, b_slab,
+        product(m, n, k, fmt, out),
+        config,
+        groups,
+        col_par,
+        rows,
+        -(-m // (groups * rows)),
+        passes,
+        halves,
+        -(-n // (passes * stride)),
+        tiles,
+        a_slab,
+        b_slab,
         rng.random() < 0.5,
-    ), config  # fmt: skip
+    ), config
 
 
 def test_every_plan_that_is_let_through_can_be_packed(seed):
@@ -85,9 +95,7 @@ def test_every_plan_that_is_let_through_can_be_packed(seed):
 
 
 #: A plan that fits: 256 rows, one block of 64 columns, 8 tiles of 16.
-PLAN = Plan(
-    product(256, 64, 128, bf16, bf16), SMALL, 2, 2, 128, 1, 4, 1, 1, 8, 4, 4, True
-)  # fmt: skip
+PLAN = Plan(product(256, 64, 128, bf16, bf16), SMALL, 2, 2, 128, 1, 4, 1, 1, 8, 4, 4, True)
 
 
 @pytest.mark.parametrize(

@@ -137,8 +137,13 @@ def test_simplify_makes_equal_nodes_one_but_keeps_buffers_apart():
         tw.store_tile(C, tw.buffer(x + 1.0) + tw.buffer(y + 1.0))
 
     assert kinds(simplify(traced(equal))) == [
-        "load", "map.add", "buffer", "buffer", "map.add", "store",
-    ]  # fmt: skip
+        "load",
+        "map.add",
+        "buffer",
+        "buffer",
+        "map.add",
+        "store",
+    ]
 
 
 def test_simplify_moves_loads_of_inputs_out_of_loops():
@@ -150,8 +155,16 @@ def test_simplify_moves_loads_of_inputs_out_of_loops():
 
     program = simplify(traced(both))
     assert kinds(program) == [
-        "load", "loop", "load", "loop", "load", "matmul", "reduce.max", "map.add", "store",
-    ]  # fmt: skip
+        "load",
+        "loop",
+        "load",
+        "loop",
+        "load",
+        "matmul",
+        "reduce.max",
+        "map.add",
+        "store",
+    ]
     views = [str(node.view) for node in walk(program.nodes) if node.kind == "load"]
     assert [view[0] for view in views] == ["B", "A", "B"]
 
