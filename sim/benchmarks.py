@@ -12,8 +12,7 @@ from hw.arch.config import named as configurations
 from hw.numeric.formats import named as formats
 from sim.progress import Progress
 from sim.run.driver import compile_job, run
-from sim.run.job import Job
-from sim.run.problem import Problem
+from sim.run.job import Job, Problem
 from sw.kernels.matmul import matmul
 
 __all__ = ["BENCHMARKS", "Benchmark", "Peer", "measure", "peers"]

@@ -12,8 +12,7 @@ from hw.matrix.tpu_catalog import PRESETS
 from hw.numeric.formats import LANE_BITS, Format, bf16, int8
 from sim.drivers.matrix_unit_driver import MatrixTiling
 from sim.run.driver import compile_job, run
-from sim.run.job import Job
-from sim.run.problem import Problem
+from sim.run.job import Job, Problem
 from sw.kernels.matmul import matmul
 
 __all__ = ["cycles_by_outstanding", "first_tensor_unit", "matrix_unit_cycles"]

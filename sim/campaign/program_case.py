@@ -17,9 +17,8 @@ from sim.campaign.models import Models
 from sim.campaign.programs import Prepared, prepared, random_program
 from sim.campaign.random_memory import PLAIN, conditions_of
 from sim.native.chip_model import ChipRun, RtlFaultError
-from sim.run.compiled import compile_problem
 from sim.run.endings import waiting_units
-from sim.run.problem import Problem
+from sim.run.job import Problem
 from sw.kernels.matmul import matmul
 
 __all__ = [
@@ -50,7 +49,7 @@ def draw_program(rng: random.Random, shared: random.Random) -> dict[str, Any]:
 def _multiplies(chip: ChipConfig) -> bool:
     """Whether the smallest matrix product fits a chip."""
     try:
-        compile_problem(Problem(matmul, chip, dict.fromkeys("MKN", 1), bf16))
+        Problem(matmul, chip, dict.fromkeys("MKN", 1), bf16).compile()
     except BadInputError:
         return False
     return True

@@ -23,8 +23,7 @@ from sim.campaign.random_sizes import random_schedule, random_sides
 from sim.emulator import EmulatorRun, emulate
 from sim.golden import golden
 from sim.launch_memory import LaunchMemory
-from sim.run.compiled import compile_problem
-from sim.run.problem import Problem
+from sim.run.job import Problem
 from sw.compiler import Compiled
 from sw.language import Schedule
 
@@ -120,7 +119,7 @@ class Program:
 @functools.lru_cache(maxsize=16)
 def _program(text: str) -> Program:
     fields = json.loads(text)
-    compiled = compile_problem(problem_of(fields))
+    compiled = problem_of(fields).compile()
     specs = [spec for spec in compiled.arrays if not spec.output]
     inputs = operands_of(fields["operands"], specs)
     dtypes = {spec.name: spec.format.dtype for spec in compiled.arrays if spec.output}

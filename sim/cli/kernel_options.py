@@ -13,7 +13,7 @@ from sim.rules import load_config
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from sim.run.problem import Problem
+    from sim.run.job import Problem
     from sw.language import Schedule
 
 __all__ = ["FORMATS", "add_problem", "read_problem"]

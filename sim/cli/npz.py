@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from hw.arch.errors import BadInputError, did_you_mean
 from hw.numeric.formats import Format
-from sim.run.problem import MAX_ARRAY_BYTES
+from sim.run.job import MAX_ARRAY_BYTES
 from sw.language import Kernel
 
 __all__ = ["MAX_FILE_BYTES", "pack_arrays", "read_inputs"]

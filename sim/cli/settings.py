@@ -12,7 +12,7 @@ from hw.arch.errors import BadInputError, did_you_mean
 from hw.numeric.formats import Format
 from hw.numeric.formats import named as formats
 from sim.rules import OPTIONS, Integer, bad_value, option_rule
-from sim.run.problem import Problem
+from sim.run.job import Problem
 from sw.language import Kernel, Schedule
 from sw.language.schedule import schedule_names
 

@@ -16,10 +16,8 @@ from sim.interrupt import interruptible
 from sim.native.conditions import MemoryConditions
 from sim.progress import Progress, shown_progress
 from sim.rules import OPTIONS, Rule, load_config, path, validating
-from sim.run.compiled import compile_problem
 from sim.run.driver import compile_job, run
-from sim.run.job import Job
-from sim.run.problem import Problem
+from sim.run.job import Job, Problem
 from sim.run.result import RunResult, picture
 from sw import results
 from sw.language import Kernel, Schedule
@@ -158,7 +156,7 @@ class KernelProgram(results.KernelProgram):
         self._problem = problem
         self._name = name
         with interruptible(), shown_progress(progress) as shown, shown.step("compiling the kernel"):
-            self._compiled: Compiled = compile_problem(problem)
+            self._compiled: Compiled = problem.compile()
 
     @property
     def schedule(self) -> Schedule:

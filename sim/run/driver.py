@@ -18,7 +18,6 @@ from sim.backends.face import Answer, Backend
 from sim.golden import golden
 from sim.launch_memory import LaunchMemory
 from sim.operands import random_inputs
-from sim.run.compiled import compile_problem
 from sim.run.endings import raise_for_ending
 from sim.run.float64_error import compare_with_reference
 from sim.run.job import Job
@@ -85,7 +84,7 @@ def compile_job(
         compiled = None
     elif compiled is None:
         with job.progress.step("compiling the kernel"):
-            compiled = compile_problem(problem)
+            compiled = problem.compile()
     if compiled is not None:
         fields |= {
             "schedule": json.loads(compiled.schedule.to_json()),

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from gen.floorplan import floorplan
 from sim.files import plain
-from sim.run.problem import Problem
+from sim.run.job import Problem
 from sim.run.report import Outcome, describe_error, describe_run, tell
 from sw import results
 

@@ -20,8 +20,7 @@ from sim.native.conditions import MemoryConditions
 from sim.operands import random_inputs
 from sim.oracle import product as oracle
 from sim.run.driver import compile_job, run
-from sim.run.job import Job
-from sim.run.problem import Problem
+from sim.run.job import Job, Problem
 from sim.run.report import Outcome
 from sw.kernels.matmul import matmul
 from sw.language import Schedule

@@ -15,8 +15,7 @@ from sim.campaign.runner import run_campaign
 from sim.emulator import matrix
 from sim.oracle import product
 from sim.run.driver import compile_job, run
-from sim.run.job import Job
-from sim.run.problem import Problem
+from sim.run.job import Job, Problem
 from sw.kernels.matmul import matmul
 from sw.passes import units
 from sw.prove import portals

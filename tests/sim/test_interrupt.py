@@ -7,7 +7,7 @@ import pytest
 
 import tilewright as tw
 from sim.interrupt import interruptible
-from sim.run import api
+from sim.run.job import Problem
 from sw.kernels.matmul import matmul
 
 
@@ -38,6 +38,6 @@ def test_an_interrupt_in_a_finalizer_arrives_after_it():
 
 
 def test_a_call_of_the_api_is_interrupted_in_a_finalizer(monkeypatch):
-    monkeypatch.setattr(api, "compile_problem", free_and_wait)
+    monkeypatch.setattr(Problem, "compile", free_and_wait)
     with pytest.raises(KeyboardInterrupt):
         matmul.compile("tiny", M=4, N=4, K=4, dtype=tw.bf16, progress=False)

@@ -20,8 +20,7 @@ from sim.operands import random_inputs
 from sim.oracle import product
 from sim.run import driver, endings
 from sim.run.driver import compile_job, run
-from sim.run.job import BACKENDS, Job
-from sim.run.problem import Problem
+from sim.run.job import BACKENDS, Job, Problem
 from sim.run.report import FIELDS, STATES
 from sw.kernels.matmul import matmul
 from sw.prove import Liveness

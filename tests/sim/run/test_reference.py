@@ -10,7 +10,7 @@ from hw.numeric.formats import bf16, fp32, int8, int32
 from sim.golden import golden
 from sim.operands import random_inputs
 from sim.run.float64_error import Errors, compare_with_reference
-from sim.run.problem import Problem
+from sim.run.job import Problem
 from sw.kernels.matmul import matmul
 
 FORMATS = [(bf16, bf16), (bf16, fp32), (int8, int32)]

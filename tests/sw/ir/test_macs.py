@@ -8,8 +8,7 @@ from hw.arch.config import named
 from hw.numeric.formats import bf16, int8
 from sim.golden import Interpreter, golden
 from sim.kernels import summed
-from sim.run.compiled import compile_problem
-from sim.run.problem import Problem
+from sim.run.job import Problem
 from sw.ir.macs import count_macs
 from sw.kernels.gemm import gemm
 from sw.kernels.matmul import matmul
@@ -22,7 +21,7 @@ def test_the_compiler_counts_as_the_program_does(kernel, fmt, seed):
     for _ in range(3):
         dims = {name: int(rng.integers(1, 90)) for name in ("M", "K", "N")}
         problem = Problem(kernel, named["tiny"], dims, fmt)
-        compiled = compile_problem(problem)
+        compiled = problem.compile()
         macs = dims["M"] * dims["K"] * dims["N"]
         for program in (compiled.golden_program, problem.golden_program):
             assert count_macs(program) == compiled.macs == macs, dims
