@@ -90,6 +90,9 @@ def forbidden_imports(root: Path) -> Iterator[str]:
             fits = any(name == prefix or name.startswith(f"{prefix}.") for prefix in allowed)
             if not fits and name != "hw":
                 yield f"{path.relative_to(root)}:{line}: {home} must not import {name}"
+            # What runs a kernel serves Python and the command line, and knows neither.
+            if home == "sim" and "cli" not in path.parts and name.startswith("sim.cli"):
+                yield f"{path.relative_to(root)}:{line}: only sim.cli may import {name}"
 
 
 #: Packages of hw without a component: what each may import of ours, and of Amaranth.
@@ -208,6 +211,16 @@ def places(root: Path) -> Iterator[str]:
                 yield f"{path.relative_to(root)}:{line}: a path or address of one machine: {text}"
 
 
+def must_show_headlines(root: Path) -> Iterator[str]:
+    """A file of tests/must has the id that it shows in its headline; its name says what that is."""
+    for path in (root / "tests" / "must").glob("test_*.py"):
+        text = path.read_text(encoding="utf-8")
+        first = (ast.get_docstring(ast.parse(text)) or "").partition(":")[0].partition(",")[0]
+        shown = set(re.findall(r'must\(\s*"([a-z]+-[a-z])"', text)) or {first}
+        if shown != {first} or not re.fullmatch(r"[a-z]+-[a-z]", first):
+            yield f"{path.relative_to(root)}: the headline must begin with the id that it shows"
+
+
 def shape_of_packages(root: Path) -> Iterator[str]:
     """What packaging needs: typed packages with a docstring, and no package below tests/."""
     for package in PACKAGES:
@@ -249,6 +262,7 @@ RULES = [
     unfinished,
     places,
     other_refusals,
+    must_show_headlines,
     shape_of_packages,
     components_in_the_contract,
     import_cycles,
@@ -280,8 +294,11 @@ BROKEN = [
     (forbidden_imports, "sw/a.py", "import gen", "sw must not import gen"),
     (forbidden_imports, "sw/a.py", "f = import_module('sim.rtl')", "must not import sim.rtl"),
     (forbidden_imports, "sim/a.py", "import tilewright as tw", "sim must not import tilewright"),
+    (forbidden_imports, "sim/run/a.py", "from sim.cli import b", "only sim.cli may import"),
     (forbidden_imports, "benchmarks/a.py", "import tilewright", "must not import tilewright"),
     (forbidden_imports, "examples/a.py", "from sw import ir", "examples must not import sw"),
+    (must_show_headlines, "tests/must/test_a.py", '"""A."""', "must begin with the id"),
+    (must_show_headlines, "tests/must/test_a.py", '"""x-a: A."""\n# must("x-b")', "with the id"),
     (missing_all, "hw/a.py", "x = 1", "hw/a.py: __all__ must be there"),
     (missing_all, "sw/ir/__init__.py", '"""Doc."""\nx = 1', "__all__ must be there"),
     (long_files, "tests/a.py", "x = 1\n" * (LONGEST + 1), "not 401"),

@@ -3,7 +3,7 @@
 from tests.docs.fences import fences
 
 KINDS = {"python", "sh", "text"}
-# A reader's first minutes; blocks that build or simulate a chip are in tests/must/test_edge_f.py.
+# A reader's first minutes; tests/must/test_documentation_true.py has blocks that build a chip.
 SLOW = ("ChipModel", 'backend="rtl"')
 
 

@@ -17,7 +17,7 @@ from gen.yosys import run_library
 from hw.lib.stream import ElasticBuffer
 from sim.cli.commands.prove import CHOICES
 
-#: Those of arrays are proved by tests/must/test_array_g.py.
+#: Those of arrays are proved by tests/must/test_arrays_proved.py.
 BLOCKS = tuple(each for each in PROPERTIES if each.block != "array")
 
 

@@ -1,6 +1,6 @@
 """Float cells, fp32 arithmetic, conversions and functions: gates against numpy, natively.
 
-One Verilator build for all. tests/must/test_array_a.py runs the same by the ten million.
+One Verilator build for all; tests/must/test_arithmetic_units_exact.py runs them by the ten million.
 """
 
 import ml_dtypes
