@@ -258,14 +258,6 @@ class Interpreter:
                 return (self.masked(node.operands[0], node.axis, node.identity.value, asked=True),)
             case ir.Buffer():
                 return (self.operand(node.operands[0]),)
-            case ir.Local():
-                return ([],)
-            case ir.Put():
-                queue = self.operand(node.operands[0])
-                queue.append([self.operand(each) for each in node.operands[1:]])
-                return ()
-            case ir.Get():
-                return tuple(self.operand(node.operands[0]).pop(0))
         raise BadInputError(f"Golden does not know `{node.kind}` yet")
 
     def store(self, node: ir.Store) -> None:

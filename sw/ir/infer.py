@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from sw.ir import nodes as ir
 from sw.ir.affine import Axis
 from sw.ir.format_rules import Format, common, convertible, fp32, int32, narrow, pred, widens
-from sw.ir.types import ChannelType, Tensor, TileType, TokenType, Type, View
+from sw.ir.types import Tensor, TileType, TokenType, Type, View
 
 __all__ = ["COMPARISONS", "MAP_ARITY", "REDUCTIONS", "RuleError", "SYMBOLS", "fits_start", "infer"]
 
@@ -255,13 +255,6 @@ def _join(node: ir.Join) -> TileType:
     return TileType(tiles[0].rows, Axis(total), tiles[0].format)
 
 
-def _channel(node: ir.Node) -> ChannelType:
-    first = node.operands[0] if node.operands else None
-    if not isinstance(first, ir.Value) or not isinstance(first.type, ChannelType):
-        raise RuleError("operation", f"`{node.kind}` takes a channel")
-    return first.type
-
-
 def infer(node: ir.Node, tensors: Mapping[str, Tensor], *, strict: bool = True) -> tuple[Type, ...]:
     """Return the result types of a node, tokens excluded.
 
@@ -314,18 +307,6 @@ def infer(node: ir.Node, tensors: Mapping[str, Tensor], *, strict: bool = True) 
             return (TileType(tile.cols, tile.rows, tile.format),)
         case ir.Mask() | ir.Buffer():
             return (_expect(node, 1)[0],)
-        case ir.Local():
-            return (node.channel,)
-        case ir.Get():
-            return _channel(node).tiles
-        case ir.Put():
-            if tuple(_tiles(node)) != _channel(node).tiles:
-                raise RuleError("shape", f"Put must fill a slot of {_channel(node)}")
-            return ()
-        case ir.Fork():
-            return (_channel(node),) * node.readers
-        case ir.Merge():
-            return (_channel(node),)
     return ()
 
 

@@ -37,8 +37,6 @@ def _count(nodes: Iterable[Node], index: dict[str, int]) -> int:
             total += _product(node, index)
         elif isinstance(node, Loop):
             total += _loop(node, index)
-        elif node.body:
-            total += _count(node.body, index)
     return total
 
 

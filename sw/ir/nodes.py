@@ -1,8 +1,8 @@
 """Nodes of the tile IR: all kinds, with operands, results and attributes.
 
 A program is a list of nodes. A node has operands and results, which are values, and attributes. A
-loop or a stage also has a body: it may use any outer value, and its values leave it only as nexts
-and results. Tiles are immutable values; only tensors, channels and tokens have effects.
+loop also has a body: it may use any outer value, and its values leave it only as nexts and results.
+Tiles are immutable values; only tensors have effects.
 """
 
 from __future__ import annotations
@@ -12,38 +12,30 @@ from typing import Any, ClassVar, Self
 
 from sw.ir.affine import Affine, Axis, Bound
 from sw.ir.format_rules import Format
-from sw.ir.types import ChannelType, Span, View
+from sw.ir.types import Span, View
 from sw.ir.values import Constant, Operand, Value
 
 __all__ = [
     "Buffer",
     "Cast",
     "Constant",
-    "Fork",
     "Full",
     "Gather",
-    "Get",
     "Iota",
     "Join",
     "Load",
-    "Local",
     "Loop",
     "Map",
     "Mask",
     "Matmul",
-    "Merge",
     "NODES",
     "Node",
     "Operand",
-    "Put",
     "Reduce",
-    "Route",
     "Scatter",
     "Split",
-    "Stage",
     "Store",
     "Transpose",
-    "Unit",
     "Value",
 ]
 
@@ -78,7 +70,7 @@ class Node:
 
     @property
     def body(self) -> tuple[Node, ...]:
-        """Nodes inside it; empty except for loops and stages."""
+        """Nodes inside it; empty except for loops."""
         return ()
 
     @property
@@ -274,84 +266,6 @@ class Buffer(Node):
     """A tile in a separate buffer; slots of None are left to the schedule."""
 
     slots: int | None = None
-
-
-@dataclass(frozen=True)
-class Local(Node):
-    """Allocation of an on-chip FIFO → channel."""
-
-    channel: ChannelType
-
-
-@dataclass(frozen=True)
-class Put(Node):
-    """Channel, tiles → a filled slot of the channel."""
-
-
-@dataclass(frozen=True)
-class Get(Node):
-    """Channel → the tiles of its next slot, which is freed."""
-
-
-@dataclass(frozen=True)
-class Stage(Node):
-    """Part of a body that runs as a separate actor; operands are the channels it reads and writes.
-
-    Parameters
-    ----------
-    role : str
-        ``load``, ``compute`` or ``finish``.
-    nodes : tuple of Node
-        Its body.
-    """
-
-    role: str
-    nodes: tuple[Node, ...]
-    SUFFIX: ClassVar[str] = "role"
-
-    @property
-    def body(self) -> tuple[Node, ...]:
-        """The nodes of the stage."""
-        return self.nodes
-
-
-@dataclass(frozen=True)
-class Fork(Node):
-    """Channel → one channel per reader."""
-
-    readers: int
-
-
-@dataclass(frozen=True)
-class Merge(Node):
-    """Channels → one channel, ``rotation`` packets of each in turn."""
-
-    rotation: tuple[int, ...]
-
-
-@dataclass(frozen=True)
-class Unit(Node):
-    """A unit and its program; operands are its channels.
-
-    Parameters
-    ----------
-    role : str
-        The unit's kind.
-    row, column : int
-        Its position.
-    """
-
-    role: str
-    row: int
-    column: int
-    SUFFIX: ClassVar[str] = "role"
-
-
-@dataclass(frozen=True)
-class Route(Node):
-    """Route of a channel: the ``(row, column, track)`` of each switch it passes."""
-
-    hops: tuple[tuple[int, int, int], ...]
 
 
 #: Every kind by its name in the text form.

@@ -9,11 +9,10 @@ from typing import Any, TypeVar
 from hw.arch.errors import BadInputError
 from sw.ir.affine import Affine, Axis, Bound, Size
 from sw.ir.format_rules import FORMATS, Format
-from sw.ir.nodes import NODES, Constant, Loop, Node, Operand, Stage, Value
+from sw.ir.nodes import NODES, Constant, Loop, Node, Operand, Value
 from sw.ir.program import Program
 from sw.ir.text import attribute_fields
 from sw.ir.types import (
-    ChannelType,
     Dim,
     Entry,
     Role,
@@ -168,18 +167,9 @@ class _Parser:
         self._expect(">")
         return found
 
-    def _channel_type(self) -> ChannelType:
-        self._expect("chan")
-        self._expect("<")
-        found = ChannelType(self._list(self._tile_type, ";"), self._int())
-        self._expect(">")
-        return found
-
     def _type(self) -> Type:
         if self._text == "tile":
             return self._tile_type()
-        if self._text == "chan":
-            return self._channel_type()
         self._expect("token")
         self._expect("<")
         found = TokenType(self._take("word"))
@@ -216,20 +206,11 @@ class _Parser:
     def _bool(self) -> bool:
         return self._take("word") == "true"
 
-    def _ints(self) -> tuple[int, ...]:
-        self._expect("(")
-        return self._list(self._int, ")")
-
-    def _hops(self) -> tuple[tuple[int, ...], ...]:
-        self._expect("(")
-        return self._list(self._ints, ")")
-
     def _attribute(self, declared: str) -> Any:
         """The value of an attribute, parsed by its field's declared type."""
         readers: dict[str, Callable[[], Any]] = {
             "Affine": self._affine,
             "Axis": self._axis,
-            "ChannelType": self._channel_type,
             "Constant": self._constant,
             "Format": self._format,
             "View": self._view,
@@ -237,8 +218,6 @@ class _Parser:
             "int": self._int,
             "int | None": self._int,
             "str": self._word,
-            "tuple[int, ...]": self._ints,
-            "tuple[tuple[int, int, int], ...]": self._hops,
         }
         return readers[declared]()
 
@@ -301,9 +280,7 @@ class _Parser:
             operands.append(self._operand())
             if not self._accept(","):
                 break
-        opens_body = kind is Stage and self._tokens[self._next + 1][0] == "end"
-        if self._text == "{" and not opens_body:
-            self._next += 1
+        if self._accept("{"):
             while not self._accept("}"):
                 name = self._word()
                 self._expect("=")
@@ -314,8 +291,6 @@ class _Parser:
             types.append(self._type())
             while self._accept(","):
                 types.append(self._type())
-        if kind is Stage:
-            found["nodes"] = self._body()
         results = self._define(tuple(names), tuple(types))
         return kind(tuple(operands), results, self._span(), **found)
 

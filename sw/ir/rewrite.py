@@ -9,14 +9,14 @@ from typing import Any
 from sw.ir.affine import Affine, Axis, Bound
 from sw.ir.nodes import NODES, Loop, Node, Operand, Value
 from sw.ir.program import Program
-from sw.ir.types import ChannelType, Entry, TileType, View
+from sw.ir.types import Entry, TileType, View
 
 __all__ = ["map_operands", "rebuild", "rename", "used", "walk"]
 
 # Names of the parts of everything that has parts worth visiting.
 _PARTS: dict[type[Any], tuple[str, ...]] = {
     kind: tuple(each.name for each in fields(kind))
-    for kind in (*NODES.values(), Value, TileType, ChannelType, View, Entry)
+    for kind in (*NODES.values(), Value, TileType, View, Entry)
 }
 
 

@@ -11,7 +11,7 @@ from dataclasses import MISSING, Field, fields
 from typing import Any
 
 from sw.ir.format_rules import Format
-from sw.ir.nodes import Loop, Node, Stage
+from sw.ir.nodes import Loop, Node
 from sw.ir.program import Program
 from sw.ir.rewrite import walk
 from sw.ir.types import Span
@@ -48,8 +48,6 @@ def _attribute(item: object) -> str:
         return "true" if item else "false"
     if isinstance(item, Format):
         return item.name
-    if isinstance(item, tuple):
-        return f"({_list(_attribute(each) for each in item)})"
     return str(item)
 
 
@@ -80,7 +78,8 @@ class _Printer:
         results = f"{_list(node.results)} = " if node.results else ""
         if isinstance(node, Loop):
             yield f"{indent}{results}{self._loop_header(node)} {{"
-            yield from self._body(node, indent)
+            for each in node.body:
+                yield from self._node(each, indent + "  ")
             nexts = f" next {_list(node.nexts)}" if node.nexts else ""
             yield f"{indent}}}{nexts}{self._span(node.span)}"
             return
@@ -98,16 +97,7 @@ class _Printer:
         text += f" {{{', '.join(named)}}}" if named else ""
         if node.results:
             text += f" : {_list(each.type for each in node.results)}"
-        if isinstance(node, Stage):
-            yield f"{text} {{"
-            yield from self._body(node, indent)
-            yield f"{indent}}}{self._span(node.span)}"
-        else:
-            yield f"{text}{self._span(node.span)}"
-
-    def _body(self, node: Node, indent: str) -> Iterator[str]:
-        for each in node.body:
-            yield from self._node(each, indent + "  ")
+        yield f"{text}{self._span(node.span)}"
 
     def _loop_header(self, loop: Loop) -> str:
         text = f"loop.{loop.mode} {loop.index} over {loop.extent}"

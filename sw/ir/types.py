@@ -1,4 +1,4 @@
-"""Types of the tile IR: tiles, tensors, views, channels, tokens."""
+"""Types of the tile IR: tiles, tensors, views, tokens."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from sw.ir.affine import Affine, Axis
 from sw.ir.format_rules import Format
 
 __all__ = [
-    "ChannelType",
     "Dim",
     "Entry",
     "Role",
@@ -119,26 +118,6 @@ class TileType:
 
 
 @dataclass(frozen=True)
-class ChannelType:
-    """Type of a FIFO between stages: a buffer with full and empty barriers.
-
-    Parameters
-    ----------
-    tiles : tuple of TileType
-        Tiles per slot.
-    slots : int
-        Slots of the buffer.
-    """
-
-    tiles: tuple[TileType, ...]
-    slots: int
-
-    def __str__(self) -> str:
-        tiles = ", ".join(str(each) for each in self.tiles)
-        return f"chan<{tiles}; {self.slots}>"
-
-
-@dataclass(frozen=True)
 class TokenType:
     """Type of a token, which orders accesses to one tensor."""
 
@@ -149,7 +128,7 @@ class TokenType:
 
 
 #: Type of a value.
-Type = TileType | ChannelType | TokenType
+Type = TileType | TokenType
 
 
 @dataclass(frozen=True)

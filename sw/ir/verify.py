@@ -8,7 +8,7 @@ Rules, by the number that errors name:
 4. views stay inside their tensors in every iteration
 5. after masking, no reduction or product covers a tail other than its identity element
 6. every output element is written once; after ordering, in-place updates have tokens
-9. names are unique, and every node has a source position
+7. names are unique, and every node has a source position
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class _Verifier:
 
     def run(self) -> None:
         if len(self._tensors) != len(self._program.tensors):
-            raise VerifyError(9, None, "names of tensors must differ")
+            raise VerifyError(7, None, "names of tensors must differ")
         self._region(self._program.nodes, {}, frozenset())
         try:
             check_cover(self._program)
@@ -88,14 +88,12 @@ class _Verifier:
         values = dict(outer)
         for node in nodes:
             if node.span is None:
-                raise VerifyError(9, node, "node has no place in the program")
+                raise VerifyError(7, node, "node has no place in the program")
             for operand in node.values:
                 self._check_use(node, operand, values)
             self._check_symbols(node, symbols)
             if isinstance(node, ir.Loop):
                 self._loop(node, values, symbols)
-            elif node.body:
-                self._region(node.body, values, symbols)
             self._check_types(node)
             self._check_view(node)
             self._check_tails(node)
@@ -105,7 +103,7 @@ class _Verifier:
 
     def _define(self, node: ir.Node, value: ir.Value, values: dict[str, ir.Value]) -> None:
         if value.name in self._names:
-            raise VerifyError(9, node, f"name {value} is taken")
+            raise VerifyError(7, node, f"name {value} is taken")
         self._names.add(value.name)
         values[value.name] = value
 
@@ -120,7 +118,7 @@ class _Verifier:
     def _check_symbols(self, node: ir.Node, symbols: frozenset[str]) -> None:
         if isinstance(node, ir.Loop):
             if node.index in self._indices:
-                raise VerifyError(9, node, f"index {node.index} is taken")
+                raise VerifyError(7, node, f"index {node.index} is taken")
             self._indices.add(node.index)
         used: list[str] = []
 
@@ -129,10 +127,8 @@ class _Verifier:
                 used.extend(item.symbols)
             return item
 
-        # The body has other symbols in scope; so have the nexts of a loop.
-        shallow = node.replace(nodes=()) if node.body else node
-        shallow = shallow.replace(nexts=()) if isinstance(node, ir.Loop) else shallow
-        rebuild(shallow, note)
+        # The body and the nexts of a loop have other symbols in scope.
+        rebuild(node.replace(nodes=(), nexts=()) if isinstance(node, ir.Loop) else node, note)
         for symbol in used:
             if symbol.strip("|") not in symbols:
                 raise VerifyError(1, node, f"{symbol} is used outside its loop")

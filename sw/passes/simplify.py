@@ -64,10 +64,9 @@ class _Replacer:
         found: list[ir.Node] = []
         for node in nodes:
             node = node.replace(operands=tuple(self._final(each) for each in node.operands))
-            if node.body:
+            if isinstance(node, ir.Loop):
                 node = node.replace(nodes=self.block(node.body, seen))
-                if isinstance(node, ir.Loop):
-                    node = node.replace(nexts=tuple(self._final(each) for each in node.nexts))
+                node = node.replace(nexts=tuple(self._final(each) for each in node.nexts))
             node = self._fold(node)
             key = self._key(node)
             if self._forward(node):
@@ -139,18 +138,15 @@ def _hoist_all(nodes: tuple[ir.Node, ...], read_only: set[str]) -> tuple[ir.Node
     """Hoist loads of inputs and constant tiles out of the loops they do not depend on."""
     found: list[ir.Node] = []
     for node in nodes:
-        if node.body:
-            body = _hoist_all(node.body, read_only)
-            if isinstance(node, ir.Loop):
-                stay = []
-                for each in body:
-                    free = isinstance(each, ir.Load | ir.Full) and _fixed(each, read_only)
-                    if free and not each.values and node.index not in _symbols(each):
-                        found.append(each)
-                    else:
-                        stay.append(each)
-                body = tuple(stay)
-            node = node.replace(nodes=body)
+        if isinstance(node, ir.Loop):
+            stay = []
+            for each in _hoist_all(node.body, read_only):
+                free = isinstance(each, ir.Load | ir.Full) and _fixed(each, read_only)
+                if free and not each.values and node.index not in _symbols(each):
+                    found.append(each)
+                else:
+                    stay.append(each)
+            node = node.replace(nodes=tuple(stay))
         found.append(node)
     return tuple(found)
 
@@ -194,8 +190,6 @@ def _live(nodes: tuple[ir.Node, ...], needed: set[str]) -> tuple[ir.Node, ...]:
             )
             if not node.body and not node.results:
                 continue
-        elif node.body:
-            node = node.replace(nodes=_live(node.body, needed))
         elif isinstance(node, _PURE) and not any(each.name in needed for each in node.results):
             continue
         found.append(node)
