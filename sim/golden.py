@@ -18,11 +18,11 @@ import numpy as np
 import numpy.typing as npt
 
 from hw.arch.errors import BadInputError
-from hw.numeric import compositions, elementwise, functions
 from hw.numeric.reference import cast, matmul
 from sw.ir import nodes as ir
 from sw.ir.affine import Axis
-from sw.ir.format_rules import Format, common, format_of, fp32, pred
+from sw.ir.format_rules import Format, common, format_of, fp32, int32, pred
+from sw.ir.operations import OPERATIONS
 from sw.ir.program import Program
 from sw.ir.sizes import open_sizes
 from sw.ir.tails import identity
@@ -31,54 +31,6 @@ from sw.ir.types import Role, TileType, View
 __all__ = ["Interpreter", "golden"]
 
 Array = npt.NDArray[Any]
-
-Operation = Callable[..., Array]
-
-#: Element math of fp32, bit-exact with the hardware units.
-_FLOAT: dict[str, Operation] = {
-    "add": elementwise.add,
-    "sub": compositions.subtract,
-    "mul": elementwise.multiply,
-    "div": compositions.divide,
-    "max": elementwise.maximum,
-    "min": elementwise.minimum,
-    "eq": elementwise.equal,
-    "ne": lambda a, b: ~elementwise.equal(a, b),
-    "lt": elementwise.less,
-    "le": lambda a, b: elementwise.less(a, b) | elementwise.equal(a, b),
-    "gt": lambda a, b: elementwise.less(b, a),
-    "ge": lambda a, b: elementwise.less(b, a) | elementwise.equal(a, b),
-    "exp": functions.exp,
-    "exp2": functions.exp2,
-    "log": compositions.log,
-    "sqrt": compositions.sqrt,
-    "rsqrt": functions.rsqrt,
-    "reciprocal": functions.reciprocal,
-    "sigmoid": functions.sigmoid,
-    "silu": compositions.silu,
-    "tanh": functions.tanh,
-    "neg": np.negative,
-    "abs": np.abs,
-    "where": np.where,
-}
-
-#: Element math of int32, modulo 2^32.
-_INTEGER: dict[str, Operation] = {
-    "add": np.add,
-    "sub": np.subtract,
-    "mul": np.multiply,
-    "max": np.maximum,
-    "min": np.minimum,
-    "eq": np.equal,
-    "ne": np.not_equal,
-    "lt": np.less,
-    "le": np.less_equal,
-    "gt": np.greater,
-    "ge": np.greater_equal,
-    "neg": np.negative,
-    "abs": np.abs,
-    "where": np.where,
-}
 
 
 def golden(
@@ -133,8 +85,9 @@ def golden(
     return {name: array for name, array in memory.items() if roles[name] is not Role.IN}
 
 
-def _operation(op: str, format_: Format) -> Operation:
-    return (_FLOAT if format_ == fp32 else _INTEGER)[op]
+def _operation(op: str, format_: Format) -> Callable[..., Array]:
+    operation = OPERATIONS[op]
+    return operation.int32 if format_ == int32 and operation.int32 else operation.fp32
 
 
 def _canonical(array: Array) -> Array:
@@ -275,7 +228,7 @@ class Interpreter:
     def map(self, node: ir.Map) -> Array:
         condition = None
         numbers = list(node.operands)
-        if node.op == "where":
+        if len(numbers) == 3:
             condition = self.operand(numbers.pop(0))
         formats = [_format(each) for each in numbers if isinstance(each, ir.Value)]
         assert isinstance(node.result.type, TileType)

@@ -89,13 +89,12 @@ else:
 
     def __getattr__(name: str) -> Any:
         """A public name, imported on first use."""
-        if name not in __all__:
-            if name.startswith("_"):
-                raise AttributeError(f"module 'tilewright' has no attribute {name!r}")
-            from sw.language.hints import missing_name
-
-            raise missing_name("tilewright", name, tuple(__all__))
-        return getattr(import_module(_HOMES.get(name, "sw.language")), name)
+        if name.startswith("_"):
+            raise AttributeError(f"module 'tilewright' has no attribute {name!r}")
+        home = import_module(_HOMES.get(name, "sw.language"))
+        if name in __all__ or name in home.__all__:
+            return getattr(home, name)
+        raise import_module("sw.language.hints").missing_name("tilewright", name, tuple(__all__))
 
 
 __all__ = [

@@ -12,38 +12,10 @@ from collections.abc import Mapping
 from sw.ir import nodes as ir
 from sw.ir.affine import Axis
 from sw.ir.format_rules import Format, common, convertible, fp32, int32, narrow, pred, widens
+from sw.ir.operations import OPERATIONS, notation
 from sw.ir.types import Tensor, TileType, TokenType, Type, View
 
-__all__ = ["COMPARISONS", "MAP_ARITY", "REDUCTIONS", "RuleError", "SYMBOLS", "fits_start", "infer"]
-
-#: Operations of ``map`` that compare.
-COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
-
-_FLOAT_ONLY = ("exp", "exp2", "log", "sqrt", "rsqrt", "reciprocal", "sigmoid", "silu", "tanh")
-
-#: Number of operands of each operation of ``map``.
-MAP_ARITY: dict[str, int] = {
-    **dict.fromkeys(("neg", "abs", *_FLOAT_ONLY), 1),
-    **dict.fromkeys(("add", "sub", "mul", "div", "max", "min", *COMPARISONS), 2),
-    "where": 3,
-}
-
-#: Notation of an operation in programs, if it differs from its name.
-SYMBOLS: dict[str, str] = {
-    "add": "+",
-    "sub": "-",
-    "mul": "*",
-    "div": "/",
-    "max": "maximum",
-    "min": "minimum",
-    "eq": "==",
-    "ne": "!=",
-    "lt": "<",
-    "le": "<=",
-    "gt": ">",
-    "ge": ">=",
-    "neg": "-",
-}
+__all__ = ["REDUCTIONS", "RuleError", "fits_start", "infer"]
 
 #: Operations of ``reduce``.
 REDUCTIONS = ("sum", "max", "min")
@@ -104,7 +76,7 @@ def _broadcast(op: str, tiles: list[TileType]) -> tuple[Axis, Axis]:
             shapes = " and ".join(_shape(tile) for tile in tiles)
             noun = ("rows", "columns")[number]
             raise RuleError(
-                "shape", f"`{SYMBOLS.get(op, op)}` takes tiles with the same {noun}, not {shapes}"
+                "shape", f"`{notation(op)}` takes tiles with the same {noun}, not {shapes}"
             )
         axes.append(wide.pop() if wide else Axis(1))
     return axes[0], axes[1]
@@ -113,7 +85,7 @@ def _broadcast(op: str, tiles: list[TileType]) -> tuple[Axis, Axis]:
 def _math_format(op: str, operands: list[Format], *, real: bool, strict: bool) -> Format:
     """Format of element math: the narrowest of int32 and fp32 that holds every operand."""
     if pred in operands:
-        raise RuleError("format", f"`{SYMBOLS.get(op, op)}` takes numbers, not a condition")
+        raise RuleError("format", f"`{notation(op)}` takes numbers, not a condition")
     found = common(*operands, *((fp32,) if real else ()))
     if found is None and not strict:
         return fp32
@@ -122,39 +94,42 @@ def _math_format(op: str, operands: list[Format], *, real: bool, strict: bool) -
         beside = " and a float" if real and fp32 not in operands else ""
         raise RuleError(
             "format",
-            f"`{SYMBOLS.get(op, op)}` takes operands that one of int32 and fp32 holds exactly, "
+            f"`{notation(op)}` takes operands that one of int32 and fp32 holds exactly, "
             f"not {names}{beside}",
         )
     return found
 
 
 def _map(node: ir.Map, strict: bool) -> TileType:
-    if node.op not in MAP_ARITY:
+    operation = OPERATIONS.get(node.op)
+    if operation is None:
         raise RuleError("operation", f"Operation of map must be a known one, not {node.op!r}")
-    if len(node.operands) != MAP_ARITY[node.op]:
+    if len(node.operands) != operation.operands:
         raise RuleError(
-            "operation", f"`map.{node.op}` takes {MAP_ARITY[node.op]}, not {len(node.operands)}"
+            "operation", f"`map.{node.op}` takes {operation.operands}, not {len(node.operands)}"
         )
     tiles = _tiles(node)
     if not tiles or len(tiles) != len(node.values):
         raise RuleError("operation", f"`map.{node.op}` takes at least one tile, and only tiles")
     rows, cols = _broadcast(node.op, tiles)
     numbers = list(node.operands)
-    if node.op == "where":
+    if operation.operands == 3:
         condition = numbers.pop(0)
         kind = condition.type if isinstance(condition, ir.Value) else None
         if not isinstance(kind, TileType) or kind.format != pred:
-            raise RuleError("format", "`where` takes a condition first, as a comparison gives it")
+            raise RuleError(
+                "format", f"`{node.op}` takes a condition first, as a comparison gives it"
+            )
     formats = [
         each.type.format
         for each in numbers
         if isinstance(each, ir.Value) and isinstance(each.type, TileType)
     ]
-    real = node.op in (*_FLOAT_ONLY, "div") or any(
+    real = operation.int32 is None or any(
         isinstance(each, ir.Constant) and isinstance(each.value, float) for each in numbers
     )
     found = _math_format(node.op, formats, real=real, strict=strict)
-    return TileType(rows, cols, pred if node.op in COMPARISONS else found)
+    return TileType(rows, cols, pred if operation.compares else found)
 
 
 def _matmul(node: ir.Matmul, strict: bool) -> TileType:

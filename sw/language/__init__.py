@@ -1,22 +1,12 @@
 """The tile language of kernels; `tilewright` is its public interface."""
 
+from collections.abc import Callable
+
 from sw.ir.affine import Axis
 from sw.ir.format_rules import Format, bf16, e4m3, e5m2, fp16, fp32, int8, int32
+from sw.ir.operations import FUNCTIONS
 from sw.language.bind import Bound
-from sw.language.element_math import (
-    exp,
-    exp2,
-    log,
-    maximum,
-    minimum,
-    reciprocal,
-    rsqrt,
-    sigmoid,
-    silu,
-    sqrt,
-    tanh,
-    where,
-)
+from sw.language.element_math import element_function
 from sw.language.errors import ProgramError
 from sw.language.kernel import Kernel, kernel, register
 from sw.language.loop_statements import each, metapipe
@@ -71,8 +61,6 @@ __all__ = [
     "e4m3",
     "e5m2",
     "each",
-    "exp",
-    "exp2",
     "finish",
     "Format",
     "fp16",
@@ -88,13 +76,9 @@ __all__ = [
     "load",
     "load_tile",
     "local",
-    "log",
     "matmul",
-    "maximum",
     "metapipe",
-    "minimum",
     "ProgramError",
-    "reciprocal",
     "register",
     "repeat",
     "ring",
@@ -103,18 +87,20 @@ __all__ = [
     "row_mean",
     "row_min",
     "row_sum",
-    "rsqrt",
     "scatter",
     "Schedule",
-    "sigmoid",
-    "silu",
     "split_cols",
-    "sqrt",
     "store_tile",
-    "tanh",
     "TensorView",
     "Tile",
     "units",
-    "where",
     "zeros",
+    *FUNCTIONS,
 ]
+
+
+def __getattr__(name: str) -> Callable[..., Tile]:
+    """Element-wise function of a name in `sw.ir.operations.FUNCTIONS`."""
+    if name not in FUNCTIONS:
+        raise AttributeError(f"module 'sw.language' has no attribute {name!r}")
+    return element_function(name)

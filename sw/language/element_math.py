@@ -1,94 +1,50 @@
-"""Element-wise functions of tiles."""
+"""Element-wise functions of tiles: one for each entry of `sw.ir.operations.FUNCTIONS`."""
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
+
 from sw.ir import nodes as ir
+from sw.ir.operations import FUNCTIONS
 from sw.language.hints import taking
 from sw.language.tile_value import Tile, TileLike, emit
 
-__all__ = [
-    "exp",
-    "exp2",
-    "log",
-    "maximum",
-    "minimum",
-    "reciprocal",
-    "rsqrt",
-    "sigmoid",
-    "silu",
-    "sqrt",
-    "tanh",
-    "where",
-]
+__all__ = ["element_function"]
 
 
-@taking
-def exp(x: Tile) -> Tile:
-    """Return e to the power x; that of minus infinity is +0."""
-    return emit(ir.Map, x, op="exp")
+def _of_one(op: str) -> Callable[..., Tile]:
+    def function(x: Tile) -> Tile:
+        return emit(ir.Map, x, op=op)
+
+    return function
 
 
-@taking
-def exp2(x: Tile) -> Tile:
-    """Return 2 to the power x; that of minus infinity is +0."""
-    return emit(ir.Map, x, op="exp2")
+def _of_two(op: str) -> Callable[..., Tile]:
+    def function(x: TileLike, y: TileLike) -> Tile:
+        return emit(ir.Map, x, y, op=op)
+
+    return function
 
 
-@taking
-def log(x: Tile) -> Tile:
-    """Return the natural logarithm."""
-    return emit(ir.Map, x, op="log")
+def _of_three(op: str) -> Callable[..., Tile]:
+    def function(condition: Tile, x: TileLike, y: TileLike) -> Tile:
+        return emit(ir.Map, condition, x, y, op=op)
+
+    return function
 
 
-@taking
-def sqrt(x: Tile) -> Tile:
-    """Return the square root."""
-    return emit(ir.Map, x, op="sqrt")
+@functools.cache
+def element_function(name: str) -> Callable[..., Tile]:
+    """Function of the language that records an element operation.
 
-
-@taking
-def rsqrt(x: Tile) -> Tile:
-    """Return 1 / sqrt(x)."""
-    return emit(ir.Map, x, op="rsqrt")
-
-
-@taking
-def reciprocal(x: Tile) -> Tile:
-    """Return 1 / x."""
-    return emit(ir.Map, x, op="reciprocal")
-
-
-@taking
-def sigmoid(x: Tile) -> Tile:
-    """Return 1 / (1 + exp(-x))."""
-    return emit(ir.Map, x, op="sigmoid")
-
-
-@taking
-def silu(x: Tile) -> Tile:
-    """Return x / (1 + exp(-x))."""
-    return emit(ir.Map, x, op="silu")
-
-
-@taking
-def tanh(x: Tile) -> Tile:
-    """Return the hyperbolic tangent."""
-    return emit(ir.Map, x, op="tanh")
-
-
-@taking
-def maximum(x: TileLike, y: TileLike) -> Tile:
-    """Return the greater number of each pair; NaN if either is NaN."""
-    return emit(ir.Map, x, y, op="max")
-
-
-@taking
-def minimum(x: TileLike, y: TileLike) -> Tile:
-    """Return the lesser number of each pair; NaN if either is NaN."""
-    return emit(ir.Map, x, y, op="min")
-
-
-@taking
-def where(condition: Tile, x: TileLike, y: TileLike) -> Tile:
-    """Return x where a comparison holds, y where it does not."""
-    return emit(ir.Map, condition, x, y, op="where")
+    Raises
+    ------
+    KeyError
+        If no operation has such a function.
+    """
+    operation = FUNCTIONS[name]
+    function = (_of_one, _of_two, _of_three)[operation.operands - 1](operation.name)
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"Return {operation.text}."
+    return taking(function)

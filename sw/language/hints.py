@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NoReturn, ParamSpec, TypeVar
 
 from hw.arch.errors import did_you_mean, shown
+from sw.ir.operations import FUNCTIONS
 from sw.language.errors import ProgramError, caller_span
 from sw.language.trace import refusal
 
@@ -18,9 +19,7 @@ R = TypeVar("R")
 
 #: Equivalent in the language, and the names of other libraries that it replaces.
 _EQUIVALENTS = {
-    "`tw.{name}`": (
-        "exp exp2 log sqrt rsqrt reciprocal sigmoid silu tanh maximum minimum where matmul"
-    ),
+    "`tw.{name}`": " ".join((*FUNCTIONS, "matmul")),
     "`x + y`": "add",
     "`x - y`": "subtract",
     "`x * y`": "multiply",
