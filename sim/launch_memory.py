@@ -1,6 +1,5 @@
 """Memory layout of a launch: launch list, argument table, image and arrays, with guards between."""
 
-import functools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -183,13 +182,6 @@ class LaunchMemory:
             else f"{address - first - size} bytes behind the end of"
         )
         return f"{side} {nearest}"
-
-    @functools.cached_property
-    def array_bytes(self) -> dict[str, int]:
-        """Bytes of the elements of each array, without padding."""
-        return {
-            name: spec.bytes // spec.pitch * spec.row_bytes for name, spec in self._arrays.items()
-        }
 
     def _rows(self, raw: npt.NDArray[Any], name: str) -> npt.NDArray[Any]:
         address, size = self.places[name]

@@ -206,20 +206,6 @@ class Descriptor:
         """Bytes of the whole box, including any part outside the tensor."""
         return self.rows * self.row_bytes
 
-    def check_width(self, width_bits: int) -> None:
-        """Check that box rows are whole vectors.
-
-        Raises
-        ------
-        BadInputError
-            If they are not.
-        """
-        if self.row_bytes % (width_bits // 8):
-            raise BadInputError(
-                f"Bytes of a box row must be a multiple of {width_bits // 8}, the bytes of a "
-                f"vector, not {self.row_bytes}"
-            )
-
     def _init(self) -> dict[int | str, Any]:
         return {
             "base": self.base,

@@ -9,7 +9,6 @@ __all__ = [
     "DeviceError",
     "HangError",
     "MissingToolError",
-    "NotBuiltError",
     "TilewrightError",
     "WrongResultError",
     "did_you_mean",
@@ -116,12 +115,6 @@ class MissingToolError(TilewrightError):
 
     code = 3
     kind = "missing-tool"
-
-
-class NotBuiltError(MissingToolError):
-    """Part of the project that does not exist yet."""
-
-    kind = "not-built"
 
 
 class HangError(TilewrightError):

@@ -11,7 +11,6 @@ __all__ = [
     "Access",
     "bit_reverse",
     "lane_count",
-    "locate",
     "piece_positions",
     "rows_log2",
     "ADDRESS_LOOPS",
@@ -66,14 +65,6 @@ def rows_log2(access: Access, *, lanes: int) -> int:
             f"Access {access.name} must have at least {1 << rows} lanes, not {lanes}"
         )
     return rows
-
-
-def locate(position: int, *, lanes: int) -> tuple[int, int]:
-    """Bank group of an element position, and its address in each of the group's banks."""
-    bits = lanes.bit_length() - 1
-    column = position % lanes
-    row = position // lanes % lanes
-    return column ^ bit_reverse(row, bits), position // lanes
 
 
 def piece_positions(position: int, *, lanes: int, rows_log2: int) -> tuple[int, ...]:

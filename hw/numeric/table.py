@@ -57,12 +57,6 @@ class Table:
         return self.index_bits + self.remainder_bits
 
     @property
-    def rom_bits(self) -> int:
-        """Bits of all coefficients."""
-        widths = (column_shape(column)[0] for column in (self.c0, self.c1, self.c2))
-        return len(self.c0) * sum(widths)
-
-    @property
     def dropped_bits(self) -> int:
         """Low bits of the remainder that the quadratic term ignores."""
         return max(0, self.remainder_bits - column_shape(self.c2)[0] - 1)

@@ -131,7 +131,7 @@ class _Run:
 
     def load(self, name, program, number, issuer):
         descriptor, argument = program.descriptors[issuer.descriptor]
-        descriptor.check_width(self.config.width_bits)
+        assert not descriptor.row_bytes % self.bytes
         for point in self.commands(name, issuer):
             if point is None:
                 yield False
@@ -151,7 +151,7 @@ class _Run:
 
     def store(self, name, program, number, issuer):
         descriptor, argument = program.descriptors[issuer.descriptor]
-        descriptor.check_width(self.config.width_bits)
+        assert not descriptor.row_bytes % self.bytes
         for point in self.commands(name, issuer):
             if point is None:
                 yield False

@@ -97,14 +97,6 @@ def test_values_outside_their_domain_or_not_served_are_refused(change, error, me
         dataclasses.replace(MATRIX, **change)
 
 
-def test_rows_that_are_not_whole_vectors_are_refused():
-    MATRIX.check_width(1024)
-    narrow = dataclasses.replace(MATRIX, box=(12, 32))
-    narrow.check_width(64)
-    with pytest.raises(ValueError, match="must be a multiple of 16, .* not 24"):
-        narrow.check_width(128)
-
-
 @pytest.mark.parametrize(
     ("byte", "value", "error", "message"),
     [

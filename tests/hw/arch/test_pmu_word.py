@@ -2,9 +2,17 @@
 
 import pytest
 
-from hw.arch.pmu_word import Access, bit_reverse, locate, piece_positions, rows_log2
+from hw.arch.pmu_word import Access, bit_reverse, piece_positions, rows_log2
 
 LANES = (2, 4, 8, 16, 32)
+
+
+def locate(position: int, *, lanes: int) -> tuple[int, int]:
+    """Bank group of an element position, and its address in each of the group's banks."""
+    bits = lanes.bit_length() - 1
+    column = position % lanes
+    row = position // lanes % lanes
+    return column ^ bit_reverse(row, bits), position // lanes
 
 
 def pieces(lanes: int, rows: int, blocks: int) -> list[int]:
