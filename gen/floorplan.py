@@ -10,6 +10,7 @@ from gen.floorplan_nets import Hops, NetEnds, Style, Way, net_ends, style_of, wa
 from hw.arch.config import ChipConfig
 from hw.arch.places import agcu_places
 from hw.arch.ports import Direction
+from hw.arch.unit_kind import AGCU, PCU, PMU, UnitKind
 
 __all__ = ["floorplan"]
 
@@ -24,7 +25,9 @@ _STEPS = {
     Direction.SOUTH: ((0, 1), (-1, 0)),
     Direction.WEST: ((-1, 0), (0, -1)),
 }
-_FILLS = {"pcu": "#dbe9f6", "pmu": "#fbe6cf", "agcu": "#e3efdc"}
+#: Colour of a unit in use, by its kind; other kinds have the last.
+_FILLS = {PCU: "#dbe9f6", PMU: "#fbe6cf", AGCU: "#e3efdc"}
+_OTHER_FILL = "#ece3f4"
 _OFF = "#f6f6f6"
 _NOTES = (
     "number on an arrow: net of the legend",
@@ -135,7 +138,7 @@ def _badge(x: float, y: float, style: Style) -> str:
 def _tile(
     canvas: _Canvas,
     at: tuple[int, int],
-    kind: str,
+    kind: UnitKind,
     name: str | None,
     ends: Mapping[str, NetEnds],
     styles: Mapping[str, Style],
@@ -144,9 +147,9 @@ def _tile(
     middle = x + side / 2
     lines = [
         f'<rect x="{x}" y="{y}" width="{side}" height="{side}" rx="4" '
-        f'fill="{_FILLS[kind] if name else _OFF}" stroke="#888"/>'
+        f'fill="{_FILLS.get(kind, _OTHER_FILL) if name else _OFF}" stroke="#888"/>'
     ]
-    place = f"{kind.upper()} {at[0]},{at[1]}"
+    place = f"{kind} {at[0]},{at[1]}"
     if name is None:
         return [*lines, _text(middle, y + side / 2, place, ' font-size="10" fill="#777"')]
     top = y + side / 2 - 46
@@ -174,7 +177,7 @@ def _agcu(canvas: _Canvas, at: tuple[int, int], number: int, name: str | None) -
     middle, centre = x + _PORTAL / 2, y + canvas.tile / 2
     lines = [
         f'<rect x="{x}" y="{y}" width="{_PORTAL}" height="{canvas.tile}" rx="4" '
-        f'fill="{_FILLS["agcu"] if name else _OFF}" stroke="#888"/>'
+        f'fill="{_FILLS[AGCU] if name else _OFF}" stroke="#888"/>'
     ]
     if name is not None:
         more = f' font-weight="bold"{_fitted(name, _PORTAL)}'

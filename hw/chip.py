@@ -23,6 +23,7 @@ from hw.arch.error_codes import UnitError
 from hw.arch.image import fingerprint
 from hw.arch.places import agcu_places, row_segments
 from hw.arch.registers import HOST_ADDRESS_BITS
+from hw.arch.unit_kind import AGCU
 from hw.command.processor import CommandProcessor
 from hw.emit.shared import shared
 from hw.lib.axi import (
@@ -169,7 +170,7 @@ class Chip(Component):
         for row in range(chip.rows):
             word = processor.o_data
             for kind, index, bits in row_segments(chip, row):
-                if kind == "agcu":
+                if kind is AGCU:
                     segment = ChainSegment(width_bits=chip.width_bits, config_bits=bits)
                     m.submodules[f"agcu_segment_{index}"] = DomainRenamer("fabric")(shared(segment))
                     m.d.comb += agcus[index].config.eq(segment.o_config)

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Module, Signal, Value
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from amaranth.hdl import Module, Signal, Value, ValueLike
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -10,7 +14,10 @@ from hw.arch.config import ChipConfig
 from hw.arch.counters import ACTIVITIES, COUNTER_BITS
 from hw.arch.errors import BadInputError, shown
 from hw.arch.limits import COUNTER_WORDS
+from hw.arch.pcu import PcuInput, PcuOutput
 from hw.arch.places import tile_layout, token_ports, vector_ports
+from hw.arch.pmu import PmuInput
+from hw.arch.unit_kind import PCU, PMU, UnitKind
 from hw.emit.shared import shared
 from hw.lib.activity import chosen_counter
 from hw.lib.chain_segment import ChainSegment
@@ -20,19 +27,18 @@ from hw.mesh.switch import Switch
 from hw.pcu.unit import Pcu
 from hw.pmu.unit import Pmu
 
-__all__ = ["SIDES", "Tile"]
+__all__ = ["SIDES", "TILE_UNITS", "Tile", "TileUnit"]
 
 SIDES = ("north", "east", "south", "west")
-_KINDS = ("pcu", "pmu")
 
 
 class Tile(Component):
-    """Tile: one PCU or PMU, a vector and a token switch, and a configuration-chain segment.
+    """Tile: one unit, a vector and a token switch, and a configuration-chain segment.
 
     Parameters
     ----------
-    kind : str
-        ``"pcu"`` or ``"pmu"``.
+    kind : UnitKind
+        Kind of its unit, one of `TILE_UNITS`.
     config : ChipConfig
         Parameters of the chip it is part of.
 
@@ -68,9 +74,10 @@ class Tile(Component):
     o_counter: Signal
     o_issue: Signal
 
-    def __init__(self, kind: str, config: ChipConfig) -> None:
-        if kind not in _KINDS:
-            raise BadInputError(f"Tile kind must be one of {', '.join(_KINDS)}, not {shown(kind)}")
+    def __init__(self, kind: UnitKind, config: ChipConfig) -> None:
+        if kind not in TILE_UNITS:
+            kinds = ", ".join(map(str, TILE_UNITS))
+            raise BadInputError(f"Tile kind must be one of {kinds}, not {shown(kind)}")
         self._chip = config
         self._kind = kind
         link = stream.Signature(vector_layout(config.width_bits))
@@ -141,56 +148,84 @@ class Tile(Component):
                     getattr(self, f"o_{side}{suffix}"), getattr(switch, f"o_{side}"), strict=True
                 ):
                     wiring.connect(m, inner, wiring.flipped(outer))
-        if kind == "pcu":
-            self._pcu(m, vectors, program)
+        unit = TILE_UNITS[kind](chip, vectors, tokens)
+        component = unit.component
+        m.submodules.unit = shared(component)
+        for source, sink in unit.links:
+            wiring.connect(m, source, sink)
+        m.d.comb += [
+            component.config.eq(program.unit),
+            component.i_clear.eq(self.i_start),
+            component.i_run.eq(self.i_run),
+            self.o_done.eq(unit.done),
+            self.o_error.eq(unit.error),
+        ]
+        if unit.counters is None:
+            m.d.comb += [
+                component.i_counter.eq(self.i_counter),
+                self.o_counter.eq(component.o_counter),
+            ]
         else:
-            self._pmu(m, vectors, tokens, program)
+            chosen_counter(m, kind, self.i_counter, unit.counters, self.o_counter)
+        m.d.comb += self.o_issue.eq(unit.issue)
         return m
 
-    def _pcu(self, m: Module, vectors: Switch, program: data.View[data.StructLayout]) -> None:
-        unit = Pcu(width_bits=self._chip.width_bits, config=self._chip.pcu)
-        m.submodules.unit = shared(unit)
-        for outer, inner in zip(
-            vectors.o_unit, (unit.i_activation, unit.i_weight, unit.i_auxiliary), strict=True
-        ):
-            wiring.connect(m, outer, inner)
-        wiring.connect(m, unit.o_result, vectors.i_unit[0])
-        m.d.comb += [
-            unit.config.eq(program.unit),
-            unit.i_clear.eq(self.i_start),
-            # A PCU has no loop bounds: it is done when the units that feed and drain it are.
-            self.o_done.eq(1),
-            unit.i_run.eq(self.i_run),
-            unit.i_counter.eq(self.i_counter),
-            self.o_counter.eq(unit.o_counter),
-            self.o_issue.eq(unit.o_issue),
-        ]
 
-    def _pmu(
-        self,
-        m: Module,
-        vectors: Switch,
-        tokens: Switch,
-        program: data.View[data.StructLayout],
-    ) -> None:
-        chip = self._chip
-        unit = Pmu(
-            width_bits=chip.width_bits,
-            capacity_bytes=chip.pmu.capacity_bytes,
-            slots=chip.pmu.slots,
-        )
-        m.submodules.unit = shared(unit)
-        for index in range(2):
-            wiring.connect(m, vectors.o_unit[index], unit.i_stream[index])
-            wiring.connect(m, unit.o_stream[index], vectors.i_unit[index])
-            wiring.connect(m, unit.o_token[index], tokens.i_unit[index])
-        m.d.comb += [
-            unit.config.eq(program.unit),
-            unit.i_clear.eq(self.i_start),
-            unit.i_run.eq(self.i_run),
-            self.o_done.eq(unit.o_done.all()),
-            self.o_error.eq(unit.o_error),
+@dataclasses.dataclass(frozen=True)
+class TileUnit:
+    """A unit as its tile connects it.
+
+    Parameters
+    ----------
+    component : Component
+        The unit, with the ports ``config``, ``i_clear`` and ``i_run``.
+    links : sequence of (stream.Interface, stream.Interface)
+        Source and sink of every stream between the unit and the two switches.
+    done, error, issue : ValueLike
+        Value of the ports ``o_done``, ``o_error`` and ``o_issue`` of the tile.
+    counters : mapping of str to Value, or None
+        Its counters by name; None if it has ports ``i_counter`` and ``o_counter`` like a tile's.
+    """
+
+    component: Any
+    links: Sequence[tuple[stream.Interface, stream.Interface]]
+    done: ValueLike = 1
+    error: ValueLike = 0
+    issue: ValueLike = 0
+    counters: Mapping[str, Value] | None = None
+
+
+def _pcu(chip: ChipConfig, vectors: Switch, tokens: Switch) -> TileUnit:
+    unit = Pcu(width_bits=chip.width_bits, config=chip.pcu)
+    links = (
+        (vectors.o_unit[PcuInput.ACTIVATION], unit.i_activation),
+        (vectors.o_unit[PcuInput.WEIGHT], unit.i_weight),
+        (vectors.o_unit[PcuInput.AUXILIARY], unit.i_auxiliary),
+        (unit.o_result, vectors.i_unit[PcuOutput.RESULT]),
+    )
+    # A PCU has no loop bounds: it is done when the units that feed and drain it are.
+    return TileUnit(unit, links, issue=unit.o_issue)
+
+
+def _pmu(chip: ChipConfig, vectors: Switch, tokens: Switch) -> TileUnit:
+    unit = Pmu(
+        width_bits=chip.width_bits, capacity_bytes=chip.pmu.capacity_bytes, slots=chip.pmu.slots
+    )
+    links = []
+    for number in range(len(PmuInput)):
+        links += [
+            (vectors.o_unit[number], unit.i_stream[number]),
+            (unit.o_stream[number], vectors.i_unit[number]),
+            (unit.o_token[number], tokens.i_unit[number]),
         ]
-        counters = {name: unit.o_counters[name] for name in ACTIVITIES}
-        state = Value.cast(unit.o_state)
-        chosen_counter(m, "pmu", self.i_counter, counters | {"state": state}, self.o_counter)
+    counters = {name: unit.o_counters[name] for name in ACTIVITIES}
+    counters["state"] = Value.cast(unit.o_state)
+    return TileUnit(unit, links, done=unit.o_done.all(), error=unit.o_error, counters=counters)
+
+
+#: Hardware of each kind of unit that stands on tiles: a function of the chip and of the tile's
+#: vector and token switches.
+TILE_UNITS: dict[UnitKind, Callable[[ChipConfig, Switch, Switch], TileUnit]] = {
+    PCU: _pcu,
+    PMU: _pmu,
+}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
+from collections import Counter
 from collections.abc import Iterator, Mapping
 
 from hw.arch.agcu import AgcuProgram
@@ -12,11 +13,11 @@ from hw.arch.config import ChipConfig
 from hw.arch.configuration_chain import chain_configs, chain_words
 from hw.arch.errors import BadInputError
 from hw.arch.image import Image, fingerprint
-from hw.arch.pcu import PcuProgram
 from hw.arch.places import row_segments, tile_layout, token_ports, vector_ports
-from hw.arch.pmu import PmuProgram
 from hw.arch.ports import SwitchPorts
 from hw.arch.switch import SwitchProgram
+from hw.arch.unit_kind import AGCU, UNIT_KINDS, UnitKind
+from hw.arch.unit_program import UnitProgram
 
 __all__ = ["ChipProgram", "ImageError", "TileProgram"]
 
@@ -33,13 +34,13 @@ class TileProgram:
 
     Parameters
     ----------
-    unit : PcuProgram, PmuProgram or None
+    unit : UnitProgram or None
         None for a disabled unit.
     vectors, tokens : SwitchProgram
         Its two switches.
     """
 
-    unit: PcuProgram | PmuProgram | None
+    unit: UnitProgram | None
     vectors: SwitchProgram
     tokens: SwitchProgram
 
@@ -61,6 +62,26 @@ class ChipProgram:
     tiles: Mapping[tuple[int, int], TileProgram]
     agcus: Mapping[int, AgcuProgram]
 
+    def units(self) -> Iterator[tuple[UnitKind, tuple[int, ...], UnitProgram]]:
+        """Enabled units: kind, position (row and column, or the number of an AGCU) and program."""
+        for at, tile in self.tiles.items():
+            if tile.unit is not None:
+                yield self.config.unit_at(*at), at, tile.unit
+        for index, agcu in self.agcus.items():
+            yield AGCU, (index,), agcu
+
+    def unit(self, at: tuple[int, ...]) -> UnitProgram | None:
+        """Program of the unit at a position; None if it is off."""
+        if len(at) == 1:
+            return self.agcus.get(at[0])
+        tile = self.tiles.get((at[0], at[1]))
+        return tile.unit if tile else None
+
+    def units_used(self) -> dict[str, int]:
+        """Number of enabled units by the name of their kind."""
+        used = Counter(kind for kind, _, _ in self.units())
+        return {name: used[kind] for name, kind in UNIT_KINDS.items()}
+
     def pack(self) -> bytes:
         """Encode as the image that the chip loads.
 
@@ -75,25 +96,26 @@ class ChipProgram:
             words, bits = [], []
             for kind, index, size in row_segments(chip, row):
                 bits.append(size)
-                if kind == "agcu":
+                if kind is AGCU:
                     agcu = self.agcus.get(index)
-                    words.append(agcu.pack(chip.token_tracks) if agcu else 0)
+                    words.append(AGCU.pack(agcu, chip) if agcu else 0)
                 else:
                     words.append(self._tile_word(kind, self.tiles.get((row, index))))
             rows.append(chain_words(words, bits, chip.width_bits))
         return Image(fingerprint(chip), rows).pack(chip.width_bits)
 
-    def _tile_word(self, kind: str, tile: TileProgram | None) -> int:
+    def _tile_word(self, kind: UnitKind, tile: TileProgram | None) -> int:
         chip = self.config
         if tile is None:
             return 0
         layout = tile_layout(chip, kind)
         word = tile.vectors.pack() << layout["vectors"].offset
         word |= tile.tokens.pack() << layout["tokens"].offset
-        return word | _unit_word(chip, tile.unit) << layout["unit"].offset
+        unit = kind.pack(tile.unit, chip) if tile.unit else 0
+        return word | unit << layout["unit"].offset
 
-    def empty_tile(self, kind: str) -> TileProgram:
-        """Tile of a kind (``"pcu"`` or ``"pmu"``) with everything disabled."""
+    def empty_tile(self, kind: UnitKind) -> TileProgram:
+        """Tile of a kind of unit with everything disabled."""
         return TileProgram(
             None,
             SwitchProgram(vector_ports(self.config, kind)),
@@ -135,15 +157,15 @@ class ChipProgram:
             for (kind, index, _), word in zip(segments, words, strict=True):
                 if not word:
                     continue
-                if kind == "agcu":
+                if kind is AGCU:
                     with _named(f"AGCU {index}"):
                         agcus[index] = AgcuProgram.unpack(word, config.token_tracks)
                 else:
-                    with _named(f"{kind.upper()} ({row}, {index})"):
+                    with _named(f"{kind} ({row}, {index})"):
                         tiles[row, index] = program._tile_program(kind, word)
         return program
 
-    def _tile_program(self, kind: str, word: int) -> TileProgram:
+    def _tile_program(self, kind: UnitKind, word: int) -> TileProgram:
         chip = self.config
         layout = tile_layout(chip, kind)
         vectors, tokens, unit = (
@@ -158,26 +180,11 @@ class ChipProgram:
         )
 
 
-def _unit_word(chip: ChipConfig, unit: PcuProgram | PmuProgram | None) -> int:
-    if isinstance(unit, PmuProgram):
-        return unit.pack(
-            width_bits=chip.width_bits,
-            capacity_bytes=chip.pmu.capacity_bytes,
-            slots=chip.pmu.slots,
-        )
-    return unit.pack() if unit else 0
-
-
 # Units of one kind often share a word, and an image is decoded by more than one reader.
 @functools.lru_cache(maxsize=256)
-def _unit_program(chip: ChipConfig, kind: str, word: int) -> PcuProgram | PmuProgram:
-    program: PcuProgram | PmuProgram
-    if kind == "pcu":
-        program = PcuProgram.unpack(word)
-    else:
-        pmu = chip.pmu
-        program = PmuProgram.unpack(word, capacity_bytes=pmu.capacity_bytes, slots=pmu.slots)
-    if _unit_word(chip, program) != word:
+def _unit_program(chip: ChipConfig, kind: UnitKind, word: int) -> UnitProgram:
+    program = kind.unpack(word, chip)
+    if kind.pack(program, chip) != word:
         raise BadInputError(f"Unit configuration must be one that a program makes, not {word:#x}")
     return program
 

@@ -197,13 +197,7 @@ def compile_kernel(
         routes=state.routes,
         chip=state.chip,
         image=state.image,
-        units_used=MappingProxyType(
-            {
-                "pcu": plan.row_par * plan.col_par,
-                "pmu": state.fit.pmus,
-                "agcu": len(state.fit.agcus),
-            }
-        ),
+        units_used=MappingProxyType(state.chip.units_used()),
         predicted_cycles=kernel_cycles + launch(),
         predicted_warm_cycles=kernel_cycles + launch(behind=kernel_cycles),
         macs=product.m * product.n * product.k,

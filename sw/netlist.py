@@ -5,13 +5,9 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 
-from hw.arch.agcu import AgcuProgram
-from hw.arch.pcu import PcuProgram
-from hw.arch.pmu import PmuProgram
+from hw.arch.unit_program import UnitProgram
 
-__all__ = ["End", "Net", "Netlist", "UnitProgram"]
-
-UnitProgram = PcuProgram | PmuProgram | AgcuProgram
+__all__ = ["End", "Net", "Netlist"]
 
 
 @dataclasses.dataclass(frozen=True, order=True)
@@ -23,9 +19,9 @@ class End:
     unit : str
         Name of the unit in the netlist.
     port : int
-        Of vectors: input or output of the unit in the order of `hw.arch.places` (PCU: activation,
-        weight, auxiliary; PMU: W0, W1 and R0, R1; AGCU: the load or store stream). Of tokens:
-        the token output of a PMU or an AGCU, the token port of an AGCU.
+        Of vectors: input or output of the unit's kind (`hw.arch.unit_kind`), such as
+        `PcuInput.WEIGHT`. Of tokens: the token output of a PMU or an AGCU, the token port of an
+        AGCU.
     """
 
     unit: str
@@ -60,7 +56,7 @@ class Netlist:
     Parameters
     ----------
     units : mapping of str to UnitProgram
-        Program of each unit by its name; the type of the program is the kind of the unit.
+        Program of each unit by its name; the type of the program tells the kind of the unit.
     nets : tuple of Net
     fixed : mapping of str to int
         AGCU number of each unit that is an AGCU.

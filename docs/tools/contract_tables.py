@@ -10,9 +10,11 @@ from pathlib import Path
 
 import hw.arch
 from docs.tools.markdown import table
+from hw.arch.config import named
+from hw.arch.unit_kind import UNIT_KINDS
 from hw.arch.checks import Domain
 
-__all__ = ["codes", "limits", "modules"]
+__all__ = ["codes", "limits", "modules", "units"]
 
 
 def _files() -> Iterator[tuple[str, str]]:
@@ -29,6 +31,20 @@ def modules() -> str:
         headline = (ast.get_docstring(ast.parse(text)) or "").partition("\n")[0]
         rows.append((f"`hw.arch.{name}`", headline))
     return table(("module", "contents"), rows)
+
+
+def units() -> str:
+    """Table of the kinds of unit: name, letter, ports by position, program, counters."""
+    rows = []
+    for kind in UNIT_KINDS.values():
+        ports = (", ".join(map(str, each)) or "–" for each in (kind.inputs, kind.outputs))
+        counters = ", ".join(f"`{name}`" for name in kind.counters)
+        program = f"`{kind.program.__module__.removeprefix('hw.arch.')}.{kind.program.__name__}`"
+        letter = f"`{kind.letter}`" if kind.letter else "edge"
+        bits = kind.layout(named["small"]).size
+        rows.append((kind, letter, *ports, kind.token_outputs, program, bits, counters))
+    heads = "unit, letter, inputs, outputs, token outputs, program, bits on `small`, own counters"
+    return table(heads.split(", "), rows)
 
 
 def _meaning(lines: list[str], line: int) -> str:
@@ -82,7 +98,7 @@ def codes() -> str:
             if not isinstance(node, ast.ClassDef):
                 continue
             kind = getattr(module, node.name)
-            if issubclass(kind, enum.Enum):
+            if issubclass(kind, enum.Enum) and len(kind):
                 found: list[enum.Enum] = list(kind)
                 members = ", ".join(f"{each.name} {_number(each)}".strip() for each in found)
                 headline = (ast.get_docstring(node) or "").partition("\n")[0]

@@ -42,6 +42,7 @@ GENERATED: Mapping[str, Generated] = MappingProxyType(
         "counters": Generated("docs/chip.md", counter_table, slow=False),
         "element-operations": Generated("docs/ir.md", element_table, slow=False),
         "contract-modules": Generated("docs/contract.md", contract_tables.modules, slow=False),
+        "contract-units": Generated("docs/contract.md", contract_tables.units, slow=False),
         "contract-limits": Generated("docs/contract.md", contract_tables.limits, slow=False),
         "contract-codes": Generated("docs/contract.md", contract_tables.codes, slow=False),
         "texts": Generated("docs/chip.md", chip_tables.texts),

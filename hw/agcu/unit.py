@@ -16,6 +16,7 @@ from hw.arch.counters import ACTIVITIES, COUNTER_BITS, activity_layout
 from hw.arch.descriptor import STORED_WORDS
 from hw.arch.launch import MAX_ARGUMENTS
 from hw.arch.limits import COUNTER_WORDS, MAX_CREDITS
+from hw.arch.unit_kind import AGCU
 from hw.command.argument_reader import argument_write_layout
 from hw.emit.shared import shared
 from hw.lib.activity import chosen_counter, count_activity
@@ -245,7 +246,7 @@ class Agcu(Component):
         beat_bytes = self._width_bits // 8
         values |= {name: sums[name] for name in ("commands", "boxes", "bus_idle")}
         values["bytes"] = sums["beats"] << (beat_bytes.bit_length() - 1)
-        chosen_counter(m, "agcu", self.i_counter, values, self.o_counter)
+        chosen_counter(m, AGCU, self.i_counter, values, self.o_counter)
 
     def _descriptors(self, m: Module, engine: TmaEngine) -> Signal:
         """Write the descriptors after the start; the result is high in the last cycle."""

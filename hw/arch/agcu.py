@@ -13,6 +13,7 @@ from hw.arch.errors import BadInputError
 from hw.arch.launch import MAX_ARGUMENTS
 from hw.arch.limits import MAX_CREDITS
 from hw.arch.loops import COUNT_BITS, ChainProgram, LoopProgram, chain_layout
+from hw.arch.unit_program import UnitPorts, UnitProgram
 
 __all__ = [
     "ISSUER_LOOPS",
@@ -25,12 +26,30 @@ __all__ = [
     "issuer_layout",
     "AGCU_DESCRIPTORS",
     "AGCU_STREAMS",
+    "AgcuInput",
+    "AgcuOutput",
     "AgcuProgram",
     "agcu_layout",
 ]
 
 #: Load streams of an AGCU, and store streams.
 AGCU_STREAMS = 2
+
+
+class AgcuInput(UnitPorts):
+    """Vector inputs of an AGCU: its store streams."""
+
+    STORE_0 = 0
+    STORE_1 = 1
+
+
+class AgcuOutput(UnitPorts):
+    """Vector outputs of an AGCU: its load streams."""
+
+    LOAD_0 = 0
+    LOAD_1 = 1
+
+
 #: Descriptors of an AGCU: one per stream.
 AGCU_DESCRIPTORS = 2 * AGCU_STREAMS
 #: Loops of an issuer's counter chain.
@@ -239,7 +258,7 @@ def agcu_layout(token_ports: int) -> data.StructLayout:
 
 
 @dataclasses.dataclass(frozen=True)
-class AgcuProgram:
+class AgcuProgram(UnitProgram):
     """Program of an AGCU: issuers, descriptors, initial credits and reports.
 
     Parameters
@@ -297,6 +316,21 @@ class AgcuProgram:
                 )
         if not set(self.stored) <= set(range(AGCU_STREAMS)):
             raise BadInputError(f"Store streams must be below {AGCU_STREAMS}, not {self.stored}")
+
+    @property
+    def inputs(self) -> tuple[AgcuInput, ...]:
+        """Store streams that are on."""
+        return tuple(AgcuInput(n) for n, each in enumerate(self.stores) if each is not None)
+
+    @property
+    def outputs(self) -> tuple[AgcuOutput, ...]:
+        """Load streams that are on."""
+        return tuple(AgcuOutput(n) for n, each in enumerate(self.loads) if each is not None)
+
+    @property
+    def token_outputs(self) -> tuple[int, ...]:
+        """Token outputs that report stored boxes."""
+        return self.stored
 
     def pack(self, token_ports: int) -> int:
         """Program word, laid out by `agcu_layout`.

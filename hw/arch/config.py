@@ -11,6 +11,7 @@ from hw.arch import limits
 from hw.arch.checks import refusal
 from hw.arch.errors import BadInputError, shown
 from hw.arch.text_file import read_text
+from hw.arch.unit_kind import AGCU, PCU, PMU, UNIT_KINDS, UnitKind
 
 __all__ = [
     "AgcuConfig",
@@ -112,7 +113,8 @@ class ChipConfig:
         Parallel vector links, and one-bit token links, per direction.
     pattern : str
         Placement of units: ``"checkerboard"`` (a PCU where row + column is even), or one string
-        of ``c`` (PCU) and ``m`` (PMU) per row, joined by ``/``.
+        of the kinds' letters (`hw.arch.unit_kind`; ``c`` a PCU, ``m`` a PMU) per row, joined by
+        ``/``.
     pcu, pmu, agcu
         Parameters of the units.
 
@@ -143,7 +145,7 @@ class ChipConfig:
             if not isinstance(part, section):
                 raise refusal(name, f"be a {section.__name__}", part)
         if not isinstance(self.pattern, str):
-            raise refusal("Pattern", "be text of letters c and m", self.pattern)
+            raise refusal("Pattern", f"be text of letters {' and '.join(_letters())}", self.pattern)
         if self.agcu.axi_data_bits not in (None, self.width_bits):
             rule = f"equal the link width {self.width_bits}"
             raise refusal("AXI data bits", rule, self.agcu.axi_data_bits)
@@ -156,28 +158,38 @@ class ChipConfig:
         if self.pattern not in _PATTERNS:
             lines = self.pattern.split("/")
             if len(lines) != self.rows or any(
-                len(line) != self.columns or set(line) - {"c", "m"} for line in lines
+                len(line) != self.columns or set(line) - _letters().keys() for line in lines
             ):
                 rule = (
-                    f"be 'checkerboard' or {self.rows} groups of {self.columns} letters c and m "
-                    "joined by '/'"
+                    f"be 'checkerboard' or {self.rows} groups of {self.columns} letters "
+                    f"{' and '.join(_letters())} joined by '/'"
                 )
                 raise refusal("Pattern", rule, self.pattern)
-        for kind, count in (("PCU", self.pcu_count), ("PMU", self.pmu_count)):
-            if count == 0:
+        for kind in (PCU, PMU):
+            if self.count(kind) == 0:
                 rule = f"have a {kind} on {self.rows} x {self.columns} switches"
                 raise refusal("Pattern", rule, self.pattern)
 
-    def unit_at(self, row: int, column: int) -> str:
-        """Kind of the unit at a switch: ``"pcu"`` or ``"pmu"``."""
+    def unit_at(self, row: int, column: int) -> UnitKind:
+        """Kind of the unit at a switch."""
         if self.pattern == "checkerboard":
-            return "pcu" if (row + column) % 2 == 0 else "pmu"
-        return "pcu" if self.pattern.split("/")[row][column] == "c" else "pmu"
+            return PCU if (row + column) % 2 == 0 else PMU
+        return _letters()[self.pattern.split("/")[row][column]]
 
-    def of_tile(self, kind: str) -> "ChipConfig":
+    def count(self, kind: UnitKind) -> int:
+        """Number of units of a kind on the chip."""
+        if kind is AGCU:
+            return self.agcu.count
+        return sum(
+            self.unit_at(row, column) is kind
+            for row in range(self.rows)
+            for column in range(self.columns)
+        )
+
+    def of_tile(self, kind: UnitKind) -> "ChipConfig":
         """Smallest chip with the same tiles of a kind: all that such a tile depends on."""
         others: dict[str, Any] = {
-            name: section() for name, section in _SECTIONS.items() if name != kind
+            name: section() for name, section in _SECTIONS.items() if name != kind.name
         }
         return dataclasses.replace(self, rows=1, columns=2, pattern="checkerboard", **others)
 
@@ -194,16 +206,12 @@ class ChipConfig:
     @property
     def pcu_count(self) -> int:
         """Number of PCUs on the chip."""
-        return sum(
-            self.unit_at(row, column) == "pcu"
-            for row in range(self.rows)
-            for column in range(self.columns)
-        )
+        return self.count(PCU)
 
     @property
     def pmu_count(self) -> int:
         """Number of PMUs on the chip."""
-        return self.rows * self.columns - self.pcu_count
+        return self.count(PMU)
 
     def peak_macs_per_cycle(self, operand_bits: int) -> int:
         """Peak multiply-accumulates per cycle with operands of 8 or 16 bits, over all PCUs."""
@@ -237,6 +245,11 @@ class ChipConfig:
 
 
 _SECTIONS = {"pcu": PcuConfig, "pmu": PmuConfig, "agcu": AgcuConfig}
+
+
+def _letters() -> dict[str, UnitKind]:
+    """Kinds of unit that stand on tiles, by their letters in a pattern."""
+    return {kind.letter: kind for kind in UNIT_KINDS.values() if kind.letter}
 
 
 def _checked(kind: type, table: Mapping[str, Any], where: str) -> dict[str, Any]:

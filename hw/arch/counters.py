@@ -9,13 +9,14 @@ from amaranth.lib import data
 
 from hw.arch.config import ChipConfig
 from hw.arch.limits import COUNTER_WORDS, PMU_SLOTS
+from hw.arch.unit_kind import AGCU, UNIT_KINDS, UnitKind
 
 __all__ = [
     "ACTIVITIES",
-    "COUNTERS",
     "COUNTER_BITS",
     "activity_layout",
     "counter_index",
+    "counter_numbers",
     "counter_table",
     "engine_states",
     "named_counters",
@@ -27,23 +28,6 @@ __all__ = [
 COUNTER_BITS = 48
 #: Words 0 to 3 of every unit: its activity. Exactly one advances per cycle of a kernel.
 ACTIVITIES = ("busy", "wait_input", "wait_room", "idle")
-
-_OWN: dict[str, dict[int, tuple[str, str]]] = {
-    "pcu": {4: ("vectors", "vectors that entered the array, with their weights present")},
-    "pmu": {7: ("state", "state of each engine: `pmu_state_layout`")},
-    "agcu": {
-        4: ("commands", "boxes begun: commands accepted by the TMA engine"),
-        5: ("boxes", "boxes ended: last vector of a load sent, response of a store received"),
-        6: ("bytes", "beats on R and W, times the bytes per beat"),
-        7: ("bus_idle", "cycles without a beat on R or W"),
-    },
-}
-#: Number of each counter, by kind of unit and name; numbers without a name read as 0.
-COUNTERS: dict[str, dict[str, int]] = {
-    kind: {name: word for word, name in enumerate(ACTIVITIES)}
-    | {name: word for word, (name, _) in own.items()}
-    for kind, own in _OWN.items()
-}
 
 _ENGINES = ("w0", "w1", "r0", "r1")
 
@@ -83,14 +67,20 @@ def engine_states(word: int) -> dict[str, dict[str, int]]:
     }
 
 
-def unit_kinds(chip: ChipConfig) -> dict[str, str]:
+def counter_numbers(kind: UnitKind) -> dict[str, int]:
+    """Number of each counter of a kind of unit by name; numbers without a name read as 0."""
+    activities = {name: word for word, name in enumerate(ACTIVITIES)}
+    return activities | {name: word for name, (word, _) in kind.counters.items()}
+
+
+def unit_kinds(chip: ChipConfig) -> dict[str, UnitKind]:
     """Kind of each unit by its name, in the order of their counters: tiles by row, then AGCUs."""
     kinds = {
-        f"{chip.unit_at(row, column)}_{row}_{column}": chip.unit_at(row, column)
+        f"{chip.unit_at(row, column).name}_{row}_{column}": chip.unit_at(row, column)
         for row in range(chip.rows)
         for column in range(chip.columns)
     }
-    return kinds | {f"agcu_{index}": "agcu" for index in range(chip.agcu.count)}
+    return kinds | {f"agcu_{index}": AGCU for index in range(chip.agcu.count)}
 
 
 def counter_index(unit: int, word: int) -> int:
@@ -98,16 +88,16 @@ def counter_index(unit: int, word: int) -> int:
     return COUNTER_WORDS * unit + word
 
 
-def named_counters(kind: str, words: Sequence[int]) -> dict[str, int]:
+def named_counters(kind: UnitKind, words: Sequence[int]) -> dict[str, int]:
     """Counters of a unit by name, from its words."""
-    return {name: words[word] for name, word in COUNTERS[kind].items()}
+    return {name: words[word] for name, word in counter_numbers(kind).items()}
 
 
 def counter_table() -> str:
     """Markdown table of the counters, as in the documentation."""
     lines = ["| unit | word | name | counts |", "|---|---|---|---|"]
     lines += [f"| all | {word} | `{name}` | cycles |" for word, name in enumerate(ACTIVITIES)]
-    for kind, own in _OWN.items():
-        for word, (name, text) in own.items():
-            lines.append(f"| {kind.upper()} | {word} | `{name}` | {text} |")
+    for kind in UNIT_KINDS.values():
+        for name, (word, text) in kind.counters.items():
+            lines.append(f"| {kind} | {word} | `{name}` | {text} |")
     return "\n".join(lines) + "\n"

@@ -8,12 +8,38 @@ from amaranth.lib import data
 
 from hw.arch.errors import BadInputError
 from hw.arch.limits import MAX_MODULUS
+from hw.arch.unit_program import UnitPorts, UnitProgram
 from hw.numeric.formats import Format, bf16, fp32, int8, int32
 
-__all__ = ["RESULT_FORMATS", "FilterProgram", "PcuProgram", "pcu_layout"]
+__all__ = [
+    "RESULT_FORMATS",
+    "FilterProgram",
+    "PcuInput",
+    "PcuOutput",
+    "PcuProgram",
+    "pcu_layout",
+]
 
 #: Result formats by operand format.
 RESULT_FORMATS = {bf16: (bf16, fp32), int8: (int32,)}
+
+
+class PcuInput(UnitPorts):
+    """Vector inputs of a PCU."""
+
+    #: The streaming operand: tiles of activations.
+    ACTIVATION = 0
+    #: The stationary operand: tiles of weights.
+    WEIGHT = 1
+    #: Second operand of SIMD mode, which takes nothing yet.
+    AUXILIARY = 2
+
+
+class PcuOutput(UnitPorts):
+    """Vector outputs of a PCU."""
+
+    #: One packet of sums per pass.
+    RESULT = 0
 
 
 def _filter_layout() -> data.StructLayout:
@@ -60,7 +86,7 @@ class FilterProgram:
 
 
 @dataclasses.dataclass(frozen=True)
-class PcuProgram:
+class PcuProgram(UnitProgram):
     """Program of a PCU in systolic mode.
 
     Parameters
@@ -94,6 +120,16 @@ class PcuProgram:
             raise BadInputError(
                 f"PCU results of {self.fmt.name} operands must be {names}, not {self.out.name}"
             )
+
+    @property
+    def inputs(self) -> tuple[PcuInput, ...]:
+        """Activations and weights."""
+        return (PcuInput.ACTIVATION, PcuInput.WEIGHT)
+
+    @property
+    def outputs(self) -> tuple[PcuOutput, ...]:
+        """Results."""
+        return (PcuOutput.RESULT,)
 
     def pack(self) -> int:
         """Program word, laid out by `pcu_layout`."""

@@ -7,12 +7,10 @@ import functools
 
 from amaranth.lib import data
 
-from hw.arch.agcu import agcu_layout
 from hw.arch.config import ChipConfig
-from hw.arch.pcu import pcu_layout
-from hw.arch.pmu_word import pmu_layout
 from hw.arch.ports import SwitchPorts
 from hw.arch.switch import switch_layout
+from hw.arch.unit_kind import AGCU, UnitKind
 
 __all__ = [
     "AgcuPlace",
@@ -23,34 +21,27 @@ __all__ = [
     "vector_ports",
 ]
 
-#: Number of vector inputs and outputs, and token outputs, per kind of unit.
-_PORTS = {"pcu": (3, 1, 0), "pmu": (2, 2, 2)}
 
-
-def vector_ports(chip: ChipConfig, kind: str) -> SwitchPorts:
+def vector_ports(chip: ChipConfig, kind: UnitKind) -> SwitchPorts:
     """Ports of the vector switch of a tile with this kind of unit."""
-    inputs, outputs, _ = _PORTS[kind]
-    return SwitchPorts(tracks=chip.tracks, unit_inputs=inputs, unit_outputs=outputs)
+    return SwitchPorts(
+        tracks=chip.tracks, unit_inputs=len(kind.inputs), unit_outputs=len(kind.outputs)
+    )
 
 
-def token_ports(chip: ChipConfig, kind: str) -> SwitchPorts:
+def token_ports(chip: ChipConfig, kind: UnitKind) -> SwitchPorts:
     """Ports of the token switch of a tile with this kind of unit."""
-    return SwitchPorts(tracks=chip.token_tracks, unit_inputs=0, unit_outputs=_PORTS[kind][2])
+    return SwitchPorts(tracks=chip.token_tracks, unit_inputs=0, unit_outputs=kind.token_outputs)
 
 
 @functools.cache
-def tile_layout(chip: ChipConfig, kind: str) -> data.StructLayout:
+def tile_layout(chip: ChipConfig, kind: UnitKind) -> data.StructLayout:
     """Layout of a tile's program: vector switch, token switch, unit."""
-    unit = (
-        pcu_layout()
-        if kind == "pcu"
-        else pmu_layout(capacity_bytes=chip.pmu.capacity_bytes, slots=chip.pmu.slots)
-    )
     return data.StructLayout(
         {
             "vectors": switch_layout(vector_ports(chip, kind)),
             "tokens": switch_layout(token_ports(chip, kind)),
-            "unit": unit,
+            "unit": kind.layout(chip),
         }
     )
 
@@ -79,7 +70,7 @@ def agcu_places(config: ChipConfig) -> tuple[AgcuPlace, ...]:
     return tuple(places)
 
 
-def row_segments(config: ChipConfig, row: int) -> list[tuple[str, int, int]]:
+def row_segments(config: ChipConfig, row: int) -> list[tuple[UnitKind, int, int]]:
     """Segments of a row's chain, nearest to the source first: kind, index, program bits.
 
     The index is the tile's column or the AGCU's number; a row's AGCUs come after its tiles.
@@ -89,7 +80,7 @@ def row_segments(config: ChipConfig, row: int) -> list[tuple[str, int, int]]:
         for column in range(config.columns)
         for kind in [config.unit_at(row, column)]
     ]
-    bits = agcu_layout(config.token_tracks).size
+    bits = AGCU.layout(config).size
     return segments + [
-        ("agcu", index, bits) for index, place in enumerate(agcu_places(config)) if place.row == row
+        (AGCU, index, bits) for index, place in enumerate(agcu_places(config)) if place.row == row
     ]

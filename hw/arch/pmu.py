@@ -23,8 +23,36 @@ from hw.arch.pmu_word import (
     pmu_layout,
     rows_log2,
 )
+from hw.arch.unit_program import UnitPorts, UnitProgram
 
-__all__ = ["Beyond", "EngineProgram", "PmuProgram", "SlotRing"]
+__all__ = [
+    "Beyond",
+    "EngineProgram",
+    "PmuInput",
+    "PmuOutput",
+    "PmuProgram",
+    "SlotRing",
+]
+
+
+class PmuInput(UnitPorts):
+    """Vector inputs of a PMU: its write engines."""
+
+    W0 = 0
+    W1 = 1
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class PmuOutput(UnitPorts):
+    """Vector outputs of a PMU: its read engines."""
+
+    R0 = 0
+    R1 = 1
+
+    def __str__(self) -> str:
+        return self.name
 
 
 @dataclasses.dataclass(frozen=True)
@@ -250,7 +278,7 @@ class EngineProgram:
 
 
 @dataclasses.dataclass(frozen=True)
-class PmuProgram:
+class PmuProgram(UnitProgram):
     """Program of a PMU.
 
     Parameters
@@ -290,6 +318,21 @@ class PmuProgram:
     def engines(self) -> tuple[EngineProgram | None, ...]:
         """The engines in the layout's order: W0, W1, R0, R1."""
         return self.writers + self.readers
+
+    @property
+    def inputs(self) -> tuple[PmuInput, ...]:
+        """Inputs of the write engines that are on."""
+        return tuple(port for port in PmuInput if self.writers[port] is not None)
+
+    @property
+    def outputs(self) -> tuple[PmuOutput, ...]:
+        """Outputs of the read engines that are on."""
+        return tuple(port for port in PmuOutput if self.readers[port] is not None)
+
+    @property
+    def token_outputs(self) -> tuple[int, ...]:
+        """Token outputs that report an event."""
+        return tuple(n for n, source in enumerate(self.tokens) if source is not TokenSource.OFF)
 
     def pack(self, *, width_bits: int, capacity_bytes: int, slots: int) -> int:
         """Program word for a PMU of these parameters.

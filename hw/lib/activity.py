@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from amaranth.hdl import Module, Signal, Value
 from amaranth.lib import data
 
-from hw.arch.counters import COUNTERS
+from hw.arch.counters import counter_numbers
+from hw.arch.unit_kind import UnitKind
 
 __all__ = ["chosen_counter", "count_activity"]
 
@@ -32,10 +33,10 @@ def count_activity(
 
 
 def chosen_counter(
-    m: Module, kind: str, word: Value, values: Mapping[str, Value], output: Signal
+    m: Module, kind: UnitKind, word: Value, values: Mapping[str, Value], output: Signal
 ) -> None:
     """Drive ``output`` with the counter of that number; 0 if the kind of unit has none there."""
     with m.Switch(word):
-        for name, number in COUNTERS[kind].items():
+        for name, number in counter_numbers(kind).items():
             with m.Case(number):
                 m.d.comb += output.eq(values[name])

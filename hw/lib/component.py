@@ -13,6 +13,7 @@ from amaranth.hdl import Shape
 from amaranth.lib import data, wiring
 
 from hw.arch.errors import BadInputError, shown
+from hw.arch.unit_kind import UnitKind
 from hw.numeric.formats import Format
 
 __all__ = ["Component"]
@@ -81,7 +82,7 @@ def _constructor(call: Callable[..., None]) -> inspect.Signature:
 
 def _leaves(name: str, value: object) -> Iterator[tuple[str, object]]:
     """Names and values of a parameter, those of its fields if it is a dataclass."""
-    if dataclasses.is_dataclass(value) and not isinstance(value, Format):
+    if dataclasses.is_dataclass(value) and not isinstance(value, Format | UnitKind):
         for field in dataclasses.fields(value):
             yield from _leaves(field.name, getattr(value, field.name))
     else:
@@ -93,7 +94,7 @@ def _words(name: str, value: object) -> list[str]:
     match value:
         case enum.Enum():
             return value.name.lower().split("_")
-        case Format():
+        case Format() | UnitKind():
             return [value.name]
         case int():
             return [f"{name[0]}{value:d}".replace("-", "m")]
@@ -115,7 +116,7 @@ def _digest(name: str, value: object) -> str:
 def _canonical(value: object) -> str:
     """Text of a value that is equal for equal values, in every process."""
     match value:
-        case enum.Enum() | Format():
+        case enum.Enum() | Format() | UnitKind():
             return f"{type(value).__name__}.{value.name}"
         case int() | str() | None:
             return repr(value)

@@ -10,6 +10,7 @@ from hw.arch.config import PcuConfig
 from hw.arch.counters import ACTIVITIES, COUNTER_BITS
 from hw.arch.limits import COUNTER_WORDS
 from hw.arch.pcu import pcu_layout
+from hw.arch.unit_kind import PCU
 from hw.emit.shared import shared
 from hw.lib.activity import chosen_counter
 from hw.lib.component import Component
@@ -117,6 +118,6 @@ class Pcu(Component):
         # In systolic mode a busy cycle is one in which a vector enters the array, and none enters
         # without its weights.
         chosen_counter(
-            m, "pcu", self.i_counter, counters | {"vectors": unit.counters.busy}, self.o_counter
+            m, PCU, self.i_counter, counters | {"vectors": unit.counters.busy}, self.o_counter
         )
         return m

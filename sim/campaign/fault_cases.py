@@ -8,8 +8,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from hw.arch.config import named
+from hw.arch.counters import unit_kinds
 from hw.arch.error_codes import LaunchError, error_detail, error_unit
 from hw.arch.errors import BadInputError
+from hw.arch.unit_kind import AGCU
 from sim.campaign.case import Fields, Verdict, line
 from sim.campaign.models import Models
 from sim.campaign.program_case import hang_name, most_cycles, refusal_faults, smaller_program
@@ -155,7 +157,7 @@ def _error_faults(ready: Prepared, run: ChipRun, errors: tuple[ErrorAt, ...]) ->
         return [] if code in own else [f"error must be one of {sorted(own)}, not {code}"]
     detail = error_detail(run.error_detail)
     unit = error_unit(config, run.error_detail, run.error_unit)
-    if detail not in units or not str(unit).startswith("agcu"):
+    if detail not in units or unit_kinds(config).get(str(unit)) is not AGCU:
         return [f"error must be {sorted(units)} of an AGCU, not {detail} of {unit}"]
     return []
 

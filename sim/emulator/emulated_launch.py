@@ -12,8 +12,6 @@ from hw.arch.agcu import IssuerProgram
 from hw.arch.config import ChipConfig
 from hw.arch.error_codes import LaunchError
 from hw.arch.launch import MAX_ARGUMENTS
-from hw.arch.pcu import PcuProgram
-from hw.arch.pmu import PmuProgram
 from sim.emulator.boxes import BoxStream
 from sim.emulator.command_processor import LaunchReader
 from sim.emulator.errors import EmulatorError, LaunchFault
@@ -139,18 +137,13 @@ def _kernel(program: ChipProgram, arguments: list[int], memory: Bytes, totals: _
     for store in stores:
         count = len(store.boxes.points) * store.boxes.vectors
         store.boxes.store(memory, fabric.stored(store.index, store.port, count))
-    units = [tile.unit for tile in program.tiles.values()]
     totals.bytes_read += sum(each.boxes.beats() for each in loads) * (
         program.config.width_bits // 8
     )
     totals.bytes_written += sum(each.boxes.bytes_inside() for each in stores)
     totals.boxes += sum(len(each.boxes.points) for each in (*loads, *stores))
     totals.macs_issued += fabric.macs_issued
-    totals.units_used = {
-        "pcu": sum(isinstance(unit, PcuProgram) for unit in units),
-        "pmu": sum(isinstance(unit, PmuProgram) for unit in units),
-        "agcu": len(program.agcus),
-    }
+    totals.units_used = program.units_used()
 
 
 def emulate(

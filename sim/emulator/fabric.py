@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from hw.arch.agcu import AgcuProgram, IssuerProgram
 from hw.arch.error_codes import agcu_number
-from hw.arch.pcu import FilterProgram, PcuProgram
+from hw.arch.pcu import FilterProgram, PcuInput, PcuProgram
 from hw.arch.pmu import PmuProgram
+from hw.arch.unit_kind import AGCU, PCU, PMU, UnitKind
 from sim.emulator.boxes import BoxStream
 from sim.emulator.errors import EmulatorError
 from sim.emulator.matrix import Passes, results
@@ -21,7 +23,7 @@ from sw.fabric.nets import Input, Junction, MergeInput, Nets, Output, find_nets
 from sw.prove.packets import Packets, engine_packets, even_packets, rotate
 from sw.prove.unrolled_loops import box_points
 
-__all__ = ["Fabric", "Stream"]
+__all__ = ["UNIT_STREAMS", "Fabric", "Stream"]
 
 Bytes = npt.NDArray[np.uint8]
 Ints = npt.NDArray[np.int64]
@@ -72,11 +74,11 @@ class Fabric:
 
     def stored(self, index: int, port: int, count: int) -> Bytes:
         """The first `count` vectors of a store stream of an AGCU."""
-        return self._first(Input("agcu", (index,), port), count)
+        return self.first(Input(AGCU, (index,), port), count)
 
-    def _first(self, end: Input, count: int, taken: FilterProgram | None = None) -> Bytes:
+    def first(self, end: Input, count: int, taken: FilterProgram | None = None) -> Bytes:
         """The first `count` vectors that an input takes."""
-        stream = self._arriving(end)
+        stream = self.arriving(end)
         data = stream.data
         if taken is not None and taken.modulus > 1:
             data = data[stream.packets.taken_vectors(taken.modulus, taken.index)]
@@ -87,7 +89,8 @@ class Fabric:
             )
         return data[:count]
 
-    def _arriving(self, end: Input | MergeInput) -> Stream:
+    def arriving(self, end: Input | MergeInput) -> Stream:
+        """Complete contents of the stream that reaches an input."""
         root = self._nets.feeds.get(end)
         if root is None:
             name = end if isinstance(end, Input) else end.junction
@@ -107,30 +110,20 @@ class Fabric:
         if isinstance(root, Junction):
             stream = self._merged(root)
         else:
-            makers: dict[str, Callable[[Output], Stream]] = {
-                "agcu": self._loaded,
-                "pmu": self._read,
-                "pcu": self._multiplied,
-            }
-            stream = makers[root.kind](root)
+            stream = UNIT_STREAMS[root.kind](self, root, self._program.unit(root.at))
         self._streams[root] = stream
         return stream
 
-    def _loaded(self, root: Output) -> Stream:
-        issuer = self._program.agcus[root.at[0]].loads[root.port]
-        if issuer is None:
-            raise EmulatorError(f"Stream {root} must be on, not off")
+    def _loaded(self, root: Output, unit: AgcuProgram) -> Stream:
+        issuer = unit.loads[root.port]
+        assert issuer is not None
         boxes = self.boxes(root.at[0], issuer)
         packets = even_packets(len(boxes.points), boxes.vectors, final=False)
         return Stream(boxes.load(self._memory), packets)
 
-    def _read(self, root: Output) -> Stream:
-        unit = self._program.tiles[root.at[0], root.at[1]].unit
-        if not isinstance(unit, PmuProgram):
-            raise EmulatorError(f"Unit of {root} must be a PMU that is on")
+    def _read(self, root: Output, unit: PmuProgram) -> Stream:
         reader = unit.readers[root.port]
-        if reader is None:
-            raise EmulatorError(f"Stream {root} must be on, not off")
+        assert reader is not None
         pad = self._pads.get(root.at)
         if pad is None:
             writers = unit.writers
@@ -138,7 +131,7 @@ class Fabric:
             def taken(number: int, count: int) -> Bytes:
                 writer = writers[number]
                 packets = FilterProgram(writer.modulus, writer.index) if writer else FilterProgram()
-                return self._first(Input("pmu", root.at, number), count, packets)
+                return self.first(Input(PMU, root.at, number), count, packets)
 
             pad = Scratchpad(self._chip, unit, f"PMU {root.at}", taken)
             self._pads[root.at] = pad
@@ -150,7 +143,7 @@ class Fabric:
             np.zeros((0, self._chip.width_bits // 8), np.uint8), even_packets(0, 1, final=False)
         )
         sources = [
-            self._arriving(end) if end in self._nets.feeds else nothing
+            self.arriving(end) if end in self._nets.feeds else nothing
             for end in (MergeInput(root, turn) for turn in range(len(counts)))
         ]
         order = rotate([source.packets for source in sources], counts)
@@ -171,21 +164,19 @@ class Fabric:
         data = np.concatenate([source.data for source in sources])
         return Stream(data[vectors], order.packets)
 
-    def _multiplied(self, root: Output) -> Stream:
+    def _multiplied(self, root: Output, unit: PcuProgram) -> Stream:
         """Result packets of a PCU, computed for all passes of a shape at once."""
-        unit = self._program.tiles[root.at[0], root.at[1]].unit
-        if not isinstance(unit, PcuProgram):
-            raise EmulatorError(f"Unit of {root} must be a PCU that is on")
         columns, width = self._chip.grid_columns, self._chip.width_bits // 8
-        arriving = self._arriving(Input("pcu", root.at, 0))
+        activation = Input(PCU, root.at, PcuInput.ACTIVATION)
+        arriving = self.arriving(activation)
         mine = unit.activation
         tiles = arriving.packets.taken(mine.modulus, mine.index)
         ends = np.flatnonzero(tiles.finals) + 1
         number = int(ends[-1]) if len(ends) else 0  # tiles of passes that end
         self._check_tiles(str(root), tiles.lengths[:number], ends)
         count = int(tiles.lengths[:number].sum())
-        activations = self._first(Input("pcu", root.at, 0), count, mine)
-        weights = self._first(Input("pcu", root.at, 1), number * columns, unit.weight)
+        activations = self.first(activation, count, mine)
+        weights = self.first(Input(PCU, root.at, PcuInput.WEIGHT), number * columns, unit.weight)
         pairs = 1 if unit.fmt.is_float else 2
         self.macs_issued += count * self._chip.grid_rows * columns * pairs
 
@@ -227,3 +218,12 @@ class Fabric:
         first = lengths[np.append(0, ends[:-1])] if len(ends) else lengths
         if (lengths != first[passes]).any():
             raise EmulatorError(f"Tiles of a pass of {name} must agree on their rows", where=name)
+
+
+#: Stream that leaves a vector output of each kind of unit: a function of the fabric, the output
+#: and the program of its unit.
+UNIT_STREAMS: dict[UnitKind, Callable[[Fabric, Output, Any], Stream]] = {
+    PCU: Fabric._multiplied,
+    PMU: Fabric._read,
+    AGCU: Fabric._loaded,
+}

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from hw.arch.config import ChipConfig
-from hw.arch.counters import ACTIVITIES, COUNTERS, engine_states, unit_kinds
+from hw.arch.counters import ACTIVITIES, engine_states, named_counters, unit_kinds
 from hw.arch.error_codes import LaunchError, ReadPhase, error_detail, error_unit
 from hw.arch.errors import DeviceError, HangError
 from hw.arch.limits import COUNTER_WORDS
@@ -97,9 +97,10 @@ def waiting_units(
     lines = []
     for index, (name, kind) in enumerate(unit_kinds(config).items()):
         words = slice(COUNTER_WORDS * index, COUNTER_WORDS * (index + 1))
-        moved = list(steps[words]) if steps else list(counters[words])
-        activity = max(ACTIVITIES, key=lambda each: moved[COUNTERS[kind][each]])
-        engines = _engines(counters[words][COUNTERS["pmu"]["state"]]) if kind == "pmu" else []
+        counted = named_counters(kind, counters[words])
+        moved = named_counters(kind, steps[words]) if steps else counted
+        activity = max(ACTIVITIES, key=moved.__getitem__)
+        engines = _engines(counted["state"]) if "state" in counted else []
         if activity in _WAITS or engines:
             what = f"waits {_WAITS[activity]}" if activity in _WAITS else "stands"
             held = f" ({', '.join(engines)})" if engines else ""

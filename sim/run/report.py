@@ -114,10 +114,10 @@ def report_counters(
     for index, (name, kind) in enumerate(unit_kinds(config).items()):
         values = named_counters(kind, words[COUNTER_WORDS * index : COUNTER_WORDS * (index + 1)])
         report[name] = {
-            "kind": kind,
+            "kind": kind.name,
             **{activity: values[activity] for activity in ACTIVITIES},
             "launch": launch_cycles,
-            "macs": values["vectors"] * products if kind == "pcu" else None,
+            "macs": values["vectors"] * products if "vectors" in values else None,
             **{each: values.get(each) for each in ("commands", "boxes", "bytes")},
         }
     return report

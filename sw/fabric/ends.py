@@ -5,28 +5,21 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from hw.arch.agcu import AGCU_STREAMS, AgcuProgram
+from hw.arch.agcu import AGCU_STREAMS
 from hw.arch.config import ChipConfig
 from hw.arch.errors import did_you_mean
-from hw.arch.pcu import PcuProgram
 from hw.arch.places import agcu_places, token_ports, vector_ports
 from hw.arch.ports import Direction, Link, Port, UnitPort
 from hw.arch.switch import MAX_PACKETS
+from hw.arch.unit_kind import AGCU, UNIT_KINDS, kind_of
 from sw.fabric.errors import FitError
 from sw.fabric.graph import Place
-from sw.netlist import End, Net, Netlist, UnitProgram
+from sw.netlist import End, Net, Netlist
 
-__all__ = ["check_netlist", "end_names", "end_port", "kind_of", "net_noun"]
+__all__ = ["check_netlist", "end_names", "end_port", "net_noun"]
 
 #: Most pins that a message names.
 _NAMES = 4
-
-
-def kind_of(program: UnitProgram) -> str:
-    """Kind of unit that a program is for: ``"pcu"``, ``"pmu"`` or ``"agcu"``."""
-    if isinstance(program, AgcuProgram):
-        return "agcu"
-    return "pcu" if isinstance(program, PcuProgram) else "pmu"
 
 
 def net_noun(net: Net) -> str:
@@ -114,22 +107,22 @@ def _say(end: End) -> str:
 def _check_units(netlist: Netlist, config: ChipConfig) -> None:
     kinds = {name: kind_of(program) for name, program in netlist.units.items()}
     needs = Counter(kinds.values())
-    has = {"pcu": config.pcu_count, "pmu": config.pmu_count, "agcu": config.agcu.count}
+    has = {kind: config.count(kind) for kind in UNIT_KINDS.values()}
     short = [kind for kind in has if needs[kind] > has[kind]]
     if short:
-        needed = " and ".join(f"{needs[kind]} {kind.upper()}s" for kind in short)
+        needed = " and ".join(f"{needs[kind]} {kind}s" for kind in short)
         there = " and ".join(str(has[kind]) for kind in short)
         raise FitError(
             f"Units of the program must be on the chip, not {needed} where it has {there}",
-            value={kind: needs[kind] for kind in short},
-            rule=f"at most {', '.join(f'{has[kind]} {kind.upper()}s' for kind in has)}",
+            value={kind.name: needs[kind] for kind in short},
+            rule=f"at most {', '.join(f'{has[kind]} {kind}s' for kind in has)}",
         )
     for name, kind in kinds.items():
-        if (kind == "agcu") != (name in netlist.fixed):
+        if (kind is AGCU) != (name in netlist.fixed):
             raise FitError(
                 f"Number of AGCU `{name}` must be given, not left open"
-                if kind == "agcu"
-                else f"Number must be an AGCU's, not of `{name}`, a {kind.upper()}"
+                if kind is AGCU
+                else f"Number must be an AGCU's, not of `{name}`, a {kind}"
             )
     taken: dict[int, str] = {}
     for name, number in netlist.fixed.items():
@@ -153,7 +146,7 @@ def _check_end(netlist: Netlist, config: ChipConfig, net: Net, end: End, *, outp
         )
     kind = kind_of(netlist.units[end.unit])
     sort = f"{'token' if net.tokens else 'vector'} {'output' if output else 'input'}s"
-    if kind == "agcu":
+    if kind is AGCU:
         count = config.token_tracks if net.tokens else AGCU_STREAMS
         # An AGCU's stream enters and leaves on the track of its number.
         if not net.tokens and end.port < AGCU_STREAMS and end.port >= config.tracks:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import TypeVar
 
+from hw.arch.unit_kind import AGCU
 from sw.chip_program import ChipProgram
 from sw.fabric.graph import Place
 from sw.fabric.nets import DeadEnd, Input, MergeInput, Nets, Output, find_nets
@@ -40,7 +41,7 @@ def require_netlist(netlist: Netlist, tiles: Mapping[str, Place], program: ChipP
     def pin(kind: type[_Pin], end: End, tokens: bool) -> _Pin:
         if end.unit in tiles:
             return kind(program.config.unit_at(*tiles[end.unit]), tiles[end.unit], end.port, tokens)
-        return kind("agcu", (netlist.fixed[end.unit],), end.port, tokens)
+        return kind(AGCU, (netlist.fixed[end.unit],), end.port, tokens)
 
     rotations = {
         pin(Input, sink, net.tokens): [

@@ -9,11 +9,9 @@ import dataclasses
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from hw.arch.agcu import AGCU_STREAMS
-from hw.arch.pcu import PcuProgram
 from hw.arch.places import agcu_places
-from hw.arch.pmu import PmuProgram
-from hw.arch.pmu_word import TokenSource
 from hw.arch.ports import Direction, Link, Port, UnitPort
+from hw.arch.unit_kind import AGCU, UnitKind
 from sw.chip_program import ChipProgram
 
 __all__ = ["DeadEnd", "Input", "Junction", "MergeInput", "Net", "Nets", "Output", "find_nets"]
@@ -22,18 +20,15 @@ __all__ = ["DeadEnd", "Input", "Junction", "MergeInput", "Net", "Nets", "Output"
 _ENTRIES = 2
 #: Most payloads by which a fork's input buffer lets one branch be ahead of another.
 _FORK_LEAD = 1
-_INPUTS = {"pcu": ("activation", "weight", "auxiliary"), "pmu": ("W0", "W1")}
-_OUTPUTS = {"pcu": ("result",), "pmu": ("R0", "R1")}
 
 
-@dataclasses.dataclass(frozen=True, order=True)
+@dataclasses.dataclass(frozen=True)
 class _UnitEnd:
     """A pin: a port of a unit in a net.
 
     Parameters
     ----------
-    kind : str
-        ``"pcu"``, ``"pmu"`` or ``"agcu"``.
+    kind : UnitKind
     at : tuple of int
         Row and column, or the number of the AGCU.
     port : int
@@ -41,32 +36,32 @@ class _UnitEnd:
         Whether it is a port of the token network.
     """
 
-    kind: str
+    kind: UnitKind
     at: tuple[int, ...]
     port: int
     tokens: bool = False
 
-    def _named(self, port: str) -> str:
-        unit = f"AGCU {self.at[0]}" if self.kind == "agcu" else f"{self.kind.upper()} {self.at}"
-        return f"{unit} {port}"
+    @property
+    def unit(self) -> str:
+        """Name of the unit in messages."""
+        return f"{self.kind} {self.at if len(self.at) > 1 else self.at[0]}"
 
 
 class Output(_UnitEnd):
     """Output pin of a unit."""
 
     def __str__(self) -> str:
-        if self.kind == "agcu":
-            return self._named(f"{'stored' if self.tokens else 'load'} {self.port}")
-        return self._named(f"token {self.port}" if self.tokens else _OUTPUTS[self.kind][self.port])
+        return (
+            f"{self.unit} {f'token {self.port}' if self.tokens else self.kind.outputs(self.port)}"
+        )
 
 
 class Input(_UnitEnd):
     """Input pin of a unit."""
 
     def __str__(self) -> str:
-        if self.kind == "agcu":
-            return self._named(f"{'token port' if self.tokens else 'store'} {self.port}")
-        return self._named(_INPUTS[self.kind][self.port])
+        port = f"token port {self.port}" if self.tokens else self.kind.inputs(self.port)
+        return f"{self.unit} {port}"
 
 
 @dataclasses.dataclass(frozen=True, order=True)
@@ -159,39 +154,18 @@ class Nets:
 
 def enabled_outputs(program: ChipProgram) -> Iterator[Output]:
     """Outputs of units that send payloads."""
-    for at, tile in program.tiles.items():
-        if isinstance(tile.unit, PcuProgram):
-            yield Output("pcu", at, 0)
-        elif isinstance(tile.unit, PmuProgram):
-            for port, reader in enumerate(tile.unit.readers):
-                if reader is not None:
-                    yield Output("pmu", at, port)
-            for port, source in enumerate(tile.unit.tokens):
-                if source is not TokenSource.OFF:
-                    yield Output("pmu", at, port, tokens=True)
-    for index, agcu in program.agcus.items():
-        for port, load in enumerate(agcu.loads):
-            if load is not None:
-                yield Output("agcu", (index,), port)
-        for port in agcu.stored:
-            yield Output("agcu", (index,), port, tokens=True)
+    for kind, at, unit in program.units():
+        yield from (Output(kind, at, port) for port in unit.outputs)
+        yield from (Output(kind, at, port, tokens=True) for port in unit.token_outputs)
 
 
 def enabled_inputs(program: ChipProgram) -> Iterator[Input]:
     """Inputs of units that take payloads."""
-    for at, tile in program.tiles.items():
-        if isinstance(tile.unit, PcuProgram):
-            yield from (Input("pcu", at, port) for port in (0, 1))
-        elif isinstance(tile.unit, PmuProgram):
-            for port, writer in enumerate(tile.unit.writers):
-                if writer is not None:
-                    yield Input("pmu", at, port)
-    for index, agcu in program.agcus.items():
-        for port, store in enumerate(agcu.stores):
-            if store is not None:
-                yield Input("agcu", (index,), port)
-        for port in range(program.config.token_tracks):
-            yield Input("agcu", (index,), port, tokens=True)
+    for kind, at, unit in program.units():
+        yield from (Input(kind, at, port) for port in unit.inputs)
+        if kind is AGCU:
+            ports = range(program.config.token_tracks)
+            yield from (Input(kind, at, port, tokens=True) for port in ports)
 
 
 class _Tracer:
@@ -209,7 +183,7 @@ class _Tracer:
 
     def net(self, root: Root) -> Net:
         """Trace the net of a source."""
-        if isinstance(root, Output) and root.kind == "agcu":
+        if isinstance(root, Output) and root.kind is AGCU:
             at, side = self._links[root.at[0]]
             return Net(root, tuple(self._enter(at, Link(side, root.port), root.tokens, 0)))
         row, column = root.at
@@ -259,7 +233,7 @@ class _Tracer:
             yield from self._enter((row, column), entry, tokens, room)
         elif (at, port.direction) in self._links and (tokens or port.track < AGCU_STREAMS):
             number = self._links.index((at, port.direction))
-            yield Input("agcu", (number,), port.track, tokens), room
+            yield Input(AGCU, (number,), port.track, tokens), room
         else:
             yield DeadEnd(f"edge of the chip at {at} {port}"), room
 

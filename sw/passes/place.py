@@ -14,7 +14,8 @@ from collections.abc import Mapping
 from hw.arch.config import ChipConfig
 from hw.arch.errors import did_you_mean
 from hw.arch.places import agcu_places
-from sw.fabric.ends import check_netlist, kind_of
+from hw.arch.unit_kind import UnitKind, kind_of
+from sw.fabric.ends import check_netlist
 from sw.fabric.errors import FitError
 from sw.fabric.graph import Place
 from sw.netlist import Netlist
@@ -37,7 +38,7 @@ class Placement:
     Parameters
     ----------
     tiles : mapping of str to (row, column)
-        Tile of each PCU and PMU.
+        Tile of each unit but AGCUs.
     estimate : float
         Expected wirelength.
     """
@@ -93,10 +94,10 @@ def _check_pins(netlist: Netlist, config: ChipConfig, pins: Mapping[str, Place])
                 f"not ({row}, {column})"
             )
         kind = kind_of(netlist.units[name])
-        if config.unit_at(row, column) != kind:
+        if config.unit_at(row, column) is not kind:
             raise FitError(
-                f"Pin of `{name}` must be a {kind.upper()}, not ({row}, {column}), "
-                f"a {config.unit_at(row, column).upper()}"
+                f"Pin of `{name}` must be a {kind}, not ({row}, {column}), "
+                f"a {config.unit_at(row, column)}"
             )
         if taken.setdefault((row, column), name) != name:
             raise FitError(
@@ -124,7 +125,7 @@ class _Annealing:
             place = agcu_places(config)[agcu]
             self._at[number[name]] = (place.row, place.column(config))
         self._there: dict[Place, int | None] = {}
-        self._free: dict[str, list[Place]] = {}
+        self._free: dict[UnitKind, list[Place]] = {}
         self._kinds = [kind_of(netlist.units[name]) for name in names]
         self._start(config, {number[name]: at for name, at in pins.items()})
         self._movable = [
@@ -158,7 +159,7 @@ class _Annealing:
             units = [
                 unit
                 for unit, its in enumerate(self._kinds)
-                if its == kind and unit not in self._fixed and unit not in pins
+                if its is kind and unit not in self._fixed and unit not in pins
             ]
             for tile in tiles:
                 self._there[tile] = None

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from hw.arch.agcu import AgcuProgram, BoxLoop, IssuerProgram, Wait
+from hw.arch.agcu import AgcuInput, AgcuProgram, BoxLoop, IssuerProgram, Wait
 from hw.arch.descriptor import Descriptor, ElementFormat
 from hw.arch.loops import LoopProgram
-from hw.arch.pcu import FilterProgram, PcuProgram
+from hw.arch.pcu import FilterProgram, PcuInput, PcuOutput, PcuProgram
 from hw.arch.pmu import EngineProgram, PmuProgram, SlotRing
 from hw.arch.pmu_word import Access, Level, TokenSource
+from hw.arch.unit_program import UnitProgram
 from hw.numeric.formats import bf16, fp32, int8, int32
 from sw.array_spec import ArraySpec
-from sw.netlist import End, Net, Netlist, UnitProgram
+from sw.netlist import End, Net, Netlist
 from sw.passes.fit import Collector, Fit
 from sw.passes.pack import Home
 from sw.passes.plan import Plan
@@ -180,7 +181,10 @@ class _Lowering:
             self._net(
                 f"rows{group}",
                 [End(f"pmu{home.pmu}", home.number)],
-                [End(pcu_name(group, column), 0) for column in range(plan.col_par)],
+                [
+                    End(pcu_name(group, column), PcuInput.ACTIVATION)
+                    for column in range(plan.col_par)
+                ],
             )
 
     def _b(self) -> None:
@@ -247,7 +251,7 @@ class _Lowering:
             "weights",
             [End(f"pmu{home.pmu}", home.number)],
             [
-                End(pcu_name(group, column), 1)
+                End(pcu_name(group, column), PcuInput.WEIGHT)
                 for group in range(plan.row_par)
                 for column in range(plan.col_par)
             ],
@@ -297,7 +301,7 @@ class _Lowering:
                 )
             )
             sources = [
-                End(pcu_name(collector.first + row_first + row, first + column), 0)
+                End(pcu_name(collector.first + row_first + row, first + column), PcuOutput.RESULT)
                 for column in range(taken)
                 for row in range(row_count)
             ]
@@ -318,7 +322,9 @@ class _Lowering:
         )
         self._place(home, writers, reader)
         self._net(
-            f"{collector.name}_store", [End(pmu, home.number)], [End(f"agcu{collector.agcu}", 0)]
+            f"{collector.name}_store",
+            [End(pmu, home.number)],
+            [End(f"agcu{collector.agcu}", AgcuInput.STORE_0)],
         )
 
     def _descriptor(self, name: str, row: int, box: tuple[int, int]) -> tuple[Descriptor, int]:

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from hw.arch.agcu import IssuerProgram
 from hw.arch.pmu import EngineProgram, PmuProgram
 from hw.arch.pmu_word import TokenSource
+from hw.arch.unit_kind import AGCU
 from sw.chip_program import ChipProgram
 from sw.fabric.nets import Input, Junction, MergeInput, Nets, Output
 from sw.prove.unrolled_loops import box_points, visits
@@ -46,19 +47,23 @@ def _closings(
     agcu = program.agcus[index]
     found: dict[_Engine, Ints] = {}
     for wait in issuer.waits:
-        root = nets.feeds.get(Input("agcu", (index,), wait.port, tokens=True))
+        root = nets.feeds.get(Input(AGCU, (index,), wait.port, tokens=True))
         if root is None:
             continue
         credit = agcu.credits[wait.port] if wait.port < len(agcu.credits) else 0
         needed = np.maximum(np.arange(1, boxes + 1) * wait.tokens - credit, 0)
         for output, given in _arrivals(nets, root, needed).items():
-            if output.kind != "pmu":
-                continue
-            unit = program.tiles[output.at[0], output.at[1]].unit
-            if isinstance(unit, PmuProgram):
+            unit = _slotted(program, output)
+            if unit is not None:
                 engine = (output.at, int(unit.tokens[output.port].value) - 1)
                 found[engine] = np.maximum(found.get(engine, 0), given)
     return found
+
+
+def _slotted(program: ChipProgram, pin: Input | Output) -> PmuProgram | None:
+    """Program of a pin's unit if it keeps payloads in slots, whose tokens free or fill them."""
+    unit = program.unit(pin.at)
+    return unit if isinstance(unit, PmuProgram) else None
 
 
 def _of_buffer(
@@ -90,11 +95,11 @@ def load_is_free(
     boxes = len(box_points(issuer))
     closings = _closings(program, nets, root.at[0], issuer, boxes)
     for leaf, _ in nets.nets[root].leaves:
-        if not isinstance(leaf, Input) or leaf.kind != "pmu":
+        if not isinstance(leaf, Input):
             return False
-        unit = program.tiles[leaf.at[0], leaf.at[1]].unit
-        writer = unit.writers[leaf.port] if isinstance(unit, PmuProgram) else None
-        if not isinstance(unit, PmuProgram) or writer is None or _reports(unit, leaf.port):
+        unit = _slotted(program, leaf)
+        writer = unit.writers[leaf.port] if unit else None
+        if unit is None or writer is None or _reports(unit, leaf.port):
             return False
         taken = np.arange(writer.index, boxes, writer.modulus)
         ends = np.cumsum(visits(writer).vectors)
@@ -125,12 +130,12 @@ def store_is_free(program: ChipProgram, nets: Nets, index: int, port: int, vecto
         Vectors per box.
     """
     issuer = program.agcus[index].stores[port]
-    root = nets.feeds.get(Input("agcu", (index,), port))
-    if issuer is None or not isinstance(root, Output) or root.kind != "pmu":
+    root = nets.feeds.get(Input(AGCU, (index,), port))
+    if issuer is None or not isinstance(root, Output):
         return False
-    unit = program.tiles[root.at[0], root.at[1]].unit
-    reader = unit.readers[root.port] if isinstance(unit, PmuProgram) else None
-    if not isinstance(unit, PmuProgram) or reader is None or _reports(unit, 2 + root.port):
+    unit = _slotted(program, root)
+    reader = unit.readers[root.port] if unit else None
+    if unit is None or reader is None or _reports(unit, 2 + root.port):
         return False
     if len(nets.nets[root].leaves) > 1:
         return False

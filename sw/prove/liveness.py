@@ -95,8 +95,8 @@ def _leftovers(network: Network) -> list[str]:
         for taker in network.takers
         if taker.left()
     ]
-    for grid in network.grids:
-        faults += grid.leftovers()
+    for actor in network.actors:
+        faults += actor.leftovers()
     for actor in network.actors:
         if isinstance(actor, Engine):
             kind = "fills" if isinstance(actor, WriteEngine) else "empties"
@@ -120,8 +120,8 @@ def _run(
     if not waits:
         faults += _leftovers(network)
     else:
-        ended = (grid for grid in network.grids if not grid.reasons())
-        faults += [fault for grid in ended for fault in grid.leftovers()]
+        ended = (actor for actor in network.actors if not actor.reasons())
+        faults += [fault for actor in ended for fault in actor.leftovers()]
     faults += [
         f"{stored.name} has {stored.most} tokens to send, more than {MAX_CREDITS}"
         for stored in network.stored

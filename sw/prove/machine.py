@@ -99,6 +99,10 @@ class Actor(abc.ABC):
     def reasons(self) -> list[Reason]:
         """What it waits for and the actor it waits for; empty if it has ended."""
 
+    def leftovers(self) -> list[str]:
+        """Payloads that remain inside at the end, in words."""
+        return []
+
 
 class Channel(Part):
     """A bounded channel from one producer to all its consumers.
@@ -113,6 +117,7 @@ class Channel(Part):
         self._machine = machine
         self.name = name
         self.producer: Actor | None = None
+        self.entries = 0  # depth of the buffer at the output, in payloads
         self.written = 0
         self.taps: list[Tap] = []
 

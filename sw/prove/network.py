@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from hw.arch.pcu import FilterProgram, PcuProgram
-from hw.arch.pmu import PmuProgram
+from collections.abc import Callable
+from typing import Any
+
+from hw.arch.agcu import AgcuProgram
+from hw.arch.pcu import FilterProgram, PcuInput, PcuOutput, PcuProgram
+from hw.arch.pmu import PmuInput, PmuProgram
 from hw.arch.pmu_word import TokenSource
+from hw.arch.unit_kind import AGCU, PCU, PMU, UnitKind
 from sw.chip_program import ChipProgram
 from sw.fabric.nets import DeadEnd, Input, Junction, MergeInput, Nets, Output
 from sw.prove.credits import load_is_free, store_is_free
-from sw.prove.machine import Actor, Channel, Machine, Part, Port, Taker
+from sw.prove.machine import Actor, Channel, Core, Machine, Part, Port, Taker
 from sw.prove.portals import (
     BoxServer,
     BoxStream,
@@ -18,17 +23,16 @@ from sw.prove.portals import (
     TokenCount,
 )
 from sw.prove.repeats import Repeats
-from sw.prove.stream_packets import StreamPackets
+from sw.prove.stream_packets import StreamPackets, taken_tiles
 from sw.prove.unit_actors import DeadTaker, Engine, Grid, ReadEngine, ReadOut, WriteEngine
 from sw.prove.unrolled_loops import MOST_STEPS, box_points
 
-__all__ = ["Network"]
+__all__ = ["UNIT_ACTORS", "Network"]
 
-#: Depth of the buffer at a vector output, in payloads.
-_OUTPUT_ENTRIES = {"pcu": 2, "pmu": 8}
+#: Depth of the buffer at a vector output of a PCU and of a PMU, and at a token output of a PMU.
+_RESULT_ENTRIES, _READ_ENTRIES, _TOKEN_ENTRIES = 2, 8, 2
 #: Depth of the buffer before an engine, an array's activations or a store, in payloads.
 _INPUT_ENTRIES = 2
-_ENGINES = ("W0", "W1", "R0", "R1")
 
 
 class Network:
@@ -55,7 +59,6 @@ class Network:
     ) -> None:
         self.machine = Machine(limit)
         self.actors: list[Actor] = []
-        self.grids: list[Grid] = []
         self.stored: list[StoredTokens] = []
         self.takers: list[Taker] = []
         self.servers: list[BoxServer] = []
@@ -63,33 +66,29 @@ class Network:
         self._program = program
         self._chip = program.config
         self._nets = nets
-        self._packets = packets
+        self.packets = packets
         self._order = order
         self._inputs: dict[Input, Taker] = {}
         self.channels: dict[Output | Junction, Channel] = {}
         self._merges: dict[Junction, Merge] = {}
         for root in nets.nets:
             self.channels[root] = Channel(self.machine, str(root))
-        for at, tile in program.tiles.items():
-            if isinstance(tile.unit, PmuProgram):
-                self._add_pmu(at, tile.unit)
-            elif isinstance(tile.unit, PcuProgram):
-                self._add_pcu(at, tile.unit)
-        for index in program.agcus:
-            self._add_agcu(index)
+        for kind, at, unit in program.units():
+            UNIT_ACTORS[kind](self, at, unit)
         for root in nets.nets:
             if isinstance(root, Junction):
                 self._add_merge(root)
         for root, net in nets.nets.items():
-            entries = self._entries(root) if len(net.leaves) == 1 else 0
+            channel = self.channels[root]
+            entries = channel.entries if len(net.leaves) == 1 else 0
             for leaf, room in net.leaves:
-                self.channels[root].attach(self._taker(leaf), room + entries)
+                channel.attach(self._taker(leaf), room + entries)
 
-    def _entries(self, root: Output | Junction) -> int:
-        """Depth of the buffer at an output, in payloads."""
-        if isinstance(root, Junction) or root.kind == "agcu":
-            return 0  # a load has none, because the streams of an AGCU share the buffer
-        return 2 if root.tokens else _OUTPUT_ENTRIES[root.kind]
+    def channel(self, root: Output, producer: Actor, entries: int = 0) -> Channel:
+        """Channel of an output: an actor sends to it, through a buffer of so many payloads."""
+        channel = self.channels[root]
+        channel.producer, channel.entries = producer, entries
+        return channel
 
     def _taker(self, leaf: Input | MergeInput | DeadEnd) -> Taker:
         if isinstance(leaf, MergeInput):
@@ -98,15 +97,14 @@ class Network:
         self.takers.append(taker)
         return taker
 
-    def _port(
-        self, end: Input, core: Engine | Grid | BoxServer, entries: int, taken: FilterProgram
-    ) -> Port:
+    def port(self, end: Input, core: Core, entries: int, taken: FilterProgram) -> Port:
+        """Port of an actor at an input: a packet filter, then a buffer of so many payloads."""
         port = Port(
             self.machine,
             str(end),
             core,
             entries,
-            self._packets.arriving(end) if taken.modulus > 1 else None,
+            self.packets.arriving(end) if taken.modulus > 1 else None,
             taken.modulus,
             taken.index,
         )
@@ -119,18 +117,17 @@ class Network:
             if program is None:
                 engines.append(None)
                 continue
-            name = f"PMU {at} {_ENGINES[number]}"
-            if number < 2:
-                writer = WriteEngine(self.machine, name, program)
+            if number < len(PmuInput):
+                end = Input(PMU, at, number)
+                writer = WriteEngine(self.machine, str(end), program)
                 taken = FilterProgram(program.modulus, program.index)
-                end = Input("pmu", at, number)
-                writer.port = self._port(end, writer, _INPUT_ENTRIES, taken)
+                writer.port = self.port(end, writer, _INPUT_ENTRIES, taken)
                 writer.lag = program.ring.count
                 engines.append(writer)
             else:
-                reader = ReadEngine(self.machine, name, program)
-                reader.channel = self.channels[Output("pmu", at, number - 2)]
-                reader.channel.producer = reader
+                root = Output(PMU, at, number - len(PmuInput))
+                reader = ReadEngine(self.machine, str(root), program)
+                reader.channel = self.channel(root, reader, _READ_ENTRIES)
                 engines.append(reader)
         for number, engine in enumerate(engines):
             if engine is None:
@@ -142,29 +139,27 @@ class Network:
             ]
             for output, source in enumerate(unit.tokens):
                 if source is TokenSource(number + 1):
-                    channel = self.channels[Output("pmu", at, output, tokens=True)]
-                    channel.producer = engine
-                    engine.tokens.append(channel)
+                    root = Output(PMU, at, output, tokens=True)
+                    engine.tokens.append(self.channel(root, engine, _TOKEN_ENTRIES))
             self.actors.append(engine)
 
     def _add_pcu(self, at: tuple[int, ...], unit: PcuProgram) -> None:
-        tiles = self._packets.tiles(at)
-        grid = Grid(self.machine, f"PCU {at}", self._chip, tiles)
-        grid.activation = self._port(Input("pcu", at, 0), grid, _INPUT_ENTRIES, unit.activation)
+        grid = Grid(self.machine, f"PCU {at}", self._chip, taken_tiles(self.packets, at, unit))
+        activation, weight = Input(PCU, at, PcuInput.ACTIVATION), Input(PCU, at, PcuInput.WEIGHT)
+        grid.activation = self.port(activation, grid, _INPUT_ENTRIES, unit.activation)
         gathered = max(self._chip.grid_columns, 4)
-        grid.weight = self._port(Input("pcu", at, 1), grid, gathered, unit.weight)
-        sizes = self._packets.leaving(Output("pcu", at, 0)).lengths
-        grid.readout = ReadOut(self.machine, f"PCU {at} result", grid, sizes)
-        grid.readout.channel = self.channels[Output("pcu", at, 0)]
-        grid.readout.channel.producer = grid.readout
-        self.grids.append(grid)
+        grid.weight = self.port(weight, grid, gathered, unit.weight)
+        result = Output(PCU, at, PcuOutput.RESULT)
+        sizes = self.packets.leaving(result).lengths
+        grid.readout = ReadOut(self.machine, str(result), grid, sizes)
+        grid.readout.channel = self.channel(result, grid.readout, _RESULT_ENTRIES)
         self.actors += [grid, grid.readout]
 
-    def _add_agcu(self, index: int) -> None:
-        agcu = self._program.agcus[index]
+    def _add_agcu(self, at: tuple[int, ...], agcu: AgcuProgram) -> None:
+        index = at[0]
         counts = []
         for port in range(self._chip.token_tracks):
-            end = Input("agcu", (index,), port, tokens=True)
+            end = Input(AGCU, at, port, tokens=True)
             credit = agcu.credits[port] if port < len(agcu.credits) else 0
             counts.append(TokenCount(self.machine, str(end), credit))
             self._inputs[end] = counts[-1]
@@ -186,14 +181,15 @@ class Network:
                 if store:
                     free = store_is_free(self._program, self._nets, index, port, vectors)
                     if port in agcu.stored:
-                        channel = self.channels[Output("agcu", (index,), port, tokens=True)]
-                        stream.stored = StoredTokens(self.machine, f"AGCU {index} stored {port}",
-                                                     channel)  # fmt: skip
+                        root = Output(AGCU, at, port, tokens=True)
+                        channel = self.channels[root]
+                        name = f"AGCU {index} stored {port}"
+                        stream.stored = StoredTokens(self.machine, name, channel)
                         channel.producer = stream.stored
                         self.stored.append(stream.stored)
                         self.actors.append(stream.stored)
                 else:
-                    root = Output("agcu", (index,), port)
+                    root = Output(AGCU, at, port)
                     stream.channel = self.channels[root]
                     free = load_is_free(self._program, self._nets, root, issuer, vectors)
                 streams.append((stream, free))
@@ -223,8 +219,8 @@ class Network:
                     stream.channel.producer = server
                 else:
                     port = int(stream.name.rsplit(" ", 1)[1])
-                    end = Input("agcu", (index,), port)
-                    stream.port = self._port(end, server, _INPUT_ENTRIES, FilterProgram())
+                    end = Input(AGCU, (index,), port)
+                    stream.port = self.port(end, server, _INPUT_ENTRIES, FilterProgram())
 
     def _add_merge(self, root: Junction) -> None:
         counts = self._nets.packets[root]
@@ -234,7 +230,7 @@ class Network:
             end = MergeInput(root, turn)
             lengths = None
             if not root.tokens and end in self._nets.feeds:
-                lengths = self._packets.arriving(end).lengths
+                lengths = self.packets.arriving(end).lengths
             taker = MergeTaker(str(end), merge, lengths)
             merge.takers.append(taker)
             self.takers.append(taker)
@@ -264,3 +260,12 @@ class Network:
         self.machine.run()
         while repeats.go_on() or any(server.give_way() for server in self.choices):
             self.machine.run()
+
+
+#: Actors of each kind of unit: a function of the network, the position and the program of a unit,
+#: which adds them with their ports and channels.
+UNIT_ACTORS: dict[UnitKind, Callable[[Network, tuple[int, ...], Any], None]] = {
+    PCU: Network._add_pcu,
+    PMU: Network._add_pmu,
+    AGCU: Network._add_agcu,
+}

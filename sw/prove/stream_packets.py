@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 
-from hw.arch.pcu import PcuProgram
+from hw.arch.agcu import AgcuProgram
+from hw.arch.pcu import PcuInput, PcuProgram
 from hw.arch.pmu import PmuProgram
+from hw.arch.unit_kind import AGCU, PCU, PMU, UnitKind
 from sw.chip_program import ChipProgram
 from sw.fabric.nets import Input, Junction, MergeInput, Nets, Output
 from sw.prove.packets import Packets, engine_packets, even_packets, rotate
 from sw.prove.unrolled_loops import box_points
 
-__all__ = ["CyclicStreamError", "StreamPackets"]
+__all__ = ["SENT_PACKETS", "CyclicStreamError", "StreamPackets", "taken_tiles"]
 
 
 class CyclicStreamError(Exception):
@@ -28,10 +33,11 @@ class StreamPackets:
     """
 
     def __init__(self, program: ChipProgram, nets: Nets) -> None:
+        self.config = program.config
         self._program = program
         self._nets = nets
         self._known: dict[Output | Junction, Packets | None] = {}
-        #: Faults of PCU tiles.
+        #: Faults of packets that a unit cannot take.
         self.faults: list[str] = []
 
     def arriving(self, end: Input | MergeInput) -> Packets:
@@ -62,44 +68,50 @@ class StreamPackets:
             counts = self._nets.packets[root]
             turns = [self.arriving(MergeInput(root, turn)) for turn in range(len(counts))]
             return rotate(turns, counts).packets
-        if root.kind == "agcu":
-            agcu = self._program.agcus[root.at[0]]
-            issuer = agcu.loads[root.port]
-            if issuer is None:
-                raise CyclicStreamError(f"{root} is off")
-            descriptor = agcu.descriptors[issuer.descriptor][0]
-            vectors = descriptor.box_bytes // (self._program.config.width_bits // 8)
-            return even_packets(len(box_points(issuer)), vectors, final=False)
-        unit = self._program.tiles[root.at[0], root.at[1]].unit
-        if isinstance(unit, PmuProgram):
-            reader = unit.readers[root.port]
-            if reader is not None:
-                return engine_packets(reader)
-        return self._results(root.at)
+        return SENT_PACKETS[root.kind](self, root, self._program.unit(root.at))
 
-    def tiles(self, at: tuple[int, ...]) -> Packets:
-        """Activation tiles that a PCU takes."""
-        unit = self._program.tiles[at[0], at[1]].unit
-        if not isinstance(unit, PcuProgram):
-            return even_packets(0, 1, final=False)
-        return self.arriving(Input("pcu", at, 0)).taken(
-            unit.activation.modulus, unit.activation.index
+
+def taken_tiles(streams: StreamPackets, at: tuple[int, ...], unit: PcuProgram) -> Packets:
+    """Activation tiles that a PCU takes."""
+    taken = unit.activation
+    return streams.arriving(Input(PCU, at, PcuInput.ACTIVATION)).taken(taken.modulus, taken.index)
+
+
+def _pcu(streams: StreamPackets, root: Output, unit: PcuProgram) -> Packets:
+    at, tiles = root.at, taken_tiles(streams, root.at, unit)
+    ends = np.flatnonzero(tiles.finals) + 1
+    if not len(ends):
+        return even_packets(0, 1, final=True)
+    rows = tiles.lengths[np.append(0, ends[:-1])]
+    most = streams.config.pcu.accumulator_rows
+    if int(tiles.lengths.max()) > most:
+        streams.faults.append(
+            f"PCU {at} gets a tile of {int(tiles.lengths.max())} rows, its banks hold {most}"
         )
+    passes = np.repeat(np.arange(len(ends)), np.diff(ends, prepend=0))
+    if (tiles.lengths[: int(ends[-1])] != rows[passes]).any():
+        streams.faults.append(f"PCU {at} gets tiles of different rows in one pass")
+    sizes = -(-rows // 2) if unit.out.bits == 16 else rows
+    return Packets(sizes, np.ones(len(sizes), np.bool_))
 
-    def _results(self, at: tuple[int, ...]) -> Packets:
-        unit = self._program.tiles[at[0], at[1]].unit
-        tiles = self.tiles(at)
-        ends = np.flatnonzero(tiles.finals) + 1
-        if not len(ends) or not isinstance(unit, PcuProgram):
-            return even_packets(0, 1, final=True)
-        rows = tiles.lengths[np.append(0, ends[:-1])]
-        most = self._program.config.pcu.accumulator_rows
-        if int(tiles.lengths.max()) > most:
-            self.faults.append(
-                f"PCU {at} gets a tile of {int(tiles.lengths.max())} rows, its banks hold {most}"
-            )
-        passes = np.repeat(np.arange(len(ends)), np.diff(ends, prepend=0))
-        if (tiles.lengths[: int(ends[-1])] != rows[passes]).any():
-            self.faults.append(f"PCU {at} gets tiles of different rows in one pass")
-        sizes = -(-rows // 2) if unit.out.bits == 16 else rows
-        return Packets(sizes, np.ones(len(sizes), np.bool_))
+
+def _pmu(streams: StreamPackets, root: Output, unit: PmuProgram) -> Packets:
+    reader = unit.readers[root.port]
+    assert reader is not None
+    return engine_packets(reader)
+
+
+def _agcu(streams: StreamPackets, root: Output, unit: AgcuProgram) -> Packets:
+    issuer = unit.loads[root.port]
+    assert issuer is not None
+    vectors = unit.descriptors[issuer.descriptor][0].box_bytes // (streams.config.width_bits // 8)
+    return even_packets(len(box_points(issuer)), vectors, final=False)
+
+
+#: Packets that leave a vector output of each kind of unit: a function of the streams, the output
+#: and the program of its unit.
+SENT_PACKETS: dict[UnitKind, Callable[[StreamPackets, Output, Any], Packets]] = {
+    PCU: _pcu,
+    PMU: _pmu,
+    AGCU: _agcu,
+}

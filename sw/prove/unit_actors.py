@@ -314,7 +314,6 @@ class Grid(Core, Part):
         self._tile += count
 
     def leftovers(self) -> list[str]:
-        """Payloads that remain inside at the end."""
         found = []
         if self._begun or not self._first_of_pass:
             found.append(f"{self.name} holds a pass that no mark ends")

@@ -14,6 +14,7 @@ from hw.arch.places import token_ports, vector_ports
 from hw.arch.pmu import Beyond, EngineProgram, PmuProgram, SlotRing
 from hw.arch.pmu_word import Access, TokenSource
 from hw.arch.switch import OutputProgram, SwitchProgram, Turn
+from hw.arch.unit_kind import PCU, PMU
 from hw.numeric.formats import bf16, fp32, int8, int32
 from sim.drivers.units_matmul import UnitsMatmul
 from sw.chip_program import ChipProgram, ImageError, TileProgram
@@ -72,7 +73,7 @@ def random_chip(rng, chip):
             fmt = rng.choice([bf16, int8])
             unit = (
                 random_pmu(rng, chip.width_bits // 8)
-                if kind == "pmu"
+                if kind is PMU
                 else PcuProgram(
                     fmt,
                     int32 if fmt == int8 else rng.choice([bf16, fp32]),
@@ -125,7 +126,7 @@ def test_the_product_placed_by_hand_is_decoded(fmt):
 
 
 def test_what_is_off_is_not_there():
-    raw = ChipProgram(TINY, {(0, 0): ChipProgram(TINY, {}, {}).empty_tile("pcu")}, {}).pack()
+    raw = ChipProgram(TINY, {(0, 0): ChipProgram(TINY, {}, {}).empty_tile(PCU)}, {}).pack()
     assert ChipProgram.unpack(TINY, raw) == ChipProgram(TINY, {}, {})
 
 

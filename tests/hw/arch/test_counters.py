@@ -6,8 +6,8 @@ from hw.arch.config import named
 from hw.arch.counters import (
     ACTIVITIES,
     COUNTER_BITS,
-    COUNTERS,
     counter_index,
+    counter_numbers,
     counter_table,
     engine_states,
     named_counters,
@@ -15,6 +15,7 @@ from hw.arch.counters import (
     unit_kinds,
 )
 from hw.arch.limits import COUNTER_WORDS
+from hw.arch.unit_kind import AGCU, UNIT_KINDS
 
 DOCUMENT = Path(__file__).resolve().parents[3] / "docs" / "chip.md"
 
@@ -26,7 +27,7 @@ def test_table_is_the_one_in_the_document():
 def test_units_are_the_tiles_by_row_and_then_the_agcus():
     kinds = unit_kinds(named["tiny"])
     assert list(kinds) == ["pcu_0_0", "pmu_0_1", "pmu_1_0", "pcu_1_1", "agcu_0"]
-    assert all(name.startswith(kind) for name, kind in kinds.items())
+    assert all(name.startswith(kind.name) for name, kind in kinds.items())
     for chip in named.values():
         kinds = unit_kinds(chip)
         assert len(kinds) == chip.rows * chip.columns + chip.agcu.count
@@ -34,14 +35,15 @@ def test_units_are_the_tiles_by_row_and_then_the_agcus():
 
 
 def test_counters_are_named_by_kind():
-    for kind, counters in COUNTERS.items():
+    for kind in UNIT_KINDS.values():
+        counters = counter_numbers(kind)
         assert list(counters)[:4] == list(ACTIVITIES)
         assert (
             len(set(counters.values())) == len(counters) and max(counters.values()) < COUNTER_WORDS
         )
         words = [100 + word for word in range(COUNTER_WORDS)]
         assert named_counters(kind, words) == {n: 100 + word for n, word in counters.items()}
-    assert named_counters("agcu", range(COUNTER_WORDS))["bytes"] == 6
+    assert named_counters(AGCU, range(COUNTER_WORDS))["bytes"] == 6
 
 
 def test_state_of_a_pmu_fills_a_counter():

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from gen.verilog import emit
 from hw.arch.config import named
 from hw.arch.errors import BadInputError
+from hw.arch.unit_kind import PCU, PMU
 from hw.chip import Chip
 from hw.emit.shared import Library
 from hw.lib.component import Component
@@ -126,7 +127,7 @@ def test_a_tile_is_named_by_all_that_it_depends_on():
     pmu = dataclasses.replace(chip.pmu, slots=4)
     names = {
         name(kind, changed)
-        for kind in ("pcu", "pmu")
+        for kind in (PCU, PMU)
         for changed in (
             chip,
             dataclasses.replace(chip, tracks=4),
@@ -135,9 +136,9 @@ def test_a_tile_is_named_by_all_that_it_depends_on():
         )
     }
     assert len(names) == 8
-    assert name("pmu", dataclasses.replace(chip, pmu=pmu)) not in names
+    assert name(PMU, dataclasses.replace(chip, pmu=pmu)) not in names
     # A chip of another size, or with other units of the other kind, has the same tiles.
-    assert {name("pcu", dataclasses.replace(chip, pmu=pmu)), name("pmu", named["large"])} <= names
+    assert {name(PCU, dataclasses.replace(chip, pmu=pmu)), name(PMU, named["large"])} <= names
 
 
 def test_a_name_is_the_same_in_every_process():

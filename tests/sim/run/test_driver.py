@@ -8,10 +8,11 @@ import pytest
 
 import tilewright
 from hw.arch.config import named
-from hw.arch.counters import COUNTERS, pmu_state_layout, unit_kinds
+from hw.arch.counters import counter_numbers, pmu_state_layout, unit_kinds
 from hw.arch.error_codes import LaunchError, TmaError
 from hw.arch.errors import BadInputError, DeviceError, HangError
 from hw.arch.limits import COUNTER_WORDS
+from hw.arch.unit_kind import AGCU
 from hw.numeric.formats import bf16, fp32, int8
 from sim.backends.emulator import Emulator
 from sim.backends.face import Answer, BuildFigures
@@ -131,7 +132,9 @@ def test_every_field_is_filled_by_a_back_end_with_cycles(fake):
     assert STATES == ("busy", "wait_input", "wait_room", "idle", "launch")
     assert {unit["launch"] for unit in report["counters"].values()} == {200}
     assert pcu["busy"] == 0 and pcu["idle"] == 3 and pcu["macs"] == 4 * 8
-    assert report["counters"]["agcu_0"]["bytes"] == 4 * COUNTER_WORDS + COUNTERS["agcu"]["bytes"]
+    assert (
+        report["counters"]["agcu_0"]["bytes"] == 4 * COUNTER_WORDS + counter_numbers(AGCU)["bytes"]
+    )
     json.dumps(outcome.report)
 
 
@@ -210,11 +213,11 @@ def hung(**state):
     counters, steps = [0] * (COUNTER_WORDS * len(kinds)), [0] * (COUNTER_WORDS * len(kinds))
     for index, (name, kind) in enumerate(kinds):
         waits = "wait_input" if name == "pcu_0_0" else "idle"
-        steps[COUNTER_WORDS * index + COUNTERS[kind][waits]] = 64
+        steps[COUNTER_WORDS * index + counter_numbers(kind)[waits]] = 64
         if name == "pmu_0_1":
             engine = {"enabled": 1, "slot": 2, "entered": 1, "port": 1, "reported": 1} | state
             word = pmu_state_layout().const({"r0": engine, "w1": {"enabled": 1, "done": 1}})
-            counters[COUNTER_WORDS * index + COUNTERS[kind]["state"]] = word.as_bits()
+            counters[COUNTER_WORDS * index + counter_numbers(kind)["state"]] = word.as_bits()
     return {"status": "hang", "counters": counters, "counter_steps": steps}
 
 

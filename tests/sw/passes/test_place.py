@@ -5,6 +5,7 @@ import random
 
 import pytest
 
+from hw.arch import unit_kind
 from hw.arch.config import named
 from hw.arch.errors import BadInputError
 from sw.netlist import Netlist
@@ -21,7 +22,9 @@ def test_each_unit_has_a_tile_of_its_kind(make, config, seed):
     assert tiles.keys() == program.units.keys() - program.fixed.keys()
     assert len(set(tiles.values())) == len(tiles)
     for name, (row, column) in tiles.items():
-        assert config.unit_at(row, column) == ("pcu" if name.startswith("c") else "pmu")
+        assert config.unit_at(row, column) is (
+            unit_kind.PCU if name.startswith("c") else unit_kind.PMU
+        )
 
 
 def test_equal_seeds_give_equal_placements_and_others_do_not():
@@ -41,11 +44,14 @@ def test_annealing_reaches_the_optimum_that_a_solver_proved():
 def test_annealing_is_better_than_chance():
     program = gemm_6x3()
     tiles = [(row, column) for row in range(6) for column in range(6)]
-    kinds = {kind: [at for at in tiles if LARGE.unit_at(*at) == kind] for kind in ("pcu", "pmu")}
+    kinds = {
+        kind: [at for at in tiles if LARGE.unit_at(*at) is kind]
+        for kind in (unit_kind.PCU, unit_kind.PMU)
+    }
     rng = random.Random(5)
     pins = {}
     for name in program.units.keys() - program.fixed.keys():
-        free = kinds["pcu" if name.startswith("c") else "pmu"]
+        free = kinds[unit_kind.PCU if name.startswith("c") else unit_kind.PMU]
         pins[name] = free.pop(rng.randrange(len(free)))
     by_chance = place(program, LARGE, seed=1, pins=pins)
     assert by_chance.tiles == pins
@@ -62,7 +68,8 @@ def test_pins_hold_and_the_rest_moves():
 def test_a_unit_without_nets_is_placed():
     program = Netlist({"alone": PCU, "store": PMU}, (), {})
     tiles = place(program, TINY, seed=1).tiles
-    assert TINY.unit_at(*tiles["alone"]) == "pcu" and TINY.unit_at(*tiles["store"]) == "pmu"
+    assert TINY.unit_at(*tiles["alone"]) is unit_kind.PCU
+    assert TINY.unit_at(*tiles["store"]) is unit_kind.PMU
 
 
 @pytest.mark.parametrize(
