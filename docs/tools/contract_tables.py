@@ -10,9 +10,9 @@ from pathlib import Path
 
 import hw.arch
 from docs.tools.markdown import table
+from hw.arch.checks import Domain
 from hw.arch.config import named
 from hw.arch.unit_kind import UNIT_KINDS
-from hw.arch.checks import Domain
 
 __all__ = ["codes", "limits", "modules", "units"]
 
