@@ -10,14 +10,12 @@ from collections.abc import Iterator, Mapping
 
 from hw.arch.agcu import AgcuProgram
 from hw.arch.config import ChipConfig
-from hw.arch.configuration_chain import chain_configs, chain_words
 from hw.arch.errors import BadInputError
-from hw.arch.image import Image, fingerprint
+from hw.arch.image import Image, chain_configs, chain_words, fingerprint
 from hw.arch.places import row_segments, tile_layout, token_ports, vector_ports
-from hw.arch.ports import SwitchPorts
+from hw.arch.ports import SwitchPorts, UnitProgram
 from hw.arch.switch import SwitchProgram
 from hw.arch.unit_kind import AGCU, UNIT_KINDS, UnitKind
-from hw.arch.unit_program import UnitProgram
 
 __all__ = ["ChipProgram", "ImageError", "TileProgram"]
 

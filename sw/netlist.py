@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 
-from hw.arch.unit_program import UnitProgram
+from hw.arch.ports import UnitProgram
 
 __all__ = ["End", "Net", "Netlist"]
 

@@ -6,9 +6,9 @@ from amaranth.hdl import Cat, Module, Signal, signed
 from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out
 
-from hw.arch.agcu import ISSUER_LOOPS, MAX_WAITS, STEP_BITS, issuer_layout
+from hw.arch.agcu import ISSUER_LOOPS, MAX_WAITS, issuer_layout
 from hw.arch.descriptor import MAX_RANK
-from hw.arch.loops import COUNT_BITS
+from hw.arch.loops import COUNT_BITS, STEP_BITS
 from hw.emit.shared import shared
 from hw.lib.component import Component
 from hw.lib.loop_nest import CounterChain

@@ -12,15 +12,13 @@ from hw.arch.descriptor import DESCRIPTOR_BYTES, MAX_RANK, STORED_WORDS, WORD_BI
 from hw.arch.errors import BadInputError
 from hw.arch.launch import MAX_ARGUMENTS
 from hw.arch.limits import MAX_CREDITS
-from hw.arch.loops import COUNT_BITS, ChainProgram, LoopProgram, chain_layout
-from hw.arch.unit_program import UnitPorts, UnitProgram
+from hw.arch.loops import COUNT_BITS, STEP_BITS, BoxLoop, ChainProgram, LoopProgram, chain_layout
+from hw.arch.ports import PortNames, UnitProgram
 
 __all__ = [
     "ISSUER_LOOPS",
-    "STEP_BITS",
     "MAX_TOKENS",
     "MAX_WAITS",
-    "BoxLoop",
     "IssuerProgram",
     "Wait",
     "issuer_layout",
@@ -36,14 +34,14 @@ __all__ = [
 AGCU_STREAMS = 2
 
 
-class AgcuInput(UnitPorts):
+class AgcuInput(PortNames):
     """Vector inputs of an AGCU: its store streams."""
 
     STORE_0 = 0
     STORE_1 = 1
 
 
-class AgcuOutput(UnitPorts):
+class AgcuOutput(PortNames):
     """Vector outputs of an AGCU: its load streams."""
 
     LOAD_0 = 0
@@ -54,8 +52,6 @@ class AgcuOutput(UnitPorts):
 AGCU_DESCRIPTORS = 2 * AGCU_STREAMS
 #: Loops of an issuer's counter chain.
 ISSUER_LOOPS = 6
-#: Width of the step of a coordinate.
-STEP_BITS = 18
 #: Token ports that one command can wait for.
 MAX_WAITS = 2
 #: Most tokens that a command takes from one port.
@@ -74,40 +70,6 @@ def issuer_layout(*, descriptors: int, token_ports: int) -> data.StructLayout:
             "chain": chain_layout(loops=ISSUER_LOOPS, count_bits=COUNT_BITS, offset_bits=STEP_BITS),
         }
     )
-
-
-@dataclasses.dataclass(frozen=True)
-class BoxLoop:
-    """One loop over boxes: each iteration moves one coordinate by ``step`` elements.
-
-    Parameters
-    ----------
-    count : int
-        Iterations at index 0 of the outer loop.
-    dimension : int
-        Dimension of the tensor whose coordinate moves, 0 the innermost.
-    step : int
-        Step of the coordinate per iteration, in elements.
-    slope, outer : int
-        Additional iterations per step of loop ``outer`` of the nest.
-    """
-
-    count: int
-    dimension: int = 0
-    step: int = 0
-    slope: int = 0
-    outer: int = 0
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.dimension < MAX_RANK:
-            raise BadInputError(
-                f"Box loop dimension must be from 0 to {MAX_RANK - 1}, not {self.dimension}"
-            )
-        limit = 1 << (STEP_BITS - 1)
-        if not -limit <= self.step < limit:
-            raise BadInputError(
-                f"Box loop step must be from {-limit} to {limit - 1} elements, not {self.step}"
-            )
 
 
 @dataclasses.dataclass(frozen=True)

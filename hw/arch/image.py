@@ -1,4 +1,4 @@
-"""Image: programs of a whole chip, as they lie in memory."""
+"""Image: programs of a whole chip, as they lie in memory, and word order of its chains."""
 
 import dataclasses
 import hashlib
@@ -22,6 +22,9 @@ __all__ = [
     "fingerprint",
     "header_beats",
     "header_layout",
+    "chain_configs",
+    "chain_words",
+    "segment_words",
 ]
 
 #: "TWIM" in memory order.
@@ -71,7 +74,7 @@ class Image:
     fingerprint : int
         Configuration fingerprint of the chip that the image is for.
     rows : tuple of tuple of int
-        Words of each row's chain, in the order of `hw.arch.configuration_chain`.
+        Words of each row's chain, in the order of `chain_words`.
 
     Raises
     ------
@@ -163,3 +166,65 @@ class Image:
         if image.pack(width_bits) != raw:
             raise BadInputError("Reserved bytes of an image header must be 0")
         return image
+
+
+def segment_words(config_bits: int, width_bits: int) -> int:
+    """Words of the segment of a program of so many bits."""
+    return -(-config_bits // width_bits)
+
+
+def chain_words(configs: Sequence[int], bits: Sequence[int], width_bits: int) -> list[int]:
+    """Words to push, first to last, for the programs of a row's units.
+
+    The first word ends in the segment furthest from the source. Within a segment the low word
+    goes first, so a row in memory is its units' little-endian programs, last unit first.
+
+    Parameters
+    ----------
+    configs : sequence of int
+        Program words in the order of the segments, nearest to the source first.
+    bits : sequence of int
+        Width of each program.
+    width_bits : int
+        Width of the chain.
+
+    Raises
+    ------
+    BadInputError
+        If the numbers of widths and programs differ, or a program exceeds its width.
+    """
+    if len(configs) != len(bits):
+        raise BadInputError(
+            f"Widths must be as many as configurations, {len(configs)}, not {shown(bits)}"
+        )
+    words = []
+    for config, config_bits in zip(reversed(configs), reversed(bits)):
+        if not 0 <= config < 1 << config_bits:
+            raise BadInputError(f"Configuration must have {config_bits} bits, not {shown(config)}")
+        for index in range(segment_words(config_bits, width_bits)):
+            words.append(config >> index * width_bits & (1 << width_bits) - 1)
+    return words
+
+
+def chain_configs(words: Sequence[int], bits: Sequence[int], width_bits: int) -> list[int]:
+    """Programs of a row's units after a push of words; the inverse of `chain_words`.
+
+    Raises
+    ------
+    BadInputError
+        If the number of words is not the chain's, or a bit beyond a program is set.
+    """
+    expected = sum(segment_words(config_bits, width_bits) for config_bits in bits)
+    if len(words) != expected:
+        raise BadInputError(f"Words of the chain must be {expected}, not {len(words)}")
+    configs: list[int] = []
+    position = 0
+    for config_bits in reversed(bits):
+        config = 0
+        for index in range(segment_words(config_bits, width_bits)):
+            config |= words[position] << index * width_bits
+            position += 1
+        if config >> config_bits:
+            raise BadInputError(f"Configuration must have {config_bits} bits, not {config:#x}")
+        configs.insert(0, config)
+    return configs

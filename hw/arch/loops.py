@@ -8,12 +8,15 @@ from typing import Any
 from amaranth.hdl import Const, signed
 from amaranth.lib import data
 
+from hw.arch.descriptor import MAX_RANK
 from hw.arch.errors import BadInputError, shown
 
-__all__ = ["COUNT_BITS", "ChainProgram", "LoopProgram", "chain_layout"]
+__all__ = ["COUNT_BITS", "ChainProgram", "LoopProgram", "chain_layout", "STEP_BITS", "BoxLoop"]
 
 #: Width of the count and of the index of a loop, in AGCUs and PMUs.
 COUNT_BITS = 16
+#: Width of the step of a coordinate.
+STEP_BITS = 18
 
 
 def chain_layout(*, loops: int, count_bits: int, offset_bits: int) -> data.StructLayout:
@@ -136,3 +139,37 @@ class ChainProgram:
         count = layout["loops"].shape.length
         entries = [fields["loops"][index] for index in range(count)]
         return cls(tuple(LoopProgram(**{name: e[name] for name in names}) for e in entries))
+
+
+@dataclasses.dataclass(frozen=True)
+class BoxLoop:
+    """One loop over boxes: each iteration moves one coordinate by ``step`` elements.
+
+    Parameters
+    ----------
+    count : int
+        Iterations at index 0 of the outer loop.
+    dimension : int
+        Dimension of the tensor whose coordinate moves, 0 the innermost.
+    step : int
+        Step of the coordinate per iteration, in elements.
+    slope, outer : int
+        Additional iterations per step of loop ``outer`` of the nest.
+    """
+
+    count: int
+    dimension: int = 0
+    step: int = 0
+    slope: int = 0
+    outer: int = 0
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.dimension < MAX_RANK:
+            raise BadInputError(
+                f"Box loop dimension must be from 0 to {MAX_RANK - 1}, not {self.dimension}"
+            )
+        limit = 1 << (STEP_BITS - 1)
+        if not -limit <= self.step < limit:
+            raise BadInputError(
+                f"Box loop step must be from {-limit} to {limit - 1} elements, not {self.step}"
+            )

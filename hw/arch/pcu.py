@@ -8,7 +8,7 @@ from amaranth.lib import data
 
 from hw.arch.errors import BadInputError
 from hw.arch.limits import MAX_MODULUS
-from hw.arch.unit_program import UnitPorts, UnitProgram
+from hw.arch.ports import PortNames, UnitProgram
 from hw.numeric.formats import Format, bf16, fp32, int8, int32
 
 __all__ = [
@@ -24,7 +24,7 @@ __all__ = [
 RESULT_FORMATS = {bf16: (bf16, fp32), int8: (int32,)}
 
 
-class PcuInput(UnitPorts):
+class PcuInput(PortNames):
     """Vector inputs of a PCU."""
 
     #: The streaming operand: tiles of activations.
@@ -35,7 +35,7 @@ class PcuInput(UnitPorts):
     AUXILIARY = 2
 
 
-class PcuOutput(UnitPorts):
+class PcuOutput(PortNames):
     """Vector outputs of a PCU."""
 
     #: One packet of sums per pass.

@@ -23,7 +23,7 @@ from hw.arch.pmu_word import (
     pmu_layout,
     rows_log2,
 )
-from hw.arch.unit_program import UnitPorts, UnitProgram
+from hw.arch.ports import PortNames, UnitProgram
 
 __all__ = [
     "Beyond",
@@ -35,7 +35,7 @@ __all__ = [
 ]
 
 
-class PmuInput(UnitPorts):
+class PmuInput(PortNames):
     """Vector inputs of a PMU: its write engines."""
 
     W0 = 0
@@ -45,7 +45,7 @@ class PmuInput(UnitPorts):
         return self.name
 
 
-class PmuOutput(UnitPorts):
+class PmuOutput(PortNames):
     """Vector outputs of a PMU: its read engines."""
 
     R0 = 0

@@ -1,5 +1,6 @@
-"""Ports of a switch and its internal topology: the inputs that may feed each output."""
+"""Ports of switches and units, and the inputs of a switch that may feed each output."""
 
+import abc
 import dataclasses
 import enum
 
@@ -7,7 +8,7 @@ from hw.arch.checks import require_int
 from hw.arch.errors import BadInputError, shown
 from hw.arch.limits import SWITCH_UNIT_PORTS, TRACKS, TURNS
 
-__all__ = ["Direction", "Link", "Port", "SwitchPorts", "UnitPort"]
+__all__ = ["Direction", "Link", "Port", "SwitchPorts", "UnitPort", "PortNames", "UnitProgram"]
 
 
 class Direction(enum.IntEnum):
@@ -136,3 +137,29 @@ class SwitchPorts:
     def turns(self, output: Port) -> int:
         """Longest rotation of an output."""
         return self.unit_turns if isinstance(output, UnitPort) else self.link_turns
+
+
+class PortNames(enum.IntEnum):
+    """Base of the vector inputs, and of the vector outputs, of a kind of unit: name, position."""
+
+    def __str__(self) -> str:
+        return self.name.lower().replace("_", " ")
+
+
+class UnitProgram(abc.ABC):
+    """Run-time program of a unit, as nets and proofs see it: the ports that it uses."""
+
+    @property
+    @abc.abstractmethod
+    def inputs(self) -> tuple[int, ...]:
+        """Vector inputs that take packets."""
+
+    @property
+    @abc.abstractmethod
+    def outputs(self) -> tuple[int, ...]:
+        """Vector outputs that send packets."""
+
+    @property
+    def token_outputs(self) -> tuple[int, ...]:
+        """Token outputs that send tokens."""
+        return ()

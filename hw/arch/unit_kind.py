@@ -12,7 +12,7 @@ from hw.arch.agcu import AGCU_STREAMS, AgcuInput, AgcuOutput, AgcuProgram, agcu_
 from hw.arch.pcu import PcuInput, PcuOutput, PcuProgram, pcu_layout
 from hw.arch.pmu import PmuInput, PmuOutput, PmuProgram
 from hw.arch.pmu_word import pmu_layout
-from hw.arch.unit_program import UnitPorts, UnitProgram
+from hw.arch.ports import PortNames, UnitProgram
 
 if TYPE_CHECKING:
     from hw.arch.config import ChipConfig
@@ -32,7 +32,7 @@ class UnitKind:
         Lower case; part of the names of units, modules and files.
     letter : str or None
         Letter of a tile in a chip's pattern; None for a unit at the edges of the mesh.
-    inputs, outputs : type of UnitPorts
+    inputs, outputs : type of PortNames
         Vector ports, by position.
     token_outputs : int
         Token outputs of a tile's unit.
@@ -50,8 +50,8 @@ class UnitKind:
 
     name: str
     letter: str | None
-    inputs: type[UnitPorts]
-    outputs: type[UnitPorts]
+    inputs: type[PortNames]
+    outputs: type[PortNames]
     token_outputs: int
     program: type[UnitProgram]
     layout: Callable[[ChipConfig], data.StructLayout]

@@ -3,8 +3,8 @@
 from amaranth.hdl import Cat, Module, Signal
 from amaranth.lib.wiring import In, Out
 
-from hw.arch.configuration_chain import segment_words
 from hw.arch.errors import BadInputError, shown
+from hw.arch.image import segment_words
 from hw.lib.component import Component
 
 __all__ = ["ChainSegment"]

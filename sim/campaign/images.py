@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from hw.arch.agcu import AGCU_STREAMS, AgcuProgram, BoxLoop, IssuerProgram, Wait
+from hw.arch.agcu import AGCU_STREAMS, AgcuProgram, IssuerProgram, Wait
 from hw.arch.config import ChipConfig
 from hw.arch.descriptor import Descriptor, ElementFormat
 from hw.arch.limits import MAX_MODULUS
-from hw.arch.loops import LoopProgram
+from hw.arch.loops import BoxLoop, LoopProgram
 from hw.arch.pmu import EngineProgram, PmuProgram
 from hw.arch.pmu_word import Level, TokenSource
 from hw.numeric.formats import int8

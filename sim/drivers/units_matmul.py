@@ -5,10 +5,10 @@ from typing import Any, Self
 
 import numpy as np
 
-from hw.arch.agcu import AgcuProgram, BoxLoop, IssuerProgram, Wait
+from hw.arch.agcu import AgcuProgram, IssuerProgram, Wait
 from hw.arch.config import ChipConfig
 from hw.arch.descriptor import Descriptor, ElementFormat
-from hw.arch.loops import LoopProgram
+from hw.arch.loops import BoxLoop, LoopProgram
 from hw.arch.pcu import PcuProgram
 from hw.arch.places import token_ports, vector_ports
 from hw.arch.pmu import EngineProgram, PmuProgram, SlotRing

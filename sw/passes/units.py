@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from hw.arch.agcu import AgcuInput, AgcuProgram, BoxLoop, IssuerProgram, Wait
+from hw.arch.agcu import AgcuInput, AgcuProgram, IssuerProgram, Wait
 from hw.arch.descriptor import Descriptor, ElementFormat
-from hw.arch.loops import LoopProgram
+from hw.arch.loops import BoxLoop, LoopProgram
 from hw.arch.pcu import FilterProgram, PcuInput, PcuOutput, PcuProgram
 from hw.arch.pmu import EngineProgram, PmuProgram, SlotRing
 from hw.arch.pmu_word import Access, Level, TokenSource
-from hw.arch.unit_program import UnitProgram
+from hw.arch.ports import UnitProgram
 from hw.numeric.formats import bf16, fp32, int8, int32
 from sw.array_spec import ArraySpec
 from sw.netlist import End, Net, Netlist
@@ -178,13 +178,11 @@ class _Lowering:
                 final_level=Level.SLOTS,
             )
             self._place(home, writers, reader, parts)
+            pcus = (pcu_name(group, column) for column in range(plan.col_par))
             self._net(
                 f"rows{group}",
                 [End(f"pmu{home.pmu}", home.number)],
-                [
-                    End(pcu_name(group, column), PcuInput.ACTIVATION)
-                    for column in range(plan.col_par)
-                ],
+                [End(pcu, PcuInput.ACTIVATION) for pcu in pcus],
             )
 
     def _b(self) -> None:

@@ -6,10 +6,10 @@ import time
 import numpy as np
 import pytest
 
-from hw.arch.agcu import BoxLoop
 from hw.arch.config import named
 from hw.arch.error_codes import LaunchError
 from hw.arch.launch import Argument, LaunchEntry, pack_arguments, pack_list
+from hw.arch.loops import BoxLoop
 from hw.arch.pcu import PcuProgram
 from hw.numeric.formats import bf16, fp32, int8, int32
 from sim.drivers.matrix_unit_driver import MatrixTiling

@@ -2,10 +2,10 @@
 
 import dataclasses
 
-from hw.arch.agcu import AgcuProgram, BoxLoop, IssuerProgram, Wait
+from hw.arch.agcu import AgcuProgram, IssuerProgram, Wait
 from hw.arch.config import named
 from hw.arch.descriptor import Descriptor, ElementFormat
-from hw.arch.loops import LoopProgram
+from hw.arch.loops import BoxLoop, LoopProgram
 from hw.arch.pcu import FilterProgram
 from hw.arch.places import token_ports, vector_ports
 from hw.arch.pmu import EngineProgram, PmuProgram, SlotRing

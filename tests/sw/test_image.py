@@ -4,11 +4,11 @@ import random
 
 import pytest
 
-from hw.arch.agcu import AgcuProgram, BoxLoop, IssuerProgram
+from hw.arch.agcu import AgcuProgram, IssuerProgram
 from hw.arch.config import named
 from hw.arch.descriptor import Descriptor, ElementFormat
 from hw.arch.image import Image, fingerprint
-from hw.arch.loops import LoopProgram
+from hw.arch.loops import BoxLoop, LoopProgram
 from hw.arch.pcu import FilterProgram, PcuProgram
 from hw.arch.places import token_ports, vector_ports
 from hw.arch.pmu import Beyond, EngineProgram, PmuProgram, SlotRing

@@ -8,9 +8,9 @@ import time
 import numpy as np
 import pytest
 
-from hw.arch.agcu import BoxLoop, Wait
+from hw.arch.agcu import Wait
 from hw.arch.config import named
-from hw.arch.loops import LoopProgram
+from hw.arch.loops import BoxLoop, LoopProgram
 from hw.arch.pcu import FilterProgram
 from hw.arch.pmu_word import TokenSource
 from hw.arch.ports import Direction, Link, UnitPort

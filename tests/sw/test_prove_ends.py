@@ -4,8 +4,7 @@ import dataclasses
 
 import pytest
 
-from hw.arch.agcu import BoxLoop
-from hw.arch.loops import LoopProgram
+from hw.arch.loops import BoxLoop, LoopProgram
 from hw.arch.pmu_word import Level
 from sim.emulator.scratchpad import Scratchpad
 from sw.prove import LivenessError, prove, require_live

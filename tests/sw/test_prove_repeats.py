@@ -6,8 +6,7 @@ import random
 import numpy as np
 import pytest
 
-from hw.arch.agcu import BoxLoop
-from hw.arch.loops import LoopProgram
+from hw.arch.loops import BoxLoop, LoopProgram
 from hw.arch.pcu import FilterProgram
 from hw.arch.pmu_word import Level, TokenSource
 from sw.prove import prove

@@ -6,8 +6,9 @@ import pytest
 from amaranth.sim import Simulator
 
 from hw.agcu.issuer import CommandIssuer
-from hw.arch.agcu import ISSUER_LOOPS, BoxLoop, IssuerProgram, Wait
+from hw.arch.agcu import ISSUER_LOOPS, IssuerProgram, Wait
 from hw.arch.descriptor import MAX_RANK
+from hw.arch.loops import BoxLoop
 from tests.hw.step_model import coordinates_of
 
 TOKEN_PORTS = 4

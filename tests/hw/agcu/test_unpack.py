@@ -10,7 +10,6 @@ from hw.arch.agcu import (
     ISSUER_LOOPS,
     MAX_WAITS,
     AgcuProgram,
-    BoxLoop,
     IssuerProgram,
     Wait,
     agcu_layout,
@@ -18,6 +17,7 @@ from hw.arch.agcu import (
 )
 from hw.arch.descriptor import MAX_RANK, STORED_WORDS, WORD_BITS, Descriptor, ElementFormat
 from hw.arch.errors import BadInputError
+from hw.arch.loops import BoxLoop
 from tests.hw.step_model import coordinates_of
 
 PORTS = 4

@@ -7,8 +7,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import Out
 from amaranth.sim import Simulator
 
-from hw.arch.configuration_chain import chain_words
-from hw.arch.image import Image
+from hw.arch.image import Image, chain_words
 from hw.arch.launch import Argument, LaunchEntry, alignment_bytes, pack_arguments, pack_list
 from hw.arch.registers import register
 from hw.command.processor import CommandProcessor

@@ -7,8 +7,8 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.sim import Simulator
 
-from hw.arch.configuration_chain import chain_configs, chain_words, segment_words
 from hw.arch.errors import BadInputError
+from hw.arch.image import chain_configs, chain_words, segment_words
 from hw.lib.chain_segment import ChainSegment
 
 
