@@ -1,7 +1,6 @@
 """Driver of a PCU's matrix unit: operands to tile streams, result streams to a matrix."""
 
 import dataclasses
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -10,13 +9,9 @@ from hw.arch.config import ChipConfig
 from hw.arch.counters import ACTIVITIES, activity_layout
 from hw.matrix.matrix_unit import MatrixUnit
 from hw.numeric.formats import Format, bf16, int8
-from sim.drivers.products import Array, Bytes, Words, equal_blocks, padded, payloads, run_streams
-from sim.native.stream_model import StreamModel, Transfer
+from sim.drivers.products import Array, Bytes, Words, equal_blocks, padded, payloads
 
-__all__ = ["STREAMS", "MatrixTiling", "matrix_unit", "run_matmul", "waits"]
-
-#: Streams of a matrix unit.
-STREAMS = ("i_activation", "i_weight", "o_result")
+__all__ = ["MatrixTiling", "matrix_unit", "waits"]
 
 
 def matrix_unit(config: ChipConfig) -> MatrixUnit:
@@ -178,50 +173,3 @@ class MatrixTiling:
                 rows = rows.reshape(-1, self.columns)[: stop - start]
                 out[start:stop, group * self.columns : (group + 1) * self.columns] = rows
         return out[:, : self.n]
-
-
-def run_matmul(
-    model: StreamModel,
-    tiling: MatrixTiling,
-    a: Array,
-    b: Array,
-    *,
-    prefix: str = "",
-    weights_by_row: bool = False,
-    stalls: Mapping[str, float] | None = None,
-    limit_cycles: int = 1 << 40,
-) -> tuple[Array, int, dict[str, Transfer]]:
-    """Run a product on the model of an idle matrix unit.
-
-    Parameters
-    ----------
-    prefix : str
-        Prefix of the unit's port names, if the model has several units.
-    weights_by_row : bool
-        Send weights in the row layout, that of another unit's results.
-    stalls : dict of str to float
-        Stall probability per cycle by stream (of `STREAMS`).
-
-    Returns
-    -------
-    result : (M, N) array
-    cycles : int
-        Cycles from the first operand transfer to the last result transfer, both included.
-    transfers : dict
-        Transfers by stream.
-    """
-    model.set(prefix + "int8", int(not tiling.fmt.is_float))
-    model.set(prefix + "to_bf16", int(tiling.to_bf16))
-    model.set(prefix + "weights_by_row", int(weights_by_row))
-    crossed, cycles = run_streams(
-        model,
-        {
-            "i_activation": tiling.activations(a),
-            "i_weight": tiling.weights(b, by_row=weights_by_row),
-        },
-        tiling.result_vectors,
-        prefix=prefix,
-        stalls=stalls,
-        limit_cycles=limit_cycles,
-    )
-    return tiling.result(crossed["o_result"].words), cycles, crossed

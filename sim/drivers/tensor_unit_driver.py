@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -11,9 +10,8 @@ import numpy.typing as npt
 from hw.tpu.instruction import Opcode, pack
 from hw.tpu.tensor_config import TensorConfig
 from hw.tpu.tensor_program import Program
-from sim.native.stream_model import StreamModel
 
-__all__ = ["host_vectors", "payloads", "run_program", "vectors_for_host"]
+__all__ = ["host_vectors", "payloads", "vectors_for_host"]
 
 Array = npt.NDArray[Any]
 Words = npt.NDArray[np.uint32]
@@ -58,29 +56,3 @@ def host_vectors(config: TensorConfig, words: Words, counts: list[int]) -> Array
     if not np.array_equal(data[:, size] & 1, lasts):
         raise RuntimeError("Vectors for the host have a mark elsewhere than at their end")
     return np.ascontiguousarray(data[:, :size]).view(config.format.dtype)
-
-
-def run_program(
-    model: StreamModel,
-    config: TensorConfig,
-    program: Program,
-    *,
-    prefix: str = "",
-    stalls: Mapping[str, float] | None = None,
-) -> Array:
-    """Run a program on the model of a tensor unit; returns the vectors for the host.
-
-    Parameters
-    ----------
-    prefix : str
-        Prefix of the unit's port names, if the model has several units.
-    stalls : dict of str to float
-        Stall probability per cycle by stream.
-    """
-    counts = vectors_for_host(program)
-    crossed = model.run(
-        {prefix + name: words for name, words in payloads(program).items()},
-        {prefix + "o_host": sum(counts)},
-        stalls={prefix + name: chance for name, chance in (stalls or {}).items()},
-    )
-    return host_vectors(config, crossed[prefix + "o_host"].words, counts)

@@ -3,27 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
 from hw.arch.checks import require_int
 from hw.arch.errors import BadInputError
 from hw.array.dataflow import LANE_BITS, Dataflow
-from hw.matrix.unit_config import COUNTERS, UnitConfig
+from hw.matrix.unit_config import UnitConfig
 from hw.numeric.formats import Format
 from hw.numeric.mx import BLOCK, MxMatrix
-from sim.drivers.products import Array, Bytes, Words, equal_blocks, padded, payloads, run_streams
-from sim.native.stream_model import StreamModel, Transfer
+from sim.drivers.products import Array, Bytes, Words, equal_blocks, padded, payloads
 
-__all__ = ["ProductRun", "UnitTiling", "run_product", "unit_counters"]
-
-
-def unit_counters(word: int) -> dict[str, int]:
-    """Decode the port ``counters`` of a stand-alone matrix unit to counters by name."""
-    fields: Any = COUNTERS.from_bits(word)
-    return {name: int(fields[name]) for name in COUNTERS.members}
+__all__ = ["UnitTiling"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -240,76 +231,3 @@ class UnitTiling:
         if self.config.array.dataflow == Dataflow.IS:
             product = product.T
         return product[: self.m, : self.n]
-
-
-@dataclasses.dataclass(frozen=True)
-class ProductRun:
-    """Result of a product run.
-
-    Members
-    -------
-    result : (M, N) array
-    cycles : int
-        Cycles from the first operand transfer to the last result transfer, both included.
-    transfers : dict
-        Transfers by stream.
-    """
-
-    result: Array
-    cycles: int
-    transfers: Mapping[str, Transfer]
-
-
-def run_product(
-    model: StreamModel,
-    tiling: UnitTiling,
-    a: Array | MxMatrix,
-    b: Array | MxMatrix,
-    *,
-    prefix: str = "",
-    relu: bool = False,
-    scaling: tuple[int, int] | None = None,
-    bias: Array | None = None,
-    stalls: Mapping[str, float] | None = None,
-    limit_cycles: int = 1 << 40,
-) -> ProductRun:
-    """Run a product on the model of an idle stand-alone matrix unit.
-
-    Parameters
-    ----------
-    a, b : arrays, or microscaled rows and columns
-    prefix : str
-        Prefix of the unit's port names, if the model has several units.
-    relu : bool
-        Whether negative results become 0.
-    scaling : pair of int
-        For int8 results, scale and shift; for a bias on fp32 sums, the bits of an fp32 scale.
-    bias : (N,) array of the sums' format
-        For units with a bias; (M,) for input-stationary units.
-    stalls : dict of str to float
-        Stall probability per cycle by stream.
-    """
-    ordered = tiling.config.array.cell.ordered
-    for name, fmt in zip(("activation_mode", "weight_mode"), tiling.formats, strict=True):
-        model.set(prefix + name, ordered.index(fmt))
-    model.set(prefix + "relu", int(relu))
-    if scaling is not None:
-        model.set(prefix + "scale", scaling[0])
-        if tiling.config.scales:
-            model.set(prefix + "shift", scaling[1])
-    activations, weights = tiling.streams(a, b)
-    sent = {"i_activation": activations, "i_weight": weights}
-    if bias is not None:
-        columns = tiling.config.array.columns
-        vectors = padded(bias, (tiling.groups * columns,)).reshape(tiling.groups, columns)
-        packets = len(tiling.packets) // tiling.groups
-        sent["i_bias"] = np.tile(vectors.view(np.uint32), (packets, 1))
-    crossed, cycles = run_streams(
-        model,
-        sent,
-        sum(tiling.packets),
-        prefix=prefix,
-        stalls=stalls,
-        limit_cycles=limit_cycles,
-    )
-    return ProductRun(tiling.result(crossed["o_result"].words), cycles, crossed)

@@ -8,14 +8,7 @@ from pathlib import Path
 
 from gen.lint import waivers
 from sim.cache import cached
-from sim.native.build import (
-    ANYWHERE,
-    MAKE,
-    require_build_tools,
-    run_tool,
-    verilate,
-    verilator_root,
-)
+from sim.native.build import ANYWHERE, MAKE, require_build_tools, run_tool, verilate, verilator_root
 from sim.native.parts import Part
 from sim.progress import Progress
 

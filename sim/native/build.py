@@ -3,30 +3,15 @@
 import errno
 import importlib.util
 import os
-import shutil
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
 from gen.lint import waivers
 from gen.tools import require_package, require_programs
-from sim.cache import cached
-from sim.progress import Progress
 
-__all__ = [
-    "ANYWHERE",
-    "MAKE",
-    "build_library",
-    "require_build_tools",
-    "run_tool",
-    "verilate",
-    "verilator_root",
-]
+__all__ = ["ANYWHERE", "MAKE", "require_build_tools", "run_tool", "verilate", "verilator_root"]
 
-_FLAGS = (
-    "--cc --exe --build --no-timing --x-initial unique --default-language 1364-2005 "
-    "-O3 --build-jobs 2"
-).split()
 #: Variables of the make that compiles a model; the wheel's set lacks the last.
 MAKE = "CXX=g++ LINK=g++ CFG_CXXFLAGS_PCH_I=-include"
 #: One more: Verilator's makefile refuses a folder whose name has a space, though nothing in it is
@@ -37,7 +22,6 @@ ANYWHERE = "CURDIR=."
 _ROOT = "verilator"
 _ENVIRONMENT = {"VERILATOR_ROOT": _ROOT, "VERILATOR_BIN": f"{_ROOT}/bin/verilator_bin"}
 _WAIVERS = "waivers.vlt"
-_CFLAGS = "-fPIC -O2 -std=c++17"
 
 
 def verilator_root() -> Path:
@@ -112,72 +96,3 @@ def verilate(words: Sequence[str], work: Path, what: str) -> None:
     (work / _ROOT).symlink_to(verilator_root())
     (work / _WAIVERS).write_text(waivers(), encoding="utf-8")
     run_tool([Path(_ROOT) / "bin" / "verilator", "-Wall", _WAIVERS, *words], work, what)
-
-
-def build_library(
-    verilog: str,
-    top: str,
-    harness: str,
-    *,
-    options: Sequence[str] = (),
-    use_cache: bool = True,
-    progress: Progress | None = None,
-) -> tuple[Path, bool]:
-    """Build a shared library from a Verilator model and its C++ harness.
-
-    Parameters
-    ----------
-    verilog, top : str
-        The design and its top module.
-    harness : str
-        C++ source; it includes ``Vtop.h``.
-    options : sequence of str
-        Additional Verilator options.
-    use_cache : bool
-        Whether a cached build of the same content may be used.
-    progress : Progress, optional
-
-    Returns
-    -------
-    path, hit : Path, bool
-        The library, and whether it was a cache hit.
-
-    Raises
-    ------
-    MissingToolError
-        If Verilator, g++, make or perl is missing.
-    RuntimeError
-        If the build fails; the message ends with the tool's last lines.
-    """
-    flags = [*_FLAGS, *options]
-    content = [verilog, top, harness, " ".join([*flags, MAKE, _CFLAGS]), waivers()]
-    shown = progress or Progress()
-
-    def make(work: Path) -> None:
-        require_build_tools()
-        build = work / "build"
-        build.mkdir()
-        (build / "design.v").write_text(verilog)
-        (build / "harness.cpp").write_text(harness)
-        words = [
-            *flags,
-            *("design.v", "harness.cpp"),
-            *("--top-module", top, "--prefix", "Vtop", "-Mdir", "."),
-            *("-CFLAGS", _CFLAGS, "-LDFLAGS", "-shared", "-o", "libmodel.so"),
-            *("-MAKEFLAGS", f"{MAKE} {ANYWHERE}"),
-        ]
-        with shown.step(f"Verilator: {top}"):
-            verilate(words, build, top)
-        os.replace(build / "libmodel.so", work / "libmodel.so")
-        shutil.rmtree(build)
-
-    directory, hit = cached(
-        "verilator",
-        content,
-        "libmodel.so",
-        make,
-        name=top,
-        use_cache=use_cache,
-        progress=shown,
-    )
-    return directory / "libmodel.so", hit

@@ -1,6 +1,8 @@
-"""Chip `tiny`: launches over AXI4-Lite, data over AXI4, matrix products bit-exact against numpy."""
+"""Chip `tiny`: launches over AXI4-Lite, data over AXI4, random programs bit-exact against numpy."""
 
+import contextlib
 import itertools
+import math
 import random
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -13,17 +15,17 @@ from cocotbext.axi import AxiBus, AxiLiteBus, AxiLiteMaster, AxiRam, AxiRamRead,
 from hw.arch.config import named
 from hw.arch.counters import ACTIVITIES, counter_index, engine_states, named_counters, unit_kinds
 from hw.arch.error_codes import LaunchError
+from hw.arch.errors import BadInputError
 from hw.arch.launch import MAX_ARGUMENTS, entry_layout
 from hw.arch.limits import COUNTER_WORDS
+from hw.arch.pmu import PmuProgram
 from hw.arch.registers import REGISTERS
 from hw.chip import Chip
-from hw.numeric.formats import bf16, fp32
 from sim.campaign.images import chip_program_of, placed_image, routable_image
+from sim.campaign.programs import Program, program_of, random_program
 from sim.cocotb.bench_support import bench, random_generator, start
-from sim.drivers.units_matmul import UnitsMatmul
 from sim.emulator import emulate
 from sim.launch_memory import LaunchMemory
-from sim.oracle import product
 from sw.chip_program import ChipProgram
 from sw.prove import prove
 
@@ -31,8 +33,8 @@ __all__ = [
     "a_refused_image_leaves_the_chip_usable",
     "design",
     "netlists_leave_memory_as_the_emulator_does",
-    "products_survive_a_slow_memory",
-    "ragged_products_follow_each_other",
+    "programs_follow_each_other",
+    "programs_survive_a_slow_memory",
 ]
 
 _CONFIG = named["tiny"]
@@ -42,6 +44,8 @@ _ADDRESS_BITS = _CONFIG.agcu.axi_address_bits
 _ARGUMENT_COUNT = entry_layout["argument_count"].offset // 8
 _OFFSETS = {register.name: register.offset for register in REGISTERS}
 _NETLISTS = 16
+#: Largest extent of a product, but for that of a long one.
+_MOST_SIDE = 64
 _LAUNCH, _ERROR_DONE = 0b101, 0b110
 
 
@@ -115,8 +119,8 @@ class _Host:
             counters[name] = named_counters(kind, words)
         return counters
 
-    async def _check_counters(self, job: UnitsMatmul, cycles: int) -> None:
-        """Check that each unit's counters sum to the kernel's cycles and match its transfers."""
+    async def _check_counters(self, program: Program, cycles: int) -> None:
+        """Check that each unit's counters sum to the kernel's cycles and match the program."""
         first = await self._read("FIRST_MAC")
         counters = await self.counters()
         sums = {name: sum(each[kind] for kind in ACTIVITIES) for name, each in counters.items()}
@@ -124,19 +128,25 @@ class _Host:
         assert set(sums.values()) == {cycles - launch}, (sums, cycles, launch)
         assert await self._read("ENTRY_BEGIN_LO") == 0
         assert launch < first < cycles, (first, cycles)
-        rows, columns, slabs = job.blocks
-        passes = rows * columns * (job.lanes // _CONFIG.grid_columns)
-        vectors = passes * job.block_rows * slabs * job.slab // job.lanes
-        assert counters["pcu_0_0"]["vectors"] == vectors
-        assert counters["pcu_1_1"]["idle"] == sums["pcu_1_1"]
+        compiled = program.compiled
+        vectors = sum(each.get("vectors", 0) for each in counters.values())
+        products = _CONFIG.grid_rows * _CONFIG.grid_columns * 16 // compiled.dtype.bits
+        assert vectors * products == compiled.macs_issued
+        agcu = compiled.chip.agcus[0]
+        issuers = [issuer for issuer in (*agcu.loads, *agcu.stores) if issuer]
+        boxes = sum(math.prod(loop.count for loop in issuer.loops) for issuer in issuers)
         portal = counters["agcu_0"]
-        boxes = rows * columns * (2 * slabs + 1)
         assert (portal["commands"], portal["boxes"]) == (boxes, boxes)
         assert portal["bytes"] == self._beats * _CONFIG.width_bits // 8
         assert sums["agcu_0"] - self._beats <= portal["bus_idle"] < sums["agcu_0"]
-        for name in ("pmu_0_1", "pmu_1_0"):
-            states = engine_states(counters[name]["state"]).values()
-            assert all(state["done"] for state in states), states
+        for row, column in itertools.product(range(_CONFIG.rows), range(_CONFIG.columns)):
+            name = f"{_CONFIG.unit_at(row, column)}_{row}_{column}"
+            tile = compiled.chip.tiles.get((row, column))
+            if tile is None or tile.unit is None:
+                assert counters[name]["idle"] == sums[name], name
+            elif isinstance(tile.unit, PmuProgram):
+                states = engine_states(counters[name]["state"]).values()
+                assert all(state["done"] for state in states), states
 
     async def launch(self, list_address: int) -> int:
         """Launch the list at an address; returns the status at the interrupt."""
@@ -154,11 +164,10 @@ class _Host:
         await self._write("STATUS", _ERROR_DONE)
         return code
 
-    async def multiply(self, job: UnitsMatmul, *, special_share: float = 0.02) -> None:
-        """Run a product; check its bytes, and that no other byte was written."""
-        a, b = job.operands(self._rng, special_share=special_share)
-        launch = self._placed(job)
-        before = launch.bytes_before({"A": a, "B": b})
+    async def run_program(self, program: Program) -> None:
+        """Run a compiled program; check its bytes, and that no other byte was written."""
+        launch = self._placed(program)
+        before = launch.bytes_before(program.inputs)
         before += self._rng.bytes(_MEMORY_BYTES - launch.size)
         # Arguments that no descriptor adds are what lies behind the table.
         before[launch.places["launch list"][0] + _ARGUMENT_COUNT] = MAX_ARGUMENTS
@@ -166,20 +175,21 @@ class _Host:
         self._beats = 0
         assert await self.launch(launch.list_address) == 0b010, f"error code {await self.error()}"
         cycles = await self._read("CYCLES_LO")
-        await self._check_counters(job, cycles)
+        await self._check_counters(program, cycles)
         await self._write("STATUS", _ERROR_DONE)
         after = self._memory.read(0, _MEMORY_BYTES)
-        got = launch.read(after, "C")
-        expected = product(a, b, job.out.dtype)
-        what = f"{job.m} × {job.n} × {job.k} of {job.fmt.name}"
-        assert got.tobytes() == expected.tobytes(), what
+        what = program.compiled.report()
+        for name, expected in program.oracle.items():
+            assert launch.read(after, name).tobytes() == expected.tobytes(), what
         assert launch.changed_outside(before, after) is None, what
-        cocotb.log.info("%s: %d cycles", what, cycles)
+        cocotb.log.info("%d cycles of %s", cycles, what)
 
-    def _placed(self, job: UnitsMatmul) -> LaunchMemory:
-        """Memory layout of a product at a random address; the memory model wraps around."""
+    def _placed(self, program: Program) -> LaunchMemory:
+        """Memory layout of a program at a random address; the memory model wraps around."""
+        compiled = program.compiled
         origin = _MEMORY_BYTES * int(self._rng.integers((1 << _ADDRESS_BITS) // _MEMORY_BYTES))
-        return job.launch_memory(int(self._rng.integers(1 << 40)), origin=origin)
+        seed = int(self._rng.integers(1 << 40))
+        return LaunchMemory(_CONFIG, compiled.image, compiled.arrays, seed=seed, origin=origin)
 
     async def run_image(self, fields: Mapping[str, Any]) -> None:
         """Run a generated image; final memory must equal that of the emulator."""
@@ -193,36 +203,48 @@ class _Host:
         after = self._memory.read(0, len(expected))
         assert after == expected, f"{fields}"
 
-    def spoil(self, job: UnitsMatmul, offset: int) -> int:
-        """Store a product with one wrong byte in its image; returns the launch list's address."""
-        launch = self._placed(job)
-        zeros = np.zeros((1, 1), job.fmt.dtype)
-        memory = launch.bytes_before({"A": zeros, "B": zeros})
+    def spoil(self, program: Program, offset: int) -> int:
+        """Store a program with one wrong byte in its image; returns the launch list's address."""
+        launch = self._placed(program)
+        memory = launch.bytes_before(program.inputs)
         memory[launch.places["image"][0] + offset] ^= 0x10
         self._memory.write(0, memory)
         return launch.list_address
 
 
+def _python_generator(rng: np.random.Generator) -> random.Random:
+    return random.Random(int(rng.integers(1 << 40)))
+
+
+def _programs(rng: random.Random) -> Iterator[Program]:
+    """Random programs that fit the chip and the model of its memory."""
+    while True:
+        fields = random_program(rng, _CONFIG, most=_MOST_SIDE, launches=False)
+        with contextlib.suppress(BadInputError):
+            program = program_of(fields)
+            if program.memory(1, seed=0).size <= _MEMORY_BYTES:
+                yield program
+
+
 @bench(limit_cycles=400_000)
-async def ragged_products_follow_each_other(dut: Any) -> None:
-    """Products of every format, ragged in all extents, in consecutive launches."""
+async def programs_follow_each_other(dut: Any) -> None:
+    """Programs of every format, ragged in all extents, in consecutive launches."""
     rng = random_generator()
     host = _Host(dut, rng)
     await start(dut)
-    await host.multiply(UnitsMatmul(_CONFIG, 37, 11, 21, bf16, bf16, 16, 8, 4))
-    for _ in range(9):
-        await host.multiply(UnitsMatmul.random(_CONFIG, rng))
+    for program in itertools.islice(_programs(_python_generator(rng)), 10):
+        await host.run_program(program)
 
 
 @bench(limit_cycles=800_000)
 @cocotb.parametrize(pauses=[0.3, 0.8])
-async def products_survive_a_slow_memory(dut: Any, pauses: float) -> None:
+async def programs_survive_a_slow_memory(dut: Any, pauses: float) -> None:
     """Every AXI channel stalls at random."""
     rng = random_generator()
     host = _Host(dut, rng, pauses=pauses)
     await start(dut)
-    for _ in range(4):
-        await host.multiply(UnitsMatmul.random(_CONFIG, rng))
+    for program in itertools.islice(_programs(_python_generator(rng)), 4):
+        await host.run_program(program)
 
 
 @bench(limit_cycles=200_000)
@@ -231,15 +253,16 @@ async def a_refused_image_leaves_the_chip_usable(dut: Any) -> None:
     rng = random_generator()
     host = _Host(dut, rng)
     await start(dut)
-    tiny = UnitsMatmul(_CONFIG, 1, 1, 1, bf16, fp32, 8, 8, 2)
+    programs = _programs(_python_generator(rng))
     for offset, code in (
         (0, LaunchError.MAGIC),
         (4, LaunchError.VERSION),
         (8, LaunchError.FINGERPRINT),
     ):
-        assert await host.launch(host.spoil(tiny, offset)) == 0b100
+        program = next(programs)
+        assert await host.launch(host.spoil(program, offset)) == 0b100
         assert await host.error() == code.value
-        await host.multiply(UnitsMatmul.random(_CONFIG, rng))
+        await host.run_program(program)
         await FallingEdge(dut.clk)
 
 
@@ -258,6 +281,6 @@ async def netlists_leave_memory_as_the_emulator_does(dut: Any) -> None:
     rng = random_generator()
     host = _Host(dut, rng)
     await start(dut)
-    images = _live_images(random.Random(int(rng.integers(1 << 40))))
+    images = _live_images(_python_generator(rng))
     for fields in itertools.islice(images, _NETLISTS):
         await host.run_image(fields)

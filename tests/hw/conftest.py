@@ -8,8 +8,8 @@ from hw.matrix.output_stage import Activation
 from hw.pcu.unit import Pcu
 from hw.tpu.unit import TensorUnit
 from sim.native.bundle import Bundle
-from sim.native.stream_model import StreamModel
 from tests.hw import units
+from tests.native.stream_model import StreamModel
 
 
 @pytest.fixture(scope="session")

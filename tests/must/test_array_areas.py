@@ -24,9 +24,10 @@ from hw.array.output_stationary import OutputCell
 from hw.matrix.factory import systolic_unit
 from hw.matrix.unit_config import UnitConfig
 from hw.numeric.formats import bf16, int8, named
-from sim.drivers.unit_driver import UnitTiling, run_product
-from sim.native.stream_model import StreamModel
+from sim.drivers.unit_driver import UnitTiling
 from tests.gen.made_liberty import SQUARE_UM, made_liberty
+from tests.native.product_runs import run_product
+from tests.native.stream_model import StreamModel
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 PEERS = tomllib.loads((ROOT / "sim" / "peers_area.toml").read_text())

@@ -16,8 +16,8 @@ from hw.matrix.factory import systolic_unit
 from hw.matrix.unit_config import UnitConfig
 from hw.numeric.formats import int8
 from sim.native.bundle import Bundle
-from sim.native.stream_model import StreamModel
 from tests.hw.matrix.units import Case, outcome
+from tests.native.stream_model import StreamModel
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 

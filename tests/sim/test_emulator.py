@@ -13,12 +13,12 @@ from hw.arch.loops import BoxLoop
 from hw.arch.pcu import PcuProgram
 from hw.numeric.formats import bf16, fp32, int8, int32
 from sim.drivers.matrix_unit_driver import MatrixTiling
-from sim.drivers.units_matmul import UnitsMatmul
 from sim.emulator import EmulatorError, emulate
 from sim.emulator.matrix import Passes, results
 from sim.operands import random_operand
 from sim.oracle import product as oracle
 from tests.sw.chips import TINY, copier, portal_changed, product, twins
+from tests.units_matmul import UnitsMatmul
 
 SMALL = named["small"]
 

@@ -13,8 +13,8 @@ from hw.arch.pmu_word import TokenSource
 from hw.arch.ports import Direction, Link, UnitPort
 from hw.arch.switch import OutputProgram, SwitchProgram, Turn
 from hw.numeric.formats import bf16, fp32
-from sim.drivers.units_matmul import UnitsMatmul
 from sw.chip_program import ChipProgram, TileProgram
+from tests.units_matmul import UnitsMatmul
 
 __all__ = [
     "TINY",

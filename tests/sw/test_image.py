@@ -16,8 +16,8 @@ from hw.arch.pmu_word import Access, TokenSource
 from hw.arch.switch import OutputProgram, SwitchProgram, Turn
 from hw.arch.unit_kind import PCU, PMU
 from hw.numeric.formats import bf16, fp32, int8, int32
-from sim.drivers.units_matmul import UnitsMatmul
 from sw.chip_program import ChipProgram, ImageError, TileProgram
+from tests.units_matmul import UnitsMatmul
 
 TINY, SMALL = named["tiny"], named["small"]
 

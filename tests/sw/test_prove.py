@@ -16,7 +16,6 @@ from hw.arch.pmu_word import TokenSource
 from hw.arch.ports import Direction, Link, UnitPort
 from hw.arch.switch import OutputProgram, SwitchProgram, Turn
 from hw.numeric.formats import bf16, fp32, int8, int32
-from sim.drivers.units_matmul import UnitsMatmul
 from sw.chip_program import ChipProgram
 from sw.prove import LivenessError, prove, require_live
 from sw.prove.machine import Actor, Channel, Machine, Port
@@ -33,6 +32,7 @@ from tests.sw.chips import (
     unit_changed,
 )
 from tests.sw.naive import ends
+from tests.units_matmul import UnitsMatmul
 
 ALIKE = [(0, 1), (1, 1)]
 CROSSED = [(1, 1), (0, 1)]

@@ -22,7 +22,7 @@ from hw.float.add import cast_to_bf16
 from hw.float.recode import OPERAND_BITS, recode
 from hw.numeric import reference
 from hw.numeric.formats import bf16, fp32, int8, int32
-from sim.native.build import build_library
+from tests.native.library import build_library
 
 __all__ = [
     "CELLS",

@@ -21,7 +21,7 @@ from hw.array.skew import delayed
 from hw.float.operations import OPERATIONS, OperationUnit
 from hw.float.special_functions import UNITS as FUNCTIONS
 from hw.numeric.formats import Format, bf16, e2m1, e4m3, e5m2, fp16, int4, mxe2m1, mxe4m3, mxe5m2
-from sim.native.build import build_library
+from tests.native.library import build_library
 
 __all__ = ["CELLS", "FUNCTION_WIDTHS", "GROUPS", "Bench", "FloatCell", "Unit"]
 

@@ -9,11 +9,12 @@ import pytest
 from hw.arch.errors import BadInputError, HangError
 from hw.matrix.matrix_unit import MatrixUnit
 from hw.numeric.formats import Format, bf16, fp32, int8, int32
-from sim.drivers.matrix_unit_driver import STREAMS, MatrixTiling, run_matmul
+from sim.drivers.matrix_unit_driver import MatrixTiling
 from sim.operands import random_operand
 from sim.oracle import product
 from tests.hw.units import ACCUMULATOR_ROWS, PCU_CHIP
 from tests.hw.units import MATRIX_UNITS as UNITS
+from tests.native.product_runs import STREAMS, run_matmul
 
 
 @pytest.fixture

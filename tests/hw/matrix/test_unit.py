@@ -12,9 +12,10 @@ from hw.array.dataflow import Dataflow
 from hw.matrix.tpu_catalog import PRESETS
 from hw.numeric import elementwise, reference
 from hw.numeric.formats import bf16, e4m3, e5m2, fp16, int8
-from sim.drivers.unit_driver import UnitTiling, run_product
+from sim.drivers.unit_driver import UnitTiling
 from tests.hw.matrix.units import Case, operand, outcome, predicted
 from tests.hw.units import SYSTOLIC_UNITS as UNITS
+from tests.native.product_runs import run_product
 
 
 @pytest.fixture

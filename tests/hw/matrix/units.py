@@ -23,11 +23,12 @@ from hw.numeric.formats import (
     mxe5m2,
 )
 from hw.numeric.mx import BLOCK, SCALE, MxMatrix, mx_matmul
-from sim.drivers.unit_driver import UnitTiling, run_product, unit_counters
+from sim.drivers.unit_driver import UnitTiling
 from sim.native.bundle import Bundle
-from sim.native.stream_model import StreamModel
 from sim.oracle import product
 from tests.hw.matrix.cycles import product_cycles
+from tests.native.product_runs import run_product, unit_counters
+from tests.native.stream_model import StreamModel
 
 __all__ = [
     "BUILDS",

@@ -10,11 +10,11 @@ from hw.numeric.formats import int8
 from hw.tpu.instruction import Fault, Instruction, Opcode
 from hw.tpu.sequencer import STATUS
 from hw.tpu.tensor_program import Layer, mlp_program, mlp_results
-from sim.drivers.tensor_unit_driver import payloads, run_program
-from sim.drivers.unit_driver import unit_counters
+from sim.drivers.tensor_unit_driver import payloads
 from tests.hw.tpu.model import RefusedInstructionError, TensorModel
 from tests.hw.tpu.tensors import expected, layers, operands, random_program
 from tests.hw.units import TENSOR_UNITS as UNITS
+from tests.native.product_runs import run_program, unit_counters
 
 STREAMS = ("i_instruction", "i_weight", "i_bias", "i_host", "o_host")
 

@@ -8,13 +8,13 @@ from hw.arch.descriptor import Descriptor, ElementFormat
 from hw.arch.error_codes import LaunchError
 from hw.arch.launch import ENTRY_BYTES, alignment_bytes
 from hw.numeric.formats import bf16, fp32
-from sim.drivers.units_matmul import UnitsMatmul
 from sim.emulator import emulate
 from sim.emulator.boxes import BoxStream
 from sim.oracle import product
 from sw.chip_program import ImageError
 from tests.sim.launches import SPOILED
 from tests.sw.chips import TINY
+from tests.units_matmul import UnitsMatmul
 
 SMALL = named["small"]
 

@@ -13,11 +13,11 @@ from hw.arch.launch import ENTRY_BYTES
 from hw.arch.limits import COUNTER_WORDS
 from hw.chip import Chip
 from hw.numeric.formats import bf16, fp32
-from sim.drivers.units_matmul import UnitsMatmul
 from sim.emulator import emulate
 from sim.native.chip_model import ChipModel, ErrorAt, MemoryConditions
 from sim.oracle import product
 from tests.sim.launches import SPOILED, put
+from tests.units_matmul import UnitsMatmul
 
 CONFIG = named["tiny"]
 

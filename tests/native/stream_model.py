@@ -14,7 +14,7 @@ from gen.verilog import Design
 from hw.arch.errors import BadInputError, HangError
 from hw.emit.shared import Shareable
 from sim.closing import Closing
-from sim.native.build import build_library
+from tests.native.library import build_library
 
 __all__ = ["Ports", "StreamModel", "Transfer", "ports_of"]
 

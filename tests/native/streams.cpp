@@ -1,5 +1,5 @@
 // Drives any module whose ports are valid/ready streams and plain signals. The generated part,
-// which names the ports, is appended by sim/native/stream_model.py.
+// which names the ports, is appended by tests/native/stream_model.py.
 #include <cstdint>
 #include <cstring>
 #include <memory>
