@@ -161,7 +161,7 @@ def test_a_unit_that_cannot_be_is_refused(name, change, message):
 def test_the_command_emits_an_adder_below_each_column(adder, tmp_path):
     words = f"verilog --component systolic --rows 2 --cols 3 --adder {adder} -o {tmp_path}/x.v"
     assert tilewright.main(words.split()) == 0
-    instances = re.findall(r"^  bottom_adder_fp32_l1 ", (tmp_path / "x.v").read_text(), re.M)
+    instances = re.findall(r"^  bottom_adder_bf16_l1 ", (tmp_path / "x.v").read_text(), re.M)
     assert len(instances) == (3 if adder == "bottom" else 0)
 
 
