@@ -1,6 +1,7 @@
 """AXI4 and AXI4-Lite interfaces, from the manager's point of view."""
 
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from amaranth.hdl import Const, Signal
 from amaranth.lib import wiring
@@ -48,78 +49,61 @@ else:
     _Base = wiring.PureInterface
 
 
-class Axi4ReadInterface(_Base):
-    """Read channels of an AXI4 port."""
-
+class _ReadChannels(_Base):
     arvalid: Signal
     arready: Signal
-    arid: Signal
     araddr: Signal
-    arlen: Signal
-    arsize: Signal
-    arburst: Signal
-    arcache: Signal
     arprot: Signal
     rvalid: Signal
     rready: Signal
-    rid: Signal
     rdata: Signal
     rresp: Signal
-    rlast: Signal
 
 
-class Axi4WriteInterface(_Base):
-    """Write channels of an AXI4 port."""
-
+class _WriteChannels(_Base):
     awvalid: Signal
     awready: Signal
-    awid: Signal
     awaddr: Signal
-    awlen: Signal
-    awsize: Signal
-    awburst: Signal
-    awcache: Signal
     awprot: Signal
     wvalid: Signal
     wready: Signal
     wdata: Signal
     wstrb: Signal
-    wlast: Signal
     bvalid: Signal
     bready: Signal
-    bid: Signal
     bresp: Signal
+
+
+class Axi4ReadInterface(_ReadChannels):
+    """Read channels of an AXI4 port."""
+
+    arid: Signal
+    arlen: Signal
+    arsize: Signal
+    arburst: Signal
+    arcache: Signal
+    rid: Signal
+    rlast: Signal
+
+
+class Axi4WriteInterface(_WriteChannels):
+    """Write channels of an AXI4 port."""
+
+    awid: Signal
+    awlen: Signal
+    awsize: Signal
+    awburst: Signal
+    awcache: Signal
+    wlast: Signal
+    bid: Signal
 
 
 class Axi4Interface(Axi4ReadInterface, Axi4WriteInterface):
     """All channels of an AXI4 port."""
 
 
-class AxiLiteInterface(_Base):
+class AxiLiteInterface(_ReadChannels, _WriteChannels):
     """All channels of an AXI4-Lite port."""
-
-    awvalid: Signal
-    awready: Signal
-    awaddr: Signal
-    awprot: Signal
-    wvalid: Signal
-    wready: Signal
-    wdata: Signal
-    wstrb: Signal
-    bvalid: Signal
-    bready: Signal
-    bresp: Signal
-    arvalid: Signal
-    arready: Signal
-    araddr: Signal
-    arprot: Signal
-    rvalid: Signal
-    rready: Signal
-    rdata: Signal
-    rresp: Signal
-
-
-_Interface = TypeVar("_Interface", bound=_Base)
 
 
 def _check(data_bits: object, address_bits: object, data_widths: tuple[int, ...]) -> None:
@@ -193,6 +177,8 @@ _LITE_DATA_BITS = (32, 64)
 
 
 class _AxiSignature(wiring.Signature):
+    _interface: type[_Base]
+
     def __init__(
         self, members: dict[str, Member], *, data_bits: int, address_bits: int, id_bits: int = 0
     ) -> None:
@@ -224,16 +210,24 @@ class _AxiSignature(wiring.Signature):
         ids = f", id_bits={id_bits}" if id_bits else ""
         return f"{name}(data_bits={data_bits}, address_bits={address_bits}{ids})"
 
-    def _create(
-        self,
-        kind: type[_Interface],
-        path: tuple[str | int, ...] | None,
-        src_loc_at: int,
-    ) -> _Interface:
-        return kind(self, path=path or (), src_loc_at=2 + src_loc_at)
+    def create(self, *, path: tuple[str | int, ...] | None = None, src_loc_at: int = 0) -> Any:
+        """Make an interface of this signature."""
+        return self._interface(self, path=path or (), src_loc_at=1 + src_loc_at)
 
 
-class Axi4ReadSignature(_AxiSignature):
+class _Axi4Signature(_AxiSignature):
+    _channels: tuple[Callable[[int, int, int], dict[str, Member]], ...]
+
+    def __init__(self, *, data_bits: int, address_bits: int, id_bits: int = 1) -> None:
+        _check(data_bits, address_bits, _AXI4_DATA_BITS)
+        _check_id(id_bits)
+        members: dict[str, Member] = {}
+        for channels in type(self)._channels:
+            members |= channels(data_bits, address_bits, id_bits)
+        super().__init__(members, data_bits=data_bits, address_bits=address_bits, id_bits=id_bits)
+
+
+class Axi4ReadSignature(_Axi4Signature):
     """Read half of an AXI4 port.
 
     Parameters
@@ -251,62 +245,22 @@ class Axi4ReadSignature(_AxiSignature):
         If a parameter lies outside its domain.
     """
 
-    def __init__(self, *, data_bits: int, address_bits: int, id_bits: int = 1) -> None:
-        _check(data_bits, address_bits, _AXI4_DATA_BITS)
-        _check_id(id_bits)
-        super().__init__(
-            _read_members(data_bits, address_bits, id_bits),
-            data_bits=data_bits,
-            address_bits=address_bits,
-            id_bits=id_bits,
-        )
-
-    def create(
-        self, *, path: tuple[str | int, ...] | None = None, src_loc_at: int = 0
-    ) -> Axi4ReadInterface:
-        """Make an interface of this signature."""
-        return self._create(Axi4ReadInterface, path, src_loc_at)
+    _interface = Axi4ReadInterface
+    _channels = (_read_members,)
 
 
-class Axi4WriteSignature(_AxiSignature):
+class Axi4WriteSignature(_Axi4Signature):
     """Write half of an AXI4 port; parameters as :class:`Axi4ReadSignature`."""
 
-    def __init__(self, *, data_bits: int, address_bits: int, id_bits: int = 1) -> None:
-        _check(data_bits, address_bits, _AXI4_DATA_BITS)
-        _check_id(id_bits)
-        super().__init__(
-            _write_members(data_bits, address_bits, id_bits),
-            data_bits=data_bits,
-            address_bits=address_bits,
-            id_bits=id_bits,
-        )
-
-    def create(
-        self, *, path: tuple[str | int, ...] | None = None, src_loc_at: int = 0
-    ) -> Axi4WriteInterface:
-        """Make an interface of this signature."""
-        return self._create(Axi4WriteInterface, path, src_loc_at)
+    _interface = Axi4WriteInterface
+    _channels = (_write_members,)
 
 
-class Axi4Signature(_AxiSignature):
+class Axi4Signature(_Axi4Signature):
     """Whole AXI4 port; parameters as :class:`Axi4ReadSignature`."""
 
-    def __init__(self, *, data_bits: int, address_bits: int, id_bits: int = 1) -> None:
-        _check(data_bits, address_bits, _AXI4_DATA_BITS)
-        _check_id(id_bits)
-        super().__init__(
-            _write_members(data_bits, address_bits, id_bits)
-            | _read_members(data_bits, address_bits, id_bits),
-            data_bits=data_bits,
-            address_bits=address_bits,
-            id_bits=id_bits,
-        )
-
-    def create(
-        self, *, path: tuple[str | int, ...] | None = None, src_loc_at: int = 0
-    ) -> Axi4Interface:
-        """Make an interface of this signature."""
-        return self._create(Axi4Interface, path, src_loc_at)
+    _interface = Axi4Interface
+    _channels = (_write_members, _read_members)
 
 
 class AxiLiteSignature(_AxiSignature):
@@ -325,6 +279,8 @@ class AxiLiteSignature(_AxiSignature):
         If a parameter lies outside its domain.
     """
 
+    _interface = AxiLiteInterface
+
     def __init__(self, *, data_bits: int = 32, address_bits: int) -> None:
         _check(data_bits, address_bits, _LITE_DATA_BITS)
         super().__init__(
@@ -335,12 +291,6 @@ class AxiLiteSignature(_AxiSignature):
             data_bits=data_bits,
             address_bits=address_bits,
         )
-
-    def create(
-        self, *, path: tuple[str | int, ...] | None = None, src_loc_at: int = 0
-    ) -> AxiLiteInterface:
-        """Make an interface of this signature."""
-        return self._create(AxiLiteInterface, path, src_loc_at)
 
 
 def full_width_size(data_bits: int) -> int:
