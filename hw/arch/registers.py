@@ -73,19 +73,6 @@ class Register:
             {field.name: data.Field(field.bits, field.low) for field in self.fields},
         )
 
-    def field(self, name: str) -> Field:
-        """Field with a name.
-
-        Raises
-        ------
-        KeyError
-            If there is none.
-        """
-        for field in self.fields:
-            if field.name == name:
-                return field
-        raise KeyError(f"Field of {self.name} must be one it has, not {name!r}")
-
 
 _RO, _RW = RegisterAccess.READ_ONLY, RegisterAccess.READ_WRITE
 _W1, _W1C = RegisterAccess.WRITE_ONE, RegisterAccess.WRITE_ONE_CLEARS

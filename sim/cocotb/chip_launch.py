@@ -120,10 +120,9 @@ class _Chip:
 
     async def counters(self) -> list[int]:
         """Read the counter words of all units."""
-        field = register("GEOMETRY").field("counters")
-        count = await self.read("GEOMETRY") >> field.low & ((1 << field.bits) - 1)
+        geometry: Any = register("GEOMETRY").layout.from_bits(await self.read("GEOMETRY"))
         words = []
-        for index in range(count):
+        for index in range(int(geometry["counters"])):
             await self.write("COUNTER_SELECT", index)
             low = await self.read("COUNTER_LO")
             words.append(low | await self.read("COUNTER_HI") << 32)

@@ -5,7 +5,7 @@ import dataclasses
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from gen.verilog import Design
 from hw.arch.config import ChipConfig
@@ -365,10 +365,9 @@ class ChipModel(Closing):
                 )
 
     def _counters(self) -> list[int]:
-        geometry = register("GEOMETRY").field("counters")
-        count = self.read("GEOMETRY") >> geometry.low & ((1 << geometry.bits) - 1)
+        geometry: Any = register("GEOMETRY").layout.from_bits(self.read("GEOMETRY"))
         values = []
-        for index in range(count):
+        for index in range(int(geometry["counters"])):
             self.write("COUNTER_SELECT", index)
             values.append(self.read("COUNTER_LO") | self.read("COUNTER_HI") << 32)
         return values
