@@ -83,18 +83,6 @@ class Sequencer(Component):
         one = 1 if self._config.unit.integer_only else _FLOAT_ONE
         scale = Signal(32, init=one)
         m.d.comb += [self.o_order.eq(order), self.scale.eq(scale)]
-
-        def meets(span: data.View[data.StructLayout]) -> Value:
-            overlap: Value = (order.address < span.end) & (span.address < order.end)
-            return overlap
-
-        # Hazards with commands that write (host, results) and that read (host, array) the buffer.
-        filling = self.i_read_host.busy & meets(self.i_read_host)
-        activates = [self.i_activates[index] for index in range(ACTIVATES)]
-        activating = Cat(span.busy & meets(span) for span in activates).any()
-        draining = self.i_write_host.busy & meets(self.i_write_host)
-        multiplying = self.i_multiply.busy & meets(self.i_multiply)
-
         # Rows of partial sums left in the accumulators; rows of results due next; 0 for none.
         rows_left, rows_due = (
             Signal(self._config.order.members["rows"], name=name)
@@ -102,34 +90,8 @@ class Sequencer(Component):
         )
         fault, waits, start = Signal(Fault), Signal(), Signal()
         halted = self.status.fault != Fault.NONE
-        m.d.comb += fault.eq(order.fault)
-        with m.Switch(order.opcode):
-            with m.Case(Opcode.READ_HOST):
-                m.d.comb += waits.eq(~self.i_free.read_host | activating | draining | multiplying)
-            with m.Case(Opcode.MULTIPLY):
-                m.d.comb += waits.eq(~self.i_free.multiply | filling | activating)
-            with m.Case(Opcode.ACTIVATE):
-                m.d.comb += waits.eq(~self.i_free.activate | filling | draining)
-            with m.Case(Opcode.WRITE_HOST):
-                m.d.comb += waits.eq(~self.i_free.write_host | filling | activating)
-            with m.Case(Opcode.CONFIGURE):
-                # The results of an activate in progress still need the old settings.
-                m.d.comb += waits.eq(Cat(span.busy for span in activates).any())
-        with m.If(order.fault == Fault.NONE):
-            with m.If((rows_due != 0) != (order.opcode == Opcode.ACTIVATE)):
-                m.d.comb += fault.eq(Fault.ORDER)
-            with m.Elif(order.opcode == Opcode.ACTIVATE):
-                # Deadlock otherwise: results written where their multiply still reads would wait
-                # for it, and it for them.
-                with m.If(rows_due != order.rows):
-                    m.d.comb += fault.eq(Fault.ROWS)
-                with m.Elif(meets(self.i_multiply)):
-                    m.d.comb += fault.eq(Fault.OVERLAP)
-            with m.Elif((order.opcode == Opcode.MULTIPLY) & order.accumulate):
-                with m.If(rows_left == 0):
-                    m.d.comb += fault.eq(Fault.ORDER)
-                with m.Elif(rows_left != order.rows):
-                    m.d.comb += fault.eq(Fault.ROWS)
+        self._find_hazard(m, waits)
+        self._find_fault(m, fault, rows_left, rows_due)
         m.d.comb += [
             start.eq(self.i_orders.valid & ~halted & (fault == Fault.NONE) & ~waits),
             self.i_orders.ready.eq(start),
@@ -159,3 +121,49 @@ class Sequencer(Component):
                         self.shift.eq(order.shift),
                     ]
         return m
+
+    def _meets(self, span: data.View[data.StructLayout]) -> Value:
+        """Whether the next command's addresses overlap a span's."""
+        order = self.i_orders.payload
+        overlap: Value = (order.address < span.end) & (span.address < order.end)
+        return overlap
+
+    def _find_hazard(self, m: Module, waits: Signal) -> None:
+        """Commands in progress that write (host, results) or read (host, array) the same rows."""
+        filling = self.i_read_host.busy & self._meets(self.i_read_host)
+        activates = [self.i_activates[index] for index in range(ACTIVATES)]
+        activating = Cat(span.busy & self._meets(span) for span in activates).any()
+        draining = self.i_write_host.busy & self._meets(self.i_write_host)
+        multiplying = self.i_multiply.busy & self._meets(self.i_multiply)
+        with m.Switch(self.i_orders.payload.opcode):
+            with m.Case(Opcode.READ_HOST):
+                m.d.comb += waits.eq(~self.i_free.read_host | activating | draining | multiplying)
+            with m.Case(Opcode.MULTIPLY):
+                m.d.comb += waits.eq(~self.i_free.multiply | filling | activating)
+            with m.Case(Opcode.ACTIVATE):
+                m.d.comb += waits.eq(~self.i_free.activate | filling | draining)
+            with m.Case(Opcode.WRITE_HOST):
+                m.d.comb += waits.eq(~self.i_free.write_host | filling | activating)
+            with m.Case(Opcode.CONFIGURE):
+                # The results of an activate in progress still need the old settings.
+                m.d.comb += waits.eq(Cat(span.busy for span in activates).any())
+
+    def _find_fault(self, m: Module, fault: Signal, rows_left: Signal, rows_due: Signal) -> None:
+        """Fault of the next command, also in the light of the commands before it."""
+        order = self.i_orders.payload
+        m.d.comb += fault.eq(order.fault)
+        with m.If(order.fault == Fault.NONE):
+            with m.If((rows_due != 0) != (order.opcode == Opcode.ACTIVATE)):
+                m.d.comb += fault.eq(Fault.ORDER)
+            with m.Elif(order.opcode == Opcode.ACTIVATE):
+                # Deadlock otherwise: results written where their multiply still reads would wait
+                # for it, and it for them.
+                with m.If(rows_due != order.rows):
+                    m.d.comb += fault.eq(Fault.ROWS)
+                with m.Elif(self._meets(self.i_multiply)):
+                    m.d.comb += fault.eq(Fault.OVERLAP)
+            with m.Elif((order.opcode == Opcode.MULTIPLY) & order.accumulate):
+                with m.If(rows_left == 0):
+                    m.d.comb += fault.eq(Fault.ORDER)
+                with m.Elif(rows_left != order.rows):
+                    m.d.comb += fault.eq(Fault.ROWS)
