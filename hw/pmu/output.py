@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Module, ResetInserter, Signal, Value
-from amaranth.lib import data, fifo, stream
+from amaranth.hdl import Module, ResetInserter, Signal
+from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.lib.component import Component
+from hw.lib.fifo import Queue
 from hw.lib.stream import vector_layout, vector_signature
 
 __all__ = ["OutputPort"]
@@ -65,16 +66,13 @@ class OutputPort(Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        vector = Value.cast(self.i_vector)
-        queue = fifo.SyncFIFOBuffered(width=len(vector), depth=_DEPTH)
+        queue = Queue(vector_layout(self._width_bits), depth=_DEPTH - 1)
         m.submodules.queue = ResetInserter(self.i_clear)(queue)
+        wiring.connect(m, queue.o_stream, wiring.flipped(self.o_stream))
         credit = Signal(range(_DEPTH + 1), init=_DEPTH)
         m.d.comb += [
-            queue.w_en.eq(self.i_valid),
-            queue.w_data.eq(vector),
-            queue.r_en.eq(self.o_stream.ready),
-            self.o_stream.valid.eq(queue.r_rdy),
-            Value.cast(self.o_stream.payload).eq(queue.r_data),
+            queue.i_stream.valid.eq(self.i_valid),
+            queue.i_stream.payload.eq(self.i_vector),
             self.o_room.eq(credit != 0),
             self.o_drained.eq(credit == _DEPTH),
         ]

@@ -115,88 +115,95 @@ class Pmu(Component):
         m = Module()
         banks = self._banks
         m.submodules.banks = shared(banks)
+        steps = Signal(4)
+        closing = Signal(4)
         engines = []
-        for index, name in enumerate(("write_0", "write_1", "read_0", "read_1")):
+        for index, name in enumerate(self.o_state.shape().members):
             engine = StreamEngine(position_bits=banks.position_bits, slots=self._slots)
-            m.submodules[name] = shared(engine)
+            m.submodules[str(name)] = shared(engine)
             m.d.comb += [
                 engine.config.eq(self.config.engines[index]),
                 engine.i_start.eq(self.i_clear),
+                engine.i_next.eq(steps[index]),
             ]
             engines.append(engine)
-        steps = Signal(4)
-        for engine, step in zip(engines, steps):
-            m.d.comb += engine.i_next.eq(step)
-        closing = Signal(4)
         m.d.comb += closing.eq(steps & Cat(engine.o_closes for engine in engines))
 
         ready = self._slots_ready(m, engines, closing)
         reported = self._tokens(m, engines, closing)
         inputs = self._inputs(m)
         rooms, drained = self._outputs(m, engines, steps)
-
-        # Each memory port alternates between its two engines when both can step.
+        ports = [*(port.valid for port in inputs), *rooms]
         requests = Signal(4)
         for index, (engine, name) in enumerate(zip(engines, self.o_state.shape().members)):
-            data_side = inputs[index].valid if index in _WRITERS else rooms[index - 2]
             state = self.o_state[name]
+            finished = engine.o_done & (drained[index - 2] if index in _READERS else 1)
             m.d.comb += [
                 requests[index].eq(
-                    self.i_run & engine.o_valid & ready[index] & reported[index] & data_side
+                    self.i_run & engine.o_valid & ready[index] & reported[index] & ports[index]
                 ),
+                self.o_done[index].eq(finished),
                 state.enabled.eq(self.config.engines[index].enable),
                 state.done.eq(self.o_done[index]),
                 state.slot.eq(engine.o_slot),
                 state.lap.eq(engine.o_lap),
                 state.entered.eq(ready[index]),
-                state.port.eq(data_side),
+                state.port.eq(ports[index]),
                 state.reported.eq(reported[index]),
             ]
-        for pair in (_WRITERS, _READERS):
-            favoured = Signal(name=f"favoured_{pair[0]}")
-            one, two = (requests[index] for index in pair)
-            m.d.comb += [
-                steps[pair[0]].eq(one & ~(two & favoured)),
-                steps[pair[1]].eq(two & ~(one & ~favoured)),
-            ]
-            with m.If(steps[pair[0]] | steps[pair[1]]):
-                m.d.sync += favoured.eq(steps[pair[0]])
-            with m.If(self.i_clear):
-                m.d.sync += favoured.eq(0)
-
-        for index in _WRITERS:
-            m.d.comb += inputs[index].ready.eq(steps[index])
-        vector = Mux(steps[1], inputs[1].payload.data, inputs[0].payload.data)
-        m.d.comb += [
-            banks.i_write_valid.eq(steps[0] | steps[1]),
-            banks.i_write.data.eq(vector),
-            banks.i_read_valid.eq(steps[2] | steps[3]),
-        ]
-        for request, pair in ((banks.i_write.request, _WRITERS), (banks.i_read, _READERS)):
-            for index in reversed(pair):
-                config = self.config.engines[index]
-                choose = [
-                    request.position.eq(engines[index].o_position),
-                    request.element.eq(config.element),
-                    request.access.eq(config.access),
-                ]
-                if index == pair[1]:
-                    m.d.comb += choose
-                else:
-                    with m.If(~steps[pair[1]]):
-                        m.d.comb += choose
-
-        for index, engine in enumerate(engines):
-            finished = engine.o_done & (drained[index - 2] if index in _READERS else 1)
-            m.d.comb += self.o_done[index].eq(finished)
+        self._grant(m, requests, steps)
+        self._access(m, engines, inputs, steps)
         held = [
-            inputs[index].valid & ~(ready[index] & reported[index])
+            ports[index] & ~(ready[index] & reported[index])
             if index in _WRITERS
-            else engine.o_done | (ready[index] & ~(reported[index] & rooms[index - 2]))
+            else engine.o_done | (ready[index] & ~(reported[index] & ports[index]))
             for index, engine in enumerate(engines)
         ]
         self._count(m, steps, Cat(held) & ~self.o_done)
         return m
+
+    def _grant(self, m: Module, requests: Signal, steps: Signal) -> None:
+        """Alternate each memory port between its two engines when both can step."""
+        for first, second in (_WRITERS, _READERS):
+            favoured = Signal(name=f"favoured_{first}")
+            m.d.comb += [
+                steps[first].eq(requests[first] & ~(requests[second] & favoured)),
+                steps[second].eq(requests[second] & ~(requests[first] & ~favoured)),
+            ]
+            with m.If(steps[first] | steps[second]):
+                m.d.sync += favoured.eq(steps[first])
+            with m.If(self.i_clear):
+                m.d.sync += favoured.eq(0)
+
+    def _access(
+        self,
+        m: Module,
+        engines: Sequence[StreamEngine],
+        inputs: Sequence[stream.Interface],
+        steps: Signal,
+    ) -> None:
+        """Pass the engines that step to the scratchpad."""
+        banks = self._banks
+        m.d.comb += [inputs[index].ready.eq(steps[index]) for index in _WRITERS]
+        m.d.comb += banks.i_write.data.eq(
+            Mux(steps[_WRITERS[1]], inputs[1].payload.data, inputs[0].payload.data)
+        )
+        for valid, request, (first, second) in (
+            (banks.i_write_valid, banks.i_write.request, _WRITERS),
+            (banks.i_read_valid, banks.i_read, _READERS),
+        ):
+            m.d.comb += valid.eq(steps[first] | steps[second])
+            chosen = {
+                index: [
+                    request.position.eq(engines[index].o_position),
+                    request.element.eq(self.config.engines[index].element),
+                    request.access.eq(self.config.engines[index].access),
+                ]
+                for index in (first, second)
+            }
+            m.d.comb += chosen[second]
+            with m.If(~steps[second]):
+                m.d.comb += chosen[first]
 
     def _slots_ready(
         self, m: Module, engines: Sequence[StreamEngine], closing: Signal
@@ -286,9 +293,9 @@ class Pmu(Component):
         """Add the output FIFOs; returns, per read engine, a free entry and emptiness."""
         tag = data.StructLayout({"valid": 2, "last": 1, "final": 1, "beyond": 1})
         tags: list[Any] = [Signal(tag, name=f"tag_{stage}") for stage in range(READ_LATENCY + 1)]
-        second = steps[3]
+        second = steps[_READERS[1]]
         m.d.comb += [
-            tags[0].valid.eq(steps[2:]),
+            tags[0].valid.eq(Cat(steps[index] for index in _READERS)),
             tags[0].last.eq(Mux(second, engines[3].o_last, engines[2].o_last)),
             tags[0].final.eq(Mux(second, engines[3].o_final, engines[2].o_final)),
             tags[0].beyond.eq(Mux(second, engines[3].o_beyond, engines[2].o_beyond)),
