@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from amaranth.hdl import Array, Cat, Module, Mux, Signal, Value
-from amaranth.lib import data, memory, stream, wiring
+from amaranth.hdl import Cat, Module, Mux, Signal, Value
+from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from hw.agcu.descriptor_writer import DescriptorWriter
 from hw.agcu.issuer import CommandIssuer
 from hw.arch.agcu import AGCU_DESCRIPTORS, AGCU_STREAMS, agcu_layout
 from hw.arch.config import ChipConfig
 from hw.arch.counters import ACTIVITIES, COUNTER_BITS, activity_layout
-from hw.arch.descriptor import STORED_WORDS
-from hw.arch.launch import MAX_ARGUMENTS
 from hw.arch.limits import COUNTER_WORDS, MAX_CREDITS
 from hw.arch.unit_kind import AGCU
 from hw.command.argument_reader import argument_write_layout
@@ -155,30 +154,49 @@ class Agcu(Component):
             self.o_error.eq(engine.o_error),
         ]
 
-        described = self._descriptors(m, engine)
-        starting = Signal()
-        with m.If(self.i_start):
-            m.d.sync += starting.eq(1)
-        with m.Elif(described):
-            m.d.sync += starting.eq(0)
-        may_leave = Signal()
-        m.d.comb += may_leave.eq(described | ~starting)
+        m.submodules.descriptors = writer = DescriptorWriter(token_ports=self._token_tracks)
+        wiring.connect(m, writer.o_word, engine.i_descriptor_write)
+        m.d.comb += [
+            writer.config.eq(self.config),
+            writer.i_start.eq(self.i_start),
+            writer.i_argument_valid.eq(self.i_argument_valid),
+            writer.i_argument.eq(self.i_argument),
+        ]
+        commands = [*engine.i_load_commands, *engine.i_store_commands]
+        issuers = self._issuers(m, commands, writer.o_written)
+        begun = [command.valid & command.ready for command in commands]
+        ended = [port.valid & port.ready & port.payload.last for port in self.o_load]
+        ended += list(engine.o_stored)
+        # Boxes in flight between command and completion: loaded packets sent, stores answered.
+        busy: list[Value] = []
+        for begins, ends in zip(begun, ended):
+            boxes = Signal(8, name=f"boxes_{len(busy)}")
+            m.d.sync += boxes.eq(boxes + begins - ends)
+            busy.append(boxes.any())
+        issued = Cat(issuer.o_done for issuer in issuers).all()
+        m.d.comb += self.o_done.eq(issued & ~Cat(busy).any() & writer.o_idle)
+        self._stored_tokens(m, engine)
+        lacking = [issuer.o_waits & writer.o_written for issuer in issuers[:AGCU_STREAMS]]
+        self._count(m, lacking, begun, ended)
+        return m
+
+    def _issuers(
+        self, m: Module, commands: Sequence[stream.Interface], may_leave: Signal
+    ) -> list[CommandIssuer]:
+        """Add an issuer per command stream, and the token counts that they wait for."""
         issuers = []
-        for index in range(2 * AGCU_STREAMS):
+        for index, command in enumerate(commands):
             issuer = CommandIssuer(descriptors=AGCU_DESCRIPTORS, token_ports=self._token_tracks)
             m.submodules[f"issuer_{index}"] = shared(issuer)
-            number = index % AGCU_STREAMS
-            commands = engine.i_store_commands if index >= AGCU_STREAMS else engine.i_load_commands
-            offer, taker = issuer.o_command, commands[number]
+            offer = issuer.o_command
             m.d.comb += [
-                taker.valid.eq(offer.valid & may_leave),
-                taker.payload.eq(offer.payload),
-                offer.ready.eq(taker.ready & may_leave),
+                command.valid.eq(offer.valid & may_leave),
+                command.payload.eq(offer.payload),
+                offer.ready.eq(command.ready & may_leave),
                 issuer.config.eq(self.config.issuers[index]),
                 issuer.i_start.eq(self.i_start),
             ]
             issuers.append(issuer)
-
         for number, port in enumerate(self.i_token):
             count = Signal(range(MAX_CREDITS + 1), name=f"tokens_{number}")
             taken = sum(
@@ -190,26 +208,7 @@ class Agcu(Component):
                 Mux(self.i_start, self.config.credits[number], count + arrives - taken)
             )
             m.d.comb += [issuer.i_tokens[number].eq(count) for issuer in issuers]
-
-        # Boxes in flight between command and completion: loaded packets sent, stores answered.
-        commands = [issuer.o_command for issuer in issuers]
-        begun = [command.valid & command.ready for command in commands]
-        ended = [port.valid & port.ready & port.payload.last for port in self.o_load]
-        ended += list(engine.o_stored)
-        busy = []
-        for index in range(2 * AGCU_STREAMS):
-            kind = "stores" if index >= AGCU_STREAMS else "loads"
-            boxes = Signal(8, name=f"{kind}_{index % AGCU_STREAMS}")
-            m.d.sync += boxes.eq(boxes + begun[index] - ended[index])
-            busy.append(boxes.any())
-        issued = Cat(*(issuer.o_done for issuer in issuers)).all()
-        m.d.comb += self.o_done.eq(
-            issued & ~Cat(*busy).any() & ~starting & ~self.i_start & ~described
-        )
-        self._stored_tokens(m, engine)
-        lacking = [issuer.o_waits & may_leave for issuer in issuers[:AGCU_STREAMS]]
-        self._count(m, lacking, begun, ended)
-        return m
+        return issuers
 
     def _count(
         self,
@@ -220,8 +219,8 @@ class Agcu(Component):
     ) -> None:
         axi = self.axi
         inner = [*self.o_load, *self.i_store]
-        beats = Cat(axi.rvalid & axi.rready, axi.wvalid & axi.wready)
-        moves = Cat(beats, *(port.valid & port.ready for port in inner))
+        reads, writes = axi.rvalid & axi.rready, axi.wvalid & axi.wready
+        moves = Cat(reads, writes, *(port.valid & port.ready for port in inner))
         refused = Cat(
             *(port.valid & ~port.ready for port in (*self.o_load, *self.o_token)),
             *lacking,
@@ -239,52 +238,14 @@ class Agcu(Component):
             m.d.sync += [
                 sums["commands"].eq(sums["commands"] + sum(begun[1:], begun[0])),
                 sums["boxes"].eq(sums["boxes"] + sum(ended[1:], ended[0])),
-                sums["beats"].eq(sums["beats"] + (beats[0] + beats[1])),
-                sums["bus_idle"].eq(sums["bus_idle"] + ~beats.any()),
+                sums["beats"].eq(sums["beats"] + (reads + writes)),
+                sums["bus_idle"].eq(sums["bus_idle"] + ~(reads | writes)),
             ]
         values: dict[str, Value] = {name: counters[name] for name in ACTIVITIES}
         beat_bytes = self._width_bits // 8
         values |= {name: sums[name] for name in ("commands", "boxes", "bus_idle")}
         values["bytes"] = sums["beats"] << (beat_bytes.bit_length() - 1)
         chosen_counter(m, AGCU, self.i_counter, values, self.o_counter)
-
-    def _descriptors(self, m: Module, engine: TmaEngine) -> Signal:
-        """Write the descriptors after the start; the result is high in the last cycle."""
-        arguments: memory.Memory = memory.Memory(shape=64, depth=MAX_ARGUMENTS, init=[])
-        m.submodules.arguments = arguments
-        write, read = arguments.write_port(), arguments.read_port(domain="comb")
-        m.d.comb += [
-            write.en.eq(self.i_argument_valid),
-            write.addr.eq(self.i_argument.index),
-            write.data.eq(self.i_argument.value),
-        ]
-        writing = Signal()
-        described = Signal()
-        index = Signal(range(AGCU_DESCRIPTORS))
-        word = Signal(range(STORED_WORDS))
-        target = engine.i_descriptor_write
-        words = Array(
-            Array(self.config.descriptors[i][j] for j in range(STORED_WORDS))
-            for i in range(AGCU_DESCRIPTORS)
-        )
-        m.d.comb += [
-            read.addr.eq(Array(self.config.arguments[i] for i in range(AGCU_DESCRIPTORS))[index]),
-            target.valid.eq(writing),
-            target.payload.index.eq(index),
-            target.payload.word.eq(word),
-            # The base is the first word of a descriptor.
-            target.payload.data.eq(words[index][word] + Mux(word == 0, read.data, 0)),
-        ]
-        m.d.sync += described.eq(0)
-        with m.If(self.i_start):
-            m.d.sync += [writing.eq(1), index.eq(0), word.eq(0)]
-        with m.Elif(writing):
-            m.d.sync += word.eq(word + 1)
-            with m.If(word == STORED_WORDS - 1):
-                m.d.sync += [word.eq(0), index.eq(index + 1)]
-                with m.If(index == AGCU_DESCRIPTORS - 1):
-                    m.d.sync += [writing.eq(0), described.eq(1)]
-        return described
 
     def _stored_tokens(self, m: Module, engine: TmaEngine) -> None:
         for number, port in enumerate(self.o_token):
