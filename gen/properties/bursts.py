@@ -9,7 +9,8 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from gen.properties.support import always, offers_stay
-from hw.tma.addresses import RowSplitter, burst_layout, row_layout
+from hw.tma.burst_splitter import BurstSplitter
+from hw.tma.layouts import TmaLayouts
 
 __all__ = ["BurstsStayInside"]
 
@@ -23,11 +24,11 @@ class BurstsStayInside(wiring.Component):
     reached: Signal
 
     def __init__(self, *, burst_beats: int, **sizes: int) -> None:
-        self._sizes = sizes
+        self._layouts = TmaLayouts(**sizes)
         self._burst_beats = burst_beats
         super().__init__(
             {
-                "row": In(stream.Signature(row_layout(**sizes))),
+                "row": In(stream.Signature(self._layouts.row)),
                 "plans_ready": In(1),
                 "bursts_ready": In(1),
                 "reached": Out(2),
@@ -36,7 +37,7 @@ class BurstsStayInside(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        m.submodules.dut = dut = RowSplitter(burst_beats=self._burst_beats, **self._sizes)
+        m.submodules.dut = dut = BurstSplitter(self._layouts, burst_beats=self._burst_beats)
         wiring.connect(m, wiring.flipped(self.row), dut.i_stream)
         m.d.comb += [
             dut.o_plans.ready.eq(self.plans_ready),
@@ -44,7 +45,7 @@ class BurstsStayInside(wiring.Component):
         ]
         row: Any = self.row.payload
         offers_stay(m, self.row.valid, self.row.ready, row.as_value())
-        burst: Any = Signal(burst_layout(self._sizes["width_bits"], self._sizes["address_bits"]))
+        burst: Any = Signal(self._layouts.burst)
         m.d.comb += burst.eq(dut.o_bursts.payload)
         sent = Signal.like(row.beats)
         bursts = dut.o_bursts.valid & self.bursts_ready

@@ -1,18 +1,14 @@
 """Burst reader of an AXI4 read port: requests of consecutive beats, split into INCR bursts."""
 
-from amaranth.hdl import Cat, Const, Module, Mux, Signal
+from typing import Any
+
+from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out
 
 from hw.arch.launch import MAX_IMAGE_BYTES
-from hw.lib.axi import (
-    BOUNDARY_BYTES,
-    MAX_BURST_BEATS,
-    Axi4ReadInterface,
-    Axi4ReadSignature,
-    full_width_size,
-    read_constants,
-)
+from hw.lib.axi import Axi4ReadInterface, Axi4ReadSignature, full_width_size
+from hw.lib.bursts import first_burst, issue_reads, longest_burst
 from hw.lib.component import Component
 
 __all__ = ["BEATS_BITS", "BurstReader", "beat_layout", "read_request_layout"]
@@ -83,46 +79,25 @@ class BurstReader(Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         axi = self.axi
-        size = full_width_size(self._width_bits)
-        longest = min(MAX_BURST_BEATS, BOUNDARY_BYTES >> size)
-        address = Signal(self._address_bits - size)
-        left = Signal(BEATS_BITS)
-        in_flight = Signal(range(_MOST_BURSTS + 1))
-
-        # Bursts end at multiples of the greatest length, which divides the 4 KiB boundary.
-        offset = address[: longest.bit_length() - 1]
-        room = Signal(range(longest + 1))
-        beats = Signal(range(longest + 1))
-        m.d.comb += [room.eq(longest - offset), beats.eq(Mux(left < room, left, room))]
-        issue = Signal()
-        answered = Signal()
-        m.d.comb += [
-            issue.eq(
-                (left != 0)
-                & (~axi.arvalid | axi.arready)
-                & (in_flight != _MOST_BURSTS)
-                & ~self.i_stop
-            ),
-            answered.eq(axi.rvalid & axi.rready & axi.rlast),
-            *read_constants(axi),
-        ]
-        m.d.sync += in_flight.eq(in_flight + issue - answered)
+        request: Any = Signal.like(self.i_request.payload)
+        left = request.beats
+        cut = first_burst(m, request.address, left, longest_burst(self._width_bits))
+        issue, in_flight = issue_reads(
+            m,
+            axi,
+            offered=(left != 0) & ~self.i_stop,
+            address=request.address,
+            length=cut.beats - 1,
+            most=_MOST_BURSTS,
+        )
         with m.If(issue):
             m.d.sync += [
-                axi.arvalid.eq(1),
-                axi.araddr.eq(Cat(Const(0, size), address)),
-                axi.arlen.eq(beats - 1),
-                address.eq(address + beats),
-                left.eq(left - beats),
+                request.address.eq(cut.later_address),
+                left.eq(Mux(cut.ends, 0, cut.later_beats)),
             ]
-        with m.Elif(axi.arready):
-            m.d.sync += axi.arvalid.eq(0)
         m.d.comb += self.i_request.ready.eq((left == 0) & ~self.i_stop)
         with m.If(self.i_request.valid & self.i_request.ready):
-            m.d.sync += [
-                address.eq(self.i_request.payload.address),
-                left.eq(self.i_request.payload.beats),
-            ]
+            m.d.sync += request.eq(self.i_request.payload)
         with m.If(self.i_stop):
             m.d.sync += left.eq(0)
         m.d.comb += [

@@ -12,8 +12,11 @@ from hw.emit.shared import shared
 from hw.lib.axi import RESP_DECERR
 from hw.lib.component import Component
 from hw.lib.fifo import Queue
-from hw.tma.addresses import BoxWalker, RowSplitter, plan_layout
-from hw.tma.commands import BoxReader, tagged_command_layout
+from hw.tma.box_reader import BoxReader
+from hw.tma.box_walker import BoxWalker
+from hw.tma.burst_splitter import BurstSplitter
+from hw.tma.commands import tagged_command_layout
+from hw.tma.layouts import TmaLayouts
 
 __all__ = ["BoxEngine"]
 
@@ -23,16 +26,11 @@ class BoxEngine(Component):
 
     Parameters
     ----------
-    width_bits : int
-        Width of a vector and of AXI's data.
-    address_bits : int
-        Width of a byte address.
+    layouts : TmaLayouts
     outstanding : int
         Bursts in flight.
     descriptors : int
         Descriptors in the file.
-    streams : int
-        Vector streams.
     vectors : dict of str to Member
         Members for the vector streams.
     axi : Signature
@@ -42,7 +40,7 @@ class BoxEngine(Component):
     -------
     i_stream : stream of :func:`hw.tma.commands.tagged_command_layout`
     o_index, o_read, i_descriptor
-        Read port of the descriptor file, as in :class:`hw.tma.commands.BoxReader`.
+        Read port of the descriptor file, as in :class:`hw.tma.box_reader.BoxReader`.
     axi : half of an AXI4 manager port
     i_drain
         Start no new burst.
@@ -62,23 +60,20 @@ class BoxEngine(Component):
 
     def __init__(
         self,
+        layouts: TmaLayouts,
         *,
-        width_bits: int,
-        address_bits: int,
         outstanding: int,
         descriptors: int,
-        streams: int,
         vectors: dict[str, wiring.Member],
         axi: wiring.Signature,
     ) -> None:
-        self._width_bits = width_bits
-        self._address_bits = address_bits
+        self._layouts = layouts
         self._outstanding = outstanding
         self._descriptors = descriptors
-        self._streams = streams
+        commands = tagged_command_layout(descriptors, layouts.streams)
         super().__init__(
             {
-                "i_stream": In(stream.Signature(tagged_command_layout(descriptors, streams))),
+                "i_stream": In(stream.Signature(commands)),
                 **vectors,
                 "o_index": Out(range(descriptors)),
                 "o_read": Out(1),
@@ -94,22 +89,11 @@ class BoxEngine(Component):
         self, m: Module, *, burst_beats: int, plans: int
     ) -> tuple[stream.Interface, stream.Interface, Signal]:
         """Row plans from a FIFO of depth ``plans``; bursts of at most that length; refusal code."""
-        reader = BoxReader(
-            width_bits=self._width_bits,
-            address_bits=self._address_bits,
-            descriptors=self._descriptors,
-            streams=self._streams,
-        )
-        walker = BoxWalker(
-            width_bits=self._width_bits, address_bits=self._address_bits, streams=self._streams
-        )
-        splitter = RowSplitter(
-            width_bits=self._width_bits,
-            address_bits=self._address_bits,
-            streams=self._streams,
-            burst_beats=burst_beats,
-        )
-        waiting = Queue(plan_layout(self._width_bits, self._streams), depth=plans)
+        layouts = self._layouts
+        reader = BoxReader(layouts, descriptors=self._descriptors)
+        walker = BoxWalker(layouts)
+        splitter = BurstSplitter(layouts, burst_beats=burst_beats)
+        waiting = Queue(layouts.plan, depth=plans)
         m.submodules.reader = shared(reader)
         m.submodules.walker = shared(walker)
         m.submodules.splitter = shared(splitter)

@@ -15,6 +15,7 @@ from hw.lib.stream import vector_signature
 from hw.tma.arbiter import CommandArbiter
 from hw.tma.commands import command_layout
 from hw.tma.descriptor_file import DescriptorFile, descriptor_word_layout
+from hw.tma.layouts import TmaLayouts
 from hw.tma.load import LoadEngine
 from hw.tma.store import StoreEngine
 
@@ -99,13 +100,10 @@ class TmaEngine(Component):
         limits.DESCRIPTOR_COUNT.require("Descriptors", descriptors)
         limits.STREAM_COUNT.require("Load streams", load_streams)
         limits.STREAM_COUNT.require("Store streams", store_streams)
-        self._width_bits = width_bits
-        self._address_bits = address_bits
+        self._loaded = TmaLayouts(width_bits, address_bits, load_streams)
+        self._stored = TmaLayouts(width_bits, address_bits, store_streams)
         self._landing_beats = landing_beats
-        self._outstanding = outstanding
-        self._descriptors = descriptors
-        self._load_streams = load_streams
-        self._store_streams = store_streams
+        self._sizes = {"outstanding": outstanding, "descriptors": descriptors}
         commands = stream.Signature(command_layout(descriptors))
         vectors = vector_signature(width_bits)
         words = stream.Signature(descriptor_word_layout(descriptors))
@@ -126,22 +124,17 @@ class TmaEngine(Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        m.submodules.file = file = DescriptorFile(descriptors=self._descriptors, readers=2)
-        common = {
-            "width_bits": self._width_bits,
-            "address_bits": self._address_bits,
-            "outstanding": self._outstanding,
-            "descriptors": self._descriptors,
-        }
-        load = LoadEngine(**common, landing_beats=self._landing_beats, streams=self._load_streams)
-        store = StoreEngine(**common, streams=self._store_streams)
+        descriptors = self._sizes["descriptors"]
+        m.submodules.file = file = DescriptorFile(descriptors=descriptors, readers=2)
+        load = LoadEngine(self._loaded, landing_beats=self._landing_beats, **self._sizes)
+        store = StoreEngine(self._stored, **self._sizes)
         m.submodules.load = shared(load)
         m.submodules.store = shared(store)
         wiring.connect(m, wiring.flipped(self.i_descriptor_write), file.i_write)
-        for produced, loaded in zip(load.o_streams, self.o_loaded):
-            wiring.connect(m, produced, wiring.flipped(loaded))
-        for given, stored in zip(self.i_vectors, store.i_streams):
-            wiring.connect(m, wiring.flipped(given), stored)
+        for produced, port in zip(load.o_streams, self.o_loaded):
+            wiring.connect(m, produced, wiring.flipped(port))
+        for port, taken in zip(self.i_vectors, store.i_streams):
+            wiring.connect(m, wiring.flipped(port), taken)
 
         sides: tuple[tuple[str, LoadEngine | StoreEngine, Sequence[stream.Interface]], ...] = (
             ("load", load, self.i_load_commands),
@@ -149,7 +142,7 @@ class TmaEngine(Component):
         )
         for number, (name, side, commands) in enumerate(sides):
             arbiter = CommandArbiter(
-                descriptors=self._descriptors, streams=len(commands), depth=_QUEUED_COMMANDS
+                descriptors=descriptors, streams=len(commands), depth=_QUEUED_COMMANDS
             )
             m.submodules[f"{name}_commands"] = shared(arbiter)
             for given, queued in zip(commands, arbiter.i_streams):

@@ -9,12 +9,13 @@ from amaranth.lib.wiring import Out
 
 from hw.arch.error_codes import TmaError
 from hw.emit.shared import shared
-from hw.lib.axi import Axi4ReadInterface, Axi4ReadSignature, read_constants
+from hw.lib.axi import Axi4ReadInterface, Axi4ReadSignature
+from hw.lib.bursts import issue_reads
 from hw.lib.fifo import Queue
 from hw.lib.stream import ElasticBuffer, vector_signature
-from hw.tma.addresses import burst_layout, largest_burst
 from hw.tma.box_engine import BoxEngine
-from hw.tma.realign import BeatsToVectors, tagged_vector_layout
+from hw.tma.layouts import TmaLayouts
+from hw.tma.realign import BeatsToVectors
 
 __all__ = ["LoadEngine"]
 
@@ -27,7 +28,7 @@ class LoadEngine(BoxEngine):
 
     Parameters
     ----------
-    width_bits, address_bits, outstanding, descriptors, streams : int
+    layouts, outstanding, descriptors
         As :class:`hw.tma.box_engine.BoxEngine`; the streams are outputs.
     landing_beats : int
         Depth of the landing buffer in beats (a power of two of at least 16).
@@ -44,79 +45,53 @@ class LoadEngine(BoxEngine):
     axi: Axi4ReadInterface
 
     def __init__(
-        self,
-        *,
-        width_bits: int,
-        address_bits: int,
-        landing_beats: int,
-        outstanding: int,
-        descriptors: int,
-        streams: int,
+        self, layouts: TmaLayouts, *, landing_beats: int, outstanding: int, descriptors: int
     ) -> None:
         self._landing_beats = landing_beats
+        width_bits = layouts.width_bits
         super().__init__(
-            width_bits=width_bits,
-            address_bits=address_bits,
+            layouts,
             outstanding=outstanding,
             descriptors=descriptors,
-            streams=streams,
-            vectors={"o_streams": Out(vector_signature(width_bits)).array(streams)},
-            axi=Axi4ReadSignature(data_bits=width_bits, address_bits=address_bits),
+            vectors={"o_streams": Out(vector_signature(width_bits)).array(layouts.streams)},
+            axi=Axi4ReadSignature(data_bits=width_bits, address_bits=layouts.address_bits),
         )
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        width_bits, address_bits, streams = self._width_bits, self._address_bits, self._streams
+        layouts = self._layouts
         # A quarter of the buffer per burst: one in use, one arriving and two outstanding fit.
-        burst_beats = min(largest_burst(width_bits), self._landing_beats // 4)
+        burst_beats = min(layouts.burst_beats, self._landing_beats // 4)
         plans, ahead, refusal = self._boxes(m, burst_beats=burst_beats, plans=self._outstanding + 2)
-        landing = Queue(width_bits, depth=self._landing_beats)
-        gather = BeatsToVectors(width_bits=width_bits, streams=streams)
+        landing = Queue(layouts.width_bits, depth=self._landing_beats)
+        gather = BeatsToVectors(layouts)
         m.submodules.landing = shared(landing)
         m.submodules.gather = shared(gather)
-        m.submodules.output = output = ElasticBuffer(tagged_vector_layout(width_bits, streams))
+        m.submodules.output = output = ElasticBuffer(layouts.vector)
         wiring.connect(m, plans, gather.i_plans)
         wiring.connect(m, landing.o_stream, gather.i_beats)
         wiring.connect(m, gather.o_stream, output.i_stream)
 
         axi = self.axi
-        m.submodules.bursts = buffer = ElasticBuffer(burst_layout(width_bits, address_bits))
+        m.submodules.bursts = buffer = ElasticBuffer(layouts.burst)
         wiring.connect(m, ahead, buffer.i_stream)
-        bursts = buffer.o_stream
-        burst: Any = bursts.payload
-        shift = len(axi.araddr) - len(burst.address)
-        asked = Signal()
-        address = Signal.like(burst.address)
-        length = Signal(8)
+        burst: Any = buffer.o_stream.payload
         room = Signal(range(self._landing_beats + 1), init=self._landing_beats)
-        in_flight = Signal(range(self._outstanding + 1))
-        m.d.comb += read_constants(axi)
-        m.d.comb += [
-            axi.arvalid.eq(asked),
-            axi.araddr.eq(address << shift),
-            axi.arlen.eq(length),
-            bursts.ready.eq(
-                (~asked | axi.arready)
-                & (room > burst.length)
-                & (in_flight != self._outstanding)
-                & ~self.i_drain
-            ),
-            self.o_idle.eq(in_flight == 0),
-        ]
-        issue = Signal()
-        ended = Signal()
+        issue, in_flight = issue_reads(
+            m,
+            axi,
+            offered=buffer.o_stream.valid & (room > burst.length) & ~self.i_drain,
+            address=burst.address,
+            length=burst.length,
+            most=self._outstanding,
+        )
         used = Signal()
         m.d.comb += [
-            issue.eq(bursts.valid & bursts.ready),
-            ended.eq(axi.rvalid & axi.rready & axi.rlast),
+            buffer.o_stream.ready.eq(issue),
             used.eq(landing.o_stream.valid & landing.o_stream.ready),
+            self.o_idle.eq(in_flight == 0),
         ]
-        with m.If(~asked | axi.arready):
-            m.d.sync += [asked.eq(issue), address.eq(burst.address), length.eq(burst.length)]
-        m.d.sync += [
-            room.eq(room + used - Mux(issue, burst.length + 1, 0)),
-            in_flight.eq(in_flight + issue - ended),
-        ]
+        m.d.sync += room.eq(room + used - Mux(issue, burst.length + 1, 0))
 
         failed = axi.rresp[1]
         m.d.comb += [
@@ -134,7 +109,7 @@ class LoadEngine(BoxEngine):
         )
 
         vector: Any = output.o_stream.payload
-        for number in range(streams):
+        for number in range(layouts.streams):
             target = self.o_streams[number]
             payload: Any = target.payload
             mine = vector.stream == number

@@ -3,37 +3,13 @@
 from typing import Any
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
-from amaranth.lib import data, stream
+from amaranth.lib import stream
 from amaranth.lib.wiring import In, Out
 
 from hw.lib.component import Component
-from hw.tma.addresses import burst_layout, plan_layout
+from hw.tma.layouts import TmaLayouts
 
-__all__ = [
-    "BeatsToVectors",
-    "VectorsToBeats",
-    "record_layout",
-    "tagged_vector_layout",
-    "write_layout",
-]
-
-
-def tagged_vector_layout(width_bits: int, streams: int) -> data.StructLayout:
-    """Layout of a vector with the number of its stream; ``last`` ends its box."""
-    return data.StructLayout({"data": width_bits, "last": 1, "stream": range(streams)})
-
-
-def write_layout(width_bits: int) -> data.StructLayout:
-    """Layout of a W payload."""
-    return data.StructLayout({"data": width_bits, "strobe": width_bits // 8, "last": 1})
-
-
-def record_layout(streams: int) -> data.StructLayout:
-    """Layout of a store record: the actions on a write response.
-
-    ``responds``: the record waits for a response; ``ends``: a box is stored after it.
-    """
-    return data.StructLayout({"responds": 1, "ends": 1, "stream": range(streams)})
+__all__ = ["BeatsToVectors", "VectorsToBeats"]
 
 
 def _rotate_right(value: Value, positions: Value, unit: int) -> Value:
@@ -90,17 +66,14 @@ class BeatsToVectors(Component):
 
     Parameters
     ----------
-    width_bits : int
-        Width of a beat and of a vector.
-    streams : int
-        Streams a box may belong to.
+    layouts : TmaLayouts
 
     Members
     -------
-    i_plans : stream of :func:`hw.tma.addresses.plan_layout`
+    i_plans : stream of :attr:`TmaLayouts.plan`
     i_beats : stream of beats
         Beats in memory, in order.
-    o_stream : stream of :func:`tagged_vector_layout`
+    o_stream : stream of :attr:`TmaLayouts.vector`
         Vectors; not registered.
     """
 
@@ -108,20 +81,19 @@ class BeatsToVectors(Component):
     i_beats: stream.Interface
     o_stream: stream.Interface
 
-    def __init__(self, *, width_bits: int, streams: int) -> None:
-        self._width_bits = width_bits
-        self._streams = streams
+    def __init__(self, layouts: TmaLayouts) -> None:
+        self._layouts = layouts
         super().__init__(
             {
-                "i_plans": In(stream.Signature(plan_layout(width_bits, streams))),
-                "i_beats": In(stream.Signature(width_bits)),
-                "o_stream": Out(stream.Signature(tagged_vector_layout(width_bits, streams))),
+                "i_plans": In(stream.Signature(layouts.plan)),
+                "i_beats": In(stream.Signature(layouts.width_bits)),
+                "o_stream": Out(stream.Signature(layouts.vector)),
             }
         )
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        beat_bytes = self._width_bits // 8
+        beat_bytes = self._layouts.beat_bytes
         plan: Any = self.i_plans.payload
         vector: Any = self.o_stream.payload
         beat: Any = self.i_beats.payload
@@ -141,8 +113,8 @@ class BeatsToVectors(Component):
             self.i_plans.ready.eq(step & slots.final),
         ]
 
-        carry = Signal(self._width_bits, reset_less=True)
-        rotated = Signal(self._width_bits)
+        carry = Signal(self._layouts.width_bits, reset_less=True)
+        rotated = Signal(self._layouts.width_bits)
         fresh = Signal(beat_bytes)
         m.d.comb += [
             rotated.eq(_rotate_right(beat & _spread(slots.keep), plan.offset, 8)),
@@ -165,21 +137,18 @@ class VectorsToBeats(Component):
 
     Parameters
     ----------
-    width_bits, streams : int
-        As :class:`BeatsToVectors`.
-    address_bits : int
-        Width of a byte address.
+    layouts : TmaLayouts
 
     Members
     -------
-    i_plans : stream of :func:`hw.tma.addresses.plan_layout`
-    i_bursts : stream of :func:`hw.tma.addresses.burst_layout`
+    i_plans : stream of :attr:`TmaLayouts.plan`
+    i_bursts : stream of :attr:`TmaLayouts.burst`
     i_vectors : stream of vectors' data
         Vector data of the stream ``o_select``.
     o_select
-    o_address : stream of :func:`hw.tma.addresses.burst_layout`
-    o_write : stream of :func:`write_layout`
-    o_record : stream of :func:`record_layout`
+    o_address : stream of :attr:`TmaLayouts.burst`
+    o_write : stream of :attr:`TmaLayouts.write`
+    o_record : stream of :attr:`TmaLayouts.record`
         The three must feed buffers, whose ready ignores valid: each is valid only while the
         others that it needs are ready.
     i_drain
@@ -198,19 +167,17 @@ class VectorsToBeats(Component):
     i_drain: Signal
     o_open: Signal
 
-    def __init__(self, *, width_bits: int, address_bits: int, streams: int) -> None:
-        self._width_bits = width_bits
-        self._address_bits = address_bits
-        self._streams = streams
+    def __init__(self, layouts: TmaLayouts) -> None:
+        self._layouts = layouts
         super().__init__(
             {
-                "i_plans": In(stream.Signature(plan_layout(width_bits, streams))),
-                "i_bursts": In(stream.Signature(burst_layout(width_bits, address_bits))),
-                "i_vectors": In(stream.Signature(width_bits)),
-                "o_select": Out(range(streams)),
-                "o_address": Out(stream.Signature(burst_layout(width_bits, address_bits))),
-                "o_write": Out(stream.Signature(write_layout(width_bits))),
-                "o_record": Out(stream.Signature(record_layout(streams))),
+                "i_plans": In(stream.Signature(layouts.plan)),
+                "i_bursts": In(stream.Signature(layouts.burst)),
+                "i_vectors": In(stream.Signature(layouts.width_bits)),
+                "o_select": Out(range(layouts.streams)),
+                "o_address": Out(stream.Signature(layouts.burst)),
+                "o_write": Out(stream.Signature(layouts.write)),
+                "o_record": Out(stream.Signature(layouts.record)),
                 "i_drain": In(1),
                 "o_open": Out(1),
             }
@@ -218,7 +185,7 @@ class VectorsToBeats(Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        beat_bytes = self._width_bits // 8
+        beat_bytes = self._layouts.beat_bytes
         plan: Any = self.i_plans.payload
         burst: Any = self.i_bursts.payload
         vector: Any = self.i_vectors.payload
@@ -232,18 +199,16 @@ class VectorsToBeats(Component):
         opens = Signal()
         ends_box = plan.last & slots.final
         records = Signal()
+        # All is there but the vector, if the slot takes one; then the vector as well.
+        willing = Signal()
         supplied = Signal()
         m.d.comb += [
             self.o_open.eq(opened),
             self.o_select.eq(plan.stream),
             opens.eq(slots.present & ~opened),
             records.eq(opens | ends_box),
-            supplied.eq(
-                self.i_plans.valid
-                & (~takes | self.i_vectors.valid)
-                & (~opens | self.i_bursts.valid)
-                & ~self.i_drain
-            ),
+            willing.eq(self.i_plans.valid & (~opens | self.i_bursts.valid) & ~self.i_drain),
+            supplied.eq(willing & (~takes | self.i_vectors.valid)),
         ]
         # All parts of a slot transfer in one cycle or none does.
         address_free = ~opens | self.o_address.ready
@@ -253,15 +218,7 @@ class VectorsToBeats(Component):
         m.d.comb += [
             step.eq(supplied & address_free & write_free & record_free),
             ending.eq(self.i_drain & opened),
-            self.i_vectors.ready.eq(
-                self.i_plans.valid
-                & takes
-                & (~opens | self.i_bursts.valid)
-                & ~self.i_drain
-                & address_free
-                & write_free
-                & record_free
-            ),
+            self.i_vectors.ready.eq(willing & takes & address_free & write_free & record_free),
             self.i_plans.ready.eq(step & slots.final),
             self.i_bursts.ready.eq(step & opens),
             self.o_address.valid.eq(supplied & opens & write_free & record_free),
@@ -275,8 +232,8 @@ class VectorsToBeats(Component):
         with m.If(self.o_write.valid & self.o_write.ready):
             m.d.sync += left.eq(Mux(opened, left - 1, burst.length))
 
-        carry = Signal(self._width_bits, reset_less=True)
-        rotated = Signal(self._width_bits)
+        carry = Signal(self._layouts.width_bits, reset_less=True)
+        rotated = Signal(self._layouts.width_bits)
         older = Signal(beat_bytes)
         # A left rotation by the offset, as a right rotation by its complement.
         m.d.comb += [

@@ -12,9 +12,9 @@ from hw.emit.shared import shared
 from hw.lib.axi import Axi4WriteInterface, Axi4WriteSignature, write_constants
 from hw.lib.fifo import Queue
 from hw.lib.stream import ElasticBuffer, vector_signature
-from hw.tma.addresses import burst_layout, largest_burst
 from hw.tma.box_engine import BoxEngine
-from hw.tma.realign import VectorsToBeats, record_layout, write_layout
+from hw.tma.layouts import TmaLayouts
+from hw.tma.realign import VectorsToBeats
 
 __all__ = ["StoreEngine"]
 
@@ -30,7 +30,7 @@ class StoreEngine(BoxEngine):
 
     Parameters
     ----------
-    width_bits, address_bits, outstanding, descriptors, streams : int
+    layouts, outstanding, descriptors
         As :class:`hw.tma.box_engine.BoxEngine`; the streams are inputs, and a burst is outstanding
         until its response.
 
@@ -50,41 +50,32 @@ class StoreEngine(BoxEngine):
     o_stored: Signal
     axi: Axi4WriteInterface
 
-    def __init__(
-        self,
-        *,
-        width_bits: int,
-        address_bits: int,
-        outstanding: int,
-        descriptors: int,
-        streams: int,
-    ) -> None:
+    def __init__(self, layouts: TmaLayouts, *, outstanding: int, descriptors: int) -> None:
+        width_bits, streams = layouts.width_bits, layouts.streams
         super().__init__(
-            width_bits=width_bits,
-            address_bits=address_bits,
+            layouts,
             outstanding=outstanding,
             descriptors=descriptors,
-            streams=streams,
             vectors={
                 "i_streams": In(vector_signature(width_bits)).array(streams),
                 "o_stored": Out(streams),
             },
-            axi=Axi4WriteSignature(data_bits=width_bits, address_bits=address_bits),
+            axi=Axi4WriteSignature(data_bits=width_bits, address_bits=layouts.address_bits),
         )
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        width_bits, address_bits, streams = self._width_bits, self._address_bits, self._streams
-        plans, ahead, refusal = self._boxes(m, burst_beats=largest_burst(width_bits), plans=_AHEAD)
-        bursts = Queue(burst_layout(width_bits, address_bits), depth=_AHEAD)
-        scatter = VectorsToBeats(width_bits=width_bits, address_bits=address_bits, streams=streams)
+        layouts = self._layouts
+        plans, ahead, refusal = self._boxes(m, burst_beats=layouts.burst_beats, plans=_AHEAD)
+        bursts = Queue(layouts.burst, depth=_AHEAD)
+        scatter = VectorsToBeats(layouts)
         # A box needs a record of its own at its end if its last burst opened earlier.
-        records = Queue(record_layout(streams), depth=2 * self._outstanding)
+        records = Queue(layouts.record, depth=2 * self._outstanding)
         m.submodules.bursts = shared(bursts)
         m.submodules.scatter = shared(scatter)
         m.submodules.records = shared(records)
-        m.submodules.addresses = addresses = ElasticBuffer(burst_layout(width_bits, address_bits))
-        m.submodules.beats = beats = ElasticBuffer(write_layout(width_bits))
+        m.submodules.addresses = addresses = ElasticBuffer(layouts.burst)
+        m.submodules.beats = beats = ElasticBuffer(layouts.write)
         wiring.connect(m, ahead, bursts.i_stream)
         wiring.connect(m, plans, scatter.i_plans)
         wiring.connect(m, scatter.o_address, addresses.i_stream)
@@ -92,41 +83,12 @@ class StoreEngine(BoxEngine):
         wiring.connect(m, scatter.o_record, records.i_stream)
         m.d.comb += scatter.i_drain.eq(self.i_drain)
 
-        for number in range(streams):
-            port = ElasticBuffer(width_bits)
-            m.submodules[f"input{number}"] = port
-            source = self.i_streams[number]
-            arriving: Any = source.payload
-            m.d.comb += [
-                port.i_stream.valid.eq(source.valid),
-                port.i_stream.payload.eq(arriving.data),
-                source.ready.eq(port.i_stream.ready),
-            ]
-            with m.If(scatter.o_select == number):
-                m.d.comb += [
-                    scatter.i_vectors.valid.eq(port.o_stream.valid),
-                    scatter.i_vectors.payload.eq(port.o_stream.payload),
-                    port.o_stream.ready.eq(scatter.i_vectors.ready),
-                ]
-
-        axi = self.axi
-        address: Any = addresses.o_stream.payload
-        beat: Any = beats.o_stream.payload
-        m.d.comb += write_constants(axi)
-        m.d.comb += [
-            axi.awvalid.eq(addresses.o_stream.valid),
-            axi.awaddr.eq(address.address << (len(axi.awaddr) - len(address.address))),
-            axi.awlen.eq(address.length),
-            addresses.o_stream.ready.eq(axi.awready),
-            axi.wvalid.eq(beats.o_stream.valid),
-            axi.wdata.eq(beat.data),
-            axi.wstrb.eq(beat.strobe),
-            axi.wlast.eq(beat.last),
-            beats.o_stream.ready.eq(axi.wready),
-        ]
+        self._take_vectors(m, scatter)
+        self._drive_writes(m, addresses.o_stream, beats.o_stream)
 
         record: Any = records.o_stream.payload
         recorded: Any = records.i_stream.payload
+        axi = self.axi
         answered = Signal()
         opened = Signal()
         done = Signal()
@@ -155,3 +117,41 @@ class StoreEngine(BoxEngine):
             decerr=TmaError.WRITE_DECERR,
         )
         return m
+
+    def _take_vectors(self, m: Module, scatter: VectorsToBeats) -> None:
+        """Buffer every input stream, and pass on the one that the realigner selects."""
+        for number in range(self._layouts.streams):
+            port = ElasticBuffer(self._layouts.width_bits)
+            m.submodules[f"input{number}"] = port
+            source = self.i_streams[number]
+            arriving: Any = source.payload
+            m.d.comb += [
+                port.i_stream.valid.eq(source.valid),
+                port.i_stream.payload.eq(arriving.data),
+                source.ready.eq(port.i_stream.ready),
+            ]
+            with m.If(scatter.o_select == number):
+                m.d.comb += [
+                    scatter.i_vectors.valid.eq(port.o_stream.valid),
+                    scatter.i_vectors.payload.eq(port.o_stream.payload),
+                    port.o_stream.ready.eq(scatter.i_vectors.ready),
+                ]
+
+    def _drive_writes(
+        self, m: Module, addresses: stream.Interface, beats: stream.Interface
+    ) -> None:
+        axi = self.axi
+        address: Any = addresses.payload
+        beat: Any = beats.payload
+        m.d.comb += write_constants(axi)
+        m.d.comb += [
+            axi.awvalid.eq(addresses.valid),
+            axi.awaddr.eq(address.address << (len(axi.awaddr) - len(address.address))),
+            axi.awlen.eq(address.length),
+            addresses.ready.eq(axi.awready),
+            axi.wvalid.eq(beats.valid),
+            axi.wdata.eq(beat.data),
+            axi.wstrb.eq(beat.strobe),
+            axi.wlast.eq(beat.last),
+            beats.ready.eq(axi.wready),
+        ]

@@ -36,8 +36,9 @@ from hw.numeric.formats import bf16, e4m3, int8
 from hw.pmu.banks import Banks
 from hw.pmu.unit import Pmu
 from hw.tile import Tile
-from hw.tma.addresses import RowSplitter
+from hw.tma.burst_splitter import BurstSplitter
 from hw.tma.engine import TmaEngine
+from hw.tma.layouts import TmaLayouts
 
 _CHIP = ChipConfig(rows=2, columns=2, tracks=1)
 _ARRAY = ArrayConfig(3, 2, Dataflow.WS, (bf16,), 1)
@@ -64,8 +65,8 @@ REFUSED = [
     (ReciprocalUnit, {"width": 3}, "Function width must be"),
     (ResultQueue, {"columns": 1, "rows": 3}, "Result rows must be"),
     (
-        RowSplitter,
-        {"width_bits": 64, "address_bits": 32, "streams": 1, "burst_beats": 3},
+        BurstSplitter,
+        {"layouts": TmaLayouts(64, 32, streams=1), "burst_beats": 3},
         "Beats of a burst must be",
     ),
     (StationaryArray, {"config": _ARRAY, "by_column": True}, "Rows of an array"),

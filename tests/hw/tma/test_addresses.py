@@ -10,8 +10,12 @@ from amaranth.sim import Simulator
 from hw.arch.descriptor import Descriptor, ElementFormat, descriptor_layout
 from hw.arch.error_codes import TmaError
 from hw.arch.errors import BadInputError
-from hw.tma.addresses import BoxWalker, RowSplitter, burst_layout, largest_burst, plan_layout
-from hw.tma.commands import BoxReader, tagged_command_layout
+from hw.lib.bursts import longest_burst
+from hw.tma.box_reader import BoxReader
+from hw.tma.box_walker import BoxWalker
+from hw.tma.burst_splitter import BurstSplitter
+from hw.tma.commands import tagged_command_layout
+from hw.tma.layouts import TmaLayouts
 from sim.tb._refusals import REFUSALS, with_field
 from tests.hw.tma.model import element_offsets, packed_command, random_case
 
@@ -22,13 +26,13 @@ class Chain(wiring.Component):
     """Reader, walker and splitter in a row, with one descriptor from outside."""
 
     def __init__(self, *, width_bits, burst_beats):
-        self.parts = {"width_bits": width_bits, "address_bits": ADDRESS_BITS, "streams": 2}
+        self.layouts = TmaLayouts(width_bits, ADDRESS_BITS, streams=2)
         self.burst_beats = burst_beats
         super().__init__(
             {
                 "i_stream": In(stream.Signature(tagged_command_layout(4, 2))),
-                "o_plans": Out(stream.Signature(plan_layout(width_bits, 2))),
-                "o_bursts": Out(stream.Signature(burst_layout(width_bits, ADDRESS_BITS))),
+                "o_plans": Out(stream.Signature(self.layouts.plan)),
+                "o_bursts": Out(stream.Signature(self.layouts.burst)),
                 "i_descriptor": In(descriptor_layout),
                 "o_index": Out(2),
                 "o_read": Out(1),
@@ -38,9 +42,9 @@ class Chain(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.reader = reader = BoxReader(descriptors=4, **self.parts)
-        m.submodules.walker = walker = BoxWalker(**self.parts)
-        m.submodules.splitter = splitter = RowSplitter(burst_beats=self.burst_beats, **self.parts)
+        m.submodules.reader = reader = BoxReader(self.layouts, descriptors=4)
+        m.submodules.walker = walker = BoxWalker(self.layouts)
+        m.submodules.splitter = splitter = BurstSplitter(self.layouts, burst_beats=self.burst_beats)
         wiring.connect(m, reader.o_stream, walker.i_stream)
         wiring.connect(m, walker.o_stream, splitter.i_stream)
         wiring.connect(m, wiring.flipped(self.i_stream), reader.i_stream)
@@ -91,7 +95,7 @@ def run(width_bits, burst_beats, commands, *, stall=0.0, seed=0):
             plan_moves, plan, burst_moves, burst, error = sampled[2:]
             cycle += 1
             if plan_moves:
-                plans.append({name: int(plan[name]) for name, _ in plan_layout(width_bits, 2)})
+                plans.append({name: int(plan[name]) for name, _ in dut.layouts.plan})
             if burst_moves:
                 bursts.append((int(burst.address), int(burst.length) + 1))
                 when.append(cycle)
@@ -122,7 +126,7 @@ def expected_beats(width_bits, descriptor, coordinates):
 @pytest.mark.parametrize("burst_beats", [4, None])
 def test_bursts_hold_exactly_the_beats_of_each_row(width_bits, burst_beats, seed):
     rng = random.Random(seed)
-    limit = burst_beats or largest_burst(width_bits)
+    limit = burst_beats or longest_burst(width_bits)
     region = (0x12_0000_0F00, 0x12_0000_3100)
     cases = [random_case(rng, width_bits=width_bits, region=region) for _ in range(60)]
     commands = [(descriptor.pack(), coordinates) for descriptor, coordinates in cases]
@@ -220,4 +224,4 @@ def test_hardware_refuses_what_it_does_not_serve_and_goes_on(field, index, value
 def test_splitter_refuses_bursts_that_axi_does_not_allow():
     for width_bits, beats, most in ((256, 256, 128), (64, 3, 256), (64, 0, 256)):
         with pytest.raises(BadInputError, match=f"power of two of at most {most}, not {beats}"):
-            RowSplitter(width_bits=width_bits, address_bits=40, streams=1, burst_beats=beats)
+            BurstSplitter(TmaLayouts(width_bits, 40, streams=1), burst_beats=beats)

@@ -6,6 +6,7 @@ import pytest
 
 from hw.arch.error_codes import TmaError
 from hw.lib.axi import RESP_DECERR, RESP_SLVERR
+from hw.tma.layouts import TmaLayouts
 from hw.tma.load import LoadEngine
 from tests.hw.tma.box_bench import DESCRIPTORS, LONG, BoxBench
 from tests.hw.tma.memory import AxiMemory
@@ -36,12 +37,10 @@ def run(
 ):
     """Load boxes: commands are (packed descriptor, coordinates, stream)."""
     engine = LoadEngine(
-        width_bits=width_bits,
-        address_bits=32,
+        TmaLayouts(width_bits, 32, streams=2),
         landing_beats=landing_beats,
         outstanding=outstanding,
         descriptors=DESCRIPTORS,
-        streams=2,
     )
     rng = random.Random(seed)
     bench = BoxBench(engine, data, rng, **memory)

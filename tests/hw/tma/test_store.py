@@ -6,6 +6,7 @@ import pytest
 
 from hw.arch.error_codes import TmaError
 from hw.lib.axi import RESP_DECERR, RESP_SLVERR
+from hw.tma.layouts import TmaLayouts
 from hw.tma.store import StoreEngine
 from tests.hw.tma.box_bench import DESCRIPTORS, LONG, BoxBench
 from tests.hw.tma.memory import AxiMemory
@@ -17,11 +18,9 @@ GUARD = 4096
 
 def store_engine(width_bits=64, outstanding=16):
     return StoreEngine(
-        width_bits=width_bits,
-        address_bits=32,
+        TmaLayouts(width_bits, 32, streams=2),
         outstanding=outstanding,
         descriptors=DESCRIPTORS,
-        streams=2,
     )
 
 

@@ -1,0 +1,196 @@
+"""Box reader: from a command and its descriptor to a checked box, clipped to the tensor."""
+
+from typing import Any
+
+from amaranth.hdl import Cat, Module, Mux, Signal, Value, signed
+from amaranth.lib import data, stream
+from amaranth.lib.wiring import In, Out
+
+from hw.arch.descriptor import MAX_BOX, MAX_RANK, descriptor_layout
+from hw.arch.error_codes import TmaError
+from hw.lib.component import Component
+from hw.tma.commands import tagged_command_layout
+from hw.tma.descriptor_rules import descriptor_rules
+from hw.tma.layouts import TmaLayouts
+
+__all__ = ["BoxReader"]
+
+
+class BoxReader(Component):
+    """Box reader: reads a command's descriptor, checks it and computes the box.
+
+    A box takes ``rank`` + 2 cycles, plus one per further byte of a coordinate that does not fit 8
+    signed bits. A refused descriptor takes two cycles and gives no box.
+
+    Parameters
+    ----------
+    layouts : TmaLayouts
+    descriptors : int
+        Descriptors in the file.
+
+    Members
+    -------
+    i_stream : stream of :func:`hw.tma.commands.tagged_command_layout`
+    o_stream : stream of :attr:`TmaLayouts.box`
+    o_index, o_read
+        Read port of the descriptor file: ``i_descriptor`` is the descriptor of that index from
+        the next cycle on, until the next read.
+    i_descriptor
+    o_error
+        Code of a refusal, for one cycle; 0 otherwise.
+    """
+
+    i_stream: stream.Interface
+    o_stream: stream.Interface
+    o_index: Signal
+    o_read: Signal
+    i_descriptor: Any
+    o_error: Signal
+
+    def __init__(self, layouts: TmaLayouts, *, descriptors: int) -> None:
+        self._layouts = layouts
+        self._descriptors = descriptors
+        bounds = data.ArrayLayout(range(MAX_BOX + 1), MAX_RANK)
+        self._coordinates: Any = Signal(data.ArrayLayout(signed(32), MAX_RANK))
+        self._owner = Signal(range(layouts.streams))
+        self._row_bytes = Signal(range(MAX_BOX * 8 + 1))
+        self._low: Any = Signal(bounds)
+        self._high: Any = Signal(bounds)
+        self._address = Signal(layouts.address_bits)
+        commands = tagged_command_layout(descriptors, layouts.streams)
+        super().__init__(
+            {
+                "i_stream": In(stream.Signature(commands)),
+                "o_stream": Out(stream.Signature(layouts.box)),
+                "o_index": Out(range(descriptors)),
+                "o_read": Out(1),
+                "i_descriptor": In(descriptor_layout),
+                "o_error": Out(8),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        command: Any = self.i_stream.payload
+        checking = Signal()
+        working = Signal()
+        done = Signal()
+        code = Signal(8)
+        m.d.comb += self._row_bytes.eq(self.i_descriptor.box[0] << self._element_shift)
+        rules = descriptor_rules(self.i_descriptor, self._row_bytes, self._layouts)
+        for index, (error, broken) in enumerate(rules):
+            with m.If(broken) if index == 0 else m.Elif(broken):
+                m.d.comb += code.eq(error.value)
+        m.d.comb += [
+            self.o_stream.valid.eq(done),
+            self.i_stream.ready.eq(~checking & ~working & (~done | self.o_stream.ready)),
+            self.o_index.eq(command.command.descriptor),
+            self.o_read.eq(self.i_stream.valid & self.i_stream.ready),
+        ]
+        with m.If(done & self.o_stream.ready):
+            m.d.sync += done.eq(0)
+        with m.If(self.o_read):
+            m.d.sync += [
+                checking.eq(1),
+                self._coordinates.eq(command.command.coordinates),
+                self._owner.eq(command.stream),
+            ]
+        with m.If(checking):
+            m.d.comb += self.o_error.eq(code)
+            m.d.sync += [checking.eq(0), working.eq(code == TmaError.NONE.value)]
+        self._locate(m, checking, working, done)
+        self._describe(m)
+        return m
+
+    @property
+    def _element_shift(self) -> Value:
+        shift: Value = self.i_descriptor.format[:2]
+        return shift
+
+    def _locate(self, m: Module, checking: Signal, working: Signal, done: Signal) -> None:
+        """Address of the box and its bounds in the tensor; ``done`` comes with them.
+
+        address = base + the sum of coordinate × stride. A 32 × 40-bit multiplier would be the
+        engine's largest part, so a coordinate is multiplied eight bits per cycle, only as far as
+        it has significant bits: small coordinates take one cycle.
+        """
+        fields, address = self.i_descriptor, self._address
+        dimension = Signal(range(MAX_RANK))
+        following = Signal(range(MAX_RANK + 1))
+        scaled = Signal.like(address)
+        coordinate = Signal(signed(32))
+        whole = Signal()  # nothing is taken off the coordinate yet
+        last_digit = Signal()
+        digit = Signal(signed(9))
+        m.d.comb += [
+            following.eq(dimension + 1),
+            last_digit.eq(coordinate[7:].all() | ~coordinate[7:].any()),
+            digit.eq(Cat(coordinate[:8], last_digit & coordinate[7])),
+        ]
+        with m.If(checking):
+            m.d.sync += [
+                dimension.eq(0),
+                address.eq(fields.base),
+                scaled.eq(1 << self._element_shift),
+                coordinate.eq(self._coordinates[0]),
+                whole.eq(1),
+            ]
+            m.d.sync += [bound.eq(0) for bound in self._low]
+            m.d.sync += [bound.eq(1) for bound in self._high]
+        with m.If(working):
+            m.d.sync += [
+                address.eq(address + scaled * digit),
+                scaled.eq(scaled << 8),
+                coordinate.eq(coordinate >> 8),
+                whole.eq(0),
+            ]
+            with m.If(whole):
+                extent = Signal(range(MAX_BOX + 1))
+                before = Signal(signed(33))
+                within = Signal(signed(34))
+                m.d.comb += [
+                    extent.eq(fields.box[dimension]),
+                    before.eq(-coordinate),
+                    within.eq(fields.dims[dimension] - coordinate),
+                ]
+                m.d.sync += [
+                    self._low[dimension].eq(_clamp(before, extent)),
+                    self._high[dimension].eq(_clamp(within, extent)),
+                ]
+            with m.If(last_digit):
+                m.d.sync += [
+                    dimension.eq(following),
+                    coordinate.eq(self._coordinates[following]),
+                    whole.eq(1),
+                ]
+                with m.Switch(following):
+                    for index in range(1, MAX_RANK):
+                        with m.Case(index):
+                            m.d.sync += scaled.eq(fields.strides[index - 1])
+                with m.If(following == fields.rank):
+                    m.d.sync += [working.eq(0), done.eq(1)]
+
+    def _describe(self, m: Module) -> None:
+        """Fields of the box, from its address and bounds."""
+        fields = self.i_descriptor
+        box: Any = self.o_stream.payload
+        head = self._low[0] << self._element_shift
+        m.d.comb += [
+            box.stream.eq(self._owner),
+            box.address.eq(self._address + head),
+            box.vectors.eq(self._row_bytes >> self._layouts.beat_shift),
+            box.head.eq(head),
+            box.tail.eq(self._high[0] << self._element_shift),
+        ]
+        for index in range(1, MAX_RANK):
+            m.d.comb += [
+                box.strides[index - 1].eq(fields.strides[index - 1][4:40]),
+                box.extents[index - 1].eq(Mux(fields.rank > index, fields.box[index] - 1, 0)),
+                box.low[index - 1].eq(self._low[index]),
+                box.high[index - 1].eq(self._high[index]),
+            ]
+
+
+def _clamp(value: Signal, limit: Signal) -> Value:
+    """The signed value, clamped to 0 to limit."""
+    return Mux(value < 0, 0, Mux(value > limit, limit, value[: len(limit)]))

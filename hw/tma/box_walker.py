@@ -1,0 +1,120 @@
+"""Row iterator of a box: the address and the extent of each of its rows in memory."""
+
+from typing import Any
+
+from amaranth.hdl import Module, Mux, Signal
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from hw.arch.descriptor import MAX_BOX, MAX_RANK
+from hw.lib.component import Component
+from hw.lib.stream import ElasticBuffer
+from hw.tma.layouts import MAX_ROW_BYTES, TmaLayouts
+
+__all__ = ["BoxWalker"]
+
+
+class BoxWalker(Component):
+    """Row iterator of a box, dimension 1 fastest: one row per cycle, boxes back to back.
+
+    Parameters
+    ----------
+    layouts : TmaLayouts
+
+    Members
+    -------
+    i_stream : stream of :attr:`TmaLayouts.box`
+    o_stream : stream of :attr:`TmaLayouts.row`
+        Rows; a register output.
+    """
+
+    i_stream: stream.Interface
+    o_stream: stream.Interface
+
+    def __init__(self, layouts: TmaLayouts) -> None:
+        self._layouts = layouts
+        super().__init__(
+            {
+                "i_stream": In(stream.Signature(layouts.box)),
+                "o_stream": Out(stream.Signature(layouts.row)),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        outer = MAX_RANK - 1
+        address_bits = self._layouts.address_bits
+        source: Any = self.i_stream.payload
+        box: Any = Signal(self._layouts.box)
+        active = Signal()
+        step = Signal()
+        # Without this buffer `ready` would chain combinationally through splitter and walker adder.
+        m.submodules.output = output = ElasticBuffer(self._layouts.row)
+        wiring.connect(m, output.o_stream, wiring.flipped(self.o_stream))
+        # Address at which the current iteration of each loop began; level 0 is the row itself.
+        levels = [Signal(address_bits, name=f"level{index}") for index in range(outer)]
+        index = [Signal(range(MAX_BOX), name=f"index{number}") for number in range(outer)]
+        ends = [index[number] == box.extents[number] for number in range(outer)]
+
+        last = Signal()
+        inside = Signal()
+        m.d.comb += [
+            last.eq(ends[0] & ends[1] & ends[2] & ends[3]),
+            inside.eq(box.head < box.tail),
+            output.i_stream.valid.eq(active),
+            step.eq(active & output.i_stream.ready),
+            self.i_stream.ready.eq(~active | (step & last)),
+        ]
+        for number in range(outer):
+            with m.If((index[number] < box.low[number]) | (index[number] >= box.high[number])):
+                m.d.comb += inside.eq(0)
+
+        # The innermost loop that is not at its end advances; the loops inside it restart there.
+        base = Signal(address_bits)
+        stride = Signal(36)
+        following = Signal(address_bits)
+        m.d.comb += following.eq(base + (stride << 4))
+        with m.If(step):
+            for number in range(outer):
+                moves = ~ends[number]
+                with m.If(moves) if number == 0 else m.Elif(moves):
+                    m.d.comb += [base.eq(levels[number]), stride.eq(box.strides[number])]
+                    m.d.sync += index[number].eq(index[number] + 1)
+                    m.d.sync += [index[inner].eq(0) for inner in range(number)]
+                    m.d.sync += [levels[inner].eq(following) for inner in range(number + 1)]
+        with m.If(self.i_stream.ready):
+            m.d.sync += [active.eq(self.i_stream.valid), box.eq(source)]
+            m.d.sync += [level.eq(source.address) for level in levels]
+            m.d.sync += [position.eq(0) for position in index]
+
+        self._describe(m, output.i_stream.payload, box, levels[0], inside, last)
+        return m
+
+    def _describe(
+        self, m: Module, row: Any, box: Any, address: Signal, inside: Signal, last: Signal
+    ) -> None:
+        """Plan and beats of the box's row that begins at an address."""
+        beat_bytes, beat_shift = self._layouts.beat_bytes, self._layouts.beat_shift
+        head = Signal(beat_shift)
+        offset = Signal(beat_shift)
+        span = Signal(range(MAX_ROW_BYTES + beat_bytes))
+        first = (offset + box.head) >> beat_shift
+        beats = (span + (beat_bytes - 1)) >> beat_shift
+        m.d.comb += [
+            head.eq(address),
+            offset.eq(address[:beat_shift] - box.head[:beat_shift]),
+            span.eq(head + box.tail - box.head),
+        ]
+        m.d.comb += [
+            row.plan.stream.eq(box.stream),
+            row.plan.vectors.eq(box.vectors),
+            # A row without a byte in memory needs no realignment.
+            row.plan.offset.eq(Mux(inside, offset, 0)),
+            row.plan.first.eq(first),
+            row.plan.end.eq(first + Mux(inside, beats, 0)),
+            row.plan.head.eq(head),
+            row.plan.tail.eq(span),
+            row.plan.last.eq(last),
+            row.address.eq(address >> beat_shift),
+            row.beats.eq(Mux(inside, beats, 0)),
+        ]

@@ -1,0 +1,50 @@
+"""Rules that a TMA descriptor must keep, in the order in which hardware checks them."""
+
+from typing import Any
+
+from amaranth.hdl import Cat, Value
+
+from hw.arch.descriptor import MAX_BOX, MAX_RANK, ElementFormat, Mode
+from hw.arch.error_codes import TmaError
+from hw.tma.layouts import TmaLayouts
+
+__all__ = ["descriptor_rules"]
+
+
+def descriptor_rules(
+    fields: Any, row_bytes: Value, layouts: TmaLayouts
+) -> list[tuple[TmaError, Value]]:
+    """Code of each rule, with a bit that is set if a descriptor breaks it.
+
+    ``fields`` is the descriptor, ``row_bytes`` the length of a row of its box.
+    """
+    formats = [member.value for member in ElementFormat]
+    present = [fields.rank > index for index in range(MAX_RANK)]
+    box_bad = [(extent == 0) | (extent > MAX_BOX) for extent in fields.box]
+    stride_bad = [(stride[:4] != 0) | (stride[40:] != 0) for stride in fields.strides]
+    base_bad = fields.base[:4] != 0
+    if layouts.address_bits < 64:
+        base_bad |= fields.base[layouts.address_bits :] != 0
+    im2col = Cat(
+        fields.im2col_lower, fields.im2col_upper, fields.im2col_channels, fields.im2col_pixels
+    )
+
+    def anywhere(broken: list[Any], first: int = 0) -> Value:
+        return Cat(p & b for p, b in zip(present[first:], broken)).any()
+
+    return [
+        (TmaError.RANK, (fields.rank == 0) | (fields.rank > MAX_RANK)),
+        (TmaError.FORMAT, ~fields.format.matches(*formats)),
+        (TmaError.BASE, base_bad),
+        (TmaError.STRIDE, anywhere(stride_bad, 1)),
+        (TmaError.DIMENSION, anywhere([extent == 0 for extent in fields.dims])),
+        (TmaError.BOX, anywhere(box_bad)),
+        (TmaError.ROW_BYTES, row_bytes[: layouts.beat_shift] != 0),
+        (TmaError.ELEMENT_STRIDE, anywhere([step != 1 for step in fields.element_strides])),
+        (TmaError.INTERLEAVE, fields.interleave != 0),
+        (TmaError.SWIZZLE, fields.swizzle != 0),
+        (TmaError.OOB_FILL, fields.oob_fill != 0),
+        (TmaError.MODE, fields.mode != Mode.TILE.value),
+        (TmaError.REDUCE, fields.reduce != 0),
+        (TmaError.IM2COL, im2col != 0),
+    ]

@@ -1,0 +1,131 @@
+"""Layouts of what the parts of a TMA engine exchange: boxes, rows, plans, bursts and vectors."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from amaranth.lib import data
+
+from hw.arch.descriptor import MAX_BOX, MAX_RANK
+from hw.lib.bursts import longest_burst
+
+__all__ = ["MAX_ROW_BYTES", "TmaLayouts"]
+
+#: Bytes of the longest box row, whose elements have 4 bytes.
+MAX_ROW_BYTES = MAX_BOX * 4
+
+
+@dataclasses.dataclass(frozen=True)
+class TmaLayouts:
+    """Layouts of what the parts of a TMA engine exchange.
+
+    Parameters
+    ----------
+    width_bits : int
+        Width of a vector and of a beat.
+    address_bits : int
+        Width of a byte address.
+    streams : int
+        Streams a box may belong to.
+    """
+
+    width_bits: int
+    address_bits: int
+    streams: int
+
+    @property
+    def beat_bytes(self) -> int:
+        """Bytes of a beat."""
+        return self.width_bits // 8
+
+    @property
+    def beat_shift(self) -> int:
+        """Bits of a byte's position in its beat."""
+        return self.beat_bytes.bit_length() - 1
+
+    @property
+    def burst_beats(self) -> int:
+        """Beats of the longest aligned burst that AXI allows."""
+        return longest_burst(self.width_bits)
+
+    @property
+    def box(self) -> data.StructLayout:
+        """Layout of a checked box.
+
+        ``address`` is that of the first byte of row 0 that lies within the tensor's dimension 0. Of
+        each row, bytes ``head`` to ``tail`` - 1 lie in dimension 0; of each other dimension,
+        indices ``low`` to ``high`` - 1. ``extents`` are the box minus one, ``strides`` count 16
+        bytes.
+        """
+        outer = MAX_RANK - 1
+        return data.StructLayout(
+            {
+                "stream": range(self.streams),
+                "address": self.address_bits,
+                "strides": data.ArrayLayout(36, outer),
+                "extents": data.ArrayLayout(range(MAX_BOX), outer),
+                "low": data.ArrayLayout(range(MAX_BOX + 1), outer),
+                "high": data.ArrayLayout(range(MAX_BOX + 1), outer),
+                "vectors": range(MAX_ROW_BYTES // self.beat_bytes + 1),
+                "head": range(MAX_ROW_BYTES + 1),
+                "tail": range(MAX_ROW_BYTES + 1),
+            }
+        )
+
+    @property
+    def plan(self) -> data.StructLayout:
+        """Layout of a row plan: the geometry of a row for realignment.
+
+        The row starts at byte ``offset`` of its beat 0. Beats ``first`` to ``end`` - 1 are in
+        memory (none if they are equal), from byte ``head`` of the first to the byte before ``tail``
+        of the last (0 means the whole beat). ``last`` ends the box.
+        """
+        vectors = MAX_ROW_BYTES // self.beat_bytes
+        return data.StructLayout(
+            {
+                "stream": range(self.streams),
+                "vectors": range(vectors + 1),
+                "offset": self.beat_shift,
+                "first": range(vectors + 1),
+                "end": range(vectors + 2),
+                "head": self.beat_shift,
+                "tail": self.beat_shift,
+                "last": 1,
+            }
+        )
+
+    @property
+    def row(self) -> data.StructLayout:
+        """Layout of a row: its plan, the address of its first beat in memory, its beats there."""
+        return data.StructLayout(
+            {
+                "plan": self.plan,
+                "address": self.address_bits - self.beat_shift,
+                "beats": range(MAX_ROW_BYTES // self.beat_bytes + 2),
+            }
+        )
+
+    @property
+    def burst(self) -> data.StructLayout:
+        """Layout of a burst: address in beats, and its beats minus one, as AXI encodes them."""
+        return data.StructLayout({"address": self.address_bits - self.beat_shift, "length": 8})
+
+    @property
+    def vector(self) -> data.StructLayout:
+        """Layout of a vector with the number of its stream; ``last`` ends its box."""
+        return data.StructLayout(
+            {"data": self.width_bits, "last": 1, "stream": range(self.streams)}
+        )
+
+    @property
+    def write(self) -> data.StructLayout:
+        """Layout of a W payload."""
+        return data.StructLayout({"data": self.width_bits, "strobe": self.beat_bytes, "last": 1})
+
+    @property
+    def record(self) -> data.StructLayout:
+        """Layout of a store record: the actions on a write response.
+
+        ``responds``: the record waits for a response; ``ends``: a box is stored after it.
+        """
+        return data.StructLayout({"responds": 1, "ends": 1, "stream": range(self.streams)})
