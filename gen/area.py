@@ -261,7 +261,8 @@ def measure(
     """
     design = component.design
     # A definition's private modules are named after it, with a dot.
-    instances = {name: n for name, n in design.instances.items() if "." not in name}
+    own = {name: n for name, n in design.instances.items() if name not in component.black_boxes}
+    instances = {name: n for name, n in own.items() if "." not in name}
     boxes = " ".join(component.black_boxes)
     script = _SCRIPT.format(
         top=design.top,

@@ -9,7 +9,7 @@ import dataclasses
 import inspect
 import re
 import textwrap
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from amaranth.hdl import Shape
@@ -50,21 +50,20 @@ class About:
     notes: Mapping[str, str] | None = None
 
 
-def header(component: Shareable, *, text: str, about: About | None = None) -> str:
+def header(component: Shareable, *, ports: Collection[str], about: About | None = None) -> str:
     """Comment lines for the header of a component's Verilog.
 
     Parameters
     ----------
     component : Shareable
         Component whose ports are listed.
-    text : str
-        Its Verilog, which has a clock and a reset only if something in it needs them.
+    ports : collection of str
+        Ports of its module, which has a clock and a reset only if something in it needs them.
     about : About, optional
         By default taken from the component's class and constructor call.
     """
     about = about or _about(component)
     top = component.definition_name
-    ports = _ports(text, top)
     lines = [f"{top}: {about.summary}", f"Made by tilewright {__version__}. To make it again:"]
     lines.append(f"  {about.command}")
     lines += ["", "Parameters"] if about.parameters else []
@@ -119,12 +118,6 @@ def _ascii(text: str) -> str:
     text = _ROLE.sub("", text).replace("`", "")
     plain = "".join(_PLAIN.get(letter, letter) for letter in text)
     return plain.encode("ascii", "replace").decode()
-
-
-def _ports(text: str, top: str) -> list[str]:
-    """Names of a module's ports."""
-    (listed,) = re.findall(rf"^module \\?{re.escape(top)} ?\(([^)]*)\);$", text, re.MULTILINE)
-    return re.findall(r"[^\s,]+", listed)
 
 
 def _is_stream(member: wiring.Member) -> bool:

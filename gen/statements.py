@@ -5,47 +5,31 @@ checks.
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 
 from gen.rtlil import Check
 
 __all__ = ["add_checks", "loop_over_zeros", "start_every_block"]
-
-_MODULE = re.compile(r"^module .*?;\n(.*?)^endmodule$", re.MULTILINE | re.DOTALL)
-
-
-def _in_modules(verilog: str, edit: Callable[[str], str]) -> str:
-    """The text with the body of every module edited."""
-
-    def edited(match: re.Match[str]) -> str:
-        head = verilog[match.start() : match.start(1)]
-        return f"{head}{edit(match[1])}endmodule"
-
-    return _MODULE.sub(edited, verilog)
-
 
 _TRIGGER = re.compile(r"\\\$auto\$verilog_backend\S+ ")
 _BARE_BLOCK = re.compile(r"always @\*\n(    [^;]*;\n)")
 _START = "\\$start "
 
 
-def start_every_block(verilog: str) -> str:
-    """Evaluate every ``always @*`` once at time zero, even one whose inputs never change.
+def start_every_block(module: str) -> str:
+    """Text of a module in which every ``always @*`` runs at time zero, whether its inputs change.
 
     Yosys lets a block read a register that is declared with the initial value 0. In SystemVerilog
     such a value is set before any process runs and is no event, but one that an initial block sets
     is an event. A block of one assignment has no such register.
     """
 
-    def started(body: str) -> str:
-        body = _TRIGGER.sub(lambda _: _START, body)
-        body = body.replace(f"  reg {_START} = 0;\n", "")
-        body = _BARE_BLOCK.sub(rf"always @* begin\n    if (\{_START}) begin end\n\1  end\n", body)
-        if _START in body:
-            body = f"  reg {_START};\n  initial {_START}= 0;\n{body}"
-        return body
-
-    return _in_modules(verilog, started)
+    module = _TRIGGER.sub(lambda _: _START, module).replace(f"  reg {_START} = 0;\n", "")
+    module = _BARE_BLOCK.sub(rf"always @* begin\n    if (\{_START}) begin end\n\1  end\n", module)
+    if _START not in module:
+        return module
+    head, end, body = module.partition(";\n")
+    return f"{head}{end}  reg {_START};\n  initial {_START}= 0;\n{body}"
 
 
 _MEMORY = re.compile(
@@ -55,8 +39,8 @@ _MEMORY = re.compile(
 )
 
 
-def loop_over_zeros(verilog: str) -> str:
-    """The text with a loop that clears a memory where yosys writes one statement per word."""
+def loop_over_zeros(module: str) -> str:
+    """Text of a module that clears a memory in a loop, not with one statement per word."""
 
     def looped(match: re.Match[str]) -> str:
         high, name, last = int(match["high"]), match["name"], int(match["last"])
@@ -73,7 +57,7 @@ def loop_over_zeros(verilog: str) -> str:
             "  end\n"
         )
 
-    return _MEMORY.sub(looped, verilog)
+    return _MEMORY.sub(looped, module)
 
 
 def _bit(sigspec: str) -> str:
@@ -95,25 +79,13 @@ def _check(check: Check) -> list[str]:
     ]
 
 
-def add_checks(verilog: str, checks: Mapping[str, Sequence[Check]]) -> str:
-    """The text with the checks of each module at its end, for simulation only.
+def add_checks(module: str, checks: Sequence[Check]) -> str:
+    """Text of a module with checks at its end, for simulation only.
 
     A check that fails prints the instance and its message, and stops the simulation.
-
-    Raises
-    ------
-    ValueError
-        If a module that has checks is not in the text.
     """
-    for name, found in checks.items():
-        lines = [
-            "`ifndef SYNTHESIS",
-            *(line for check in found for line in _check(check)),
-            "`endif",
-        ]
-        head = re.search(rf"^module \\?{re.escape(name)} ?\(", verilog, re.MULTILINE)
-        if head is None:
-            raise ValueError(f"Module {name} with checks must be in the Verilog")
-        end = verilog.index("\nendmodule", head.end()) + 1
-        verilog = "\n".join([verilog[:end] + lines[0], *lines[1:], verilog[end:]])
-    return verilog
+    if not checks:
+        return module
+    statements = [line for check in checks for line in _check(check)]
+    lines = ["`ifndef SYNTHESIS", *statements, "`endif", "endmodule", ""]
+    return module.removesuffix("endmodule\n") + "\n".join(lines)

@@ -2,21 +2,26 @@
 
 import collections
 import dataclasses
-import re
 
-from gen.verilog import Design
+from gen.design import Definition, Design
+from hw.agcu.unit import Agcu
+from hw.command.processor import CommandProcessor
+from hw.lib.chain_segment import ChainSegment
+from hw.mesh.switch import Switch
+from hw.pcu.unit import Pcu
+from hw.pmu.unit import Pmu
 
 __all__ = ["KINDS", "REST", "Component", "components"]
 
-#: Kinds of unit, each with a pattern for the names of its definitions.
-KINDS = {
-    "pcu": re.compile(r"pcu_w\d"),
-    "pmu": re.compile(r"pmu_w\d"),
-    "switch": re.compile(r"switch_p[1-9]"),
-    "token_switch": re.compile(r"switch_p0_"),
-    "chain": re.compile(r"chain_segment_"),
-    "agcu": re.compile(r"agcu_w\d"),
-    "command": re.compile(r"command_processor_"),
+#: Kinds of unit, each with the class of its component.
+KINDS: dict[str, type] = {
+    "pcu": Pcu,
+    "pmu": Pmu,
+    "switch": Switch,
+    "token_switch": Switch,
+    "chain": ChainSegment,
+    "agcu": Agcu,
+    "command": CommandProcessor,
 }
 #: Kind of the logic outside all units: tiles and chip without their units.
 REST = "rest"
@@ -25,8 +30,6 @@ _NOTES = {
     "pcu": "systolic mode only",
     REST: "logic of tiles and chip round their units",
 }
-_MODULE = re.compile(r"^module (\S+?) ?\(.*?^endmodule$", re.MULTILINE | re.DOTALL)
-_INSTANCE = re.compile(r"^ +(\S+) +\S+ +\($", re.MULTILINE)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,32 +59,14 @@ class Component:
         return _NOTES.get(self.kind, "")
 
 
-class _Hierarchy:
-    """Module hierarchy of a Verilog text."""
-
-    def __init__(self, text: str) -> None:
-        self.texts = {m[1].removeprefix("\\"): m[0] for m in _MODULE.finditer(text)}
-        self._below = {
-            name: collections.Counter(
-                child
-                for child in (found.removeprefix("\\") for found in _INSTANCE.findall(body))
-                if child in self.texts
-            )
-            for name, body in self.texts.items()
-        }
-
-    def instances(self, top: str, without: frozenset[str] = frozenset()) -> dict[str, int]:
-        """Instances of each module from `top` down, except `without` and what they contain."""
-        counts: collections.Counter[str] = collections.Counter()
-
-        def visit(name: str, times: int) -> None:
-            counts[name] += times
-            for child, count in self._below[name].items():
-                if child not in without:
-                    visit(child, times * count)
-
-        visit(top, 1)
-        return dict(sorted(counts.items()))
+def _kind(definition: Definition) -> str | None:
+    """Kind of the unit that a definition is; none if it is no unit."""
+    if definition.kind == Switch.__name__ and not any(
+        "payload" in port for port in definition.ports
+    ):
+        return "token_switch"
+    kinds = (kind for kind, component in KINDS.items() if component.__name__ == definition.kind)
+    return next(kinds, None)
 
 
 def components(chip: Design) -> list[Component]:
@@ -92,23 +77,19 @@ def components(chip: Design) -> list[Component]:
     ValueError
         If the units and the rest do not add up to the design's instances.
     """
-    hierarchy = _Hierarchy(chip.text)
-    found = []
-    for kind, pattern in KINDS.items():
-        for name in sorted(filter(pattern.match, chip.instances)):
-            if "." in name:
-                continue
-            inside = hierarchy.instances(name)
-            text = "\n".join(hierarchy.texts[module] for module in inside)
-            found.append(Component(kind, chip.instances[name], Design(name, text, inside)))
+    found = [
+        Component(kind, chip.instances[name], chip.part(name))
+        for kind in KINDS
+        for name, definition in sorted(chip.definitions.items())
+        if _kind(definition) == kind
+    ]
     units = tuple(component.design.top for component in found)
-    rest = hierarchy.instances(chip.top, frozenset(units))
-    text = "\n".join(hierarchy.texts[module] for module in (*rest, *units))
-    found.append(Component(REST, 1, Design(chip.top, text, rest), units))
+    found.append(Component(REST, 1, chip.part(chip.top, units), units))
     sums: collections.Counter[str] = collections.Counter()
     for component in found:
         for name, count in component.design.instances.items():
-            sums[name] += component.count * count
+            if name not in component.black_boxes:
+                sums[name] += component.count * count
     wrong = [name for name in chip.instances if sums[name] != chip.instances[name]]
     if wrong or sums.keys() != chip.instances.keys():
         raise ValueError(f"Units of the chip must hold all its modules, not miscount {wrong!r}")

@@ -3,13 +3,13 @@
 import contextlib
 import dataclasses
 import gc
-import hashlib
 import re
 from collections.abc import Iterator, Sequence
 
 import amaranth.back.rtlil as rtlil
 from amaranth.hdl import Elaboratable, ValueLike
 
+from gen.design import Definition, Design, module_texts
 from gen.header import About, header
 from gen.rtlil import complete_switches, explicit_widths, take_checks
 from gen.source import portable_marks
@@ -17,43 +17,10 @@ from gen.statements import add_checks, loop_over_zeros, start_every_block
 from gen.yosys import require_writer, run_passes, write_verilog
 from hw.emit.shared import Library, Shareable
 
-__all__ = ["Design", "convert", "emit"]
+__all__ = ["convert", "emit"]
 
 #: Attributes with source locations, which would make the text depend on the machine.
 _INTERNAL = ("generator", "top", "src", "amaranth.hierarchy", "amaranth.decoding")
-
-
-@dataclasses.dataclass(frozen=True)
-class Design:
-    """Emitted Verilog with its hierarchy and header.
-
-    Members
-    -------
-    top : str
-        Name of the top module.
-    text : str
-        The Verilog, the same for the same parameters on every machine.
-    instances : dict of str to int
-        Instances of each module definition below the top; the top itself counts as one.
-    head : str
-        Header comment: description, command and ports. It is not part of the text, so that builds
-        from the text are cached independently of it.
-    """
-
-    top: str
-    text: str
-    instances: dict[str, int]
-    head: str = ""
-
-    @property
-    def file(self) -> str:
-        """Content of a Verilog file: head and text."""
-        return self.head + self.text
-
-    @property
-    def sha256(self) -> str:
-        """Digest of the text, in hexadecimal."""
-        return hashlib.sha256(self.text.encode()).hexdigest()
 
 
 #: ``proc`` without multiplexers and ROMs, and without its search for latches, which takes most
@@ -68,25 +35,6 @@ _PROCESSES = (
 #: said, and yosys 0.70 declares them so.
 _SIGNED = re.compile(r"^( *wire [^\\\\$\n]*)\bsigned ", re.MULTILINE)
 
-_MODULE = re.compile(r"^module \\(\S+)\n(.*?)^end$", re.MULTILINE | re.DOTALL)
-_CELL = re.compile(r"^\s*cell \\(\S+) \S+$", re.MULTILINE)
-
-
-def _count_instances(rtlil_text: str, top: str) -> dict[str, int]:
-    inside = {name: _CELL.findall(body) for name, body in _MODULE.findall(rtlil_text)}
-    counts = dict.fromkeys(inside, 0)
-
-    def visit(name: str, times: int) -> None:
-        counts[name] += times
-        below: dict[str, int] = {}
-        for child in inside[name]:
-            below[child] = below.get(child, 0) + 1
-        for child, count in below.items():
-            visit(child, times * count)
-
-    visit(top, 1)
-    return counts
-
 
 @contextlib.contextmanager
 def _few_collections() -> Iterator[None]:
@@ -99,8 +47,8 @@ def _few_collections() -> Iterator[None]:
         gc.set_threshold(*former)
 
 
-def _verilog(rtlil_text: str, *, source: bool = False) -> str:
-    """Verilog of RTLIL text from Amaranth."""
+def _verilog(rtlil_text: str, *, source: bool = False) -> tuple[str, dict[str, Definition]]:
+    """Verilog of RTLIL text from Amaranth, and its module definitions."""
     removed = [name for name in _INTERNAL if not (source and name == "src")]
     passes = [
         *_PROCESSES,
@@ -115,8 +63,12 @@ def _verilog(rtlil_text: str, *, source: bool = False) -> str:
     ]
     passed = run_passes(_SIGNED.sub(r"\1", rtlil_text), passes)
     passed, checks = take_checks(passed)
-    text = write_verilog(complete_switches(explicit_widths(passed)))
-    return add_checks(loop_over_zeros(start_every_block(text)), checks)
+    written, definitions = write_verilog(complete_switches(explicit_widths(passed)))
+    texts = {
+        name: add_checks(loop_over_zeros(start_every_block(text)), checks.get(name, ()))
+        for name, text in module_texts(written).items()
+    }
+    return "\n".join(texts.values()), {name: definitions[name] for name in texts}
 
 
 def emit(component: Shareable, *, source: bool = False, about: About | None = None) -> Design:
@@ -141,9 +93,11 @@ def emit(component: Shareable, *, source: bool = False, about: About | None = No
     with _few_collections():
         library.define(component)
     rtlil_text = portable_marks("\n".join(library.definitions.values()))
-    text = _verilog(rtlil_text, source=source)
-    head = header(component, text=text, about=about)
-    return Design(name, text, _count_instances(rtlil_text, name), head)
+    text, definitions = _verilog(rtlil_text, source=source)
+    for each, kind in library.kinds.items():
+        definitions[each] = dataclasses.replace(definitions[each], kind=kind)
+    head = header(component, ports=definitions[name].ports, about=about)
+    return Design(name, text, definitions, head)
 
 
 def convert(
@@ -164,4 +118,4 @@ def convert(
     hw.arch.errors.MissingToolError
         If the yosys that writes Verilog is not installed.
     """
-    return _verilog(rtlil.convert(component, name=name, ports=ports, emit_src=False))
+    return _verilog(rtlil.convert(component, name=name, ports=ports, emit_src=False))[0]

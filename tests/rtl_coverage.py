@@ -16,7 +16,8 @@ from pathlib import Path
 
 import cocotb_tools.config
 
-from gen.verilog import Design, emit
+from gen.design import Design
+from gen.verilog import emit
 from sim.cache import cached
 from sim.cocotb.bench_runner import bench_names, port_names, run_program
 from sim.native.build import ANYWHERE, MAKE, verilate

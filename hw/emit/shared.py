@@ -43,11 +43,14 @@ class Library:
     -------
     definitions : dict of str to str
         RTLIL text of each definition by its name, in order of completion.
+    kinds : dict of str to str
+        Name of the component's class, by the definition's name.
     """
 
     def __init__(self, *, source: bool = False) -> None:
         self.source = source
         self.definitions: dict[str, str] = {}
+        self.kinds: dict[str, str] = {}
         self._clocks: dict[str, tuple[str, ...]] = {}
 
     def define(self, component: Shareable) -> tuple[str, ...]:
@@ -64,6 +67,7 @@ class Library:
                 else rtlil.convert(component, name=name, platform=self, emit_src=self.source)
             )
             self.definitions[name] = text
+            self.kinds[name] = type(component).__name__
             top = text[text.index(f"module \\{name}\n") :]
             self._clocks[name] = tuple(sorted(_CLOCKS.findall(top, 0, top.index("\nend\n"))))
         return self._clocks[name]

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import gen
 import hw
-from gen.verilog import Design, emit
+from gen.design import Definition, Design, Port
+from gen.verilog import emit
 from hw.arch.config import ChipConfig
 from hw.chip import Chip
 from sim.backends.face import Setup
@@ -70,7 +71,14 @@ def emitted_chip(
         use_cache=use_cache,
         progress=shown,
     )
-    return Design(**json.loads((directory / _FILE).read_text(encoding="utf-8")))
+    kept = json.loads((directory / _FILE).read_text(encoding="utf-8"))
+    kept["definitions"] = {
+        name: Definition(
+            **each | {"ports": {port: Port(*facts) for port, facts in each["ports"].items()}}
+        )
+        for name, each in kept["definitions"].items()
+    }
+    return Design(**kept)
 
 
 def is_emitted(setup: Setup) -> bool:

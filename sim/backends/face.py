@@ -7,7 +7,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from gen.verilog import Design
+from gen.design import Design
 from hw.arch.config import ChipConfig
 from sim.closing import Closing
 from sim.native.conditions import MemoryConditions

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from gen.verilog import Design
+from gen.design import Design
 from hw.arch.config import ChipConfig
 from sim.backends.emitted import emitted_chip
 from sim.closing import Closing

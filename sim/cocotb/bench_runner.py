@@ -18,8 +18,9 @@ from cocotb import __version__ as cocotb_version
 from cocotb_tools.runner import Icarus, Runner, Verilator
 
 import sim.tb
+from gen.design import Design
 from gen.tools import require_programs
-from gen.verilog import Design, emit
+from gen.verilog import emit
 from hw.emit.shared import Shareable
 from sim.cache import cached
 from sim.cocotb.executable import build_model

@@ -8,7 +8,7 @@ from pathlib import Path
 import cocotb_tools.config
 from cocotb import __version__ as cocotb_version
 
-from gen.verilog import Design
+from gen.design import Design
 from sim.native.archive import Product, build_parts
 from sim.native.chip_ports import glue_parts, parts_of
 from sim.progress import Progress

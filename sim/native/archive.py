@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from gen.design import Design
 from gen.lint import waivers
 from sim.cache import cached
 from sim.native.build import ANYWHERE, MAKE, require_build_tools, run_tool, verilate, verilator_root
-from sim.native.parts import Part
 from sim.progress import Progress
 
 __all__ = ["LIBRARY", "Product", "build_parts"]
@@ -54,7 +54,7 @@ LIBRARY = Product("libmodel.so", ("-shared",))
 
 
 def _archive(
-    part: Part,
+    part: Design,
     options: Sequence[str],
     control: str,
     *,
@@ -63,13 +63,13 @@ def _archive(
     progress: Progress,
 ) -> Path:
     flags = [*_FLAGS, *options]
-    if any(fnmatch.filter(part.modules, pattern) for pattern in _NOT_INLINED):
+    if any(fnmatch.filter(part.definitions, pattern) for pattern in _NOT_INLINED):
         lines = [f'no_inline -module "{pattern}"' for pattern in _NOT_INLINED]
         control = "\n".join(["`verilator_config", *lines, control])
     # Messages of Verilator and of failed assertions name the file.
-    verilog = f"{part.module}.v"
+    verilog = f"{part.top}.v"
     sources = ["control.vlt", verilog] if control else [verilog]
-    prefix = f"V{part.module}"
+    prefix = f"V{part.top}"
 
     def make(work: Path) -> None:
         (work / verilog).write_text(part.text)
@@ -77,13 +77,13 @@ def _archive(
         words = [
             *flags,
             *sources,
-            *("--top-module", part.module, "--prefix", prefix, "-Mdir", "."),
+            *("--top-module", part.top, "--prefix", prefix, "-Mdir", "."),
             *("-CFLAGS", " ".join(_CFLAGS)),
         ]
         compiling = ["make", "-f", f"{prefix}.mk", f"-j{_JOBS}", *MAKE.split(), ANYWHERE]
-        with progress.step(f"Verilator {place}: {part.module}"):
-            verilate(words, work, part.module)
-            run_tool([*compiling, f"{prefix}__ALL.a"], work, part.module)
+        with progress.step(f"Verilator {place}: {part.top}"):
+            verilate(words, work, part.top)
+            run_tool([*compiling, f"{prefix}__ALL.a"], work, part.top)
         for path in work.iterdir():
             if path.suffix not in (".h", ".a"):
                 path.unlink()
@@ -94,7 +94,7 @@ def _archive(
         content,
         f"{prefix}__ALL.a",
         make,
-        name=part.module,
+        name=part.top,
         use_cache=use_cache,
         progress=progress,
     )[0]
@@ -125,7 +125,7 @@ def _runtime(sources: Sequence[str], use_cache: bool, progress: Progress) -> Pat
 
 
 def build_parts(
-    parts: Sequence[Part],
+    parts: Sequence[Design],
     harness: str,
     *,
     product: Product = LIBRARY,
@@ -137,7 +137,7 @@ def build_parts(
 
     Parameters
     ----------
-    parts : sequence of Part
+    parts : sequence of Design
         Modules; the class of module ``m`` is ``Vm``.
     harness : str
         C++ source; it includes ``Vm.h`` of each.
@@ -170,7 +170,7 @@ def build_parts(
     # The longest first, two at a time: their C++ keeps both cores busy while one verilates.
     order = sorted(parts, key=lambda part: -len(part.text))
 
-    def archive(part: Part) -> Path:
+    def archive(part: Design) -> Path:
         first = part is parts[0]
         return _archive(
             part,
@@ -197,7 +197,7 @@ def build_parts(
         with shown.step("linking the model"):
             run_tool([*command, *product.link, "-lpthread"], work, "the harness")
 
-    content = [text for part in parts for text in (part.module, part.text)]
+    content = [text for part in parts for text in (part.top, part.text)]
     content += [harness, *_FLAGS, *options, waivers(), MAKE, *_CFLAGS]
     content += [*_NOT_INLINED, *product.link, *product.runtime, *product.options, product.control]
     directory, hit = cached(

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
 
-from gen.verilog import Design
+from gen.design import Design
 from hw.arch.config import ChipConfig
 from hw.arch.errors import TilewrightError
 from hw.arch.registers import REGISTERS, Register, register

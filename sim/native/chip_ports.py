@@ -1,10 +1,9 @@
 """Generated C++ that binds the ports of a chip to its harness."""
 
-import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from gen.verilog import Design
+from gen.design import Design
 from sim.native.parts import CutDesign, PartInstance, cut, member
 
 __all__ = ["glue", "glue_parts", "parts_of"]
@@ -23,8 +22,8 @@ _WRITE_OUTPUTS = "awaddr awlen awsize awburst awid awvalid wdata wstrb wlast wva
 
 def parts_of(design: Design) -> CutDesign:
     """Cut a chip at its tiles and AGCUs."""
-    modules = re.findall(r"^module ((?:tile|agcu)_\w+) ?\(", design.text, re.MULTILINE)
-    return cut(design, modules)
+    inside = design.definitions[design.top].inside if design.top in design.definitions else ()
+    return cut(design, [name for name in inside if name.startswith(("tile_", "agcu_"))])
 
 
 def _bind(target: str, prefix: str, names: list[str]) -> list[str]:
@@ -60,7 +59,7 @@ def glue_parts(harness: str, design: CutDesign, *, waves: bool) -> str:
     waves : bool
         Whether the models record signals.
     """
-    modules = [part.module for part in design.parts]
+    modules = [part.top for part in design.parts]
     models = [
         *(["#define TILEWRIGHT_TRACE", "#include <verilated_vcd_c.h>"] if waves else []),
         *(f'#include "V{module}.h"' for module in modules),

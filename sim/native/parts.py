@@ -8,17 +8,15 @@ import dataclasses
 import re
 from collections.abc import Collection
 
-from gen.verilog import Design
+from gen.design import Definition, Design
 from hw.arch.errors import BadInputError
 
-__all__ = ["CutDesign", "Part", "PartInstance", "PartPort", "cut", "member"]
+__all__ = ["CutDesign", "PartInstance", "PartPort", "cut", "member"]
 
-_MODULE = re.compile(r"^module (\\\S+|\w+) ?\((.*?)\);\n(.*?)^endmodule$", re.MULTILINE | re.DOTALL)
 _INSTANCE = re.compile(r"^  (\\\S+|\w+) +(\\\S+|\w+) +\(\n(.*?)^  \);\n", re.MULTILINE | re.DOTALL)
 _CONNECTION = re.compile(r"^    \.(\\\S+|\w+) ?\((.*?)\),?$", re.MULTILINE)
 _AUTOMATIC = re.compile(r"(\\\$auto\$[^\s$]*\$)(\d+)")
 _ASSIGNMENTS = re.compile(r"(?:^  assign .*;\n)+", re.MULTILINE)
-_PORT = re.compile(r"^  (input|output) (?:\[(\d+):0\] )?(\\\S+|\w+) ?;$", re.MULTILINE)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,43 +38,11 @@ class PartInstance:
 
 
 @dataclasses.dataclass(frozen=True)
-class Part:
-    """A module with its submodules, or the rest of a design."""
-
-    module: str
-    text: str
-
-    @property
-    def modules(self) -> list[str]:
-        """Names of its modules."""
-        return [match[1].lstrip("\\") for match in _MODULE.finditer(self.text)]
-
-
-@dataclasses.dataclass(frozen=True)
 class CutDesign:
     """Parts of a design, the rest first, and the instances of the other parts."""
 
-    parts: tuple[Part, ...]
+    parts: tuple[Design, ...]
     instances: tuple[PartInstance, ...]
-
-
-@dataclasses.dataclass(frozen=True)
-class _Source:
-    """Text and submodules of each module of a design."""
-
-    texts: dict[str, str]
-    inside: dict[str, set[str]]
-
-    def closure(self, top: str) -> str:
-        """Text of a module and of all its submodules."""
-        found: set[str] = set()
-        left = [top]
-        while left:
-            name = left.pop()
-            if name not in found:
-                found.add(name)
-                left += self.inside[name]
-        return "\n".join(text for name, text in self.texts.items() if name in found)
 
 
 def _canonical(text: str) -> str:
@@ -89,15 +55,6 @@ def _canonical(text: str) -> str:
         lambda match: f"{match[1]}{numbers.setdefault(match[2], len(numbers))}", text
     )
     return _ASSIGNMENTS.sub(lambda match: "".join(sorted(match[0].splitlines(True))), text)
-
-
-def _source(text: str) -> _Source:
-    texts = {match[1].lstrip("\\"): _canonical(match[0]) + "\n" for match in _MODULE.finditer(text)}
-    inside = {
-        name: {match[1].lstrip("\\") for match in _INSTANCE.finditer(body)} & texts.keys()
-        for name, body in texts.items()
-    }
-    return _Source(texts, inside)
 
 
 def member(port: str) -> str:
@@ -122,16 +79,9 @@ def cut(design: Design, modules: Collection[str]) -> CutDesign:
     BadInputError
         If the design has no such top.
     """
-    source = _source(design.text)
-    if design.top not in source.texts:
+    if design.top not in design.definitions:
         raise BadInputError(f"Verilog must have the module {design.top!r}")
-    ports = {
-        name: {
-            match[3].lstrip("\\"): (match[1] == "output", int(match[2] or 0))
-            for match in _PORT.finditer(source.texts[name])
-        }
-        for name in modules
-    }
+    texts = {name: _canonical(text) for name, text in design.texts.items()}
     instances: list[PartInstance] = []
     added: list[str] = []
     lines: list[str] = []
@@ -146,30 +96,31 @@ def cut(design: Design, modules: Collection[str]) -> CutDesign:
             inner = port.lstrip("\\")
             if inner == "clk" or not expression:
                 continue
-            is_output, high = ports[module][inner]
+            is_output, width = design.definitions[module].ports[inner]
             outer = f"cut_{number}_{len(wires)}"
             wires.append(PartPort(inner, outer, is_output))
             added.append(outer)
-            lines.append(f"  {'input' if is_output else 'output'} [{high}:0] {outer};")
+            lines.append(f"  {'input' if is_output else 'output'} [{width - 1}:0] {outer};")
             ends = (expression, outer) if is_output else (outer, expression)
             lines.append(f"  assign {ends[0]} = {ends[1]};")
         instances.append(PartInstance(name.lstrip("\\"), module, tuple(wires)))
         return ""
 
-    body = _INSTANCE.sub(replace, source.texts[design.top])
+    body = _INSTANCE.sub(replace, texts[design.top])
     if instances:
         head, _, rest = body.partition(");\n")
         inner_text, _, _ = rest.rpartition("endmodule")
         body = f"{head}, {', '.join(added)});\n{inner_text}" + "\n".join([*lines, "endmodule\n"])
     used = {instance.module for instance in instances}
-    rest_source = _Source(
-        source.texts | {design.top: body},
-        source.inside | {design.top: source.inside[design.top] - used},
+    top = design.definitions[design.top]
+    outside = {name: count for name, count in top.inside.items() if name not in used}
+    rest_design = Design(
+        design.top,
+        "\n".join((texts | {design.top: body}).values()),
+        design.definitions | {design.top: Definition(top.ports, outside)},
     )
+    whole = Design(design.top, "\n".join(texts.values()), design.definitions)
     return CutDesign(
-        (
-            Part(design.top, rest_source.closure(design.top)),
-            *(Part(name, source.closure(name)) for name in sorted(used)),
-        ),
+        (rest_design.part(design.top), *(whole.part(name) for name in sorted(used))),
         tuple(instances),
     )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy.typing as npt
 
-from gen.verilog import Design
+from gen.design import Design
 from hw.arch.config import ChipConfig
 from hw.arch.errors import BadInputError
 from hw.numeric.formats import Format

@@ -1,21 +1,38 @@
 """Verilog of a chip from a file instead of from the generator."""
 
+import collections
 import re
 from pathlib import Path
 
-from gen.verilog import Design
+from gen.design import Definition, Design, Port, module_texts
 from hw.arch.errors import BadInputError
 from hw.arch.text_file import read_text
 
-__all__ = ["TOP", "read_design"]
+__all__ = ["TOP", "parsed", "read_design"]
 
 #: Name of a chip's top module.
 TOP = "tilewright"
 
 #: Comment lines before the first module.
 _HEAD = re.compile(r"(?:[ \t]*(?://[^\n]*)?\n)*")
-_MODULE = re.compile(r"^\s*module\s+\\?(\S+?)\s*[(;](.*?)^\s*endmodule", re.MULTILINE | re.DOTALL)
+_PORT = re.compile(
+    r"^\s*(input|output)\s+(?:wire\s+|reg\s+)?(?:\[(\d+):0\]\s*)?\\?(\S+?)\s*;", re.MULTILINE
+)
 _INSTANCE = re.compile(r"^\s*\\?(\S+)\s+(?:#\(.*?\)\s*)?\\?\S+\s*\(", re.MULTILINE)
+
+
+def parsed(top: str, text: str, head: str = "") -> Design:
+    """Design of a Verilog text that was not emitted here."""
+    texts = module_texts(text)
+    definitions = {}
+    for name, module in texts.items():
+        ports = {
+            port: Port(direction == "output", int(high or 0) + 1)
+            for direction, high, port in _PORT.findall(module)
+        }
+        inside = collections.Counter(kind for kind in _INSTANCE.findall(module) if kind in texts)
+        definitions[name] = Definition(ports, inside)
+    return Design(top, text, definitions, head)
 
 
 def read_design(path: Path | str) -> Design:
@@ -31,17 +48,7 @@ def read_design(path: Path | str) -> Design:
     file = read_text(path, noun="Verilog")
     found = _HEAD.match(file)
     head = found[0] if found else ""
-    text = file[len(head) :]
-    inside = {name: _INSTANCE.findall(body) for name, body in _MODULE.findall(text)}
-    if TOP not in inside:
+    design = parsed(TOP, file[len(head) :], head)
+    if TOP not in design.definitions:
         raise BadInputError(f"{path} must have a module {TOP}")
-    counts = dict.fromkeys(inside, 0)
-
-    def visit(name: str, times: int) -> None:
-        counts[name] += times
-        children = [child for child in inside[name] if child in inside]
-        for child in dict.fromkeys(children):
-            visit(child, times * children.count(child))
-
-    visit(TOP, 1)
-    return Design(top=TOP, text=text, instances=counts, head=head)
+    return design

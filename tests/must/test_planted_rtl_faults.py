@@ -11,7 +11,8 @@ import re
 
 import pytest
 
-from gen.verilog import Design, emit
+from gen.design import Design
+from gen.verilog import emit
 from sim.cocotb.bench_runner import run_bench
 
 #: The test of each bench that its faults must make fail, and a pattern of its parameters.

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from amaranth.hdl import Shape
 from amaranth.lib.wiring import In, Signature
 
-from gen.verilog import Design
+from gen.design import Design
 from hw.arch.errors import BadInputError, HangError
 from hw.emit.shared import Shareable
 from sim.closing import Closing

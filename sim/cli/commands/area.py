@@ -1,7 +1,6 @@
 """``tilewright area``: cells, flip-flops, memory bits and optionally µm² of a configuration."""
 
 import argparse
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,8 +32,6 @@ CHOICES = ("pcu", "pmu", "switch", "token_switch", "chain", "agcu", "command", "
 _HEADS = ("kind", "unit", "count", "cells", "flip-flops", "memory bits", "depth", "all", "share")
 _MAPPED_HEADS = ("µm²", "all µm²", "share of µm²")
 _LEFT = 2
-# Definition of an array's cell.
-_CELL = re.compile(r"(output_)?cell_")
 
 
 def add(subparsers: Subparsers) -> None:
@@ -154,7 +151,8 @@ def _systolic(args: argparse.Namespace) -> dict[str, Any]:
             f"{part.flip_flops:>8,} flip-flops  {part.cells * part.instances / unit.cells:6.1%}"
             + ("" if part.square_um is None else f" {part.square_um:>12,.0f} µm²")
         )
-    (cells,) = (part for part in unit.definitions if _CELL.match(part.name))
+    kinds = {name: definition.kind for name, definition in design.definitions.items()}
+    (cells,) = (part for part in unit.definitions if kinds[part.name] in ("Cell", "OutputCell"))
     rest = 1 - cells.cells * cells.instances / unit.cells
     outside = {"array_cells": cells.instances, "share_outside_cells": rest}
     print(

@@ -12,7 +12,7 @@ from sim.files import require_space, write_output
 from sim.rules import JITTER, LATENCY, MAX_CYCLES, validating
 
 if TYPE_CHECKING:
-    from gen.verilog import Design
+    from gen.design import Design
     from sim.run.job import Job
 
 __all__ = ["add", "execute"]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gen.verilog import Design
+from gen.design import Design
 from hw.arch.config import named
 from hw.arch.errors import MissingToolError
 from sim.backends import choose, emitted

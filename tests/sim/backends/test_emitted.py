@@ -4,7 +4,7 @@ import dataclasses
 
 import pytest
 
-from gen.verilog import Design
+from gen.design import Definition, Design, Port
 from hw.arch.config import named
 from sim.backends import emitted
 from sim.backends.emitted import emitted_chip
@@ -17,7 +17,11 @@ def asked(monkeypatch, tmp_path):
 
     def emit(chip):
         configs.append(chip)
-        return Design("tilewright", f"module {len(configs)}", {"tilewright": 1})
+        return Design(
+            "tilewright",
+            f"module {len(configs)}",
+            {"tilewright": Definition({"i": Port(False, 3)}, {}, "Chip")},
+        )
 
     monkeypatch.setenv("TILEWRIGHT_CACHE", str(tmp_path))
     monkeypatch.setattr(emitted, "Chip", lambda config: config)

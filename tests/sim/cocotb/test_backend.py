@@ -4,7 +4,8 @@ import re
 
 import pytest
 
-from gen.verilog import Design, emit
+from gen.design import Design
+from gen.verilog import emit
 from hw.arch.config import named
 from sim.backends.emitted import emitted_chip
 from sim.cocotb import bench_runner, executable

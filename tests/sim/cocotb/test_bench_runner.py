@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 import tilewright
-from gen.verilog import Design, emit
+from gen.design import Design
+from gen.verilog import emit
 from hw.arch.errors import MissingToolError
 from sim.cocotb import bench_runner
 from sim.cocotb.bench_runner import bench_names, run_bench

@@ -2,8 +2,8 @@
 
 import pytest
 
-from gen.verilog import Design
 from sim.native.parts import cut
+from sim.run.verilog_file import parsed
 
 TEXT = """\
 module leaf(i, o);
@@ -56,9 +56,9 @@ endmodule
 
 
 def test_instances_become_ports_of_the_rest():
-    design = cut(Design("top", TEXT, {}), ["tile"])
+    design = cut(parsed("top", TEXT), ["tile"])
     rest, tile = design.parts
-    assert rest.module == "top"
+    assert rest.top == "top"
     assert "module top(clk, i, o, cut_0_0, cut_0_1, cut_0_2, cut_1_0, cut_1_1);" in rest.text
     assert "output [3:0] cut_0_0;\n  assign cut_0_0 = { i[1:0], i[3:2] };" in rest.text
     assert "input [0:0] cut_0_2;\n  assign o[0] = cut_0_2;" in rest.text
@@ -75,14 +75,14 @@ def test_instances_become_ports_of_the_rest():
 
 
 def test_a_design_without_parts_stays_whole():
-    design = cut(Design("top", TEXT, {}), [])
-    assert [part.module for part in design.parts] == ["top"]
+    design = cut(parsed("top", TEXT), [])
+    assert [part.top for part in design.parts] == ["top"]
     assert design.parts[0].text.count("endmodule") == 4
 
 
 def test_a_design_without_its_top_is_refused():
     with pytest.raises(ValueError, match="Verilog must have the module 'other'"):
-        cut(Design("other", TEXT, {}), [])
+        cut(parsed("other", TEXT), [])
 
 
 def test_a_part_does_not_depend_on_the_rest_of_its_design():
@@ -97,12 +97,12 @@ def test_a_part_does_not_depend_on_the_rest_of_its_design():
         )
     )
     assert one != other
-    parts = [cut(Design("top", text, {}), ["tile"]).parts[1] for text in (one, other)]
+    parts = [cut(parsed("top", text), ["tile"]).parts[1] for text in (one, other)]
     assert parts[0] == parts[1]
     assert "$auto$x.cc:1:f$0 " in parts[0].text
 
 
 def test_a_part_knows_its_modules():
-    rest, tile = cut(Design("top", TEXT, {}), ["tile"]).parts
-    assert rest.modules == ["leaf.two", "top"]
-    assert tile.modules == ["leaf", "tile"]
+    rest, tile = cut(parsed("top", TEXT), ["tile"]).parts
+    assert list(rest.definitions) == ["leaf.two", "top"]
+    assert list(tile.definitions) == ["leaf", "tile"]
