@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hw.arch.errors import BadInputError
+from hw.numeric.elementwise import canonical
 from hw.numeric.reference import cast, matmul
 from sw.ir import nodes as ir
 from sw.ir.affine import Axis
@@ -91,8 +92,7 @@ def _operation(op: str, format_: Format) -> Callable[..., Array]:
 
 
 def _canonical(array: Array) -> Array:
-    """Replace every NaN by the hardware's canonical NaN."""
-    return cast(array, fp32) if array.dtype == fp32.dtype else array
+    return canonical(array) if array.dtype == fp32.dtype else array
 
 
 def _convert(array: Array, format_: Format) -> Array:

@@ -16,6 +16,7 @@ from hw.arch.launch import (
     pack_arguments,
     pack_list,
 )
+from hw.numeric.division import ceil_div
 from sw.array_spec import ArraySpec
 
 __all__ = ["GUARD_BYTES", "LaunchMemory"]
@@ -82,7 +83,7 @@ class LaunchMemory:
         address = base + GUARD_BYTES
         for name, size in sizes.items():
             self.places[name] = (address, size)
-            address = -(-(address + size) // GUARD_BYTES) * GUARD_BYTES + GUARD_BYTES
+            address = ceil_div(address + size, GUARD_BYTES) * GUARD_BYTES + GUARD_BYTES
         self.size = address
 
     @property

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 
+from hw.numeric.division import ceil_div
 from hw.numeric.formats import Format
 
 __all__ = ["ROW_ALIGNMENT_BYTES", "ArraySpec"]
@@ -41,7 +42,7 @@ class ArraySpec:
     @property
     def pitch(self) -> int:
         """Bytes from the start of one row to the start of the next."""
-        return -(-self.row_bytes // ROW_ALIGNMENT_BYTES) * ROW_ALIGNMENT_BYTES
+        return ceil_div(self.row_bytes, ROW_ALIGNMENT_BYTES) * ROW_ALIGNMENT_BYTES
 
     @property
     def bytes(self) -> int:

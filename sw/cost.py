@@ -7,6 +7,7 @@ import functools
 
 from hw.arch.config import ChipConfig
 from hw.arch.launch import ARGUMENT_BYTES, ENTRY_BYTES
+from hw.numeric.division import ceil_div
 from sw.passes.fit import Fit, spread
 from sw.passes.plan import Plan
 
@@ -32,7 +33,7 @@ _ROW_BLOCKS, _COLUMN_BLOCKS = 3, 5
 @functools.lru_cache(maxsize=4096)
 def _row_cycles(config: ChipConfig, row_bytes: int) -> float:
     """Cycles per box row, bound by its beats or by the bursts in flight."""
-    beats = max(1, -(-row_bytes // (config.width_bits // 8)))
+    beats = max(1, ceil_div(row_bytes, config.width_bits // 8))
     # One burst beyond the outstanding ones waits on AR.
     return max(float(beats), (LATENCY + beats) / (config.agcu.outstanding + 1))
 
@@ -158,8 +159,8 @@ def predict_launch(
         for the first entry.
     """
     beat_bytes = config.width_bits // 8
-    beats = -(-ENTRY_BYTES // beat_bytes) + -(-image_bytes // beat_bytes)
-    fetch = _FETCH + beats + max(arguments, -(-arguments * ARGUMENT_BYTES // beat_bytes))
+    beats = ceil_div(ENTRY_BYTES, beat_bytes) + ceil_div(image_bytes, beat_bytes)
+    fetch = _FETCH + beats + max(arguments, ceil_div(arguments * ARGUMENT_BYTES, beat_bytes))
     return fetch if behind is None else max(fetch - behind, _BETWEEN + arguments)
 
 

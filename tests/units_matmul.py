@@ -15,6 +15,7 @@ from hw.arch.pmu import EngineProgram, PmuProgram, SlotRing
 from hw.arch.pmu_word import Access, Level, TokenSource
 from hw.arch.ports import Direction, Link, Port, SwitchPorts, UnitPort
 from hw.arch.switch import OutputProgram, SwitchProgram, Turn
+from hw.numeric.division import ceil_div
 from hw.numeric.formats import Format, bf16, fp32, int8, int32
 from sim.drivers.products import Array
 from sim.launch_memory import LaunchMemory
@@ -74,7 +75,7 @@ class UnitsMatmul:
         fmt = (bf16, int8)[rng.integers(2)]
         out = int32 if fmt == int8 else (bf16, fp32)[rng.integers(2)]
         m, n, k = (int(side) for side in rng.integers(1, (41, 14, 41)))
-        return cls(config, m, n, k, fmt, out, 16, 16, max(2, -(-k // 16)))
+        return cls(config, m, n, k, fmt, out, 16, 16, max(2, ceil_div(k, 16)))
 
     def operands(self, rng: np.random.Generator, **kinds: Any) -> tuple[Array, Array]:
         """Random A and B from `sim.operands.random_operand`."""
@@ -90,9 +91,9 @@ class UnitsMatmul:
     def blocks(self) -> tuple[int, int, int]:
         """Numbers of row blocks, column boxes and K-blocks."""
         return (
-            -(-self.m // self.block_rows),
-            -(-self.n // self.lanes),
-            -(-self.k // self.slab),
+            ceil_div(self.m, self.block_rows),
+            ceil_div(self.n, self.lanes),
+            ceil_div(self.k, self.slab),
         )
 
     @property

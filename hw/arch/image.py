@@ -12,6 +12,7 @@ from amaranth.lib import data
 from hw.arch.config import ChipConfig
 from hw.arch.errors import BadInputError, shown
 from hw.arch.limits import FINGERPRINT
+from hw.numeric.division import ceil_div
 
 __all__ = [
     "IMAGE_MAGIC",
@@ -56,7 +57,7 @@ def header_layout(rows: int) -> data.StructLayout:
 
 def header_beats(rows: int, width_bits: int) -> int:
     """Beats of the header."""
-    return -(-header_layout(rows).size // width_bits)
+    return ceil_div(header_layout(rows).size, width_bits)
 
 
 def fingerprint(config: ChipConfig) -> int:
@@ -170,7 +171,7 @@ class Image:
 
 def segment_words(config_bits: int, width_bits: int) -> int:
     """Words of the segment of a program of so many bits."""
-    return -(-config_bits // width_bits)
+    return ceil_div(config_bits, width_bits)
 
 
 def chain_words(configs: Sequence[int], bits: Sequence[int], width_bits: int) -> list[int]:

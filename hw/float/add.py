@@ -12,6 +12,7 @@ from typing import NamedTuple
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 
 from hw.float.align import EXPONENT_BITS, FRACTION, NARROW, Aligned, Window
+from hw.float.recode import is_nan
 from hw.float.wires import named
 from hw.numeric.formats import bf16, fp32
 
@@ -165,7 +166,6 @@ def cast_to_bf16(m: Module, bits: Value) -> Value:
     magnitude, sign = bits[:-1], bits[-1]
     kept, guard, rest = magnitude[dropped:], magnitude[dropped - 1], magnitude[: dropped - 1]
     up = guard & (kept[0] | rest.any())
-    nan = magnitude[FRACTION:].all() & magnitude[:FRACTION].any()
     rounded = Signal(bf16.bits - 1, name="rounded_to_bf16")
     m.d.comb += rounded.eq(kept + up)
-    return Mux(nan, bf16.canonical_nan, Cat(rounded, sign))
+    return Mux(is_nan(bits), bf16.canonical_nan, Cat(rounded, sign))

@@ -32,6 +32,7 @@ from typing import NamedTuple
 from amaranth.hdl import Cat, Const, Module, Mux, Value
 
 from hw.float.dot1 import Product
+from hw.float.sticky_shift import shift_right
 from hw.float.wires import named
 from hw.numeric.formats import fp32, int32
 
@@ -160,9 +161,8 @@ def align(
     in_place = Cat(Const(0, place), product.significand, Const(0, 1))
     larger = Mux(addend_larger, Cat(Const(0, guard), fraction, addend_units), in_place)
     halved = Cat(Const(0, guard - 1), fraction, addend_normal, Const(0, 2))
-    moved, lost = _shift_right(
-        m, Mux(addend_larger, in_place, halved), named(m, "alignment", shift)
-    )
+    unaligned = named(m, "unaligned", Mux(addend_larger, in_place, halved))
+    moved, lost = shift_right(m, unaligned, named(m, "alignment", shift), "moved")
 
     subtract = product.sign ^ addend_sign
     sticky = lost & ~product.zero
@@ -194,14 +194,3 @@ def align(
         special=special,
         nan=nan,
     )
-
-
-def _shift_right(m: Module, value: Value, shift: Value) -> tuple[Value, Value]:
-    """Barrel shifter to the right: the value shifted, and whether a 1 was shifted out."""
-    lost: Value = Const(0, 1)
-    for stage in reversed(range(len(shift))):
-        amount = 1 << stage
-        value = named(m, f"before_shift_by_{amount}", value)
-        lost = lost | (value[:amount].any() & shift[stage])
-        value = Mux(shift[stage], value[amount:], value)
-    return named(m, "moved", value), lost

@@ -5,7 +5,7 @@ from __future__ import annotations
 from amaranth.hdl import Cat, Const, Module, Mux, Value
 
 from hw.float.add import cast_to_bf16
-from hw.float.recode import Coding, recode
+from hw.float.recode import Coding, is_nan, recode
 from hw.float.sticky_shift import shift_right
 from hw.float.wires import named
 from hw.numeric.formats import Format, bf16, fp32, int8, int32
@@ -13,10 +13,6 @@ from hw.numeric.formats import Format, bf16, fp32, int8, int32
 __all__ = ["from_int32", "narrow", "round_to_integral", "saturate_int8", "to_int32", "widen"]
 
 _FRACTION = fp32.fraction_bits
-
-
-def _is_nan(bits: Value) -> Value:
-    return bits[_FRACTION:-1].all() & bits[:_FRACTION].any()
 
 
 def narrow(m: Module, bits: Value, format_: Format, *, saturate: bool) -> Value:
@@ -58,14 +54,13 @@ def narrow(m: Module, bits: Value, format_: Format, *, saturate: bool) -> Value:
     limit = format_.largest if saturate else format_.largest + 1
     magnitude = Mux(too_large, limit, total)[: format_.bits - 1]
     nan = format_.canonical_nan if format_.has_nan else format_.largest
-    return Mux(_is_nan(bits), nan, Cat(magnitude, bits[-1]))
+    return Mux(is_nan(bits), nan, Cat(magnitude, bits[-1]))
 
 
 def widen(m: Module, bits: Value, format_: Format) -> Value:
     """Exact conversion of a float of 4, 8 or 16 bits to fp32; NaN become canonical."""
     if format_ == bf16:
-        nan = bits[format_.fraction_bits : -1].all() & bits[: format_.fraction_bits].any()
-        return Mux(nan, fp32.canonical_nan, Cat(Const(0, 16), bits))
+        return Mux(is_nan(bits, bf16), fp32.canonical_nan, Cat(Const(0, 16), bits))
     coding = Coding.of((fp32,))
     operand = coding.split(recode(m, bits, format_, coding))
     # Every value of these formats is a normal fp32, subnormals included.
@@ -88,7 +83,7 @@ def to_int32(m: Module, bits: Value) -> Value:
     result = Mux(sign, -magnitude, magnitude)[:32]
     too_large = field >= fp32.bias + 31
     result = Mux(too_large, int32.largest + sign, result)
-    return Mux(_is_nan(bits), 0, result)[:32]
+    return Mux(is_nan(bits), 0, result)[:32]
 
 
 def saturate_int8(bits: Value) -> Value:
@@ -130,4 +125,4 @@ def round_to_integral(m: Module, bits: Value) -> Value:
     to_one = (field == fp32.bias - 1) & bits[:_FRACTION].any()
     small = Cat(Const(0, _FRACTION), Mux(to_one, fp32.bias, 0)[:8])
     result = Mux(below_one, small, total)
-    return Mux(_is_nan(bits), fp32.canonical_nan, Cat(result, bits[-1]))
+    return Mux(is_nan(bits), fp32.canonical_nan, Cat(result, bits[-1]))

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 
 from hw.float.booth import booth_pair
-from hw.float.recode import WIDE, Coding
+from hw.float.recode import WIDE, Coding, Operand
 from hw.numeric.formats import bf16, int8
 
 __all__ = [
@@ -15,6 +15,7 @@ __all__ = [
     "PRODUCT_BITS",
     "PRODUCT_EXPONENT_BITS",
     "Product",
+    "is_nan_product",
     "multiply",
     "multiply_pair",
 ]
@@ -94,6 +95,12 @@ def multiply_pair(m: Module, a: Value, w: Value) -> Value:
     return total
 
 
+def is_nan_product(left: Operand, right: Operand) -> Value:
+    """Whether a product is NaN: so is an operand, or one is infinite and the other zero."""
+    nan = left.is_nan | right.is_nan
+    return nan | (left.is_special & right.is_zero) | (right.is_special & left.is_zero)
+
+
 def multiply(
     m: Module, a: Value, w: Value, *, integer: Value | None = None, coding: Coding = WIDE
 ) -> Product:
@@ -122,19 +129,13 @@ def multiply(
         special=Signal(name="product_special"),
         nan=Signal(name="product_nan"),
     )
-    left_zero, right_zero = left.is_zero, right.is_zero
     total_exponent = left.exponent + right.exponent
-    zero = left_zero | right_zero
+    zero = left.is_zero | right.is_zero
     m.d.comb += [
         product.exponent.eq(coding.product_exponent(total_exponent, zero)),
         product.zero.eq(zero),
         product.special.eq(left.is_special | right.is_special),
-        product.nan.eq(
-            left.is_nan
-            | right.is_nan
-            | (left.is_special & right_zero)
-            | (right.is_special & left_zero)
-        ),
+        product.nan.eq(is_nan_product(left, right)),
     ]
     sign = left.sign ^ right.sign
     if integer is None:

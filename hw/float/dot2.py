@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from amaranth.hdl import Cat, Const, Module, Mux, Value
 
-from hw.float.dot1 import Product
+from hw.float.dot1 import Product, is_nan_product
 from hw.float.recode import Coding, Operand
 from hw.float.wires import named
 from hw.numeric.formats import Format
@@ -95,7 +95,7 @@ def multiply_float_pair(m: Module, a: Value, w: Value, *, formats: tuple[Format,
     zero = named(m, "pair_zero", ~total.any())
 
     specials = [left.is_special | right.is_special for left, right in pairs]
-    nans = [_is_nan(left, right) for left, right in pairs]
+    nans = [is_nan_product(left, right) for left, right in pairs]
     special = specials[0] | specials[1]
     # Two negative zeros add up to -0; other zeros and exact cancellation to +0.
     sign = Mux(zero, first_sign & second_sign, larger_sign ^ reversed_)
@@ -123,8 +123,3 @@ def _product(m: Module, index: int, left: Operand, right: Operand) -> tuple[Valu
         named(m, f"code_{index}", Mux(zero, 0, code)),
         named(m, f"sign_{index}", left.sign ^ right.sign),
     )
-
-
-def _is_nan(left: Operand, right: Operand) -> Value:
-    nan = left.is_nan | right.is_nan
-    return nan | (left.is_special & right.is_zero) | (right.is_special & left.is_zero)

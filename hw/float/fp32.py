@@ -7,7 +7,7 @@ from amaranth.hdl import Cat, Const, Module, Mux, Value
 from hw.float.add import Total, add, round_total
 from hw.float.align import EXPONENT_BITS, FRACTION, Window, align
 from hw.float.dot1 import Product, multiply
-from hw.float.recode import Coding, recode
+from hw.float.recode import Coding, is_nan, recode
 from hw.float.sticky_shift import shift_right
 from hw.float.wires import named
 from hw.numeric.formats import fp32
@@ -81,10 +81,6 @@ def multiply_fp32(m: Module, a: Value, b: Value) -> Value:
     return round_total(m, total, window=_WINDOW)
 
 
-def _is_nan(x: Value) -> Value:
-    return x[FRACTION:-1].all() & x[:FRACTION].any()
-
-
 def _below(a: Value, b: Value) -> Value:
     """Whether a comes before b in the total order in which -0 precedes +0; no NaN."""
     smaller = a[:-1] < b[:-1]
@@ -95,17 +91,17 @@ def _below(a: Value, b: Value) -> Value:
 def less(m: Module, a: Value, b: Value) -> Value:
     """``a < b``: 0 if either is NaN; -0 and +0 are equal."""
     zeros = ~(a[:-1].any() | b[:-1].any())
-    return _below(a, b) & ~zeros & ~_is_nan(a) & ~_is_nan(b)
+    return _below(a, b) & ~zeros & ~is_nan(a) & ~is_nan(b)
 
 
 def equal(m: Module, a: Value, b: Value) -> Value:
     """``a = b``: 0 if either is NaN; -0 and +0 are equal."""
     zeros = ~(a[:-1].any() | b[:-1].any())
-    return ((a == b) | zeros) & ~_is_nan(a) & ~_is_nan(b)
+    return ((a == b) | zeros) & ~is_nan(a) & ~is_nan(b)
 
 
 def _choose(a: Value, b: Value, first: Value) -> Value:
-    nan = _is_nan(a) | _is_nan(b)
+    nan = is_nan(a) | is_nan(b)
     return Mux(nan, fp32.canonical_nan, Mux(first, a, b))
 
 

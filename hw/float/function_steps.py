@@ -27,7 +27,6 @@ __all__ = [
     "Power",
     "build_power",
     "decode",
-    "is_nan",
     "multiplied_split_cycles",
     "normalise_bit",
     "round_magnitude",
@@ -44,11 +43,6 @@ ROUND_CYCLES = 2
 POWER_CYCLES = 4
 
 _FRACTION = fp32.fraction_bits
-
-
-def is_nan(x: Value) -> Value:
-    """Whether an fp32 is NaN."""
-    return x[_FRACTION:-1].all() & x[:_FRACTION].any()
 
 
 def decode(m: Module, x: Value) -> Operand:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 
-from hw.numeric.formats import Format, bf16
+from hw.numeric.formats import Format, bf16, fp32
 
 __all__ = [
     "EXPONENT_BITS",
@@ -16,6 +16,7 @@ __all__ = [
     "WIDE",
     "Coding",
     "Operand",
+    "is_nan",
     "recode",
 ]
 
@@ -134,6 +135,12 @@ EXPONENT_BITS = WIDE.exponent_bits
 
 #: Width of a recoded bf16.
 OPERAND_BITS = WIDE.bits
+
+
+def is_nan(bits: Value, format_: Format = fp32) -> Value:
+    """Whether the bits of a float with infinities are a NaN."""
+    width = format_.fraction_bits
+    return bits[width:-1].all() & bits[:width].any()
 
 
 def recode(m: Module, bits: Value, format_: Format = bf16, coding: Coding = WIDE) -> Value:

@@ -17,12 +17,12 @@ from hw.float.function_steps import (
     Power,
     build_power,
     decode,
-    is_nan,
     multiplied_split_cycles,
     normalise_bit,
     round_magnitude,
     split,
 )
+from hw.float.recode import is_nan
 from hw.float.sticky_shift import shift_right
 from hw.float.table_lookup import LOOKUP_CYCLES, lookup
 from hw.float.wires import delay, named

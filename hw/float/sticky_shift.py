@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Module, Mux, Value
+from amaranth.hdl import Const, Module, Mux, Value
 
 from hw.float.wires import named
 
@@ -12,9 +12,10 @@ __all__ = ["shift_right"]
 def shift_right(m: Module, value: Value, amount: Value, name: str) -> tuple[Value, Value]:
     """The value shifted right by any amount, and whether a 1 was shifted out (sticky bit)."""
     stages = len(value).bit_length()
-    far = amount[stages:].any()
-    lost: Value = value.any() & far
-    value = Mux(far, 0, value)
+    lost: Value = Const(0, 1)
+    if len(amount) > stages:
+        far = amount[stages:].any()
+        lost, value = value.any() & far, Mux(far, 0, value)
     for stage in reversed(range(min(stages, len(amount)))):
         places = min(1 << stage, len(value))
         taken = amount[stage]

@@ -18,6 +18,7 @@ from hw.numeric.rounding import round_sum
 
 __all__ = [
     "add",
+    "canonical",
     "equal",
     "fma",
     "from_int32",
@@ -40,22 +41,24 @@ def _fp32(*values: npt.ArrayLike) -> list[Array]:
     return arrays
 
 
-def _canonical(x: Array) -> Array:
-    return np.where(np.isnan(x), fp32.from_bits(fp32.canonical_nan), x)
+def canonical(x: Array) -> Array:
+    """An array of float32 with the canonical NaN in the place of every NaN."""
+    nan = np.isnan(x)
+    return np.where(nan, fp32.from_bits(fp32.canonical_nan), x) if nan.any() else np.asarray(x)
 
 
 def add(a: npt.ArrayLike, b: npt.ArrayLike) -> Array:
     """``a + b`` of float32, nearest even, NaN canonical; BadInputError for other types."""
     left, right = _fp32(a, b)
     with np.errstate(all="ignore"):
-        return _canonical(left + right)
+        return canonical(left + right)
 
 
 def multiply(a: npt.ArrayLike, b: npt.ArrayLike) -> Array:
     """``a * b``, as :func:`add`."""
     left, right = _fp32(a, b)
     with np.errstate(all="ignore"):
-        return _canonical(left * right)
+        return canonical(left * right)
 
 
 def fma(a: npt.ArrayLike, b: npt.ArrayLike, c: npt.ArrayLike) -> Array:
@@ -64,7 +67,7 @@ def fma(a: npt.ArrayLike, b: npt.ArrayLike, c: npt.ArrayLike) -> Array:
     with np.errstate(all="ignore"):
         # float64 holds the product exactly.
         product = left.astype(np.float64) * right.astype(np.float64)
-        return _canonical(round_sum(product, addend.astype(np.float64)))
+        return canonical(round_sum(product, addend.astype(np.float64)))
 
 
 def less(a: npt.ArrayLike, b: npt.ArrayLike) -> Array:
@@ -87,7 +90,7 @@ def _extreme(pick: Callable[[Array, Array], Array], zero_sign: Any, a: Array, b:
     # numpy does not specify which of two zeros it returns.
     zeros = (a == 0) & (b == 0)
     signs = zero_sign(a.view(np.uint32), b.view(np.uint32)).view(np.float32)
-    return _canonical(np.where(zeros, signs, result))
+    return canonical(np.where(zeros, signs, result))
 
 
 def minimum(a: npt.ArrayLike, b: npt.ArrayLike) -> Array:
@@ -106,7 +109,7 @@ def round_to_integral(x: npt.ArrayLike) -> Array:
     """The nearest integer as float32, ties to even; zeros keep their signs."""
     (values,) = _fp32(x)
     with np.errstate(invalid="ignore"):
-        return _canonical(np.rint(values))
+        return canonical(np.rint(values))
 
 
 def to_int32(x: npt.ArrayLike) -> Array:

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hw.arch.errors import BadInputError
+from hw.numeric.division import ceil_div
 from hw.numeric.elementwise import add
 from hw.numeric.formats import Format, e2m1, e4m3, e5m2, mxe2m1, mxe4m3, mxe5m2
 from hw.numeric.reference import add_products, cast, require_tile
@@ -59,7 +60,7 @@ def _require(matrix: MxMatrix) -> Format:
             "Microscaled operands must be float8_e4m3fn, float8_e5m2 or float4_e2m1fn with scales "
             f"of float8_e8m0fnu, not {elements.dtype} with {scales.dtype}"
         )
-    blocks = (elements.shape[0], -(-elements.shape[-1] // BLOCK))
+    blocks = (elements.shape[0], ceil_div(elements.shape[-1], BLOCK))
     if elements.ndim != 2 or scales.shape != blocks:
         raise BadInputError(
             f"Scales of elements {elements.shape} must be one for every {BLOCK} of a line, not "

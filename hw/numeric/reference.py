@@ -13,7 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from hw.arch.errors import BadInputError
-from hw.numeric.elementwise import add
+from hw.numeric.division import ceil_div
+from hw.numeric.elementwise import add, canonical
 from hw.numeric.formats import Format, bf16, e2m1, e4m3, e5m2, fp16, fp32, int4, int8, int32
 from hw.numeric.rounding import round_sum
 
@@ -44,14 +45,6 @@ def _wide(x: Array) -> Array:
         return x.astype(np.float64)
 
 
-def _canonical(x: Array) -> Array:
-    """Replace every NaN of an fp32 array, in place, by the canonical one."""
-    nan = np.isnan(x)
-    if nan.any():
-        x.view(np.uint32)[nan] = fp32.canonical_nan
-    return x
-
-
 def _fma(acc: Array, a: Array, w: Array) -> Array:
     """Add ``a * w`` to ``acc`` (all float64) with one rounding to fp32, elementwise.
 
@@ -64,7 +57,7 @@ def _fma(acc: Array, a: Array, w: Array) -> Array:
     ``acc`` but 0. So it is the product, and the larger term, ``acc``, is 2^-150 from a midpoint.
     """
     with np.errstate(invalid="ignore", over="ignore", under="ignore"):
-        return _canonical((acc + a * w).astype(np.float32))
+        return canonical((acc + a * w).astype(np.float32))
 
 
 def _format(a: Array, w: Array) -> Format:
@@ -127,9 +120,9 @@ def add_products(acc: Array, factors: list[tuple[Array, Array]]) -> Array:
     with np.errstate(invalid="ignore"):
         products = [a * w for a, w in factors]
         if len(products) == 2:
-            return _canonical(round_sum(acc, *products))
+            return canonical(round_sum(acc, *products))
         # Exact: whole numbers of quarters. A fixed-point number has no -0.
-        return _canonical(round_sum(acc, sum(products, np.zeros_like(acc))))
+        return canonical(round_sum(acc, sum(products, np.zeros_like(acc))))
 
 
 def mac_lane(acc: npt.ArrayLike, a: npt.ArrayLike, w: npt.ArrayLike) -> Array:
@@ -232,7 +225,7 @@ def matmul(
         raise BadInputError(f"Operands must be M x K and K x N, not {a.shape} and {b.shape}")
     acc = _accumulator(acc0, format_, (a.shape[0], b.shape[1]))
     if tile is not None and format_.is_float:
-        acc = _canonical(acc.astype(np.float32))
+        acc = canonical(acc.astype(np.float32))
         for k in range(0, a.shape[1], tile):
             acc = add(acc, matmul(a[:, k : k + tile], b[k : k + tile]))
         return acc + np.float32(0)
@@ -240,7 +233,7 @@ def matmul(
     if not format_.is_float:
         # Any order is exact in float64 up to 2^53, which takes 2^39 products.
         return (acc.astype(np.int64) + (wide_a @ wide_b).astype(np.int64)).astype(np.int32)
-    sums = _canonical(acc.astype(np.float32))
+    sums = canonical(acc.astype(np.float32))
     count = format_.products_per_cycle
     if count > 1:
         missing = -a.shape[1] % count
@@ -306,7 +299,7 @@ def cast(x: npt.ArrayLike, format_: Format, *, saturate: bool | None = None) -> 
     if not saturate and not format_.has_nan:
         raise BadInputError(f"Cast to {format_.name} must saturate: it has no infinity and no NaN")
     with np.errstate(invalid="ignore"):
-        values = _canonical(np.atleast_1d(x).astype(np.float32))
+        values = canonical(np.atleast_1d(x).astype(np.float32))
     if format_ == fp32:
         if saturate:
             largest = fp32.from_bits(fp32.largest)
@@ -363,10 +356,10 @@ def error_bound(
         if not format_.is_float:
             limit = 2.0 ** (target.bits - 1) - 1
             return np.where(magnitude <= limit, 0.0, np.inf)
-        roundings = -(-terms // format_.products_per_cycle)
+        roundings = ceil_div(terms, format_.products_per_cycle)
         passed = roundings
         if tile is not None:
-            passed = min(roundings, tile // format_.products_per_cycle) + -(-terms // tile)
+            passed = min(roundings, tile // format_.products_per_cycle) + ceil_div(terms, tile)
         gamma = passed * _UNIT_ROUNDOFF / (1 - passed * _UNIT_ROUNDOFF)
         gamma_reference = (terms + 1) * 2.0**-53 / (1 - (terms + 1) * 2.0**-53)
         # The magnitude itself is a float64 sum with its own error, hence the factor.

@@ -11,6 +11,7 @@ from hw.arch.checks import require_int
 from hw.arch.errors import BadInputError
 from hw.array.dataflow import LANE_BITS, Dataflow
 from hw.matrix.unit_config import UnitConfig
+from hw.numeric.division import ceil_div
 from hw.numeric.formats import Format
 
 __all__ = ["TensorConfig"]
@@ -80,7 +81,7 @@ class TensorConfig:
     @property
     def parts(self) -> int:
         """Vectors per row of results."""
-        return -(-self.unit.array.columns // self.elements)
+        return ceil_div(self.unit.array.columns, self.elements)
 
     @property
     def granule(self) -> int:

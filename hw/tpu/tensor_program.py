@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hw.arch.errors import BadInputError
+from hw.numeric.division import ceil_div
 from hw.tpu.instruction import Instruction, Opcode
 from hw.tpu.tensor_config import TensorConfig
 
@@ -57,17 +58,17 @@ class Packing:
     @staticmethod
     def of_host(config: TensorConfig, columns: int) -> Packing:
         """Layout of a matrix from the host: one operand after another."""
-        return Packing(-(-columns // config.elements), np.arange(columns))
+        return Packing(ceil_div(columns, config.elements), np.arange(columns))
 
     @staticmethod
     def of_results(config: TensorConfig, columns: int) -> Packing:
         """Layout of results: groups of C columns, side by side in slots or in several vectors."""
         width = config.unit.array.columns
         group, column = np.divmod(np.arange(columns), width)
-        groups = -(-columns // width)
+        groups = ceil_div(columns, width)
         vector, slot = np.divmod(group, config.slots)
         places = vector * config.parts * config.elements + slot * width + column
-        return Packing(-(-groups // config.slots) * config.parts, places)
+        return Packing(ceil_div(groups, config.slots) * config.parts, places)
 
 
 @dataclass(frozen=True)
@@ -118,7 +119,7 @@ def layer_program(
     """
     array = config.unit.array
     extent = layer.weight.shape[1]
-    groups = -(-extent // array.columns)
+    groups = ceil_div(extent, array.columns)
     tiles = packing.vectors
     padded = np.zeros((tiles * config.elements, groups * array.columns), config.format.dtype)
     padded[packing.places, :extent] = layer.weight
@@ -176,7 +177,7 @@ def _plan(config: TensorConfig, layers: Sequence[Layer], rows: int) -> _Plan:
             f"Unified buffer rows must be at least {sum(widest)} for a row of these layers, "
             f"not {config.buffer_rows}"
         )
-    count = -(-rows // most)
+    count = ceil_div(rows, most)
     edges = [index * rows // count for index in range(count + 1)]
     blocks = tuple(zip(edges[:-1], edges[1:], strict=True))
     longest = max(stop - start for start, stop in blocks)

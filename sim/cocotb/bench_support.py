@@ -9,6 +9,8 @@ import numpy as np
 from cocotb.clock import Clock
 from cocotb.triggers import FallingEdge, ReadOnly
 
+from hw.numeric.division import ceil_div
+
 __all__ = ["Sink", "Source", "bench", "clocks", "random_generator", "start"]
 
 _PERIOD_NS = 10
@@ -89,7 +91,7 @@ class Source(_Stream):
         self._valid.value = 0
         if self._payload is not None:
             bits = len(self._payload)
-            garbage = int.from_bytes(self._random.bytes(-(-bits // 8)), "little")
+            garbage = int.from_bytes(self._random.bytes(ceil_div(bits, 8)), "little")
             self._payload.value = garbage % (1 << bits)
 
     async def send(self, payloads: Iterable[int]) -> None:

@@ -8,6 +8,7 @@ import numpy as np
 from hw.arch.config import ChipConfig
 from hw.arch.counters import ACTIVITIES, activity_layout
 from hw.matrix.matrix_unit import MatrixUnit
+from hw.numeric.division import ceil_div
 from hw.numeric.formats import Format, bf16, int8
 from sim.drivers.products import Array, Bytes, Words, equal_blocks, padded, payloads
 
@@ -73,12 +74,12 @@ class MatrixTiling:
     @property
     def tiles(self) -> int:
         """Tiles along the inner extent."""
-        return -(-self.k // self.elements)
+        return ceil_div(self.k, self.elements)
 
     @property
     def groups(self) -> int:
         """Groups of columns."""
-        return -(-self.n // self.columns)
+        return ceil_div(self.n, self.columns)
 
     @property
     def blocks(self) -> list[tuple[int, int]]:
@@ -118,7 +119,7 @@ class MatrixTiling:
         return np.tile(payloads(vectors, last), (len(self.blocks), 1))
 
     def _packet_vectors(self, rows: int) -> int:
-        return -(-rows // 2) if self.to_bf16 else rows
+        return ceil_div(rows, 2) if self.to_bf16 else rows
 
     @property
     def result_vectors(self) -> int:

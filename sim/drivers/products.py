@@ -5,6 +5,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from hw.numeric.division import ceil_div
+
 __all__ = ["Array", "Bytes", "Words", "equal_blocks", "padded", "payloads"]
 
 Array = npt.NDArray[Any]
@@ -14,7 +16,7 @@ Bytes = npt.NDArray[np.uint8]
 
 def equal_blocks(extent: int, most: int) -> list[tuple[int, int]]:
     """Start and stop of the fewest, nearly equal blocks of an extent, each at most `most`."""
-    count = -(-extent // most)
+    count = ceil_div(extent, most)
     edges = [index * extent // count for index in range(count + 1)]
     return list(zip(edges[:-1], edges[1:], strict=True))
 
@@ -29,7 +31,7 @@ def padded(array: Array, shape: tuple[int, ...]) -> Array:
 def payloads(vectors: Bytes, marks: Array | None = None) -> Words:
     """Payload words of vectors (n × bytes), with sideband flags (n), if any, in the top bits."""
     size = vectors.shape[1] + (marks is not None)
-    raw = np.zeros((len(vectors), -(-size // 4) * 4), np.uint8)
+    raw = np.zeros((len(vectors), ceil_div(size, 4) * 4), np.uint8)
     raw[:, : vectors.shape[1]] = vectors
     if marks is not None:
         raw[:, vectors.shape[1]] = marks

@@ -10,6 +10,7 @@ from hw.arch.checks import require_int
 from hw.arch.errors import BadInputError
 from hw.array.dataflow import LANE_BITS, Dataflow
 from hw.matrix.unit_config import UnitConfig
+from hw.numeric.division import ceil_div
 from hw.numeric.formats import Format
 from hw.numeric.mx import BLOCK, MxMatrix
 from sim.drivers.products import Array, Bytes, Words, equal_blocks, padded, payloads
@@ -79,13 +80,13 @@ class UnitTiling:
     @property
     def tiles(self) -> int:
         """Tiles along the inner extent."""
-        return -(-self.k // (self._array[0] * self.elements))
+        return ceil_div(self.k, self._array[0] * self.elements)
 
     @property
     def groups(self) -> int:
         """Groups of columns of the array."""
         other = self.m if self.config.array.dataflow == Dataflow.IS else self.n
-        return -(-other // self._array[1])
+        return ceil_div(other, self._array[1])
 
     @property
     def lane_bytes(self) -> int:
@@ -100,7 +101,7 @@ class UnitTiling:
         lanes = fmt.packed(whole).reshape(lines, inner, 2)
         if isinstance(matrix, MxMatrix):
             each = BLOCK // self.elements
-            codes = padded(matrix.scales.view(np.uint8), (lines, -(-inner // each)))
+            codes = padded(matrix.scales.view(np.uint8), (lines, ceil_div(inner, each)))
             scales = np.repeat(codes, each, axis=1)[:, :inner, np.newaxis]
             lanes = np.concatenate([lanes, scales], axis=2)
         return lanes
@@ -162,13 +163,13 @@ class UnitTiling:
     @property
     def steps(self) -> int:
         """Steps per tile of an output-stationary array."""
-        return -(-self.k // self.elements)
+        return ceil_div(self.k, self.elements)
 
     @property
     def output_blocks(self) -> int:
         """Blocks of R·L rows of an output-stationary array."""
         rows, _, latency = self._array
-        return -(-self.m // (rows * latency))
+        return ceil_div(self.m, rows * latency)
 
     def _output_streams(self, a: Array | MxMatrix, b: Array | MxMatrix) -> tuple[Words, Words]:
         rows, columns, latency = self._array

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from hw.arch.descriptor import Descriptor
 from hw.arch.error_codes import LaunchError, TmaError
+from hw.numeric.division import ceil_div
 from sim.emulator.errors import LaunchFault
 
 __all__ = ["BoxStream"]
@@ -169,7 +170,7 @@ class BoxStream:
         if not (strides[1:] % beat).any():
             start = self.base + (points[:, 0] + low[:, 0]) * size
             end = self.base + (points[:, 0] + high[:, 0]) * size
-            return int(((-(-end // beat) - start // beat) * rows).sum())
+            return int(((ceil_div(end, beat) - start // beat) * rows).sum())
         total = 0
         for at in np.flatnonzero(rows).tolist():
             address = np.array([self.base + (points[at, 0] + low[at, 0]) * size])
@@ -179,5 +180,5 @@ class BoxStream:
                 ]
                 address = (address[:, np.newaxis] + steps).ravel()
             end = address + (high[at, 0] - low[at, 0]) * size
-            total += int((-(-end // beat) - address // beat).sum())
+            total += int((ceil_div(end, beat) - address // beat).sum())
         return total

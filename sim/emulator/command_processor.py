@@ -23,6 +23,7 @@ from hw.arch.launch import (
     argument_layout,
     entry_layout,
 )
+from hw.numeric.division import ceil_div
 from sim.emulator.errors import LaunchFault
 
 __all__ = ["Fetched", "LaunchReader"]
@@ -79,7 +80,7 @@ class LaunchReader:
         return bool(address % alignment_bytes(self._config.width_bits)) or bool(address >> bits)
 
     def _read(self, address: int, size: int, phase: ReadPhase) -> bytes:
-        whole = -(-size // self._beat) * self._beat
+        whole = ceil_div(size, self._beat) * self._beat
         if address + whole > len(self._memory):
             raise LaunchFault(LaunchError.READ_DECERR, int(phase.value))
         self.bytes_read += whole

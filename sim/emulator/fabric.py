@@ -14,6 +14,7 @@ from hw.arch.error_codes import agcu_number
 from hw.arch.pcu import FilterProgram, PcuInput, PcuProgram
 from hw.arch.pmu import PmuProgram
 from hw.arch.unit_kind import AGCU, PCU, PMU, UnitKind
+from hw.numeric.division import ceil_div
 from sim.emulator.boxes import BoxStream
 from sim.emulator.errors import EmulatorError
 from sim.emulator.matrix import Passes, results
@@ -184,7 +185,7 @@ class Fabric:
         depths = ends - begins
         rows = tiles.lengths[begins] if number else depths
         starts = np.append(0, np.cumsum(tiles.lengths[:number]))
-        sizes = -(-rows // 2) if unit.out.bits == 16 else rows
+        sizes = ceil_div(rows, 2) if unit.out.bits == 16 else rows
         places = np.cumsum(sizes) - sizes
         out = np.empty((int(sizes.sum()), width), np.uint8)
         for shape in sorted(set(zip(rows.tolist(), depths.tolist(), strict=True))):

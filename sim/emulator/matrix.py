@@ -10,7 +10,8 @@ import numpy.typing as npt
 
 from hw.arch.config import ChipConfig
 from hw.arch.pcu import PcuProgram
-from hw.numeric.formats import Format, bf16, fp32
+from hw.numeric.elementwise import canonical
+from hw.numeric.formats import Format, bf16
 from hw.numeric.reference import cast, mac
 
 __all__ = ["Passes", "results"]
@@ -124,8 +125,7 @@ def _float_passes(passes: Passes, columns: int) -> npt.NDArray[np.float32]:
             out[part] = sums.transpose(0, 2, 1)
         out += np.float32(0)  # zero sums leave as +0
     # The NaN bits of a host addition are not defined.
-    out.view(np.uint32)[np.isnan(out)] = fp32.canonical_nan
-    return out
+    return canonical(out)
 
 
 def _integer_passes(passes: Passes, columns: int) -> npt.NDArray[np.int32]:

@@ -13,6 +13,7 @@ from hw.arch.limits import COUNTER_WORDS
 from hw.arch.registers import ID, MAP_VERSION, REGISTERS, register
 from hw.command.host_port import HostPort
 from hw.command.launch_timer import times_layout
+from hw.numeric.division import ceil_div
 from sim.cocotb.bench_support import bench, random_generator, start
 
 __all__ = ["design", "registers_read_and_act_as_the_map_says"]
@@ -159,7 +160,7 @@ async def registers_read_and_act_as_the_map_says(dut: Any) -> None:
         await FallingEdge(dut.clk)
         if rng.random() < 0.2:
             for name, bits in _INPUTS.items():
-                rules.inputs[name] = int.from_bytes(rng.bytes(-(-bits // 8)), "little") % (
+                rules.inputs[name] = int.from_bytes(rng.bytes(ceil_div(bits, 8)), "little") % (
                     1 << bits
                 )
                 getattr(dut, name).value = rules.inputs[name]

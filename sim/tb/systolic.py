@@ -10,6 +10,7 @@ from hw.array.dataflow import ArrayConfig, Dataflow
 from hw.matrix.factory import systolic_unit
 from hw.matrix.unit_config import UnitConfig
 from hw.numeric import reference
+from hw.numeric.division import ceil_div
 from hw.numeric.formats import Format, bf16, int8
 from hw.numeric.mx import mx_matmul, quantise
 from sim.cocotb.bench_support import Sink, Source, bench, random_generator, start
@@ -52,7 +53,7 @@ def _integers(words: Words) -> list[int]:
 
 
 def _words(payloads: list[int], bits: int) -> Words:
-    size = -(-(bits + 1) // 32) * 4
+    size = ceil_div(bits + 1, 32) * 4
     data = b"".join(payload.to_bytes(size, "little") for payload in payloads)
     return np.frombuffer(data, np.uint32).reshape(-1, size // 4)
 

@@ -9,6 +9,7 @@ import numpy.typing as npt
 from hw.array.dataflow import ArrayConfig, Dataflow
 from hw.matrix.unit_config import UnitConfig
 from hw.numeric import reference
+from hw.numeric.division import ceil_div
 from hw.numeric.formats import bf16, int8
 from hw.tpu.instruction import Fault, Instruction, Opcode, pack
 from hw.tpu.sequencer import STATUS
@@ -129,7 +130,7 @@ async def chained_layers_are_numpys(dut: Any, name: str) -> None:
         for task in sending:
             await task
         await sink.expect_silence(40)
-        size = -(-(config.vector_bits + 1) // 32) * 4
+        size = ceil_div(config.vector_bits + 1, 32) * 4
         data = b"".join(payload.to_bytes(size, "little") for payload in taken)
         vectors = np.frombuffer(data, np.uint32).reshape(-1, size // 4)
         results = mlp_results(config, host_vectors(config, vectors, counts), layers, rows)

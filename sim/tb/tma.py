@@ -13,6 +13,7 @@ from cocotbext.axi import AxiBus, AxiRam
 
 from hw.arch.descriptor import Descriptor, ElementFormat
 from hw.lib.axi import BOUNDARY_BYTES, BURST_INCR
+from hw.numeric.division import ceil_div
 from hw.tma.commands import command_layout
 from hw.tma.descriptor_file import descriptor_word_layout
 from hw.tma.engine import TmaEngine
@@ -68,7 +69,7 @@ class _Tensor:
         self.strides: list[int] = []
         extent = self.dims[0] * self.size
         for dimension in self.dims[1:]:
-            extent = -(-extent // 16) * 16 + 16 * int(rng.integers(0, 2))
+            extent = ceil_div(extent, 16) * 16 + 16 * int(rng.integers(0, 2))
             self.strides.append(extent)
             extent *= dimension
         assert extent <= _REGION

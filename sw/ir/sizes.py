@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from hw.arch.errors import BadInputError
+from hw.numeric.division import ceil_div
 from sw.ir.affine import Affine, Axis, size_symbol
 from sw.ir.nodes import Loop, Node
 from sw.ir.program import Program
@@ -17,7 +18,7 @@ __all__ = ["choose_sizes", "index_ranges", "open_sizes", "trips"]
 
 def trips(loop: Loop) -> int:
     """Return the iterations of a loop, early ends disregarded; its block size must be chosen."""
-    return -(-loop.extent // (loop.tile or 1)) if loop.blocks else loop.extent
+    return ceil_div(loop.extent, loop.tile or 1) if loop.blocks else loop.extent
 
 
 def index_ranges(nodes: tuple[Node, ...]) -> dict[str, tuple[int, int]]:

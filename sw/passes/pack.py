@@ -10,6 +10,7 @@ import dataclasses
 import itertools
 from collections.abc import Iterator, Mapping
 
+from hw.numeric.division import ceil_div
 from sw.passes.field_limits import Unfit
 from sw.passes.plan import Plan
 
@@ -139,7 +140,7 @@ def _bases(plan: Plan, room: list[Buffer], slots: Mapping[str, int]) -> list[int
     for each in room:
         # B is read by columns, so it begins with a block; other buffers with a pair of rows.
         unit = plan.vector_bytes * (plan.lanes if each.name == "b" else 2)
-        bases.append(-(-end // unit) * unit)
+        bases.append(ceil_div(end, unit) * unit)
         end = bases[-1] + slots[each.name] * each.slot_bytes
     return [*bases, end]
 

@@ -11,6 +11,7 @@ from hw.arch.config import ChipConfig
 from hw.arch.descriptor import MAX_BOX
 from hw.arch.errors import BadInputError
 from hw.arch.limits import MAX_MODULUS
+from hw.numeric.division import ceil_div
 from sw.cost import predict, rough
 from sw.passes.field_limits import Unfit, require_fields
 from sw.passes.fit import Fit, fit
@@ -198,7 +199,7 @@ def _grids(product: Product, config: ChipConfig, wishes: Wishes) -> list[tuple[i
         if row * column <= pcus
     ]
     # Grids with units that would only process padding are left out.
-    groups = -(-product.n // config.grid_columns)
+    groups = ceil_div(product.n, config.grid_columns)
     useful = [each for each in found if wishes.col_par or each[1] < 2 * groups]
     return useful or found
 
@@ -209,18 +210,18 @@ def _plans(product: Product, config: ChipConfig, wishes: Wishes) -> Iterator[Pla
     most_rows = min(config.pcu.accumulator_rows, MAX_BOX)
     row_tile = min(wishes.row_tile or product.m, product.m)
     column_tile = min(wishes.column_tile or MAX_BOX, product.n)
-    covers = -(-product.k // lanes)
+    covers = ceil_div(product.k, lanes)
     for row_par, col_par in _grids(product, config, wishes):
-        least_blocks = max(-(-product.m // row_tile), -(-product.m // (row_par * most_rows)))
+        least_blocks = max(ceil_div(product.m, row_tile), ceil_div(product.m, row_par * most_rows))
         shapes = set()
         for factor in (1, 2, 3, 4, 6, 8, 12, 16, 32):
-            rows = -(-product.m // (row_par * least_blocks * factor))
+            rows = ceil_div(product.m, row_par * least_blocks * factor)
             if row_par == 1 and config.agcu.count > 1 and rows > 1:
                 rows += rows & 1
             if rows > most_rows or (factor > 1 and rows < min(fewest_rows(config), 16)):
                 continue
-            groups = min(row_par, -(-product.m // rows))
-            shapes.add((groups, rows, -(-product.m // (groups * rows))))
+            groups = min(row_par, ceil_div(product.m, rows))
+            shapes.add((groups, rows, ceil_div(product.m, groups * rows)))
         for groups, rows, blocks in sorted(shapes):
             for columns, slabs, resident in itertools.product(
                 _columns(config, col_par, lanes, column_tile, product.n),
@@ -240,14 +241,14 @@ def _columns(
     stride = max(width, lanes)
     found = {}
     for shift in range(9):
-        passes = -(-tile // stride) >> shift
+        passes = ceil_div(tile, stride) >> shift
         if not passes:
             break
         passes = min(passes, MAX_BOX // stride)
-        blocks = -(-n // (passes * stride))
+        blocks = ceil_div(n, passes * stride)
         halves = stride // width
         if blocks == 1 and passes == 1:
-            halves = min(halves, -(-n // width))
+            halves = min(halves, ceil_div(n, width))
         found[passes] = (passes, halves, blocks)
     return list(found.values())
 
@@ -257,12 +258,12 @@ def _slabs(covers: int, lanes: int, wishes: Wishes) -> list[tuple[int, int, int]
     most = MAX_BOX // lanes
     found: dict[tuple[int, int, int], None] = {}
     # An extent with few divisors is padded to one with more, if that is cheap.
-    for tiles in dict.fromkeys((covers, covers + covers % 2, -(-covers // 4) * 4)):
+    for tiles in dict.fromkeys((covers, covers + covers % 2, ceil_div(covers, 4) * 4)):
         if tiles > covers and 16 * (tiles - covers) > covers and covers <= most:
             continue
         divisors = [each for each in range(min(tiles, most), 0, -1) if not tiles % each]
         if wishes.sum_tile is not None:
-            wanted = max(1, -(-wishes.sum_tile // lanes))
+            wanted = max(1, ceil_div(wishes.sum_tile, lanes))
             divisors = [max(each for each in divisors if each <= wanted)]
         choices = {}
         for name in "ab":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from hw.arch.config import ChipConfig
+from hw.numeric.division import ceil_div
 from sw.passes.stage import Product
 
 __all__ = ["Plan", "fewest_rows"]
@@ -119,7 +120,7 @@ class Plan:
         """Stored columns per slot of C, in whole vectors."""
         if self.col_blocks * self.c_blocks > 1:
             return self.c_columns
-        return min(self.c_columns, -(-self.product.n // self.out_lanes) * self.out_lanes)
+        return min(self.c_columns, ceil_div(self.product.n, self.out_lanes) * self.out_lanes)
 
     @property
     def block_rows(self) -> int:
@@ -159,7 +160,7 @@ class Plan:
     @property
     def result_vectors(self) -> int:
         """Result vectors per PCU and pass."""
-        return -(-self.rows // 2) if self.packed else self.rows
+        return ceil_div(self.rows, 2) if self.packed else self.rows
 
     def c_bytes(self, groups: int) -> int:
         """Bytes per slot of C for a number of row groups."""

@@ -11,6 +11,7 @@ from hw.arch.agcu import AgcuProgram
 from hw.arch.pcu import PcuInput, PcuProgram
 from hw.arch.pmu import PmuProgram
 from hw.arch.unit_kind import AGCU, PCU, PMU, UnitKind
+from hw.numeric.division import ceil_div
 from sw.chip_program import ChipProgram
 from sw.fabric.nets import Input, Junction, MergeInput, Nets, Output
 from sw.prove.packets import Packets, engine_packets, even_packets, rotate
@@ -91,7 +92,7 @@ def _pcu(streams: StreamPackets, root: Output, unit: PcuProgram) -> Packets:
     passes = np.repeat(np.arange(len(ends)), np.diff(ends, prepend=0))
     if (tiles.lengths[: int(ends[-1])] != rows[passes]).any():
         streams.faults.append(f"PCU {at} gets tiles of different rows in one pass")
-    sizes = -(-rows // 2) if unit.out.bits == 16 else rows
+    sizes = ceil_div(rows, 2) if unit.out.bits == 16 else rows
     return Packets(sizes, np.ones(len(sizes), np.bool_))
 
 

@@ -13,6 +13,7 @@ from amaranth.lib.wiring import In, Signature
 from gen.design import Design
 from hw.arch.errors import BadInputError, HangError
 from hw.emit.shared import Shareable
+from hw.numeric.division import ceil_div
 from sim.closing import Closing
 from tests.native.library import build_library
 
@@ -47,7 +48,7 @@ def ports_of(signature: Signature) -> Ports:
 
 
 def _words(bits: int) -> int:
-    return -(-bits // 32)
+    return ceil_div(bits, 32)
 
 
 def _member(stream_name: str, member: str) -> str:

@@ -11,6 +11,7 @@ from hw.arch.error_codes import LaunchError
 from hw.arch.launch import Argument, LaunchEntry, pack_arguments, pack_list
 from hw.arch.loops import BoxLoop
 from hw.arch.pcu import PcuProgram
+from hw.numeric.division import ceil_div
 from hw.numeric.formats import bf16, fp32, int8, int32
 from sim.drivers.matrix_unit_driver import MatrixTiling
 from sim.emulator import EmulatorError, emulate
@@ -30,7 +31,7 @@ def random_job(rng, config=TINY):
     m, n, k = (int(side) for side in rng.integers(1, sides))
     lanes = config.width_bits // fmt.bits
     slab = lanes * int(rng.integers(1, 3))
-    slots = max(1, -(-k // slab)) + int(rng.integers(0, 2))
+    slots = max(1, ceil_div(k, slab)) + int(rng.integers(0, 2))
     return UnitsMatmul(config, m, n, k, fmt, out, lanes * 2, slab, slots)
 
 

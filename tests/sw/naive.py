@@ -11,6 +11,7 @@ from hw.arch.pcu import PcuProgram
 from hw.arch.places import agcu_places
 from hw.arch.pmu import PmuProgram
 from hw.arch.ports import Direction, Link, UnitPort
+from hw.numeric.division import ceil_div
 from sw.chip_program import ChipProgram
 from tests.hw.step_model import coordinates_of, moves_of
 
@@ -216,7 +217,7 @@ class Chip:
             if last:
                 s["first_pass"] = final
                 if final:
-                    s["full"].append(-(-s["rows"] // 2) if unit.out.bits == 16 else s["rows"])
+                    s["full"].append(ceil_div(s["rows"], 2) if unit.out.bits == 16 else s["rows"])
                 s["rows"] = 0
             return True
 

@@ -15,6 +15,7 @@ from hw.arch.pcu import FilterProgram
 from hw.arch.pmu_word import TokenSource
 from hw.arch.ports import Direction, Link, UnitPort
 from hw.arch.switch import OutputProgram, SwitchProgram, Turn
+from hw.numeric.division import ceil_div
 from hw.numeric.formats import bf16, fp32, int8, int32
 from sw.chip_program import ChipProgram
 from sw.prove import LivenessError, prove, require_live
@@ -43,7 +44,7 @@ def random_product(rng, *, twin=False):
     out = int32 if fmt == int8 else rng.choice([bf16, fp32])
     m, n, k = rng.randint(1, 40), rng.randint(1, 13), rng.randint(1, 40)
     slab = 16 if fmt == int8 else rng.choice([8, 16])
-    slots = max(1, -(-k // slab)) + rng.randint(0, 1)
+    slots = max(1, ceil_div(k, slab)) + rng.randint(0, 1)
     job = UnitsMatmul(TINY, m, n, k, fmt, out, 16, slab, slots)
     return twins(job) if twin else ChipProgram.unpack(TINY, job.image())
 

@@ -6,6 +6,7 @@ the emitted Verilog, to the cycle.
 
 from hw.arch.checks import require_int
 from hw.arch.errors import BadInputError, shown
+from hw.numeric.division import ceil_div
 
 __all__ = ["product_cycles", "scale_sim_cycles"]
 
@@ -14,7 +15,7 @@ _MOST = 1 << 32
 
 
 def _ceil(value: int, divisor: int) -> int:
-    return -(-value // divisor)
+    return ceil_div(value, divisor)
 
 
 def _check(dataflow: str, m: int, n: int, k: int, rows: int, columns: int) -> None:

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from hw.matrix.requantizer import SCALE_BITS
+from hw.numeric.division import ceil_div
 from tests.hw.units import READOUTS
 
 SCALES = (0, 1, 2, 3, 255, 256, 257, 0x5555, 0x7FFF, 0x8000, 0x8001, 0xA800, 0xFFFE, 0xFFFF)
@@ -32,7 +33,7 @@ def run(model, rng, name, values, scale, shift, *, relu=False, stall=0.0):
     """Results of sums, each with a bias of any kind in a read-out that has them."""
     config = READOUTS[name]
     columns = config.array.columns
-    table = np.zeros(-(-len(values) // columns) * columns, np.int64)
+    table = np.zeros(ceil_div(len(values), columns) * columns, np.int64)
     table[: len(values)] = values
     table = table.reshape(-1, columns)
     rows = np.ones((len(table), columns + 1), np.uint32)

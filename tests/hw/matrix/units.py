@@ -9,6 +9,7 @@ from hw.array.dataflow import ArrayConfig, Dataflow
 from hw.matrix.factory import systolic_unit
 from hw.matrix.unit_config import UnitConfig
 from hw.numeric import reference
+from hw.numeric.division import ceil_div
 from hw.numeric.formats import (
     Format,
     bf16,
@@ -136,7 +137,7 @@ def operand(rng, shape, fmt: Format):
 
 def microscaled(rng, lines, extent, fmt: Format):
     """Random lines in blocks: a few scales at the ends of the range or NaN."""
-    shape = (lines, -(-extent // BLOCK))
+    shape = (lines, ceil_div(extent, BLOCK))
     codes = rng.integers(100, 154, shape)
     codes = np.where(rng.random(shape) < 0.04, rng.choice([0, 254, 255], shape), codes)
     return MxMatrix(operand(rng, (lines, extent), fmt), codes.astype(np.uint8).view(SCALE))

@@ -6,6 +6,7 @@ import itertools
 import numpy as np
 
 from hw.arch.descriptor import Descriptor, ElementFormat
+from hw.numeric.division import ceil_div
 
 FORMATS = (ElementFormat.INT8, ElementFormat.BF16, ElementFormat.FP32)
 
@@ -62,7 +63,7 @@ def random_case(rng, *, width_bits, region, max_vectors=24):
         rows *= extent
     dims = [rng.randint(1, 2 * box[0] + 3)]
     strides = []
-    reach = -(-dims[0] * size.bytes // 16) * 16
+    reach = ceil_div(dims[0] * size.bytes, 16) * 16
     for extent in box[1:]:
         strides.append(reach + 16 * rng.choice([0, 0, 1, 3]))
         dims.append(rng.randint(1, extent + 3))

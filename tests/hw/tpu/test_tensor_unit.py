@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from hw.arch.errors import HangError
+from hw.numeric.division import ceil_div
 from hw.numeric.formats import int8
 from hw.tpu.instruction import Fault, Instruction, Opcode
 from hw.tpu.sequencer import STATUS
@@ -54,7 +55,7 @@ def test_three_layers_are_chained_without_the_host(model, name, paused, seed):
     assert counters["active"] == sum(each.rows for each in multiplies)
     assert sum(counters.values()) == model.cycle
     # What the host gives and takes is the first and the last matrix.
-    assert len(program.host) == 20 * -(-40 // config.elements)
+    assert len(program.host) == 20 * ceil_div(40, config.elements)
 
 
 @pytest.mark.parametrize("name", UNITS)

@@ -9,6 +9,7 @@ from hw.arch.agcu import AgcuProgram
 from hw.arch.config import AgcuConfig, ChipConfig, PmuConfig, named
 from hw.arch.descriptor import MAX_BOX
 from hw.arch.pmu import PmuProgram
+from hw.numeric.division import ceil_div
 from hw.numeric.formats import bf16, fp32, int8, int32
 from sw.array_spec import ArraySpec
 from sw.passes.field_limits import Unfit, require_fields
@@ -55,8 +56,8 @@ def random_plan(rng):
     stride = max(width, lanes)
     passes = rng.randint(1, max(1, MAX_BOX // stride))
     rows = min(1 << rng.randint(0, 8), m, config.pcu.accumulator_rows)
-    groups = min(rng.randint(1, 3), -(-m // rows))
-    tiles = -(-k // lanes)
+    groups = min(rng.randint(1, 3), ceil_div(m, rows))
+    tiles = ceil_div(k, lanes)
     slabs = [each for each in range(1, tiles + 1) if not tiles % each]
     most = max(1, MAX_BOX // lanes)
     a_slab, b_slab = (rng.choice([each for each in slabs if each <= most]) for _ in "ab")
@@ -67,10 +68,10 @@ def random_plan(rng):
         groups,
         col_par,
         rows,
-        -(-m // (groups * rows)),
+        ceil_div(m, groups * rows),
         passes,
         halves,
-        -(-n // (passes * stride)),
+        ceil_div(n, passes * stride),
         tiles,
         a_slab,
         b_slab,
