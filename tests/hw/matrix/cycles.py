@@ -14,10 +14,6 @@ __all__ = ["product_cycles", "scale_sim_cycles"]
 _MOST = 1 << 32
 
 
-def _ceil(value: int, divisor: int) -> int:
-    return ceil_div(value, divisor)
-
-
 def _check(dataflow: str, m: int, n: int, k: int, rows: int, columns: int) -> None:
     if dataflow not in ("ws", "os", "is"):
         raise BadInputError(f"Dataflow must be one of ws, os, is, not {shown(dataflow)}")
@@ -86,14 +82,14 @@ def product_cycles(
     if adder not in ("top", "bottom"):
         raise BadInputError(f"Adder must be one of top, bottom, not {shown(adder)}")
     if dataflow == "os":
-        steps = _ceil(k, products) * latency
-        tiles = _ceil(m, rows * latency) * _ceil(n, columns)
+        steps = ceil_div(k, products) * latency
+        tiles = ceil_div(m, rows * latency) * ceil_div(n, columns)
         last = rows * latency + rows + columns + latency + 3
         return 1 + (tiles - 1) * max(steps, rows * latency) + steps + last
     moving, other = (n, m) if dataflow == "is" else (m, n)
-    tiles = _ceil(k, rows * products)
-    groups = _ceil(other, columns)
-    blocks = 1 if tiles == 1 else _ceil(moving, accumulator_rows)
+    tiles = ceil_div(k, rows * products)
+    groups = ceil_div(other, columns)
+    blocks = 1 if tiles == 1 else ceil_div(moving, accumulator_rows)
     swap = max(rows, 3, (rows - 1) * (latency - 1) + columns)
     edges = [index * moving // blocks for index in range(blocks + 1)]
     way = rows * latency + columns + 4
@@ -120,7 +116,7 @@ def scale_sim_cycles(dataflow: str, m: int, n: int, k: int, *, rows: int, column
     """
     _check(dataflow, m, n, k, rows, columns)
     if dataflow == "os":
-        return _ceil(m, rows) * _ceil(n, columns) * (k + rows + columns - 2) - 1
+        return ceil_div(m, rows) * ceil_div(n, columns) * (k + rows + columns - 2) - 1
     moving, other = (n, m) if dataflow == "is" else (m, n)
-    folds = _ceil(k, rows) * _ceil(other, columns)
+    folds = ceil_div(k, rows) * ceil_div(other, columns)
     return folds * (2 * rows + columns + moving - 2) - 1

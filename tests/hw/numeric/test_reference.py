@@ -56,7 +56,7 @@ def test_oracles_agree_at_the_edges():
 
 
 def narrow(x):
-    return reference._canonical(x.astype(np.float32))
+    return reference.canonical(x.astype(np.float32))
 
 
 def ties_away(acc, a, w):
