@@ -1,0 +1,42 @@
+"""house-f: no more code than before the change of structure, in folders of few files."""
+
+import subprocess
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tests.test_house import PACKAGES
+from tests.test_sizes import (
+    MOST_DOUBLES,
+    MOST_FILES,
+    crowded_folders,
+    doubled_names,
+    product_files,
+)
+
+ROOT = Path(__file__).resolve().parents[2]
+#: Lines of the packages before the change of structure.
+MOST_LINES = 54_391
+
+
+@pytest.mark.must("house-f", goal=f"at most {MOST_LINES} lines in the packages")
+def test_the_packages_have_no_more_lines(figure):
+    command = ["git", "ls-files", *PACKAGES]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    count = sum((ROOT / name).read_bytes().count(b"\n") for name in done.stdout.split())
+    figure(f"{count} lines")
+    assert count <= MOST_LINES
+
+
+@pytest.mark.must("house-f", goal=f"at most {MOST_FILES} files per folder")
+def test_no_folder_is_crowded(figure):
+    assert list(crowded_folders(ROOT)) == []
+    figure(f"{max(Counter(path.parent for path in product_files(ROOT)).values())} files")
+
+
+@pytest.mark.must("house-f", goal=f"at most {MOST_DOUBLES} base names stand twice")
+def test_few_base_names_stand_twice(figure):
+    assert list(doubled_names(ROOT)) == []
+    counts = Counter(path.name for path in product_files(ROOT))
+    figure(f"{sum(count > 1 for count in counts.values())} names")
