@@ -319,6 +319,17 @@ class PmuProgram(UnitProgram):
         """The engines in the layout's order: W0, W1, R0, R1."""
         return self.writers + self.readers
 
+    def partners(self, number: int) -> list[int]:
+        """Engines of the other direction on the same buffer: their arrivals open its slots."""
+        writers = len(self.writers)
+        engine = self.engines[number]
+        return [
+            other
+            for other, each in enumerate(self.engines)
+            if engine and each and each.ring.buffer == engine.ring.buffer
+            if (other < writers) != (number < writers)
+        ]
+
     @property
     def inputs(self) -> tuple[PmuInput, ...]:
         """Inputs of the write engines that are on."""

@@ -63,11 +63,10 @@ class Scratchpad:
         if reader is None:
             raise EmulatorError(f"Read engine of {self._name} must be on, not off: R{port}")
         self._require_apart()
-        buffer = reader.ring.buffer
         writers = [
-            (number, engine)
-            for number, engine in enumerate(self._program.writers)
-            if engine is not None and engine.ring.buffer == buffer
+            (number, writer)
+            for number in self._program.partners(2 + port)
+            if (writer := self._program.writers[number])
         ]
         vectors = self._by_pattern(reader, writers)
         if vectors is None:

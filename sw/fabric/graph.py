@@ -81,7 +81,7 @@ class Fabric:
             for row in range(config.rows)
             for column in range(config.columns)
         }
-        takers: defaultdict[tuple[Place, Port], list[int]] = defaultdict(list)
+        consumers: defaultdict[tuple[Place, Port], list[int]] = defaultdict(list)
         for place, ports in switches.items():
             for index in range(ports.unit_outputs):
                 self._source(place, UnitPort(index))
@@ -89,12 +89,12 @@ class Fabric:
                 number = self._output(place, output, ports.turns(output), switches.keys())
                 if number is not None:
                     for source in ports.sources(output):
-                        takers[place, source].append(number)
+                        consumers[place, source].append(number)
         for place, side in self.agcus:
             for stream in range(self.streams):
                 self._source(place, Link(side, stream))
         self.followers = [
-            tuple(takers[node.offered]) if node.offered else () for node in self.nodes
+            tuple(consumers[node.offered]) if node.offered else () for node in self.nodes
         ]
 
     def _source(self, place: Place, port: Port) -> None:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import numpy as np
 import numpy.typing as npt
 
 from hw.arch.agcu import IssuerProgram
-from hw.arch.pmu import EngineProgram, PmuProgram
+from hw.arch.pmu import PmuProgram
 from hw.arch.pmu_word import TokenSource
 from hw.arch.unit_kind import AGCU
 from sw.chip_program import ChipProgram
@@ -66,13 +64,6 @@ def _slotted(program: ChipProgram, pin: Input | Output) -> PmuProgram | None:
     return unit if isinstance(unit, PmuProgram) else None
 
 
-def _of_buffer(
-    unit: PmuProgram, numbers: Iterable[int], buffer: int
-) -> list[tuple[int, EngineProgram]]:
-    engines = ((number, unit.engines[number]) for number in numbers)
-    return [(n, each) for n, each in engines if each is not None and each.ring.buffer == buffer]
-
-
 def _reports(unit: PmuProgram, engine: int) -> bool:
     return TokenSource(engine + 1) in unit.tokens
 
@@ -106,11 +97,11 @@ def load_is_free(
         last = np.searchsorted(ends, (np.arange(len(taken)) + 1) * vectors)
         if len(taken) and last[-1] >= len(ends):
             return False
-        readers = _of_buffer(unit, (2, 3), writer.ring.buffer)
+        readers = unit.partners(leaf.port)
         needed = last - writer.ring.count + 1
         if (needed > 0).any() and not readers:
             return False
-        for number, _ in readers:
+        for number in readers:
             sure = closings.get((leaf.at, number), np.zeros(boxes, np.int64))
             if (sure[taken] < needed).any():
                 return False
@@ -146,6 +137,6 @@ def store_is_free(program: ChipProgram, nets: Nets, index: int, port: int, vecto
     if boxes and last[-1] >= len(passes.turn):
         return False
     needed = np.maximum.accumulate(passes.turn)[last] + 1
-    writers = _of_buffer(unit, (0, 1), reader.ring.buffer)
-    sure = [closings.get((root.at, number), np.zeros(boxes, np.int64)) for number, _ in writers]
+    writers = unit.partners(2 + root.port)
+    sure = [closings.get((root.at, number), np.zeros(boxes, np.int64)) for number in writers]
     return bool(writers) and all((each >= needed).all() for each in sure)

@@ -91,9 +91,9 @@ def _dead_ends(program: ChipProgram, nets: Nets) -> Iterator[str]:
 def _leftovers(network: Network) -> list[str]:
     """Mismatches at the end of a run without deadlock."""
     faults = [
-        f"{taker.left()} left over in front of {taker.name}"
-        for taker in network.takers
-        if taker.left()
+        f"{consumer.left()} left over in front of {consumer.name}"
+        for consumer in network.consumers
+        if consumer.left()
     ]
     for actor in network.actors:
         faults += actor.leftovers()

@@ -17,7 +17,7 @@ from sw.prove.packets import Packets
 from sw.prove.pattern import ENDLESS, Pattern
 from sw.prove.unrolled_loops import MOST_STEPS, StepLimitError
 
-__all__ = ["Actor", "Channel", "Core", "Machine", "Part", "Port", "Reason", "Taker", "Tap"]
+__all__ = ["Actor", "Channel", "Core", "Machine", "Part", "Port", "Reason", "Consumer", "Tap"]
 
 Reason = tuple[str, "Actor | None"]
 
@@ -78,7 +78,7 @@ class Part(abc.ABC):
             raise AssertionError(f"{self} must stay at its place, not move by {count}")
 
 
-class Actor(abc.ABC):
+class Actor(Part):
     """A sequential process of the chip.
 
     Parameters
@@ -121,11 +121,11 @@ class Channel(Part):
         self.written = 0
         self.taps: list[Tap] = []
 
-    def attach(self, taker: Taker, room: int) -> None:
+    def attach(self, consumer: Consumer, room: int) -> None:
         """Add a consumer of every payload, with the room on the path to it."""
-        tap = Tap(self, taker, room)
+        tap = Tap(self, consumer, room)
         self.taps.append(tap)
-        taker.tap = tap
+        consumer.tap = tap
 
     def room(self) -> int:
         """Payloads that could be sent now, including those that would be consumed at once."""
@@ -135,7 +135,7 @@ class Channel(Part):
             free = tap.room - written + tap.taken
             # Payloads are taken in order, so a consumer with a backlog has no demand for new ones.
             if written == tap.taken:
-                free += tap.taker.appetite()
+                free += tap.consumer.demand()
             if free < least:
                 least = free
         return least
@@ -157,20 +157,20 @@ class Channel(Part):
         for tap in self.taps:
             tap.taken += count
 
-    def fullest(self) -> Taker | None:
+    def fullest(self) -> Consumer | None:
         """The first consumer without room, or None."""
         for tap in self.taps:
             if tap.room - self.written + tap.taken <= 0:
-                return tap.taker
+                return tap.consumer
         return None
 
 
 class Tap:
     """Read position of one consumer in a channel."""
 
-    def __init__(self, channel: Channel, taker: Taker, room: int) -> None:
+    def __init__(self, channel: Channel, consumer: Consumer, room: int) -> None:
         self.channel = channel
-        self.taker = taker
+        self.consumer = consumer
         self.room = room
         self.taken = 0
 
@@ -181,15 +181,15 @@ class Tap:
             there = self.channel.written - self.taken
             if not there:
                 return moved
-            count = min(there, self.taker.appetite())
+            count = min(there, self.consumer.demand())
             if not count:
                 return moved
             self.taken += count
-            self.taker.take(count)
+            self.consumer.take(count)
             moved = True
 
 
-class Taker(abc.ABC):
+class Consumer(Part):
     """A consumer of a channel.
 
     Parameters
@@ -202,7 +202,7 @@ class Taker(abc.ABC):
         self.tap: Tap | None = None
 
     @abc.abstractmethod
-    def appetite(self) -> int:
+    def demand(self) -> int:
         """Return its demand: the payloads it would take now."""
 
     @abc.abstractmethod
@@ -230,7 +230,7 @@ class Core(Actor):
         """Take payloads from a port, at most as many as `want` returned."""
 
 
-class Port(Taker, Part):
+class Port(Consumer):
     """Input port of a unit: packet filter, then an elastic buffer.
 
     Parameters
@@ -279,7 +279,7 @@ class Port(Taker, Part):
     def _accepts(self) -> bool:
         return self._modulus == 1 or self._packet % self._modulus == self._index
 
-    def appetite(self) -> int:
+    def demand(self) -> int:
         if not self._accepts():
             return self._packet_left
         free = self._entries - self.held

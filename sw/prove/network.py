@@ -13,18 +13,18 @@ from hw.arch.unit_kind import AGCU, PCU, PMU, UnitKind
 from sw.chip_program import ChipProgram
 from sw.fabric.nets import DeadEnd, Input, Junction, MergeInput, Nets, Output
 from sw.prove.credits import load_is_free, store_is_free
-from sw.prove.machine import Actor, Channel, Core, Machine, Part, Port, Taker
+from sw.prove.machine import Actor, Channel, Consumer, Core, Machine, Part, Port
 from sw.prove.portals import (
     BoxServer,
     BoxStream,
     Merge,
-    MergeTaker,
+    MergeConsumer,
     StoredTokens,
     TokenCount,
 )
 from sw.prove.repeats import Repeats
 from sw.prove.stream_packets import StreamPackets, taken_tiles
-from sw.prove.unit_actors import DeadTaker, Engine, Grid, ReadEngine, ReadOut, WriteEngine
+from sw.prove.unit_actors import Engine, Grid, ReadEngine, ResultDrain, WriteEngine
 from sw.prove.unrolled_loops import MOST_STEPS, box_points
 
 __all__ = ["UNIT_ACTORS", "Network"]
@@ -60,7 +60,7 @@ class Network:
         self.machine = Machine(limit)
         self.actors: list[Actor] = []
         self.stored: list[StoredTokens] = []
-        self.takers: list[Taker] = []
+        self.consumers: list[Consumer] = []
         self.servers: list[BoxServer] = []
         self.choices: list[BoxServer] = []
         self._program = program
@@ -68,7 +68,7 @@ class Network:
         self._nets = nets
         self.packets = packets
         self._order = order
-        self._inputs: dict[Input, Taker] = {}
+        self._inputs: dict[Input, Consumer] = {}
         self.channels: dict[Output | Junction, Channel] = {}
         self._merges: dict[Junction, Merge] = {}
         for root in nets.nets:
@@ -82,7 +82,7 @@ class Network:
             channel = self.channels[root]
             entries = channel.entries if len(net.leaves) == 1 else 0
             for leaf, room in net.leaves:
-                channel.attach(self._taker(leaf), room + entries)
+                channel.attach(self._consumer(leaf), room + entries)
 
     def channel(self, root: Output, producer: Actor, entries: int = 0) -> Channel:
         """Channel of an output: an actor sends to it, through a buffer of so many payloads."""
@@ -90,12 +90,13 @@ class Network:
         channel.producer, channel.entries = producer, entries
         return channel
 
-    def _taker(self, leaf: Input | MergeInput | DeadEnd) -> Taker:
+    def _consumer(self, leaf: Input | MergeInput | DeadEnd) -> Consumer:
         if isinstance(leaf, MergeInput):
-            return self._merges[leaf.junction].takers[leaf.turn]
-        taker = self._inputs[leaf] if isinstance(leaf, Input) else DeadTaker(str(leaf))
-        self.takers.append(taker)
-        return taker
+            return self._merges[leaf.junction].consumers[leaf.turn]
+        assert isinstance(leaf, Input), f"{leaf} must be refused before a run"
+        consumer = self._inputs[leaf]
+        self.consumers.append(consumer)
+        return consumer
 
     def port(self, end: Input, core: Core, entries: int, taken: FilterProgram) -> Port:
         """Port of an actor at an input: a packet filter, then a buffer of so many payloads."""
@@ -132,11 +133,7 @@ class Network:
         for number, engine in enumerate(engines):
             if engine is None:
                 continue
-            others = engines[2:] if number < 2 else engines[:2]
-            buffer = engine.program.ring.buffer
-            engine.others = [
-                other for other in others if other and other.program.ring.buffer == buffer
-            ]
+            engine.others = [each for n in unit.partners(number) if (each := engines[n])]
             for output, source in enumerate(unit.tokens):
                 if source is TokenSource(number + 1):
                     root = Output(PMU, at, output, tokens=True)
@@ -151,9 +148,9 @@ class Network:
         grid.weight = self.port(weight, grid, gathered, unit.weight)
         result = Output(PCU, at, PcuOutput.RESULT)
         sizes = self.packets.leaving(result).lengths
-        grid.readout = ReadOut(self.machine, str(result), grid, sizes)
-        grid.readout.channel = self.channel(result, grid.readout, _RESULT_ENTRIES)
-        self.actors += [grid, grid.readout]
+        grid.results = ResultDrain(self.machine, str(result), grid, sizes)
+        grid.results.channel = self.channel(result, grid.results, _RESULT_ENTRIES)
+        self.actors += [grid, grid.results]
 
     def _add_agcu(self, at: tuple[int, ...], agcu: AgcuProgram) -> None:
         index = at[0]
@@ -231,18 +228,16 @@ class Network:
             lengths = None
             if not root.tokens and end in self._nets.feeds:
                 lengths = self.packets.arriving(end).lengths
-            taker = MergeTaker(str(end), merge, lengths)
-            merge.takers.append(taker)
-            self.takers.append(taker)
+            consumer = MergeConsumer(str(end), merge, lengths)
+            merge.consumers.append(consumer)
+            self.consumers.append(consumer)
         self._merges[root] = merge
 
     def _parts(self) -> list[Part]:
         """Every stateful element of the run."""
         streams = [stream for server in self.servers for stream in server.streams]
         found: list[Part] = [*self.channels.values(), *streams]
-        for each in (*self.actors, *self._merges.values(), *self._inputs.values(), *self.takers):
-            if isinstance(each, Part):
-                found.append(each)
+        found += [*self.actors, *self._merges.values(), *self._inputs.values(), *self.consumers]
         return list(dict.fromkeys(found))
 
     def run(self, *, whole: bool = False) -> None:

@@ -8,16 +8,16 @@ import numpy as np
 import numpy.typing as npt
 
 from hw.arch.limits import MAX_CREDITS
-from sw.prove.machine import Actor, Channel, Core, Machine, Part, Port, Reason, Taker
+from sw.prove.machine import Actor, Channel, Consumer, Core, Machine, Part, Port, Reason
 from sw.prove.pattern import ENDLESS, Pattern
 from sw.prove.unit_actors import room_reason
 
-__all__ = ["BoxServer", "BoxStream", "Merge", "MergeTaker", "StoredTokens", "TokenCount"]
+__all__ = ["BoxServer", "BoxStream", "Merge", "MergeConsumer", "StoredTokens", "TokenCount"]
 
 Ints = npt.NDArray[np.int64]
 
 
-class TokenCount(Taker, Part):
+class TokenCount(Consumer):
     """Token counter at a token port of an AGCU.
 
     Parameters
@@ -34,7 +34,7 @@ class TokenCount(Taker, Part):
         self.count = credits
         self.waiting: BoxServer | None = None
 
-    def appetite(self) -> int:
+    def demand(self) -> int:
         return MAX_CREDITS - self.count
 
     def take(self, count: int) -> None:
@@ -101,7 +101,7 @@ class BoxStream(Part):
         return not self.done and all(port.count >= tokens for port, tokens in self.waits)
 
 
-class BoxServer(Core, Part):
+class BoxServer(Core):
     """Server of AGCU streams that share a port: one whole box at a time.
 
     Between boxes it takes the first stream in the list that has a box left. While that one waits
@@ -208,7 +208,7 @@ class BoxServer(Core, Part):
         return found
 
 
-class StoredTokens(Actor, Part):
+class StoredTokens(Actor):
     """Source of completion tokens, one per box that is visible in memory.
 
     Parameters
@@ -243,7 +243,7 @@ class StoredTokens(Actor, Part):
         return [room_reason(self._channel)] if self.pending else []
 
 
-class Merge(Actor, Part):
+class Merge(Actor):
     """Switch output that takes whole packets of its sources in a fixed rotation.
 
     Parameters
@@ -262,13 +262,13 @@ class Merge(Actor, Part):
         super().__init__(machine, name)
         self.channel = channel
         self._counts = counts
-        self.takers: list[MergeTaker] = []
+        self.consumers: list[MergeConsumer] = []
         self.at = 0
         self._passed = 0
 
     def advance(self) -> None:
-        taker = self.takers[self.at]
-        tap = taker.tap
+        consumer = self.consumers[self.at]
+        tap = consumer.tap
         if tap is not None and (tap.drain() or tap.channel.written == tap.taken):
             self.machine.wake(tap.channel.producer)
 
@@ -284,15 +284,15 @@ class Merge(Actor, Part):
         return 0, self.at, self._passed
 
     def reasons(self) -> list[Reason]:
-        taker = self.takers[self.at]
-        if taker.tap is None:
-            return [(f"a packet for {taker.name}, which nothing reaches", None)]
-        if taker.left():
+        consumer = self.consumers[self.at]
+        if consumer.tap is None:
+            return [(f"a packet for {consumer.name}, which nothing reaches", None)]
+        if consumer.left():
             return [room_reason(self.channel)]
-        return [(f"a packet from {taker.tap.channel.name}", taker.tap.channel.producer)]
+        return [(f"a packet from {consumer.tap.channel.name}", consumer.tap.channel.producer)]
 
 
-class MergeTaker(Taker, Part):
+class MergeConsumer(Consumer):
     """Input of a merge for one source.
 
     Parameters
@@ -317,8 +317,8 @@ class MergeTaker(Taker, Part):
         # Vectors after the last `last` flag begin a packet that never ends.
         return self._lengths[self._packet] if self._packet < len(self._lengths) else 1 << 62
 
-    def appetite(self) -> int:
-        if self._merge.takers[self._merge.at] is not self:
+    def demand(self) -> int:
+        if self._merge.consumers[self._merge.at] is not self:
             return 0
         return max(0, min(self._left, self._merge.channel.room()))
 

@@ -9,38 +9,25 @@ import numpy.typing as npt
 
 from hw.arch.config import ChipConfig
 from hw.arch.pmu import EngineProgram
-from sw.prove.machine import Actor, Channel, Core, Machine, Part, Port, Reason, Taker
+from sw.prove.machine import Actor, Channel, Core, Machine, Port, Reason
 from sw.prove.packets import Packets
 from sw.prove.pattern import Pattern
 from sw.prove.unrolled_loops import visits
 
-__all__ = ["DeadTaker", "Engine", "Grid", "ReadEngine", "ReadOut", "WriteEngine"]
+__all__ = ["Engine", "Grid", "ReadEngine", "ResultDrain", "WriteEngine"]
 
 Ints = npt.NDArray[np.int64]
 
 
-class DeadTaker(Taker):
-    """A consumer that never takes anything."""
-
-    def appetite(self) -> int:
-        return 0
-
-    def take(self, count: int) -> None:
-        raise AssertionError(f"{self.name} must take nothing, not {count}")
-
-    def holder(self) -> Actor | None:
-        return None
-
-
 def room_reason(channel: Channel) -> Reason:
     """Reason why a channel accepts no more payloads."""
-    taker = channel.fullest()
-    if taker is None:
+    consumer = channel.fullest()
+    if consumer is None:
         return f"room in {channel.name}", None
-    return f"room in {taker.name}", taker.holder()
+    return f"room in {consumer.name}", consumer.holder()
 
 
-class Engine(Core, Part):
+class Engine(Actor):
     """Engine of a PMU: visits to slots, each guarded by a barrier.
 
     Parameters
@@ -144,7 +131,7 @@ class Engine(Core, Part):
 
     def nudge(self) -> None:
         """Retry, because a barrier may have completed its phase."""
-        raise NotImplementedError
+        self.machine.wake(self)
 
     def _own_reasons(self) -> list[Reason]:
         if not self._is_open():
@@ -157,13 +144,10 @@ class Engine(Core, Part):
         return [room_reason(channel) for channel in self.tokens if channel.room() <= 0]
 
 
-class WriteEngine(Engine):
+class WriteEngine(Engine, Core):
     """Write engine, fed by its port."""
 
     port: Port
-
-    def nudge(self) -> None:
-        self.machine.wake(self)
 
     def advance(self) -> None:
         self.port.advance()
@@ -189,15 +173,6 @@ class ReadEngine(Engine):
 
     channel: Channel
 
-    def nudge(self) -> None:
-        self.machine.wake(self)
-
-    def want(self, port: Port) -> int:
-        raise AssertionError(f"{self.name} has no port")
-
-    def accept(self, port: Port, count: int) -> None:
-        raise AssertionError(f"{self.name} has no port")
-
     def advance(self) -> None:
         while True:
             count = self.steps_now()
@@ -216,7 +191,7 @@ class ReadEngine(Engine):
         return self._own_reasons()
 
 
-class Grid(Core, Part):
+class Grid(Core):
     """PE array of a PCU: pairs each activation tile with the next weight tile.
 
     Parameters
@@ -230,7 +205,7 @@ class Grid(Core, Part):
 
     activation: Port
     weight: Port
-    readout: ReadOut
+    results: ResultDrain
 
     def __init__(self, machine: Machine, name: str, config: ChipConfig, tiles: Packets) -> None:
         super().__init__(machine, name)
@@ -278,8 +253,8 @@ class Grid(Core, Part):
             return
         self._first_of_pass = bool(self._finals[self._tile])
         if self._first_of_pass:
-            self.readout.full += 1
-            self.machine.wake(self.readout)
+            self.results.full += 1
+            self.machine.wake(self.results)
         self._tile += 1
         self._begun = False
         if self._tile < len(self._rows):
@@ -292,7 +267,7 @@ class Grid(Core, Part):
             name = self.weight.tap.channel.name if self.weight.tap else "a stream, but none comes"
             return [(f"weights from {name}", self.weight.source())]
         if not self._begun and self._first_of_pass and self.banks_used == 2:
-            return [(f"a free bank from {self.readout.name}", self.readout)]
+            return [(f"a free bank from {self.results.name}", self.results)]
         name = self.activation.tap.channel.name if self.activation.tap else "a stream"
         return [(f"a vector from {name}", self.activation.source())]
 
@@ -322,7 +297,7 @@ class Grid(Core, Part):
         return found
 
 
-class ReadOut(Actor, Part):
+class ResultDrain(Actor):
     """Drain of a PCU: one packet per pass.
 
     Parameters

@@ -19,10 +19,10 @@ from hw.numeric.division import ceil_div
 from hw.numeric.formats import bf16, fp32, int8, int32
 from sw.chip_program import ChipProgram
 from sw.prove import LivenessError, prove, require_live
-from sw.prove.machine import Actor, Channel, Machine, Port
+from sw.prove.machine import Actor, Channel, Consumer, Machine, Port
 from sw.prove.packets import even_packets
 from sw.prove.portals import BoxServer, BoxStream, TokenCount
-from sw.prove.unit_actors import DeadTaker, Grid, ReadOut
+from sw.prove.unit_actors import Grid, ResultDrain
 from tests.sw.chips import (
     TINY,
     copier,
@@ -326,10 +326,29 @@ class _Giver(Actor):
     def reasons(self):
         return []
 
+    def state(self):
+        return (0,)
 
-def _fed(machine, taker, room):
-    channel = Channel(machine, f"to {taker.name}")
-    channel.attach(taker, room)
+
+class _Closed(Consumer):
+    """Consumer that never takes anything."""
+
+    def demand(self):
+        return 0
+
+    def take(self, count):
+        raise AssertionError(f"{self.name} must take nothing, not {count}")
+
+    def holder(self):
+        return None
+
+    def state(self):
+        return (0,)
+
+
+def _fed(machine, consumer, room):
+    channel = Channel(machine, f"to {consumer.name}")
+    channel.attach(consumer, room)
     machine.wake(_Giver(machine, channel))
     return channel
 
@@ -342,13 +361,13 @@ def test_a_grid_holds_two_passes_and_two_tiles_of_weights():
     grid = Grid(machine, "grid", TINY, tiles)
     grid.activation = Port(machine, "activation", grid, 2)
     grid.weight = Port(machine, "weight", grid, 4)
-    grid.readout = ReadOut(machine, "result", grid, np.full(9, 4))
-    grid.readout.channel = Channel(machine, "out")
-    grid.readout.channel.attach(DeadTaker("nowhere"), 3)
+    grid.results = ResultDrain(machine, "result", grid, np.full(9, 4))
+    grid.results.channel = Channel(machine, "out")
+    grid.results.channel.attach(_Closed("nowhere"), 3)
     activations = _fed(machine, grid.activation, 1)
     weights = _fed(machine, grid.weight, 1)
     machine.run()
-    assert grid.readout.channel.written == 3
+    assert grid.results.channel.written == 3
     # Two banks of 4 rows, the port's buffer, and the channel.
     assert activations.written == 2 * 4 + 2 + 1
     # Weights of both tiles, of the third in the shadow registers, of two in the port, and one.
@@ -363,7 +382,7 @@ def test_a_stream_that_is_not_preferred_waits_for_quiet():
     server = BoxServer(machine, [first, second])
     for stream in (first, second):
         stream.channel = Channel(machine, stream.name)
-        stream.channel.attach(DeadTaker("sink"), 9)
+        stream.channel.attach(_Closed("sink"), 9)
     machine.wake(server)
     machine.run()
     assert (first.moved, second.moved) == (0, 0)

@@ -1,4 +1,4 @@
-"""Runs that end with something left, in front of each kind of taker, and runs that are too long."""
+"""Runs that end with a rest in front of each kind of consumer, and runs that are too long."""
 
 import dataclasses
 
