@@ -6,8 +6,7 @@ import contextlib
 import io
 import threading
 from collections.abc import Callable, Iterator
-from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Any, Protocol
 
 from rich.console import Console, RenderableType
 from rich.live import Live
@@ -15,6 +14,7 @@ from rich.progress import BarColumn, ProgressColumn, Task, TextColumn
 from rich.progress import Progress as Steps
 from rich.text import Text
 
+from sim.closing import Closing
 from sim.progress import Progress
 
 __all__ = ["Notebook", "ShownProgress", "Surface", "Terminal"]
@@ -102,7 +102,7 @@ class _Share(ProgressColumn):
         return Text(", ".join(words))
 
 
-class ShownProgress(Progress):
+class ShownProgress(Progress, Closing):
     """Progress drawn on a surface by a separate thread, after a delay.
 
     Parameters
@@ -121,15 +121,8 @@ class ShownProgress(Progress):
         self._thread = threading.Thread(target=self._draw)
         self._lock = threading.Lock()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
+        """End the drawing."""
         self._ended.set()
         if self._thread.ident is not None:
             self._thread.join()

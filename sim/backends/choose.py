@@ -3,7 +3,7 @@
 from gen.tools import require_package
 from hw.arch.errors import BadInputError
 from sim.backends.emitted import is_emitted
-from sim.backends.face import Backend, Setup
+from sim.backends.interface import Backend, Setup
 from sim.native.build import require_build_tools
 
 __all__ = ["open_backend", "require_tools"]

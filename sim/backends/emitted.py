@@ -13,7 +13,7 @@ from gen.design import Definition, Design, Port
 from gen.verilog import emit
 from hw.arch.config import ChipConfig
 from hw.chip import Chip
-from sim.backends.face import Setup
+from sim.backends.interface import Setup
 from sim.cache import cache_directory, cached, key_of
 from sim.progress import Progress
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from sim.backends.face import Answer, Backend, BuildFigures, Setup
+from sim.backends.interface import Answer, Backend, BuildFigures, LaunchOrder, Setup
 from sim.emulator import emulate
 
 __all__ = ["Emulator"]
@@ -24,19 +24,16 @@ class Emulator(Backend):
     def __init__(self, setup: Setup) -> None:
         self._setup = setup
 
-    def launch(
-        self,
-        memory: bytearray,
-        *,
-        list_address: int,
-        entries: int,
-        max_cycles: int,
-        expected_cycles: int | None = None,
-    ) -> Answer:
+    def launch(self, memory: bytearray, order: LaunchOrder) -> Answer:
         """Run a launch list; the limit of cycles does not apply."""
         started = time.monotonic()
         with self._setup.progress.step("emulating"):
-            run = emulate(self._setup.config, memory, list_address=list_address, entries=entries)
+            run = emulate(
+                self._setup.config,
+                memory,
+                list_address=order.list_address,
+                entries=order.entries,
+            )
         return Answer(
             status=run.status,
             seconds=time.monotonic() - started,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sim.backends.emitted import design_of
-from sim.backends.face import Answer, Backend, BuildFigures, Setup
+from sim.backends.interface import Answer, Backend, BuildFigures, LaunchOrder, Setup
 from sim.native.chip_model import ChipModel
 
 __all__ = ["NativeRtl"]
@@ -44,23 +44,15 @@ class NativeRtl(Backend):
         """Free the model."""
         self._model.close()
 
-    def launch(
-        self,
-        memory: bytearray,
-        *,
-        list_address: int,
-        entries: int,
-        max_cycles: int,
-        expected_cycles: int | None = None,
-    ) -> Answer:
+    def launch(self, memory: bytearray, order: LaunchOrder) -> Answer:
         """Run a launch list."""
-        with self._setup.progress.step("simulating", total=expected_cycles) as show:
+        with self._setup.progress.step("simulating", total=order.expected_cycles) as show:
             run = self._model.run(
                 memory,
-                list_address=list_address,
-                entries=entries,
+                list_address=order.list_address,
+                entries=order.entries,
                 conditions=self._setup.conditions,
-                max_cycles=max_cycles,
+                max_cycles=order.max_cycles,
                 progress=show,
             )
         return Answer(

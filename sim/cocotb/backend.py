@@ -12,7 +12,7 @@ from pathlib import Path
 from hw.arch.errors import WrongResultError
 from hw.chip import Chip
 from sim.backends.emitted import design_of
-from sim.backends.face import Answer, Backend, BuildFigures, Setup
+from sim.backends.interface import Answer, Backend, BuildFigures, LaunchOrder, Setup
 from sim.cocotb import chip_launch
 from sim.cocotb.bench_runner import port_names, run_program
 from sim.cocotb.executable import build_model
@@ -55,15 +55,7 @@ class CocotbRtl(Backend):
             cache_hit=hit,
         )
 
-    def launch(
-        self,
-        memory: bytearray,
-        *,
-        list_address: int,
-        entries: int,
-        max_cycles: int,
-        expected_cycles: int | None = None,
-    ) -> Answer:
+    def launch(self, memory: bytearray, order: LaunchOrder) -> Answer:
         """Run a launch list.
 
         Raises
@@ -74,9 +66,9 @@ class CocotbRtl(Backend):
         setup = self._setup
         orders = {
             "ports": setup.config.agcu.count,
-            "list_address": list_address,
-            "entries": entries,
-            "max_cycles": max_cycles,
+            "list_address": order.list_address,
+            "entries": order.entries,
+            "max_cycles": order.max_cycles,
             "seed": setup.conditions.seed,
             "stall": setup.conditions.stall,
         }

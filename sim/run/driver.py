@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from hw.arch.config import ChipConfig
 from sim.backends.choose import open_backend, require_tools
-from sim.backends.face import Answer, Backend
+from sim.backends.interface import Answer, Backend, LaunchOrder
 from sim.golden import golden
 from sim.launch_memory import LaunchMemory
 from sim.operands import random_inputs
@@ -197,10 +197,12 @@ def _once(
     memory = bytearray(before)
     answer = backend.launch(
         memory,
-        list_address=place.list_address,
-        entries=place.entries,
-        max_cycles=job.max_cycles or _patience(job, compiled) * place.entries,
-        expected_cycles=compiled.predicted_cycles * place.entries,
+        LaunchOrder(
+            place.list_address,
+            place.entries,
+            max_cycles=job.max_cycles or _patience(job, compiled) * place.entries,
+            expected_cycles=compiled.predicted_cycles * place.entries,
+        ),
     )
     if answer.status != "done":
         raise_for_ending(job, compiled, answer, dict(report) | _figures(job, compiled, [answer]))

@@ -10,7 +10,7 @@ from hw.arch.counters import ACTIVITIES, engine_states, named_counters, unit_kin
 from hw.arch.error_codes import LaunchError, ReadPhase, error_detail, error_unit
 from hw.arch.errors import DeviceError, HangError
 from hw.arch.limits import COUNTER_WORDS
-from sim.backends.face import Answer
+from sim.backends.interface import Answer
 from sim.run.job import Job
 from sw.prove import prove
 

@@ -14,7 +14,7 @@ from gen.design import Design
 from hw.arch.config import ChipConfig
 from hw.arch.errors import BadInputError
 from hw.numeric.formats import Format
-from sim.backends.face import Setup
+from sim.backends.interface import Setup
 from sim.kernels import checked_options, summed
 from sim.native.conditions import MemoryConditions
 from sim.progress import Progress

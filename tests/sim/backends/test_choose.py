@@ -7,7 +7,7 @@ from hw.arch.config import named
 from hw.arch.errors import MissingToolError
 from sim.backends import choose, emitted
 from sim.backends.choose import require_tools
-from sim.backends.face import Setup
+from sim.backends.interface import Setup
 
 SETUP = Setup(named["tiny"])
 

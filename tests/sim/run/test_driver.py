@@ -15,7 +15,7 @@ from hw.arch.limits import COUNTER_WORDS
 from hw.arch.unit_kind import AGCU
 from hw.numeric.formats import bf16, fp32, int8
 from sim.backends.emulator import Emulator
-from sim.backends.face import Answer, BuildFigures
+from sim.backends.interface import Answer, BuildFigures
 from sim.native.conditions import ErrorAt, MemoryConditions
 from sim.operands import random_inputs
 from sim.oracle import product
@@ -46,12 +46,11 @@ class Fake(Emulator):
     spoil = staticmethod(lambda memory, before: None)
     asked = []
 
-    def launch(self, memory, *, list_address, entries, max_cycles, expected_cycles=None):
-        self.asked.append((entries, max_cycles))
+    def launch(self, memory, order):
+        entries = order.entries
+        self.asked.append((entries, order.max_cycles))
         before = bytes(memory)
-        answer = super().launch(
-            memory, list_address=list_address, entries=entries, max_cycles=max_cycles
-        )
+        answer = super().launch(memory, order)
         self.spoil(memory, before)
         words = COUNTER_WORDS * len(unit_kinds(TINY))
         timed = {

@@ -13,7 +13,7 @@ from sim.closing import Closing
 from sim.native.conditions import MemoryConditions
 from sim.progress import Progress
 
-__all__ = ["Answer", "Backend", "BuildFigures", "Setup"]
+__all__ = ["Answer", "Backend", "BuildFigures", "LaunchOrder", "Setup"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -109,30 +109,31 @@ class Answer:
     owed: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
 
+@dataclasses.dataclass(frozen=True)
+class LaunchOrder:
+    """A launch list to run.
+
+    Parameters
+    ----------
+    list_address, entries : int
+        The list.
+    max_cycles : int
+        Cycles after which the launch counts as a hang.
+    expected_cycles : int or None
+        Expected cycles, for the display of progress.
+    """
+
+    list_address: int
+    entries: int
+    max_cycles: int
+    expected_cycles: int | None = None
+
+
 class Backend(Closing, abc.ABC):
     """Abstract back end: a chip that is ready for launches."""
 
     figures: BuildFigures
 
     @abc.abstractmethod
-    def launch(
-        self,
-        memory: bytearray,
-        *,
-        list_address: int,
-        entries: int,
-        max_cycles: int,
-        expected_cycles: int | None = None,
-    ) -> Answer:
-        """Run a launch list; `memory` is updated in place.
-
-        Parameters
-        ----------
-        memory : bytearray
-        list_address, entries : int
-            The launch list.
-        max_cycles : int
-            Cycles after which the launch counts as a hang.
-        expected_cycles : int, optional
-            Expected cycles, for the display of progress.
-        """
+    def launch(self, memory: bytearray, order: LaunchOrder) -> Answer:
+        """Run a launch list; `memory`, which is the whole memory, is updated in place."""
