@@ -5,33 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hw.arch.errors import BadInputError, shown
-from hw.arch.limits import CELL_LATENCY
+from hw.array.unit_parameters import FORMATS, LATENCY, PAIRS
 from hw.float.recode import Coding
-from hw.numeric.formats import (
-    SCALE_BITS,
-    Format,
-    bf16,
-    e2m1,
-    e4m3,
-    e5m2,
-    fp16,
-    int4,
-    int8,
-    mxe2m1,
-    mxe4m3,
-    mxe5m2,
-)
+from hw.numeric.formats import SCALE_BITS, Format, bf16, int8, named
 
 __all__ = ["CellConfig"]
 
-_ORDER = (bf16, fp16, int8, e4m3, e5m2, e2m1, int4, mxe4m3, mxe5m2, mxe2m1)
-
-
 #: Formats that one cell can have together, and those that it has alone.
-_PAIRS = ((bf16, int8), (bf16, fp16), (e4m3, e5m2), (mxe4m3, mxe5m2))
-
-
-_ALONE = (e2m1, int4, mxe2m1)
+_PAIRS = tuple(tuple(named[name] for name in pair.split(",")) for pair in PAIRS)
+_ALONE = tuple(
+    named[name] for name in FORMATS if not any(name in pair.split(",") for pair in PAIRS)
+)
 
 
 @dataclass(frozen=True)
@@ -75,12 +59,12 @@ class CellConfig:
                 f"Cell formats must be a tuple of one or both of {pairs}, or of {alone} alone, "
                 f"not {shown(names)}"
             )
-        CELL_LATENCY.require("Cell latency", self.latency)
+        LATENCY.require(self.latency)
 
     @property
     def ordered(self) -> tuple[Format, ...]:
         """The formats in canonical order, used in module names and for the mode input."""
-        return tuple(format_ for format_ in _ORDER if format_ in self.formats)
+        return tuple(named[name] for name in FORMATS if named[name] in self.formats)
 
     @property
     def coding(self) -> Coding | None:

@@ -5,14 +5,11 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 
-from hw.arch.checks import require_int
-from hw.arch.errors import BadInputError, shown
 from hw.array.cell_config import CellConfig
+from hw.array.unit_parameters import COLUMNS, DATAFLOW, LATENCY, ROWS
 from hw.numeric.formats import LANE_BITS, Format
 
 __all__ = ["LANE_BITS", "ArrayConfig", "Dataflow"]
-
-_MOST_CELLS = 1024
 
 
 class Dataflow(enum.Enum):
@@ -57,16 +54,12 @@ class ArrayConfig:
     columns: int
     dataflow: Dataflow
     formats: tuple[Format, ...]
-    latency: int = 1
+    latency: int = LATENCY.default
 
     def __post_init__(self) -> None:
-        require_int("Array rows", self.rows, 1, _MOST_CELLS)
-        require_int("Array columns", self.columns, 1, _MOST_CELLS)
-        if not isinstance(self.dataflow, Dataflow):
-            names = ", ".join(each.value for each in Dataflow)
-            raise BadInputError(
-                f"Array dataflow must be one of {names}, not {shown(self.dataflow)}"
-            )
+        ROWS.require(self.rows)
+        COLUMNS.require(self.columns)
+        DATAFLOW.require(getattr(self.dataflow, "value", self.dataflow))
         CellConfig(self.formats, self.latency)
 
     @property

@@ -6,9 +6,16 @@ from dataclasses import dataclass
 
 from amaranth.lib import data
 
-from hw.arch.checks import Domain, require_bool, require_int
-from hw.arch.errors import BadInputError, shown
+from hw.arch.errors import BadInputError
 from hw.array.dataflow import ArrayConfig, Dataflow
+from hw.array.unit_parameters import (
+    ACCUMULATOR_ROWS,
+    ADDER,
+    BIAS,
+    OUT,
+    RESULT_ROWS,
+    TILES_AHEAD,
+)
 from hw.numeric.formats import Format, bf16, e4m3, e5m2, fp16, fp32, int8, int32
 
 __all__ = ["COUNTERS", "UnitConfig", "result_formats"]
@@ -63,23 +70,23 @@ class UnitConfig:
     """
 
     array: ArrayConfig
-    accumulator_rows: int = 512
-    result_rows: int = 0
-    tiles_ahead: int = 1
-    out: Format | None = None
-    bias: bool = False
-    adder: str = "top"
+    accumulator_rows: int = ACCUMULATOR_ROWS.default
+    result_rows: int = RESULT_ROWS.default
+    tiles_ahead: int = TILES_AHEAD.default
+    out: Format | None = OUT.default
+    bias: bool = BIAS.default
+    adder: str = ADDER.default
 
     def __post_init__(self) -> None:
-        require_int("Accumulator rows", self.accumulator_rows, 1, 1 << 16)
+        ACCUMULATOR_ROWS.require(self.accumulator_rows)
         if self.result_rows != 0 or isinstance(self.result_rows, bool):
-            Domain(1, 1 << 16, power=True).require("Result rows", self.result_rows)
+            RESULT_ROWS.require(self.result_rows)
             if self.result_rows < self.together:
                 raise BadInputError(
                     f"Result rows must be at least {self.together}, the latency of an "
                     f"output-stationary array, not {self.result_rows}"
                 )
-        require_int("Tiles ahead", self.tiles_ahead, 1, 64)
+        TILES_AHEAD.require(self.tiles_ahead)
         allowed = result_formats(self.array)
         if self.out is not None and self.out not in allowed:
             names = ", ".join(sorted(fmt.name for fmt in allowed))
@@ -87,11 +94,10 @@ class UnitConfig:
             raise BadInputError(
                 f"Result format must be {rule}, not {getattr(self.out, 'name', repr(self.out))}"
             )
-        if self.adder not in ("top", "bottom"):
-            raise BadInputError(f"Adder must be one of top, bottom, not {shown(self.adder)}")
+        ADDER.require(self.adder)
         if self.bottom and self.array.dataflow == Dataflow.OS:
             raise BadInputError("Bottom adder must be of a ws or is unit, not of os")
-        require_bool("Bias", self.bias)
+        BIAS.require(self.bias)
         if self.bias and self.array.cell.has_mode:
             raise BadInputError(
                 "Bias must be of a unit of one kind of sums, not of both bf16 and int8"

@@ -7,16 +7,14 @@ from dataclasses import dataclass
 
 from amaranth.lib import data
 
-from hw.arch.checks import require_int
 from hw.arch.errors import BadInputError
 from hw.array.dataflow import LANE_BITS, Dataflow
+from hw.array.unit_parameters import BUFFER_ROWS
 from hw.matrix.unit_config import UnitConfig
 from hw.numeric.division import ceil_div
 from hw.numeric.formats import Format
 
 __all__ = ["TensorConfig"]
-
-_MOST_ROWS = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -45,7 +43,7 @@ class TensorConfig:
 
     def __post_init__(self) -> None:
         array = self.unit.array
-        require_int("Unified buffer rows", self.buffer_rows, 2, _MOST_ROWS)
+        BUFFER_ROWS.require(self.buffer_rows)
         if array.dataflow != Dataflow.WS:
             raise BadInputError(f"Tensor unit dataflow must be ws, not {array.dataflow.value}")
         if len(array.formats) > 1:

@@ -3,9 +3,28 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from hw.arch.checks import Domain
 from hw.arch.errors import BadInputError, did_you_mean
+from hw.array.unit_parameters import (
+    ACCUMULATOR_ROWS,
+    ADDER,
+    BIAS,
+    BUFFER_ROWS,
+    COLUMNS,
+    DATAFLOW,
+    FORMAT,
+    FORMATS,
+    LATENCY,
+    OUT,
+    PAIRS,
+    RESULT_ROWS,
+    ROWS,
+    TILES_AHEAD,
+    UnitParameter,
+)
 from sim.cli.options import integer, power
 from sim.rules import validating
 
@@ -21,8 +40,6 @@ if TYPE_CHECKING:
 __all__ = [
     "COMPONENT",
     "COMPONENTS",
-    "FORMATS",
-    "PAIRS",
     "PRESET_NAMES",
     "add_bench_unit",
     "add_systolic",
@@ -44,37 +61,30 @@ _TENSOR = "tensor_unit"
 #: Names that ``--component`` accepts of these units.
 COMPONENTS = (COMPONENT, _ARRAY, _TENSOR)
 
-#: Formats of operands, alone or two in one cell, and presets. They and the defaults below repeat
-#: declarations in modules that are too slow to import for a help text; a test compares them.
-FORMATS = ("bf16", "fp16", "int8", "e4m3", "e5m2", "e2m1", "int4", "mxe4m3", "mxe5m2", "mxe2m1")
-PAIRS = ("bf16,int8", "bf16,fp16", "e4m3,e5m2", "mxe4m3,mxe5m2")
+#: Presets. `hw.matrix.tpu_catalog` is too slow to import for a help text; a test compares them.
 PRESET_NAMES = ("tpu-v1", "tpu-v2", "tpu-v3", "tpu-v4i", "tpu-v4", "tpu-v5p", "tpu-v7")
 
-_DEFAULTS: dict[str, Any] = {
-    "rows": 16,
-    "cols": 16,
-    "dataflow": "ws",
-    "format": "bf16",
-    "latency": 1,
-    "accumulator_rows": 512,
-    "adder": "top",
-    "out": None,
-    "bias": False,
-    "tiles_ahead": 1,
-    "result_rows": 0,
-    "buffer_rows": 4096,
+#: Parameters of the units and the components that have them: first those of a unit under test.
+_TESTED = {
+    **dict.fromkeys((ROWS, COLUMNS, DATAFLOW, FORMAT, LATENCY), COMPONENTS),
+    **dict.fromkeys((ACCUMULATOR_ROWS, ADDER), (COMPONENT, _TENSOR)),
+    BUFFER_ROWS: (_TENSOR,),
 }
+_PARAMETERS = _TESTED | dict.fromkeys((OUT, BIAS, TILES_AHEAD, RESULT_ROWS), (COMPONENT, _TENSOR))
 
-#: Options that only some components have.
-_ONLY_OF = {
-    "accumulator_rows": (COMPONENT, _TENSOR),
-    "adder": (COMPONENT, _TENSOR),
-    "out": (COMPONENT, _TENSOR),
-    "bias": (COMPONENT, _TENSOR),
-    "tiles_ahead": (COMPONENT, _TENSOR),
-    "result_rows": (COMPONENT, _TENSOR),
-    "buffer_rows": (_TENSOR,),
-}
+
+def _option(parameter: UnitParameter) -> str:
+    return f"--{parameter.name.replace('_', '-')}"
+
+
+def _given(args: argparse.Namespace) -> list[UnitParameter]:
+    return [each for each in _PARAMETERS if getattr(args, each.name, None) is not None]
+
+
+def _chosen(args: argparse.Namespace, parameter: UnitParameter) -> Any:
+    """Value of a parameter: as given, otherwise the default."""
+    value = getattr(args, parameter.name)
+    return parameter.default if value is None else value
 
 
 def component_name(text: str) -> str:
@@ -90,28 +100,7 @@ def add_systolic(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--preset", metavar="NAME", help=f"unit of a published processor: {', '.join(PRESET_NAMES)}"
     )
-    _add_sizes(group)
-    group.add_argument(
-        "--out",
-        metavar="FMT",
-        help="result format: int32 or int8; fp32, bf16, fp16, e4m3 or e5m2 (default that of the "
-        f"sums; of a {_TENSOR}, that of the operands)",
-    )
-    group.add_argument(
-        "--bias", action="store_const", const=True, help="add a bias stream to the sums"
-    )
-    group.add_argument(
-        "--tiles-ahead",
-        type=integer(1, 64),
-        metavar="N",
-        help="stationary tiles buffered ahead of the one in use (default 1)",
-    )
-    group.add_argument(
-        "--result-rows",
-        type=power(1, 1 << 16),
-        metavar="N",
-        help="depth of the result FIFO in rows (default sufficient for full throughput)",
-    )
+    _add_parameters(group, _PARAMETERS)
     group.add_argument(
         "--raw-edges",
         action="store_true",
@@ -122,7 +111,8 @@ def add_systolic(parser: argparse.ArgumentParser) -> None:
 def add_bench_unit(parser: argparse.ArgumentParser) -> None:
     """Register the options of the unit under test of a testbench."""
     benches = f"{COMPONENT} or {_TENSOR}"
-    _add_sizes(parser.add_argument_group("unit under test", f"of {benches} (default: its own)"))
+    group = parser.add_argument_group("unit under test", f"of {benches} (default: its own)")
+    _add_parameters(group, _TESTED)
 
 
 def _formats(text: str) -> str:
@@ -138,47 +128,22 @@ def _formats(text: str) -> str:
     )
 
 
-def _add_sizes(group: argparse._ArgumentGroup) -> None:
-    size = integer(1, 1024)
-    group.add_argument("--rows", type=size, metavar="R", help="rows of the array (default 16)")
-    group.add_argument("--cols", type=size, metavar="C", help="columns of the array (default 16)")
-    group.add_argument(
-        "--dataflow",
-        choices=("ws", "os", "is"),
-        metavar="ws|os|is",
-        help="stationary operand: weights (ws), outputs (os) or inputs (is) (default ws)",
-    )
-    group.add_argument(
-        "--format",
-        type=_formats,
-        metavar="FMT[,FMT]",
-        help=f"operand format: {', '.join(FORMATS)}; or two formats in one cell: "
-        f"{' '.join(PAIRS)} (default bf16)",
-    )
-    group.add_argument(
-        "--latency",
-        type=integer(1, 3),
-        metavar="L",
-        help="registers on the sum path, 1 to 3 (default 1)",
-    )
-    group.add_argument(
-        "--accumulator-rows",
-        type=integer(1, 1 << 16),
-        metavar="N",
-        help="accumulators per column (default 512)",
-    )
-    group.add_argument(
-        "--adder",
-        choices=("top", "bottom"),
-        metavar="top|bottom",
-        help="add sums of successive tiles in the array (top) or below it (bottom) (default top)",
-    )
-    group.add_argument(
-        "--buffer-rows",
-        type=integer(2, 1 << 20),
-        metavar="N",
-        help=f"vectors in the unified buffer of a {_TENSOR} (default 4096)",
-    )
+def _add_parameters(group: argparse._ArgumentGroup, parameters: Iterable[UnitParameter]) -> None:
+    for each in parameters:
+        values = each.values
+        words: dict[str, Any] = {"metavar": "FMT"}
+        if isinstance(values, Domain):
+            convert = power if values.power else integer
+            letter = "N" if "_" in each.name else each.name[0].upper()
+            words = {"type": convert(values.low, values.high), "metavar": letter}
+        elif values is not None:
+            words = {"choices": values, "metavar": "|".join(values)}
+        elif each is BIAS:
+            words = {"action": "store_const", "const": True}
+        elif each is FORMAT:
+            words = {"type": _formats, "metavar": "FMT[,FMT]"}
+        default = f" (default {each.default})" if each.default else ""
+        group.add_argument(_option(each), help=each.help + default, **words)
 
 
 def asks_for_systolic(args: argparse.Namespace) -> bool:
@@ -190,7 +155,7 @@ def asks_for_systolic(args: argparse.Namespace) -> bool:
         If an option of such a unit is given without it, or together with a preset that sets it; or
         if ``--config`` is given together with such a unit.
     """
-    given = [name for name in _DEFAULTS if getattr(args, name) is not None]
+    given = _given(args)
     wanted = args.component in COMPONENTS or args.preset is not None
     units = COMPONENT, _TENSOR
     if wanted and args.config is not None:
@@ -208,14 +173,11 @@ def asks_for_systolic(args: argparse.Namespace) -> bool:
             value=args.preset,
         )
     misplaced: dict[str, str] = {}
-    if not wanted or args.preset is not None:
-        misplaced |= dict.fromkeys(given, f"{' or '.join(COMPONENTS)} and without --preset")
-    else:
-        misplaced |= {
-            name: " or ".join(_ONLY_OF[name])
-            for name in given
-            if args.component not in _ONLY_OF.get(name, COMPONENTS)
-        }
+    for each in given:
+        if not wanted or args.preset is not None:
+            misplaced[each.name] = f"{' or '.join(COMPONENTS)} and without --preset"
+        elif args.component not in _PARAMETERS[each]:
+            misplaced[each.name] = " or ".join(_PARAMETERS[each])
     if args.raw_edges and args.component != _ARRAY:
         misplaced["raw_edges"] = _ARRAY
     for name, component in misplaced.items():
@@ -248,9 +210,8 @@ def tensor_config(args: argparse.Namespace, config: UnitConfig) -> TensorConfig 
     if args.preset is None:
         if args.component != _TENSOR:
             return None
-        rows = _DEFAULTS["buffer_rows"] if args.buffer_rows is None else args.buffer_rows
         with validating(f"--component {_TENSOR}"):
-            return TensorConfig(config, rows)
+            return TensorConfig(config, _chosen(args, BUFFER_ROWS))
     tensor = None if args.component == COMPONENT else PRESETS[args.preset].tensor
     if tensor is None and args.component == _TENSOR:
         names = ", ".join(name for name, preset in PRESETS.items() if preset.buffer_rows)
@@ -271,20 +232,21 @@ def bench_unit(args: argparse.Namespace) -> tuple[Shareable, dict[str, str], str
     BadInputError
         If the testbench does not test such a unit, or there is no such unit.
     """
-    given = [name for name in _DEFAULTS if getattr(args, name, None) is not None]
+    given = _given(args)
     if not given:
         return None
-    option = f"--{given[0].replace('_', '-')}"
+    option = _option(given[0])
     if args.block not in (COMPONENT, _TENSOR):
         rule = f"must come with BLOCK {COMPONENT} or {_TENSOR}"
         raise BadInputError(
-            f"{option} {rule}", where=option, value=getattr(args, given[0]), rule=rule
+            f"{option} {rule}", where=option, value=getattr(args, given[0].name), rule=rule
         )
     from sim.cocotb.unit_choice import environment_of
     from sim.native.bundle import Bundle
 
     # Options that a testbench does not take have their defaults.
-    absent = dict.fromkeys((*_DEFAULTS, "preset", "config")) | {"raw_edges": False}
+    names = (each.name for each in _PARAMETERS)
+    absent = dict.fromkeys((*names, "preset", "config")) | {"raw_edges": False}
     asked = argparse.Namespace(**absent | vars(args) | {"component": args.block})
     asks_for_systolic(asked)
     config, _ = systolic_config(asked)
@@ -293,7 +255,7 @@ def bench_unit(args: argparse.Namespace) -> tuple[Shareable, dict[str, str], str
     return (
         Bundle({name: systolic_component(asked, config)}),
         environment_of(config, None if tensor is None else tensor.buffer_rows),
-        "".join(f" --{name.replace('_', '-')} {getattr(args, name)}" for name in given),
+        "".join(f" {_option(each)} {getattr(args, each.name)}" for each in given),
     )
 
 
@@ -322,21 +284,17 @@ def systolic_config(args: argparse.Namespace) -> tuple[UnitConfig, int]:
                 rule=f"one of {names}",
             )
         return PRESETS[args.preset].config, PRESETS[args.preset].units
-    chosen: dict[str, Any] = {
-        name: default if getattr(args, name) is None else getattr(args, name)
-        for name, default in _DEFAULTS.items()
-    }
     with validating(f"--component {args.component}"):
         array = ArrayConfig(
-            rows=chosen["rows"],
-            columns=chosen["cols"],
-            dataflow=Dataflow(chosen["dataflow"]),
-            formats=tuple(named[word] for word in chosen["format"].split(",")),
-            latency=chosen["latency"],
+            rows=_chosen(args, ROWS),
+            columns=_chosen(args, COLUMNS),
+            dataflow=Dataflow(_chosen(args, DATAFLOW)),
+            formats=tuple(named[word] for word in _chosen(args, FORMAT).split(",")),
+            latency=_chosen(args, LATENCY),
         )
-        out = _out(chosen["out"], array, args.component)
-        others = ("accumulator_rows", "adder", "bias", "tiles_ahead", "result_rows")
-        return UnitConfig(array, out=out, **{name: chosen[name] for name in others}), 1
+        others = (ACCUMULATOR_ROWS, ADDER, BIAS, TILES_AHEAD, RESULT_ROWS)
+        fields = {each.name: _chosen(args, each) for each in others}
+        return UnitConfig(array, out=_out(args.out, array, args.component), **fields), 1
 
 
 def _out(word: str | None, array: ArrayConfig, component: str) -> Format | None:
@@ -369,12 +327,9 @@ def systolic_command(args: argparse.Namespace) -> str:
     words += [] if args.component is None else [f"--component {args.component}"]
     if args.preset is not None:
         return " ".join(words)
-    for name, default in _DEFAULTS.items():
-        value = default if getattr(args, name) is None else getattr(args, name)
-        option = f"--{name.replace('_', '-')}"
-        if args.component not in _ONLY_OF.get(name, COMPONENTS) or value in (None, False):
-            continue
-        # A depth of 0 means the least depth that does not stall results.
-        if not (name == "result_rows" and value == 0):
-            words.append(option if value is True else f"{option} {value}")
+    for each, components in _PARAMETERS.items():
+        value = _chosen(args, each)
+        # A result FIFO of 0 rows is as deep as full throughput needs.
+        if args.component in components and value not in (None, False):
+            words.append(_option(each) if value is True else f"{_option(each)} {value}")
     return " ".join([*words, *(["--raw-edges"] if args.raw_edges else [])])

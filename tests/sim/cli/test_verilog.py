@@ -17,12 +17,13 @@ from gen.verilog import emit
 from hw.arch.errors import BadInputError
 from hw.array.cell_config import CellConfig
 from hw.array.dataflow import ArrayConfig, Dataflow
+from hw.array.unit_parameters import FORMATS, PAIRS
 from hw.matrix.factory import systolic_unit
 from hw.matrix.tpu_catalog import PRESETS
 from hw.matrix.unit_config import UnitConfig
 from hw.numeric.formats import named as formats
 from hw.tma.engine import TmaEngine
-from sim.cli.unit_options import FORMATS, PAIRS, PRESET_NAMES, add_systolic
+from sim.cli.unit_options import PRESET_NAMES, add_systolic
 from tests.verilog_tools import faults_of_verilator
 
 ROOT = Path(__file__).resolve().parent.parent.parent.parent
