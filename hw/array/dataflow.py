@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 
+from hw.arch.checks import refusal
 from hw.array.cell_config import CellConfig
 from hw.array.unit_parameters import COLUMNS, DATAFLOW, LATENCY, ROWS
 from hw.numeric.formats import LANE_BITS, Format
@@ -59,7 +60,9 @@ class ArrayConfig:
     def __post_init__(self) -> None:
         ROWS.require(self.rows)
         COLUMNS.require(self.columns)
-        DATAFLOW.require(getattr(self.dataflow, "value", self.dataflow))
+        if not isinstance(self.dataflow, Dataflow):
+            names = ", ".join(each.value for each in Dataflow)
+            raise refusal(DATAFLOW.noun, f"be one of {names}", self.dataflow)
         CellConfig(self.formats, self.latency)
 
     @property
