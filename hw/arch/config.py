@@ -14,6 +14,7 @@ from hw.arch.text_file import read_text
 from hw.arch.unit_kind import AGCU, PCU, PMU, UNIT_KINDS, UnitKind
 
 __all__ = [
+    "SECTIONS",
     "AgcuConfig",
     "ChipConfig",
     "PcuConfig",
@@ -140,7 +141,7 @@ class ChipConfig:
         limits.LINK_BITS.require("Link width in bits", self.width_bits)
         limits.TRACKS.require("Tracks", self.tracks)
         limits.TRACKS.require("Token tracks", self.token_tracks)
-        for name, section in _SECTIONS.items():
+        for name, section in SECTIONS.items():
             part = getattr(self, name)
             if not isinstance(part, section):
                 raise refusal(name, f"be a {section.__name__}", part)
@@ -189,7 +190,7 @@ class ChipConfig:
     def of_tile(self, kind: UnitKind) -> "ChipConfig":
         """Smallest chip with the same tiles of a kind: all that such a tile depends on."""
         others: dict[str, Any] = {
-            name: section() for name, section in _SECTIONS.items() if name != kind.name
+            name: section() for name, section in SECTIONS.items() if name != kind.name
         }
         return dataclasses.replace(self, rows=1, columns=2, pattern="checkerboard", **others)
 
@@ -244,7 +245,8 @@ class ChipConfig:
         }
 
 
-_SECTIONS = {"pcu": PcuConfig, "pmu": PmuConfig, "agcu": AgcuConfig}
+#: Classes of the parameters of units, by the name of their kind.
+SECTIONS = {PCU.name: PcuConfig, PMU.name: PmuConfig, AGCU.name: AgcuConfig}
 
 
 def _letters() -> dict[str, UnitKind]:
@@ -279,7 +281,7 @@ def from_toml(path: Path | str) -> ChipConfig:
     except ValueError as error:
         raise BadInputError(f"Configuration {name} must be TOML: {error}") from error
     fields = _checked(ChipConfig, table, f"Configuration {name}")
-    for key, kind in _SECTIONS.items():
+    for key, kind in SECTIONS.items():
         section = fields.get(key, {})
         if not isinstance(section, dict):
             raise BadInputError(f"{key} in {name} must be a table, not {shown(section)}")

@@ -9,11 +9,10 @@ from typing import Any
 
 from hw.arch import limits
 from hw.arch.checks import Domain
-from hw.arch.config import AgcuConfig, ChipConfig, PcuConfig, PmuConfig, named
+from hw.arch.config import SECTIONS, AgcuConfig, ChipConfig, PcuConfig, PmuConfig, named
 
 __all__ = ["chip_fields", "chip_of", "random_chip"]
 
-_SECTIONS = {"pcu": PcuConfig, "pmu": PmuConfig, "agcu": AgcuConfig}
 #: Fraction of chips whose mesh may have up to `most_tiles`; others stay within `_USUAL_SIDE`.
 _LARGE_SHARE, _USUAL_SIDE = 0.04, 7
 
@@ -121,5 +120,5 @@ def chip_of(fields: str | Mapping[str, Any]) -> ChipConfig:
     """
     if isinstance(fields, str):
         return named[fields]
-    sections = {name: kind(**fields[name]) for name, kind in _SECTIONS.items() if name in fields}
+    sections = {name: kind(**fields[name]) for name, kind in SECTIONS.items() if name in fields}
     return ChipConfig(**{**fields, **sections})

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from hw.arch.config import ChipConfig
 from hw.arch.counters import ACTIVITIES, named_counters, unit_kinds
 from hw.arch.limits import COUNTER_WORDS
+from hw.arch.unit_kind import PCU
 from hw.numeric.formats import Format
 from sw.results import RunResult
 
@@ -117,7 +118,7 @@ def report_counters(
             "kind": kind.name,
             **{activity: values[activity] for activity in ACTIVITIES},
             "launch": launch_cycles,
-            "macs": values["vectors"] * products if "vectors" in values else None,
+            "macs": values["vectors"] * products if kind is PCU else None,
             **{each: values.get(each) for each in ("commands", "boxes", "bytes")},
         }
     return report

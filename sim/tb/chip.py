@@ -18,7 +18,6 @@ from hw.arch.error_codes import LaunchError
 from hw.arch.errors import BadInputError
 from hw.arch.launch import MAX_ARGUMENTS, entry_layout
 from hw.arch.limits import COUNTER_WORDS
-from hw.arch.pmu import PmuProgram
 from hw.arch.registers import REGISTERS
 from hw.chip import Chip
 from sim.campaign.images import chip_program_of, placed_image, routable_image
@@ -140,11 +139,10 @@ class _Host:
         assert portal["bytes"] == self._beats * _CONFIG.width_bits // 8
         assert sums["agcu_0"] - self._beats <= portal["bus_idle"] < sums["agcu_0"]
         for row, column in itertools.product(range(_CONFIG.rows), range(_CONFIG.columns)):
-            name = f"{_CONFIG.unit_at(row, column)}_{row}_{column}"
-            tile = compiled.chip.tiles.get((row, column))
-            if tile is None or tile.unit is None:
+            name = f"{_CONFIG.unit_at(row, column).name}_{row}_{column}"
+            if compiled.chip.unit((row, column)) is None:
                 assert counters[name]["idle"] == sums[name], name
-            elif isinstance(tile.unit, PmuProgram):
+            elif "state" in counters[name]:
                 states = engine_states(counters[name]["state"]).values()
                 assert all(state["done"] for state in states), states
 

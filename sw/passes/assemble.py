@@ -37,7 +37,6 @@ def assemble(
     for place in sorted({*units, *vectors, *tokens}):
         kind = config.unit_at(*place)
         unit = netlist.units[units[place]] if place in units else None
-        assert not isinstance(unit, AgcuProgram)
         tiles[place] = TileProgram(
             unit,
             SwitchProgram(vector_ports(config, kind), vectors.get(place, ())),

@@ -359,6 +359,7 @@ def test_rtl_agrees_and_its_counters_count(toy, seed, heavy, figure):
     assert sum(counted[name] for name in ACTIVITIES) == run.cycles - run.launch_cycles
     report = report_counters(config, int8, run.counters, run.launch_cycles)
     assert report["toy_1_1"]["kind"] == "toy" and report["toy_1_1"]["busy"] == counted["busy"]
+    assert report["toy_1_1"]["macs"] is None and report["pcu_0_0"]["macs"] > 0
     toy(hardware=2)
     with ChipModel(emit(Chip(config)), config) as model:
         _, wrong = Case(job(), seed).simulated(model)

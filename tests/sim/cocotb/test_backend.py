@@ -17,7 +17,7 @@ from sim.tb import barrier
 def cycles(result):
     """Products of the chip's bench, and what each took."""
     assert result.failed == 0 < result.passed, result.failures
-    return re.findall(r"\d+ × \d+ × \d+ of \w+: \d+ cycles", result.log.read_text())
+    return re.findall(r"\d+ cycles of .+", result.log.read_text())
 
 
 @pytest.mark.slow
