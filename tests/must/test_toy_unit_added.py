@@ -37,7 +37,6 @@ from hw.lib.component import Component
 from hw.lib.stream import ElasticBuffer, vector_layout, vector_signature
 from hw.numeric.formats import int8, int32
 from hw.tile import TILE_UNITS, TileUnit
-from sim.drivers.units_matmul import UnitsMatmul
 from sim.emulator import emulate
 from sim.emulator.fabric import UNIT_STREAMS, Stream
 from sim.native.chip_model import ChipModel, MemoryConditions
@@ -50,9 +49,10 @@ from sw.passes.assemble import assemble
 from sw.passes.place import place
 from sw.passes.route import route
 from sw.prove.liveness import prove
-from sw.prove.machine import Core, Part
+from sw.prove.machine import Core
 from sw.prove.network import UNIT_ACTORS
 from sw.prove.stream_packets import SENT_PACKETS
+from tests.units_matmul import UnitsMatmul
 
 
 class ToyInput(PortNames):
@@ -154,7 +154,7 @@ def toy_hardware(addend):
     return instance
 
 
-class ToyActor(Core, Part):
+class ToyActor(Core):
     """The toy in the liveness proof: what it takes, it sends."""
 
     def __init__(self, network, at, program):
