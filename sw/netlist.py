@@ -7,11 +7,11 @@ from collections.abc import Mapping
 
 from hw.arch.ports import UnitProgram
 
-__all__ = ["End", "Net", "Netlist"]
+__all__ = ["Pin", "Net", "Netlist"]
 
 
 @dataclasses.dataclass(frozen=True, order=True)
-class End:
+class Pin:
     """A pin: one port of one unit.
 
     Parameters
@@ -35,7 +35,7 @@ class Net:
     Parameters
     ----------
     name : str
-    sources : tuple of (End, int)
+    sources : tuple of (Pin, int)
         Outputs in the order of the rotation, each with its packets per turn.
     sinks : tuple of End
         Inputs, each of which receives every packet.
@@ -44,8 +44,8 @@ class Net:
     """
 
     name: str
-    sources: tuple[tuple[End, int], ...]
-    sinks: tuple[End, ...]
+    sources: tuple[tuple[Pin, int], ...]
+    sinks: tuple[Pin, ...]
     tokens: bool = False
 
 

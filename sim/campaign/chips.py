@@ -71,7 +71,7 @@ def random_chip(
         rows, columns = _mesh(rng, most_tiles)
         widths = dataclasses.replace(limits.LINK_BITS, high=128) if small else limits.LINK_BITS
         width = _value(rng, widths)
-        portals = min(limits.AGCU_COUNT.high, 2 * rows)
+        most_agcus = min(limits.AGCU_COUNT.high, 2 * rows)
         capacities = limits.PMU_CAPACITY_BYTES
         if small:
             capacities = dataclasses.replace(capacities, high=1 << 16)
@@ -91,7 +91,7 @@ def random_chip(
                 slots=_value(rng, limits.PMU_SLOTS),
             ),
             agcu=AgcuConfig(
-                count=_value(rng, Domain(1, portals)),
+                count=_value(rng, Domain(1, most_agcus)),
                 axi_data_bits=width,
                 axi_address_bits=_value(rng, limits.AXI_ADDRESS_BITS),
                 landing_beats=_value(rng, limits.LANDING_BEATS),

@@ -132,10 +132,10 @@ def judge_axi(fields: Fields, models: Models | None) -> Verdict:
 def _planted(given: list[Any], clean: ChipRun) -> ErrorAt:
     """The error at a fraction of the beats of the fault-free run."""
     direction, share, response = given
-    *portals, launch = (port.beats for port in clean.ports)
+    *agcus, launch = (port.beats for port in clean.ports)
     beats = {
-        "read": sum(port["R"] for port in portals),
-        "write": sum(port["W"] for port in portals),
+        "read": sum(port["R"] for port in agcus),
+        "write": sum(port["W"] for port in agcus),
         "launch": launch["R"],
     }[direction]
     return ErrorAt(direction, int(share * beats), response)

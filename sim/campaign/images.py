@@ -21,7 +21,7 @@ from sim.campaign.image_nests import divisor, engine_of, random_read, random_wri
 from sim.launch_memory import LaunchMemory
 from sw.array_spec import ROW_ALIGNMENT_BYTES, ArraySpec
 from sw.chip_program import ChipProgram
-from sw.netlist import End, Net, Netlist
+from sw.netlist import Net, Netlist, Pin
 from sw.passes.assemble import assemble
 from sw.passes.route import place_and_route
 from sw.prove.packets import engine_packets
@@ -264,13 +264,13 @@ def _units(config: ChipConfig, image: Mapping[str, Any]) -> dict[str, Any]:
         ]
         units[unit] = PmuProgram(_both(engines), _both(readers[unit]), (tokens[0], tokens[1]))
     for index in range(config.agcu.count):
-        portal = _portal(config, image, index)
-        if portal is not None:
-            units[f"g{index}"] = portal
+        agcu = _agcu(config, image, index)
+        if agcu is not None:
+            units[f"g{index}"] = agcu
     return units
 
 
-def _portal(config: ChipConfig, image: Mapping[str, Any], index: int) -> AgcuProgram | None:
+def _agcu(config: ChipConfig, image: Mapping[str, Any], index: int) -> AgcuProgram | None:
     own = slice(AGCU_STREAMS * index, AGCU_STREAMS * (index + 1))
     sources, sinks = image["sources"][own], image["sinks"][own]
     if not sources and not sinks:
@@ -309,8 +309,8 @@ def chip_program_of(config: ChipConfig, image: Mapping[str, Any]) -> ChipProgram
     """
     units = _units(config, image)
 
-    def end(letter: str, number: int, *, size: int = _ENGINES) -> End:
-        return End(f"{letter}{number // size}", number % size)
+    def end(letter: str, number: int, *, size: int = _ENGINES) -> Pin:
+        return Pin(f"{letter}{number // size}", number % size)
 
     nets = []
     for number in range(len(image["sources"])):

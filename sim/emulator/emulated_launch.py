@@ -62,7 +62,7 @@ class EmulatorRun:
     units_used: Mapping[str, int]
 
 
-def _streams(program: ChipProgram, fabric: Fabric, *, store: bool) -> list[_Portal]:
+def _streams(program: ChipProgram, fabric: Fabric, *, store: bool) -> list[_AgcuStream]:
     found = []
     for index, agcu in sorted(program.agcus.items()):
         issuers: tuple[IssuerProgram | None, ...] = agcu.stores if store else agcu.loads
@@ -70,13 +70,13 @@ def _streams(program: ChipProgram, fabric: Fabric, *, store: bool) -> list[_Port
             if issuer is not None:
                 boxes = fabric.boxes(index, issuer)
                 if len(boxes.points):
-                    found.append(_Portal(index, port, boxes))
+                    found.append(_AgcuStream(index, port, boxes))
     return found
 
 
 @dataclasses.dataclass(frozen=True)
-class _Portal:
-    """Memory port: an AGCU stream and its boxes."""
+class _AgcuStream:
+    """A stream of an AGCU and its boxes."""
 
     index: int
     port: int
@@ -88,7 +88,7 @@ def _meet(one: BoxStream, other: BoxStream) -> bool:
     return a < d and c < b
 
 
-def _require_order(loads: list[_Portal], stores: list[_Portal], memory: Bytes) -> None:
+def _require_order(loads: list[_AgcuStream], stores: list[_AgcuStream], memory: Bytes) -> None:
     """Refuse streams whose order of memory accesses the image does not determine."""
     for load in loads:
         for store in stores:
@@ -103,8 +103,8 @@ def _require_order(loads: list[_Portal], stores: list[_Portal], memory: Bytes) -
             if not _meet(one.boxes, other.boxes):
                 continue
             marks = [np.zeros(len(memory), np.uint8) for _ in range(2)]
-            for mark, portal in zip(marks, (one, other), strict=True):
-                boxes = portal.boxes
+            for mark, stream in zip(marks, (one, other), strict=True):
+                boxes = stream.boxes
                 size = len(boxes.points) * boxes.vectors, boxes.beat_bytes
                 boxes.store(mark, np.ones(size, np.uint8))
             if (marks[0] & marks[1]).any():
@@ -131,8 +131,8 @@ def _kernel(program: ChipProgram, arguments: list[int], memory: Bytes, totals: _
     fabric = Fabric(program, arguments, memory)
     loads = _streams(program, fabric, store=False)
     stores = _streams(program, fabric, store=True)
-    for portal in (*loads, *stores):
-        portal.boxes.check()
+    for stream in (*loads, *stores):
+        stream.boxes.check()
     _require_order(loads, stores, memory)
     for store in stores:
         count = len(store.boxes.points) * store.boxes.vectors

@@ -10,7 +10,7 @@ from hw.arch.unit_kind import AGCU
 from sw.chip_program import ChipProgram
 from sw.fabric.graph import Place
 from sw.fabric.nets import DeadEnd, Input, MergeInput, Nets, Output, find_nets
-from sw.netlist import End, Netlist
+from sw.netlist import Netlist, Pin
 
 __all__ = ["NetlistMismatchError", "require_netlist"]
 
@@ -38,7 +38,7 @@ def require_netlist(netlist: Netlist, tiles: Mapping[str, Place], program: ChipP
         take them, or an output of a switch is on without need.
     """
 
-    def pin(kind: type[_Pin], end: End, tokens: bool) -> _Pin:
+    def pin(kind: type[_Pin], end: Pin, tokens: bool) -> _Pin:
         if end.unit in tiles:
             return kind(program.config.unit_at(*tiles[end.unit]), tiles[end.unit], end.port, tokens)
         return kind(AGCU, (netlist.fixed[end.unit],), end.port, tokens)

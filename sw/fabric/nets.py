@@ -23,7 +23,7 @@ _FORK_LEAD = 1
 
 
 @dataclasses.dataclass(frozen=True)
-class _UnitEnd:
+class _UnitPin:
     """A pin: a port of a unit in a net.
 
     Parameters
@@ -47,7 +47,7 @@ class _UnitEnd:
         return f"{self.kind} {self.at if len(self.at) > 1 else self.at[0]}"
 
 
-class Output(_UnitEnd):
+class Output(_UnitPin):
     """Output pin of a unit."""
 
     def __str__(self) -> str:
@@ -56,7 +56,7 @@ class Output(_UnitEnd):
         )
 
 
-class Input(_UnitEnd):
+class Input(_UnitPin):
     """Input pin of a unit."""
 
     def __str__(self) -> str:

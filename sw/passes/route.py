@@ -14,9 +14,9 @@ from hw.arch.config import ChipConfig
 from hw.arch.errors import BadInputError
 from hw.arch.ports import Link
 from hw.arch.switch import OutputProgram, Turn
-from sw.fabric.ends import check_netlist, end_names, end_port, net_noun
 from sw.fabric.errors import FitError
 from sw.fabric.graph import Fabric, Place
+from sw.fabric.netlist_check import check_netlist, net_noun, pin_names, pin_port
 from sw.fabric.rotation import Group, partitions
 from sw.fabric.tree import Feeds, NoPathError, grow
 from sw.netlist import Net, Netlist
@@ -172,10 +172,10 @@ def _task(
     netlist: Netlist, placement: Placement, config: ChipConfig, fabric: Fabric, net: Net
 ) -> _Task:
     sources = [
-        (fabric.sources[end_port(netlist, config, placement.tiles, end)], packets)
-        for end, packets in net.sources
+        (fabric.sources[pin_port(netlist, config, placement.tiles, pin)], packets)
+        for pin, packets in net.sources
     ]
-    sinks = [fabric.outputs[end_port(netlist, config, placement.tiles, end)] for end in net.sinks]
+    sinks = [fabric.outputs[pin_port(netlist, config, placement.tiles, pin)] for pin in net.sinks]
     turns = min(fabric.nodes[sink].turns for sink in sinks)
     packets = [count for _, count in sources]
     groups = partitions(packets, turns, one_sink=len(sinks) == 1)
@@ -266,7 +266,7 @@ class _Negotiation:
                 continue
         net = task.net
         raise RouteError(
-            f"{net_noun(net)} must have a tree from {end_names(end for end, _ in net.sources)} to "
-            f"{end_names(net.sinks)}, but in this placement there is none",
+            f"{net_noun(net)} must have a tree from {pin_names(pin for pin, _ in net.sources)} to "
+            f"{pin_names(net.sinks)}, but in this placement there is none",
             value=net.name,
         )

@@ -11,7 +11,7 @@ from hw.arch.pmu_word import Access, Level, TokenSource
 from hw.arch.ports import UnitProgram
 from hw.numeric.formats import bf16, fp32, int8, int32
 from sw.array_spec import ArraySpec
-from sw.netlist import End, Net, Netlist
+from sw.netlist import Net, Netlist, Pin
 from sw.passes.fit import Collector, Fit
 from sw.passes.pack import Home
 from sw.passes.plan import Plan
@@ -128,7 +128,7 @@ class _Lowering:
             entry[home.token + number] = _READERS[home.number]
 
     def _net(
-        self, name: str, sources: list[End], sinks: list[End], *, tokens: bool = False
+        self, name: str, sources: list[Pin], sinks: list[Pin], *, tokens: bool = False
     ) -> None:
         self.nets.append(Net(name, tuple((each, 1) for each in sources), tuple(sinks), tokens))
 
@@ -144,10 +144,10 @@ class _Lowering:
             sinks, sources = [], []
             for group in range(first, first + groups):
                 home = self.fit.homes[f"a{group}"]
-                sinks.append(End(f"pmu{home.pmu}", home.writer + part))
-                sources.append(End(f"pmu{home.pmu}", home.token + part))
-            self._net(f"a_load{agcu}", [End(f"agcu{agcu}", _stream(agcu, 0))], sinks)
-            self._net(f"a_free{agcu}", sources, [End(f"agcu{agcu}", _A_PORT)], tokens=True)
+                sinks.append(Pin(f"pmu{home.pmu}", home.writer + part))
+                sources.append(Pin(f"pmu{home.pmu}", home.token + part))
+            self._net(f"a_load{agcu}", [Pin(f"agcu{agcu}", _stream(agcu, 0))], sinks)
+            self._net(f"a_free{agcu}", sources, [Pin(f"agcu{agcu}", _A_PORT)], tokens=True)
         for group in range(plan.row_par):
             home = self.fit.homes[f"a{group}"]
             owner = next(each for each in self.fit.a_agcus if each[1] <= group < each[1] + each[2])
@@ -181,8 +181,8 @@ class _Lowering:
             pcus = (pcu_name(group, column) for column in range(plan.col_par))
             self._net(
                 f"rows{group}",
-                [End(f"pmu{home.pmu}", home.number)],
-                [End(pcu, PcuInput.ACTIVATION) for pcu in pcus],
+                [Pin(f"pmu{home.pmu}", home.number)],
+                [Pin(pcu, PcuInput.ACTIVATION) for pcu in pcus],
             )
 
     def _b(self) -> None:
@@ -215,13 +215,13 @@ class _Lowering:
             pmu = f"pmu{home.pmu}"
             self._net(
                 f"b_load{agcu}",
-                [End(f"agcu{agcu}", _stream(agcu, 1))],
-                [End(pmu, home.writer + part)],
+                [Pin(f"agcu{agcu}", _stream(agcu, 1))],
+                [Pin(pmu, home.writer + part)],
             )
             self._net(
                 f"b_free{agcu}",
-                [End(pmu, home.token + part)],
-                [End(f"agcu{agcu}", self.b_port)],
+                [Pin(pmu, home.token + part)],
+                [Pin(f"agcu{agcu}", self.b_port)],
                 tokens=True,
             )
         width, columns = min(lanes, plan.pass_columns), self.plan.config.grid_columns
@@ -247,9 +247,9 @@ class _Lowering:
         self._place(home, writers, reader, parts)
         self._net(
             "weights",
-            [End(f"pmu{home.pmu}", home.number)],
+            [Pin(f"pmu{home.pmu}", home.number)],
             [
-                End(pcu_name(group, column), PcuInput.WEIGHT)
+                Pin(pcu_name(group, column), PcuInput.WEIGHT)
                 for group in range(plan.row_par)
                 for column in range(plan.col_par)
             ],
@@ -299,12 +299,12 @@ class _Lowering:
                 )
             )
             sources = [
-                End(pcu_name(collector.first + row_first + row, first + column), PcuOutput.RESULT)
+                Pin(pcu_name(collector.first + row_first + row, first + column), PcuOutput.RESULT)
                 for column in range(taken)
                 for row in range(row_count)
             ]
             self._net(
-                f"{collector.name}_results{number}", sources, [End(pmu, home.writer + number)]
+                f"{collector.name}_results{number}", sources, [Pin(pmu, home.writer + number)]
             )
         reader = EngineProgram(
             ring=self._ring(home, plan.c_bytes(collector.groups), element),
@@ -321,8 +321,8 @@ class _Lowering:
         self._place(home, writers, reader)
         self._net(
             f"{collector.name}_store",
-            [End(pmu, home.number)],
-            [End(f"agcu{collector.agcu}", AgcuInput.STORE_0)],
+            [Pin(pmu, home.number)],
+            [Pin(f"agcu{collector.agcu}", AgcuInput.STORE_0)],
         )
 
     def _descriptor(self, name: str, row: int, box: tuple[int, int]) -> tuple[Descriptor, int]:

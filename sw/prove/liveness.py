@@ -11,8 +11,8 @@ from sw.chip_program import ChipProgram
 from sw.fabric.nets import DeadEnd, Input, Nets, enabled_inputs, find_nets
 from sw.prove.machine import Actor
 from sw.prove.network import Network
+from sw.prove.pmu_actors import Engine, WriteEngine
 from sw.prove.stream_packets import CyclicStreamError, StreamPackets
-from sw.prove.unit_actors import Engine, WriteEngine
 from sw.prove.unrolled_loops import MOST_STEPS, StepLimitError
 
 __all__ = ["Liveness", "LivenessError", "prove", "require_live"]

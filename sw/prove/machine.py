@@ -164,6 +164,13 @@ class Channel(Part):
                 return tap.consumer
         return None
 
+    def no_room(self) -> Reason:
+        """Reason why it accepts no more payloads."""
+        consumer = self.fullest()
+        if consumer is None:
+            return f"room in {self.name}", None
+        return f"room in {consumer.name}", consumer.holder()
+
 
 class Tap:
     """Read position of one consumer in a channel."""

@@ -12,19 +12,14 @@ from hw.arch.pmu_word import TokenSource
 from hw.arch.unit_kind import AGCU, PCU, PMU, UnitKind
 from sw.chip_program import ChipProgram
 from sw.fabric.nets import DeadEnd, Input, Junction, MergeInput, Nets, Output
+from sw.prove.agcu_actors import BoxServer, BoxStream, StoredTokens, TokenCount
 from sw.prove.credits import load_is_free, store_is_free
 from sw.prove.machine import Actor, Channel, Consumer, Core, Machine, Part, Port
-from sw.prove.portals import (
-    BoxServer,
-    BoxStream,
-    Merge,
-    MergeConsumer,
-    StoredTokens,
-    TokenCount,
-)
+from sw.prove.merge_actors import Merge, MergeConsumer
+from sw.prove.pcu_actors import Grid, ResultDrain
+from sw.prove.pmu_actors import Engine, ReadEngine, WriteEngine
 from sw.prove.repeats import Repeats
 from sw.prove.stream_packets import StreamPackets, taken_tiles
-from sw.prove.unit_actors import Engine, Grid, ReadEngine, ResultDrain, WriteEngine
 from sw.prove.unrolled_loops import MOST_STEPS, box_points
 
 __all__ = ["UNIT_ACTORS", "Network"]

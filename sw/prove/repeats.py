@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from sw.prove.machine import Machine, Part
 from sw.prove.pattern import Pattern
-from sw.prove.unit_actors import Engine
+from sw.prove.pmu_actors import Engine
 
 __all__ = ["Repeats"]
 

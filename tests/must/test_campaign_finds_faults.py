@@ -18,7 +18,7 @@ from sim.run.driver import compile_job, run
 from sim.run.job import Job, Problem
 from sw.kernels.matmul import matmul
 from sw.passes import units
-from sw.prove import portals
+from sw.prove import agcu_actors
 
 GOAL = (
     "an hour: 12 random chips on RTL, 40 runs on them, 500 programs, 300 images, 1,000 AXI errors, "
@@ -96,7 +96,7 @@ def test_a_fault_in_the_prover_is_found(seed, monkeypatch, heavy, figure):
         self.count -= 1
 
     # The proof takes one token where the hardware takes all that a command waits for.
-    monkeypatch.setattr(portals.TokenCount, "spend", once)
+    monkeypatch.setattr(agcu_actors.TokenCount, "spend", once)
     with Models() as models:
         figure(f"prover: {_found(seed, kinds=('image',), models=models)}")
 

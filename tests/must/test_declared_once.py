@@ -30,10 +30,10 @@ from hw.arch.switch import OutputProgram, SwitchProgram, Turn
 from hw.numeric.formats import bf16
 from sim.components import COMPONENTS
 from sw.compiler import compile_kernel
-from sw.fabric.ends import check_netlist
+from sw.fabric.netlist_check import check_netlist
 from sw.kernels.matmul import matmul
 from sw.language import Schedule
-from sw.netlist import End, Net, Netlist
+from sw.netlist import Pin, Net, Netlist
 
 TINY = named["tiny"]
 
@@ -67,7 +67,7 @@ def turn(packets):
 
 def merged(packets):
     program = PcuProgram(bf16, bf16)
-    net = Net("c", ((End("a", 0), packets),), (End("b", 0),))
+    net = Net("c", ((Pin("a", 0), packets),), (Pin("b", 0),))
     check_netlist(Netlist({"a": program, "b": program}, (net,), {}), named["small"])
 
 def ring(slots):

@@ -26,7 +26,7 @@ MUTANTS = {
         "tests/sw/test_prove_ends.py",
     ),
     "weights that no tile uses": (
-        "sw/prove/unit_actors.py",
+        "sw/prove/pcu_actors.py",
         "if self._loading or self._loaded:",
         "if self._loading and self._loaded:",
         "tests/sw/test_prove_ends.py",

@@ -44,7 +44,7 @@ from sim.oracle import product
 from sim.run.report import report_counters
 from sw.chip_program import ChipProgram
 from sw.fabric.nets import Input, Output
-from sw.netlist import End, Net, Netlist
+from sw.netlist import Net, Netlist, Pin
 from sw.passes.assemble import assemble
 from sw.passes.place import place
 from sw.passes.route import route
@@ -228,7 +228,7 @@ class ToyProduct(UnitsMatmul):
 
     def netlist(self):
         def net(name, source, sink, **kinds):
-            return Net(name, ((End(*source), 1),), (End(*sink),), **kinds)
+            return Net(name, ((Pin(*source), 1),), (Pin(*sink),), **kinds)
 
         return Netlist(
             {
@@ -278,8 +278,8 @@ class ToyLoop(ToyProduct):
             "toy": ToyProgram(),
             "pmu": PmuProgram(writers=(engine, None), readers=(engine, None)),
         }
-        out = ((End("pmu", PmuOutput.R0), 1),), (End("toy", ToyInput.TERMS),)
-        back = ((End("toy", ToyOutput.SUMS), 1),), (End("pmu", PmuInput.W0),)
+        out = ((Pin("pmu", PmuOutput.R0), 1),), (Pin("toy", ToyInput.TERMS),)
+        back = ((Pin("toy", ToyOutput.SUMS), 1),), (Pin("pmu", PmuInput.W0),)
         return Netlist(units, (Net("out", *out), Net("back", *back)), {})
 
 

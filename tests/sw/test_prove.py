@@ -19,10 +19,10 @@ from hw.numeric.division import ceil_div
 from hw.numeric.formats import bf16, fp32, int8, int32
 from sw.chip_program import ChipProgram
 from sw.prove import LivenessError, prove, require_live
+from sw.prove.agcu_actors import BoxServer, BoxStream, TokenCount
 from sw.prove.machine import Actor, Channel, Consumer, Machine, Port
 from sw.prove.packets import even_packets
-from sw.prove.portals import BoxServer, BoxStream, TokenCount
-from sw.prove.unit_actors import Grid, ResultDrain
+from sw.prove.pcu_actors import Grid, ResultDrain
 from tests.sw.chips import (
     TINY,
     copier,

@@ -13,7 +13,7 @@ from sw.prove import prove
 from sw.prove.machine import Machine, Port
 from sw.prove.packets import Packets, even_packets
 from sw.prove.pattern import Pattern
-from sw.prove.unit_actors import Grid
+from sw.prove.pcu_actors import Grid
 from tests.sw.chips import (
     TINY,
     copier,

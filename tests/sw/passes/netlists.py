@@ -7,7 +7,7 @@ from hw.arch.config import ChipConfig
 from hw.arch.pcu import PcuProgram
 from hw.arch.pmu import PmuProgram
 from hw.numeric.formats import bf16, fp32
-from sw.netlist import End, Net, Netlist
+from sw.netlist import Net, Netlist, Pin
 
 PCU = PcuProgram(fmt=bf16, out=fp32)
 PMU = PmuProgram()
@@ -20,7 +20,7 @@ def net(name, sources, sinks, *, tokens=False):
 
     def end(text):
         unit, port = text.split(".")
-        return End(unit, int(port))
+        return Pin(unit, int(port))
 
     turns = [(each, 1) if isinstance(each, str) else each for each in sources]
     return Net(

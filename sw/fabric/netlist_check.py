@@ -14,9 +14,9 @@ from hw.arch.switch import MAX_PACKETS
 from hw.arch.unit_kind import AGCU, UNIT_KINDS, kind_of
 from sw.fabric.errors import FitError
 from sw.fabric.graph import Place
-from sw.netlist import End, Net, Netlist
+from sw.netlist import Net, Netlist, Pin
 
-__all__ = ["check_netlist", "end_names", "end_port", "net_noun"]
+__all__ = ["check_netlist", "pin_names", "pin_port", "net_noun"]
 
 #: Most pins that a message names.
 _NAMES = 4
@@ -27,22 +27,22 @@ def net_noun(net: Net) -> str:
     return f"{'Token net' if net.tokens else 'Net'} `{net.name}`"
 
 
-def end_names(ends: Iterable[End]) -> str:
+def pin_names(pins: Iterable[Pin]) -> str:
     """Names of pins in messages, the first few of many."""
-    names = [f"`{end.unit}` {end.port}" for end in ends]
+    names = [f"`{pin.unit}` {pin.port}" for pin in pins]
     return ", ".join(names if len(names) <= _NAMES else [*names[:_NAMES], "…"])
 
 
-def end_port(
-    netlist: Netlist, config: ChipConfig, tiles: Mapping[str, Place], end: End
+def pin_port(
+    netlist: Netlist, config: ChipConfig, tiles: Mapping[str, Place], pin: Pin
 ) -> tuple[Place, Port]:
     """The switch that a pin is wired to, and the port of that switch."""
-    number = netlist.fixed.get(end.unit)
+    number = netlist.fixed.get(pin.unit)
     if number is None:
-        return tiles[end.unit], UnitPort(end.port)
+        return tiles[pin.unit], UnitPort(pin.port)
     place = agcu_places(config)[number]
     side = Direction[place.side.upper()]
-    return (place.row, place.column(config)), Link(side, end.port)
+    return (place.row, place.column(config)), Link(side, pin.port)
 
 
 def check_netlist(netlist: Netlist, config: ChipConfig) -> None:
@@ -59,40 +59,40 @@ def check_netlist(netlist: Netlist, config: ChipConfig) -> None:
     for name, count in names.items():
         if count > 1:
             raise FitError(f"Name of a net must be its own, not `{name}` of {count} nets")
-    fed: dict[tuple[End, bool], Net] = {}
+    fed: dict[tuple[Pin, bool], Net] = {}
     for net in netlist.nets:
         if not net.sources or not net.sinks:
             missing = "sources" if not net.sources else "sinks"
             raise FitError(f"{net_noun(net)} must have {missing}, not none")
-        ends = [end for end, _ in net.sources]
-        for end in ends:
-            if ends.count(end) > 1:
+        pins = [pin for pin, _ in net.sources]
+        for pin in pins:
+            if pins.count(pin) > 1:
                 raise FitError(
-                    f"{net_noun(net)} must name a source once, not {_say(end)} {ends.count(end)} "
+                    f"{net_noun(net)} must name a source once, not {_say(pin)} {pins.count(pin)} "
                     "times"
                 )
-            _check_end(netlist, config, net, end, output=True)
+            _check_pin(netlist, config, net, pin, output=True)
         _check_tracks(netlist, net)
-        for end, packets in net.sources:
+        for pin, packets in net.sources:
             if not 1 <= packets <= MAX_PACKETS:
                 raise FitError(
-                    f"{net_noun(net)} must take 1 to {MAX_PACKETS} packets of {_say(end)}, "
+                    f"{net_noun(net)} must take 1 to {MAX_PACKETS} packets of {_say(pin)}, "
                     f"not {packets}"
                 )
-        for end in net.sinks:
-            _check_end(netlist, config, net, end, output=False)
-            other = fed.setdefault((end, net.tokens), net)
-            if other is not net or net.sinks.count(end) > 1:
+        for pin in net.sinks:
+            _check_pin(netlist, config, net, pin, output=False)
+            other = fed.setdefault((pin, net.tokens), net)
+            if other is not net or net.sinks.count(pin) > 1:
                 raise FitError(
-                    f"Input {_say(end)} must be in one net once, not in `{other.name}` and "
+                    f"Input {_say(pin)} must be in one net once, not in `{other.name}` and "
                     f"`{net.name}`"
                 )
 
 
 def _check_tracks(netlist: Netlist, net: Net) -> None:
     """Refuse a net between two AGCU streams of different numbers, whose tracks would differ."""
-    for source in (end for end, _ in net.sources if end.unit in netlist.fixed):
-        for sink in (end for end in net.sinks if end.unit in netlist.fixed):
+    for source in (pin for pin, _ in net.sources if pin.unit in netlist.fixed):
+        for sink in (pin for pin in net.sinks if pin.unit in netlist.fixed):
             if source.port != sink.port:
                 raise FitError(
                     f"{net_noun(net)} must join streams of AGCUs on one track, "
@@ -100,8 +100,8 @@ def _check_tracks(netlist: Netlist, net: Net) -> None:
                 )
 
 
-def _say(end: End) -> str:
-    return f"port {end.port} of `{end.unit}`"
+def _say(pin: Pin) -> str:
+    return f"port {pin.port} of `{pin.unit}`"
 
 
 def _check_units(netlist: Netlist, config: ChipConfig) -> None:
@@ -138,26 +138,26 @@ def _check_units(netlist: Netlist, config: ChipConfig) -> None:
             raise FitError(f"AGCU {number} must be one unit, not `{taken[number]}` and `{name}`")
 
 
-def _check_end(netlist: Netlist, config: ChipConfig, net: Net, end: End, *, output: bool) -> None:
-    if end.unit not in netlist.units:
+def _check_pin(netlist: Netlist, config: ChipConfig, net: Net, pin: Pin, *, output: bool) -> None:
+    if pin.unit not in netlist.units:
         raise FitError(
-            f"{net_noun(net)} must join units of the netlist, not `{end.unit}`"
-            f"{did_you_mean(end.unit, netlist.units)}"
+            f"{net_noun(net)} must join units of the netlist, not `{pin.unit}`"
+            f"{did_you_mean(pin.unit, netlist.units)}"
         )
-    kind = kind_of(netlist.units[end.unit])
+    kind = kind_of(netlist.units[pin.unit])
     sort = f"{'token' if net.tokens else 'vector'} {'output' if output else 'input'}s"
     if kind is AGCU:
         count = config.token_tracks if net.tokens else AGCU_STREAMS
         # An AGCU's stream enters and leaves on the track of its number.
-        if not net.tokens and end.port < AGCU_STREAMS and end.port >= config.tracks:
+        if not net.tokens and pin.port < AGCU_STREAMS and pin.port >= config.tracks:
             raise FitError(
                 f"{net_noun(net)} must use streams of AGCUs below the {config.tracks} tracks of "
-                f"the chip, not {end.port} of `{end.unit}`"
+                f"the chip, not {pin.port} of `{pin.unit}`"
             )
     else:
         ports = (token_ports if net.tokens else vector_ports)(config, kind)
         count = ports.unit_outputs if output else ports.unit_inputs
-    if not 0 <= end.port < count:
+    if not 0 <= pin.port < count:
         raise FitError(
-            f"{net_noun(net)} must use one of the {count} {sort} of `{end.unit}`, not {end.port}"
+            f"{net_noun(net)} must use one of the {count} {sort} of `{pin.unit}`, not {pin.port}"
         )
