@@ -1,10 +1,12 @@
-"""Parameter checks with uniform messages, shared by components."""
+"""Checks of parameters and of text files, with uniform one-line errors."""
 
 import dataclasses
+import os
+from pathlib import Path
 
 from hw.arch.errors import BadInputError, shown
 
-__all__ = ["Domain", "refusal", "require_bool", "require_int"]
+__all__ = ["Domain", "refusal", "require_bool", "require_int", "MOST_BYTES", "read_text"]
 
 
 def refusal(noun: str, rule: str, value: object) -> BadInputError:
@@ -58,3 +60,41 @@ def require_bool(noun: str, value: object) -> None:
 def require_int(noun: str, value: object, low: int, high: int) -> None:
     """Refuse a value that is not an integer within a range."""
     Domain(low, high).require(noun, value)
+
+
+#: Largest file that is read; an endless device must not fill the memory.
+MOST_BYTES = 64 << 20
+
+
+def read_text(path: str | os.PathLike[str], *, noun: str, where: str | None = None) -> str:
+    """Text of a file.
+
+    Parameters
+    ----------
+    path : str or path
+    noun : str
+        What the file is, for messages.
+    where : str
+        Option that named it.
+
+    Raises
+    ------
+    BadInputError
+        If it cannot be read, is not UTF-8, or exceeds `MOST_BYTES`.
+    """
+    name = os.fspath(path)
+    try:
+        with Path(name).open("rb") as file:
+            content = file.read(MOST_BYTES + 1)
+        if len(content) <= MOST_BYTES:
+            return content.decode("utf-8")
+        rule = f"have at most {MOST_BYTES} bytes"
+    except UnicodeDecodeError as error:
+        rule = f"be UTF-8 text; byte {error.start} is {error.object[error.start]:#04x}"
+    except (OSError, ValueError) as error:
+        # ValueError: a name that no file can have.
+        said = error.strerror if isinstance(error, OSError) else error
+        raise BadInputError(
+            f"cannot read {shown(name)}: {said}", kind="unreadable-file", where=where, value=name
+        ) from error
+    raise BadInputError(f"{noun} {shown(name)} must {rule}", where=where, value=name, rule=rule)

@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from hw.arch import limits
-from hw.arch.checks import refusal
+from hw.arch.checks import read_text, refusal
 from hw.arch.errors import BadInputError, shown
-from hw.arch.text_file import read_text
 from hw.arch.unit_kind import AGCU, PCU, PMU, UNIT_KINDS, UnitKind
 
 __all__ = [

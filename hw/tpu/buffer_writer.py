@@ -123,7 +123,7 @@ class ResultWriter(Component):
                 "o_free": Out(1),
                 "o_spans": Out(data.ArrayLayout(config.span, ACTIVATES)),
                 "i_result": In(stream.Signature(result_layout(columns, config.format.bits))),
-                "o_write": Out(config.elements // config.granule),
+                "o_write": Out(config.sizes.elements // config.granule),
                 "o_address": Out(range(config.buffer_rows)),
                 "o_data": Out(config.vector_bits),
             }
@@ -132,7 +132,7 @@ class ResultWriter(Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         config = self._config
-        parts = config.parts
+        parts = config.sizes.parts
         begun = Signal(range(ACTIVATES))
         done = Signal(range(ACTIVATES))
         commands: Any = Signal(data.ArrayLayout(config.order, ACTIVATES))
@@ -178,15 +178,16 @@ class ResultWriter(Component):
 
     def _placed(self, slot: Value, part: Value) -> tuple[Value, Value]:
         """Vector of a row of results, and its write enables per granule."""
-        config = self._config
+        config, sizes = self._config, self._config.sizes
         row = self.i_result.payload.data
-        granules = config.elements // config.granule
-        if config.parts > 1:
+        granules = sizes.elements // config.granule
+        if sizes.parts > 1:
             return row.word_select(part, config.vector_bits), Const((1 << granules) - 1, granules)
-        if config.slots == 1:
+        if sizes.slots == 1:
             return row, Const((1 << granules) - 1, granules)
-        step = config.unit.array.columns // config.granule
-        data_ = Cat(Mux(slot == index, row, 0)[: len(row)] for index in range(config.slots))
+        step = sizes.columns // config.granule
+        data_ = Cat(Mux(slot == index, row, 0)[: len(row)] for index in range(sizes.slots))
         # Slot of each granule; those of the last slot and beyond are always written.
         firsts = [granule // step for granule in range(granules)]
-        return data_, Cat(Const(1) if each >= config.slots - 1 else slot <= each for each in firsts)
+        last = sizes.slots - 1
+        return data_, Cat(Const(1) if each >= last else slot <= each for each in firsts)

@@ -6,9 +6,9 @@ from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from hw.arch.tensor import INSTRUCTION, Fault, Opcode
 from hw.lib.component import Component
 from hw.lib.stream import ElasticBuffer
-from hw.tpu.instruction import INSTRUCTION, Fault, Opcode
 from hw.tpu.tensor_config import TensorConfig
 
 __all__ = ["Decoder"]
@@ -59,8 +59,8 @@ class Decoder(Component):
                 m.d.comb += order[name].eq(found[name])
 
         is_ = {code: found.opcode == code for code in Opcode}
-        end = Signal(33 + config.parts.bit_length())
-        vectors = Mux(is_[Opcode.ACTIVATE], found.rows * config.parts, found.rows)
+        end = Signal(33 + config.sizes.parts.bit_length())
+        vectors = Mux(is_[Opcode.ACTIVATE], found.rows * config.sizes.parts, found.rows)
         m.d.comb += [end.eq(found.address + vectors), order.end.eq(end)]
         # Sums that leave at once need no accumulator, however many rows their tile has.
         crowded = (found.rows > config.unit.accumulator_rows) & (found.accumulate | ~found.finish)
@@ -81,6 +81,6 @@ class Decoder(Component):
             m.d.comb += order.fault.eq(Fault.ROWS)
         with m.Elif(end > config.buffer_rows):
             m.d.comb += order.fault.eq(Fault.ADDRESS)
-        with m.Elif(is_[Opcode.ACTIVATE] & (found.slot >= config.slots)):
+        with m.Elif(is_[Opcode.ACTIVATE] & (found.slot >= config.sizes.slots)):
             m.d.comb += order.fault.eq(Fault.SLOT)
         return m

@@ -6,9 +6,9 @@ from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out
 
+from hw.arch.tensor import Fault, Opcode
 from hw.lib.component import Component
 from hw.tpu.buffer_writer import ACTIVATES
-from hw.tpu.instruction import Fault, Opcode
 from hw.tpu.tensor_config import TensorConfig
 
 __all__ = ["STATUS", "Sequencer"]

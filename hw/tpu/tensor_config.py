@@ -1,4 +1,4 @@
-"""Elaboration parameters of a tensor unit, and the layout of result rows in its buffer."""
+"""Elaboration parameters of a tensor unit."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from amaranth.lib import data
 
 from hw.arch.errors import BadInputError
+from hw.arch.tensor import TensorSizes
 from hw.array.dataflow import LANE_BITS, Dataflow
 from hw.array.unit_parameters import BUFFER_ROWS
 from hw.matrix.unit_config import UnitConfig
-from hw.numeric.division import ceil_div
 from hw.numeric.formats import Format
 
 __all__ = ["TensorConfig"]
@@ -20,10 +20,6 @@ __all__ = ["TensorConfig"]
 @dataclass(frozen=True)
 class TensorConfig:
     """Elaboration parameters of a tensor unit.
-
-    A vector of the buffer has R lanes, so E operands; a row of results has C. If E ≥ C, a vector
-    has E // C slots, each for one row of results, and zeros after the last. If E < C, a row takes
-    several vectors, the last one padded with zeros.
 
     Parameters
     ----------
@@ -67,26 +63,22 @@ class TensorConfig:
         return LANE_BITS * self.unit.array.rows
 
     @property
-    def elements(self) -> int:
-        """Operands per vector (E)."""
-        return self.vector_bits // self.format.bits
-
-    @property
-    def slots(self) -> int:
-        """Rows of results per vector; 1 if a row takes several vectors."""
-        return max(1, self.elements // self.unit.array.columns)
-
-    @property
-    def parts(self) -> int:
-        """Vectors per row of results."""
-        return ceil_div(self.unit.array.columns, self.elements)
+    def sizes(self) -> TensorSizes:
+        """Sizes that programs of the unit depend on."""
+        return TensorSizes(
+            rows=self.unit.array.rows,
+            columns=self.unit.array.columns,
+            accumulator_rows=self.unit.accumulator_rows,
+            buffer_rows=self.buffer_rows,
+            format=self.format,
+            bias=self.unit.bias,
+        )
 
     @property
     def granule(self) -> int:
         """Write-enable granularity of the buffer, in operands."""
-        if self.slots == 1:
-            return self.elements
-        return math.gcd(self.elements, self.unit.array.columns)
+        sizes = self.sizes
+        return sizes.elements if sizes.slots == 1 else math.gcd(sizes.elements, sizes.columns)
 
     @property
     def span(self) -> data.StructLayout:
@@ -110,7 +102,7 @@ class TensorConfig:
                 "finish": 1,
                 "relu": 1,
                 "shift": 6,
-                "slot": range(max(2, self.slots)),
+                "slot": range(max(2, self.sizes.slots)),
                 "rows": range(self.buffer_rows + 1),
                 "address": range(self.buffer_rows),
                 "end": range(self.buffer_rows + 1),

@@ -6,6 +6,7 @@ from amaranth.hdl import Const, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from hw.arch.tensor import INSTRUCTION
 from hw.emit.shared import shared
 from hw.emit.vector_memory import VectorMemory
 from hw.lib.component import Component
@@ -14,7 +15,6 @@ from hw.matrix.unit_config import COUNTERS
 from hw.tpu.buffer_reader import Reader
 from hw.tpu.buffer_writer import HostWriter, ResultWriter
 from hw.tpu.decoder import Decoder
-from hw.tpu.instruction import INSTRUCTION
 from hw.tpu.sequencer import STATUS, Sequencer
 from hw.tpu.tensor_config import TensorConfig
 

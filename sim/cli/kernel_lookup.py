@@ -12,8 +12,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
 
+from hw.arch.checks import read_text
 from hw.arch.errors import BadInputError, TilewrightError, did_you_mean
-from hw.arch.text_file import read_text
 from sim.cli.commands.listing import modules
 
 if TYPE_CHECKING:

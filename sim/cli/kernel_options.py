@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from hw.arch.text_file import read_text
+from hw.arch.checks import read_text
 from sim.cli.kernel_lookup import KERNEL, file_of, load_kernel, running_file
 from sim.cli.options import add_config, setting
 from sim.rules import load_config

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hw.tpu.instruction import Opcode, pack
+from hw.arch.tensor import Opcode, pack
 from hw.tpu.tensor_config import TensorConfig
-from hw.tpu.tensor_program import Program
+from sw.tensor_program import Program
 
 __all__ = ["host_vectors", "payloads", "vectors_for_host"]
 

@@ -5,8 +5,8 @@ import re
 from pathlib import Path
 
 from gen.design import Definition, Design, Port, module_texts
+from hw.arch.checks import read_text
 from hw.arch.errors import BadInputError
-from hw.arch.text_file import read_text
 
 __all__ = ["TOP", "parsed", "read_design"]
 

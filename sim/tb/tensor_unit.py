@@ -6,20 +6,20 @@ import cocotb
 import numpy as np
 import numpy.typing as npt
 
+from hw.arch.tensor import Fault, Instruction, Opcode, pack
 from hw.array.dataflow import ArrayConfig, Dataflow
 from hw.matrix.unit_config import UnitConfig
 from hw.numeric import reference
 from hw.numeric.division import ceil_div
 from hw.numeric.formats import bf16, int8
-from hw.tpu.instruction import Fault, Instruction, Opcode, pack
 from hw.tpu.sequencer import STATUS
 from hw.tpu.tensor_config import TensorConfig
-from hw.tpu.tensor_program import Layer, Packing, mlp_program, mlp_results
 from hw.tpu.unit import TensorUnit
 from sim.cocotb.bench_support import Sink, Source, bench, clocks, random_generator, start
 from sim.cocotb.unit_choice import asked_unit
 from sim.drivers.tensor_unit_driver import host_vectors, payloads, vectors_for_host
 from sim.native.bundle import Bundle
+from sw.tensor_program import Layer, Packing, mlp_program, mlp_results
 
 __all__ = ["a_refused_instruction_stops_the_unit", "chained_layers_are_numpys", "design"]
 
@@ -67,19 +67,19 @@ def _sums(config: TensorConfig, left: Array, right: Array, packing: Packing) -> 
     """Sums of a product; with an adder below the array, the terms of a tile are summed first."""
     if not config.unit.bottom:
         return reference.matmul(left, right)
-    inner = packing.vectors * config.elements
+    inner = packing.vectors * config.sizes.elements
     wide = np.zeros((len(left), inner), left.dtype)
     tall = np.zeros((inner, right.shape[1]), right.dtype)
     wide[:, packing.places], tall[packing.places] = left, right
-    return reference.matmul(wide, tall, tile=config.elements)
+    return reference.matmul(wide, tall, tile=config.sizes.elements)
 
 
 def _numpys(config: TensorConfig, activations: Array, layers: list[Layer]) -> Array:
     """Expected results of layers, with numpy's rounding."""
-    packing = Packing.of_host(config, activations.shape[1])
+    packing = Packing.of_host(config.sizes, activations.shape[1])
     for layer in layers:
         sums = _sums(config, activations, layer.weight, packing)
-        packing = Packing.of_results(config, layer.weight.shape[1])
+        packing = Packing.of_results(config.sizes, layer.weight.shape[1])
         if config.format.is_float:
             sums = np.where(sums < 0, np.float32(0), sums) if layer.relu else sums
             activations = reference.cast(sums, config.format)
@@ -102,7 +102,7 @@ async def chained_layers_are_numpys(dut: Any, name: str) -> None:
     """Ragged extents; intermediate results stay in the unit; stalls on all streams."""
     rng = random_generator()
     config = _UNITS[name]
-    width = config.unit.array.columns + config.elements
+    width = config.unit.array.columns + config.sizes.elements
     for _ in range(_CHAINS):
         rows, *extents = (int(extent) for extent in rng.integers(1, (25, *[2 * width] * 4)))
         layers = [
@@ -115,7 +115,7 @@ async def chained_layers_are_numpys(dut: Any, name: str) -> None:
             for k, n in zip(extents[:-1], extents[1:], strict=True)
         ]
         activations = _operands(rng, (rows, extents[0]), config)
-        program = mlp_program(config, activations, layers)
+        program = mlp_program(config.sizes, activations, layers)
         sent = payloads(program)
         stalls = rng.choice([0.0, 0.2, 0.5, 0.9], 4)
         sources = [
@@ -133,7 +133,7 @@ async def chained_layers_are_numpys(dut: Any, name: str) -> None:
         size = ceil_div(config.vector_bits + 1, 32) * 4
         data = b"".join(payload.to_bytes(size, "little") for payload in taken)
         vectors = np.frombuffer(data, np.uint32).reshape(-1, size // 4)
-        results = mlp_results(config, host_vectors(config, vectors, counts), layers, rows)
+        results = mlp_results(config.sizes, host_vectors(config, vectors, counts), layers, rows)
         expected = _numpys(config, activations, layers)
         assert results.tobytes() == expected.tobytes(), f"{rows} rows, {extents}, pauses {stalls}"
 

@@ -11,11 +11,11 @@ import numpy as np
 from hw.matrix.unit_config import COUNTERS
 from hw.numeric.mx import MxMatrix
 from hw.tpu.tensor_config import TensorConfig
-from hw.tpu.tensor_program import Program
 from sim.drivers.matrix_unit_driver import MatrixTiling
 from sim.drivers.products import Array, Words, padded
 from sim.drivers.tensor_unit_driver import host_vectors, payloads, vectors_for_host
 from sim.drivers.unit_driver import UnitTiling
+from sw.tensor_program import Program
 from tests.native.stream_model import StreamModel, Transfer
 
 __all__ = [

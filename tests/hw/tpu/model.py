@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from hw.arch.tensor import Fault, Instruction, Opcode
 from hw.numeric import elementwise, reference
 from hw.numeric.formats import fp32
-from hw.tpu.instruction import Fault, Instruction, Opcode
 from hw.tpu.tensor_config import TensorConfig
 
 __all__ = ["RefusedInstructionError", "TensorModel"]
@@ -51,7 +51,7 @@ class TensorModel:
 
     def __init__(self, config: TensorConfig) -> None:
         self._config = config
-        self.buffer = np.zeros((config.buffer_rows, config.elements), config.format.dtype)
+        self.buffer = np.zeros((config.buffer_rows, config.sizes.elements), config.format.dtype)
         self._relu = False
         self._scale = 1 if config.unit.integer_only else int(np.float32(1).view(np.uint32))
         self._shift = 0
@@ -104,7 +104,7 @@ class TensorModel:
                 sent.extend(self.buffer[place].copy())
             else:
                 self._relu, self._scale, self._shift = each.relu, each.scale, each.shift
-        shape = (len(sent), self._config.elements)
+        shape = (len(sent), self._config.sizes.elements)
         return np.array(sent, self._config.format.dtype).reshape(shape)
 
     def _fault(self, each: Instruction) -> Fault:
@@ -123,9 +123,12 @@ class TensorModel:
             keeps = multiplies and (each.accumulate or not each.finish)
             if each.rows == 0 or (keeps and each.rows > config.unit.accumulator_rows):
                 return Fault.ROWS
-            if each.address + each.rows * (config.parts if activates else 1) > config.buffer_rows:
+            if (
+                each.address + each.rows * (config.sizes.parts if activates else 1)
+                > config.buffer_rows
+            ):
                 return Fault.ADDRESS
-            if activates and each.slot >= config.slots:
+            if activates and each.slot >= config.sizes.slots:
                 return Fault.SLOT
         return self._fault_of_order(each)
 
@@ -136,7 +139,7 @@ class TensorModel:
         if self._results is not None:
             if len(self._results) != each.rows:
                 return Fault.ROWS
-            stop = each.address + each.rows * self._config.parts
+            stop = each.address + each.rows * self._config.sizes.parts
             if each.address < self._source.stop and self._source.start < stop:
                 return Fault.OVERLAP
         elif each.opcode == Opcode.MULTIPLY and each.accumulate:
@@ -150,7 +153,7 @@ class TensorModel:
         self._source = range(each.address, each.address + each.rows)
         columns = self._config.unit.array.columns
         # A lane holds operands of successive k: k counts operands within a lane, then lanes.
-        matrix = tile.transpose(0, 2, 1).reshape(self._config.elements, columns)
+        matrix = tile.transpose(0, 2, 1).reshape(self._config.sizes.elements, columns)
         vectors = self.buffer[self._source.start : self._source.stop]
         former = self._sums if each.accumulate else None
         if former is None or not self._config.unit.bottom:
@@ -186,10 +189,11 @@ class TensorModel:
         assert self._results is not None
         config = self._config
         columns = config.unit.array.columns
-        rows = np.zeros((each.rows, config.parts * config.elements), config.format.dtype)
+        sizes = config.sizes
+        rows = np.zeros((each.rows, sizes.parts * sizes.elements), config.format.dtype)
         first = each.slot * columns
         rows[:, first : first + columns] = self._results
         self._results = None
-        vectors = rows.reshape(each.rows, config.parts, config.elements).transpose(1, 0, 2)
-        place = slice(each.address, each.address + each.rows * config.parts)
-        self.buffer[place, first:] = vectors.reshape(-1, config.elements)[:, first:]
+        vectors = rows.reshape(each.rows, sizes.parts, sizes.elements).transpose(1, 0, 2)
+        place = slice(each.address, each.address + each.rows * sizes.parts)
+        self.buffer[place, first:] = vectors.reshape(-1, sizes.elements)[:, first:]

@@ -2,10 +2,10 @@
 
 import numpy as np
 
+from hw.arch.tensor import Instruction, Opcode
 from hw.numeric import elementwise, reference
 from hw.numeric.formats import fp32, int8
-from hw.tpu.instruction import Instruction, Opcode
-from hw.tpu.tensor_program import Layer, Program
+from sw.tensor_program import Layer, Program
 
 __all__ = ["expected", "layers", "operands", "random_program"]
 
@@ -41,7 +41,7 @@ def layers(rng, config, extents):
 
 def expected(config, activations, chain):
     """Results of layers, with no thought of vectors but where an adder joins the sums of each."""
-    tile = config.elements if config.unit.bottom else None
+    tile = config.sizes.elements if config.unit.bottom else None
     for layer in chain:
         sums = reference.matmul(activations, layer.weight, tile=tile)
         if config.format == int8:
@@ -84,8 +84,8 @@ def _pass(rng, config, near):
             )
         )
     source = range(address, address + rows)
-    target = _place(rng, config, rows, parts=config.parts, apart_from=source)
-    slot = int(rng.integers(config.slots))
+    target = _place(rng, config, rows, parts=config.sizes.parts, apart_from=source)
+    slot = int(rng.integers(config.sizes.slots))
     return [*made, Instruction(Opcode.ACTIVATE, target, rows, slot=slot)]
 
 
@@ -120,13 +120,13 @@ def random_program(rng, config, count):
     tiles = sum(each.opcode == Opcode.MULTIPLY for each in made)
     finishes = sum(each.opcode == Opcode.ACTIVATE for each in made)
     array = config.unit.array
-    lanes = config.elements // array.rows
+    lanes = config.sizes.elements // array.rows
     biases = rng.integers(-1000, 1000, (finishes, array.columns), np.int32)
     if config.format != int8:
         biases = biases.astype(np.float32) / 1000
     return Program(
         tuple(made),
-        operands(rng, (vectors, config.elements), config.format),
+        operands(rng, (vectors, config.sizes.elements), config.format),
         operands(rng, (tiles, array.rows, array.columns, lanes), config.format),
         biases if config.unit.bias else None,
     )

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from hw.arch.errors import HangError
+from hw.arch.tensor import Fault, Instruction, Opcode
 from hw.numeric.division import ceil_div
 from hw.numeric.formats import int8
-from hw.tpu.instruction import Fault, Instruction, Opcode
 from hw.tpu.sequencer import STATUS
-from hw.tpu.tensor_program import Layer, mlp_program, mlp_results
 from sim.drivers.tensor_unit_driver import payloads
+from sw.tensor_program import Layer, mlp_program, mlp_results
 from tests.hw.tpu.model import RefusedInstructionError, TensorModel
 from tests.hw.tpu.tensors import expected, layers, operands, random_program
 from tests.hw.units import TENSOR_UNITS as UNITS
@@ -43,19 +43,19 @@ def test_three_layers_are_chained_without_the_host(model, name, paused, seed):
     config = UNITS[name]
     activations = operands(rng, (20, 40), config.format)
     chain = layers(rng, config, (40, 56, 24, 10))
-    program = mlp_program(config, activations, chain)
+    program = mlp_program(config.sizes, activations, chain)
     model.reset(seed)
     stalls = pauses(rng) if paused else {}
     vectors = run_program(model, config, program, prefix=f"{name}_", stalls=stalls)
     assert vectors.tobytes() == on_model(config, program).tobytes()
-    results = mlp_results(config, vectors, chain, 20)
+    results = mlp_results(config.sizes, vectors, chain, 20)
     assert results.tobytes() == expected(config, activations, chain).tobytes(), stalls
     counters = unit_counters(model.get(f"{name}_counters"))
     multiplies = [each for each in program.instructions if each.opcode == Opcode.MULTIPLY]
     assert counters["active"] == sum(each.rows for each in multiplies)
     assert sum(counters.values()) == model.cycle
     # What the host gives and takes is the first and the last matrix.
-    assert len(program.host) == 20 * ceil_div(40, config.elements)
+    assert len(program.host) == 20 * ceil_div(40, config.sizes.elements)
 
 
 @pytest.mark.parametrize("name", UNITS)
@@ -78,8 +78,10 @@ def test_more_columns_cost_their_vectors_and_no_more(model, seed):
     columns = config.unit.array.columns
     spent = {}
     for groups in (2, 5):
-        chain = [Layer(operands(rng, (3 * config.elements, groups * columns), int8))]
-        program = mlp_program(config, operands(rng, (32, 3 * config.elements), int8), chain)
+        chain = [Layer(operands(rng, (3 * config.sizes.elements, groups * columns), int8))]
+        program = mlp_program(
+            config.sizes, operands(rng, (32, 3 * config.sizes.elements), int8), chain
+        )
         model.reset(seed)
         # All but the writing to the host, which differs in length.
         run_program(model, config, program, prefix="first_")
@@ -93,9 +95,9 @@ def test_a_layer_waits_for_the_results_of_the_one_before(model, seed):
     array, rows = config.unit.array, 40
     spent = []
     for count in (1, 2, 3):
-        extent = config.elements
+        extent = config.sizes.elements
         chain = [Layer(operands(rng, (extent, extent), int8)) for _ in range(count)]
-        program = mlp_program(config, operands(rng, (rows, extent), int8), chain)
+        program = mlp_program(config.sizes, operands(rng, (rows, extent), int8), chain)
         model.reset(seed)
         run_program(model, config, program, prefix="first_")
         spent.append(model.cycle)

@@ -10,9 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from hw.arch.errors import BadInputError
+from hw.arch.tensor import Instruction, Opcode, TensorSizes
 from hw.numeric.division import ceil_div
-from hw.tpu.instruction import Instruction, Opcode
-from hw.tpu.tensor_config import TensorConfig
 
 __all__ = ["Layer", "Packing", "Program", "layer_program", "mlp_program", "mlp_results"]
 
@@ -28,7 +27,7 @@ class Layer:
     weight : (K, N) array of operands
     relu : bool
     scale, shift : int
-        As of :class:`hw.tpu.instruction.Instruction`.
+        As of :class:`hw.arch.tensor.Instruction`.
     bias : (N,) array of int32 or float32
         Of a unit with a bias.
     """
@@ -56,19 +55,19 @@ class Packing:
     places: npt.NDArray[np.int64]
 
     @staticmethod
-    def of_host(config: TensorConfig, columns: int) -> Packing:
+    def of_host(sizes: TensorSizes, columns: int) -> Packing:
         """Layout of a matrix from the host: one operand after another."""
-        return Packing(ceil_div(columns, config.elements), np.arange(columns))
+        return Packing(ceil_div(columns, sizes.elements), np.arange(columns))
 
     @staticmethod
-    def of_results(config: TensorConfig, columns: int) -> Packing:
+    def of_results(sizes: TensorSizes, columns: int) -> Packing:
         """Layout of results: groups of C columns, side by side in slots or in several vectors."""
-        width = config.unit.array.columns
+        width = sizes.columns
         group, column = np.divmod(np.arange(columns), width)
         groups = ceil_div(columns, width)
-        vector, slot = np.divmod(group, config.slots)
-        places = vector * config.parts * config.elements + slot * width + column
-        return Packing(ceil_div(groups, config.slots) * config.parts, places)
+        vector, slot = np.divmod(group, sizes.slots)
+        places = vector * sizes.parts * sizes.elements + slot * width + column
+        return Packing(ceil_div(groups, sizes.slots) * sizes.parts, places)
 
 
 @dataclass(frozen=True)
@@ -93,7 +92,7 @@ class Program:
 
 
 def layer_program(
-    config: TensorConfig,
+    sizes: TensorSizes,
     layer: Layer,
     packing: Packing,
     *,
@@ -108,7 +107,7 @@ def layer_program(
 
     Parameters
     ----------
-    config : TensorConfig
+    sizes : TensorSizes
     layer : Layer
     packing : Packing
         Layout of the K columns of the activations.
@@ -117,22 +116,21 @@ def layer_program(
     source, target : int
         First vector of the activations and of the results.
     """
-    array = config.unit.array
     extent = layer.weight.shape[1]
-    groups = ceil_div(extent, array.columns)
+    groups = ceil_div(extent, sizes.columns)
     tiles = packing.vectors
-    padded = np.zeros((tiles * config.elements, groups * array.columns), config.format.dtype)
+    padded = np.zeros((tiles * sizes.elements, groups * sizes.columns), sizes.format.dtype)
     padded[packing.places, :extent] = layer.weight
-    lanes = padded.reshape(tiles, array.rows, -1, groups, array.columns)
+    lanes = padded.reshape(tiles, sizes.rows, -1, groups, sizes.columns)
     weights = lanes.transpose(3, 0, 1, 4, 2).reshape(
-        -1, *lanes.shape[1:2], array.columns, lanes.shape[2]
+        -1, *lanes.shape[1:2], sizes.columns, lanes.shape[2]
     )
     biases = None
-    if config.unit.bias:
-        sums = config.format.accumulator.dtype
-        biases = np.zeros(groups * array.columns, sums)
+    if sizes.bias:
+        sums = sizes.format.accumulator.dtype
+        biases = np.zeros(groups * sizes.columns, sums)
         biases[:extent] = 0 if layer.bias is None else layer.bias
-        biases = biases.reshape(groups, array.columns)
+        biases = biases.reshape(groups, sizes.columns)
     instructions = [
         Instruction(Opcode.CONFIGURE, relu=layer.relu, scale=layer.scale, shift=layer.shift)
     ]
@@ -147,8 +145,8 @@ def layer_program(
                     finish=tile == tiles - 1,
                 )
             )
-        vector, slot = divmod(group, config.slots)
-        place = target + vector * config.parts * rows
+        vector, slot = divmod(group, sizes.slots)
+        place = target + vector * sizes.parts * rows
         instructions.append(Instruction(Opcode.ACTIVATE, address=place, rows=rows, slot=slot))
     return instructions, weights, biases
 
@@ -162,20 +160,20 @@ class _Plan:
     starts: tuple[int, int]
 
 
-def _plan(config: TensorConfig, layers: Sequence[Layer], rows: int) -> _Plan:
+def _plan(sizes: TensorSizes, layers: Sequence[Layer], rows: int) -> _Plan:
     extents = [layer.weight.shape[1] for layer in layers]
     packings = (
-        Packing.of_host(config, layers[0].weight.shape[0]),
-        *(Packing.of_results(config, extent) for extent in extents),
+        Packing.of_host(sizes, layers[0].weight.shape[0]),
+        *(Packing.of_results(sizes, extent) for extent in extents),
     )
     widest = [max(packing.vectors for packing in packings[side::2]) for side in (0, 1)]
-    most = config.buffer_rows // sum(widest)
+    most = sizes.buffer_rows // sum(widest)
     if any(packing.vectors > 1 for packing in packings[:-1]):
-        most = min(most, config.unit.accumulator_rows)
+        most = min(most, sizes.accumulator_rows)
     if most == 0:
         raise BadInputError(
             f"Unified buffer rows must be at least {sum(widest)} for a row of these layers, "
-            f"not {config.buffer_rows}"
+            f"not {sizes.buffer_rows}"
         )
     count = ceil_div(rows, most)
     edges = [index * rows // count for index in range(count + 1)]
@@ -184,7 +182,7 @@ def _plan(config: TensorConfig, layers: Sequence[Layer], rows: int) -> _Plan:
     return _Plan(blocks, packings, (0, widest[0] * longest))
 
 
-def _check(config: TensorConfig, activations: Array, layers: Sequence[Layer]) -> None:
+def _check(sizes: TensorSizes, activations: Array, layers: Sequence[Layer]) -> None:
     if not layers:
         raise BadInputError("Layers must be one or more, not none")
     extent = activations.shape[1]
@@ -193,15 +191,15 @@ def _check(config: TensorConfig, activations: Array, layers: Sequence[Layer]) ->
             raise BadInputError(
                 f"Weights of layer {index} must be {extent} × 1 or more, not {layer.weight.shape}"
             )
-        if layer.bias is not None and not config.unit.bias:
+        if layer.bias is not None and not sizes.bias:
             raise BadInputError(f"Bias of layer {index} must be of a unit with a bias")
         extent = layer.weight.shape[1]
     for name, array in (("Activations", activations), *(("Weights", x.weight) for x in layers)):
-        if array.dtype != config.format.dtype:
-            raise BadInputError(f"{name} must be of {config.format.dtype}, not {array.dtype}")
+        if array.dtype != sizes.format.dtype:
+            raise BadInputError(f"{name} must be of {sizes.format.dtype}, not {array.dtype}")
 
 
-def mlp_program(config: TensorConfig, activations: Array, layers: Sequence[Layer]) -> Program:
+def mlp_program(sizes: TensorSizes, activations: Array, layers: Sequence[Layer]) -> Program:
     """Program of a multi-layer perceptron: activations from the host, last results to the host.
 
     Activations are split into blocks of rows that fit the buffer and the accumulators; weights are
@@ -209,7 +207,7 @@ def mlp_program(config: TensorConfig, activations: Array, layers: Sequence[Layer
 
     Parameters
     ----------
-    config : TensorConfig
+    sizes : TensorSizes
     activations : (M, K) array of operands
     layers : sequence of Layer
 
@@ -219,20 +217,20 @@ def mlp_program(config: TensorConfig, activations: Array, layers: Sequence[Layer
         The shapes do not match, one row does not fit the buffer, or an array has another
         format.
     """
-    _check(config, activations, layers)
-    plan = _plan(config, layers, len(activations))
+    _check(sizes, activations, layers)
+    plan = _plan(sizes, layers, len(activations))
     instructions: list[Instruction] = []
     hosts, weights, biases = [], [], []
     for start, stop in plan.blocks:
         rows, vectors = stop - start, plan.packings[0].vectors
-        block = np.zeros((rows, vectors * config.elements), config.format.dtype)
+        block = np.zeros((rows, vectors * sizes.elements), sizes.format.dtype)
         block[:, plan.packings[0].places] = activations[start:stop]
-        block = block.reshape(rows, vectors, config.elements).transpose(1, 0, 2)
-        hosts.append(block.reshape(-1, config.elements))
+        block = block.reshape(rows, vectors, sizes.elements).transpose(1, 0, 2)
+        hosts.append(block.reshape(-1, sizes.elements))
         instructions.append(Instruction(Opcode.READ_HOST, plan.starts[0], vectors * rows))
         for index, layer in enumerate(layers):
             added, tiles, vector = layer_program(
-                config,
+                sizes,
                 layer,
                 plan.packings[index],
                 rows=rows,
@@ -253,9 +251,9 @@ def mlp_program(config: TensorConfig, activations: Array, layers: Sequence[Layer
     )
 
 
-def mlp_results(config: TensorConfig, vectors: Array, layers: Sequence[Layer], rows: int) -> Array:
+def mlp_results(sizes: TensorSizes, vectors: Array, layers: Sequence[Layer], rows: int) -> Array:
     """The (M, N) results from the vectors that such a program sends to the host."""
-    plan = _plan(config, layers, rows)
+    plan = _plan(sizes, layers, rows)
     packing, parts, position = plan.packings[-1], [], 0
     for start, stop in plan.blocks:
         count = (stop - start) * packing.vectors

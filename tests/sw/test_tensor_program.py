@@ -7,13 +7,14 @@ import pytest
 from amaranth.hdl import Shape
 
 from hw.arch.errors import BadInputError
+from hw.arch.tensor import INSTRUCTION, Instruction, pack
 from hw.array.dataflow import ArrayConfig, Dataflow
 from hw.matrix.tpu_catalog import PRESETS
 from hw.matrix.unit_config import UnitConfig
 from hw.numeric.formats import bf16, e5m2, int8
-from hw.tpu.instruction import INSTRUCTION, Instruction, pack
 from hw.tpu.tensor_config import TensorConfig
-from hw.tpu.tensor_program import Layer, mlp_program, mlp_results
+from hw.tpu.unit import TensorUnit
+from sw.tensor_program import Layer, mlp_program, mlp_results
 from tests.hw.tpu.model import TensorModel
 from tests.hw.tpu.tensors import expected, layers, operands
 
@@ -48,14 +49,14 @@ def check(config, seed):
         extents = [int(extent) for extent in rng.integers(1, 40, int(rng.integers(2, 5)))]
         chain = layers(rng, config, extents)
         activations = operands(rng, (rows, extents[0]), fmt)
-        program = mlp_program(config, activations, chain)
+        program = mlp_program(config.sizes, activations, chain)
         vectors = TensorModel(config).run(
             program.instructions,
             host=program.host,
             weights=program.weights,
             biases=program.biases,
         )
-        results = mlp_results(config, vectors, chain, rows)
+        results = mlp_results(config.sizes, vectors, chain, rows)
         golden = expected(config, activations, chain)
         assert results.tobytes() == golden.tobytes(), (rows, extents)
 
@@ -122,14 +123,14 @@ def layer(rows, columns, dtype=np.int8, **options):
 def test_layers_that_cannot_be_are_refused(chain, message):
     config = tensor(2, 2, buffer_rows=8)
     with pytest.raises(BadInputError, match=message):
-        mlp_program(config, np.ones((3, 5), np.int8), chain)
+        mlp_program(config.sizes, np.ones((3, 5), np.int8), chain)
 
 
 def test_the_first_processor_has_its_buffer():
     preset = PRESETS["tpu-v1"]
     config = preset.tensor
     assert config.buffer_rows * config.vector_bits == 24 << 23
-    assert (config.slots, config.parts, config.elements) == (1, 1, 256)
+    assert (config.sizes.slots, config.sizes.parts, config.sizes.elements) == (1, 1, 256)
     assert (config.unit.accumulator_rows, config.unit.tiles_ahead) == (4096, 4)
     assert PRESETS["tpu-v2"].tensor is None and PRESETS["tpu-v2"].scaled_tensor(8) is None
 
@@ -137,4 +138,4 @@ def test_the_first_processor_has_its_buffer():
 def test_names_tell_units_apart():
     config = tensor(3, 3)
     changed = dataclasses.replace(config, buffer_rows=17), tensor(3, 3, bias=True)
-    assert len({config.name, *(each.name for each in changed)}) == 3
+    assert len({TensorUnit(each).definition_name for each in (config, *changed)}) == 3

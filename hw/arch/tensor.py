@@ -1,4 +1,4 @@
-"""Instruction set of a tensor unit: opcodes, encoding and faults."""
+"""Tensor unit: its instruction set (opcodes, encoding, faults) and the sizes programs depend on."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from amaranth.hdl import Shape
 from amaranth.lib import data
 
 from hw.arch.errors import BadInputError
+from hw.numeric.division import ceil_div
+from hw.numeric.formats import Format
 
-__all__ = ["INSTRUCTION", "Fault", "Instruction", "Opcode", "pack"]
+__all__ = ["INSTRUCTION", "Fault", "Instruction", "Opcode", "TensorSizes", "pack"]
 
 
 class Opcode(enum.IntEnum):
@@ -137,9 +138,9 @@ def pack(instructions: Iterable[Instruction]) -> npt.NDArray[np.uint32]:
     """
     packed = []
     for each in instructions:
-        for name, shape in INSTRUCTION.members.items():
+        for name in INSTRUCTION.members:
             value = int(getattr(each, name, 0))
-            bits = Shape.cast(shape).width
+            bits = INSTRUCTION[name].width
             if not 0 <= value < 1 << bits:
                 raise BadInputError(
                     f"Instruction {name} must have {bits} bits at most, not {value}"
@@ -147,3 +148,46 @@ def pack(instructions: Iterable[Instruction]) -> npt.NDArray[np.uint32]:
         control = each.opcode | each.accumulate << 4 | each.finish << 5 | each.relu << 6
         packed.append((control | each.shift << 8, each.slot, each.rows, each.address, each.scale))
     return np.array(packed, _WORDS).view(np.uint32).reshape(-1, 4)
+
+
+@dataclass(frozen=True)
+class TensorSizes:
+    """Sizes of a tensor unit that its programs depend on.
+
+    A vector of the buffer has R lanes, so E operands; a row of results has C. If E ≥ C, a vector
+    has E // C slots, each for one row of results, and zeros after the last. If E < C, a row takes
+    several vectors, the last one padded with zeros.
+
+    Parameters
+    ----------
+    rows, columns : int
+        Rows R and columns C of the array.
+    accumulator_rows, buffer_rows : int
+        Rows of sums, and vectors of the unified buffer.
+    format : Format
+        Format of operands and results.
+    bias : bool
+        Whether the unit has a bias stream.
+    """
+
+    rows: int
+    columns: int
+    accumulator_rows: int
+    buffer_rows: int
+    format: Format
+    bias: bool
+
+    @property
+    def elements(self) -> int:
+        """Operands per vector (E)."""
+        return self.rows * self.format.products_per_cycle
+
+    @property
+    def slots(self) -> int:
+        """Rows of results per vector; 1 if a row takes several vectors."""
+        return max(1, self.elements // self.columns)
+
+    @property
+    def parts(self) -> int:
+        """Vectors per row of results."""
+        return ceil_div(self.columns, self.elements)
