@@ -1,8 +1,4 @@
-"""Verilog statements for which the writer of yosys has no plain form.
-
-Initial evaluation of combinational blocks, memories initialized to zero, and simulation-only
-checks.
-"""
+"""Rewrites of the Verilog that yosys prints: start of blocks, clearing of memories, checks."""
 
 import re
 from collections.abc import Sequence
@@ -17,7 +13,7 @@ _START = "\\$start "
 
 
 def start_every_block(module: str) -> str:
-    """Text of a module in which every ``always @*`` runs at time zero, whether its inputs change.
+    """Text of a module in which every ``always @*`` runs at time zero, changed inputs or not.
 
     Yosys lets a block read a register that is declared with the initial value 0. In SystemVerilog
     such a value is set before any process runs and is no event, but one that an initial block sets
@@ -40,7 +36,7 @@ _MEMORY = re.compile(
 
 
 def loop_over_zeros(module: str) -> str:
-    """Text of a module that clears a memory in a loop, not with one statement per word."""
+    """Text of a module with a loop in place of one statement per word that clears a memory."""
 
     def looped(match: re.Match[str]) -> str:
         high, name, last = int(match["high"]), match["name"], int(match["last"])

@@ -1,4 +1,4 @@
-"""Emission of Verilog for a component, identical modules defined once."""
+"""Emission of the Verilog of a component: one definition per distinct module."""
 
 import contextlib
 import dataclasses

@@ -19,7 +19,7 @@ __all__ = ["BufferIsAQueue", "FilterTakesItsOwn", "ForkGivesOnce", "MergeRotates
 
 
 class BufferIsAQueue(wiring.Component):
-    """Payloads leave in order, each once; two fit; an offer stays until taken or cleared."""
+    """An elastic buffer is a FIFO of two entries, whose offers stay until taken or cleared."""
 
     i: stream.Interface
     o: stream.Interface
@@ -63,7 +63,7 @@ class BufferIsAQueue(wiring.Component):
 
 
 class ForkGivesOnce(wiring.Component):
-    """Each branch gets each payload once, none waits for a sibling; it leaves when all have it."""
+    """An eager fork gives each branch each payload once; no branch waits for another one."""
 
     valid: Signal
     feeds: Signal
@@ -103,7 +103,7 @@ class ForkGivesOnce(wiring.Component):
 
 
 class MergeRotates(wiring.Component):
-    """Packet n of an output comes from the turn in whose share of the rotation n falls."""
+    """A merge takes whole packets of its sources in the order of its rotation."""
 
     rotation: Any
     transfer: Signal
@@ -160,7 +160,7 @@ class MergeRotates(wiring.Component):
 
 
 class FilterTakesItsOwn(wiring.Component):
-    """Packet i passes exactly if i mod P is the index; others never wait for the consumer."""
+    """A packet filter passes packet i exactly if i mod P is its index, and drops others at once."""
 
     i: stream.Interface
     ready: Signal

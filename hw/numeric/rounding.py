@@ -38,7 +38,7 @@ def add_to_odd(a: Array, b: Array) -> Array:
 
 
 def round_sum(a: Array, b: Array, c: Array | None = None) -> Array:
-    """Round ``a + b`` or ``a + b + c`` once, from float64 to fp32, ties to even.
+    """Sum of two or three float64 arrays, rounded once to fp32, ties to even.
 
     Sums of values that are not finite follow IEEE 754; the bits of a NaN are numpy's.
     """

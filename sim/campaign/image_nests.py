@@ -20,7 +20,7 @@ def divisor(rng: random.Random, number: int, most: int) -> int:
 
 
 def _permuted(rng: random.Random, vectors: int, lanes: int) -> list[list[int]]:
-    """Loops that visit each vector of a slot once, in a random order."""
+    """Loops over all vectors of a slot, in a random order of the loops."""
     counts = []
     left = vectors
     for _ in range(rng.randint(0, 3)):
@@ -51,7 +51,7 @@ def _affine(rng: random.Random, vectors: int, lanes: int) -> list[list[int]]:
 def random_write(
     rng: random.Random, config: ChipConfig, vectors: int, element_bytes: int
 ) -> dict[str, Any]:
-    """Nest that writes each vector of a slot once."""
+    """Access pattern and loops of a writer that covers a slot, as fields of a case."""
     lanes = lane_count(width_bits=config.width_bits, element_bytes=element_bytes)
     if vectors % lanes == 0 and rng.random() < 0.3:
         return {"access": "COLUMN", "loops": _by_columns(vectors, lanes)}
@@ -61,7 +61,7 @@ def random_write(
 def random_read(
     rng: random.Random, config: ChipConfig, vectors: int, element_bytes: int, *, plain: bool
 ) -> dict[str, Any]:
-    """Nest that reads a slot, unless `plain` possibly only a triangle of it."""
+    """Access pattern and loops of a reader of a slot, or of a triangle of it unless `plain`."""
     lanes = lane_count(width_bits=config.width_bits, element_bytes=element_bytes)
     if not plain and vectors >= 4 and rng.random() < 0.3:
         return {"access": "ROW", "loops": _affine(rng, vectors, lanes)}
