@@ -11,13 +11,7 @@ __all__ = ["Emulator"]
 
 
 class Emulator(Backend):
-    """The emulator of a chip.
-
-    Parameters
-    ----------
-    setup : Setup
-        Only configuration and progress are used.
-    """
+    """The emulator of a chip; of the setup it uses only configuration and progress."""
 
     figures = BuildFigures()
 

@@ -130,7 +130,19 @@ class LaunchOrder:
 
 
 class Backend(Closing, abc.ABC):
-    """Abstract back end: a chip that is ready for launches."""
+    """Abstract back end: a chip that is ready for launches.
+
+    Parameters
+    ----------
+    setup : Setup
+
+    Raises
+    ------
+    MissingToolError
+        If a tool of the build is missing.
+    RuntimeError
+        If the build fails.
+    """
 
     figures: BuildFigures
 

@@ -10,17 +10,7 @@ __all__ = ["NativeRtl"]
 
 
 class NativeRtl(Backend):
-    """The native model of a chip.
-
-    Parameters
-    ----------
-    setup : Setup
-
-    Raises
-    ------
-    MissingToolError
-        If a tool of the build is missing.
-    """
+    """The native model of a chip."""
 
     def __init__(self, setup: Setup) -> None:
         self._setup = setup

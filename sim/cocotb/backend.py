@@ -24,17 +24,6 @@ class CocotbRtl(Backend):
     """The chip in cocotb, linked from the Verilator models that the back end `rtl` uses.
 
     Of the memory conditions it applies only stalls: cocotbext-axi has no latency.
-
-    Parameters
-    ----------
-    setup : Setup
-
-    Raises
-    ------
-    MissingToolError
-        If a tool of the build is missing.
-    RuntimeError
-        If the build fails.
     """
 
     def __init__(self, setup: Setup) -> None:

@@ -51,10 +51,8 @@ def build_model(
 
     Raises
     ------
-    MissingToolError
-        If Verilator, g++, make or perl is missing.
-    RuntimeError
-        If the build fails; the message ends with the tool's last lines.
+    MissingToolError, RuntimeError
+        As :func:`sim.native.archive.build_parts` does.
     """
     program = cocotb_tools.config.share_dir / "lib" / "verilator" / "verilator.cpp"
     main = program.read_text().replace(_INCLUDE, "")

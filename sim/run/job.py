@@ -63,17 +63,8 @@ class Problem:
     ----------
     kernel : Kernel
     config : ChipConfig
-    dims : mapping of str to int
-        Size of each dimension of the signature, 1 to `MAX_EXTENT`.
-    dtype : Format, or mapping of str to Format, or None
-        Format of the inputs that declare none, or of each by name.
-    out : Format, or mapping of str to Format, or None
-        Format of the outputs that declare none; None applies the language's rule.
-    options : mapping of str to value
-        Options of the kernel that differ from their defaults.
-    schedule : Schedule
-    place_seed : int
-        Seed of the placement.
+    dims, dtype, out, options, schedule, place_seed
+        As of `sw.compiler.compile_kernel`; a dimension is 1 to `MAX_EXTENT`.
 
     Raises
     ------
