@@ -40,8 +40,8 @@ class About:
         Command line that makes the file again.
     parameters : mapping of str to object
     notes : mapping of str to str, optional
-        Description of a port, by its name, or by stream and field names with a dot between; by
-        default from the ``Members`` of the component's class.
+        Descriptions of ports that depend on parameters, by name, or by stream and field names
+        with a dot between. Others are from the ``Members`` of the component's class.
     """
 
     summary: str
@@ -74,7 +74,7 @@ def header(component: Shareable, *, ports: Collection[str], about: About | None 
     members = component.signature.members.items()
     if any(_is_stream(member) for _, member in members):
         lines += textwrap.wrap(_STREAM, _WIDTH, initial_indent="  ", subsequent_indent="  ")
-    notes = _notes(component) if about.notes is None else about.notes
+    notes = _notes(component) | dict(about.notes or {})
     for name, member in members:
         lines += _port(name, member, notes)
     return "".join(f"// {line}".rstrip() + "\n" for line in lines) + "\n"
@@ -98,14 +98,14 @@ _MEMBER = re.compile(r"^(\S[^\n]*)\n((?:[ ]+[^\n]*\n?|\n)+)", re.MULTILINE)
 
 
 def _notes(component: Shareable) -> dict[str, str]:
-    """First sentence on each member of a component, from the ``Members`` of its class."""
+    """First sentence on each member of a component, from ``Members`` of its class and bases."""
     found: dict[str, str] = {}
-    doc = inspect.getdoc(type(component)) or ""
-    for section in _MEMBERS.findall(doc):
-        for names, text in _MEMBER.findall(section):
-            note = " ".join(text.split()).partition(". ")[0].rstrip(".")
-            for name in names.partition(" : ")[0].split(", "):
-                found[name] = _ascii(note)
+    for kind in reversed(type(component).__mro__):
+        for section in _MEMBERS.findall(inspect.cleandoc(kind.__doc__ or "")):
+            for names, text in _MEMBER.findall(section):
+                note = " ".join(text.split()).partition(". ")[0].rstrip(".")
+                for name in names.partition(" : ")[0].split(", "):
+                    found[name] = _ascii(note)
     return found
 
 

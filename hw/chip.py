@@ -51,12 +51,13 @@ class Chip(Component):
     Members
     -------
     host
-        AXI4-Lite port of the host.
+        AXI4-Lite, commanded by the host: its registers are in docs/command.md.
     launch
-        AXI4 read port of the command processor.
+        AXI4 read, commanded by the chip: launch lists.
     memory
-        AXI4 manager ports, one per AGCU.
+        AXI4, commanded by the chip: operands and results, one port per AGCU.
     o_interrupt
+        High while an interrupt of the command processor is pending.
     """
 
     host: AxiLiteInterface

@@ -47,6 +47,7 @@ class Agcu(Component):
     i_token, o_token : arrays of token streams
         Credits from destinations; reports of boxes visible in memory.
     axi : AXI4 manager port
+        AXI4, commanded by the unit: loads and stores.
     config : ``In(agcu_layout(...))``
         The program; constant from ``i_start`` on.
     i_start

@@ -62,8 +62,11 @@ class CommandProcessor(Component):
     Members
     -------
     host : ``In(AxiLiteSignature(address_bits=12))``
+        AXI4-Lite, commanded by the host: its registers are in docs/command.md.
     memory : ``Out(Axi4ReadSignature(...))``
+        AXI4 read, commanded by the processor: launch lists, arguments and images.
     o_interrupt : ``Out(1)``
+        High while an interrupt is pending.
     o_shift, o_data : ``Out(rows)``, ``Out(width_bits)``
         Word for the chain of the one row whose bit is set.
     o_clear : ``Out(1)``

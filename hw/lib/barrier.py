@@ -34,6 +34,7 @@ class Barrier(Component):
     i_init : ``In(1)``
         Start at phase 0 with ``i_expected`` arrivals; other operations of the cycle are ignored.
     i_expected : ``In(range(arrivals + 1))``
+        Arrivals per phase from ``i_init`` on.
     i_arrive : ``In(range(arrivals + 1))``
         Arrivals in this cycle.
     i_drop : ``In(range(arrivals + 1))``
@@ -43,8 +44,11 @@ class Barrier(Component):
     i_complete : ``In(range(tx_bytes + 1))``
         Bytes that have arrived.
     o_phase : ``Out(1)``
+        Parity of the phase.
     o_expected, o_pending : ``Out(range(arrivals + 1))``
+        Arrivals that a phase expects; those that this phase still lacks.
     o_tx : ``Out(signed)``
+        Bytes that this phase still waits for.
     o_error : ``Out(1)``
         More arrivals than pending, or a transaction count out of range; the barrier keeps
         its former state until ``i_init``.

@@ -50,9 +50,13 @@ class MatrixUnit(Component):
     Members
     -------
     i_activation, i_weight, o_result : vector streams
-    int8, to_bf16, weights_by_row
-        Static: operands are int8; results are rounded to bf16, two rows per vector; layout of the
-        weight vectors (see :class:`hw.matrix.weight_port.WeightLoader`).
+    int8
+        Static: operands are int8, else bf16.
+    to_bf16
+        Static: results are rounded to bf16, two rows per vector.
+    weights_by_row
+        Static: a vector of weights is rows of the tile, else a column
+        (:class:`hw.matrix.weight_port.WeightLoader`).
     i_hold
         Freezes the counters and nothing else.
     o_issue

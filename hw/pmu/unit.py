@@ -51,6 +51,7 @@ class Pmu(Component):
     o_stream : ``Out(vector_signature(width_bits)).array(2)``
         Streams of the read engines R0 and R1.
     o_token : ``Out(token_signature()).array(2)``
+        One token per event that the program names for that port.
     config : ``In(pmu_layout(...))``
         The program, a packed ``PmuProgram``; constant from ``i_clear`` on.
     i_clear : ``In(1)``

@@ -51,6 +51,7 @@ class TmaEngine(Component):
     i_descriptor_write : stream of :func:`hw.tma.descriptor_file.descriptor_word_layout`
         Always ready.
     i_load_commands, i_store_commands : arrays of streams of :func:`hw.tma.commands.command_layout`
+        Boxes to load and to store, one stream of commands per stream of vectors.
     o_loaded : array of vector streams
         One packet per box.
     i_vectors : array of vector streams
@@ -58,6 +59,7 @@ class TmaEngine(Component):
     o_stored
         One bit per store stream, high for one cycle per box that has become visible in memory.
     axi : AXI4 manager port
+        AXI4, commanded by the engine: loads and stores.
     i_drain
         Start no new burst.
     o_idle

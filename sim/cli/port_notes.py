@@ -6,15 +6,7 @@ from hw.array.dataflow import LANE_BITS, ArrayConfig, Dataflow
 from hw.matrix.requantizer import SCALE_BITS
 from hw.matrix.unit_config import UnitConfig
 
-__all__ = ["CHIP_NOTES", "array_notes", "matrix_notes", "tensor_notes", "unit_notes"]
-
-#: Notes on the ports of a chip.
-CHIP_NOTES = {
-    "host": "AXI4-Lite, the host commands: its registers are in docs/command.md",
-    "launch": "AXI4 read, the chip commands: launch lists",
-    "memory": "AXI4, the chip commands: operands and results, one an AGCU",
-    "o_interrupt": "1 while an interrupt of the command processor is pending",
-}
+__all__ = ["array_notes", "matrix_notes", "tensor_notes", "unit_notes"]
 
 
 def _lanes(letter: str, config: ArrayConfig) -> str:
@@ -112,12 +104,6 @@ def matrix_notes(rows: int, columns: int) -> dict[str, str]:
         **{f"i_activation.{mark}": note for mark, note in marks.items()},
         "i_weight.data": f"{lanes}; a tile is {columns} vectors, as weights_by_row says",
         "o_result.data": f"{columns} sums of 32 bits, or {rows} bf16, two rows; the first lowest",
-        "int8": "static: operands are int8, else bf16",
-        "to_bf16": "static: results are rounded to bf16, two rows a vector",
-        "weights_by_row": "static: a vector of weights is rows of the tile, else a column",
-        "i_hold": "the counters stand still",
-        "o_issue": "a vector enters the grid in this cycle",
-        "counters": "cycles by what was done in them",
     }
 
 

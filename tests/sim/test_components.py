@@ -7,12 +7,14 @@ from pathlib import Path
 import pytest
 
 import tilewright
+from gen.header import About, header
 from gen.lint import waived_rules
 from gen.verilog import emit
 from hw.arch.config import named
 from hw.arch.errors import BadInputError
 from hw.float.operations import OPERATIONS
 from hw.float.special_functions import UNITS
+from sim.cli.port_notes import matrix_notes
 from sim.cli.unit_options import COMPONENTS as SYSTOLIC
 from sim.cocotb.bench_runner import bench_names
 from sim.components import ARRAYS, COMPONENTS
@@ -106,3 +108,16 @@ def test_the_page_has_the_table_and_the_waivers():
         row = f"| `{component.name}` | {component.summary} | {parameters} | `{component.bench}` |"
         assert row in text
     assert re.findall(r"^\| `([A-Z]+)` \|", text, re.MULTILINE) == list(waived_rules())
+
+
+@pytest.mark.parametrize("name", COMPONENTS)
+def test_every_port_has_a_note_in_the_header(name):
+    entry = COMPONENTS[name]
+    unit = entry.build(TINY, entry.values(TINY, []))
+    unit.__dict__["_MustUse__used"] = True
+    notes = matrix_notes(4, 2) if name == "matrix_unit" else {}
+    about = About("summary", "command", {}, notes)
+    text = header(unit, ports=(), about=about)
+    # A stream of several fields may have a note on each of them instead.
+    bare = re.findall(r"^//   (\S+)  (?!.*:)(?!stream .*\n//     \[.*:)", text, re.MULTILINE)
+    assert bare == []

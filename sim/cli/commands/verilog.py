@@ -148,7 +148,7 @@ def _of_chip(args: argparse.Namespace) -> _Asked:
     """Request of a chip, or of a component of the table."""
     from hw.arch.config import named
     from hw.chip import Chip
-    from sim.cli.port_notes import CHIP_NOTES, matrix_notes
+    from sim.cli.port_notes import matrix_notes
 
     given = args.config or DEFAULT_CONFIG
     config = load_config(given)
@@ -160,7 +160,7 @@ def _of_chip(args: argparse.Namespace) -> _Asked:
         if args.component is None:
             require_no_settings(args)
             name = given if given in named else Path(given).stem
-            return _Asked(Chip(config), name, _chip(config), command, parameters, CHIP_NOTES)
+            return _Asked(Chip(config), name, _chip(config), command, parameters, None)
     unit, values = stand_alone(args, config)
     entry = COMPONENTS[args.component]
     command = f"{f'{command} ' * entry.of_chip}--component {entry.name}"
