@@ -60,7 +60,7 @@ FAULTS = (
     Fault(
         "multicast ready by OR",
         "switch",
-        ((r"(module eager_fork_\d+.*?assign o_ready = )[^;]*;", r"\1| (o_valid & i_ready);"),),
+        ((r"(module eager_fork_b\d+.*?assign o_ready = )[^;]*;", r"\1| (o_valid & i_ready);"),),
     ),
     Fault(
         "last write strobe",
