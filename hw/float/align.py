@@ -136,18 +136,7 @@ def align(
     # A subnormal has the exponent of the smallest normal and no hidden bit.
     addend_exponent = named(m, "addend_exponent", Cat(field[0] | ~addend_normal, field[1:]))
 
-    # product exponent - addend exponent - 1, in 11 bits. The product's exponent carries an offset
-    # of 512, which inverting its top bit removes; the addend's complement is -(addend + 1).
-    top = ~product.exponent[-1]
-    signed_exponent = Cat(product.exponent[:-1], top, top)
-    difference = (signed_exponent + Cat(~addend_exponent, Const(7, 3)))[:11]
-    difference = named(m, "exponent_difference", difference)
-    # On equality the addend counts as larger. So the smaller term shifts by the complement of a
-    # negative difference, or by a non-negative difference plus 1, which is wired in.
-    addend_larger = difference[-1]
-    distance = named(m, "distance", Mux(addend_larger, ~difference[:-1], difference[:-1]))
-    far = named(m, "far", distance[window.shift_bits :].any())
-    shift: Value = distance[: window.shift_bits] | far.replicate(window.shift_bits)
+    addend_larger, shift = _compare(m, product, addend_exponent, window)
     addend_units: Value = Cat(addend_normal, Const(0, 1))
     extension: Value = Const(0, 1)
     if integer is not None:
@@ -194,3 +183,22 @@ def align(
         special=special,
         nan=nan,
     )
+
+
+def _compare(
+    m: Module, product: Product, addend_exponent: Value, window: Window
+) -> tuple[Value, Value]:
+    """Whether the addend has the larger exponent or an equal one; shift of the other term."""
+    # product exponent - addend exponent - 1, in 11 bits. The product's exponent carries an offset
+    # of 512, which inverting its top bit removes; the addend's complement is -(addend + 1).
+    top = ~product.exponent[-1]
+    signed_exponent = Cat(product.exponent[:-1], top, top)
+    difference = (signed_exponent + Cat(~addend_exponent, Const(7, 3)))[:11]
+    difference = named(m, "exponent_difference", difference)
+    # On equality the addend counts as larger. So the smaller term shifts by the complement of a
+    # negative difference, or by a non-negative difference plus 1, which is wired in.
+    addend_larger = difference[-1]
+    distance = named(m, "distance", Mux(addend_larger, ~difference[:-1], difference[:-1]))
+    far = named(m, "far", distance[window.shift_bits :].any())
+    shift: Value = distance[: window.shift_bits] | far.replicate(window.shift_bits)
+    return addend_larger, shift
