@@ -1,4 +1,4 @@
-"""AXI bursts of a run of beats: cut at boundaries, issued up to a number outstanding."""
+"""AXI read and write bursts: consecutive beats cut at 4 KiB, reads issued up to a limit."""
 
 from typing import NamedTuple
 
@@ -21,17 +21,17 @@ def longest_burst(data_bits: int) -> int:
 
 
 class FirstBurst(NamedTuple):
-    """First burst of a run of beats, and the run that it leaves."""
+    """First burst of consecutive beats, and what it leaves of them."""
 
     beats: Value
-    #: It is the last one; then what follows is no run.
+    #: It is the last one; then address and number of later beats mean nothing.
     ends: Signal
     later_address: Value
     later_beats: Value
 
 
 def first_burst(m: Module, address: Signal, beats: Signal, most: int) -> FirstBurst:
-    """Cut a run of beats at the next multiple of ``most`` beats, a power of two; combinational.
+    """Cut consecutive beats at the next multiple of ``most`` beats, a power of two; combinational.
 
     ``address`` counts beats. No burst crosses a boundary that is a multiple of ``most``.
     """
