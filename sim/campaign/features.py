@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from sim.campaign.case import Fields
-from sim.campaign.programs import Program
+from sim.campaign.generators.programs import Program
 
 __all__ = ["BINS", "LEAST", "missing", "program_features"]
 

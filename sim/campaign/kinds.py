@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from sim.campaign.case import Fields, Verdict, generator
-from sim.campaign.fault_cases import (
+from sim.campaign.cases.fault_cases import (
     draw_axi,
     draw_bit,
     judge_axi,
@@ -16,10 +16,10 @@ from sim.campaign.fault_cases import (
     smaller_axi,
     smaller_bit,
 )
-from sim.campaign.image_case import draw_image, judge_image, smaller_image
-from sim.campaign.list_case import draw_list, judge_list, smaller_list
+from sim.campaign.cases.image_case import draw_image, judge_image, smaller_image
+from sim.campaign.cases.list_case import draw_list, judge_list, smaller_list
+from sim.campaign.cases.program_case import draw_chip, draw_program, judge_program, smaller_program
 from sim.campaign.models import Models
-from sim.campaign.program_case import draw_chip, draw_program, judge_program, smaller_program
 
 __all__ = ["BUILT", "KINDS", "Kind", "draw", "judge", "order"]
 

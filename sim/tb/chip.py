@@ -20,8 +20,8 @@ from hw.arch.launch import MAX_ARGUMENTS, entry_layout
 from hw.arch.limits import COUNTER_WORDS
 from hw.arch.registers import REGISTERS
 from hw.chip import Chip
-from sim.campaign.images import chip_program_of, placed_image, routable_image
-from sim.campaign.programs import Program, program_of, random_program
+from sim.campaign.generators.images import chip_program_of, placed_image, routable_image
+from sim.campaign.generators.programs import Program, program_of, random_program
 from sim.cocotb.bench_support import bench, random_generator, start
 from sim.emulator import emulate
 from sim.launch_memory import LaunchMemory

@@ -5,9 +5,9 @@ import collections
 import pytest
 
 from sim.campaign.case import command, generator
-from sim.campaign.chips import random_chip
+from sim.campaign.generators.chips import random_chip
+from sim.campaign.generators.programs import random_program
 from sim.campaign.kinds import judge
-from sim.campaign.programs import random_program
 
 GOAL = "1,500 random chips × sizes × schedules verified or refused with value and rule, no fault"
 

@@ -5,7 +5,7 @@ import json
 import random
 
 from hw.arch.config import ChipConfig, named
-from sim.campaign.chips import chip_fields, chip_of, random_chip
+from sim.campaign.generators.chips import chip_fields, chip_of, random_chip
 
 CORNERS = {
     "width_bits": (64, 1024),

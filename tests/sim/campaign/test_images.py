@@ -6,7 +6,7 @@ import random
 import pytest
 
 from hw.arch.config import named
-from sim.campaign.images import arrays_of, chip_program_of, random_image, take_away
+from sim.campaign.generators.images import arrays_of, chip_program_of, random_image, take_away
 from sim.campaign.kinds import draw, judge
 from sw.prove import prove
 from tests.sw.chips import copier, portal_changed

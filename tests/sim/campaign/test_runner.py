@@ -11,15 +11,15 @@ import pytest
 from hw.arch.config import named
 from sim.campaign.__main__ import main
 from sim.campaign.case import Verdict, command, line
+from sim.campaign.cases.program_case import smaller_program
 from sim.campaign.corpus import keep, load
 from sim.campaign.features import BINS, LEAST, missing
+from sim.campaign.generators.programs import problem_of
+from sim.campaign.generators.random_memory import conditions_of, random_memory
+from sim.campaign.generators.random_operands import KINDS as OPERANDS
+from sim.campaign.generators.random_operands import operands_of
 from sim.campaign.kinds import BUILT, KINDS, draw, judge, order
 from sim.campaign.models import Models
-from sim.campaign.program_case import smaller_program
-from sim.campaign.programs import problem_of
-from sim.campaign.random_memory import conditions_of, random_memory
-from sim.campaign.random_operands import KINDS as OPERANDS
-from sim.campaign.random_operands import operands_of
 from sim.campaign.runner import run_campaign
 from sim.campaign.shrink import shrink
 
@@ -107,7 +107,7 @@ def test_a_shrunk_case_fails_in_the_same_way():
 
 def test_a_failing_run_prints_the_command_and_keeps_the_case(tmp_path, monkeypatch, seed):
     said = []
-    monkeypatch.setattr("sim.campaign.program_case.smaller_program", lambda fields: iter(()))
+    monkeypatch.setattr("sim.campaign.cases.program_case.smaller_program", lambda fields: iter(()))
     monkeypatch.setattr(
         "sim.campaign.runner.judge", lambda fields, models: Verdict("wrong", ("bytes differ",))
     )

@@ -4,7 +4,7 @@ import random
 
 from hw.arch.config import named
 from hw.numeric.formats import bf16
-from sim.campaign.random_sizes import random_schedule, random_sides
+from sim.campaign.generators.random_sizes import random_schedule, random_sides
 from sw.kernels.gemm import gemm
 from sw.kernels.matmul import matmul
 from sw.language.schedule import check_schedule

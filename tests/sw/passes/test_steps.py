@@ -7,8 +7,8 @@ import pytest
 from hw.arch.config import AgcuConfig, ChipConfig, PcuConfig, PmuConfig, named
 from hw.arch.errors import BadInputError
 from hw.numeric.formats import bf16, int8
+from sim.campaign.generators.random_memory import PLAIN
 from sim.campaign.kinds import judge
-from sim.campaign.random_memory import PLAIN
 from sw.compiler import compile_kernel
 from sw.kernels.matmul import matmul
 from sw.language import Schedule

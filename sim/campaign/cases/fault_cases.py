@@ -13,10 +13,10 @@ from hw.arch.error_codes import LaunchError, error_detail, error_unit
 from hw.arch.errors import BadInputError
 from hw.arch.unit_kind import AGCU
 from sim.campaign.case import Fields, Verdict, line
+from sim.campaign.cases.program_case import hang_name, most_cycles, refusal_faults, smaller_program
+from sim.campaign.generators.programs import Prepared, prepared, random_program
+from sim.campaign.generators.random_memory import conditions_of
 from sim.campaign.models import Models
-from sim.campaign.program_case import hang_name, most_cycles, refusal_faults, smaller_program
-from sim.campaign.programs import Prepared, prepared, random_program
-from sim.campaign.random_memory import conditions_of
 from sim.emulator import emulate
 from sim.native.chip_model import ChipRun, RtlFaultError
 from sim.native.conditions import MOST_ERRORS, ErrorAt

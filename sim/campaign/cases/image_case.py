@@ -8,11 +8,11 @@ from typing import Any
 
 from hw.arch.config import ChipConfig, named
 from sim.campaign.case import Fields, Verdict
-from sim.campaign.chips import chip_fields, chip_of
-from sim.campaign.images import chip_program_of, placed_image, routable_image, take_away
+from sim.campaign.cases.program_case import hang_name
+from sim.campaign.generators.chips import chip_fields, chip_of
+from sim.campaign.generators.images import chip_program_of, placed_image, routable_image, take_away
+from sim.campaign.generators.random_memory import PLAIN, conditions_of, random_memory
 from sim.campaign.models import Models
-from sim.campaign.program_case import hang_name
-from sim.campaign.random_memory import PLAIN, conditions_of, random_memory
 from sim.emulator import emulate
 from sim.native.chip_model import ChipRun, RtlFaultError
 from sw.chip_program import ChipProgram

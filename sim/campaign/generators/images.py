@@ -17,7 +17,7 @@ from hw.arch.loops import BoxLoop, LoopProgram
 from hw.arch.pmu import EngineProgram, PmuProgram
 from hw.arch.pmu_word import Level, TokenSource
 from hw.numeric.formats import int8
-from sim.campaign.image_nests import divisor, engine_of, random_read, random_write
+from sim.campaign.generators.image_nests import divisor, engine_of, random_read, random_write
 from sim.launch_memory import LaunchMemory
 from sw.array_spec import ROW_ALIGNMENT_BYTES, ArraySpec
 from sw.chip_program import ChipProgram

@@ -15,11 +15,11 @@ import numpy.typing as npt
 from hw.arch.config import ChipConfig
 from hw.numeric.formats import named as formats
 from sim.campaign.case import Fields, line
-from sim.campaign.chips import chip_fields, chip_of
-from sim.campaign.kernel_table import KERNELS
-from sim.campaign.random_memory import random_memory
-from sim.campaign.random_operands import operands_of, random_operands
-from sim.campaign.random_sizes import random_schedule, random_sides
+from sim.campaign.generators.chips import chip_fields, chip_of
+from sim.campaign.generators.kernel_table import KERNELS
+from sim.campaign.generators.random_memory import random_memory
+from sim.campaign.generators.random_operands import operands_of, random_operands
+from sim.campaign.generators.random_sizes import random_schedule, random_sides
 from sim.emulator import EmulatorRun, emulate
 from sim.golden import golden
 from sim.launch_memory import LaunchMemory

@@ -11,11 +11,11 @@ from hw.arch.config import ChipConfig, named
 from hw.arch.errors import BadInputError
 from hw.numeric.formats import bf16
 from sim.campaign.case import Fields, Verdict
-from sim.campaign.chips import chip_of, random_chip
 from sim.campaign.features import program_features
+from sim.campaign.generators.chips import chip_of, random_chip
+from sim.campaign.generators.programs import Prepared, prepared, random_program
+from sim.campaign.generators.random_memory import PLAIN, conditions_of
 from sim.campaign.models import Models
-from sim.campaign.programs import Prepared, prepared, random_program
-from sim.campaign.random_memory import PLAIN, conditions_of
 from sim.native.chip_model import ChipRun, RtlFaultError
 from sim.run.endings import waiting_units
 from sim.run.job import Problem

@@ -12,10 +12,10 @@ from hw.arch.config import named
 from hw.arch.errors import BadInputError
 from hw.arch.launch import pack_list
 from sim.campaign.case import Fields, Verdict
+from sim.campaign.cases.program_case import hang_name, most_cycles, refusal_faults
+from sim.campaign.generators.programs import Program, program_of, random_program
+from sim.campaign.generators.random_memory import PLAIN, conditions_of, random_memory
 from sim.campaign.models import Models
-from sim.campaign.program_case import hang_name, most_cycles, refusal_faults
-from sim.campaign.programs import Program, program_of, random_program
-from sim.campaign.random_memory import PLAIN, conditions_of, random_memory
 from sim.emulator import emulate
 from sim.launch_memory import GUARD_BYTES, LaunchMemory
 from sim.native.chip_model import RtlFaultError

@@ -1,0 +1,1 @@
+"""Generators of random chips, programs, images, memories and operands."""
