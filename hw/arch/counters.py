@@ -9,6 +9,7 @@ from amaranth.lib import data
 
 from hw.arch.config import ChipConfig
 from hw.arch.limits import COUNTER_WORDS, PMU_SLOTS
+from hw.arch.pmu import PmuInput, PmuOutput
 from hw.arch.unit_kind import AGCU, UNIT_KINDS, UnitKind
 
 __all__ = [
@@ -29,7 +30,7 @@ COUNTER_BITS = 48
 #: Words 0 to 3 of every unit: its activity. Exactly one advances per cycle of a kernel.
 ACTIVITIES = ("busy", "wait_input", "wait_room", "idle")
 
-_ENGINES = ("w0", "w1", "r0", "r1")
+_ENGINES = [port.name.lower() for port in (*PmuInput, *PmuOutput)]
 
 
 def activity_layout() -> data.StructLayout:
