@@ -13,7 +13,7 @@ from hw.arch.errors import BadInputError
 from hw.arch.launch import MAX_ARGUMENTS
 from hw.arch.limits import MAX_CREDITS
 from hw.arch.loops import COUNT_BITS, STEP_BITS, BoxLoop, ChainProgram, LoopProgram, chain_layout
-from hw.arch.ports import PortNames, UnitProgram
+from hw.arch.ports import PortNames, UnitProgram, used
 
 __all__ = [
     "ISSUER_LOOPS",
@@ -280,18 +280,15 @@ class AgcuProgram(UnitProgram):
             raise BadInputError(f"Store streams must be below {AGCU_STREAMS}, not {self.stored}")
 
     @property
-    def inputs(self) -> tuple[AgcuInput, ...]:
-        """Store streams that are on."""
-        return tuple(AgcuInput(n) for n, each in enumerate(self.stores) if each is not None)
+    def inputs(self) -> tuple[int, ...]:
+        return used(self.stores)
 
     @property
-    def outputs(self) -> tuple[AgcuOutput, ...]:
-        """Load streams that are on."""
-        return tuple(AgcuOutput(n) for n, each in enumerate(self.loads) if each is not None)
+    def outputs(self) -> tuple[int, ...]:
+        return used(self.loads)
 
     @property
     def token_outputs(self) -> tuple[int, ...]:
-        """Token outputs that report stored boxes."""
         return self.stored
 
     def pack(self, token_ports: int) -> int:

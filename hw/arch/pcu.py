@@ -122,13 +122,11 @@ class PcuProgram(UnitProgram):
             )
 
     @property
-    def inputs(self) -> tuple[PcuInput, ...]:
-        """Activations and weights."""
+    def inputs(self) -> tuple[int, ...]:
         return (PcuInput.ACTIVATION, PcuInput.WEIGHT)
 
     @property
-    def outputs(self) -> tuple[PcuOutput, ...]:
-        """Results."""
+    def outputs(self) -> tuple[int, ...]:
         return (PcuOutput.RESULT,)
 
     def pack(self) -> int:

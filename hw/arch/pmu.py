@@ -23,7 +23,7 @@ from hw.arch.pmu_word import (
     pmu_layout,
     rows_log2,
 )
-from hw.arch.ports import PortNames, UnitProgram
+from hw.arch.ports import PortNames, UnitProgram, used
 
 __all__ = [
     "Beyond",
@@ -41,18 +41,12 @@ class PmuInput(PortNames):
     W0 = 0
     W1 = 1
 
-    def __str__(self) -> str:
-        return self.name
-
 
 class PmuOutput(PortNames):
     """Vector outputs of a PMU: its read engines."""
 
     R0 = 0
     R1 = 1
-
-    def __str__(self) -> str:
-        return self.name
 
 
 @dataclasses.dataclass(frozen=True)
@@ -331,18 +325,15 @@ class PmuProgram(UnitProgram):
         ]
 
     @property
-    def inputs(self) -> tuple[PmuInput, ...]:
-        """Inputs of the write engines that are on."""
-        return tuple(port for port in PmuInput if self.writers[port] is not None)
+    def inputs(self) -> tuple[int, ...]:
+        return used(self.writers)
 
     @property
-    def outputs(self) -> tuple[PmuOutput, ...]:
-        """Outputs of the read engines that are on."""
-        return tuple(port for port in PmuOutput if self.readers[port] is not None)
+    def outputs(self) -> tuple[int, ...]:
+        return used(self.readers)
 
     @property
     def token_outputs(self) -> tuple[int, ...]:
-        """Token outputs that report an event."""
         return tuple(n for n, source in enumerate(self.tokens) if source is not TokenSource.OFF)
 
     def pack(self, *, width_bits: int, capacity_bytes: int, slots: int) -> int:

@@ -3,12 +3,22 @@
 import abc
 import dataclasses
 import enum
+from collections.abc import Sequence
 
 from hw.arch.checks import require_int
 from hw.arch.errors import BadInputError, shown
 from hw.arch.limits import SWITCH_UNIT_PORTS, TRACKS, TURNS
 
-__all__ = ["Direction", "Link", "Port", "SwitchPorts", "UnitPort", "PortNames", "UnitProgram"]
+__all__ = [
+    "Direction",
+    "Link",
+    "Port",
+    "SwitchPorts",
+    "UnitPort",
+    "PortNames",
+    "UnitProgram",
+    "used",
+]
 
 
 class Direction(enum.IntEnum):
@@ -143,7 +153,13 @@ class PortNames(enum.IntEnum):
     """Base of the vector inputs, and of the vector outputs, of a kind of unit: name, position."""
 
     def __str__(self) -> str:
-        return self.name.lower().replace("_", " ")
+        # An engine is a letter and its number, as in the documents.
+        return self.name if len(self.name) == 2 else self.name.lower().replace("_", " ")
+
+
+def used(streams: Sequence[object]) -> tuple[int, ...]:
+    """Ports of the streams that have a program, from their programs or None."""
+    return tuple(port for port, program in enumerate(streams) if program is not None)
 
 
 class UnitProgram(abc.ABC):
