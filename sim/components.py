@@ -8,6 +8,7 @@ configuration. The arrays, which have many options, are listed here and made by
 from __future__ import annotations
 
 import dataclasses
+import importlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, cast
 
@@ -111,6 +112,16 @@ class StandAlone:
         }
 
 
+def _made(component: str, **fixed: str) -> Callable[[ChipConfig, Mapping[str, int]], Shareable]:
+    """Function that makes a class, named with its module, with the values as its parameters."""
+
+    def build(config: ChipConfig, values: Mapping[str, int]) -> Shareable:
+        module, _, name = component.rpartition(".")
+        return cast("Shareable", getattr(importlib.import_module(module), name)(**fixed, **values))
+
+    return build
+
+
 def _pcu(config: ChipConfig, values: Mapping[str, int]) -> Shareable:
     from hw.pcu.unit import Pcu
 
@@ -129,72 +140,19 @@ def _matrix_unit(config: ChipConfig, values: Mapping[str, int]) -> Shareable:
     return matrix_unit(config)
 
 
-def _pmu(config: ChipConfig, values: Mapping[str, int]) -> Shareable:
-    from hw.pmu.unit import Pmu
-
-    return Pmu(**values)
-
-
 def _switch(config: ChipConfig, values: Mapping[str, int]) -> Shareable:
     from hw.lib.stream import vector_layout
     from hw.mesh.switch import Switch
 
-    return Switch(
-        payload_shape=vector_layout(values["width_bits"]),
-        tracks=values["tracks"],
-        unit_outputs=values["unit_outputs"],
-        unit_inputs=values["unit_inputs"],
-    )
-
-
-def _token_switch(config: ChipConfig, values: Mapping[str, int]) -> Shareable:
-    from hw.mesh.switch import Switch
-
-    return Switch(
-        payload_shape=0,
-        tracks=values["tracks"],
-        unit_outputs=values["unit_outputs"],
-        unit_inputs=values["unit_inputs"],
-    )
-
-
-def _chain(config: ChipConfig, values: Mapping[str, int]) -> Shareable:
-    from hw.lib.chain_segment import ChainSegment
-
-    return ChainSegment(**values)
-
-
-def _barrier(config: ChipConfig, values: Mapping[str, int]) -> Shareable:
-    from hw.lib.barrier import Barrier
-
-    return Barrier(**values)
-
-
-def _command(config: ChipConfig, values: Mapping[str, int]) -> Shareable:
-    from hw.command.processor import CommandProcessor
-
-    return CommandProcessor(**values)
-
-
-def _tma(config: ChipConfig, values: Mapping[str, int]) -> Shareable:
-    from hw.tma.engine import TmaEngine
-
-    return TmaEngine(**values)
+    width_bits = values.get("width_bits")
+    ports = {name: value for name, value in values.items() if name != "width_bits"}
+    return Switch(payload_shape=vector_layout(width_bits) if width_bits else 0, **ports)
 
 
 def _fingerprint(config: ChipConfig) -> int:
     from hw.arch.image import fingerprint
 
     return fingerprint(config)
-
-
-def _operation(name: str) -> Callable[[ChipConfig, Mapping[str, int]], Shareable]:
-    def build(config: ChipConfig, values: Mapping[str, int]) -> Shareable:
-        from hw.float.operations import OperationUnit
-
-        return OperationUnit(name)
-
-    return build
 
 
 def _function(name: str) -> Callable[[ChipConfig, Mapping[str, int]], Shareable]:
@@ -218,7 +176,7 @@ _UNITS = (
     StandAlone(
         "pmu",
         "memory unit: conflict-free banks, slots, stream engines",
-        _pmu,
+        _made("hw.pmu.unit.Pmu"),
         "pmu",
         (
             _WIDTH,
@@ -240,14 +198,14 @@ _UNITS = (
     StandAlone(
         "token_switch",
         "switch of the token network",
-        _token_switch,
+        _switch,
         "switch",
         (Parameter("tracks", limits.TRACKS, lambda chip: chip.token_tracks), *_PORTS),
     ),
     StandAlone(
         "chain",
         "segment of the configuration chain",
-        _chain,
+        _made("hw.lib.chain_segment.ChainSegment"),
         "chip",
         (_WIDTH, Parameter("config_bits", Domain(1, 1 << 16), 100)),
     ),
@@ -255,7 +213,7 @@ _UNITS = (
     StandAlone(
         "tma",
         "tensor memory accelerator: boxes of rank 1 to 5 over AXI4",
-        _tma,
+        _made("hw.tma.engine.TmaEngine"),
         "tma",
         (
             _WIDTH,
@@ -272,7 +230,7 @@ _UNITS = (
     StandAlone(
         "command",
         "command processor: registers, images, launch lists",
-        _command,
+        _made("hw.command.processor.CommandProcessor"),
         "command",
         (
             _WIDTH,
@@ -289,7 +247,7 @@ _UNITS = (
     StandAlone(
         "barrier",
         "mbarrier: phase, arrivals, transaction bytes",
-        _barrier,
+        _made("hw.lib.barrier.Barrier"),
         "barrier",
         (
             Parameter("arrivals", limits.BARRIER_ARRIVALS, 7),
@@ -339,7 +297,7 @@ COMPONENTS: dict[str, StandAlone] = {
             StandAlone(
                 f"fp_{name}",
                 f"fp32, combinational: {summary}",
-                _operation(name),
+                _made("hw.float.operations.OperationUnit", name=name),
                 "fp",
                 of_chip=False,
             )

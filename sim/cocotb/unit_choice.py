@@ -18,38 +18,26 @@ _FP_VARIABLE = "TILEWRIGHT_FP"
 
 def environment_of(config: UnitConfig, buffer_rows: int | None = None) -> dict[str, str]:
     """Environment that selects a matrix unit, or with `buffer_rows` a tensor unit."""
-    array = config.array
-    words = {
-        "rows": array.rows,
-        "columns": array.columns,
-        "dataflow": array.dataflow.value,
-        "formats": [fmt.name for fmt in array.formats],
-        "latency": array.latency,
-        "accumulator_rows": config.accumulator_rows,
-        "adder": config.adder,
-        "out": None if config.out is None else config.out.name,
-        "buffer_rows": buffer_rows,
+    array = {
+        **vars(config.array),
+        "dataflow": config.array.dataflow.value,
+        "formats": [fmt.name for fmt in config.array.formats],
     }
-    return {_VARIABLE: json.dumps(words)}
+    out = None if config.out is None else config.out.name
+    unit = {**vars(config), "array": array, "out": out}
+    return {_VARIABLE: json.dumps([unit, buffer_rows or 0])}
 
 
 def asked_unit() -> tuple[UnitConfig, int] | None:
     """Selected unit and its unified buffer's vectors (0: matrix unit); None if none selected."""
     if _VARIABLE not in os.environ:
         return None
-    words = json.loads(os.environ[_VARIABLE])
-    array = ArrayConfig(
-        rows=words["rows"],
-        columns=words["columns"],
-        dataflow=Dataflow(words["dataflow"]),
-        formats=tuple(named[name] for name in words["formats"]),
-        latency=words["latency"],
-    )
-    out = None if words["out"] is None else named[words["out"]]
-    unit = UnitConfig(
-        array, accumulator_rows=words["accumulator_rows"], out=out, adder=words["adder"]
-    )
-    return unit, words["buffer_rows"] or 0
+    unit, buffer_rows = json.loads(os.environ[_VARIABLE])
+    formats = tuple(named[name] for name in unit["array"]["formats"])
+    dataflow = Dataflow(unit["array"]["dataflow"])
+    array = ArrayConfig(**unit["array"] | {"dataflow": dataflow, "formats": formats})
+    out = None if unit["out"] is None else named[unit["out"]]
+    return UnitConfig(**unit | {"array": array, "out": out}), buffer_rows
 
 
 def environment_of_fp(name: str, values: Mapping[str, int]) -> dict[str, str]:

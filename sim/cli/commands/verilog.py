@@ -109,12 +109,9 @@ def _of_unit(args: argparse.Namespace) -> _Asked:
     config, count = systolic_config(args)
     component = systolic_component(args, config)
     array = config.array
-    parameters: dict[str, object] = {
-        "rows": array.rows,
-        "columns": array.columns,
+    parameters: dict[str, object] = vars(array) | {
         "dataflow": array.dataflow.value,
         "formats": ", ".join(fmt.name for fmt in array.formats),
-        "latency": array.latency,
     }
     size = f"{array.rows} x {array.columns} cells"
     if args.component == "array":
@@ -126,16 +123,14 @@ def _of_unit(args: argparse.Namespace) -> _Asked:
         if tensor is not None:
             config = tensor.unit
             kind, notes = "tensor unit", tensor_notes(config)
-            parameters["buffer rows"] = tensor.buffer_rows
+            parameters["buffer_rows"] = tensor.buffer_rows
         sums = dict.fromkeys(fmt.accumulator.name for fmt in array.formats)
-        parameters |= {
-            "accumulator rows": config.accumulator_rows,
-            "adder": config.adder,
-            "tiles ahead": config.tiles_ahead,
-            "result rows": config.queue_rows,
-            "results": " or ".join(sums) if config.out is None else config.out.name,
-            "bias": config.bias,
+        parameters |= vars(config) | {
+            "result_rows": config.queue_rows,
+            "out": " or ".join(sums) if config.out is None else config.out.name,
         }
+        del parameters["array"]
+    parameters = {name.replace("_", " "): value for name, value in parameters.items()}
     if args.preset is not None:
         kind = f"{kind} of {args.preset}, {count} a core"
     name = component.definition_name
