@@ -35,9 +35,9 @@ class DescriptorWriter(Component):
     o_word : stream of `descriptor_word_layout`
         Its consumer is always ready.
     o_written
-        Every word has left, or the program has not been started: descriptors may be used.
+        Every word has left, or nothing was started: descriptors may be used.
     o_idle
-        The same from the next cycle on, and no start.
+        Every word had left in the cycle before, and no start.
     """
 
     config: data.View[data.StructLayout]
@@ -87,7 +87,7 @@ class DescriptorWriter(Component):
             # The base is the first word of a descriptor.
             self.o_word.payload.data.eq(words[index][word] + Mux(word == 0, read.data, 0)),
             self.o_written.eq(ends | ~starting),
-            self.o_idle.eq(~starting & ~self.i_start & ~ends),
+            self.o_idle.eq(~starting & ~self.i_start),
         ]
         m.d.sync += ends.eq(0)
         with m.If(self.i_start):

@@ -1,0 +1,55 @@
+import random
+
+from amaranth.sim import Simulator
+
+from hw.agcu.descriptor_writer import DescriptorWriter
+from hw.arch.agcu import AGCU_DESCRIPTORS
+from hw.arch.descriptor import STORED_WORDS
+from hw.arch.launch import MAX_ARGUMENTS
+
+
+def test_each_base_has_its_argument_added_and_every_word_one_cycle(seed):
+    rng = random.Random(seed)
+    dut = DescriptorWriter(token_ports=1)
+    count = AGCU_DESCRIPTORS * STORED_WORDS
+
+    async def story(ctx):
+        assert ctx.get(dut.o_written) and ctx.get(dut.o_idle)
+        for _ in range(2):
+            arguments = [rng.getrandbits(64) for _ in range(MAX_ARGUMENTS)]
+            ctx.set(dut.i_argument_valid, 1)
+            for index, value in enumerate(arguments):
+                ctx.set(dut.i_argument.index, index)
+                ctx.set(dut.i_argument.value, value)
+                await ctx.tick()
+            ctx.set(dut.i_argument_valid, 0)
+            expected = []
+            for index in range(AGCU_DESCRIPTORS):
+                words = [rng.getrandbits(64) for _ in range(STORED_WORDS)]
+                argument = rng.randrange(MAX_ARGUMENTS)
+                ctx.set(dut.config.arguments[index], argument)
+                for number, word in enumerate(words):
+                    ctx.set(dut.config.descriptors[index][number], word)
+                    base = arguments[argument] if number == 0 else 0
+                    expected.append((index, number, (word + base) % (1 << 64)))
+            ctx.set(dut.i_start, 1)
+            assert not ctx.get(dut.o_idle)
+            await ctx.tick()
+            ctx.set(dut.i_start, 0)
+            written = []
+            for _ in range(count):
+                assert not ctx.get(dut.o_written) and not ctx.get(dut.o_idle)
+                assert ctx.get(dut.o_word.valid)
+                word = ctx.get(dut.o_word.payload)
+                written.append((int(word.index), int(word.word), int(word.data)))
+                await ctx.tick()
+            assert written == expected
+            assert not ctx.get(dut.o_word.valid)
+            assert ctx.get(dut.o_written) and not ctx.get(dut.o_idle)
+            await ctx.tick()
+            assert ctx.get(dut.o_written) and ctx.get(dut.o_idle)
+
+    simulator = Simulator(dut)
+    simulator.add_clock(1e-6)
+    simulator.add_testbench(story)
+    simulator.run()
