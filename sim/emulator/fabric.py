@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
 from typing import Any
 
@@ -14,28 +13,19 @@ from hw.arch.error_codes import agcu_number
 from hw.arch.pcu import FilterProgram, PcuInput, PcuProgram
 from hw.arch.pmu import PmuProgram
 from hw.arch.unit_kind import AGCU, PCU, PMU, UnitKind
-from hw.numeric.division import ceil_div
 from sim.emulator.boxes import BoxStream
 from sim.emulator.errors import EmulatorError
 from sim.emulator.matrix import Passes, results
 from sim.emulator.scratchpad import Scratchpad
 from sw.chip_program import ChipProgram
 from sw.fabric.nets import Input, Junction, MergeInput, Nets, Output, find_nets
-from sw.prove.packets import Packets, engine_packets, even_packets, rotate
+from sw.prove.stream_packets import StreamPackets, tile_passes
 from sw.prove.unrolled_loops import box_points
 
-__all__ = ["UNIT_STREAMS", "Fabric", "Stream"]
+__all__ = ["UNIT_STREAMS", "Fabric"]
 
 Bytes = npt.NDArray[np.uint8]
 Ints = npt.NDArray[np.int64]
-
-
-@dataclasses.dataclass(frozen=True)
-class Stream:
-    """Complete contents of a stream: all vectors, and their division into packets."""
-
-    data: Bytes
-    packets: Packets
 
 
 class Fabric:
@@ -55,7 +45,8 @@ class Fabric:
         self._arguments = arguments
         self._memory = memory
         self._nets: Nets = find_nets(program)
-        self._streams: dict[Output | Junction, Stream | None] = {}
+        self._packets = StreamPackets(program, self._nets)
+        self._streams: dict[Output | Junction, Bytes | None] = {}
         self._pads: dict[tuple[int, ...], Scratchpad] = {}
         self.macs_issued = 0
 
@@ -79,10 +70,9 @@ class Fabric:
 
     def first(self, end: Input, count: int, taken: FilterProgram | None = None) -> Bytes:
         """The first `count` vectors that an input takes."""
-        stream = self.arriving(end)
-        data = stream.data
+        data = self.arriving(end)
         if taken is not None and taken.modulus > 1:
-            data = data[stream.packets.taken_vectors(taken.modulus, taken.index)]
+            data = data[self._packets.arriving(end).taken_vectors(taken.modulus, taken.index)]
         if len(data) < count:
             raise EmulatorError(
                 f"Vectors that reach {end} must be at least {count}, not {len(data)}",
@@ -90,15 +80,15 @@ class Fabric:
             )
         return data[:count]
 
-    def arriving(self, end: Input | MergeInput) -> Stream:
-        """Complete contents of the stream that reaches an input."""
+    def arriving(self, end: Input | MergeInput) -> Bytes:
+        """All vectors of the stream that reaches an input."""
         root = self._nets.feeds.get(end)
         if root is None:
             name = end if isinstance(end, Input) else end.junction
             raise EmulatorError(f"Input {end} must have a stream that reaches it", where=str(name))
         return self._leaving(root)
 
-    def _leaving(self, root: Output | Junction) -> Stream:
+    def _leaving(self, root: Output | Junction) -> Bytes:
         """Stream of an output, computed at its first use."""
         if root in self._streams:
             stream = self._streams[root]
@@ -115,16 +105,12 @@ class Fabric:
         self._streams[root] = stream
         return stream
 
-    def _loaded(self, root: Output, unit: AgcuProgram) -> Stream:
+    def _loaded(self, root: Output, unit: AgcuProgram) -> Bytes:
         issuer = unit.loads[root.port]
         assert issuer is not None
-        boxes = self.boxes(root.at[0], issuer)
-        packets = even_packets(len(boxes.points), boxes.vectors, final=False)
-        return Stream(boxes.load(self._memory), packets)
+        return self.boxes(root.at[0], issuer).load(self._memory)
 
-    def _read(self, root: Output, unit: PmuProgram) -> Stream:
-        reader = unit.readers[root.port]
-        assert reader is not None
+    def _read(self, root: Output, unit: PmuProgram) -> Bytes:
         pad = self._pads.get(root.at)
         if pad is None:
             writers = unit.writers
@@ -136,23 +122,18 @@ class Fabric:
 
             pad = Scratchpad(self._chip, unit, f"PMU {root.at}", taken)
             self._pads[root.at] = pad
-        return Stream(pad.read(root.port), engine_packets(reader))
+        return pad.read(root.port)
 
-    def _merged(self, root: Junction) -> Stream:
-        counts = self._nets.packets[root]
-        nothing = Stream(
-            np.zeros((0, self._chip.width_bits // 8), np.uint8), even_packets(0, 1, final=False)
-        )
-        sources = [
-            self.arriving(end) if end in self._nets.feeds else nothing
-            for end in (MergeInput(root, turn) for turn in range(len(counts)))
-        ]
-        order = rotate([source.packets for source in sources], counts)
+    def _merged(self, root: Junction) -> Bytes:
+        nothing = np.zeros((0, self._chip.width_bits // 8), np.uint8)
+        turns = [MergeInput(root, turn) for turn in range(len(self._nets.packets[root]))]
+        sources = [self.arriving(end) if end in self._nets.feeds else nothing for end in turns]
+        self._packets.leaving(root)
+        order = self._packets.rotations[root]
         begins, before = [], 0
-        for source in sources:
-            starts = np.append(0, np.cumsum(source.packets.lengths))
-            begins.append(before + starts)
-            before += len(source.data)
+        for end, data in zip(turns, sources, strict=True):
+            begins.append(before + np.append(0, np.cumsum(self._packets.arriving(end).lengths)))
+            before += len(data)
         lengths = order.packets.lengths
         if order.packets.tail:
             lengths = np.append(lengths, order.packets.tail)
@@ -162,32 +143,31 @@ class Fabric:
             firsts[mine] = starts[order.numbers[mine]]
         within = np.arange(int(lengths.sum())) - np.repeat(np.cumsum(lengths) - lengths, lengths)
         vectors = np.repeat(firsts, lengths) + within
-        data = np.concatenate([source.data for source in sources])
-        return Stream(data[vectors], order.packets)
+        merged: Bytes = np.concatenate(sources)[vectors]
+        return merged
 
-    def _multiplied(self, root: Output, unit: PcuProgram) -> Stream:
+    def _multiplied(self, root: Output, unit: PcuProgram) -> Bytes:
         """Result packets of a PCU, computed for all passes of a shape at once."""
         columns, width = self._chip.grid_columns, self._chip.width_bits // 8
         activation = Input(PCU, root.at, PcuInput.ACTIVATION)
-        arriving = self.arriving(activation)
-        mine = unit.activation
-        tiles = arriving.packets.taken(mine.modulus, mine.index)
-        ends = np.flatnonzero(tiles.finals) + 1
-        number = int(ends[-1]) if len(ends) else 0  # tiles of passes that end
-        self._check_tiles(str(root), tiles.lengths[:number], ends)
-        count = int(tiles.lengths[:number].sum())
-        activations = self.first(activation, count, mine)
+        self.arriving(activation)
+        taken = tile_passes(self._packets, root.at, unit)
+        for fault in taken.faults:
+            raise EmulatorError(
+                f"Tiles must fit the array and agree in a pass: {fault}", where=str(root)
+            )
+        begins, depths, rows = taken.begins, taken.ends - taken.begins, taken.rows
+        number = int(taken.ends.max(initial=0))  # tiles of passes that end
+        lengths = taken.tiles.lengths[:number]
+        count = int(lengths.sum())
+        activations = self.first(activation, count, unit.activation)
         weights = self.first(Input(PCU, root.at, PcuInput.WEIGHT), number * columns, unit.weight)
         pairs = 1 if unit.fmt.is_float else 2
         self.macs_issued += count * self._chip.grid_rows * columns * pairs
 
-        begins = np.append(0, ends[:-1])
-        depths = ends - begins
-        rows = tiles.lengths[begins] if number else depths
-        starts = np.append(0, np.cumsum(tiles.lengths[:number]))
-        sizes = ceil_div(rows, 2) if unit.out.bits == 16 else rows
-        places = np.cumsum(sizes) - sizes
-        out = np.empty((int(sizes.sum()), width), np.uint8)
+        starts = np.append(0, np.cumsum(lengths))
+        places = np.cumsum(taken.sizes) - taken.sizes
+        out = np.empty((int(taken.sizes.sum()), width), np.uint8)
         for shape in sorted(set(zip(rows.tolist(), depths.tolist(), strict=True))):
             height, depth = shape
             chosen = np.flatnonzero((rows == height) & (depths == depth))
@@ -206,24 +186,12 @@ class Fabric:
             vectors = results(self._chip, unit, passes)
             where = places[chosen, np.newaxis] + np.arange(vectors.shape[1])
             out[where.ravel()] = vectors.reshape(-1, width)
-        return Stream(out, Packets(sizes, np.ones(len(sizes), np.bool_)))
-
-    def _check_tiles(self, name: str, lengths: Ints, ends: Ints) -> None:
-        most = self._chip.pcu.accumulator_rows
-        if len(lengths) and int(lengths.max()) > most:
-            raise EmulatorError(
-                f"Tiles of {name} must have at most {most} rows, not {int(lengths.max())}",
-                where=name,
-            )
-        passes = np.repeat(np.arange(len(ends)), np.diff(ends, prepend=0))
-        first = lengths[np.append(0, ends[:-1])] if len(ends) else lengths
-        if (lengths != first[passes]).any():
-            raise EmulatorError(f"Tiles of a pass of {name} must agree on their rows", where=name)
+        return out
 
 
-#: Stream that leaves a vector output of each kind of unit: a function of the fabric, the output
+#: All vectors that leave a vector output of each kind of unit: a function of the fabric, the output
 #: and the program of its unit.
-UNIT_STREAMS: dict[UnitKind, Callable[[Fabric, Output, Any], Stream]] = {
+UNIT_STREAMS: dict[UnitKind, Callable[[Fabric, Output, Any], Bytes]] = {
     PCU: Fabric._multiplied,
     PMU: Fabric._read,
     AGCU: Fabric._loaded,

@@ -19,7 +19,7 @@ from sw.prove.merge_actors import Merge, MergeConsumer
 from sw.prove.pcu_actors import Grid, ResultDrain
 from sw.prove.pmu_actors import Engine, ReadEngine, WriteEngine
 from sw.prove.repeats import Repeats
-from sw.prove.stream_packets import StreamPackets, taken_tiles
+from sw.prove.stream_packets import StreamPackets, tile_passes
 from sw.prove.unrolled_loops import MOST_STEPS, box_points
 
 __all__ = ["UNIT_ACTORS", "Network"]
@@ -136,7 +136,9 @@ class Network:
             self.actors.append(engine)
 
     def _add_pcu(self, at: tuple[int, ...], unit: PcuProgram) -> None:
-        grid = Grid(self.machine, f"PCU {at}", self._chip, taken_tiles(self.packets, at, unit))
+        grid = Grid(
+            self.machine, f"PCU {at}", self._chip, tile_passes(self.packets, at, unit).tiles
+        )
         activation, weight = Input(PCU, at, PcuInput.ACTIVATION), Input(PCU, at, PcuInput.WEIGHT)
         grid.activation = self.port(activation, grid, _INPUT_ENTRIES, unit.activation)
         gathered = max(self._chip.grid_columns, 4)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from hw.arch.agcu import AgcuProgram
 from hw.arch.pcu import PcuInput, PcuProgram
@@ -14,10 +16,13 @@ from hw.arch.unit_kind import AGCU, PCU, PMU, UnitKind
 from hw.numeric.division import ceil_div
 from sw.chip_program import ChipProgram
 from sw.fabric.nets import Input, Junction, MergeInput, Nets, Output
-from sw.prove.packets import Packets, engine_packets, even_packets, rotate
+from sw.prove.packets import Packets, Rotation, engine_packets, even_packets, rotate
 from sw.prove.unrolled_loops import box_points
 
-__all__ = ["SENT_PACKETS", "CyclicStreamError", "StreamPackets", "taken_tiles"]
+__all__ = ["SENT_PACKETS", "CyclicStreamError", "StreamPackets", "TilePasses", "tile_passes"]
+
+
+Ints = npt.NDArray[np.int64]
 
 
 class CyclicStreamError(Exception):
@@ -38,6 +43,8 @@ class StreamPackets:
         self._program = program
         self._nets = nets
         self._known: dict[Output | Junction, Packets | None] = {}
+        #: Packets of each merge by their sources.
+        self.rotations: dict[Junction, Rotation] = {}
         #: Faults of packets that a unit cannot take.
         self.faults: list[str] = []
 
@@ -68,32 +75,58 @@ class StreamPackets:
         if isinstance(root, Junction):
             counts = self._nets.packets[root]
             turns = [self.arriving(MergeInput(root, turn)) for turn in range(len(counts))]
-            return rotate(turns, counts).packets
+            self.rotations[root] = rotate(turns, counts)
+            return self.rotations[root].packets
         return SENT_PACKETS[root.kind](self, root, self._program.unit(root.at))
 
 
-def taken_tiles(streams: StreamPackets, at: tuple[int, ...], unit: PcuProgram) -> Packets:
-    """Activation tiles that a PCU takes."""
+@dataclasses.dataclass(frozen=True)
+class TilePasses:
+    """Passes of a PCU: the activation tiles that it takes, up to each `final` flag.
+
+    Parameters
+    ----------
+    tiles : Packets
+    begins, ends : array
+        Per pass, the number of its first tile, and of the one after its last.
+    rows : array
+        Per pass, the rows of each of its tiles.
+    sizes : array
+        Per pass, the vectors of its result packet.
+    faults : tuple of str
+        Reasons why the array cannot run them.
+    """
+
+    tiles: Packets
+    begins: Ints
+    ends: Ints
+    rows: Ints
+    sizes: Ints
+    faults: tuple[str, ...]
+
+
+def tile_passes(streams: StreamPackets, at: tuple[int, ...], unit: PcuProgram) -> TilePasses:
+    """Passes of the PCU at a position."""
     taken = unit.activation
-    return streams.arriving(Input(PCU, at, PcuInput.ACTIVATION)).taken(taken.modulus, taken.index)
+    arriving = streams.arriving(Input(PCU, at, PcuInput.ACTIVATION))
+    tiles = arriving.taken(taken.modulus, taken.index)
+    ends = np.flatnonzero(tiles.finals) + 1
+    begins = np.append(0, ends)[: len(ends)]
+    rows = tiles.lengths[begins]
+    faults = []
+    most, tallest = streams.config.pcu.accumulator_rows, int(tiles.lengths.max(initial=0))
+    if len(ends) and tallest > most:
+        faults.append(f"PCU {at} gets a tile of {tallest} rows, its banks hold {most}")
+    if (tiles.lengths[: ends.max(initial=0)] != np.repeat(rows, ends - begins)).any():
+        faults.append(f"PCU {at} gets tiles of different rows in one pass")
+    sizes = ceil_div(rows, 2) if unit.out.bits == 16 else rows
+    return TilePasses(tiles, begins, ends, rows, sizes, tuple(faults))
 
 
 def _pcu(streams: StreamPackets, root: Output, unit: PcuProgram) -> Packets:
-    at, tiles = root.at, taken_tiles(streams, root.at, unit)
-    ends = np.flatnonzero(tiles.finals) + 1
-    if not len(ends):
-        return even_packets(0, 1, final=True)
-    rows = tiles.lengths[np.append(0, ends[:-1])]
-    most = streams.config.pcu.accumulator_rows
-    if int(tiles.lengths.max()) > most:
-        streams.faults.append(
-            f"PCU {at} gets a tile of {int(tiles.lengths.max())} rows, its banks hold {most}"
-        )
-    passes = np.repeat(np.arange(len(ends)), np.diff(ends, prepend=0))
-    if (tiles.lengths[: int(ends[-1])] != rows[passes]).any():
-        streams.faults.append(f"PCU {at} gets tiles of different rows in one pass")
-    sizes = ceil_div(rows, 2) if unit.out.bits == 16 else rows
-    return Packets(sizes, np.ones(len(sizes), np.bool_))
+    passes = tile_passes(streams, root.at, unit)
+    streams.faults += passes.faults
+    return Packets(passes.sizes, np.ones(len(passes.sizes), np.bool_))
 
 
 def _pmu(streams: StreamPackets, root: Output, unit: PmuProgram) -> Packets:

@@ -38,7 +38,7 @@ from hw.lib.stream import ElasticBuffer, vector_layout, vector_signature
 from hw.numeric.formats import int8, int32
 from hw.tile import TILE_UNITS, TileUnit
 from sim.emulator import emulate
-from sim.emulator.fabric import UNIT_STREAMS, Stream
+from sim.emulator.fabric import UNIT_STREAMS
 from sim.native.chip_model import ChipModel, MemoryConditions
 from sim.oracle import product
 from sim.run.report import report_counters
@@ -196,8 +196,8 @@ def toy_packets(streams, root, program):
 def toy_stream(addend):
     def stream(fabric, root, program):
         terms = fabric.arriving(Input(TOY, root.at, ToyInput.TERMS))
-        sums = np.ascontiguousarray(terms.data).view(np.int32) + np.int32(addend)
-        return Stream(sums.view(np.uint8), terms.packets)
+        sums = np.ascontiguousarray(terms).view(np.int32) + np.int32(addend)
+        return sums.view(np.uint8)
 
     return stream
 
