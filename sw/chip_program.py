@@ -112,14 +112,6 @@ class ChipProgram:
         unit = kind.pack(tile.unit, chip) if tile.unit else 0
         return word | unit << layout["unit"].offset
 
-    def empty_tile(self, kind: UnitKind) -> TileProgram:
-        """Tile of a kind of unit with everything disabled."""
-        return TileProgram(
-            None,
-            SwitchProgram(vector_ports(self.config, kind)),
-            SwitchProgram(token_ports(self.config, kind)),
-        )
-
     @classmethod
     def unpack(cls, config: ChipConfig, raw: bytes) -> ChipProgram:
         """Decode an image; the inverse of `pack`.

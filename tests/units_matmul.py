@@ -200,7 +200,7 @@ class UnitsMatmul:
         )
         return PmuProgram(writers=(write, None), readers=(read, None))
 
-    def _portal(self) -> AgcuProgram:
+    def _agcu(self) -> AgcuProgram:
         rows, columns, slabs = self.blocks
 
         def tensor(array: ArraySpec, box: tuple[int, int]) -> Descriptor:
@@ -295,7 +295,7 @@ class UnitsMatmul:
             )
             for at, unit in units.items()
         }
-        return ChipProgram(chip, tiles, {0: self._portal()}).pack()
+        return ChipProgram(chip, tiles, {0: self._agcu()}).pack()
 
     def launch_memory(self, seed: int, *, launches: int = 1, origin: int = 0) -> LaunchMemory:
         """Memory layout of a launch with the arrays A, B and C; all other bytes are random.

@@ -134,10 +134,10 @@ class _Host:
         agcu = compiled.chip.agcus[0]
         issuers = [issuer for issuer in (*agcu.loads, *agcu.stores) if issuer]
         boxes = sum(math.prod(loop.count for loop in issuer.loops) for issuer in issuers)
-        portal = counters["agcu_0"]
-        assert (portal["commands"], portal["boxes"]) == (boxes, boxes)
-        assert portal["bytes"] == self._beats * _CONFIG.width_bits // 8
-        assert sums["agcu_0"] - self._beats <= portal["bus_idle"] < sums["agcu_0"]
+        counted = counters["agcu_0"]
+        assert (counted["commands"], counted["boxes"]) == (boxes, boxes)
+        assert counted["bytes"] == self._beats * _CONFIG.width_bits // 8
+        assert sums["agcu_0"] - self._beats <= counted["bus_idle"] < sums["agcu_0"]
         for row, column in itertools.product(range(_CONFIG.rows), range(_CONFIG.columns)):
             name = f"{_CONFIG.unit_at(row, column).name}_{row}_{column}"
             if compiled.chip.unit((row, column)) is None:

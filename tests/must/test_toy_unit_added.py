@@ -236,7 +236,7 @@ class ToyProduct(UnitsMatmul):
                 "toy": ToyProgram(),
                 "operands": self._operands(),
                 "results": self._results(),
-                "agcu": self._portal(),
+                "agcu": self._agcu(),
             },
             (
                 net("a", ("agcu", AgcuOutput.LOAD_0), ("operands", PmuInput.W0)),

@@ -18,7 +18,7 @@ from sim.emulator import EmulatorError, emulate
 from sim.emulator.matrix import Passes, results
 from sim.operands import random_operand
 from sim.oracle import product as oracle
-from tests.sw.chips import TINY, copier, portal_changed, product, twins
+from tests.sw.chips import TINY, agcu_changed, copier, product, twins
 from tests.units_matmul import UnitsMatmul
 
 SMALL = named["small"]
@@ -186,7 +186,7 @@ def test_streams_that_are_too_short_are_named():
     (load, other) = program.agcus[0].loads
     short = dataclasses.replace(load, loops=(BoxLoop(5, 0, 64),))
     with pytest.raises(EmulatorError, match=r"reach PMU \(1, 0\) W0 must be at least 48, not 40"):
-        _emulated(portal_changed(program, loads=(short, other)))
+        _emulated(agcu_changed(program, loads=(short, other)))
     with pytest.raises(EmulatorError, match=r"Input PCU \(0, 0\) activation must have a stream"):
         _emulated(_without_activations())
 
@@ -204,10 +204,10 @@ def test_loads_of_what_the_same_kernel_stores_are_refused():
     program = copier(first=[(0, 1), (1, 1)], second=[(0, 1), (1, 1)], packet=8)
     agcu = program.agcus[0]
     x, y, c, d = agcu.descriptors
-    looped = portal_changed(program, descriptors=(x, y, (c[0], 0), d))
+    looped = agcu_changed(program, descriptors=(x, y, (c[0], 0), d))
     with pytest.raises(EmulatorError, match="AGCU 0 load 0 must not read where AGCU 0 store 0"):
         _emulated(looped)
-    twice = portal_changed(program, descriptors=(x, y, c, (d[0], 2)))
+    twice = agcu_changed(program, descriptors=(x, y, c, (d[0], 2)))
     with pytest.raises(EmulatorError, match="AGCU 0 store 1 must not write where AGCU 0 store 0"):
         _emulated(twice)
 

@@ -19,8 +19,9 @@ from tests.units_matmul import UnitsMatmul
 __all__ = [
     "TINY",
     "copier",
+    "empty_tile",
     "operands_changed",
-    "portal_changed",
+    "agcu_changed",
     "product",
     "twins",
     "unit_changed",
@@ -34,6 +35,12 @@ def product(m=37, n=11, k=21, *, slab=8, slots=4, out=fp32):
     """Program of a product on `tiny`, decoded."""
     job = UnitsMatmul(TINY, m, n, k, bf16, out, 16, slab, slots)
     return ChipProgram.unpack(TINY, job.image())
+
+
+def empty_tile(config, kind):
+    """Tile of a kind of unit with everything disabled."""
+    ports = vector_ports(config, kind), token_ports(config, kind)
+    return TileProgram(None, *map(SwitchProgram, ports))
 
 
 def twins(job):
@@ -108,7 +115,7 @@ def operands_changed(program, **changes):
     return unit_changed(program, (1, 0), lambda unit: dataclasses.replace(unit, **changes))
 
 
-def portal_changed(program, **changes):
+def agcu_changed(program, **changes):
     """Program whose AGCU 0 has other fields."""
     agcu = dataclasses.replace(program.agcus[0], **changes)
     return dataclasses.replace(program, agcus={**program.agcus, 0: agcu})
@@ -219,7 +226,7 @@ def copier(*, first, second, packet, blocks=6, waits=True):
         for number in (0, 1)
     )
     stores = tuple(IssuerProgram(2 + number, (BoxLoop(2 * blocks, 0, size),)) for number in (0, 1))
-    portal = AgcuProgram(
+    agcu = AgcuProgram(
         loads=loads,
         stores=stores,
         descriptors=(
@@ -230,4 +237,4 @@ def copier(*, first, second, packet, blocks=6, waits=True):
         ),
         credits=(2, 2),
     )
-    return ChipProgram(TINY, tiles, {0: portal})
+    return ChipProgram(TINY, tiles, {0: agcu})

@@ -17,6 +17,7 @@ from hw.arch.switch import OutputProgram, SwitchProgram, Turn
 from hw.arch.unit_kind import PCU, PMU
 from hw.numeric.formats import bf16, fp32, int8, int32
 from sw.chip_program import ChipProgram, ImageError, TileProgram
+from tests.sw.chips import empty_tile
 from tests.units_matmul import UnitsMatmul
 
 TINY, SMALL = named["tiny"], named["small"]
@@ -126,7 +127,7 @@ def test_the_product_placed_by_hand_is_decoded(fmt):
 
 
 def test_what_is_off_is_not_there():
-    raw = ChipProgram(TINY, {(0, 0): ChipProgram(TINY, {}, {}).empty_tile(PCU)}, {}).pack()
+    raw = ChipProgram(TINY, {(0, 0): empty_tile(TINY, PCU)}, {}).pack()
     assert ChipProgram.unpack(TINY, raw) == ChipProgram(TINY, {}, {})
 
 

@@ -25,9 +25,9 @@ from sw.prove.packets import even_packets
 from sw.prove.pcu_actors import Grid, ResultDrain
 from tests.sw.chips import (
     TINY,
+    agcu_changed,
     copier,
     operands_changed,
-    portal_changed,
     product,
     twins,
     unit_changed,
@@ -74,13 +74,13 @@ def _loads(program, change):
 
 def _no_waits(program):
     loads = _loads(program, lambda _, load: dataclasses.replace(load, waits=()))
-    return portal_changed(program, loads=loads)
+    return agcu_changed(program, loads=loads)
 
 
 def _more_stores(program):
     (store, _) = program.agcus[0].stores
     loops = (BoxLoop(store.loops[0].count + 1, 1, 16), *store.loops[1:])
-    return portal_changed(program, stores=(dataclasses.replace(store, loops=loops), None))
+    return agcu_changed(program, stores=(dataclasses.replace(store, loops=loops), None))
 
 
 def _short_ring(program):
@@ -141,17 +141,17 @@ REFUSED = [
     ("short ring", lambda: _short_ring(product(k=40, slab=8, slots=5)), "PMU (1, 0) R0 waits for"),
     (
         "no credits",
-        lambda: portal_changed(product(), credits=(0, 4)),
+        lambda: agcu_changed(product(), credits=(0, 4)),
         "AGCU 0 load 0 waits for a token from PMU (1, 0) token 0",
     ),
     (
         "credits for part of a window",
-        lambda: portal_changed(product(k=32), credits=(4, 3)),
+        lambda: agcu_changed(product(k=32), credits=(4, 3)),
         "AGCU 0 load 1 waits for a token from PMU (1, 0) token 1",
     ),
     (
         "more credits than slots, so that A comes before B and does not fit",
-        lambda: portal_changed(product(k=32), credits=(7, 4)),
+        lambda: agcu_changed(product(k=32), credits=(7, 4)),
         "AGCU 0 load 0 and AGCU 0 load 1 waits for room in PMU (1, 0) W0",
     ),
     (
@@ -207,7 +207,7 @@ def test_programs_that_stop_are_refused_with_their_waits(make, words):
 
 
 def test_a_cycle_is_named_from_end_to_end():
-    answer = prove(portal_changed(product(k=32), credits=(4, 3)))
+    answer = prove(agcu_changed(product(k=32), credits=(4, 3)))
     names = [wait.split(" waits for ")[0] for wait in answer.waits]
     assert names[0] == "AGCU 0 load 1" or "AGCU 0 load 1" in names
     assert len(set(names)) == len(names) > 2
@@ -230,7 +230,7 @@ def test_what_is_left_over_is_a_fault():
     )
     load_a, load_b = program.agcus[0].loads
     loops = (BoxLoop(2), *load_b.loops[1:])
-    program = portal_changed(program, loads=(load_a, dataclasses.replace(load_b, loops=loops)))
+    program = agcu_changed(program, loads=(load_a, dataclasses.replace(load_b, loops=loops)))
     answer = prove(program)
     assert not answer.live
     assert "PCU (0, 0)" in " ".join(answer.faults + answer.waits)
@@ -243,7 +243,7 @@ def test_streams_that_wait_for_nothing_take_turns():
     assert all(ends(program, number) for number in range(3))
     # With a wait on one side nothing fixes the order any more.
     (load_a, load_b) = program.agcus[0].loads
-    mixed = portal_changed(
+    mixed = agcu_changed(
         program, loads=(load_a, dataclasses.replace(load_b, waits=(Wait(1),))), credits=(0, 8)
     )
     assert not prove(mixed).live
@@ -270,7 +270,7 @@ def _random_program(rng):
     program = random_product(rng, twin=kind == 1)
     change = rng.randrange(6)
     if change == 0:
-        return portal_changed(program, credits=tuple(rng.randint(0, 6) for _ in range(2)))
+        return agcu_changed(program, credits=tuple(rng.randint(0, 6) for _ in range(2)))
     if change == 1:
         loads = _loads(
             program,
@@ -278,7 +278,7 @@ def _random_program(rng):
                 load, waits=() if rng.random() < 0.5 else load.waits
             ),
         )
-        return portal_changed(program, loads=loads)
+        return agcu_changed(program, loads=loads)
     if change == 2:
         sources = [TokenSource.R0, TokenSource.R1, TokenSource.W0, TokenSource.W1]
         return operands_changed(program, tokens=tuple(rng.choice(sources) for _ in range(2)))

@@ -9,7 +9,7 @@ from hw.arch.pmu_word import Level
 from sim.emulator.scratchpad import Scratchpad
 from sw.prove import LivenessError, prove, require_live
 from sw.prove.unrolled_loops import MOST_STEPS, StepLimitError, walk
-from tests.sw.chips import TINY, copier, operands_changed, portal_changed, product
+from tests.sw.chips import TINY, agcu_changed, copier, operands_changed, product
 
 ALIKE = [(0, 1), (1, 1)]
 UNUSED = "PCU (0, 0) holds weights that no tile uses"
@@ -31,7 +31,7 @@ def _more_weights(*, columns):
         readers=(read_a, dataclasses.replace(read, windows=two, repeats=repeats, loops=loops)),
     )
     load_b = dataclasses.replace(load_b, loops=(BoxLoop(2), *load_b.loops[1:]))
-    return portal_changed(program, loads=(load_a, load_b))
+    return agcu_changed(program, loads=(load_a, load_b))
 
 
 @pytest.mark.parametrize("columns", [1, 2], ids=["part of a tile", "a whole tile"])
@@ -66,7 +66,7 @@ def test_results_that_no_box_of_a_store_takes_are_refused():
         dataclasses.replace(tensor, box=(rows, lines - 1, *tensor.box[2:])),
         argument,
     )
-    answer = prove(portal_changed(program, descriptors=tuple(descriptors)))
+    answer = prove(agcu_changed(program, descriptors=tuple(descriptors)))
     assert (answer.live, answer.waits) == (False, ())
     assert answer.faults == ("2 left over in front of AGCU 0 store 0",)
 

@@ -16,9 +16,9 @@ from sw.prove.pattern import Pattern
 from sw.prove.pcu_actors import Grid
 from tests.sw.chips import (
     TINY,
+    agcu_changed,
     copier,
     operands_changed,
-    portal_changed,
     product,
     unit_changed,
 )
@@ -51,7 +51,7 @@ def boxes_changed(program, side, number, more):
     first, *others = issuers[number].loops
     loops = (BoxLoop(max(1, first.count + more), first.dimension, first.step), *others)
     issuers[number] = dataclasses.replace(issuers[number], loops=loops)
-    return portal_changed(program, **{side: tuple(issuers)})
+    return agcu_changed(program, **{side: tuple(issuers)})
 
 
 def windows_changed(program, at, number, more):
@@ -204,7 +204,7 @@ def _random_program(rng):
     if change == 2:
         return boxes_changed(program, "stores", 0, off)
     if change == 3:
-        return portal_changed(program, credits=tuple(rng.randint(1, 5) for _ in range(2)))
+        return agcu_changed(program, credits=tuple(rng.randint(1, 5) for _ in range(2)))
     if change == 4:
         sources = [TokenSource.R0, TokenSource.R1, TokenSource.W0, TokenSource.W1]
         return operands_changed(program, tokens=tuple(rng.choice(sources) for _ in range(2)))

@@ -9,7 +9,7 @@ from hw.arch.config import named
 from sim.campaign.generators.images import arrays_of, chip_program_of, random_image, take_away
 from sim.campaign.kinds import draw, judge
 from sw.prove import prove
-from tests.sw.chips import copier, portal_changed
+from tests.sw.chips import agcu_changed, copier
 
 ALIKE = [(0, 1), (1, 1)]
 
@@ -55,5 +55,5 @@ def test_some_images_are_dead_and_no_answer_contradicts_another(seed):
 def test_the_proof_says_whether_the_order_of_boxes_is_open(credits, is_open):
     # With a credit more than there are slots a box can be under way that finds no room.
     program = copier(first=ALIKE, second=ALIKE, packet=4)
-    answer = prove(portal_changed(program, credits=credits))
+    answer = prove(agcu_changed(program, credits=credits))
     assert bool(answer.open_order) == is_open

@@ -10,6 +10,7 @@ from hw.arch.switch import OutputProgram, SwitchProgram, Turn
 from sw.fabric.netlist_comparison import NetlistMismatchError, require_netlist
 from sw.passes.assemble import assemble
 from sw.passes.route import place_and_route
+from tests.sw.chips import empty_tile
 from tests.sw.passes.netlists import gemm_1x8, gemm_4x2, net, netlist
 
 SMALL, TINY = named["small"], named["tiny"]
@@ -39,7 +40,7 @@ def test_a_tile_that_only_passes_on_has_no_unit():
 
 def with_rotation(chip, at, output, turns):
     """The program with another rotation of one output, or none."""
-    tile = chip.tiles.get(at) or chip.empty_tile(chip.config.unit_at(*at))
+    tile = chip.tiles.get(at) or empty_tile(chip.config, chip.config.unit_at(*at))
     outputs = [each for each in tile.vectors.outputs if each.output != output]
     if turns:
         outputs.append(OutputProgram(output, turns))
