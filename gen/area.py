@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from gen.liberty import FILE_NAME, MAP, Liberty, run_mapping
-from gen.unit_designs import Component
+from gen.unit_designs import UnitDesign
 from gen.yosys import require_yosys, run_script
 
 __all__ = ["DefinitionArea", "UnitArea", "measure", "shares", "totals"]
@@ -85,7 +85,7 @@ class UnitArea:
     Members
     -------
     kind, count, note
-        As of :class:`gen.unit_designs.Component`.
+        As of :class:`gen.unit_designs.UnitDesign`.
     name : str
         Name of the unit's module.
     definitions : tuple of DefinitionArea
@@ -230,7 +230,7 @@ def _cached(
 
 
 def measure(
-    component: Component,
+    unit: UnitDesign,
     *,
     liberty: Liberty | None = None,
     cache: Path | None = None,
@@ -243,7 +243,7 @@ def measure(
 
     Parameters
     ----------
-    component : Component
+    unit : UnitDesign
         The unit.
     liberty : Liberty, optional
         Standard cells to which the gates are also mapped, for their area.
@@ -259,11 +259,11 @@ def measure(
     RuntimeError
         If yosys fails, or its result has unexpected modules.
     """
-    design = component.design
+    design = unit.design
     # A definition's private modules are named after it, with a dot.
-    own = {name: n for name, n in design.instances.items() if name not in component.black_boxes}
+    own = {name: n for name, n in design.instances.items() if name not in unit.black_boxes}
     instances = {name: n for name, n in own.items() if "." not in name}
-    boxes = " ".join(component.black_boxes)
+    boxes = " ".join(unit.black_boxes)
     script = _SCRIPT.format(
         top=design.top,
         shared=" ".join(instances),
@@ -271,7 +271,7 @@ def measure(
     )
     script += _MAPPING if liberty is not None else ""
     figures = _cached(design.text, script, liberty, cache)
-    if figures.keys() - set(component.black_boxes) != instances.keys():
+    if figures.keys() - set(unit.black_boxes) != instances.keys():
         raise RuntimeError(f"yosys left the modules {sorted(figures)}, not {sorted(instances)}")
     parts = tuple(DefinitionArea(name, n, **figures[name]) for name, n in instances.items())
-    return UnitArea(component.kind, design.top, component.count, component.note, parts)
+    return UnitArea(unit.kind, design.top, unit.count, unit.note, parts)

@@ -11,7 +11,7 @@ from hw.mesh.switch import Switch
 from hw.pcu.unit import Pcu
 from hw.pmu.unit import Pmu
 
-__all__ = ["KINDS", "REST", "Component", "components"]
+__all__ = ["KINDS", "REST", "UnitDesign", "unit_designs"]
 
 #: Kinds of unit, each with the class of its component.
 KINDS: dict[str, type] = {
@@ -33,7 +33,7 @@ _NOTES = {
 
 
 @dataclasses.dataclass(frozen=True)
-class Component:
+class UnitDesign:
     """Unit of a chip, as a design of its own.
 
     Members
@@ -65,11 +65,11 @@ def _kind(definition: Definition) -> str | None:
         "payload" in port for port in definition.ports
     ):
         return "token_switch"
-    kinds = (kind for kind, component in KINDS.items() if component.__name__ == definition.kind)
+    kinds = (kind for kind, of in KINDS.items() if of.__name__ == definition.kind)
     return next(kinds, None)
 
 
-def components(chip: Design) -> list[Component]:
+def unit_designs(chip: Design) -> list[UnitDesign]:
     """Every unit of a chip's design, one entry per definition, and the rest.
 
     Raises
@@ -78,18 +78,18 @@ def components(chip: Design) -> list[Component]:
         If the units and the rest do not add up to the design's instances.
     """
     found = [
-        Component(kind, chip.instances[name], chip.part(name))
+        UnitDesign(kind, chip.instances[name], chip.part(name))
         for kind in KINDS
         for name, definition in sorted(chip.definitions.items())
         if _kind(definition) == kind
     ]
-    units = tuple(component.design.top for component in found)
-    found.append(Component(REST, 1, chip.part(chip.top, units), units))
+    units = tuple(unit.design.top for unit in found)
+    found.append(UnitDesign(REST, 1, chip.part(chip.top, units), units))
     sums: collections.Counter[str] = collections.Counter()
-    for component in found:
-        for name, count in component.design.instances.items():
-            if name not in component.black_boxes:
-                sums[name] += component.count * count
+    for unit in found:
+        for name, count in unit.design.instances.items():
+            if name not in unit.black_boxes:
+                sums[name] += unit.count * count
     wrong = [name for name in chip.instances if sums[name] != chip.instances[name]]
     if wrong or sums.keys() != chip.instances.keys():
         raise ValueError(f"Units of the chip must hold all its modules, not miscount {wrong!r}")

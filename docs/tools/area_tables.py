@@ -8,7 +8,7 @@ from typing import cast
 from docs.tools.markdown import table
 from docs.tools.reports import report
 from gen.area import UnitArea, measure
-from gen.unit_designs import Component
+from gen.unit_designs import UnitDesign
 from gen.verilog import emit
 from hw.arch.config import named as configurations
 from hw.array.cell import Cell
@@ -78,7 +78,7 @@ _UNITS = (
 
 
 def _area(component: Shareable) -> UnitArea:
-    return measure(Component("unit", 1, emit(component)), cache=cache_directory() / "area")
+    return measure(UnitDesign("unit", 1, emit(component)), cache=cache_directory() / "area")
 
 
 def definition_cells(options: str, prefix: str) -> int:

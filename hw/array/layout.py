@@ -49,7 +49,6 @@ class LayoutSelector(Component):
 
     def __init__(self, *, columns: int, operand_bits: int) -> None:
         self._columns = columns
-        self._operand_bits = operand_bits
         super().__init__(
             {
                 "i_by_row": In(1),

@@ -9,7 +9,7 @@ import pytest
 from gen import yosys
 from gen.area import DefinitionArea, UnitArea, measure, shares, totals
 from gen.design import Definition, Design
-from gen.unit_designs import KINDS, REST, Component, components
+from gen.unit_designs import KINDS, REST, UnitDesign, unit_designs
 from gen.verilog import emit
 from hw.arch.config import named
 from hw.arch.errors import MissingToolError
@@ -53,7 +53,7 @@ def test_shares_are_of_the_units_given_a_kind_at_a_time():
 
 
 def test_units_hold_every_module_of_the_chip(tiny):
-    found = components(tiny)
+    found = unit_designs(tiny)
     chip = named["tiny"]
     counts = dict.fromkeys([*KINDS, REST], 0)
     for component in found:
@@ -82,7 +82,7 @@ def test_a_module_that_no_unit_holds_is_noticed(tiny):
     chain = "chain_segment_w64_c4806"
     more = {name: dataclasses.replace(pmu, inside=pmu.inside | {chain: 1})}
     with pytest.raises(ValueError, match=rf"not miscount \['{chain}'\]"):
-        components(dataclasses.replace(tiny, definitions=tiny.definitions | more))
+        unit_designs(dataclasses.replace(tiny, definitions=tiny.definitions | more))
 
 
 def test_a_cell_has_the_figures_of_its_page():
@@ -95,13 +95,13 @@ def test_a_cell_has_the_figures_of_its_page():
         text,
         re.M,
     )
-    cell = measure(Component("cell", 1, emit(Cell(formats=(bf16, int8), latency=2))))
+    cell = measure(UnitDesign("cell", 1, emit(Cell(formats=(bf16, int8), latency=2))))
     assert [cell.cells, cell.flip_flops, cell.depth] == [int(figure) for figure in row.groups()]
     assert [part.name for part in cell.definitions] == [cell.name]
 
 
 def test_memories_are_bits_of_their_capacity_and_no_flip_flops():
-    banks = measure(Component("banks", 2, emit(Banks(width_bits=64, capacity_bytes=4096))))
+    banks = measure(UnitDesign("banks", 2, emit(Banks(width_bits=64, capacity_bytes=4096))))
     assert banks.memory_bits == 8 * 4096
     (bank,) = (part for part in banks.definitions if part.name.startswith("byte_bank_"))
     assert (bank.instances, bank.memory_bits) == (8, 8 * 4096 // 8)
@@ -111,28 +111,28 @@ def test_memories_are_bits_of_their_capacity_and_no_flip_flops():
 
 def test_a_chain_is_its_registers_and_is_measured_once(tmp_path):
     design = emit(ChainSegment(width_bits=64, config_bits=100))
-    units = [measure(Component("chain", count, design), cache=tmp_path) for count in (1, 5)]
+    units = [measure(UnitDesign("chain", count, design), cache=tmp_path) for count in (1, 5)]
     # A shadow of two words, and the active configuration.
     assert units[0].cells == units[0].flip_flops == 2 * 64 + 100
     assert len(list(tmp_path.iterdir())) == 1
     assert units[0].definitions == units[1].definitions
     assert totals(units)["cells"] == 6 * 228
     other = dataclasses.replace(design, text=design.text + "\n")
-    measure(Component("chain", 1, other), cache=tmp_path)
+    measure(UnitDesign("chain", 1, other), cache=tmp_path)
     assert len(list(tmp_path.iterdir())) == 2
 
 
 def test_what_is_private_to_a_definition_counts_as_its_own():
     design = emit(OutputPort(width_bits=8))
     assert len(design.instances) == 2
-    port = measure(Component("port", 1, design))
+    port = measure(UnitDesign("port", 1, design))
     assert [part.name for part in port.definitions] == [design.top]
     # Vectors of eight bits and two marks wait in the queue inside.
     assert port.memory_bits >= 7 * 10
 
 
 def test_units_by_themselves_are_left_out_of_the_rest(tiny):
-    rest = components(tiny)[-1]
+    rest = unit_designs(tiny)[-1]
     measured = measure(rest)
     assert rest.kind == REST and rest.black_boxes
     assert {part.name for part in measured.definitions}.isdisjoint(rest.black_boxes)
@@ -142,7 +142,7 @@ def test_units_by_themselves_are_left_out_of_the_rest(tiny):
 def test_what_yosys_cannot_read_is_told_with_its_words():
     broken = Design("top", "module top (input a;", {"top": Definition({}, {})})
     with pytest.raises(RuntimeError, match="^yosys failed:\n.*syntax error"):
-        measure(Component("top", 1, broken))
+        measure(UnitDesign("top", 1, broken))
 
 
 def test_without_yosys_the_error_names_the_fix(monkeypatch):
@@ -155,4 +155,4 @@ def test_without_yosys_the_error_names_the_fix(monkeypatch):
 def test_definitions_of_large_are_no_more_than_of_small():
     small, large = (emit(Chip(named[name])) for name in ("small", "large"))
     assert len(large.instances) <= len(small.instances) <= 80
-    assert len(components(large)) == len(components(small))
+    assert len(unit_designs(large)) == len(unit_designs(small))

@@ -7,7 +7,7 @@ import pytest
 
 from gen.area import measure, shares, totals
 from gen.liberty import load_liberty
-from gen.unit_designs import Component
+from gen.unit_designs import UnitDesign
 from hw.arch.errors import BadInputError
 from sim.run.verilog_file import parsed
 
@@ -63,7 +63,7 @@ def library(tmp_path):
 def unit(body, liberty, count=1):
     ports = "input clk, input e, input [3:0] a, input [3:0] b, output [3:0] y"
     text = f"module top({ports});\n{body}\nendmodule\n"
-    return measure(Component("unit", count, parsed("top", text)), liberty=liberty)
+    return measure(UnitDesign("unit", count, parsed("top", text)), liberty=liberty)
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_a_flip_flop_without_an_enable_gets_a_multiplexer(library):
 def test_a_definition_is_its_own_cells_and_instances_multiply():
     liberty = load_liberty(HAND)
     design = parsed("top", LEAF + TOP)
-    area = measure(Component("unit", 5, design), liberty=liberty)
+    area = measure(UnitDesign("unit", 5, design), liberty=liberty)
     assert {part.name: part.square_um for part in area.definitions} == {"leaf": 1010, "top": 1}
     assert area.square_um == 3 * 1010 + 1
     other = unit("assign y = a ^ b;", liberty, count=2)
@@ -108,7 +108,7 @@ def test_a_definition_is_its_own_cells_and_instances_multiply():
 
 
 def test_generic_figures_are_the_same_with_a_liberty_and_without():
-    component = Component("unit", 1, parsed("top", LEAF + TOP))
+    component = UnitDesign("unit", 1, parsed("top", LEAF + TOP))
     plain, mapped = measure(component), measure(component, liberty=load_liberty(HAND))
     assert plain.square_um is None
     assert totals([plain]).keys() == {"cells", "flip_flops", "memory_bits"}
@@ -118,13 +118,13 @@ def test_generic_figures_are_the_same_with_a_liberty_and_without():
 
 
 def test_memories_have_no_area():
-    component = Component("unit", 1, parsed("top", MEMORY))
+    component = UnitDesign("unit", 1, parsed("top", MEMORY))
     area = measure(component, liberty=load_liberty(HAND))
     assert (area.memory_bits, area.square_um) == (128, 1)
 
 
 def test_another_liberty_is_measured_anew(tmp_path, library):
-    component = Component("unit", 1, parsed("leaf", LEAF))
+    component = UnitDesign("unit", 1, parsed("leaf", LEAF))
     small, large = load_liberty(HAND), library(TEXT.replace("area : 10;", "area : 20;"))
     for _ in range(2):
         found = [

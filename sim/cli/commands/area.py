@@ -22,7 +22,7 @@ from sim.rules import load_config, validating
 if TYPE_CHECKING:
     from gen.area import UnitArea
     from gen.liberty import Liberty
-    from gen.unit_designs import Component
+    from gen.unit_designs import UnitDesign
 
 __all__ = ["CHOICES", "add", "execute"]
 
@@ -58,7 +58,7 @@ def add(subparsers: Subparsers) -> None:
 
 
 def _measured(
-    units: "Sequence[Component]", liberty: "Liberty | None", progress: Progress
+    units: "Sequence[UnitDesign]", liberty: "Liberty | None", progress: Progress
 ) -> "list[UnitArea]":
     """Area of each unit, from the cache if it was measured before."""
     from gen.area import measure
@@ -135,7 +135,7 @@ def _mapped(square_um: float, count: int, sums: Mapping[str, float]) -> tuple[st
 def _systolic(args: argparse.Namespace) -> dict[str, Any]:
     """Area of a stand-alone matrix unit: each definition synthesized once, times its instances."""
     from gen.area import totals
-    from gen.unit_designs import Component
+    from gen.unit_designs import UnitDesign
     from gen.verilog import emit
 
     config, count = systolic_config(args)
@@ -143,7 +143,7 @@ def _systolic(args: argparse.Namespace) -> dict[str, Any]:
     with shown_progress() as progress:
         with progress.step("emitting Verilog"):
             design = emit(systolic_component(args, config))
-        component = Component(args.component or COMPONENT, count, design)
+        component = UnitDesign(args.component or COMPONENT, count, design)
         (unit,) = _measured([component], liberty, progress)
     for part in sorted(unit.definitions, key=lambda part: -part.cells * part.instances):
         print(
@@ -176,7 +176,7 @@ def _systolic(args: argparse.Namespace) -> dict[str, Any]:
 def _stand_alone(args: argparse.Namespace) -> dict[str, Any]:
     """Area of a stand-alone component of the table."""
     from gen.area import totals
-    from gen.unit_designs import Component
+    from gen.unit_designs import UnitDesign
     from gen.verilog import emit
 
     unit, _ = stand_alone(args, load_config(args.config or DEFAULT_CONFIG))
@@ -184,7 +184,7 @@ def _stand_alone(args: argparse.Namespace) -> dict[str, Any]:
     with shown_progress() as progress:
         with progress.step("emitting Verilog"):
             design = emit(unit)
-        units = _measured([Component(args.component, 1, design)], liberty, progress)
+        units = _measured([UnitDesign(args.component, 1, design)], liberty, progress)
     sums = totals(units)
     print("\n".join(_table(units, sums)))
     _explain(liberty)
@@ -207,7 +207,7 @@ def execute(args: argparse.Namespace) -> dict[str, Any]:
     config = load_config(name)
 
     from gen.area import shares, totals
-    from gen.unit_designs import KINDS, components
+    from gen.unit_designs import KINDS, unit_designs
     from gen.verilog import emit
     from hw.chip import Chip
 
@@ -216,7 +216,7 @@ def execute(args: argparse.Namespace) -> dict[str, Any]:
     with shown_progress() as progress:
         with progress.step("emitting Verilog"), validating("--config"):
             design = emit(Chip(config))
-        found = components(design)
+        found = unit_designs(design)
         chosen = [unit for unit in found if args.component in (None, unit.kind)]
         missing = [kind for kind in KINDS if kind not in {unit.kind for unit in found}]
         units = _measured(chosen, liberty, progress)
