@@ -10,7 +10,7 @@ from gen.properties.array_tags import lane, tagged, view
 from gen.properties.support import always
 from hw.array.dataflow import ArrayConfig, Dataflow
 from hw.array.output_stationary import OutputArray
-from hw.array.skew import delayed
+from hw.lib.delay import delayed
 from hw.matrix.output_stationary_unit import DrainSequencer
 from hw.numeric.formats import int8
 

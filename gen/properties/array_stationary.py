@@ -9,8 +9,8 @@ from amaranth.lib.wiring import In, Out
 from gen.properties.array_tags import lane, tagged, view
 from gen.properties.support import always, given
 from hw.array.dataflow import ArrayConfig, Dataflow
-from hw.array.skew import delayed
 from hw.array.stationary import StationaryArray
+from hw.lib.delay import delayed
 from hw.matrix.partial_sums import PartialColumn, SumGuard
 from hw.matrix.weight_buffer import LoadSequencer, swap_distance
 from hw.numeric.formats import int8

@@ -15,7 +15,7 @@ from gen.properties.array_ports import OffersStay
 from gen.properties.array_stationary import SumsMeetTheirRow, SwapKeepsProducts
 from gen.properties.support import always, given
 from hw.array.dataflow import Dataflow
-from hw.array.skew import delayed
+from hw.lib.delay import delayed
 from hw.matrix.partial_sums import ResultQueue, SumGuard
 
 __all__ = ["ARRAY_PROPERTIES", "RowsKeepTheirPlace", "SumsAreThere"]

@@ -10,6 +10,7 @@ from hw.array.cell_config import CellConfig
 from hw.array.dataflow import ArrayConfig
 from hw.array.mac import multiply_add
 from hw.array.operand import OperandRecoder
+from hw.array.skew import skewed
 from hw.emit.structure import Bits, Structural, Structure
 from hw.lib.component import Component
 
@@ -263,7 +264,7 @@ class OutputArray(Structural):
             )
             lanes = lanes[config.lane_bits :]
             if self._skewed and column < config.columns - 1:
-                lanes = structure.register(f"b_{column}", lanes)
+                lanes = skewed(structure, f"b_{column}", lanes, 1)
         # Rows from the top: the lanes from the last to the first, one more cycle of skew per row.
         lanes = structure.port("i_a")
         first, finish = structure.port("i_first"), structure.port("i_finish")
@@ -289,8 +290,8 @@ class OutputArray(Structural):
             if not self._skewed:
                 first, finish = first[1:], finish[1:]
             elif index < config.rows - 1:
-                lanes = structure.register(f"a_{index}", lanes)
-                first = structure.register(f"first_{index}", first)
-                finish = structure.register(f"finish_{index}", finish)
+                lanes = skewed(structure, f"a_{index}", lanes, 1)
+                first = skewed(structure, f"first_{index}", first, 1)
+                finish = skewed(structure, f"finish_{index}", finish, 1)
         structure.output("o_sums", sums)
         return structure

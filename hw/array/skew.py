@@ -1,14 +1,12 @@
-"""Delay lines that skew and de-skew the lanes of a vector."""
+"""Skew registers at the edges of an array: each lane enters some cycles after the one before."""
 
-from amaranth.hdl import Module, Signal, Value
+from hw.emit.structure import Bits, Structure
 
-__all__ = ["delayed"]
+__all__ = ["skewed"]
 
 
-def delayed(m: Module, value: Value, cycles: int, *, name: str, reset: bool = False) -> Value:
-    """Delay line: the value ``cycles`` clock edges ago; without reset unless ``reset``."""
+def skewed(structure: Structure, name: str, lanes: Bits, cycles: int) -> Bits:
+    """Lanes, and flags, delayed by so many registers: one is shared by all lanes further on."""
     for stage in range(cycles):
-        register = Signal(len(value), name=f"{name}_{stage + 1}", reset_less=not reset)
-        m.d.sync += register.eq(value)
-        value = register
-    return value
+        lanes = structure.register(f"{name}_{stage}", lanes)
+    return lanes

@@ -15,6 +15,7 @@ from hw.array.cell import Cell
 from hw.array.dataflow import ArrayConfig
 from hw.array.layout import LayoutSelector, require_both_layouts
 from hw.array.operand import OperandRecoder
+from hw.array.skew import skewed
 from hw.emit.structure import Bits, Structural, Structure
 
 __all__ = ["StationaryArray", "StationaryRow"]
@@ -204,7 +205,6 @@ class StationaryArray(Structural):
                 mode=structure.port("stationary_mode"),
                 o_operand=stationary[bits * lane : bits * (lane + 1)],
             )
-        # Skew: one register per cycle of delay holds the lanes of all rows further down.
         lanes, swap = structure.port("i_moving"), structure.port("i_swap")
         sums = structure.port("i_p")
         for index in range(config.rows):
@@ -225,9 +225,8 @@ class StationaryArray(Structural):
             if not self._skewed:
                 swap = swap[1:]
             elif index < config.rows - 1:
-                for stage in range(config.latency):
-                    lanes = structure.register(f"lanes_{index}_{stage}", lanes)
-                    swap = structure.register(f"swap_{index}_{stage}", swap)
+                lanes = skewed(structure, f"lanes_{index}", lanes, config.latency)
+                swap = skewed(structure, f"swap_{index}", swap, config.latency)
         structure.output("o_p", sums)
         return structure
 

@@ -9,7 +9,8 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from hw.float.recode import Coding, Operand, recode
 from hw.float.sticky_shift import shift_right
 from hw.float.table_lookup import lookup
-from hw.float.wires import delay, named
+from hw.float.wires import named
+from hw.lib.delay import delayed
 from hw.numeric.formats import fp32
 from hw.numeric.function_tables import (
     FULL_WIDTH,
@@ -89,9 +90,9 @@ def round_magnitude(
         below = named(m, "below", Mux(short[-1], 0, short[:-1]))
         base = Mux(short[-1], base, 0)
         value, sticky = shift_right(m, value, below, "denormalise")
-    value = delay(m, value, 1, "to_round")
-    sticky = delay(m, sticky, 1, "round_sticky")
-    base = delay(m, base, 1, "round_base")
+    value = delayed(m, value, 1, name="to_round")
+    sticky = delayed(m, sticky, 1, name="round_sticky")
+    base = delayed(m, base, 1, name="round_base")
     drop = scale - (width - 1)
     kept, guard, rest = value[drop:], value[drop - 1], value[: drop - 1]
     up = guard & (kept[0] | rest.any() | sticky)
@@ -103,7 +104,7 @@ def round_magnitude(
         Mux(overflow, 0, total[: width - 1]),
         biased[:8] | overflow.replicate(8),
     )
-    return delay(m, magnitude, 1, "magnitude")
+    return delayed(m, magnitude, 1, name="magnitude")
 
 
 def multiplied_split_cycles(multiplied: bool) -> int:
@@ -123,12 +124,12 @@ def split(m: Module, x: Value, width: int, *, multiplied: bool, doubled: bool = 
     """
     fraction_bits = argument_bits(width)
     bits = 9 + fraction_bits
-    field = delay(m, x[_FRACTION:-1], 1, "field")
-    significand = delay(m, Cat(x[:_FRACTION], x[_FRACTION:-1].any()), 1, "significand")
+    field = delayed(m, x[_FRACTION:-1], 1, name="field")
+    significand = delayed(m, Cat(x[:_FRACTION], x[_FRACTION:-1].any()), 1, name="significand")
     if multiplied:
         product = (significand * log2_e(width))[: FULL_WIDTH + width + LOG2_E_BITS + 1]
-        product = delay(m, product, 1, "scaled")
-        field = delay(m, field, 1, "scaled_field")
+        product = delayed(m, product, 1, name="scaled")
+        field = delayed(m, field, 1, name="scaled_field")
         # At exponent 7 the binary point lies 9 bits below the top.
         aligned = product[len(product) - bits :]
     else:
@@ -139,7 +140,7 @@ def split(m: Module, x: Value, width: int, *, multiplied: bool, doubled: bool = 
     distance = named(m, "distance", (top - field)[:8])
     aligned = named(m, "aligned", Cat(aligned, Const(0, 1))[:bits])
     moved, _ = shift_right(m, aligned, distance, "split")
-    return delay(m, moved | large.replicate(bits), 1, "fixed")
+    return delayed(m, moved | large.replicate(bits), 1, name="fixed")
 
 
 class Power(NamedTuple):
@@ -163,7 +164,7 @@ def build_power(m: Module, fixed: Value, negative: Value, width: int) -> Power:
     """
     fraction_bits = argument_bits(width)
     signed = (Cat(fixed, Const(0, 1)) ^ negative.replicate(len(fixed) + 1)) + negative
-    signed = delay(m, signed[: len(fixed) + 1], 1, "power")
+    signed = delayed(m, signed[: len(fixed) + 1], 1, name="power")
     value = lookup(m, exp2_table(width), signed[:fraction_bits], "exp2")
-    exponent = delay(m, signed[fraction_bits:].as_signed(), 3, "power_exponent")
+    exponent = delayed(m, signed[fraction_bits:].as_signed(), 3, name="power_exponent")
     return Power(Cat(value, Const(0, 1))[: width + GUARD + 2], exponent)

@@ -25,8 +25,9 @@ from hw.float.function_steps import (
 from hw.float.recode import is_nan
 from hw.float.sticky_shift import shift_right
 from hw.float.table_lookup import LOOKUP_CYCLES, lookup
-from hw.float.wires import delay, named
+from hw.float.wires import named
 from hw.lib.component import Component
+from hw.lib.delay import delayed
 from hw.numeric.formats import fp32
 from hw.numeric.function_tables import (
     FULL_WIDTH,
@@ -107,7 +108,7 @@ class ExponentialUnit(FunctionUnit):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        sign = delay(m, self.x[-1], multiplied_split_cycles(self._natural), "sign")
+        sign = delayed(m, self.x[-1], multiplied_split_cycles(self._natural), name="sign")
         fixed = split(m, self.x, self._width, multiplied=self._natural)
         power = build_power(m, fixed, sign, self._width)
         magnitude = round_magnitude(
@@ -117,7 +118,7 @@ class ExponentialUnit(FunctionUnit):
             exponent=power.exponent,
             width=self._width,
         )
-        self.answer(m, magnitude, Const(0, 1), delay(m, is_nan(self.x), self.cycles, "nan"))
+        self.answer(m, magnitude, Const(0, 1), delayed(m, is_nan(self.x), self.cycles, name="nan"))
         return m
 
 
@@ -134,16 +135,16 @@ class ReciprocalUnit(FunctionUnit):
         table = reciprocal_table(self._width)
         value = lookup(m, table, operand.fraction[_FRACTION - table.input_bits :], "reciprocal")
         value, small = normalise_bit(m, value, scale, "reciprocal")
-        exponent = CODING.offset - delay(m, operand.exponent, LOOKUP_CYCLES, "code") - small
+        exponent = CODING.offset - delayed(m, operand.exponent, LOOKUP_CYCLES, name="code") - small
         magnitude = round_magnitude(
             m, value, scale=scale, exponent=exponent.as_signed(), width=self._width
         )
         rest = self.cycles - 1
-        zero = delay(m, operand.is_zero, rest, "zero")
-        infinite = delay(m, operand.is_special, rest, "infinite")
+        zero = delayed(m, operand.is_zero, rest, name="zero")
+        infinite = delayed(m, operand.is_special, rest, name="infinite")
         magnitude = Mux(zero, fp32.infinity, Mux(infinite, 0, magnitude))
-        sign = delay(m, operand.sign, rest, "sign")
-        self.answer(m, magnitude[:31], sign, delay(m, operand.is_nan, rest, "nan"))
+        sign = delayed(m, operand.sign, rest, name="sign")
+        self.answer(m, magnitude[:31], sign, delayed(m, operand.is_nan, rest, name="nan"))
         return m
 
 
@@ -161,7 +162,7 @@ class RsqrtUnit(FunctionUnit):
         fraction = operand.fraction[_FRACTION + 1 - table.input_bits :]
         value = lookup(m, table, Cat(fraction, operand.exponent[0]), "rsqrt")
         value, small = normalise_bit(m, value, scale, "rsqrt")
-        half = delay(m, operand.exponent[1:], LOOKUP_CYCLES, "code")
+        half = delayed(m, operand.exponent[1:], LOOKUP_CYCLES, name="code")
         exponent = CODING.offset // 2 - half - small
         magnitude = round_magnitude(
             m,
@@ -172,11 +173,11 @@ class RsqrtUnit(FunctionUnit):
             subnormal=False,
         )
         rest = self.cycles - 1
-        zero = delay(m, operand.is_zero, rest, "zero")
-        infinite = delay(m, operand.is_special, rest, "infinite")
-        nan = delay(m, operand.is_nan | (operand.sign & ~operand.is_zero), rest, "nan")
+        zero = delayed(m, operand.is_zero, rest, name="zero")
+        infinite = delayed(m, operand.is_special, rest, name="infinite")
+        nan = delayed(m, operand.is_nan | (operand.sign & ~operand.is_zero), rest, name="nan")
         magnitude = Mux(zero, fp32.infinity, Mux(infinite, 0, magnitude))
-        self.answer(m, magnitude[:31], delay(m, operand.sign, rest, "sign"), nan)
+        self.answer(m, magnitude[:31], delayed(m, operand.sign, rest, name="sign"), nan)
         return m
 
 
@@ -197,18 +198,18 @@ class Log2Unit(FunctionUnit):
         upper = operand.fraction[-1]
         ratio = lookup(m, table, operand.fraction[_FRACTION - table.input_bits :], "log2")
         distance = Mux(upper, (1 << _FRACTION) - operand.fraction, operand.fraction << 1)
-        distance = delay(m, distance[: _FRACTION + 1], LOOKUP_CYCLES, "distance")
-        product = delay(m, distance * ratio, 1, "product")
-        upper = delay(m, upper, LOOKUP_CYCLES + 1, "upper")
-        whole = delay(m, operand.exponent, LOOKUP_CYCLES + 1, "code") - CODING.offset + upper
+        distance = delayed(m, distance[: _FRACTION + 1], LOOKUP_CYCLES, name="distance")
+        product = delayed(m, distance * ratio, 1, name="product")
+        upper = delayed(m, upper, LOOKUP_CYCLES + 1, name="upper")
+        whole = delayed(m, operand.exponent, LOOKUP_CYCLES + 1, name="code") - CODING.offset + upper
         total = Cat(Const(0, scale), whole).as_signed() + Mux(upper, -product, product)
-        total = delay(m, total[: scale + 9].as_signed(), 1, "total")
+        total = delayed(m, total[: scale + 9].as_signed(), 1, name="total")
         negative = total[-1]
         magnitude = named(m, "absolute", Mux(negative, -total, total)[: scale + 8])
-        zero = delay(m, ~magnitude.any(), 1 + ROUND_CYCLES, "is_one")
+        zero = delayed(m, ~magnitude.any(), 1 + ROUND_CYCLES, name="is_one")
         value, zeros = self._normalise(m, magnitude)
-        value = delay(m, value, 1, "normalised")
-        exponent = delay(m, 7 - zeros, 1, "log2_exponent")
+        value = delayed(m, value, 1, name="normalised")
+        exponent = delayed(m, 7 - zeros, 1, name="log2_exponent")
         rounded = round_magnitude(
             m,
             value,
@@ -218,10 +219,10 @@ class Log2Unit(FunctionUnit):
             subnormal=False,
         )
         rest = self.cycles - 1
-        pole = delay(m, operand.is_zero, rest, "zero")
-        infinite = delay(m, operand.is_special, rest, "infinite")
-        nan = delay(m, operand.is_nan | (operand.sign & ~operand.is_zero), rest, "nan")
-        sign = delay(m, negative, 1 + ROUND_CYCLES, "log2_sign")
+        pole = delayed(m, operand.is_zero, rest, name="zero")
+        infinite = delayed(m, operand.is_special, rest, name="infinite")
+        nan = delayed(m, operand.is_nan | (operand.sign & ~operand.is_zero), rest, name="nan")
+        sign = delayed(m, negative, 1 + ROUND_CYCLES, name="log2_sign")
         rounded = Mux(pole | infinite, fp32.infinity, Mux(zero, 0, rounded))
         sign = pole | (sign & ~infinite & ~zero)
         self.answer(m, rounded[:31], sign, nan)
@@ -254,7 +255,7 @@ def _decay(m: Module, x: Value, width: int, *, doubled: bool) -> tuple[Power, Va
     power = build_power(m, fixed, Const(1, 1), width)
     down = (-power.exponent)[:10]
     moved, _ = shift_right(m, power.value[: scale + 1], down, "decay")
-    moved = delay(m, moved, 1, "decay_fixed")
+    moved = delayed(m, moved, 1, name="decay_fixed")
     table = reciprocal_table(width, rounded=True)
     # A power of exactly 1 lies one beyond the table; it uses the last entry.
     one = moved[scale]
@@ -262,9 +263,10 @@ def _decay(m: Module, x: Value, width: int, *, doubled: bool) -> tuple[Power, Va
     inverse = lookup(m, table, argument, "inverse")
     later = 1 + LOOKUP_CYCLES
     power = Power(
-        delay(m, power.value, later, "power_value"), delay(m, power.exponent, later, "exponent")
+        delayed(m, power.value, later, name="power_value"),
+        delayed(m, power.exponent, later, name="exponent"),
     )
-    return power, delay(m, moved, LOOKUP_CYCLES, "power_fixed"), inverse
+    return power, delayed(m, moved, LOOKUP_CYCLES, name="power_fixed"), inverse
 
 
 _DECAY_CYCLES = multiplied_split_cycles(True) + POWER_CYCLES + 1 + LOOKUP_CYCLES
@@ -280,15 +282,15 @@ class SigmoidUnit(FunctionUnit):
         m = Module()
         scale = self._width + GUARD
         power, _, inverse = _decay(m, self.x, self._width, doubled=False)
-        negative = delay(m, self.x[-1], _DECAY_CYCLES, "negative")
+        negative = delayed(m, self.x[-1], _DECAY_CYCLES, name="negative")
         product = Mux(negative, power.value, 1 << scale) * inverse
-        product = delay(m, product[: 2 * scale + 1], 1, "product")
-        exponent = delay(m, Mux(negative, power.exponent, 0), 1, "product_exponent")
+        product = delayed(m, product[: 2 * scale + 1], 1, name="product")
+        exponent = delayed(m, Mux(negative, power.exponent, 0), 1, name="product_exponent")
         value, small = normalise_bit(m, product, 2 * scale, "product")
         magnitude = round_magnitude(
             m, value, scale=2 * scale, exponent=exponent - small, width=self._width
         )
-        self.answer(m, magnitude, Const(0, 1), delay(m, is_nan(self.x), self.cycles, "nan"))
+        self.answer(m, magnitude, Const(0, 1), delayed(m, is_nan(self.x), self.cycles, name="nan"))
         return m
 
 
@@ -312,30 +314,30 @@ class TanhUnit(FunctionUnit):
         down = (CODING.offset - operand.exponent)[: CODING.exponent_bits]
         small = named(m, "small", operand.exponent < CODING.offset)
         argument, _ = shift_right(m, fixed, down, "argument")
-        argument = delay(m, Mux(small, argument, 0)[: table.input_bits], 1, "argument")
+        argument = delayed(m, Mux(small, argument, 0)[: table.input_bits], 1, name="argument")
         ratio = lookup(m, table, argument, "ratio")
         early = 2 + LOOKUP_CYCLES
-        ratio = delay(m, ratio, _DECAY_CYCLES - early, "ratio")
+        ratio = delayed(m, ratio, _DECAY_CYCLES - early, name="ratio")
         wait = _DECAY_CYCLES - 1
-        is_small = delay(m, small, wait, "is_small")
-        significand: Value = delay(m, exact, wait, "exact")
-        code = delay(m, operand.exponent, wait, "code")
+        is_small = delayed(m, small, wait, name="is_small")
+        significand: Value = delayed(m, exact, wait, name="exact")
+        code = delayed(m, operand.exponent, wait, name="code")
         wider = scale - _FRACTION
         significand = Cat(Const(0, wider), significand) if wider >= 0 else significand[-wider:]
 
         first = Mux(is_small, significand, (1 << scale) - power)[: scale + 1]
         product = first * Mux(is_small, ratio, inverse)
-        product = delay(m, product[: 2 * scale + 2], 1, "product")
+        product = delayed(m, product[: 2 * scale + 2], 1, name="product")
         exponent = Mux(is_small, (code - CODING.offset).as_signed(), 0)
-        exponent = delay(m, exponent, 1, "product_exponent")
+        exponent = delayed(m, exponent, 1, name="product_exponent")
         value, halved = normalise_bit(m, product, 2 * scale, "product")
         magnitude = round_magnitude(
             m, value, scale=2 * scale, exponent=exponent - halved, width=self._width
         )
         rest = self.cycles - 1
-        zero = delay(m, operand.is_zero, rest, "zero")
-        sign = delay(m, operand.sign, rest, "sign")
-        nan = delay(m, operand.is_nan, rest, "nan")
+        zero = delayed(m, operand.is_zero, rest, name="zero")
+        sign = delayed(m, operand.sign, rest, name="sign")
+        nan = delayed(m, operand.is_nan, rest, name="nan")
         self.answer(m, Mux(zero, 0, magnitude), sign, nan)
         return m
 

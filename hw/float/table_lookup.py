@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from amaranth.hdl import Const, Module, Shape, Signal, Value
 
-from hw.float.wires import delay
+from hw.lib.delay import delayed
 from hw.numeric.table import Table, column_shape
 
 __all__ = ["LOOKUP_CYCLES", "lookup"]
@@ -36,14 +36,14 @@ def lookup(m: Module, table: Table, x: Value, name: str) -> Value:
         m.d.sync += kept.eq(read)
         columns.append(kept)
     c0, c1, c2 = columns
-    r = delay(m, x[: table.remainder_bits], 1, f"{name}_r")
+    r = delayed(m, x[: table.remainder_bits], 1, name=f"{name}_r")
     widest = max(table.slopes())
     slope = Signal(
         Shape(widest.bit_length() + 1, signed=True), name=f"{name}_slope", reset_less=True
     )
     low = table.dropped_bits
     m.d.sync += slope.eq(c1 + (c2 * r[low:] >> table.remainder_bits - low))
-    base, r = delay(m, c0, 1, f"{name}_base"), delay(m, r, 1, f"{name}_r")
+    base, r = delayed(m, c0, 1, name=f"{name}_base"), delayed(m, r, 1, name=f"{name}_r")
     answer = Signal(max(table.c0).bit_length() + 1, name=f"{name}_answer", reset_less=True)
     m.d.sync += answer.eq(base + (slope * r >> table.remainder_bits))
     return answer

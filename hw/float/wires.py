@@ -6,7 +6,7 @@ from typing import NamedTuple, TypeVar
 
 from amaranth.hdl import Module, Signal, Value
 
-__all__ = ["delay", "named", "register"]
+__all__ = ["named", "register"]
 
 Bundle = TypeVar("Bundle", bound=NamedTuple)
 
@@ -26,12 +26,3 @@ def register(m: Module, bundle: Bundle, name: str) -> Bundle:
         m.d.sync += copy.eq(value)
         delayed.append(copy)
     return bundle._replace(**dict(zip(bundle._fields, delayed, strict=True)))
-
-
-def delay(m: Module, value: Value, cycles: int, name: str) -> Value:
-    """Delay line of a value through registers without reset."""
-    for cycle in range(cycles):
-        copy = Signal.like(value, name=f"{name}_{cycle + 1}", reset_less=True)
-        m.d.sync += copy.eq(value)
-        value = copy
-    return value

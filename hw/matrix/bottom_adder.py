@@ -8,8 +8,8 @@ from amaranth.lib.wiring import In, Out
 from hw.array.cell_config import CellConfig
 from hw.array.mac import add_product
 from hw.float.fp32 import as_product
-from hw.float.wires import delay
 from hw.lib.component import Component
+from hw.lib.delay import delayed
 
 __all__ = ["BottomAdder"]
 
@@ -46,7 +46,7 @@ class BottomAdder(Component):
         latency = self._config.latency
         tile = Signal(32, reset_less=True)
         m.d.sync += tile.eq(self.i_sum)
-        integers = delay(m, (tile + self.i_old)[:32], latency - 1, "integer")
+        integers = delayed(m, (tile + self.i_old)[:32], latency - 1, name="integer")
         if any(fmt.is_float for fmt in self._config.formats):
             total = add_product(m, as_product(m, tile), self.i_old, latency=latency)
             if self._config.has_mode:

@@ -10,10 +10,10 @@ from amaranth.lib.wiring import In, Out
 from hw.arch.counters import activity_layout
 from hw.arch.errors import BadInputError
 from hw.array.dataflow import LANE_BITS, ArrayConfig, Dataflow
-from hw.array.skew import delayed
 from hw.array.stationary import StationaryArray
 from hw.emit.shared import shared
 from hw.lib.component import Component
+from hw.lib.delay import delayed
 from hw.lib.stream import ElasticBuffer, vector_layout, vector_signature
 from hw.matrix.accumulator import AccumulatorColumn
 from hw.matrix.drain import ReadOut

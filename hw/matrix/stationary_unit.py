@@ -9,6 +9,7 @@ from amaranth.lib import data, wiring
 from hw.array.dataflow import ArrayConfig, Dataflow
 from hw.array.stationary import StationaryArray
 from hw.emit.shared import shared
+from hw.lib.delay import delayed
 from hw.lib.stream import ElasticBuffer
 from hw.matrix.base import Doing, UnitBase
 from hw.matrix.bottom_adder import BottomAdder
@@ -28,13 +29,6 @@ def moving_layout(config: ArrayConfig) -> data.StructLayout:
     return data.StructLayout(
         {"data": config.lane_bits * config.rows, "last": 1, "accumulate": 1, "finish": 1}
     )
-
-
-def _later(m: Module, marks: Value, cycles: int, name: str) -> Value:
-    """Delay line: ``marks`` as they were ``cycles`` clock edges ago, in one wide register."""
-    line = Signal(len(marks) * cycles, name=name)
-    m.d.sync += line.eq(Cat(marks, line)[: len(line)])
-    return line[-len(marks) :]
 
 
 class StationaryUnit(UnitBase):
@@ -119,7 +113,7 @@ class StationaryUnit(UnitBase):
         # Delayed flags of the vectors that entered at the top control the sums at the bottom.
         bottom = self._config.bottom
         marks = [issue, mark.last, mark.finish, *([mark.accumulate] if bottom else [])]
-        told = _later(m, Cat(*marks), delay, "told")
+        told = delayed(m, Cat(*marks), delay, name="told", reset=True)
         leaves, leaves_last, finishes = told[0], told[1], told[2]
         row = Signal(range(depth))
         with m.If(leaves):
@@ -127,7 +121,9 @@ class StationaryUnit(UnitBase):
         asks: tuple[Value, Value]
         if bottom:
             asks = told[3], row
-            added = _later(m, Cat(told[:3], row), self._config.adding_cycles, "added")
+            added = delayed(
+                m, Cat(told[:3], row), self._config.adding_cycles, name="added", reset=True
+            )
             leaves, leaves_last, finishes = added[0], added[1], added[2]
             stores: tuple[Value, Value] = (leaves & ~finishes, added[3:])
         else:

@@ -17,9 +17,9 @@ from amaranth.lib.wiring import In, Out
 from gen.verilog import convert
 from hw.array.cell import Cell
 from hw.array.operand import OperandRecoder
-from hw.array.skew import delayed
 from hw.float.operations import OPERATIONS, OperationUnit
 from hw.float.special_functions import UNITS as FUNCTIONS
+from hw.lib.delay import delayed
 from hw.numeric.formats import Format, bf16, e2m1, e4m3, e5m2, fp16, int4, mxe2m1, mxe4m3, mxe5m2
 from tests.native.library import build_library
 
