@@ -11,7 +11,7 @@ from gen.properties.support import always
 from hw.array.dataflow import ArrayConfig, Dataflow
 from hw.array.output_stationary import OutputArray
 from hw.lib.delay import delayed
-from hw.matrix.output_stationary_unit import DrainSequencer
+from hw.matrix.drain_sequencer import DrainSequencer
 from hw.numeric.formats import int8
 
 __all__ = ["DrainIsEmptied"]
@@ -80,7 +80,7 @@ class DrainIsEmptied(wiring.Component):
         array = OutputArray(config)
         drain = self._sequencer(rows=rows, latency=latency)
         m.submodules.dut = inner = Module()
-        drain.add_to(inner)
+        inner.submodules.drain = drain
         inner.submodules.array = tagged(array, _added)
 
         # Steps of L vectors, each in the turn of its sum; the first of a tile defines the turns.
@@ -89,7 +89,7 @@ class DrainIsEmptied(wiring.Component):
         ends = expected == latency - 1
         finish = Mux(expected == 0, self.finish, kept_finish)
         mine = (turn == expected) | (first & (expected == 0))
-        issue = self.wants & mine & (~(finish & ends) | drain.free)
+        issue = self.wants & mine & (~(finish & ends) | drain.o_free)
         closes = issue & finish & ends
         after = Mux(ends, 0, expected + 1)
         tile, step = Signal(_TILE), Signal(_STEP)
@@ -114,27 +114,27 @@ class DrainIsEmptied(wiring.Component):
             array.i_b.eq(Mux(issue, Cat(*down), 0)),
             array.i_first.eq(issue & first),
             array.i_finish.eq(closes),
-            array.i_shift.eq(drain.shifts),
-            drain.closes.eq(closes),
-            drain.room.eq(self.room),
+            array.i_shift.eq(drain.o_shifts),
+            drain.i_closes.eq(closes),
+            drain.i_room.eq(self.room),
         ]
 
         # Sum expected to leave next: tiles in order, within a tile lanes, within a lane turns.
         leaving, at_lane, at_turn = Signal(_TILE), Signal(_LANE), Signal(_TURN)
         lane_ends, tile_ends = at_turn == latency - 1, at_lane == rows - 1
-        with m.If(drain.shift):
+        with m.If(drain.o_shift):
             m.d.sync += at_turn.eq(Mux(lane_ends, 0, at_turn + 1))
             with m.If(lane_ends):
                 m.d.sync += at_lane.eq(Mux(tile_ends, 0, at_lane + 1))
                 with m.If(tile_ends):
                     m.d.sync += leaving.eq(leaving + 1)
-        m.d.comb += always(~drain.shift | (drain.last == (lane_ends & tile_ends)))
-        told: Value = Cat(drain.shift, leaving, at_lane, at_turn)
+        m.d.comb += always(~drain.o_shift | (drain.o_last == (lane_ends & tile_ends)))
+        told: Value = Cat(drain.o_shift, leaving, at_lane, at_turn)
         for index in range(config.columns):
             sum_ = Cat(told[0], told[1:], index)
             # Except the step number, which is arbitrary at the end of a tile.
             m.d.comb += always(~told[0] | (array.o_sums[index][: len(sum_)] == sum_))
             told = delayed(m, told, 1, name=f"told_{index}", reset=True)
-        overlaps = drain.shift & issue & (tile != leaving)
+        overlaps = drain.o_shift & issue & (tile != leaving)
         m.d.comb += self.reached.eq(Cat(overlaps, closes & (drain.left == 1)))
         return m

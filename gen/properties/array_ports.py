@@ -9,7 +9,7 @@ from amaranth.lib.wiring import In, Out
 from gen.properties.array_tags import tagged
 from gen.properties.support import always, given, offers_stay
 from hw.array.dataflow import ArrayConfig, Dataflow
-from hw.matrix.factory import systolic_unit
+from hw.matrix.systolic_unit import SystolicUnit
 from hw.matrix.unit_config import UnitConfig
 from hw.numeric.formats import int8
 
@@ -44,7 +44,7 @@ class OffersStay(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        unit = systolic_unit(self._config)
+        unit = SystolicUnit(self._config)
         m.submodules.dut = tagged(unit, _old)
         inputs = unit.i_activation, unit.i_weight
         moving = inputs[self._config.array.dataflow == Dataflow.IS]

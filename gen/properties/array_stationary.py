@@ -11,8 +11,11 @@ from gen.properties.support import always, given
 from hw.array.dataflow import ArrayConfig, Dataflow
 from hw.array.stationary import StationaryArray
 from hw.lib.delay import delayed
-from hw.matrix.partial_sums import PartialColumn, SumGuard
-from hw.matrix.weight_buffer import LoadSequencer, swap_distance
+from hw.matrix.accumulator import Accumulators
+from hw.matrix.load_sequencer import LoadSequencer
+from hw.matrix.sum_guard import SumGuard
+from hw.matrix.weight_buffer import swap_distance
+from hw.matrix.write_back import WriteBack
 from hw.numeric.formats import int8
 
 __all__ = ["SumsMeetTheirRow", "SwapKeepsProducts"]
@@ -65,29 +68,31 @@ class SwapKeepsProducts(wiring.Component):
         config = self._config
         rows, columns, width = config.rows, config.columns, config.lane_bits
         array = StationaryArray(config)
-        loader = LoadSequencer(rows=rows, depth=4, distance=self._distance)
+        wave = self._distance - 3
+        loader = LoadSequencer(vectors=rows, depth=4, wave=wave, whole_tiles=False)
         m.submodules.dut = inner = Module()
-        loader.add_to(inner)
+        inner.submodules.loader = loader
         inner.submodules.array = tagged(array, _product_of_one_tile)
 
         first = Signal(init=1)
-        issue = self.wants & (~first | loader.ready)
+        issue = self.wants & (~first | loader.o_ready)
         swap = issue & first
         with m.If(issue):
             m.d.sync += first.eq(self.last)
         # The tile that is fetched, the one that is loaded, and the one in use.
         fetching, loading, used = (Signal(_TILE, name=name) for name in ("f", "l", "u"))
-        whole = loader.fetch & (loader.fetched == rows - 1)
+        whole = loader.o_fetch & (loader.fetched == rows - 1)
         m.d.sync += [fetching.eq(fetching + whole), loading.eq(fetching), used.eq(used + swap)]
-        loaded = sum((Mux(loader.load[row], row, 0) for row in range(1, rows)), Const(0))
+        loaded = sum((Mux(loader.o_load[row], row, 0) for row in range(1, rows)), Const(0))
         time = Signal(_TIME)
         m.d.sync += time.eq(time + 1)
         tile = (used + swap - 1)[:_TILE]
         m.d.comb += [
-            loader.comes.eq(self.comes & loader.room),
-            loader.swap.eq(swap),
+            loader.i_wave.eq(wave),
+            loader.i_comes.eq(self.comes & loader.o_room),
+            loader.i_swap.eq(swap),
             array.i_swap.eq(swap),
-            array.i_load.eq(loader.load),
+            array.i_load.eq(loader.o_load),
             array.i_moving.eq(
                 Cat(*(lane(_MOVING, width, tile=tile, row=row, time=time) for row in range(rows)))
             ),
@@ -100,7 +105,7 @@ class SwapKeepsProducts(wiring.Component):
                 )
             ),
         ]
-        there = delayed(m, issue, array.latency_cycles, name="there", reset=True)
+        there = delayed(m, issue, config.latency_cycles, name="there", reset=True)
         for column in range(columns):
             old = lane(_SUM, 32, good=1, row=0, time=time - 2 - column, column=column)
             sum_ = lane(
@@ -108,7 +113,7 @@ class SwapKeepsProducts(wiring.Component):
                 32,
                 good=1,
                 row=rows % (1 << _ROW),
-                time=time - array.latency_cycles - column,
+                time=time - config.latency_cycles - column,
                 column=column,
             )
             m.d.comb += [
@@ -119,7 +124,9 @@ class SwapKeepsProducts(wiring.Component):
 
         since = Signal(range(self._distance + 2), init=self._distance + 1)
         m.d.sync += since.eq(Mux(swap, 1, Mux(since > self._distance, since, since + 1)))
-        m.d.comb += self.reached.eq(Cat(swap & (since == self._distance), swap & loader.load.any()))
+        m.d.comb += self.reached.eq(
+            Cat(swap & (since == self._distance), swap & loader.o_load.any())
+        )
         return m
 
 
@@ -130,8 +137,9 @@ _STORED = data.StructLayout({"good": 1, "tile": 1, "chosen": 1, "lanes": _ROW})
 class SumsMeetTheirRow(wiring.Component):
     """A vector adds to the sum of its own row in the tile before: none is overwritten or missed.
 
-    Array, accumulators and :class:`hw.matrix.partial_sums.SumGuard` are unmodified RTL. One
-    arbitrary row is chosen; lanes say whether they belong to it and to which tile, modulo 2.
+    Array, accumulators, :class:`hw.matrix.sum_guard.SumGuard` and
+    :class:`hw.matrix.write_back.WriteBack` are unmodified RTL. One arbitrary row is chosen; lanes
+    say whether they belong to it and to which tile, modulo 2.
 
     Parameters
     ----------
@@ -176,9 +184,15 @@ class SumsMeetTheirRow(wiring.Component):
         m = Module()
         config, depth = self._config, self._depth
         array = StationaryArray(config)
-        guard = SumGuard(rows=depth, cycles=array.latency_cycles - self._fault)
+        guard = SumGuard(rows=depth, cycles=config.latency_cycles - self._fault)
+        back = WriteBack(
+            flags=("last", "finish", "chosen", "tile"), rows=depth, cycles=config.latency_cycles
+        )
+        accumulators = Accumulators(columns=config.columns, rows=depth, banks=1)
         m.submodules.dut = inner = Module()
-        guard.add_to(inner)
+        inner.submodules.guard = guard
+        inner.submodules.write_back = back
+        inner.submodules.accumulators = accumulators
         inner.submodules.array = tagged(array, self._added)
 
         # All tiles of a pass have the same number of rows; all but the last keep their sums.
@@ -186,10 +200,10 @@ class SumsMeetTheirRow(wiring.Component):
         height, tile = Signal(range(depth)), Signal()
         chosen_row, started = Signal(range(depth)), Signal()
         m.d.sync += [started.eq(1), chosen_row.eq(Mux(started, chosen_row, self.row))]
-        row = guard.row
+        row = guard.o_row
         finish = Mux(inside, kept_finish, self.finish)
         last = Mux(accumulate, row == height, self.last)
-        issue = self.valid & started & (~accumulate | guard.there)
+        issue = self.valid & started & (~accumulate | guard.o_ready)
         with m.If(issue):
             m.d.sync += [inside.eq(~last), kept_finish.eq(finish)]
             with m.If(last):
@@ -201,8 +215,8 @@ class SumsMeetTheirRow(wiring.Component):
         ]
         m.d.comb += [
             given(~self.valid | last | (row != depth - 1)),
-            guard.issue.eq(issue),
-            guard.last.eq(last),
+            guard.i_issue.eq(issue),
+            guard.i_last.eq(last),
             array.i_moving.eq(Cat(*lanes)),
             # No sum depends on the stationary operand; yosys would stumble over constants here.
             array.i_swap.eq(issue),
@@ -210,43 +224,28 @@ class SumsMeetTheirRow(wiring.Component):
             array.i_stationary.eq(Cat(*lanes)),
         ]
 
-        # As in a unit, delayed flags of the vectors that entered control the sums that leave.
-        told = delayed(
-            m,
-            Cat(issue, last, finish, chosen, tile),
-            array.latency_cycles,
-            name="told",
-            reset=True,
-        )
-        leaving_row = Signal(range(depth))
-        with m.If(told[0]):
-            m.d.sync += leaving_row.eq(Mux(told[1], 0, leaving_row + 1))
-        asks: tuple[Value, Value] = (
-            delayed(m, accumulate, 1, name="asks", reset=True),
-            delayed(m, row, 1, name="asked", reset=True),
-        )
-        stores: tuple[Value, Value] = told[0] & ~told[2], leaving_row
-        expected: Value = Cat(told[0] & told[3], told[4])
+        m.d.comb += [
+            back.i_issue.eq(issue),
+            back.i_flags.eq(Cat(last, finish, chosen, tile)),
+            accumulators.i_read.enable.eq(
+                delayed(m, accumulate, 1, name="read_enable", reset=True)
+            ),
+            accumulators.i_read.row.eq(delayed(m, row, 1, name="read_row", reset=True)),
+            accumulators.i_write.enable.eq(back.o_vector.valid & ~back.o_vector.finish),
+            accumulators.i_write.row.eq(back.o_row),
+            accumulators.i_sums.eq(array.o_p),
+            array.i_p.eq(accumulators.o_old),
+        ]
+        leaving = back.o_vector
+        expected: Value = Cat(leaving.valid & leaving.chosen, leaving.tile)
         for index in range(config.columns):
-            column = PartialColumn(rows=depth)
-            inner.submodules[f"partials_{index}"] = column
             whole = lane(_STORED, 32, good=1, tile=expected[1], chosen=1, lanes=config.rows)
-            m.d.comb += [
-                column.i_accumulate.eq(asks[0]),
-                column.i_row.eq(asks[1]),
-                column.i_store.eq(stores[0]),
-                column.i_store_row.eq(stores[1]),
-                column.i_sum.eq(array.o_p[index]),
-                array.i_p[index].eq(column.o_old),
-                always(~expected[0] | (array.o_p[index] == whole)),
-            ]
-            asks = column.o_accumulate, column.o_row
-            stores = column.o_store, column.o_store_row
+            m.d.comb += always(~expected[0] | (array.o_p[index] == whole))
             expected = delayed(m, expected, 1, name=f"expected_{index}", reset=True)
         m.d.comb += self.reached.eq(
             Cat(
                 issue & accumulate & (guard.in_flight == guard.last_row),
-                self.valid & accumulate & ~guard.there,
+                self.valid & accumulate & ~guard.o_ready,
             )
         )
         return m

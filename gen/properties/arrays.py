@@ -16,7 +16,8 @@ from gen.properties.array_stationary import SumsMeetTheirRow, SwapKeepsProducts
 from gen.properties.support import always, given
 from hw.array.dataflow import Dataflow
 from hw.lib.delay import delayed
-from hw.matrix.partial_sums import ResultQueue, SumGuard
+from hw.matrix.result_fifo import ResultFifo
+from hw.matrix.sum_guard import SumGuard
 
 __all__ = ["ARRAY_PROPERTIES", "RowsKeepTheirPlace", "SumsAreThere"]
 
@@ -48,23 +49,22 @@ class SumsAreThere(wiring.Component):
         m = Module()
         depth = 4
         dut = SumGuard(rows=depth, cycles=self._cycles - self._fault)
-        m.submodules.dut = inner = Module()
-        dut.add_to(inner)
-        issue = self.valid & (~self.accumulate | dut.there)
-        m.d.comb += [dut.issue.eq(issue), dut.last.eq(self.last)]
+        m.submodules.dut = dut
+        issue = self.valid & (~self.accumulate | dut.o_ready)
+        m.d.comb += [dut.i_issue.eq(issue), dut.i_last.eq(self.last)]
         # An accumulating tile has as many rows as the one before; none exceeds the memory.
         m.d.comb += [
-            given(~issue | self.last | (dut.row != depth - 1)),
-            given(~(issue & self.accumulate) | (self.last == (dut.row == dut.last_row))),
+            given(~issue | self.last | (dut.o_row != depth - 1)),
+            given(~(issue & self.accumulate) | (self.last == (dut.o_row == dut.last_row))),
         ]
         # With sums that enter the array, a vector of cycle t is stored in t + cycles, readable from
         # the next cycle on, and one of cycle t reads in t + 1. With an adder below the array both
         # come later, by the same number of cycles.
-        entry: Value = Cat(issue, dut.row)
+        entry: Value = Cat(issue, dut.o_row)
         waits: list[Value] = []
         for age in range(1, self._cycles):
             entry = delayed(m, entry, 1, name=f"age_{age}", reset=True)
-            waits.append(entry[0] & (entry[1:] == dut.row))
+            waits.append(entry[0] & (entry[1:] == dut.o_row))
         m.d.comb += always(~(issue & self.accumulate) | ~Cat(*waits).any())
         # Rows in flight are consecutive, so as many as a tile has are different rows.
         line = dut.line
@@ -74,7 +74,7 @@ class SumsAreThere(wiring.Component):
             self.reached.eq(
                 Cat(
                     issue & self.accumulate & (dut.in_flight == dut.last_row),
-                    self.valid & self.accumulate & ~dut.there,
+                    self.valid & self.accumulate & ~dut.o_ready,
                 )
             ),
         ]
@@ -114,15 +114,15 @@ class RowsKeepTheirPlace(wiring.Component):
         m = Module()
         places = 4
         together = 0 if self._fault else 1
-        m.submodules.dut = dut = ResultQueue(columns=self._columns, rows=places, together=together)
+        m.submodules.dut = dut = ResultFifo(columns=self._columns, rows=places, together=together)
         coming = Signal(range(places + 2))
         m.d.comb += [
-            dut.i_take.eq(self.take),
-            dut.i_write.eq(self.write),
-            dut.i_last.eq(self.last),
-            *(dut.i_sums[index].eq(bit.replicate(32)) for index, bit in enumerate(self.sums)),
+            dut.i_rows.reserve.eq(self.take),
+            dut.i_rows.write.eq(self.write),
+            dut.i_rows.last.eq(self.last),
+            *(dut.i_rows.sums[index].eq(bit.replicate(32)) for index, bit in enumerate(self.sums)),
             dut.o_rows.ready.eq(self.ready),
-            given(~self.take | dut.o_room),
+            given(~self.take | dut.i_rows.room),
             given(~self.write | (coming != 0)),
         ]
         m.d.sync += coming.eq(coming + self.take - self.write)
@@ -202,6 +202,6 @@ def _properties() -> tuple[Property, ...]:
 
 
 #: Modules to inject faults into for the properties of a unit's streams.
-_PORTS = "top.dut.port top.dut.activation.port"
+_PORTS = "top.dut.rows.port top.dut.core.port top.dut.output.port"
 #: Properties of arrays, for every latency and size named here.
 ARRAY_PROPERTIES = _properties()

@@ -235,7 +235,7 @@ class Agcu(Component):
             for name in ("commands", "boxes", "beats", "bus_idle")
         }
         with m.If(self.i_run):
-            count_activity(m, counters, busy=moves.any(), idle=self.o_done, room=refused.any())
+            count_activity(m, counters, busy=moves.any(), idle=self.o_done, wait_room=refused.any())
             m.d.sync += [
                 sums["commands"].eq(sums["commands"] + sum(begun[1:], begun[0])),
                 sums["boxes"].eq(sums["boxes"] + sum(ended[1:], ended[0])),

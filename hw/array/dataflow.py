@@ -74,3 +74,8 @@ class ArrayConfig:
     def lane_bits(self) -> int:
         """Width of a lane of operands."""
         return self.cell.lane_bits
+
+    @property
+    def latency_cycles(self) -> int:
+        """Cycles from a vector to its sum in column 0 of an array with a stationary operand."""
+        return 2 + self.rows * self.latency

@@ -1,13 +1,13 @@
 """Layouts of a stationary tile in a stream: one column per vector, or whole rows per vector."""
 
-from amaranth.hdl import Module, Mux, Signal
+from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib.wiring import In, Out
 
 from hw.arch.errors import BadInputError
 from hw.array.dataflow import ArrayConfig
 from hw.lib.component import Component
 
-__all__ = ["LayoutSelector", "require_both_layouts"]
+__all__ = ["LayoutSelector", "require_both_layouts", "row_pairs"]
 
 
 def require_both_layouts(config: ArrayConfig) -> None:
@@ -17,6 +17,20 @@ def require_both_layouts(config: ArrayConfig) -> None:
             "Rows of an array that loads by column must be a multiple of its columns, "
             f"not {config.rows} for {config.columns}"
         )
+
+
+def row_pairs(vector: Value, *, columns: int, bits: int) -> Value:
+    """Lanes of operands of half a lane from a vector of whole rows of them.
+
+    The rows come one after the other; lane c of a pair of rows has operand c of both, that of the
+    even row first.
+    """
+    row_bits = bits * columns
+    return Cat(
+        Cat(vector[low : low + bits], vector[low + row_bits :][:bits])
+        for pair in range(0, len(vector), 2 * row_bits)
+        for low in range(pair, pair + row_bits, bits)
+    )
 
 
 class LayoutSelector(Component):

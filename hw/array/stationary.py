@@ -113,7 +113,8 @@ class StationaryArray(Structural):
     """Systolic array of R × C cells with a stationary operand in shadow and active registers.
 
     It never stalls: a cycle without a vector is a bubble, whose partial sums are discarded. With
-    skew, a vector of cycle t leaves column c as a sum in cycle ``t + latency_cycles + c``, and
+    skew, a vector of cycle t leaves column c as a sum in cycle
+    ``t + ArrayConfig.latency_cycles + c``, and
     its old partial sum must be at ``i_p`` in cycle ``t + 2 + c``. A vector with ``i_swap`` and all
     after it use the content of the shadow registers; cell (r, c) swaps in cycle ``t + r·L + c``,
     and a load in that same cycle is for the next swap. No register here needs a reset: the
@@ -184,11 +185,6 @@ class StationaryArray(Structural):
             }
             | ({"i_by_row": In(1)} if by_column else {})
         )
-
-    @property
-    def latency_cycles(self) -> int:
-        """Cycles from a vector to its sum in column 0."""
-        return 2 + self._config.rows * self._config.latency
 
     def structure(self) -> Structure:
         structure = Structure(self)

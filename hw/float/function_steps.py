@@ -104,7 +104,8 @@ def round_magnitude(
         Mux(overflow, 0, total[: width - 1]),
         biased[:8] | overflow.replicate(8),
     )
-    return delayed(m, magnitude, 1, name="magnitude")
+    rounded: Value = delayed(m, magnitude, 1, name="magnitude")
+    return rounded
 
 
 def multiplied_split_cycles(multiplied: bool) -> int:
@@ -140,7 +141,8 @@ def split(m: Module, x: Value, width: int, *, multiplied: bool, doubled: bool = 
     distance = named(m, "distance", (top - field)[:8])
     aligned = named(m, "aligned", Cat(aligned, Const(0, 1))[:bits])
     moved, _ = shift_right(m, aligned, distance, "split")
-    return delayed(m, moved | large.replicate(bits), 1, name="fixed")
+    fixed: Value = delayed(m, moved | large.replicate(bits), 1, name="fixed")
+    return fixed
 
 
 class Power(NamedTuple):

@@ -17,19 +17,15 @@ def count_activity(
     m: Module,
     counters: data.View[data.StructLayout],
     *,
-    busy: Value,
-    idle: Value,
-    room: Value,
+    otherwise: str = "wait_input",
+    **activities: Value,
 ) -> None:
-    """Count the cycle as the first of busy, idle and wait_room that is true, else as wait_input."""
-    with m.If(busy):
-        m.d.sync += counters.busy.eq(counters.busy + 1)
-    with m.Elif(idle):
-        m.d.sync += counters.idle.eq(counters.idle + 1)
-    with m.Elif(room):
-        m.d.sync += counters.wait_room.eq(counters.wait_room + 1)
+    """Count the cycle as the first activity that is true, else as ``otherwise``."""
+    for number, (name, happens) in enumerate(activities.items()):
+        with m.Elif(happens) if number else m.If(happens):
+            m.d.sync += counters[name].eq(counters[name] + 1)
     with m.Else():
-        m.d.sync += counters.wait_input.eq(counters.wait_input + 1)
+        m.d.sync += counters[otherwise].eq(counters[otherwise] + 1)
 
 
 def chosen_counter(

@@ -1,89 +1,168 @@
-"""Accumulator RAM of one array column: two banks, one accumulating while the other drains."""
+"""Accumulator RAMs of a matrix unit: one or more banks of partial sums below each array column."""
 
-from amaranth.hdl import Module, Mux, Signal
-from amaranth.lib import memory
+from __future__ import annotations
+
+from typing import Any
+
+from amaranth.hdl import Array, Cat, Module, Mux, Signal, Value
+from amaranth.lib import data, memory
 from amaranth.lib.wiring import In, Out
 
+from hw.arch.checks import require_int
+from hw.emit.shared import Library, shared
+from hw.emit.vector_memory import without_contents
 from hw.lib.component import Component
 
-__all__ = ["AccumulatorColumn"]
+__all__ = ["AccumulatorColumn", "Accumulators", "access_layout"]
+
+_MOST_ROWS = 1 << 16
+
+
+def access_layout(rows: int, banks: int) -> data.StructLayout:
+    """Layout of an access to a row of partial sums, of one of the banks."""
+    return data.StructLayout({"enable": 1, "bank": range(banks), "row": range(rows)})
 
 
 class AccumulatorColumn(Component):
-    """Ping-pong accumulator RAM of one column: two banks of ``rows`` 32-bit partial sums.
+    """Accumulator RAM of one column: banks with one read and one write port each.
 
-    Each bank has one read and one write port. The array uses one bank while the other is drained; a
-    read takes one cycle. A read of a row in the cycle of its write gives the old sum.
+    A read of a row in the cycle of its write gives the old sum. The accesses of the array pass to
+    the right neighbour one cycle later, in step with the array's wavefront. With two banks or more,
+    one that is full is drained through its read port while the array uses another.
 
     Parameters
     ----------
     rows : int
         Partial sums per bank.
+    banks : int
 
     Members
     -------
-    i_read_bank, i_read_row, o_sum
-        Partial sum for the top of the column, one cycle after its address.
-    i_write_enable, i_write_bank, i_write_row, i_write_sum
-        Partial sum that leaves the column.
-    i_drain_active, i_drain_bank, i_drain_enable, i_drain_row, o_drained
-        While active, the bank belongs to the drain. ``o_drained`` follows one cycle after an
-        enabled address and holds its value until the next.
+    i_read, o_old
+        Row to read; its partial sum one cycle later, or 0 if not enabled.
+    i_write, i_sum
+        Row to write, and its partial sum.
+    o_read, o_write
+        Accesses for the right neighbour.
+    i_draining, i_drain, o_drained
+        Only with two banks or more. While ``i_draining`` the bank belongs to the drain. A partial
+        sum follows one cycle after an enabled access and holds its value until the next.
     """
 
-    i_read_bank: Signal
-    i_read_row: Signal
-    o_sum: Signal
-    i_write_enable: Signal
-    i_write_bank: Signal
-    i_write_row: Signal
-    i_write_sum: Signal
-    i_drain_active: Signal
-    i_drain_bank: Signal
-    i_drain_enable: Signal
-    i_drain_row: Signal
+    i_read: data.View[data.StructLayout]
+    o_old: Signal
+    i_write: data.View[data.StructLayout]
+    i_sum: Signal
+    o_read: data.View[data.StructLayout]
+    o_write: data.View[data.StructLayout]
+    i_draining: Signal
+    i_drain: data.View[data.StructLayout]
     o_drained: Signal
 
-    def __init__(self, *, rows: int) -> None:
-        self._rows = rows
+    def __init__(self, *, rows: int, banks: int) -> None:
+        require_int("Accumulator rows", rows, 1, _MOST_ROWS)
+        self._rows, self._banks = rows, banks
+        access = access_layout(rows, banks)
+        drain = {"i_draining": In(1), "i_drain": In(access), "o_drained": Out(32)}
         super().__init__(
-            {
-                "i_read_bank": In(1),
-                "i_read_row": In(range(rows)),
-                "o_sum": Out(32),
-                "i_write_enable": In(1),
-                "i_write_bank": In(1),
-                "i_write_row": In(range(rows)),
-                "i_write_sum": In(32),
-                "i_drain_active": In(1),
-                "i_drain_bank": In(1),
-                "i_drain_enable": In(1),
-                "i_drain_row": In(range(rows)),
-                "o_drained": Out(32),
-            }
+            {f"i_{name}": In(access) for name in ("read", "write")}
+            | {f"o_{name}": Out(access) for name in ("read", "write")}
+            | {"i_sum": In(32), "o_old": Out(32)}
+            | (drain if banks > 1 else {})
         )
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        data = []
-        for index in range(2):
+        old = []
+        for index in range(self._banks):
             bank: memory.Memory = memory.Memory(shape=32, depth=self._rows, init=[])
             m.submodules[f"bank_{index}"] = bank
-            write = bank.write_port()
-            read = bank.read_port(domain="sync")
-            drained = self.i_drain_active & (self.i_drain_bank == index)
+            write, read = bank.write_port(), bank.read_port(domain="sync")
+            old.append(read.data)
             m.d.comb += [
-                write.addr.eq(self.i_write_row),
-                write.data.eq(self.i_write_sum),
-                write.en.eq(self.i_write_enable & (self.i_write_bank == index)),
-                read.addr.eq(Mux(drained, self.i_drain_row, self.i_read_row)),
-                read.en.eq(~drained | self.i_drain_enable),
+                write.addr.eq(self.i_write.row),
+                write.data.eq(self.i_sum),
+                write.en.eq(self.i_write.enable & (self.i_write.bank == index)),
+                read.addr.eq(self.i_read.row),
+                read.en.eq(1),
             ]
-            data.append(read.data)
-        read_bank = Signal()
-        m.d.sync += read_bank.eq(self.i_read_bank)
+            if self._banks > 1:
+                with m.If(self.i_draining & (self.i_drain.bank == index)):
+                    m.d.comb += [
+                        read.addr.eq(self.i_drain.row),
+                        read.en.eq(self.i_drain.enable),
+                    ]
+        used: Any = Signal(self.i_read.shape(), reset_less=True)
+        m.d.sync += [used.eq(self.i_read), self.o_write.eq(self.i_write)]
+        sums: Array[Value] = Array(old)
         m.d.comb += [
-            self.o_sum.eq(Mux(read_bank, data[1], data[0])),
-            self.o_drained.eq(Mux(self.i_drain_bank, data[1], data[0])),
+            self.o_read.eq(used),
+            self.o_old.eq(Mux(used.enable, sums[used.bank], 0)),
         ]
+        if self._banks > 1:
+            m.d.comb += self.o_drained.eq(sums[self.i_drain.bank])
+        return m
+
+    def rtlil(self, library: Library) -> str:
+        """RTLIL of its definition, whose memories need no initial contents."""
+        return without_contents(self, library)
+
+
+class Accumulators(Component):
+    """Accumulator RAMs of all columns: one access serves a row, column c of it c cycles later.
+
+    Parameters
+    ----------
+    columns, rows, banks : int
+        Columns of the array; the others as of :class:`AccumulatorColumn`.
+
+    Members
+    -------
+    i_read, o_old
+        Row to read; the partial sum of column c 1 + c cycles later, or 0 if not enabled.
+    i_write, i_sums
+        Row to write, and its partial sums, that of column c c cycles later.
+    i_draining, i_drain, o_drained
+        Only with two banks or more, as of :class:`AccumulatorColumn`: all columns at once.
+    """
+
+    i_read: data.View[data.StructLayout]
+    o_old: data.View[data.ArrayLayout]
+    i_write: data.View[data.StructLayout]
+    i_sums: data.View[data.ArrayLayout]
+    i_draining: Signal
+    i_drain: data.View[data.StructLayout]
+    o_drained: data.View[data.ArrayLayout]
+
+    def __init__(self, *, columns: int, rows: int, banks: int) -> None:
+        self._columns, self._rows, self._banks = columns, rows, banks
+        access, sums = access_layout(rows, banks), data.ArrayLayout(32, columns)
+        drain = {"i_draining": In(1), "i_drain": In(access), "o_drained": Out(sums)}
+        super().__init__(
+            {"i_read": In(access), "o_old": Out(sums), "i_write": In(access), "i_sums": In(sums)}
+            | (drain if banks > 1 else {})
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        read, write = self.i_read, self.i_write
+        columns = [
+            AccumulatorColumn(rows=self._rows, banks=self._banks) for _ in range(self._columns)
+        ]
+        for index, column in enumerate(columns):
+            m.submodules[f"column_{index}"] = shared(column)
+            m.d.comb += [
+                column.i_read.eq(read),
+                column.i_write.eq(write),
+                column.i_sum.eq(self.i_sums[index]),
+            ]
+            if self._banks > 1:
+                m.d.comb += [
+                    column.i_draining.eq(self.i_draining),
+                    column.i_drain.eq(self.i_drain),
+                ]
+            read, write = column.o_read, column.o_write
+        m.d.comb += self.o_old.eq(Cat(*(column.o_old for column in columns)))
+        if self._banks > 1:
+            m.d.comb += self.o_drained.eq(Cat(*(column.o_drained for column in columns)))
         return m

@@ -10,10 +10,10 @@ from hw.float.add import cast_to_bf16
 from hw.lib.component import Component
 from hw.lib.stream import ElasticBuffer, vector_layout, vector_signature
 
-__all__ = ["ReadOut"]
+__all__ = ["BankDrain"]
 
 
-class ReadOut(Component):
+class BankDrain(Component):
     """Drain of one accumulator bank into one packet of the result stream.
 
     One row is read per cycle; zero sums leave as +0. A vector holds one row of 32-bit sums or two
@@ -30,8 +30,8 @@ class ReadOut(Component):
     -------
     integer, to_bf16
         Static: sums are int32, not fp32; round fp32 to bf16 and pack two rows per vector.
-    i_start, i_rows
-        A bank is full, with sums in its rows 0 to ``i_rows``; held until ``o_done``.
+    i_start, i_last_row
+        A bank is full, with sums in its rows 0 to ``i_last_row``; held until ``o_done``.
     o_done
         The last row has been taken: the bank is free from the next cycle on.
     o_row, o_enable, i_sums
@@ -42,7 +42,7 @@ class ReadOut(Component):
     integer: Signal
     to_bf16: Signal
     i_start: Signal
-    i_rows: Signal
+    i_last_row: Signal
     o_done: Signal
     o_row: Signal
     o_enable: Signal
@@ -57,7 +57,7 @@ class ReadOut(Component):
                 "integer": In(1),
                 "to_bf16": In(1),
                 "i_start": In(1),
-                "i_rows": In(range(rows)),
+                "i_last_row": In(range(rows)),
                 "o_done": Out(1),
                 "o_row": Out(range(rows)),
                 "o_enable": Out(1),
@@ -86,17 +86,17 @@ class ReadOut(Component):
             sums.append(Cat(total[:31], total[31] & ~zero))
         halves = Cat(*(cast_to_bf16(m, total) for total in sums))
 
-        # `asked` rows have been requested; the newest of them is at `i_sums` while `waiting`.
-        asked = Signal(range(self._rows + 1))
+        # `requested` rows have been requested; the newest of them is at `i_sums` while `waiting`.
+        requested = Signal(range(self._rows + 1))
         waiting = Signal()
         waiting_odd = Signal()
         waiting_last = Signal()
         even_half = Signal(half_bits, reset_less=True)
         completes = ~self.to_bf16 | waiting_odd | waiting_last
         taken = waiting & (~completes | port.i_stream.ready)
-        more = self.i_start & (asked <= self.i_rows)
+        more = self.i_start & (requested <= self.i_last_row)
         m.d.comb += [
-            self.o_row.eq(asked),
+            self.o_row.eq(requested),
             self.o_enable.eq(more & (~waiting | taken)),
             self.o_done.eq(taken & waiting_last),
             port.i_stream.valid.eq(waiting & completes),
@@ -116,8 +116,8 @@ class ReadOut(Component):
         with m.If(self.o_enable):
             m.d.sync += [
                 waiting.eq(1),
-                waiting_odd.eq(asked[0]),
-                waiting_last.eq(asked == self.i_rows),
+                waiting_odd.eq(requested[0]),
+                waiting_last.eq(requested == self.i_last_row),
             ]
-        m.d.sync += asked.eq(Mux(self.o_done, 0, asked + self.o_enable))
+        m.d.sync += requested.eq(Mux(self.o_done, 0, requested + self.o_enable))
         return m

@@ -12,12 +12,12 @@ from hw.float.fp32 import fma_fp32
 from hw.float.wires import named
 from hw.lib.component import Component
 from hw.lib.stream import ElasticBuffer
-from hw.matrix.partial_sums import row_layout
 from hw.matrix.requantizer import SCALE_BITS, SHIFT_BITS, FactorRecoder, Scaler
+from hw.matrix.result_fifo import row_layout
 from hw.matrix.unit_config import UnitConfig
 from hw.numeric.formats import fp32
 
-__all__ = ["Activation", "Affine", "result_layout"]
+__all__ = ["OutputStage", "Affine", "result_layout"]
 
 
 def result_layout(columns: int, bits: int) -> data.StructLayout:
@@ -56,7 +56,7 @@ class Affine(Component):
         return m
 
 
-class Activation(Component):
+class OutputStage(Component):
     """Output stage of a matrix unit: one row of sums in, one row of results out per cycle.
 
     fp32 sums leave unchanged, or as ``sum·scale + bias``, rounded once, zeros as +0. Then they are

@@ -131,8 +131,7 @@ class UnitConfig:
     @property
     def sum_cycles(self) -> int:
         """Least cycles between vectors of one row in successive tiles (accumulate hazard)."""
-        array = self.array
-        return 1 + self.adding_cycles if self.bottom else 2 + array.rows * array.latency
+        return 1 + self.adding_cycles if self.bottom else self.array.latency_cycles
 
     def summed_elements(self, fmt: Format) -> int | None:
         """Elements of k summed from +0 before accumulation: ``tile`` of the golden matmul."""

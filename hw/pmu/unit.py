@@ -336,5 +336,5 @@ class Pmu(Component):
             m.d.sync += self.o_counters.eq(0)
         with m.Elif(self.i_run):
             count_activity(
-                m, self.o_counters, busy=steps.any(), idle=self.o_done.all(), room=held.any()
+                m, self.o_counters, busy=steps.any(), idle=self.o_done.all(), wait_room=held.any()
             )

@@ -10,7 +10,8 @@ from amaranth.lib.wiring import In, Out
 
 from hw.lib.component import Component
 from hw.lib.stream import ElasticBuffer
-from hw.matrix.stationary_unit import moving_layout
+from hw.matrix.stationary_core import operand_layout
+from hw.matrix.streamed_sums import FLAGS
 from hw.tpu.tensor_config import TensorConfig
 
 __all__ = ["Reader"]
@@ -34,7 +35,7 @@ class Reader(Component):
         A command may start; the one in progress, or the last one.
     o_request, o_address, i_grant, i_vector
         Read request and address; it is granted in this cycle; the vector, one cycle later.
-    o_vectors : stream of `moving_layout`
+    o_vectors : stream of :func:`hw.matrix.stationary_core.operand_layout`
         With the flags of the order; ``last`` ends it.
     """
 
@@ -60,13 +61,13 @@ class Reader(Component):
                 "o_address": Out(range(config.buffer_rows)),
                 "i_grant": In(1),
                 "i_vector": In(config.vector_bits),
-                "o_vectors": Out(stream.Signature(moving_layout(config.unit.array))),
+                "o_vectors": Out(stream.Signature(operand_layout(config.unit.array, FLAGS))),
             }
         )
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        layout = moving_layout(self._config.unit.array)
+        layout = operand_layout(self._config.unit.array, FLAGS)
         m.submodules.taker = taker = ElasticBuffer(layout)
         wiring.connect(m, taker.o_stream, wiring.flipped(self.o_vectors))
         span, place = self.o_span, self.o_address

@@ -10,7 +10,7 @@ from hw.arch.tensor import INSTRUCTION
 from hw.emit.shared import shared
 from hw.emit.vector_memory import VectorMemory
 from hw.lib.component import Component
-from hw.matrix.stationary_unit import StationaryUnit
+from hw.matrix.systolic_unit import SystolicUnit
 from hw.matrix.unit_config import COUNTERS
 from hw.tpu.buffer_reader import Reader
 from hw.tpu.buffer_writer import HostWriter, ResultWriter
@@ -49,7 +49,7 @@ class TensorUnit(Component):
         Fault of the next instruction, one of :class:`Fault`, and number of instructions begun
         before it. After a fault nothing more begins until reset; commands in progress continue.
     counters
-        As of :class:`hw.matrix.base.UnitBase`.
+        As of :class:`hw.matrix.systolic_unit.SystolicUnit`.
     """
 
     i_instruction: stream.Interface
@@ -62,7 +62,7 @@ class TensorUnit(Component):
 
     def __init__(self, config: TensorConfig) -> None:
         self._config = config
-        self._unit = StationaryUnit(config.unit)
+        self._unit = SystolicUnit(config.unit)
         self._memory = VectorMemory(
             width=config.vector_bits,
             depth=config.buffer_rows,

@@ -30,8 +30,9 @@ from sim.rules import validating
 
 if TYPE_CHECKING:
     from hw.array.dataflow import ArrayConfig
+    from hw.array.factory import SystolicArray
     from hw.emit.shared import Shareable
-    from hw.matrix.factory import SystolicArray, SystolicUnit
+    from hw.matrix.systolic_unit import SystolicUnit
     from hw.matrix.unit_config import UnitConfig
     from hw.numeric.formats import Format
     from hw.tpu.tensor_config import TensorConfig
@@ -190,7 +191,8 @@ def systolic_component(
     args: argparse.Namespace, config: UnitConfig
 ) -> SystolicArray | SystolicUnit | TensorUnit:
     """Build the requested unit, or its array alone."""
-    from hw.matrix.factory import systolic_array, systolic_unit
+    from hw.array.factory import systolic_array
+    from hw.matrix.systolic_unit import SystolicUnit
 
     tensor = tensor_config(args, config)
     if tensor is not None:
@@ -199,7 +201,7 @@ def systolic_component(
         return TensorUnit(tensor)
     if args.component == _ARRAY:
         return systolic_array(config.array, skewed=not args.raw_edges)
-    return systolic_unit(config)
+    return SystolicUnit(config)
 
 
 def tensor_config(args: argparse.Namespace, config: UnitConfig) -> TensorConfig | None:

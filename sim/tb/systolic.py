@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hw.array.dataflow import ArrayConfig, Dataflow
-from hw.matrix.factory import systolic_unit
+from hw.matrix.systolic_unit import SystolicUnit
 from hw.matrix.unit_config import UnitConfig
 from hw.numeric import reference
 from hw.numeric.division import ceil_div
@@ -45,7 +45,7 @@ _UNITS = _units()
 
 def design() -> Bundle:
     """The units under test, with dataflows as port prefixes."""
-    return Bundle({name: systolic_unit(config) for name, config in _units().items()})
+    return Bundle({name: SystolicUnit(config) for name, config in _units().items()})
 
 
 def _integers(words: Words) -> list[int]:

@@ -3,8 +3,8 @@
 import pytest
 
 from gen.verilog import emit
-from hw.matrix.factory import systolic_unit
-from hw.matrix.output_stage import Activation
+from hw.matrix.output_stage import OutputStage
+from hw.matrix.systolic_unit import SystolicUnit
 from hw.pcu.unit import Pcu
 from hw.tpu.unit import TensorUnit
 from sim.native.bundle import Bundle
@@ -28,9 +28,9 @@ def pcu_units(heavy_lock):
 @pytest.fixture(scope="session")
 def systolic_units(heavy_lock):
     """Model of matrix units, tensor units and read-outs by themselves, ports after their names."""
-    parts = {name: systolic_unit(config) for name, config in units.SYSTOLIC_UNITS.items()}
+    parts = {name: SystolicUnit(config) for name, config in units.SYSTOLIC_UNITS.items()}
     tensors = {name: TensorUnit(config) for name, config in units.TENSOR_UNITS.items()}
-    readouts = {f"readout_{name}": Activation(config) for name, config in units.READOUTS.items()}
+    readouts = {f"readout_{name}": OutputStage(config) for name, config in units.READOUTS.items()}
     bundle = Bundle(parts | tensors | readouts)
     with heavy_lock():
         model = StreamModel(emit(bundle), bundle, options=["-fno-inline"])

@@ -21,7 +21,7 @@ from hw.array.cell import Cell
 from hw.array.cell_config import CellConfig
 from hw.array.dataflow import ArrayConfig, Dataflow
 from hw.array.output_stationary import OutputCell
-from hw.matrix.factory import systolic_unit
+from hw.matrix.systolic_unit import SystolicUnit
 from hw.matrix.unit_config import UnitConfig
 from hw.numeric.formats import bf16, int8, named
 from sim.drivers.unit_driver import UnitTiling
@@ -235,7 +235,7 @@ def test_the_longest_sums_of_int8_are_exact(dataflow, heavy, figure):
     a = np.full((m, k), -128, np.int8)
     b = np.full((k, n), -128, np.int8)
     b[:, 1] = 127
-    unit = systolic_unit(config)
+    unit = SystolicUnit(config)
     with StreamModel(emit(unit), unit) as model:
         run = run_product(model, UnitTiling(config, m, n, k, (int8, int8)), a, b)
     golden = a.astype(np.int64) @ b.astype(np.int64)

@@ -1,7 +1,6 @@
 """array-g: what arrays rest on is proved for every reachable state; planted faults are refuted."""
 
 import pytest
-from amaranth.hdl import Const
 
 from gen.formal import Property, prove
 from gen.proof import Outcome
@@ -12,15 +11,16 @@ from gen.properties.arrays import ARRAY_PROPERTIES, RowsKeepTheirPlace, SumsAreT
 from hw.array.dataflow import Dataflow
 from hw.emit.structure import Structure
 from hw.lib.stream import ElasticBuffer
-from hw.matrix.output_stationary_unit import DrainSequencer
+from hw.matrix.drain_sequencer import DrainSequencer
 
 
 class _HastyDrain(DrainSequencer):
     """Lets a tile close while the one before has a place to take."""
 
-    def add_to(self, m):
-        super().add_to(m)
-        self.free = Const(1)
+    def elaborate(self, platform):
+        m = super().elaborate(platform)
+        m.d.comb += self.o_free.eq(1)
+        return m
 
 
 class _Forgetful(ElasticBuffer):

@@ -12,7 +12,7 @@ import pytest
 
 from gen.verilog import emit
 from hw.array.dataflow import ArrayConfig, Dataflow
-from hw.matrix.factory import systolic_unit
+from hw.matrix.systolic_unit import SystolicUnit
 from hw.matrix.unit_config import UnitConfig
 from hw.numeric.formats import int8
 from sim.native.bundle import Bundle
@@ -66,7 +66,7 @@ def right_ones(design, bundle):
 @pytest.mark.must("array-i", goal="without its stationary register no dataflow is right")
 @pytest.mark.parametrize("dataflow", KEPT)
 def test_a_dataflow_needs_the_register_that_keeps_its_operand(heavy, dataflow, figure):
-    bundle = Bundle({name: systolic_unit(config) for name, config in UNITS.items()})
+    bundle = Bundle({name: SystolicUnit(config) for name, config in UNITS.items()})
     design = emit(bundle)
     assert right_ones(design, bundle) == set(UNITS)
     cell, register, wrong = KEPT[dataflow]
@@ -82,9 +82,9 @@ _PER_CELL = """
 from gen.verilog import convert
 from hw.numeric.formats import int8
 from hw.array.dataflow import ArrayConfig, Dataflow
-from hw.matrix.factory import systolic_unit
+from hw.matrix.systolic_unit import SystolicUnit
 from hw.matrix.unit_config import UnitConfig
-unit = systolic_unit(UnitConfig(ArrayConfig(32, 32, Dataflow.WS, (int8,), 1)))
+unit = SystolicUnit(UnitConfig(ArrayConfig(32, 32, Dataflow.WS, (int8,), 1)))
 text = convert(unit, name="unit")
 assert text.count("endmodule") > 1024
 """

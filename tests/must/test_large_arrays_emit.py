@@ -11,7 +11,7 @@ import pytest
 
 from gen.lint import WAIVER_FILE
 from gen.verilog import emit
-from hw.matrix.factory import systolic_unit
+from hw.matrix.systolic_unit import SystolicUnit
 from hw.matrix.tpu_catalog import PRESETS
 from hw.tpu.unit import TensorUnit
 from sim.native.build import verilator_root
@@ -180,6 +180,6 @@ def test_every_preset_is_emitted_at_full_size(tmp_path, heavy, figure):
         definitions = text.count("\nendmodule")
         sizes[name] = f"{name} {len(text) / 1e6:.2f} MB, {definitions}, in {seconds:.0f} s"
         tensor = preset.scaled_tensor(16)
-        scaled = TensorUnit(tensor) if tensor else systolic_unit(preset.scaled(16))
+        scaled = TensorUnit(tensor) if tensor else SystolicUnit(preset.scaled(16))
         assert definitions == len(emit(scaled).instances) and len(text) < 5_000_000
     figure("; ".join(sizes.values()))

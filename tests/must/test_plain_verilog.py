@@ -10,7 +10,7 @@ from gen.verilog import emit
 from hw.arch.config import named
 from hw.array.dataflow import ArrayConfig, Dataflow
 from hw.chip import Chip
-from hw.matrix.factory import systolic_unit
+from hw.matrix.systolic_unit import SystolicUnit
 from hw.matrix.unit_config import UnitConfig
 from hw.numeric.formats import named as formats
 from sim.cocotb.bench_runner import run_bench
@@ -59,7 +59,7 @@ def test_arrays_of_every_dataflow_are_clean(tmp_path, heavy, figure):
     for words, dataflow in ARRAYS:
         chosen = tuple(formats[word] for word in words.split(","))
         array = ArrayConfig(3, 4, dataflow, chosen, latency=2)
-        assert faults(emit(systolic_unit(UnitConfig(array))), tmp_path) == "", (words, dataflow)
+        assert faults(emit(SystolicUnit(UnitConfig(array))), tmp_path) == "", (words, dataflow)
     figure(f"{len(ARRAYS)} arrays: no error, no warning")
 
 

@@ -26,9 +26,10 @@ from hw.lib.component import Component
 from hw.lib.fifo import Queue
 from hw.lib.loop_nest import CounterChain
 from hw.lib.packet_filter import PacketFilter
+from hw.matrix.accumulator import AccumulatorColumn
 from hw.matrix.matrix_unit import MatrixUnit
-from hw.matrix.partial_sums import PartialColumn, ResultQueue
-from hw.matrix.weight_buffer import TileLoader
+from hw.matrix.result_fifo import ResultFifo
+from hw.matrix.weight_buffer import WeightBuffer
 from hw.mesh.fork import EagerFork
 from hw.mesh.merge import OrderedMerge
 from hw.mesh.switch import Switch
@@ -59,11 +60,11 @@ REFUSED = [
     (OperationUnit, {"name": "sinus"}, "Operation must be one of"),
     (OrderedMerge, {"sources": 1, "turns": 1}, "Merge sources must be"),
     (PacketFilter, {"width_bits": None}, "Vector width must be"),
-    (PartialColumn, {"rows": 0}, "Accumulator rows must be"),
+    (AccumulatorColumn, {"rows": 0, "banks": 1}, "Accumulator rows must be"),
     (Pmu, {"width_bits": 64, "capacity_bytes": 1024, "slots": 1}, "PMU slots must be"),
     (Queue, {"payload_shape": 1, "depth": 1}, "Queue depth must be"),
     (ReciprocalUnit, {"width": 3}, "Function width must be"),
-    (ResultQueue, {"columns": 1, "rows": 3}, "Result rows must be"),
+    (ResultFifo, {"columns": 1, "rows": 3}, "Result rows must be"),
     (
         BurstSplitter,
         {"layouts": TmaLayouts(64, 32, streams=1), "burst_beats": 3},
@@ -76,7 +77,7 @@ REFUSED = [
         "Switch tracks must be",
     ),
     (Tile, {"config": _CHIP, "kind": "dsp"}, "Tile kind must be"),
-    (TileLoader, {"config": _ARRAY, "tiles": 0}, "Tiles ahead must be"),
+    (WeightBuffer, {"config": _ARRAY, "tiles": 0}, "Tiles ahead must be"),
     (TmaEngine, {"width_bits": 100}, "Width in bits must be a power of two"),
 ]
 

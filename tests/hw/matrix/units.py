@@ -6,7 +6,7 @@ import numpy as np
 
 from gen.verilog import emit
 from hw.array.dataflow import ArrayConfig, Dataflow
-from hw.matrix.factory import systolic_unit
+from hw.matrix.systolic_unit import SystolicUnit
 from hw.matrix.unit_config import UnitConfig
 from hw.numeric import reference
 from hw.numeric.division import ceil_div
@@ -113,7 +113,7 @@ LARGE = {
 
 def build(configs):
     """One model of several units, ports of a unit after its name."""
-    bundle = Bundle({name: systolic_unit(config) for name, config in configs.items()})
+    bundle = Bundle({name: SystolicUnit(config) for name, config in configs.items()})
     # Cells that stay modules are compiled once a definition: large arrays build in a minute.
     return StreamModel(emit(bundle), bundle, options=["-fno-inline"])
 

@@ -18,7 +18,7 @@ from hw.arch.errors import BadInputError
 from hw.array.cell_config import CellConfig
 from hw.array.dataflow import ArrayConfig, Dataflow
 from hw.array.unit_parameters import FORMATS, PAIRS
-from hw.matrix.factory import systolic_unit
+from hw.matrix.systolic_unit import SystolicUnit
 from hw.matrix.tpu_catalog import PRESETS
 from hw.matrix.unit_config import UnitConfig
 from hw.numeric.formats import named as formats
@@ -214,7 +214,7 @@ def test_a_design_of_its_own_has_a_head_too():
 def test_a_design_has_no_head():
     """What is built from a design is kept by its digest, which a comment must not change."""
     config = UnitConfig(ArrayConfig(1, 1, Dataflow.WS, (formats["int8"],), 1))
-    assert "//" not in emit(systolic_unit(config)).text
+    assert "//" not in emit(SystolicUnit(config)).text
 
 
 def test_the_options_tell_what_there_is():
