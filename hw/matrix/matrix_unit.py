@@ -1,4 +1,4 @@
-"""The PCU's matrix unit: array, weight port, accumulators and drain between three streams."""
+"""The PCU's matrix unit: array with its operand side, two accumulator banks and their drain."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class MatrixUnit(Component):
         Static: results are rounded to bf16, two rows per vector.
     weights_by_row
         Static: a vector of weights is rows of the tile, else a column
-        (:class:`hw.matrix.weight_port.WeightLoader`).
+        (:class:`hw.array.stationary.StationaryArray`).
     i_hold
         Freezes the counters and nothing else.
     o_issue
