@@ -231,12 +231,12 @@ class SumsMeetTheirRow(wiring.Component):
                 delayed(m, accumulate, 1, name="read_enable", reset=True)
             ),
             accumulators.i_read.row.eq(delayed(m, row, 1, name="read_row", reset=True)),
-            accumulators.i_write.enable.eq(back.o_vector.valid & ~back.o_vector.finish),
-            accumulators.i_write.row.eq(back.o_row),
+            accumulators.i_write.enable.eq(back.o_leaving.valid & ~back.o_leaving.finish),
+            accumulators.i_write.row.eq(back.o_leaving.row),
             accumulators.i_sums.eq(array.o_p),
             array.i_p.eq(accumulators.o_old),
         ]
-        leaving = back.o_vector
+        leaving = back.o_leaving
         expected: Value = Cat(leaving.valid & leaving.chosen, leaving.tile)
         for index in range(config.columns):
             whole = lane(_STORED, 32, good=1, tile=expected[1], chosen=1, lanes=config.rows)

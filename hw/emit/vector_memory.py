@@ -2,26 +2,14 @@
 
 from __future__ import annotations
 
-import re
-
-import amaranth.back.rtlil as rtlil
 from amaranth.hdl import Module, Signal
 from amaranth.lib import memory
 from amaranth.lib.wiring import In, Out
 
-from hw.emit.shared import Library, Shareable
+from hw.emit.shared import Library
 from hw.lib.component import Component
 
-__all__ = ["VectorMemory", "without_contents"]
-
-_CONTENTS = re.compile(r"^  cell \$meminit_v2 .*?^  end\n", re.MULTILINE | re.DOTALL)
-
-
-def without_contents(component: Shareable, library: Library) -> str:
-    """RTLIL of a component's definition, its memories without initial contents."""
-    name = component.definition_name
-    text = rtlil.convert(component, name=name, platform=library, emit_src=library.source)
-    return _CONTENTS.sub("", text)
+__all__ = ["VectorMemory"]
 
 
 class VectorMemory(Component):

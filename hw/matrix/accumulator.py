@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from amaranth.hdl import Array, Cat, Module, Mux, Signal, Value
-from amaranth.lib import data, memory
+from amaranth.lib import data
 from amaranth.lib.wiring import In, Out
 
 from hw.arch.checks import require_int
-from hw.emit.shared import Library, shared
-from hw.emit.vector_memory import without_contents
+from hw.emit.shared import shared
+from hw.emit.vector_memory import VectorMemory
 from hw.lib.component import Component
 
 __all__ = ["AccumulatorColumn", "Accumulators", "access_layout"]
@@ -75,22 +75,21 @@ class AccumulatorColumn(Component):
         m = Module()
         old = []
         for index in range(self._banks):
-            bank: memory.Memory = memory.Memory(shape=32, depth=self._rows, init=[])
-            m.submodules[f"bank_{index}"] = bank
-            write, read = bank.write_port(), bank.read_port(domain="sync")
-            old.append(read.data)
+            bank = VectorMemory(width=32, depth=self._rows, granule=32)
+            m.submodules[f"bank_{index}"] = shared(bank)
+            old.append(bank.o_data)
             m.d.comb += [
-                write.addr.eq(self.i_write.row),
-                write.data.eq(self.i_sum),
-                write.en.eq(self.i_write.enable & (self.i_write.bank == index)),
-                read.addr.eq(self.i_read.row),
-                read.en.eq(1),
+                bank.i_write.eq(self.i_write.enable & (self.i_write.bank == index)),
+                bank.i_write_address.eq(self.i_write.row),
+                bank.i_data.eq(self.i_sum),
+                bank.i_read.eq(1),
+                bank.i_read_address.eq(self.i_read.row),
             ]
             if self._banks > 1:
                 with m.If(self.i_draining & (self.i_drain.bank == index)):
                     m.d.comb += [
-                        read.addr.eq(self.i_drain.row),
-                        read.en.eq(self.i_drain.enable),
+                        bank.i_read.eq(self.i_drain.enable),
+                        bank.i_read_address.eq(self.i_drain.row),
                     ]
         used: Any = Signal(self.i_read.shape(), reset_less=True)
         m.d.sync += [used.eq(self.i_read), self.o_write.eq(self.i_write)]
@@ -102,10 +101,6 @@ class AccumulatorColumn(Component):
         if self._banks > 1:
             m.d.comb += self.o_drained.eq(sums[self.i_drain.bank])
         return m
-
-    def rtlil(self, library: Library) -> str:
-        """RTLIL of its definition, whose memories need no initial contents."""
-        return without_contents(self, library)
 
 
 class Accumulators(Component):

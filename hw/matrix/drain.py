@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from amaranth.hdl import Cat, Module, Mux, Signal
-from amaranth.lib import data, stream
+from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.float.add import cast_to_bf16
@@ -71,11 +71,7 @@ class BankDrain(Component):
         width_bits = 32 * self._columns
         half_bits = width_bits // 2
         m.submodules.port = port = ElasticBuffer(vector_layout(width_bits))
-        m.d.comb += [
-            self.o_stream.payload.eq(port.o_stream.payload),
-            self.o_stream.valid.eq(port.o_stream.valid),
-            port.o_stream.ready.eq(self.o_stream.ready),
-        ]
+        wiring.connect(m, port.o_stream, wiring.flipped(self.o_stream))
 
         # Operands beyond K are +0, and a product of them turns a sum of -0 into +0. Clearing the
         # sign of zeros makes the result independent of how far K was padded.

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Module, Mux, Signal
+from amaranth.hdl import Assert as Check
+from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -10,10 +11,12 @@ from hw.arch.counters import activity_layout
 from hw.arch.errors import BadInputError
 from hw.array.dataflow import ArrayConfig, Dataflow
 from hw.array.layout import row_pairs
+from hw.emit.shared import shared
 from hw.lib.activity import count_activity
 from hw.lib.component import Component
 from hw.lib.stream import vector_signature
-from hw.matrix.drained_sums import FLAGS, DrainedSums
+from hw.matrix.bank_sequencer import BankSequencer
+from hw.matrix.drain import BankDrain
 from hw.matrix.stationary_core import StationaryCore
 from hw.numeric.formats import Format, int8
 
@@ -108,36 +111,74 @@ class MatrixUnit(Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        array = self._array
-        # At least four vectors of weights are gathered.
-        tiles = -(-4 // array.columns)
+        array, rows, columns = self._array, self._accumulator_rows, self._array.columns
         m.submodules.core = core = StationaryCore(
-            array, flags=FLAGS, tiles_ahead=tiles, by_column=True
+            array,
+            flags=("last", "final"),
+            rows=rows,
+            banks=2,
+            # At least four vectors of weights are gathered.
+            tiles_ahead=-(-4 // columns),
+            by_column=True,
         )
-        m.submodules.sums = sums = DrainedSums(array, rows=self._accumulator_rows)
         wiring.connect(m, wiring.flipped(self.i_activation), core.i_moving)
-        wiring.connect(m, core.o_sums, sums.i_sums)
-        wiring.connect(m, sums.o_stream, wiring.flipped(self.o_result))
-        vector = self.i_weight.payload.data
-        paired = row_pairs(vector, columns=array.columns, bits=int8.bits)
+        weights = self.i_weight.payload.data
+        paired = row_pairs(weights, columns=columns, bits=int8.bits)
         m.d.comb += [
-            core.i_stationary.payload.eq(Mux(self.weights_by_row & self.int8, paired, vector)),
+            core.i_stationary.payload.eq(Mux(self.weights_by_row & self.int8, paired, weights)),
             core.i_stationary.valid.eq(self.i_weight.valid),
             self.i_weight.ready.eq(core.i_stationary.ready),
             core.moving_mode.eq(self.int8),
             core.stationary_mode.eq(self.int8),
             core.i_by_row.eq(self.weights_by_row),
-            sums.integer.eq(self.int8),
-            sums.to_bf16.eq(self.to_bf16),
-            self.o_issue.eq(core.o_sums.issue),
+            self.o_issue.eq(core.o_issue),
         ]
-        operands = core.o_operands
+        m.submodules.banks = banks = BankSequencer(columns=columns, rows=rows)
+        self._drain(m, core, banks)
+        waiting, first_of_pass = core.o_waiting, banks.o_first_of_pass
+        with m.If(core.o_issue):
+            m.d.sync += Check(
+                (waiting.row != rows - 1) | waiting.last,
+                "a tile has more rows than an accumulator bank",
+            )
+            m.d.sync += Check(
+                first_of_pass | ~waiting.last | (waiting.row == waiting.last_row),
+                "the tiles of a pass differ in rows",
+            )
         with m.If(~self.i_hold):
             count_activity(
                 m,
                 self.counters,
-                busy=self.o_issue,
-                wait_room=operands.valid & operands.tile_ready,
-                idle=~operands.valid & core.o_sums.first & sums.o_first_of_pass,
+                busy=core.o_issue,
+                wait_room=waiting.valid & waiting.tile_ready,
+                idle=~waiting.valid & waiting.first & first_of_pass,
             )
         return m
+
+    def _drain(self, m: Module, core: StationaryCore, banks: BankSequencer) -> None:
+        """Add the drain of full banks, and join it and the banks' bookkeeping to the array."""
+        drain = BankDrain(columns=self._array.columns, rows=self._accumulator_rows)
+        m.submodules.drain = shared(drain)
+        waiting, leaving = core.o_waiting, core.o_leaving
+        m.d.comb += [
+            banks.i_first.eq(waiting.first),
+            banks.i_last.eq(waiting.last),
+            banks.i_final.eq(waiting.final),
+            banks.i_issue.eq(core.o_issue),
+            core.i_accumulate.eq(~banks.o_first_of_pass),
+            core.i_bank.eq(banks.o_bank),
+            core.i_room.eq(banks.o_room),
+            banks.i_ends.eq(leaving.valid & leaving.final),
+            banks.i_row.eq(leaving.row),
+            core.i_store.eq(leaving.valid),
+            core.i_store_bank.eq(banks.o_write_bank),
+            core.i_draining.eq(banks.o_full),
+            core.i_drain.eq(Cat(drain.o_enable, banks.o_full_bank, drain.o_row)),
+            drain.i_sums.eq(core.o_drained),
+            drain.i_start.eq(banks.o_full),
+            drain.i_last_row.eq(banks.o_last_row),
+            banks.i_done.eq(drain.o_done),
+            drain.integer.eq(self.int8),
+            drain.to_bf16.eq(self.to_bf16),
+        ]
+        wiring.connect(m, drain.o_stream, wiring.flipped(self.o_result))

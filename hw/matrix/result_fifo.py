@@ -4,81 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from amaranth.hdl import Cat, Module, Signal, Value
+from amaranth.hdl import Cat, Module, Signal
 from amaranth.lib import data, memory, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.arch.checks import require_int
 from hw.arch.errors import BadInputError
-from hw.emit.shared import Library, shared
-from hw.emit.vector_memory import without_contents
+from hw.emit.shared import shared
+from hw.emit.vector_memory import VectorMemory
 from hw.lib.component import Component
+from hw.lib.delay import delayed
 
-__all__ = ["ResultColumn", "ResultFifo", "row_layout", "rows_signature"]
+__all__ = ["ResultFifo", "row_layout", "rows_signature"]
 
 _MOST_ROWS = 1 << 16
-
-
-class ResultColumn(Component):
-    """Result-FIFO memory of one column.
-
-    Parameters
-    ----------
-    rows : int
-        Depth, a power of two.
-
-    Members
-    -------
-    i_write, i_place, i_sum
-        Entry to write; the right neighbour gets write and address one cycle later.
-    o_write, o_place
-    i_read, i_read_place, o_sum
-        Entry to read; its result from the next cycle on, until the next read.
-    """
-
-    i_write: Signal
-    i_place: Signal
-    i_sum: Signal
-    o_write: Signal
-    o_place: Signal
-    i_read: Signal
-    i_read_place: Signal
-    o_sum: Signal
-
-    def __init__(self, *, rows: int) -> None:
-        self._rows = rows
-        super().__init__(
-            {
-                "i_write": In(1),
-                "i_place": In(range(rows)),
-                "i_sum": In(32),
-                "o_write": Out(1),
-                "o_place": Out(range(rows)),
-                "i_read": In(1),
-                "i_read_place": In(range(rows)),
-                "o_sum": Out(32),
-            }
-        )
-
-    def elaborate(self, platform: object) -> Module:
-        m = Module()
-        bank: memory.Memory = memory.Memory(shape=32, depth=self._rows, init=[])
-        m.submodules.bank = bank
-        write, read = bank.write_port(), bank.read_port(domain="sync")
-        m.d.comb += [
-            read.addr.eq(self.i_read_place),
-            read.en.eq(self.i_read),
-            self.o_sum.eq(read.data),
-            write.addr.eq(self.i_place),
-            write.data.eq(self.i_sum),
-            write.en.eq(self.i_write),
-        ]
-        m.d.sync += [self.o_write.eq(self.i_write), self.o_place.eq(self.i_place)]
-        return m
-
-    def rtlil(self, library: Library) -> str:
-        """RTLIL of its definition, whose memory needs no initial contents."""
-        return without_contents(self, library)
 
 
 def row_layout(columns: int) -> data.StructLayout:
@@ -158,26 +97,21 @@ class ResultFifo(Component):
             read_place.eq(read_place + read),
             offered.eq(read | (offered & ~self.o_rows.ready)),
         ]
-        write: Value = rows.write
-        write_place: Value = place
-        sums = []
+        write, sums = Cat(rows.write, place), []
         for index in range(self._columns):
-            column_place = Signal(range(self._rows), name=f"place_{index}")
-            column = ResultColumn(rows=self._rows)
+            if index:
+                write = delayed(m, write, 1, name=f"write_{index}", reset=True)
+            column = VectorMemory(width=32, depth=self._rows, granule=32)
             m.submodules[f"column_{index}"] = shared(column)
             m.d.comb += [
-                column.i_write.eq(write),
-                column_place.eq(write_place),
-                column.i_place.eq(column_place),
-                column.i_sum.eq(rows.sums[index]),
+                Cat(column.i_write, column.i_write_address).eq(write),
+                column.i_data.eq(rows.sums[index]),
                 column.i_read.eq(read),
-                column.i_read_place.eq(read_place),
+                column.i_read_address.eq(read_place),
             ]
-            sums.append(column.o_sum)
-            written = write
-            write, write_place = column.o_write, column.o_place
+            sums.append(column.o_data)
         # A row is complete with its last column's sum.
-        m.d.sync += here.eq(here + written - read)
+        m.d.sync += here.eq(here + write[0] - read)
         m.d.comb += self.o_rows.payload.sums.eq(Cat(*sums))
         marks: memory.Memory = memory.Memory(shape=1, depth=self._rows, init=[])
         m.submodules.marks = marks

@@ -1,10 +1,8 @@
-"""Operand side of a matrix unit: operand port, weight buffer and issue control around an array."""
+"""Matrix unit but for what becomes of its results: operands, array, accumulators, hazard guard."""
 
 from __future__ import annotations
 
-from typing import Any
-
-from amaranth.hdl import Module, Signal, Value
+from amaranth.hdl import Cat, Const, Module, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -12,13 +10,15 @@ from hw.array.dataflow import ArrayConfig
 from hw.array.stationary import StationaryArray
 from hw.emit.shared import shared
 from hw.lib.component import Component
+from hw.lib.delay import delayed
 from hw.lib.stream import ElasticBuffer
+from hw.matrix.accumulator import Accumulators
+from hw.matrix.bottom_adder import BottomAdder
+from hw.matrix.sum_guard import SumGuard
 from hw.matrix.weight_buffer import WeightBuffer
+from hw.matrix.write_back import WriteBack, leaving_layout
 
-__all__ = ["OPERANDS", "StationaryCore", "operand_layout", "sums_signature"]
-
-#: What a vector waits for: a vector is there; its tile is ready, or has been received completely.
-OPERANDS = data.StructLayout({"valid": 1, "tile_ready": 1, "tile_here": 1})
+__all__ = ["StationaryCore", "operand_layout", "waiting_layout"]
 
 
 def operand_layout(config: ArrayConfig, flags: tuple[str, ...]) -> data.StructLayout:
@@ -26,101 +26,143 @@ def operand_layout(config: ArrayConfig, flags: tuple[str, ...]) -> data.StructLa
     return data.StructLayout({"data": config.lane_bits * config.rows} | dict.fromkeys(flags, 1))
 
 
-def sums_signature(columns: int, flags: tuple[str, ...]) -> wiring.Signature:
-    """Signature between an array and what keeps its partial sums, from the array's point of view.
+def waiting_layout(rows: int, flags: tuple[str, ...]) -> data.StructLayout:
+    """Layout of what is known of the next vector.
 
-    Members
-    -------
-    flags, first
-        Sideband flags of the next vector; it is the first of its tile.
-    room, issue
-        There is room for its sums, and its old ones can be read; it enters the array.
-    old, sums
-        Partial sums that enter and leave each column, as of
-        :class:`hw.array.stationary.StationaryArray`.
+    It is there; it is the first of its tile; the stationary tile may be swapped in, or one that may
+    not has been received completely; its row, and the last row of the tile before; its flags.
     """
-    sums = data.ArrayLayout(32, columns)
-    layout = data.StructLayout(dict.fromkeys(flags, 1))
-    outputs = {"flags": layout, "first": 1, "issue": 1, "sums": sums}
-    return wiring.Signature(
-        {name: Out(shape) for name, shape in outputs.items()} | {"room": In(1), "old": In(sums)}
-    )
+    bits = dict.fromkeys(("valid", "first", "tile_ready", "tile_here"), 1)
+    rows_of = {"row": range(rows), "last_row": range(rows)}
+    return data.StructLayout(bits | rows_of | dict.fromkeys(flags, 1))
 
 
 class StationaryCore(Component):
-    """Operand side of a matrix unit with a stationary operand, and its array.
+    """Matrix unit with a stationary operand, up to the sums that leave its array.
 
     A packet of the streaming operand is a tile of vectors; its stationary tile is the next one of
-    the stationary stream. A vector enters the array as soon as its tile is ready and its sums have
-    room: one per cycle.
+    the stationary stream. One vector per cycle enters the array, as soon as its tile is ready, its
+    old sums can be read and there is room. The unit around it says which vectors accumulate and
+    what becomes of their sums.
 
     Parameters
     ----------
     config : ArrayConfig
     flags : tuple of str
-        Sideband flags of a vector, ``last`` among them.
-    tiles_ahead, by_column
-        As of :class:`hw.matrix.weight_buffer.WeightBuffer`.
+        Sideband flags of a vector; ``last`` ends a tile. ``accumulate``, needed with ``bottom``,
+        adds to the sums of the tile before.
+    rows, banks : int
+        Accumulators per column: rows of a bank, and banks.
+    tiles_ahead : int
+        Tiles that the weight buffer holds at least.
+    by_column : bool
+        As of :class:`hw.array.stationary.StationaryArray`.
+    bottom : bool
+        Whether old sums are added below the array; otherwise they enter at its top.
 
     Members
     -------
     i_moving, i_stationary : streams
         Vectors of `operand_layout`; vectors of a stationary tile.
-    moving_mode, stationary_mode, i_by_row
-        Static, as of :class:`hw.array.stationary.StationaryArray`; the last with ``by_column``.
-    o_sums : ``Out(sums_signature(columns, flags))``
-    o_operands : ``Out(OPERANDS)``
+    moving_mode, stationary_mode, sum_mode, i_by_row
+        Static: as of :class:`hw.array.stationary.StationaryArray`, the last with ``by_column``
+        only; ``sum_mode`` as of :class:`hw.matrix.bottom_adder.BottomAdder`.
+    o_waiting : ``Out(waiting_layout(rows, flags))``
+        The next vector.
+    i_accumulate, i_bank, i_room, o_issue
+        It adds to the old sums of its row, of this bank; its results have room. It enters.
+    o_leaving : ``Out(leaving_layout(rows, flags))``
+        The vector whose sum leaves column 0.
+    i_store, i_store_bank, o_sums
+        Its sums are kept, in this bank; the sum of column c leaves c cycles later.
+    i_draining, i_drain, o_drained
+        Only with two banks or more, as of :class:`hw.matrix.accumulator.Accumulators`.
     """
 
     i_moving: stream.Interface
     i_stationary: stream.Interface
     moving_mode: Signal
     stationary_mode: Signal
+    sum_mode: Signal
     i_by_row: Signal
-    o_sums: Any
-    o_operands: data.View[data.StructLayout]
+    o_waiting: data.View[data.StructLayout]
+    i_accumulate: Signal
+    i_bank: Signal
+    i_room: Signal
+    o_issue: Signal
+    o_leaving: data.View[data.StructLayout]
+    i_store: Signal
+    i_store_bank: Signal
+    o_sums: data.View[data.ArrayLayout]
+    i_draining: Signal
+    i_drain: data.View[data.StructLayout]
+    o_drained: data.View[data.ArrayLayout]
 
     def __init__(
         self,
         config: ArrayConfig,
         *,
         flags: tuple[str, ...],
+        rows: int,
+        banks: int = 1,
         tiles_ahead: int,
         by_column: bool = False,
+        bottom: bool = False,
     ) -> None:
-        self._config, self._by_column = config, by_column
-        self._array = StationaryArray(config, by_column=by_column)
+        self._config, self._by_column, self._bottom = config, by_column, bottom
+        self._flags, self._rows, self._banks = flags, rows, banks
         self._weights = WeightBuffer(config, tiles=tiles_ahead, by_column=by_column)
-        self._layout = operand_layout(config, flags)
+        self._accumulators = Accumulators(columns=config.columns, rows=rows, banks=banks)
+        drain = self._accumulators.signature.members
+        one_bit = ("moving_mode", "stationary_mode", "sum_mode", "i_accumulate", "i_room")
         super().__init__(
             {
-                "i_moving": In(stream.Signature(self._layout)),
+                "i_moving": In(stream.Signature(operand_layout(config, flags))),
                 "i_stationary": self._weights.signature.members["i_stream"],
-                "moving_mode": In(1),
-                "stationary_mode": In(1),
-                "o_sums": Out(sums_signature(config.columns, flags)),
-                "o_operands": Out(OPERANDS),
+                "o_waiting": Out(waiting_layout(rows, flags)),
+                "i_bank": In(range(banks)),
+                "o_issue": Out(1),
+                "o_leaving": Out(leaving_layout(rows, flags)),
+                "i_store": In(1),
+                "i_store_bank": In(range(banks)),
+                "o_sums": Out(data.ArrayLayout(32, config.columns)),
             }
-            | ({"i_by_row": In(1)} if by_column else {})
+            | {name: In(1) for name in (*one_bit, *(["i_by_row"] if by_column else []))}
+            | {name: member for name, member in drain.items() if "drain" in name}
         )
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        array, weights, sums = self._array, self._weights, self.o_sums
+        config, next_one = self._config, self.o_waiting
+        array = StationaryArray(config, by_column=self._by_column)
+        weights = self._weights
+        adding_cycles = 1 + config.latency if self._bottom else 0
+        guard = SumGuard(
+            rows=self._rows, cycles=1 + adding_cycles if self._bottom else config.latency_cycles
+        )
         m.submodules.array = shared(array)
         m.submodules.weights = shared(weights)
-        m.submodules.port = port = ElasticBuffer(self._layout)
+        m.submodules.guard = guard
+        m.submodules.port = port = ElasticBuffer(operand_layout(config, self._flags))
         wiring.connect(m, wiring.flipped(self.i_moving), port.i_stream)
         wiring.connect(m, wiring.flipped(self.i_stationary), weights.i_stream)
         vector = port.o_stream
+        flags = Value.cast(vector.payload)[len(vector.payload.data) :]
         first = Signal(init=1)
         tile_ready = ~first | weights.o_ready
-        swap = sums.issue & first
+        sum_ready = ~self.i_accumulate | guard.o_ready
+        swap = self.o_issue & first
         m.d.comb += [
-            sums.issue.eq(vector.valid & tile_ready & sums.room),
-            sums.first.eq(first),
-            sums.flags.eq(Value.cast(vector.payload)[len(vector.payload.data) :]),
-            vector.ready.eq(sums.issue),
+            next_one.eq(
+                Cat(
+                    *(vector.valid, first, tile_ready, weights.o_here),
+                    *(guard.o_row, guard.last_row, flags),
+                )
+            ),
+            self.o_issue.eq(vector.valid & tile_ready & sum_ready & self.i_room),
+            vector.ready.eq(self.o_issue),
+            guard.i_issue.eq(self.o_issue),
+            guard.i_last.eq(vector.payload.last),
             weights.i_swap.eq(swap),
             array.moving_mode.eq(self.moving_mode),
             array.stationary_mode.eq(self.stationary_mode),
@@ -128,14 +170,61 @@ class StationaryCore(Component):
             array.i_swap.eq(swap),
             array.i_stationary.eq(weights.o_vector),
             array.i_load.eq(weights.o_load),
-            array.i_p.eq(sums.old),
-            sums.sums.eq(array.o_p),
-            self.o_operands.valid.eq(vector.valid),
-            self.o_operands.tile_ready.eq(tile_ready),
-            self.o_operands.tile_here.eq(weights.o_here),
         ]
         if self._by_column:
             m.d.comb += [array.i_by_row.eq(self.i_by_row), weights.i_by_row.eq(self.i_by_row)]
-        with m.If(sums.issue):
+        with m.If(self.o_issue):
             m.d.sync += first.eq(vector.payload.last)
+        self._accumulate(m, array, flags, adding_cycles)
         return m
+
+    def _accumulate(
+        self, m: Module, array: StationaryArray, flags: Value, adding_cycles: int
+    ) -> None:
+        """Add the accumulators and the control of their reads and writes."""
+        accumulators = self._accumulators
+        m.submodules.accumulators = accumulators
+        m.submodules.write_back = back = WriteBack(
+            flags=self._flags, rows=self._rows, cycles=self._config.latency_cycles
+        )
+        leaving = back.o_leaving
+        read = Cat(self.o_issue & self.i_accumulate, self.i_bank, self.o_waiting.row)
+        old, sums = Value.cast(accumulators.o_old), Value.cast(array.o_p)
+        if self._bottom:
+            read = Cat(leaving.accumulate, self.i_bank, leaving.row)
+            leaving = delayed(m, leaving, adding_cycles, name="leaving", reset=True)
+            old, sums = Const(0), self._added(m, array.o_p, accumulators.o_old)
+        else:
+            read = delayed(m, read, 1, name="read_request")
+        m.d.comb += [
+            back.i_issue.eq(self.o_issue),
+            back.i_flags.eq(flags),
+            self.o_leaving.eq(leaving),
+            self.o_sums.eq(sums),
+            array.i_p.eq(old),
+            accumulators.i_read.eq(read),
+            accumulators.i_write.eq(Cat(self.i_store, self.i_store_bank, leaving.row)),
+            accumulators.i_sums.eq(self.o_sums),
+        ]
+        if self._banks > 1:
+            m.d.comb += [
+                accumulators.i_draining.eq(self.i_draining),
+                accumulators.i_drain.eq(self.i_drain),
+                self.o_drained.eq(accumulators.o_drained),
+            ]
+
+    def _added(
+        self, m: Module, sums: data.View[data.ArrayLayout], old: data.View[data.ArrayLayout]
+    ) -> Value:
+        """Sums of all columns, added below the array to the old ones."""
+        added = []
+        for index in range(self._config.columns):
+            adder = BottomAdder(self._config.cell)
+            m.submodules[f"adder_{index}"] = shared(adder)
+            m.d.comb += [
+                adder.i_sum.eq(sums[index]),
+                adder.i_old.eq(old[index]),
+                adder.mode.eq(self.sum_mode),
+            ]
+            added.append(adder.o_sum)
+        return Cat(*added)

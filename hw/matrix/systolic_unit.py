@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from amaranth.hdl import Assert as Check
 from amaranth.hdl import Module, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
@@ -14,10 +15,13 @@ from hw.matrix.output_rows import OutputRows
 from hw.matrix.output_stage import OutputStage
 from hw.matrix.result_fifo import ResultFifo
 from hw.matrix.stationary_core import StationaryCore, operand_layout
-from hw.matrix.streamed_sums import FLAGS, StreamedSums
 from hw.matrix.unit_config import COUNTERS, UnitConfig
 
-__all__ = ["SystolicUnit"]
+__all__ = ["FLAGS", "SystolicUnit"]
+
+#: Flags of a vector: it is the last of its tile; it adds to the sums of the same row of the tile
+#: before; its sums leave as results, otherwise they wait for the next tile.
+FLAGS = ("last", "accumulate", "finish")
 
 
 class SystolicUnit(Component):
@@ -40,7 +44,7 @@ class SystolicUnit(Component):
     Members
     -------
     i_activation, i_weight : streams
-        Vectors of R lanes with :data:`hw.matrix.streamed_sums.FLAGS` for the streaming operand,
+        Vectors of R lanes with `FLAGS` for the streaming operand,
         ``finish`` in an output-stationary unit; vectors of C lanes for the other.
     o_result : stream of rows
         Rows of results, as :class:`hw.matrix.output_stage.OutputStage` sends them.
@@ -93,12 +97,15 @@ class SystolicUnit(Component):
         return m
 
     def _add_stationary(self, m: Module, fifo: ResultFifo) -> dict[str, Value]:
-        """Add an array with a stationary operand and its sums; return the unit's activities."""
+        """Add an array with a stationary operand; return the unit's activities."""
         config = self._config
         m.submodules.core = core = StationaryCore(
-            config.array, flags=FLAGS, tiles_ahead=config.tiles_ahead
+            config.array,
+            flags=FLAGS,
+            rows=config.accumulator_rows,
+            tiles_ahead=config.tiles_ahead,
+            bottom=config.bottom,
         )
-        m.submodules.sums = sums = StreamedSums(config)
         operands = [
             (self.i_activation, self.activation_mode),
             (self.i_weight, self.weight_mode),
@@ -108,17 +115,31 @@ class SystolicUnit(Component):
         (moving, moving_mode), (stationary, stationary_mode) = operands
         wiring.connect(m, wiring.flipped(moving), core.i_moving)
         wiring.connect(m, wiring.flipped(stationary), core.i_stationary)
-        wiring.connect(m, core.o_sums, sums.i_sums)
-        wiring.connect(m, sums.o_rows, fifo.i_rows)
+        rows, waiting, leaving = fifo.i_rows, core.o_waiting, core.o_leaving
         m.d.comb += [
             core.moving_mode.eq(moving_mode),
             core.stationary_mode.eq(stationary_mode),
-            sums.mode.eq(self.activation_mode),
+            core.sum_mode.eq(self.activation_mode),
+            core.i_accumulate.eq(waiting.accumulate),
+            core.i_room.eq(~waiting.finish | rows.room),
+            rows.reserve.eq(core.o_issue & waiting.finish),
+            core.i_store.eq(leaving.valid & ~leaving.finish),
+            rows.write.eq(leaving.valid & leaving.finish),
+            rows.last.eq(leaving.last),
+            rows.sums.eq(core.o_sums),
         ]
-        missing = core.o_operands.valid & ~core.o_operands.tile_ready
+        with m.If(core.o_issue):
+            # Sums that leave at once need no accumulator, however many rows their tile has.
+            m.d.sync += Check(
+                waiting.last
+                | (waiting.row != config.accumulator_rows - 1)
+                | (waiting.finish & ~waiting.accumulate),
+                "a tile has more rows than there are accumulators",
+            )
+        missing = waiting.valid & ~waiting.tile_ready
         return {
-            "active": core.o_sums.issue,
-            "weight_stall": missing & ~core.o_operands.tile_here,
+            "active": core.o_issue,
+            "weight_stall": missing & ~waiting.tile_here,
             "weight_shift": missing,
         }
 

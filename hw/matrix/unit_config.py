@@ -128,11 +128,6 @@ class UnitConfig:
         """Cycles from the bottom of the array to the accumulator."""
         return 1 + self.array.latency if self.bottom else 0
 
-    @property
-    def sum_cycles(self) -> int:
-        """Least cycles between vectors of one row in successive tiles (accumulate hazard)."""
-        return 1 + self.adding_cycles if self.bottom else self.array.latency_cycles
-
     def summed_elements(self, fmt: Format) -> int | None:
         """Elements of k summed from +0 before accumulation: ``tile`` of the golden matmul."""
         return self.array.rows * fmt.products_per_cycle if self.bottom else None

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from amaranth.hdl import Module, Mux, Signal
-from amaranth.lib import memory, stream
+from amaranth.lib import stream
 from amaranth.lib.wiring import In, Out
 
 from hw.arch.checks import require_int
 from hw.array.dataflow import ArrayConfig
-from hw.emit.shared import Library
-from hw.emit.vector_memory import without_contents
+from hw.emit.shared import shared
+from hw.emit.vector_memory import VectorMemory
 from hw.lib.component import Component
 from hw.matrix.load_sequencer import LoadSequencer
 
@@ -80,9 +80,8 @@ class WeightBuffer(Component):
         m = Module()
         config = self._config
         depth = max(2, 1 << (self._tiles * self._vectors - 1).bit_length())
-        bank: memory.Memory = memory.Memory(shape=self._width_bits, depth=depth, init=[])
-        m.submodules.bank = bank
-        write, read = bank.write_port(), bank.read_port(domain="sync")
+        bank = VectorMemory(width=self._width_bits, depth=depth, granule=self._width_bits)
+        m.submodules.bank = shared(bank)
         # By column, a swap must have passed the last row before the next load; a vector of rows is
         # written to all columns at once, so the last column counts as well.
         passes_rows = (config.rows - 1) * config.latency
@@ -96,12 +95,12 @@ class WeightBuffer(Component):
             sequencer.i_comes.eq(self.i_stream.valid & sequencer.o_room),
             sequencer.i_swap.eq(self.i_swap),
             sequencer.i_wave.eq(Mux(self.i_by_row, wave, passes_rows) if self._by_column else wave),
-            write.addr.eq(write_place),
-            write.data.eq(self.i_stream.payload),
-            write.en.eq(sequencer.i_comes),
-            read.addr.eq(read_place),
-            read.en.eq(sequencer.o_fetch),
-            self.o_vector.eq(read.data),
+            bank.i_write_address.eq(write_place),
+            bank.i_data.eq(self.i_stream.payload),
+            bank.i_write.eq(sequencer.i_comes),
+            bank.i_read_address.eq(read_place),
+            bank.i_read.eq(sequencer.o_fetch),
+            self.o_vector.eq(bank.o_data),
             self.o_load.eq(sequencer.o_load),
             self.o_ready.eq(sequencer.o_ready),
             self.o_here.eq(sequencer.o_here),
@@ -111,7 +110,3 @@ class WeightBuffer(Component):
             read_place.eq(read_place + sequencer.o_fetch),
         ]
         return m
-
-    def rtlil(self, library: Library) -> str:
-        """RTLIL of its definition, whose memory needs no initial contents."""
-        return without_contents(self, library)

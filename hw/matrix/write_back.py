@@ -9,11 +9,16 @@ from amaranth.lib.wiring import In, Out
 from hw.lib.component import Component
 from hw.lib.delay import delayed
 
-__all__ = ["WriteBack"]
+__all__ = ["WriteBack", "leaving_layout"]
+
+
+def leaving_layout(rows: int, flags: tuple[str, ...]) -> data.StructLayout:
+    """Layout of a vector whose sum leaves column 0: it is there; its flags; its row in its tile."""
+    return data.StructLayout({"valid": 1} | dict.fromkeys(flags, 1) | {"row": range(rows)})
 
 
 class WriteBack(Component):
-    """Write-back control: the flags of a vector, delayed until its sums leave column 0; their row.
+    """Write-back control: the flags of a vector, delayed until its sum leaves column 0; its row.
 
     Parameters
     ----------
@@ -28,33 +33,24 @@ class WriteBack(Component):
     -------
     i_issue, i_flags
         A vector enters the array; its flags.
-    o_vector, o_row
-        Flags of the vector whose sum is at column 0, if it is ``valid``; its row in its tile.
+    o_leaving : ``Out(leaving_layout(rows, flags))``
     """
 
     i_issue: Signal
-    i_flags: data.View[data.StructLayout]
-    o_vector: data.View[data.StructLayout]
-    o_row: Signal
+    i_flags: Signal
+    o_leaving: data.View[data.StructLayout]
 
     def __init__(self, *, flags: tuple[str, ...], rows: int, cycles: int) -> None:
-        self._cycles = cycles
-        layout = data.StructLayout(dict.fromkeys(flags, 1))
-        vector = data.StructLayout({"valid": 1} | dict.fromkeys(flags, 1))
-        super().__init__(
-            {
-                "i_issue": In(1),
-                "i_flags": In(layout),
-                "o_vector": Out(vector),
-                "o_row": Out(range(rows)),
-            }
-        )
+        self._rows, self._cycles = rows, cycles
+        leaving = leaving_layout(rows, flags)
+        super().__init__({"i_issue": In(1), "i_flags": In(len(flags)), "o_leaving": Out(leaving)})
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
         entered = Cat(self.i_issue, self.i_flags)
-        leaving = self.o_vector
-        m.d.comb += leaving.eq(delayed(m, entered, self._cycles, name="flags", reset=True))
-        with m.If(leaving.valid):
-            m.d.sync += self.o_row.eq(Mux(leaving.last, 0, self.o_row + 1))
+        row = Signal(range(self._rows))
+        left = delayed(m, entered, self._cycles, name="flags", reset=True)
+        m.d.comb += self.o_leaving.eq(Cat(left, row))
+        with m.If(self.o_leaving.valid):
+            m.d.sync += row.eq(Mux(self.o_leaving.last, 0, row + 1))
         return m

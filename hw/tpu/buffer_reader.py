@@ -11,7 +11,7 @@ from amaranth.lib.wiring import In, Out
 from hw.lib.component import Component
 from hw.lib.stream import ElasticBuffer
 from hw.matrix.stationary_core import operand_layout
-from hw.matrix.streamed_sums import FLAGS
+from hw.matrix.systolic_unit import FLAGS
 from hw.tpu.tensor_config import TensorConfig
 
 __all__ = ["Reader"]
