@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 from amaranth.hdl import Module, Signal
 from amaranth.lib import memory
 from amaranth.lib.wiring import In, Out
@@ -44,7 +46,6 @@ class VectorMemory(Component):
         self._width = width
         self._depth = depth
         self._granule = granule
-        self.bank: memory.Memory = memory.Memory(shape=width, depth=depth, init=[])
         super().__init__(
             {
                 "i_write": In(width // granule),
@@ -55,6 +56,11 @@ class VectorMemory(Component):
                 "o_data": Out(width),
             }
         )
+
+    @cached_property
+    def bank(self) -> memory.Memory:
+        """The memory in a simulation."""
+        return memory.Memory(shape=self._width, depth=self._depth, init=[])
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -72,7 +78,6 @@ class VectorMemory(Component):
 
     def rtlil(self, library: Library) -> str:
         """RTLIL of its definition in an emitted design."""
-        self.bank.__dict__["_MustUse__used"] = True
         width, depth, address = self._width, self._depth, len(self.i_read_address)
         ports = {
             "i_write": ("input", len(self.i_write)),

@@ -81,7 +81,7 @@ class WeightBuffer(Component):
         config = self._config
         depth = max(2, 1 << (self._tiles * self._vectors - 1).bit_length())
         bank = VectorMemory(width=self._width_bits, depth=depth, granule=self._width_bits)
-        m.submodules.bank = shared(bank)
+        m.submodules.memory = shared(bank)
         # By column, a swap must have passed the last row before the next load; a vector of rows is
         # written to all columns at once, so the last column counts as well.
         passes_rows = (config.rows - 1) * config.latency
