@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from amaranth.hdl import Array, Cat, Module, Mux, Signal, Value
-from amaranth.lib import data
+from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.arch.checks import require_int
@@ -21,6 +21,12 @@ _MOST_ROWS = 1 << 16
 def access_layout(rows: int, banks: int) -> data.StructLayout:
     """Layout of an access to a row of partial sums, of one of the banks."""
     return data.StructLayout({"enable": 1, "bank": range(banks), "row": range(rows)})
+
+
+def _drain_members(rows: int, banks: int, sums: data.ArrayLayout | int) -> dict[str, wiring.Member]:
+    """Members of the drain, with two banks or more."""
+    layout = data.StructLayout({"active": 1, "access": access_layout(rows, banks)})
+    return {"i_drain": In(layout), "o_drained": Out(sums)} if banks > 1 else {}
 
 
 class AccumulatorColumn(Component):
@@ -44,9 +50,9 @@ class AccumulatorColumn(Component):
         Row to write, and its partial sum.
     o_read, o_write
         Accesses for the right neighbour.
-    i_draining, i_drain, o_drained
-        Only with two banks or more. While ``i_draining`` the bank belongs to the drain. A partial
-        sum follows one cycle after an enabled access and holds its value until the next.
+    i_drain, o_drained
+        Only with two banks or more. While ``active`` the bank belongs to the drain. A partial sum
+        follows one cycle after an enabled ``access`` and holds its value until the next.
     """
 
     i_read: data.View[data.StructLayout]
@@ -55,7 +61,6 @@ class AccumulatorColumn(Component):
     i_sum: Signal
     o_read: data.View[data.StructLayout]
     o_write: data.View[data.StructLayout]
-    i_draining: Signal
     i_drain: data.View[data.StructLayout]
     o_drained: Signal
 
@@ -63,12 +68,11 @@ class AccumulatorColumn(Component):
         require_int("Accumulator rows", rows, 1, _MOST_ROWS)
         self._rows, self._banks = rows, banks
         access = access_layout(rows, banks)
-        drain = {"i_draining": In(1), "i_drain": In(access), "o_drained": Out(32)}
         super().__init__(
             {f"i_{name}": In(access) for name in ("read", "write")}
             | {f"o_{name}": Out(access) for name in ("read", "write")}
             | {"i_sum": In(32), "o_old": Out(32)}
-            | (drain if banks > 1 else {})
+            | _drain_members(rows, banks, 32)
         )
 
     def elaborate(self, platform: object) -> Module:
@@ -86,10 +90,11 @@ class AccumulatorColumn(Component):
                 bank.i_read_address.eq(self.i_read.row),
             ]
             if self._banks > 1:
-                with m.If(self.i_draining & (self.i_drain.bank == index)):
+                drain = self.i_drain.access
+                with m.If(self.i_drain.active & (drain.bank == index)):
                     m.d.comb += [
-                        bank.i_read.eq(self.i_drain.enable),
-                        bank.i_read_address.eq(self.i_drain.row),
+                        bank.i_read.eq(drain.enable),
+                        bank.i_read_address.eq(drain.row),
                     ]
         used: Any = Signal(self.i_read.shape(), reset_less=True)
         m.d.sync += [used.eq(self.i_read), self.o_write.eq(self.i_write)]
@@ -99,7 +104,7 @@ class AccumulatorColumn(Component):
             self.o_old.eq(Mux(used.enable, sums[used.bank], 0)),
         ]
         if self._banks > 1:
-            m.d.comb += self.o_drained.eq(sums[self.i_drain.bank])
+            m.d.comb += self.o_drained.eq(sums[self.i_drain.access.bank])
         return m
 
 
@@ -117,7 +122,7 @@ class Accumulators(Component):
         Row to read; the partial sum of column c 1 + c cycles later, or 0 if not enabled.
     i_write, i_sums
         Row to write, and its partial sums, that of column c c cycles later.
-    i_draining, i_drain, o_drained
+    i_drain, o_drained
         Only with two banks or more, as of :class:`AccumulatorColumn`: all columns at once.
     """
 
@@ -125,17 +130,15 @@ class Accumulators(Component):
     o_old: data.View[data.ArrayLayout]
     i_write: data.View[data.StructLayout]
     i_sums: data.View[data.ArrayLayout]
-    i_draining: Signal
     i_drain: data.View[data.StructLayout]
     o_drained: data.View[data.ArrayLayout]
 
     def __init__(self, *, columns: int, rows: int, banks: int) -> None:
         self._columns, self._rows, self._banks = columns, rows, banks
         access, sums = access_layout(rows, banks), data.ArrayLayout(32, columns)
-        drain = {"i_draining": In(1), "i_drain": In(access), "o_drained": Out(sums)}
         super().__init__(
             {"i_read": In(access), "o_old": Out(sums), "i_write": In(access), "i_sums": In(sums)}
-            | (drain if banks > 1 else {})
+            | _drain_members(rows, banks, sums)
         )
 
     def elaborate(self, platform: object) -> Module:
@@ -152,10 +155,7 @@ class Accumulators(Component):
                 column.i_sum.eq(self.i_sums[index]),
             ]
             if self._banks > 1:
-                m.d.comb += [
-                    column.i_draining.eq(self.i_draining),
-                    column.i_drain.eq(self.i_drain),
-                ]
+                m.d.comb += column.i_drain.eq(self.i_drain)
             read, write = column.o_read, column.o_write
         m.d.comb += self.o_old.eq(Cat(*(column.o_old for column in columns)))
         if self._banks > 1:

@@ -44,10 +44,8 @@ class LoadSequencer(Component):
 
     Attributes
     ----------
-    level, fetched, waiting, loaded, wave : Signal
-        Vectors in the FIFO; vectors fetched of the current tile; all or some vectors of a tile are
-        in the shadow registers. The first is loaded, or all are, with ``whole_tiles``; cycles until
-        the next tile may be fetched.
+    fetched : Signal
+        Vectors fetched of the current tile, for proofs.
     """
 
     i_comes: Signal
@@ -61,21 +59,21 @@ class LoadSequencer(Component):
 
     def __init__(self, *, vectors: int, depth: int, wave: int, whole_tiles: bool) -> None:
         self._vectors, self._depth, self._whole_tiles = vectors, depth, whole_tiles
-        self.level = Signal(range(depth + 1))
+        self._wave = range(wave + 1)
         self.fetched = Signal(range(max(vectors, 2)))
-        self.waiting, self.loaded = Signal(), Signal()
-        self.wave = Signal(range(wave + 1))
         super().__init__(
             {f"i_{name}": In(1) for name in ("comes", "swap")}
             | {f"o_{name}": Out(1) for name in ("room", "fetch", "ready", "here")}
-            | {"i_wave": In(range(wave + 1)), "o_load": Out(vectors)}
+            | {"i_wave": In(self._wave), "o_load": Out(vectors)}
         )
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        vectors = self._vectors
-        level, fetched, waiting, loaded = self.level, self.fetched, self.waiting, self.loaded
-        fetch, wave = self.o_fetch, self.wave
+        vectors, fetched, fetch = self._vectors, self.fetched, self.o_fetch
+        # Vectors in the FIFO; cycles until the next tile may be fetched.
+        level, wave = Signal(range(self._depth + 1)), Signal(self._wave)
+        # Vectors of a tile are in the shadow registers; the one that makes it ready is.
+        waiting, loaded = Signal(), Signal()
         here = (fetched == 0) | (level >= vectors - fetched)
         begins = ~waiting & (wave == 0) & (level >= (vectors if self._whole_tiles else 1))
         gone = self.o_load.any() if self._whole_tiles else fetch

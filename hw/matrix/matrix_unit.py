@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from amaranth.hdl import Assert as Check
-from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -172,8 +172,10 @@ class MatrixUnit(Component):
             banks.i_row.eq(leaving.row),
             core.i_store.eq(leaving.valid),
             core.i_store_bank.eq(banks.o_write_bank),
-            core.i_draining.eq(banks.o_full),
-            core.i_drain.eq(Cat(drain.o_enable, banks.o_full_bank, drain.o_row)),
+            core.i_drain.active.eq(banks.o_full),
+            core.i_drain.access.enable.eq(drain.o_enable),
+            core.i_drain.access.bank.eq(banks.o_full_bank),
+            core.i_drain.access.row.eq(drain.o_row),
             drain.i_sums.eq(core.o_drained),
             drain.i_start.eq(banks.o_full),
             drain.i_last_row.eq(banks.o_last_row),

@@ -1,4 +1,4 @@
-"""Matrix unit but for what becomes of its results: operands, array, accumulators, hazard guard."""
+"""Core of a matrix unit with a stationary operand: operand side, array, accumulators and guard."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def waiting_layout(rows: int, flags: tuple[str, ...]) -> data.StructLayout:
 
 
 class StationaryCore(Component):
-    """Matrix unit with a stationary operand, up to the sums that leave its array.
+    """Core of a matrix unit with a stationary operand: everything before its results leave.
 
     A packet of the streaming operand is a tile of vectors; its stationary tile is the next one of
     the stationary stream. One vector per cycle enters the array, as soon as its tile is ready, its
@@ -75,7 +75,7 @@ class StationaryCore(Component):
         The vector whose sum leaves column 0.
     i_store, i_store_bank, o_sums
         Its sums are kept, in this bank; the sum of column c leaves c cycles later.
-    i_draining, i_drain, o_drained
+    i_drain, o_drained
         Only with two banks or more, as of :class:`hw.matrix.accumulator.Accumulators`.
     """
 
@@ -94,7 +94,6 @@ class StationaryCore(Component):
     i_store: Signal
     i_store_bank: Signal
     o_sums: data.View[data.ArrayLayout]
-    i_draining: Signal
     i_drain: data.View[data.StructLayout]
     o_drained: data.View[data.ArrayLayout]
 
@@ -133,7 +132,7 @@ class StationaryCore(Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        config, next_one = self._config, self.o_waiting
+        config, waiting = self._config, self.o_waiting
         array = StationaryArray(config, by_column=self._by_column)
         weights = self._weights
         adding_cycles = 1 + config.latency if self._bottom else 0
@@ -147,18 +146,18 @@ class StationaryCore(Component):
         wiring.connect(m, wiring.flipped(self.i_moving), port.i_stream)
         wiring.connect(m, wiring.flipped(self.i_stationary), weights.i_stream)
         vector = port.o_stream
-        flags = Value.cast(vector.payload)[len(vector.payload.data) :]
         first = Signal(init=1)
         tile_ready = ~first | weights.o_ready
         sum_ready = ~self.i_accumulate | guard.o_ready
         swap = self.o_issue & first
         m.d.comb += [
-            next_one.eq(
-                Cat(
-                    *(vector.valid, first, tile_ready, weights.o_here),
-                    *(guard.o_row, guard.last_row, flags),
-                )
-            ),
+            waiting.valid.eq(vector.valid),
+            waiting.first.eq(first),
+            waiting.tile_ready.eq(tile_ready),
+            waiting.tile_here.eq(weights.o_here),
+            waiting.row.eq(guard.o_row),
+            waiting.last_row.eq(guard.last_row),
+            *(waiting[name].eq(vector.payload[name]) for name in self._flags),
             self.o_issue.eq(vector.valid & tile_ready & sum_ready & self.i_room),
             vector.ready.eq(self.o_issue),
             guard.i_issue.eq(self.o_issue),
@@ -175,12 +174,10 @@ class StationaryCore(Component):
             m.d.comb += [array.i_by_row.eq(self.i_by_row), weights.i_by_row.eq(self.i_by_row)]
         with m.If(self.o_issue):
             m.d.sync += first.eq(vector.payload.last)
-        self._accumulate(m, array, flags, adding_cycles)
+        self._accumulate(m, array, adding_cycles)
         return m
 
-    def _accumulate(
-        self, m: Module, array: StationaryArray, flags: Value, adding_cycles: int
-    ) -> None:
+    def _accumulate(self, m: Module, array: StationaryArray, adding_cycles: int) -> None:
         """Add the accumulators and the control of their reads and writes."""
         accumulators = self._accumulators
         m.submodules.accumulators = accumulators
@@ -198,17 +195,18 @@ class StationaryCore(Component):
             read = delayed(m, read, 1, name="read_request")
         m.d.comb += [
             back.i_issue.eq(self.o_issue),
-            back.i_flags.eq(flags),
+            back.i_flags.eq(Cat(self.o_waiting[name] for name in self._flags)),
             self.o_leaving.eq(leaving),
             self.o_sums.eq(sums),
             array.i_p.eq(old),
             accumulators.i_read.eq(read),
-            accumulators.i_write.eq(Cat(self.i_store, self.i_store_bank, leaving.row)),
+            accumulators.i_write.enable.eq(self.i_store),
+            accumulators.i_write.bank.eq(self.i_store_bank),
+            accumulators.i_write.row.eq(leaving.row),
             accumulators.i_sums.eq(self.o_sums),
         ]
         if self._banks > 1:
             m.d.comb += [
-                accumulators.i_draining.eq(self.i_draining),
                 accumulators.i_drain.eq(self.i_drain),
                 self.o_drained.eq(accumulators.o_drained),
             ]

@@ -46,7 +46,7 @@ def here(tmp_path, monkeypatch):
     [
         (
             "--component systolic --rows 16 --cols 16 --dataflow ws --format bf16",
-            "stationary_unit_r16_c16_ws_bf16_l1_a512_r0_t1_none_b0_top",
+            "systolic_unit_r16_c16_ws_bf16_l1_a512_r0_t1_none_b0_top",
         ),
         ("--component array --rows 2 --cols 2", "stationary_array_r2_c2_ws_bf16_l1_s1_b0"),
         ("--config tiny --component matrix-unit", "matrix_unit_r4_c2_bf16_int8_l2_a256"),
@@ -65,15 +65,15 @@ def test_a_preset_and_a_file_give_their_names(here, capsys):
     assert run("--config ./mine.toml", capsys).out.startswith("build/mine.v: module tilewright")
     text = Path("build/mine.v").read_text()
     assert "--config FILE.toml\n" in text and "mine" not in text
-    assert run("--preset tpu-v3", capsys).out.startswith("build/tpu-v3.v: module stationary_unit_")
+    assert run("--preset tpu-v3", capsys).out.startswith("build/tpu-v3.v: module systolic_unit_")
     assert "matrix unit of tpu-v3, 2 a core" in Path("build/tpu-v3.v").read_text()
 
 
 @pytest.mark.parametrize("output", ["-", "/dev/stdout"])
 def test_standard_output_gets_the_text_and_nothing_else(output, here, capsys):
     out, error = run(f"{SMALL} -o {output}", capsys)
-    assert out.startswith("// stationary_unit_r2_c3_") and out.endswith("endmodule\n")
-    assert error.startswith("standard output: module stationary_unit_r2_c3_")
+    assert out.startswith("// systolic_unit_r2_c3_") and out.endswith("endmodule\n")
+    assert error.startswith("standard output: module systolic_unit_r2_c3_")
     assert list(here.iterdir()) == []
     run(f"{SMALL} -o a.v", capsys)
     assert Path("a.v").read_text() == out
