@@ -227,18 +227,18 @@ def _complete(product: Product, plan: Plan, places: Fit, sizes: Mapping[str, int
 
 def _notes(state: Compilation) -> tuple[str, ...]:
     """Notes on reduced hints and on plans that were given up."""
-    notes, plan, hints = [], state.plan, state.hints
+    notes, plan, hints = [], state.plan, state.constraints
     failures = state.failures["parallel"]
     if failures:
         count = len(failures)
         better = "1 better plan was" if count == 1 else f"{count} better plans were"
         notes.append(f"{better} given up: {failures[0].message}")
-    for noun, wish, had in (
+    for noun, hint, had in (
         ("row_par", hints.row_par, plan.row_par),
         ("col_par", hints.col_par, plan.col_par),
     ):
-        if wish is not None and wish != had:
-            notes.append(f"{noun}={wish} became {had}: more units would find no rows or no room")
+        if hint is not None and hint != had:
+            notes.append(f"{noun}={hint} became {had}: more units would find no rows or no room")
     if plan.rows < plan.pass_columns:
         notes.append(
             f"loading weights limits the speed: a block of C {plan.rows} high is multiplied by "

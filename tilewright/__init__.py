@@ -94,7 +94,7 @@ else:
         home = import_module(_HOMES.get(name, "sw.language"))
         if name in __all__ or name in home.__all__:
             return getattr(home, name)
-        raise import_module("sw.language.hints").missing_name("tilewright", name, tuple(__all__))
+        raise import_module("sw.language.idioms").missing_name("tilewright", name, tuple(__all__))
 
 
 __all__ = [

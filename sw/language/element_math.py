@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from sw.ir import nodes as ir
 from sw.ir.operations import FUNCTIONS
-from sw.language.hints import taking
+from sw.language.idioms import taking
 from sw.language.tile_value import Tile, TileLike, emit
 
 __all__ = ["element_function"]

@@ -7,7 +7,7 @@ from typing import NoReturn
 from sw.ir.affine import Affine, Axis
 from sw.ir.format_rules import Format
 from sw.ir.types import Dim, Entry, Role, View
-from sw.language.hints import NotAnArray, operator
+from sw.language.idioms import NotAnArray, operator
 from sw.language.index import BlockIndex, as_affine, whole
 from sw.language.tile_value import Tile
 from sw.language.trace import Recorder, refusal

@@ -10,7 +10,7 @@ from sw.ir.affine import Affine, Axis
 from sw.ir.format_rules import FORMATS, Format, format_of
 from sw.ir.types import Role
 from sw.language.errors import unserved
-from sw.language.hints import taking
+from sw.language.idioms import taking
 from sw.language.index import BlockIndex, whole
 from sw.language.tensor import TensorView
 from sw.language.tile_value import Tile, emit, tile_argument, wrap

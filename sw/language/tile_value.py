@@ -11,7 +11,7 @@ from sw.ir import nodes as ir
 from sw.ir.affine import Axis
 from sw.ir.format_rules import Format, format_of
 from sw.ir.types import TileType
-from sw.language.hints import NotAnArray
+from sw.language.idioms import NotAnArray
 from sw.language.trace import Recorder, current, refusal
 
 __all__ = ["MakesTile", "Tile", "TileLike", "as_operand", "emit", "tile_argument", "wrap"]

@@ -15,7 +15,7 @@ from sw.ir.program import Program
 from sw.language import Kernel, Schedule
 from sw.netlist import Netlist
 from sw.passes.fit import Fit
-from sw.passes.parallel import Wishes
+from sw.passes.parallel import Constraints
 from sw.passes.place import Placement
 from sw.passes.plan import Plan
 from sw.passes.route import Routes
@@ -54,7 +54,7 @@ class Compilation:
     product : Product
     arrays : tuple of ArraySpec
         Arguments of the launch, in order.
-    hints : Wishes
+    constraints : Constraints
         Choices of the schedule and of the program.
     plan : Plan
     fit : Fit
@@ -87,7 +87,7 @@ class Compilation:
     golden_program: Program = _later()
     product: Product = _later()
     arrays: tuple[ArraySpec, ...] = _later()
-    hints: Wishes = _later()
+    constraints: Constraints = _later()
     plan: Plan = _later()
     fit: Fit = _later()
     sizes: dict[str, int] = _later()

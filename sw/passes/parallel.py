@@ -18,7 +18,7 @@ from sw.passes.fit import Fit, fit
 from sw.passes.plan import Plan, fewest_rows
 from sw.passes.stage import Product
 
-__all__ = ["Wishes", "parallel"]
+__all__ = ["Constraints", "parallel"]
 
 #: Plans simulated K-block by K-block after all have been estimated.
 _FINALISTS = 60
@@ -27,8 +27,8 @@ _GRIDS = 3
 
 
 @dataclasses.dataclass(frozen=True)
-class Wishes:
-    """Choices that the schedule or the program names.
+class Constraints:
+    """Constraints on a plan: what the schedule requires, and what the program hints at.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ class Wishes:
     row_par, col_par : int or None
         Units over which rows and columns are split.
     strict : set of str
-        Which of ``row_par`` and ``col_par`` are constraints, because the schedule names them; the
+        Which of ``row_par`` and ``col_par`` are requirements, because the schedule names them; the
         others are hints, which are reduced to the chip.
     slots : mapping of str to int
         Tiles in the buffers ``a``, ``b``, ``c``.
@@ -52,7 +52,9 @@ class Wishes:
     slots: Mapping[str, int] = dataclasses.field(default_factory=dict)
 
 
-def parallel(product: Product, config: ChipConfig, wishes: Wishes) -> Iterator[tuple[Plan, Fit]]:
+def parallel(
+    product: Product, config: ChipConfig, constraints: Constraints
+) -> Iterator[tuple[Plan, Fit]]:
     """Choose how a product is distributed over a chip.
 
     Yields
@@ -67,11 +69,11 @@ def parallel(product: Product, config: ChipConfig, wishes: Wishes) -> Iterator[t
         If no plan fits; the message names what is needed and what there is.
     """
     _require_units(config)
-    plans, problem = _legal(product, config, wishes)
+    plans, problem = _legal(product, config, constraints)
     found: list[tuple[int, int, Plan, Fit]] = []
     for number, plan in enumerate(plans):
         try:
-            places = fit(plan, wishes.slots)
+            places = fit(plan, constraints.slots)
         except Unfit as error:
             problem = _nearer(problem, error)
             continue
@@ -84,13 +86,13 @@ def parallel(product: Product, config: ChipConfig, wishes: Wishes) -> Iterator[t
         best.setdefault(grid, (plan, places))
     yield from itertools.islice(best.values(), _GRIDS)
     if best:
-        yield from _smaller(plans, next(iter(best.values()))[0], wishes)
+        yield from _smaller(plans, next(iter(best.values()))[0], constraints)
     free = dataclasses.replace(
-        wishes,
-        row_par=wishes.row_par if "row_par" in wishes.strict else None,
-        col_par=wishes.col_par if "col_par" in wishes.strict else None,
+        constraints,
+        row_par=constraints.row_par if "row_par" in constraints.strict else None,
+        col_par=constraints.col_par if "col_par" in constraints.strict else None,
     )
-    if free != wishes:
+    if free != constraints:
         # The chip has no room for the program's own hint.
         yield from parallel(product, config, free)
     elif not found:
@@ -133,10 +135,12 @@ def _nearer(one: Unfit | None, other: Unfit) -> Unfit:
     return one if one and one.rule == other.rule and one.value <= other.value else other
 
 
-def _legal(product: Product, config: ChipConfig, wishes: Wishes) -> tuple[list[Plan], Unfit | None]:
+def _legal(
+    product: Product, config: ChipConfig, constraints: Constraints
+) -> tuple[list[Plan], Unfit | None]:
     """Plans whose loops fit their fields, best estimate first, and the nearest refusal."""
     plans, problem = [], None
-    for plan in _plans(product, config, wishes):
+    for plan in _plans(product, config, constraints):
         try:
             require_fields(plan)
         except Unfit as error:
@@ -146,14 +150,16 @@ def _legal(product: Product, config: ChipConfig, wishes: Wishes) -> tuple[list[P
     return sorted(plans, key=rough), problem
 
 
-def _smaller(plans: list[Plan], first: Plan, wishes: Wishes) -> Iterator[tuple[Plan, Fit]]:
+def _smaller(
+    plans: list[Plan], first: Plan, constraints: Constraints
+) -> Iterator[tuple[Plan, Fit]]:
     """Plans with fewer and fewer streams, in case the links carry none of the best."""
     most = first.row_par * first.col_par
     tried = [first]
     while tried:
         for plan in tried:
             with contextlib.suppress(Unfit):
-                places = fit(plan, wishes.slots, plain=True)
+                places = fit(plan, constraints.slots, plain=True)
                 most = plan.row_par * plan.col_par // 2
                 yield plan, places
                 break
@@ -168,23 +174,23 @@ def _bad(field: str, rule: str, value: object) -> BadInputError:
     )
 
 
-def _grids(product: Product, config: ChipConfig, wishes: Wishes) -> list[tuple[int, int]]:
+def _grids(product: Product, config: ChipConfig, constraints: Constraints) -> list[tuple[int, int]]:
     """PCU grids to try: rows and columns."""
     pcus = config.pcu_count
     # The columns of a pass are loaded in one box.
     most = min(pcus, MAX_MODULUS, MAX_BOX // config.grid_columns)
     powers = [1 << n for n in range(most.bit_length())]
-    rows, columns = wishes.row_par, wishes.col_par
+    rows, columns = constraints.row_par, constraints.col_par
     names = f"of `{product.product}`" if product.product else "of the product"
     if columns is not None and columns not in powers:
-        if "col_par" in wishes.strict:
+        if "col_par" in constraints.strict:
             raise _bad(f"col_par {names}", f"one of {', '.join(map(str, powers))}", columns)
         columns = max(each for each in powers if each <= columns)
     # A program is not written for a certain chip: its hints are folded onto the units there are.
     if rows is not None and rows * (columns or 1) > pcus:
-        if "row_par" not in wishes.strict:
+        if "row_par" not in constraints.strict:
             rows = None
-        elif columns is not None and "col_par" not in wishes.strict and rows <= pcus:
+        elif columns is not None and "col_par" not in constraints.strict and rows <= pcus:
             columns = None
         else:
             raise _bad(
@@ -200,18 +206,18 @@ def _grids(product: Product, config: ChipConfig, wishes: Wishes) -> list[tuple[i
     ]
     # Grids with units that would only process padding are left out.
     groups = ceil_div(product.n, config.grid_columns)
-    useful = [each for each in found if wishes.col_par or each[1] < 2 * groups]
+    useful = [each for each in found if constraints.col_par or each[1] < 2 * groups]
     return useful or found
 
 
-def _plans(product: Product, config: ChipConfig, wishes: Wishes) -> Iterator[Plan]:
+def _plans(product: Product, config: ChipConfig, constraints: Constraints) -> Iterator[Plan]:
     """Plans to try."""
     lanes = config.width_bits // product.fmt.bits
     most_rows = min(config.pcu.accumulator_rows, MAX_BOX)
-    row_tile = min(wishes.row_tile or product.m, product.m)
-    column_tile = min(wishes.column_tile or MAX_BOX, product.n)
+    row_tile = min(constraints.row_tile or product.m, product.m)
+    column_tile = min(constraints.column_tile or MAX_BOX, product.n)
     covers = ceil_div(product.k, lanes)
-    for row_par, col_par in _grids(product, config, wishes):
+    for row_par, col_par in _grids(product, config, constraints):
         least_blocks = max(ceil_div(product.m, row_tile), ceil_div(product.m, row_par * most_rows))
         shapes = set()
         for factor in (1, 2, 3, 4, 6, 8, 12, 16, 32):
@@ -225,7 +231,7 @@ def _plans(product: Product, config: ChipConfig, wishes: Wishes) -> Iterator[Pla
         for groups, rows, blocks in sorted(shapes):
             for columns, slabs, resident in itertools.product(
                 _columns(config, col_par, lanes, column_tile, product.n),
-                _slabs(covers, lanes, wishes),
+                _slabs(covers, lanes, constraints),
                 (True, False),
             ):
                 yield Plan(
@@ -253,7 +259,7 @@ def _columns(
     return list(found.values())
 
 
-def _slabs(covers: int, lanes: int, wishes: Wishes) -> list[tuple[int, int, int]]:
+def _slabs(covers: int, lanes: int, constraints: Constraints) -> list[tuple[int, int, int]]:
     """Candidates for the tiles of the sum, padded, and the tiles per slot of A and of B."""
     most = MAX_BOX // lanes
     found: dict[tuple[int, int, int], None] = {}
@@ -262,13 +268,15 @@ def _slabs(covers: int, lanes: int, wishes: Wishes) -> list[tuple[int, int, int]
         if tiles > covers and 16 * (tiles - covers) > covers and covers <= most:
             continue
         divisors = [each for each in range(min(tiles, most), 0, -1) if not tiles % each]
-        if wishes.sum_tile is not None:
-            wanted = max(1, ceil_div(wishes.sum_tile, lanes))
+        if constraints.sum_tile is not None:
+            wanted = max(1, ceil_div(constraints.sum_tile, lanes))
             divisors = [max(each for each in divisors if each <= wanted)]
         choices = {}
         for name in "ab":
             # A single slot holds the whole tile, if a box can be that long.
-            whole = wishes.slots.get(name) == 1 and tiles <= most and wishes.sum_tile is None
+            whole = (
+                constraints.slots.get(name) == 1 and tiles <= most and constraints.sum_tile is None
+            )
             choices[name] = [tiles] if whole else divisors[:4]
         for a_slab, b_slab in itertools.product(choices["a"], choices["b"]):
             found[tiles, a_slab, b_slab] = None

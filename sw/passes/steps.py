@@ -24,7 +24,7 @@ from sw.passes.assemble import assemble
 from sw.passes.check import check
 from sw.passes.compilation import Compilation
 from sw.passes.mask import mask
-from sw.passes.parallel import Wishes, parallel
+from sw.passes.parallel import Constraints, parallel
 from sw.passes.pass_driver import Pass
 from sw.passes.place import place
 from sw.passes.plan import Plan
@@ -68,7 +68,7 @@ def _simplify(c: Compilation) -> None:
 
 def _stage(c: Compilation) -> None:
     c.product = stage(c.lean)
-    c.hints = _wishes(c.product, c.schedule)
+    c.constraints = _constraints(c.product, c.schedule)
     c.arrays = tuple(
         ArraySpec(each.name, each.type.shape, each.type.format, each.type.role is not Role.IN)
         for each in c.program.tensors
@@ -76,7 +76,7 @@ def _stage(c: Compilation) -> None:
 
 
 def _parallel(c: Compilation) -> Iterator[None]:
-    plans = parallel(c.product, c.config, c.hints)
+    plans = parallel(c.product, c.config, c.constraints)
     for c.plan, c.fit in itertools.islice(plans, MOST_PLANS):
         yield
 
@@ -95,7 +95,7 @@ def _no_plan(failures: Sequence[BadInputError]) -> BadInputError:
 
 
 def _tile(c: Compilation) -> None:
-    c.sizes = _sizes(c.product, c.plan, c.hints)
+    c.sizes = _sizes(c.product, c.plan, c.constraints)
     c.golden_program = choose_sizes(c.summed, c.sizes)
     tiled = choose_sizes(c.lean, c.sizes)
     c.tiled = tiled.after("tile", tiled.nodes)
@@ -134,7 +134,7 @@ def _first(mapping: Mapping[str, int], names: tuple[str, ...]) -> int | None:
     return next((mapping[name] for name in names if name in mapping), None)
 
 
-def _wishes(product: Product, schedule: Schedule) -> Wishes:
+def _constraints(product: Product, schedule: Schedule) -> Constraints:
     """Choices named by the schedule or, failing that, by the program."""
     for field, choices in (("place", schedule.place), ("sum_par", schedule.sum_par)):
         for name, choice in choices.items():
@@ -157,7 +157,7 @@ def _wishes(product: Product, schedule: Schedule) -> Wishes:
         "b": _first(schedule.slots, (product.b_tile,)),
         "c": _first(schedule.slots, product.c_tiles) or product.slots,
     }
-    return Wishes(
+    return Constraints(
         row_tile=tiles.get("row"),
         column_tile=tiles.get("column"),
         sum_tile=tiles.get("sum"),
@@ -172,12 +172,12 @@ def _wishes(product: Product, schedule: Schedule) -> Wishes:
     )
 
 
-def _sizes(product: Product, plan: Plan, wishes: Wishes) -> dict[str, int]:
+def _sizes(product: Product, plan: Plan, constraints: Constraints) -> dict[str, int]:
     """Block size of each loop: as named, otherwise the plan's."""
     chosen = {
-        "row": wishes.row_tile or plan.block_rows,
-        "column": wishes.column_tile or plan.columns,
-        "sum": wishes.sum_tile or plan.a_slab * plan.lanes,
+        "row": constraints.row_tile or plan.block_rows,
+        "column": constraints.column_tile or plan.columns,
+        "sum": constraints.sum_tile or plan.a_slab * plan.lanes,
     }
     return {index: chosen[role] for role, index in product.loops.items()}
 
@@ -264,14 +264,14 @@ PASSES = (
         "pattern recognition: loads, product and store, or a refusal at the line",
         _stage,
         needs=("program", "lean"),
-        leaves=("product", "hints", "arrays"),
+        leaves=("product", "constraints", "arrays"),
         text=_product_text,
     ),
     Pass(
         "parallel",
         "choose PCU grid, blocks, K-blocks and buffers: schedule, then program, then cost model",
         _parallel,
-        needs=("product", "hints"),
+        needs=("product", "constraints"),
         leaves=("plan", "fit"),
         text=_plan_text,
         retries=(FitError, LivenessError),

@@ -22,7 +22,7 @@ from sim.golden import golden
 from sw.ir.parse import parse_program
 from sw.ir.text import print_program
 from sw.ir.verify import verify
-from sw.language.hints import HABITS
+from sw.language.idioms import HABITS
 
 program = cubes.trace(M=6, N=3, dtype=tw.fp32)
 text = print_program(program)

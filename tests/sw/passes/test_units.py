@@ -10,7 +10,7 @@ from hw.numeric.formats import bf16, fp32, int8, int32
 from sim.oracle import product as oracle
 from sw.array_spec import ArraySpec
 from sw.passes.fit import fit
-from sw.passes.parallel import Wishes, parallel
+from sw.passes.parallel import Constraints, parallel
 from sw.passes.stage import Product
 from sw.passes.units import units
 from tests.sw.netlist_model import run_netlist
@@ -48,7 +48,7 @@ def rows_of(array, spec):
     return bytearray(raw.tobytes())
 
 
-def check(config, shape, fmt, out, wishes=None, seed=1):
+def check(config, shape, fmt, out, constraints=None, seed=1):
     """Lower, run, compare; padding must keep its bytes. Gives the plan and its places."""
     m, n, k = shape
     rng = np.random.default_rng(seed)
@@ -62,7 +62,7 @@ def check(config, shape, fmt, out, wishes=None, seed=1):
         ArraySpec("B", (k, n), fmt),
         ArraySpec("C", (m, n), out, output=True),
     )
-    plan, places = next(parallel(product(m, n, k, fmt, out), config, wishes or Wishes()))
+    plan, places = next(parallel(product(m, n, k, fmt, out), config, constraints or Constraints()))
     memory = [rows_of(a, specs[0]), rows_of(b, specs[1]), bytearray([GUARD] * specs[2].bytes)]
     run_netlist(units(plan, places, specs), config, memory)
     assert memory[2] == rows_of(oracle(a, b, out.dtype), specs[2]), plan.describe()
@@ -74,8 +74,8 @@ def check(config, shape, fmt, out, wishes=None, seed=1):
     "grid", [(1, 1), (1, 8), (8, 1), (2, 4), (4, 2), (4, 1), (1, 2), (3, 2), (5, 1)]
 )
 def test_every_grid_of_small(grid, fmt, out):
-    wishes = Wishes(row_par=grid[0], col_par=grid[1], strict=frozenset({"row_par"}))
-    plan, _ = check(named["small"], (67, 75, 53), fmt, out, wishes)
+    constraints = Constraints(row_par=grid[0], col_par=grid[1], strict=frozenset({"row_par"}))
+    plan, _ = check(named["small"], (67, 75, 53), fmt, out, constraints)
     assert (plan.row_par, plan.col_par) == grid
 
 
@@ -97,7 +97,7 @@ def test_at_random(seed):
             for name in ("row_tile", "column_tile", "sum_tile")
             if rng.random() < 0.5
         }
-        check(config, shape, *kinds[case % 3], Wishes(**tiles), seed=case)
+        check(config, shape, *kinds[case % 3], Constraints(**tiles), seed=case)
 
 
 def test_a_panel_that_does_not_fit_is_streamed():
@@ -107,7 +107,7 @@ def test_a_panel_that_does_not_fit_is_streamed():
 
 
 def test_rows_of_one_group_come_from_both_agcus():
-    plan, places = check(named["small"], (90, 40, 64), bf16, bf16, Wishes(row_par=1))
+    plan, places = check(named["small"], (90, 40, 64), bf16, bf16, Constraints(row_par=1))
     assert places.a_parts == 2
     assert plan.rows % 2 == 0
 
@@ -119,7 +119,7 @@ def test_buffers_share_a_pmu_where_there_are_few():
 
 def test_named_slots_are_had():
     plan, places = check(
-        named["small"], (130, 40, 60), bf16, bf16, Wishes(slots={"a": 1, "b": 3, "c": 1})
+        named["small"], (130, 40, 60), bf16, bf16, Constraints(slots={"a": 1, "b": 3, "c": 1})
     )
     assert plan.a_slabs == 1
     assert places.homes["a0"].slots == 1
