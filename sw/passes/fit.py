@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from hw.arch.limits import MAX_CREDITS, MAX_MODULUS
 from sw.passes.field_limits import Unfit
@@ -181,71 +181,74 @@ def _collectors(plan: Plan, count: int) -> tuple[Collector, ...]:
     return tuple(found)
 
 
+def _slots(
+    named: Mapping[str, int], name: str, tile: int, least: int, most: int
+) -> tuple[int, int]:
+    """Fewest and most slots of a buffer: both as named, in tiles of some slots, if it is."""
+    if name not in named:
+        return least, most
+    count = named[name] * tile
+    if count < least:
+        raise Unfit(
+            f"Buffer {name} needs {least} slots of a slab, and is given {count}",
+            value=count,
+            rule=f"at least {least} slots of a slab",
+        )
+    return count, count
+
+
+def _buffers(
+    plan: Plan,
+    named: Mapping[str, int],
+    collectors: Sequence[Collector],
+    b_parts: int,
+    a_parts: int,
+) -> list[Buffer]:
+    """Every buffer of a plan, with its sizes and the load on its ports."""
+    cycles = plan.tile_cycles
+    # In a loop over the sum a tile is a K-block, otherwise a panel.
+    a_tile, b_tile = (1, 1) if "sum" in plan.product.loops else (plan.a_slabs, plan.b_slabs)
+    a_least = plan.a_slabs if plan.resident else 1
+    b_least = plan.b_slabs if plan.passes > 1 else 1
+    a_slots = _slots(named, "a", a_tile, a_least, 2 * plan.a_slabs)
+    b_slots = _slots(named, "b", b_tile, b_least, 2 * plan.b_slabs)
+    c_slots = _slots(named, "c", 1, 1, 2)
+    c_rate = plan.col_par * plan.result_vectors / (cycles * plan.tiles)
+    return [
+        *(
+            Buffer(f"a{group}", plan.a_bytes, *a_slots, a_parts, True, plan.rows / cycles)
+            for group in range(plan.row_par)
+        ),
+        Buffer("b", plan.b_bytes, *b_slots, b_parts, True, plan.pass_columns / cycles),
+        *(
+            Buffer(
+                each.name,
+                plan.c_bytes(each.groups),
+                *c_slots,
+                len(each.ports),
+                False,
+                c_rate * each.groups,
+            )
+            for each in collectors
+        ),
+    ]
+
+
+def _shares(plan: Plan, a_parts: int) -> tuple[tuple[int, int, int], ...]:
+    """AGCUs that load A, each with its first row group and number of groups."""
+    if a_parts == 2:
+        return (0, 0, 1), (1, 0, 1)
+    # A single track carries the A stream of even AGCUs and the B stream of odd ones.
+    loading = range(0, plan.config.agcu.count, 2 if plan.one_operand else 1)
+    groups = spread(plan.row_par, len(loading))
+    return tuple((agcu, *each) for agcu, each in zip(loading, groups))
+
+
 def _try(plan: Plan, named: Mapping[str, int], collect: int, b_parts: int, a_parts: int) -> Fit:
     agcus = plan.config.agcu.count
     collectors = _collectors(plan, collect)
-    cycles = plan.tile_cycles
-    b_rate = plan.pass_columns / cycles
-    c_rate = plan.col_par * plan.result_vectors / (cycles * plan.tiles)
-    a_named, b_named, c_named = (named.get(each) for each in "abc")
-    a_least = plan.a_slabs if plan.resident else 1
-    b_least = plan.b_slabs if plan.passes > 1 else 1
-    # In a loop over the sum a tile is a K-block, otherwise a panel.
-    a_tile, b_tile = (1, 1) if "sum" in plan.product.loops else (plan.a_slabs, plan.b_slabs)
-    for name, count, least in (
-        ("a", a_named and a_named * a_tile, a_least),
-        ("b", b_named and b_named * b_tile, b_least),
-    ):
-        if count and count < least:
-            raise Unfit(
-                f"Buffer {name} needs {least} slots of a slab, and is given {count}",
-                value=count,
-                rule=f"at least {least} slots of a slab",
-            )
-    buffers = [
-        Buffer(
-            f"a{group}",
-            plan.a_bytes,
-            a_named * a_tile if a_named else a_least,
-            a_named * a_tile if a_named else 2 * plan.a_slabs,
-            a_parts,
-            True,
-            plan.rows / cycles,
-        )
-        for group in range(plan.row_par)
-    ]
-    buffers.append(
-        Buffer(
-            "b",
-            plan.b_bytes,
-            b_named * b_tile if b_named else b_least,
-            b_named * b_tile if b_named else 2 * plan.b_slabs,
-            b_parts,
-            True,
-            b_rate,
-        )
-    )
-    buffers += [
-        Buffer(
-            each.name,
-            plan.c_bytes(each.groups),
-            c_named or 1,
-            c_named or 2,
-            len(each.ports),
-            False,
-            c_rate * each.groups,
-        )
-        for each in collectors
-    ]
-    homes, slowdown = pack(plan, buffers)
-    if a_parts == 2:
-        shares: tuple[tuple[int, int, int], ...] = ((0, 0, 1), (1, 0, 1))
-    else:
-        # A single track carries the A stream of even AGCUs and the B stream of odd ones.
-        loading = range(0, agcus, 2 if plan.one_operand else 1)
-        shares = tuple(
-            (loading[n], *each) for n, each in enumerate(spread(plan.row_par, len(loading)))
-        )
+    homes, slowdown = pack(plan, _buffers(plan, named, collectors, b_parts, a_parts))
+    shares = _shares(plan, a_parts)
     for _, first, groups in shares:
         if groups > MAX_MODULUS:
             raise Unfit(
