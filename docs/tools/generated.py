@@ -10,6 +10,7 @@ from types import MappingProxyType
 from docs.tools import area_tables, chip_tables, contract_tables
 from hw.arch.counters import counter_table
 from hw.arch.registers import register_table
+from hw.numeric.formats import format_table
 from sw.ir.operations import element_table
 
 __all__ = ["GENERATED", "Generated"]
@@ -41,6 +42,7 @@ GENERATED: Mapping[str, Generated] = MappingProxyType(
         "registers": Generated("docs/command.md", register_table, slow=False),
         "counters": Generated("docs/chip.md", counter_table, slow=False),
         "element-operations": Generated("docs/ir.md", element_table, slow=False),
+        "number-formats": Generated("docs/numerics.md", format_table, slow=False),
         "contract-modules": Generated("docs/contract.md", contract_tables.modules, slow=False),
         "contract-units": Generated("docs/contract.md", contract_tables.units, slow=False),
         "contract-limits": Generated("docs/contract.md", contract_tables.limits, slow=False),

@@ -5,17 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hw.arch.errors import BadInputError, shown
-from hw.array.unit_parameters import FORMATS, LATENCY, PAIRS
+from hw.array.unit_parameters import LATENCY
 from hw.float.recode import Coding
-from hw.numeric.formats import SCALE_BITS, Format, bf16, int8, named
+from hw.numeric.formats import OPERANDS, PAIRS, SCALE_BITS, Format, bf16, int8
 
 __all__ = ["CellConfig"]
 
-#: Formats that one cell can have together, and those that it has alone.
-_PAIRS = tuple(tuple(named[name] for name in pair.split(",")) for pair in PAIRS)
-_ALONE = tuple(
-    named[name] for name in FORMATS if not any(name in pair.split(",") for pair in PAIRS)
-)
+#: Formats that a cell has alone.
+_ALONE = tuple(each for each in OPERANDS if not any(each in pair for pair in PAIRS))
 
 
 @dataclass(frozen=True)
@@ -25,9 +22,8 @@ class CellConfig:
     Parameters
     ----------
     formats : tuple of Format
-        Operand formats, each once: one, or a pair out of bf16 and int8, bf16 and fp16, e4m3 and
-        e5m2, mxe4m3 and mxe5m2; e2m1, int4 and mxe2m1 only alone. Floats of a pair share their
-        coding, so the operands of one product may differ in format.
+        Operand formats, each once: one of `OPERANDS`, or a pair of `PAIRS`. Floats of a pair share
+        their coding, so the operands of one product may differ in format.
     latency : int
         Register stages from ``i_p`` to ``o_p`` (`CELL_LATENCY`): cycles of skew between
         neighbouring rows.
@@ -47,13 +43,13 @@ class CellConfig:
             not isinstance(formats, tuple)
             or not formats
             or any(formats.count(format_) > 1 for format_ in formats)
-            or not any(all(format_ in pair for format_ in formats) for pair in _PAIRS)
+            or not any(all(format_ in pair for format_ in formats) for pair in PAIRS)
             and not any(formats == (format_,) for format_ in _ALONE)
         ):
             names = getattr(formats, "name", formats)
             if isinstance(formats, tuple):
                 names = tuple(getattr(format_, "name", format_) for format_ in formats)
-            pairs = ", ".join(" and ".join(f.name for f in pair) for pair in _PAIRS)
+            pairs = ", ".join(" and ".join(f.name for f in pair) for pair in PAIRS)
             alone = " or ".join(format_.name for format_ in _ALONE)
             raise BadInputError(
                 f"Cell formats must be a tuple of one or both of {pairs}, or of {alone} alone, "
@@ -64,7 +60,7 @@ class CellConfig:
     @property
     def ordered(self) -> tuple[Format, ...]:
         """The formats in canonical order, used in module names and for the mode input."""
-        return tuple(named[name] for name in FORMATS if named[name] in self.formats)
+        return tuple(format_ for format_ in OPERANDS if format_ in self.formats)
 
     @property
     def coding(self) -> Coding | None:

@@ -13,7 +13,7 @@ from hw.float.dot4 import multiply_e2m1_quad, multiply_int4_quad
 from hw.float.scale import scale_product
 from hw.float.short_add import add_short
 from hw.float.wires import register
-from hw.numeric.formats import SCALE_BITS, e2m1, int4, mxe2m1
+from hw.numeric.formats import SCALE_BITS
 
 __all__ = ["add_product", "multiply_add"]
 
@@ -37,7 +37,7 @@ def multiply_add(
         Selects int8, in a cell that has the mode input.
     """
     integer = mode if config.has_mode else None
-    if config.formats[0] in (e2m1, mxe2m1):
+    if config.formats[0].is_float and config.coding is None:
         product = multiply_e2m1_quad(m, a, b)
     elif config.coding is None:
         return _integer(m, config, a, b, old)
@@ -67,7 +67,7 @@ def add_product(
 
 def _integer(m: Module, config: CellConfig, a: Value, b: Value, old: Value) -> Value:
     """Sum of integer products; register stages beyond the first are left to synthesis to retime."""
-    exact = (multiply_int4_quad if int4 in config.formats else multiply_pair)(m, a, b)
+    exact = (multiply_int4_quad if config.formats[0].bits == 4 else multiply_pair)(m, a, b)
     product = Signal(len(exact), reset_less=True)
     m.d.sync += product.eq(exact)
     total = add_short(m, old, product)

@@ -24,8 +24,8 @@ class OperandRecoder(Component):
     i_bits, o_operand
         A 16-bit float, two 8-bit or four 4-bit operands, and their form inside the array.
     mode
-        Static: which of two formats the lane carries, 0 for the first in the order bf16, fp16,
-        int8, e4m3, e5m2. Integers and e2m1 pass unchanged. Activations and weights may differ in
+        Static: which of two formats the lane carries, 0 for the first in `OPERANDS`.
+        Integers and floats of 4 bits pass unchanged. Activations and weights may differ in
         format if both are floats.
     """
 

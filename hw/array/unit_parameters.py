@@ -11,6 +11,8 @@ from typing import Any
 
 from hw.arch.checks import Domain, refusal, require_bool
 from hw.arch.limits import CELL_LATENCY
+from hw.numeric.formats import OPERANDS
+from hw.numeric.formats import PAIRS as CELL_PAIRS
 
 __all__ = [
     "ACCUMULATOR_ROWS",
@@ -31,9 +33,10 @@ __all__ = [
 ]
 
 #: Formats of operands.
-FORMATS = ("bf16", "fp16", "int8", "e4m3", "e5m2", "e2m1", "int4", "mxe4m3", "mxe5m2", "mxe2m1")
+FORMATS = tuple(each.name for each in OPERANDS)
 #: Formats that one cell can have together.
-PAIRS = ("bf16,int8", "bf16,fp16", "e4m3,e5m2", "mxe4m3,mxe5m2")
+PAIRS = tuple(f"{first.name},{second.name}" for first, second in CELL_PAIRS)
+_RESULTS = [each.name for each in OPERANDS if each.is_float and each.is_stored]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -111,8 +114,8 @@ OUT = UnitParameter(
     "Result format",
     None,
     None,
-    "result format: int32 or int8; fp32, bf16, fp16, e4m3 or e5m2 (default that of the sums; of a "
-    "tensor_unit, that of the operands)",
+    f"result format: int32 or int8; fp32, {', '.join(_RESULTS[:-1])} or {_RESULTS[-1]} (default "
+    "that of the sums; of a tensor_unit, that of the operands)",
 )
 BIAS = UnitParameter("bias", "Bias", None, False, "add a bias stream to the sums")
 TILES_AHEAD = UnitParameter(

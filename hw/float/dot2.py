@@ -14,7 +14,7 @@ from amaranth.hdl import Cat, Const, Module, Mux, Value
 from hw.float.dot1 import Product, is_nan_product
 from hw.float.recode import Coding, Operand
 from hw.float.wires import named
-from hw.numeric.formats import Format
+from hw.numeric.formats import Format, fp32
 
 __all__ = ["frame_bits", "multiply_float_pair"]
 
@@ -30,9 +30,12 @@ def frame_bits(formats: tuple[Format, ...]) -> int:
     """Width of the sum of two products of any of these formats.
 
     The highest bit is the carry of the sum; the next two are integer bits, since the product of
-    two significands in [1, 2) lies in [1, 4).
+    two significands in [1, 2) lies in [1, 4). Products that cancel leave a sum that begins lower by
+    at most their own bits; `hw.float.align` takes it if the width exceeds an fp32 fraction by two
+    bits more.
     """
-    return _span(formats) + 3
+    cancelled = 2 * max(format_.significand_bits for format_ in formats)
+    return max(_span(formats) + 3, fp32.fraction_bits + cancelled + 2)
 
 
 def multiply_float_pair(m: Module, a: Value, w: Value, *, formats: tuple[Format, ...]) -> Product:

@@ -13,7 +13,7 @@ from hw.arch.errors import BadInputError, shown
 from hw.float import convert as conversion
 from hw.float import fp32 as fp32_units
 from hw.lib.component import Component
-from hw.numeric.formats import Format, bf16, e2m1, e4m3, e5m2, fp16
+from hw.numeric.formats import OPERANDS, Format
 
 __all__ = ["OPERATIONS", "OperationUnit", "operation"]
 
@@ -40,7 +40,7 @@ def _operations() -> dict[str, tuple[Callable[..., Value], int]]:
         "from_int32": (conversion.from_int32, 1),
         "saturate_int8": (_saturate_int8, 1),
     }
-    for format_ in (bf16, fp16, e4m3, e5m2, e2m1):
+    for format_ in (each for each in OPERANDS if each.is_float and not each.has_scale):
         found[f"from_{format_.name}"] = (partial(_widen, format_=format_), 1)
         for saturate in (False, True) if format_.has_nan else (True,):
             build = partial(conversion.narrow, format_=format_, saturate=saturate)

@@ -16,7 +16,7 @@ from hw.array.unit_parameters import (
     RESULT_ROWS,
     TILES_AHEAD,
 )
-from hw.numeric.formats import Format, bf16, e4m3, e5m2, fp16, fp32, int8, int32
+from hw.numeric.formats import OPERANDS, Format, fp32, int8, int32
 
 __all__ = ["COUNTERS", "UnitConfig", "result_formats"]
 
@@ -28,7 +28,10 @@ COUNTERS = data.StructLayout(
 
 
 #: Result formats by accumulator format.
-_RESULTS = {int32: (int32, int8), fp32: (fp32, bf16, fp16, e4m3, e5m2)}
+_RESULTS = {
+    sums: (sums, *(each for each in OPERANDS if each.accumulator == sums and each.is_stored))
+    for sums in (int32, fp32)
+}
 
 
 def result_formats(array: ArrayConfig) -> tuple[Format, ...]:

@@ -1,27 +1,34 @@
-"""Number formats: widths, numpy types and bit patterns."""
+"""Number formats: one entry has a format's widths, numpy type and values; the rest follows.
+
+numpy is imported on first use, so that help texts can name the formats without it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property
+from itertools import combinations
 from types import MappingProxyType
-from typing import Any
-
-import ml_dtypes
-import numpy as np
-import numpy.typing as npt
+from typing import TYPE_CHECKING, Any
 
 from hw.arch.errors import BadInputError
 
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
 __all__ = [
     "LANE_BITS",
+    "OPERANDS",
+    "PAIRS",
     "SCALE_BITS",
     "Format",
     "bf16",
     "e2m1",
     "e4m3",
     "e5m2",
+    "format_table",
     "fp16",
     "fp32",
     "int4",
@@ -40,17 +47,6 @@ LANE_BITS = 16
 SCALE_BITS = 8
 
 
-@lru_cache
-def _width(dtype: np.dtype[Any]) -> int:
-    """Bits of a value, which may be fewer than those of its storage type."""
-    # The stubs of these `finfo` and `iinfo` have no types.
-    library: Any = ml_dtypes
-    try:
-        return int(library.iinfo(dtype).bits)
-    except ValueError:
-        return int(library.finfo(dtype).bits)
-
-
 @dataclass(frozen=True)
 class Format:
     """Number format of an operand, an accumulator or a stored element.
@@ -64,12 +60,12 @@ class Format:
     ----------
     name : str
         Key in :data:`named` and the name users write.
-    dtype : numpy.dtype
-        Element type of an array of such values; one of 4 bits lies in the low half of a byte.
+    numpy_name : str
+        Element type of an array of such values, of ml_dtypes or numpy.
+    bits : int
+        Width of a value.
     exponent_bits : int
         Width of the exponent field, 0 for an integer format.
-    fraction_bits : int
-        Width of the fraction field, 0 for an integer format.
     has_infinity : bool
         Whether a float has infinities.
     has_nan : bool
@@ -79,24 +75,43 @@ class Format:
     """
 
     name: str
-    dtype: np.dtype[Any]
+    numpy_name: str
+    bits: int
     exponent_bits: int = 0
-    fraction_bits: int = 0
     has_infinity: bool = True
     has_nan: bool = True
     has_scale: bool = False
 
-    def __post_init__(self) -> None:
-        if self.is_float and self.bits != 1 + self.exponent_bits + self.fraction_bits:
-            raise BadInputError(
-                f"Fields of format {self.name} must fill its {self.bits} bits, not 1 + "
-                f"{self.exponent_bits} + {self.fraction_bits}"
-            )
+    def __repr__(self) -> str:
+        return self.name
+
+    @cached_property
+    def dtype(self) -> np.dtype[Any]:
+        """Element type of an array; a value of 4 bits lies in the low half of a byte."""
+        import ml_dtypes
+        import numpy as np
+
+        return np.dtype(getattr(ml_dtypes, self.numpy_name, self.numpy_name))
 
     @property
-    def bits(self) -> int:
-        """Width of a value."""
-        return _width(self.dtype)
+    def fraction_bits(self) -> int:
+        """Width of the fraction field, 0 for an integer format."""
+        return self.bits - 1 - self.exponent_bits if self.is_float else 0
+
+    @property
+    def is_stored(self) -> bool:
+        """Whether results can have this format: values of whole bytes, without a scale."""
+        return self.bits >= 8 and not self.has_scale
+
+    @property
+    def element(self) -> Format:
+        """The format of an element, without a scale."""
+        return next(each for each in named.values() if self in (each, each.scaled))
+
+    @property
+    def scaled(self) -> Format:
+        """The microscaled format of such elements."""
+        return replace(self, name=f"mx{self.name}", has_scale=True)
 
     @property
     def is_float(self) -> bool:
@@ -174,6 +189,8 @@ class Format:
         BadInputError
             The array is of another type (no conversion is made: it could round).
         """
+        import numpy as np
+
         array = np.asarray(values)
         if array.dtype != self.dtype:
             raise BadInputError(f"Array of {self.name} must be of {self.dtype}, not {array.dtype}")
@@ -188,6 +205,8 @@ class Format:
         BadInputError
             The array is of another type, or the last axis does not fill whole bytes.
         """
+        import numpy as np
+
         bits = np.ascontiguousarray(self.bits_of(values))
         if self.bits >= 8:
             return bits.view(np.uint8)
@@ -209,6 +228,8 @@ class Format:
         BadInputError
             An integer is negative or wider than the format.
         """
+        import numpy as np
+
         array = np.asarray(bits)
         if array.size and not 0 <= int(array.min()) <= int(array.max()) < 1 << self.bits:
             raise BadInputError(
@@ -218,38 +239,71 @@ class Format:
         return array.astype(f"u{self.dtype.itemsize}").view(self.dtype)
 
 
-bf16 = Format("bf16", np.dtype(ml_dtypes.bfloat16), exponent_bits=8, fraction_bits=7)
-fp16 = Format("fp16", np.dtype(np.float16), exponent_bits=5, fraction_bits=10)
-e4m3 = Format(
-    "e4m3",
-    np.dtype(ml_dtypes.float8_e4m3fn),
-    exponent_bits=4,
-    fraction_bits=3,
-    has_infinity=False,
-)
-e5m2 = Format("e5m2", np.dtype(ml_dtypes.float8_e5m2), exponent_bits=5, fraction_bits=2)
-e2m1 = Format(
-    "e2m1",
-    np.dtype(ml_dtypes.float4_e2m1fn),
-    exponent_bits=2,
-    fraction_bits=1,
-    has_infinity=False,
-    has_nan=False,
-)
+bf16 = Format("bf16", "bfloat16", 16, exponent_bits=8)
+fp16 = Format("fp16", "float16", 16, exponent_bits=5)
+int8 = Format("int8", "int8", 8)
+e4m3 = Format("e4m3", "float8_e4m3fn", 8, exponent_bits=4, has_infinity=False)
+e5m2 = Format("e5m2", "float8_e5m2", 8, exponent_bits=5)
+e2m1 = Format("e2m1", "float4_e2m1fn", 4, exponent_bits=2, has_infinity=False, has_nan=False)
+int4 = Format("int4", "int4", 4)
 #: OCP's MXFP8 and MXFP4: elements of those formats with shared scales.
-mxe4m3 = replace(e4m3, name="mxe4m3", has_scale=True)
-mxe5m2 = replace(e5m2, name="mxe5m2", has_scale=True)
-mxe2m1 = replace(e2m1, name="mxe2m1", has_scale=True)
-int8 = Format("int8", np.dtype(np.int8))
-int4 = Format("int4", np.dtype(ml_dtypes.int4))
-fp32 = Format("fp32", np.dtype(np.float32), exponent_bits=8, fraction_bits=23)
-int32 = Format("int32", np.dtype(np.int32))
+mxe4m3, mxe5m2, mxe2m1 = e4m3.scaled, e5m2.scaled, e2m1.scaled
+fp32 = Format("fp32", "float32", 32, exponent_bits=8)
+int32 = Format("int32", "int32", 32)
 
 #: Every format, by name.
 named: Mapping[str, Format] = MappingProxyType(
-    {
-        format_.name: format_
-        for format_ in (bf16, int8, fp32, int32, fp16, e4m3, e5m2, e2m1, int4)
-        + (mxe4m3, mxe5m2, mxe2m1)
-    }
+    {each.name: each for each in tuple(globals().values()) if isinstance(each, Format)}
 )
+
+
+def _multiplies(format_: Format) -> bool:
+    """Whether a cell has a multiplier for operands of a format, whose products are exact in fp32.
+
+    Those are integers of 8 and 4 bits, floats of 16 and 8 bits, and of 4 bits with 2 of exponent.
+    """
+    if not format_.is_float:
+        return format_.bits in (4, 8)
+    if format_.bits == 4:
+        return format_.exponent_bits == 2
+    return format_.bits in (8, 16) and 2 * format_.significand_bits <= fp32.significand_bits
+
+
+#: Formats of operands, in the order of module names and of the mode input of a cell.
+OPERANDS = tuple(each for each in named.values() if _multiplies(each))
+#: Pairs of formats that one cell can have: bf16 and int8, and floats of a width that is recoded.
+PAIRS = (
+    (bf16, int8),
+    *(
+        (first, second)
+        for first, second in combinations(OPERANDS, 2)
+        if first.is_float and second.is_float
+        if first.bits == second.bits > 4 and first.has_scale == second.has_scale
+    ),
+)
+
+
+def format_table() -> str:
+    """Markdown table of the formats, as in the documentation."""
+    lines = [
+        "| name | bits | encoding | largest | smallest | sums in | products per cycle |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for each in (each for each in named.values() if not each.has_scale):
+        encoding, smallest, largest = "two's complement", "1", f"{each.largest:,}"
+        if each.is_float:
+            infinity = "infinities" if each.has_infinity else "no infinity"
+            nan = "NaN" if each.has_nan else "no NaN"
+            encoding = f"1 sign, {each.exponent_bits} exponent, {each.fraction_bits} fraction bits"
+            encoding += f"; {infinity}, {nan}"
+            power = (each.largest >> each.fraction_bits) - each.bias - each.fraction_bits
+            fraction = each.largest & (1 << each.fraction_bits) - 1 | 1 << each.fraction_bits
+            number = fraction * 2.0**power
+            largest = f"{number:,.0f}" if number < 1e6 else f"{fraction} · 2^{power}"
+            smallest = f"2^{1 - each.bias - each.fraction_bits}"
+        rate = f"`{each.accumulator.name}` | {each.products_per_cycle}"
+        lines.append(
+            f"| `{each.name}` | {each.bits} | {encoding} | {largest} | {smallest} | "
+            f"{rate if each in OPERANDS else ' | '} |"
+        )
+    return "\n".join(lines) + "\n"

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from hw.arch.errors import BadInputError
 from hw.numeric.division import ceil_div
 from hw.numeric.elementwise import add
-from hw.numeric.formats import Format, e2m1, e4m3, e5m2, mxe2m1, mxe4m3, mxe5m2
+from hw.numeric.formats import OPERANDS, Format
 from hw.numeric.reference import add_products, cast, require_tile
 
 __all__ = ["BLOCK", "MX_FORMATS", "SCALE", "MxMatrix", "mx_matmul", "quantise"]
@@ -23,7 +23,7 @@ Array = npt.NDArray[Any]
 BLOCK = 32
 
 #: Formats of operands with scales, and of their elements.
-MX_FORMATS = MappingProxyType({mxe4m3: e4m3, mxe5m2: e5m2, mxe2m1: e2m1})
+MX_FORMATS = MappingProxyType({each: each.element for each in OPERANDS if each.has_scale})
 
 #: Type of scales: 2^(code - 127), NaN for code 255.
 SCALE = np.dtype(ml_dtypes.float8_e8m0fnu)
@@ -57,8 +57,8 @@ def _require(matrix: MxMatrix) -> Format:
     found = next((fmt for fmt in MX_FORMATS if fmt.dtype == elements.dtype), None)
     if found is None or scales.dtype != SCALE:
         raise BadInputError(
-            "Microscaled operands must be float8_e4m3fn, float8_e5m2 or float4_e2m1fn with scales "
-            f"of float8_e8m0fnu, not {elements.dtype} with {scales.dtype}"
+            f"Microscaled operands must be {', '.join(f.numpy_name for f in MX_FORMATS)} with "
+            f"scales of float8_e8m0fnu, not {elements.dtype} with {scales.dtype}"
         )
     blocks = (elements.shape[0], ceil_div(elements.shape[-1], BLOCK))
     if elements.ndim != 2 or scales.shape != blocks:

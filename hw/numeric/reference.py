@@ -15,7 +15,7 @@ import numpy.typing as npt
 from hw.arch.errors import BadInputError
 from hw.numeric.division import ceil_div
 from hw.numeric.elementwise import add, canonical
-from hw.numeric.formats import Format, bf16, e2m1, e4m3, e5m2, fp16, fp32, int4, int8, int32
+from hw.numeric.formats import OPERANDS, Format, fp32, int32
 from hw.numeric.rounding import round_sum
 
 __all__ = [
@@ -34,9 +34,9 @@ Array = npt.NDArray[Any]
 _UNIT_ROUNDOFF = 2.0**-24
 _SMALLEST_SUBNORMAL = 2.0**-149
 
-_OPERANDS = (bf16, fp16, e4m3, e5m2, e2m1, int8, int4)
-_FLOATS = (bf16, fp16, e4m3, e5m2, e2m1, fp32)
-_INTEGERS = (int4, int8, int32)
+_OPERANDS = tuple(each for each in OPERANDS if not each.has_scale)
+_FLOATS = (*(each for each in _OPERANDS if each.is_float), fp32)
+_INTEGERS = (*(each for each in _OPERANDS if not each.is_float), int32)
 
 
 def _wide(x: Array) -> Array:
@@ -68,8 +68,8 @@ def _format(a: Array, w: Array) -> Format:
         if first == second or (first.is_float and second.is_float and first.bits == second.bits):
             return first
     raise BadInputError(
-        "Operands must be all bfloat16 or float16, all float8_e4m3fn or float8_e5m2, or all of one "
-        f"of float4_e2m1fn, int8 and int4, not {a.dtype} and {w.dtype}"
+        f"Operands must be of one of {', '.join(f.numpy_name for f in _OPERANDS)}, or of two "
+        f"floats of one width, not {a.dtype} and {w.dtype}"
     )
 
 

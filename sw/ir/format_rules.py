@@ -7,6 +7,7 @@ from typing import Any, cast
 import numpy as np
 
 from hw.arch.errors import BadInputError
+from hw.arch.pcu import RESULT_FORMATS
 from hw.numeric.formats import Format, bf16, e4m3, e5m2, fp16, fp32, int8, int32, named
 
 __all__ = [
@@ -28,22 +29,27 @@ __all__ = [
 ]
 
 #: Format of a comparison's result, which cannot be stored.
-pred = Format("pred", np.dtype(np.bool_))
+pred = Format("pred", "bool", 8)
 
 #: Every supported format, by its name; other formats of the hardware are refused.
 FORMATS: dict[str, Format] = {each.name: each for each in (bf16, int8, fp32, int32, pred)}
 
-_WIDER = {int8: (int32, bf16, fp32), bf16: (fp32,)}
-
 
 def narrow(format_: Format) -> bool:
     """Return whether ``@`` takes operands of this format."""
-    return format_ in (bf16, int8)
+    return format_ in RESULT_FORMATS
 
 
 def widens(source: Format, target: Format) -> bool:
     """Return whether every value of ``source`` is a value of ``target``."""
-    return source == target or target in _WIDER.get(source, ())
+    if source == target or pred in (source, target):
+        return source == target
+    if source.is_float:
+        return target.exponent_bits >= source.exponent_bits and (
+            target.fraction_bits >= source.fraction_bits
+        )
+    # The least integer is a power of two, which a float has with one bit less.
+    return source.bits - target.is_float <= target.significand_bits
 
 
 def convertible(source: Format, target: Format) -> bool:

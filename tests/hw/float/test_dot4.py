@@ -119,7 +119,7 @@ def test_integers_saturate():
 
 def test_refusals():
     with pytest.raises(
-        BadInputError, match=r"^Operands must be all bfloat16 .* not int4 and int8$"
+        BadInputError, match=r"^Operands must be of one of bfloat16, .* not int4 and int8$"
     ):
         reference.mac(np.int32(0), np.zeros(4, int4.dtype), np.zeros(4, np.int8))
     with pytest.raises(ValueError, match=r"^Last axes of operands must be the 4 of a lane, not"):

@@ -246,7 +246,7 @@ REFUSED = [
     (
         lambda: mac(np.float32(0), np.float32(0), np.float32(0)),
         BadInputError,
-        "^Operands must be all",
+        "^Operands must be of one of",
     ),
     (
         lambda: mac(np.int32(0), *np.zeros((2, 1), bf16.dtype)),
