@@ -1,4 +1,4 @@
-"""AGCU streams whose boxes never block once their tokens have arrived."""
+"""Check of AGCU streams that never block in a box: its tokens imply free or filled slots."""
 
 from __future__ import annotations
 

@@ -52,34 +52,34 @@ class Repeats:
         self._stride = 1
         self._fruitless = 0
         self._since = 0
-        self._pace: Engine | None = None
+        self._pacemaker: Engine | None = None
         self.skipped = 0
         self._choose()
 
     def _choose(self) -> None:
         """Make the engine with most visits left the pacemaker, unless it is about to end."""
         best = max(self._engines, key=lambda engine: engine.ahead, default=None)
-        self._pace = best if best is not None and best.ahead > self._stride else None
-        if self._pace is not None:
-            self._pace.hold(self._stride)
+        self._pacemaker = best if best is not None and best.ahead > self._stride else None
+        if self._pacemaker is not None:
+            self._pacemaker.hold(self._stride)
 
     def go_on(self) -> bool:
         """Record the marking, skip repetitions, release the pacemaker; returns whether it was held.
 
         Call it only when nothing else can move.
         """
-        pace = self._pace
-        if pace is None or not pace.held:
+        pacemaker = self._pacemaker
+        if pacemaker is None or not pacemaker.held:
             return False
         self._look()
         if self._machine.steps - self._since < len(self._parts) or self._fruitless > _FRUITLESS:
             self._stride *= 2
             self._fruitless = 0
         self._since = self._machine.steps
-        pace.hold(self._stride)
-        if pace.ahead <= self._stride:
+        pacemaker.hold(self._stride)
+        if pacemaker.ahead <= self._stride:
             self._choose()
-        pace.nudge()
+        pacemaker.nudge()
         return True
 
     def _look(self) -> None:
