@@ -19,7 +19,7 @@ _GOAL = "the six mutants that were gaps are killed by the nearest test"
 
 #: What is changed of which file, and the test nearest to it.
 MUTANTS = {
-    "leftovers at a taker": (
+    "leftovers at a consumer": (
         "sw/prove/machine.py",
         "self.tap.channel.written - self.tap.taken if self.tap else 0",
         "self.tap.channel.written - self.tap.taken if not self.tap else 0",
@@ -44,9 +44,9 @@ MUTANTS = {
         "tests/sw/ir/test_affine.py",
     ),
     "the most slots of a PMU": (
-        "hw/arch/config.py",
-        'require_int("PMU slots", self.slots, 2, 64)',
-        'require_int("PMU slots", self.slots, 2, 65)',
+        "hw/arch/limits.py",
+        "PMU_SLOTS = Domain(2, 64)",
+        "PMU_SLOTS = Domain(2, 65)",
         "tests/hw/arch/test_config.py",
     ),
     "detail of a good run": (
