@@ -32,7 +32,7 @@ class PcuConfig:
     Parameters
     ----------
     accumulator_rows : int
-        Rows of one accumulator bank (`limits.ACCUMULATOR_ROWS`).
+        Rows of one accumulator bank (`limits.BANK_ROWS`).
     cell_latency : int
         Register stages on a cell's partial-sum path: cycles of skew between rows
         (`limits.CELL_LATENCY`).
@@ -42,7 +42,7 @@ class PcuConfig:
     cell_latency: int = 2
 
     def __post_init__(self) -> None:
-        limits.ACCUMULATOR_ROWS.require("Accumulator rows", self.accumulator_rows)
+        limits.BANK_ROWS.require("Accumulator rows", self.accumulator_rows)
         limits.CELL_LATENCY.require("Cell latency", self.cell_latency)
 
 

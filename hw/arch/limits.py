@@ -7,9 +7,9 @@ __all__ = [
     "COUNTER_WORDS",
     "UNIT_COUNT",
     "FUNCTION_WIDTH",
-    "ACCUMULATOR_ROWS",
     "AGCU_COUNT",
     "AXI_ADDRESS_BITS",
+    "BANK_ROWS",
     "BARRIER_ARRIVALS",
     "BARRIER_TX_BYTES",
     "CELL_LATENCY",
@@ -66,7 +66,7 @@ PMU_CAPACITY_BYTES = Domain(1024, 4 << 20, power=True)
 #: Most slots of a PMU's buffer.
 PMU_SLOTS = Domain(2, 64)
 #: Rows of one accumulator bank of a PCU.
-ACCUMULATOR_ROWS = Domain(16, 8192, power=True)
+BANK_ROWS = Domain(16, 8192, power=True)
 #: Register stages on the path of a cell's partial sum: cycles of skew between rows.
 CELL_LATENCY = Domain(1, 3)
 #: Arrivals that a phase of a barrier may expect.

@@ -83,7 +83,7 @@ def random_chip(
             token_tracks=_value(rng, limits.TRACKS),
             pattern=_pattern(rng, rows, columns),
             pcu=PcuConfig(
-                accumulator_rows=_value(rng, limits.ACCUMULATOR_ROWS),
+                accumulator_rows=_value(rng, limits.BANK_ROWS),
                 cell_latency=_value(rng, limits.CELL_LATENCY),
             ),
             pmu=PmuConfig(

@@ -101,4 +101,4 @@ def test_a_format_is_one_entry(tmp_path):
     assert "e4m3 and e3m4" in refused and offered == "True True True"
     encoding = "1 sign, 3 exponent, 4 fraction bits; infinities, NaN"
     assert row == f"| `e3m4` | 8 | {encoding} | 16 | 2^-6 | `fp32` | 2 |"
-    assert any("module stationary_unit_r2_c2_ws_e3m4" in line for line in verilog)
+    assert any(" module " in line and "e3m4" in line for line in verilog)
