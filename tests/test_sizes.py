@@ -47,7 +47,7 @@ def long_functions(root: Path) -> Iterator[str]:
             yield f"{place} must have at most {MOST_LINES} lines, not {lines}"
 
 
-RULES = [crowded_folders, doubled_names]
+RULES = [crowded_folders, doubled_names, long_functions]
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
