@@ -22,8 +22,8 @@ from hw.numeric.elementwise import canonical
 from hw.numeric.reference import cast, matmul
 from sw.ir import nodes as ir
 from sw.ir.affine import Axis
+from sw.ir.element_operations import OPERATIONS
 from sw.ir.format_rules import Format, common, format_of, fp32, int32, pred
-from sw.ir.operations import OPERATIONS
 from sw.ir.program import Program
 from sw.ir.sizes import open_sizes
 from sw.ir.tails import identity

@@ -11,7 +11,7 @@ from docs.tools import area_tables, chip_tables, contract_tables
 from hw.arch.counters import counter_table
 from hw.arch.registers import register_table
 from hw.numeric.formats import format_table
-from sw.ir.operations import element_table
+from sw.ir.element_operations import element_table
 
 __all__ = ["GENERATED", "Generated"]
 

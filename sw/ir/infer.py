@@ -11,8 +11,8 @@ from collections.abc import Mapping
 
 from sw.ir import nodes as ir
 from sw.ir.affine import Axis
+from sw.ir.element_operations import OPERATIONS, notation
 from sw.ir.format_rules import Format, common, convertible, fp32, int32, narrow, pred, widens
-from sw.ir.operations import OPERATIONS, notation
 from sw.ir.types import Tensor, TileType, TokenType, Type, View
 
 __all__ = ["REDUCTIONS", "RuleError", "fits_start", "infer"]

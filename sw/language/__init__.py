@@ -3,8 +3,8 @@
 from collections.abc import Callable
 
 from sw.ir.affine import Axis
+from sw.ir.element_operations import FUNCTIONS
 from sw.ir.format_rules import Format, bf16, e4m3, e5m2, fp16, fp32, int8, int32
-from sw.ir.operations import FUNCTIONS
 from sw.language.bind import Bound
 from sw.language.element_math import element_function
 from sw.language.errors import ProgramError
@@ -100,7 +100,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Callable[..., Tile]:
-    """Element-wise function of a name in `sw.ir.operations.FUNCTIONS`."""
+    """Element-wise function of a name in `sw.ir.element_operations.FUNCTIONS`."""
     if name not in FUNCTIONS:
         raise AttributeError(f"module 'sw.language' has no attribute {name!r}")
     return element_function(name)

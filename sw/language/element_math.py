@@ -1,4 +1,4 @@
-"""Element-wise functions of tiles: one for each entry of `sw.ir.operations.FUNCTIONS`."""
+"""Element-wise functions of tiles: one for each entry of `sw.ir.element_operations.FUNCTIONS`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable
 
 from sw.ir import nodes as ir
-from sw.ir.operations import FUNCTIONS
+from sw.ir.element_operations import FUNCTIONS
 from sw.language.idioms import taking
 from sw.language.tile_value import Tile, TileLike, emit
 

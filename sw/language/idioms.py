@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NoReturn, ParamSpec, TypeVar
 
 from hw.arch.errors import did_you_mean, shown
-from sw.ir.operations import FUNCTIONS
+from sw.ir.element_operations import FUNCTIONS
 from sw.language.errors import ProgramError, caller_span
 from sw.language.trace import refusal
 

@@ -47,7 +47,7 @@ def test_an_operation_is_one_entry(tmp_path):
         '_function("cube", lambda x: elementwise.multiply(x, elementwise.multiply(x, x)), "x³"),'
     )
     tanh = r'_function\("tanh".*$'
-    edited_copy(tmp_path, "sw/ir/operations.py", tanh, entry)
+    edited_copy(tmp_path, "sw/ir/element_operations.py", tanh, entry)
     (tmp_path / "kernels.py").write_text(KERNEL, encoding="utf-8")
     refused, node, hint, row = python_in(tmp_path, "-c", PROGRAM)
     assert "`cube` takes (x), not 2 arguments" in refused
