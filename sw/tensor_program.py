@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hw.arch.errors import BadInputError
-from hw.arch.tensor_unit import Instruction, Opcode, TensorSizes
+from hw.arch.tensor_instructions import Instruction, Opcode, TensorSizes
 from hw.numeric.division import ceil_div
 
 __all__ = ["Layer", "Packing", "Program", "layer_program", "mlp_program", "mlp_results"]
@@ -27,7 +27,7 @@ class Layer:
     weight : (K, N) array of operands
     relu : bool
     scale, shift : int
-        As of :class:`hw.arch.tensor_unit.Instruction`.
+        As of :class:`hw.arch.tensor_instructions.Instruction`.
     bias : (N,) array of int32 or float32
         Of a unit with a bias.
     """

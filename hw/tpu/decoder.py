@@ -6,7 +6,7 @@ from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from hw.arch.tensor_unit import INSTRUCTION, Fault, Opcode
+from hw.arch.tensor_instructions import INSTRUCTION, Fault, Opcode
 from hw.lib.component import Component
 from hw.lib.stream import ElasticBuffer
 from hw.tpu.tensor_config import TensorConfig

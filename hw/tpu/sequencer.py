@@ -6,7 +6,7 @@ from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out
 
-from hw.arch.tensor_unit import Fault, Opcode
+from hw.arch.tensor_instructions import Fault, Opcode
 from hw.lib.component import Component
 from hw.tpu.buffer_writer import ACTIVATES
 from hw.tpu.tensor_config import TensorConfig

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from amaranth.lib import data
 
 from hw.arch.errors import BadInputError
-from hw.arch.tensor_unit import TensorSizes
+from hw.arch.tensor_instructions import TensorSizes
 from hw.array.dataflow import LANE_BITS, Dataflow
 from hw.array.unit_parameters import BUFFER_ROWS
 from hw.matrix.unit_config import UnitConfig

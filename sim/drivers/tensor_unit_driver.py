@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hw.arch.tensor_unit import Opcode, pack
+from hw.arch.tensor_instructions import Opcode, pack
 from hw.tpu.tensor_config import TensorConfig
 from sw.tensor_program import Program
 

@@ -6,7 +6,7 @@ import cocotb
 import numpy as np
 import numpy.typing as npt
 
-from hw.arch.tensor_unit import Fault, Instruction, Opcode, pack
+from hw.arch.tensor_instructions import Fault, Instruction, Opcode, pack
 from hw.array.dataflow import ArrayConfig, Dataflow
 from hw.matrix.unit_config import UnitConfig
 from hw.numeric import reference

@@ -7,7 +7,7 @@ import pytest
 from amaranth.hdl import Shape
 
 from hw.arch.errors import BadInputError
-from hw.arch.tensor_unit import INSTRUCTION, Instruction, pack
+from hw.arch.tensor_instructions import INSTRUCTION, Instruction, pack
 from hw.array.dataflow import ArrayConfig, Dataflow
 from hw.matrix.tpu_catalog import PRESETS
 from hw.matrix.unit_config import UnitConfig

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hw.arch.tensor_unit import Fault, Instruction, Opcode
+from hw.arch.tensor_instructions import Fault, Instruction, Opcode
 from hw.numeric import elementwise, reference
 from hw.numeric.formats import fp32
 from hw.tpu.tensor_config import TensorConfig

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from hw.arch.tensor_unit import Instruction, Opcode
+from hw.arch.tensor_instructions import Instruction, Opcode
 from hw.numeric import elementwise, reference
 from hw.numeric.formats import fp32, int8
 from sw.tensor_program import Layer, Program

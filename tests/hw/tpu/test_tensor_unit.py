@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from hw.arch.errors import HangError
-from hw.arch.tensor_unit import Fault, Instruction, Opcode
+from hw.arch.tensor_instructions import Fault, Instruction, Opcode
 from hw.numeric.division import ceil_div
 from hw.numeric.formats import int8
 from hw.tpu.sequencer import STATUS
