@@ -9,7 +9,6 @@ from hw.arch.pcu import FilterProgram, PcuInput, PcuOutput, PcuProgram
 from hw.arch.pmu import EngineProgram, PmuProgram, SlotRing
 from hw.arch.pmu_word import Access, Level, TokenSource
 from hw.arch.ports import UnitProgram
-from hw.numeric.formats import bf16, fp32, int8, int32
 from sw.array_spec import ArraySpec
 from sw.netlist import Net, Netlist, Pin
 from sw.passes.fit import Collector, Fit
@@ -18,12 +17,6 @@ from sw.passes.plan import Plan
 
 __all__ = ["units"]
 
-_ELEMENTS = {
-    bf16: ElementFormat.BF16,
-    fp32: ElementFormat.FP32,
-    int8: ElementFormat.INT8,
-    int32: ElementFormat.INT32,
-}
 #: Token port of an AGCU for freed slots of A.
 _A_PORT = 0
 _READERS = (TokenSource.R0, TokenSource.R1)
@@ -332,7 +325,7 @@ class _Lowering:
         return (
             Descriptor(
                 base=row * array.pitch,
-                format=_ELEMENTS[array.format],
+                format=ElementFormat[array.format.name.upper()],
                 dims=(columns, rows - row),
                 strides=(array.pitch,),
                 box=box,
