@@ -32,7 +32,7 @@ def test_a_chip_is_built_of_its_parts_and_a_block_is_one(monkeypatch, tmp_path):
     built = []
 
     def build(parts, harness, *, product, **options):
-        built.append([part.module for part in parts])
+        built.append([part.top for part in parts])
         return tmp_path / product.name, True
 
     monkeypatch.setattr(executable, "build_parts", build)
