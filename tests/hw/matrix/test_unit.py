@@ -9,6 +9,7 @@ import pytest
 import tilewright
 from hw.arch.errors import BadInputError, HangError
 from hw.array.dataflow import Dataflow
+from hw.matrix.systolic_unit import SystolicUnit
 from hw.matrix.tpu_catalog import PRESETS
 from hw.numeric import elementwise, reference
 from hw.numeric.formats import bf16, e4m3, e5m2, fp16, int8
@@ -262,5 +263,5 @@ def test_names_tell_units_apart():
         {"array": dataclasses.replace(config.array, rows=3)},
         {"array": dataclasses.replace(config.array, dataflow=Dataflow.IS)},
     ]
-    names = {config.name, *(dataclasses.replace(config, **change).name for change in changes)}
-    assert len(names) == 1 + len(changes)
+    configs = [config, *(dataclasses.replace(config, **change) for change in changes)]
+    assert len({SystolicUnit(each).definition_name for each in configs}) == len(configs)
