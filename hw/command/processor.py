@@ -135,24 +135,7 @@ class CommandProcessor(Component):
         AXI_ADDRESS_BITS.require("AXI address bits", axi_address_bits)
         FINGERPRINT.require("Fingerprint", fingerprint)
         UNIT_COUNT.require("Units", units)
-        self._host = HostPort(
-            fingerprint=fingerprint, rows=rows, width_bits=width_bits, units=units
-        )
-        self._reader = BurstReader(width_bits=width_bits, address_bits=axi_address_bits)
-        self._fetch = LaunchFetcher(
-            width_bits=width_bits,
-            rows=rows,
-            address_bits=axi_address_bits,
-            fingerprint=fingerprint,
-        )
-        self._arguments = Queue(argument_write_layout(), depth=MAX_ARGUMENTS)
-        self._timer = LaunchTimer()
-        self._busy = Signal()
-        # Error of a launch that is stopped; none means a reset while nothing ran.
-        self._error: Any = Signal(error_layout)
-        self._entry = Signal(ENTRY_NUMBER_BITS)
-        self._last = Signal()
-        self._arguments_left = Signal(range(MAX_ARGUMENTS + 1))
+        self._parameters = width_bits, rows, axi_address_bits, fingerprint, units
         memory = Axi4ReadSignature(data_bits=width_bits, address_bits=axi_address_bits)
         super().__init__(
             {
@@ -180,14 +163,37 @@ class CommandProcessor(Component):
             }
         )
 
+    def _add_parts(self, m: Module) -> None:
+        """Add the components and the state of a launch."""
+        width_bits, rows, axi_address_bits, fingerprint, units = self._parameters
+        self._host = HostPort(
+            fingerprint=fingerprint, rows=rows, width_bits=width_bits, units=units
+        )
+        self._reader = BurstReader(width_bits=width_bits, address_bits=axi_address_bits)
+        self._fetch = LaunchFetcher(
+            width_bits=width_bits,
+            rows=rows,
+            address_bits=axi_address_bits,
+            fingerprint=fingerprint,
+        )
+        self._arguments = Queue(argument_write_layout(), depth=MAX_ARGUMENTS)
+        self._timer = LaunchTimer()
+        m.submodules.host = shared(self._host)
+        m.submodules.reader = shared(self._reader)
+        m.submodules.fetch = shared(self._fetch)
+        m.submodules.arguments = shared(self._arguments)
+        m.submodules.timer = self._timer
+        self._busy = Signal()
+        # Error of a launch that is stopped; none means a reset while nothing ran.
+        self._error: Any = Signal(error_layout)
+        self._entry = Signal(ENTRY_NUMBER_BITS)
+        self._last = Signal()
+        self._arguments_left = Signal(range(MAX_ARGUMENTS + 1))
+
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        host, reader, fetch = self._host, self._reader, self._fetch
-        m.submodules.host = shared(host)
-        m.submodules.reader = shared(reader)
-        m.submodules.fetch = shared(fetch)
-        m.submodules.arguments = shared(self._arguments)
-        m.submodules.timer = timer = self._timer
+        self._add_parts(m)
+        host, reader, fetch, timer = self._host, self._reader, self._fetch, self._timer
         wiring.connect(m, host.axi, wiring.flipped(self.host))
         wiring.connect(m, reader.axi, wiring.flipped(self.memory))
         wiring.connect(m, fetch.o_request, reader.i_request)
