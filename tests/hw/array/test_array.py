@@ -129,7 +129,7 @@ def stationary_outcome(config, fmt, *, seed, skewed=False, by_column=False, by_r
             for column in range(columns):
                 below = old.view(np.uint32)[line, column]
                 schedule.put(cycle + 2 + column, "i_p", below, 32 * column)
-                leaves = cycle + array.latency_cycles + column
+                leaves = cycle + config.latency_cycles + column
                 schedule.read(leaves, column, (index * height + line, column))
     ordered = config.cell.ordered
     modes = {"moving_mode": ordered.index(fmt[1]), "stationary_mode": ordered.index(fmt[2])}

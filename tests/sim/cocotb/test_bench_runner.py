@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import tilewright
-from gen.design import Design
+from gen.design import Definition, Design, Port
 from gen.verilog import emit
 from hw.arch.errors import MissingToolError
 from sim.cocotb import bench_runner
@@ -112,7 +112,8 @@ def test_a_model_that_cannot_be_built_is_a_failure_with_the_tools_words(monkeypa
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("TILEWRIGHT_CACHE", str(tmp_path))
     text = "module barrier(x);\n  input x;\n  assign\nendmodule\n"
-    result = run_bench("barrier", design=Design("barrier", text, {}))
+    definitions = {"barrier": Definition({"x": Port(False, 1)}, {})}
+    result = run_bench("barrier", design=Design("barrier", text, definitions))
     assert (result.tests, result.failed) == (1, 1)
     assert result.failures == ("build: Build of barrier failed",)
     assert "syntax error" in result.log.read_text()
