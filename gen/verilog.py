@@ -65,9 +65,12 @@ def _verilog(rtlil_text: str, *, source: bool = False) -> tuple[str, dict[str, D
     passed, checks = take_checks(passed)
     written, definitions = write_verilog(complete_switches(explicit_widths(passed)))
     texts = {
-        name: add_checks(loop_over_zeros(start_every_block(text)), checks.get(name, ()))
+        name: add_checks(loop_over_zeros(start_every_block(text)), checks.pop(name, ()))
         for name, text in module_texts(written).items()
     }
+    if checks or definitions.keys() != texts.keys():
+        missing = sorted((checks.keys() | definitions.keys()) - texts.keys())
+        raise ValueError(f"Modules {missing} of the design must be in the Verilog")
     return "\n".join(texts.values()), {name: definitions[name] for name in texts}
 
 

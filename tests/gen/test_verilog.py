@@ -11,6 +11,7 @@ from amaranth.hdl import Module, signed
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
+from gen import verilog
 from gen.verilog import emit
 from hw.arch.config import named
 from hw.emit.shared import Library
@@ -95,6 +96,20 @@ def test_signed_numbers_are_unsigned_where_they_are_taken_so():
     """Verilog compares as signed whatever is declared so on both sides."""
     text = emit(Unsigned()).text
     assert re.search(r"assign o = a < b;", text) and "signed" not in text.replace("unsigned", "")
+
+
+@pytest.mark.parametrize("where", ["take_checks", "write_verilog"])
+def test_no_check_and_no_definition_is_lost(monkeypatch, where):
+    """Text and checks are matched by the name of the module."""
+    former = getattr(verilog, where)
+
+    def with_another(text):
+        first, second = former(text)
+        return first, second | {"another": []}
+
+    monkeypatch.setattr(verilog, where, with_another)
+    with pytest.raises(ValueError, match=r"Modules \['another'\] of the design must be in"):
+        emit(Unsigned())
 
 
 def test_every_definition_is_instantiated(design):
