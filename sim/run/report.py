@@ -21,6 +21,7 @@ __all__ = [
     "describe_run",
     "tell",
     "STATES",
+    "TALLIES",
     "report_counters",
     "Outcome",
 ]
@@ -93,6 +94,8 @@ def tell(
 
 #: States of a unit in a report: in each cycle of a launch it is in exactly one.
 STATES = (*ACTIVITIES, "launch")
+#: Other counts of a unit in a report.
+TALLIES = ("macs", "commands", "boxes", "bytes")
 
 
 def report_counters(
@@ -113,13 +116,11 @@ def report_counters(
     products = config.grid_rows * config.grid_columns * (16 // operand.bits)
     report: dict[str, dict[str, Any]] = {}
     for index, (name, kind) in enumerate(unit_kinds(config).items()):
-        values = named_counters(kind, words[COUNTER_WORDS * index : COUNTER_WORDS * (index + 1)])
-        report[name] = {
-            "kind": kind.name,
-            **{activity: values[activity] for activity in ACTIVITIES},
-            "launch": launch_cycles,
-            "macs": values["vectors"] * products if kind is PCU else None,
-            **{each: values.get(each) for each in ("commands", "boxes", "bytes")},
+        counted = named_counters(kind, words[COUNTER_WORDS * index : COUNTER_WORDS * (index + 1)])
+        macs = counted["vectors"] * products if kind is PCU else None
+        values = counted | {"launch": launch_cycles, "macs": macs}
+        report[name] = {"kind": kind.name} | {
+            each: values.get(each) for each in (*STATES, *TALLIES)
         }
     return report
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from gen.floorplan import floorplan
 from sim.files import plain
 from sim.run.job import Problem
-from sim.run.report import Outcome, describe_error, describe_run, tell
+from sim.run.report import STATES, TALLIES, Outcome, describe_error, describe_run, tell
 from sw import results
 
 if TYPE_CHECKING:
@@ -20,15 +20,8 @@ if TYPE_CHECKING:
 
 __all__ = ["RunResult", "picture", "page"]
 
-#: States of a unit, with the colour of each; the rest of a bar is grey.
-_STATES = {
-    "busy": "#0072b2",
-    "wait_input": "#e69f00",
-    "wait_room": "#cc79a7",
-    "idle": "#d9d9d9",
-    "launch": "#666666",
-}
-_TALLIES = ("macs", "commands", "boxes", "bytes")
+#: Colour of each state of a unit.
+_COLOURS = dict(zip(STATES, ("#0072b2", "#e69f00", "#cc79a7", "#d9d9d9", "#666666"), strict=True))
 _GOOD, _BAD = "#00694d", "#a33c00"
 _CELL = "padding:2px 8px;text-align:right"
 
@@ -186,18 +179,18 @@ def _figure(name: str, value: str, about: str) -> str:
 
 def _counters(counters: Mapping[str, Mapping[str, Any]]) -> list[str]:
     """Table of the units, each with a bar that divides its cycles by state."""
-    states = [state for state in _STATES if any(state in unit for unit in counters.values())]
-    heads = ["unit", "kind", "cycles by state", *states, *_TALLIES]
+    states = [state for state in _COLOURS if any(state in unit for unit in counters.values())]
+    heads = ["unit", "kind", "cycles by state", *states, *TALLIES]
     lines = ['<table style="border-collapse:collapse;margin:12px 0"><tr>']
     for head in heads:
         # The state's colour is that of its part of the bar.
-        mark = f";border-bottom:4px solid {_STATES[head]}" if head in _STATES else ""
-        align = "" if head in _STATES or head in _TALLIES else ";text-align:left"
+        mark = f";border-bottom:4px solid {_COLOURS[head]}" if head in _COLOURS else ""
+        align = "" if head in _COLOURS or head in TALLIES else ";text-align:left"
         lines.append(f'<th style="{_CELL}{mark}{align}">{head.replace("_", " ")}</th>')
     lines.append("</tr>")
     for name, unit in counters.items():
         counts = {state: unit.get(state) or 0 for state in states}
-        shown = [*counts.values(), *(unit.get(tally) for tally in _TALLIES)]
+        shown = [*counts.values(), *(unit.get(tally) for tally in TALLIES)]
         cells = "".join(
             f'<td style="{_CELL}">{"" if each is None else f"{each:,}"}</td>' for each in shown
         )
@@ -213,7 +206,7 @@ def _bar(counts: Mapping[str, int]) -> str:
     whole = sum(counts.values()) or 1
     parts = "".join(
         f'<div title="{state.replace("_", " ")}: {count:,} cycles" '
-        f'style="width:{100 * count / whole:.2f}%;background:{_STATES[state]}"></div>'
+        f'style="width:{100 * count / whole:.2f}%;background:{_COLOURS[state]}"></div>'
         for state, count in counts.items()
         if count
     )

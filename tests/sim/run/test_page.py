@@ -5,8 +5,8 @@ import re
 
 import pytest
 
-from sim.run.report import FIELDS, STATES
-from sim.run.result import _STATES, page
+from sim.run.report import FIELDS
+from sim.run.result import page
 
 COUNTERS = {
     "pcu_0_0": {"kind": "pcu", "busy": 75, "wait_input": 15, "wait_room": 0, "idle": 10}
@@ -53,10 +53,6 @@ class Balanced(html.parser.HTMLParser):
 
     def handle_endtag(self, tag):
         assert self.open.pop() == tag
-
-
-def test_every_state_of_a_unit_has_a_colour():
-    assert set(_STATES) == set(STATES)
 
 
 def test_the_verdict_is_first_and_hashes_are_folded_up():
