@@ -13,12 +13,14 @@ from gen.unit_designs import KINDS, REST, UnitDesign, unit_designs
 from gen.verilog import emit
 from hw.arch.config import named
 from hw.arch.errors import MissingToolError
+from hw.arch.unit_kind import UNIT_KINDS
 from hw.array.cell import Cell
 from hw.chip import Chip
 from hw.lib.chain_segment import ChainSegment
 from hw.numeric.formats import bf16, int8
 from hw.pmu.banks import Banks
 from hw.pmu.output import OutputPort
+from sim.components import COMPONENTS
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
@@ -50,6 +52,10 @@ def test_shares_are_of_the_units_given_a_kind_at_a_time():
     assert parts["a"] == {"cells": 141 / 199, "flip_flops": 24 / 29, "memory_bits": 1}
     assert parts["b"] == {"cells": 58 / 199, "flip_flops": 5 / 29, "memory_bits": 0}
     assert shares(UNITS[1:])["b"]["memory_bits"] == 0
+
+
+def test_every_kind_of_unit_is_measured_apart():
+    assert UNIT_KINDS.keys() <= KINDS.keys() & COMPONENTS.keys()
 
 
 def test_units_hold_every_module_of_the_chip(tiny):

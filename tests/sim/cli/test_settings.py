@@ -7,13 +7,19 @@ import pytest
 from hw.arch.config import named
 from hw.arch.errors import BadInputError
 from hw.numeric.formats import bf16, fp32
+from sim.cli import kernel_options
 from sim.cli.settings import problem_of_settings
+from sw.ir.format_rules import FORMATS, pred
 from sw.kernels.matmul import matmul
 from sw.language import Schedule
 
 
 def problem(*pairs, **options):
     return problem_of_settings(matmul, named["tiny"], bf16, pairs, **options)
+
+
+def test_the_option_takes_the_formats_that_a_kernel_can_have():
+    assert [*kernel_options.FORMATS, pred.name] == list(FORMATS)
 
 
 def test_sizes_options_format_and_place_seed():
