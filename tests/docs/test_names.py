@@ -10,6 +10,7 @@ from tests.docs.fences import PAGES
 ROOT = Path(__file__).resolve().parents[2]
 _FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 _FILE = re.compile(r"(?:hw|sw|sim|gen|docs|tests|examples)/[a-z_0-9/]+\.[a-z]+(?:::\w+)?")
+_TABLE = re.compile(r"^\| file of `([\w/]+)` \|.*\n\|[-|]+\n((?:\|.*\n?)+)", re.MULTILINE)
 _NAME = re.compile(r"(?:hw|sw|sim|gen|docs)(?:\.\w+)+")
 
 
@@ -46,6 +47,14 @@ def unknown(text):
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_a_page_names_what_is_there(page):
     assert list(unknown(page.read_text(encoding="utf-8"))) == []
+
+
+def test_a_table_of_a_folder_names_each_file():
+    tables = [table for page in PAGES for table in _TABLE.findall(page.read_text(encoding="utf-8"))]
+    assert {folder for folder, _ in tables} == {"sw/ir", "sw/language"}
+    for folder, rows in tables:
+        files = {path.name for path in (ROOT / folder).glob("[!_]*.py")}
+        assert set(re.findall(r"`(\w+\.py)`", rows)) == files
 
 
 @pytest.mark.parametrize(
