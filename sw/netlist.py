@@ -37,7 +37,7 @@ class Net:
     name : str
     sources : tuple of (Pin, int)
         Outputs in the order of the rotation, each with its packets per turn.
-    sinks : tuple of End
+    sinks : tuple of Pin
         Inputs, each of which receives every packet.
     tokens : bool
         Whether it is a net of the token network, where each token is a packet.

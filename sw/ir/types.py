@@ -143,7 +143,7 @@ class TensorType:
         Format of an element.
     space : Space
         Memory space.
-        role : Role
+    role : Role
         Input, output or both.
     """
 

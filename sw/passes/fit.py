@@ -32,7 +32,7 @@ class Collector:
     ports : tuple of (int, int)
         First and number of the PCU columns that each write engine serves; with ``by_rows``, of the
         row groups, counted from ``first``.
-        by_rows : bool
+    by_rows : bool
         Whether write engines divide row groups instead of PCU columns.
     """
 

@@ -34,7 +34,7 @@ class Plan:
     config : ChipConfig
     row_par, col_par : int
         The PCU grid.
-        rows : int
+    rows : int
         Rows per group in a row block.
     row_blocks : int
     passes : int

@@ -24,7 +24,7 @@ class Merge(Actor):
     name : str
     channel : Channel
         Its output.
-        counts : sequence of int
+    counts : sequence of int
         Packets per turn.
     """
 

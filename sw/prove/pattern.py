@@ -38,7 +38,7 @@ class Pattern:
             Index of the first action of the period.
         period : int
             Actions per period.
-            most : int
+        most : int
             Repetitions after which the search may stop.
         """
         if self.length is None or not period:
