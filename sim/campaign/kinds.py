@@ -61,7 +61,7 @@ KINDS: Mapping[str, Kind] = {
 }
 
 #: Kinds whose models are those of `tiny` and `small`.
-BUILT = ("program", "image", "list", "axi", "bit")
+BUILT = tuple(kind for kind in KINDS if kind != "chip")
 
 
 def order(kinds: tuple[str, ...]) -> Iterator[tuple[str, int]]:

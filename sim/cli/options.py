@@ -3,13 +3,10 @@
 import argparse
 import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from hw.arch.errors import shown
 from sim.rules import SEED, Integer
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = [
     "DEFAULT_CONFIG",

@@ -1,1 +1,1 @@
-"""Compiler model of the fabric: pins, routing graph, packet orders of merges, routing trees."""
+"""Compiler model of the fabric: routing graph, merge orders, routing trees, netlist extraction."""

@@ -1,4 +1,4 @@
-"""limits: loop counts and strides of a plan against the width of their fields."""
+"""Check of a plan: its loop counts and strides fit the fields of the program words."""
 
 from __future__ import annotations
 
