@@ -93,10 +93,6 @@ INSTRUCTION = data.StructLayout(
     }
 )
 
-_WORDS = np.dtype(
-    [("control", "<u2"), ("slot", "<u2"), ("rows", "<u4"), ("address", "<u4"), ("scale", "<u4")]
-)
-
 
 @dataclass(frozen=True)
 class Instruction:
@@ -136,18 +132,18 @@ def pack(instructions: Iterable[Instruction]) -> npt.NDArray[np.uint32]:
     BadInputError
         A value does not fit its field.
     """
-    packed = []
+    packed = bytearray()
     for each in instructions:
-        for name in INSTRUCTION.members:
+        word = 0
+        for name, field in INSTRUCTION:
             value = int(getattr(each, name, 0))
-            bits = INSTRUCTION[name].width
-            if not 0 <= value < 1 << bits:
+            if not 0 <= value < 1 << field.width:
                 raise BadInputError(
-                    f"Instruction {name} must have {bits} bits at most, not {value}"
+                    f"Instruction {name} must have {field.width} bits at most, not {value}"
                 )
-        control = each.opcode | each.accumulate << 4 | each.finish << 5 | each.relu << 6
-        packed.append((control | each.shift << 8, each.slot, each.rows, each.address, each.scale))
-    return np.array(packed, _WORDS).view(np.uint32).reshape(-1, 4)
+            word |= value << field.offset
+        packed += word.to_bytes(INSTRUCTION.size // 8, "little")
+    return np.frombuffer(packed, np.uint32).reshape(-1, 4)
 
 
 @dataclass(frozen=True)
