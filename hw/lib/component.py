@@ -56,9 +56,9 @@ class Component(wiring.Component):
     def definition_name(self) -> str:
         """Name of the shared module: the class and every parameter, in the constructor's order.
 
-        A number follows the initial of its parameter. A value is one word, except the first tuple
-        or text of several, so that equal names have equal parameters. A digest stands for what is
-        longer.
+        A number follows the initial of its parameter. A value is one word, except the first text or
+        tuple of several, so that equal names have equal parameters. A digest stands for what is
+        longer, and for a tuple of values that are not one word each.
         """
         words = [re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", type(self).__name__).lower()]
         one_each = True
@@ -102,7 +102,7 @@ def _words(name: str, value: object) -> list[str]:
             return ["none"]
         case str() if re.fullmatch(r"[a-z0-9_]+", value):
             return value.split("_")
-        case tuple():
+        case tuple() if all(len(_words(name, each)) == 1 for each in value):
             return [word for each in value for word in _words(name, each)]
         case data.Layout():
             return [f"{name[0]}{value.size}{_digest('x', value)}"]

@@ -78,6 +78,14 @@ def test_names_are_equal_exactly_if_the_parameters_are(seed):
         assert (names[0] == names[1]) == (one == other), (one, other)
 
 
+def test_texts_of_a_tuple_are_told_apart():
+    inner = _Inner(4, _Kind.PLAIN, (formats["bf16"],))
+    parts = [Part("a", inner, marks=marks) for marks in (("a_b",), ("a", "b"), ((1, 2),), (1, 2))]
+    for part in parts:
+        part.__dict__["_MustUse__used"] = True
+    assert len({part.definition_name for part in parts}) == len(parts)
+
+
 def test_defaults_and_positions_do_not_change_a_name():
     inner = _Inner(4, _Kind.IN_TWO, (formats["bf16"],))
     parts = [
