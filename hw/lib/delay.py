@@ -15,10 +15,13 @@ def delayed(m: Module, value: Any, cycles: int, *, name: str, reset: bool = Fals
 
     The register is without reset unless ``reset``.
     """
+    if not cycles:
+        return value
     bits = Value.cast(value)
     line = Signal(len(bits) * cycles, name=name, reset_less=not reset)
     m.d.sync += line.eq(Cat(bits, line)[: len(line)])
-    oldest = Cat(bits, line)[len(line) :]
+    # Of the register alone: a slice of `Cat(bits, line)` nests as deep as a chain of lines is long.
+    oldest = line[-len(bits) :]
     if isinstance(value, data.View):
         return data.View(value.shape(), oldest)
     return oldest.as_signed() if bits.shape().signed else oldest
