@@ -1,4 +1,4 @@
-"""Base class of hardware components: checks before construction, module names from parameters."""
+"""Base class of hardware components: modules named by class and parameters."""
 
 import dataclasses
 import enum
@@ -23,10 +23,11 @@ _MOST = 56
 
 
 class Component(wiring.Component):
-    """Base class of components, without a false ``UnusedElaboratable`` warning on bad parameters.
+    """Base class of components: it records the constructor call, which names the module.
 
-    A subclass checks its parameters before ``super().__init__``. An instance that exists after it
-    but is never elaborated is a mistake, and Amaranth warns about it.
+    A subclass checks its parameters before ``super().__init__``: a refused component leaves no
+    ``UnusedElaboratable`` warning. An instance that exists after it but is never elaborated is a
+    mistake, and Amaranth warns about it.
     """
 
     _constructor_call: tuple[tuple[Any, ...], dict[str, Any]]
@@ -56,19 +57,21 @@ class Component(wiring.Component):
     def definition_name(self) -> str:
         """Name of the shared module: the class and every parameter, in the constructor's order.
 
-        A number follows the initial of its parameter. A value is one word, except the first text or
-        tuple of several, so that equal names have equal parameters. A digest stands for what is
-        longer, and for a tuple of values that are not one word each.
+        A number follows the initial of its parameter. Only the first value of a type that may take
+        several words (a tuple, a text) does take them, so equal names have equal parameters: every
+        other value is one word. A digest stands for what is longer, and for a tuple of values that
+        are not one word each.
         """
         words = [re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", type(self).__name__).lower()]
-        one_each = True
+        first = True
         for name, value in self.parameters.items():
-            leaves = [_words(*leaf) for leaf in _leaves(name, value)]
-            if len("_".join(sum(leaves, []))) > _MOST:
-                leaves = [[_digest(name, value)]]
-            for leaf in leaves:
-                words += leaf if one_each or len(leaf) == 1 else [_digest(name, value)]
-                one_each = one_each and len(leaf) == 1
+            spelled: list[str] = []
+            for leaf in _leaves(name, value):
+                several = _may_be_several(leaf[1])
+                each = _words(*leaf)
+                spelled += each if len(each) == 1 or several and first else [_digest(name, value)]
+                first = first and not several
+            words += spelled if len("_".join(spelled)) <= _MOST else [_digest(name, value)]
         return "_".join(words)
 
 
@@ -107,6 +110,13 @@ def _words(name: str, value: object) -> list[str]:
         case data.Layout():
             return [f"{name[0]}{value.size}{_digest('x', value)}"]
     return [_digest(name, value)]
+
+
+def _may_be_several(value: object) -> bool:
+    """Whether values of this type are not always one word of a module's name."""
+    if isinstance(value, enum.Enum):
+        return any("_" in each.name for each in type(value))
+    return isinstance(value, tuple | str)
 
 
 def _digest(name: str, value: object) -> str:

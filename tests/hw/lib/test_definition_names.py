@@ -94,7 +94,26 @@ def test_defaults_and_positions_do_not_change_a_name():
     ]
     for part in parts:
         part.__dict__["_MustUse__used"] = True
-        assert part.definition_name == "part_a_r4_in_two_bf16_m2e38e77b_d3_none"
+        assert part.definition_name == "part_a_r4_ccb82fe69_bf16_m2e38e77b_d3_none"
+
+
+class Pair(Component):
+    def __init__(self, first, second):
+        super().__init__({})
+
+    def elaborate(self, platform):
+        return Module()
+
+
+def test_two_values_of_several_words_do_not_run_into_one_another():
+    words = ("a", "b", "c")
+    tuples = [(words[:cut], words[cut:]) for cut in range(4)]
+    texts = [("a_b", "c"), ("a", "b_c")]
+    for calls in (tuples, texts):
+        pairs = [Pair(*call) for call in calls]
+        for pair in pairs:
+            pair.__dict__["_MustUse__used"] = True
+        assert len({pair.definition_name for pair in pairs}) == len(calls)
 
 
 def test_a_value_that_cannot_name_a_module_is_refused():
