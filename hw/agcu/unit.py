@@ -14,7 +14,15 @@ from hw.agcu.issuer import CommandIssuer
 from hw.arch.agcu import AGCU_DESCRIPTORS, AGCU_STREAMS, agcu_layout
 from hw.arch.config import ChipConfig
 from hw.arch.counters import ACTIVITIES, COUNTER_BITS, activity_layout
-from hw.arch.limits import COUNTER_WORDS, MAX_CREDITS
+from hw.arch.limits import (
+    AXI_ADDRESS_BITS,
+    COUNTER_WORDS,
+    LANDING_BEATS,
+    LINK_BITS,
+    MAX_CREDITS,
+    OUTSTANDING,
+    TRACKS,
+)
 from hw.arch.unit_kind import AGCU
 from hw.command.argument_reader import argument_write_layout
 from hw.emit.shared import shared
@@ -33,7 +41,8 @@ class Agcu(Component):
     At ``i_start`` the descriptors of the program, each with its launch argument added to its
     base, are written to the TMA engine, one word per cycle. Meanwhile the issuers compute their
     first commands, which are issued after the last word. An arriving token increments the count
-    of its port. A stored box takes no token and sends one of its own, if so programmed.
+    of its port, from which commands take theirs. A box that has become visible in memory sends a
+    token, if so programmed.
 
     Parameters
     ----------
@@ -66,6 +75,11 @@ class Agcu(Component):
         The counters count in this cycle.
     i_counter, o_counter : ``In(range(8))``, ``Out(48)``
         Number of a counter (`hw.arch.counters`), and its value.
+
+    Raises
+    ------
+    BadInputError
+        A parameter is outside its domain.
     """
 
     o_load: Sequence[stream.Interface]
@@ -94,6 +108,11 @@ class Agcu(Component):
         outstanding: int,
         token_tracks: int,
     ) -> None:
+        LINK_BITS.require("Link width in bits", width_bits)
+        AXI_ADDRESS_BITS.require("AXI address bits", axi_address_bits)
+        LANDING_BEATS.require("Landing beats", landing_beats)
+        OUTSTANDING.require("Outstanding bursts", outstanding)
+        TRACKS.require("Token tracks", token_tracks)
         self._width_bits = width_bits
         self._axi_address_bits = axi_address_bits
         self._landing_beats = landing_beats

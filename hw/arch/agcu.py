@@ -276,8 +276,10 @@ class AgcuProgram(UnitProgram):
                 raise BadInputError(
                     f"Argument must be from 0 to {MAX_ARGUMENTS - 1}, not {argument}"
                 )
-        if not set(self.stored) <= set(range(AGCU_STREAMS)):
-            raise BadInputError(f"Store streams must be below {AGCU_STREAMS}, not {self.stored}")
+        if len(set(self.stored) & set(range(AGCU_STREAMS))) != len(self.stored):
+            raise BadInputError(
+                f"Store streams must be different and below {AGCU_STREAMS}, not {self.stored}"
+            )
 
     @property
     def inputs(self) -> tuple[int, ...]:
@@ -297,11 +299,16 @@ class AgcuProgram(UnitProgram):
         Raises
         ------
         BadInputError
-            If a program names a token port that does not exist, or there are more credits.
+            If a program names a token port that does not exist, or there are more credits or
+            reports than token ports.
         """
         if len(self.credits) > token_ports:
             raise BadInputError(
                 f"AGCU credits must be for {token_ports} token ports, not {len(self.credits)}"
+            )
+        if any(number >= token_ports for number in self.stored):
+            raise BadInputError(
+                f"Reported store streams must be below {token_ports} token ports, not {self.stored}"
             )
         layout = agcu_layout(token_ports)
         padding = AGCU_DESCRIPTORS - len(self.descriptors)

@@ -8,14 +8,12 @@ from amaranth.hdl import Array, Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from hw.arch.checks import require_int
+from hw.array.unit_parameters import ACCUMULATOR_ROWS
 from hw.emit.shared import shared
 from hw.emit.vector_memory import VectorMemory
 from hw.lib.component import Component
 
 __all__ = ["AccumulatorColumn", "Accumulators", "access_layout"]
-
-_MOST_ROWS = 1 << 16
 
 
 def access_layout(rows: int, banks: int) -> data.StructLayout:
@@ -41,6 +39,7 @@ class AccumulatorColumn(Component):
     rows : int
         Partial sums per bank.
     banks : int
+        Banks, at least 1.
 
     Members
     -------
@@ -65,7 +64,7 @@ class AccumulatorColumn(Component):
     o_drained: Signal
 
     def __init__(self, *, rows: int, banks: int) -> None:
-        require_int("Accumulator rows", rows, 1, _MOST_ROWS)
+        ACCUMULATOR_ROWS.require(rows)
         self._rows, self._banks = rows, banks
         access = access_layout(rows, banks)
         super().__init__(

@@ -7,10 +7,12 @@ from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from hw.arch.checks import refusal
 from hw.arch.counters import activity_layout
 from hw.arch.errors import BadInputError
 from hw.array.dataflow import ArrayConfig, Dataflow
 from hw.array.layout import row_pairs
+from hw.array.unit_parameters import ACCUMULATOR_ROWS
 from hw.emit.shared import shared
 from hw.lib.activity import count_activity
 from hw.lib.component import Component
@@ -18,7 +20,7 @@ from hw.lib.stream import vector_signature
 from hw.matrix.bank_sequencer import BankSequencer
 from hw.matrix.drain import BankDrain
 from hw.matrix.stationary_core import StationaryCore
-from hw.numeric.formats import Format, int8
+from hw.numeric.formats import Format, bf16, int8
 
 __all__ = ["MatrixUnit"]
 
@@ -31,8 +33,9 @@ class MatrixUnit(Component):
     arrival order until a vector with the flag ``final``; then the sums leave as one packet. All
     tiles of a pass have the same number of rows.
 
-    One activation vector per cycle is taken as long as weights arrive in time, tiles have at least
-    R·L + 2 rows and results leave. Each stall is counted: ``busy`` + ``wait_input`` +
+    One activation vector per cycle is taken as long as weights arrive in time, results leave, and
+    tiles have at least R·L + 2 rows for their sums and (R - 1)·L + C + 2 for the load of the next
+    weights, C more if these come by rows. Each stall is counted: ``busy`` + ``wait_input`` +
     ``wait_room`` + ``idle`` is the number of cycles since reset in which ``i_hold`` was low.
 
     Parameters
@@ -50,7 +53,7 @@ class MatrixUnit(Component):
     -------
     i_activation, i_weight, o_result : vector streams
     int8
-        Static: operands are int8, else bf16.
+        Static: operands are int8, else bf16; always 1 if int8 is the only format.
     to_bf16
         Static: results are rounded to bf16, two rows per vector.
     weights_by_row
@@ -94,6 +97,10 @@ class MatrixUnit(Component):
                 f"Rows of a matrix unit must be twice its columns, not {rows} for {columns}"
             )
         self._array = ArrayConfig(rows, columns, Dataflow.WS, formats, latency)
+        if not {bf16, int8}.issuperset(formats):
+            names = tuple(fmt.name for fmt in formats)
+            raise refusal("Formats of a PCU's matrix unit", "be bf16, int8 or both", names)
+        ACCUMULATOR_ROWS.require(accumulator_rows)
         self._accumulator_rows = accumulator_rows
         super().__init__(
             {

@@ -9,15 +9,13 @@ from amaranth.lib import data, memory, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.arch.checks import require_int
-from hw.arch.errors import BadInputError
+from hw.array.unit_parameters import RESULT_ROWS
 from hw.emit.shared import shared
 from hw.emit.vector_memory import VectorMemory
 from hw.lib.component import Component
 from hw.lib.delay import delayed
 
 __all__ = ["ResultFifo", "row_layout", "rows_signature"]
-
-_MOST_ROWS = 1 << 16
 
 
 def row_layout(columns: int) -> data.StructLayout:
@@ -33,8 +31,8 @@ def rows_signature(columns: int) -> wiring.Signature:
     Members
     -------
     room, reserve
-        Entries are free for the rows that follow one another without a pause; one entry is
-        reserved in this cycle.
+        As many entries are free as rows follow one another without a pause; one entry is reserved
+        in this cycle.
     write, last, sums
         Column 0 of a row arrives, its column c after c cycles; it ends its packet.
     """
@@ -53,7 +51,7 @@ class ResultFifo(Component):
     rows : int
         Depth in rows, a power of two.
     together : int
-        Entries reserved at once: rows that follow one another without a pause.
+        Entries reserved at once, at most ``rows``: rows that follow one another without a pause.
 
     Members
     -------
@@ -65,9 +63,8 @@ class ResultFifo(Component):
     o_rows: stream.Interface
 
     def __init__(self, *, columns: int, rows: int, together: int = 1) -> None:
-        require_int("Result rows", rows, together, _MOST_ROWS)
-        if rows & (rows - 1):
-            raise BadInputError(f"Result rows must be a power of two, not {rows}")
+        RESULT_ROWS.require(rows)
+        require_int("Result rows reserved at once", together, 0, rows)
         self._columns, self._rows, self._together = columns, rows, together
         super().__init__(
             {

@@ -6,8 +6,8 @@ from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import stream
 from amaranth.lib.wiring import In, Out
 
-from hw.arch.checks import require_int
 from hw.array.dataflow import ArrayConfig
+from hw.array.unit_parameters import TILES_AHEAD
 from hw.emit.shared import shared
 from hw.emit.vector_memory import VectorMemory
 from hw.lib.component import Component
@@ -59,7 +59,7 @@ class WeightBuffer(Component):
     o_here: Signal
 
     def __init__(self, config: ArrayConfig, *, tiles: int, by_column: bool = False) -> None:
-        require_int("Tiles ahead", tiles, 1, 64)
+        TILES_AHEAD.require(tiles)
         self._config, self._tiles, self._by_column = config, tiles, by_column
         sides = config.columns, config.rows
         self._vectors, lanes = sides if by_column else sides[::-1]

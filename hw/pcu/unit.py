@@ -8,7 +8,7 @@ from amaranth.lib.wiring import In, Out
 
 from hw.arch.config import PcuConfig
 from hw.arch.counters import ACTIVITIES, COUNTER_BITS
-from hw.arch.limits import COUNTER_WORDS
+from hw.arch.limits import COUNTER_WORDS, LINK_BITS
 from hw.arch.pcu import pcu_layout
 from hw.arch.unit_kind import PCU
 from hw.emit.shared import shared
@@ -31,7 +31,7 @@ class Pcu(Component):
     Parameters
     ----------
     width_bits : int
-        Link width W, which fixes the array: W/16 rows, W/32 columns.
+        Link width W (`LINK_BITS`), which fixes the array: W/16 rows, W/32 columns.
     config : PcuConfig
 
     Members
@@ -51,6 +51,11 @@ class Pcu(Component):
         unit's activity, and vectors.
     o_issue
         A vector enters the array in this cycle, and its weights are present.
+
+    Raises
+    ------
+    BadInputError
+        The width is outside its domain.
     """
 
     i_activation: stream.Interface
@@ -65,6 +70,7 @@ class Pcu(Component):
     o_issue: Signal
 
     def __init__(self, *, width_bits: int, config: PcuConfig) -> None:
+        LINK_BITS.require("Link width in bits", width_bits)
         self._width_bits = width_bits
         self._config = config
         link = vector_signature(width_bits)

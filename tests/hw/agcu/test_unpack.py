@@ -96,6 +96,19 @@ def test_agcus_survive_packing(seed):
             assert (ours is None) == (theirs is None)
 
 
+@pytest.mark.parametrize(
+    ("stored", "token_ports", "rule"),
+    [
+        ((0, 0), 2, r"must be different and below 2, not \(0, 0\)"),
+        ((2,), 4, r"must be different and below 2, not \(2,\)"),
+        ((0, 1), 1, r"must be below 1 token ports, not \(0, 1\)"),
+    ],
+)
+def test_reports_of_streams_without_a_token_output_are_refused(stored, token_ports, rule):
+    with pytest.raises(BadInputError, match=rule):
+        AgcuProgram(stored=stored).pack(token_ports)
+
+
 def test_nothing_is_a_program_that_does_nothing():
     assert AgcuProgram.unpack(0, PORTS).pack(PORTS) == 0
 

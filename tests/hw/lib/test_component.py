@@ -11,7 +11,8 @@ from amaranth.hdl import UnusedElaboratable
 from amaranth.sim import Simulator
 
 import hw
-from hw.arch.config import ChipConfig
+from hw.agcu.unit import Agcu
+from hw.arch.config import ChipConfig, PcuConfig
 from hw.arch.errors import BadInputError
 from hw.array.cell import Cell
 from hw.array.dataflow import ArrayConfig, Dataflow
@@ -33,7 +34,8 @@ from hw.matrix.weight_buffer import WeightBuffer
 from hw.mesh.fork import EagerFork
 from hw.mesh.merge import OrderedMerge
 from hw.mesh.switch import Switch
-from hw.numeric.formats import bf16, e4m3, int8
+from hw.numeric.formats import bf16, e4m3, e5m2, int8
+from hw.pcu.unit import Pcu
 from hw.pmu.banks import Banks
 from hw.pmu.unit import Pmu
 from hw.tile import Tile
@@ -44,10 +46,13 @@ from hw.tma.layouts import TmaLayouts
 _CHIP = ChipConfig(rows=2, columns=2, tracks=1)
 _ARRAY = ArrayConfig(3, 2, Dataflow.WS, (bf16,), 1)
 _PROCESSOR = {"width_bits": 64, "rows": 1, "axi_address_bits": 32, "fingerprint": 0, "units": 1}
-_GRID = {"formats": (bf16, int8), "latency": 1, "accumulator_rows": 16}
+_GRID = {"rows": 4, "columns": 2, "formats": (bf16, int8), "latency": 1, "accumulator_rows": 16}
+_PORT = {"width_bits": 64, "axi_address_bits": 32, "landing_beats": 16, "outstanding": 1}
 
 #: A construction of each component that checks its parameters, with one that it refuses.
 REFUSED = [
+    (Agcu, _PORT | {"token_tracks": 0}, "Token tracks must be"),
+    (Agcu, _PORT | {"token_tracks": 1, "landing_beats": 17}, "Landing beats must be"),
     (Banks, {"width_bits": 64, "capacity_bytes": 32}, "PMU capacity in bytes must be"),
     (Barrier, {"arrivals": 0, "tx_bytes": 0}, "Barrier arrivals must be"),
     (Cell, {"formats": (bf16,), "latency": 4}, "Cell latency must be"),
@@ -55,16 +60,20 @@ REFUSED = [
     (CommandProcessor, _PROCESSOR | {"width_bits": 100}, "Link width in bits must be"),
     (CounterChain, {"loops": 0, "count_bits": 1, "offset_bits": 1}, "Chain loops must be"),
     (EagerFork, {"branches": "2"}, "Fork branches must be"),
-    (MatrixUnit, {"rows": 4, "columns": 4} | _GRID, "Rows of a matrix unit must be"),
+    (MatrixUnit, _GRID | {"columns": 4}, "Rows of a matrix unit must be"),
+    (MatrixUnit, _GRID | {"formats": (e4m3, e5m2)}, "Formats of a PCU's matrix unit must be"),
+    (MatrixUnit, _GRID | {"accumulator_rows": 0}, "Accumulator rows must be"),
     (OperandRecoder, {"formats": (bf16, e4m3)}, "Cell formats must be"),
     (OperationUnit, {"name": "sinus"}, "Operation must be one of"),
     (OrderedMerge, {"sources": 1, "turns": 1}, "Merge sources must be"),
     (PacketFilter, {"width_bits": None}, "Vector width must be"),
     (AccumulatorColumn, {"rows": 0, "banks": 1}, "Accumulator rows must be"),
+    (Pcu, {"width_bits": 100, "config": PcuConfig()}, "Link width in bits must be"),
     (Pmu, {"width_bits": 64, "capacity_bytes": 1024, "slots": 1}, "PMU slots must be"),
     (Queue, {"payload_shape": 1, "depth": 1}, "Queue depth must be"),
     (ReciprocalUnit, {"width": 3}, "Function width must be"),
     (ResultFifo, {"columns": 1, "rows": 3}, "Result rows must be"),
+    (ResultFifo, {"columns": 1, "rows": 2, "together": 3}, "Result rows reserved at once must be"),
     (
         BurstSplitter,
         {"layouts": TmaLayouts(64, 32, streams=1), "burst_beats": 3},
@@ -123,7 +132,7 @@ def test_every_component_that_checks_its_parameters_is_in_the_table():
         each
         for each in _components()
         if "__init__" in vars(each)
-        and any(word in inspect.getsource(each.__init__) for word in ("require_", "raise "))
+        and any(word in inspect.getsource(each.__init__) for word in ("require", "raise "))
     }
     # Units of functions share the check of their base class.
     assert {each.__name__ for each in checks - known} <= {"FunctionUnit"}
