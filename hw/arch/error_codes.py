@@ -4,6 +4,7 @@ from amaranth.lib import enum
 
 from hw.arch.config import ChipConfig
 from hw.arch.counters import unit_kinds
+from hw.arch.registers import register
 
 __all__ = [
     "UnitError",
@@ -112,6 +113,10 @@ def error_detail(detail: int) -> str:
 
 
 def error_unit(chip: ChipConfig, detail: int, unit: int) -> str | None:
-    """Name of the unit that reported an error; None if no unit did."""
-    names = list(unit_kinds(chip))
-    return None if detail == UnitError.REPEAT or unit >= len(names) else names[unit]
+    """Name of the unit that reported an error; None if no unit did.
+
+    The register ERROR has the low bits of its number, so on a chip of more units than these tell
+    apart it is one of several.
+    """
+    names = list(unit_kinds(chip))[unit :: 1 << register("ERROR").layout["unit"].width]
+    return " or ".join(names) if names and detail != UnitError.REPEAT else None

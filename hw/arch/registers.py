@@ -128,7 +128,7 @@ REGISTERS: tuple[Register, ...] = (
         (
             Field("code", 0, 8, _RO, "`LaunchError`; cleared with STATUS.error"),
             Field("detail", 8, 8, _RO, "code of the unit, or `ReadPhase`"),
-            Field("unit", 16, 8, _RO, "number of the unit"),
+            Field("unit", 16, 8, _RO, "number of the unit, modulo 256"),
         ),
     ),
     _word(

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from hw.arch.config import named
+from hw.arch.config import ChipConfig, named
 from hw.arch.counters import (
     ACTIVITIES,
     COUNTER_BITS,
@@ -14,6 +14,7 @@ from hw.arch.counters import (
     pmu_state_layout,
     unit_kinds,
 )
+from hw.arch.error_codes import TmaError, UnitError, error_unit
 from hw.arch.limits import COUNTER_WORDS
 from hw.arch.unit_kind import AGCU, UNIT_KINDS
 
@@ -32,6 +33,15 @@ def test_units_are_the_tiles_by_row_and_then_the_agcus():
         kinds = unit_kinds(chip)
         assert len(kinds) == chip.rows * chip.columns + chip.agcu.count
         assert counter_index(len(kinds), 0) < 1 << 16
+
+
+def test_the_unit_of_an_error_is_named_by_the_low_bits_of_its_number():
+    tiny, wide = named["tiny"], ChipConfig(rows=16, columns=17)
+    assert error_unit(tiny, TmaError.BASE.value, 4) == "agcu_0"
+    assert error_unit(tiny, TmaError.BASE.value, 5) is None
+    assert error_unit(tiny, UnitError.REPEAT, 0) is None
+    assert error_unit(wide, UnitError.PROGRAM, 0) == "pcu_0_0 or pcu_15_1"
+    assert error_unit(wide, UnitError.PROGRAM, 255) == "pmu_15_0"
 
 
 def test_counters_are_named_by_kind():
