@@ -6,8 +6,9 @@ from amaranth.hdl import Cat, Module, Signal, signed
 from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out
 
-from hw.arch.agcu import ISSUER_LOOPS, MAX_WAITS, issuer_layout
+from hw.arch.agcu import ISSUER_LOOPS, MAX_TOKENS, MAX_WAITS, issuer_layout
 from hw.arch.descriptor import MAX_RANK
+from hw.arch.limits import MAX_CREDITS
 from hw.arch.loops import COUNT_BITS, STEP_BITS
 from hw.emit.shared import shared
 from hw.lib.component import Component
@@ -20,9 +21,9 @@ __all__ = ["CommandIssuer"]
 class CommandIssuer(Component):
     """Command issuer: one TMA command per box, in the order of a loop nest, without the host.
 
-    The coordinates of a command take one cycle per loop, computed while the command before waits.
+    The coordinates of a command take one cycle per loop, so commands are at least 7 cycles apart.
     A command is issued only when all tokens it waits for are present, and takes them in that cycle.
-    At most one command in 8 cycles.
+    No other issuer may take tokens from the same port: an offered command would be withdrawn.
 
     Parameters
     ----------
@@ -37,9 +38,9 @@ class CommandIssuer(Component):
         The program; constant from ``i_start`` on.
     i_start
         Start the program; one cycle.
-    i_tokens : ``In(ArrayLayout(8, token_ports))``
+    i_tokens : ``In(ArrayLayout(range(MAX_CREDITS + 1), token_ports))``
         Tokens waiting at each port.
-    o_take : ``Out(ArrayLayout(4, token_ports))``
+    o_take : ``Out(ArrayLayout(range(MAX_TOKENS + 1), token_ports))``
         Tokens taken from each port in this cycle.
     o_command : stream of ``command_layout(descriptors)``
     o_waits
@@ -64,8 +65,8 @@ class CommandIssuer(Component):
             {
                 "config": In(layout),
                 "i_start": In(1),
-                "i_tokens": In(data.ArrayLayout(8, token_ports)),
-                "o_take": Out(data.ArrayLayout(4, token_ports)),
+                "i_tokens": In(data.ArrayLayout(range(MAX_CREDITS + 1), token_ports)),
+                "o_take": Out(data.ArrayLayout(range(MAX_TOKENS + 1), token_ports)),
                 "o_command": Out(stream.Signature(command_layout(descriptors))),
                 "o_waits": Out(1),
                 "o_done": Out(1),

@@ -12,7 +12,7 @@ __all__ = ["OperandRecoder"]
 
 
 class OperandRecoder(Component):
-    """Recoder of one 16-bit lane of a link into a cell's operand; combinational.
+    """Recoder of one lane of a vector into a cell's operand; combinational.
 
     Parameters
     ----------
@@ -22,7 +22,8 @@ class OperandRecoder(Component):
     Members
     -------
     i_bits, o_operand
-        A 16-bit float, two 8-bit or four 4-bit operands, and their form inside the array.
+        A 16-bit float, two 8-bit or four 4-bit operands, with their scale if they have one, and
+        their form inside the array.
     mode
         Static: which of two formats the lane carries, 0 for the first in `OPERANDS`.
         Integers and floats of 4 bits pass unchanged. Activations and weights may differ in

@@ -34,7 +34,7 @@ class StationaryRow(Structural):
     Members
     -------
     i_moving, i_swap
-        Streaming operand of column 0, 16 bits, and its swap flag; column c sees them c cycles
+        Streaming operand of column 0, one lane, and its swap flag; column c sees them c cycles
         later.
     i_stationary, i_load
         Recoded operands for the shadow registers of all columns, and their load enable: one bit
@@ -133,10 +133,10 @@ class StationaryArray(Structural):
     Members
     -------
     i_moving, i_swap
-        Vector of R lanes of 16 bits, and whether the operands in the shadow registers become
+        Vector of R lanes, and whether the operands in the shadow registers become
         active with it.
     i_stationary, i_load
-        Vector of C lanes of 16 bits, and the rows whose shadow registers load it now. With
+        Vector of C lanes, and the rows whose shadow registers load it now. With
         ``by_column`` a vector of R lanes, and one bit per vector of a tile of C vectors.
     i_by_row
         Only with ``by_column``; static. 0: vector c is column c; 1: vector v holds the R / C rows

@@ -51,7 +51,7 @@ class LaunchFetcher(Component):
     Members
     -------
     i_start, i_list_address, i_list_entries : ``In(1)``, ``In(64)``, ``In(16)``
-        Starts a launch; only while none is in progress.
+        Starts a launch of that list; only while none is in progress.
     i_stop : ``In(1)``
         Ends it in any state. The parent stops the reader as well, until that is idle.
     i_taken : ``In(1)``
@@ -181,7 +181,7 @@ class LaunchFetcher(Component):
                 m.d.comb += self._refusal.eq(code)
 
     def _misplaced(self, address: Any) -> Value:
-        """Address that is not aligned or beyond memory."""
+        """Whether an address is misaligned or beyond memory."""
         low = alignment_bytes(self._width_bits).bit_length() - 1
         return Cat(address[:low], address[self._address_bits :]).any()
 
@@ -241,20 +241,23 @@ class LaunchFetcher(Component):
             self._collect(m, Value.cast(entry), "CHECK_ENTRY")
         with self._state(m, "CHECK_ENTRY"):
             size = full_width_size(self._width_bits)
-            wide = (entry.image_bytes > MAX_IMAGE_BYTES) | (entry.image_bytes == 0)
-            some = entry.argument_count != 0
+            bad_size = (entry.image_bytes > MAX_IMAGE_BYTES) | (entry.image_bytes == 0)
+            has_arguments = entry.argument_count != 0
             self._refuse(
                 m,
                 (LaunchError.IMAGE_ADDRESS, self._misplaced(entry.image_address)),
-                (LaunchError.IMAGE_BYTES, wide | entry.image_bytes[:size].any()),
+                (LaunchError.IMAGE_BYTES, bad_size | entry.image_bytes[:size].any()),
                 (LaunchError.ARGUMENT_COUNT, entry.argument_count > MAX_ARGUMENTS),
-                (LaunchError.ARGUMENT_ADDRESS, some & self._misplaced(entry.argument_address)),
+                (
+                    LaunchError.ARGUMENT_ADDRESS,
+                    has_arguments & self._misplaced(entry.argument_address),
+                ),
                 (LaunchError.REPEAT, entry.repeat == 0),
                 (LaunchError.RESERVED, entry.reserved.any()),
             )
             m.d.comb += self._arguments.i_start.eq(1)
             m.next = "REQUEST_IMAGE"
-            with m.If(some):
+            with m.If(has_arguments):
                 m.next = "REQUEST_ARGUMENTS"
 
     def _request_states(self, m: Module) -> None:

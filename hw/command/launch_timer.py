@@ -19,7 +19,9 @@ times_layout = data.StructLayout(
 
 
 class LaunchTimer(Component):
-    """Launch timer: every cycle of a launch belongs to a kernel, which the units count, or here.
+    """Launch timer: counts the cycles of a launch, and of its last entry those outside the kernel.
+
+    The cycles inside are counted by the units, as one of their states each.
 
     Members
     -------

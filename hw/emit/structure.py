@@ -113,7 +113,7 @@ class Structure:
         """
         for port, (is_input, value) in _ports(component).items():
             if port not in ports and is_input and len(value):
-                raise ValueError(f"Input {port} of {name} must be joined")
+                raise ValueError(f"Input {port} of {name} must be connected")
             if port in ports and len(ports[port]) != len(value):
                 raise ValueError(
                     f"Port {port} of {name} must have {len(value)} bits, not {len(ports[port])}"

@@ -43,7 +43,8 @@ class CounterChain(Component):
     o_offset : ``Out(offset_bits)``
     o_indices : ``Out(ArrayLayout(count_bits, loops))``
     o_first, o_end, o_last : ``Out(loops)``
-        Flags of the step, see ``Step``.
+        Bit i: loops i and inward are at index 0; loop i is at its last index; loops i and inward
+        are at their last indices.
     o_done : ``Out(1)``
         The nest has finished, or has not been started.
     """
@@ -70,10 +71,10 @@ class CounterChain(Component):
         self._loops = loops
         self._count_bits = count_bits
         self._offset_bits = offset_bits
-        self.layout = chain_layout(loops=loops, count_bits=count_bits, offset_bits=offset_bits)
+        layout = chain_layout(loops=loops, count_bits=count_bits, offset_bits=offset_bits)
         super().__init__(
             {
-                "config": In(self.layout),
+                "config": In(layout),
                 "i_start": In(1),
                 "i_next": In(1),
                 "o_valid": Out(1),

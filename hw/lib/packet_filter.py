@@ -29,7 +29,7 @@ class PacketFilter(Component):
     -------
     i_stream : ``In(vector_signature(width_bits))``
     o_stream : ``Out(vector_signature(width_bits))``
-    modulus : ``In(range(17))``
+    modulus : ``In(range(MAX_MODULUS + 1))``
         Consumers P of the stream, 1 to `MAX_MODULUS`; changes only while ``i_clear`` is high.
     index : ``In(range(MAX_MODULUS))``
         Index of this consumer, below ``modulus``; index 0 of modulus 1 passes everything.

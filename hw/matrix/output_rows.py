@@ -1,4 +1,4 @@
-"""Rows of sums of an output-stationary array: operand ports, turns, array and drain control."""
+"""Output-stationary array with its operand ports and drain control."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["OutputRows"]
 
 
 class OutputRows(Component):
-    """Rows of sums of an output-stationary array.
+    """Output-stationary array with its operand ports and drain control; rows of sums leave.
 
     A tile is R·L × C sums; its row i·L + j is sum j of lane i. A step is one element of the inner
     extent (two of 8 bits, four of 4): one weight vector and L activation vectors, vector j with the

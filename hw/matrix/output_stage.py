@@ -31,6 +31,7 @@ class Affine(Component):
     Members
     -------
     i_take, i_sum, i_scale, i_bias
+        A sum is taken in this cycle, with its scale and bias.
     o_result
         Result of the last sum taken, from the next cycle on.
     """

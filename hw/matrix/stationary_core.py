@@ -27,10 +27,11 @@ def operand_layout(config: ArrayConfig, flags: tuple[str, ...]) -> data.StructLa
 
 
 def waiting_layout(rows: int, flags: tuple[str, ...]) -> data.StructLayout:
-    """Layout of what is known of the next vector.
+    """Layout of the next vector's state.
 
-    It is there; it is the first of its tile; the stationary tile may be swapped in, or one that may
-    not has been received completely; its row, and the last row of the tile before; its flags.
+    ``valid``: it has arrived; ``first``: it begins a tile; ``tile_ready``: its stationary tile is
+    active or can be swapped in; ``tile_here``: that tile is received, but not yet loaded; ``row``:
+    its row in its tile; ``last_row``: the last row of the tile before; and its flags.
     """
     bits = dict.fromkeys(("valid", "first", "tile_ready", "tile_here"), 1)
     rows_of = {"row": range(rows), "last_row": range(rows)}
@@ -58,7 +59,8 @@ class StationaryCore(Component):
     by_column : bool
         As of :class:`hw.array.stationary.StationaryArray`.
     bottom : bool
-        Whether old sums are added below the array; otherwise they enter at its top.
+        Whether old sums are added below the array, which needs one bank; otherwise they enter at
+        its top.
 
     Members
     -------

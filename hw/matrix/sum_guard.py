@@ -21,7 +21,8 @@ class SumGuard(Component):
     rows : int
         Depth of a column's accumulator RAM.
     cycles : int
-        Cycles from a vector to its sum at column 0.
+        Least distance in cycles of two vectors that add to the same row: one more than from the
+        read of the old partial sum to the write of the new one, at least 2.
 
     Members
     -------

@@ -37,8 +37,8 @@ _RESULTS = {
 def result_formats(array: ArrayConfig) -> tuple[Format, ...]:
     """Result formats that a unit with this array supports.
 
-    None if the array has int32 and fp32 sums: they leave unchanged, since a 32-bit word does not
-    say which of the two it is.
+    Empty if the array has both int32 and fp32 sums: they leave unchanged, since a 32-bit word does
+    not say which of the two it is.
     """
     sums = {fmt.accumulator for fmt in array.formats}
     return _RESULTS[sums.pop()] if len(sums) == 1 else ()
@@ -52,19 +52,21 @@ class UnitConfig:
     ----------
     array : ArrayConfig
     accumulator_rows : int
-        Depth of a column's accumulator RAM; 0 for an output-stationary array.
+        Depth of a column's accumulator RAM; an output-stationary unit has none and ignores it.
     result_rows : int
         Depth of the result FIFO, a power of two; 0 for a depth that sustains throughput.
     tiles_ahead : int
-        Stationary tiles that the weight buffer holds besides the one in the shadow registers.
-    out : Format
-        Format of the results: the sums' own, a float of 16 or 8 bits of fp32, int8 of int32.
+        Stationary tiles that the weight buffer holds besides the one in the shadow registers;
+        ignored likewise.
+    out : Format or None
+        Format of the results: the sums' own (None), a float of 16 or 8 bits if they are fp32, int8
+        if they are int32. Always None if the array has both kinds of sums.
     bias : bool
         Whether the unit has a bias stream. fp32 sums are then scaled as well.
     adder : str
         Where the sums of a tile are added to those of the tile before: ``"top"``, at the array's
-        upper edge, or ``"bottom"``, in an adder below each column. Ignored by an
-        output-stationary array.
+        upper edge, or ``"bottom"``, in an adder below each column, which an output-stationary
+        array cannot have.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Base class of the load and the store engine: commands to row plans and bursts."""
+"""Base class of the load and the store engine: from commands to row plans and bursts."""
 
 from typing import Any
 
@@ -22,17 +22,17 @@ __all__ = ["BoxEngine"]
 
 
 class BoxEngine(Component):
-    """Base class of the load and the store engine: box reader, row iterator, burst splitter.
+    """Base class of the load and the store engine: box reader, box walker, burst splitter.
 
     Parameters
     ----------
     layouts : TmaLayouts
     outstanding : int
-        Bursts in flight.
+        Most bursts in flight.
     descriptors : int
         Descriptors in the file.
     vectors : dict of str to Member
-        Members for the vector streams.
+        Members of the subclass: its vector streams.
     axi : Signature
         Half of an AXI4 manager port.
 

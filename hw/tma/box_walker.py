@@ -1,4 +1,4 @@
-"""Row iterator of a box: the address and the extent of each of its rows in memory."""
+"""Box walker: the rows of a box in order, each with its address and extent in memory."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ __all__ = ["BoxWalker"]
 
 
 class BoxWalker(Component):
-    """Row iterator of a box, dimension 1 fastest: one row per cycle, boxes back to back.
+    """Box walker: the rows of each box, dimension 1 fastest; one per cycle, boxes back to back.
 
     Parameters
     ----------

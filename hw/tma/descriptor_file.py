@@ -39,7 +39,8 @@ class DescriptorFile(Component):
     -------
     i_write : stream of :func:`descriptor_word_layout`, always ready
         A descriptor in use must not change before its command has begun to move vectors.
-    i_index, i_read, o_descriptor : arrays, one a reader
+    i_index, i_read, o_descriptor : arrays, one entry per reader
+        Index and read enable; the descriptor from the next cycle on, until the next read.
     """
 
     i_write: stream.Interface

@@ -36,8 +36,8 @@ class LoadEngine(BoxEngine):
     Members
     -------
     o_streams : array of vector streams
-        One vector per row position, boxes in order of commands; ``last`` ends a box. While the
-        stream of the oldest box is stalled, all are (head-of-line blocking).
+        Boxes in order of commands, row by row, each row in whole vectors; ``last`` ends a box.
+        While the stream of the oldest box is stalled, all are (head-of-line blocking).
     axi : read half of an AXI4 manager port
     """
 

@@ -72,7 +72,7 @@ class BeatsToVectors(Component):
     -------
     i_plans : stream of :attr:`TmaLayouts.plan`
     i_beats : stream of beats
-        Beats in memory, in order.
+        Beats read from memory, in order.
     o_stream : stream of :attr:`TmaLayouts.vector`
         Vectors; not registered.
     """
@@ -143,9 +143,8 @@ class VectorsToBeats(Component):
     -------
     i_plans : stream of :attr:`TmaLayouts.plan`
     i_bursts : stream of :attr:`TmaLayouts.burst`
-    i_vectors : stream of vectors' data
-        Vector data of the stream ``o_select``.
-    o_select
+    i_vectors, o_select
+        Stream of vectors' data, and the number of the vector stream that it must come from.
     o_address : stream of :attr:`TmaLayouts.burst`
     o_write : stream of :attr:`TmaLayouts.write`
     o_record : stream of :attr:`TmaLayouts.record`

@@ -37,7 +37,8 @@ class StoreEngine(BoxEngine):
     Members
     -------
     i_streams : array of vector streams
-        One vector per row position; flags are ignored. Only the stream of the oldest box moves.
+        Boxes in order of commands, row by row, each row in whole vectors; flags are ignored. Only
+        the stream of the oldest box moves.
     o_stored
         One bit per stream, high for one cycle per box. It comes when the box's last byte is
         visible in memory, or at once if none of its bytes lies in the tensor.
