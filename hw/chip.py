@@ -175,15 +175,15 @@ class Chip(Component):
                     segment = ChainSegment(width_bits=chip.width_bits, config_bits=bits)
                     m.submodules[f"agcu_segment_{index}"] = DomainRenamer("fabric")(shared(segment))
                     m.d.comb += agcus[index].config.eq(segment.o_config)
-                    taker: Tile | ChainSegment = segment
+                    target: Tile | ChainSegment = segment
                 else:
-                    taker = tiles[row][index]
+                    target = tiles[row][index]
                 m.d.comb += [
-                    taker.i_shift.eq(processor.o_shift[row]),
-                    taker.i_load.eq(processor.o_load),
-                    taker.i_data.eq(word),
+                    target.i_shift.eq(processor.o_shift[row]),
+                    target.i_load.eq(processor.o_load),
+                    target.i_data.eq(word),
                 ]
-                word = taker.o_data
+                word = target.o_data
 
     def _control(
         self, m: Module, processor: CommandProcessor, tiles: list[Tile], agcus: list[Agcu]

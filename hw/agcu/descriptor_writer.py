@@ -37,7 +37,7 @@ class DescriptorWriter(Component):
     o_written
         Every word has left, or nothing was started: descriptors may be used.
     o_idle
-        Every word had left in the cycle before, and no start.
+        Low from ``i_start`` to the cycle in which ``o_written`` rises again, both included.
     """
 
     config: data.View[data.StructLayout]

@@ -237,6 +237,7 @@ class Agcu(Component):
         begun: Sequence[Value],
         ended: Sequence[Value],
     ) -> None:
+        """Add the counters: activity, boxes begun and ended, beats on the bus."""
         axi = self.axi
         inner = [*self.o_load, *self.i_store]
         reads, writes = axi.rvalid & axi.rready, axi.wvalid & axi.wready
@@ -268,6 +269,7 @@ class Agcu(Component):
         chosen_counter(m, AGCU, self.i_counter, values, self.o_counter)
 
     def _stored_tokens(self, m: Module, engine: TmaEngine) -> None:
+        """Send a token per stored box of each stream that reports them."""
         for number, port in enumerate(self.o_token):
             pending = Signal(range(MAX_CREDITS + 1), name=f"stored_{number}")
             m.d.comb += port.valid.eq(pending != 0)

@@ -79,3 +79,8 @@ class ArrayConfig:
     def latency_cycles(self) -> int:
         """Cycles from a vector to its sum in column 0 of an array with a stationary operand."""
         return 2 + self.rows * self.latency
+
+    @property
+    def adder_cycles(self) -> int:
+        """Cycles from a sum that leaves the array through an adder below its column."""
+        return 1 + self.latency

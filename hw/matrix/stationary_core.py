@@ -137,7 +137,7 @@ class StationaryCore(Component):
         config, waiting = self._config, self.o_waiting
         array = StationaryArray(config, by_column=self._by_column)
         weights = self._weights
-        adding_cycles = 1 + config.latency if self._bottom else 0
+        adding_cycles = config.adder_cycles if self._bottom else 0
         guard = SumGuard(
             rows=self._rows, cycles=1 + adding_cycles if self._bottom else config.latency_cycles
         )

@@ -131,7 +131,7 @@ class UnitConfig:
     @property
     def adding_cycles(self) -> int:
         """Cycles from the bottom of the array to the accumulator."""
-        return 1 + self.array.latency if self.bottom else 0
+        return self.array.adder_cycles if self.bottom else 0
 
     def summed_elements(self, fmt: Format) -> int | None:
         """Elements of k summed from +0 before accumulation: ``tile`` of the golden matmul."""

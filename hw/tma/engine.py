@@ -40,7 +40,7 @@ class TmaEngine(Component):
     landing_beats : int
         Beats of the landing buffer (`limits.LANDING_BEATS`).
     outstanding : int
-        Outstanding bursts, of loads and of stores (`limits.OUTSTANDING`).
+        Most outstanding bursts, of loads and of stores each (`limits.OUTSTANDING`).
     descriptors : int
         Descriptors in the file.
     load_streams, store_streams : int
