@@ -91,7 +91,7 @@ STORED_WORDS = descriptor_layout["reserved_104"].offset // WORD_BITS
 
 def _require_zero(noun: str, value: object) -> None:
     if value != 0:
-        raise BadInputError(f"{noun} must be 0, the only one served, not {shown(value)}")
+        raise BadInputError(f"{noun} must be 0, the only one supported, not {shown(value)}")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -167,7 +167,7 @@ class Descriptor:
             require_int(f"Element stride {index}", self.element_strides[index], 1, 8)
             if self.element_strides[index] != 1:
                 raise BadInputError(
-                    f"Element stride {index} must be 1, the only one served, "
+                    f"Element stride {index} must be 1, the only one supported, "
                     f"not {self.element_strides[index]}"
                 )
         for index, stride in enumerate(self.strides, start=1):
@@ -180,7 +180,7 @@ class Descriptor:
         _require_zero("Reduction", self.reduce)
         if self.mode is not Mode.TILE:
             raise BadInputError(
-                f"Mode must be Mode.TILE, the only one served, not {shown(self.mode)}"
+                f"Mode must be Mode.TILE, the only one supported, not {shown(self.mode)}"
             )
 
     @property

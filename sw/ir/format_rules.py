@@ -84,14 +84,14 @@ def format_of(dtype: object) -> Format:
     BadInputError
         If it names no format, or one that is not supported yet.
     """
-    served = ", ".join(name for name in FORMATS if name != pred.name)
+    supported = ", ".join(name for name in FORMATS if name != pred.name)
     found = _named(dtype)
     if found is None:
         name = dtype.name if isinstance(dtype, np.dtype) else repr(dtype)
-        raise BadInputError(f"Format must be one of {served}, not {name}")
+        raise BadInputError(f"Format must be one of {supported}, not {name}")
     if found not in FORMATS.values():
         raise BadInputError(
-            f"Format must be one of {served}, not {found.name}, which is not served yet"
+            f"Format must be one of {supported}, not {found.name}, which is not supported yet"
         )
     return found
 

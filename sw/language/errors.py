@@ -57,7 +57,7 @@ RULES: dict[str, str] = {
     "signature": "a signature is `A[M, K], B[K, N] -> C[M, N]` and names the function's tensors",
     "argument": "a call fits the kernel's signature and options",
     "schedule": "a schedule names loops and tiles of its program, and numbers of 1 or more",
-    "unserved": "this part of the language has a name and no service yet",
+    "unserved": "this part of the language is reserved and not supported yet",
 }
 
 
@@ -150,7 +150,7 @@ def caller_span() -> Span:
 
 def unserved(name: str) -> ProgramError:
     """Make the error for a part of the language that is not supported yet."""
-    return ProgramError("unserved", f"`{name}` is not served yet", caller_span(), value=name)
+    return ProgramError("unserved", f"`{name}` is not supported yet", caller_span(), value=name)
 
 
 def near_misses(name: str, known: Iterable[str], noun: str) -> str:

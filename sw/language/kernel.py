@@ -141,7 +141,9 @@ class Kernel:
                 recorder.undecided[each.name] = _Decision(each, dims, tuple(floats))
             else:
                 raise ProgramError(
-                    "argument", f"Input `{each.name}` of `{self.name}` must have a format", None
+                    "argument",
+                    f"Input `{each.name}` of `{self.name}` must have a format: give `dtype`",
+                    None,
                 )
         with recorder.active():
             returned = self.function(**views, **options)

@@ -105,11 +105,11 @@ class _Finder:
             match node:
                 case ir.Loop():
                     if node.mode != "metapipe" or node.until is not None:
-                        raise _refuse(node, f"`{node.mode}` loop is not served by hardware yet")
+                        raise _refuse(node, f"`{node.mode}` loop is not supported by hardware yet")
                     if self._store is not None or any(
                         isinstance(each, ir.Loop) for each in nodes if each is not node
                     ):
-                        raise _refuse(node, "A second loop is not served by hardware yet")
+                        raise _refuse(node, "A second loop is not supported by hardware yet")
                     self._loops.append(node)
                     for number, (carry, result) in enumerate(
                         zip(node.carries, node.results, strict=True)
@@ -119,11 +119,11 @@ class _Finder:
                     self._visit(node.body)
                 case ir.Matmul():
                     if self._matmul is not None:
-                        raise _refuse(node, "A second product is not served by hardware yet")
+                        raise _refuse(node, "A second product is not supported by hardware yet")
                     self._matmul = node
                 case ir.Store():
                     if self._store is not None:
-                        raise _refuse(node, "A second store is not served by hardware yet")
+                        raise _refuse(node, "A second store is not supported by hardware yet")
                     self._store = node
                 case ir.Load() | ir.Full() | ir.Cast() | ir.Buffer():
                     pass
@@ -131,8 +131,8 @@ class _Finder:
                     name = getattr(node, node.SUFFIX) if node.SUFFIX else node.kind
                     raise _refuse(
                         node,
-                        f"`{name}` is not served by hardware yet: a kernel is one product of two "
-                        "matrices in memory",
+                        f"`{name}` is not supported by hardware yet: a kernel is one product of "
+                        "two matrices in memory; back end golden computes it",
                         str(name),
                     )
             self._makers.update((each.name, node) for each in node.results)
@@ -142,12 +142,12 @@ class _Finder:
         matmul, store = self._matmul, self._store
         if store is None or matmul is None:
             node = next(iter(self._program.nodes), None)
-            raise _refuse(node, "A kernel without a product is not served by hardware yet")
+            raise _refuse(node, "A kernel without a product is not supported by hardware yet")
         a_load, b_load = (self._operand(matmul, number) for number in (0, 1))
         if matmul.ta or matmul.tb:
-            raise _refuse(matmul, "`@` with a transposed tile is not served by hardware yet")
+            raise _refuse(matmul, "`@` with a transposed tile is not supported by hardware yet")
         if matmul.sum_par not in (None, 1):
-            raise _refuse(matmul, "`sum_par` is not served by hardware yet")
+            raise _refuse(matmul, "`sum_par` is not supported by hardware yet")
         slots, names = self._stored(store, matmul)
         loops = self._roles(a_load, b_load, store)
         self._start(matmul, loops)
@@ -160,7 +160,8 @@ class _Finder:
         fmt, out = tensors[a].format, tensors[c].format
         if fmt not in RESULT_FORMATS or out not in RESULT_FORMATS[fmt]:
             raise _refuse(
-                store, f"A product of {fmt.name} stored in {out.name} is not served by hardware yet"
+                store,
+                f"A product of {fmt.name} stored in {out.name} is not supported by hardware yet",
             )
         return Product(
             kernel=self._program.name,
@@ -189,9 +190,7 @@ class _Finder:
         while isinstance(maker, ir.Buffer):
             maker = self._makers.get(maker.values[0].name)
         if not isinstance(maker, ir.Load):
-            raise _refuse(
-                matmul, "`@` of a tile that is not loaded as it is is not served by hardware yet"
-            )
+            raise _refuse(matmul, "`@` of a computed tile is not supported by hardware yet")
         return maker
 
     def _stored(self, store: ir.Store, matmul: ir.Matmul) -> tuple[int | None, tuple[str, ...]]:
@@ -224,12 +223,12 @@ class _Finder:
             found = []
             for node, axis in (first, second):
                 if len(node.view.entries) != 2:
-                    raise _refuse(node, "A tensor of more than two axes is not served yet")
+                    raise _refuse(node, "A tensor of more than two axes is not supported yet")
                 found.append(self._index(node, node.view.entries[axis], axis))
             if found[0] != found[1]:
                 raise _refuse(
                     second[0],
-                    f"`{second[0].view}` does not go with `{first[0].view}`: hardware serves "
+                    f"`{second[0].view}` does not go with `{first[0].view}`: hardware supports "
                     "C[i, j] from A[i, :] and B[:, j] so far",
                 )
             if found[0] is not None:
@@ -239,8 +238,8 @@ class _Finder:
         if nested != [roles[role].index for role in order]:
             raise _refuse(
                 self._loops[0],
-                f"Loops in the order {', '.join(nested)} are not served by hardware yet: rows of "
-                "the result are outermost, the sum is innermost",
+                f"Loops in the order {', '.join(nested)} are not supported by hardware yet: rows "
+                "of the result are outermost, the sum is innermost",
             )
         return roles
 
@@ -253,7 +252,7 @@ class _Finder:
         if entry.start == Affine() and entry.axis is not None and entry.axis.size == size:
             return None
         raise _refuse(
-            node, f"`{node.view}` is not served by hardware yet: whole axes and blocks are"
+            node, f"`{node.view}` is not supported by hardware yet: whole axes and blocks are"
         )
 
     def _start(self, matmul: ir.Matmul, loops: dict[str, ir.Loop]) -> None:
@@ -266,7 +265,9 @@ class _Finder:
         if value.name in self._carried:
             loop, number = self._carried[value.name]
             if loop is not loops.get("sum") or loop.nexts[number].name != matmul.result.name:
-                raise _refuse(matmul, "A sum carried by another loop is not served by hardware yet")
+                raise _refuse(
+                    matmul, "A sum carried by another loop is not supported by hardware yet"
+                )
             value = loop.values[number]
         elif "sum" in loops:
             raise _refuse(matmul, "`@` in the loop over its sum must add to a carried tile")
@@ -274,4 +275,4 @@ class _Finder:
         while isinstance(maker, ir.Cast):
             maker = self._makers.get(maker.values[0].name)
         if not isinstance(maker, ir.Full) or maker.value.value != 0:
-            raise _refuse(matmul, "A sum that does not start from zeros is not served yet")
+            raise _refuse(matmul, "A sum that does not start from zeros is not supported yet")

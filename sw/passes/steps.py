@@ -141,7 +141,7 @@ def _constraints(product: Product, schedule: Schedule) -> Constraints:
             if field == "place" or choice != 1:
                 raise ProgramError(
                     "unserved",
-                    f"Schedule.{field} of `{name}` is not served by hardware yet",
+                    f"Schedule.{field} of `{name}` is not supported by hardware yet",
                     schedule.span_of(name),
                     value=str(choice),
                 )

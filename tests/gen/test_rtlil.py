@@ -107,7 +107,7 @@ def test_checks_are_for_simulation_and_no_systemverilog(text):
 
 
 class Other(wiring.Component):
-    """A statement for simulation that is not served."""
+    """A statement for simulation that is not supported."""
 
     definition_name = "other"
     a: In(1)

@@ -161,8 +161,8 @@ def test_refusals_of_schedules():
             "row_par x col_par of `c` must be at most the chip's 8 PCUs",
         ),
         (tw.Schedule(col_par={"c": 3}), "col_par of `c` must be one of 1, 2, 4, 8, not 3"),
-        (tw.Schedule(place={"c": "pcu[0, :]"}), "Schedule.place of `c` is not served"),
-        (tw.Schedule(sum_par={"c": 2}), "Schedule.sum_par of `c` is not served"),
+        (tw.Schedule(place={"c": "pcu[0, :]"}), "Schedule.place of `c` is not supported"),
+        (tw.Schedule(sum_par={"c": 2}), "Schedule.sum_par of `c` is not supported"),
         (tw.Schedule(tile={"kk": 2}), "Schedule.tile has `kk`"),
     ):
         refuse(match, config=SMALL, schedule=choice)
@@ -202,10 +202,14 @@ def test_what_hardware_does_not_serve_is_refused_at_its_line():
         tw.store_tile(C, acc)
 
     for kernel, dims, match in (
-        (softmax, {"M": 8, "N": 8}, r"test_compiler.py:\d+: `max` is not served by hardware yet"),
-        (turned, {"M": 8, "N": 16, "K": 8}, "Loops in the order j, i are not served"),
-        (twice, {"M": 8, "N": 8, "K": 8}, "A second product is not served"),
-        (transposed, {"M": 8, "N": 8, "K": 8}, "with a transposed tile is not served"),
+        (
+            softmax,
+            {"M": 8, "N": 8},
+            r"test_compiler.py:\d+: `max` is not supported by hardware yet",
+        ),
+        (turned, {"M": 8, "N": 16, "K": 8}, "Loops in the order j, i are not supported"),
+        (twice, {"M": 8, "N": 8, "K": 8}, "A second product is not supported"),
+        (transposed, {"M": 8, "N": 8, "K": 8}, "with a transposed tile is not supported"),
         (started, {"M": 8, "N": 8, "K": 8}, "A sum that does not start from zeros"),
     ):
         with pytest.raises(tw.ProgramError, match=match) as caught:

@@ -85,11 +85,11 @@ def test_derived_sizes():
             BadInputError,
             "Element stride 1 must be .* from 1 to 8, not 9",
         ),
-        ({"interleave": 1}, BadInputError, "Interleave must be 0, the only one served, not 1"),
-        ({"swizzle": 3}, BadInputError, "Swizzle must be 0, the only one served, not 3"),
+        ({"interleave": 1}, BadInputError, "Interleave must be 0, the only one supported, not 1"),
+        ({"swizzle": 3}, BadInputError, "Swizzle must be 0, the only one supported, not 3"),
         ({"oob_fill": 1}, BadInputError, "Fill outside the tensor must be 0, .* not 1"),
-        ({"reduce": 1}, BadInputError, "Reduction must be 0, the only one served, not 1"),
-        ({"mode": Mode.IM2COL}, BadInputError, "Mode must be Mode.TILE, the only one served"),
+        ({"reduce": 1}, BadInputError, "Reduction must be 0, the only one supported, not 1"),
+        ({"mode": Mode.IM2COL}, BadInputError, "Mode must be Mode.TILE, the only one supported"),
     ],
 )
 def test_values_outside_their_domain_or_not_served_are_refused(change, error, message):

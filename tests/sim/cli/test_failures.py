@@ -100,7 +100,7 @@ def test_the_default_output_of_verilog_is_no_place_for_the_report(capsys):
         ('{\n\n"tils": {}}', "s.json:3", "did you mean 'tile'"),
         ('{"tile": {},\n "slots": 3}', "s.json:2", "Schedule.slots must be"),
         ('{"tile":\n {"q": 4}}', "s.json:2", "Schedule.tile has `q`"),
-        ('{"place":\n {"c": "pcu"}}', "s.json:2", "is not served by hardware yet"),
+        ('{"place":\n {"c": "pcu"}}', "s.json:2", "is not supported by hardware yet"),
         ("[" * 100_000, "s.json:1", "nested less deeply"),
         ('{"tile": {"i": ' + "9" * 5000 + "}}", "s.json:1", "Schedule must be JSON of small"),
         ("[1]", "s.json:1", "must be a JSON object, not [1]"),
@@ -114,7 +114,7 @@ def test_an_error_in_a_schedule_names_its_file_and_line(text, where, message, ca
 
 def test_an_error_in_a_schedule_of_options_names_no_line_of_ours(capsys):
     code, said = ended(capsys, *RUN.split(), "--set", "place.c=pcu")
-    assert code == 2 and "run: Schedule.place of `c` is not served" in said
+    assert code == 2 and "run: Schedule.place of `c` is not supported" in said
 
 
 #: A value of each type that TOML has.

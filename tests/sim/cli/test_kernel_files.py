@@ -90,7 +90,7 @@ def test_softmax_of_the_readme_runs_by_command_on_golden(folder, capsys):
         e = np.exp(x - x.max(axis=1, keepdims=True))
         assert np.abs(stored["Y"] - e / e.sum(axis=1, keepdims=True)).max() < 1e-6
     assert tilewright.main("run mine.py:softmax --config tiny".split()) == 2
-    assert "`max` is not served by hardware yet" in capsys.readouterr().err
+    assert "`max` is not supported by hardware yet" in capsys.readouterr().err
 
 
 def test_options_of_a_kernel_are_of_the_type_of_their_default(folder, capsys):
@@ -177,7 +177,7 @@ def test_a_file_that_cannot_work_is_one_line_with_its_place(text, message, folde
         ("copy.py:", "unknown kernel '' in copy.py; it must be one of copy.py:copy"),
         ("both.py:tw", "unknown kernel 'tw' in both.py"),
         ("absent.py", "cannot read 'absent.py': No such file or directory"),
-        ("copy", "unknown kernel 'copy'; one of gemm, matmul, or FILE.py:KERNEL is known"),
+        ("copy", "unknown kernel 'copy'; it must be one of gemm, matmul, or FILE.py:KERNEL"),
     ],
 )
 @pytest.mark.parametrize("command", ["run", "map"])

@@ -97,7 +97,7 @@ def test_run_refuses_a_wrong_value(option, value):
 def test_compile_refuses_a_wrong_value(option, value):
     names = {"config": ""}
     if option == "dtype" and value is None:
-        names["dtype"] = "Input `A` of `matmul` must have a format"
+        names["dtype"] = "Input `A` of `matmul` must have a format: give `dtype`"
     refused(names.get(option, option), lambda: compiled(**{option: value}))
 
 

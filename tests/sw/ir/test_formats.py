@@ -27,7 +27,7 @@ def test_any_use_of_another_format_of_the_machine_is_refused_by_its_name(name):
     # A microscaled format has the numpy type of its elements.
     types = () if format_.has_scale else (format_.dtype,)
     for given in (format_, name, *types):
-        with pytest.raises(BadInputError, match=f"not {name}, which is not served yet"):
+        with pytest.raises(BadInputError, match=f"not {name}, which is not supported yet"):
             format_of(given)
 
 

@@ -42,7 +42,7 @@ def trace(**values):
         ({"NM": 64}, "`matmul` has no parameter `NM`; parameters are M, K, N, MM, NN; did you"),
         ({"dtype": None}, "Input `A` of `matmul` must have a format"),
         ({"dtype": {"A": tw.bf16}}, "Input `B` of `matmul` must have a format"),
-        ({"dtype": "fp16"}, "`A`: Format must be one of .* not fp16, which is not served yet"),
+        ({"dtype": "fp16"}, "`A`: Format must be one of .* not fp16, which is not supported yet"),
         ({"out": "fp12"}, "`C`: Format must be one of .* not 'fp12'"),
         ({"MM": 0}, "Block size of `metapipe` must be a whole number of 1 or more, not 0"),
         ({"dtype": tw.fp32}, "its left operand is fp32: write `.to"),
@@ -144,7 +144,7 @@ def test_arrays_are_bound_by_order_or_by_name():
         (
             (array(3, 4, dtype=np.float16), array(4, 5)),
             {},
-            "cannot take `A`: .* not fp16, which is not served yet",
+            "cannot take `A`: .* not fp16, which is not supported yet",
         ),
     ],
 )

@@ -36,7 +36,7 @@ LINES = [
         r"row_par must be a whole number of 1 or more, not 0",
     ),
     ("c = tw.matmul(a, a.T, col_par=True)", "operation", r"col_par must be a whole number"),
-    ("c = tw.matmul(a, a.T, sum_par=2)", "unserved", r"`sum_par` is not served yet"),
+    ("c = tw.matmul(a, a.T, sum_par=2)", "unserved", r"`sum_par` is not supported yet"),
     # Element math.
     (
         "c = a + b",
@@ -63,9 +63,9 @@ LINES = [
     (
         "c = a.to(tw.fp16)",
         "format",
-        r"Format must be one of bf16, int8, fp32, int32, not fp16, which is not served",
+        r"Format must be one of bf16, int8, fp32, int32, not fp16, which is not supported",
     ),
-    ("c = a.to(tw.e4m3)", "format", r"not e4m3, which is not served yet"),
+    ("c = a.to(tw.e4m3)", "format", r"not e4m3, which is not supported yet"),
     ("c = a.to(float)", "format", r"not <class 'float'>"),
     ("c = a.to(tw.int8)", "format", r"`.to` cannot take bf16 to int8"),
     ("c = tw.buffer(a, slots=0)", "operation", r"slots must be a whole number of 1 or more, not 0"),
@@ -127,7 +127,7 @@ LINES = [
     ("c = tw.zeros(n, 4)", "shape", r"for a shape, not"),
     ("c = tw.full(4, 4, 'x')", "operation", r"`full` takes a number, not 'x'"),
     ("c = tw.full(4, 4, 1.5, tw.int8)", "format", r"`full` of int8 takes an int, not 1.5"),
-    ("c = tw.full(4, 4, 1, tw.fp16)", "format", r"not fp16, which is not served yet"),
+    ("c = tw.full(4, 4, 1, tw.fp16)", "format", r"not fp16, which is not supported yet"),
     # Loops.
     ("tw.metapipe(0)", "loop", r"Extent of `metapipe` must be a whole number of 1 or more, not 0"),
     ("tw.metapipe(8, 2.5)", "loop", r"Block size of `metapipe` must be .* not 2.5"),
@@ -141,7 +141,7 @@ LINES = [
     ),
     # Parts without service.
     *(
-        (f"c = tw.{name}(a)", "unserved", rf"`tw.{name}` is not served yet")
+        (f"c = tw.{name}(a)", "unserved", rf"`tw.{name}` is not supported yet")
         for name in (
             "repeat",
             "gather",

@@ -159,7 +159,7 @@ def test_printed_programs_with_unserved_parts_are_refused_by_name(file, name, mi
     sizes = dict.fromkeys(kernel.signature.dims, 8)
     dtype = {each.name: tw.bf16 for each in kernel.signature.inputs}
     dtype.update({name: tw.int32 for name in ("y", "ids") if name in dtype})
-    with pytest.raises(tw.ProgramError, match=rf"`{missing}` is not served yet") as caught:
+    with pytest.raises(tw.ProgramError, match=rf"`{missing}` is not supported yet") as caught:
         kernel.trace(dtype=dtype, **sizes)
     assert caught.value.kind == "unserved"
     assert caught.value.where.startswith(f"{file}.txt:")

@@ -44,7 +44,7 @@ def test_a_signature_may_run_over_several_lines_and_have_no_input():
         ("A[] -> C[4]", r"Dimension of `A` must be a name or a number, not ''"),
         ("A[M] B[M] -> C[M]", r"Argument must be `name\[dim, ...\]`"),
         ("A[M]: fp12 -> C[M]", r"Format must be one of bf16, int8, fp32, int32, not 'fp12'"),
-        ("A[M]: fp16 -> C[M]", r"not fp16, which is not served yet"),
+        ("A[M]: fp16 -> C[M]", r"not fp16, which is not supported yet"),
         ("A[M]: pred -> C[M]", r"Format must be one of .* not 'pred'"),
     ],
 )
