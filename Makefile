@@ -53,7 +53,7 @@ regress: $(READY) ## every test, the slow ones too, on seeds from SEED
 	$(PYTEST) -m "not hour" --seed-base=$(SEED) -n $(JOBS) --dist loadgroup --durations=10
 
 # With a space, pytest would take the report of the last run for a test file.
-must: $(READY) ## the must-show list, into build/must-show.json
+must: $(READY) ## the acceptance tests; their figures into build/must-show.json
 	$(PYTEST) -m must --seed-base=$(SEED) --must-report=build/must-show.json
 
 campaign: $(READY) ## random cases for HOURS, of SEED (by default today's date); failures into tests/corpus/
@@ -83,7 +83,7 @@ area: $(READY) ## the area of CONFIG, unit by unit
 bench: $(READY) ## utilization in three matmuls, beside that of peers
 	$(TILEWRIGHT) bench --quick --json build/bench.json
 
-prove: $(READY) ## the proofs there are
+prove: $(READY) ## every formal proof
 	$(TILEWRIGHT) prove --json build/prove.json
 
 docs: $(READY) ## the reference pages, made from the code, into build/docs/

@@ -28,7 +28,7 @@ REST = "rest"
 
 _NOTES = {
     "pcu": "systolic mode only",
-    REST: "logic of tiles and chip round their units",
+    REST: "logic of tiles and chip that connects the units",
 }
 
 

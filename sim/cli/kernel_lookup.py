@@ -155,7 +155,7 @@ def _own_kernel(name: str) -> Kernel:
     if name not in names:
         known = f"one of {', '.join(names)}, or FILE.py:KERNEL"
         raise BadInputError(
-            f"unknown kernel {name!r}{did_you_mean(name, names) or f'; {known} is known'}",
+            f"unknown kernel {name!r}{did_you_mean(name, names) or f'; it must be {known}'}",
             kind="unknown-kernel",
             where=KERNEL,
             value=name,

@@ -31,25 +31,25 @@ def _mode(config: ArrayConfig, operands: str) -> str:
     return f"static: format of {operands}, 0 {first}, 1 {second}"
 
 
-_COUNTERS = "cycles since reset; exactly one of them moves in a cycle"
+_COUNTERS = "cycles since reset; each cycle counts in exactly one of them"
 
 
 def _results(config: UnitConfig) -> dict[str, str]:
     sums = " or ".join(dict.fromkeys(fmt.accumulator.name for fmt in config.array.formats))
     out = sums if config.out is None else config.out.name
     bits = config.out_bits
-    factor = "fp32" if config.affine else f"an integer of {SCALE_BITS} bits without sign"
+    factor = "fp32" if config.affine else f"an unsigned integer of {SCALE_BITS} bits"
     return {
         "o_result.data": f"result c = 0..{config.array.columns - 1} at bit {bits}*c: {out}",
         "o_result.last": "ends a packet, the results of a tile",
         "relu": "static: results below zero leave as 0",
         "scale": f"static: factor of the sums, {factor}",
         "shift": "static: scaled sums are divided by 2^shift, rounded to nearest even, saturated",
-        "i_bias": f"{sums}, added to sums of column i; one vector a packet",
+        "i_bias": f"{sums}, added to sums of column i; one vector per packet",
         "counters": _COUNTERS,
         "counters.active": "a vector entered the array",
-        "counters.weight_stall": "it waited for what stays, which had not come",
-        "counters.weight_shift": "it waited for what stays, which was being shifted in",
+        "counters.weight_stall": "a vector waited for a stationary tile that had not arrived",
+        "counters.weight_shift": "a vector waited for a stationary tile that was being shifted in",
         "counters.non_matrix": "anything else",
     }
 
@@ -62,19 +62,19 @@ def unit_notes(config: UnitConfig) -> dict[str, str]:
         "weight_mode": _mode(array, "weights"),
     }
     if array.dataflow == Dataflow.OS:
-        steps = "" if array.latency == 1 else f"; {array.latency} vectors a step"
+        steps = "" if array.latency == 1 else f"; {array.latency} vectors per step"
         return notes | {
             "i_activation.data": _lanes("r", array) + steps,
             "i_activation.finish": "last step of a tile: its sums leave",
-            "i_weight": f"{_lanes('c', array)}; one vector a step",
+            "i_weight": f"{_lanes('c', array)}; one vector per step",
         }
     moving, staying = "i_activation", "i_weight"
     if array.dataflow == Dataflow.IS:
         moving, staying = staying, moving
     return notes | {
         f"{moving}.data": _lanes("r", array),
-        f"{moving}.last": "ends a tile; the next vector takes the next tile of what stays",
-        f"{moving}.accumulate": "add to the sums of the tile before, row by row",
+        f"{moving}.last": "ends a tile; the next vector meets the next stationary tile",
+        f"{moving}.accumulate": "add to the sums of the previous tile, row by row",
         f"{moving}.finish": "the sums leave as results; else they wait for the next tile",
         staying: f"{_lanes('c', array)}; a tile is {array.rows} vectors, row 0 first",
     }
@@ -84,8 +84,8 @@ def tensor_notes(config: UnitConfig) -> dict[str, str]:
     """Notes on the ports of a tensor unit."""
     array = config.array
     return _results(config) | {
-        "i_weight": f"{_lanes('c', array)}; {array.rows} vectors a multiply, row 0 first",
-        "i_bias": "added to sums of column i; one vector a multiply that finishes",
+        "i_weight": f"{_lanes('c', array)}; {array.rows} vectors per multiply, row 0 first",
+        "i_bias": "added to sums of column i; one vector per multiply that finishes",
         "i_instruction": "see docs/tensor_unit.md",
         "i_host": f"vector for the buffer, {_lanes('r', array)}",
         "o_host.data": f"vector of the buffer, {_lanes('r', array)}",
@@ -129,12 +129,12 @@ def array_notes(config: ArrayConfig, *, skewed: bool) -> dict[str, str]:
     if skewed:
         row, marks = "all at once", ""
     return {
-        "i_moving": f"operands that pass right, {_lanes('r', config)}; {row}",
-        "i_swap": f"begin to use what was loaded, with this vector{marks}",
-        "i_stationary": f"operands that stay, {_lanes('c', config)}",
+        "i_moving": f"streaming operands, which pass right, {_lanes('r', config)}; {row}",
+        "i_swap": f"use the loaded tile from this vector on{marks}",
+        "i_stationary": f"stationary operands, {_lanes('c', config)}",
         "i_load": "rows of cells that load i_stationary now, bit 0 the highest",
         "i_p": "sum that enters column i from above",
         "o_p": "sum that leaves column i",
-        "moving_mode": _mode(config, "operands that pass right"),
-        "stationary_mode": _mode(config, "operands that stay"),
+        "moving_mode": _mode(config, "streaming operands"),
+        "stationary_mode": _mode(config, "stationary operands"),
     }

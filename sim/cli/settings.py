@@ -129,7 +129,7 @@ def _sorted(
 def _unknown(key: str, known: Iterable[str]) -> BadInputError:
     rule = f"one of {', '.join(known)}"
     return BadInputError(
-        f"unknown key {key!r}{did_you_mean(key, known) or f'; {rule} is known'}",
+        f"unknown key {key!r}{did_you_mean(key, known) or f'; it must be {rule}'}",
         kind="unknown-setting",
         where="--set",
         value=key,
@@ -155,7 +155,7 @@ def _format(name: Value) -> Format:
     if name not in formats:
         rule = f"one of {', '.join(formats)}"
         raise BadInputError(
-            f"unknown format {name!r}{did_you_mean(str(name), formats) or f'; {rule} is known'}",
+            f"unknown format {name!r}{did_you_mean(str(name), formats) or f'; it must be {rule}'}",
             where="out",
             value=name,
             rule=rule,

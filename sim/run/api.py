@@ -49,7 +49,7 @@ def _split(kernel: Kernel, given: Mapping[str, Any]) -> tuple[dict[str, Any], di
         if name not in known:
             rule = f"one of {', '.join(known)}"
             raise BadInputError(
-                f"unknown option {name!r}{did_you_mean(name, known) or f'; {rule} is known'}",
+                f"unknown option {name!r}{did_you_mean(name, known) or f'; it must be {rule}'}",
                 kind="unknown-option",
                 where=kernel.name,
                 value=name,

@@ -96,7 +96,7 @@ def _explain(liberty: "Liberty | None") -> None:
     if liberty is not None:
         print(
             f"µm²: areas of cells as {liberty.file} ({liberty.name}) states them, in µm² by "
-            "convention, for a liberty names no unit; no memories, wires or placement"
+            "convention, because a Liberty file names no unit; no memories, wires or placement"
         )
 
 
@@ -145,9 +145,10 @@ def _systolic(args: argparse.Namespace) -> dict[str, Any]:
             design = emit(systolic_component(args, config))
         component = UnitDesign(args.component or COMPONENT, count, design)
         (unit,) = _measured([component], liberty, progress)
+    width = max(len(part.name) for part in unit.definitions)
     for part in sorted(unit.definitions, key=lambda part: -part.cells * part.instances):
         print(
-            f"{part.instances:>7,} × {part.name:<44} {part.cells:>9,} cells "
+            f"{part.instances:>7,} × {part.name:<{width}} {part.cells:>9,} cells "
             f"{part.flip_flops:>8,} flip-flops  {part.cells * part.instances / unit.cells:6.1%}"
             + ("" if part.square_um is None else f" {part.square_um:>12,.0f} µm²")
         )
@@ -157,8 +158,8 @@ def _systolic(args: argparse.Namespace) -> dict[str, Any]:
     outside = {"array_cells": cells.instances, "share_outside_cells": rest}
     print(
         f"unit: {unit.cells:,} cells, {unit.flip_flops:,} of them flip-flops, "
-        f"{unit.memory_bits:,} memory bits; {rest:.1%} outside its {cells.instances:,} cells; "
-        f"a core has {count}"
+        f"{unit.memory_bits:,} memory bits; {rest:.1%} outside its {cells.instances:,} cells"
+        + (f"; {count} per core" if args.preset else "")
     )
     if unit.square_um is not None and cells.square_um is not None:
         rest = 1 - cells.square_um * cells.instances / unit.square_um
@@ -234,7 +235,7 @@ def execute(args: argparse.Namespace) -> dict[str, Any]:
         print(f"missing: {', '.join(missing)}")
     if missing or args.component:
         print("shares are of the units listed, not of the chip")
-    print("depth: most cells in a row inside one definition, a hint and no delay")
+    print("depth: most cells in series within one definition; an indication, not a delay")
     _explain(liberty)
     return {
         "config": name,

@@ -46,7 +46,11 @@ def execute(args: argparse.Namespace) -> dict[str, Any]:
         print(picture)
     else:
         write_output(output, picture, where="--output")
-        print(f"{output}: {program!r}, {program.predicted_cycles:,} cycles predicted")
+        sizes = ", ".join(f"{name} = {value}" for name, value in problem.params.items())
+        print(
+            f"{output}: {problem.kernel.name} of {sizes} on {args.config}, "
+            f"{program.predicted_cycles:,} cycles predicted"
+        )
     return {
         "kernel": problem.kernel.name,
         "config": args.config,

@@ -132,7 +132,7 @@ def _of_unit(args: argparse.Namespace) -> _Asked:
         del parameters["array"]
     parameters = {name.replace("_", " "): value for name, value in parameters.items()}
     if args.preset is not None:
-        kind = f"{kind} of {args.preset}, {count} a core"
+        kind = f"{kind} of {args.preset}, {count} per core"
     name = component.definition_name
     if args.component is None:
         name = args.preset
@@ -253,7 +253,7 @@ def execute(args: argparse.Namespace) -> dict[str, Any]:
     }
     place = output if to_file else "standard output"
     print(
-        f"{place}: module {design.top}, {report['bytes']} bytes, "
+        f"{place}: module {design.top}, {len(content):,} bytes, "
         f"{report['modules']} module definitions, {seconds:.1f} s",
         file=sys.stdout if to_file else sys.stderr,
     )

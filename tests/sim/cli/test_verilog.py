@@ -66,7 +66,7 @@ def test_a_preset_and_a_file_give_their_names(here, capsys):
     text = Path("build/mine.v").read_text()
     assert "--config FILE.toml\n" in text and "mine" not in text
     assert run("--preset tpu-v3", capsys).out.startswith("build/tpu-v3.v: module systolic_unit_")
-    assert "matrix unit of tpu-v3, 2 a core" in Path("build/tpu-v3.v").read_text()
+    assert "matrix unit of tpu-v3, 2 per core" in Path("build/tpu-v3.v").read_text()
 
 
 @pytest.mark.parametrize("output", ["-", "/dev/stdout"])
@@ -172,7 +172,7 @@ def test_the_head_says_what_it_is_and_how_to_make_it_again(words, here, capsys):
 def test_fields_of_a_payload_are_named_with_their_bits(here, capsys):
     text = run(f"{SMALL} -o -", capsys).out
     assert "//     [31:0] data: lane r = 0..1 at bit 16*r: 2 int8, the lowest k in the low" in text
-    assert "//     [33] accumulate: add to the sums of the tile before, row by row\n" in text
+    assert "//     [33] accumulate: add to the sums of the previous tile, row by row\n" in text
 
 
 def test_source_marks_name_no_machine_and_change_nothing_else(here, capsys):
