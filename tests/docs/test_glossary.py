@@ -35,3 +35,8 @@ def test_our_word_stands_where_the_glossary_says(words, modules):
 def test_a_term_has_one_row():
     terms = re.findall(r"^\| ([^|]+) \|", GLOSSARY.partition("## Names")[0], re.MULTILINE)
     assert len(terms) == len(set(terms)) > 30
+
+
+def test_terms_are_in_alphabetical_order():
+    terms = re.findall(r"^\| ([^|]+) \|", GLOSSARY.partition("## Names")[0], re.MULTILINE)[1:]
+    assert terms == sorted(terms, key=str.lower)

@@ -80,3 +80,10 @@ def test_every_page_is_linked():
     # Every contributor opens these.
     opened = {ROOT / name for name in ("README.md", "CONTRIBUTING.md")}
     assert [page.name for page in PAGES if page not in linked | opened] == []
+
+
+def test_every_testbench_has_a_row():
+    page = (ROOT / "docs" / "testbenches.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `(\w+)` \|", page.partition("| block |")[2], re.MULTILINE)
+    blocks = [file.stem for file in (ROOT / "sim" / "tb").glob("*.py") if file.stem[0] != "_"]
+    assert sorted(rows) == sorted(blocks)
