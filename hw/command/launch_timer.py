@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Module, Signal
+from typing import Any
+
+from amaranth.hdl import Module, Signal, Value
 from amaranth.lib import data
-from amaranth.lib.wiring import In, Out
 
-from hw.lib.component import Component
-
-__all__ = ["LaunchTimer", "times_layout"]
+__all__ = ["launch_times", "times_layout"]
 
 #: Times of a launch in cycles: its length so far; the cycle of the first vector that entered an
 #: array, 0 before; the cycles of the last entry outside its kernel; the cycle in which the entry
@@ -18,47 +17,42 @@ times_layout = data.StructLayout(
 )
 
 
-class LaunchTimer(Component):
-    """Launch timer: counts the cycles of a launch, and of its last entry those outside the kernel.
+def launch_times(
+    m: Module,
+    *,
+    launch: Value,
+    next_entry: Value,
+    busy: Value,
+    run: Value,
+    issue: Value,
+) -> Any:
+    """Times of a launch: its cycles, and of its last entry those outside the kernel.
 
     The cycles inside are counted by the units, as one of their states each.
 
-    Members
-    -------
-    i_launch : ``In(1)``
+    Parameters
+    ----------
+    m : Module
+        Takes the counters.
+    launch
         A launch begins with the next cycle.
-    i_next_entry : ``In(1)``
+    next_entry
         The last cycle of an entry that another one follows.
-    i_busy, i_run, i_issue : ``In(1)``
+    busy, run, issue
         A launch is in progress; a kernel runs; a vector enters an array.
-    o_times : ``Out(times_layout)``
     """
-
-    i_launch: Signal
-    i_next_entry: Signal
-    i_busy: Signal
-    i_run: Signal
-    i_issue: Signal
-    o_times: data.View[data.StructLayout]
-
-    def __init__(self) -> None:
-        inputs = ("i_launch", "i_next_entry", "i_busy", "i_run", "i_issue")
-        super().__init__({name: In(1) for name in inputs} | {"o_times": Out(times_layout)})
-
-    def elaborate(self, platform: object) -> Module:
-        m = Module()
-        times = self.o_times
-        # One cycle after the vector entered, the count equals that vector's cycle.
-        entered = Signal()
-        m.d.sync += entered.eq(self.i_issue)
-        with m.If(self.i_busy):
-            m.d.sync += times.cycles.eq(times.cycles + 1)
-            with m.If(~self.i_run):
-                m.d.sync += times.launch_cycles.eq(times.launch_cycles + 1)
-            with m.If(entered & (times.first_mac == 0)):
-                m.d.sync += times.first_mac.eq(times.cycles)
-        with m.If(self.i_launch):
-            m.d.sync += times.eq(0)
-        with m.If(self.i_next_entry):
-            m.d.sync += [times.launch_cycles.eq(0), times.entry_begin.eq(times.cycles + 1)]
-        return m
+    times: Any = Signal(times_layout, name="times")
+    # One cycle after the vector entered, the count equals that vector's cycle.
+    entered = Signal()
+    m.d.sync += entered.eq(issue)
+    with m.If(busy):
+        m.d.sync += times.cycles.eq(times.cycles + 1)
+        with m.If(~run):
+            m.d.sync += times.launch_cycles.eq(times.launch_cycles + 1)
+        with m.If(entered & (times.first_mac == 0)):
+            m.d.sync += times.first_mac.eq(times.cycles)
+    with m.If(launch):
+        m.d.sync += times.eq(0)
+    with m.If(next_entry):
+        m.d.sync += [times.launch_cycles.eq(0), times.entry_begin.eq(times.cycles + 1)]
+    return times

@@ -24,7 +24,7 @@ from hw.command.argument_reader import argument_write_layout
 from hw.command.burst_reader import BurstReader
 from hw.command.fetch import LaunchFetcher
 from hw.command.host_port import HostPort, error_layout
-from hw.command.launch_timer import LaunchTimer
+from hw.command.launch_timer import launch_times
 from hw.emit.shared import shared
 from hw.lib.axi import Axi4ReadInterface, Axi4ReadSignature, AxiLiteInterface, AxiLiteSignature
 from hw.lib.component import Component
@@ -177,12 +177,11 @@ class CommandProcessor(Component):
             fingerprint=fingerprint,
         )
         self._arguments = Queue(argument_write_layout(), depth=MAX_ARGUMENTS)
-        self._timer = LaunchTimer()
+        self._launch, self._next_entry = Signal(), Signal()
         m.submodules.host = shared(self._host)
         m.submodules.reader = shared(self._reader)
         m.submodules.fetch = shared(self._fetch)
         m.submodules.arguments = shared(self._arguments)
-        m.submodules.timer = self._timer
         self._busy = Signal()
         # Error of a launch that is stopped; none means a reset while nothing ran.
         self._error: Any = Signal(error_layout)
@@ -193,7 +192,15 @@ class CommandProcessor(Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         self._add_parts(m)
-        host, reader, fetch, timer = self._host, self._reader, self._fetch, self._timer
+        host, reader, fetch = self._host, self._reader, self._fetch
+        times = launch_times(
+            m,
+            launch=self._launch,
+            next_entry=self._next_entry,
+            busy=self._busy,
+            run=self.o_run,
+            issue=self.i_issue,
+        )
         wiring.connect(m, host.axi, wiring.flipped(self.host))
         wiring.connect(m, reader.axi, wiring.flipped(self.memory))
         wiring.connect(m, fetch.o_request, reader.i_request)
@@ -207,12 +214,9 @@ class CommandProcessor(Component):
             host.i_counters.eq(self.i_counters),
             self.o_counter.eq(host.o_counter),
             host.i_busy.eq(self._busy),
-            host.i_times.eq(timer.o_times),
+            host.i_times.eq(times),
             host.i_error.eq(self._error),
             host.i_error_entry.eq(self._entry),
-            timer.i_busy.eq(self._busy),
-            timer.i_run.eq(self.o_run),
-            timer.i_issue.eq(self.i_issue),
             fetch.i_start.eq(host.o_launch),
             fetch.i_list_address.eq(host.o_list_address),
             fetch.i_list_entries.eq(host.o_list_entries),
@@ -223,7 +227,7 @@ class CommandProcessor(Component):
             with m.State("IDLE"):
                 m.d.sync += [self._error.eq(0), self._entry.eq(0)]
                 with m.If(host.o_launch):
-                    m.d.comb += timer.i_launch.eq(1)
+                    m.d.comb += self._launch.eq(1)
                     m.d.sync += self._busy.eq(1)
                     m.next = "DECODE"
                 with m.If(host.o_abort):
@@ -294,7 +298,7 @@ class CommandProcessor(Component):
                     m.d.sync += self._busy.eq(0)
                     m.next = "IDLE"
                 with m.Else():
-                    m.d.comb += self._timer.i_next_entry.eq(1)
+                    m.d.comb += self._next_entry.eq(1)
             with m.If(self.i_error):
                 m.d.sync += [
                     self._busy.eq(1),

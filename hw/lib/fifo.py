@@ -46,6 +46,11 @@ class Queue(Component):
         signature = stream.Signature(payload_shape)
         super().__init__({"i_stream": In(signature), "o_stream": Out(signature)})
 
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """Width of the payload, whose fields the FIFO does not use, and depth."""
+        return {"payload_bits": self._width, "depth": self._depth}
+
     def elaborate(self, platform: object) -> Module:
         m = Module()
         cells: Any = memory.Memory(shape=unsigned(self._width), depth=self._depth, init=[])

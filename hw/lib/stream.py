@@ -1,6 +1,8 @@
 """Vector and token streams (valid/ready) of all links, and the two-entry elastic buffer."""
 
-from amaranth.hdl import Module, Mux, Signal
+from typing import Any
+
+from amaranth.hdl import Module, Mux, Shape, Signal
 from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out
 
@@ -58,8 +60,14 @@ class ElasticBuffer(Component):
     def __init__(self, payload_shape: data.StructLayout | int) -> None:
         signature = stream.Signature(payload_shape)
         super().__init__({"i_stream": In(signature), "o_stream": Out(signature), "i_clear": In(1)})
+        self._bits = Shape.cast(payload_shape).width
         self.head = Signal(payload_shape, reset_less=True)
         self.spare = Signal(payload_shape, reset_less=True)
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """Width of the payload, whose fields the buffer does not use."""
+        return {"payload_bits": self._bits}
 
     def elaborate(self, platform: object) -> Module:
         m = Module()

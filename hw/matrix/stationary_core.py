@@ -144,7 +144,8 @@ class StationaryCore(Component):
         m.submodules.array = shared(array)
         m.submodules.weights = shared(weights)
         m.submodules.guard = guard
-        m.submodules.port = port = ElasticBuffer(operand_layout(config, self._flags))
+        port = ElasticBuffer(operand_layout(config, self._flags))
+        m.submodules.port = shared(port)
         wiring.connect(m, wiring.flipped(self.i_moving), port.i_stream)
         wiring.connect(m, wiring.flipped(self.i_stationary), weights.i_stream)
         vector = port.o_stream

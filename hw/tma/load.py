@@ -67,13 +67,15 @@ class LoadEngine(BoxEngine):
         gather = BeatsToVectors(layouts)
         m.submodules.landing = shared(landing)
         m.submodules.gather = shared(gather)
-        m.submodules.output = output = ElasticBuffer(layouts.vector)
+        output = ElasticBuffer(layouts.vector)
+        m.submodules.output = shared(output)
         wiring.connect(m, plans, gather.i_plans)
         wiring.connect(m, landing.o_stream, gather.i_beats)
         wiring.connect(m, gather.o_stream, output.i_stream)
 
         axi = self.axi
-        m.submodules.bursts = buffer = ElasticBuffer(layouts.burst)
+        buffer = ElasticBuffer(layouts.burst)
+        m.submodules.bursts = shared(buffer)
         wiring.connect(m, ahead, buffer.i_stream)
         burst: Any = buffer.o_stream.payload
         room = Signal(range(self._landing_beats + 1), init=self._landing_beats)

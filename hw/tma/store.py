@@ -11,7 +11,7 @@ from hw.arch.error_codes import TmaError
 from hw.emit.shared import shared
 from hw.lib.axi import Axi4WriteInterface, Axi4WriteSignature, write_constants
 from hw.lib.fifo import Queue
-from hw.lib.stream import ElasticBuffer, vector_signature
+from hw.lib.stream import ElasticBuffer, vector_layout, vector_signature
 from hw.tma.box_engine import BoxEngine
 from hw.tma.layouts import TmaLayouts
 from hw.tma.realign import VectorsToBeats
@@ -75,8 +75,9 @@ class StoreEngine(BoxEngine):
         m.submodules.bursts = shared(bursts)
         m.submodules.scatter = shared(scatter)
         m.submodules.records = shared(records)
-        m.submodules.addresses = addresses = ElasticBuffer(layouts.burst)
-        m.submodules.beats = beats = ElasticBuffer(layouts.write)
+        addresses, beats = ElasticBuffer(layouts.burst), ElasticBuffer(layouts.write)
+        m.submodules.addresses = shared(addresses)
+        m.submodules.beats = shared(beats)
         wiring.connect(m, ahead, bursts.i_stream)
         wiring.connect(m, plans, scatter.i_plans)
         wiring.connect(m, scatter.o_address, addresses.i_stream)
@@ -122,19 +123,14 @@ class StoreEngine(BoxEngine):
     def _take_vectors(self, m: Module, scatter: VectorsToBeats) -> None:
         """Buffer every input stream, and pass on the one that the realigner selects."""
         for number in range(self._layouts.streams):
-            port = ElasticBuffer(self._layouts.width_bits)
-            m.submodules[f"input{number}"] = port
-            source = self.i_streams[number]
-            arriving: Any = source.payload
-            m.d.comb += [
-                port.i_stream.valid.eq(source.valid),
-                port.i_stream.payload.eq(arriving.data),
-                source.ready.eq(port.i_stream.ready),
-            ]
+            port = ElasticBuffer(vector_layout(self._layouts.width_bits))
+            m.submodules[f"input{number}"] = shared(port)
+            wiring.connect(m, wiring.flipped(self.i_streams[number]), port.i_stream)
+            vector: Any = port.o_stream.payload
             with m.If(scatter.o_select == number):
                 m.d.comb += [
                     scatter.i_vectors.valid.eq(port.o_stream.valid),
-                    scatter.i_vectors.payload.eq(port.o_stream.payload),
+                    scatter.i_vectors.payload.eq(vector.data),
                     port.o_stream.ready.eq(scatter.i_vectors.ready),
                 ]
 

@@ -173,4 +173,4 @@ def test_a_tile_is_named_by_all_that_it_depends_on():
 
 def test_a_name_is_the_same_in_every_process():
     queue = Queue(data.StructLayout({"a": 8, "b": 4}), depth=2)
-    assert emit(queue).top == "queue_p12x1445fb97_d2"
+    assert emit(queue).top == "queue_p12_d2"
