@@ -93,7 +93,7 @@ def verilator(folder, text, top):
 
 def top_of(text):
     """Name of the unit."""
-    return re.search(r"^module ((?:stationary|output)_unit_\w+)\(", text, re.MULTILINE)[1]
+    return re.search(r"^module (systolic_unit_\w+)\(", text, re.MULTILINE)[1]
 
 
 def faults(folder, text, small):
