@@ -25,7 +25,7 @@ def run(dut: CounterChain, programs: list[ChainProgram], ready: Callable[[], boo
     async def bench(ctx: Any) -> None:
         assert ctx.get(dut.o_done) == 1
         for program in programs:
-            ctx.set(dut.config.as_value(), program.pack(dut.layout))
+            ctx.set(dut.config.as_value(), program.pack(dut.config.shape()))
             ctx.set(dut.i_start, 1)
             await ctx.tick()
             ctx.set(dut.i_start, 0)

@@ -107,7 +107,7 @@ def test_a_compiled_kernel_tells_its_choices_and_runs(pair):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"confg": "tiny"}, "unknown option 'confg'; one of MM, NN, out"),
+        ({"confg": "tiny"}, "unknown option 'confg'; it must be one of MM, NN, out"),
         ({"latencey": 3}, "unknown option 'latencey'; did you mean 'latency'"),
         ({"config": "tinny"}, "unknown configuration 'tinny'; did you mean 'tiny'"),
         ({"backend": "rlt"}, "backend must be one of rtl, cocotb, emulator, golden, not 'rlt'"),
