@@ -4,7 +4,7 @@ import contextlib
 import dataclasses
 import gc
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 import amaranth.back.rtlil as rtlil
 from amaranth.hdl import Elaboratable, ValueLike
@@ -47,8 +47,10 @@ def _few_collections() -> Iterator[None]:
         gc.set_threshold(*former)
 
 
-def _verilog(rtlil_text: str, *, source: bool = False) -> tuple[str, dict[str, Definition]]:
-    """Verilog of RTLIL text from Amaranth, and its module definitions."""
+def _verilog(
+    rtlil_text: str, top: str, shared: Collection[str], *, source: bool = False
+) -> tuple[str, dict[str, Definition]]:
+    """Verilog of RTLIL text from Amaranth, and its module definitions: the shared ones."""
     removed = [name for name in _INTERNAL if not (source and name == "src")]
     passes = [
         *_PROCESSES,
@@ -59,6 +61,12 @@ def _verilog(rtlil_text: str, *, source: bool = False) -> tuple[str, dict[str, D
         "delete */s:0",
         "attrmap " + " ".join(f"-remove {attribute}" for attribute in removed),
         "attrmap -modattr " + " ".join(f"-remove {attribute}" for attribute in removed),
+        # A private module becomes part of the one that contains it.
+        f"setattr -mod -set keep_hierarchy 1 {' '.join(shared)}",
+        f"setattr -mod -set top 1 {top}",
+        "flatten -noscopeinfo -separator _",
+        "attrmap -remove hdlname",
+        "setattr -mod -unset keep_hierarchy -unset top",
         "sort",
     ]
     passed = run_passes(_SIGNED.sub(r"\1", rtlil_text), passes)
@@ -96,7 +104,7 @@ def emit(component: Shareable, *, source: bool = False, about: About | None = No
     with _few_collections():
         library.define(component)
     rtlil_text = portable_marks("\n".join(library.definitions.values()))
-    text, definitions = _verilog(rtlil_text, source=source)
+    text, definitions = _verilog(rtlil_text, name, library.definitions, source=source)
     for each, kind in library.kinds.items():
         definitions[each] = dataclasses.replace(definitions[each], kind=kind)
     head = header(component, ports=definitions[name].ports, about=about)
@@ -121,4 +129,5 @@ def convert(
     hw.arch.errors.MissingToolError
         If the yosys that writes Verilog is not installed.
     """
-    return _verilog(rtlil.convert(component, name=name, ports=ports, emit_src=False))[0]
+    text = rtlil.convert(component, name=name, ports=ports, emit_src=False)
+    return _verilog(text, name, [name])[0]

@@ -6,7 +6,6 @@ from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from hw.emit.shared import shared
 from hw.float.add import cast_to_bf16
 from hw.lib.component import Component
 from hw.lib.stream import ElasticBuffer, vector_layout, vector_signature
@@ -72,7 +71,7 @@ class BankDrain(Component):
         width_bits = 32 * self._columns
         half_bits = width_bits // 2
         port = ElasticBuffer(vector_layout(width_bits))
-        m.submodules.port = shared(port)
+        m.submodules.port = port
         wiring.connect(m, port.o_stream, wiring.flipped(self.o_stream))
 
         # Operands beyond K are +0, and a product of them turns a sum of -0 into +0. Clearing the

@@ -145,7 +145,7 @@ class StationaryCore(Component):
         m.submodules.weights = shared(weights)
         m.submodules.guard = guard
         port = ElasticBuffer(operand_layout(config, self._flags))
-        m.submodules.port = shared(port)
+        m.submodules.port = port
         wiring.connect(m, wiring.flipped(self.i_moving), port.i_stream)
         wiring.connect(m, wiring.flipped(self.i_stationary), weights.i_stream)
         vector = port.o_stream
