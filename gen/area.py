@@ -21,9 +21,7 @@ _SCRIPT = """\
 read_verilog design.v
 {black_boxes}
 hierarchy -check -top {top}
-setattr -mod -set keep_hierarchy 1 {shared}
 proc
-flatten -noscopeinfo
 synth -run coarse:fine -top {top}
 opt -fast -full
 memory_map -rom-only
@@ -237,9 +235,8 @@ def measure(
 ) -> UnitArea:
     """Area of a unit.
 
-    The own logic of every shared definition is synthesized once, with its private modules
-    flattened into it; a unit is the sum over its definitions, each times its instances. So
-    logic is not optimized across the ports of shared definitions.
+    The own logic of every definition is synthesized once; a unit is the sum over its definitions,
+    each times its instances. So logic is not optimized across the ports of definitions.
 
     Parameters
     ----------
@@ -260,13 +257,10 @@ def measure(
         If yosys fails, or its result has unexpected modules.
     """
     design = unit.design
-    # A definition's private modules are named after it, with a dot.
-    own = {name: n for name, n in design.instances.items() if name not in unit.black_boxes}
-    instances = {name: n for name, n in own.items() if "." not in name}
+    instances = {name: n for name, n in design.instances.items() if name not in unit.black_boxes}
     boxes = " ".join(unit.black_boxes)
     script = _SCRIPT.format(
         top=design.top,
-        shared=" ".join(instances),
         black_boxes=f"blackbox {boxes}" if boxes else "",
     )
     script += _MAPPING if liberty is not None else ""

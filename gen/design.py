@@ -52,7 +52,7 @@ class Definition:
     inside : dict of str to int
         Instances in it of each other definition.
     kind : str
-        Name of its component's class; empty for a private module, or if the text is from a file.
+        Name of its component's class; empty if the text is from a file.
     """
 
     ports: dict[str, Port]

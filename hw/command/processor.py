@@ -135,7 +135,6 @@ class CommandProcessor(Component):
         AXI_ADDRESS_BITS.require("AXI address bits", axi_address_bits)
         FINGERPRINT.require("Fingerprint", fingerprint)
         UNIT_COUNT.require("Units", units)
-        self._parameters = width_bits, rows, axi_address_bits, fingerprint, units
         memory = Axi4ReadSignature(data_bits=width_bits, address_bits=axi_address_bits)
         super().__init__(
             {
@@ -165,7 +164,7 @@ class CommandProcessor(Component):
 
     def _add_parts(self, m: Module) -> None:
         """Add the components and the state of a launch."""
-        width_bits, rows, axi_address_bits, fingerprint, units = self._parameters
+        width_bits, rows, axi_address_bits, fingerprint, units = self.parameters.values()
         self._host = HostPort(
             fingerprint=fingerprint, rows=rows, width_bits=width_bits, units=units
         )

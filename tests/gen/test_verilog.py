@@ -7,14 +7,16 @@ import sys
 from pathlib import Path
 
 import pytest
-from amaranth.hdl import Module, signed
+from amaranth.hdl import Cat, Module, signed
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from gen import verilog
+from gen.design import Port
 from gen.verilog import emit
 from hw.arch.config import named
 from hw.emit.shared import Library
+from hw.lib.component import Component
 from sim.drivers.matrix_unit_driver import matrix_unit
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -116,3 +118,41 @@ def test_every_definition_is_instantiated(design):
     assert all(design.instances.values())
     modules = re.findall(r"^module (\\?\S+?) ?\(", design.text, re.MULTILINE)
     assert len(modules) == len(set(modules)) == len(design.instances)
+
+
+class _Inside(wiring.Component):
+    """Register whose names occur in the component around it as well."""
+
+    d: In(1)
+    q: Out(1)
+
+    def elaborate(self, platform):
+        m = Module()
+        m.d.sync += self.q.eq(self.d)
+        return m
+
+
+class _Around(Component):
+    """Two private registers in a row, beside signals of the names that they get."""
+
+    inside_q: In(1)
+    result: Out(2)
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.inside = inside = _Inside()
+        m.submodules.second = second = _Inside()
+        m.d.comb += [
+            inside.d.eq(self.inside_q),
+            second.d.eq(inside.q),
+            self.result.eq(Cat(inside.q, second.q)),
+        ]
+        return m
+
+
+def test_a_private_module_is_part_of_the_one_that_contains_it():
+    design = emit(_Around())
+    assert list(design.definitions) == [design.top] and "second_q" in design.text
+    # A name that both have stays the port's.
+    assert design.definitions[design.top].ports["inside_q"] == Port(False, 1)
+    assert re.search(r"reg inside_q_1\b", design.text)
