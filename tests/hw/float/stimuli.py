@@ -30,12 +30,14 @@ __all__ = [
     "exactly",
     "expected",
     "factors",
+    "products_that_cancel",
     "random_macs",
     "random_mx",
     "scales",
     "sixteen_bit_arguments",
     "table_borders",
     "ulps",
+    "words",
 ]
 
 Array = npt.NDArray[Any]
@@ -220,6 +222,31 @@ def arguments(count: int, seed: int) -> Array:
     alive |= rng.integers(0, 1 << 23, count - half)
     edges = [edge | sign for edge in FP32_EDGES for sign in (0, 1 << 31)]
     return np.concatenate([edges, rng.integers(0, 1 << 32, half), alive]).astype(np.uint32)
+
+
+def words(count: int, seed: int) -> tuple[Array, Array]:
+    """Two columns of fp32 bits that meet: equal, opposite, neighbours, of near exponents, edges."""
+    rng = np.random.default_rng(seed)
+    a = arguments(count, seed)
+    near = a.astype(np.int64) + rng.integers(-3, 4, len(a))
+    near ^= rng.integers(0, 2, len(a)) << 31
+    field = np.clip((a >> 23 & 0xFF) + rng.integers(-28, 29, len(a)), 0, 255)
+    close = field << 23 | rng.integers(0, 1 << 23, len(a)) | rng.integers(0, 2, len(a)) << 31
+    edges = np.resize([edge | sign for edge in FP32_EDGES for sign in (0, 1 << 31)], len(a))
+    shuffled = rng.permutation(a)
+    kind = rng.integers(0, 8, len(a))
+    b = np.select([kind < 2, kind < 5, kind < 6], [near, close, edges], shuffled)
+    return a, (b & 0xFFFFFFFF).astype(np.uint32)
+
+
+def products_that_cancel(count: int, seed: int) -> tuple[Array, Array, Array]:
+    """Bits of a, b, c with c near -a * b in half the cases."""
+    a, b = words(count, seed)
+    rng = np.random.default_rng(seed)
+    with np.errstate(all="ignore"):
+        product = -fp32.from_bits(a) * fp32.from_bits(b)
+    near = product.view(np.uint32).astype(np.int64) + rng.integers(-2, 3, len(a))
+    return a, b, np.where(rng.random(len(a)) < 0.5, near, rng.permutation(b)).astype(np.uint32)
 
 
 def sixteen_bit_arguments(format_: Format) -> Array:
