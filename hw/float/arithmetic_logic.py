@@ -15,7 +15,7 @@ from hw.float.recode import is_nan
 from hw.float.wires import named, register
 from hw.lib.component import Component
 from hw.lib.delay import delayed
-from hw.numeric.alu_operation import AluOperation
+from hw.numeric.alu_codes import AluOperation
 from hw.numeric.formats import fp32
 
 __all__ = ["ArithmeticLogicUnit"]
@@ -58,7 +58,7 @@ def _compare(m: Module, a: Value, b: Value) -> _Order:
 class ArithmeticLogicUnit(Component):
     """Arithmetic logic unit (ALU) of fp32 and int32 words; it never stalls.
 
-    Bit-identical to :func:`hw.numeric.alu_operation.alu`. One result per cycle, `latency` cycles
+    Bit-identical to :func:`hw.numeric.alu.alu`. One result per cycle, `latency` cycles
     after its operands.
 
     Members

@@ -20,7 +20,7 @@ __all__ = ["FusedMultiplyAdd"]
 class FusedMultiplyAdd(Component):
     """Fused multiply-add unit, ``±a * b ± c`` of fp32; it never stalls.
 
-    Bit-identical to :func:`hw.numeric.alu_operation.fused_multiply_add`. One result per cycle,
+    Bit-identical to :func:`hw.numeric.alu.fused_multiply_add`. One result per cycle,
     `latency` cycles after its operands: product, alignment, addition and rounding take one each.
 
     Members

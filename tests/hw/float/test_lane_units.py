@@ -14,7 +14,8 @@ from hw.float.arithmetic_logic import ArithmeticLogicUnit
 from hw.float.multiply_add import FusedMultiplyAdd
 from hw.lib.component import Component
 from hw.lib.delay import delayed
-from hw.numeric.alu_operation import AluOperation, alu, ceil, fused_multiply_add
+from hw.numeric.alu import alu, ceil, fused_multiply_add
+from hw.numeric.alu_codes import AluOperation
 from hw.numeric.formats import fp32
 from sim.native.bundle import Bundle
 from tests.hw.float.stimuli import arguments, products_that_cancel, words
