@@ -22,6 +22,7 @@ __all__ = [
     "MAX_MODULUS",
     "MESH_SIDE",
     "OUTSTANDING",
+    "PACKET_VECTORS",
     "PMU_CAPACITY_BYTES",
     "PMU_SLOTS",
     "STREAM_COUNT",
@@ -67,6 +68,8 @@ PMU_CAPACITY_BYTES = Domain(1024, 4 << 20, power=True)
 PMU_SLOTS = Domain(2, 64)
 #: Rows of one accumulator bank of a PCU.
 BANK_ROWS = Domain(16, 8192, power=True)
+#: Vectors of a result packet of a PCU; 0: all of a pass.
+PACKET_VECTORS = Domain(0, 255)
 #: Register stages on the path of a cell's partial sum: cycles of skew between rows.
 CELL_LATENCY = Domain(1, 3)
 #: Arrivals that a phase of a barrier may expect.

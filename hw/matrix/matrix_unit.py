@@ -10,6 +10,7 @@ from amaranth.lib.wiring import In, Out
 from hw.arch.checks import refusal
 from hw.arch.counters import activity_layout
 from hw.arch.errors import BadInputError
+from hw.arch.limits import PACKET_VECTORS
 from hw.array.dataflow import ArrayConfig, Dataflow
 from hw.array.layout import row_pairs
 from hw.array.unit_parameters import ACCUMULATOR_ROWS
@@ -30,8 +31,8 @@ class MatrixUnit(Component):
 
     A packet of the activation stream is one tile: its rows, R elements of k per vector. Its
     weights are the next C vectors of the weight stream. Tiles are accumulated, row by row, in
-    arrival order until a vector with the flag ``final``; then the sums leave as one packet. All
-    tiles of a pass have the same number of rows.
+    arrival order until a vector with the flag ``final``; then the sums leave, as one packet or
+    several. All tiles of a pass have the same number of rows.
 
     One activation vector per cycle is taken as long as weights arrive in time, results leave, and
     tiles have at least R·L + 2 rows for their sums and (R - 1)·L + C + 2 for the load of the next
@@ -56,6 +57,8 @@ class MatrixUnit(Component):
         Static: operands are int8, else bf16; always 1 if int8 is the only format.
     to_bf16
         Static: results are rounded to bf16, two rows per vector.
+    packet_vectors
+        Static: vectors of a result packet, the last of a pass may have fewer; 0: a pass is one.
     weights_by_row
         Static: a vector of weights is rows of the tile, else a column
         (:class:`hw.array.stationary.StationaryArray`).
@@ -77,6 +80,7 @@ class MatrixUnit(Component):
     o_result: stream.Interface
     int8: Signal
     to_bf16: Signal
+    packet_vectors: Signal
     weights_by_row: Signal
     i_hold: Signal
     o_issue: Signal
@@ -109,6 +113,7 @@ class MatrixUnit(Component):
                 "o_result": Out(vector_signature(16 * rows)),
                 "int8": In(1),
                 "to_bf16": In(1),
+                "packet_vectors": In(range(PACKET_VECTORS.high + 1)),
                 "weights_by_row": In(1),
                 "i_hold": In(1),
                 "o_issue": Out(1),
@@ -189,5 +194,6 @@ class MatrixUnit(Component):
             banks.i_done.eq(drain.o_done),
             drain.integer.eq(self.int8),
             drain.to_bf16.eq(self.to_bf16),
+            drain.packet_vectors.eq(self.packet_vectors),
         ]
         wiring.connect(m, drain.o_stream, wiring.flipped(self.o_result))

@@ -116,6 +116,7 @@ class Pcu(Component):
         m.d.comb += [
             unit.int8.eq(self.config.int8),
             unit.to_bf16.eq(self.config.to_bf16),
+            unit.packet_vectors.eq(self.config.packet_vectors),
             unit.weights_by_row.eq(self.config.weights_by_row),
             unit.i_hold.eq(~self.i_run),
             self.o_issue.eq(unit.o_issue),

@@ -136,16 +136,14 @@ class Network:
             self.actors.append(engine)
 
     def _add_pcu(self, at: tuple[int, ...], unit: PcuProgram) -> None:
-        grid = Grid(
-            self.machine, f"PCU {at}", self._chip, tile_passes(self.packets, at, unit).tiles
-        )
+        passes = tile_passes(self.packets, at, unit)
+        grid = Grid(self.machine, f"PCU {at}", self._chip, passes.tiles)
         activation, weight = Input(PCU, at, PcuInput.ACTIVATION), Input(PCU, at, PcuInput.WEIGHT)
         grid.activation = self.port(activation, grid, _INPUT_ENTRIES, unit.activation)
         gathered = max(self._chip.grid_columns, 4)
         grid.weight = self.port(weight, grid, gathered, unit.weight)
         result = Output(PCU, at, PcuOutput.RESULT)
-        sizes = self.packets.leaving(result).lengths
-        grid.results = ResultDrain(self.machine, str(result), grid, sizes)
+        grid.results = ResultDrain(self.machine, str(result), grid, passes.sizes)
         grid.results.channel = self.channel(result, grid.results, _RESULT_ENTRIES)
         self.actors += [grid, grid.results]
 

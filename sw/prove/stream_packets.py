@@ -16,7 +16,14 @@ from hw.arch.unit_kind import AGCU, PCU, PMU, UnitKind
 from hw.numeric.division import ceil_div
 from sw.chip_program import ChipProgram
 from sw.fabric.nets import Input, Junction, MergeInput, Nets, Output
-from sw.prove.packets import Packets, Rotation, engine_packets, even_packets, rotate
+from sw.prove.packets import (
+    Packets,
+    Rotation,
+    cut_packets,
+    engine_packets,
+    even_packets,
+    rotate,
+)
 from sw.prove.unrolled_loops import box_points
 
 __all__ = ["SENT_PACKETS", "CyclicStreamError", "StreamPackets", "TilePasses", "tile_passes"]
@@ -92,7 +99,7 @@ class TilePasses:
     rows : array
         Per pass, the rows of each of its tiles.
     sizes : array
-        Per pass, the vectors of its result packet.
+        Per pass, the vectors of its results.
     faults : tuple of str
         Reasons why the array cannot run them.
     """
@@ -126,7 +133,7 @@ def tile_passes(streams: StreamPackets, at: tuple[int, ...], unit: PcuProgram) -
 def _pcu(streams: StreamPackets, root: Output, unit: PcuProgram) -> Packets:
     passes = tile_passes(streams, root.at, unit)
     streams.faults += passes.faults
-    return Packets(passes.sizes, np.ones(len(passes.sizes), np.bool_))
+    return cut_packets(passes.sizes, unit.packet_vectors)
 
 
 def _pmu(streams: StreamPackets, root: Output, unit: PmuProgram) -> Packets:

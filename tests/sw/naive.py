@@ -192,8 +192,8 @@ class Chip:
         self.sinks[False, at, UnitPort(1)] = weights
         out = Fifo(2)
         self.pass_on(out, (False, at, UnitPort(0)))
-        s = {"loaded": False, "first_tile": True, "first_pass": True, "rows": 0, "used": 0}
-        s["full"] = deque()
+        s = {"loaded": False, "first_tile": True, "first_pass": True, "rows": 0}
+        s |= {"used": 0, "full": deque(), "sent": 0}
 
         def load():
             if s["loaded"] or len(weights.fifo) < columns:
@@ -225,8 +225,12 @@ class Chip:
             if not s["full"] or not out.room:
                 return False
             s["full"][0] -= 1
-            out.append((s["full"][0] == 0,) * 2)
-            if not s["full"][0]:
+            s["sent"] += 1
+            final = not s["full"][0]
+            last = final or s["sent"] == unit.packet_vectors
+            s["sent"] *= not last
+            out.append((last, final))
+            if final:
                 s["full"].popleft()
                 s["used"] -= 1
             return True

@@ -244,7 +244,8 @@ class _Run:
             data = results.tobytes()
             if program.out == bf16 and len(results) % 2:
                 data += bytes(self.bytes // 2)
-            for at in range(0, len(data), self.bytes):
-                last = at + self.bytes == len(data)
-                self.outputs[name, 0].append((data[at : at + self.bytes], last, last))
+            for number, at in enumerate(range(0, len(data), self.bytes), 1):
+                final = at + self.bytes == len(data)
+                last = final or (program.packet_vectors and number % program.packet_vectors == 0)
+                self.outputs[name, 0].append((data[at : at + self.bytes], last, final))
             yield True

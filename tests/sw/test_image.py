@@ -81,6 +81,7 @@ def random_chip(rng, chip):
                     rng.random() < 0.5,
                     FilterProgram(4, rng.randrange(4)),
                     FilterProgram(16, rng.randrange(16)),
+                    packet_vectors=rng.randrange(256),
                 )
             )
             tiles[row, column] = TileProgram(
