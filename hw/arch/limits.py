@@ -6,6 +6,7 @@ __all__ = [
     "COUNTER_NUMBER_BITS",
     "COUNTER_WORDS",
     "UNIT_COUNT",
+    "FUNCTION_BITS",
     "FUNCTION_WIDTH",
     "AGCU_COUNT",
     "AXI_ADDRESS_BITS",
@@ -84,3 +85,5 @@ COUNTER_NUMBER_BITS = 16
 UNIT_COUNT = Domain(0, (1 << COUNTER_NUMBER_BITS) // COUNTER_WORDS - 1)
 #: Significand bits that the result of a special function may have; at most those of fp32.
 FUNCTION_WIDTH = Domain(4, 24)
+#: Significand bits of a result of the functions of a chip: exp2, exp, reciprocal, rsqrt.
+FUNCTION_BITS = Domain(12, 24)

@@ -255,26 +255,26 @@ def sixteen_bit_arguments(format_: Format) -> Array:
     return fp32.bits_of(reference.cast(every, fp32))
 
 
-def table_borders(name: str) -> Array:
-    """Bits of fp32 within 4 units in the last place of where a function of width 24 changes row.
+def table_borders(name: str, width: int = 24) -> Array:
+    """Bits of fp32 within 4 units in the last place of where a function of a width changes row.
 
     Every row of every binade, of both signs.
     """
     whole = np.arange(-151, 130)[:, np.newaxis]
     if name in ("exp", "exp2"):
-        rows = 1 << exp2_table(24).index_bits
+        rows = 1 << exp2_table(width).index_bits
         borders = (whole + np.arange(rows) / rows) * (np.log(2) if name == "exp" else 1)
     elif name in ("sigmoid", "tanh"):
-        rows = 1 << exp2_table(24).index_bits
-        steps = 1 << reciprocal_table(24, rounded=True).index_bits
+        rows = 1 << exp2_table(width).index_bits
+        steps = 1 << reciprocal_table(width, rounded=True).index_bits
         powers = (whole + np.arange(rows) / rows).ravel() * np.log(2)
         borders = np.concatenate([powers, np.log(np.arange(1, steps) / steps)])
         if name == "tanh":
-            rows = 1 << tanh_table(24).index_bits
+            rows = 1 << tanh_table(width).index_bits
             borders = np.concatenate([borders / 2, np.arange(rows + 1) / rows])
     else:
         table = {"reciprocal": reciprocal_table, "rsqrt": rsqrt_table, "log2": log2_table}[name]
-        rows = 1 << table(24).index_bits
+        rows = 1 << table(width).index_bits
         mantissas = 1 + np.arange(rows) / rows
         borders = np.ldexp(mantissas, np.arange(-149, 128)[:, np.newaxis])
     with np.errstate(over="ignore"):
