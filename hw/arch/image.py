@@ -31,7 +31,7 @@ __all__ = [
 #: "TWIM" in memory order.
 IMAGE_MAGIC = int.from_bytes(b"TWIM", "little")
 #: Version of the format, and of every program word in it.
-IMAGE_VERSION = 1
+IMAGE_VERSION = 2
 #: Most rows of the fabric that an image configures.
 MAX_IMAGE_ROWS = (1 << 16) - 1
 #: Most beats of the configuration of a row of the fabric.

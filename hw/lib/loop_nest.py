@@ -16,17 +16,18 @@ __all__ = ["CounterChain"]
 class CounterChain(Component):
     """Hardware loop nest: one step per cycle; loop 0 is the outermost.
 
-    Loop i runs ``base + slope * index[outer]`` iterations. A count of zero or less is an empty
-    loop: it costs one cycle without a step, and the next outer loop advances. Flags state index
-    positions, so those of an outer iteration whose inner loops are empty are not output. Counts
-    and offsets advance by addition alone. The first step comes one cycle after ``i_start``.
+    Loop i runs ``(base + slope * index[outer]) >> shift`` iterations, rounded toward minus
+    infinity; loop 0 has neither slope nor shift. A count of zero or less is an empty loop: it
+    costs one cycle without a step, and the next outer loop advances. Flags state index positions,
+    so those of an outer iteration whose inner loops are empty are not output. Sums and offsets
+    advance by addition alone. The first step comes one cycle after ``i_start``.
 
     Parameters
     ----------
     loops : int
         Depth of the nest (at least 1).
     count_bits : int
-        Bits of an index; a count lies below ``2**count_bits``.
+        Bits of an index; a sum, before its shift, lies below ``2**count_bits``.
     offset_bits : int
         Bits of the offset, which wraps.
 
@@ -92,7 +93,8 @@ class CounterChain(Component):
         loops = self._loops
         active = Signal()
         program = [self.config.loops[i] for i in range(loops)]
-        counts = [Signal(signed(self._count_bits + 1), name=f"count_{i}") for i in range(loops)]
+        sums = [Signal(signed(self._count_bits + 1), name=f"sum_{i}") for i in range(loops)]
+        counts = [sums[0], *(sums[i] >> program[i].shift for i in range(1, loops))]
         # Offset at which the current iteration of each loop begins.
         starts = [Signal(self._offset_bits, name=f"start_{i}") for i in range(loops)]
         empty = Signal(loops)
@@ -142,15 +144,13 @@ class CounterChain(Component):
                     renews.eq(Cat(chosen[:j].any() & (outer == j) for j in range(1, i)).any()),
                 ]
                 with m.If(move & (grows | renews)):
-                    m.d.sync += counts[i].eq(
-                        Mux(grows, counts[i] + program[i].slope, program[i].base)
-                    )
+                    m.d.sync += sums[i].eq(Mux(grows, sums[i] + program[i].slope, program[i].base))
         with m.If(self.i_start):
             m.d.sync += active.eq(1)
             for i in range(loops):
                 m.d.sync += [
                     self.o_indices[i].eq(0),
                     starts[i].eq(0),
-                    counts[i].eq(program[i].base),
+                    sums[i].eq(program[i].base),
                 ]
         return m

@@ -1,6 +1,7 @@
 """Launches that a chip refuses: what is wrong in memory, and the error that it must end with."""
 
 from hw.arch.error_codes import LaunchError, TmaError
+from hw.arch.image import IMAGE_VERSION
 
 __all__ = ["SPOILED", "put"]
 
@@ -27,7 +28,7 @@ SPOILED = [
     (lambda m, p: put(m, p["launch list"] + 60, 1), LaunchError.RESERVED, 0),
     (lambda m, p: put(m, p["launch list"], 1 << 30), LaunchError.READ_DECERR, 2),
     (lambda m, p: put(m, p["image"], 0), LaunchError.MAGIC, 0),
-    (lambda m, p: put(m, p["image"] + 4, 2, 2), LaunchError.VERSION, 0),
+    (lambda m, p: put(m, p["image"] + 4, IMAGE_VERSION + 1, 2), LaunchError.VERSION, 0),
     (lambda m, p: put(m, p["image"] + 6, 3, 2), LaunchError.ROWS, 0),
     (lambda m, p: put(m, p["image"] + 8, 0), LaunchError.FINGERPRINT, 0),
     (lambda m, p: put(m, p["image"] + 12, 1), LaunchError.RESERVED, 0),

@@ -58,6 +58,7 @@ PROGRAMS = [
     IssuerProgram(1, tuple(BoxLoop(2, d % MAX_RANK, 10**d) for d in range(ISSUER_LOOPS - 1))),
     IssuerProgram(2, (BoxLoop(4, 1, 8), BoxLoop(1, 0, 8, slope=1, outer=0))),
     IssuerProgram(2, (BoxLoop(4, 2, -3), BoxLoop(3, 0, 100_000, slope=-1, outer=0)), (Wait(2, 3),)),
+    IssuerProgram(1, (BoxLoop(6, 1, 72), BoxLoop(4, 0, 48, slope=3, outer=0, shift=1))),
     IssuerProgram(0, (BoxLoop(5, 1, 7), BoxLoop(2, 0, 1)), (Wait(0), Wait(3, 15))),
 ]
 

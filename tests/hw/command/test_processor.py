@@ -3,6 +3,7 @@ import random
 import pytest
 
 from hw.arch.error_codes import LaunchError, ReadPhase
+from hw.arch.image import IMAGE_VERSION
 from tests.hw.command.bench import (
     ABORT,
     BUSY,
@@ -144,7 +145,7 @@ FAULTS = {
     "no repeat": (entry_word(24, 0), LaunchError.REPEAT),
     "reserved word of entry": (entry_word(60, 1 << 31), LaunchError.RESERVED),
     "magic": (image_word(0, 0x4D49_5755), LaunchError.MAGIC),
-    "version": (image_word(4, 2, 2), LaunchError.VERSION),
+    "version": (image_word(4, IMAGE_VERSION + 1, 2), LaunchError.VERSION),
     "rows": (image_word(6, 3, 2), LaunchError.ROWS),
     "fingerprint": (image_word(8, FINGERPRINT ^ 1), LaunchError.FINGERPRINT),
     "reserved word of header": (image_word(12, 1), LaunchError.RESERVED),

@@ -17,9 +17,9 @@ POSITION_BITS, SLOTS = 10, 5
 def random_program(rng: random.Random) -> EngineProgram:
     def loop(level: int) -> LoopProgram:
         slope = rng.choice([0, 0, 1]) if level else 0
-        return LoopProgram(
-            rng.randint(1, 3), rng.randint(-40, 40), slope, rng.randrange(level or 1)
-        )
+        shift = rng.randint(0, 2) if slope else 0
+        base = rng.randint(1 << shift, (4 << shift) - 1)
+        return LoopProgram(base, rng.randint(-40, 40), slope, rng.randrange(level or 1), shift)
 
     count = rng.randint(1, SLOTS)
     slots = LoopProgram(rng.randint(1, count))
