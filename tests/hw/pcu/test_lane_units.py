@@ -10,13 +10,13 @@ from amaranth.lib.wiring import In, Out
 
 from gen.verilog import emit
 from hw.arch.errors import BadInputError
-from hw.float.arithmetic_logic import ArithmeticLogicUnit
-from hw.float.multiply_add import FusedMultiplyAdd
 from hw.lib.component import Component
 from hw.lib.delay import delayed
 from hw.numeric.alu import alu, ceil, fused_multiply_add
 from hw.numeric.alu_codes import AluOperation
 from hw.numeric.formats import fp32
+from hw.pcu.arithmetic_logic import ArithmeticLogicUnit
+from hw.pcu.multiply_add import FusedMultiplyAdd
 from sim.native.bundle import Bundle
 from tests.hw.float.stimuli import arguments, products_that_cancel, words
 from tests.hw.numeric.rationals import FP32, sum_of_products

@@ -61,6 +61,11 @@ class ArithmeticLogicUnit(Component):
     Bit-identical to :func:`hw.numeric.alu.alu`. One result per cycle, `latency` cycles
     after its operands.
 
+    Parameters
+    ----------
+    operations : tuple of AluOperation
+        Operations that it has, all by default; the result of another one is undefined.
+
     Members
     -------
     i_operation : ``In(AluOperation)``
@@ -80,7 +85,8 @@ class ArithmeticLogicUnit(Component):
     i_d: Signal
     o_result: Signal
 
-    def __init__(self) -> None:
+    def __init__(self, operations: tuple[AluOperation, ...] = tuple(AluOperation)) -> None:
+        self._operations = operations
         words = {f"i_{name}": In(32) for name in "abcd"}
         super().__init__({"i_operation": In(AluOperation), **words, "o_result": Out(32)})
 
@@ -94,8 +100,9 @@ class ArithmeticLogicUnit(Component):
         word = Signal(32)
         with m.Switch(operation):
             for case, value in self._words(m).items():
-                with m.Case(case):
-                    m.d.comb += word.eq(value)
+                if case in self._operations:
+                    with m.Case(case):
+                        m.d.comb += word.eq(value)
         adds = (operation == _ADDITIONS[0]) | (operation == _ADDITIONS[1])
         late_word = delayed(m, word, 2, name="late_word")
         late_adds = delayed(m, adds, 2, name="late_adds")
