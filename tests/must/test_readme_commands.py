@@ -72,7 +72,7 @@ def test_the_wheel_runs_outside_the_clone(wheel_environment, heavy):
 @pytest.mark.must("slice-k", goal="the wheel installs what it needs by itself")
 def test_the_wheel_installs_its_own_dependencies(tmp_path, heavy, figure):
     """As `make setup` does from the network, in the versions of the pins; nothing of the clone."""
-    pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
     build = ["wheel", "--no-deps", "--no-build-isolation", "--no-index", "-w", tmp_path, ROOT]
     run_in(tmp_path, [*pip, *build])
     (wheel,) = tmp_path.glob("*.whl")
@@ -86,7 +86,6 @@ def test_the_wheel_installs_its_own_dependencies(tmp_path, heavy, figure):
     assert str(ROOT) not in said and f"{tmp_path / 'venv'}/lib" in said
     words = ["run", "matmul", "--config", "tiny", "--set", "M=9", "--set", "N=7", "--set", "K=20"]
     assert run_in(tmp_path, [commands / "tilewright", *words]).endswith("VERIFIED\n")
-    listed = json.loads(
-        run_in(tmp_path, [*pip, "--python", commands / "python", "list", "--format=json"])
-    )
+    said = run_in(tmp_path, [*pip, "--python", commands / "python", "list", "--format=json"])
+    listed = json.loads(said)
     figure(f"{len(listed) - 1} packages beside the wheel")
