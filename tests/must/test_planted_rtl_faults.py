@@ -80,13 +80,14 @@ FAULTS = (
         (
             (
                 # The vector that enters the grid has its marks behind 64 bits of data.
-                r"(\n  assign \S+  = o_issue & )(\S+ );(?=.*?\.i_moving\((\S+ )\[63:0\]\))",
+                r"(\n  assign \S+  = core_o_issue & core_i_accumulate)"
+                r"(?=;.*?\.i_moving\((\w+)\[63:0\]\))",
                 r"""
   reg [7:0] tile = 0;
   always @(posedge clk)
     if (rst) tile <= 0;
-    else if (o_issue & \3[64])
-      tile <= \3[65] ? 0 : tile + 1;\1\2& (tile != 1);""",
+    else if (core_o_issue & \2[64])
+      tile <= \2[65] ? 0 : tile + 1;\1 & (tile != 1)""",
             ),
         ),
     ),
