@@ -135,7 +135,11 @@ class Toy(Component):
             m.d.comb += sums.payload.data.word_select(lane, 32).eq(term + self._addend)
         with m.If(self.i_run):
             count_activity(
-                m, self.o_counters, busy=moves, idle=~terms.valid, room=terms.valid & ~sums.ready
+                m,
+                self.o_counters,
+                busy=moves,
+                idle=~terms.valid,
+                wait_room=terms.valid & ~sums.ready,
             )
             m.d.sync += self.o_vectors.eq(self.o_vectors + moves)
         return m
