@@ -24,7 +24,7 @@ def test_images_come_back_from_their_bytes(width_bits, rows):
 def test_bytes_of_an_image():
     raw = Image(0x0403_0201, [[0xAA], [0xBB, 0xCC]]).pack(64)
     assert raw.hex(" ", 4) == (
-        "5457494d 01000200 01020304 00000000 01000200 00000000 "
+        "5457494d 02000200 01020304 00000000 01000200 00000000 "
         "aa000000 00000000 bb000000 00000000 cc000000 00000000"
     )
     assert header_layout(2).size == 8 * 20
@@ -46,7 +46,7 @@ GOOD = Image(7, [[1], [2, 3]]).pack(64)
 BAD_BYTES = [
     (b"", "Image must have at least 16 bytes, not 0"),
     (b"X" + GOOD[1:], "Image magic must be 0x4d495754, not 0x4d495758"),
-    (GOOD[:4] + b"\2" + GOOD[5:], "Image version must be 0x1, not 0x2"),
+    (GOOD[:4] + b"\1" + GOOD[5:], "Image version must be 0x2, not 0x1"),
     (GOOD[:-8], "Image must have the 48 bytes of its rows, not 40"),
     (GOOD + bytes(8), "Image must have the 48 bytes of its rows, not 56"),
     (GOOD[:12] + b"\1" + GOOD[13:], "Reserved bytes of an image header must be 0"),
