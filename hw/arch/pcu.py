@@ -58,6 +58,7 @@ def pcu_layout() -> data.StructLayout:
             "activation": _filter_layout(),
             "weight": _filter_layout(),
             "packet_vectors": range(PACKET_VECTORS.high + 1),
+            "by_group": 1,
         }
     )
 
@@ -103,6 +104,10 @@ class PcuProgram(UnitProgram):
     packet_vectors : int
         Vectors of a result packet (`PACKET_VECTORS`), the last of a pass may have fewer; 0: a pass
         is one packet.
+    by_group : bool
+        The tiles of a group use accumulator rows one after another: as many column passes share
+        the rows of the streaming operand. A `final` that passes the filter of the weights, taken or
+        not, makes the next tile that is taken the first of a group. Else each tile is a group.
 
     Raises
     ------
@@ -117,6 +122,7 @@ class PcuProgram(UnitProgram):
     activation: FilterProgram = FilterProgram()
     weight: FilterProgram = FilterProgram()
     packet_vectors: int = 0
+    by_group: bool = False
 
     def __post_init__(self) -> None:
         if self.fmt not in RESULT_FORMATS:
@@ -145,6 +151,7 @@ class PcuProgram(UnitProgram):
             "activation": dataclasses.asdict(self.activation),
             "weight": dataclasses.asdict(self.weight),
             "packet_vectors": self.packet_vectors,
+            "by_group": self.by_group,
         }
         return Const.cast(pcu_layout().const(fields)).value
 
@@ -170,4 +177,5 @@ class PcuProgram(UnitProgram):
             ),
             weight=FilterProgram(int(fields["weight"]["modulus"]), int(fields["weight"]["index"])),
             packet_vectors=int(fields["packet_vectors"]),
+            by_group=bool(fields["by_group"]),
         )

@@ -156,7 +156,8 @@ class Fabric:
             raise EmulatorError(
                 f"Tiles must fit the array and agree in a pass: {fault}", where=str(root)
             )
-        begins, depths, rows = taken.begins, taken.ends - taken.begins, taken.rows
+        rows, together = taken.rows, taken.columns
+        depths = (taken.ends - taken.begins) // together
         number = int(taken.ends.max(initial=0))  # tiles of passes that end
         lengths = taken.tiles.lengths[:number]
         count = int(lengths.sum())
@@ -168,20 +169,22 @@ class Fabric:
         starts = np.append(0, np.cumsum(lengths))
         places = np.cumsum(taken.sizes) - taken.sizes
         out = np.empty((int(taken.sizes.sum()), width), np.uint8)
-        for shape in sorted(set(zip(rows.tolist(), depths.tolist(), strict=True))):
-            height, depth = shape
-            chosen = np.flatnonzero((rows == height) & (depths == depth))
-            if len(chosen) == len(rows):
+        shapes = np.stack([rows, depths, together], axis=1)
+        for height, depth, several in np.unique(shapes, axis=0).tolist():
+            chosen = np.flatnonzero((shapes == (height, depth, several)).all(axis=1))
+            if len(chosen) == len(rows) and several == 1:
                 left, right = activations, weights
             else:
-                first = starts[begins[chosen], np.newaxis] + np.arange(height * depth)
-                left = activations[first.ravel()]
-                first = begins[chosen, np.newaxis] * columns + np.arange(depth * columns)
-                right = weights[first.ravel()]
+                # Tiles by column pass: each takes one tile of every group of its pass.
+                order = np.arange(depth * several).reshape(depth, several).T
+                tiles = (taken.begins[chosen, np.newaxis, np.newaxis] + order).ravel()
+                left = activations[(starts[tiles, np.newaxis] + np.arange(height)).ravel()]
+                right = weights[(tiles[:, np.newaxis] * columns + np.arange(columns)).ravel()]
             passes = Passes(
                 height,
-                left.reshape(len(chosen), depth, height, width),
-                right.reshape(len(chosen), depth, columns, width),
+                left.reshape(len(chosen) * several, depth, height, width),
+                right.reshape(len(chosen) * several, depth, columns, width),
+                several,
             )
             vectors = results(self._chip, unit, passes)
             where = places[chosen, np.newaxis] + np.arange(vectors.shape[1])

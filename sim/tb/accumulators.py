@@ -98,6 +98,7 @@ async def _start(dut: Any, fmt: Format, out: Format) -> None:
         int8=int(fmt == int8),
         to_bf16=int(out == bf16),
         packet_vectors=0,
+        i_continues=0,
         weights_by_row=0,
         i_hold=0,
     )

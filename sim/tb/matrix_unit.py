@@ -80,6 +80,7 @@ async def products_of_random_extents_are_numpys(
             to_bf16=int(out == bf16),
             weights_by_row=int(weights_by_row),
             packet_vectors=tiling.packet_vectors,
+            i_continues=0,
             i_hold=0,
         )
         sending = [

@@ -137,6 +137,7 @@ class Network:
 
     def _add_pcu(self, at: tuple[int, ...], unit: PcuProgram) -> None:
         passes = tile_passes(self.packets, at, unit)
+        self.packets.faults += passes.faults
         grid = Grid(self.machine, f"PCU {at}", self._chip, passes.tiles)
         activation, weight = Input(PCU, at, PcuInput.ACTIVATION), Input(PCU, at, PcuInput.WEIGHT)
         grid.activation = self.port(activation, grid, _INPUT_ENTRIES, unit.activation)

@@ -51,6 +51,18 @@ class Filtered:
         self.number += item[0]
 
 
+class Marked(Filtered):
+    """Buffer of weights: vectors with whether their packet begins a group of tiles."""
+
+    begins = True
+
+    def append(self, item):
+        mine, (last, final) = self.mine, item
+        super().append((last, self.begins))
+        if last:
+            self.begins = final or (self.begins and not mine)
+
+
 class Chip:
     def __init__(self, program: ChipProgram, seed):
         self.rng = random.Random(seed)
@@ -187,7 +199,7 @@ class Chip:
     def pcu(self, at, unit):
         columns = self.chip.grid_columns
         act = Filtered(2, unit.activation.modulus, unit.activation.index)
-        weights = Filtered(max(columns, 4), unit.weight.modulus, unit.weight.index)
+        weights = Marked(max(columns, 4), unit.weight.modulus, unit.weight.index)
         self.sinks[False, at, UnitPort(0)] = act
         self.sinks[False, at, UnitPort(1)] = weights
         out = Fifo(2)
@@ -199,8 +211,8 @@ class Chip:
             if s["loaded"] or len(weights.fifo) < columns:
                 return False
             for _ in range(columns):
-                weights.fifo.popleft()
-            s["loaded"] = True
+                _, begins = weights.fifo.popleft()
+            s["loaded"], s["continues"] = True, unit.by_group and not begins
             return True
 
         def issue():
@@ -212,13 +224,14 @@ class Chip:
             if s["first_tile"]:
                 s["loaded"] = False
                 s["used"] += s["first_pass"]
+                if s["first_pass"] or not s["continues"]:
+                    s["rows"] = 0
             s["rows"] += 1
             s["first_tile"] = last
             if last:
                 s["first_pass"] = final
                 if final:
                     s["full"].append(ceil_div(s["rows"], 2) if unit.out.bits == 16 else s["rows"])
-                s["rows"] = 0
             return True
 
         def drain():
