@@ -18,6 +18,7 @@ __all__ = [
     "FABRIC_ROWS",
     "FINGERPRINT",
     "LANDING_BEATS",
+    "LANES",
     "LINK_BITS",
     "MAX_CREDITS",
     "MAX_MODULUS",
@@ -87,3 +88,5 @@ UNIT_COUNT = Domain(0, (1 << COUNTER_NUMBER_BITS) // COUNTER_WORDS - 1)
 FUNCTION_WIDTH = Domain(4, 24)
 #: Significand bits of a result of the functions of a chip: exp2, exp, reciprocal, rsqrt.
 FUNCTION_BITS = Domain(12, 24)
+#: Lanes t of a PCU's vector side.
+LANES = Domain(1, 8, power=True)

@@ -12,6 +12,7 @@ from hw.numeric.formats import Format, bf16, fp32, int8, int32
 
 __all__ = [
     "ceil",
+    "from_int8",
     "from_int32",
     "narrow",
     "round_to_integral",
@@ -117,6 +118,21 @@ def from_int32(m: Module, bits: Value) -> Value:
     base = (fp32.bias + 31 - 1 - Cat(*zeros))[:8]
     magnitude = (Cat(Const(0, _FRACTION), base) + kept + up)[:31]
     return Mux(value[-1], Cat(magnitude, sign), 0)
+
+
+def from_int8(m: Module, bits: Value) -> Value:
+    """Exact conversion of an int8 to fp32; 0 becomes +0."""
+    sign = bits[-1]
+    value: Value = named(m, "from_int8", Mux(sign, -bits.as_signed(), bits)[:8])
+    zeros: list[Value] = []
+    for stage in reversed(range(3)):
+        places = 1 << stage
+        taken = named(m, f"from_int8_by_{places}", ~value[-places:].any())
+        value = named(m, f"from_int8_{places}", Mux(taken, value << places, value)[:8])
+        zeros.insert(0, taken)
+    field = (fp32.bias + 7 - Cat(*zeros))[:8]
+    wide = Cat(Const(0, _FRACTION - 7), value[:7], field, sign)
+    return Mux(value[-1], wide, 0)[:32]
 
 
 def _below_point(m: Module, field: Value) -> Value:
