@@ -21,6 +21,7 @@ from hw.arch.agcu import AGCU_STREAMS
 from hw.arch.config import ChipConfig
 from hw.arch.error_codes import UnitError
 from hw.arch.image import fingerprint
+from hw.arch.launch import REPEAT_BITS
 from hw.arch.places import agcu_places, row_segments
 from hw.arch.registers import HOST_ADDRESS_BITS
 from hw.arch.unit_kind import AGCU
@@ -188,14 +189,11 @@ class Chip(Component):
     def _control(
         self, m: Module, processor: CommandProcessor, tiles: list[Tile], agcus: list[Agcu]
     ) -> None:
-        # Counter chains do not support kernel looping yet.
-        repeats = Signal()
+        last_iteration = Signal(REPEAT_BITS)
         with m.If(processor.o_start):
-            m.d.sync += repeats.eq(processor.o_repeat > 1)
+            m.d.sync += last_iteration.eq(processor.o_repeat - 1)
         code = Signal(8)
         failed = Signal(8)
-        with m.If(repeats):
-            m.d.comb += code.eq(UnitError.REPEAT)
         for number, tile in reversed(list(enumerate(tiles))):
             with m.If(tile.o_error):
                 m.d.comb += [code.eq(UnitError.PROGRAM), failed.eq(number)]
@@ -211,6 +209,7 @@ class Chip(Component):
         units: tuple[Tile | Agcu, ...] = (*tiles, *agcus)
         for number, unit in enumerate(units):
             m.d.comb += [
+                unit.i_last_iteration.eq(last_iteration),
                 unit.i_run.eq(processor.o_run),
                 unit.i_counter.eq(processor.o_counter),
                 processor.i_counters[number].eq(unit.o_counter),

@@ -13,6 +13,7 @@ from amaranth.lib.wiring import In, Out
 from hw.arch.config import ChipConfig
 from hw.arch.counters import ACTIVITIES, COUNTER_BITS
 from hw.arch.errors import BadInputError, shown
+from hw.arch.launch import REPEAT_BITS
 from hw.arch.limits import COUNTER_WORDS
 from hw.arch.pcu import PcuInput, PcuOutput
 from hw.arch.places import tile_layout, token_ports, vector_ports
@@ -50,6 +51,8 @@ class Tile(Component):
         Configuration chain.
     i_start
         Start the loaded program; one cycle, the one after ``i_load``.
+    i_last_iteration
+        Iterations of the program less 1; constant from the cycle after ``i_start`` on.
     i_run
         PMU engines step and the counters count in this cycle.
     o_done
@@ -67,6 +70,7 @@ class Tile(Component):
     o_data: Signal
     i_load: Signal
     i_start: Signal
+    i_last_iteration: Signal
     i_run: Signal
     o_done: Signal
     o_error: Signal
@@ -96,6 +100,7 @@ class Tile(Component):
                 "o_data": Out(config.width_bits),
                 "i_load": In(1),
                 "i_start": In(1),
+                "i_last_iteration": In(REPEAT_BITS),
                 "i_run": In(1),
                 "o_done": Out(1),
                 "o_error": Out(1),
@@ -160,6 +165,8 @@ class Tile(Component):
             self.o_done.eq(unit.done),
             self.o_error.eq(unit.error),
         ]
+        if unit.last_iteration is not None:
+            m.d.comb += unit.last_iteration.eq(self.i_last_iteration)
         if unit.counters is None:
             m.d.comb += [
                 component.i_counter.eq(self.i_counter),
@@ -185,6 +192,8 @@ class TileUnit:
         Value of the ports ``o_done``, ``o_error`` and ``o_issue`` of the tile.
     counters : mapping of str to Value, or None
         Its counters by name; None if it has ports ``i_counter`` and ``o_counter`` like a tile's.
+    last_iteration : Signal or None
+        Its port ``i_last_iteration``; None if it has no counter chains.
     """
 
     component: Any
@@ -193,6 +202,7 @@ class TileUnit:
     error: ValueLike = 0
     issue: ValueLike = 0
     counters: Mapping[str, Value] | None = None
+    last_iteration: Signal | None = None
 
 
 def _pcu(chip: ChipConfig, vectors: Switch, tokens: Switch) -> TileUnit:
@@ -220,7 +230,14 @@ def _pmu(chip: ChipConfig, vectors: Switch, tokens: Switch) -> TileUnit:
         ]
     counters = {name: unit.o_counters[name] for name in ACTIVITIES}
     counters["state"] = Value.cast(unit.o_state)
-    return TileUnit(unit, links, done=unit.o_done.all(), error=unit.o_error, counters=counters)
+    return TileUnit(
+        unit,
+        links,
+        done=unit.o_done.all(),
+        error=unit.o_error,
+        counters=counters,
+        last_iteration=unit.i_last_iteration,
+    )
 
 
 #: Hardware of each kind of unit that stands on tiles: a function of the chip and of the tile's

@@ -8,7 +8,7 @@ from amaranth.lib.wiring import In, Out
 
 from hw.arch.agcu import AGCU_DESCRIPTORS, agcu_layout
 from hw.arch.descriptor import STORED_WORDS
-from hw.arch.launch import MAX_ARGUMENTS
+from hw.arch.launch import MAX_ARGUMENTS, argument_layout
 from hw.command.argument_reader import argument_write_layout
 from hw.lib.component import Component
 from hw.tma.descriptor_file import descriptor_word_layout
@@ -64,7 +64,9 @@ class DescriptorWriter(Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        arguments: memory.Memory = memory.Memory(shape=64, depth=MAX_ARGUMENTS, init=[])
+        arguments: memory.Memory = memory.Memory(
+            shape=argument_layout, depth=MAX_ARGUMENTS, init=[]
+        )
         m.submodules.arguments = arguments
         write, read = arguments.write_port(), arguments.read_port(domain="comb")
         starting = Signal()
@@ -79,13 +81,15 @@ class DescriptorWriter(Component):
         m.d.comb += [
             write.en.eq(self.i_argument_valid),
             write.addr.eq(self.i_argument.index),
-            write.data.eq(self.i_argument.value),
+            write.data.value.eq(self.i_argument.value),
+            write.data.stride.eq(self.i_argument.stride),
             read.addr.eq(Array(self.config.arguments[i] for i in range(AGCU_DESCRIPTORS))[index]),
             self.o_word.valid.eq(writing),
             self.o_word.payload.index.eq(index),
             self.o_word.payload.word.eq(word),
             # The base is the first word of a descriptor.
-            self.o_word.payload.data.eq(words[index][word] + Mux(word == 0, read.data, 0)),
+            self.o_word.payload.data.eq(words[index][word] + Mux(word == 0, read.data.value, 0)),
+            self.o_word.payload.stride.eq(read.data.stride),
             self.o_written.eq(ends | ~starting),
             self.o_idle.eq(~starting & ~self.i_start),
         ]

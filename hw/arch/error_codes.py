@@ -94,8 +94,6 @@ class UnitError(enum.IntEnum):
 
     #: Broken program of a tile: a barrier counted more arrivals than it expects.
     PROGRAM = 0xFE
-    #: An entry's repeat count exceeds 1, which counter chains do not support; the unit is 0.
-    REPEAT = 0xFF
 
 
 def agcu_number(chip: ChipConfig, agcu: int) -> int:
@@ -112,11 +110,11 @@ def error_detail(detail: int) -> str:
     return f"code {detail}"
 
 
-def error_unit(chip: ChipConfig, detail: int, unit: int) -> str | None:
+def error_unit(chip: ChipConfig, unit: int) -> str | None:
     """Name of the unit that reported an error; None if no unit did.
 
     The register ERROR has the low bits of its number, so on a chip of more units than these tell
     apart it is one of several.
     """
     names = list(unit_kinds(chip))[unit :: 1 << register("ERROR").layout["unit"].width]
-    return " or ".join(names) if names and detail != UnitError.REPEAT else None
+    return " or ".join(names) if names else None

@@ -16,6 +16,7 @@ __all__ = [
     "ENTRY_NUMBER_BITS",
     "MAX_ARGUMENTS",
     "MAX_IMAGE_BYTES",
+    "REPEAT_BITS",
     "Argument",
     "LaunchEntry",
     "alignment_bytes",
@@ -33,6 +34,8 @@ ENTRY_NUMBER_BITS = 16
 ARGUMENT_BYTES = 16
 #: Most arguments of an entry.
 MAX_ARGUMENTS = 16
+#: Width of an entry's number of iterations.
+REPEAT_BITS = 32
 #: Most bytes of an image.
 MAX_IMAGE_BYTES = (1 << 24) - 1
 
@@ -44,7 +47,7 @@ entry_layout = data.StructLayout(
         "argument_address": 64,
         "image_bytes": 32,
         "argument_count": 32,
-        "repeat": 32,
+        "repeat": REPEAT_BITS,
         "reserved": 288,
     }
 )
@@ -103,7 +106,7 @@ class LaunchEntry:
         Address (aligned likewise; ignored without arguments) and length (0 to
         `MAX_ARGUMENTS`) of the argument table.
     repeat : int
-        Iterations of the outermost loop (1 to 2**32 - 1).
+        Iterations of the kernel (1 to 2**32 - 1).
     """
 
     image_address: int
@@ -117,7 +120,7 @@ class LaunchEntry:
         _require_address("Argument address", self.argument_address)
         require_int("Image bytes", self.image_bytes, 1, MAX_IMAGE_BYTES)
         require_int("Argument count", self.argument_count, 0, MAX_ARGUMENTS)
-        require_int("Repeat", self.repeat, 1, (1 << 32) - 1)
+        require_int("Repeat", self.repeat, 1, (1 << REPEAT_BITS) - 1)
 
     def pack(self) -> bytes:
         """The 64 bytes in memory."""

@@ -7,6 +7,7 @@ from amaranth.lib import data
 from amaranth.lib.wiring import In, Out
 
 from hw.arch.errors import BadInputError, shown
+from hw.arch.launch import REPEAT_BITS
 from hw.arch.loops import chain_layout
 from hw.lib.component import Component
 
@@ -22,6 +23,9 @@ class CounterChain(Component):
     so those of an outer iteration whose inner loops are empty are not output. Sums and offsets
     advance by addition alone. The first step comes one cycle after ``i_start``.
 
+    Outside loop 0, the whole nest is iterated, without a cycle between two iterations: indices and
+    offset begin anew.
+
     Parameters
     ----------
     loops : int
@@ -35,6 +39,8 @@ class CounterChain(Component):
     -------
     config : ``In(chain_layout(...))``
         The program; constant from ``i_start`` on.
+    i_last_iteration : ``In(REPEAT_BITS)``
+        Iterations of the nest less 1; constant from ``i_start`` on.
     i_start : ``In(1)``
         Restart at the first step, in the next cycle, in any state.
     i_next : ``In(1)``
@@ -46,11 +52,14 @@ class CounterChain(Component):
     o_first, o_end, o_last : ``Out(loops)``
         Bit i: loops i and inward are at index 0; loop i is at its last index; loops i and inward
         are at their last indices.
+    o_iteration : ``Out(REPEAT_BITS)``
+        Iterations finished before this one.
     o_done : ``Out(1)``
-        The nest has finished, or has not been started.
+        All iterations have finished, or it has not been started.
     """
 
     config: data.View[data.StructLayout]
+    i_last_iteration: Signal
     i_start: Signal
     i_next: Signal
     o_valid: Signal
@@ -59,6 +68,7 @@ class CounterChain(Component):
     o_first: Signal
     o_end: Signal
     o_last: Signal
+    o_iteration: Signal
     o_done: Signal
 
     def __init__(self, *, loops: int, count_bits: int, offset_bits: int) -> None:
@@ -76,6 +86,7 @@ class CounterChain(Component):
         super().__init__(
             {
                 "config": In(layout),
+                "i_last_iteration": In(REPEAT_BITS),
                 "i_start": In(1),
                 "i_next": In(1),
                 "o_valid": Out(1),
@@ -84,6 +95,7 @@ class CounterChain(Component):
                 "o_first": Out(loops),
                 "o_end": Out(loops),
                 "o_last": Out(loops),
+                "o_iteration": Out(REPEAT_BITS),
                 "o_done": Out(1),
             }
         )
@@ -127,8 +139,13 @@ class CounterChain(Component):
         for i in range(loops):
             with m.If(chosen[i]):
                 m.d.comb += start.eq(starts[i] + program[i].stride)
+        begins = Signal()  # an iteration of the nest
         with m.If(move & over[0]):
-            m.d.sync += active.eq(0)
+            with m.If(self.o_iteration == self.i_last_iteration):
+                m.d.sync += active.eq(0)
+            with m.Else():
+                m.d.comb += begins.eq(1)
+                m.d.sync += self.o_iteration.eq(self.o_iteration + 1)
         for i in range(loops):
             restarts = chosen[:i].any() if i else Const(0)
             with m.If(move & (chosen[i] | restarts)):
@@ -146,7 +163,9 @@ class CounterChain(Component):
                 with m.If(move & (grows | renews)):
                     m.d.sync += sums[i].eq(Mux(grows, sums[i] + program[i].slope, program[i].base))
         with m.If(self.i_start):
-            m.d.sync += active.eq(1)
+            m.d.comb += begins.eq(1)
+            m.d.sync += [active.eq(1), self.o_iteration.eq(0)]
+        with m.If(begins):
             for i in range(loops):
                 m.d.sync += [
                     self.o_indices[i].eq(0),

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from amaranth.hdl import Module, Signal, unsigned
+from amaranth.hdl import Cat, Module, Signal, signed, unsigned
 from amaranth.lib import data, memory, stream
 from amaranth.lib.wiring import In, Out
 
@@ -16,9 +16,17 @@ _WORDS = DESCRIPTOR_BYTES * 8 // WORD_BITS
 
 
 def descriptor_word_layout(descriptors: int) -> data.StructLayout:
-    """Layout of one word to write; words ascend with the descriptor's bytes."""
+    """Layout of one word to write; words ascend with the descriptor's bytes.
+
+    ``stride``, written with word 0, is what an iteration of the program adds to the base.
+    """
     return data.StructLayout(
-        {"index": range(descriptors), "word": range(_WORDS), "data": WORD_BITS}
+        {
+            "index": range(descriptors),
+            "word": range(_WORDS),
+            "data": WORD_BITS,
+            "stride": signed(WORD_BITS),
+        }
     )
 
 
@@ -39,14 +47,16 @@ class DescriptorFile(Component):
     -------
     i_write : stream of :func:`descriptor_word_layout`, always ready
         A descriptor in use must not change before its command has begun to move vectors.
-    i_index, i_read, o_descriptor : arrays, one entry per reader
-        Index and read enable; the descriptor from the next cycle on, until the next read.
+    i_index, i_read, o_descriptor, o_stride : arrays, one entry per reader
+        Index and read enable; the descriptor and the stride of its base from the next cycle on,
+        until the next read.
     """
 
     i_write: stream.Interface
     i_index: Sequence[Signal]
     i_read: Sequence[Signal]
     o_descriptor: Sequence[Any]
+    o_stride: Sequence[Signal]
 
     def __init__(self, *, descriptors: int, readers: int) -> None:
         self._descriptors = descriptors
@@ -57,13 +67,14 @@ class DescriptorFile(Component):
                 "i_index": In(range(descriptors)).array(readers),
                 "i_read": In(1).array(readers),
                 "o_descriptor": Out(descriptor_layout).array(readers),
+                "o_stride": Out(signed(WORD_BITS)).array(readers),
             }
         )
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
         words: Any = memory.Memory(
-            shape=unsigned(STORED_WORDS * WORD_BITS), depth=self._descriptors, init=[]
+            shape=unsigned((STORED_WORDS + 1) * WORD_BITS), depth=self._descriptors, init=[]
         )
         m.submodules.memory = words
         write: Any = self.i_write.payload
@@ -71,15 +82,16 @@ class DescriptorFile(Component):
         m.d.comb += [
             self.i_write.ready.eq(1),
             writer.addr.eq(write.index),
-            writer.data.eq(write.data.replicate(STORED_WORDS)),
+            writer.data.eq(Cat(write.data.replicate(STORED_WORDS), write.stride)),
         ]
         with m.If(self.i_write.valid):
-            m.d.comb += writer.en.eq(1 << write.word)
+            m.d.comb += writer.en.eq(Cat((1 << write.word)[:STORED_WORDS], write.word == 0))
         for number in range(self._readers):
             reader = words.read_port()
             m.d.comb += [
                 reader.addr.eq(self.i_index[number]),
                 reader.en.eq(self.i_read[number]),
-                self.o_descriptor[number].eq(reader.data),
+                self.o_descriptor[number].eq(reader.data[: STORED_WORDS * WORD_BITS]),
+                self.o_stride[number].eq(reader.data[STORED_WORDS * WORD_BITS :]),
             ]
         return m

@@ -154,6 +154,7 @@ class TmaEngine(Component):
                 file.i_index[number].eq(side.o_index),
                 file.i_read[number].eq(side.o_read),
                 side.i_descriptor.eq(file.o_descriptor[number]),
+                side.i_stride.eq(file.o_stride[number]),
                 side.i_drain.eq(self.i_drain),
             ]
             for wire, member in side.axi.signature.members.items():

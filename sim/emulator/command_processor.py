@@ -6,7 +6,7 @@ import dataclasses
 from typing import Any
 
 from hw.arch.config import ChipConfig
-from hw.arch.error_codes import LaunchError, ReadPhase, UnitError
+from hw.arch.error_codes import LaunchError, ReadPhase
 from hw.arch.image import (
     IMAGE_MAGIC,
     IMAGE_VERSION,
@@ -19,6 +19,7 @@ from hw.arch.launch import (
     ENTRY_BYTES,
     MAX_ARGUMENTS,
     MAX_IMAGE_BYTES,
+    Argument,
     alignment_bytes,
     argument_layout,
     entry_layout,
@@ -39,12 +40,15 @@ class Fetched:
     Parameters
     ----------
     image : bytes
-    arguments : tuple of int
-        Values of the argument table.
+    arguments : tuple of Argument
+        The argument table.
+    repeat : int
+        Iterations of the kernel.
     """
 
     image: bytes
-    arguments: tuple[int, ...]
+    arguments: tuple[Argument, ...]
+    repeat: int
 
 
 class LaunchReader:
@@ -92,7 +96,7 @@ class LaunchReader:
         Raises
         ------
         LaunchFault
-            With the error code of the command processor, or of the chip for an entry that repeats.
+            With the error code of the command processor.
         """
         address = list_address + index * alignment_bytes(self._config.width_bits)
         raw = self._read(address, ENTRY_BYTES, ReadPhase.LIST)
@@ -108,20 +112,18 @@ class LaunchReader:
         ):
             if broken:
                 raise LaunchFault(code)
-        values = []
+        arguments = []
         if count:
             table = self._read(
                 entry["argument_address"], count * ARGUMENT_BYTES, ReadPhase.ARGUMENTS
             )
             for at in range(0, len(table), ARGUMENT_BYTES):
                 number = int.from_bytes(table[at : at + ARGUMENT_BYTES], "little")
-                argument: Any = argument_layout.from_bits(number)
-                values.append(int(argument["value"]))
+                fields: Any = argument_layout.from_bits(number)
+                arguments.append(Argument(int(fields["value"]), int(fields["stride"])))
         image = self._read(entry["image_address"], size, ReadPhase.IMAGE)
         self._check_header(image)
-        if entry["repeat"] > 1:
-            raise LaunchFault(LaunchError.UNIT, UnitError.REPEAT)
-        return Fetched(image, tuple(values))
+        return Fetched(image, tuple(arguments), entry["repeat"])
 
     def _check_header(self, image: bytes) -> None:
         rows, width_bits = self._config.rows, self._config.width_bits

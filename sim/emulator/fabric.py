@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from hw.arch.agcu import AgcuProgram, IssuerProgram
 from hw.arch.error_codes import agcu_number
+from hw.arch.launch import Argument
 from hw.arch.pcu import FilterProgram, PcuInput, PcuProgram
 from hw.arch.pmu import PmuProgram
 from hw.arch.unit_kind import AGCU, PCU, PMU, UnitKind
@@ -29,21 +30,30 @@ Ints = npt.NDArray[np.int64]
 
 
 class Fabric:
-    """Dataflow of a kernel from its loads to its stores.
+    """Dataflow of an iteration of a kernel from its loads to its stores.
 
     Parameters
     ----------
     program : ChipProgram
-    arguments : sequence of int
-        Value of each launch argument.
+    arguments : sequence of Argument
+        The launch arguments.
     memory : array of bytes
+    iteration : int
+        Number of the iteration.
     """
 
-    def __init__(self, program: ChipProgram, arguments: list[int], memory: Bytes) -> None:
+    def __init__(
+        self,
+        program: ChipProgram,
+        arguments: Sequence[Argument],
+        memory: Bytes,
+        iteration: int = 0,
+    ) -> None:
         self._program = program
         self._chip = program.config
         self._arguments = arguments
         self._memory = memory
+        self._iteration = iteration
         self._nets: Nets = find_nets(program)
         self._packets = StreamPackets(program, self._nets)
         self._streams: dict[Output | Junction, Bytes | None] = {}
@@ -53,8 +63,13 @@ class Fabric:
     def boxes(self, index: int, issuer: IssuerProgram) -> BoxStream:
         """Boxes of an AGCU stream."""
         agcu: AgcuProgram = self._program.agcus[index]
-        descriptor, argument = agcu.descriptors[issuer.descriptor]
-        base = (descriptor.base + self._arguments[argument]) & (1 << 64) - 1
+        descriptor, number = agcu.descriptors[issuer.descriptor]
+        argument = self._arguments[number]
+        base = (descriptor.base + argument.value) % (1 << 64)
+        if self._iteration:
+            base = (base + self._iteration * argument.stride) % (
+                1 << self._chip.agcu.axi_address_bits
+            )
         return BoxStream(
             descriptor,
             base,

@@ -236,6 +236,11 @@ class Network:
         found += [*self.actors, *self._merges.values(), *self._inputs.values(), *self.consumers]
         return list(dict.fromkeys(found))
 
+    def restart_faults(self) -> list[str]:
+        """Reasons, after a run, why further iterations of the program would not equal it."""
+        faults = (part.restart_fault() for part in self._parts())
+        return [fault for fault in faults if fault is not None]
+
     def run(self, *, whole: bool = False) -> None:
         """Run until nothing can move; AGCUs leave their preferred order only as a last resort.
 

@@ -89,11 +89,11 @@ class Move(NamedTuple):
     beyond: bool
 
 
-def moves_of(engine: EngineProgram) -> Iterator[Move]:
-    """Steps of an engine, in order."""
+def moves_of(engine: EngineProgram, iterations: int = 1) -> Iterator[Move]:
+    """Steps of an engine, in order; an iteration goes on in the ring where the last one ended."""
     turn = window = 0
     ring, beyond = engine.ring, engine.beyond
-    for step in steps_of(engine.chain):
+    for step in (step for _ in range(iterations) for step in steps_of(engine.chain)):
         slot = turn % ring.count
         over = (*step.last, True, False)
         yield Move(

@@ -24,7 +24,6 @@ SPOILED = [
     (lambda m, p: put(m, p["launch list"] + 8, 8), LaunchError.ARGUMENT_ADDRESS, 0),
     (lambda m, p: put(m, p["launch list"] + 8, 1 << 30), LaunchError.READ_DECERR, 1),
     (lambda m, p: put(m, p["launch list"] + 24, 0), LaunchError.REPEAT, 0),
-    (lambda m, p: put(m, p["launch list"] + 24, 2), LaunchError.UNIT, 255),
     (lambda m, p: put(m, p["launch list"] + 60, 1), LaunchError.RESERVED, 0),
     (lambda m, p: put(m, p["launch list"], 1 << 30), LaunchError.READ_DECERR, 2),
     (lambda m, p: put(m, p["image"], 0), LaunchError.MAGIC, 0),

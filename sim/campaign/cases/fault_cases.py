@@ -156,7 +156,7 @@ def _error_faults(ready: Prepared, run: ChipRun, errors: tuple[ErrorAt, ...]) ->
         code = LaunchError(run.error_code).name
         return [] if code in own else [f"error must be one of {sorted(own)}, not {code}"]
     detail = error_detail(run.error_detail)
-    unit = error_unit(config, run.error_detail, run.error_unit)
+    unit = error_unit(config, run.error_unit)
     if detail not in units or unit_kinds(config).get(str(unit)) is not AGCU:
         return [f"error must be {sorted(units)} of an AGCU, not {detail} of {unit}"]
     return []

@@ -17,10 +17,12 @@ def test_each_base_has_its_argument_added_and_every_word_one_cycle(seed):
         assert ctx.get(dut.o_written) and ctx.get(dut.o_idle)
         for _ in range(2):
             arguments = [rng.getrandbits(64) for _ in range(MAX_ARGUMENTS)]
+            strides = [rng.randrange(-(1 << 63), 1 << 63) for _ in range(MAX_ARGUMENTS)]
             ctx.set(dut.i_argument_valid, 1)
             for index, value in enumerate(arguments):
                 ctx.set(dut.i_argument.index, index)
                 ctx.set(dut.i_argument.value, value)
+                ctx.set(dut.i_argument.stride, strides[index])
                 await ctx.tick()
             ctx.set(dut.i_argument_valid, 0)
             expected = []
@@ -31,7 +33,7 @@ def test_each_base_has_its_argument_added_and_every_word_one_cycle(seed):
                 for number, word in enumerate(words):
                     ctx.set(dut.config.descriptors[index][number], word)
                     base = arguments[argument] if number == 0 else 0
-                    expected.append((index, number, (word + base) % (1 << 64)))
+                    expected.append((index, number, (word + base) % (1 << 64), strides[argument]))
             ctx.set(dut.i_start, 1)
             assert not ctx.get(dut.o_idle)
             await ctx.tick()
@@ -41,7 +43,7 @@ def test_each_base_has_its_argument_added_and_every_word_one_cycle(seed):
                 assert not ctx.get(dut.o_written) and not ctx.get(dut.o_idle)
                 assert ctx.get(dut.o_word.valid)
                 word = ctx.get(dut.o_word.payload)
-                written.append((int(word.index), int(word.word), int(word.data)))
+                written.append(tuple(int(word[name]) for name, _ in word.shape()))
                 await ctx.tick()
             assert written == expected
             assert not ctx.get(dut.o_word.valid)

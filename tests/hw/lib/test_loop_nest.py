@@ -16,6 +16,7 @@ from hw.arch.errors import BadInputError, HangError
 from hw.arch.loops import ChainProgram, LoopProgram, chain_layout
 from hw.lib.loop_nest import CounterChain
 from tests.hw.lib.nest_bench import (
+    LONG,
     ChainStand,
     NestSize,
     array_steps,
@@ -218,24 +219,6 @@ def test_words_that_no_program_makes_are_refused(field: str, value: int, rule: s
         ChainProgram.unpack(layout, word)
 
 
-#: Nests of a chain of an issuer's size: fields at the ends of their ranges.
-MOST = (1 << 16) - 1
-LONG = {
-    "index up to 65,534": (LoopProgram(MOST, 3), LoopProgram(2 - MOST, 1, 1)),
-    "count of 65,535 by a slope": (LoopProgram(2), LoopProgram(0, 1, MOST)),
-    "sums from -65,536 to 65,534": (LoopProgram(3), LoopProgram(-MOST - 1, -1, MOST)),
-    "sum of 65,535 shifted by 7": (LoopProgram(3), LoopProgram(1, 1, MOST // 2, 0, 7)),
-    "sums down to -65,536 shifted": (
-        LoopProgram(3, 5),
-        LoopProgram(MOST, 7, -MOST, 0, 7),
-        LoopProgram(800, 1, -8, 1, 3),
-    ),
-    "three to two, to the last sum": (
-        LoopProgram(2, 1),
-        LoopProgram(0, 1, 21845),
-        LoopProgram(-65520, 1, 3, 1, 1),
-    ),
-}
 SIZE = NestSize(loops=6, offset_bits=18, most=4)
 
 
@@ -249,7 +232,7 @@ def stand(heavy_lock: Any) -> Any:
 
 @pytest.mark.parametrize("name", LONG)
 def test_no_count_is_wrong_at_the_ends_of_the_fields(stand: Any, name: str, seed: int) -> None:
-    programs = [ChainProgram(LONG[name])]
+    programs = [LONG[name]]
     sizes = {"loops": SIZE.loops, "offset_bits": SIZE.offset_bits}
     expected = model_steps(programs, **sizes)
     assert 0 < len(expected) < 1 << 18
@@ -259,7 +242,7 @@ def test_no_count_is_wrong_at_the_ends_of_the_fields(stand: Any, name: str, seed
     assert np.array_equal(steps, expected)
 
 
-def random_steps(rng: random.Random, nests: int) -> tuple[list[ChainProgram], Any]:
+def random_steps(rng: random.Random, nests: int) -> tuple[list[tuple[ChainProgram, int]], Any]:
     """Random nests, and their steps by the model, which the array form of the proof confirms."""
     sizes = {"loops": SIZE.loops, "offset_bits": SIZE.offset_bits}
     programs = list(itertools.islice(small_nests(rng, SIZE), nests))
@@ -272,6 +255,17 @@ def test_hardware_model_and_array_form_take_the_same_steps(stand: Any, seed: int
     programs, expected = random_steps(random.Random(seed), 2000)
     parts, design = stand
     steps = chain_steps(design, parts, programs, len(expected), seed=seed, stall=0.3)
+    assert np.array_equal(steps, expected)
+
+
+def test_iterations_are_counted_in_32_bits_and_follow_without_a_cycle(
+    stand: Any, seed: int
+) -> None:
+    """A nest of one step, 2^17 times; then the carry into the upper half, one cycle a step."""
+    parts, design = stand
+    programs = [(ChainProgram((LoopProgram(1),)), (1 << 17) + 3)]
+    expected = model_steps(programs, loops=SIZE.loops, offset_bits=SIZE.offset_bits)
+    steps = chain_steps(design, parts, programs, len(expected), seed=seed, stall=0.0)
     assert np.array_equal(steps, expected)
 
 

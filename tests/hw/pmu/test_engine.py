@@ -45,11 +45,13 @@ def test_random_programs_step_for_step(seed: int) -> None:
     async def bench(ctx: Any) -> None:
         for _ in range(60):
             program = random_program(rng)
+            iterations = rng.randint(1, 3)
             ctx.set(dut.config, program.fields(dut.config.shape()))
+            ctx.set(dut.i_last_iteration, iterations - 1)
             ctx.set(dut.i_start, 1)
             await ctx.tick()
             ctx.set(dut.i_start, 0)
-            for number, move in enumerate(moves_of(program)):
+            for number, move in enumerate(moves_of(program, iterations)):
                 if number == 300:
                     break
                 while rng.random() < 0.2:

@@ -86,10 +86,10 @@ def random_case(rng, *, width_bits, region, max_vectors=24):
     return descriptor, coordinates
 
 
-def packed_command(descriptor_index, coordinates):
+def packed_command(descriptor_index, coordinates, iteration=0):
     """Fields of a command's payload."""
     padded = list(coordinates) + [0] * (5 - len(coordinates))
-    return {"descriptor": descriptor_index, "coordinates": padded}
+    return {"descriptor": descriptor_index, "coordinates": padded, "iteration": iteration}
 
 
 def as_vectors(box, width_bits):
