@@ -109,9 +109,7 @@ def run(model, program, shapes, seed, stall):
     ids=["alone", "refused", "taken", "int8"],
 )
 @pytest.mark.parametrize("stall", [0.0, 0.5])
-def test_column_passes_of_a_group_use_rows_one_after_another(
-    pcu_units, program, stall, seed, heavy
-):
+def test_column_passes_of_a_group_use_rows_one_after_another(pcu_units, program, stall, seed):
     """The mark is on a packet that the unit takes, or on one that another unit takes."""
     rng = np.random.default_rng(seed)
     shapes = [(16, 1, 3), (4, 4, 3), (1, 16, 4), (5, 3, 1), (2, 3, 5)]
@@ -121,6 +119,6 @@ def test_column_passes_of_a_group_use_rows_one_after_another(
     run(pcu_units[2], program, shapes, seed, stall)
 
 
-def test_without_the_field_the_mark_changes_nothing(pcu_units, seed, heavy):
+def test_without_the_field_the_mark_changes_nothing(pcu_units, seed):
     program = PcuProgram(fmt=bf16, out=fp32, weight=FilterProgram(2, 0))
     run(pcu_units[2], program, [(7, 1, 4), (16, 1, 2)], seed, 0.3)
