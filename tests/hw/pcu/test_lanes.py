@@ -39,6 +39,7 @@ from tests.native.stream_model import StreamModel
 #: Link width, lanes and significand bits of the functions.
 SETS = {"a": (64, 1, 12), "b": (64, 2, 24)}
 
+_READ = {"source": PhaseSource.ACTIVATION, "form": ElementForm.BF16}
 X, Y, Z, PREVIOUS = Operand.X, Operand.Y, Operand.Z, Operand.PREVIOUS
 ACTIVATION, STATISTICS = PhaseSource.ACTIVATION, PhaseSource.STATISTICS
 ZEROS = (Operand.ZERO,) * 2
@@ -155,6 +156,49 @@ def test_reductions_change_a_position_once_in_four_cycles(model, name, reduction
     assert Statistics.step_cycles == 4
 
 
+#: What each reduction leaves of a packet, without the lanes' numpy.
+REDUCED = {
+    Reduction.REPLACE: lambda x: x[-1],
+    Reduction.SUM: lambda x: np.add.accumulate(x, dtype=np.float32)[-1],
+    Reduction.MAXIMUM: lambda x: x.max(axis=0),
+    Reduction.MINIMUM: lambda x: x.min(axis=0),
+}
+
+
+@pytest.mark.parametrize("name", SETS)
+@pytest.mark.parametrize("reduction", REDUCED, ids=lambda each: each.name)
+@pytest.mark.parametrize("sign", [-1, 1])
+def test_a_reduction_begins_anew_with_each_packet(model, name, reduction, sign, seed):
+    """Of negative values a maximum is not 0, of positive ones a minimum is not."""
+    width = SETS[name][0]
+    rng = np.random.default_rng(seed)
+    program = LaneProgram(
+        (
+            LanePhase(**_READ, order=UnitOrder.SFU_ALU_FMA, reduction=reduction, statistic=1),
+            LanePhase(
+                STATISTICS,
+                y=Fetched.STATISTIC_1,
+                argument=Y,
+                order=UnitOrder.SFU_ALU_FMA,
+                fma=(Y, Operand.ONE, Operand.MINUS_ZERO),
+                result=ResultForm.WORD,
+            ),
+        )
+    )
+    sizes = (7, width // 16)
+    values = [
+        sign * reference.cast(rng.uniform(1, 9, sizes).astype(np.float32), bf16) for _ in range(3)
+    ]
+    streams = [repeated(reference.cast(each.astype(np.float32), bf16), 1) for each in values]
+    stream = VectorStream(*(np.concatenate(each) for each in zip(*streams, strict=True)))
+    words = run_lanes(
+        model, name, program, {ACTIVATION: stream}, 2 * len(values), stalls=(0.3, 0.3), seed=1
+    )[f"{name}_o_result"].words[:, :-1]
+    got = np.ascontiguousarray(words).view(np.float32).reshape(len(values), -1)
+    expected = [REDUCED[reduction](each.astype(np.float32)) for each in values]
+    assert (got == np.stack(expected)).all()
+
+
 def alu(operation, a, b):
     return {"alu": operation, "alu_operands": (a, b, *ZEROS)}
 
@@ -165,7 +209,6 @@ _EXPONENTIAL = {
     "function": SpecialFunction.EXP,
     "argument": PREVIOUS,
 }
-_READ = {"source": ACTIVATION, "form": ElementForm.BF16}
 SOFTMAX = LaneProgram(
     (
         LanePhase(
