@@ -7,7 +7,7 @@ import numpy as np
 
 from hw.arch.agcu import AgcuProgram, Wait
 from hw.arch.config import ChipConfig
-from hw.arch.launch import Argument, LaunchEntry, pack_arguments, pack_list
+from hw.arch.launch import HEADER_BYTES, Argument, LaunchEntry, pack_arguments, pack_list
 from hw.arch.ports import Direction, Link, Port, UnitPort
 from hw.arch.switch import OutputProgram, SwitchProgram, Turn
 from hw.numeric.formats import bf16
@@ -133,7 +133,8 @@ class GemvChain:
             entries.append(
                 LaunchEntry(
                     image_address=_IMAGE,
-                    image_bytes=len(image),
+                    image_bytes=len(image) - HEADER_BYTES,
+                    header=image[:HEADER_BYTES],
                     argument_address=address,
                     argument_count=len(moved),
                     repeat=self.layers if together else 1,
@@ -143,7 +144,7 @@ class GemvChain:
         words: dict[int, Any] = {
             _LIST: pack_list(entries, self.config.width_bits),
             _TABLES: b"".join(tables),
-            _IMAGE: image,
+            _IMAGE: image[HEADER_BYTES:],
         }
         for layer, weights in enumerate(matrices):
             words[_DATA + layer * matrix] = weights.tobytes()

@@ -305,7 +305,9 @@ class UnitsMatmul:
         }
         return ChipProgram(chip, tiles, {0: self._agcu()}).pack()
 
-    def launch_memory(self, seed: int, *, launches: int = 1, origin: int = 0) -> LaunchMemory:
+    def launch_memory(
+        self, seed: int, *, launches: int = 1, origin: int = 0, image: bytes | None = None
+    ) -> LaunchMemory:
         """Memory layout of a launch with the arrays A, B and C; all other bytes are random.
 
         Parameters
@@ -316,10 +318,12 @@ class UnitsMatmul:
             Equal entries of the launch list.
         origin : int
             Address of byte 0 of memory on the chip's ports.
+        image : bytes or None
+            Another image than its own.
         """
         return LaunchMemory(
             self.config,
-            self.image(),
+            self.image() if image is None else image,
             self._arrays,
             seed=seed,
             launches=launches,

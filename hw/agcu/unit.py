@@ -40,8 +40,8 @@ class Agcu(Component):
     """Memory port of the fabric: loop nests of boxes, credit flow control and a TMA engine.
 
     At ``i_start`` the descriptors of the program, each with its launch argument added to its
-    base, are written to the TMA engine, one word per cycle. Meanwhile the issuers compute their
-    first commands, which are issued after the last word. In iteration i of the program, a box lies
+    base, are written to the TMA engine, one per cycle. Meanwhile the issuers compute their
+    first commands. In iteration i of the program, a box lies
     i times the argument's stride further. An arriving token increments the count
     of its port, from which commands take theirs. A box that has become visible in memory sends a
     token, if so programmed.
@@ -181,7 +181,7 @@ class Agcu(Component):
         ]
 
         m.submodules.descriptors = writer = DescriptorWriter(token_ports=self._token_tracks)
-        wiring.connect(m, writer.o_word, engine.i_descriptor_write)
+        wiring.connect(m, writer.o_write, engine.i_descriptor_write)
         m.d.comb += [
             writer.config.eq(self.config),
             writer.i_start.eq(self.i_start),

@@ -45,10 +45,12 @@ class LaunchError(enum.Enum, shape=8):
     VERSION = 17
     #: The image is for another chip.
     FINGERPRINT = 18
-    #: The image has another number of rows.
-    ROWS = 19
-    #: The rows of the image do not add up to its bytes.
+    #: A word of the image is for no segment of this chip, or behind the segment's end.
+    RUN = 19
+    #: The image ends before the words of its last directory.
     IMAGE_SIZE = 20
+    #: The checksum of the image's beats is not the one of its header.
+    CHECKSUM = 21
     #: Memory answered a read with SLVERR; ``detail`` is the `ReadPhase`.
     READ_SLVERR = 32
     #: Memory answered a read with DECERR; ``detail`` is the `ReadPhase`.

@@ -27,6 +27,8 @@ __all__ = [
     "PACKET_VECTORS",
     "PMU_CAPACITY_BYTES",
     "PMU_SLOTS",
+    "SEGMENTS",
+    "SEGMENT_WORDS",
     "STREAM_COUNT",
     "SWITCH_UNIT_PORTS",
     "TRACKS",
@@ -42,8 +44,12 @@ MAX_MODULUS = 16
 LINK_BITS = Domain(64, 1024, power=True)
 #: Rows, and columns, of a chip's mesh.
 MESH_SIDE = Domain(1, 64)
-#: Rows that a command processor configures, each with a chain of its own.
+#: Rows of segments that a command processor configures.
 FABRIC_ROWS = Domain(1, 255)
+#: Segments of a row: one per tile, and one per AGCU at its ends.
+SEGMENTS = Domain(1, 255)
+#: Words of a segment: those of its program, each as wide as a link.
+SEGMENT_WORDS = Domain(1, 255)
 #: Fingerprint of a chip's parameters.
 FINGERPRINT = Domain(0, (1 << 32) - 1)
 #: Parallel links of a switch per direction, of vectors and of tokens.

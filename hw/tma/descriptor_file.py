@@ -1,4 +1,4 @@
-"""Descriptor file: a small memory, written in 64-bit words and read one descriptor at a time."""
+"""Descriptor file: a small memory, written and read one descriptor at a time."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,31 +7,25 @@ from amaranth.hdl import Cat, Module, Signal, signed, unsigned
 from amaranth.lib import data, memory, stream
 from amaranth.lib.wiring import In, Out
 
-from hw.arch.descriptor import DESCRIPTOR_BYTES, STORED_WORDS, WORD_BITS, descriptor_layout
+from hw.arch.descriptor import STORED_WORDS, WORD_BITS, descriptor_layout
 from hw.lib.component import Component
 
-__all__ = ["DescriptorFile", "descriptor_word_layout"]
-
-_WORDS = DESCRIPTOR_BYTES * 8 // WORD_BITS
+__all__ = ["DescriptorFile", "descriptor_write_layout"]
 
 
-def descriptor_word_layout(descriptors: int) -> data.StructLayout:
-    """Layout of one word to write; words ascend with the descriptor's bytes.
+def descriptor_write_layout(descriptors: int) -> data.StructLayout:
+    """Layout of one descriptor to write; words ascend with the descriptor's bytes.
 
-    ``stride``, written with word 0, is what an iteration of the program adds to the base.
+    ``stride`` is what an iteration of the program adds to the base.
     """
+    words = data.ArrayLayout(unsigned(WORD_BITS), STORED_WORDS)
     return data.StructLayout(
-        {
-            "index": range(descriptors),
-            "word": range(_WORDS),
-            "data": WORD_BITS,
-            "stride": signed(WORD_BITS),
-        }
+        {"index": range(descriptors), "words": words, "stride": signed(WORD_BITS)}
     )
 
 
 class DescriptorFile(Component):
-    """Memory of descriptors with one write port of 64 bits and read ports of whole descriptors.
+    """Memory of descriptors; its write port and its read ports have the width of one.
 
     Read latency is one cycle; the data hold until the next read. Contents survive a reset; a
     descriptor that was never written is zero, which its reader refuses.
@@ -45,7 +39,7 @@ class DescriptorFile(Component):
 
     Members
     -------
-    i_write : stream of :func:`descriptor_word_layout`, always ready
+    i_write : stream of :func:`descriptor_write_layout`, always ready
         A descriptor in use must not change before its command has begun to move vectors.
     i_index, i_read, o_descriptor, o_stride : arrays, one entry per reader
         Index and read enable; the descriptor and the stride of its base from the next cycle on,
@@ -63,7 +57,7 @@ class DescriptorFile(Component):
         self._readers = readers
         super().__init__(
             {
-                "i_write": In(stream.Signature(descriptor_word_layout(descriptors))),
+                "i_write": In(stream.Signature(descriptor_write_layout(descriptors))),
                 "i_index": In(range(descriptors)).array(readers),
                 "i_read": In(1).array(readers),
                 "o_descriptor": Out(descriptor_layout).array(readers),
@@ -78,14 +72,13 @@ class DescriptorFile(Component):
         )
         m.submodules.memory = words
         write: Any = self.i_write.payload
-        writer = words.write_port(granularity=WORD_BITS)
+        writer = words.write_port()
         m.d.comb += [
             self.i_write.ready.eq(1),
             writer.addr.eq(write.index),
-            writer.data.eq(Cat(write.data.replicate(STORED_WORDS), write.stride)),
+            writer.data.eq(Cat(write.words, write.stride)),
+            writer.en.eq(self.i_write.valid),
         ]
-        with m.If(self.i_write.valid):
-            m.d.comb += writer.en.eq(Cat((1 << write.word)[:STORED_WORDS], write.word == 0))
         for number in range(self._readers):
             reader = words.read_port()
             m.d.comb += [

@@ -206,10 +206,10 @@ class _Host:
         assert after == expected, f"{fields}"
 
     def spoil(self, program: Program, offset: int) -> int:
-        """Store a program with one wrong byte in its image; returns the launch list's address."""
+        """Store a program with one wrong byte in its entry; returns the launch list's address."""
         launch = self._placed(program)
         memory = launch.bytes_before(program.inputs)
-        memory[launch.places["image"][0] + offset] ^= 0x10
+        memory[launch.places["launch list"][0] + offset] ^= 0x10
         self._memory.write(0, memory)
         return launch.list_address
 
@@ -257,9 +257,10 @@ async def a_refused_image_leaves_the_chip_usable(dut: Any) -> None:
     await start(dut)
     programs = _programs(_python_generator(rng))
     for offset, code in (
-        (0, LaunchError.MAGIC),
-        (4, LaunchError.VERSION),
-        (8, LaunchError.FINGERPRINT),
+        (28, LaunchError.MAGIC),
+        (32, LaunchError.VERSION),
+        (36, LaunchError.FINGERPRINT),
+        (40, LaunchError.CHECKSUM),
     ):
         program = next(programs)
         assert await host.launch(host.spoil(program, offset)) == 0b100

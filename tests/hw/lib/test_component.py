@@ -22,8 +22,9 @@ from hw.command.processor import CommandProcessor
 from hw.float.operations import OperationUnit
 from hw.float.special_functions import ReciprocalUnit
 from hw.lib.barrier import Barrier
-from hw.lib.chain_segment import ChainSegment
 from hw.lib.component import Component
+from hw.lib.config_segment import ConfigSegment
+from hw.lib.crc32 import Crc32
 from hw.lib.fifo import Queue
 from hw.lib.loop_nest import CounterChain
 from hw.lib.packet_filter import PacketFilter
@@ -45,7 +46,13 @@ from hw.tma.layouts import TmaLayouts
 
 _CHIP = ChipConfig(rows=2, columns=2, tracks=1)
 _ARRAY = ArrayConfig(3, 2, Dataflow.WS, (bf16,), 1)
-_PROCESSOR = {"width_bits": 64, "rows": 1, "axi_address_bits": 32, "fingerprint": 0, "units": 1}
+_PROCESSOR = {
+    "width_bits": 64,
+    "segments": ((1,),),
+    "axi_address_bits": 32,
+    "fingerprint": 0,
+    "units": 1,
+}
 _GRID = {"rows": 4, "columns": 2, "formats": (bf16, int8), "latency": 1, "accumulator_rows": 16}
 _PORT = {"width_bits": 64, "axi_address_bits": 32, "landing_beats": 16, "outstanding": 1}
 
@@ -56,8 +63,9 @@ REFUSED = [
     (Banks, {"width_bits": 64, "capacity_bytes": 32}, "PMU capacity in bytes must be"),
     (Barrier, {"arrivals": 0, "tx_bytes": 0}, "Barrier arrivals must be"),
     (Cell, {"formats": (bf16,), "latency": 4}, "Cell latency must be"),
-    (ChainSegment, {"width_bits": 0, "config_bits": 1}, "Chain width must be"),
+    (ConfigSegment, {"width_bits": 0, "config_bits": 1}, "Segment width must be"),
     (CommandProcessor, _PROCESSOR | {"width_bits": 100}, "Link width in bits must be"),
+    (Crc32, {"width_bits": 100}, "Width in bits must be"),
     (CounterChain, {"loops": 0, "count_bits": 1, "offset_bits": 1}, "Chain loops must be"),
     (EagerFork, {"branches": "2"}, "Fork branches must be"),
     (MatrixUnit, _GRID | {"columns": 4}, "Rows of a matrix unit must be"),
