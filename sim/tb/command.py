@@ -31,7 +31,7 @@ __all__ = [
 
 _WIDTH, _CHIP_FINGERPRINT, _UNITS = 64, 0x1234_5678, 3
 #: Words of each segment, by row and number.
-_SEGMENT_WORDS = {(0, 0): 4, (0, 1): 1, (1, 0): 3}
+_WORDS_OF_SEGMENTS = {(0, 0): 4, (0, 1): 1, (1, 0): 3}
 _ADDRESS_BITS = 40
 #: Bytes between two entries of a list, and of a region of memory that holds a list and its images.
 _PITCH, _REGION = 64, 1 << 18
@@ -67,7 +67,7 @@ class _Kernel:
 
         programs = {
             at: sum(word() << 64 * i for i in range(words) if rng.random() < 0.7)
-            for at, words in _SEGMENT_WORDS.items()
+            for at, words in _WORDS_OF_SEGMENTS.items()
         }
         arguments = [Argument(word(), word() - (1 << 63)) for _ in range(rng.integers(0, 17))]
         return cls(Image(_CHIP_FINGERPRINT, programs), arguments, int(rng.integers(1, 1 << 32)))

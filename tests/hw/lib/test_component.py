@@ -20,6 +20,7 @@ from hw.array.operand import OperandRecoder
 from hw.array.stationary import StationaryArray
 from hw.command.processor import CommandProcessor
 from hw.float.operations import OperationUnit
+from hw.float.special_function_unit import SpecialFunctionUnit
 from hw.float.special_functions import ReciprocalUnit
 from hw.lib.barrier import Barrier
 from hw.lib.component import Component
@@ -36,6 +37,7 @@ from hw.mesh.fork import EagerFork
 from hw.mesh.merge import OrderedMerge
 from hw.mesh.switch import Switch
 from hw.numeric.formats import bf16, e4m3, e5m2, int8
+from hw.pcu.lanes import Lanes
 from hw.pcu.unit import Pcu
 from hw.pmu.banks import Banks
 from hw.pmu.unit import Pmu
@@ -72,6 +74,11 @@ REFUSED = [
     (MatrixUnit, _GRID | {"formats": (e4m3, e5m2)}, "Formats of a PCU's matrix unit must be"),
     (MatrixUnit, _GRID | {"accumulator_rows": 0}, "Accumulator rows must be"),
     (OperandRecoder, {"formats": (bf16, e4m3)}, "Cell formats must be"),
+    (
+        Lanes,
+        {"width_bits": 64, "lanes": 4, "function_bits": 16},
+        "Lanes must be at most the 2 words of a vector",
+    ),
     (OperationUnit, {"name": "sinus"}, "Operation must be one of"),
     (OrderedMerge, {"sources": 1, "turns": 1}, "Merge sources must be"),
     (PacketFilter, {"width_bits": None}, "Vector width must be"),
@@ -87,6 +94,7 @@ REFUSED = [
         {"layouts": TmaLayouts(64, 32, streams=1), "burst_beats": 3},
         "Beats of a burst must be",
     ),
+    (SpecialFunctionUnit, {"function_bits": 25}, "Function bits must be"),
     (StationaryArray, {"config": _ARRAY, "by_column": True}, "Rows of an array"),
     (
         Switch,

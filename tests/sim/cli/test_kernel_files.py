@@ -194,6 +194,6 @@ def test_a_name_without_a_kernel_is_refused(name, message, command, folder, caps
 
 
 def test_a_fault_of_ours_in_a_users_kernel_stays_an_internal_fault(folder, capsys, monkeypatch):
-    monkeypatch.setattr(driver, "golden", lambda *given: [][1])
+    monkeypatch.setattr(driver, "golden", lambda *given, **named: [][1])
     assert tilewright.main("run copy.py --backend golden --config tiny --set M=3".split()) == 1
     assert "internal fault: IndexError" in capsys.readouterr().err

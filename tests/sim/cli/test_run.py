@@ -100,8 +100,8 @@ def test_placements_differ_and_bytes_do_not(capsys):
 
 
 def test_a_wrong_answer_is_exit_code_1_and_never_verified(capsys, monkeypatch, tmp_path):
-    def wrong(program, inputs):
-        (array,) = truth(program, inputs).values()
+    def wrong(program, inputs, **named):
+        (array,) = truth(program, inputs, **named).values()
         array = array.copy()
         array.view(np.uint16)[2, 3] ^= 1
         return {"C": array}
