@@ -79,7 +79,7 @@ class Pass:
 def run(model, program, shapes, seed, stall):
     """Run passes of m rows, q column passes and tiles of k; compare results by bytes."""
     rng = np.random.default_rng(seed)
-    passes = [Pass(program, *shape, rng) for shape in shapes]
+    passes = [Pass(program, m, q, tiles, rng) for m, q, tiles in shapes]
     rows, weights, golden = zip(*(each.streams() for each in passes), strict=True)
     counts = [each.result_tiling.result_vectors for each in passes]
     model.reset(seed % (1 << 32))
