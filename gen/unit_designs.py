@@ -6,7 +6,7 @@ import dataclasses
 from gen.design import Definition, Design
 from hw.agcu.unit import Agcu
 from hw.command.processor import CommandProcessor
-from hw.lib.chain_segment import ChainSegment
+from hw.lib.config_segment import ConfigSegment
 from hw.mesh.switch import Switch
 from hw.pcu.unit import Pcu
 from hw.pmu.unit import Pmu
@@ -19,7 +19,7 @@ KINDS: dict[str, type] = {
     "pmu": Pmu,
     "switch": Switch,
     "token_switch": Switch,
-    "chain": ChainSegment,
+    "config_segment": ConfigSegment,
     "agcu": Agcu,
     "command": CommandProcessor,
 }

@@ -20,7 +20,7 @@ from hw.agcu.unit import Agcu
 from hw.arch.agcu import AGCU_STREAMS
 from hw.arch.config import ChipConfig
 from hw.arch.error_codes import UnitError
-from hw.arch.image import fingerprint
+from hw.arch.launch import REPEAT_BITS
 from hw.arch.places import agcu_places, row_segments
 from hw.arch.registers import HOST_ADDRESS_BITS
 from hw.arch.unit_kind import AGCU
@@ -34,8 +34,8 @@ from hw.lib.axi import (
     AxiLiteInterface,
     AxiLiteSignature,
 )
-from hw.lib.chain_segment import ChainSegment
 from hw.lib.component import Component
+from hw.lib.config_segment import ConfigSegment
 from hw.tile import Tile
 
 __all__ = ["Chip"]
@@ -95,20 +95,14 @@ class Chip(Component):
         places = agcu_places(chip)
         agcus = [Agcu.of_chip(chip) for _ in places]
         flat = [tile for row in tiles for tile in row]
-        processor = CommandProcessor(
-            width_bits=chip.width_bits,
-            rows=chip.rows,
-            axi_address_bits=chip.agcu.axi_address_bits,
-            fingerprint=fingerprint(chip),
-            units=len(flat) + len(agcus),
-        )
+        processor = CommandProcessor.of_chip(chip)
         m.submodules.processor = shared(processor)
         wiring.connect(m, wiring.flipped(self.host), processor.host)
         wiring.connect(m, processor.memory, wiring.flipped(self.launch))
         m.d.comb += self.o_interrupt.eq(processor.o_interrupt)
 
-        # A stop resets everything but the command processor and the chain's shadows, which have no
-        # reset: the fabric is a reset domain of its own on the same clock.
+        # A stop resets everything but the command processor and the shadows of the segments, which
+        # have no reset: the fabric is a reset domain of its own on the same clock.
         m.domains.fabric = ClockDomain("fabric")
         m.d.comb += [
             ClockSignal("fabric").eq(ClockSignal()),
@@ -125,7 +119,7 @@ class Chip(Component):
         self._links(m, tiles)
         for place, agcu in zip(places, agcus, strict=True):
             self._attach(m, tiles[place.row][place.column(chip)], place.side, agcu)
-        self._chains(m, processor, tiles, agcus)
+        self._segments(m, processor, tiles, agcus)
         self._control(m, processor, flat, agcus)
         return m
 
@@ -160,7 +154,7 @@ class Chip(Component):
         for number, port in enumerate(agcu.o_token):
             wiring.connect(m, port, getattr(tile, f"i_{side}_token")[number])
 
-    def _chains(
+    def _segments(
         self,
         m: Module,
         processor: CommandProcessor,
@@ -169,33 +163,30 @@ class Chip(Component):
     ) -> None:
         chip = self._chip
         for row in range(chip.rows):
-            word = processor.o_data
-            for kind, index, bits in row_segments(chip, row):
+            for number, (kind, index, bits) in enumerate(row_segments(chip, row)):
                 if kind is AGCU:
-                    segment = ChainSegment(width_bits=chip.width_bits, config_bits=bits)
+                    segment = ConfigSegment(width_bits=chip.width_bits, config_bits=bits)
                     m.submodules[f"agcu_segment_{index}"] = DomainRenamer("fabric")(shared(segment))
                     m.d.comb += agcus[index].config.eq(segment.o_config)
-                    target: Tile | ChainSegment = segment
+                    target: Tile | ConfigSegment = segment
                 else:
                     target = tiles[row][index]
                 m.d.comb += [
-                    target.i_shift.eq(processor.o_shift[row]),
+                    target.i_begin.eq(processor.o_begin),
+                    target.i_write.eq(processor.o_row[row] & processor.o_segment[number]),
+                    target.i_word.eq(processor.o_word),
+                    target.i_data.eq(processor.o_data),
                     target.i_load.eq(processor.o_load),
-                    target.i_data.eq(word),
                 ]
-                word = target.o_data
 
     def _control(
         self, m: Module, processor: CommandProcessor, tiles: list[Tile], agcus: list[Agcu]
     ) -> None:
-        # Counter chains do not support kernel looping yet.
-        repeats = Signal()
+        last_iteration = Signal(REPEAT_BITS)
         with m.If(processor.o_start):
-            m.d.sync += repeats.eq(processor.o_repeat > 1)
+            m.d.sync += last_iteration.eq(processor.o_repeat - 1)
         code = Signal(8)
         failed = Signal(8)
-        with m.If(repeats):
-            m.d.comb += code.eq(UnitError.REPEAT)
         for number, tile in reversed(list(enumerate(tiles))):
             with m.If(tile.o_error):
                 m.d.comb += [code.eq(UnitError.PROGRAM), failed.eq(number)]
@@ -211,6 +202,7 @@ class Chip(Component):
         units: tuple[Tile | Agcu, ...] = (*tiles, *agcus)
         for number, unit in enumerate(units):
             m.d.comb += [
+                unit.i_last_iteration.eq(last_iteration),
                 unit.i_run.eq(processor.o_run),
                 unit.i_counter.eq(processor.o_counter),
                 processor.i_counters[number].eq(unit.o_counter),

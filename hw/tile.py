@@ -1,4 +1,4 @@
-"""Tile of the fabric: one unit, its two switches and its segment of the configuration chain."""
+"""Tile of the fabric: one unit, its two switches and its configuration segment."""
 
 from __future__ import annotations
 
@@ -13,15 +13,16 @@ from amaranth.lib.wiring import In, Out
 from hw.arch.config import ChipConfig
 from hw.arch.counters import ACTIVITIES, COUNTER_BITS
 from hw.arch.errors import BadInputError, shown
-from hw.arch.limits import COUNTER_WORDS
+from hw.arch.launch import REPEAT_BITS
+from hw.arch.limits import COUNTER_WORDS, SEGMENT_WORDS
 from hw.arch.pcu import PcuInput, PcuOutput
 from hw.arch.places import tile_layout, token_ports, vector_ports
 from hw.arch.pmu import PmuInput
 from hw.arch.unit_kind import PCU, PMU, UnitKind
 from hw.emit.shared import shared
 from hw.lib.activity import chosen_counter
-from hw.lib.chain_segment import ChainSegment
 from hw.lib.component import Component
+from hw.lib.config_segment import ConfigSegment
 from hw.lib.stream import vector_layout
 from hw.mesh.switch import Switch
 from hw.pcu.unit import Pcu
@@ -33,7 +34,7 @@ SIDES = ("north", "east", "south", "west")
 
 
 class Tile(Component):
-    """Tile: one unit, a vector and a token switch, and a configuration-chain segment.
+    """Tile: one unit, a vector and a token switch, and their configuration segment.
 
     Parameters
     ----------
@@ -46,10 +47,12 @@ class Tile(Component):
     -------
     i_SIDE, o_SIDE, i_SIDE_token, o_SIDE_token
         Arrays of links to the neighbour on each side.
-    i_shift, i_data, o_data, i_load
-        Configuration chain.
+    i_begin, i_write, i_word, i_data, i_load
+        Configuration, as of `ConfigSegment`.
     i_start
         Start the loaded program; one cycle, the one after ``i_load``.
+    i_last_iteration
+        Iterations of the program less 1; constant from the cycle after ``i_start`` on.
     i_run
         PMU engines step and the counters count in this cycle.
     o_done
@@ -62,11 +65,13 @@ class Tile(Component):
         A vector enters the unit's array in this cycle, and its weights are present.
     """
 
-    i_shift: Signal
+    i_begin: Signal
+    i_write: Signal
+    i_word: Signal
     i_data: Signal
-    o_data: Signal
     i_load: Signal
     i_start: Signal
+    i_last_iteration: Signal
     i_run: Signal
     o_done: Signal
     o_error: Signal
@@ -91,11 +96,13 @@ class Tile(Component):
         super().__init__(
             members
             | {
-                "i_shift": In(1),
+                "i_begin": In(1),
+                "i_write": In(1),
+                "i_word": In(range(SEGMENT_WORDS.high + 1)),
                 "i_data": In(config.width_bits),
-                "o_data": Out(config.width_bits),
                 "i_load": In(1),
                 "i_start": In(1),
+                "i_last_iteration": In(REPEAT_BITS),
                 "i_run": In(1),
                 "o_done": Out(1),
                 "o_error": Out(1),
@@ -109,13 +116,14 @@ class Tile(Component):
         m = Module()
         chip, kind = self._chip, self._kind
         layout = tile_layout(chip, kind)
-        segment = ChainSegment(width_bits=chip.width_bits, config_bits=layout.size)
+        segment = ConfigSegment(width_bits=chip.width_bits, config_bits=layout.size)
         m.submodules.segment = shared(segment)
         program = data.View(layout, segment.o_config)
         m.d.comb += [
-            segment.i_shift.eq(self.i_shift),
+            segment.i_begin.eq(self.i_begin),
+            segment.i_write.eq(self.i_write),
+            segment.i_word.eq(self.i_word),
             segment.i_data.eq(self.i_data),
-            self.o_data.eq(segment.o_data),
             segment.i_load.eq(self.i_load),
         ]
 
@@ -160,6 +168,8 @@ class Tile(Component):
             self.o_done.eq(unit.done),
             self.o_error.eq(unit.error),
         ]
+        if unit.last_iteration is not None:
+            m.d.comb += unit.last_iteration.eq(self.i_last_iteration)
         if unit.counters is None:
             m.d.comb += [
                 component.i_counter.eq(self.i_counter),
@@ -185,6 +195,8 @@ class TileUnit:
         Value of the ports ``o_done``, ``o_error`` and ``o_issue`` of the tile.
     counters : mapping of str to Value, or None
         Its counters by name; None if it has ports ``i_counter`` and ``o_counter`` like a tile's.
+    last_iteration : Signal or None
+        Its port ``i_last_iteration``; None if it has no counter chains.
     """
 
     component: Any
@@ -193,6 +205,7 @@ class TileUnit:
     error: ValueLike = 0
     issue: ValueLike = 0
     counters: Mapping[str, Value] | None = None
+    last_iteration: Signal | None = None
 
 
 def _pcu(chip: ChipConfig, vectors: Switch, tokens: Switch) -> TileUnit:
@@ -220,7 +233,14 @@ def _pmu(chip: ChipConfig, vectors: Switch, tokens: Switch) -> TileUnit:
         ]
     counters = {name: unit.o_counters[name] for name in ACTIVITIES}
     counters["state"] = Value.cast(unit.o_state)
-    return TileUnit(unit, links, done=unit.o_done.all(), error=unit.o_error, counters=counters)
+    return TileUnit(
+        unit,
+        links,
+        done=unit.o_done.all(),
+        error=unit.o_error,
+        counters=counters,
+        last_iteration=unit.i_last_iteration,
+    )
 
 
 #: Hardware of each kind of unit that stands on tiles: a function of the chip and of the tile's

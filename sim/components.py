@@ -134,6 +134,12 @@ def _agcu(config: ChipConfig, values: Mapping[str, int]) -> Shareable:
     return Agcu.of_chip(config)
 
 
+def _command(config: ChipConfig, values: Mapping[str, int]) -> Shareable:
+    from hw.command.processor import CommandProcessor
+
+    return CommandProcessor.of_chip(config)
+
+
 def _matrix_unit(config: ChipConfig, values: Mapping[str, int]) -> Shareable:
     from sim.drivers.matrix_unit_driver import matrix_unit
 
@@ -147,12 +153,6 @@ def _switch(config: ChipConfig, values: Mapping[str, int]) -> Shareable:
     width_bits = values.get("width_bits")
     ports = {name: value for name, value in values.items() if name != "width_bits"}
     return Switch(payload_shape=vector_layout(width_bits) if width_bits else 0, **ports)
-
-
-def _fingerprint(config: ChipConfig) -> int:
-    from hw.arch.image import fingerprint
-
-    return fingerprint(config)
 
 
 def _function(name: str) -> Callable[[ChipConfig, Mapping[str, int]], Shareable]:
@@ -203,9 +203,9 @@ _UNITS = (
         (Parameter("tracks", limits.TRACKS, lambda chip: chip.token_tracks), *_PORTS),
     ),
     StandAlone(
-        "chain",
-        "segment of the configuration chain",
-        _made("hw.lib.chain_segment.ChainSegment"),
+        "config_segment",
+        "configuration segment: shadow and active program",
+        _made("hw.lib.config_segment.ConfigSegment"),
         "chip",
         (_WIDTH, Parameter("config_bits", Domain(1, 1 << 16), 100)),
     ),
@@ -230,19 +230,8 @@ _UNITS = (
     StandAlone(
         "command",
         "command processor: registers, images, launch lists",
-        _made("hw.command.processor.CommandProcessor"),
+        _command,
         "command",
-        (
-            _WIDTH,
-            Parameter("rows", limits.FABRIC_ROWS, lambda chip: chip.rows),
-            Parameter(
-                "axi_address_bits", limits.AXI_ADDRESS_BITS, lambda chip: chip.agcu.axi_address_bits
-            ),
-            Parameter("fingerprint", limits.FINGERPRINT, _fingerprint),
-            Parameter(
-                "units", limits.UNIT_COUNT, lambda chip: chip.rows * chip.columns + chip.agcu.count
-            ),
-        ),
     ),
     StandAlone(
         "barrier",

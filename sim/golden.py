@@ -11,19 +11,21 @@ values.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from hw.arch import limits
+from hw.arch.config import PcuConfig
 from hw.arch.errors import BadInputError
 from hw.numeric.elementwise import canonical
 from hw.numeric.reference import cast, matmul
 from sw.ir import nodes as ir
 from sw.ir.affine import Axis
 from sw.ir.element_operations import OPERATIONS
-from sw.ir.format_rules import Format, common, format_of, fp32, int32, pred
+from sw.ir.format_rules import Format, common, format_of, fp32, pred
 from sw.ir.program import Program
 from sw.ir.sizes import open_sizes
 from sw.ir.tails import identity
@@ -35,7 +37,11 @@ Array = npt.NDArray[Any]
 
 
 def golden(
-    program: Program, arrays: Mapping[str, npt.ArrayLike], *, poison: bool = False
+    program: Program,
+    arrays: Mapping[str, npt.ArrayLike],
+    *,
+    poison: bool = False,
+    function_bits: int = PcuConfig.function_bits,
 ) -> dict[str, Array]:
     """Run a program in the golden interpreter.
 
@@ -49,6 +55,9 @@ def golden(
         Compute on tiles of full size with NaN (integers: the largest number) in their tails,
         instead of clipped tiles. The result must not change. Before the pass `mask` every
         reduction hides the tails; after it, only the inserted masks do.
+    function_bits : int
+        Significand bits of exp2, exp, reciprocal and rsqrt (`limits.FUNCTION_BITS`), as in the
+        configuration of the chip.
 
     Returns
     -------
@@ -58,9 +67,10 @@ def golden(
     Raises
     ------
     BadInputError
-        If a block size is not chosen, an array is missing or does not fit, or a node kind is not
-        supported by golden yet.
+        If a block size is not chosen, an array is missing or does not fit, the function bits are
+        out of their range, or a node kind is not supported by golden yet.
     """
+    limits.FUNCTION_BITS.require("Function bits", function_bits)
     if left := open_sizes(program):
         raise BadInputError(f"Block size of loop {left[0]} must be chosen before golden runs")
     memory: dict[str, Array] = {}
@@ -79,16 +89,14 @@ def golden(
             )
         memory[tensor.name] = array.copy()
     masks = "mask" in program.passes
-    interpreter = _Poisoned(memory, masks) if poison else Interpreter(memory)
+    if poison:
+        interpreter: Interpreter = _Poisoned(memory, function_bits, masks)
+    else:
+        interpreter = Interpreter(memory, function_bits)
     with np.errstate(all="ignore"):
         interpreter.run(program.nodes)
     roles = {each.name: each.type.role for each in program.tensors}
     return {name: array for name, array in memory.items() if roles[name] is not Role.IN}
-
-
-def _operation(op: str, format_: Format) -> Callable[..., Array]:
-    operation = OPERATIONS[op]
-    return operation.int32 if format_ == int32 and operation.int32 else operation.fp32
 
 
 def _canonical(array: Array) -> Array:
@@ -111,10 +119,15 @@ class Interpreter:
     ----------
     memory : dict of str to array
         Tensors, which stores modify.
+    function_bits : int
+        As of :func:`golden`.
     """
 
-    def __init__(self, memory: dict[str, Array]) -> None:
+    def __init__(
+        self, memory: dict[str, Array], function_bits: int = PcuConfig.function_bits
+    ) -> None:
         self.memory = memory
+        self.function_bits = function_bits
         self.index: dict[str, int] = {}
         self.values: dict[str, Any] = {}
 
@@ -241,14 +254,15 @@ class Interpreter:
         arrays = [np.asarray(self.operand(each)).astype(kind.dtype) for each in numbers]
         if condition is not None:
             arrays.insert(0, condition)
-        return _canonical(_operation(node.op, kind)(*arrays))
+        return _canonical(OPERATIONS[node.op].arithmetic(kind, self.function_bits)(*arrays))
 
     def reduce(self, node: ir.Reduce) -> Array:
         format_ = _format(node.values[0])
         number = identity(node.op, format_).value
         wide = _format(node.result)
         array = self.masked(node.operands[0], node.axis, number).astype(wide.dtype)
-        operation = _operation("add" if node.op == "sum" else node.op, wide)
+        name = "add" if node.op == "sum" else node.op
+        operation = OPERATIONS[name].arithmetic(wide, self.function_bits)
         # Sequential, in ascending order: numpy's own sums are pairwise.
         terms = np.moveaxis(array, node.axis, 0)
         total = np.full(terms.shape[1:], number).astype(wide.dtype)
@@ -267,15 +281,15 @@ class _Poisoned(Interpreter):
 
     Parameters
     ----------
-    memory : dict of str to array
-        Tensors.
+    memory, function_bits
+        As of :class:`Interpreter`.
     masks : bool
         Whether the program has masks. Loads then read the tensor, and zeros beyond it, instead of
         poison.
     """
 
-    def __init__(self, memory: dict[str, Array], masks: bool) -> None:
-        super().__init__(memory)
+    def __init__(self, memory: dict[str, Array], function_bits: int, masks: bool) -> None:
+        super().__init__(memory, function_bits)
         self._masks = masks
 
     def _extents(self, value: ir.Value) -> tuple[int, int]:

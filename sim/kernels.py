@@ -49,6 +49,9 @@ def checked_options(kernel: Kernel, options: Mapping[str, Any]) -> dict[str, Any
 def call(kernel: Kernel, *arrays: npt.ArrayLike, out: Any = None, **options: Any) -> Any:
     """Golden outputs of a kernel: one array, or a tuple of several in the signature's order.
 
+    Functions such as exp have as many significant bits as on a chip by default
+    (`PcuConfig.function_bits`); ``kernel.run`` computes those of any chip.
+
     Parameters
     ----------
     kernel : Kernel

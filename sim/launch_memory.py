@@ -8,11 +8,15 @@ import numpy.typing as npt
 
 from hw.arch.config import ChipConfig
 from hw.arch.errors import BadInputError
+from hw.arch.image import checksum
 from hw.arch.launch import (
     ARGUMENT_BYTES,
+    HEADER_BYTES,
     Argument,
     LaunchEntry,
     alignment_bytes,
+    entry_layout,
+    header_layout,
     pack_arguments,
     pack_list,
 )
@@ -54,7 +58,8 @@ class LaunchMemory:
     Members
     -------
     places : mapping of str to (int, int)
-        Address and size in bytes of each item; arrays have their names.
+        Address and size in bytes of each item; arrays have their names. The launch list has the
+        image's header.
     """
 
     def __init__(
@@ -69,7 +74,7 @@ class LaunchMemory:
         origin: int = 0,
     ) -> None:
         self._config = config
-        self._image = image
+        self._header, self._image = image[:HEADER_BYTES], image[HEADER_BYTES:]
         self._arrays = {spec.name: spec for spec in arrays}
         self._seed = seed
         self._launches = launches
@@ -77,7 +82,7 @@ class LaunchMemory:
         sizes = {
             _LIST: launches * alignment_bytes(config.width_bits),
             _ARGUMENTS: len(arrays) * ARGUMENT_BYTES,
-            _IMAGE: len(image),
+            _IMAGE: len(self._image),
         } | {spec.name: spec.bytes for spec in arrays}
         self.places: dict[str, tuple[int, int]] = {}
         address = base + GUARD_BYTES
@@ -97,6 +102,7 @@ class LaunchMemory:
         return LaunchEntry(
             image_address=self._origin + self.places[_IMAGE][0],
             image_bytes=len(self._image),
+            header=self._header,
             argument_address=self._origin + self.places[_ARGUMENTS][0],
             argument_count=len(self._arrays),
         )
@@ -144,6 +150,24 @@ class LaunchMemory:
         spec = self._arrays[name]
         rows = self._rows(np.frombuffer(memory, np.uint8), name)[:, : spec.row_bytes]
         return np.ascontiguousarray(rows).view(spec.format.dtype).reshape(spec.shape)
+
+    def image_in(self, memory: bytes | bytearray) -> bytes:
+        """Image of the first entry as memory has it: its header, and its beats."""
+        first, size = self.places[_IMAGE]
+        header = self._header_at(0)
+        return bytes(memory[header : header + HEADER_BYTES]) + bytes(memory[first : first + size])
+
+    def sign(self, memory: bytearray) -> None:
+        """Give every entry the checksum of the image's beats as memory has them."""
+        first, size = self.places[_IMAGE]
+        value = checksum(bytes(memory[first : first + size])).to_bytes(4, "little")
+        for entry in range(self._launches):
+            at = self._header_at(entry) + header_layout["checksum"].offset // 8
+            memory[at : at + len(value)] = value
+
+    def _header_at(self, entry: int) -> int:
+        pitch = alignment_bytes(self._config.width_bits)
+        return self.places[_LIST][0] + entry * pitch + entry_layout["header"].offset // 8
 
     def changed_outside(self, before: bytes | bytearray, after: bytes | bytearray) -> int | None:
         """First changed address outside the elements of outputs.

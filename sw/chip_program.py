@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping
 
 from hw.arch.agcu import AgcuProgram
 from hw.arch.config import ChipConfig
-from hw.arch.errors import BadInputError
-from hw.arch.image import Image, chain_configs, chain_words, fingerprint
+from hw.arch.errors import BadInputError, shown
+from hw.arch.image import Image, fingerprint
 from hw.arch.places import row_segments, tile_layout, token_ports, vector_ports
 from hw.arch.ports import SwitchPorts, UnitProgram
 from hw.arch.switch import SwitchProgram
@@ -89,18 +89,17 @@ class ChipProgram:
             If a program does not fit its unit.
         """
         chip = self.config
-        rows = []
+        programs = {}
         for row in range(chip.rows):
-            words, bits = [], []
-            for kind, index, size in row_segments(chip, row):
-                bits.append(size)
+            for number, (kind, index, bits) in enumerate(row_segments(chip, row)):
                 if kind is AGCU:
                     agcu = self.agcus.get(index)
-                    words.append(AGCU.pack(agcu, chip) if agcu else 0)
+                    word = AGCU.pack(agcu, chip) if agcu else 0
                 else:
-                    words.append(self._tile_word(kind, self.tiles.get((row, index))))
-            rows.append(chain_words(words, bits, chip.width_bits))
-        return Image(fingerprint(chip), rows).pack(chip.width_bits)
+                    word = self._tile_word(kind, self.tiles.get((row, index)))
+                _require_bits(word, bits)
+                programs[row, number] = word
+        return Image(fingerprint(chip), programs).pack(chip.width_bits)
 
     def _tile_word(self, kind: UnitKind, tile: TileProgram | None) -> int:
         chip = self.config
@@ -131,28 +130,19 @@ class ChipProgram:
                 where="image",
                 value=image.fingerprint,
             )
-        if len(image.rows) != config.rows:
-            raise ImageError(
-                f"Image must have the chip's {config.rows} rows, not {len(image.rows)}",
-                where="image",
-                value=len(image.rows),
-            )
         tiles: dict[tuple[int, int], TileProgram] = {}
         agcus: dict[int, AgcuProgram] = {}
         program = cls(config, tiles, agcus)
-        for row, chain in enumerate(image.rows):
-            segments = row_segments(config, row)
+        for (row, number), word in image.programs.items():
             with _named(f"row {row}"):
-                words = chain_configs(chain, [bits for _, _, bits in segments], config.width_bits)
-            for (kind, index, _), word in zip(segments, words, strict=True):
-                if not word:
-                    continue
+                kind, index, bits = _segment(config, row, number)
+            where = f"AGCU {index}" if kind is AGCU else f"{kind} ({row}, {index})"
+            with _named(where):
+                _require_bits(word, bits)
                 if kind is AGCU:
-                    with _named(f"AGCU {index}"):
-                        agcus[index] = AgcuProgram.unpack(word, config.token_tracks)
+                    agcus[index] = AgcuProgram.unpack(word, config.token_tracks)
                 else:
-                    with _named(f"{kind} ({row}, {index})"):
-                        tiles[row, index] = program._tile_program(kind, word)
+                    tiles[row, index] = program._tile_program(kind, word)
         return program
 
     def _tile_program(self, kind: UnitKind, word: int) -> TileProgram:
@@ -168,6 +158,19 @@ class ChipProgram:
             _switch_program(vector_ports(chip, kind), vectors),
             _switch_program(token_ports(chip, kind), tokens),
         )
+
+
+def _segment(chip: ChipConfig, row: int, number: int) -> tuple[UnitKind, int, int]:
+    """Kind, index and program bits of a segment."""
+    segments = row_segments(chip, row) if row < chip.rows else []
+    if number >= len(segments):
+        raise BadInputError(f"Segment must be one of the row's {len(segments)}, not {number}")
+    return segments[number]
+
+
+def _require_bits(word: int, bits: int) -> None:
+    if word >> bits:
+        raise BadInputError(f"Configuration must have {bits} bits, not {shown(word)}")
 
 
 # Units of one kind often share a word, and an image is decoded by more than one reader.

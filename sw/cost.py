@@ -6,7 +6,7 @@ import dataclasses
 import functools
 
 from hw.arch.config import ChipConfig
-from hw.arch.launch import ARGUMENT_BYTES, ENTRY_BYTES
+from hw.arch.launch import ARGUMENT_BYTES, ENTRY_BYTES, HEADER_BYTES
 from hw.numeric.division import ceil_div
 from sw.passes.fit import Fit, spread
 from sw.passes.plan import Plan
@@ -17,13 +17,13 @@ __all__ = ["LATENCY", "predict", "predict_launch", "rough"]
 LATENCY = 100
 #: Cycles between two commands.
 _COMMAND = 8
-#: Cycles from the start of a kernel to its first command, for the descriptors of an AGCU.
-_BEGIN = 60
+#: Cycles from the start of a kernel to its first command.
+_BEGIN = 15
 #: Cycles from the last answer of memory to the end of the kernel.
 _END = 3
 #: Cycles of the command processor without beats and arguments: to fetch an entry, and between
 #: two kernels if the next entry has been fetched.
-_FETCH, _BETWEEN = 2 * LATENCY + 9, 5
+_FETCH, _BETWEEN = 2 * LATENCY + 8, 5
 #: Cycles from the last vector of a K-block in an AGCU to the first in a PCU.
 _CROSSING = 24
 #: Row blocks, and column blocks in each, that are simulated; the others equal the last.
@@ -159,7 +159,7 @@ def predict_launch(
         for the first entry.
     """
     beat_bytes = config.width_bits // 8
-    beats = ceil_div(ENTRY_BYTES, beat_bytes) + ceil_div(image_bytes, beat_bytes)
+    beats = ceil_div(ENTRY_BYTES, beat_bytes) + ceil_div(image_bytes - HEADER_BYTES, beat_bytes)
     fetch = _FETCH + beats + max(arguments, ceil_div(arguments * ARGUMENT_BYTES, beat_bytes))
     return fetch if behind is None else max(fetch - behind, _BETWEEN + arguments)
 

@@ -88,11 +88,16 @@ class UnitsMatmul:
         return self.config.width_bits // self.fmt.bits
 
     @property
+    def box_columns(self) -> int:
+        """Columns of B and C per box."""
+        return self.lanes
+
+    @property
     def blocks(self) -> tuple[int, int, int]:
         """Numbers of row blocks, column boxes and K-blocks."""
         return (
             ceil_div(self.m, self.block_rows),
-            ceil_div(self.n, self.lanes),
+            ceil_div(self.n, self.box_columns),
             ceil_div(self.k, self.slab),
         )
 
@@ -104,6 +109,9 @@ class UnitsMatmul:
             ArraySpec("B", (self.k, self.n), self.fmt),
             ArraySpec("C", (self.m, self.n), self.out, output=True),
         )
+
+    def _pcu(self) -> PcuProgram:
+        return PcuProgram(fmt=self.fmt, out=self.out)
 
     def _operands(self) -> PmuProgram:
         lanes, size = self.lanes, self.fmt.bits // 8
@@ -229,7 +237,7 @@ class UnitsMatmul:
                     1,
                     (
                         BoxLoop(rows),
-                        BoxLoop(columns, 0, self.lanes),
+                        BoxLoop(columns, 0, self.box_columns),
                         BoxLoop(slabs, 1, self.slab),
                     ),
                     (Wait(1),),
@@ -238,13 +246,13 @@ class UnitsMatmul:
             stores=(
                 IssuerProgram(
                     2,
-                    (BoxLoop(rows, 1, self.block_rows), BoxLoop(columns, 0, self.lanes)),
+                    (BoxLoop(rows, 1, self.block_rows), BoxLoop(columns, 0, self.box_columns)),
                 ),
             ),
             descriptors=(
                 (tensor(a, (self.slab, self.block_rows)), 0),
-                (tensor(b, (self.lanes, self.slab)), 1),
-                (tensor(c, (self.lanes, self.block_rows)), 2),
+                (tensor(b, (self.box_columns, self.slab)), 1),
+                (tensor(c, (self.box_columns, self.block_rows)), 2),
             ),
             credits=(self.slots, self.slots),
         )
@@ -282,7 +290,7 @@ class UnitsMatmul:
         """Pack the image."""
         chip = self.config
         units: dict[tuple[int, int], PcuProgram | PmuProgram] = {
-            (0, 0): PcuProgram(fmt=self.fmt, out=self.out),
+            (0, 0): self._pcu(),
             (1, 0): self._operands(),
             (0, 1): self._results(),
         }
@@ -297,7 +305,9 @@ class UnitsMatmul:
         }
         return ChipProgram(chip, tiles, {0: self._agcu()}).pack()
 
-    def launch_memory(self, seed: int, *, launches: int = 1, origin: int = 0) -> LaunchMemory:
+    def launch_memory(
+        self, seed: int, *, launches: int = 1, origin: int = 0, image: bytes | None = None
+    ) -> LaunchMemory:
         """Memory layout of a launch with the arrays A, B and C; all other bytes are random.
 
         Parameters
@@ -308,10 +318,12 @@ class UnitsMatmul:
             Equal entries of the launch list.
         origin : int
             Address of byte 0 of memory on the chip's ports.
+        image : bytes or None
+            Another image than its own.
         """
         return LaunchMemory(
             self.config,
-            self.image(),
+            self.image() if image is None else image,
             self._arrays,
             seed=seed,
             launches=launches,

@@ -11,10 +11,12 @@ from gen.area import UnitArea, measure
 from gen.unit_designs import UnitDesign
 from gen.verilog import emit
 from hw.arch.config import named as configurations
+from hw.arch.limits import FUNCTION_BITS
 from hw.array.cell import Cell
 from hw.array.operand import OperandRecoder
 from hw.emit.shared import Shareable
 from hw.float.operations import OPERATIONS, OperationUnit
+from hw.float.special_function_unit import SpecialFunctionUnit
 from hw.float.special_functions import UNITS
 from hw.lib.stream import vector_layout
 from hw.mesh.switch import Switch
@@ -38,6 +40,7 @@ __all__ = [
     "chip",
     "cost_of_formats",
     "definition_cells",
+    "function_unit",
     "functions",
     "operations",
     "shares",
@@ -175,6 +178,17 @@ def functions() -> str:
     return table(
         ("function", "cells, width 24", "flip-flops", "depth", "width 16", "width 8"), rows()
     )
+
+
+def function_unit() -> str:
+    """Special function unit with all its functions, by width."""
+
+    def rows() -> Iterator[tuple[object, ...]]:
+        for bits in (FUNCTION_BITS.low, 16, FUNCTION_BITS.high):
+            area = _area(SpecialFunctionUnit(bits))
+            yield bits, area.cells, area.flip_flops, area.depth
+
+    return table(("function_bits", "cells", "flip-flops", "depth"), rows())
 
 
 def operations() -> str:

@@ -18,10 +18,11 @@ __all__ = ["codes", "limits", "modules", "units"]
 
 
 def _files() -> Iterator[tuple[str, str]]:
-    """Name and text of each module of the contract."""
+    """Name below the package, and text, of each module of the contract."""
     for folder in hw.arch.__path__:
-        for path in sorted(Path(folder).glob("[!_]*.py")):
-            yield path.stem, path.read_text(encoding="utf-8")
+        for path in sorted(Path(folder).rglob("[!_]*.py")):
+            name = ".".join(path.relative_to(folder).with_suffix("").parts)
+            yield name, path.read_text(encoding="utf-8")
 
 
 def modules() -> str:

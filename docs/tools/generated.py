@@ -59,6 +59,7 @@ GENERATED: Mapping[str, Generated] = MappingProxyType(
         "area-switches": Generated("docs/switch.md", area_tables.switches),
         "area-cells": Generated("docs/numerics.md", area_tables.cells),
         "area-functions": Generated("docs/numerics.md", area_tables.functions),
+        "area-function-unit": Generated("docs/numerics.md", area_tables.function_unit),
         "area-operations": Generated("docs/numerics.md", area_tables.operations),
     }
 )

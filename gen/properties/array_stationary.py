@@ -186,7 +186,7 @@ class SumsMeetTheirRow(wiring.Component):
         array = StationaryArray(config)
         guard = SumGuard(rows=depth, cycles=config.latency_cycles - self._fault)
         back = WriteBack(
-            flags=("last", "finish", "chosen", "tile"), rows=depth, cycles=config.latency_cycles
+            flags=("begins", "finish", "chosen", "tile"), rows=depth, cycles=config.latency_cycles
         )
         accumulators = Accumulators(columns=config.columns, rows=depth, banks=1)
         m.submodules.dut = inner = Module()
@@ -216,7 +216,7 @@ class SumsMeetTheirRow(wiring.Component):
         m.d.comb += [
             given(~self.valid | last | (row != depth - 1)),
             guard.i_issue.eq(issue),
-            guard.i_last.eq(last),
+            guard.i_begins.eq(~inside),
             array.i_moving.eq(Cat(*lanes)),
             # No sum depends on the stationary operand; yosys would stumble over constants here.
             array.i_swap.eq(issue),
@@ -226,7 +226,7 @@ class SumsMeetTheirRow(wiring.Component):
 
         m.d.comb += [
             back.i_issue.eq(issue),
-            back.i_flags.eq(Cat(last, finish, chosen, tile)),
+            back.i_flags.eq(Cat(~inside, finish, chosen, tile)),
             accumulators.i_read.enable.eq(
                 delayed(m, accumulate, 1, name="read_enable", reset=True)
             ),

@@ -36,14 +36,14 @@ class SumsAreThere(wiring.Component):
     """
 
     valid: Signal
-    last: Signal
+    begins: Signal
     accumulate: Signal
     reached: Signal
 
     def __init__(self, cycles: int, fault: int = 0) -> None:
         self._cycles = cycles
         self._fault = fault
-        super().__init__({"valid": In(1), "last": In(1), "accumulate": In(1), "reached": Out(2)})
+        super().__init__({"valid": In(1), "begins": In(1), "accumulate": In(1), "reached": Out(2)})
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -51,11 +51,13 @@ class SumsAreThere(wiring.Component):
         dut = SumGuard(rows=depth, cycles=self._cycles - self._fault)
         m.submodules.dut = dut
         issue = self.valid & (~self.accumulate | dut.o_ready)
-        m.d.comb += [dut.i_issue.eq(issue), dut.i_last.eq(self.last)]
-        # An accumulating tile has as many rows as the one before; none exceeds the memory.
+        # Groups of any number of rows that fit the memory; the first vector begins one.
+        begun = Signal()
+        m.d.sync += begun.eq(begun | issue)
         m.d.comb += [
-            given(~issue | self.last | (dut.o_row != depth - 1)),
-            given(~(issue & self.accumulate) | (self.last == (dut.o_row == dut.last_row))),
+            dut.i_issue.eq(issue),
+            dut.i_begins.eq(self.begins),
+            given(~issue | self.begins | (begun & (dut.o_row != 0))),
         ]
         # With sums that enter the array, a vector of cycle t is stored in t + cycles, readable from
         # the next cycle on, and one of cycle t reads in t + 1. With an adder below the array both

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Array, Module, Mux, Signal
+from typing import Any
+
+from amaranth.hdl import Array, Module, Signal
 from amaranth.lib import data, memory, stream
 from amaranth.lib.wiring import In, Out
 
 from hw.arch.agcu import AGCU_DESCRIPTORS, agcu_layout
-from hw.arch.descriptor import STORED_WORDS
-from hw.arch.launch import MAX_ARGUMENTS
+from hw.arch.launch import MAX_ARGUMENTS, argument_layout
 from hw.command.argument_reader import argument_write_layout
 from hw.lib.component import Component
-from hw.tma.descriptor_file import descriptor_word_layout
+from hw.tma.descriptor_file import descriptor_write_layout
 
 __all__ = ["DescriptorWriter"]
 
 
 class DescriptorWriter(Component):
-    """Descriptor writer: copies descriptors to the TMA engine after the start, one word per cycle.
+    """Descriptor writer: copies descriptors to the TMA engine, one per cycle.
+
+    The first is written two cycles after the start: less than an issuer takes for a command.
 
     Parameters
     ----------
@@ -32,31 +35,31 @@ class DescriptorWriter(Component):
         Start the program; one cycle.
     i_argument_valid, i_argument
         Launch arguments, before ``i_start``; a reset does not clear them.
-    o_word : stream of `descriptor_word_layout`
+    o_write : stream of `descriptor_write_layout`
         Its consumer is always ready.
     o_written
-        Every word has left, or nothing was started: descriptors may be used.
+        Every descriptor has left, or nothing was started: they may be used.
     o_idle
-        Low from ``i_start`` to the cycle in which ``o_written`` rises again, both included.
+        Low from ``i_start`` to the cycle before ``o_written`` rises again, both included.
     """
 
     config: data.View[data.StructLayout]
     i_start: Signal
     i_argument_valid: Signal
     i_argument: data.View[data.StructLayout]
-    o_word: stream.Interface
+    o_write: stream.Interface
     o_written: Signal
     o_idle: Signal
 
     def __init__(self, *, token_ports: int) -> None:
-        words = stream.Signature(descriptor_word_layout(AGCU_DESCRIPTORS))
+        writes = stream.Signature(descriptor_write_layout(AGCU_DESCRIPTORS))
         super().__init__(
             {
                 "config": In(agcu_layout(token_ports)),
                 "i_start": In(1),
                 "i_argument_valid": In(1),
                 "i_argument": In(argument_write_layout()),
-                "o_word": Out(words),
+                "o_write": Out(writes),
                 "o_written": Out(1),
                 "o_idle": Out(1),
             }
@@ -64,41 +67,42 @@ class DescriptorWriter(Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        arguments: memory.Memory = memory.Memory(shape=64, depth=MAX_ARGUMENTS, init=[])
+        arguments: memory.Memory = memory.Memory(
+            shape=argument_layout, depth=MAX_ARGUMENTS, init=[]
+        )
         m.submodules.arguments = arguments
         write, read = arguments.write_port(), arguments.read_port(domain="comb")
-        starting = Signal()
-        writing = Signal()
-        ends = Signal()
+        # The argument is read one cycle before its sum with the base is written.
+        reading, writing = Signal(), Signal()
         index = Signal(range(AGCU_DESCRIPTORS))
-        word = Signal(range(STORED_WORDS))
-        words = Array(
-            Array(self.config.descriptors[i][j] for j in range(STORED_WORDS))
-            for i in range(AGCU_DESCRIPTORS)
-        )
+        place = Signal.like(index)
+        argument: Any = Signal(argument_layout)
+        descriptors = Array(self.config.descriptors[i] for i in range(AGCU_DESCRIPTORS))
+        numbers = Array(self.config.arguments[i] for i in range(AGCU_DESCRIPTORS))
         m.d.comb += [
             write.en.eq(self.i_argument_valid),
             write.addr.eq(self.i_argument.index),
-            write.data.eq(self.i_argument.value),
-            read.addr.eq(Array(self.config.arguments[i] for i in range(AGCU_DESCRIPTORS))[index]),
-            self.o_word.valid.eq(writing),
-            self.o_word.payload.index.eq(index),
-            self.o_word.payload.word.eq(word),
+            write.data.value.eq(self.i_argument.value),
+            write.data.stride.eq(self.i_argument.stride),
+            read.addr.eq(numbers[index]),
+            self.o_write.valid.eq(writing),
+            self.o_write.payload.index.eq(place),
+            self.o_write.payload.words.eq(descriptors[place]),
             # The base is the first word of a descriptor.
-            self.o_word.payload.data.eq(words[index][word] + Mux(word == 0, read.data, 0)),
-            self.o_written.eq(ends | ~starting),
-            self.o_idle.eq(~starting & ~self.i_start),
+            self.o_write.payload.words[0].eq(descriptors[place][0] + argument.value),
+            self.o_write.payload.stride.eq(argument.stride),
+            self.o_written.eq(~reading & ~writing),
+            self.o_idle.eq(self.o_written & ~self.i_start),
         ]
-        m.d.sync += ends.eq(0)
+        m.d.sync += [
+            writing.eq(reading),
+            argument.eq(read.data),
+            place.eq(index),
+        ]
         with m.If(self.i_start):
-            m.d.sync += [starting.eq(1), writing.eq(1), index.eq(0), word.eq(0)]
-        with m.Else():
-            with m.If(ends):
-                m.d.sync += starting.eq(0)
-            with m.If(writing):
-                m.d.sync += word.eq(word + 1)
-                with m.If(word == STORED_WORDS - 1):
-                    m.d.sync += [word.eq(0), index.eq(index + 1)]
-                    with m.If(index == AGCU_DESCRIPTORS - 1):
-                        m.d.sync += [writing.eq(0), ends.eq(1)]
+            m.d.sync += [reading.eq(1), index.eq(0)]
+        with m.Elif(reading):
+            m.d.sync += index.eq(index + 1)
+            with m.If(index == AGCU_DESCRIPTORS - 1):
+                m.d.sync += reading.eq(0)
         return m

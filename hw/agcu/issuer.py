@@ -8,6 +8,7 @@ from amaranth.lib.wiring import In, Out
 
 from hw.arch.agcu import ISSUER_LOOPS, MAX_TOKENS, MAX_WAITS, issuer_layout
 from hw.arch.descriptor import MAX_RANK
+from hw.arch.launch import REPEAT_BITS
 from hw.arch.limits import MAX_CREDITS
 from hw.arch.loops import COUNT_BITS, STEP_BITS
 from hw.emit.shared import shared
@@ -36,6 +37,8 @@ class CommandIssuer(Component):
     -------
     config : ``In(issuer_layout(...))``
         The program; constant from ``i_start`` on.
+    i_last_iteration : ``In(REPEAT_BITS)``
+        Iterations of the program less 1; constant from ``i_start`` on.
     i_start
         Start the program; one cycle.
     i_tokens : ``In(ArrayLayout(range(MAX_CREDITS + 1), token_ports))``
@@ -50,6 +53,7 @@ class CommandIssuer(Component):
     """
 
     config: data.View[data.StructLayout]
+    i_last_iteration: Signal
     i_start: Signal
     i_tokens: data.View[data.ArrayLayout]
     o_take: data.View[data.ArrayLayout]
@@ -64,6 +68,7 @@ class CommandIssuer(Component):
         super().__init__(
             {
                 "config": In(layout),
+                "i_last_iteration": In(REPEAT_BITS),
                 "i_start": In(1),
                 "i_tokens": In(data.ArrayLayout(range(MAX_CREDITS + 1), token_ports)),
                 "o_take": Out(data.ArrayLayout(range(MAX_TOKENS + 1), token_ports)),
@@ -79,6 +84,7 @@ class CommandIssuer(Component):
         m.submodules.chain = shared(chain)
         m.d.comb += [
             chain.config.eq(self.config.chain),
+            chain.i_last_iteration.eq(self.i_last_iteration),
             chain.i_start.eq(self.i_start & self.config.enable),
         ]
 
@@ -113,6 +119,7 @@ class CommandIssuer(Component):
             command.valid.eq(ready & Cat(*granted).all()),
             self.o_waits.eq(ready & ~Cat(*granted).all()),
             command.payload.descriptor.eq(self.config.descriptor),
+            command.payload.iteration.eq(chain.o_iteration),
             chain.i_next.eq(command.valid & command.ready),
             self.o_done.eq(chain.o_done & ~self.i_start),
         ]

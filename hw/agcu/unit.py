@@ -14,6 +14,7 @@ from hw.agcu.issuer import CommandIssuer
 from hw.arch.agcu import AGCU_DESCRIPTORS, AGCU_STREAMS, agcu_layout
 from hw.arch.config import ChipConfig
 from hw.arch.counters import ACTIVITIES, COUNTER_BITS, activity_layout
+from hw.arch.launch import REPEAT_BITS
 from hw.arch.limits import (
     AXI_ADDRESS_BITS,
     COUNTER_WORDS,
@@ -39,8 +40,9 @@ class Agcu(Component):
     """Memory port of the fabric: loop nests of boxes, credit flow control and a TMA engine.
 
     At ``i_start`` the descriptors of the program, each with its launch argument added to its
-    base, are written to the TMA engine, one word per cycle. Meanwhile the issuers compute their
-    first commands, which are issued after the last word. An arriving token increments the count
+    base, are written to the TMA engine, one per cycle. Meanwhile the issuers compute their
+    first commands. In iteration i of the program, a box lies
+    i times the argument's stride further. An arriving token increments the count
     of its port, from which commands take theirs. A box that has become visible in memory sends a
     token, if so programmed.
 
@@ -59,6 +61,8 @@ class Agcu(Component):
         AXI4, commanded by the unit: loads and stores.
     config : ``In(agcu_layout(...))``
         The program; constant from ``i_start`` on.
+    i_last_iteration : ``In(REPEAT_BITS)``
+        Iterations of the program less 1; constant from the cycle after ``i_start`` on.
     i_start
         Start the program; one cycle, after a reset.
     i_argument_valid, i_argument
@@ -88,6 +92,7 @@ class Agcu(Component):
     o_token: Sequence[stream.Interface]
     axi: Axi4Interface
     config: data.View[data.StructLayout]
+    i_last_iteration: Signal
     i_start: Signal
     i_argument_valid: Signal
     i_argument: data.View[data.StructLayout]
@@ -128,6 +133,7 @@ class Agcu(Component):
                 "o_token": Out(token_signature()).array(min(ports, AGCU_STREAMS)),
                 "axi": Out(axi),
                 "config": In(agcu_layout(ports)),
+                "i_last_iteration": In(REPEAT_BITS),
                 "i_start": In(1),
                 "i_argument_valid": In(1),
                 "i_argument": In(argument_write_layout()),
@@ -175,7 +181,7 @@ class Agcu(Component):
         ]
 
         m.submodules.descriptors = writer = DescriptorWriter(token_ports=self._token_tracks)
-        wiring.connect(m, writer.o_word, engine.i_descriptor_write)
+        wiring.connect(m, writer.o_write, engine.i_descriptor_write)
         m.d.comb += [
             writer.config.eq(self.config),
             writer.i_start.eq(self.i_start),
@@ -183,25 +189,28 @@ class Agcu(Component):
             writer.i_argument.eq(self.i_argument),
         ]
         commands = [*engine.i_load_commands, *engine.i_store_commands]
-        issuers = self._issuers(m, commands, writer.o_written)
+        full = Signal(AGCU_STREAMS)
+        may_leave = [writer.o_written] * AGCU_STREAMS + [writer.o_written & ~bit for bit in full]
+        issuers = self._issuers(m, commands, may_leave)
         begun = [command.valid & command.ready for command in commands]
         ended = [port.valid & port.ready & port.payload.last for port in self.o_load]
         ended += list(engine.o_stored)
         # Boxes in flight between command and completion: loaded packets sent, stores answered.
-        busy: list[Value] = []
-        for begins, ends in zip(begun, ended):
-            boxes = Signal(8, name=f"boxes_{len(busy)}")
-            m.d.sync += boxes.eq(boxes + begins - ends)
-            busy.append(boxes.any())
+        boxes = [Signal(8, name=f"boxes_{number}") for number in range(len(begun))]
+        for count, begins, ends in zip(boxes, begun, ended, strict=True):
+            m.d.sync += count.eq(count + begins - ends)
         issued = Cat(issuer.o_done for issuer in issuers).all()
-        m.d.comb += self.o_done.eq(issued & ~Cat(busy).any() & writer.o_idle)
-        self._stored_tokens(m, engine)
+        m.d.comb += self.o_done.eq(issued & ~Cat(boxes).any() & writer.o_idle)
+        for number, pending in enumerate(self._stored_tokens(m, engine)):
+            # So many reports at most are due, or the count of those pending would wrap around.
+            due = boxes[AGCU_STREAMS + number] + pending
+            m.d.comb += full[number].eq(self.config.stored[number] & (due >= MAX_CREDITS))
         lacking = [issuer.o_waits & writer.o_written for issuer in issuers[:AGCU_STREAMS]]
         self._count(m, lacking, begun, ended)
         return m
 
     def _issuers(
-        self, m: Module, commands: Sequence[stream.Interface], may_leave: Signal
+        self, m: Module, commands: Sequence[stream.Interface], may_leave: Sequence[Value]
     ) -> list[CommandIssuer]:
         """Add an issuer per command stream, and the token counts that they wait for."""
         issuers = []
@@ -210,10 +219,11 @@ class Agcu(Component):
             m.submodules[f"issuer_{index}"] = shared(issuer)
             offer = issuer.o_command
             m.d.comb += [
-                command.valid.eq(offer.valid & may_leave),
+                command.valid.eq(offer.valid & may_leave[index]),
                 command.payload.eq(offer.payload),
-                offer.ready.eq(command.ready & may_leave),
+                offer.ready.eq(command.ready & may_leave[index]),
                 issuer.config.eq(self.config.issuers[index]),
+                issuer.i_last_iteration.eq(self.i_last_iteration),
                 issuer.i_start.eq(self.i_start),
             ]
             issuers.append(issuer)
@@ -268,8 +278,9 @@ class Agcu(Component):
         values["bytes"] = sums["beats"] << (beat_bytes.bit_length() - 1)
         chosen_counter(m, AGCU, self.i_counter, values, self.o_counter)
 
-    def _stored_tokens(self, m: Module, engine: TmaEngine) -> None:
-        """Send a token per stored box of each stream that reports them."""
+    def _stored_tokens(self, m: Module, engine: TmaEngine) -> list[Signal]:
+        """Send a token per stored box of each stream that reports them; returns those pending."""
+        counts = []
         for number, port in enumerate(self.o_token):
             pending = Signal(range(MAX_CREDITS + 1), name=f"stored_{number}")
             m.d.comb += port.valid.eq(pending != 0)
@@ -278,3 +289,5 @@ class Agcu(Component):
                 + (engine.o_stored[number] & self.config.stored[number])
                 - (port.valid & port.ready)
             )
+            counts.append(pending)
+        return counts

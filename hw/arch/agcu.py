@@ -134,7 +134,7 @@ class IssuerProgram:
     def chain(self) -> ChainProgram:
         """The nest as a counter chain, padded with loops of one iteration."""
         loops = [
-            LoopProgram(base=loop.count, stride=loop.step, slope=loop.slope, outer=loop.outer)
+            LoopProgram(loop.count, loop.step, loop.slope, loop.outer, loop.shift)
             for loop in self.loops
         ]
         return ChainProgram((*loops, *[LoopProgram()] * (ISSUER_LOOPS - len(loops))))
@@ -182,7 +182,14 @@ class IssuerProgram:
         fields: Any = layout.from_bits(word)
         chain = ChainProgram.unpack(layout["chain"].shape, Const.cast(fields["chain"]).value)
         loops = [
-            BoxLoop(loop.base, fields["dimensions"][index], loop.stride, loop.slope, loop.outer)
+            BoxLoop(
+                count=loop.base,
+                dimension=fields["dimensions"][index],
+                step=loop.stride,
+                slope=loop.slope,
+                outer=loop.outer,
+                shift=loop.shift,
+            )
             for index, loop in enumerate(chain.loops)
         ]
         while len(loops) > 1 and loops[-1] == BoxLoop(1):

@@ -36,14 +36,19 @@ class PcuConfig:
     cell_latency : int
         Register stages on a cell's partial-sum path: cycles of skew between rows
         (`limits.CELL_LATENCY`).
+    function_bits : int
+        Significand bits of the results of exp2, exp, reciprocal and rsqrt, and of what is composed
+        of them (`limits.FUNCTION_BITS`).
     """
 
     accumulator_rows: int = 256
     cell_latency: int = 2
+    function_bits: int = 16
 
     def __post_init__(self) -> None:
         limits.BANK_ROWS.require("Accumulator rows", self.accumulator_rows)
         limits.CELL_LATENCY.require("Cell latency", self.cell_latency)
+        limits.FUNCTION_BITS.require("Function bits", self.function_bits)
 
 
 @dataclasses.dataclass(frozen=True)

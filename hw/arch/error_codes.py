@@ -45,10 +45,12 @@ class LaunchError(enum.Enum, shape=8):
     VERSION = 17
     #: The image is for another chip.
     FINGERPRINT = 18
-    #: The image has another number of rows.
-    ROWS = 19
-    #: The rows of the image do not add up to its bytes.
+    #: A word of the image is for no segment of this chip, or behind the segment's end.
+    RUN = 19
+    #: The image ends before the words of its last directory.
     IMAGE_SIZE = 20
+    #: The checksum of the image's beats is not the one of its header.
+    CHECKSUM = 21
     #: Memory answered a read with SLVERR; ``detail`` is the `ReadPhase`.
     READ_SLVERR = 32
     #: Memory answered a read with DECERR; ``detail`` is the `ReadPhase`.
@@ -94,8 +96,6 @@ class UnitError(enum.IntEnum):
 
     #: Broken program of a tile: a barrier counted more arrivals than it expects.
     PROGRAM = 0xFE
-    #: An entry's repeat count exceeds 1, which counter chains do not support; the unit is 0.
-    REPEAT = 0xFF
 
 
 def agcu_number(chip: ChipConfig, agcu: int) -> int:
@@ -112,11 +112,11 @@ def error_detail(detail: int) -> str:
     return f"code {detail}"
 
 
-def error_unit(chip: ChipConfig, detail: int, unit: int) -> str | None:
+def error_unit(chip: ChipConfig, unit: int) -> str | None:
     """Name of the unit that reported an error; None if no unit did.
 
     The register ERROR has the low bits of its number, so on a chip of more units than these tell
     apart it is one of several.
     """
     names = list(unit_kinds(chip))[unit :: 1 << register("ERROR").layout["unit"].width]
-    return " or ".join(names) if names and detail != UnitError.REPEAT else None
+    return " or ".join(names) if names else None

@@ -1,69 +1,123 @@
-"""Image: programs of a whole chip, as they lie in memory, and word order of its chains."""
+"""Image: programs of a whole chip as runs of words, their header and checksum, in memory."""
 
 import dataclasses
 import hashlib
+import itertools
 import json
-from collections.abc import Sequence
-from typing import Any
+import zlib
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
 
 from amaranth.hdl import Const
 from amaranth.lib import data
 
 from hw.arch.config import ChipConfig
 from hw.arch.errors import BadInputError, shown
-from hw.arch.limits import FINGERPRINT
-from hw.numeric.division import ceil_div
+from hw.arch.launch import HEADER_BYTES, header_layout
+from hw.arch.limits import FABRIC_ROWS, FINGERPRINT, SEGMENT_WORDS, SEGMENTS
 
 __all__ = [
     "IMAGE_MAGIC",
     "IMAGE_VERSION",
-    "MAX_IMAGE_ROWS",
-    "MAX_ROW_BEATS",
     "Image",
+    "ImageWord",
+    "checked_header",
+    "checksum",
     "fingerprint",
-    "header_beats",
-    "header_layout",
-    "chain_configs",
-    "chain_words",
-    "segment_words",
+    "image_words",
+    "run_layout",
+    "words_of",
 ]
 
 #: "TWIM" in memory order.
 IMAGE_MAGIC = int.from_bytes(b"TWIM", "little")
 #: Version of the format, and of every program word in it.
-IMAGE_VERSION = 1
-#: Most rows of the fabric that an image configures.
-MAX_IMAGE_ROWS = (1 << 16) - 1
-#: Most beats of the configuration of a row of the fabric.
-MAX_ROW_BEATS = (1 << 16) - 1
+IMAGE_VERSION = 2
+
+#: A run in a directory: consecutive words of one segment, from ``word`` on; 0 words: none.
+run_layout = data.StructLayout(
+    {
+        "row": range(FABRIC_ROWS.high + 1),
+        "segment": range(SEGMENTS.high + 1),
+        "word": range(SEGMENT_WORDS.high + 1),
+        "words": range(SEGMENT_WORDS.high + 1),
+    }
+)
 
 
-def header_layout(rows: int) -> data.StructLayout:
-    """Layout of an image's header in memory order; it is padded with zeros to whole beats.
+class ImageWord(NamedTuple):
+    """A word of an image: its position on the chip, and its value."""
 
-    ``beats`` are the numbers of words of each row's chain.
-    """
-    return data.StructLayout(
-        {
-            "magic": 32,
-            "version": 16,
-            "rows": range(MAX_IMAGE_ROWS + 1),
-            "fingerprint": range(FINGERPRINT.high + 1),
-            "reserved": 32,
-            "beats": data.ArrayLayout(range(MAX_ROW_BEATS + 1), rows),
-        }
-    )
-
-
-def header_beats(rows: int, width_bits: int) -> int:
-    """Beats of the header."""
-    return ceil_div(header_layout(rows).size, width_bits)
+    row: int
+    segment: int
+    word: int
+    value: int
 
 
 def fingerprint(config: ChipConfig) -> int:
     """32-bit fingerprint of a chip's parameters, which ties an image to its chip."""
     text = json.dumps(config.resolved(), sort_keys=True)
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "little")
+
+
+def checksum(body: bytes) -> int:
+    """CRC-32 of an image's beats (polynomial 0x04C11DB7, reflected; as of IEEE 802.3)."""
+    return zlib.crc32(body)
+
+
+def words_of(bits: int, width_bits: int) -> int:
+    """Words of the segment of a program of so many bits."""
+    return -(-bits // width_bits)
+
+
+def _runs(program: int, width_bits: int) -> Iterator[tuple[int, list[int]]]:
+    """Runs of words of a program that are not 0: first word, words."""
+    count = words_of(program.bit_length(), width_bits)
+    words = [program >> at * width_bits & (1 << width_bits) - 1 for at in range(count)]
+    for used, group in itertools.groupby(range(count), lambda at: bool(words[at])):
+        if used:
+            places = list(group)
+            yield places[0], [words[at] for at in places]
+
+
+def image_words(body: bytes, width_bits: int) -> Iterator[ImageWord]:
+    """Words of an image's beats, in their order.
+
+    Raises
+    ------
+    BadInputError
+        If the beats end before the words of a directory.
+    """
+    beat = width_bits // 8
+    beats = (int.from_bytes(body[at : at + beat], "little") for at in range(0, len(body), beat))
+    for directory in beats:
+        for index in range(width_bits // run_layout.size):
+            raw = directory >> index * run_layout.size & (1 << run_layout.size) - 1
+            run: Any = run_layout.from_bits(raw)
+            if not run["words"]:
+                break
+            for number in range(run["words"]):
+                value = next(beats, None)
+                if value is None:
+                    raise BadInputError("Image must have all words of its directories")
+                yield ImageWord(run["row"], run["segment"], run["word"] + number, value)
+
+
+def checked_header(header: bytes) -> Any:
+    """Fields of a header.
+
+    Raises
+    ------
+    BadInputError
+        If magic number, version or reserved bits are wrong.
+    """
+    if len(header) != HEADER_BYTES:
+        raise BadInputError(f"Image header must have {HEADER_BYTES} bytes, not {len(header)}")
+    fields: Any = header_layout.from_bits(int.from_bytes(header, "little"))
+    for name, expected in (("magic", IMAGE_MAGIC), ("version", IMAGE_VERSION), ("reserved", 0)):
+        if fields[name] != expected:
+            raise BadInputError(f"Image {name} must be {expected:#x}, not {fields[name]:#x}")
+    return fields
 
 
 @dataclasses.dataclass(frozen=True)
@@ -74,61 +128,74 @@ class Image:
     ----------
     fingerprint : int
         Configuration fingerprint of the chip that the image is for.
-    rows : tuple of tuple of int
-        Words of each row's chain, in the order of `chain_words`.
+    programs : mapping of (int, int) to int
+        Program word of each segment in use, by row and segment. One of 0 is left out: off.
 
     Raises
     ------
     BadInputError
-        If the fingerprint does not have 32 bits, or a row has no words or too many.
+        If the fingerprint does not have 32 bits, or a segment is none that a run can name.
     """
 
     fingerprint: int
-    rows: tuple[tuple[int, ...], ...]
+    programs: Mapping[tuple[int, int], int]
 
-    def __init__(self, fingerprint: int, rows: Sequence[Sequence[int]]) -> None:
+    def __init__(self, fingerprint: int, programs: Mapping[tuple[int, int], int]) -> None:
         if not FINGERPRINT.holds(fingerprint):
             bits = FINGERPRINT.high.bit_length()
             raise BadInputError(
                 f"Image fingerprint must have {bits} bits, not {shown(fingerprint)}"
             )
-        if not 1 <= len(rows) <= MAX_IMAGE_ROWS:
-            raise BadInputError(f"Image rows must be 1 to {MAX_IMAGE_ROWS}, not {len(rows)}")
-        for row in rows:
-            if not 1 <= len(row) <= MAX_ROW_BEATS:
-                raise BadInputError(f"Words of a row must be 1 to {MAX_ROW_BEATS}, not {len(row)}")
+        for (row, segment), program in programs.items():
+            # A chip has from 1 on; a run names them from 0 on.
+            FABRIC_ROWS.require("Rows of an image", row + 1)
+            SEGMENTS.require("Segments of a row", segment + 1)
+            if program < 0:
+                raise BadInputError(f"Program must be at least 0, not {shown(program)}")
         object.__setattr__(self, "fingerprint", fingerprint)
-        object.__setattr__(self, "rows", tuple(tuple(row) for row in rows))
+        used = {at: programs[at] for at in sorted(programs) if programs[at]}
+        object.__setattr__(self, "programs", used)
 
     def pack(self, width_bits: int) -> bytes:
-        """Bytes of the image for a chip of the given link width.
+        """Bytes of the image for a chip of the given link width: header, then beats.
 
         Raises
         ------
         BadInputError
-            If a word is wider than the link.
+            If a program has more words than a run can name.
         """
-        beat = width_bits // 8
-        header = header_layout(len(self.rows)).const(
+        runs = []
+        for at, program in self.programs.items():
+            count = words_of(program.bit_length(), width_bits)
+            SEGMENT_WORDS.require("Words of a segment", count)
+            runs += [(*at, *run) for run in _runs(program, width_bits)]
+        beats = []
+        room = width_bits // run_layout.size
+        # An image of nothing has one empty directory.
+        for first in range(0, max(1, len(runs)), room):
+            group = runs[first : first + room]
+            directory = 0
+            for index, (row, segment, word, words) in enumerate(group):
+                fields: dict[int | str, Any] = {
+                    "row": row,
+                    "segment": segment,
+                    "word": word,
+                    "words": len(words),
+                }
+                run = Const.cast(run_layout.const(fields)).value
+                directory |= run << index * run_layout.size
+            beats += [directory, *(value for *_, words in group for value in words)]
+        body = b"".join(each.to_bytes(width_bits // 8, "little") for each in beats)
+        header = header_layout.const(
             {
                 "magic": IMAGE_MAGIC,
                 "version": IMAGE_VERSION,
-                "rows": len(self.rows),
-                "fingerprint": self.fingerprint,
                 "reserved": 0,
-                "beats": [len(row) for row in self.rows],
+                "fingerprint": self.fingerprint,
+                "checksum": checksum(body),
             }
         )
-        value = Const.cast(header).value
-        parts = [value.to_bytes(header_beats(len(self.rows), width_bits) * beat, "little")]
-        for row in self.rows:
-            for word in row:
-                if not 0 <= word < 1 << width_bits:
-                    raise BadInputError(
-                        f"Chain word must have {width_bits} bits, not {shown(word)}"
-                    )
-                parts.append(word.to_bytes(beat, "little"))
-        return b"".join(parts)
+        return Const.cast(header).value.to_bytes(HEADER_BYTES, "little") + body
 
     @classmethod
     def unpack(cls, raw: bytes, width_bits: int) -> "Image":
@@ -139,93 +206,19 @@ class Image:
         BadInputError
             If `pack` makes no such bytes.
         """
-        beat = width_bits // 8
-        fixed = header_layout(0).size // 8
-        if len(raw) < fixed:
-            raise BadInputError(f"Image must have at least {fixed} bytes, not {len(raw)}")
-        head: Any = header_layout(0).from_bits(int.from_bytes(raw[:fixed], "little"))
-        for field, expected in (("magic", IMAGE_MAGIC), ("version", IMAGE_VERSION)):
-            if head[field] != expected:
-                raise BadInputError(f"Image {field} must be {expected:#x}, not {head[field]:#x}")
-        layout = header_layout(head["rows"])
-        start = header_beats(head["rows"], width_bits) * beat
-        header: Any = layout.from_bits(
-            int.from_bytes(raw[:start], "little") & (1 << layout.size) - 1
-        )
-        rows: list[list[int]] = []
-        position = start
-        for index in range(head["rows"]):
-            end = position + header["beats"][index] * beat
-            row = raw[position:end]
-            rows.append(
-                [int.from_bytes(row[at : at + beat], "little") for at in range(0, len(row), beat)]
+        header = checked_header(raw[:HEADER_BYTES])
+        body = raw[HEADER_BYTES:]
+        if header["checksum"] != checksum(body):
+            raise BadInputError(
+                f"Image checksum must be {checksum(body):#x}, that of its beats, "
+                f"not {header['checksum']:#x}"
             )
-            position = end
-        if position != len(raw):
-            raise BadInputError(f"Image must have the {position} bytes of its rows, not {len(raw)}")
-        image = cls(head["fingerprint"], rows)
+        programs: dict[tuple[int, int], int] = {}
+        for row, segment, word, value in image_words(body, width_bits):
+            programs[row, segment] = programs.get((row, segment), 0) | value << word * width_bits
+        image = cls(header["fingerprint"], programs)
         if image.pack(width_bits) != raw:
-            raise BadInputError("Reserved bytes of an image header must be 0")
+            raise BadInputError(
+                "Runs of an image must be as a program packs them: in order, joined"
+            )
         return image
-
-
-def segment_words(config_bits: int, width_bits: int) -> int:
-    """Words of the segment of a program of so many bits."""
-    return ceil_div(config_bits, width_bits)
-
-
-def chain_words(configs: Sequence[int], bits: Sequence[int], width_bits: int) -> list[int]:
-    """Words to push, first to last, for the programs of a row's units.
-
-    The first word ends in the segment furthest from the source. Within a segment the low word
-    goes first, so a row in memory is its units' little-endian programs, last unit first.
-
-    Parameters
-    ----------
-    configs : sequence of int
-        Program words in the order of the segments, nearest to the source first.
-    bits : sequence of int
-        Width of each program.
-    width_bits : int
-        Width of the chain.
-
-    Raises
-    ------
-    BadInputError
-        If the numbers of widths and programs differ, or a program exceeds its width.
-    """
-    if len(configs) != len(bits):
-        raise BadInputError(
-            f"Widths must be as many as configurations, {len(configs)}, not {shown(bits)}"
-        )
-    words = []
-    for config, config_bits in zip(reversed(configs), reversed(bits)):
-        if not 0 <= config < 1 << config_bits:
-            raise BadInputError(f"Configuration must have {config_bits} bits, not {shown(config)}")
-        for index in range(segment_words(config_bits, width_bits)):
-            words.append(config >> index * width_bits & (1 << width_bits) - 1)
-    return words
-
-
-def chain_configs(words: Sequence[int], bits: Sequence[int], width_bits: int) -> list[int]:
-    """Programs of a row's units after a push of words; the inverse of `chain_words`.
-
-    Raises
-    ------
-    BadInputError
-        If the number of words is not the chain's, or a bit beyond a program is set.
-    """
-    expected = sum(segment_words(config_bits, width_bits) for config_bits in bits)
-    if len(words) != expected:
-        raise BadInputError(f"Words of the chain must be {expected}, not {len(words)}")
-    configs: list[int] = []
-    position = 0
-    for config_bits in reversed(bits):
-        config = 0
-        for index in range(segment_words(config_bits, width_bits)):
-            config |= words[position] << index * width_bits
-            position += 1
-        if config >> config_bits:
-            raise BadInputError(f"Configuration must have {config_bits} bits, not {config:#x}")
-        configs.insert(0, config)
-    return configs

@@ -5,24 +5,30 @@ from collections.abc import Sequence
 from typing import Any
 
 from amaranth.hdl import Const, signed
-from amaranth.lib import data
+from amaranth.lib import data, enum
 
 from hw.arch.checks import require_int
-from hw.arch.errors import BadInputError
+from hw.arch.errors import BadInputError, shown
 
 __all__ = [
     "ARGUMENT_BYTES",
     "ENTRY_BYTES",
     "ENTRY_NUMBER_BITS",
+    "HEADER_BYTES",
     "MAX_ARGUMENTS",
     "MAX_IMAGE_BYTES",
+    "REPEAT_BITS",
     "Argument",
+    "TRACE_EVENTS",
     "LaunchEntry",
+    "TraceKind",
     "alignment_bytes",
     "argument_layout",
     "entry_layout",
+    "header_layout",
     "pack_arguments",
     "pack_list",
+    "trace_layout",
 ]
 
 #: Bytes of an entry of the launch list.
@@ -33,9 +39,20 @@ ENTRY_NUMBER_BITS = 16
 ARGUMENT_BYTES = 16
 #: Most arguments of an entry.
 MAX_ARGUMENTS = 16
+#: Width of an entry's number of iterations.
+REPEAT_BITS = 32
+#: Trace events that wait for the host; further ones are dropped and counted.
+TRACE_EVENTS = 64
 #: Most bytes of an image.
 MAX_IMAGE_BYTES = (1 << 24) - 1
 
+
+#: Header of an image in memory order, part of an entry; ``checksum`` is that of the image's beats.
+header_layout: data.StructLayout = data.StructLayout(
+    {"magic": 32, "version": 16, "reserved": 16, "fingerprint": 32, "checksum": 32}
+)
+#: Bytes of a header.
+HEADER_BYTES = header_layout.size // 8
 
 #: One entry of the launch list in memory order.
 entry_layout = data.StructLayout(
@@ -44,10 +61,32 @@ entry_layout = data.StructLayout(
         "argument_address": 64,
         "image_bytes": 32,
         "argument_count": 32,
-        "repeat": 32,
-        "reserved": 288,
+        "repeat": REPEAT_BITS,
+        "header": header_layout,
+        "reserved": 160,
     }
 )
+
+
+class TraceKind(enum.Enum, shape=8):
+    """What happened in a launch, as a trace event says."""
+
+    #: No event: the ring is empty.
+    NONE = 0
+    #: The host wrote the launch.
+    LAUNCH = 1
+    #: The fabric is reset for an entry.
+    CLEAR = 2
+    #: The kernel of an entry starts.
+    START = 3
+    #: The kernel of an entry has ended.
+    END = 4
+    #: The launch stops: an error, or the host's abort.
+    STOP = 5
+
+
+#: A trace event; its cycle is counted as the register CYCLES counts.
+trace_layout = data.StructLayout({"kind": TraceKind, "entry": ENTRY_NUMBER_BITS, "cycle": 40})
 
 #: One argument in memory order; it is ``value + stride × iteration``.
 argument_layout = data.StructLayout({"value": 64, "stride": signed(64)})
@@ -98,16 +137,19 @@ class LaunchEntry:
     Parameters
     ----------
     image_address, image_bytes : int
-        Address and size of the image; the address is aligned to `alignment_bytes`.
+        Address and size of the image's beats; the address is aligned to `alignment_bytes`.
+    header : bytes
+        The image's header.
     argument_address, argument_count : int
         Address (aligned likewise; ignored without arguments) and length (0 to
         `MAX_ARGUMENTS`) of the argument table.
     repeat : int
-        Iterations of the outermost loop (1 to 2**32 - 1).
+        Iterations of the kernel (1 to 2**32 - 1).
     """
 
     image_address: int
     image_bytes: int
+    header: bytes
     argument_address: int = 0
     argument_count: int = 0
     repeat: int = 1
@@ -117,12 +159,17 @@ class LaunchEntry:
         _require_address("Argument address", self.argument_address)
         require_int("Image bytes", self.image_bytes, 1, MAX_IMAGE_BYTES)
         require_int("Argument count", self.argument_count, 0, MAX_ARGUMENTS)
-        require_int("Repeat", self.repeat, 1, (1 << 32) - 1)
+        require_int("Repeat", self.repeat, 1, (1 << REPEAT_BITS) - 1)
+        if len(self.header) != HEADER_BYTES:
+            raise BadInputError(
+                f"Image header must have {HEADER_BYTES} bytes, not {shown(self.header)}"
+            )
 
     def pack(self) -> bytes:
         """The 64 bytes in memory."""
         values: dict[int | str, Any] = {"reserved": 0}
         values.update((field.name, getattr(self, field.name)) for field in _entry_fields())
+        values["header"] = header_layout.from_bits(int.from_bytes(self.header, "little"))
         fields = entry_layout.const(values)
         return Const.cast(fields).value.to_bytes(ENTRY_BYTES, "little")
 
@@ -140,7 +187,9 @@ class LaunchEntry:
         fields: Any = entry_layout.from_bits(int.from_bytes(raw, "little"))
         if fields["reserved"]:
             raise BadInputError("Reserved bytes of a launch entry must be 0")
-        return cls(**{field.name: int(fields[field.name]) for field in _entry_fields()})
+        header = fields["header"].as_bits().to_bytes(HEADER_BYTES, "little")
+        numbers = {each.name: fields[each.name] for each in _entry_fields()}
+        return cls(**numbers | {"header": header})
 
 
 def _entry_fields() -> tuple[dataclasses.Field[Any], ...]:

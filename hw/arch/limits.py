@@ -6,6 +6,7 @@ __all__ = [
     "COUNTER_NUMBER_BITS",
     "COUNTER_WORDS",
     "UNIT_COUNT",
+    "FUNCTION_BITS",
     "FUNCTION_WIDTH",
     "AGCU_COUNT",
     "AXI_ADDRESS_BITS",
@@ -17,13 +18,17 @@ __all__ = [
     "FABRIC_ROWS",
     "FINGERPRINT",
     "LANDING_BEATS",
+    "LANES",
     "LINK_BITS",
     "MAX_CREDITS",
     "MAX_MODULUS",
     "MESH_SIDE",
     "OUTSTANDING",
+    "PACKET_VECTORS",
     "PMU_CAPACITY_BYTES",
     "PMU_SLOTS",
+    "SEGMENTS",
+    "SEGMENT_WORDS",
     "STREAM_COUNT",
     "SWITCH_UNIT_PORTS",
     "TRACKS",
@@ -39,8 +44,12 @@ MAX_MODULUS = 16
 LINK_BITS = Domain(64, 1024, power=True)
 #: Rows, and columns, of a chip's mesh.
 MESH_SIDE = Domain(1, 64)
-#: Rows that a command processor configures, each with a chain of its own.
+#: Rows of segments that a command processor configures.
 FABRIC_ROWS = Domain(1, 255)
+#: Segments of a row: one per tile, and one per AGCU at its ends.
+SEGMENTS = Domain(1, 255)
+#: Words of a segment: those of its program, each as wide as a link.
+SEGMENT_WORDS = Domain(1, 255)
 #: Fingerprint of a chip's parameters.
 FINGERPRINT = Domain(0, (1 << 32) - 1)
 #: Parallel links of a switch per direction, of vectors and of tokens.
@@ -67,6 +76,8 @@ PMU_CAPACITY_BYTES = Domain(1024, 4 << 20, power=True)
 PMU_SLOTS = Domain(2, 64)
 #: Rows of one accumulator bank of a PCU.
 BANK_ROWS = Domain(16, 8192, power=True)
+#: Vectors of a result packet of a PCU; 0: all of a pass.
+PACKET_VECTORS = Domain(0, 255)
 #: Register stages on the path of a cell's partial sum: cycles of skew between rows.
 CELL_LATENCY = Domain(1, 3)
 #: Arrivals that a phase of a barrier may expect.
@@ -81,3 +92,7 @@ COUNTER_NUMBER_BITS = 16
 UNIT_COUNT = Domain(0, (1 << COUNTER_NUMBER_BITS) // COUNTER_WORDS - 1)
 #: Significand bits that the result of a special function may have; at most those of fp32.
 FUNCTION_WIDTH = Domain(4, 24)
+#: Significand bits of a result of the functions of a chip: exp2, exp, reciprocal, rsqrt.
+FUNCTION_BITS = Domain(12, 24)
+#: Lanes t of a PCU's vector side.
+LANES = Domain(1, 8, power=True)

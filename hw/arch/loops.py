@@ -8,13 +8,24 @@ from typing import Any
 from amaranth.hdl import Const, signed
 from amaranth.lib import data
 
+from hw.arch.checks import Domain, refusal
 from hw.arch.descriptor import MAX_RANK
 from hw.arch.errors import BadInputError, shown
 
-__all__ = ["COUNT_BITS", "ChainProgram", "LoopProgram", "chain_layout", "STEP_BITS", "BoxLoop"]
+__all__ = [
+    "COUNT_BITS",
+    "COUNT_SHIFT",
+    "STEP_BITS",
+    "BoxLoop",
+    "ChainProgram",
+    "LoopProgram",
+    "chain_layout",
+]
 
 #: Width of the count and of the index of a loop, in AGCUs and PMUs.
 COUNT_BITS = 16
+#: Bits by which the sum of a loop's base and slope is shifted right; the result is its count.
+COUNT_SHIFT = Domain(0, 7)
 #: Width of the step of a coordinate.
 STEP_BITS = 18
 
@@ -22,14 +33,15 @@ STEP_BITS = 18
 def chain_layout(*, loops: int, count_bits: int, offset_bits: int) -> data.StructLayout:
     """Layout of a chain's program: ``loops`` entries, outermost first.
 
-    ``base`` and ``slope`` give the count, ``outer`` the loop whose index the slope multiplies,
-    ``stride`` the offset increment per iteration.
+    ``base``, ``slope`` and ``shift`` give the count, ``outer`` the loop whose index the slope
+    multiplies, ``stride`` the offset increment per iteration.
     """
     loop = data.StructLayout(
         {
             "base": signed(count_bits + 1),
             "slope": signed(count_bits + 1),
             "outer": range(max(loops - 1, 2)),
+            "shift": range(COUNT_SHIFT.high + 1),
             "stride": signed(offset_bits),
         }
     )
@@ -38,30 +50,44 @@ def chain_layout(*, loops: int, count_bits: int, offset_bits: int) -> data.Struc
 
 @dataclasses.dataclass(frozen=True)
 class LoopProgram:
-    """One loop of a nest: ``base + slope * index[outer]`` iterations, none if that is negative.
+    """One loop of a nest: ``(base + slope * index[outer]) >> shift`` iterations.
+
+    The shift rounds toward minus infinity; a count of zero or less is an empty loop.
 
     Parameters
     ----------
     base : int
-        Iterations at index 0 of the outer loop.
+        The sum at index 0 of the outer loop: the count if there is no shift.
     stride : int
         Offset increment per iteration, in the unit of the offset.
     slope : int
-        Additional iterations per step of the outer loop; 0 for a constant count.
+        Added to the sum per step of the outer loop; 0 for a constant count.
     outer : int
         Position of the outer loop in the nest.
+    shift : int
+        Bits by which the sum is shifted right (`COUNT_SHIFT`).
+
+    Raises
+    ------
+    BadInputError
+        If a field is not an integer, the shift is out of its range, or there is a shift but no
+        slope.
     """
 
     base: int = 1
     stride: int = 0
     slope: int = 0
     outer: int = 0
+    shift: int = 0
 
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
             if not isinstance(value, int) or isinstance(value, bool):
                 raise BadInputError(f"Loop {field.name} must be an integer, not {shown(value)}")
+        COUNT_SHIFT.require("Loop shift", self.shift)
+        if self.shift and not self.slope:
+            raise refusal("Loop shift", "be 0 without a slope", self.shift)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -90,18 +116,26 @@ class ChainProgram:
                     f"Outer loop of loop {index} must lie outside it, not be {loop.outer}"
                 )
 
-    def counts(self) -> tuple[tuple[int, int], ...]:
-        """Least and greatest count of each loop; a negative one means no iteration."""
-        counts: list[tuple[int, int]] = []
+    def _sums(self) -> tuple[tuple[int, int], ...]:
+        """Least and greatest sum of each loop, before its shift."""
+        sums: list[tuple[int, int]] = []
         for loop in self.loops:
             ends = [loop.base]
             if loop.slope:
-                ends.append(loop.base + loop.slope * max(counts[loop.outer][1] - 1, 0))
-            counts.append((min(ends), max(ends)))
-        return tuple(counts)
+                most = sums[loop.outer][1] >> self.loops[loop.outer].shift
+                ends.append(loop.base + loop.slope * max(most - 1, 0))
+            sums.append((min(ends), max(ends)))
+        return tuple(sums)
 
-    def pack(self, layout: data.StructLayout) -> int:
-        """Word of this program in a chain's layout.
+    def counts(self) -> tuple[tuple[int, int], ...]:
+        """Least and greatest count of each loop; a negative one means no iteration."""
+        return tuple(
+            (least >> loop.shift, most >> loop.shift)
+            for loop, (least, most) in zip(self.loops, self._sums(), strict=True)
+        )
+
+    def check(self, layout: data.StructLayout) -> None:
+        """Refuse a program that a chain of this layout cannot run.
 
         Raises
         ------
@@ -115,30 +149,50 @@ class ChainProgram:
             )
         limit = entries.elem_shape["base"].shape.width - 1
         reach = entries.elem_shape["stride"].shape.width - 1
-        for index, (loop, (least, most)) in enumerate(zip(self.loops, self.counts())):
+        for index, (loop, (least, most)) in enumerate(zip(self.loops, self._sums())):
             if not all(
                 -(1 << limit) <= number < 1 << limit for number in (least, most, loop.slope)
             ):
                 raise BadInputError(
-                    f"Count of loop {index} must be below {1 << limit}, not {least} to {most}"
+                    f"Count of loop {index}{' before its shift' if loop.shift else ''} "
+                    f"must be below {1 << limit}, not {least} to {most}"
                 )
             if not -(1 << reach) <= loop.stride < 1 << reach:
                 raise BadInputError(
                     f"Stride of loop {index} must be from {-(1 << reach)} to {(1 << reach) - 1}, "
                     f"not {loop.stride}"
                 )
+
+    def pack(self, layout: data.StructLayout) -> int:
+        """Word of this program in a chain's layout.
+
+        Raises
+        ------
+        BadInputError
+            If `check` refuses it.
+        """
+        self.check(layout)
+        entries = layout["loops"].shape
         padding = (LoopProgram(),) * (entries.length - len(self.loops))
         loops = [dataclasses.asdict(loop) for loop in self.loops + padding]
         return Const.cast(layout.const({"loops": loops})).value
 
     @classmethod
     def unpack(cls, layout: data.StructLayout, word: int) -> ChainProgram:
-        """Program of a word; padding loops of ``pack`` remain."""
+        """Program of a word; padding loops of ``pack`` remain.
+
+        Raises
+        ------
+        BadInputError
+            If a chain of this layout cannot run it.
+        """
         fields: Any = layout.from_bits(word)
         names = [field.name for field in dataclasses.fields(LoopProgram)]
         count = layout["loops"].shape.length
         entries = [fields["loops"][index] for index in range(count)]
-        return cls(tuple(LoopProgram(**{name: e[name] for name in names}) for e in entries))
+        program = cls(tuple(LoopProgram(**{name: e[name] for name in names}) for e in entries))
+        program.check(layout)
+        return program
 
 
 @dataclasses.dataclass(frozen=True)
@@ -148,13 +202,14 @@ class BoxLoop:
     Parameters
     ----------
     count : int
-        Iterations at index 0 of the outer loop.
+        The sum at index 0 of the outer loop: the count if there is no shift.
     dimension : int
         Dimension of the tensor whose coordinate moves, 0 the innermost.
     step : int
         Step of the coordinate per iteration, in elements.
-    slope, outer : int
-        Additional iterations per step of loop ``outer`` of the nest.
+    slope, outer, shift : int
+        Added to the sum per step of loop ``outer`` of the nest; bits by which it is shifted right,
+        as of `LoopProgram`.
     """
 
     count: int
@@ -162,6 +217,7 @@ class BoxLoop:
     step: int = 0
     slope: int = 0
     outer: int = 0
+    shift: int = 0
 
     def __post_init__(self) -> None:
         if not 0 <= self.dimension < MAX_RANK:

@@ -7,7 +7,7 @@ from amaranth.hdl import Const
 from amaranth.lib import data
 
 from hw.arch.errors import BadInputError
-from hw.arch.limits import MAX_MODULUS
+from hw.arch.limits import MAX_MODULUS, PACKET_VECTORS
 from hw.arch.ports import PortNames, UnitProgram
 from hw.numeric.formats import Format, bf16, fp32, int8, int32
 
@@ -38,7 +38,7 @@ class PcuInput(PortNames):
 class PcuOutput(PortNames):
     """Vector outputs of a PCU."""
 
-    #: One packet of sums per pass.
+    #: The sums of each pass, in packets.
     RESULT = 0
 
 
@@ -57,6 +57,8 @@ def pcu_layout() -> data.StructLayout:
             "weights_by_row": 1,
             "activation": _filter_layout(),
             "weight": _filter_layout(),
+            "packet_vectors": range(PACKET_VECTORS.high + 1),
+            "by_group": 1,
         }
     )
 
@@ -99,11 +101,19 @@ class PcuProgram(UnitProgram):
         Weight vectors hold rows × columns, as another PCU emits them, instead of one column each.
     activation, weight : FilterProgram
         Packet selection of the two ports.
+    packet_vectors : int
+        Vectors of a result packet (`PACKET_VECTORS`), the last of a pass may have fewer; 0: a pass
+        is one packet.
+    by_group : bool
+        The tiles of a group use accumulator rows one after another: as many column passes share
+        the rows of the streaming operand. A `final` that passes the filter of the weights, taken or
+        not, makes the next tile that is taken the first of a group. Else each tile is a group.
 
     Raises
     ------
     BadInputError
-        If operands of this format cannot have results in that format.
+        If operands of this format cannot have results in that format, or ``packet_vectors`` is
+        outside its domain.
     """
 
     fmt: Format
@@ -111,6 +121,8 @@ class PcuProgram(UnitProgram):
     weights_by_row: bool = False
     activation: FilterProgram = FilterProgram()
     weight: FilterProgram = FilterProgram()
+    packet_vectors: int = 0
+    by_group: bool = False
 
     def __post_init__(self) -> None:
         if self.fmt not in RESULT_FORMATS:
@@ -120,6 +132,7 @@ class PcuProgram(UnitProgram):
             raise BadInputError(
                 f"PCU results of {self.fmt.name} operands must be {names}, not {self.out.name}"
             )
+        PACKET_VECTORS.require("Vectors of a PCU's result packet", self.packet_vectors)
 
     @property
     def inputs(self) -> tuple[int, ...]:
@@ -137,6 +150,8 @@ class PcuProgram(UnitProgram):
             "weights_by_row": self.weights_by_row,
             "activation": dataclasses.asdict(self.activation),
             "weight": dataclasses.asdict(self.weight),
+            "packet_vectors": self.packet_vectors,
+            "by_group": self.by_group,
         }
         return Const.cast(pcu_layout().const(fields)).value
 
@@ -161,4 +176,6 @@ class PcuProgram(UnitProgram):
                 int(fields["activation"]["modulus"]), int(fields["activation"]["index"])
             ),
             weight=FilterProgram(int(fields["weight"]["modulus"]), int(fields["weight"]["index"])),
+            packet_vectors=int(fields["packet_vectors"]),
+            by_group=bool(fields["by_group"]),
         )

@@ -1,4 +1,4 @@
-"""Topology of a chip: ports of its tiles, positions of its AGCUs, segments of its chains."""
+"""Topology of a chip: ports of its tiles, positions of its AGCUs, segments of its rows."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import functools
 from amaranth.lib import data
 
 from hw.arch.config import ChipConfig
+from hw.arch.image import words_of
 from hw.arch.ports import SwitchPorts
 from hw.arch.switch import switch_layout
 from hw.arch.unit_kind import AGCU, UnitKind
@@ -15,6 +16,7 @@ from hw.arch.unit_kind import AGCU, UnitKind
 __all__ = [
     "AgcuPlace",
     "agcu_places",
+    "chip_segments",
     "row_segments",
     "tile_layout",
     "token_ports",
@@ -71,7 +73,7 @@ def agcu_places(config: ChipConfig) -> tuple[AgcuPlace, ...]:
 
 
 def row_segments(config: ChipConfig, row: int) -> list[tuple[UnitKind, int, int]]:
-    """Segments of a row's chain, nearest to the source first: kind, index, program bits.
+    """Segments of a row: kind, index, program bits.
 
     The index is the tile's column or the AGCU's number; a row's AGCUs come after its tiles.
     """
@@ -84,3 +86,11 @@ def row_segments(config: ChipConfig, row: int) -> list[tuple[UnitKind, int, int]
     return segments + [
         (AGCU, index, bits) for index, place in enumerate(agcu_places(config)) if place.row == row
     ]
+
+
+def chip_segments(config: ChipConfig) -> tuple[tuple[int, ...], ...]:
+    """Words of every segment, by row."""
+    return tuple(
+        tuple(words_of(bits, config.width_bits) for _, _, bits in row_segments(config, row))
+        for row in range(config.rows)
+    )

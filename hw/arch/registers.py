@@ -26,7 +26,7 @@ HOST_ADDRESS_BITS = 12
 #: "TILE" in memory order.
 ID = int.from_bytes(b"TILE", "little")
 #: Version of the register map and of the launch list.
-MAP_VERSION = 1
+MAP_VERSION = 2
 
 
 class RegisterAccess(enum.Enum):
@@ -96,7 +96,7 @@ REGISTERS: tuple[Register, ...] = (
                 0,
                 FABRIC_ROWS.high.bit_length(),
                 _RO,
-                "rows of the fabric: configuration chains",
+                "rows of the fabric",
             ),
             Field("width_bytes", 8, 8, _RO, "bytes per vector"),
             Field(
@@ -174,6 +174,14 @@ REGISTERS: tuple[Register, ...] = (
         "cycle, as CYCLES counts, in which the entry before the last ended, low half; 0: none",
     ),
     _word("ENTRY_BEGIN_HI", 0x54, _RO, "high half at the last read of ENTRY_BEGIN_LO"),
+    _word(
+        "TRACE_LO",
+        0x58,
+        _RO,
+        "oldest trace event, low half; 0: none. The read removes it and holds the high half",
+    ),
+    _word("TRACE_HI", 0x5C, _RO, "high half at the last read of TRACE_LO"),
+    _word("TRACE_DROPPED", 0x60, _RO, "trace events since the launch that found the ring full"),
 )
 
 _BY_NAME = {each.name: each for each in REGISTERS}

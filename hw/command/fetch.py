@@ -11,7 +11,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.arch.error_codes import LaunchError, ReadPhase
-from hw.arch.image import IMAGE_MAGIC, IMAGE_VERSION, header_beats, header_layout
+from hw.arch.image import IMAGE_MAGIC, IMAGE_VERSION
 from hw.arch.launch import (
     ENTRY_BYTES,
     ENTRY_NUMBER_BITS,
@@ -22,16 +22,17 @@ from hw.arch.launch import (
 )
 from hw.command.argument_reader import ArgumentReader, argument_write_layout
 from hw.command.burst_reader import BEATS_BITS, beat_layout, read_request_layout
-from hw.command.chain_writer import ChainWriter
 from hw.command.host_port import error_layout
+from hw.command.run_writer import RunWriter
 from hw.lib.axi import RESP_DECERR, RESP_OKAY, full_width_size
 from hw.lib.component import Component
+from hw.lib.crc32 import Crc32
 
 __all__ = ["LaunchFetcher"]
 
 
 class LaunchFetcher(Component):
-    """Launch fetcher: reads and checks list entries, and fills the configuration chain's shadow.
+    """Launch fetcher: reads and checks list entries, and writes images to the segments' shadows.
 
     An entry costs two round trips to memory: its 64 bytes, then arguments and image back to back.
     Throughput is one image beat or one argument per cycle. The next entry is fetched after this
@@ -40,9 +41,9 @@ class LaunchFetcher(Component):
     Parameters
     ----------
     width_bits : int
-        Width of the memory port and of the chain.
-    rows : int
-        Rows of the fabric, each with a chain.
+        Width of the memory port and of a segment's words.
+    segments : tuple of tuple of int
+        Words of every segment of the fabric, by row.
     address_bits : int
         Width of a byte address.
     fingerprint : int
@@ -55,19 +56,21 @@ class LaunchFetcher(Component):
     i_stop : ``In(1)``
         Ends it in any state. The parent stops the reader as well, until that is idle.
     i_taken : ``In(1)``
-        The image has been loaded from the shadow; only while ``o_ready``.
+        The image has been loaded from the shadows; only while ``o_ready``.
     o_decoded : ``Out(1)``
         ``o_entry`` is valid: the entry has been checked and its image not yet loaded.
     o_entry, o_entry_index, o_last : ``Out(entry_layout)``, ``Out(16)``, ``Out(1)``
         The entry, its index in the list, and whether it is the last.
     o_ready : ``Out(1)``
-        The whole image is in the shadow from the next cycle on.
+        The whole image is in the shadows from the next cycle on, and its checksum is right.
     o_failed, o_error : ``Out(1)``, ``Out(error_layout)``
         The entry cannot run; held until ``i_stop``.
     o_request, i_beat : streams to and from the burst reader
     o_argument : stream of `argument_write_layout`
-    o_shift, o_data : ``Out(rows)``, ``Out(width_bits)``
-        Word for the chain of the one row whose bit is set.
+    o_begin : ``Out(1)``
+        The shadows have no word any more; those of the next image follow.
+    o_row, o_segment, o_word, o_data
+        A word for a shadow, as of `RunWriter`.
     """
 
     i_start: Signal
@@ -85,23 +88,31 @@ class LaunchFetcher(Component):
     o_request: stream.Interface
     i_beat: stream.Interface
     o_argument: stream.Interface
-    o_shift: Signal
+    o_begin: Signal
+    o_row: Signal
+    o_segment: Signal
+    o_word: Signal
     o_data: Signal
 
-    def __init__(self, *, width_bits: int, rows: int, address_bits: int, fingerprint: int) -> None:
+    def __init__(
+        self,
+        *,
+        width_bits: int,
+        segments: tuple[tuple[int, ...], ...],
+        address_bits: int,
+        fingerprint: int,
+    ) -> None:
         self._width_bits = width_bits
-        self._rows = rows
         self._address_bits = address_bits
         self._fingerprint = fingerprint
         self._arguments = ArgumentReader(width_bits=width_bits)
-        self._chains = ChainWriter(width_bits=width_bits, rows=rows)
+        self._writer = RunWriter(width_bits=width_bits, segments=segments)
+        self._checksum = Crc32(width_bits=width_bits)
         # Position in the launch; the beats still to come in the current phase, and that phase.
         self._list_address = Signal(address_bits - full_width_size(width_bits))
         self._entries_left = Signal(ENTRY_NUMBER_BITS)
         self._beats_left = Signal(BEATS_BITS)
         self._phase = Signal(ReadPhase)
-        self._raw_header = Signal(header_beats(rows, width_bits) * width_bits)
-        self._header: Any = Signal(header_layout(rows))
         self._takes = Signal()
         self._refusal = Signal(LaunchError)
         super().__init__(
@@ -121,33 +132,40 @@ class LaunchFetcher(Component):
                 "o_request": Out(stream.Signature(read_request_layout(width_bits, address_bits))),
                 "i_beat": In(stream.Signature(beat_layout(width_bits))),
                 "o_argument": Out(stream.Signature(argument_write_layout())),
-                "o_shift": Out(rows),
-                "o_data": Out(width_bits),
+                "o_begin": Out(1),
+                **{
+                    name: Out(len(getattr(self._writer, name)))
+                    for name in ("o_row", "o_segment", "o_word", "o_data")
+                },
             }
         )
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
         m.submodules.arguments = arguments = self._arguments
-        m.submodules.chains = chains = self._chains
+        m.submodules.writer = writer = self._writer
+        m.submodules.checksum = checksum = self._checksum
         wiring.connect(m, arguments.o_argument, wiring.flipped(self.o_argument))
         m.d.comb += [
             self._takes.eq(self.i_beat.valid & self.i_beat.ready),
-            self._header.eq(self._raw_header[: len(self._header.as_value())]),
             self.o_last.eq(self._entries_left == 1),
             arguments.i_count.eq(self.o_entry.argument_count),
             arguments.i_beat.payload.eq(self.i_beat.payload),
-            chains.i_words.eq(self._header.beats),
-            chains.i_data.eq(self.i_beat.payload.data),
-            self.o_shift.eq(chains.o_shift),
-            self.o_data.eq(chains.o_data),
+            writer.i_start.eq(self.o_begin),
+            writer.i_data.eq(self.i_beat.payload.data),
+            checksum.i_start.eq(self.o_begin),
+            checksum.i_valid.eq(writer.i_valid),
+            checksum.i_data.eq(self.i_beat.payload.data),
+            self.o_row.eq(writer.o_row),
+            self.o_segment.eq(writer.o_segment),
+            self.o_word.eq(writer.o_word),
+            self.o_data.eq(writer.o_data),
         ]
         with m.FSM():
             self._start_states(m)
             self._entry_states(m)
             self._request_states(m)
             self._argument_state(m)
-            self._header_states(m)
             self._image_states(m)
             with m.State("FAILED"):
                 # Beats still to come are dropped: the running kernel may take long to end.
@@ -195,17 +213,6 @@ class LaunchFetcher(Component):
         beats: Value = self.o_entry.image_bytes[full_width_size(self._width_bits) : BEATS_BITS]
         return beats
 
-    def _collect(self, m: Module, register: Value, state_behind: str) -> None:
-        """Shift beats into a register, which may be narrower than a beat, from its high end."""
-        m.d.comb += self.i_beat.ready.eq(1)
-        with m.If(self._takes):
-            m.d.sync += [
-                register.eq(Cat(register[self._width_bits :], self.i_beat.payload.data)),
-                self._beats_left.eq(self._beats_left - 1),
-            ]
-            with m.If(self._beats_left == 1):
-                m.next = state_behind
-
     def _request(self, m: Module, address: Value, beats: Any) -> None:
         """Offer a request to the burst reader."""
         m.d.comb += [
@@ -230,7 +237,7 @@ class LaunchFetcher(Component):
                 m.next = "REQUEST_ENTRY"
 
     def _entry_states(self, m: Module) -> None:
-        entry = self.o_entry
+        entry, header = self.o_entry, self.o_entry.header
         beats = max(1, ENTRY_BYTES * 8 // self._width_bits)
         with self._state(m, "REQUEST_ENTRY"):
             self._request(m, self._list_address, beats)
@@ -238,7 +245,16 @@ class LaunchFetcher(Component):
             with m.If(self.o_request.ready):
                 m.next = "ENTRY"
         with self._state(m, "ENTRY"):
-            self._collect(m, Value.cast(entry), "CHECK_ENTRY")
+            # From its high end; it may be narrower than a beat.
+            register = Value.cast(entry)
+            m.d.comb += self.i_beat.ready.eq(1)
+            with m.If(self._takes):
+                m.d.sync += [
+                    register.eq(Cat(register[self._width_bits :], self.i_beat.payload.data)),
+                    self._beats_left.eq(self._beats_left - 1),
+                ]
+                with m.If(self._beats_left == 1):
+                    m.next = "CHECK_ENTRY"
         with self._state(m, "CHECK_ENTRY"):
             size = full_width_size(self._width_bits)
             bad_size = (entry.image_bytes > MAX_IMAGE_BYTES) | (entry.image_bytes == 0)
@@ -253,9 +269,12 @@ class LaunchFetcher(Component):
                     has_arguments & self._misplaced(entry.argument_address),
                 ),
                 (LaunchError.REPEAT, entry.repeat == 0),
-                (LaunchError.RESERVED, entry.reserved.any()),
+                (LaunchError.RESERVED, entry.reserved.any() | header.reserved.any()),
+                (LaunchError.MAGIC, header.magic != IMAGE_MAGIC),
+                (LaunchError.VERSION, header.version != IMAGE_VERSION),
+                (LaunchError.FINGERPRINT, header.fingerprint != Const(self._fingerprint, 32)),
             )
-            m.d.comb += self._arguments.i_start.eq(1)
+            m.d.comb += [self._arguments.i_start.eq(1), self.o_begin.eq(1)]
             m.next = "REQUEST_IMAGE"
             with m.If(has_arguments):
                 m.next = "REQUEST_ARGUMENTS"
@@ -272,10 +291,10 @@ class LaunchFetcher(Component):
             with m.If(self.o_request.ready):
                 m.next = "ARGUMENTS"
                 with m.If(arguments.o_empty):
-                    m.next = "HEADER"
+                    m.next = "IMAGE"
             m.d.sync += [
                 self._phase.eq(Mux(arguments.o_empty, ReadPhase.IMAGE, ReadPhase.ARGUMENTS)),
-                self._beats_left.eq(header_beats(self._rows, self._width_bits)),
+                self._beats_left.eq(self._image_beats),
             ]
 
     def _argument_state(self, m: Module) -> None:
@@ -288,27 +307,7 @@ class LaunchFetcher(Component):
             ]
             with m.If(arguments.o_end):
                 m.d.sync += self._phase.eq(ReadPhase.IMAGE)
-                m.next = "HEADER"
-
-    def _header_states(self, m: Module) -> None:
-        header = self._header
-        beats = header_beats(self._rows, self._width_bits)
-        with self._state(m, "HEADER"):
-            m.d.comb += self.o_decoded.eq(1)
-            self._collect(m, self._raw_header, "CHECK_HEADER")
-        with self._state(m, "CHECK_HEADER"):
-            m.d.comb += [self.o_decoded.eq(1), self._chains.i_start.eq(1)]
-            self._refuse(
-                m,
-                (LaunchError.MAGIC, header.magic != IMAGE_MAGIC),
-                (LaunchError.VERSION, header.version != IMAGE_VERSION),
-                (LaunchError.FINGERPRINT, header.fingerprint != Const(self._fingerprint, 32)),
-                (LaunchError.ROWS, header.rows != self._rows),
-                (LaunchError.RESERVED, header.reserved != 0),
-                (LaunchError.IMAGE_SIZE, self._image_beats <= beats),
-            )
-            m.d.sync += self._beats_left.eq(self._image_beats - beats)
-            m.next = "IMAGE"
+                m.next = "IMAGE"
 
     def _image_states(self, m: Module) -> None:
         stride = alignment_bytes(self._width_bits) * 8 // self._width_bits
@@ -316,17 +315,24 @@ class LaunchFetcher(Component):
             m.d.comb += [
                 self.o_decoded.eq(1),
                 self.i_beat.ready.eq(1),
-                self._chains.i_valid.eq(self._takes),
+                self._writer.i_valid.eq(self._takes),
             ]
             with m.If(self._takes):
                 m.d.sync += self._beats_left.eq(self._beats_left - 1)
-                last = self._beats_left == 1
-                self._refuse(m, (LaunchError.IMAGE_SIZE, self._chains.o_end != last))
-                with m.If(last):
-                    # The last word enters the shadow in the next cycle, before any load.
+                self._refuse(m, (LaunchError.RUN, self._writer.o_misplaced))
+                with m.If(self._beats_left == 1):
+                    # The last word enters its shadow in the next cycle, before any load.
                     m.next = "READY"
         with self._state(m, "READY"):
-            m.d.comb += [self.o_decoded.eq(1), self.o_ready.eq(1)]
+            self._refuse(
+                m,
+                (LaunchError.CHECKSUM, self._checksum.o_value != self.o_entry.header.checksum),
+                (LaunchError.IMAGE_SIZE, ~self._writer.o_complete),
+            )
+            m.d.comb += [
+                self.o_decoded.eq(1),
+                self.o_ready.eq(self._refusal == LaunchError.NONE),
+            ]
             with m.If(self.i_taken):
                 m.d.sync += [
                     self._list_address.eq(self._list_address + stride),

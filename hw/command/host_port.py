@@ -9,7 +9,7 @@ from amaranth.lib import data
 from amaranth.lib.wiring import In, Out
 
 from hw.arch.counters import COUNTER_BITS, counter_index
-from hw.arch.launch import ENTRY_NUMBER_BITS
+from hw.arch.launch import ENTRY_NUMBER_BITS, trace_layout
 from hw.arch.limits import COUNTER_NUMBER_BITS, COUNTER_WORDS
 from hw.arch.registers import (
     HOST_ADDRESS_BITS,
@@ -62,6 +62,8 @@ class HostPort(Component):
     i_done, i_failed : ``In(1)``
         A launch ends, with success or with ``i_error`` at ``i_error_entry``.
     i_times : ``In(times_layout)``
+    i_trace, i_trace_dropped, o_trace_take : ``In(trace_layout)``, ``In(32)``, ``Out(1)``
+        Oldest trace event, and the count of those dropped; the event is read in this cycle.
     o_counter : ``Out(range(COUNTER_WORDS))``
         Number of the counter that every unit outputs.
     i_counters : ``In(ArrayLayout(COUNTER_BITS, units))``
@@ -80,6 +82,9 @@ class HostPort(Component):
     i_error: data.View[data.StructLayout]
     i_error_entry: Signal
     i_times: data.View[data.StructLayout]
+    i_trace: data.View[data.StructLayout]
+    i_trace_dropped: Signal
+    o_trace_take: Signal
     o_counter: Signal
     i_counters: data.View[data.ArrayLayout]
 
@@ -118,6 +123,9 @@ class HostPort(Component):
                 "i_error": In(error_layout),
                 "i_error_entry": In(ENTRY_NUMBER_BITS),
                 "i_times": In(times_layout),
+                "i_trace": In(trace_layout),
+                "i_trace_dropped": In(32),
+                "o_trace_take": Out(1),
                 "o_counter": Out(range(COUNTER_WORDS)),
                 "i_counters": In(data.ArrayLayout(COUNTER_BITS, units)),
             }
@@ -163,13 +171,16 @@ class HostPort(Component):
             "FIRST_MAC": self.i_times.first_mac,
             "COUNTER_SELECT": self._select,
             "LAUNCH_CYCLES": self.i_times.launch_cycles,
+            "TRACE_DROPPED": self.i_trace_dropped,
         }
 
     def _answer_reads(self, m: Module) -> None:
         axi = self.axi
         # High halves, held by a read of the low half.
         held: Any = Signal(
-            data.StructLayout({"CYCLES": 32, "ENTRY_BEGIN": 32, "COUNTER": COUNTER_BITS - 32})
+            data.StructLayout(
+                {"CYCLES": 32, "ENTRY_BEGIN": 32, "COUNTER": COUNTER_BITS - 32, "TRACE": 32}
+            )
         )
         # A pipeline register after the wide multiplexer; a read follows the selection by two cycles
         # or more.
@@ -181,10 +192,12 @@ class HostPort(Component):
         no_counter = unit >= self._units
         times = self.i_times
         values = self._values(m)
+        event = self.i_trace.as_value()
         holds = {}
         for name, value, high in (
             ("CYCLES", times.cycles, times.cycles[32:]),
             ("ENTRY_BEGIN", times.entry_begin, times.entry_begin[32:]),
+            ("TRACE", event, event[32:]),
             ("COUNTER", counter, Mux(no_counter, held["COUNTER"], counter[32:])),
         ):
             values |= {f"{name}_LO": value[:32], f"{name}_HI": held[name]}
@@ -199,6 +212,8 @@ class HostPort(Component):
                     with m.Case(each.offset >> 2):
                         m.d.sync += axi.rdata.eq(values[each.name])
                         m.d.sync += holds.get(each.name, [])
+                        if each.name == "TRACE_LO":
+                            m.d.comb += self.o_trace_take.eq(1)
                         if each.name in ("COUNTER_LO", "COUNTER_HI"):
                             with m.If(no_counter):
                                 m.d.sync += [axi.rdata.eq(0), axi.rresp.eq(RESP_SLVERR)]

@@ -4,27 +4,33 @@ from __future__ import annotations
 
 from typing import Any
 
-from amaranth.hdl import Module, Signal
+from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
+from hw.arch.config import ChipConfig
 from hw.arch.counters import COUNTER_BITS
 from hw.arch.error_codes import LaunchError
-from hw.arch.launch import ENTRY_NUMBER_BITS, MAX_ARGUMENTS
+from hw.arch.image import fingerprint as chip_fingerprint
+from hw.arch.launch import ENTRY_NUMBER_BITS, MAX_ARGUMENTS, TraceKind
 from hw.arch.limits import (
     AXI_ADDRESS_BITS,
     COUNTER_WORDS,
     FABRIC_ROWS,
     FINGERPRINT,
     LINK_BITS,
+    SEGMENT_WORDS,
+    SEGMENTS,
     UNIT_COUNT,
 )
+from hw.arch.places import chip_segments
 from hw.arch.registers import HOST_ADDRESS_BITS
 from hw.command.argument_reader import argument_write_layout
 from hw.command.burst_reader import BurstReader
 from hw.command.fetch import LaunchFetcher
 from hw.command.host_port import HostPort, error_layout
 from hw.command.launch_timer import launch_times
+from hw.command.trace_ring import TraceRing
 from hw.emit.shared import shared
 from hw.lib.axi import Axi4ReadInterface, Axi4ReadSignature, AxiLiteInterface, AxiLiteSignature
 from hw.lib.component import Component
@@ -43,15 +49,15 @@ class CommandProcessor(Component):
     before it run to their end.
 
     With memory of latency L that answers bursts back to back, ``o_start`` of the first entry comes
-    2·L + 9 cycles after the write, plus one per beat of list entry and image, and one per
+    2·L + 8 cycles after the write, plus one per beat of list entry and image, and one per
     argument.
 
     Parameters
     ----------
     width_bits : int
         Link width, and width of the memory port.
-    rows : int
-        Rows of the fabric (`FABRIC_ROWS`): configuration chains.
+    segments : tuple of tuple of int
+        Words of every segment, by row of the fabric (`FABRIC_ROWS`, `SEGMENTS`, `SEGMENT_WORDS`).
     axi_address_bits : int
         Width of a byte address of memory (`AXI_ADDRESS_BITS`).
     fingerprint : int
@@ -67,10 +73,14 @@ class CommandProcessor(Component):
         AXI4 read, commanded by the processor: launch lists, arguments and images.
     o_interrupt : ``Out(1)``
         High while an interrupt is pending.
-    o_shift, o_data : ``Out(rows)``, ``Out(width_bits)``
-        Word for the chain of the one row whose bit is set.
+    o_begin : ``Out(1)``
+        The shadows of the segments have no word any more.
+    o_row, o_segment : ``Out(rows)``, ``Out(segments of the longest row)``
+        A word for the segment whose row and number in it have their bits set.
+    o_word, o_data : ``Out(range(256))``, ``Out(width_bits)``
+        Number of the word in the segment, and the word.
     o_clear : ``Out(1)``
-        Resets the fabric, for one cycle; chain shadows keep their contents.
+        Resets the fabric, for one cycle; shadows keep their contents.
     o_argument_valid, o_argument : ``Out(1)``, ``Out(argument_write_layout())``
         Argument, taken in this cycle; between ``o_clear`` and ``o_load``.
     o_load, o_start : ``Out(1)``
@@ -102,7 +112,10 @@ class CommandProcessor(Component):
     host: AxiLiteInterface
     memory: Axi4ReadInterface
     o_interrupt: Signal
-    o_shift: Signal
+    o_begin: Signal
+    o_row: Signal
+    o_segment: Signal
+    o_word: Signal
     o_data: Signal
     o_clear: Signal
     o_argument_valid: Signal
@@ -125,13 +138,17 @@ class CommandProcessor(Component):
         self,
         *,
         width_bits: int,
-        rows: int,
+        segments: tuple[tuple[int, ...], ...],
         axi_address_bits: int,
         fingerprint: int,
         units: int,
     ) -> None:
         LINK_BITS.require("Link width in bits", width_bits)
-        FABRIC_ROWS.require("Fabric rows", rows)
+        FABRIC_ROWS.require("Fabric rows", len(segments))
+        for row in segments:
+            SEGMENTS.require("Segments of a row", len(row))
+            for words in row:
+                SEGMENT_WORDS.require("Words of a segment", words)
         AXI_ADDRESS_BITS.require("AXI address bits", axi_address_bits)
         FINGERPRINT.require("Fingerprint", fingerprint)
         UNIT_COUNT.require("Units", units)
@@ -141,7 +158,10 @@ class CommandProcessor(Component):
                 "host": In(AxiLiteSignature(address_bits=HOST_ADDRESS_BITS)),
                 "memory": Out(memory),
                 "o_interrupt": Out(1),
-                "o_shift": Out(rows),
+                "o_begin": Out(1),
+                "o_row": Out(len(segments)),
+                "o_segment": Out(max(map(len, segments))),
+                "o_word": Out(range(SEGMENT_WORDS.high + 1)),
                 "o_data": Out(width_bits),
                 "o_clear": Out(1),
                 "o_argument_valid": Out(1),
@@ -162,16 +182,27 @@ class CommandProcessor(Component):
             }
         )
 
+    @classmethod
+    def of_chip(cls, config: ChipConfig) -> CommandProcessor:
+        """Command processor of a chip."""
+        return cls(
+            width_bits=config.width_bits,
+            segments=chip_segments(config),
+            axi_address_bits=config.agcu.axi_address_bits,
+            fingerprint=chip_fingerprint(config),
+            units=config.rows * config.columns + config.agcu.count,
+        )
+
     def _add_parts(self, m: Module) -> None:
         """Add the components and the state of a launch."""
-        width_bits, rows, axi_address_bits, fingerprint, units = self.parameters.values()
+        width_bits, segments, axi_address_bits, fingerprint, units = self.parameters.values()
         self._host = HostPort(
-            fingerprint=fingerprint, rows=rows, width_bits=width_bits, units=units
+            fingerprint=fingerprint, rows=len(segments), width_bits=width_bits, units=units
         )
         self._reader = BurstReader(width_bits=width_bits, address_bits=axi_address_bits)
         self._fetch = LaunchFetcher(
             width_bits=width_bits,
-            rows=rows,
+            segments=segments,
             address_bits=axi_address_bits,
             fingerprint=fingerprint,
         )
@@ -181,6 +212,7 @@ class CommandProcessor(Component):
         m.submodules.reader = shared(self._reader)
         m.submodules.fetch = shared(self._fetch)
         m.submodules.arguments = shared(self._arguments)
+        m.submodules.trace = self._trace = TraceRing()
         self._busy = Signal()
         # Error of a launch that is stopped; none means a reset while nothing ran.
         self._error: Any = Signal(error_layout)
@@ -207,13 +239,23 @@ class CommandProcessor(Component):
         wiring.connect(m, fetch.o_argument, self._arguments.i_stream)
         m.d.comb += [
             self.o_interrupt.eq(host.o_interrupt),
-            self.o_shift.eq(fetch.o_shift),
+            self.o_begin.eq(fetch.o_begin),
+            self.o_row.eq(fetch.o_row),
+            self.o_segment.eq(fetch.o_segment),
+            self.o_word.eq(fetch.o_word),
             self.o_data.eq(fetch.o_data),
             self.o_argument.eq(self._arguments.o_stream.payload),
             host.i_counters.eq(self.i_counters),
             self.o_counter.eq(host.o_counter),
             host.i_busy.eq(self._busy),
             host.i_times.eq(times),
+            host.i_trace.eq(self._trace.o_event),
+            host.i_trace_dropped.eq(self._trace.o_dropped),
+            self._trace.i_take.eq(host.o_trace_take),
+            self._trace.i_clear.eq(self._launch),
+            # Times are those of the cycle before.
+            self._trace.i_event.entry.eq(self._entry),
+            self._trace.i_event.cycle.eq(Mux(self._launch, 0, times.cycles + 1)),
             host.i_error.eq(self._error),
             host.i_error_entry.eq(self._entry),
             fetch.i_start.eq(host.o_launch),
@@ -227,6 +269,7 @@ class CommandProcessor(Component):
                 m.d.sync += [self._error.eq(0), self._entry.eq(0)]
                 with m.If(host.o_launch):
                     m.d.comb += self._launch.eq(1)
+                    self._record(m, TraceKind.LAUNCH)
                     m.d.sync += self._busy.eq(1)
                     m.next = "DECODE"
                 with m.If(host.o_abort):
@@ -236,6 +279,10 @@ class CommandProcessor(Component):
             self._run_states(m)
             self._stop_states(m)
         return m
+
+    def _record(self, m: Module, kind: TraceKind) -> None:
+        """Put an event of this cycle into the trace."""
+        m.d.comb += self._trace.i_event.kind.eq(kind)
 
     def _stop_if_failed(self, m: Module) -> None:
         """Leave the state if the entry cannot be fetched, or the host aborts."""
@@ -266,6 +313,7 @@ class CommandProcessor(Component):
         with m.State("CLEAR"):
             # Every entry starts with a reset, then its arguments.
             m.d.comb += self.o_clear.eq(1)
+            self._record(m, TraceKind.CLEAR)
             m.next = "ARGUMENTS"
             self._stop_if_failed(m)
         with m.State("ARGUMENTS"):
@@ -286,11 +334,14 @@ class CommandProcessor(Component):
             self._stop_if_aborted(m)
         with m.State("START"):
             m.d.comb += self.o_start.eq(1)
+            self._record(m, TraceKind.START)
             m.next = "RUN"
             self._stop_if_aborted(m)
         with m.State("RUN"):
             m.d.comb += self.o_run.eq(1)
             with m.If(self.i_done):
+                with m.If(~self.i_error & ~host.o_abort):
+                    self._record(m, TraceKind.END)
                 m.next = "DECODE"
                 with m.If(self._last):
                     m.d.comb += host.i_done.eq(~self.i_error & ~host.o_abort)
@@ -315,6 +366,7 @@ class CommandProcessor(Component):
         argument = self._arguments.o_stream
         with m.State("STOP"):
             m.d.comb += self.o_stop.eq(1)
+            self._record(m, TraceKind.STOP)
             m.next = "DRAIN"
         with m.State("DRAIN"):
             m.d.comb += [self.o_stop.eq(1), argument.ready.eq(1)]

@@ -10,7 +10,16 @@ from hw.float.sticky_shift import shift_right
 from hw.float.wires import named
 from hw.numeric.formats import Format, bf16, fp32, int8, int32
 
-__all__ = ["from_int32", "narrow", "round_to_integral", "saturate_int8", "to_int32", "widen"]
+__all__ = [
+    "ceil",
+    "from_int8",
+    "from_int32",
+    "narrow",
+    "round_to_integral",
+    "saturate_int8",
+    "to_int32",
+    "widen",
+]
 
 _FRACTION = fp32.fraction_bits
 
@@ -111,12 +120,43 @@ def from_int32(m: Module, bits: Value) -> Value:
     return Mux(value[-1], Cat(magnitude, sign), 0)
 
 
+def from_int8(m: Module, bits: Value) -> Value:
+    """Exact conversion of an int8 to fp32; 0 becomes +0."""
+    sign = bits[-1]
+    value: Value = named(m, "from_int8", Mux(sign, -bits.as_signed(), bits)[:8])
+    zeros: list[Value] = []
+    for stage in reversed(range(3)):
+        places = 1 << stage
+        taken = named(m, f"from_int8_by_{places}", ~value[-places:].any())
+        value = named(m, f"from_int8_{places}", Mux(taken, value << places, value)[:8])
+        zeros.insert(0, taken)
+    field = (fp32.bias + 7 - Cat(*zeros))[:8]
+    wide = Cat(Const(0, _FRACTION - 7), value[:7], field, sign)
+    return Mux(value[-1], wide, 0)[:32]
+
+
+def _below_point(m: Module, field: Value) -> Value:
+    """Mask of the fraction bits below the binary point, a thermometer code of the exponent."""
+    places = [field < fp32.bias + _FRACTION - place for place in range(_FRACTION)]
+    return named(m, "below_point", Cat(*places))
+
+
+def ceil(m: Module, bits: Value) -> Value:
+    """The least integer that is not below an fp32; zeros keep their signs, (-1, 0) becomes -0."""
+    field, magnitude, positive = bits[_FRACTION:-1], bits[:-1], ~bits[-1]
+    mask = _below_point(m, field)
+    # A positive fraction, if there is one, carries into the last place above the point.
+    raised = named(m, "raised", (magnitude + Mux(positive, mask, 0))[:31])
+    total = Cat(raised[:_FRACTION] & ~mask, raised[_FRACTION:])
+    small = Cat(Const(0, _FRACTION), Mux(positive & magnitude.any(), fp32.bias, 0)[:8])
+    result = Mux(field < fp32.bias, small, total)
+    return Mux(is_nan(bits), fp32.canonical_nan, Cat(result, bits[-1]))
+
+
 def round_to_integral(m: Module, bits: Value) -> Value:
     """Round an fp32 to an integer in fp32, nearest even; zeros keep their signs."""
     field, magnitude = bits[_FRACTION:-1], bits[:-1]
-    # Mask of the fraction bits below the binary point, as a thermometer code of the exponent.
-    places = [field < fp32.bias + _FRACTION - place for place in range(_FRACTION)]
-    mask = named(m, "below_point", Cat(*places))
+    mask = _below_point(m, field)
     unit = Cat(mask, Const(0, 1)) ^ Cat(Const(1, 1), mask)
     odd = mask[0] & (Cat(bits[:_FRACTION], Const(1, 1)) & unit).any()
     total = (magnitude + (mask >> 1) + odd)[:31]

@@ -12,13 +12,13 @@ from hw.numeric.formats import LANE_BITS, e2m1, fp32, int4
 __all__ = ["multiply_e2m1_quad", "multiply_int4_quad"]
 
 _BITS = int4.bits
-_LANES = [slice(low, low + _BITS) for low in range(0, LANE_BITS, _BITS)]
+_FIELDS = [slice(low, low + _BITS) for low in range(0, LANE_BITS, _BITS)]
 
 #: Magnitudes of e2m1 by their bits, in halves.
 _HALVES = [int(2 * value) for value in e2m1.from_bits(range(e2m1.largest + 1)).astype(float)]
 _LARGEST_PRODUCT = max(_HALVES) ** 2
 _PRODUCT_BITS = _LARGEST_PRODUCT.bit_length()
-_SUM_BITS = (len(_LANES) * _LARGEST_PRODUCT).bit_length()
+_SUM_BITS = (len(_FIELDS) * _LARGEST_PRODUCT).bit_length()
 
 #: Shifter stages that normalise every nonzero sum.
 _NORMALISE = (4, 2, 2)
@@ -36,11 +36,11 @@ def multiply_int4_quad(m: Module, a: Value, w: Value) -> Value:
     """
     columns: Columns = [[] for _ in range(2 * _BITS + 2)]
     top = _BITS - 1
-    for lane in _LANES:
+    for lane in _FIELDS:
         for i, x in enumerate(a[lane]):
             for j, y in enumerate(w[lane]):
                 columns[i + j].append(~(x & y) if (i == top) != (j == top) else x & y)
-    return sum_columns(m, columns, len(_LANES) * ((1 << _BITS) - (1 << 2 * _BITS - 1)))
+    return sum_columns(m, columns, len(_FIELDS) * ((1 << _BITS) - (1 << 2 * _BITS - 1)))
 
 
 def _e2m1_product(a: Value, w: Value) -> Value:
@@ -68,7 +68,7 @@ def multiply_e2m1_quad(m: Module, a: Value, w: Value) -> Product:
         Four operands each, the lowest k low.
     """
     columns: Columns = [[] for _ in range(_SUM_BITS + 1)]
-    for index, lane in enumerate(_LANES):
+    for index, lane in enumerate(_FIELDS):
         x, y = a[lane], w[lane]
         sign = named(m, f"sign_{index}", x[-1] ^ y[-1])
         product = named(m, f"product_{index}", _e2m1_product(x[:-1], y[:-1]))
@@ -77,7 +77,7 @@ def multiply_e2m1_quad(m: Module, a: Value, w: Value) -> Product:
             columns[weight].append(bit)
         columns[0].append(sign)
         columns[_PRODUCT_BITS].append(~sign)
-    total = named(m, "quad_total", sum_columns(m, columns, -len(_LANES) << _PRODUCT_BITS))
+    total = named(m, "quad_total", sum_columns(m, columns, -len(_FIELDS) << _PRODUCT_BITS))
     negative = total[-1]
     magnitude: Value = ((total ^ negative.replicate(len(total))) + negative)[:_SUM_BITS]
     magnitude = named(m, "quad_magnitude", magnitude)

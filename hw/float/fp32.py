@@ -6,16 +6,18 @@ from amaranth.hdl import Cat, Const, Module, Mux, Value
 
 from hw.float.add import Total, add, round_total
 from hw.float.align import EXPONENT_BITS, FRACTION, Window, align
-from hw.float.dot1 import Product, multiply
+from hw.float.dot1 import PRODUCT_EXPONENT_BITS, Product, multiply
 from hw.float.recode import Coding, is_nan, recode
 from hw.float.sticky_shift import shift_right
 from hw.float.wires import named
 from hw.numeric.formats import fp32
 
 __all__ = [
+    "PRODUCT_WINDOW",
     "add_fp32",
     "as_product",
     "equal",
+    "exact_product",
     "fma_fp32",
     "less",
     "maximum",
@@ -24,7 +26,12 @@ __all__ = [
 ]
 
 _CODING = Coding.of((fp32,))
+#: Window of the product of two normalised fp32.
 _WINDOW = Window.of(2 * fp32.significand_bits)
+
+#: Alignment window of the product of two fp32, of which one may be subnormal: a bit more than for
+#: normal ones, since the product then begins as low as 2^-24.
+PRODUCT_WINDOW = Window.of(2 * fp32.significand_bits + 1)
 
 
 def as_product(m: Module, a: Value) -> Product:
@@ -47,20 +54,43 @@ def add_fp32(m: Module, a: Value, b: Value) -> Value:
     return round_total(m, add(m, align(m, as_product(m, a), b)))
 
 
-def _product(m: Module, a: Value, b: Value) -> Product:
-    left, right = (recode(m, x, fp32, _CODING) for x in (a, b))
-    return multiply(m, left, right, coding=_CODING)
+def exact_product(m: Module, a: Value, b: Value) -> Product:
+    """Exact product of two fp32, as one term of an addition in `PRODUCT_WINDOW`.
+
+    Subnormal factors are not normalised: beside a normal one the product begins at 2^-24 or above,
+    which the window takes, and two of them give less than any bit of the window.
+    """
+    fields = [x[FRACTION:-1] for x in (a, b)]
+    normal = [named(m, f"factor_{i}_normal", field.any()) for i, field in enumerate(fields)]
+    special = [named(m, f"factor_{i}_special", field.all()) for i, field in enumerate(fields)]
+    zero = [~(x[:FRACTION].any() | hidden) for x, hidden in zip((a, b), normal, strict=True)]
+    nan = [each & x[:FRACTION].any() for x, each in zip((a, b), special, strict=True)]
+    significands = [Cat(x[:FRACTION], hidden) for x, hidden in zip((a, b), normal, strict=True)]
+    # A subnormal has the exponent of the smallest normal.
+    exponents = [Cat(f[0] | ~hidden, f[1:]) for f, hidden in zip(fields, normal, strict=True)]
+    # As one in [0.5, 2), the product has one more, and the form of a product adds 512.
+    total = exponents[0] + exponents[1] + (512 + 1 - fp32.bias)
+    is_zero = named(m, "product_zero", zero[0] | zero[1])
+    return Product(
+        significand=named(m, "product_significand", significands[0] * significands[1]),
+        sign=a[-1] ^ b[-1],
+        exponent=Mux(is_zero, 0, total)[:PRODUCT_EXPONENT_BITS],
+        zero=is_zero,
+        special=special[0] | special[1],
+        nan=nan[0] | nan[1] | (special[0] & zero[1]) | (special[1] & zero[0]),
+    )
 
 
 def fma_fp32(m: Module, a: Value, b: Value, c: Value) -> Value:
     """``a * b + c``, rounded once."""
-    terms = align(m, _product(m, a, b), c, window=_WINDOW)
-    return round_total(m, add(m, terms, window=_WINDOW), window=_WINDOW)
+    terms = align(m, exact_product(m, a, b), c, window=PRODUCT_WINDOW)
+    return round_total(m, add(m, terms, window=PRODUCT_WINDOW), window=PRODUCT_WINDOW)
 
 
 def multiply_fp32(m: Module, a: Value, b: Value) -> Value:
     """``a * b``."""
-    product = _product(m, a, b)
+    left, right = (recode(m, x, fp32, _CODING) for x in (a, b))
+    product = multiply(m, left, right, coding=_CODING)
     # The product's exponent carries an offset of 512; below 1 the result is subnormal and shifts.
     exponent = named(m, "true_exponent", (product.exponent - 512)[: EXPONENT_BITS + 2])
     short = named(m, "short", (1 - exponent.as_signed())[: EXPONENT_BITS + 2])

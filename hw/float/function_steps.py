@@ -23,6 +23,7 @@ from hw.numeric.function_tables import (
 
 __all__ = [
     "CODING",
+    "EXPONENT_BASE",
     "POWER_CYCLES",
     "ROUND_CYCLES",
     "Power",
@@ -36,6 +37,9 @@ __all__ = [
 
 #: Coding of a decoded operand.
 CODING = Coding.of((fp32,))
+
+#: Added to an exponent, 0 for that of the smallest normal fp32: one less than the biased exponent.
+EXPONENT_BASE = fp32.bias - 1
 
 #: Cycles of :func:`round_magnitude`.
 ROUND_CYCLES = 2
@@ -60,9 +64,9 @@ def normalise_bit(m: Module, value: Value, scale: int, name: str) -> tuple[Value
 
 
 def round_magnitude(
-    m: Module, value: Value, *, scale: int, exponent: Value, width: int, subnormal: bool = True
+    m: Module, value: Value, *, scale: int, base: Value, width: int, subnormal: bool = True
 ) -> Value:
-    """Round ``value * 2^(exponent - scale)`` to an fp32 of a shorter significand.
+    """Round ``value * 2^(base - EXPONENT_BASE - scale)`` to an fp32 of a shorter significand.
 
     Takes :data:`ROUND_CYCLES` cycles.
 
@@ -71,8 +75,9 @@ def round_magnitude(
     m : Module
         Takes the statements.
     value : Value
-        In [1, 2] times 2^scale, or any smaller one with exponent -126.
-    exponent : Value, signed
+        In [1, 2] times 2^scale, or any smaller one with base 0.
+    base : Value, signed
+        Exponent of the value, and :data:`EXPONENT_BASE`.
     width : int
         Significand bits of the result.
     subnormal : bool
@@ -84,15 +89,14 @@ def round_magnitude(
         Magnitude: nearest, ties to even, infinity beyond the largest.
     """
     sticky: Value = Const(0, 1)
-    base = (exponent + 126).as_unsigned()
     if subnormal:
-        short = -126 - exponent
+        short = -base
         below = named(m, "below", Mux(short[-1], 0, short[:-1]))
-        base = Mux(short[-1], base, 0)
+        base = Mux(short[-1], base.as_unsigned(), 0)
         value, sticky = shift_right(m, value, below, "denormalise")
     value = delayed(m, value, 1, name="to_round")
     sticky = delayed(m, sticky, 1, name="round_sticky")
-    base = delayed(m, base, 1, name="round_base")
+    base = delayed(m, base.as_unsigned(), 1, name="round_base")
     drop = scale - (width - 1)
     kept, guard, rest = value[drop:], value[drop - 1], value[: drop - 1]
     up = guard & (kept[0] | rest.any() | sticky)

@@ -12,6 +12,7 @@ from amaranth.lib.wiring import In, Out
 from hw.arch.limits import FUNCTION_WIDTH
 from hw.float.function_steps import (
     CODING,
+    EXPONENT_BASE,
     POWER_CYCLES,
     ROUND_CYCLES,
     Power,
@@ -115,7 +116,7 @@ class ExponentialUnit(FunctionUnit):
             m,
             power.value,
             scale=self._width + GUARD,
-            exponent=power.exponent,
+            base=power.exponent + EXPONENT_BASE,
             width=self._width,
         )
         self.answer(m, magnitude, Const(0, 1), delayed(m, is_nan(self.x), self.cycles, name="nan"))
@@ -135,10 +136,9 @@ class ReciprocalUnit(FunctionUnit):
         table = reciprocal_table(self._width)
         value = lookup(m, table, operand.fraction[_FRACTION - table.input_bits :], "reciprocal")
         value, small = normalise_bit(m, value, scale, "reciprocal")
-        exponent = CODING.offset - delayed(m, operand.exponent, LOOKUP_CYCLES, name="code") - small
-        magnitude = round_magnitude(
-            m, value, scale=scale, exponent=exponent.as_signed(), width=self._width
-        )
+        code = delayed(m, operand.exponent, LOOKUP_CYCLES, name="code")
+        base = CODING.offset + EXPONENT_BASE - code - small
+        magnitude = round_magnitude(m, value, scale=scale, base=base.as_signed(), width=self._width)
         rest = self.cycles - 1
         zero = delayed(m, operand.is_zero, rest, name="zero")
         infinite = delayed(m, operand.is_special, rest, name="infinite")
@@ -163,12 +163,12 @@ class RsqrtUnit(FunctionUnit):
         value = lookup(m, table, Cat(fraction, operand.exponent[0]), "rsqrt")
         value, small = normalise_bit(m, value, scale, "rsqrt")
         half = delayed(m, operand.exponent[1:], LOOKUP_CYCLES, name="code")
-        exponent = CODING.offset // 2 - half - small
+        base = CODING.offset // 2 + EXPONENT_BASE - half - small
         magnitude = round_magnitude(
             m,
             value,
             scale=scale,
-            exponent=exponent.as_signed(),
+            base=base.as_signed(),
             width=self._width,
             subnormal=False,
         )
@@ -214,7 +214,7 @@ class Log2Unit(FunctionUnit):
             m,
             value,
             scale=len(value) - 1,
-            exponent=exponent,
+            base=exponent + EXPONENT_BASE,
             width=self._width,
             subnormal=False,
         )
@@ -288,7 +288,7 @@ class SigmoidUnit(FunctionUnit):
         exponent = delayed(m, Mux(negative, power.exponent, 0), 1, name="product_exponent")
         value, small = normalise_bit(m, product, 2 * scale, "product")
         magnitude = round_magnitude(
-            m, value, scale=2 * scale, exponent=exponent - small, width=self._width
+            m, value, scale=2 * scale, base=exponent - small + EXPONENT_BASE, width=self._width
         )
         self.answer(m, magnitude, Const(0, 1), delayed(m, is_nan(self.x), self.cycles, name="nan"))
         return m
@@ -332,7 +332,7 @@ class TanhUnit(FunctionUnit):
         exponent = delayed(m, exponent, 1, name="product_exponent")
         value, halved = normalise_bit(m, product, 2 * scale, "product")
         magnitude = round_magnitude(
-            m, value, scale=2 * scale, exponent=exponent - halved, width=self._width
+            m, value, scale=2 * scale, base=exponent - halved + EXPONENT_BASE, width=self._width
         )
         rest = self.cycles - 1
         zero = delayed(m, operand.is_zero, rest, name="zero")

@@ -7,6 +7,7 @@ from amaranth.lib import data
 from amaranth.lib.wiring import In, Out
 
 from hw.arch.errors import BadInputError, shown
+from hw.arch.launch import REPEAT_BITS
 from hw.arch.loops import chain_layout
 from hw.lib.component import Component
 
@@ -16,17 +17,21 @@ __all__ = ["CounterChain"]
 class CounterChain(Component):
     """Hardware loop nest: one step per cycle; loop 0 is the outermost.
 
-    Loop i runs ``base + slope * index[outer]`` iterations. A count of zero or less is an empty
-    loop: it costs one cycle without a step, and the next outer loop advances. Flags state index
-    positions, so those of an outer iteration whose inner loops are empty are not output. Counts
-    and offsets advance by addition alone. The first step comes one cycle after ``i_start``.
+    Loop i runs ``(base + slope * index[outer]) >> shift`` iterations, rounded toward minus
+    infinity; loop 0 has neither slope nor shift. A count of zero or less is an empty loop: it
+    costs one cycle without a step, and the next outer loop advances. Flags state index positions,
+    so those of an outer iteration whose inner loops are empty are not output. Sums and offsets
+    advance by addition alone. The first step comes one cycle after ``i_start``.
+
+    Outside loop 0, the whole nest is iterated, without a cycle between two iterations: indices and
+    offset begin anew.
 
     Parameters
     ----------
     loops : int
         Depth of the nest (at least 1).
     count_bits : int
-        Bits of an index; a count lies below ``2**count_bits``.
+        Bits of an index; a sum, before its shift, lies below ``2**count_bits``.
     offset_bits : int
         Bits of the offset, which wraps.
 
@@ -34,6 +39,8 @@ class CounterChain(Component):
     -------
     config : ``In(chain_layout(...))``
         The program; constant from ``i_start`` on.
+    i_last_iteration : ``In(REPEAT_BITS)``
+        Iterations of the nest less 1; constant from ``i_start`` on.
     i_start : ``In(1)``
         Restart at the first step, in the next cycle, in any state.
     i_next : ``In(1)``
@@ -45,11 +52,14 @@ class CounterChain(Component):
     o_first, o_end, o_last : ``Out(loops)``
         Bit i: loops i and inward are at index 0; loop i is at its last index; loops i and inward
         are at their last indices.
+    o_iteration : ``Out(REPEAT_BITS)``
+        Iterations finished before this one.
     o_done : ``Out(1)``
-        The nest has finished, or has not been started.
+        All iterations have finished, or it has not been started.
     """
 
     config: data.View[data.StructLayout]
+    i_last_iteration: Signal
     i_start: Signal
     i_next: Signal
     o_valid: Signal
@@ -58,6 +68,7 @@ class CounterChain(Component):
     o_first: Signal
     o_end: Signal
     o_last: Signal
+    o_iteration: Signal
     o_done: Signal
 
     def __init__(self, *, loops: int, count_bits: int, offset_bits: int) -> None:
@@ -75,6 +86,7 @@ class CounterChain(Component):
         super().__init__(
             {
                 "config": In(layout),
+                "i_last_iteration": In(REPEAT_BITS),
                 "i_start": In(1),
                 "i_next": In(1),
                 "o_valid": Out(1),
@@ -83,6 +95,7 @@ class CounterChain(Component):
                 "o_first": Out(loops),
                 "o_end": Out(loops),
                 "o_last": Out(loops),
+                "o_iteration": Out(REPEAT_BITS),
                 "o_done": Out(1),
             }
         )
@@ -92,7 +105,8 @@ class CounterChain(Component):
         loops = self._loops
         active = Signal()
         program = [self.config.loops[i] for i in range(loops)]
-        counts = [Signal(signed(self._count_bits + 1), name=f"count_{i}") for i in range(loops)]
+        sums = [Signal(signed(self._count_bits + 1), name=f"sum_{i}") for i in range(loops)]
+        counts = [sums[0], *(sums[i] >> program[i].shift for i in range(1, loops))]
         # Offset at which the current iteration of each loop begins.
         starts = [Signal(self._offset_bits, name=f"start_{i}") for i in range(loops)]
         empty = Signal(loops)
@@ -125,8 +139,13 @@ class CounterChain(Component):
         for i in range(loops):
             with m.If(chosen[i]):
                 m.d.comb += start.eq(starts[i] + program[i].stride)
+        begins = Signal()  # an iteration of the nest
         with m.If(move & over[0]):
-            m.d.sync += active.eq(0)
+            with m.If(self.o_iteration == self.i_last_iteration):
+                m.d.sync += active.eq(0)
+            with m.Else():
+                m.d.comb += begins.eq(1)
+                m.d.sync += self.o_iteration.eq(self.o_iteration + 1)
         for i in range(loops):
             restarts = chosen[:i].any() if i else Const(0)
             with m.If(move & (chosen[i] | restarts)):
@@ -142,15 +161,15 @@ class CounterChain(Component):
                     renews.eq(Cat(chosen[:j].any() & (outer == j) for j in range(1, i)).any()),
                 ]
                 with m.If(move & (grows | renews)):
-                    m.d.sync += counts[i].eq(
-                        Mux(grows, counts[i] + program[i].slope, program[i].base)
-                    )
+                    m.d.sync += sums[i].eq(Mux(grows, sums[i] + program[i].slope, program[i].base))
         with m.If(self.i_start):
-            m.d.sync += active.eq(1)
+            m.d.comb += begins.eq(1)
+            m.d.sync += [active.eq(1), self.o_iteration.eq(0)]
+        with m.If(begins):
             for i in range(loops):
                 m.d.sync += [
                     self.o_indices[i].eq(0),
                     starts[i].eq(0),
-                    counts[i].eq(program[i].base),
+                    sums[i].eq(program[i].base),
                 ]
         return m

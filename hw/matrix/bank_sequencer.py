@@ -14,6 +14,9 @@ __all__ = ["BankSequencer"]
 class BankSequencer(Component):
     """Bookkeeping of two accumulator banks: one is filled by a pass while the other is drained.
 
+    The tiles of a group use rows of the bank one after another, from row 0 on. Those of the first
+    group of a pass set the sums, those of further groups add to them.
+
     Parameters
     ----------
     columns : int
@@ -23,12 +26,17 @@ class BankSequencer(Component):
 
     Members
     -------
-    i_first, i_last, i_final, i_issue
-        The next vector is the first or the last of its tile, or the last of its pass; it enters.
-    o_first_of_pass, o_bank, o_room
-        The next vector's tile is the first of its pass; the bank of its sums; the bank is free.
-    i_ends, i_row
-        The sum of the last vector of a pass is at column 0; its row.
+    i_first, i_last, i_final, i_row, i_issue
+        The next vector is the first or the last of its tile, or the last of its pass; its row; it
+        enters.
+    i_continues
+        Its tile, if it is the first of the tile, continues the group of the tile before.
+    o_begins, o_starts, o_adds
+        The next vector begins a group; begins a pass; adds to sums of the group before.
+    o_bank, o_room, o_top
+        The bank of its sums; the bank is free; the last row of its pass's first group.
+    i_ends
+        The sum of the last vector of a pass is at column 0.
     o_write_bank
         Bank of the sum at column 0.
     o_full, o_full_bank, o_last_row, i_done
@@ -38,12 +46,16 @@ class BankSequencer(Component):
     i_first: Signal
     i_last: Signal
     i_final: Signal
+    i_row: Signal
     i_issue: Signal
-    o_first_of_pass: Signal
+    i_continues: Signal
+    o_begins: Signal
+    o_starts: Signal
+    o_adds: Signal
     o_bank: Signal
     o_room: Signal
+    o_top: Signal
     i_ends: Signal
-    i_row: Signal
     o_write_bank: Signal
     o_full: Signal
     o_full_bank: Signal
@@ -52,41 +64,46 @@ class BankSequencer(Component):
 
     def __init__(self, *, columns: int, rows: int) -> None:
         self._columns, self._rows = columns, rows
-        inputs = ("first", "last", "final", "issue", "ends", "done")
-        outputs = ("first_of_pass", "bank", "room", "write_bank", "full", "full_bank")
+        inputs = ("first", "last", "final", "issue", "continues", "ends", "done")
+        outputs = ("begins", "starts", "adds", "bank", "room", "write_bank", "full", "full_bank")
         row = range(rows)
         super().__init__(
             {f"i_{name}": In(1) for name in inputs}
             | {f"o_{name}": Out(1) for name in outputs}
-            | {"i_row": In(row), "o_last_row": Out(row)}
+            | {"i_row": In(row), "o_top": Out(row), "o_last_row": Out(row)}
         )
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
         bank = self.o_bank
         used = Array(Signal(name=f"used_{index}") for index in range(2))
-        first_of_pass = Signal(init=1)
-        begins = first_of_pass & self.i_first
+        tops = Array(Signal(range(self._rows), name=f"top_{index}") for index in range(2))
+        starts, adding = Signal(init=1), Signal()
+        ends_pass = self.i_last & self.i_final
         m.d.comb += [
-            self.o_first_of_pass.eq(first_of_pass),
-            self.o_room.eq(~(begins & used[bank])),
+            self.o_starts.eq(starts),
+            self.o_begins.eq(starts | (self.i_first & ~self.i_continues)),
+            self.o_adds.eq(~starts & (adding | self.o_begins)),
+            self.o_room.eq(~(starts & used[bank])),
+            self.o_top.eq(tops[bank]),
         ]
         with m.If(self.i_issue):
-            with m.If(self.i_last):
-                m.d.sync += [
-                    first_of_pass.eq(self.i_final),
-                    bank.eq(bank ^ self.i_final),
-                ]
-            with m.If(begins):
+            m.d.sync += [
+                starts.eq(ends_pass),
+                bank.eq(bank ^ ends_pass),
+                adding.eq(self.o_adds),
+            ]
+            with m.If(starts):
                 m.d.sync += used[bank].eq(1)
+            with m.If(~self.o_adds):
+                m.d.sync += tops[bank].eq(self.i_row)
 
         # A bank is full when the last column has written its last sum.
-        last_rows = Array(Signal(range(self._rows), name=f"last_row_{index}") for index in range(2))
         full = Signal(2)
         write_bank, full_bank = self.o_write_bank, self.o_full_bank
         ends = self.i_ends
         with m.If(ends):
-            m.d.sync += [last_rows[write_bank].eq(self.i_row), write_bank.eq(~write_bank)]
+            m.d.sync += write_bank.eq(~write_bank)
         filled = delayed(
             m, Cat(ends & ~write_bank, ends & write_bank), self._columns, name="filled", reset=True
         )
@@ -94,7 +111,7 @@ class BankSequencer(Component):
         m.d.sync += full.eq((full | filled) & ~Mux(self.i_done, mine, 0))
         m.d.comb += [
             self.o_full.eq((full & mine).any()),
-            self.o_last_row.eq(last_rows[full_bank]),
+            self.o_last_row.eq(tops[full_bank]),
         ]
         with m.If(self.i_done):
             m.d.sync += [full_bank.eq(~full_bank), used[full_bank].eq(0)]

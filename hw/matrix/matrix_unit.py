@@ -10,6 +10,7 @@ from amaranth.lib.wiring import In, Out
 from hw.arch.checks import refusal
 from hw.arch.counters import activity_layout
 from hw.arch.errors import BadInputError
+from hw.arch.limits import PACKET_VECTORS
 from hw.array.dataflow import ArrayConfig, Dataflow
 from hw.array.layout import row_pairs
 from hw.array.unit_parameters import ACCUMULATOR_ROWS
@@ -30,8 +31,11 @@ class MatrixUnit(Component):
 
     A packet of the activation stream is one tile: its rows, R elements of k per vector. Its
     weights are the next C vectors of the weight stream. Tiles are accumulated, row by row, in
-    arrival order until a vector with the flag ``final``; then the sums leave as one packet. All
-    tiles of a pass have the same number of rows.
+    arrival order until a vector with the flag ``final``, which ends a pass; then the sums leave, as
+    one packet or several. All tiles of a pass have the same number of rows.
+
+    A tile that continues uses the accumulator rows after those of the tile before; the others, and
+    the first of a pass, begin a group at row 0. All groups of a pass have as many tiles.
 
     One activation vector per cycle is taken as long as weights arrive in time, results leave, and
     tiles have at least R·L + 2 rows for their sums and (R - 1)·L + C + 2 for the load of the next
@@ -52,10 +56,14 @@ class MatrixUnit(Component):
     Members
     -------
     i_activation, i_weight, o_result : vector streams
+    i_continues
+        With each weight vector: its tile continues the group of the tile before.
     int8
         Static: operands are int8, else bf16; always 1 if int8 is the only format.
     to_bf16
         Static: results are rounded to bf16, two rows per vector.
+    packet_vectors
+        Static: vectors of a result packet, the last of a pass may have fewer; 0: a pass is one.
     weights_by_row
         Static: a vector of weights is rows of the tile, else a column
         (:class:`hw.array.stationary.StationaryArray`).
@@ -74,9 +82,11 @@ class MatrixUnit(Component):
 
     i_activation: stream.Interface
     i_weight: stream.Interface
+    i_continues: Signal
     o_result: stream.Interface
     int8: Signal
     to_bf16: Signal
+    packet_vectors: Signal
     weights_by_row: Signal
     i_hold: Signal
     o_issue: Signal
@@ -106,9 +116,11 @@ class MatrixUnit(Component):
             {
                 "i_activation": In(vector_signature(16 * rows)),
                 "i_weight": In(vector_signature(16 * rows)),
+                "i_continues": In(1),
                 "o_result": Out(vector_signature(16 * rows)),
                 "int8": In(1),
                 "to_bf16": In(1),
+                "packet_vectors": In(range(PACKET_VECTORS.high + 1)),
                 "weights_by_row": In(1),
                 "i_hold": In(1),
                 "o_issue": Out(1),
@@ -122,6 +134,7 @@ class MatrixUnit(Component):
         m.submodules.core = core = StationaryCore(
             array,
             flags=("last", "final"),
+            leaving=("final",),
             rows=rows,
             banks=2,
             # At least four vectors of weights are gathered.
@@ -138,27 +151,27 @@ class MatrixUnit(Component):
             core.moving_mode.eq(self.int8),
             core.stationary_mode.eq(self.int8),
             core.i_by_row.eq(self.weights_by_row),
+            core.i_mark.eq(self.i_continues),
             self.o_issue.eq(core.o_issue),
         ]
         m.submodules.banks = banks = BankSequencer(columns=columns, rows=rows)
         self._drain(m, core, banks)
-        waiting, first_of_pass = core.o_waiting, banks.o_first_of_pass
+        waiting = core.o_waiting
         with m.If(core.o_issue):
             m.d.sync += Check(
-                (waiting.row != rows - 1) | waiting.last,
-                "a tile has more rows than an accumulator bank",
+                banks.o_begins | ((waiting.row != 0) & (waiting.row < rows)),
+                "a group of tiles has more rows than an accumulator bank",
             )
-            m.d.sync += Check(
-                first_of_pass | ~waiting.last | (waiting.row == waiting.last_row),
-                "the tiles of a pass differ in rows",
-            )
+            whole = ~banks.o_begins | banks.o_starts | (waiting.last_row == banks.o_top)
+            ended = ~banks.o_adds | ~(waiting.last & waiting.final) | (waiting.row == banks.o_top)
+            m.d.sync += Check(whole & ended, "the groups of tiles of a pass differ in rows")
         with m.If(~self.i_hold):
             count_activity(
                 m,
                 self.counters,
                 busy=core.o_issue,
                 wait_room=waiting.valid & waiting.tile_ready,
-                idle=~waiting.valid & waiting.first & first_of_pass,
+                idle=~waiting.valid & banks.o_starts,
             )
         return m
 
@@ -171,12 +184,14 @@ class MatrixUnit(Component):
             banks.i_first.eq(waiting.first),
             banks.i_last.eq(waiting.last),
             banks.i_final.eq(waiting.final),
+            banks.i_row.eq(waiting.row),
+            banks.i_continues.eq(core.o_mark),
             banks.i_issue.eq(core.o_issue),
-            core.i_accumulate.eq(~banks.o_first_of_pass),
+            core.i_begins.eq(banks.o_begins),
+            core.i_accumulate.eq(banks.o_adds),
             core.i_bank.eq(banks.o_bank),
             core.i_room.eq(banks.o_room),
             banks.i_ends.eq(leaving.valid & leaving.final),
-            banks.i_row.eq(leaving.row),
             core.i_store.eq(leaving.valid),
             core.i_store_bank.eq(banks.o_write_bank),
             core.i_drain.active.eq(banks.o_full),
@@ -189,5 +204,6 @@ class MatrixUnit(Component):
             banks.i_done.eq(drain.o_done),
             drain.integer.eq(self.int8),
             drain.to_bf16.eq(self.to_bf16),
+            drain.packet_vectors.eq(self.packet_vectors),
         ]
         wiring.connect(m, drain.o_stream, wiring.flipped(self.o_result))

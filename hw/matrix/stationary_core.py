@@ -31,7 +31,7 @@ def waiting_layout(rows: int, flags: tuple[str, ...]) -> data.StructLayout:
 
     ``valid``: it has arrived; ``first``: it begins a tile; ``tile_ready``: its stationary tile is
     active or can be swapped in; ``tile_here``: that tile is received, but not yet loaded; ``row``:
-    its row in its tile; ``last_row``: the last row of the tile before; and its flags.
+    the row that it adds to; ``last_row``: the last row before the rows began again; and its flags.
     """
     bits = dict.fromkeys(("valid", "first", "tile_ready", "tile_here"), 1)
     rows_of = {"row": range(rows), "last_row": range(rows)}
@@ -52,6 +52,8 @@ class StationaryCore(Component):
     flags : tuple of str
         Sideband flags of a vector; ``last`` ends a tile. ``accumulate``, needed with ``bottom``,
         adds to the sums of the tile before.
+    leaving : tuple of str
+        Those that accompany its sums until they leave.
     rows, banks : int
         Accumulators per column: rows of a bank, and banks.
     tiles_ahead : int
@@ -71,9 +73,13 @@ class StationaryCore(Component):
         only; ``sum_mode`` as of :class:`hw.matrix.bottom_adder.BottomAdder`.
     o_waiting : ``Out(waiting_layout(rows, flags))``
         The next vector.
-    i_accumulate, i_bank, i_room, o_issue
-        It adds to the old sums of its row, of this bank; its results have room. It enters.
-    o_leaving : ``Out(leaving_layout(rows, flags))``
+    i_begins, i_accumulate, i_bank, i_room, o_issue
+        It adds to row 0, not to the row after that of the vector before; to the old sums of its
+        row, of this bank; its results have room. It enters.
+    i_mark, o_mark
+        Only with ``by_column``: a mark of a stationary tile, with each of its vectors; that of the
+        next vector's tile if the vector is its first.
+    o_leaving : ``Out(leaving_layout(rows, ("begins", *leaving)))``
         The vector whose sum leaves column 0.
     i_store, i_store_bank, o_sums
         Its sums are kept, in this bank; the sum of column c leaves c cycles later.
@@ -87,6 +93,9 @@ class StationaryCore(Component):
     stationary_mode: Signal
     sum_mode: Signal
     i_by_row: Signal
+    i_mark: Signal
+    o_mark: Signal
+    i_begins: Signal
     o_waiting: data.View[data.StructLayout]
     i_accumulate: Signal
     i_bank: Signal
@@ -104,6 +113,7 @@ class StationaryCore(Component):
         config: ArrayConfig,
         *,
         flags: tuple[str, ...],
+        leaving: tuple[str, ...],
         rows: int,
         banks: int = 1,
         tiles_ahead: int,
@@ -112,10 +122,12 @@ class StationaryCore(Component):
     ) -> None:
         self._config, self._by_column, self._bottom = config, by_column, bottom
         self._flags, self._rows, self._banks = flags, rows, banks
+        self._leaving = ("begins", *leaving)
         self._weights = WeightBuffer(config, tiles=tiles_ahead, by_column=by_column)
         self._accumulators = Accumulators(columns=config.columns, rows=rows, banks=banks)
         drain = self._accumulators.signature.members
-        one_bit = ("moving_mode", "stationary_mode", "sum_mode", "i_accumulate", "i_room")
+        modes = ("moving_mode", "stationary_mode", "sum_mode")
+        marks = {"i_by_row": In(1), "i_mark": In(1), "o_mark": Out(1)} if by_column else {}
         super().__init__(
             {
                 "i_moving": In(stream.Signature(operand_layout(config, flags))),
@@ -123,12 +135,13 @@ class StationaryCore(Component):
                 "o_waiting": Out(waiting_layout(rows, flags)),
                 "i_bank": In(range(banks)),
                 "o_issue": Out(1),
-                "o_leaving": Out(leaving_layout(rows, flags)),
+                "o_leaving": Out(leaving_layout(rows, self._leaving)),
                 "i_store": In(1),
                 "i_store_bank": In(range(banks)),
                 "o_sums": Out(data.ArrayLayout(32, config.columns)),
             }
-            | {name: In(1) for name in (*one_bit, *(["i_by_row"] if by_column else []))}
+            | {name: In(1) for name in (*modes, "i_begins", "i_accumulate", "i_room")}
+            | marks
             | {name: member for name, member in drain.items() if "drain" in name}
         )
 
@@ -164,7 +177,7 @@ class StationaryCore(Component):
             self.o_issue.eq(vector.valid & tile_ready & sum_ready & self.i_room),
             vector.ready.eq(self.o_issue),
             guard.i_issue.eq(self.o_issue),
-            guard.i_last.eq(vector.payload.last),
+            guard.i_begins.eq(self.i_begins),
             weights.i_swap.eq(swap),
             array.moving_mode.eq(self.moving_mode),
             array.stationary_mode.eq(self.stationary_mode),
@@ -174,7 +187,12 @@ class StationaryCore(Component):
             array.i_load.eq(weights.o_load),
         ]
         if self._by_column:
-            m.d.comb += [array.i_by_row.eq(self.i_by_row), weights.i_by_row.eq(self.i_by_row)]
+            m.d.comb += [
+                array.i_by_row.eq(self.i_by_row),
+                weights.i_by_row.eq(self.i_by_row),
+                weights.i_mark.eq(self.i_mark),
+                self.o_mark.eq(weights.o_mark),
+            ]
         with m.If(self.o_issue):
             m.d.sync += first.eq(vector.payload.last)
         self._accumulate(m, array, adding_cycles)
@@ -185,7 +203,7 @@ class StationaryCore(Component):
         accumulators = self._accumulators
         m.submodules.accumulators = accumulators
         m.submodules.write_back = back = WriteBack(
-            flags=self._flags, rows=self._rows, cycles=self._config.latency_cycles
+            flags=self._leaving, rows=self._rows, cycles=self._config.latency_cycles
         )
         leaving = back.o_leaving
         read = Cat(self.o_issue & self.i_accumulate, self.i_bank, self.o_waiting.row)
@@ -198,7 +216,9 @@ class StationaryCore(Component):
             read = delayed(m, read, 1, name="read_request")
         m.d.comb += [
             back.i_issue.eq(self.o_issue),
-            back.i_flags.eq(Cat(self.o_waiting[name] for name in self._flags)),
+            back.i_flags.eq(
+                Cat(self.i_begins, *(self.o_waiting[name] for name in self._leaving[1:]))
+            ),
             self.o_leaving.eq(leaving),
             self.o_sums.eq(sums),
             array.i_p.eq(old),

@@ -102,6 +102,7 @@ class SystolicUnit(Component):
         m.submodules.core = core = StationaryCore(
             config.array,
             flags=FLAGS,
+            leaving=FLAGS,
             rows=config.accumulator_rows,
             tiles_ahead=config.tiles_ahead,
             bottom=config.bottom,
@@ -120,6 +121,7 @@ class SystolicUnit(Component):
             core.moving_mode.eq(moving_mode),
             core.stationary_mode.eq(stationary_mode),
             core.sum_mode.eq(self.activation_mode),
+            core.i_begins.eq(waiting.first),
             core.i_accumulate.eq(waiting.accumulate),
             core.i_room.eq(~waiting.finish | rows.room),
             rows.reserve.eq(core.o_issue & waiting.finish),

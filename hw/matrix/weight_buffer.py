@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Module, Mux, Signal
+from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import stream
 from amaranth.lib.wiring import In, Out
 
@@ -42,6 +42,9 @@ class WeightBuffer(Component):
         The first of a tile first.
     i_by_row
         Only with ``by_column``; static. Layout of the vectors, as of the array.
+    i_mark, o_mark
+        Only with ``by_column``. A mark of a tile, with each of its vectors; that of the tile that
+        is ready.
     o_vector, o_load
         A vector for the array, and its one-hot number in the tile.
     o_ready, i_swap
@@ -52,6 +55,8 @@ class WeightBuffer(Component):
 
     i_stream: stream.Interface
     i_by_row: Signal
+    i_mark: Signal
+    o_mark: Signal
     o_vector: Signal
     o_load: Signal
     o_ready: Signal
@@ -73,14 +78,15 @@ class WeightBuffer(Component):
                 "i_swap": In(1),
                 "o_here": Out(1),
             }
-            | ({"i_by_row": In(1)} if by_column else {})
+            | ({"i_by_row": In(1), "i_mark": In(1), "o_mark": Out(1)} if by_column else {})
         )
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
         config = self._config
         depth = max(2, 1 << (self._tiles * self._vectors - 1).bit_length())
-        bank = VectorMemory(width=self._width_bits, depth=depth, granule=self._width_bits)
+        width = self._width_bits + self._by_column
+        bank = VectorMemory(width=width, depth=depth, granule=width)
         m.submodules.memory = shared(bank)
         # By column, a swap must have passed the last row before the next load; a vector of rows is
         # written to all columns at once, so the last column counts as well.
@@ -96,7 +102,11 @@ class WeightBuffer(Component):
             sequencer.i_swap.eq(self.i_swap),
             sequencer.i_wave.eq(Mux(self.i_by_row, wave, passes_rows) if self._by_column else wave),
             bank.i_write_address.eq(write_place),
-            bank.i_data.eq(self.i_stream.payload),
+            bank.i_data.eq(
+                Cat(self.i_stream.payload, self.i_mark)
+                if self._by_column
+                else self.i_stream.payload
+            ),
             bank.i_write.eq(sequencer.i_comes),
             bank.i_read_address.eq(read_place),
             bank.i_read.eq(sequencer.o_fetch),
@@ -105,6 +115,9 @@ class WeightBuffer(Component):
             self.o_ready.eq(sequencer.o_ready),
             self.o_here.eq(sequencer.o_here),
         ]
+        if self._by_column:
+            # A tile by column is ready when its last vector has been read, and until the swap.
+            m.d.comb += self.o_mark.eq(bank.o_data[-1])
         m.d.sync += [
             write_place.eq(write_place + sequencer.i_comes),
             read_place.eq(read_place + sequencer.o_fetch),

@@ -13,17 +13,19 @@ __all__ = ["WriteBack", "leaving_layout"]
 
 
 def leaving_layout(rows: int, flags: tuple[str, ...]) -> data.StructLayout:
-    """Layout of a vector whose sum leaves column 0: it is there; its flags; its row in its tile."""
+    """Layout of a vector whose sum leaves column 0: it is there; its flags; its row."""
     return data.StructLayout({"valid": 1} | dict.fromkeys(flags, 1) | {"row": range(rows)})
 
 
 class WriteBack(Component):
     """Write-back control: the flags of a vector, delayed until its sum leaves column 0; its row.
 
+    The row is 0 with ``begins``, else the one after that of the vector before.
+
     Parameters
     ----------
     flags : tuple of str
-        Sideband flags of a vector, ``last`` among them.
+        Sideband flags of a vector; ``begins``, that of row 0, among them.
     rows : int
         Depth of a column's accumulator RAM.
     cycles : int
@@ -48,9 +50,12 @@ class WriteBack(Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         entered = Cat(self.i_issue, self.i_flags)
-        row = Signal(range(self._rows))
+        row, before = Signal(range(self._rows)), Signal(range(self._rows))
         left = delayed(m, entered, self._cycles, name="flags", reset=True)
-        m.d.comb += self.o_leaving.eq(Cat(left, row))
+        m.d.comb += [
+            self.o_leaving.eq(Cat(left, row)),
+            row.eq(Mux(self.o_leaving.begins, 0, before + 1)),
+        ]
         with m.If(self.o_leaving.valid):
-            m.d.sync += row.eq(Mux(self.o_leaving.last, 0, row + 1))
+            m.d.sync += before.eq(row)
         return m

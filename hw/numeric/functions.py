@@ -13,8 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from hw.arch.errors import BadInputError
-from hw.arch.limits import FUNCTION_WIDTH
+from hw.arch.limits import FUNCTION_BITS, FUNCTION_WIDTH
 from hw.numeric.formats import fp32
+from hw.numeric.function_codes import SpecialFunction
 from hw.numeric.function_tables import (
     FULL_WIDTH,
     GUARD,
@@ -28,7 +29,16 @@ from hw.numeric.function_tables import (
     tanh_table,
 )
 
-__all__ = ["exp", "exp2", "log2", "reciprocal", "rsqrt", "sigmoid", "tanh"]
+__all__ = [
+    "exp",
+    "exp2",
+    "log2",
+    "reciprocal",
+    "rsqrt",
+    "sigmoid",
+    "special_function",
+    "tanh",
+]
 
 Array = npt.NDArray[Any]
 
@@ -256,3 +266,30 @@ def tanh(x: npt.ArrayLike, width: int = FULL_WIDTH) -> Array:
     bits = _round(product, 2 * scale + 1, exponent, width)
     bits = np.where(d.infinite, _ONE, np.where(d.zero, 0, bits)) | d.sign << 31
     return _finish(np.where(d.nan, _NAN, bits))
+
+
+_CODED = {
+    SpecialFunction.EXP2: exp2,
+    SpecialFunction.EXP: exp,
+    SpecialFunction.RECIPROCAL: reciprocal,
+    SpecialFunction.RSQRT: rsqrt,
+}
+
+
+def special_function(function: SpecialFunction, x: npt.ArrayLike, function_bits: int) -> Array:
+    """Result of a :class:`hw.float.special_function_unit.SpecialFunctionUnit`.
+
+    Parameters
+    ----------
+    function : SpecialFunction
+    x : array of float32
+    function_bits : int
+        Significand bits of the result, 12 to 24 (`limits.FUNCTION_BITS`).
+
+    Raises
+    ------
+    BadInputError
+        The argument is of another type, or the significand bits out of their range.
+    """
+    FUNCTION_BITS.require("Function bits", function_bits)
+    return _CODED[function](x, function_bits)

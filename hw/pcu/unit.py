@@ -43,7 +43,7 @@ class Pcu(Component):
     config : ``In(pcu_layout())``
         The program; changes only while the unit is empty and ``i_clear`` is high.
     i_clear
-        Restarts the packet counts of multicast streams at 0.
+        Restarts the packet counts of multicast streams at 0, and the weights with a new group.
     i_run
         The counters count in this cycle.
     i_counter, o_counter : ``In(range(8))``, ``Out(48)``
@@ -112,10 +112,20 @@ class Pcu(Component):
             ]
             wiring.connect(m, wiring.flipped(port), taken.i_stream)
             wiring.connect(m, taken.o_stream, consumer)
+        # The next packet of weights that is taken begins a group of tiles: the one before had
+        # `final`, or a packet of another unit that has passed since.
+        begins = Signal(init=1)
+        weight = self.i_weight
+        with m.If(self.i_clear):
+            m.d.sync += begins.eq(1)
+        with m.Elif(weight.valid & weight.ready & weight.payload.last):
+            m.d.sync += begins.eq(weight.payload.final | (begins & ~unit.i_weight.valid))
+        m.d.comb += unit.i_continues.eq(self.config.by_group & ~begins)
         wiring.connect(m, unit.o_result, wiring.flipped(self.o_result))
         m.d.comb += [
             unit.int8.eq(self.config.int8),
             unit.to_bf16.eq(self.config.to_bf16),
+            unit.packet_vectors.eq(self.config.packet_vectors),
             unit.weights_by_row.eq(self.config.weights_by_row),
             unit.i_hold.eq(~self.i_run),
             self.o_issue.eq(unit.o_issue),

@@ -8,6 +8,7 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data
 from amaranth.lib.wiring import In, Out
 
+from hw.arch.launch import REPEAT_BITS
 from hw.arch.loops import COUNT_BITS
 from hw.arch.pmu_word import ENGINE_LOOPS, Level, engine_layout
 from hw.emit.shared import shared
@@ -21,7 +22,7 @@ class StreamEngine(Component):
     """Address generator of a stream engine: one vector of a ring of slots per cycle.
 
     It neither waits for barriers nor moves data; its consumer does. The first step comes one cycle
-    after ``i_start``.
+    after ``i_start``. An iteration goes on in the ring where the one before it ended.
 
     Parameters
     ----------
@@ -34,6 +35,8 @@ class StreamEngine(Component):
     -------
     config : ``In(engine_layout(...))``
         The program; constant from ``i_start`` on.
+    i_last_iteration : ``In(REPEAT_BITS)``
+        Iterations of the program less 1; constant from ``i_start`` on.
     i_start : ``In(1)``
     i_next : ``In(1)``
         Take the step and advance.
@@ -52,6 +55,7 @@ class StreamEngine(Component):
     """
 
     config: data.View[data.StructLayout]
+    i_last_iteration: Signal
     i_start: Signal
     i_next: Signal
     o_valid: Signal
@@ -70,6 +74,7 @@ class StreamEngine(Component):
         super().__init__(
             {
                 "config": In(engine_layout(position_bits=position_bits, slots=slots)),
+                "i_last_iteration": In(REPEAT_BITS),
                 "i_start": In(1),
                 "i_next": In(1),
                 "o_valid": Out(1),
@@ -101,6 +106,7 @@ class StreamEngine(Component):
         after: Any = Signal(turn)
         m.d.comb += [
             chain.config.eq(self.config.chain),
+            chain.i_last_iteration.eq(self.i_last_iteration),
             chain.i_start.eq(self.i_start & self.config.enable),
             chain.i_next.eq(self.i_next),
             self.o_valid.eq(chain.o_valid),

@@ -10,6 +10,7 @@ from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out, connect, flipped
 
 from hw.arch.counters import activity_layout, pmu_state_layout
+from hw.arch.launch import REPEAT_BITS
 from hw.arch.limits import PMU_SLOTS
 from hw.arch.pmu_word import ELEMENT_BYTES, TokenSource, pmu_layout
 from hw.emit.shared import shared
@@ -54,6 +55,8 @@ class Pmu(Component):
         One token per event that the program names for that port.
     config : ``In(pmu_layout(...))``
         The program, a packed ``PmuProgram``; constant from ``i_clear`` on.
+    i_last_iteration : ``In(REPEAT_BITS)``
+        Iterations of the program less 1; constant from ``i_clear`` on.
     i_clear : ``In(1)``
         Discard everything but the stored elements, and start the program.
     i_run : ``In(1)``
@@ -77,6 +80,7 @@ class Pmu(Component):
     o_stream: Sequence[stream.Interface]
     o_token: Sequence[stream.Interface]
     config: data.View[data.StructLayout]
+    i_last_iteration: Signal
     i_clear: Signal
     i_run: Signal
     o_done: Signal
@@ -96,6 +100,7 @@ class Pmu(Component):
                 "o_stream": Out(vector_signature(width_bits)).array(2),
                 "o_token": Out(token_signature()).array(2),
                 "config": In(pmu_layout(capacity_bytes=capacity_bytes, slots=slots)),
+                "i_last_iteration": In(REPEAT_BITS),
                 "i_clear": In(1),
                 "i_run": In(1),
                 "o_done": Out(4),
@@ -124,6 +129,7 @@ class Pmu(Component):
             m.submodules[str(name)] = shared(engine)
             m.d.comb += [
                 engine.config.eq(self.config.engines[index]),
+                engine.i_last_iteration.eq(self.i_last_iteration),
                 engine.i_start.eq(self.i_clear),
                 engine.i_next.eq(steps[index]),
             ]

@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from amaranth.hdl import Module, Mux, Signal, Value
+from amaranth.hdl import Module, Mux, Signal, Value, signed
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from hw.arch.descriptor import descriptor_layout
+from hw.arch.descriptor import WORD_BITS, descriptor_layout
 from hw.arch.error_codes import TmaError
 from hw.emit.shared import shared
 from hw.lib.axi import RESP_DECERR
@@ -39,7 +39,7 @@ class BoxEngine(Component):
     Members
     -------
     i_stream : stream of :func:`hw.tma.commands.tagged_command_layout`
-    o_index, o_read, i_descriptor
+    o_index, o_read, i_descriptor, i_stride
         Read port of the descriptor file, as in :class:`hw.tma.box_reader.BoxReader`.
     axi : half of an AXI4 manager port
     i_drain
@@ -54,6 +54,7 @@ class BoxEngine(Component):
     o_index: Signal
     o_read: Signal
     i_descriptor: Any
+    i_stride: Signal
     i_drain: Signal
     o_idle: Signal
     o_error: Signal
@@ -78,6 +79,7 @@ class BoxEngine(Component):
                 "o_index": Out(range(descriptors)),
                 "o_read": Out(1),
                 "i_descriptor": In(descriptor_layout),
+                "i_stride": In(signed(WORD_BITS)),
                 "axi": Out(axi),
                 "i_drain": In(1),
                 "o_idle": Out(1),
@@ -106,6 +108,7 @@ class BoxEngine(Component):
             self.o_index.eq(reader.o_index),
             self.o_read.eq(reader.o_read),
             reader.i_descriptor.eq(self.i_descriptor),
+            reader.i_stride.eq(self.i_stride),
         ]
         return waiting.o_stream, splitter.o_bursts, reader.o_error
 

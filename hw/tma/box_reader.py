@@ -6,8 +6,9 @@ from amaranth.hdl import Cat, Module, Mux, Signal, Value, signed
 from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out
 
-from hw.arch.descriptor import MAX_BOX, MAX_RANK, descriptor_layout
+from hw.arch.descriptor import MAX_BOX, MAX_RANK, WORD_BITS, descriptor_layout
 from hw.arch.error_codes import TmaError
+from hw.arch.launch import REPEAT_BITS
 from hw.lib.component import Component
 from hw.tma.commands import tagged_command_layout
 from hw.tma.descriptor_rules import descriptor_rules
@@ -20,7 +21,8 @@ class BoxReader(Component):
     """Box reader: reads a command's descriptor, checks it and computes the box.
 
     A box takes ``rank`` + 2 cycles, plus one per further byte of a coordinate that does not fit 8
-    signed bits. A refused descriptor takes two cycles and gives no box.
+    signed bits. From iteration 1 on it takes one more cycle per byte of the iteration. A refused
+    descriptor takes two cycles and gives no box.
 
     Parameters
     ----------
@@ -36,6 +38,8 @@ class BoxReader(Component):
         Read port of the descriptor file: ``i_descriptor`` is the descriptor of that index from
         the next cycle on, until the next read.
     i_descriptor
+    i_stride
+        Stride of the base, valid like the descriptor.
     o_error
         Code of a refusal, for one cycle; 0 otherwise.
     """
@@ -45,6 +49,7 @@ class BoxReader(Component):
     o_index: Signal
     o_read: Signal
     i_descriptor: Any
+    i_stride: Signal
     o_error: Signal
 
     def __init__(self, layouts: TmaLayouts, *, descriptors: int) -> None:
@@ -52,6 +57,7 @@ class BoxReader(Component):
         self._descriptors = descriptors
         bounds = data.ArrayLayout(range(MAX_BOX + 1), MAX_RANK)
         self._coordinates: Any = Signal(data.ArrayLayout(signed(32), MAX_RANK))
+        self._iteration = Signal(REPEAT_BITS)
         self._owner = Signal(range(layouts.streams))
         self._row_bytes = Signal(range(MAX_BOX * 8 + 1))
         self._low: Any = Signal(bounds)
@@ -65,6 +71,7 @@ class BoxReader(Component):
                 "o_index": Out(range(descriptors)),
                 "o_read": Out(1),
                 "i_descriptor": In(descriptor_layout),
+                "i_stride": In(signed(WORD_BITS)),
                 "o_error": Out(8),
             }
         )
@@ -77,7 +84,11 @@ class BoxReader(Component):
         done = Signal()
         code = Signal(8)
         m.d.comb += self._row_bytes.eq(self.i_descriptor.box[0] << self._element_shift)
-        rules = descriptor_rules(self.i_descriptor, self._row_bytes, self._layouts)
+        misplaced = self._iteration.any() & self.i_stride[:4].any()
+        rules = [
+            *descriptor_rules(self.i_descriptor, self._row_bytes, self._layouts),
+            (TmaError.BASE, misplaced),
+        ]
         for index, (error, broken) in enumerate(rules):
             with m.If(broken) if index == 0 else m.Elif(broken):
                 m.d.comb += code.eq(error.value)
@@ -93,6 +104,7 @@ class BoxReader(Component):
             m.d.sync += [
                 checking.eq(1),
                 self._coordinates.eq(command.command.coordinates),
+                self._iteration.eq(command.command.iteration),
                 self._owner.eq(command.stream),
             ]
         with m.If(checking):
@@ -110,15 +122,17 @@ class BoxReader(Component):
     def _locate(self, m: Module, checking: Signal, working: Signal, done: Signal) -> None:
         """Address of the box and its bounds in the tensor; ``done`` comes with them.
 
-        address = base + the sum of coordinate × stride. A 32 × 40-bit multiplier would be the
-        engine's largest part, so a coordinate is multiplied eight bits per cycle, only as far as
-        it has significant bits: small coordinates take one cycle.
+        address = base + the sum of coordinate × stride, the iteration and the stride of the base
+        among them. A 32 × 40-bit multiplier would be the engine's largest part, so a coordinate is
+        multiplied eight bits per cycle, only as far as it has significant bits: small coordinates
+        take one cycle.
         """
         fields, address = self.i_descriptor, self._address
         dimension = Signal(range(MAX_RANK))
         following = Signal(range(MAX_RANK + 1))
         scaled = Signal.like(address)
-        coordinate = Signal(signed(32))
+        coordinate = Signal(signed(REPEAT_BITS + 1))  # or the iteration, which has no sign
+        iterates = Signal()
         whole = Signal()  # nothing is taken off the coordinate yet
         last_digit = Signal()
         digit = Signal(signed(9))
@@ -134,6 +148,7 @@ class BoxReader(Component):
                 scaled.eq(1 << self._element_shift),
                 coordinate.eq(self._coordinates[0]),
                 whole.eq(1),
+                iterates.eq(0),
             ]
             m.d.sync += [bound.eq(0) for bound in self._low]
             m.d.sync += [bound.eq(1) for bound in self._high]
@@ -144,7 +159,7 @@ class BoxReader(Component):
                 coordinate.eq(coordinate >> 8),
                 whole.eq(0),
             ]
-            with m.If(whole):
+            with m.If(whole & ~iterates):
                 extent = Signal(range(MAX_BOX + 1))
                 before = Signal(signed(33))
                 within = Signal(signed(34))
@@ -167,8 +182,15 @@ class BoxReader(Component):
                     for index in range(1, MAX_RANK):
                         with m.Case(index):
                             m.d.sync += scaled.eq(fields.strides[index - 1])
-                with m.If(following == fields.rank):
-                    m.d.sync += [working.eq(0), done.eq(1)]
+                ended = iterates | ~self._iteration.any()
+                with m.If(iterates | (following == fields.rank)):
+                    m.d.sync += [
+                        iterates.eq(1),
+                        coordinate.eq(self._iteration),
+                        scaled.eq(self.i_stride),
+                        working.eq(~ended),
+                        done.eq(ended),
+                    ]
 
     def _describe(self, m: Module) -> None:
         """Fields of the box, from its address and bounds."""

@@ -4,16 +4,21 @@ from amaranth.hdl import signed
 from amaranth.lib import data
 
 from hw.arch.descriptor import MAX_RANK
+from hw.arch.launch import REPEAT_BITS
 
 __all__ = ["command_layout", "tagged_command_layout"]
 
 
 def command_layout(descriptors: int) -> data.StructLayout:
-    """Layout of a command: index of a descriptor, coordinates of the box's first element."""
+    """Layout of a command: index of a descriptor, coordinates of the box's first element.
+
+    ``iteration`` times the stride stored with the descriptor is added to the address of the box.
+    """
     return data.StructLayout(
         {
             "descriptor": range(descriptors),
             "coordinates": data.ArrayLayout(signed(32), MAX_RANK),
+            "iteration": REPEAT_BITS,
         }
     )
 

@@ -14,7 +14,7 @@ from hw.lib.component import Component
 from hw.lib.stream import vector_signature
 from hw.tma.arbiter import CommandArbiter
 from hw.tma.commands import command_layout
-from hw.tma.descriptor_file import DescriptorFile, descriptor_word_layout
+from hw.tma.descriptor_file import DescriptorFile, descriptor_write_layout
 from hw.tma.layouts import TmaLayouts
 from hw.tma.load import LoadEngine
 from hw.tma.store import StoreEngine
@@ -48,7 +48,7 @@ class TmaEngine(Component):
 
     Members
     -------
-    i_descriptor_write : stream of :func:`hw.tma.descriptor_file.descriptor_word_layout`
+    i_descriptor_write : stream of :func:`hw.tma.descriptor_file.descriptor_write_layout`
         Always ready.
     i_load_commands, i_store_commands : arrays of streams of :func:`hw.tma.commands.command_layout`
         Boxes to load and to store, one stream of commands per stream of vectors.
@@ -108,7 +108,7 @@ class TmaEngine(Component):
         self._sizes = {"outstanding": outstanding, "descriptors": descriptors}
         commands = stream.Signature(command_layout(descriptors))
         vectors = vector_signature(width_bits)
-        words = stream.Signature(descriptor_word_layout(descriptors))
+        words = stream.Signature(descriptor_write_layout(descriptors))
         super().__init__(
             {
                 "i_descriptor_write": In(words),
@@ -154,6 +154,7 @@ class TmaEngine(Component):
                 file.i_index[number].eq(side.o_index),
                 file.i_read[number].eq(side.o_read),
                 side.i_descriptor.eq(file.o_descriptor[number]),
+                side.i_stride.eq(file.o_stride[number]),
                 side.i_drain.eq(self.i_drain),
             ]
             for wire, member in side.axi.signature.members.items():

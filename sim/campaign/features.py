@@ -55,6 +55,7 @@ BINS: Mapping[str, tuple[str, ...]] = {
         "unequal turns",
         "nest of loops",
         "affine loop",
+        "shifted loop",
         "filtered packets",
         "columns",
         "elements of 1 byte",

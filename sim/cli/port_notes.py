@@ -103,6 +103,7 @@ def matrix_notes(rows: int, columns: int) -> dict[str, str]:
         "i_activation.data": lanes,
         **{f"i_activation.{mark}": note for mark, note in marks.items()},
         "i_weight.data": f"{lanes}; a tile is {columns} vectors, as weights_by_row says",
+        "i_continues": "with i_weight: the tile uses the rows after those of the tile before",
         "o_result.data": f"{columns} sums of 32 bits, or {rows} bf16, two rows; the first lowest",
     }
 

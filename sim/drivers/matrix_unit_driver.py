@@ -51,6 +51,8 @@ class MatrixTiling:
         Operand format.
     to_bf16 : bool
         Whether results are rounded to bf16, two rows per vector.
+    packet_vectors : int
+        Vectors of a result packet; 0: a pass is one packet.
     """
 
     m: int
@@ -60,6 +62,7 @@ class MatrixTiling:
     accumulator_rows: int
     fmt: Format
     to_bf16: bool
+    packet_vectors: int = 0
 
     @property
     def vector_bytes(self) -> int:
@@ -118,13 +121,13 @@ class MatrixTiling:
         last = np.arange(len(vectors)) % self.columns == self.columns - 1
         return np.tile(payloads(vectors, last), (len(self.blocks), 1))
 
-    def _packet_vectors(self, rows: int) -> int:
+    def _pass_vectors(self, rows: int) -> int:
         return ceil_div(rows, 2) if self.to_bf16 else rows
 
     @property
     def result_vectors(self) -> int:
         """Number of vectors of the result stream."""
-        return self.groups * sum(self._packet_vectors(stop - start) for start, stop in self.blocks)
+        return self.groups * sum(self._pass_vectors(stop - start) for start, stop in self.blocks)
 
     def undisturbed_cycles(self, latency: int) -> int | None:
         """Cycles from the first operand to the last result if no stream stalls.
@@ -156,21 +159,23 @@ class MatrixTiling:
         Raises
         ------
         RuntimeError
-            If a `last` or `final` flag is not at the end of a packet.
+            If a `last` flag is not at the end of a packet, or a `final` flag of a pass.
         """
         dtype = bf16.dtype if self.to_bf16 else self.fmt.accumulator.dtype
         out = np.empty((self.m, self.groups * self.columns), dtype)
         marks, position = words[:, -1], 0
         for start, stop in self.blocks:
             for group in range(self.groups):
-                count = self._packet_vectors(stop - start)
-                packet = slice(position, position + count)
+                count = self._pass_vectors(stop - start)
+                vectors = slice(position, position + count)
                 position += count
                 expected = np.zeros(count, np.uint32)
+                if self.packet_vectors:
+                    expected[self.packet_vectors - 1 :: self.packet_vectors] = 1
                 expected[-1] = 3
-                if not np.array_equal(marks[packet], expected):
-                    raise RuntimeError(f"Packet of rows {start} to {stop} has its marks elsewhere")
-                rows = np.ascontiguousarray(words[packet, :-1]).view(dtype)
+                if not np.array_equal(marks[vectors], expected):
+                    raise RuntimeError(f"Pass of rows {start} to {stop} has its marks elsewhere")
+                rows = np.ascontiguousarray(words[vectors, :-1]).view(dtype)
                 rows = rows.reshape(-1, self.columns)[: stop - start]
                 out[start:stop, group * self.columns : (group + 1) * self.columns] = rows
         return out[:, : self.n]

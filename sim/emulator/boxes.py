@@ -11,6 +11,7 @@ from hw.arch.descriptor import Descriptor
 from hw.arch.error_codes import LaunchError, TmaError
 from hw.numeric.division import ceil_div
 from sim.emulator.errors import LaunchFault
+from sw.prove.memory_order import box_extents, reach
 
 __all__ = ["BoxStream"]
 
@@ -69,28 +70,14 @@ class BoxStream:
 
     def _inside(self) -> tuple[Ints, Ints]:
         """Range of each box inside the tensor, per dimension."""
-        descriptor = self.descriptor
-        points = self.points[:, : descriptor.rank]
-        box = np.array(descriptor.box, np.int64)
-        low = np.clip(-points, 0, box)
-        high = np.maximum(np.clip(np.array(descriptor.dims, np.int64) - points, 0, box), low)
-        return low, high
+        return box_extents(self.descriptor, self.points)
 
     def _strides(self) -> Ints:
         return np.array([self.descriptor.format.bytes, *self.descriptor.strides], np.int64)
 
     def reach(self) -> tuple[int, int]:
         """Address range accessed by all boxes; (0, 0) if none is accessed."""
-        low, high = self._inside()
-        some = (high > low).all(axis=1)
-        if not some.any():
-            return 0, 0
-        points, low, high = (each[some] for each in (self.points, low, high))
-        points = points[:, : self.descriptor.rank]
-        strides = self._strides()
-        first = self.base + ((points + low) * strides).sum(axis=1)
-        end = self.base + ((points + high - 1) * strides).sum(axis=1)
-        return int(first.min()), int(end.max()) + self.descriptor.format.bytes
+        return reach(self.descriptor, self.base, self.points)
 
     def _require_memory(self, memory: Bytes, code: TmaError) -> None:
         if self.reach()[1] > len(memory):

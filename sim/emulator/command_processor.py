@@ -6,30 +6,31 @@ import dataclasses
 from typing import Any
 
 from hw.arch.config import ChipConfig
-from hw.arch.error_codes import LaunchError, ReadPhase, UnitError
+from hw.arch.error_codes import LaunchError, ReadPhase
+from hw.arch.errors import BadInputError
 from hw.arch.image import (
     IMAGE_MAGIC,
     IMAGE_VERSION,
+    checksum,
     fingerprint,
-    header_beats,
-    header_layout,
+    image_words,
 )
 from hw.arch.launch import (
     ARGUMENT_BYTES,
     ENTRY_BYTES,
+    HEADER_BYTES,
     MAX_ARGUMENTS,
     MAX_IMAGE_BYTES,
+    Argument,
     alignment_bytes,
     argument_layout,
     entry_layout,
 )
+from hw.arch.places import chip_segments
 from hw.numeric.division import ceil_div
 from sim.emulator.errors import LaunchFault
 
 __all__ = ["Fetched", "LaunchReader"]
-
-#: Beats of a row whose field is 0: the hardware counter wraps around its whole range.
-_WRAPPED_BEATS = 1 << 16
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,12 +40,15 @@ class Fetched:
     Parameters
     ----------
     image : bytes
-    arguments : tuple of int
-        Values of the argument table.
+    arguments : tuple of Argument
+        The argument table.
+    repeat : int
+        Iterations of the kernel.
     """
 
     image: bytes
-    arguments: tuple[int, ...]
+    arguments: tuple[Argument, ...]
+    repeat: int
 
 
 class LaunchReader:
@@ -92,7 +96,7 @@ class LaunchReader:
         Raises
         ------
         LaunchFault
-            With the error code of the command processor, or of the chip for an entry that repeats.
+            With the error code of the command processor.
         """
         address = list_address + index * alignment_bytes(self._config.width_bits)
         raw = self._read(address, ENTRY_BYTES, ReadPhase.LIST)
@@ -104,39 +108,42 @@ class LaunchReader:
             (LaunchError.ARGUMENT_COUNT, count > MAX_ARGUMENTS),
             (LaunchError.ARGUMENT_ADDRESS, count and self._misplaced(entry["argument_address"])),
             (LaunchError.REPEAT, entry["repeat"] == 0),
-            (LaunchError.RESERVED, entry["reserved"]),
+            (LaunchError.RESERVED, entry["reserved"] or entry["header"]["reserved"]),
+            (LaunchError.MAGIC, entry["header"]["magic"] != IMAGE_MAGIC),
+            (LaunchError.VERSION, entry["header"]["version"] != IMAGE_VERSION),
+            (LaunchError.FINGERPRINT, entry["header"]["fingerprint"] != fingerprint(self._config)),
         ):
             if broken:
                 raise LaunchFault(code)
-        values = []
+        arguments = []
         if count:
             table = self._read(
                 entry["argument_address"], count * ARGUMENT_BYTES, ReadPhase.ARGUMENTS
             )
             for at in range(0, len(table), ARGUMENT_BYTES):
                 number = int.from_bytes(table[at : at + ARGUMENT_BYTES], "little")
-                argument: Any = argument_layout.from_bits(number)
-                values.append(int(argument["value"]))
-        image = self._read(entry["image_address"], size, ReadPhase.IMAGE)
-        self._check_header(image)
-        if entry["repeat"] > 1:
-            raise LaunchFault(LaunchError.UNIT, UnitError.REPEAT)
-        return Fetched(image, tuple(values))
+                fields: Any = argument_layout.from_bits(number)
+                arguments.append(Argument(int(fields["value"]), int(fields["stride"])))
+        body = self._read(entry["image_address"], size, ReadPhase.IMAGE)
+        self._check_words(body, entry["header"]["checksum"])
+        header = entry["header"].as_bits().to_bytes(HEADER_BYTES, "little")
+        return Fetched(header + body, tuple(arguments), entry["repeat"])
 
-    def _check_header(self, image: bytes) -> None:
-        rows, width_bits = self._config.rows, self._config.width_bits
-        layout = header_layout(rows)
-        head = header_beats(rows, width_bits)
-        raw = int.from_bytes(image[: head * self._beat], "little") & (1 << layout.size) - 1
-        header: Any = layout.from_bits(raw)
-        words = sum(header["beats"][row] or _WRAPPED_BEATS for row in range(rows))
-        for code, broken in (
-            (LaunchError.MAGIC, header["magic"] != IMAGE_MAGIC),
-            (LaunchError.VERSION, header["version"] != IMAGE_VERSION),
-            (LaunchError.FINGERPRINT, header["fingerprint"] != fingerprint(self._config)),
-            (LaunchError.ROWS, header["rows"] != rows),
-            (LaunchError.RESERVED, header["reserved"]),
-            (LaunchError.IMAGE_SIZE, len(image) // self._beat != head + words),
-        ):
-            if broken:
-                raise LaunchFault(code)
+    def _check_words(self, body: bytes, expected: int) -> None:
+        """Check positions of an image's words, then its checksum, then that it is whole."""
+        segments = chip_segments(self._config)
+        whole = True
+        try:
+            for row, segment, word, _ in image_words(body, self._config.width_bits):
+                try:
+                    inside = word < segments[row][segment]
+                except IndexError:
+                    inside = False
+                if not inside:
+                    raise LaunchFault(LaunchError.RUN)
+        except BadInputError:
+            whole = False
+        if checksum(body) != expected:
+            raise LaunchFault(LaunchError.CHECKSUM)
+        if not whole:
+            raise LaunchFault(LaunchError.IMAGE_SIZE)

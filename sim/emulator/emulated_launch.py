@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -11,12 +11,14 @@ import numpy.typing as npt
 from hw.arch.agcu import IssuerProgram
 from hw.arch.config import ChipConfig
 from hw.arch.error_codes import LaunchError
-from hw.arch.launch import MAX_ARGUMENTS
+from hw.arch.launch import MAX_ARGUMENTS, Argument
 from sim.emulator.boxes import BoxStream
 from sim.emulator.command_processor import LaunchReader
 from sim.emulator.errors import EmulatorError, LaunchFault
 from sim.emulator.fabric import Fabric
 from sw.chip_program import ChipProgram
+from sw.prove import prove
+from sw.prove.memory_order import memory_faults
 
 __all__ = ["EmulatorRun", "emulate"]
 
@@ -88,16 +90,18 @@ def _meet(one: BoxStream, other: BoxStream) -> bool:
     return a < d and c < b
 
 
-def _require_order(loads: list[_AgcuStream], stores: list[_AgcuStream], memory: Bytes) -> None:
-    """Refuse streams whose order of memory accesses the image does not determine."""
-    for load in loads:
-        for store in stores:
-            if _meet(load.boxes, store.boxes):
-                raise EmulatorError(
-                    f"AGCU {load.index} load {load.port} must not read where AGCU {store.index} "
-                    f"store {store.port} writes in the same kernel",
-                    where=f"AGCU {load.index}",
-                )
+def _require_order(program: ChipProgram, arguments: Sequence[Argument], repeat: int) -> None:
+    """Refuse iterations that are not alike, or whose order of accesses is not determined."""
+    if repeat > 1:
+        answer = prove(program, repeat=repeat)
+        for cause in (*answer.waits, *answer.faults):
+            raise EmulatorError(f"Iterations must be live and end as they began: {cause}")
+    for fault in memory_faults(program, arguments, repeat):
+        raise EmulatorError(fault, where=fault.split(" load ")[0].split(" store ")[0])
+
+
+def _require_apart(stores: list[_AgcuStream], memory: Bytes) -> None:
+    """Refuse two stores of an iteration that write the same bytes."""
     for number, one in enumerate(stores):
         for other in stores[:number]:
             if not _meet(one.boxes, other.boxes):
@@ -126,14 +130,23 @@ class _Totals:
     units_used: Mapping[str, int] = dataclasses.field(default_factory=dict)
 
 
-def _kernel(program: ChipProgram, arguments: list[int], memory: Bytes, totals: _Totals) -> None:
-    """Execute one image from start to end."""
-    fabric = Fabric(program, arguments, memory)
+def _iterate(
+    program: ChipProgram,
+    arguments: Sequence[Argument],
+    memory: Bytes,
+    iteration: int,
+    repeat: int,
+    totals: _Totals,
+) -> None:
+    """Execute one iteration of an image from start to end."""
+    fabric = Fabric(program, arguments, memory, iteration)
     loads = _streams(program, fabric, store=False)
     stores = _streams(program, fabric, store=True)
     for stream in (*loads, *stores):
         stream.boxes.check()
-    _require_order(loads, stores, memory)
+    if iteration == 0:
+        _require_order(program, arguments, repeat)
+    _require_apart(stores, memory)
     for store in stores:
         count = len(store.boxes.points) * store.boxes.vectors
         store.boxes.store(memory, fabric.stored(store.index, store.port, count))
@@ -174,7 +187,7 @@ def emulate(
     """
     reader = LaunchReader(config, memory)
     view = np.frombuffer(memory, np.uint8)
-    arguments = [0] * MAX_ARGUMENTS
+    arguments = [Argument(0)] * MAX_ARGUMENTS
     totals = _Totals()
     entry = 0
 
@@ -196,7 +209,8 @@ def emulate(
             fetched = reader.entry(list_address, entry)
             arguments[: len(fetched.arguments)] = fetched.arguments
             program = ChipProgram.unpack(config, fetched.image)
-            _kernel(program, arguments, view, totals)
+            for iteration in range(fetched.repeat):
+                _iterate(program, arguments, view, iteration, fetched.repeat, totals)
     except LaunchFault as fault:
         return ended(fault)
     return ended(None)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from hw.arch.agcu import AgcuProgram, IssuerProgram
 from hw.arch.error_codes import agcu_number
+from hw.arch.launch import Argument
 from hw.arch.pcu import FilterProgram, PcuInput, PcuProgram
 from hw.arch.pmu import PmuProgram
 from hw.arch.unit_kind import AGCU, PCU, PMU, UnitKind
@@ -29,21 +30,30 @@ Ints = npt.NDArray[np.int64]
 
 
 class Fabric:
-    """Dataflow of a kernel from its loads to its stores.
+    """Dataflow of an iteration of a kernel from its loads to its stores.
 
     Parameters
     ----------
     program : ChipProgram
-    arguments : sequence of int
-        Value of each launch argument.
+    arguments : sequence of Argument
+        The launch arguments.
     memory : array of bytes
+    iteration : int
+        Number of the iteration.
     """
 
-    def __init__(self, program: ChipProgram, arguments: list[int], memory: Bytes) -> None:
+    def __init__(
+        self,
+        program: ChipProgram,
+        arguments: Sequence[Argument],
+        memory: Bytes,
+        iteration: int = 0,
+    ) -> None:
         self._program = program
         self._chip = program.config
         self._arguments = arguments
         self._memory = memory
+        self._iteration = iteration
         self._nets: Nets = find_nets(program)
         self._packets = StreamPackets(program, self._nets)
         self._streams: dict[Output | Junction, Bytes | None] = {}
@@ -53,8 +63,13 @@ class Fabric:
     def boxes(self, index: int, issuer: IssuerProgram) -> BoxStream:
         """Boxes of an AGCU stream."""
         agcu: AgcuProgram = self._program.agcus[index]
-        descriptor, argument = agcu.descriptors[issuer.descriptor]
-        base = (descriptor.base + self._arguments[argument]) & (1 << 64) - 1
+        descriptor, number = agcu.descriptors[issuer.descriptor]
+        argument = self._arguments[number]
+        base = (descriptor.base + argument.value) % (1 << 64)
+        if self._iteration:
+            base = (base + self._iteration * argument.stride) % (
+                1 << self._chip.agcu.axi_address_bits
+            )
         return BoxStream(
             descriptor,
             base,
@@ -156,7 +171,8 @@ class Fabric:
             raise EmulatorError(
                 f"Tiles must fit the array and agree in a pass: {fault}", where=str(root)
             )
-        begins, depths, rows = taken.begins, taken.ends - taken.begins, taken.rows
+        rows, together = taken.rows, taken.columns
+        depths = (taken.ends - taken.begins) // together
         number = int(taken.ends.max(initial=0))  # tiles of passes that end
         lengths = taken.tiles.lengths[:number]
         count = int(lengths.sum())
@@ -168,20 +184,22 @@ class Fabric:
         starts = np.append(0, np.cumsum(lengths))
         places = np.cumsum(taken.sizes) - taken.sizes
         out = np.empty((int(taken.sizes.sum()), width), np.uint8)
-        for shape in sorted(set(zip(rows.tolist(), depths.tolist(), strict=True))):
-            height, depth = shape
-            chosen = np.flatnonzero((rows == height) & (depths == depth))
-            if len(chosen) == len(rows):
+        shapes = np.stack([rows, depths, together], axis=1)
+        for height, depth, several in np.unique(shapes, axis=0).tolist():
+            chosen = np.flatnonzero((shapes == (height, depth, several)).all(axis=1))
+            if len(chosen) == len(rows) and several == 1:
                 left, right = activations, weights
             else:
-                first = starts[begins[chosen], np.newaxis] + np.arange(height * depth)
-                left = activations[first.ravel()]
-                first = begins[chosen, np.newaxis] * columns + np.arange(depth * columns)
-                right = weights[first.ravel()]
+                # Tiles by column pass: each takes one tile of every group of its pass.
+                order = np.arange(depth * several).reshape(depth, several).T
+                tiles = (taken.begins[chosen, np.newaxis, np.newaxis] + order).ravel()
+                left = activations[(starts[tiles, np.newaxis] + np.arange(height)).ravel()]
+                right = weights[(tiles[:, np.newaxis] * columns + np.arange(columns)).ravel()]
             passes = Passes(
                 height,
-                left.reshape(len(chosen), depth, height, width),
-                right.reshape(len(chosen), depth, columns, width),
+                left.reshape(len(chosen) * several, depth, height, width),
+                right.reshape(len(chosen) * several, depth, columns, width),
+                several,
             )
             vectors = results(self._chip, unit, passes)
             where = places[chosen, np.newaxis] + np.arange(vectors.shape[1])

@@ -34,13 +34,16 @@ class Passes:
     ----------
     rows : int
         Rows of each tile.
-    activations : (passes, tiles, rows, bytes) array of uint8
-    weights : (passes, tiles, columns, bytes) array of uint8
+    activations : (column passes, tiles, rows, bytes) array of uint8
+    weights : (column passes, tiles, columns, bytes) array of uint8
+    together : int
+        Column passes of a pass: successive ones, whose results leave one after another.
     """
 
     rows: int
     activations: Bytes
     weights: Bytes
+    together: int = 1
 
 
 def _by_row(weights: Bytes, size: int) -> Bytes:
@@ -146,13 +149,14 @@ def results(chip: ChipConfig, program: PcuProgram, passes: Passes) -> Bytes:
     weights = passes.weights
     if program.weights_by_row:
         weights = _by_row(weights, program.fmt.bits // 8)
-    passes = Passes(passes.rows, passes.activations, weights)
+    passes = dataclasses.replace(passes, weights=weights)
     sums: Array
     if program.fmt.is_float:
         sums = _float_passes(passes, columns)
     else:
         sums = _integer_passes(passes, columns)
-    return _packed(sums, program.out, chip.width_bits // 8)
+    whole = sums.reshape(-1, passes.together * passes.rows, columns)
+    return _packed(whole, program.out, chip.width_bits // 8)
 
 
 def _packed(sums: Array, out: Format, width: int) -> Bytes:

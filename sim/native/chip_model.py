@@ -12,6 +12,7 @@ from hw.arch.config import ChipConfig
 from hw.arch.errors import TilewrightError
 from hw.arch.registers import REGISTERS, Register, register
 from sim.closing import Closing
+from sim.launch_trace import TraceEvent, read_trace
 from sim.native.archive import build_parts
 from sim.native.chip_library import load
 from sim.native.chip_ports import glue, parts_of
@@ -67,6 +68,8 @@ class ChipRun:
         Register ``FIRST_MAC``, if the register map has it.
     registers_cycles, launch_cycles, entry_begin : int
         Registers ``CYCLES``, ``LAUNCH_CYCLES`` and ``ENTRY_BEGIN``.
+    trace : tuple of TraceEvent
+        Events that the command processor recorded.
     simulated_cycles : int
         All simulated cycles, including register accesses.
     seconds : float
@@ -92,6 +95,7 @@ class ChipRun:
     registers_cycles: int
     launch_cycles: int
     entry_begin: int
+    trace: tuple[TraceEvent, ...]
     simulated_cycles: int
     seconds: float
     hang_reason: str
@@ -341,6 +345,7 @@ class ChipModel(Closing):
             registers_cycles=registers_cycles,
             launch_cycles=launch_cycles,
             entry_begin=entry_begin,
+            trace=read_trace(self.read),
             simulated_cycles=cycle - first,
             seconds=time.monotonic() - begin,
             hang_reason=reason,

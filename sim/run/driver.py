@@ -117,7 +117,8 @@ def run(job: Job, compiled: Compiled | None, fields: Mapping[str, Any]) -> Outco
     inputs = job.inputs if job.inputs is not None else random_inputs(problem.inputs, job.seed)
     program = compiled.golden_program if compiled else problem.golden_program
     with job.progress.step("computing the golden answer"):
-        expected = golden(program, inputs)
+        function_bits = problem.config.pcu.function_bits
+        expected = golden(program, inputs, function_bits=function_bits)
     with job.progress.step("comparing it with float64"):
         errors = compare_with_reference(problem.kernel, program, inputs, expected, problem.outputs)
     report |= {

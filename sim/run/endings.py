@@ -75,7 +75,7 @@ def _device(config: ChipConfig, answer: Answer) -> tuple[str, str, str | None]:
         return code, f" at the {phases.get(answer.error_detail, 'unknown part')}", None
     if code != "UNIT":
         return code, "", None
-    unit = error_unit(config, answer.error_detail, answer.error_unit)
+    unit = error_unit(config, answer.error_unit)
     return code, f" error {error_detail(answer.error_detail)}", unit
 
 

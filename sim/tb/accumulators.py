@@ -91,12 +91,25 @@ class _Pass:
         ]
 
 
+async def _start(dut: Any, fmt: Format, out: Format) -> None:
+    """Reset with a program that has one packet per pass and weights by column."""
+    await start(
+        dut,
+        int8=int(fmt == int8),
+        to_bf16=int(out == bf16),
+        packet_vectors=0,
+        i_continues=0,
+        weights_by_row=0,
+        i_hold=0,
+    )
+
+
 async def _run(dut: Any, passes: list[_Pass], fmt: Format, out: Format, stalls: Array) -> None:
     """Send the passes, and compare the results."""
     activation = Source(dut, "i_activation", stall=stalls[0])
     weight = Source(dut, "i_weight", stall=stalls[1])
     result = Sink(dut, "o_result", stall=stalls[2])
-    await start(dut, int8=int(fmt == int8), to_bf16=int(out == bf16), weights_by_row=0, i_hold=0)
+    await _start(dut, fmt, out)
     sending = [
         cocotb.start_soon(activation.send(word for item in passes for word in item.activations)),
         cocotb.start_soon(weight.send(word for item in passes for word in item.weights)),
@@ -140,7 +153,7 @@ async def a_pass_fills_one_bank_while_the_other_waits_for_its_reader(dut: Any) -
     passes = [_Pass(rng, bf16, fp32, rows=_DEPTH, tiles=2) for _ in range(4)]
     activation, weight = Source(dut, "i_activation"), Source(dut, "i_weight")
     result = Sink(dut, "o_result")
-    await start(dut, int8=0, to_bf16=0, weights_by_row=0, i_hold=0)
+    await _start(dut, bf16, fp32)
     cocotb.start_soon(activation.send(word for item in passes for word in item.activations))
     cocotb.start_soon(weight.send(word for item in passes for word in item.weights))
     await result.refuse(400)
@@ -158,7 +171,7 @@ async def short_tiles_wait_for_their_sums_and_tall_ones_do_not(dut: Any, rows: i
     item = _Pass(rng, bf16, fp32, rows=rows, tiles=8)
     activation, weight = Source(dut, "i_activation"), Source(dut, "i_weight")
     result = Sink(dut, "o_result")
-    await start(dut, int8=0, to_bf16=0, weights_by_row=0, i_hold=0)
+    await _start(dut, bf16, fp32)
     before = _counters(dut)
     cocotb.start_soon(weight.send(item.weights))
     # A stall within the first tile lets the weights of the second arrive before its sums: only the

@@ -32,6 +32,7 @@ __all__ = [
     "a_refused_image_leaves_the_chip_usable",
     "design",
     "netlists_leave_memory_as_the_emulator_does",
+    "netlists_that_repeat_leave_memory_as_the_emulator_does",
     "programs_follow_each_other",
     "programs_survive_a_slow_memory",
 ]
@@ -41,6 +42,8 @@ _MEMORY_BYTES = 1 << 17
 _ADDRESS_BITS = _CONFIG.agcu.axi_address_bits
 #: Byte of a list's entry that has the number of arguments.
 _ARGUMENT_COUNT = entry_layout["argument_count"].offset // 8
+#: Byte of a list's entry that has the low bits of its number of iterations.
+_REPEAT = entry_layout["repeat"].offset // 8
 _OFFSETS = {register.name: register.offset for register in REGISTERS}
 _NETLISTS = 16
 #: Largest extent of a product, but for that of a long one.
@@ -189,10 +192,11 @@ class _Host:
         seed = int(self._rng.integers(1 << 40))
         return LaunchMemory(_CONFIG, compiled.image, compiled.arrays, seed=seed, origin=origin)
 
-    async def run_image(self, fields: Mapping[str, Any]) -> None:
-        """Run a generated image; final memory must equal that of the emulator."""
+    async def run_image(self, fields: Mapping[str, Any], repeat: int = 1) -> None:
+        """Run a generated image, repeated; final memory must equal that of the emulator."""
         raw = chip_program_of(_CONFIG, fields).pack()
         launch, before = placed_image(_CONFIG, fields, raw, int(self._rng.integers(1 << 40)))
+        before[launch.places["launch list"][0] + _REPEAT] = repeat
         expected = bytearray(before)
         assert emulate(_CONFIG, expected, list_address=launch.list_address).status == "done"
         self._memory.write(0, bytes(before))
@@ -202,10 +206,10 @@ class _Host:
         assert after == expected, f"{fields}"
 
     def spoil(self, program: Program, offset: int) -> int:
-        """Store a program with one wrong byte in its image; returns the launch list's address."""
+        """Store a program with one wrong byte in its entry; returns the launch list's address."""
         launch = self._placed(program)
         memory = launch.bytes_before(program.inputs)
-        memory[launch.places["image"][0] + offset] ^= 0x10
+        memory[launch.places["launch list"][0] + offset] ^= 0x10
         self._memory.write(0, memory)
         return launch.list_address
 
@@ -253,9 +257,10 @@ async def a_refused_image_leaves_the_chip_usable(dut: Any) -> None:
     await start(dut)
     programs = _programs(_python_generator(rng))
     for offset, code in (
-        (0, LaunchError.MAGIC),
-        (4, LaunchError.VERSION),
-        (8, LaunchError.FINGERPRINT),
+        (28, LaunchError.MAGIC),
+        (32, LaunchError.VERSION),
+        (36, LaunchError.FINGERPRINT),
+        (40, LaunchError.CHECKSUM),
     ):
         program = next(programs)
         assert await host.launch(host.spoil(program, offset)) == 0b100
@@ -264,12 +269,12 @@ async def a_refused_image_leaves_the_chip_usable(dut: Any) -> None:
         await FallingEdge(dut.clk)
 
 
-def _live_images(rng: random.Random) -> Iterator[Mapping[str, Any]]:
+def _live_images(rng: random.Random, repeat: int = 1) -> Iterator[Mapping[str, Any]]:
     """Random images with multicasts, merges and loop nests that are proved live."""
     while True:
         fields = routable_image(rng, _CONFIG)
         raw = chip_program_of(_CONFIG, fields).pack()
-        if prove(ChipProgram.unpack(_CONFIG, raw)).live:
+        if prove(ChipProgram.unpack(_CONFIG, raw), repeat=repeat).live:
             yield fields
 
 
@@ -282,3 +287,15 @@ async def netlists_leave_memory_as_the_emulator_does(dut: Any) -> None:
     images = _live_images(_python_generator(rng))
     for fields in itertools.islice(images, _NETLISTS):
         await host.run_image(fields)
+
+
+@bench(limit_cycles=800_000)
+@cocotb.parametrize(pauses=[0.0, 0.5])
+async def netlists_that_repeat_leave_memory_as_the_emulator_does(dut: Any, pauses: float) -> None:
+    """Two to five iterations of one launch, whose slots, rotations and tokens go on."""
+    rng = random_generator()
+    host = _Host(dut, rng, pauses=pauses)
+    await start(dut)
+    images = _live_images(_python_generator(rng), repeat=2)
+    for fields in itertools.islice(images, _NETLISTS // 2):
+        await host.run_image(fields, repeat=int(rng.integers(2, 6)))

@@ -13,8 +13,8 @@ from cocotbext.axi import AxiLiteBus, AxiLiteMaster, AxiRamRead, AxiReadBus, Axi
 
 from hw.arch.counters import COUNTER_BITS
 from hw.arch.error_codes import LaunchError, ReadPhase
-from hw.arch.image import Image
-from hw.arch.launch import Argument, LaunchEntry, pack_arguments, pack_list
+from hw.arch.image import IMAGE_VERSION, Image
+from hw.arch.launch import HEADER_BYTES, Argument, LaunchEntry, pack_arguments, pack_list
 from hw.arch.limits import COUNTER_WORDS
 from hw.arch.registers import register
 from hw.command.argument_reader import argument_write_layout
@@ -30,8 +30,8 @@ __all__ = [
 ]
 
 _WIDTH, _CHIP_FINGERPRINT, _UNITS = 64, 0x1234_5678, 3
-#: Words of each row's chain.
-_CHAINS = (5, 3)
+#: Words of each segment, by row and number.
+_WORDS_OF_SEGMENTS = {(0, 0): 4, (0, 1): 1, (1, 0): 3}
 _ADDRESS_BITS = 40
 #: Bytes between two entries of a list, and of a region of memory that holds a list and its images.
 _PITCH, _REGION = 64, 1 << 18
@@ -45,7 +45,7 @@ def design() -> CommandProcessor:
     """The command processor under test."""
     return CommandProcessor(
         width_bits=_WIDTH,
-        rows=len(_CHAINS),
+        segments=((4, 1), (3,)),
         axi_address_bits=_ADDRESS_BITS,
         fingerprint=_CHIP_FINGERPRINT,
         units=_UNITS,
@@ -65,16 +65,17 @@ class _Kernel:
         def word() -> int:
             return int.from_bytes(rng.bytes(8), "little")
 
-        return cls(
-            Image(_CHIP_FINGERPRINT, [[word() for _ in range(words)] for words in _CHAINS]),
-            [Argument(word(), word() - (1 << 63)) for _ in range(rng.integers(0, 17))],
-            int(rng.integers(1, 1 << 32)),
-        )
+        programs = {
+            at: sum(word() << 64 * i for i in range(words) if rng.random() < 0.7)
+            for at, words in _WORDS_OF_SEGMENTS.items()
+        }
+        arguments = [Argument(word(), word() - (1 << 63)) for _ in range(rng.integers(0, 17))]
+        return cls(Image(_CHIP_FINGERPRINT, programs), arguments, int(rng.integers(1, 1 << 32)))
 
     def events(self) -> list[_Event]:
         """Expected events: reset, arguments, configuration and start."""
         arguments = [("argument", i, a.value, a.stride) for i, a in enumerate(self.arguments)]
-        return [("clear",), *arguments, ("load", self.image.rows), ("start", self.repeat)]
+        return [("clear",), *arguments, ("load", self.image.programs), ("start", self.repeat)]
 
 
 class _Memory:
@@ -118,8 +119,7 @@ class _Bench:
         #: Number of the kernel since the launch whose unit fails, with its code and unit.
         self.unit_errors: dict[int, tuple[int, int]] = {}
         self.launched = self.first_issue = self.started_at = self.done_at = self.begun_at = 0
-        self.launches = 0
-        self.list = 0
+        self.launches = self.list = 0
         self.counters = [
             [int(value) for value in self.rng.integers(0, 1 << COUNTER_BITS, COUNTER_WORDS)]
             for _ in range(_UNITS)
@@ -135,7 +135,7 @@ class _Bench:
 
     async def _fabric(self) -> None:
         dut, rng = self.dut, self.rng
-        pushed: list[list[int]] = [[] for _ in _CHAINS]
+        shadows: dict[tuple[int, int], int] = {}
         left, drains = -1, 0
         for cycle in itertools.count():
             failing = self.unit_errors.get(self.starts() - 1) if left == 0 else None
@@ -167,20 +167,24 @@ class _Bench:
                 self.log.append(("clear",))
             self._take_argument()
             if int(dut.o_load.value):
-                rows = tuple(tuple(row[-size:]) for row, size in zip(pushed, _CHAINS))
-                self.log.append(("load", rows))
+                self.log.append(("load", shadows))
             if int(dut.o_start.value):
                 self.log.append(("start", int(dut.o_repeat.value)))
                 self.started_at = cycle
                 left = int(rng.integers(0, 80))
-            shift = int(dut.o_shift.value)
-            for row, words in enumerate(pushed):
-                if shift >> row & 1:
-                    words.append(int(dut.o_data.value))
+            shadows = {} if int(dut.o_begin.value) else shadows
+            self._take_word(shadows)
             shown = int(dut.o_counter.value)
             await FallingEdge(dut.clk)
             words = [unit[shown] << COUNTER_BITS * i for i, unit in enumerate(self.counters)]
             dut.i_counters.value = sum(words)
+
+    def _take_word(self, shadows: dict[tuple[int, int], int]) -> None:
+        dut = self.dut
+        if row := int(dut.o_row.value):
+            at = row.bit_length() - 1, int(dut.o_segment.value).bit_length() - 1
+            word = int(dut.o_data.value) << _WIDTH * int(dut.o_word.value)
+            shadows[at] = shadows.get(at, 0) | word
 
     def _take_argument(self) -> None:
         if int(self.dut.o_argument_valid.value):
@@ -207,12 +211,13 @@ class _Bench:
             # Both cross a multiple of 4 KiB if they are longer than the alignment.
             at = region + 0x1_2000 + number * 0x4000 - _PITCH
             raw = kernel.image.pack(_WIDTH)
-            self.memory.write(at, raw)
+            self.memory.write(at, raw[HEADER_BYTES:])
             self.memory.write(at + 0x2000, pack_arguments(kernel.arguments))
             entries.append(
                 LaunchEntry(
                     image_address=at,
-                    image_bytes=len(raw),
+                    image_bytes=len(raw) - HEADER_BYTES,
+                    header=raw[:HEADER_BYTES],
                     argument_address=at + 0x2000,
                     argument_count=len(kernel.arguments),
                     repeat=kernel.repeat,
@@ -296,14 +301,14 @@ def _refusals() -> Iterator[tuple[str, int, int, int, LaunchError]]:
         ("entry", 20, 17, 4, code.ARGUMENT_COUNT),
         ("entry", 24, 0, 4, code.REPEAT),
         ("entry", 60, 1 << 31, 4, code.RESERVED),
-        ("image", 0, 0x4D49_5755, 4, code.MAGIC),
-        ("image", 4, 2, 2, code.VERSION),
-        ("image", 6, 3, 2, code.ROWS),
-        ("image", 8, _CHIP_FINGERPRINT ^ 1, 4, code.FINGERPRINT),
-        ("image", 12, 1, 4, code.RESERVED),
-        ("image", 16, 0, 2, code.IMAGE_SIZE),
-        ("image", 16, 6, 2, code.IMAGE_SIZE),
-        ("image", 18, 2, 2, code.IMAGE_SIZE),
+        ("entry", 28, 0x4D49_5755, 4, code.MAGIC),
+        ("entry", 32, IMAGE_VERSION + 1, 2, code.VERSION),
+        ("entry", 34, 3, 2, code.RESERVED),
+        ("entry", 36, _CHIP_FINGERPRINT ^ 1, 4, code.FINGERPRINT),
+        ("entry", 40, 0, 4, code.CHECKSUM),
+        ("image", 0, 2, 1, code.RUN),
+        ("image", 1, 2, 1, code.RUN),
+        ("image", 2, 4, 1, code.RUN),
     )
 
 
@@ -323,9 +328,7 @@ async def what_cannot_run_is_refused_at_its_entry(dut: Any) -> None:
         kernels = _kernels(test.rng)
         entries_there = test.store(kernels)
         wrong = int(test.rng.integers(0, len(kernels)))
-        at = {"entry": test.list + wrong * _PITCH, "image": entries_there[wrong].image_address}[
-            part
-        ]
+        at = test.list + wrong * _PITCH if part == "entry" else entries_there[wrong].image_address
         test.memory.write(at + offset, value.to_bytes(size, "little"))
         await test.launch(len(kernels))
         await test.fail(kernels, wrong, code.value)
@@ -358,11 +361,8 @@ async def errors_of_memory_and_of_units_end_a_launch_at_their_entry(dut: Any) ->
             if not size:
                 continue
             answer = (AxiResp.SLVERR, AxiResp.DECERR)[rng.integers(2)]
-            code = {
-                AxiResp.SLVERR: LaunchError.READ_SLVERR,
-                AxiResp.DECERR: LaunchError.READ_DECERR,
-            }[answer]
             test.memory.errors = {first + 8 * int(rng.integers(0, size // 8)): answer}
+            code = LaunchError[f"READ_{answer.name}"]
             error, ran = code.value | choice.value << 8, wrong
         await test.launch(len(kernels))
         await test.fail(kernels, wrong, error)

@@ -139,7 +139,7 @@ async def matrices_leave_in_the_order_of_their_readers(
         sinks = [Sink(dut, f"o_stream__{index}", stall=stall) for index in range(2)]
         tokens = [Sink(dut, f"o_token__{index}", stall=stall) for index in range(2)]
         config = program.pack(width_bits=_WIDTH, capacity_bytes=_CAPACITY, slots=_SLOTS)
-        await start(dut, config=config, i_clear=1, i_run=0)
+        await start(dut, config=config, i_last_iteration=0, i_clear=1, i_run=0)
         await clocks(dut, 1)
         dut.i_clear.value, dut.i_run.value = 0, 1
         for source, ring in zip(sources, rings):

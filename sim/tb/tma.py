@@ -11,11 +11,11 @@ from amaranth.hdl import Const
 from cocotb.triggers import FallingEdge, Lock, ReadOnly
 from cocotbext.axi import AxiBus, AxiRam
 
-from hw.arch.descriptor import Descriptor, ElementFormat
+from hw.arch.descriptor import STORED_WORDS, Descriptor, ElementFormat
 from hw.lib.axi import BOUNDARY_BYTES, BURST_INCR
 from hw.numeric.division import ceil_div
 from hw.tma.commands import command_layout
-from hw.tma.descriptor_file import descriptor_word_layout
+from hw.tma.descriptor_file import descriptor_write_layout
 from hw.tma.engine import TmaEngine
 from sim.cocotb.bench_support import Sink, Source, bench, clocks, random_generator, start
 from sim.tb._refusals import REFUSALS, with_field
@@ -170,14 +170,12 @@ class _Bench:
 
     async def describe(self, index: int, packed: bytes) -> None:
         """Write a descriptor through the shared port."""
-        layout = descriptor_word_layout(_DESCRIPTORS)
-        words = np.frombuffer(packed, np.uint64)
-        payloads = [
-            Const.cast(layout.const({"index": index, "word": word, "data": int(value)})).value
-            for word, value in enumerate(words)
-        ]
+        layout = descriptor_write_layout(_DESCRIPTORS)
+        words = [int(word) for word in np.frombuffer(packed, np.uint64)[:STORED_WORDS]]
         async with self.lock:
-            await self.descriptors.send(payloads)
+            await self.descriptors.send(
+                [Const.cast(layout.const({"index": index, "words": words})).value]
+            )
 
     def command(self, index: int, corner: list[int]) -> int:
         """Payload of a command; coordinates beyond the rank are random."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
@@ -14,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hw.numeric import compositions, elementwise, functions
+from hw.numeric.formats import Format, int32
 
 __all__ = ["FUNCTIONS", "OPERATIONS", "ElementOperation", "element_table", "notation"]
 
@@ -40,6 +42,10 @@ class ElementOperation:
         What the function of the language returns; empty for an operator.
     compares : bool
         Whether the result is a condition.
+    takes_width : bool
+        Whether the arithmetic takes ``width``, the significand bits of a chip's special functions.
+    on_chips : bool
+        Whether hardware can compute it; otherwise only the interpreter does.
     """
 
     name: str
@@ -49,10 +55,18 @@ class ElementOperation:
     notation: str = ""
     text: str = ""
     compares: bool = False
+    takes_width: bool = False
+    on_chips: bool = True
+
+    def arithmetic(self, format_: Format, function_bits: int) -> _Arithmetic:
+        """Arithmetic on arrays of a format, int32 or fp32, on chips of these function bits."""
+        if format_ == int32 and self.int32:
+            return self.int32
+        return partial(self.fp32, width=function_bits) if self.takes_width else self.fp32
 
 
 def _function(name: str, fp32: _Arithmetic, text: str) -> ElementOperation:
-    return ElementOperation(name, fp32, operands=1, text=text)
+    return ElementOperation(name, fp32, operands=1, text=text, takes_width=True)
 
 
 def _comparison(
@@ -71,7 +85,7 @@ OPERATIONS: Mapping[str, ElementOperation] = MappingProxyType(
             ElementOperation("add", elementwise.add, np.add, notation="+"),
             ElementOperation("sub", compositions.subtract, np.subtract, notation="-"),
             ElementOperation("mul", elementwise.multiply, np.multiply, notation="*"),
-            ElementOperation("div", compositions.divide, notation="/"),
+            ElementOperation("div", compositions.divide, notation="/", takes_width=True),
             ElementOperation("neg", np.negative, np.negative, 1, notation="-"),
             ElementOperation("abs", np.abs, np.abs, 1),
             _comparison("eq", "==", _equal, np.equal),
@@ -103,13 +117,16 @@ OPERATIONS: Mapping[str, ElementOperation] = MappingProxyType(
             ),
             _function("exp", functions.exp, "e to the power x; that of minus infinity is +0"),
             _function("exp2", functions.exp2, "2 to the power x; that of minus infinity is +0"),
-            _function("log", compositions.log, "the natural logarithm"),
+            ElementOperation(
+                "log", compositions.log, operands=1, text="the natural logarithm", on_chips=False
+            ),
             _function("sqrt", compositions.sqrt, "the square root"),
             _function("rsqrt", functions.rsqrt, "1 / sqrt(x)"),
             _function("reciprocal", functions.reciprocal, "1 / x"),
-            _function("sigmoid", functions.sigmoid, "1 / (1 + exp(-x))"),
+            _function("sigmoid", compositions.sigmoid, "1 / (1 + exp(-x))"),
             _function("silu", compositions.silu, "x / (1 + exp(-x))"),
-            _function("tanh", functions.tanh, "the hyperbolic tangent"),
+            _function("tanh", compositions.tanh, "the hyperbolic tangent"),
+            _function("gelu", compositions.gelu, "the Gaussian error linear unit, tanh form"),
         )
     }
 )
@@ -134,5 +151,6 @@ def element_table() -> str:
         if not written.isidentifier():
             call = f"x {written} y" if each.operands == 2 else f"{written}x"
         gives = "a condition" if each.compares else each.text
+        gives += "" if each.on_chips else "; the interpreter alone"
         lines.append(f"| `map.{each.name}` | `{call}` | {formats} | {gives} |")
     return "\n".join(lines) + "\n"

@@ -270,11 +270,11 @@ def row_sum(tile: Tile) -> Tile:
 
 @taking
 def row_mean(tile: Tile) -> Tile:
-    """Return the mean of each row, as a column; the number of columns must be fixed."""
+    """Return the mean of each row, as a column: its sum times fp32(1 / N), of N fixed columns."""
     tile = tile_argument("row_mean", tile)
     if not isinstance(tile.cols, int):
         raise refusal("shape", "`row_mean` takes a fixed number of columns, not a block")
-    return row_sum(tile) / float(tile.cols)
+    return row_sum(tile) * (1 / tile.cols)
 
 
 @taking

@@ -12,7 +12,9 @@ from hw.arch.pcu import RESULT_FORMATS
 from hw.numeric.formats import Format
 from sw.ir import nodes as ir
 from sw.ir.affine import Affine
+from sw.ir.element_operations import OPERATIONS
 from sw.ir.program import Program
+from sw.ir.rewrite import walk
 from sw.ir.types import Entry, Span
 from sw.language.errors import ProgramError
 
@@ -78,8 +80,16 @@ def stage(program: Program) -> Product:
     Raises
     ------
     ProgramError
-        At the first operation that hardware does not support yet.
+        At an operation that no chip computes, or the first that hardware does not support yet.
     """
+    for node in walk(program.nodes):
+        if isinstance(node, ir.Map) and not OPERATIONS[node.op].on_chips:
+            raise _refuse(
+                node,
+                f"`{node.op}` is not a function of chips, which compute exp2, exp, reciprocal, "
+                "rsqrt and compositions of them; back end golden computes it",
+                node.op,
+            )
     return _Finder(program).product()
 
 

@@ -25,6 +25,7 @@ class TokenCount(Consumer):
     def __init__(self, machine: Machine, name: str, credits: int) -> None:
         super().__init__(name)
         self._machine = machine
+        self._credits = credits
         self.count = credits
         self.waiting: BoxServer | None = None
 
@@ -40,6 +41,14 @@ class TokenCount(Consumer):
         self.count -= count
         if self.tap is not None and self.tap.drain():
             self._machine.wake(self.tap.channel.producer)
+
+    def restart_fault(self) -> str | None:
+        if self.count != self._credits:
+            return (
+                f"{self.name} ends an iteration with {self.count} tokens, "
+                f"not with its {self._credits} credits"
+            )
+        return None
 
     def state(self) -> tuple[int, ...]:
         return 0, self.count
@@ -174,6 +183,12 @@ class BoxServer(Core):
     def state(self) -> tuple[int, ...]:
         box = -1 if self._box is None else self._numbers[self._box]
         return (0, box, self._left, *[self._numbers[stream] for stream in self.streams])
+
+    def restart_fault(self) -> str | None:
+        boxes = [stream.boxes for stream in self.streams]
+        if self._in_turn and len(set(boxes)) > 1:
+            return f"{self.name} take turns, so an iteration must have as many boxes of each"
+        return None
 
     def want(self, port: Port) -> int:
         if not self._next() or self._box is None or self._box.port is not port:

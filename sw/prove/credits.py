@@ -13,14 +13,14 @@ from sw.chip_program import ChipProgram
 from sw.fabric.nets import Input, Junction, MergeInput, Nets, Output
 from sw.prove.unrolled_loops import box_points, visits
 
-__all__ = ["load_is_free", "store_is_free"]
+__all__ = ["arrivals", "load_is_free", "store_is_free"]
 
 Ints = npt.NDArray[np.int64]
 #: An engine: position of its PMU, and its index among W0, W1, R0, R1.
 _Engine = tuple[tuple[int, ...], int]
 
 
-def _arrivals(nets: Nets, root: Output | Junction, tokens: Ints) -> dict[Output, Ints]:
+def arrivals(nets: Nets, root: Output | Junction, tokens: Ints) -> dict[Output, Ints]:
     """Tokens that each source must have sent once a root has passed the given numbers of tokens."""
     if isinstance(root, Output):
         return {root: tokens}
@@ -32,7 +32,7 @@ def _arrivals(nets: Nets, root: Output | Junction, tokens: Ints) -> dict[Output,
         source = nets.feeds.get(MergeInput(root, turn))
         if source is not None:
             mine = rounds * count + np.clip(rest - before, 0, count)
-            for output, given in _arrivals(nets, source, mine).items():
+            for output, given in arrivals(nets, source, mine).items():
                 found[output] = np.maximum(found.get(output, 0), given)
         before += count
     return found
@@ -50,7 +50,7 @@ def _closings(
             continue
         credit = agcu.credits[wait.port] if wait.port < len(agcu.credits) else 0
         needed = np.maximum(np.arange(1, boxes + 1) * wait.tokens - credit, 0)
-        for output, given in _arrivals(nets, root, needed).items():
+        for output, given in arrivals(nets, root, needed).items():
             unit = _slotted(program, output)
             if unit is not None:
                 engine = (output.at, int(unit.tokens[output.port].value) - 1)

@@ -139,16 +139,21 @@ def _run(
     )
 
 
-def prove(program: ChipProgram, *, whole: bool = False, limit: int = MOST_STEPS) -> Liveness:
+def prove(
+    program: ChipProgram, *, repeat: int = 1, whole: bool = False, limit: int = MOST_STEPS
+) -> Liveness:
     """Decide the liveness of a decoded image by its token-level run.
 
     The result holds for every timing of links, units and memory; docs/liveness.md says why. A
-    program that exceeds the step limit counts as not live.
+    program that exceeds the step limit counts as not live. An iteration that ends as it began
+    may be followed by any number of them, so only one is run.
 
     Parameters
     ----------
     program : ChipProgram
         A decoded image.
+    repeat : int
+        Iterations of the launch.
     whole : bool
         Simulate every period, also those that could be skipped.
     limit : int
@@ -159,15 +164,17 @@ def prove(program: ChipProgram, *, whole: bool = False, limit: int = MOST_STEPS)
     if dead:
         return Liveness(live=False, faults=dead)
     try:
-        return _decided(program, nets, whole, limit)
+        return _decided(program, nets, repeat, whole, limit)
     except (CyclicStreamError, StepLimitError) as error:
         return Liveness(live=False, waits=(str(error),))
 
 
-def _decided(program: ChipProgram, nets: Nets, whole: bool, limit: int) -> Liveness:
+def _decided(program: ChipProgram, nets: Nets, repeat: int, whole: bool, limit: int) -> Liveness:
     """Result of one run, or of two where the order of boxes is open."""
     packets = StreamPackets(program, nets)
     network, first = _run(program, nets, packets, 0, whole, limit)
+    if repeat > 1 and first.live:
+        return _repeated(network, first)
     if not network.choices or not first.live:
         return first
     if len(network.choices) > 1:
@@ -181,6 +188,17 @@ def _decided(program: ChipProgram, nets: Nets, whole: bool, limit: int) -> Liven
     return dataclasses.replace(
         second, steps=first.steps + second.steps, moved=first.moved + second.moved
     )
+
+
+def _repeated(network: Network, first: Liveness) -> Liveness:
+    """Result for any number of iterations, given that of one which is live."""
+    faults = [
+        f"Order of boxes must be covered by tokens in a kernel that repeats, "
+        f"not left open at {server.name}"
+        for server in network.choices
+    ]
+    faults += network.restart_faults()
+    return dataclasses.replace(first, live=not faults, faults=tuple(faults))
 
 
 def require_live(program: ChipProgram) -> Liveness:

@@ -72,6 +72,10 @@ class Part(abc.ABC):
         """Return its sequence of actions."""
         return ENDLESS
 
+    def restart_fault(self) -> str | None:
+        """Say why a further iteration of the program would not find it as this one has."""
+        return None
+
     def skip(self, count: int) -> None:
         """Advance the index by `count` and keep the marking."""
         if count:
@@ -334,6 +338,16 @@ class Port(Consumer):
 
     def skip(self, count: int) -> None:
         self._packet += count
+
+    def restart_fault(self) -> str | None:
+        if self._modulus > 1 and self._packet % self._modulus:
+            return (
+                f"{self.name} ends an iteration after {self._packet} packets, "
+                f"of which it takes one in {self._modulus}"
+            )
+        if self._modulus > 1 and self._packet_left != self._length():
+            return f"{self.name} ends an iteration within a packet"
+        return None
 
     def holder(self) -> Actor | None:
         return self.core

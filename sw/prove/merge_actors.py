@@ -55,6 +55,11 @@ class Merge(Actor):
     def state(self) -> tuple[int, ...]:
         return 0, self.at, self._passed
 
+    def restart_fault(self) -> str | None:
+        if self.at or self._passed:
+            return f"{self.name} ends an iteration within its rotation"
+        return None
+
     def reasons(self) -> list[Reason]:
         consumer = self.consumers[self.at]
         if consumer.tap is None:
@@ -101,6 +106,11 @@ class MergeConsumer(Consumer):
             self._left = self._length()
             self._merge.passed()
         self._merge.channel.push(count)
+
+    def restart_fault(self) -> str | None:
+        if self._left != self._length():
+            return f"{self.name} ends an iteration within a packet"
+        return None
 
     def state(self) -> tuple[int, ...]:
         return self._packet, self._left

@@ -136,16 +136,15 @@ class Network:
             self.actors.append(engine)
 
     def _add_pcu(self, at: tuple[int, ...], unit: PcuProgram) -> None:
-        grid = Grid(
-            self.machine, f"PCU {at}", self._chip, tile_passes(self.packets, at, unit).tiles
-        )
+        passes = tile_passes(self.packets, at, unit)
+        self.packets.faults += passes.faults
+        grid = Grid(self.machine, f"PCU {at}", self._chip, passes.tiles)
         activation, weight = Input(PCU, at, PcuInput.ACTIVATION), Input(PCU, at, PcuInput.WEIGHT)
         grid.activation = self.port(activation, grid, _INPUT_ENTRIES, unit.activation)
         gathered = max(self._chip.grid_columns, 4)
         grid.weight = self.port(weight, grid, gathered, unit.weight)
         result = Output(PCU, at, PcuOutput.RESULT)
-        sizes = self.packets.leaving(result).lengths
-        grid.results = ResultDrain(self.machine, str(result), grid, sizes)
+        grid.results = ResultDrain(self.machine, str(result), grid, passes.sizes)
         grid.results.channel = self.channel(result, grid.results, _RESULT_ENTRIES)
         self.actors += [grid, grid.results]
 
@@ -236,6 +235,11 @@ class Network:
         found: list[Part] = [*self.channels.values(), *streams]
         found += [*self.actors, *self._merges.values(), *self._inputs.values(), *self.consumers]
         return list(dict.fromkeys(found))
+
+    def restart_faults(self) -> list[str]:
+        """Reasons, after a run, why further iterations of the program would not equal it."""
+        faults = (part.restart_fault() for part in self._parts())
+        return [fault for fault in faults if fault is not None]
 
     def run(self, *, whole: bool = False) -> None:
         """Run until nothing can move; AGCUs leave their preferred order only as a last resort.

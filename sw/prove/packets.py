@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hw.arch.pmu import EngineProgram
+from hw.numeric.division import ceil_div
 from sw.prove.unrolled_loops import (
     MOST_STEPS,
     StepLimitError,
@@ -18,7 +19,7 @@ from sw.prove.unrolled_loops import (
     vectors_of,
 )
 
-__all__ = ["Packets", "Rotation", "engine_packets", "even_packets", "rotate"]
+__all__ = ["Packets", "Rotation", "cut_packets", "engine_packets", "even_packets", "rotate"]
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -64,6 +65,27 @@ class Packets:
 def even_packets(count: int, length: int, *, final: bool) -> Packets:
     """Packets of equal length."""
     return Packets(np.full(count, length, np.int64), np.full(count, final))
+
+
+def cut_packets(sizes: Ints, length: int) -> Packets:
+    """Packets of the results of passes, each of which ends with `final`.
+
+    Parameters
+    ----------
+    sizes : array
+        Vectors of each pass, at least 1.
+    length : int
+        Vectors of a packet; the last of a pass may have fewer. 0: a pass is one packet.
+    """
+    if not length:
+        return Packets(sizes, np.ones(len(sizes), np.bool_))
+    counts = ceil_div(sizes, length)
+    closing = np.cumsum(counts) - 1
+    lengths = np.full(int(counts.sum()), length, np.int64)
+    lengths[closing] = sizes - (counts - 1) * length
+    finals = np.zeros(len(lengths), np.bool_)
+    finals[closing] = True
+    return Packets(lengths, finals)
 
 
 def engine_packets(engine: EngineProgram) -> Packets:

@@ -124,7 +124,7 @@ class Grid(Core):
 
 
 class ResultDrain(Actor):
-    """Drain of a PCU: one packet per pass.
+    """Drain of a PCU: the results of one pass after the other.
 
     Parameters
     ----------
@@ -132,7 +132,7 @@ class ResultDrain(Actor):
     name : str
     grid : Grid
     sizes : array
-        Vectors of each packet.
+        Vectors of each pass.
     """
 
     channel: Channel

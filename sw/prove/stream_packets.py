@@ -16,7 +16,14 @@ from hw.arch.unit_kind import AGCU, PCU, PMU, UnitKind
 from hw.numeric.division import ceil_div
 from sw.chip_program import ChipProgram
 from sw.fabric.nets import Input, Junction, MergeInput, Nets, Output
-from sw.prove.packets import Packets, Rotation, engine_packets, even_packets, rotate
+from sw.prove.packets import (
+    Packets,
+    Rotation,
+    cut_packets,
+    engine_packets,
+    even_packets,
+    rotate,
+)
 from sw.prove.unrolled_loops import box_points
 
 __all__ = ["SENT_PACKETS", "CyclicStreamError", "StreamPackets", "TilePasses", "tile_passes"]
@@ -91,8 +98,10 @@ class TilePasses:
         Per pass, the number of its first tile, and of the one after its last.
     rows : array
         Per pass, the rows of each of its tiles.
+    columns : array
+        Per pass, the tiles of each of its groups: column passes that share rows of activations.
     sizes : array
-        Per pass, the vectors of its result packet.
+        Per pass, the vectors of its results.
     faults : tuple of str
         Reasons why the array cannot run them.
     """
@@ -101,6 +110,7 @@ class TilePasses:
     begins: Ints
     ends: Ints
     rows: Ints
+    columns: Ints
     sizes: Ints
     faults: tuple[str, ...]
 
@@ -113,20 +123,57 @@ def tile_passes(streams: StreamPackets, at: tuple[int, ...], unit: PcuProgram) -
     ends = np.flatnonzero(tiles.finals) + 1
     begins = np.append(0, ends)[: len(ends)]
     rows = tiles.lengths[begins]
-    faults = []
+    columns = np.ones(len(ends), np.int64)
+    faults: list[str] = []
+    if unit.by_group and len(ends):
+        columns, faults = _column_passes(streams, at, unit, begins, ends)
     most, tallest = streams.config.pcu.accumulator_rows, int(tiles.lengths.max(initial=0))
     if len(ends) and tallest > most:
         faults.append(f"PCU {at} gets a tile of {tallest} rows, its banks hold {most}")
+    heights = rows * columns
+    if tallest <= most < heights.max(initial=0):
+        high = int(heights.argmax())
+        faults.append(
+            f"PCU {at} gets a group of {columns[high]} tiles of {rows[high]} rows, its banks hold "
+            f"{most} rows"
+        )
     if (tiles.lengths[: ends.max(initial=0)] != np.repeat(rows, ends - begins)).any():
         faults.append(f"PCU {at} gets tiles of different rows in one pass")
-    sizes = ceil_div(rows, 2) if unit.out.bits == 16 else rows
-    return TilePasses(tiles, begins, ends, rows, sizes, tuple(faults))
+    sizes = ceil_div(heights, 2) if unit.out.bits == 16 else heights
+    return TilePasses(tiles, begins, ends, rows, columns, sizes, tuple(faults))
+
+
+def _column_passes(
+    streams: StreamPackets, at: tuple[int, ...], unit: PcuProgram, begins: Ints, ends: Ints
+) -> tuple[Ints, list[str]]:
+    """Tiles of each group of a pass, by pass, and faults of the weights that divide it."""
+    number = int(ends[-1])
+    faults: list[str] = []
+    weights, taken = streams.arriving(Input(PCU, at, PcuInput.WEIGHT)), unit.weight
+    mine = np.arange(taken.index, len(weights.lengths), taken.modulus)[:number]
+    vectors = streams.config.grid_columns
+    if (odd := weights.lengths[mine] != vectors).any():
+        length = weights.lengths[mine][odd][0]
+        faults.append(
+            f"PCU {at} gets a packet of {length} weight vectors, its tiles have {vectors}"
+        )
+    # A mark of the packets from one that is taken to the one before the next begins a group.
+    marks = np.append(0, np.cumsum(weights.finals))[mine]
+    first = np.ones(number, np.bool_)
+    first[1 : len(mine)] = np.diff(marks) > 0
+    first[begins] = True
+    starts = np.flatnonzero(first)
+    places = np.arange(number) - np.repeat(starts, np.diff(starts, append=number))
+    columns = np.maximum.reduceat(places, begins) + 1
+    tiles = ends - begins
+    expected = (np.arange(number) - np.repeat(begins, tiles)) % np.repeat(columns, tiles)
+    if (tiles % columns).any() or (places != expected).any():
+        faults.append(f"PCU {at} gets groups of different numbers of tiles in one pass")
+    return columns, faults
 
 
 def _pcu(streams: StreamPackets, root: Output, unit: PcuProgram) -> Packets:
-    passes = tile_passes(streams, root.at, unit)
-    streams.faults += passes.faults
-    return Packets(passes.sizes, np.ones(len(passes.sizes), np.bool_))
+    return cut_packets(tile_passes(streams, root.at, unit).sizes, unit.packet_vectors)
 
 
 def _pmu(streams: StreamPackets, root: Output, unit: PmuProgram) -> Packets:

@@ -97,6 +97,7 @@ def walk(loops: Sequence[LoopProgram]) -> Walk:
         counts = np.full(len(offset), loop.base, np.int64)
         if loop.slope:
             counts += loop.slope * indices[loop.outer]
+            counts >>= loop.shift
         np.maximum(counts, 0, out=counts)
         total = int(counts.sum())
         if total > MOST_STEPS:

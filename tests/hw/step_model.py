@@ -1,5 +1,6 @@
 """Steps of loop nests one by one: the independent model of counter chains, engines and issuers."""
 
+import math
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -47,7 +48,9 @@ def cycles_of(
         yield Step(indices, offset, first, end, last)
         return
     loop = program.loops[depth]
-    count = loop.base + (loop.slope * indices[loop.outer] if loop.slope else 0)
+    count = loop.base
+    if loop.slope:
+        count = math.floor((loop.base + loop.slope * indices[loop.outer]) / 2**loop.shift)
     if count <= 0:
         yield None
     for index in range(count):
@@ -86,11 +89,11 @@ class Move(NamedTuple):
     beyond: bool
 
 
-def moves_of(engine: EngineProgram) -> Iterator[Move]:
-    """Steps of an engine, in order."""
+def moves_of(engine: EngineProgram, iterations: int = 1) -> Iterator[Move]:
+    """Steps of an engine, in order; an iteration goes on in the ring where the last one ended."""
     turn = window = 0
     ring, beyond = engine.ring, engine.beyond
-    for step in steps_of(engine.chain):
+    for step in (step for _ in range(iterations) for step in steps_of(engine.chain)):
         slot = turn % ring.count
         over = (*step.last, True, False)
         yield Move(

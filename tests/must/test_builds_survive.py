@@ -90,7 +90,7 @@ def test_a_clone_and_a_cache_whose_paths_hold_spaces_work(checkout, tmp_path, he
         [*command, *RUN, "--waves", "the waves.vcd"],
         [*command, *RUN, "--backend", "cocotb"],
         [*command, "sim", "barrier"],
-        [*command, "area", "--config", "tiny", "--component", "chain"],
+        [*command, "area", "--config", "tiny", "--component", "config_segment"],
         [*command, "doctor"],
     ):
         done = run(words, cwd=checkout, env=given)

@@ -1,12 +1,10 @@
-"""house-f: no more code than before the change of structure, in folders of few files."""
+"""house-f: folders of few files, short functions, and few base names that stand twice."""
 
-import subprocess
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
-from tests.test_house import PACKAGES
 from tests.test_sizes import (
     MOST_DOUBLES,
     MOST_FILES,
@@ -19,17 +17,6 @@ from tests.test_sizes import (
 )
 
 ROOT = Path(__file__).resolve().parents[2]
-#: Lines of the packages before the change of structure.
-LINES_BEFORE = 54_391
-
-
-@pytest.mark.must("house-f", goal=f"at most {LINES_BEFORE} lines in the packages")
-def test_the_packages_have_no_more_lines(figure):
-    command = ["git", "ls-files", *PACKAGES]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
-    count = sum((ROOT / name).read_bytes().count(b"\n") for name in done.stdout.split())
-    figure(f"{count} lines")
-    assert count <= LINES_BEFORE
 
 
 @pytest.mark.must("house-f", goal=f"at most {MOST_FILES} files per folder")

@@ -8,7 +8,7 @@ import pytest
 
 from hw.arch.config import named
 from hw.arch.error_codes import LaunchError
-from hw.arch.launch import Argument, LaunchEntry, pack_arguments, pack_list
+from hw.arch.launch import HEADER_BYTES, Argument, LaunchEntry, pack_arguments, pack_list
 from hw.arch.loops import BoxLoop
 from hw.arch.pcu import PcuProgram
 from hw.numeric.division import ceil_div
@@ -37,12 +37,8 @@ def random_job(rng, config=TINY):
 
 def launch(job, a, b, rng, image=None):
     """Run a product; its result, after checks of every byte beside it."""
-    layout = job.launch_memory(int(rng.integers(1 << 40)))
+    layout = job.launch_memory(int(rng.integers(1 << 40)), image=image)
     memory = layout.bytes_before({"A": a, "B": b})
-    if image is not None:
-        address, size = layout.places["image"]
-        assert len(image) == size
-        memory[address : address + size] = image
     before = bytes(memory)
     run = emulate(job.config, memory, list_address=layout.list_address)
     assert (run.status, run.error_code, run.launches) == ("done", LaunchError.NONE, 1)
@@ -140,12 +136,16 @@ def _copy(program, sizes, rng):
     memory = bytearray(rng.bytes(1 << 16))
     bases = [0x4000 + 0x2000 * n for n in range(4)]
     entry = LaunchEntry(
-        image_address=0x1000, image_bytes=len(image), argument_address=0x800, argument_count=4
+        image_address=0x1000,
+        image_bytes=len(image) - HEADER_BYTES,
+        header=image[:HEADER_BYTES],
+        argument_address=0x800,
+        argument_count=4,
     )
     memory[0:64] = pack_list([entry], TINY.width_bits)
     table = pack_arguments([Argument(base) for base in bases])
     memory[0x800 : 0x800 + len(table)] = table
-    memory[0x1000 : 0x1000 + len(image)] = image
+    memory[0x1000 : 0x1000 + entry.image_bytes] = image[HEADER_BYTES:]
     run = emulate(TINY, memory, list_address=0)
     tensors = [np.frombuffer(memory, np.uint8)[b : b + s].copy() for b, s in zip(bases, sizes)]
     return tensors, run

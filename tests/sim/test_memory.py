@@ -5,7 +5,7 @@ import pytest
 
 from hw.arch.config import named
 from hw.arch.errors import BadInputError
-from hw.arch.launch import ENTRY_BYTES, LaunchEntry, alignment_bytes
+from hw.arch.launch import ENTRY_BYTES, HEADER_BYTES, LaunchEntry, alignment_bytes
 from hw.numeric.formats import bf16, fp32, int8
 from sim.launch_memory import GUARD_BYTES, LaunchMemory
 from sim.operands import random_inputs
@@ -52,7 +52,9 @@ def test_the_list_names_the_image_and_the_arguments_the_arrays(memory, inputs):
         at = places["arguments"][0] + 16 * number
         assert int.from_bytes(raw[at : at + 8], "little") == places[name][0]
     first, size = places["image"]
-    assert raw[first : first + size] == IMAGE
+    assert (
+        raw[first : first + size] == IMAGE[HEADER_BYTES:] and entry.header == IMAGE[:HEADER_BYTES]
+    )
 
 
 def test_inputs_read_back_and_the_rest_is_garbage_of_the_seed(memory, inputs, seed):

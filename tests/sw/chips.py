@@ -22,6 +22,7 @@ __all__ = [
     "empty_tile",
     "operands_changed",
     "agcu_changed",
+    "pcu_changed",
     "product",
     "twins",
     "unit_changed",
@@ -108,6 +109,11 @@ def unit_changed(program, at, change):
     tile = program.tiles[at]
     tiles = dict(program.tiles) | {at: dataclasses.replace(tile, unit=change(tile.unit))}
     return dataclasses.replace(program, tiles=tiles)
+
+
+def pcu_changed(program, at, **changes):
+    """Program whose PCU at a place has other fields."""
+    return unit_changed(program, at, lambda unit: dataclasses.replace(unit, **changes))
 
 
 def operands_changed(program, **changes):

@@ -51,6 +51,18 @@ class Filtered:
         self.number += item[0]
 
 
+class Marked(Filtered):
+    """Buffer of weights: vectors with whether their packet begins a group of tiles."""
+
+    begins = True
+
+    def append(self, item):
+        mine, (last, final) = self.mine, item
+        super().append((last, self.begins))
+        if last:
+            self.begins = final or (self.begins and not mine)
+
+
 class Chip:
     def __init__(self, program: ChipProgram, seed):
         self.rng = random.Random(seed)
@@ -187,20 +199,20 @@ class Chip:
     def pcu(self, at, unit):
         columns = self.chip.grid_columns
         act = Filtered(2, unit.activation.modulus, unit.activation.index)
-        weights = Filtered(max(columns, 4), unit.weight.modulus, unit.weight.index)
+        weights = Marked(max(columns, 4), unit.weight.modulus, unit.weight.index)
         self.sinks[False, at, UnitPort(0)] = act
         self.sinks[False, at, UnitPort(1)] = weights
         out = Fifo(2)
         self.pass_on(out, (False, at, UnitPort(0)))
-        s = {"loaded": False, "first_tile": True, "first_pass": True, "rows": 0, "used": 0}
-        s["full"] = deque()
+        s = {"loaded": False, "first_tile": True, "first_pass": True, "rows": 0}
+        s |= {"used": 0, "full": deque(), "sent": 0}
 
         def load():
             if s["loaded"] or len(weights.fifo) < columns:
                 return False
             for _ in range(columns):
-                weights.fifo.popleft()
-            s["loaded"] = True
+                _, begins = weights.fifo.popleft()
+            s["loaded"], s["continues"] = True, unit.by_group and not begins
             return True
 
         def issue():
@@ -212,21 +224,26 @@ class Chip:
             if s["first_tile"]:
                 s["loaded"] = False
                 s["used"] += s["first_pass"]
+                if s["first_pass"] or not s["continues"]:
+                    s["rows"] = 0
             s["rows"] += 1
             s["first_tile"] = last
             if last:
                 s["first_pass"] = final
                 if final:
                     s["full"].append(ceil_div(s["rows"], 2) if unit.out.bits == 16 else s["rows"])
-                s["rows"] = 0
             return True
 
         def drain():
             if not s["full"] or not out.room:
                 return False
             s["full"][0] -= 1
-            out.append((s["full"][0] == 0,) * 2)
-            if not s["full"][0]:
+            s["sent"] += 1
+            final = not s["full"][0]
+            last = final or s["sent"] == unit.packet_vectors
+            s["sent"] *= not last
+            out.append((last, final))
+            if final:
                 s["full"].popleft()
                 s["used"] -= 1
             return True

@@ -29,16 +29,19 @@ def run_netlist(netlist, config, memory):
 
 
 def _filtered(queue, modulus, index):
-    """Packets of a stream that a port takes."""
+    """Packets of a stream that a port takes; a vector with whether it begins a group of tiles."""
     assert 1 <= modulus <= MAX_MODULUS
-    number = 0
+    number, begins = 0, True
     while True:
         while not queue:
             yield None
         vector = queue.popleft()
-        if number % modulus == index:
-            yield vector
+        mine = number % modulus == index
+        if mine:
+            yield *vector, begins
         number += vector[1]
+        if vector[1]:
+            begins = vector[2] or (begins and not mine)
 
 
 class _Run:
@@ -221,14 +224,13 @@ class _Run:
         activations = _filtered(self.inputs[name, 0], 1, 0)
         weights = _filtered(self.inputs[name, 1], program.weight.modulus, program.weight.index)
         while True:
-            tiles = []
-            final = False
+            final, groups = False, []
             while not final:
                 rows, last = [], False
                 while not last:
                     while (vector := next(activations)) is None:
                         yield False
-                    data, last, final = vector
+                    data, last, final, _ = vector
                     rows.append(np.frombuffer(data, program.fmt.dtype))
                 block = []
                 for column in range(columns):
@@ -236,15 +238,22 @@ class _Run:
                         yield False
                     block.append(np.frombuffer(vector[0], program.fmt.dtype))
                     assert vector[1] == (column == columns - 1), "a tile's weights are a packet"
-                tiles.append((np.array(rows), np.array(block).T))
-            assert len({len(rows) for rows, _ in tiles}) == 1, "tiles of a pass agree in rows"
-            assert len(tiles[0][0]) <= self.config.pcu.accumulator_rows
-            sums = matmul(np.hstack([a for a, _ in tiles]), np.vstack([b for _, b in tiles]))
-            results = cast(sums, program.out)
+                if not groups or not program.by_group or vector[3]:
+                    groups.append([])
+                groups[-1].append((np.array(rows), np.array(block).T))
+            heights = {len(rows) for tiles in groups for rows, _ in tiles}
+            assert len(heights) == 1, "tiles of a pass agree in rows"
+            assert heights.pop() * len(groups[0]) <= self.config.pcu.accumulator_rows
+            sums = [
+                matmul(np.hstack([a for a, _ in tiles]), np.vstack([b for _, b in tiles]))
+                for tiles in zip(*groups, strict=True)
+            ]
+            results = cast(np.vstack(sums), program.out)
             data = results.tobytes()
             if program.out == bf16 and len(results) % 2:
                 data += bytes(self.bytes // 2)
-            for at in range(0, len(data), self.bytes):
-                last = at + self.bytes == len(data)
-                self.outputs[name, 0].append((data[at : at + self.bytes], last, last))
+            for number, at in enumerate(range(0, len(data), self.bytes), 1):
+                final = at + self.bytes == len(data)
+                last = final or (program.packet_vectors and number % program.packet_vectors == 0)
+                self.outputs[name, 0].append((data[at : at + self.bytes], last, final))
             yield True

@@ -201,7 +201,16 @@ def test_what_hardware_does_not_serve_is_refused_at_its_line():
             acc += tw.load_tile(A[:, k]) @ tw.load_tile(B[k, :])
         tw.store_tile(C, acc)
 
+    @tw.kernel("A[M, K], B[K, N] -> C[M, N]")
+    def logged(A, B, C):
+        tw.store_tile(C, tw.log(tw.load_tile(A) @ tw.load_tile(B)))
+
     for kernel, dims, match in (
+        (
+            logged,
+            {"M": 8, "N": 8, "K": 8},
+            r"test_compiler.py:\d+: `log` is not a function of chips.*; back end golden computes",
+        ),
         (
             softmax,
             {"M": 8, "N": 8},

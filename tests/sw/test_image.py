@@ -1,5 +1,6 @@
 """Images out of programs of chips and back, and bytes that are no image."""
 
+import dataclasses
 import random
 
 import pytest
@@ -7,10 +8,10 @@ import pytest
 from hw.arch.agcu import AgcuProgram, IssuerProgram
 from hw.arch.config import named
 from hw.arch.descriptor import Descriptor, ElementFormat
-from hw.arch.image import Image, fingerprint
+from hw.arch.image import Image, fingerprint, words_of
 from hw.arch.loops import BoxLoop, LoopProgram
 from hw.arch.pcu import FilterProgram, PcuProgram
-from hw.arch.places import token_ports, vector_ports
+from hw.arch.places import tile_layout, token_ports, vector_ports
 from hw.arch.pmu import Beyond, EngineProgram, PmuProgram, SlotRing
 from hw.arch.pmu_word import Access, TokenSource
 from hw.arch.switch import OutputProgram, SwitchProgram, Turn
@@ -21,6 +22,7 @@ from tests.sw.chips import empty_tile
 from tests.units_matmul import UnitsMatmul
 
 TINY, SMALL = named["tiny"], named["small"]
+PCU_BITS = tile_layout(TINY, PCU).size
 
 
 def random_switch(rng, ports):
@@ -81,6 +83,7 @@ def random_chip(rng, chip):
                     rng.random() < 0.5,
                     FilterProgram(4, rng.randrange(4)),
                     FilterProgram(16, rng.randrange(16)),
+                    packet_vectors=rng.randrange(256),
                 )
             )
             tiles[row, column] = TileProgram(
@@ -131,25 +134,45 @@ def test_what_is_off_is_not_there():
     assert ChipProgram.unpack(TINY, raw) == ChipProgram(TINY, {}, {})
 
 
-def _flip(raw, row, bit):
-    """Flip a bit of a row's chain, counted from the row's end in memory order of its units."""
+MESH = dataclasses.replace(
+    SMALL, rows=40, columns=52, agcu=dataclasses.replace(SMALL.agcu, count=16)
+)
+
+
+def image_on_a_large_mesh():
+    """Image of a product on one PCU, two PMUs and an AGCU of 40 × 52 tiles."""
+    return UnitsMatmul(MESH, 37, 11, 21, bf16, fp32, 16, 16, 4).image()
+
+
+def test_tiles_that_are_not_in_use_cost_nothing():
+    """The image is as long as that for 4 × 4 tiles."""
+    chip, raw = MESH, image_on_a_large_mesh()
+    little = UnitsMatmul(SMALL, 37, 11, 21, bf16, fp32, 16, 16, 4).image()
+    assert len(raw) == len(little) <= 3 << 10
+    program = ChipProgram.unpack(chip, raw)
+    assert program.units_used() == {"pcu": 1, "pmu": 2, "agcu": 1} and program.pack() == raw
+
+
+def _flip(raw, at, bit):
+    """Flip a bit of a segment's program, and sign the image anew."""
     image = Image.unpack(raw, TINY.width_bits)
-    rows = [list(words) for words in image.rows]
-    rows[row][bit // TINY.width_bits] ^= 1 << bit % TINY.width_bits
-    return Image(image.fingerprint, rows).pack(TINY.width_bits)
+    programs = dict(image.programs)
+    programs[at] ^= 1 << bit
+    return Image(image.fingerprint, programs).pack(TINY.width_bits)
 
 
 @pytest.mark.parametrize(
     ("spoil", "rule"),
     [
-        (lambda raw: raw[:-8], "bytes of its rows"),
+        (lambda raw: raw[:-8], "Image checksum must be"),
         (lambda raw: b"?" + raw[1:], "Image magic must be"),
         (lambda raw: raw[:8] + b"1234" + raw[12:], "fingerprint must be"),
+        (lambda raw: Image(fingerprint(TINY), {(2, 0): 1}).pack(64), "row 2: Segment must be one"),
+        (lambda raw: Image(fingerprint(TINY), {(1, 2): 1}).pack(64), "row 1: Segment .* 2, not 2"),
         (
-            lambda raw: Image(fingerprint(TINY), [[0]]).pack(64),
-            "must have the chip's 2 rows, not 1",
+            lambda raw: Image(fingerprint(TINY), {(0, 0): 1 << PCU_BITS}).pack(64),
+            rf"PCU \(0, 0\): Configuration must have {PCU_BITS} bits",
         ),
-        (lambda raw: Image(fingerprint(TINY), [[0], [0]]).pack(64), "row 0: Words of the chain"),
     ],
 )
 def test_other_bytes_are_refused(spoil, rule):
@@ -164,11 +187,11 @@ def test_no_flipped_bit_goes_by_unseen(seed):
     """Each bit of an image is refused, or changes the program: none is lost in decoding."""
     rng = random.Random(seed)
     raw = UnitsMatmul(TINY, 4, 4, 4, bf16, fp32, 8, 8, 2).image()
-    words = [len(row) for row in Image.unpack(raw, 64).rows]
+    image = Image.unpack(raw, 64)
     outcomes = {"refused": 0, "changed": 0}
     for _ in range(60):
-        row = rng.randrange(2)
-        spoiled = _flip(raw, row, rng.randrange(64 * words[row]))
+        at = rng.choice(list(image.programs))
+        spoiled = _flip(raw, at, rng.randrange(64 * words_of(image.programs[at].bit_length(), 64)))
         try:
             program = ChipProgram.unpack(TINY, spoiled)
         except ImageError as error:

@@ -28,9 +28,9 @@ from tests.sw.chips import (
     agcu_changed,
     copier,
     operands_changed,
+    pcu_changed,
     product,
     twins,
-    unit_changed,
 )
 from tests.sw.naive import ends
 from tests.units_matmul import UnitsMatmul
@@ -118,7 +118,7 @@ def _to_a_unit_that_is_off(program):
 
 def _filtered(program, **fields):
     filters = {name: FilterProgram(*value) for name, value in fields.items()}
-    return unit_changed(program, (0, 0), lambda unit: dataclasses.replace(unit, **filters))
+    return pcu_changed(program, (0, 0), **filters)
 
 
 def _longer(program):
@@ -268,7 +268,7 @@ def _random_program(rng):
             waits=rng.random() < 0.7,
         )
     program = random_product(rng, twin=kind == 1)
-    change = rng.randrange(6)
+    change = rng.randrange(7)
     if change == 0:
         return agcu_changed(program, credits=tuple(rng.randint(0, 6) for _ in range(2)))
     if change == 1:
@@ -280,12 +280,14 @@ def _random_program(rng):
         )
         return agcu_changed(program, loads=loads)
     if change == 2:
-        sources = [TokenSource.R0, TokenSource.R1, TokenSource.W0, TokenSource.W1]
-        return operands_changed(program, tokens=tuple(rng.choice(sources) for _ in range(2)))
+        return operands_changed(program, tokens=tuple(rng.choices(list(TokenSource)[1:], k=2)))
     if change == 3:
         return _filtered(program, weight=(2, rng.randrange(2)), activation=(1, 0))
     if change == 4:
         return _unmarked(program)
+    if change == 5:
+        for at in ((0, 0), (1, 1))[: 1 + (kind == 1)]:
+            program = pcu_changed(program, at, packet_vectors=rng.choice([1, 2, 3, 8, 16, 255]))
     return program
 
 

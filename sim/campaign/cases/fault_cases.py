@@ -21,7 +21,7 @@ from sim.emulator import emulate
 from sim.native.chip_model import ChipRun, RtlFaultError
 from sim.native.conditions import MOST_ERRORS, ErrorAt
 from sw.chip_program import ChipProgram
-from sw.prove import prove
+from sw.prove import Liveness, prove
 
 __all__ = ["draw_axi", "draw_bit", "judge_axi", "judge_bit", "smaller_axi", "smaller_bit"]
 
@@ -45,8 +45,9 @@ def draw_axi(rng: random.Random, shared: random.Random) -> dict[str, Any]:
 
 
 def draw_bit(rng: random.Random, shared: random.Random) -> dict[str, Any]:
-    """Draw one bit, at a fraction of the image."""
-    return {"program": _shared_program(shared), "bit": round(rng.random(), 6)}
+    """Draw one bit, at a fraction of the image, and whether its checksum is right all the same."""
+    bit = round(rng.random(), 6)
+    return {"program": _shared_program(shared), "bit": bit, "signed": rng.random() < 0.8}
 
 
 def _launch(
@@ -156,7 +157,7 @@ def _error_faults(ready: Prepared, run: ChipRun, errors: tuple[ErrorAt, ...]) ->
         code = LaunchError(run.error_code).name
         return [] if code in own else [f"error must be one of {sorted(own)}, not {code}"]
     detail = error_detail(run.error_detail)
-    unit = error_unit(config, run.error_detail, run.error_unit)
+    unit = error_unit(config, run.error_unit)
     if detail not in units or unit_kinds(config).get(str(unit)) is not AGCU:
         return [f"error must be {sorted(units)} of an AGCU, not {detail} of {unit}"]
     return []
@@ -174,13 +175,18 @@ def judge_bit(fields: Fields, models: Models | None) -> Verdict:
     byte, bit = divmod(int(fields["bit"] * 8 * size), 8)
     before = bytearray(ready.before)
     before[first + byte] ^= 1 << bit
-    _read_by_software(ready, before)
+    if fields["signed"]:
+        place.sign(before)
+    liveness = _read_by_software(ready, before)
     if models is None or clean is None:
         return Verdict("read")
     memory = bytearray(before)
     try:
         run = _launch(program, ready, models, memory, longest=20 * clean.cycles + 50_000)
         outcome, problems = _class_of(ready, run, before, memory)
+        problems += _liveness_faults(liveness, run)
+        if not fields["signed"] and (outcome != "refused" or memory != before):
+            problems.append(f"image with a wrong checksum must be refused, not {outcome}")
     except RtlFaultError:
         outcome, problems = "rule broken and reported", []
     problems += _next_is_right(program, ready, models)
@@ -188,15 +194,27 @@ def judge_bit(fields: Fields, models: Models | None) -> Verdict:
     return Verdict(outcome, tuple(problems), bins, {"image bits": 1, f"bit: {outcome}": 1})
 
 
-def _read_by_software(ready: Prepared, before: bytearray) -> None:
-    """Check that liveness proof and emulator accept or clearly refuse the image."""
+def _read_by_software(ready: Prepared, before: bytearray) -> Liveness | None:
+    """Liveness of the image, None if it is refused; the emulator accepts or clearly refuses it."""
     config = ready.program.compiled.config
-    first, size = ready.place.places["image"]
+    liveness = None
     with contextlib.suppress(BadInputError):
-        prove(ChipProgram.unpack(config, bytes(before[first : first + size])))
+        liveness = prove(ChipProgram.unpack(config, ready.place.image_in(before)))
     with contextlib.suppress(BadInputError):
         memory = bytearray(before)
         emulate(config, memory, list_address=ready.place.list_address, entries=ready.place.entries)
+    return liveness
+
+
+def _liveness_faults(liveness: Liveness | None, run: ChipRun) -> list[str]:
+    """Contradictions of the proof and the RTL: what is live ends, what waits for ever does not."""
+    if liveness is None:
+        return []
+    if liveness.live and run.hang_reason.startswith("no beat"):
+        return [f"image is live, but RTL hangs: {run.hang_reason}"]
+    if liveness.waits and not liveness.open_order and run.status == "done":
+        return [f"image is not live ({'; '.join(liveness.waits)}), but RTL ended"]
+    return []
 
 
 def _class_of(

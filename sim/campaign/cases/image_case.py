@@ -113,7 +113,8 @@ def _features(image: Mapping[str, Any]) -> Iterator[str]:
             len({sources[each]["turns"] for each in net}) > 1 for net in image["nets"]
         ),
         "nest of loops": any(len(nest["loops"]) > 2 for nest in nests),
-        "affine loop": any(slope for _, _, slope, _ in loops),
+        "affine loop": any(loop[2] for loop in loops),
+        "shifted loop": any(any(loop[4:]) for loop in loops),
         "filtered packets": any(sink["modulus"] > 1 for sink in sinks),
         "columns": any(nest["access"] == "COLUMN" for nest in nests),
         "elements of 1 byte": any(ring["element"] == 1 for ring in rings),

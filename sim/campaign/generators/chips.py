@@ -85,6 +85,7 @@ def random_chip(
             pcu=PcuConfig(
                 accumulator_rows=_value(rng, limits.BANK_ROWS),
                 cell_latency=_value(rng, limits.CELL_LATENCY),
+                function_bits=_value(rng, limits.FUNCTION_BITS),
             ),
             pmu=PmuConfig(
                 capacity_bytes=_value(rng, capacities),

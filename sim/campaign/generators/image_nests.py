@@ -42,10 +42,11 @@ def _by_columns(vectors: int, lanes: int) -> list[list[int]]:
 
 
 def _affine(rng: random.Random, vectors: int, lanes: int) -> list[list[int]]:
-    """Triangular nest: the count of the inner loop grows with the outer index."""
+    """Triangular nest: the count of the inner loop grows with the outer index, or every 2^shift."""
     most = (vectors + 1) // 2
     count = rng.randint(2, min(most, 8))
-    return [[count, lanes, 0, 0], [1, lanes, 1, Level.ADDRESS.value]]
+    shift = rng.randint(0, 2)
+    return [[count, lanes, 0, 0], [1 << shift, lanes, 1, Level.ADDRESS.value, shift]]
 
 
 def random_write(

@@ -124,7 +124,8 @@ def _program(text: str) -> Program:
     inputs = operands_of(fields["operands"], specs)
     dtypes = {spec.name: spec.format.dtype for spec in compiled.arrays if spec.output}
     with np.errstate(all="ignore"):
-        expected = golden(compiled.golden_program, inputs)
+        bits = compiled.config.pcu.function_bits
+        expected = golden(compiled.golden_program, inputs, function_bits=bits)
     return Program(compiled, inputs, expected, KERNELS[fields["kernel"]].oracle(inputs, dtypes))
 
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["CHOICES", "add", "execute"]
 
 #: Kinds of unit that ``--component`` takes; gen.unit_designs is too slow to import for a help.
-CHOICES = ("pcu", "pmu", "switch", "token_switch", "chain", "agcu", "command", "rest")
+CHOICES = ("pcu", "pmu", "switch", "token_switch", "config_segment", "agcu", "command", "rest")
 
 _HEADS = ("kind", "unit", "count", "cells", "flip-flops", "memory bits", "depth", "all", "share")
 _MAPPED_HEADS = ("µm²", "all µm²", "share of µm²")

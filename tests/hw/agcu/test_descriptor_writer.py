@@ -8,19 +8,20 @@ from hw.arch.descriptor import STORED_WORDS
 from hw.arch.launch import MAX_ARGUMENTS
 
 
-def test_each_base_has_its_argument_added_and_every_word_one_cycle(seed):
+def test_each_base_has_its_argument_added_and_every_descriptor_one_cycle(seed):
     rng = random.Random(seed)
     dut = DescriptorWriter(token_ports=1)
-    count = AGCU_DESCRIPTORS * STORED_WORDS
 
     async def story(ctx):
         assert ctx.get(dut.o_written) and ctx.get(dut.o_idle)
         for _ in range(2):
             arguments = [rng.getrandbits(64) for _ in range(MAX_ARGUMENTS)]
+            strides = [rng.randrange(-(1 << 63), 1 << 63) for _ in range(MAX_ARGUMENTS)]
             ctx.set(dut.i_argument_valid, 1)
             for index, value in enumerate(arguments):
                 ctx.set(dut.i_argument.index, index)
                 ctx.set(dut.i_argument.value, value)
+                ctx.set(dut.i_argument.stride, strides[index])
                 await ctx.tick()
             ctx.set(dut.i_argument_valid, 0)
             expected = []
@@ -28,25 +29,26 @@ def test_each_base_has_its_argument_added_and_every_word_one_cycle(seed):
                 words = [rng.getrandbits(64) for _ in range(STORED_WORDS)]
                 argument = rng.randrange(MAX_ARGUMENTS)
                 ctx.set(dut.config.arguments[index], argument)
-                for number, word in enumerate(words):
-                    ctx.set(dut.config.descriptors[index][number], word)
-                    base = arguments[argument] if number == 0 else 0
-                    expected.append((index, number, (word + base) % (1 << 64)))
+                ctx.set(dut.config.descriptors[index], words)
+                base = (words[0] + arguments[argument]) % (1 << 64)
+                expected.append((index, [base, *words[1:]], strides[argument]))
             ctx.set(dut.i_start, 1)
             assert not ctx.get(dut.o_idle)
             await ctx.tick()
             ctx.set(dut.i_start, 0)
+            assert not ctx.get(dut.o_write.valid)
             written = []
-            for _ in range(count):
+            for _ in range(AGCU_DESCRIPTORS):
                 assert not ctx.get(dut.o_written) and not ctx.get(dut.o_idle)
-                assert ctx.get(dut.o_word.valid)
-                word = ctx.get(dut.o_word.payload)
-                written.append((int(word.index), int(word.word), int(word.data)))
                 await ctx.tick()
+                assert ctx.get(dut.o_write.valid)
+                each = ctx.get(dut.o_write.payload)
+                words = [each.words[at] for at in range(STORED_WORDS)]
+                written.append((each.index, words, each.stride))
             assert written == expected
-            assert not ctx.get(dut.o_word.valid)
-            assert ctx.get(dut.o_written) and not ctx.get(dut.o_idle)
+            assert not ctx.get(dut.o_written) and not ctx.get(dut.o_idle)
             await ctx.tick()
+            assert not ctx.get(dut.o_write.valid)
             assert ctx.get(dut.o_written) and ctx.get(dut.o_idle)
 
     simulator = Simulator(dut)

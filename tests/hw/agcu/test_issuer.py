@@ -14,7 +14,7 @@ from tests.hw.step_model import coordinates_of
 TOKEN_PORTS = 4
 
 
-def run(program, *, arrivals, stall, seed):
+def run(program, *, arrivals, stall, seed, iterations=1):
     """Commands issued, each with its cycle and the tokens that were there; and the last cycle."""
     issuer = CommandIssuer(descriptors=4, token_ports=TOKEN_PORTS)
     rng = random.Random(seed)
@@ -25,6 +25,7 @@ def run(program, *, arrivals, stall, seed):
     async def bench(ctx):
         nonlocal cycles
         ctx.set(issuer.config.as_value(), program.pack(descriptors=4, token_ports=TOKEN_PORTS))
+        ctx.set(issuer.i_last_iteration, iterations - 1)
         ctx.set(issuer.i_start, 1)
         await ctx.tick()
         ctx.set(issuer.i_start, 0)
@@ -36,7 +37,8 @@ def run(program, *, arrivals, stall, seed):
             if ctx.get(issuer.o_command.valid) and ctx.get(issuer.o_command.ready):
                 payload = issuer.o_command.payload
                 point = tuple(ctx.get(payload.coordinates[d]) for d in range(MAX_RANK))
-                commands.append((ctx.get(payload.descriptor), point, cycles, tuple(tokens)))
+                number = ctx.get(payload.iteration), ctx.get(payload.descriptor)
+                commands.append((number, point, cycles, tuple(tokens)))
             for port in range(TOKEN_PORTS):
                 tokens[port] += (rng.random() < arrivals[port]) - ctx.get(issuer.o_take[port])
                 assert tokens[port] >= 0
@@ -58,6 +60,7 @@ PROGRAMS = [
     IssuerProgram(1, tuple(BoxLoop(2, d % MAX_RANK, 10**d) for d in range(ISSUER_LOOPS - 1))),
     IssuerProgram(2, (BoxLoop(4, 1, 8), BoxLoop(1, 0, 8, slope=1, outer=0))),
     IssuerProgram(2, (BoxLoop(4, 2, -3), BoxLoop(3, 0, 100_000, slope=-1, outer=0)), (Wait(2, 3),)),
+    IssuerProgram(1, (BoxLoop(6, 1, 72), BoxLoop(4, 0, 48, slope=3, outer=0, shift=1))),
     IssuerProgram(0, (BoxLoop(5, 1, 7), BoxLoop(2, 0, 1)), (Wait(0), Wait(3, 15))),
 ]
 
@@ -65,9 +68,12 @@ PROGRAMS = [
 @pytest.mark.parametrize("program", PROGRAMS, ids=range(len(PROGRAMS)))
 @pytest.mark.parametrize("stall", [0.0, 0.6])
 def test_commands_follow_the_nest_and_take_their_tokens(program, stall, seed):
-    commands, _ = run(program, arrivals=(0.3, 0.1, 0.8, 0.9), stall=stall, seed=seed)
+    arrivals = (0.3, 0.1, 0.8, 0.9)
+    commands, _ = run(program, arrivals=arrivals, stall=stall, seed=seed, iterations=3)
     assert [(number, point) for number, point, *_ in commands] == [
-        (program.descriptor, point) for point in coordinates_of(program)
+        ((iteration, program.descriptor), point)
+        for iteration in range(3)
+        for point in coordinates_of(program)
     ]
     for *_, tokens in commands:
         assert all(tokens[wait.port] >= wait.tokens for wait in program.waits)

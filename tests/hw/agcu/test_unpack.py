@@ -30,7 +30,9 @@ def random_issuer(rng, descriptors, ports):
         for _ in range(rng.randint(1, ISSUER_LOOPS))
     )
     if len(loops) > 1 and rng.random() < 0.5:
-        loops = (*loops[:-1], BoxLoop(3, 0, 8, slope=rng.randint(0, 4), outer=0))
+        slope = rng.randint(0, 4)
+        shift = rng.randint(0, 7) if slope else 0
+        loops = (*loops[:-1], BoxLoop(3, 0, 8, slope=slope, outer=0, shift=shift))
     waits = [
         Wait(ports.pop(), rng.randint(1, 15))
         for _ in range(min(rng.randint(0, MAX_WAITS), len(ports)))

@@ -14,7 +14,7 @@ from hw.arch.counters import (
     pmu_state_layout,
     unit_kinds,
 )
-from hw.arch.error_codes import TmaError, UnitError, error_unit
+from hw.arch.error_codes import error_unit
 from hw.arch.limits import COUNTER_WORDS
 from hw.arch.unit_kind import AGCU, UNIT_KINDS
 
@@ -37,11 +37,10 @@ def test_units_are_the_tiles_by_row_and_then_the_agcus():
 
 def test_the_unit_of_an_error_is_named_by_the_low_bits_of_its_number():
     tiny, wide = named["tiny"], ChipConfig(rows=16, columns=17)
-    assert error_unit(tiny, TmaError.BASE.value, 4) == "agcu_0"
-    assert error_unit(tiny, TmaError.BASE.value, 5) is None
-    assert error_unit(tiny, UnitError.REPEAT, 0) is None
-    assert error_unit(wide, UnitError.PROGRAM, 0) == "pcu_0_0 or pcu_15_1"
-    assert error_unit(wide, UnitError.PROGRAM, 255) == "pmu_15_0"
+    assert error_unit(tiny, 4) == "agcu_0"
+    assert error_unit(tiny, 5) is None
+    assert error_unit(wide, 0) == "pcu_0_0 or pcu_15_1"
+    assert error_unit(wide, 255) == "pmu_15_0"
 
 
 def test_counters_are_named_by_kind():

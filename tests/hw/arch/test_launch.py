@@ -22,14 +22,16 @@ ENTRY = LaunchEntry(
     argument_address=0x66_7788_9980,
     argument_count=0xA,
     repeat=0xBBCC,
+    header=bytes(range(1, 17)),
 )
 
 
 def test_bytes_of_an_entry():
     raw = ENTRY.pack()
     assert raw.hex(" ", 8) == " ".join(
-        ["4044332211000000", "8099887766000000", "550000000a000000", "ccbb000000000000"]
-        + ["0000000000000000"] * 4
+        ["4044332211000000", "8099887766000000", "550000000a000000", "ccbb000001020304"]
+        + ["05060708090a0b0c", "0d0e0f1000000000"]
+        + ["0000000000000000"] * 2
     )
     assert LaunchEntry.unpack(raw) == ENTRY
     assert entry_layout.size == 512
@@ -48,16 +50,31 @@ def test_entries_of_a_list_lie_on_whole_beats(width_bits, pitch):
     assert pack_list([ENTRY, ENTRY], width_bits) == 2 * (ENTRY.pack() + bytes(pitch - 64))
 
 
+HEADER = bytes(16)
+
 BAD = [
-    (lambda: LaunchEntry(image_address=8, image_bytes=1), BadInputError, "multiple of 64, not 0x8"),
-    (lambda: LaunchEntry(image_address=0, image_bytes=0), BadInputError, "1 to 16777215, not 0"),
     (
-        lambda: LaunchEntry(image_address=0, image_bytes=1, argument_count=17),
+        lambda: LaunchEntry(image_address=0, image_bytes=1, header=b"TWIM"),
+        BadInputError,
+        "Image header must have 16 bytes, not",
+    ),
+    (
+        lambda: LaunchEntry(image_address=8, image_bytes=1, header=HEADER),
+        BadInputError,
+        "multiple of 64, not 0x8",
+    ),
+    (
+        lambda: LaunchEntry(image_address=0, image_bytes=0, header=HEADER),
+        BadInputError,
+        "1 to 16777215, not 0",
+    ),
+    (
+        lambda: LaunchEntry(image_address=0, image_bytes=1, header=HEADER, argument_count=17),
         BadInputError,
         "Argument count must be an integer from 0 to 16, not 17",
     ),
     (
-        lambda: LaunchEntry(image_address=0, image_bytes=1, repeat=0),
+        lambda: LaunchEntry(image_address=0, image_bytes=1, header=HEADER, repeat=0),
         BadInputError,
         "Repeat must be an integer from 1 to 4294967295, not 0",
     ),

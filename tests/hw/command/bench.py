@@ -2,17 +2,24 @@
 
 import random
 
-from amaranth.hdl import Module
+from amaranth.hdl import Module, ResetInserter
 from amaranth.lib import wiring
 from amaranth.lib.wiring import Out
 from amaranth.sim import Simulator
 
-from hw.arch.image import Image, chain_words
-from hw.arch.launch import Argument, LaunchEntry, alignment_bytes, pack_arguments, pack_list
+from hw.arch.image import Image, words_of
+from hw.arch.launch import (
+    HEADER_BYTES,
+    Argument,
+    LaunchEntry,
+    alignment_bytes,
+    pack_arguments,
+    pack_list,
+)
 from hw.arch.registers import register
 from hw.command.processor import CommandProcessor
 from hw.lib.axi import BOUNDARY_BYTES, BURST_INCR, full_width_size
-from hw.lib.chain_segment import ChainSegment
+from hw.lib.config_segment import ConfigSegment
 
 FINGERPRINT = 0x1234_5678
 ADDRESS_BITS = 40
@@ -82,12 +89,12 @@ class Memory:
 
 
 class Chip(wiring.Component):
-    """A command processor and rows of chain segments; ``config`` is what the units would see."""
+    """A command processor and rows of segments; ``config`` is what the units would see."""
 
     def __init__(self, *, width_bits, segments, units=2):
         self.processor = CommandProcessor(
             width_bits=width_bits,
-            rows=len(segments),
+            segments=tuple(tuple(words_of(each, width_bits) for each in row) for row in segments),
             axi_address_bits=ADDRESS_BITS,
             fingerprint=FINGERPRINT,
             units=units,
@@ -112,17 +119,17 @@ class Chip(wiring.Component):
         m = Module()
         m.submodules.processor = processor = self.processor
         for row, configs in enumerate(self.configs()):
-            source = processor.o_data
             for index, config in enumerate(configs):
-                segment = ChainSegment(width_bits=self.width_bits, config_bits=len(config))
-                m.submodules[f"segment_{row}_{index}"] = segment
+                segment = ConfigSegment(width_bits=self.width_bits, config_bits=len(config))
+                m.submodules[f"segment_{row}_{index}"] = ResetInserter(processor.o_clear)(segment)
                 m.d.comb += [
-                    segment.i_shift.eq(processor.o_shift[row]),
-                    segment.i_data.eq(source),
+                    segment.i_begin.eq(processor.o_begin),
+                    segment.i_write.eq(processor.o_row[row] & processor.o_segment[index]),
+                    segment.i_word.eq(processor.o_word),
+                    segment.i_data.eq(processor.o_data),
                     segment.i_load.eq(processor.o_load),
                     config.eq(segment.o_config),
                 ]
-                source = segment.o_data
         return m
 
 
@@ -148,13 +155,14 @@ class Bench:
             # Both straddle a multiple of 4 KiB if they are longer than the alignment.
             image_address = 0x10_1000 + number * 0xC000 - alignment_bytes(self.width_bits)
             argument_address = image_address + 0x8000
-            self.memory.put(image_address, image)
+            self.memory.put(image_address, image[HEADER_BYTES:])
             table = pack_arguments([Argument(*each) for each in arguments])
             self.memory.put(argument_address, table)
             entries.append(
                 LaunchEntry(
                     image_address=image_address,
-                    image_bytes=len(image),
+                    image_bytes=len(image) - HEADER_BYTES,
+                    header=image[:HEADER_BYTES],
                     argument_address=argument_address,
                     argument_count=len(arguments),
                     repeat=repeat,
@@ -295,13 +303,30 @@ class Bench:
         return [event[0] for event in self.log if event[1] == kind]
 
 
+def random_program(rng, bits, width_bits):
+    """A program whose words are partly, sometimes all, 0."""
+    program = rng.getrandbits(bits)
+    for word in range(words_of(bits, width_bits)):
+        if rng.random() < 0.3:
+            program &= ~((1 << width_bits) - 1 << word * width_bits)
+    return program
+
+
 def random_kernel(rng, *, width_bits, segments=SEGMENTS, arguments=None, fingerprint=FINGERPRINT):
     """(image bytes, arguments, repeat) and the configurations its rows should show."""
-    configs = [[rng.getrandbits(each) for each in bits] for bits in segments]
-    rows = [chain_words(config, bits, width_bits) for config, bits in zip(configs, segments)]
+    configs = [[random_program(rng, each, width_bits) for each in bits] for bits in segments]
+    programs = {
+        (row, index): program
+        for row, of_row in enumerate(configs)
+        for index, program in enumerate(of_row)
+    }
     count = rng.randint(0, 16) if arguments is None else arguments
     table = [(rng.getrandbits(64), rng.getrandbits(64) - (1 << 63)) for _ in range(count)]
-    kernel = (Image(fingerprint, rows).pack(width_bits), table, rng.randint(1, 1 << 32) - 1 or 1)
+    kernel = (
+        Image(fingerprint, programs).pack(width_bits),
+        table,
+        rng.randint(1, 1 << 32) - 1 or 1,
+    )
     return kernel, configs
 
 
@@ -315,3 +340,15 @@ def check_runs(bench, kernels, configs):
     assert bench.events("clear", "argument", "load", "start", "stop") == expected
     for load, start in zip(bench.when("load"), bench.when("start")):
         assert start == load + 1
+
+
+async def recovers(bench, ctx):
+    """With the error cleared, a good list runs."""
+    assert await bench.begin(ctx, 1) == 2, "a launch in error is refused"
+    assert await bench.value(ctx, "STATUS") == ERROR
+    await bench.write(ctx, "STATUS", ERROR)
+    assert await bench.value(ctx, "STATUS") == 0
+    assert await bench.value(ctx, "ERROR") == 0
+    bench.log.clear()
+    assert await bench.begin(ctx, 1) == 0
+    assert await bench.end(ctx) == DONE

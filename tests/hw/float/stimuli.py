@@ -30,12 +30,14 @@ __all__ = [
     "exactly",
     "expected",
     "factors",
+    "products_that_cancel",
     "random_macs",
     "random_mx",
     "scales",
     "sixteen_bit_arguments",
     "table_borders",
     "ulps",
+    "words",
 ]
 
 Array = npt.NDArray[Any]
@@ -222,32 +224,57 @@ def arguments(count: int, seed: int) -> Array:
     return np.concatenate([edges, rng.integers(0, 1 << 32, half), alive]).astype(np.uint32)
 
 
+def words(count: int, seed: int) -> tuple[Array, Array]:
+    """Two columns of fp32 bits that meet: equal, opposite, neighbours, of near exponents, edges."""
+    rng = np.random.default_rng(seed)
+    a = arguments(count, seed)
+    near = a.astype(np.int64) + rng.integers(-3, 4, len(a))
+    near ^= rng.integers(0, 2, len(a)) << 31
+    field = np.clip((a >> 23 & 0xFF) + rng.integers(-28, 29, len(a)), 0, 255)
+    close = field << 23 | rng.integers(0, 1 << 23, len(a)) | rng.integers(0, 2, len(a)) << 31
+    edges = np.resize([edge | sign for edge in FP32_EDGES for sign in (0, 1 << 31)], len(a))
+    shuffled = rng.permutation(a)
+    kind = rng.integers(0, 8, len(a))
+    b = np.select([kind < 2, kind < 5, kind < 6], [near, close, edges], shuffled)
+    return a, (b & 0xFFFFFFFF).astype(np.uint32)
+
+
+def products_that_cancel(count: int, seed: int) -> tuple[Array, Array, Array]:
+    """Bits of a, b, c with c near -a * b in half the cases."""
+    a, b = words(count, seed)
+    rng = np.random.default_rng(seed)
+    with np.errstate(all="ignore"):
+        product = -fp32.from_bits(a) * fp32.from_bits(b)
+    near = product.view(np.uint32).astype(np.int64) + rng.integers(-2, 3, len(a))
+    return a, b, np.where(rng.random(len(a)) < 0.5, near, rng.permutation(b)).astype(np.uint32)
+
+
 def sixteen_bit_arguments(format_: Format) -> Array:
     """Bits of fp32 of every value of a 16-bit float."""
     every = format_.from_bits(np.arange(1 << 16))
     return fp32.bits_of(reference.cast(every, fp32))
 
 
-def table_borders(name: str) -> Array:
-    """Bits of fp32 within 4 units in the last place of where a function of width 24 changes row.
+def table_borders(name: str, width: int = 24) -> Array:
+    """Bits of fp32 within 4 units in the last place of where a function of a width changes row.
 
     Every row of every binade, of both signs.
     """
     whole = np.arange(-151, 130)[:, np.newaxis]
     if name in ("exp", "exp2"):
-        rows = 1 << exp2_table(24).index_bits
+        rows = 1 << exp2_table(width).index_bits
         borders = (whole + np.arange(rows) / rows) * (np.log(2) if name == "exp" else 1)
     elif name in ("sigmoid", "tanh"):
-        rows = 1 << exp2_table(24).index_bits
-        steps = 1 << reciprocal_table(24, rounded=True).index_bits
+        rows = 1 << exp2_table(width).index_bits
+        steps = 1 << reciprocal_table(width, rounded=True).index_bits
         powers = (whole + np.arange(rows) / rows).ravel() * np.log(2)
         borders = np.concatenate([powers, np.log(np.arange(1, steps) / steps)])
         if name == "tanh":
-            rows = 1 << tanh_table(24).index_bits
+            rows = 1 << tanh_table(width).index_bits
             borders = np.concatenate([borders / 2, np.arange(rows + 1) / rows])
     else:
         table = {"reciprocal": reciprocal_table, "rsqrt": rsqrt_table, "log2": log2_table}[name]
-        rows = 1 << table(24).index_bits
+        rows = 1 << table(width).index_bits
         mantissas = 1 + np.arange(rows) / rows
         borders = np.ldexp(mantissas, np.arange(-149, 128)[:, np.newaxis])
     with np.errstate(over="ignore"):

@@ -13,8 +13,14 @@ from hw.float.special_functions import UNITS as FUNCTIONS
 from hw.numeric import elementwise, functions, reference
 from hw.numeric.formats import bf16, e2m1, e4m3, e5m2, fp16, fp32, int8, int32
 from tests.hw.float import stimuli
-from tests.hw.float.stimuli import Macs, arguments, expected, random_macs
-from tests.hw.float.triples import FP32_EDGES
+from tests.hw.float.stimuli import (
+    Macs,
+    arguments,
+    expected,
+    products_that_cancel,
+    random_macs,
+    words,
+)
 from tests.hw.float.units import CELLS, FUNCTION_WIDTHS, Bench
 from tests.hw.numeric.rationals import (
     BF16,
@@ -107,21 +113,6 @@ def test_a_quarter_cancels_deeply(seed):
             assert (after < before * 2.0**-8).mean() > 0.05
 
 
-def words(count, seed):
-    """Two columns of fp32 bits that meet: equal, opposite, neighbours, of near exponents, edges."""
-    rng = np.random.default_rng(seed)
-    a = arguments(count, seed)
-    near = a.astype(np.int64) + rng.integers(-3, 4, len(a))
-    near ^= rng.integers(0, 2, len(a)) << 31
-    field = np.clip((a >> 23 & 0xFF) + rng.integers(-28, 29, len(a)), 0, 255)
-    close = field << 23 | rng.integers(0, 1 << 23, len(a)) | rng.integers(0, 2, len(a)) << 31
-    edges = np.resize([edge | sign for edge in FP32_EDGES for sign in (0, 1 << 31)], len(a))
-    shuffled = rng.permutation(a)
-    kind = rng.integers(0, 8, len(a))
-    b = np.select([kind < 2, kind < 5, kind < 6], [near, close, edges], shuffled)
-    return a, (b & 0xFFFFFFFF).astype(np.uint32)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["add", "multiply", "minimum", "maximum", "less", "equal"])
 def test_arithmetic_of_two(bench, name, seed):
@@ -154,16 +145,6 @@ def test_subnormal_products_round_by_every_bit(bench, seed):
     assert len(a) > 1000
     exact = fp32.bits_of(elementwise.multiply(fp32.from_bits(a), fp32.from_bits(b)))
     assert differences(bench.run(["multiply"], a, b), exact) == {}
-
-
-def products_that_cancel(count, seed):
-    """Bits of a, b, c with c near -a * b in half the cases."""
-    a, b = words(count, seed)
-    rng = np.random.default_rng(seed)
-    with np.errstate(all="ignore"):
-        product = -fp32.from_bits(a) * fp32.from_bits(b)
-    near = product.view(np.uint32).astype(np.int64) + rng.integers(-2, 3, len(a))
-    return a, b, np.where(rng.random(len(a)) < 0.5, near, rng.permutation(b)).astype(np.uint32)
 
 
 @pytest.mark.slow

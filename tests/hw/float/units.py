@@ -18,12 +18,22 @@ from gen.verilog import convert
 from hw.array.cell import Cell
 from hw.array.operand import OperandRecoder
 from hw.float.operations import OPERATIONS, OperationUnit
+from hw.float.special_function_unit import SpecialFunctionUnit
 from hw.float.special_functions import UNITS as FUNCTIONS
 from hw.lib.delay import delayed
 from hw.numeric.formats import Format, bf16, e2m1, e4m3, e5m2, fp16, int4, mxe2m1, mxe4m3, mxe5m2
 from tests.native.library import build_library
 
-__all__ = ["CELLS", "FUNCTION_WIDTHS", "GROUPS", "Bench", "FloatCell", "Unit"]
+__all__ = [
+    "CELLS",
+    "FUNCTION_BITS",
+    "FUNCTION_UNITS",
+    "FUNCTION_WIDTHS",
+    "GROUPS",
+    "Bench",
+    "FloatCell",
+    "Unit",
+]
 
 Array = npt.NDArray[Any]
 
@@ -42,6 +52,9 @@ CELLS: dict[str, tuple[tuple[Format, ...], int]] = {
 
 #: Widths of the functions of the bench.
 FUNCTION_WIDTHS = (24, 16, 11, 8)
+
+#: Significand bits of the special function units of the bench.
+FUNCTION_BITS = (12, 16, 24)
 
 #: Inputs of one run at most, so that outputs stay small.
 _CHUNK = 1 << 18
@@ -87,11 +100,12 @@ class FloatCell(wiring.Component):
 
 
 class Unit(NamedTuple):
-    """A component of the bench: how to make it, its inputs, and cycles to its output ``o``."""
+    """A component of the bench: how to make it, its inputs, and cycles to its output."""
 
     make: Callable[[], Any]
     ports: dict[str, str]
     cycles: int
+    output: str = "o"
 
 
 def _cells() -> dict[str, Unit]:
@@ -126,6 +140,16 @@ def _functions(widths: tuple[int, ...]) -> dict[str, Unit]:
     }
 
 
+def _function_units() -> dict[str, Unit]:
+    ports = {"i_argument": "i_a", "i_operation": "i_w"}
+    return {
+        f"special_function_unit_{bits}": Unit(
+            partial(SpecialFunctionUnit, bits), ports, SpecialFunctionUnit.latency, "o_result"
+        )
+        for bits in FUNCTION_BITS
+    }
+
+
 #: Units by name, in groups that run apart.
 GROUPS: tuple[Callable[[], dict[str, Unit]], ...] = (
     _cells,
@@ -133,6 +157,9 @@ GROUPS: tuple[Callable[[], dict[str, Unit]], ...] = (
     partial(_functions, FUNCTION_WIDTHS[:1]),
     partial(_functions, FUNCTION_WIDTHS[1:]),
 )
+
+#: Special function units by name; codes of their operations come with the second input.
+FUNCTION_UNITS = (_function_units,)
 
 
 class Top(Elaboratable):
@@ -170,7 +197,7 @@ class Top(Elaboratable):
             for index, (unit_name, unit) in enumerate(group.items()):
                 component = unit.make()
                 m.submodules[f"unit_{unit_name}"] = DomainRenamer(name)(component)
-                m.d.comb += self._outputs[number][index].eq(component.o)
+                m.d.comb += self._outputs[number][index].eq(getattr(component, unit.output))
                 for port, wire in unit.ports.items():
                     m.d.comb += getattr(component, port).eq(wires[wire])
         return m
@@ -185,8 +212,8 @@ def design(groups: list[dict[str, Unit]]) -> str:
 class Bench:
     """Native model of :func:`design`."""
 
-    def __init__(self) -> None:
-        self.groups = [group() for group in GROUPS]
+    def __init__(self, groups: tuple[Callable[[], dict[str, Unit]], ...] = GROUPS) -> None:
+        self.groups = [group() for group in groups]
         cases = []
         for number, group in enumerate(self.groups):
             count = len(group)

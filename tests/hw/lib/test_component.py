@@ -20,10 +20,12 @@ from hw.array.operand import OperandRecoder
 from hw.array.stationary import StationaryArray
 from hw.command.processor import CommandProcessor
 from hw.float.operations import OperationUnit
+from hw.float.special_function_unit import SpecialFunctionUnit
 from hw.float.special_functions import ReciprocalUnit
 from hw.lib.barrier import Barrier
-from hw.lib.chain_segment import ChainSegment
 from hw.lib.component import Component
+from hw.lib.config_segment import ConfigSegment
+from hw.lib.crc32 import Crc32
 from hw.lib.fifo import Queue
 from hw.lib.loop_nest import CounterChain
 from hw.lib.packet_filter import PacketFilter
@@ -35,6 +37,7 @@ from hw.mesh.fork import EagerFork
 from hw.mesh.merge import OrderedMerge
 from hw.mesh.switch import Switch
 from hw.numeric.formats import bf16, e4m3, e5m2, int8
+from hw.pcu.lanes import Lanes
 from hw.pcu.unit import Pcu
 from hw.pmu.banks import Banks
 from hw.pmu.unit import Pmu
@@ -45,7 +48,13 @@ from hw.tma.layouts import TmaLayouts
 
 _CHIP = ChipConfig(rows=2, columns=2, tracks=1)
 _ARRAY = ArrayConfig(3, 2, Dataflow.WS, (bf16,), 1)
-_PROCESSOR = {"width_bits": 64, "rows": 1, "axi_address_bits": 32, "fingerprint": 0, "units": 1}
+_PROCESSOR = {
+    "width_bits": 64,
+    "segments": ((1,),),
+    "axi_address_bits": 32,
+    "fingerprint": 0,
+    "units": 1,
+}
 _GRID = {"rows": 4, "columns": 2, "formats": (bf16, int8), "latency": 1, "accumulator_rows": 16}
 _PORT = {"width_bits": 64, "axi_address_bits": 32, "landing_beats": 16, "outstanding": 1}
 
@@ -56,14 +65,20 @@ REFUSED = [
     (Banks, {"width_bits": 64, "capacity_bytes": 32}, "PMU capacity in bytes must be"),
     (Barrier, {"arrivals": 0, "tx_bytes": 0}, "Barrier arrivals must be"),
     (Cell, {"formats": (bf16,), "latency": 4}, "Cell latency must be"),
-    (ChainSegment, {"width_bits": 0, "config_bits": 1}, "Chain width must be"),
+    (ConfigSegment, {"width_bits": 0, "config_bits": 1}, "Segment width must be"),
     (CommandProcessor, _PROCESSOR | {"width_bits": 100}, "Link width in bits must be"),
+    (Crc32, {"width_bits": 100}, "Width in bits must be"),
     (CounterChain, {"loops": 0, "count_bits": 1, "offset_bits": 1}, "Chain loops must be"),
     (EagerFork, {"branches": "2"}, "Fork branches must be"),
     (MatrixUnit, _GRID | {"columns": 4}, "Rows of a matrix unit must be"),
     (MatrixUnit, _GRID | {"formats": (e4m3, e5m2)}, "Formats of a PCU's matrix unit must be"),
     (MatrixUnit, _GRID | {"accumulator_rows": 0}, "Accumulator rows must be"),
     (OperandRecoder, {"formats": (bf16, e4m3)}, "Cell formats must be"),
+    (
+        Lanes,
+        {"width_bits": 64, "lanes": 4, "function_bits": 16},
+        "Lanes must be at most the 2 words of a vector",
+    ),
     (OperationUnit, {"name": "sinus"}, "Operation must be one of"),
     (OrderedMerge, {"sources": 1, "turns": 1}, "Merge sources must be"),
     (PacketFilter, {"width_bits": None}, "Vector width must be"),
@@ -79,6 +94,7 @@ REFUSED = [
         {"layouts": TmaLayouts(64, 32, streams=1), "burst_beats": 3},
         "Beats of a burst must be",
     ),
+    (SpecialFunctionUnit, {"function_bits": 25}, "Function bits must be"),
     (StationaryArray, {"config": _ARRAY, "by_column": True}, "Rows of an array"),
     (
         Switch,

@@ -1,15 +1,29 @@
 """The counter chain against the loop nest it stands for."""
 
+import dataclasses
+import itertools
 import random
+import re
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 from amaranth.sim import Simulator
 
-from hw.arch.errors import BadInputError
+from gen.verilog import emit
+from hw.arch.errors import BadInputError, HangError
 from hw.arch.loops import ChainProgram, LoopProgram, chain_layout
 from hw.lib.loop_nest import CounterChain
+from tests.hw.lib.nest_bench import (
+    LONG,
+    ChainStand,
+    NestSize,
+    array_steps,
+    chain_steps,
+    model_steps,
+    small_nests,
+)
 from tests.hw.step_model import Step, cycles_of, steps_of
 
 LOOPS, COUNT_BITS, OFFSET_BITS = 4, 6, 10
@@ -76,6 +90,15 @@ CASES = {
         [0, 1, 8],
     ),
     "negative counts are none": ((LoopProgram(4, stride=1), LoopProgram(-2, slope=1)), [3]),
+    "three queries for every two keys": (
+        (LoopProgram(4, stride=8), LoopProgram(4, stride=1, slope=3, shift=1)),
+        [0, 1, *range(8, 11), *range(16, 21), *range(24, 30)],
+    ),
+    # Sums of -3, -2, -1, 0, 1, 2: toward zero, -1 >> 1 would be empty too, and 1 >> 1 not.
+    "a shift rounds toward minus infinity": (
+        (LoopProgram(6, stride=8), LoopProgram(-3, stride=1, slope=1, shift=1)),
+        [40],
+    ),
     "no iteration at all": ((LoopProgram(0), LoopProgram(3)), []),
     "triangle over the second loop": (
         (
@@ -100,8 +123,10 @@ def random_program(rng: random.Random) -> ChainProgram:
     loops = []
     for index in range(rng.randint(1, LOOPS)):
         slope = rng.choice([0, 0, 1, -1, 2]) if index else 0
+        shift = rng.randint(0, 3) if slope else 0
         base = rng.randint(-1, 4) if rng.random() < 0.3 else rng.randint(1, 4)
-        loops.append(LoopProgram(base, rng.randint(-512, 511), slope, rng.randrange(max(index, 1))))
+        outer = rng.randrange(max(index, 1))
+        loops.append(LoopProgram(base << shift, rng.randint(-512, 511), slope, outer, shift))
     return ChainProgram(tuple(loops))
 
 
@@ -146,6 +171,10 @@ def expected_unwrapped(program: ChainProgram) -> list[Step]:
             (LoopProgram(9), LoopProgram(1, slope=8)),
             "Count of loop 1 must be below 64, not 1 to 65",
         ),
+        (
+            (LoopProgram(9), LoopProgram(1, slope=8, shift=3)),
+            "Count of loop 1 before its shift must be below 64, not 1 to 65",
+        ),
         ((LoopProgram(1, stride=512),), "Stride of loop 0 must be from -512 to 511, not 512"),
         ((LoopProgram(),) * 5, "at most 4 loops, not 5"),
     ],
@@ -161,3 +190,91 @@ def test_a_count_may_only_depend_on_an_outer_loop() -> None:
         ChainProgram((LoopProgram(2), LoopProgram(2, slope=1, outer=1)))
     with pytest.raises(BadInputError, match="Loop base must be an integer, not 1.5"):
         LoopProgram(1.5)
+
+
+def test_a_shift_needs_a_slope_and_a_place_in_the_word() -> None:
+    with pytest.raises(BadInputError, match="Loop shift must be 0 without a slope, not 2"):
+        LoopProgram(8, shift=2)
+    for shift in (-1, 8):
+        rule = f"Loop shift must be an integer from 0 to 7, not {shift}"
+        with pytest.raises(BadInputError, match=rule):
+            LoopProgram(8, slope=1, shift=shift)
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "rule"),
+    [
+        ("slope", 0, "Loop shift must be 0 without a slope, not 3"),
+        ("slope", 8, "Count of loop 1 before its shift must be below 64, not 8 to 64"),
+    ],
+)
+def test_words_that_no_program_makes_are_refused(field: str, value: int, rule: str) -> None:
+    layout = chain_layout(loops=LOOPS, count_bits=COUNT_BITS, offset_bits=OFFSET_BITS)
+    word = ChainProgram((LoopProgram(8), LoopProgram(8, slope=1, shift=3))).pack(layout)
+    assert ChainProgram.unpack(layout, word).loops[1] == LoopProgram(8, slope=1, shift=3)
+    loops = layout["loops"].shape
+    at = loops[1].offset + loops.elem_shape[field].offset
+    word += value - 1 << at
+    with pytest.raises(BadInputError, match=rule):
+        ChainProgram.unpack(layout, word)
+
+
+SIZE = NestSize(loops=6, offset_bits=18, most=4)
+
+
+@pytest.fixture(scope="module")
+def stand(heavy_lock: Any) -> Any:
+    """A chain of an issuer's size with streams, and its Verilog."""
+    stand = ChainStand(loops=SIZE.loops, count_bits=16, offset_bits=SIZE.offset_bits)
+    with heavy_lock():
+        yield stand, emit(stand)
+
+
+@pytest.mark.parametrize("name", LONG)
+def test_no_count_is_wrong_at_the_ends_of_the_fields(stand: Any, name: str, seed: int) -> None:
+    programs = [LONG[name]]
+    sizes = {"loops": SIZE.loops, "offset_bits": SIZE.offset_bits}
+    expected = model_steps(programs, **sizes)
+    assert 0 < len(expected) < 1 << 18
+    assert np.array_equal(array_steps(programs, **sizes), expected)
+    parts, design = stand
+    steps = chain_steps(design, parts, programs, len(expected), seed=seed, stall=0.1)
+    assert np.array_equal(steps, expected)
+
+
+def random_steps(rng: random.Random, nests: int) -> tuple[list[tuple[ChainProgram, int]], Any]:
+    """Random nests, and their steps by the model, which the array form of the proof confirms."""
+    sizes = {"loops": SIZE.loops, "offset_bits": SIZE.offset_bits}
+    programs = list(itertools.islice(small_nests(rng, SIZE), nests))
+    expected = model_steps(programs, **sizes)
+    assert np.array_equal(array_steps(programs, **sizes), expected)
+    return programs, expected
+
+
+def test_hardware_model_and_array_form_take_the_same_steps(stand: Any, seed: int) -> None:
+    programs, expected = random_steps(random.Random(seed), 2000)
+    parts, design = stand
+    steps = chain_steps(design, parts, programs, len(expected), seed=seed, stall=0.3)
+    assert np.array_equal(steps, expected)
+
+
+def test_iterations_are_counted_in_32_bits_and_follow_without_a_cycle(
+    stand: Any, seed: int
+) -> None:
+    """A nest of one step, 2^17 times; then the carry into the upper half, one cycle a step."""
+    parts, design = stand
+    programs = [(ChainProgram((LoopProgram(1),)), (1 << 17) + 3)]
+    expected = model_steps(programs, loops=SIZE.loops, offset_bits=SIZE.offset_bits)
+    steps = chain_steps(design, parts, programs, len(expected), seed=seed, stall=0.0)
+    assert np.array_equal(steps, expected)
+
+
+def test_a_logical_shift_is_caught(stand: Any, seed: int) -> None:
+    programs, expected = random_steps(random.Random(seed), 500)
+    parts, design = stand
+    text, edits = re.subn(r"(\$signed\(chain_sum_\d+\) )>>>", r"\1>>", design.text)
+    assert edits >= SIZE.loops - 1
+    fault = dataclasses.replace(design, text=text)
+    # A negative sum gives a huge count, so all steps have come before all programs were taken.
+    with pytest.raises(HangError, match=r"i_program \d+ of 500"):
+        chain_steps(fault, parts, programs, len(expected), seed=seed, stall=0.0)

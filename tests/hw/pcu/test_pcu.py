@@ -20,7 +20,7 @@ def model(pcu_units):
     "program",
     [
         PcuProgram(fmt=bf16, out=fp32),
-        PcuProgram(fmt=bf16, out=bf16, weight=FilterProgram(3, 1)),
+        PcuProgram(fmt=bf16, out=bf16, weight=FilterProgram(3, 1), packet_vectors=4),
         PcuProgram(fmt=int8, out=int32, weights_by_row=True, weight=FilterProgram(4, 3)),
         PcuProgram(
             fmt=bf16, out=fp32, activation=FilterProgram(2, 1), weight=FilterProgram(16, 15)
@@ -42,6 +42,7 @@ def test_a_unit_takes_its_own_packets_of_a_multicast_stream(model, program, stal
         accumulator_rows=CHIP.pcu.accumulator_rows,
         fmt=program.fmt,
         to_bf16=program.out == bf16,
+        packet_vectors=program.packet_vectors,
     )
     operands = []
     for _ in range(max(share, program.activation.modulus)):
@@ -89,6 +90,7 @@ def test_programs_pack_into_their_word_and_back():
     for program in (
         PcuProgram(fmt=bf16, out=bf16, weight=FilterProgram(8, 7)),
         PcuProgram(fmt=int8, out=int32, weights_by_row=True, activation=FilterProgram(16, 0)),
+        PcuProgram(fmt=bf16, out=fp32, packet_vectors=255),
     ):
         word = program.pack()
         assert 0 <= word < 1 << pcu_layout().size
@@ -104,6 +106,10 @@ def test_programs_pack_into_their_word_and_back():
         (
             lambda: PcuProgram(fmt=int8, out=bf16),
             r"results of int8 operands must be int32, not bf16",
+        ),
+        (
+            lambda: PcuProgram(fmt=bf16, out=fp32, packet_vectors=256),
+            r"Vectors of a PCU's result packet must be an integer from 0 to 255, not 256",
         ),
         (lambda: PcuProgram(fmt=fp32, out=fp32), r"operands must be bf16 or int8, not fp32"),
     ],

@@ -17,9 +17,9 @@ POSITION_BITS, SLOTS = 10, 5
 def random_program(rng: random.Random) -> EngineProgram:
     def loop(level: int) -> LoopProgram:
         slope = rng.choice([0, 0, 1]) if level else 0
-        return LoopProgram(
-            rng.randint(1, 3), rng.randint(-40, 40), slope, rng.randrange(level or 1)
-        )
+        shift = rng.randint(0, 2) if slope else 0
+        base = rng.randint(1 << shift, (4 << shift) - 1)
+        return LoopProgram(base, rng.randint(-40, 40), slope, rng.randrange(level or 1), shift)
 
     count = rng.randint(1, SLOTS)
     slots = LoopProgram(rng.randint(1, count))
@@ -45,11 +45,13 @@ def test_random_programs_step_for_step(seed: int) -> None:
     async def bench(ctx: Any) -> None:
         for _ in range(60):
             program = random_program(rng)
+            iterations = rng.randint(1, 3)
             ctx.set(dut.config, program.fields(dut.config.shape()))
+            ctx.set(dut.i_last_iteration, iterations - 1)
             ctx.set(dut.i_start, 1)
             await ctx.tick()
             ctx.set(dut.i_start, 0)
-            for number, move in enumerate(moves_of(program)):
+            for number, move in enumerate(moves_of(program, iterations)):
                 if number == 300:
                     break
                 while rng.random() < 0.2:

@@ -34,6 +34,7 @@ class BoxBench(Elaboratable):
             file.i_index[0].eq(engine.o_index),
             file.i_read[0].eq(engine.o_read),
             engine.i_descriptor.eq(file.o_descriptor[0]),
+            engine.i_stride.eq(file.o_stride[0]),
         ]
         return m
 

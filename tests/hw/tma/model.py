@@ -5,7 +5,7 @@ import itertools
 
 import numpy as np
 
-from hw.arch.descriptor import Descriptor, ElementFormat
+from hw.arch.descriptor import STORED_WORDS, Descriptor, ElementFormat
 from hw.numeric.division import ceil_div
 
 FORMATS = (ElementFormat.INT8, ElementFormat.BF16, ElementFormat.FP32)
@@ -86,10 +86,10 @@ def random_case(rng, *, width_bits, region, max_vectors=24):
     return descriptor, coordinates
 
 
-def packed_command(descriptor_index, coordinates):
+def packed_command(descriptor_index, coordinates, iteration=0):
     """Fields of a command's payload."""
     padded = list(coordinates) + [0] * (5 - len(coordinates))
-    return {"descriptor": descriptor_index, "coordinates": padded}
+    return {"descriptor": descriptor_index, "coordinates": padded, "iteration": iteration}
 
 
 def as_vectors(box, width_bits):
@@ -108,10 +108,9 @@ def random_bytes(seed, size):
 
 
 async def write_descriptor(ctx, port, index, packed):
-    """Write a descriptor's words into a file, from a testbench."""
-    for word in range(16):
-        value = int.from_bytes(packed[8 * word : 8 * word + 8], "little")
-        ctx.set(port.payload, {"index": index, "word": word, "data": value})
-        ctx.set(port.valid, 1)
-        await ctx.tick()
+    """Write a descriptor into a file, from a testbench."""
+    words = [int.from_bytes(packed[8 * at : 8 * at + 8], "little") for at in range(STORED_WORDS)]
+    ctx.set(port.payload, {"index": index, "words": words})
+    ctx.set(port.valid, 1)
+    await ctx.tick()
     ctx.set(port.valid, 0)

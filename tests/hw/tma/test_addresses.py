@@ -2,7 +2,7 @@
 import random
 
 import pytest
-from amaranth.hdl import Module
+from amaranth.hdl import Module, signed
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.sim import Simulator
@@ -34,6 +34,7 @@ class Chain(wiring.Component):
                 "o_plans": Out(stream.Signature(self.layouts.plan)),
                 "o_bursts": Out(stream.Signature(self.layouts.burst)),
                 "i_descriptor": In(descriptor_layout),
+                "i_stride": In(signed(64)),
                 "o_index": Out(2),
                 "o_read": Out(1),
                 "o_error": Out(8),
@@ -52,6 +53,7 @@ class Chain(wiring.Component):
         wiring.connect(m, splitter.o_bursts, wiring.flipped(self.o_bursts))
         m.d.comb += [
             reader.i_descriptor.eq(self.i_descriptor),
+            reader.i_stride.eq(self.i_stride),
             self.o_index.eq(reader.o_index),
             self.o_read.eq(reader.o_read),
             self.o_error.eq(reader.o_error),
@@ -60,20 +62,25 @@ class Chain(wiring.Component):
 
 
 def run(width_bits, burst_beats, commands, *, stall=0.0, seed=0):
-    """Plans, bursts, errors and cycles of (packed descriptor, coordinates) commands."""
+    """Plans, bursts, errors and cycles of commands.
+
+    A command is (packed descriptor, coordinates), or these and (iteration, stride of the base).
+    """
     dut = Chain(width_bits=width_bits, burst_beats=burst_beats)
     rng = random.Random(seed)
     plans, bursts, errors, when = [], [], [], []
 
     async def issue(ctx):
-        for packed, coordinates in commands:
-            ctx.set(dut.i_stream.payload.command, packed_command(1, coordinates))
+        for packed, coordinates, *rest in commands:
+            iteration, stride = rest[0] if rest else (0, 0)
+            ctx.set(dut.i_stream.payload.command, packed_command(1, coordinates, iteration))
             ctx.set(dut.i_stream.payload.stream, 1)
             ctx.set(dut.i_stream.valid, 1)
             await ctx.tick().until(dut.i_stream.ready)
             ctx.set(dut.i_stream.valid, 0)
             # The descriptor arrives in the cycle after the read, and stays.
             ctx.set(dut.i_descriptor, descriptor_layout.from_bits(int.from_bytes(packed, "little")))
+            ctx.set(dut.i_stride, stride)
         idle = 0
         while idle < 60:
             valid = ctx.get(dut.o_plans.valid) or ctx.get(dut.o_bursts.valid)
@@ -208,6 +215,48 @@ def test_a_box_costs_its_rank_and_two_cycles(rank, coordinate, extra):
     assert when[-1] > when[0]
     starts = when if len(when) == 4 else when[:: len(when) // 4]
     assert {b - a for a, b in zip(starts, starts[1:])} == {rank + 2 + extra}
+
+
+def test_an_iteration_adds_its_stride_to_the_base(seed):
+    rng = random.Random(seed)
+    commands, wanted = [], []
+    for rank in (1, 2, 5):
+        for iteration in (0, 1, 127, 128, 65_535, 1 << 23, (1 << 31) + 5, (1 << 32) - 1):
+            descriptor = Descriptor(
+                base=rng.getrandbits(30) << 4,
+                format=ElementFormat.INT8,
+                dims=[64] + [9] * (rank - 1),
+                strides=[64] * (rank - 1),
+                box=[8] + [1] * (rank - 1),
+            )
+            stride = 16 * rng.randint(-(1 << 59), (1 << 59) - 1)
+            at = [8 * rng.randint(0, 7)] + [rng.randint(0, 8) for _ in range(rank - 1)]
+            commands.append((descriptor.pack(), at, (iteration, stride)))
+            address = descriptor.base + iteration * stride + at[0] + 64 * sum(at[1:])
+            wanted.append(address % (1 << ADDRESS_BITS) // 8)
+    _, bursts, errors, _ = run(64, 256, commands, stall=0.3, seed=seed)
+    assert errors == []
+    assert [(address, length) for address, length in bursts] == [(each, 1) for each in wanted]
+
+
+@pytest.mark.parametrize(
+    ("iteration", "extra"), [(0, 0), (1, 1), (127, 1), (128, 2), ((1 << 32) - 1, 5)]
+)
+def test_an_iteration_costs_a_cycle_per_byte(iteration, extra):
+    descriptor = Descriptor(
+        base=0x1000, format=ElementFormat.INT8, dims=(64, 9), strides=(64,), box=(8, 1)
+    )
+    commands = [(descriptor.pack(), (0, 0), (iteration, 64))] * 4
+    _, _, _, when = run(64, 64, commands, seed=1)
+    assert {b - a for a, b in zip(when, when[1:])} == {4 + extra}
+
+
+def test_a_stride_that_misplaces_the_base_is_refused_once_it_counts():
+    descriptor = Descriptor(base=0x1000, format=ElementFormat.INT8, dims=(64,), box=(8,)).pack()
+    commands = [(descriptor, (0,), (iteration, 24)) for iteration in (0, 1)]
+    _, bursts, errors, _ = run(64, 64, commands)
+    assert errors == [TmaError.BASE]
+    assert len(bursts) == 1
 
 
 @pytest.mark.parametrize(("field", "index", "value", "code"), REFUSALS)

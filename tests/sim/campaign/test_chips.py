@@ -13,6 +13,7 @@ CORNERS = {
     "token_tracks": (1, 8),
     "pcu.accumulator_rows": (16, 8192),
     "pcu.cell_latency": (1, 3),
+    "pcu.function_bits": (12, 24),
     "pmu.capacity_bytes": (1024, 4 << 20),
     "pmu.slots": (2, 64),
     "agcu.axi_address_bits": (32, 64),

@@ -28,15 +28,15 @@ def test_the_option_knows_every_kind():
 
 def test_one_kind_alone_is_measured_once(capsys, monkeypatch, tmp_path):
     monkeypatch.setenv("TILEWRIGHT_CACHE", str(tmp_path))
-    first, said = report(capsys, "--config", "tiny", "--component", "chain")
+    first, said = report(capsys, "--config", "tiny", "--component", "config_segment")
     measured = set((tmp_path / "area").iterdir())
     assert len(measured) == 3
     assert "shares are of the units listed, not of the chip" in said
     assert "µm²" not in said and "liberty" not in first and "square_um" not in first["totals"]
-    assert first["missing"] == [] and first["shares"]["chain"]["cells"] == 1
+    assert first["missing"] == [] and first["shares"]["config_segment"]["cells"] == 1
     assert sum(unit["count"] for unit in first["units"]) == 5
     assert all(unit.keys() >= FIELDS for unit in first["units"])
-    again, said = report(capsys, "--config", "tiny", "--component", "chain")
+    again, said = report(capsys, "--config", "tiny", "--component", "config_segment")
     assert again == first and set((tmp_path / "area").iterdir()) == measured
 
 

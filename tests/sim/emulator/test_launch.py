@@ -6,13 +6,14 @@ import pytest
 from hw.arch.config import named
 from hw.arch.descriptor import Descriptor, ElementFormat
 from hw.arch.error_codes import LaunchError
+from hw.arch.image import checksum
 from hw.arch.launch import ENTRY_BYTES, alignment_bytes
 from hw.numeric.formats import bf16, fp32
 from sim.emulator import emulate
 from sim.emulator.boxes import BoxStream
 from sim.oracle import product
 from sw.chip_program import ImageError
-from tests.sim.launches import SPOILED
+from tests.sim.launches import SPOILED, put
 from tests.sw.chips import TINY
 from tests.units_matmul import UnitsMatmul
 
@@ -112,7 +113,13 @@ def test_a_later_entry_that_is_wrong_is_named_after_those_before_it_ran():
 
 def test_words_that_no_program_makes_are_refused():
     def spoil(memory, places):
-        memory[places["image"] + 24 + 7] |= 0x80
+        """A bit of a descriptor that must be 0, in the last run; the checksum is right."""
+        size = int.from_bytes(
+            memory[places["launch list"] + 16 : places["launch list"] + 20], "little"
+        )
+        end = places["image"] + size
+        memory[end - 1] |= 0x80
+        put(memory, places["launch list"] + 40, checksum(bytes(memory[places["image"] : end])))
 
     with pytest.raises(ImageError):
         _launched(spoil)

@@ -77,7 +77,7 @@ def _random_engines(rng, *, plain):
     accesses = [Access.ROW, Access.COLUMN, *([Access.TWO_ROWS] if lanes > 1 else [])]
 
     def loops(access, slope=0):
-        block = LoopProgram(blocks, stride=square, slope=slope, outer=1)
+        block = LoopProgram(blocks << shift, stride=square, slope=slope, outer=1, shift=shift)
         if access is Access.ROW:
             return (block, LoopProgram(lanes, stride=lanes))
         if access is Access.COLUMN:
@@ -86,6 +86,7 @@ def _random_engines(rng, *, plain):
 
     turns = {"windows": LoopProgram(windows), "slots": LoopProgram(slots)}
     slope = 0 if plain or blocks + windows > 4 else 1
+    shift = rng.randint(0, 2) if slope else 0
     access = rng.choice(accesses)
     write = EngineProgram(ring, loops(access, slope), element_bytes=size, access=access, **turns)
     access = rng.choice(accesses)

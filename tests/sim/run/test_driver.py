@@ -196,7 +196,7 @@ def test_a_device_error_names_code_detail_and_unit(fake):
     [
         (LaunchError.READ_SLVERR.value, 2, "READ_SLVERR at the image, entry 0"),
         (LaunchError.FINGERPRINT.value, 0, "FINGERPRINT, entry 0"),
-        (LaunchError.UNIT.value, 0xFF, "UNIT error REPEAT, entry"),
+        (LaunchError.UNIT.value, 0xFE, "UNIT error PROGRAM of pcu_0_0, entry 0"),
         (99, 0, "code 99, entry 0"),
     ],
 )

@@ -44,7 +44,8 @@ print(next(line for line in GENERATED["element-operations"].make().splitlines() 
 
 def test_an_operation_is_one_entry(tmp_path):
     entry = (
-        '_function("cube", lambda x: elementwise.multiply(x, elementwise.multiply(x, x)), "x³"),'
+        'ElementOperation("cube", lambda x: elementwise.multiply(x, elementwise.multiply(x, x)), '
+        'operands=1, text="x³"),'
     )
     tanh = r'_function\("tanh".*$'
     edited_copy(tmp_path, "sw/ir/element_operations.py", tanh, entry)

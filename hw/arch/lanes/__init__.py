@@ -1,0 +1,1 @@
+"""Program of the lanes of a PCU."""

@@ -1,0 +1,313 @@
+"""Program of a PCU's lanes: phases, their checks, packing and unpacking."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import functools
+from collections.abc import Mapping
+from typing import Any
+
+from hw.arch.checks import refusal, require_bool, require_int
+from hw.arch.errors import BadInputError
+from hw.arch.lanes.phase_word import (
+    CONSTANTS,
+    PHASES,
+    STATISTICS,
+    AuxiliaryUse,
+    ElementForm,
+    Fetched,
+    Operand,
+    PhaseSource,
+    Reduction,
+    ResultForm,
+    UnitOrder,
+    lane_layout,
+    phase_layout,
+)
+from hw.numeric.alu_codes import AluOperation
+from hw.numeric.function_codes import SpecialFunction
+
+__all__ = ["LanePhase", "LaneProgram"]
+
+_INT8 = (ElementForm.INT8, ElementForm.INT8_TO_FP32)
+_UNCONSTANT = (Operand.X, Operand.Y, Operand.Z, Operand.PREVIOUS)
+
+
+@dataclasses.dataclass(frozen=True)
+class LanePhase:
+    """One phase of a lane program: what every element of a packet passes.
+
+    An element has up to three words: x of the source, y and z. They, constants and the result of
+    the unit before are the operands of the three units.
+
+    Parameters
+    ----------
+    source, form : PhaseSource, ElementForm
+        Source of x, and form of its elements.
+    auxiliary, auxiliary_form : AuxiliaryUse, ElementForm
+        Use of the auxiliary stream beside the source, and form of its elements.
+    y, z : Fetched
+    order : UnitOrder
+    fma : tuple of three Operand
+        a, b, c of ``a * b + c``; a is no constant.
+    negate_product, negate_addend : bool
+    alu, alu_operands : AluOperation, tuple of four Operand
+    function, argument : SpecialFunction, Operand
+        The argument is no constant.
+    reduction, statistic : Reduction, int
+        Change of a statistic, and its number.
+    result : ResultForm
+
+    Raises
+    ------
+    BadInputError
+        If a lane cannot run it.
+    """
+
+    source: PhaseSource
+    form: ElementForm = ElementForm.WORD
+    auxiliary: AuxiliaryUse = AuxiliaryUse.NONE
+    auxiliary_form: ElementForm = ElementForm.WORD
+    y: Fetched = Fetched.NONE
+    z: Fetched = Fetched.NONE
+    order: UnitOrder = UnitOrder.FMA_ALU_SFU
+    fma: tuple[Operand, ...] = (Operand.X, Operand.ONE, Operand.MINUS_ZERO)
+    negate_product: bool = False
+    negate_addend: bool = False
+    alu: AluOperation = AluOperation.ADD
+    alu_operands: tuple[Operand, ...] = (Operand.ZERO,) * 4
+    function: SpecialFunction = SpecialFunction.EXP2
+    argument: Operand = Operand.X
+    reduction: Reduction = Reduction.NONE
+    statistic: int = 0
+    result: ResultForm = ResultForm.NONE
+
+    def __post_init__(self) -> None:
+        _check_types(self)
+        self._check_operands()
+        self._check_sources()
+        self._check_statistics()
+
+    def _check_operands(self) -> None:
+        for name, operand in (("a of the FMA", self.fma[0]), ("the function", self.argument)):
+            if operand not in _UNCONSTANT:
+                raise refusal(f"Operand {name}", "be X, Y, Z or PREVIOUS", operand.name)
+        for name in self.order.units[:1]:
+            if Operand.PREVIOUS in self.operands[name]:
+                raise refusal("Operand of the first unit", "not be a result", "PREVIOUS")
+
+    def _check_sources(self) -> None:
+        if self.source is not PhaseSource.ACTIVATION and self.source is not PhaseSource.AUXILIARY:
+            if self.form is not ElementForm.WORD:
+                raise refusal(f"Form of {self.source.name}", "be WORD", self.form.name)
+        reads = {self.y, self.z}
+        uses = self.auxiliary is not AuxiliaryUse.NONE
+        if uses and self.source is PhaseSource.AUXILIARY:
+            rule = "be NONE where the auxiliary stream is the source"
+            raise refusal("Auxiliary use", rule, self.auxiliary.name)
+        if uses != (Fetched.AUXILIARY in reads):
+            rule = "be taken exactly if y or z is AUXILIARY"
+            raise refusal("Auxiliary stream", rule, self.auxiliary.name)
+        if (self.auxiliary is AuxiliaryUse.SPREAD_PAIR) != (Fetched.AUXILIARY_SECOND in reads):
+            rule = "be SPREAD_PAIR exactly if y or z is AUXILIARY_SECOND"
+            raise refusal("Auxiliary use", rule, self.auxiliary.name)
+        if not uses and self.auxiliary_form is not ElementForm.WORD:
+            rule = "be WORD where the stream is not taken"
+            raise refusal("Auxiliary form", rule, self.auxiliary_form.name)
+        held = self.auxiliary is AuxiliaryUse.HELD
+        if held and self.auxiliary_form.per_word < self.elements_per_word:
+            rule = f"have at least {self.elements_per_word} elements a word, as the source"
+            raise refusal("Held vector", rule, self.auxiliary_form.name)
+
+    def _check_statistics(self) -> None:
+        if self.reduction is Reduction.NONE:
+            if self.result is ResultForm.NONE:
+                raise BadInputError("Phase must send its results or change a statistic")
+            if self.statistic:
+                raise refusal("Statistic that nothing changes", "be 0", self.statistic)
+        elif self.statistic in self.statistics and self.source is not PhaseSource.STATISTICS:
+            rule = "not be one that the phase reads, unless its source is STATISTICS"
+            raise refusal("Changed statistic", rule, self.statistic)
+        used = self.statistics or self.reduction is not Reduction.NONE
+        if used and self.form in _INT8:
+            raise refusal("Form of a phase with statistics", "be WORD or BF16", self.form.name)
+        if self.source is PhaseSource.STATISTICS and any(
+            Operand.X in operands for operands in self.operands.values()
+        ):
+            raise refusal("Operand of a phase of STATISTICS", "not be of a stream", "X")
+
+    @property
+    def elements_per_word(self) -> int:
+        """Elements in 32 bits of a vector of the source."""
+        return 2 if self.source is PhaseSource.STATISTICS else self.form.per_word
+
+    @property
+    def operands(self) -> dict[str, tuple[Operand, ...]]:
+        """Operands of each unit that its result depends on, by the unit's name."""
+        return {"fma": self.fma, "alu": self.alu_operands, "sfu": (self.argument,)}
+
+    @property
+    def statistics(self) -> set[int]:
+        """Numbers of the statistics that the phase reads."""
+        return {each.statistic for each in (self.y, self.z) if each.statistic is not None}
+
+    def pack(self) -> int:
+        """Word of the phase, laid out by `phase_layout`."""
+        fields: dict[str, Any] = {name: getattr(self, name).value for name in _CODES}
+        fields |= {f"fma_{name}": each.value for name, each in zip("abc", self.fma, strict=True)}
+        for name, each in zip("abcd", self.alu_operands, strict=True):
+            fields[f"alu_{name}"] = each.value
+        for name in ("negate_product", "negate_addend", "statistic"):
+            fields[name] = int(getattr(self, name))
+        return sum(value << _places()[name][0] for name, value in fields.items())
+
+    @classmethod
+    def unpack(cls, word: int) -> LanePhase:
+        """Phase of a word; the inverse of `pack`."""
+        fields = {
+            name: word >> offset & (1 << width) - 1 for name, (offset, width) in _places().items()
+        }
+        return cls(
+            **{name: _coded(kind, fields, name) for name, kind in _CODES.items()},
+            fma=tuple(_coded(Operand, fields, f"fma_{name}") for name in "abc"),
+            negate_product=bool(fields["negate_product"]),
+            negate_addend=bool(fields["negate_addend"]),
+            alu_operands=tuple(_coded(Operand, fields, f"alu_{name}") for name in "abcd"),
+            statistic=int(fields["statistic"]),
+        )
+
+
+#: Fields of a phase that hold a code of an enumeration.
+_CODES: dict[str, type[enum.Enum]] = {
+    "source": PhaseSource,
+    "form": ElementForm,
+    "auxiliary": AuxiliaryUse,
+    "auxiliary_form": ElementForm,
+    "y": Fetched,
+    "z": Fetched,
+    "order": UnitOrder,
+    "alu": AluOperation,
+    "function": SpecialFunction,
+    "argument": Operand,
+    "reduction": Reduction,
+    "result": ResultForm,
+}
+
+
+@functools.cache
+def _places() -> dict[str, tuple[int, int]]:
+    """Offset and width of each field of a phase's word."""
+    return {str(name): (field.offset, field.width) for name, field in phase_layout()}
+
+
+@functools.cache
+def _parts() -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Offsets of the phases and of the constants in a program's word."""
+    layout = lane_layout()
+    phases, constants = layout["phases"].offset, layout["constants"].offset
+    size = phase_layout().size
+    return (
+        tuple(phases + size * number for number in range(PHASES)),
+        tuple(constants + 32 * number for number in range(CONSTANTS)),
+    )
+
+
+def _coded(kind: type[enum.Enum], fields: Mapping[str, int], name: str) -> Any:
+    """Member of an enumeration by the code in a field."""
+    try:
+        return kind(fields[name])
+    except ValueError as error:
+        raise refusal(f"Code of {name}", f"be one of {kind.__name__}", fields[name]) from error
+
+
+@dataclasses.dataclass(frozen=True)
+class LaneProgram:
+    """Program of a PCU's lanes: its phases in turn, and constants.
+
+    A phase runs over one packet of its source, or once over the statistics; the next one follows,
+    and the first one follows the last.
+
+    Parameters
+    ----------
+    phases : tuple of LanePhase
+        1 to `PHASES`.
+    constants : tuple of int
+        Up to `CONSTANTS` words of 32 bits; the others are 0.
+
+    Raises
+    ------
+    BadInputError
+        If no phase takes a packet, or a statistic is read before an earlier phase changed it.
+    """
+
+    phases: tuple[LanePhase, ...]
+    constants: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        require_int("Phases of a lane program", len(self.phases), 1, PHASES)
+        require_int("Constants of a lane program", len(self.constants), 0, CONSTANTS)
+        for constant in self.constants:
+            require_int("Constant of a lane program", constant, 0, (1 << 32) - 1)
+        rest = (0,) * (CONSTANTS - len(self.constants))
+        object.__setattr__(self, "constants", (*self.constants, *rest))
+        sources = [phase.source for phase in self.phases]
+        if all(source is PhaseSource.STATISTICS for source in sources):
+            raise refusal("Source of one phase", "be a stream", PhaseSource.STATISTICS.name)
+        changed: set[int] = set()
+        for number, phase in enumerate(self.phases):
+            for statistic in sorted(phase.statistics - changed):
+                rule = f"be changed by a phase before phase {number}, which reads it"
+                raise refusal("Statistic", rule, statistic)
+            if phase.reduction is not Reduction.NONE:
+                changed.add(phase.statistic)
+
+    def pack(self) -> int:
+        """Word of the program, laid out by `lane_layout`."""
+        phases, constants = _parts()
+        words = [
+            *(phase.pack() << phases[number] for number, phase in enumerate(self.phases)),
+            *(word << constants[number] for number, word in enumerate(self.constants)),
+        ]
+        return len(self.phases) + sum(words)
+
+    @classmethod
+    def unpack(cls, word: int) -> LaneProgram | None:
+        """Program of a word, or None if the lanes are off; the inverse of `pack`.
+
+        Raises
+        ------
+        BadInputError
+            If `pack` makes no such word.
+        """
+        count = word & (1 << PHASES.bit_length()) - 1
+        if not count:
+            if word:
+                raise refusal("Word of lanes that are off", "be 0", word)
+            return None
+        require_int("Phases of a lane program", count, 1, PHASES)
+        offsets, constants = _parts()
+        size = phase_layout().size
+        program = cls(
+            tuple(LanePhase.unpack(word >> low & (1 << size) - 1) for low in offsets[:count]),
+            tuple(word >> low & 0xFFFFFFFF for low in constants),
+        )
+        if program.pack() != word:
+            raise refusal("Word of a lane program", "be 0 behind its last phase", word)
+        return program
+
+
+def _check_types(phase: LanePhase) -> None:
+    """Refuse fields of another type."""
+    for name, kind in _CODES.items():
+        value = getattr(phase, name)
+        if not isinstance(value, kind):
+            raise refusal(f"Phase {name}", f"be of {kind.__name__}", value)
+    for name, count in (("fma", 3), ("alu_operands", 4)):
+        operands = getattr(phase, name)
+        fits = isinstance(operands, tuple) and len(operands) == count
+        if not fits or not all(isinstance(each, Operand) for each in operands):
+            raise refusal(f"Phase {name}", f"be {count} of Operand", operands)
+    require_bool("Phase negate_product", phase.negate_product)
+    require_bool("Phase negate_addend", phase.negate_addend)
+    require_int("Phase statistic", phase.statistic, 0, STATISTICS - 1)

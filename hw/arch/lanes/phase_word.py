@@ -1,0 +1,221 @@
+"""Word of a lane program: its codes and its layout."""
+
+from __future__ import annotations
+
+from amaranth.lib import data, enum
+
+from hw.numeric.alu_codes import AluOperation
+from hw.numeric.function_codes import SpecialFunction
+
+__all__ = [
+    "CONSTANTS",
+    "PHASES",
+    "STATISTICS",
+    "AuxiliaryUse",
+    "ElementForm",
+    "Fetched",
+    "Operand",
+    "PhaseSource",
+    "Reduction",
+    "ResultForm",
+    "UnitOrder",
+    "lane_layout",
+    "phase_layout",
+]
+
+#: Most phases of a lane program.
+PHASES = 6
+#: Constants of a lane program, words of 32 bits.
+CONSTANTS = 4
+#: Statistics of an element's position in a vector, words of 32 bits.
+STATISTICS = 2
+
+
+class PhaseSource(enum.Enum, shape=2):
+    """Source of a phase: what its elements x come from."""
+
+    #: The statistics: one vector of W/16 elements, without x.
+    STATISTICS = 0
+    #: A packet of the activation stream.
+    ACTIVATION = 1
+    #: A packet of the auxiliary stream.
+    AUXILIARY = 2
+    #: A pass of accumulator rows.
+    ACCUMULATORS = 3
+
+
+class ElementForm(enum.Enum, shape=2):
+    """Form of a stream's elements; the two last are both int8."""
+
+    #: 32 bits, fp32 or int32.
+    WORD = 0
+    #: bf16, widened to fp32.
+    BF16 = 1
+    #: int8, widened to int32.
+    INT8 = 2
+    #: int8, converted to fp32.
+    INT8_TO_FP32 = 3
+
+    @property
+    def per_word(self) -> int:
+        """Elements in 32 bits of a vector."""
+        return (1, 2, 4, 4)[int(self.value)]
+
+
+class AuxiliaryUse(enum.Enum, shape=3):
+    """Use of the auxiliary stream beside another source; the packet's end drops what is left."""
+
+    #: Nothing is taken.
+    NONE = 0
+    #: An element for every element of the source.
+    VECTOR = 1
+    #: One vector for the packet: its elements by their positions.
+    HELD = 2
+    #: An element for every vector of the source, the same in all positions.
+    SPREAD = 3
+    #: Two elements for every vector of the source, the same in all positions.
+    SPREAD_PAIR = 4
+
+
+class Fetched(enum.Enum, shape=3):
+    """Origin of an element's operand y or z."""
+
+    #: Zero.
+    NONE = 0
+    #: Element of the auxiliary stream, the first of a pair.
+    AUXILIARY = 1
+    #: Second element of a pair of the auxiliary stream.
+    AUXILIARY_SECOND = 2
+    #: Statistic 0 of the element's position.
+    STATISTIC_0 = 3
+    #: Statistic 1 of the element's position.
+    STATISTIC_1 = 4
+    #: int32 number of the vector in its packet, modulo 2^16.
+    ROW = 5
+    #: int32 position of the element in its vector.
+    POSITION = 6
+
+    @property
+    def statistic(self) -> int | None:
+        """Number of the statistic that it is."""
+        return {Fetched.STATISTIC_0: 0, Fetched.STATISTIC_1: 1}.get(self)
+
+
+class UnitOrder(enum.Enum, shape=3):
+    """Order in which an element passes the units of a lane."""
+
+    #: Multiply-add, ALU, function.
+    FMA_ALU_SFU = 0
+    #: Multiply-add, function, ALU.
+    FMA_SFU_ALU = 1
+    #: ALU, multiply-add, function.
+    ALU_FMA_SFU = 2
+    #: ALU, function, multiply-add.
+    ALU_SFU_FMA = 3
+    #: Function, multiply-add, ALU.
+    SFU_FMA_ALU = 4
+    #: Function, ALU, multiply-add.
+    SFU_ALU_FMA = 5
+
+    @property
+    def units(self) -> tuple[str, ...]:
+        """Names of the units, the first one first."""
+        return tuple(self.name.lower().split("_"))
+
+
+class Operand(enum.Enum, shape=4):
+    """Operand of a unit; the first four are those of `fma_a` and of the function, too."""
+
+    #: Element of the source.
+    X = 0
+    #: Second word of the element, as `Fetched` says.
+    Y = 1
+    #: Third word of the element, as `Fetched` says.
+    Z = 2
+    #: Result of the unit before this one.
+    PREVIOUS = 3
+    #: +0, and the int32 0.
+    ZERO = 4
+    #: 1 in fp32.
+    ONE = 5
+    #: -0: the addend that changes no product.
+    MINUS_ZERO = 6
+    #: Constants of the program.
+    CONSTANT_0 = 8
+    CONSTANT_1 = 9
+    CONSTANT_2 = 10
+    CONSTANT_3 = 11
+
+
+class Reduction(enum.Enum, shape=3):
+    """Change of a statistic by the results of a phase, one after another in each position."""
+
+    #: No change.
+    NONE = 0
+    #: It becomes the result.
+    REPLACE = 1
+    #: Sum in fp32 from +0 on, over the packet.
+    SUM = 2
+    #: Maximum in fp32 from minus infinity on, over the packet.
+    MAXIMUM = 3
+    #: Minimum in fp32 from infinity on, over the packet.
+    MINIMUM = 4
+
+
+class ResultForm(enum.Enum, shape=2):
+    """Form in which results are sent, packed without gaps."""
+
+    #: They are not sent.
+    NONE = 0
+    #: 32 bits as they are.
+    WORD = 1
+    #: fp32 rounded to bf16, two in 32 bits.
+    BF16 = 2
+    #: int32 saturated to int8, four in 32 bits.
+    INT8 = 3
+
+    @property
+    def per_word(self) -> int:
+        """Results in 32 bits of a vector."""
+        return (1, 1, 2, 4)[int(self.value)]
+
+
+def phase_layout() -> data.StructLayout:
+    """Layout of one phase."""
+    return data.StructLayout(
+        {
+            "source": PhaseSource,
+            "form": ElementForm,
+            "auxiliary": AuxiliaryUse,
+            "auxiliary_form": ElementForm,
+            "y": Fetched,
+            "z": Fetched,
+            "order": UnitOrder,
+            "fma_a": 2,
+            "fma_b": Operand,
+            "fma_c": Operand,
+            "negate_product": 1,
+            "negate_addend": 1,
+            "alu": AluOperation,
+            "alu_a": Operand,
+            "alu_b": Operand,
+            "alu_c": Operand,
+            "alu_d": Operand,
+            "function": SpecialFunction,
+            "argument": 2,
+            "reduction": Reduction,
+            "statistic": range(STATISTICS),
+            "result": ResultForm,
+        }
+    )
+
+
+def lane_layout() -> data.StructLayout:
+    """Layout of a lane program; without phases the lanes are off."""
+    return data.StructLayout(
+        {
+            "count": range(PHASES + 1),
+            "phases": data.ArrayLayout(phase_layout(), PHASES),
+            "constants": data.ArrayLayout(32, CONSTANTS),
+        }
+    )

@@ -1,0 +1,170 @@
+"""Lane of a PCU: multiply-add, ALU and special function unit in an order of the program."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
+from amaranth.lib import data
+from amaranth.lib.wiring import In, Out
+
+from hw.arch.lanes.phase_word import CONSTANTS, Operand, UnitOrder, phase_layout
+from hw.float.special_function_unit import SpecialFunctionUnit
+from hw.float.wires import named
+from hw.lib.component import Component
+from hw.lib.delay import delayed
+from hw.lib.mux_tree import chosen
+from hw.pcu.arithmetic_logic import ArithmeticLogicUnit
+from hw.pcu.multiply_add import FusedMultiplyAdd
+
+__all__ = ["Lane", "constant_layout", "operand_constants"]
+
+_CYCLES: Mapping[str, int] = {
+    "fma": FusedMultiplyAdd.latency,
+    "alu": ArithmeticLogicUnit.latency,
+    "sfu": SpecialFunctionUnit.latency,
+}
+_FIXED = {Operand.ZERO: 0, Operand.ONE: 0x3F800000, Operand.MINUS_ZERO: 0x80000000}
+_CONSTANT = ("fma_b", "fma_c", "alu_a", "alu_b", "alu_c", "alu_d")
+_ELEMENT = (Operand.X, Operand.Y, Operand.Z)
+
+
+def constant_layout() -> data.StructLayout:
+    """Layout of the constants of the operands that may be one."""
+    return data.StructLayout(dict.fromkeys(_CONSTANT, 32))
+
+
+def operand_constants(
+    phase: data.View[data.StructLayout], constants: data.View[data.ArrayLayout]
+) -> dict[str, Value]:
+    """Constant of each operand of a phase, from those of the program, the same for all lanes."""
+    words: dict[int, Value] = {each.value: Const(word, 32) for each, word in _FIXED.items()}
+    for number in range(CONSTANTS):
+        words[Operand.CONSTANT_0.value + number] = constants[number]
+    return {name: chosen(Value.cast(phase[name]), words) for name in _CONSTANT}
+
+
+def _start(order: UnitOrder, unit: str) -> int:
+    """Cycles from an element's words to the unit's operands."""
+    before = order.units[: order.units.index(unit)]
+    return sum(_CYCLES[each] for each in before)
+
+
+class Lane(Component):
+    """Datapath for one element per cycle, in the static order of a phase; it never stalls.
+
+    An element passes all three units, whether their results are used or not, and its result comes
+    `latency` cycles after its words. Bit-identical to :class:`hw.numeric.lane_model.LaneModel`.
+
+    Parameters
+    ----------
+    function_bits : int
+        Significand bits of the functions (`limits.FUNCTION_BITS`).
+
+    Members
+    -------
+    i_phase : ``In(phase_layout())``
+        Phase, of which the units' operations and operands are used; changes only while no element
+        is in the lane.
+    i_constants : ``In(constant_layout())``
+        Constant that each operand is if its code is above `PREVIOUS`.
+    i_x, i_y, i_z : ``In(32)``
+        Words of an element.
+    o_result : ``Out(32)``
+    """
+
+    #: Cycles from an element's words to its result.
+    latency: Final = sum(_CYCLES.values()) + 1
+
+    i_phase: data.View[data.StructLayout]
+    i_constants: data.View[data.StructLayout]
+    i_x: Signal
+    i_y: Signal
+    i_z: Signal
+    o_result: Signal
+
+    def __init__(self, function_bits: int) -> None:
+        self._function_bits = function_bits
+        super().__init__(
+            {
+                "i_phase": In(phase_layout()),
+                "i_constants": In(constant_layout()),
+                "i_x": In(32),
+                "i_y": In(32),
+                "i_z": In(32),
+                "o_result": Out(32),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        phase: Any = self.i_phase
+        units: dict[str, Any] = {
+            "fma": FusedMultiplyAdd(),
+            "alu": ArithmeticLogicUnit(),
+            "sfu": SpecialFunctionUnit(self._function_bits),
+        }
+        results = {name: unit.o_result for name, unit in units.items()}
+        lines = self._lines(m)
+        words = {name: self._words(m, name, lines, results) for name in units}
+        fma, alu, sfu = units["fma"], units["alu"], units["sfu"]
+        for name, unit in units.items():
+            m.submodules[name] = unit
+        m.d.comb += [
+            fma.i_a.eq(_by_code(Value.cast(phase.fma_a), words["fma"])),
+            fma.i_negate_product.eq(phase.negate_product),
+            fma.i_negate_addend.eq(phase.negate_addend),
+            alu.i_operation.eq(phase.alu),
+            sfu.i_operation.eq(phase.function),
+            sfu.i_argument.eq(_by_code(Value.cast(phase.argument), words["sfu"])),
+        ]
+        constants: Any = self.i_constants
+        for operand in constant_layout().members:
+            name, letter = operand.split("_")
+            code = Value.cast(phase[operand])
+            word = Mux(code[2:].any(), constants[operand], _by_code(code[:2], words[name]))
+            m.d.comb += getattr(units[name], f"i_{letter}").eq(named(m, operand, word))
+        last = {order: results[order.units[-1]] for order in UnitOrder}
+        result = _by_code(Value.cast(phase.order), last)
+        m.d.comb += self.o_result.eq(delayed(m, result, 1, name="result"))
+        return m
+
+    def _lines(self, m: Module) -> dict[Operand, list[Value]]:
+        """Words of an element as they were 0, 1, 2 … cycles ago."""
+        longest = max(_start(order, unit) for order in UnitOrder for unit in _CYCLES)
+        lines: dict[Operand, list[Value]] = {}
+        for operand, port in zip(_ELEMENT, (self.i_x, self.i_y, self.i_z), strict=True):
+            name = operand.name.lower()
+            line = Signal(32 * longest, name=f"{name}_line", reset_less=True)
+            m.d.sync += line.eq(Cat(port, line)[: len(line)])
+            lines[operand] = [port, *(line[32 * n : 32 * n + 32] for n in range(longest))]
+        return lines
+
+    def _words(
+        self,
+        m: Module,
+        unit: str,
+        lines: Mapping[Operand, list[Value]],
+        results: Mapping[str, Value],
+    ) -> dict[Operand, Value]:
+        """Words of the element that reaches a unit, and the result before it."""
+        phase: Any = self.i_phase
+        words: dict[Operand, Value] = {}
+        for operand, line in lines.items():
+            taps = {order: line[_start(order, unit)] for order in UnitOrder}
+            word = _by_code(Value.cast(phase.order), taps)
+            words[operand] = named(m, f"{unit}_{operand.name.lower()}", word)
+        before = {
+            order: results[order.units[order.units.index(unit) - 1]]
+            for order in UnitOrder
+            if order.units[0] != unit
+        }
+        previous = _by_code(Value.cast(phase.order), before)
+        words[Operand.PREVIOUS] = named(m, f"{unit}_previous", previous)
+        return words
+
+
+def _by_code(code: Value, words: Mapping[Any, Value]) -> Value:
+    """Word whose key has the code."""
+    return chosen(code, {key.value: each for key, each in words.items()})

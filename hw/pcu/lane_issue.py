@@ -1,0 +1,256 @@
+"""Issue of elements to a PCU's lanes: phases, steps of the source, and their places in results."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from amaranth.hdl import Module, Mux, Signal, Value
+from amaranth.lib import data
+from amaranth.lib.wiring import In, Out
+
+from hw.arch.lanes.phase_word import (
+    PHASES,
+    AuxiliaryUse,
+    ElementForm,
+    PhaseSource,
+    Reduction,
+    ResultForm,
+    lane_layout,
+    phase_layout,
+)
+from hw.lib.component import Component
+from hw.pcu.statistics import Statistics
+
+__all__ = ["LaneIssue", "step_layout"]
+
+
+def step_layout(*, width_bits: int, lanes: int) -> data.StructLayout:
+    """Layout of a step: what accompanies one group of elements through the lanes.
+
+    ``group`` is its number in the vector of the source, ``position`` in the vector of results,
+    which ``end`` completes with the marks ``last`` and ``final``.
+    """
+    groups = range(width_bits // 8 // lanes)
+    return data.StructLayout(
+        {"group": groups, "first": 1, "position": groups, "end": 1, "last": 1, "final": 1}
+    )
+
+
+class LaneIssue(Component):
+    """Issue stage of the lanes: one group of elements per cycle, while nothing can stall them.
+
+    A group is issued if its vectors are there and the FIFO of results has room for the vector that
+    it begins. The vectors are taken with their last group. A phase begins when all results of the
+    one before it have left the lanes; with a single phase packets follow without a pause. Groups
+    of a running sum or extreme are issued `Statistics.step_cycles` apart.
+
+    Parameters
+    ----------
+    width_bits : int
+        Link width W.
+    lanes : int
+        Lanes t.
+    cycles : int
+        Cycles from a step until its results are in the statistics and in the FIFO.
+
+    Members
+    -------
+    i_program : ``In(lane_layout())``
+        Program; changes only in reset.
+    i_valid, i_last, i_final : ``In(1)``
+        There is a vector of the source, and its marks.
+    i_auxiliary : ``In(1)``
+        There is a vector of the auxiliary stream.
+    i_room : ``In(1)``
+        Room for another vector of results.
+    o_phase : ``Out(phase_layout())``
+        The phase; it changes only while no element is in the lanes.
+    o_valid, o_step : ``Out(1)``, ``Out(step_layout(…))``
+        A group is issued.
+    o_row : ``Out(16)``
+        Number of the source's vector in its packet.
+    o_element : ``Out(range(W / 8))``
+        Element of the auxiliary vector, or the first of as many as there are lanes.
+    o_take, o_take_auxiliary, o_reserve : ``Out(1)``
+        The vectors are taken; a vector of results begins.
+    """
+
+    i_program: data.View[data.StructLayout]
+    i_valid: Signal
+    i_last: Signal
+    i_final: Signal
+    i_auxiliary: Signal
+    i_room: Signal
+    o_phase: data.View[data.StructLayout]
+    o_valid: Signal
+    o_step: data.View[data.StructLayout]
+    o_row: Signal
+    o_element: Signal
+    o_take: Signal
+    o_take_auxiliary: Signal
+    o_reserve: Signal
+
+    def __init__(self, *, width_bits: int, lanes: int, cycles: int) -> None:
+        self._words = width_bits // 32
+        self._lanes = lanes
+        self._cycles = cycles
+        super().__init__(
+            {
+                "i_program": In(lane_layout()),
+                "i_valid": In(1),
+                "i_last": In(1),
+                "i_final": In(1),
+                "i_auxiliary": In(1),
+                "i_room": In(1),
+                "o_phase": Out(phase_layout()),
+                "o_valid": Out(1),
+                "o_step": Out(step_layout(width_bits=width_bits, lanes=lanes)),
+                "o_row": Out(16),
+                "o_element": Out(range(width_bits // 8)),
+                "o_take": Out(1),
+                "o_take_auxiliary": Out(1),
+                "o_reserve": Out(1),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        phase: Any = self.o_phase
+        step: Any = self.o_step
+        running = Signal()
+        pause = Signal(range(Statistics.step_cycles))
+        uses = Value.cast(phase.auxiliary) != AuxiliaryUse.NONE.value
+        sends = Value.cast(phase.result) != ResultForm.NONE.value
+        begins = sends & ~step.position.any()
+        from_statistics = Value.cast(phase.source) == PhaseSource.STATISTICS.value
+        m.d.comb += [
+            self.o_valid.eq(
+                running
+                & (pause == 0)
+                & (self.i_valid | from_statistics)
+                & (self.i_auxiliary | ~uses)
+                & (self.i_room | ~begins)
+            ),
+            self.o_reserve.eq(self.o_valid & begins),
+        ]
+        last_group, packet_ends = Signal(), Signal()
+        size = Mux(from_statistics, ElementForm.BF16.value, Value.cast(phase.form))
+        self._count_source(m, size, last_group, packet_ends, from_statistics)
+        self._count_results(m, sends, packet_ends)
+        self._count_auxiliary(m, uses, last_group, packet_ends)
+        self._advance(m, running, packet_ends)
+        with m.If(pause != 0):
+            m.d.sync += pause.eq(pause - 1)
+        reduction = Value.cast(phase.reduction)
+        with m.If(last_group & (reduction != Reduction.NONE.value)):
+            with m.If(reduction != Reduction.REPLACE.value):
+                m.d.sync += pause.eq(self._by_form(size, self._idle))
+        return m
+
+    def _groups(self, per_word: int) -> int:
+        """Groups of a vector with so many elements a word."""
+        return self._words * per_word // self._lanes
+
+    def _idle(self, per_word: int) -> int:
+        """Cycles after a vector in which its groups must not change again."""
+        return max(0, Statistics.step_cycles - self._groups(per_word))
+
+    def _by_form(self, code: Value, of: Callable[[int], int]) -> Value:
+        """Constant by the form of elements, a function of their number in a word."""
+        return Mux(code[1], of(4), Mux(code[0], of(2), of(1)))
+
+    def _count_source(
+        self,
+        m: Module,
+        size: Value,
+        last_group: Signal,
+        packet_ends: Signal,
+        from_statistics: Value,
+    ) -> None:
+        """Groups of a vector, and vectors of a packet."""
+        step: Any = self.o_step
+        group = Signal.like(step.group)
+        first = Signal(init=1)
+        row = Signal(16)
+        is_last = group == self._by_form(size, lambda per_word: self._groups(per_word) - 1)
+        m.d.comb += [
+            step.group.eq(group),
+            step.first.eq(first),
+            self.o_row.eq(row),
+            last_group.eq(self.o_valid & is_last),
+            packet_ends.eq(last_group & (self.i_last | from_statistics)),
+            self.o_take.eq(last_group & ~from_statistics),
+            step.last.eq(packet_ends),
+            step.final.eq(packet_ends & self.i_final & ~from_statistics),
+        ]
+        with m.If(self.o_valid):
+            m.d.sync += group.eq(Mux(is_last, 0, group + 1))
+        with m.If(last_group):
+            m.d.sync += [first.eq(packet_ends), row.eq(Mux(packet_ends, 0, row + 1))]
+
+    def _count_results(self, m: Module, sends: Value, packet_ends: Signal) -> None:
+        """Groups of a vector of results."""
+        phase: Any = self.o_phase
+        step: Any = self.o_step
+        position = Signal.like(step.position)
+        form = Value.cast(phase.result)
+        words, shorts, bytes_ = (self._groups(each) - 1 for each in (1, 2, 4))
+        full = position == Mux(form[1], Mux(form[0], bytes_, shorts), words)
+        m.d.comb += [step.position.eq(position), step.end.eq(full | packet_ends)]
+        with m.If(self.o_valid & sends):
+            m.d.sync += position.eq(Mux(step.end, 0, position + 1))
+
+    def _count_auxiliary(
+        self, m: Module, uses: Value, last_group: Signal, packet_ends: Signal
+    ) -> None:
+        """Elements of a vector of the auxiliary stream."""
+        phase: Any = self.o_phase
+        use = phase.auxiliary
+        element = Signal.like(self.o_element)
+        amount = Signal(range(max(2, self._lanes) + 1))
+        with m.Switch(Value.cast(use)):
+            with m.Case(AuxiliaryUse.VECTOR.value):
+                m.d.comb += amount.eq(Mux(self.o_valid, self._lanes, 0))
+            with m.Case(AuxiliaryUse.SPREAD.value):
+                m.d.comb += amount.eq(Mux(last_group, 1, 0))
+            with m.Case(AuxiliaryUse.SPREAD_PAIR.value):
+                m.d.comb += amount.eq(Mux(last_group, 2, 0))
+        following = element + amount
+        size = self._by_form(
+            Value.cast(phase.auxiliary_form), lambda per_word: self._words * per_word
+        )
+        ends = packet_ends | (following == size)
+        held = Value.cast(use) == AuxiliaryUse.HELD.value
+        step: Any = self.o_step
+        m.d.comb += [
+            self.o_take_auxiliary.eq(uses & ends),
+            self.o_element.eq(Mux(held, step.group * self._lanes, element)),
+        ]
+        m.d.sync += element.eq(Mux(ends, 0, following))
+
+    def _advance(self, m: Module, running: Signal, packet_ends: Signal) -> None:
+        """Phase after phase, each when the lanes are empty."""
+        program: Any = self.i_program
+        number = Signal(range(PHASES))
+        wait = Signal(range(self._cycles))
+        phase = Signal(phase_layout())
+        m.d.comb += self.o_phase.eq(phase)
+        with m.FSM():
+            with m.State("LOAD"):
+                m.d.sync += Value.cast(phase).eq(Value.cast(program.phases[number]))
+                with m.If(program.count != 0):
+                    m.next = "RUN"
+            with m.State("RUN"):
+                m.d.comb += running.eq(1)
+                with m.If(packet_ends & (program.count != 1)):
+                    m.d.sync += [
+                        number.eq(Mux(number + 1 == program.count, 0, number + 1)),
+                        # The next state but one loads the phase, and a cycle later it runs.
+                        wait.eq(self._cycles - 3),
+                    ]
+                    m.next = "DRAIN"
+            with m.State("DRAIN"):
+                m.d.sync += wait.eq(wait - 1)
+                with m.If(wait == 0):
+                    m.next = "LOAD"

@@ -1,0 +1,248 @@
+"""Lanes of a PCU: element operations, functions and reductions over streams of vectors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from amaranth.hdl import Cat, Const, Module, Mux, ResetInserter, Signal, Value
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from hw.arch.checks import refusal
+from hw.arch.lanes.phase_word import AuxiliaryUse, Fetched, PhaseSource, ResultForm, lane_layout
+from hw.arch.limits import FUNCTION_BITS, LANES, LINK_BITS
+from hw.emit.shared import shared
+from hw.float.wires import named
+from hw.lib.component import Component
+from hw.lib.delay import delayed
+from hw.lib.fifo import Queue
+from hw.lib.mux_tree import chosen, numbered
+from hw.lib.stream import vector_layout, vector_signature
+from hw.numeric.division import ceil_div
+from hw.pcu.element_group import element_group
+from hw.pcu.lane import Lane, constant_layout, operand_constants
+from hw.pcu.lane_issue import LaneIssue
+from hw.pcu.result_packer import ResultPacker
+from hw.pcu.statistics import Statistics
+
+__all__ = ["AUXILIARY_ROOM", "Lanes"]
+
+#: Vectors of the auxiliary stream that wait in the lanes' FIFO.
+AUXILIARY_ROOM = 32
+#: Cycles from the issue of a group to its results.
+_CYCLES = 1 + Lane.latency
+#: Cycles from the reservation of a vector of one group until its room is free again.
+_ROUND_TRIP = _CYCLES + 5
+_LEAST_DEPTH = 8
+
+
+class Lanes(Component):
+    """Vector side of a PCU: t lanes that run a program of phases over packets.
+
+    A program is a `hw.arch.lanes.lane_program.LaneProgram`; the results are those of
+    :class:`hw.numeric.lane_model.LaneModel`, bit for bit. t elements of the source are issued per
+    cycle, fewer where a running sum or extreme needs more cycles between vectors.
+
+    Parameters
+    ----------
+    width_bits : int
+        Link width W (`limits.LINK_BITS`).
+    lanes : int
+        Lanes t, at most W/32 (`limits.LANES`).
+    function_bits : int
+        Significand bits of the functions (`limits.FUNCTION_BITS`).
+
+    Members
+    -------
+    i_activation, i_auxiliary, i_accumulators : ``In(vector_signature(width_bits))``
+        Packets of the sources. The marks of the auxiliary stream count only if it is a source.
+    o_result : ``Out(vector_signature(width_bits))``
+        A packet for each packet of a phase that sends results.
+    config : ``In(lane_layout())``
+        The program; changes only while ``i_clear`` is high.
+    i_clear : ``In(1)``
+        Discards all vectors and statistics, and begins with the first phase.
+
+    Raises
+    ------
+    BadInputError
+        A parameter lies outside its domain, or there are more lanes than words in a vector.
+    """
+
+    i_activation: stream.Interface
+    i_auxiliary: stream.Interface
+    i_accumulators: stream.Interface
+    o_result: stream.Interface
+    config: data.View[data.StructLayout]
+    i_clear: Signal
+
+    def __init__(self, *, width_bits: int, lanes: int, function_bits: int) -> None:
+        LINK_BITS.require("Link width in bits", width_bits)
+        LANES.require("Lanes", lanes)
+        FUNCTION_BITS.require("Function bits", function_bits)
+        if lanes > width_bits // 32:
+            raise refusal("Lanes", f"be at most the {width_bits // 32} words of a vector", lanes)
+        self._width_bits = width_bits
+        self._lanes = lanes
+        self._function_bits = function_bits
+        link = vector_signature(width_bits)
+        super().__init__(
+            {
+                "i_activation": In(link),
+                "i_auxiliary": In(link),
+                "i_accumulators": In(link),
+                "o_result": Out(link),
+                "config": In(lane_layout()),
+                "i_clear": In(1),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        width, lanes = self._width_bits, self._lanes
+        issue = LaneIssue(width_bits=width, lanes=lanes, cycles=_CYCLES + Statistics.step_cycles)
+        statistics = Statistics(lanes=lanes, groups=width // 16 // lanes)
+        groups = width // 32 // lanes
+        depth = max(_LEAST_DEPTH, ceil_div(_ROUND_TRIP, groups) + 1)
+        packer = ResultPacker(width_bits=width, lanes=lanes, depth=depth)
+        auxiliary = Queue(vector_layout(width), depth=AUXILIARY_ROOM - 1)
+        parts = {
+            "issue": issue,
+            "statistics": statistics,
+            "packer": packer,
+            "auxiliary": auxiliary,
+        }
+        for name, part in parts.items():
+            m.submodules[name] = ResetInserter(self.i_clear)(part)
+        wiring.connect(m, wiring.flipped(self.i_auxiliary), auxiliary.i_stream)
+        wiring.connect(m, packer.o_stream, wiring.flipped(self.o_result))
+        phase: Any = issue.o_phase
+        step: Any = issue.o_step
+        vector = self._source(m, issue, auxiliary)
+        m.d.comb += [
+            issue.i_program.eq(self.config),
+            issue.i_room.eq(packer.o_room),
+            packer.i_reserve.eq(issue.o_reserve),
+            statistics.i_read_group.eq(step.group),
+        ]
+        x = element_group(m, vector, phase.form, step.group, count=lanes, name="source")
+        y, z = self._fetched(m, issue, statistics, auxiliary)
+        constants: Any = Signal(constant_layout())
+        for name, word in operand_constants(phase, self.config.constants).items():
+            m.d.comb += constants[name].eq(word)
+        results: list[Value] = []
+        for number in range(lanes):
+            lane = Lane(self._function_bits)
+            m.submodules[f"lane_{number}"] = shared(lane)
+            m.d.comb += [lane.i_phase.eq(phase), lane.i_constants.eq(constants)]
+            m.d.comb += [
+                port.eq(delayed(m, word, 1, name=f"{name}_{number}"))
+                for name, port, word in (
+                    ("x", lane.i_x, x[number]),
+                    ("y", lane.i_y, y[number]),
+                    ("z", lane.i_z, z[number]),
+                )
+            ]
+            results.append(lane.o_result)
+        self._sink(m, issue, statistics, packer, results)
+        return m
+
+    def _source(self, m: Module, issue: LaneIssue, auxiliary: Queue) -> Signal:
+        """Vector of the phase's source."""
+        phase: Any = issue.o_phase
+        streams = {
+            PhaseSource.ACTIVATION: self.i_activation,
+            PhaseSource.AUXILIARY: auxiliary.o_stream,
+            PhaseSource.ACCUMULATORS: self.i_accumulators,
+        }
+        vector = Signal(self._width_bits, name="source")
+        with m.Switch(Value.cast(phase.source)):
+            for source, port in streams.items():
+                payload: Any = port.payload
+                with m.Case(source.value):
+                    m.d.comb += [
+                        vector.eq(payload.data),
+                        issue.i_valid.eq(port.valid),
+                        issue.i_last.eq(payload.last),
+                        issue.i_final.eq(payload.final),
+                        port.ready.eq(issue.o_take),
+                    ]
+        m.d.comb += issue.i_auxiliary.eq(auxiliary.o_stream.valid)
+        with m.If(issue.o_take_auxiliary):
+            m.d.comb += auxiliary.o_stream.ready.eq(1)
+        return vector
+
+    def _fetched(
+        self, m: Module, issue: LaneIssue, statistics: Statistics, auxiliary: Queue
+    ) -> tuple[list[Value], list[Value]]:
+        """Words y and z of the group's elements."""
+        phase: Any = issue.o_phase
+        step: Any = issue.o_step
+        payload: Any = auxiliary.o_stream.payload
+        # A pair needs two elements, also for a single lane.
+        count = max(2, self._lanes)
+        offset = issue.o_element[: count.bit_length() - 1]
+        elements = element_group(
+            m,
+            payload.data,
+            phase.auxiliary_form,
+            issue.o_element[count.bit_length() - 1 :],
+            count=count,
+            name="auxiliary",
+        )
+        use = Value.cast(phase.auxiliary)
+        single = Signal(32, name="spread")
+        second = Signal(32, name="spread_second")
+        m.d.comb += [
+            single.eq(numbered(offset, elements)),
+            second.eq(numbered(offset | 1, elements)),
+        ]
+        spread = (use == AuxiliaryUse.SPREAD.value) | (use == AuxiliaryUse.SPREAD_PAIR.value)
+        found: tuple[list[Value], list[Value]] = ([], [])
+        for number in range(self._lanes):
+            own = single if self._lanes == 1 else Mux(spread, single, elements[number])
+            words: dict[Fetched, Value] = {
+                Fetched.NONE: Const(0, 32),
+                Fetched.AUXILIARY: own,
+                Fetched.AUXILIARY_SECOND: second,
+                Fetched.STATISTIC_0: statistics.o_words[0][number],
+                Fetched.STATISTIC_1: statistics.o_words[1][number],
+                Fetched.ROW: issue.o_row,
+                Fetched.POSITION: step.group * self._lanes + number,
+            }
+            for name, found_words in zip(("y", "z"), found, strict=True):
+                codes = {origin.value: word for origin, word in words.items()}
+                word = chosen(Value.cast(phase[name]), codes)
+                found_words.append(named(m, f"{name}_chosen_{number}", word[:32]))
+        return found
+
+    def _sink(
+        self,
+        m: Module,
+        issue: LaneIssue,
+        statistics: Statistics,
+        packer: ResultPacker,
+        results: list[Value],
+    ) -> None:
+        """Results of a group into statistics and vectors, with the step that came with it."""
+        phase: Any = issue.o_phase
+        valid = Signal(_CYCLES, name="under_way")
+        m.d.sync += valid.eq(Mux(self.i_clear, 0, Cat(issue.o_valid, valid)))
+        step: Any = delayed(m, issue.o_step, _CYCLES, name="step")
+        reduces = Value.cast(phase.reduction).any()
+        sends = Value.cast(phase.result) != ResultForm.NONE.value
+        m.d.comb += [
+            statistics.i_change.eq(valid[-1] & reduces),
+            statistics.i_group.eq(step.group),
+            statistics.i_reduction.eq(phase.reduction),
+            statistics.i_statistic.eq(phase.statistic),
+            statistics.i_first.eq(step.first),
+            statistics.i_results.eq(Cat(*results)),
+            packer.i_valid.eq(valid[-1] & sends),
+            packer.i_results.eq(Cat(*results)),
+            packer.i_form.eq(phase.result),
+            packer.i_position.eq(step.position),
+            packer.i_end.eq(step.end),
+            packer.i_last.eq(step.last),
+            packer.i_final.eq(step.final),
+        ]

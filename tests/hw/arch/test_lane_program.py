@@ -1,0 +1,140 @@
+"""Lane programs: their words there and back, and every program that a lane cannot run."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from hw.arch.errors import BadInputError
+from hw.arch.lanes.lane_program import LanePhase, LaneProgram
+from hw.arch.lanes.phase_word import (
+    PHASES,
+    AuxiliaryUse,
+    ElementForm,
+    Fetched,
+    Operand,
+    PhaseSource,
+    Reduction,
+    ResultForm,
+    UnitOrder,
+    lane_layout,
+    phase_layout,
+)
+from tests.hw.pcu.lane_programs import random_program
+
+X, Y, PREVIOUS = Operand.X, Operand.Y, Operand.PREVIOUS
+SENT = LanePhase(PhaseSource.ACTIVATION, result=ResultForm.WORD)
+SUMMED = LanePhase(PhaseSource.ACTIVATION, reduction=Reduction.SUM)
+#: One over statistic 0, by itself.
+FINISHED = LanePhase(
+    PhaseSource.STATISTICS,
+    y=Fetched.STATISTIC_0,
+    fma=(Y, Y, Y),
+    argument=Y,
+    reduction=Reduction.REPLACE,
+)
+
+
+def changed(phase=SENT, **fields):
+    return lambda: dataclasses.replace(phase, **fields)
+
+
+def test_programs_pack_into_their_word_and_back(seed):
+    rng = np.random.default_rng(seed)
+    for _ in range(50):
+        program = random_program(rng)
+        word = program.pack()
+        assert 0 < word < 1 << lane_layout().size
+        assert LaneProgram.unpack(word) == program
+    assert LaneProgram.unpack(0) is None
+
+
+def test_the_word_has_the_fields_of_its_layout(seed):
+    program = random_program(np.random.default_rng(seed))
+    fields = lane_layout().from_bits(program.pack())
+    assert fields["count"] == len(program.phases)
+    assert tuple(fields["constants"]) == program.constants
+    for phase, packed in zip(program.phases, fields["phases"], strict=False):
+        assert packed["source"] is phase.source and packed["order"] is phase.order
+        assert packed["fma_b"] is phase.fma[1] and packed["alu_d"] is phase.alu_operands[3]
+        assert packed["statistic"] == phase.statistic and packed["result"] is phase.result
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (changed(source=1), "Phase source must be of PhaseSource, not 1"),
+        (changed(fma=(X, X)), "Phase fma must be 3 of Operand"),
+        (changed(negate_addend=1), "Phase negate_addend must be True or False, not 1"),
+        (changed(statistic=2), "Phase statistic must be an integer from 0 to 1, not 2"),
+        (changed(fma=(Operand.ONE, X, X)), "a of the FMA must be X, Y, Z or PREVIOUS, not 'ONE'"),
+        (changed(argument=Operand.CONSTANT_0), "the function must be X, Y, Z or PREVIOUS"),
+        (
+            changed(alu_operands=(PREVIOUS, X, X, X), order=UnitOrder.ALU_SFU_FMA),
+            "Operand of the first unit must not be a result, not 'PREVIOUS'",
+        ),
+        (
+            changed(source=PhaseSource.ACCUMULATORS, form=ElementForm.BF16),
+            "Form of ACCUMULATORS must be WORD, not 'BF16'",
+        ),
+        (
+            changed(FINISHED, form=ElementForm.INT8),
+            "Form of STATISTICS must be WORD, not 'INT8'",
+        ),
+        (
+            changed(source=PhaseSource.AUXILIARY, auxiliary=AuxiliaryUse.HELD),
+            "must be NONE where the auxiliary stream is the source, not 'HELD'",
+        ),
+        (changed(auxiliary=AuxiliaryUse.VECTOR), "taken exactly if y or z is AUXILIARY"),
+        (changed(z=Fetched.AUXILIARY), "taken exactly if y or z is AUXILIARY, not 'NONE'"),
+        (
+            changed(y=Fetched.AUXILIARY, auxiliary=AuxiliaryUse.SPREAD_PAIR),
+            "SPREAD_PAIR exactly if y or z is AUXILIARY_SECOND",
+        ),
+        (
+            changed(auxiliary_form=ElementForm.BF16),
+            "Auxiliary form must be WORD where the stream is not taken, not 'BF16'",
+        ),
+        (
+            changed(form=ElementForm.BF16, y=Fetched.AUXILIARY, auxiliary=AuxiliaryUse.HELD),
+            "Held vector must have at least 2 elements a word, as the source, not 'WORD'",
+        ),
+        (changed(result=ResultForm.NONE), "must send its results or change a statistic"),
+        (changed(statistic=1), "Statistic that nothing changes must be 0, not 1"),
+        (
+            changed(SUMMED, y=Fetched.STATISTIC_0),
+            "Changed statistic must not be one that the phase reads, unless",
+        ),
+        (changed(SUMMED, form=ElementForm.INT8), "statistics must be WORD or BF16, not 'INT8'"),
+        (changed(FINISHED, argument=X), "of STATISTICS must not be of a stream, not 'X'"),
+        (lambda: LaneProgram(()), "Phases of a lane program must be an integer from 1 to 6, not 0"),
+        (lambda: LaneProgram((SENT,) * (PHASES + 1)), "from 1 to 6, not 7"),
+        (lambda: LaneProgram((SENT,), (0,) * 5), "Constants of a lane program must be .*, not 5"),
+        (lambda: LaneProgram((SENT,), (1 << 32,)), "Constant of a lane program must be"),
+        (
+            lambda: LaneProgram((FINISHED,)),
+            "Source of one phase must be a stream, not 'STATISTICS'",
+        ),
+        (
+            lambda: LaneProgram((FINISHED, SUMMED)),
+            "must be changed by a phase before phase 0, which reads it, not 0",
+        ),
+    ],
+)
+def test_what_a_lane_cannot_run_is_refused(make, message):
+    with pytest.raises(BadInputError, match=message):
+        make()
+
+
+def test_words_that_no_program_makes_are_refused():
+    word = LaneProgram((SUMMED, FINISHED)).pack()
+    last = lane_layout()["phases"].offset + phase_layout().size * 2
+    order = lane_layout()["phases"].offset + phase_layout()["order"].offset
+    for bad, message in (
+        (word | 1 << last, "must be 0 behind its last phase"),
+        (word & ~7 | 7, "from 1 to 6, not 7"),
+        (word & ~7, "Word of lanes that are off must be 0"),
+        (word | 7 << order, "Code of order must be one of UnitOrder, not 7"),
+    ):
+        with pytest.raises(BadInputError, match=message):
+            LaneProgram.unpack(bad)
