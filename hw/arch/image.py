@@ -15,6 +15,7 @@ from hw.arch.config import ChipConfig
 from hw.arch.errors import BadInputError, shown
 from hw.arch.launch import HEADER_BYTES, header_layout
 from hw.arch.limits import FABRIC_ROWS, FINGERPRINT, SEGMENT_WORDS, SEGMENTS
+from hw.numeric.division import ceil_div
 
 __all__ = [
     "IMAGE_MAGIC",
@@ -26,7 +27,6 @@ __all__ = [
     "fingerprint",
     "image_words",
     "run_layout",
-    "words_of",
 ]
 
 #: "TWIM" in memory order.
@@ -65,14 +65,9 @@ def checksum(body: bytes) -> int:
     return zlib.crc32(body)
 
 
-def words_of(bits: int, width_bits: int) -> int:
-    """Words of the segment of a program of so many bits."""
-    return -(-bits // width_bits)
-
-
 def _runs(program: int, width_bits: int) -> Iterator[tuple[int, list[int]]]:
     """Runs of words of a program that are not 0: first word, words."""
-    count = words_of(program.bit_length(), width_bits)
+    count = ceil_div(program.bit_length(), width_bits)
     words = [program >> at * width_bits & (1 << width_bits) - 1 for at in range(count)]
     for used, group in itertools.groupby(range(count), lambda at: bool(words[at])):
         if used:
@@ -166,7 +161,7 @@ class Image:
         """
         runs = []
         for at, program in self.programs.items():
-            count = words_of(program.bit_length(), width_bits)
+            count = ceil_div(program.bit_length(), width_bits)
             SEGMENT_WORDS.require("Words of a segment", count)
             runs += [(*at, *run) for run in _runs(program, width_bits)]
         beats = []

@@ -69,7 +69,7 @@ entry_layout = data.StructLayout(
 
 
 class TraceKind(enum.Enum, shape=8):
-    """What happened in a launch, as a trace event says."""
+    """Kind of a trace event of a launch."""
 
     #: No event: the ring is empty.
     NONE = 0

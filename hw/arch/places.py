@@ -8,10 +8,10 @@ import functools
 from amaranth.lib import data
 
 from hw.arch.config import ChipConfig
-from hw.arch.image import words_of
 from hw.arch.ports import SwitchPorts
 from hw.arch.switch import switch_layout
 from hw.arch.unit_kind import AGCU, UnitKind
+from hw.numeric.division import ceil_div
 
 __all__ = [
     "AgcuPlace",
@@ -91,6 +91,6 @@ def row_segments(config: ChipConfig, row: int) -> list[tuple[UnitKind, int, int]
 def chip_segments(config: ChipConfig) -> tuple[tuple[int, ...], ...]:
     """Words of every segment, by row."""
     return tuple(
-        tuple(words_of(bits, config.width_bits) for _, _, bits in row_segments(config, row))
+        tuple(ceil_div(bits, config.width_bits) for _, _, bits in row_segments(config, row))
         for row in range(config.rows)
     )

@@ -102,36 +102,35 @@ def saturate_int8(bits: Value) -> Value:
     return Mux(fits, bits[: int8.bits], int8.largest + sign)[: int8.bits]
 
 
+def _normalised(m: Module, bits: Value, name: str) -> tuple[Value, Value]:
+    """Magnitude of an integer with its zeros at the high end shifted out, and their number."""
+    size = len(bits)
+    value: Value = named(m, name, Mux(bits[-1], -bits.as_signed(), bits)[:size])
+    zeros: list[Value] = []
+    for stage in reversed(range((size - 1).bit_length())):
+        places = 1 << stage
+        taken = named(m, f"{name}_by_{places}", ~value[-places:].any())
+        value = named(m, f"{name}_{places}", Mux(taken, value << places, value)[:size])
+        zeros.insert(0, taken)
+    return value, Cat(*zeros)
+
+
 def from_int32(m: Module, bits: Value) -> Value:
     """Round an int32 to fp32, to nearest even; 0 becomes +0."""
-    sign = bits[-1]
-    value: Value = named(m, "from_int32", Mux(sign, -bits.as_signed(), bits)[:32])
-    zeros: list[Value] = []
-    for stage in reversed(range(5)):
-        places = 1 << stage
-        taken = named(m, f"from_int32_by_{places}", ~value[-places:].any())
-        value = named(m, f"from_int32_{places}", Mux(taken, value << places, value)[:32])
-        zeros.insert(0, taken)
+    value, zeros = _normalised(m, bits, "from_int32")
     kept, guard, rest = value[8:], value[7], value[:7]
     up = guard & (kept[0] | rest.any())
     # The hidden bit adds 1 to the exponent.
-    base = (fp32.bias + 31 - 1 - Cat(*zeros))[:8]
+    base = (fp32.bias + 31 - 1 - zeros)[:8]
     magnitude = (Cat(Const(0, _FRACTION), base) + kept + up)[:31]
-    return Mux(value[-1], Cat(magnitude, sign), 0)
+    return Mux(value[-1], Cat(magnitude, bits[-1]), 0)
 
 
 def from_int8(m: Module, bits: Value) -> Value:
     """Exact conversion of an int8 to fp32; 0 becomes +0."""
-    sign = bits[-1]
-    value: Value = named(m, "from_int8", Mux(sign, -bits.as_signed(), bits)[:8])
-    zeros: list[Value] = []
-    for stage in reversed(range(3)):
-        places = 1 << stage
-        taken = named(m, f"from_int8_by_{places}", ~value[-places:].any())
-        value = named(m, f"from_int8_{places}", Mux(taken, value << places, value)[:8])
-        zeros.insert(0, taken)
-    field = (fp32.bias + 7 - Cat(*zeros))[:8]
-    wide = Cat(Const(0, _FRACTION - 7), value[:7], field, sign)
+    value, zeros = _normalised(m, bits, "from_int8")
+    field = (fp32.bias + 7 - zeros)[:8]
+    wide = Cat(Const(0, _FRACTION - 7), value[:7], field, bits[-1])
     return Mux(value[-1], wide, 0)[:32]
 
 

@@ -68,7 +68,7 @@ class _Argument(NamedTuple):
 
 
 class SpecialFunctionUnit(Component):
-    """Special function unit (SFU): 2^x, e^x, 1 / x or 1 / sqrt(x), told with each argument.
+    """Special function unit (SFU): 2^x, e^x, 1 / x, 1 / sqrt(x); a function code per argument.
 
     A new argument each cycle, its result :attr:`latency` cycles later; it never stalls. The bits
     are those of :func:`hw.numeric.functions.special_function`.

@@ -4,9 +4,9 @@ from amaranth.hdl import Module, Signal
 from amaranth.lib.wiring import In, Out
 
 from hw.arch.errors import BadInputError, shown
-from hw.arch.image import words_of
 from hw.arch.limits import SEGMENT_WORDS
 from hw.lib.component import Component
+from hw.numeric.division import ceil_div
 
 __all__ = ["ConfigSegment"]
 
@@ -55,7 +55,7 @@ class ConfigSegment(Component):
         for noun, value in (("Segment width", width_bits), ("Configuration bits", config_bits)):
             if not isinstance(value, int) or value < 1:
                 raise BadInputError(f"{noun} must be an integer of at least 1, not {shown(value)}")
-        SEGMENT_WORDS.require("Words of a segment", words_of(config_bits, width_bits))
+        SEGMENT_WORDS.require("Words of a segment", ceil_div(config_bits, width_bits))
         self._width_bits = width_bits
         self._config_bits = config_bits
         super().__init__(
@@ -72,7 +72,7 @@ class ConfigSegment(Component):
     @property
     def words(self) -> int:
         """Words of the segment."""
-        return words_of(self._config_bits, self._width_bits)
+        return ceil_div(self._config_bits, self._width_bits)
 
     def elaborate(self, platform: object) -> Module:
         m = Module()

@@ -1,4 +1,4 @@
-"""Operation codes of a special function unit that is told its function with each argument."""
+"""Operation codes of the special function unit (SFU) of a lane."""
 
 from __future__ import annotations
 

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from hw.arch.lanes.lane_program import LanePhase, LaneProgram
 from hw.arch.lanes.phase_word import (
+    FIXED_WORDS,
     STATISTICS,
     AuxiliaryUse,
     ElementForm,
@@ -240,9 +241,8 @@ class LaneModel:
         )
 
     def _constant(self, operand: Operand) -> np.uint32:
-        fixed = {Operand.ZERO: 0, Operand.ONE: 0x3F800000, Operand.MINUS_ZERO: 0x80000000}
-        if operand in fixed:
-            return np.uint32(fixed[operand])
+        if operand in FIXED_WORDS:
+            return np.uint32(FIXED_WORDS[operand])
         return np.uint32(self._program.constants[operand.value - Operand.CONSTANT_0.value])
 
     def _reduce(self, phase: LanePhase, results: Array) -> None:

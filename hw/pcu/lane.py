@@ -9,7 +9,7 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data
 from amaranth.lib.wiring import In, Out
 
-from hw.arch.lanes.phase_word import CONSTANTS, Operand, UnitOrder, phase_layout
+from hw.arch.lanes.phase_word import CONSTANTS, FIXED_WORDS, Operand, UnitOrder, phase_layout
 from hw.float.special_function_unit import SpecialFunctionUnit
 from hw.float.wires import named
 from hw.lib.component import Component
@@ -25,7 +25,6 @@ _CYCLES: Mapping[str, int] = {
     "alu": ArithmeticLogicUnit.latency,
     "sfu": SpecialFunctionUnit.latency,
 }
-_FIXED = {Operand.ZERO: 0, Operand.ONE: 0x3F800000, Operand.MINUS_ZERO: 0x80000000}
 _CONSTANT = ("fma_b", "fma_c", "alu_a", "alu_b", "alu_c", "alu_d")
 _ELEMENT = (Operand.X, Operand.Y, Operand.Z)
 
@@ -39,7 +38,7 @@ def operand_constants(
     phase: data.View[data.StructLayout], constants: data.View[data.ArrayLayout]
 ) -> dict[str, Value]:
     """Constant of each operand of a phase, from those of the program, the same for all lanes."""
-    words: dict[int, Value] = {each.value: Const(word, 32) for each, word in _FIXED.items()}
+    words: dict[int, Value] = {each.value: Const(word, 32) for each, word in FIXED_WORDS.items()}
     for number in range(CONSTANTS):
         words[Operand.CONSTANT_0.value + number] = constants[number]
     return {name: chosen(Value.cast(phase[name]), words) for name in _CONSTANT}

@@ -131,15 +131,12 @@ class LaunchReader:
 
     def _check_words(self, body: bytes, expected: int) -> None:
         """Check positions of an image's words, then its checksum, then that it is whole."""
-        segments = chip_segments(self._config)
+        rows = enumerate(chip_segments(self._config))
+        sizes = {(row, number): size for row, each in rows for number, size in enumerate(each)}
         whole = True
         try:
             for row, segment, word, _ in image_words(body, self._config.width_bits):
-                try:
-                    inside = word < segments[row][segment]
-                except IndexError:
-                    inside = False
-                if not inside:
+                if word >= sizes.get((row, segment), 0):
                     raise LaunchFault(LaunchError.RUN)
         except BadInputError:
             whole = False

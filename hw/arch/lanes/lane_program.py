@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import enum
 import functools
+import typing
 from collections.abc import Mapping
 from typing import Any
 
@@ -93,14 +94,13 @@ class LanePhase:
         for name, operand in (("a of the FMA", self.fma[0]), ("the function", self.argument)):
             if operand not in _UNCONSTANT:
                 raise refusal(f"Operand {name}", "be X, Y, Z or PREVIOUS", operand.name)
-        for name in self.order.units[:1]:
-            if Operand.PREVIOUS in self.operands[name]:
-                raise refusal("Operand of the first unit", "not be a result", "PREVIOUS")
+        if Operand.PREVIOUS in self.operands[self.order.units[0]]:
+            raise refusal("Operand of the first unit", "not be a result", "PREVIOUS")
 
     def _check_sources(self) -> None:
-        if self.source is not PhaseSource.ACTIVATION and self.source is not PhaseSource.AUXILIARY:
-            if self.form is not ElementForm.WORD:
-                raise refusal(f"Form of {self.source.name}", "be WORD", self.form.name)
+        words = (PhaseSource.STATISTICS, PhaseSource.ACCUMULATORS)
+        if self.source in words and self.form is not ElementForm.WORD:
+            raise refusal(f"Form of {self.source.name}", "be WORD", self.form.name)
         reads = {self.y, self.z}
         uses = self.auxiliary is not AuxiliaryUse.NONE
         if uses and self.source is PhaseSource.AUXILIARY:
@@ -180,18 +180,9 @@ class LanePhase:
 
 #: Fields of a phase that hold a code of an enumeration.
 _CODES: dict[str, type[enum.Enum]] = {
-    "source": PhaseSource,
-    "form": ElementForm,
-    "auxiliary": AuxiliaryUse,
-    "auxiliary_form": ElementForm,
-    "y": Fetched,
-    "z": Fetched,
-    "order": UnitOrder,
-    "alu": AluOperation,
-    "function": SpecialFunction,
-    "argument": Operand,
-    "reduction": Reduction,
-    "result": ResultForm,
+    name: kind
+    for name, kind in typing.get_type_hints(LanePhase).items()
+    if isinstance(kind, type) and issubclass(kind, enum.Enum)
 }
 
 

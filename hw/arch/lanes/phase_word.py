@@ -9,6 +9,7 @@ from hw.numeric.function_codes import SpecialFunction
 
 __all__ = [
     "CONSTANTS",
+    "FIXED_WORDS",
     "PHASES",
     "STATISTICS",
     "AuxiliaryUse",
@@ -145,6 +146,10 @@ class Operand(enum.Enum, shape=4):
     CONSTANT_1 = 9
     CONSTANT_2 = 10
     CONSTANT_3 = 11
+
+
+#: Words of the operands that are the same in every program.
+FIXED_WORDS = {Operand.ZERO: 0, Operand.ONE: 0x3F80_0000, Operand.MINUS_ZERO: 0x8000_0000}
 
 
 class Reduction(enum.Enum, shape=3):

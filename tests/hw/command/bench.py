@@ -7,7 +7,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import Out
 from amaranth.sim import Simulator
 
-from hw.arch.image import Image, words_of
+from hw.arch.image import Image
 from hw.arch.launch import (
     HEADER_BYTES,
     Argument,
@@ -20,6 +20,7 @@ from hw.arch.registers import register
 from hw.command.processor import CommandProcessor
 from hw.lib.axi import BOUNDARY_BYTES, BURST_INCR, full_width_size
 from hw.lib.config_segment import ConfigSegment
+from hw.numeric.division import ceil_div
 
 FINGERPRINT = 0x1234_5678
 ADDRESS_BITS = 40
@@ -94,7 +95,7 @@ class Chip(wiring.Component):
     def __init__(self, *, width_bits, segments, units=2):
         self.processor = CommandProcessor(
             width_bits=width_bits,
-            segments=tuple(tuple(words_of(each, width_bits) for each in row) for row in segments),
+            segments=tuple(tuple(ceil_div(each, width_bits) for each in row) for row in segments),
             axi_address_bits=ADDRESS_BITS,
             fingerprint=FINGERPRINT,
             units=units,
@@ -306,7 +307,7 @@ class Bench:
 def random_program(rng, bits, width_bits):
     """A program whose words are partly, sometimes all, 0."""
     program = rng.getrandbits(bits)
-    for word in range(words_of(bits, width_bits)):
+    for word in range(ceil_div(bits, width_bits)):
         if rng.random() < 0.3:
             program &= ~((1 << width_bits) - 1 << word * width_bits)
     return program

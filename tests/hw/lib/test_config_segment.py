@@ -6,7 +6,6 @@ from amaranth.hdl import ResetInserter, Signal
 from amaranth.sim import Simulator
 
 from hw.arch.errors import BadInputError
-from hw.arch.image import words_of
 from hw.lib.config_segment import ConfigSegment
 
 CASES = [(8, 8), (8, 1), (8, 24), (16, 33), (64, 130)]
@@ -48,10 +47,6 @@ def test_a_load_takes_the_words_written_since_the_begin(width_bits, bits, seed):
     simulator.add_clock(1e-6)
     simulator.add_testbench(story)
     simulator.run()
-
-
-def test_words_of_a_program():
-    assert [words_of(bits, 64) for bits in (0, 1, 64, 65, 130)] == [0, 1, 1, 2, 3]
 
 
 REFUSED = [
