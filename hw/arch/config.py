@@ -39,16 +39,22 @@ class PcuConfig:
     function_bits : int
         Significand bits of the results of exp2, exp, reciprocal and rsqrt, and of what is composed
         of them (`limits.FUNCTION_BITS`).
+    lanes : int
+        Lanes t of the vector side (`limits.LANES`), at most the 32-bit words of a vector; 0: none.
     """
 
     accumulator_rows: int = 256
     cell_latency: int = 2
     function_bits: int = 16
+    lanes: int = 0
 
     def __post_init__(self) -> None:
         limits.BANK_ROWS.require("Accumulator rows", self.accumulator_rows)
         limits.CELL_LATENCY.require("Cell latency", self.cell_latency)
         limits.FUNCTION_BITS.require("Function bits", self.function_bits)
+        none = self.lanes == 0 and not isinstance(self.lanes, bool)
+        if not none and not limits.LANES.holds(self.lanes):
+            raise refusal("Lanes", f"be 0 or {limits.LANES.rule}", self.lanes)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -151,6 +157,9 @@ class ChipConfig:
                 raise refusal(name, f"be a {section.__name__}", part)
         if not isinstance(self.pattern, str):
             raise refusal("Pattern", f"be text of letters {' and '.join(_letters())}", self.pattern)
+        if self.pcu.lanes > self.width_bits // 32:
+            rule = f"be at most the {self.width_bits // 32} words of a vector"
+            raise refusal("Lanes", rule, self.pcu.lanes)
         if self.agcu.axi_data_bits not in (None, self.width_bits):
             rule = f"equal the link width {self.width_bits}"
             raise refusal("AXI data bits", rule, self.agcu.axi_data_bits)

@@ -6,7 +6,10 @@ from typing import Any
 from amaranth.hdl import Const
 from amaranth.lib import data
 
+from hw.arch.checks import refusal
 from hw.arch.errors import BadInputError
+from hw.arch.lanes.lane_program import LaneProgram
+from hw.arch.lanes.phase_word import PhaseSource, lane_layout
 from hw.arch.limits import MAX_MODULUS, PACKET_VECTORS
 from hw.arch.ports import PortNames, UnitProgram
 from hw.numeric.formats import Format, bf16, fp32, int8, int32
@@ -27,18 +30,18 @@ RESULT_FORMATS = {bf16: (bf16, fp32), int8: (int32,)}
 class PcuInput(PortNames):
     """Vector inputs of a PCU."""
 
-    #: The streaming operand: tiles of activations.
+    #: The streaming operand: tiles of activations, or packets for the lanes.
     ACTIVATION = 0
     #: The stationary operand: tiles of weights.
     WEIGHT = 1
-    #: Second operand of SIMD mode, which takes nothing yet.
+    #: Packets for the lanes.
     AUXILIARY = 2
 
 
 class PcuOutput(PortNames):
     """Vector outputs of a PCU."""
 
-    #: The sums of each pass, in packets.
+    #: The sums of each pass, or the results of the lanes, in packets.
     RESULT = 0
 
 
@@ -48,19 +51,26 @@ def _filter_layout() -> data.StructLayout:
     )
 
 
-def pcu_layout() -> data.StructLayout:
-    """Layout of a PCU's program."""
-    return data.StructLayout(
-        {
-            "int8": 1,
-            "to_bf16": 1,
-            "weights_by_row": 1,
-            "activation": _filter_layout(),
-            "weight": _filter_layout(),
-            "packet_vectors": range(PACKET_VECTORS.high + 1),
-            "by_group": 1,
-        }
-    )
+def pcu_layout(lanes: int) -> data.StructLayout:
+    """Layout of a PCU's program.
+
+    Parameters
+    ----------
+    lanes : int
+        Lanes of the PCU (`hw.arch.config.PcuConfig`); 0: no lane program.
+    """
+    fields: dict[str, Any] = {
+        "int8": 1,
+        "to_bf16": 1,
+        "weights_by_row": 1,
+        "activation": _filter_layout(),
+        "weight": _filter_layout(),
+        "packet_vectors": range(PACKET_VECTORS.high + 1),
+        "by_group": 1,
+    }
+    if lanes:
+        fields |= {"auxiliary": _filter_layout(), "lanes": lane_layout()}
+    return data.StructLayout(fields)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -89,7 +99,11 @@ class FilterProgram:
 
 @dataclasses.dataclass(frozen=True)
 class PcuProgram(UnitProgram):
-    """Program of a PCU in systolic mode.
+    """Program of a PCU: of its matrix unit, its lanes, or of lanes that take the sums.
+
+    Without a lane program the results are the sums. With one the sums, if a phase takes them, go
+    to the lanes as fp32 or int32, and the results are those of the lanes. The activation stream
+    feeds the lanes if a phase takes it, else the matrix unit.
 
     Parameters
     ----------
@@ -99,30 +113,34 @@ class PcuProgram(UnitProgram):
         Result format: fp32 or bf16 for bf16, int32 for int8.
     weights_by_row : bool
         Weight vectors hold rows × columns, as another PCU emits them, instead of one column each.
-    activation, weight : FilterProgram
-        Packet selection of the two ports.
+    activation, weight, auxiliary : FilterProgram
+        Packet selection of the three ports.
     packet_vectors : int
-        Vectors of a result packet (`PACKET_VECTORS`), the last of a pass may have fewer; 0: a pass
-        is one packet.
+        Vectors of a result packet (`PACKET_VECTORS`), the last of a pass, or of a packet of the
+        lanes, may have fewer; 0: it is not cut.
     by_group : bool
         The tiles of a group use accumulator rows one after another: as many column passes share
         the rows of the streaming operand. A `final` that passes the filter of the weights, taken or
         not, makes the next tile that is taken the first of a group. Else each tile is a group.
+    lanes : LaneProgram or None
+        Program of the lanes; None: they are off.
 
     Raises
     ------
     BadInputError
-        If operands of this format cannot have results in that format, or ``packet_vectors`` is
-        outside its domain.
+        If operands of this format cannot have results in that format, ``packet_vectors`` is
+        outside its domain, or lanes and matrix unit cannot work together like this.
     """
 
-    fmt: Format
-    out: Format
+    fmt: Format = bf16
+    out: Format = fp32
     weights_by_row: bool = False
     activation: FilterProgram = FilterProgram()
     weight: FilterProgram = FilterProgram()
     packet_vectors: int = 0
     by_group: bool = False
+    auxiliary: FilterProgram = FilterProgram()
+    lanes: LaneProgram | None = None
 
     def __post_init__(self) -> None:
         if self.fmt not in RESULT_FORMATS:
@@ -133,17 +151,77 @@ class PcuProgram(UnitProgram):
                 f"PCU results of {self.fmt.name} operands must be {names}, not {self.out.name}"
             )
         PACKET_VECTORS.require("Vectors of a PCU's result packet", self.packet_vectors)
+        self._check_lanes()
+
+    def _check_lanes(self) -> None:
+        """Check that the streams of the lanes and those of the matrix unit fit together."""
+        unused = FilterProgram()
+        if PcuInput.AUXILIARY not in self.inputs and self.auxiliary != unused:
+            rule = "take every packet, as no lane program takes the stream"
+            raise refusal("Filter of the auxiliary port", rule, self.auxiliary)
+        if self.lanes is None:
+            return
+        sources = self._sources
+        if {PhaseSource.ACTIVATION, PhaseSource.ACCUMULATORS} <= sources:
+            rule = "not take activations beside sums, which need them in the matrix unit"
+            raise refusal("Phases of a lane program", rule, "ACTIVATION and ACCUMULATORS")
+        if self.sums:
+            if self.out != self.fmt.accumulator:
+                rule = f"be {self.fmt.accumulator.name} where the lanes take them"
+                raise refusal(f"Sums of {self.fmt.name} operands", rule, self.out.name)
+            return
+        for noun, value, plain in (
+            ("Operand format", self.fmt, bf16),
+            ("Result format of the matrix unit", self.out, fp32),
+            ("Weights by row", self.weights_by_row, False),
+            ("Tiles by group", self.by_group, False),
+            ("Filter of the weight port", self.weight, unused),
+            *(
+                []
+                if PhaseSource.ACTIVATION in sources
+                else [("Filter of the activation port", self.activation, unused)]
+            ),
+        ):
+            if value != plain:
+                shown = plain.name if isinstance(plain, Format) else plain
+                raise refusal(noun, f"be {shown} where no phase takes sums", value)
+
+    @property
+    def _sources(self) -> set[PhaseSource]:
+        """Sources of the lanes' phases."""
+        return {phase.source for phase in self.lanes.phases} if self.lanes else set()
+
+    @property
+    def sums(self) -> bool:
+        """Whether the matrix unit works."""
+        return self.lanes is None or PhaseSource.ACCUMULATORS in self._sources
 
     @property
     def inputs(self) -> tuple[int, ...]:
-        return (PcuInput.ACTIVATION, PcuInput.WEIGHT)
+        taken = [PcuInput.ACTIVATION, PcuInput.WEIGHT] if self.sums else []
+        if PhaseSource.ACTIVATION in self._sources:
+            taken.append(PcuInput.ACTIVATION)
+        if self.lanes and self.lanes.takes_auxiliary:
+            taken.append(PcuInput.AUXILIARY)
+        return tuple(taken)
 
     @property
     def outputs(self) -> tuple[int, ...]:
         return (PcuOutput.RESULT,)
 
-    def pack(self) -> int:
-        """Program word, laid out by `pcu_layout`."""
+    def pack(self, lanes: int) -> int:
+        """Program word, laid out by `pcu_layout`.
+
+        Parameters
+        ----------
+        lanes : int
+            Lanes of the PCU.
+
+        Raises
+        ------
+        BadInputError
+            If it has no lanes, and the program is for them.
+        """
         fields: dict[int | str, Any] = {
             "int8": self.fmt == int8,
             "to_bf16": self.out == bf16,
@@ -153,10 +231,20 @@ class PcuProgram(UnitProgram):
             "packet_vectors": self.packet_vectors,
             "by_group": self.by_group,
         }
-        return Const.cast(pcu_layout().const(fields)).value
+        layout = pcu_layout(lanes)
+        word: int = Const.cast(layout.const(fields)).value
+        if self.lanes is None:
+            return word
+        if not lanes:
+            raise refusal("Lanes of a PCU with a lane program", "be at least 1", lanes)
+        modulus, index = (_filter_layout()[name].offset for name in ("modulus", "index"))
+        word |= (self.auxiliary.modulus << modulus | self.auxiliary.index << index) << layout[
+            "auxiliary"
+        ].offset
+        return word | self.lanes.pack() << layout["lanes"].offset
 
     @classmethod
-    def unpack(cls, word: int) -> "PcuProgram":
+    def unpack(cls, word: int, lanes: int) -> "PcuProgram":
         """Program of a word; the inverse of `pack`.
 
         Raises
@@ -164,18 +252,24 @@ class PcuProgram(UnitProgram):
         BadInputError
             If `pack` makes no such word.
         """
-        fields: Any = pcu_layout().from_bits(word)
+        layout = pcu_layout(lanes)
+        fields: Any = layout.from_bits(word)
         if fields["int8"] and fields["to_bf16"]:
             raise BadInputError("PCU results of int8 operands must be int32, not bf16")
         fmt = int8 if fields["int8"] else bf16
+        program = LaneProgram.unpack(word >> layout["lanes"].offset) if lanes else None
         return cls(
             fmt=fmt,
             out=bf16 if fields["to_bf16"] else fmt.accumulator,
             weights_by_row=bool(fields["weights_by_row"]),
-            activation=FilterProgram(
-                int(fields["activation"]["modulus"]), int(fields["activation"]["index"])
-            ),
-            weight=FilterProgram(int(fields["weight"]["modulus"]), int(fields["weight"]["index"])),
+            activation=_filter(fields["activation"]),
+            weight=_filter(fields["weight"]),
             packet_vectors=int(fields["packet_vectors"]),
             by_group=bool(fields["by_group"]),
+            auxiliary=_filter(fields["auxiliary"]) if program else FilterProgram(),
+            lanes=program,
         )
+
+
+def _filter(fields: Any) -> FilterProgram:
+    return FilterProgram(int(fields["modulus"]), int(fields["index"]))

@@ -70,9 +70,9 @@ PCU = UnitKind(
     outputs=PcuOutput,
     token_outputs=0,
     program=PcuProgram,
-    layout=lambda chip: pcu_layout(),
-    pack=lambda program, chip: program.pack(),
-    unpack=lambda word, chip: PcuProgram.unpack(word),
+    layout=lambda chip: pcu_layout(chip.pcu.lanes),
+    pack=lambda program, chip: program.pack(chip.pcu.lanes),
+    unpack=lambda word, chip: PcuProgram.unpack(word, chip.pcu.lanes),
     counters={"vectors": (4, "vectors that entered the array, with their weights present")},
 )
 PMU = UnitKind(

@@ -40,7 +40,7 @@ class Pcu(Component):
         See :class:`hw.matrix.matrix_unit.MatrixUnit`.
     i_auxiliary : vector stream
         Second operand of SIMD mode, which is not supported yet: never ready.
-    config : ``In(pcu_layout())``
+    config : ``In(pcu_layout(config.lanes))``
         The program; changes only while the unit is empty and ``i_clear`` is high.
     i_clear
         Restarts the packet counts of multicast streams at 0, and the weights with a new group.
@@ -80,7 +80,7 @@ class Pcu(Component):
                 "i_weight": In(link),
                 "i_auxiliary": In(link),
                 "o_result": Out(link),
-                "config": In(pcu_layout()),
+                "config": In(pcu_layout(config.lanes)),
                 "i_clear": In(1),
                 "i_run": In(1),
                 "i_counter": In(range(COUNTER_WORDS)),

@@ -52,7 +52,7 @@ def box(size):
 
 def filtered(modulus):
     program = PcuProgram(bf16, bf16, weight=FilterProgram(modulus, modulus - 1))
-    return PcuProgram.unpack(program.pack()).weight.modulus
+    return PcuProgram.unpack(program.pack(0), 0).weight.modulus
 
 def chain(count):
     layout = chain_layout(loops=1, count_bits=COUNT_BITS, offset_bits=8)

@@ -8,7 +8,7 @@ import pytest
 from hw.arch.agcu import AgcuProgram, IssuerProgram
 from hw.arch.config import named
 from hw.arch.descriptor import Descriptor, ElementFormat
-from hw.arch.image import Image, fingerprint, words_of
+from hw.arch.image import Image, fingerprint
 from hw.arch.loops import BoxLoop, LoopProgram
 from hw.arch.pcu import FilterProgram, PcuProgram
 from hw.arch.places import tile_layout, token_ports, vector_ports
@@ -16,6 +16,7 @@ from hw.arch.pmu import Beyond, EngineProgram, PmuProgram, SlotRing
 from hw.arch.pmu_word import Access, TokenSource
 from hw.arch.switch import OutputProgram, SwitchProgram, Turn
 from hw.arch.unit_kind import PCU, PMU
+from hw.numeric.division import ceil_div
 from hw.numeric.formats import bf16, fp32, int8, int32
 from sw.chip_program import ChipProgram, ImageError, TileProgram
 from tests.sw.chips import empty_tile
@@ -191,7 +192,7 @@ def test_no_flipped_bit_goes_by_unseen(seed):
     outcomes = {"refused": 0, "changed": 0}
     for _ in range(60):
         at = rng.choice(list(image.programs))
-        spoiled = _flip(raw, at, rng.randrange(64 * words_of(image.programs[at].bit_length(), 64)))
+        spoiled = _flip(raw, at, rng.randrange(64 * ceil_div(image.programs[at].bit_length(), 64)))
         try:
             program = ChipProgram.unpack(TINY, spoiled)
         except ImageError as error:

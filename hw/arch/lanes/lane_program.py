@@ -253,6 +253,14 @@ class LaneProgram:
             if phase.reduction is not Reduction.NONE:
                 changed.add(phase.statistic)
 
+    @property
+    def takes_auxiliary(self) -> bool:
+        """Whether a phase takes vectors of the auxiliary stream."""
+        return any(
+            phase.source is PhaseSource.AUXILIARY or phase.auxiliary is not AuxiliaryUse.NONE
+            for phase in self.phases
+        )
+
     def pack(self) -> int:
         """Word of the program, laid out by `lane_layout`."""
         phases, constants = _parts()

@@ -86,6 +86,7 @@ def random_chip(
                 accumulator_rows=_value(rng, limits.BANK_ROWS),
                 cell_latency=_value(rng, limits.CELL_LATENCY),
                 function_bits=_value(rng, limits.FUNCTION_BITS),
+                lanes=_lanes(rng, width),
             ),
             pmu=PmuConfig(
                 capacity_bytes=_value(rng, capacities),
@@ -101,6 +102,12 @@ def random_chip(
         )
         if most_cells is None or chip.peak_macs_per_cycle(16) <= most_cells:
             return chip
+
+
+def _lanes(rng: random.Random, width: int) -> int:
+    """Half of the chips have no lanes."""
+    most = min(limits.LANES.high, width // 32)
+    return rng.choice((0, _value(rng, dataclasses.replace(limits.LANES, high=most))))
 
 
 def chip_fields(config: ChipConfig) -> str | dict[str, Any]:

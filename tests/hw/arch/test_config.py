@@ -11,6 +11,7 @@ DOMAINS = {
     (PcuConfig, "accumulator_rows"): (16, 8192, 8, 16384),
     (PcuConfig, "cell_latency"): (1, 3, 0, 4),
     (PcuConfig, "function_bits"): (12, 24, 11, 25),
+    (PcuConfig, "lanes"): (1, 8, -1, 16),
     (PmuConfig, "capacity_bytes"): (1 << 10, 4 << 20, 1 << 9, 8 << 20),
     (PmuConfig, "slots"): (2, 64, 1, 65),
     (AgcuConfig, "count"): (1, 16, 0, 17),

@@ -83,7 +83,7 @@ def run(model, program, shapes, seed, stall):
     rows, weights, golden = zip(*(each.streams() for each in passes), strict=True)
     counts = [each.result_tiling.result_vectors for each in passes]
     model.reset(seed % (1 << 32))
-    model.set("pcu_config", program.pack())
+    model.set("pcu_config", program.pack(0))
     crossed = model.run(
         {ACTIVATION: np.concatenate(rows), WEIGHT: np.concatenate(weights)},
         {RESULT: sum(counts)},

@@ -3,7 +3,10 @@
 import numpy as np
 import pytest
 
-from hw.arch.pcu import FilterProgram, PcuProgram, pcu_layout
+from hw.arch.config import ChipConfig, PcuConfig
+from hw.arch.lanes.lane_program import LanePhase, LaneProgram
+from hw.arch.lanes.phase_word import AuxiliaryUse, Fetched, PhaseSource, ResultForm
+from hw.arch.pcu import FilterProgram, PcuInput, PcuProgram, pcu_layout
 from hw.numeric.formats import bf16, fp32, int8, int32
 from sim.drivers.matrix_unit_driver import MatrixTiling
 from sim.operands import random_operand
@@ -65,7 +68,7 @@ def test_a_unit_takes_its_own_packets_of_a_multicast_stream(model, program, stal
         [tiling.weights(b, by_row=program.weights_by_row) for _, b in operands[:share]], tiles
     )
     model.reset(seed)
-    model.set("pcu_config", program.pack())
+    model.set("pcu_config", program.pack(0))
     crossed = model.run(
         {"pcu_i_activation": activations, "pcu_i_weight": weights},
         {"pcu_o_result": tiling.result_vectors},
@@ -80,7 +83,9 @@ def test_foreign_packets_are_consumed_at_one_vector_a_cycle(model):
     tiling = MatrixTiling(m=16, n=2, k=64, columns=2, accumulator_rows=16, fmt=bf16, to_bf16=False)
     a = random_operand(np.random.default_rng(1), (16, 64), bf16)
     model.reset(1)
-    model.set("pcu_config", PcuProgram(fmt=bf16, out=fp32, activation=FilterProgram(16, 15)).pack())
+    model.set(
+        "pcu_config", PcuProgram(fmt=bf16, out=fp32, activation=FilterProgram(16, 15)).pack(0)
+    )
     words = tiling.activations(a)[: 15 * 16]
     crossed = model.run({"pcu_i_activation": words}, {})["pcu_i_activation"]
     assert crossed.last_cycle - crossed.first_cycle + 1 == len(words)
@@ -92,9 +97,52 @@ def test_programs_pack_into_their_word_and_back():
         PcuProgram(fmt=int8, out=int32, weights_by_row=True, activation=FilterProgram(16, 0)),
         PcuProgram(fmt=bf16, out=fp32, packet_vectors=255),
     ):
-        word = program.pack()
-        assert 0 <= word < 1 << pcu_layout().size
-        assert PcuProgram.unpack(word) == program
+        word = program.pack(0)
+        assert 0 <= word < 1 << pcu_layout(0).size
+        assert PcuProgram.unpack(word, 0) == program
+        # A PCU with lanes has a wider word; without a lane program the rest of it is 0.
+        assert program.pack(2) == word
+        assert PcuProgram.unpack(word, 2) == program
+
+
+def lane_program(source, **fields):
+    return LaneProgram((LanePhase(source, result=ResultForm.BF16, **fields),), (1, 2, 3, 4))
+
+
+ADDED = {"auxiliary": AuxiliaryUse.VECTOR, "y": Fetched.AUXILIARY}
+
+
+def test_lane_programs_pack_into_their_word_and_back():
+    for program, inputs in (
+        (PcuProgram(lanes=lane_program(PhaseSource.ACTIVATION)), [PcuInput.ACTIVATION]),
+        (
+            PcuProgram(
+                lanes=lane_program(PhaseSource.ACTIVATION, **ADDED),
+                activation=FilterProgram(3, 2),
+                auxiliary=FilterProgram(16, 15),
+                packet_vectors=7,
+            ),
+            [PcuInput.ACTIVATION, PcuInput.AUXILIARY],
+        ),
+        (PcuProgram(lanes=lane_program(PhaseSource.AUXILIARY)), [PcuInput.AUXILIARY]),
+        (
+            PcuProgram(
+                fmt=int8,
+                out=int32,
+                weights_by_row=True,
+                weight=FilterProgram(2, 1),
+                by_group=True,
+                lanes=lane_program(PhaseSource.ACCUMULATORS, **ADDED),
+            ),
+            [*PcuInput],
+        ),
+    ):
+        word = program.pack(2)
+        assert 0 <= word < 1 << pcu_layout(2).size
+        assert PcuProgram.unpack(word, 2) == program
+        assert [*program.inputs] == inputs
+        with pytest.raises(ValueError, match="with a lane program must be at least 1, not 0"):
+            program.pack(0)
 
 
 @pytest.mark.parametrize(
@@ -110,6 +158,38 @@ def test_programs_pack_into_their_word_and_back():
         (
             lambda: PcuProgram(fmt=bf16, out=fp32, packet_vectors=256),
             r"Vectors of a PCU's result packet must be an integer from 0 to 255, not 256",
+        ),
+        (
+            lambda: PcuProgram(
+                lanes=LaneProgram(
+                    (
+                        LanePhase(PhaseSource.ACTIVATION, result=ResultForm.WORD),
+                        LanePhase(PhaseSource.ACCUMULATORS, result=ResultForm.WORD),
+                    )
+                )
+            ),
+            r"not take activations beside sums",
+        ),
+        (
+            lambda: PcuProgram(out=bf16, lanes=lane_program(PhaseSource.ACCUMULATORS)),
+            r"Sums of bf16 operands must be fp32 where the lanes take them, not 'bf16'",
+        ),
+        (
+            lambda: PcuProgram(fmt=int8, out=int32, lanes=lane_program(PhaseSource.ACTIVATION)),
+            r"Operand format must be bf16 where no phase takes sums",
+        ),
+        (
+            lambda: PcuProgram(by_group=True, lanes=lane_program(PhaseSource.AUXILIARY)),
+            r"Tiles by group must be False where no phase takes sums, not True",
+        ),
+        (
+            lambda: PcuProgram(auxiliary=FilterProgram(2, 0)),
+            r"Filter of the auxiliary port must take every packet",
+        ),
+        (lambda: PcuConfig(lanes=3), r"Lanes must be 0 or a power of two from 1 to 8"),
+        (
+            lambda: ChipConfig(rows=2, columns=2, width_bits=64, pcu=PcuConfig(lanes=4)),
+            r"Lanes must be at most the 2 words of a vector, not 4",
         ),
         (lambda: PcuProgram(fmt=fp32, out=fp32), r"operands must be bf16 or int8, not fp32"),
     ],

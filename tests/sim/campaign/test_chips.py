@@ -14,6 +14,7 @@ CORNERS = {
     "pcu.accumulator_rows": (16, 8192),
     "pcu.cell_latency": (1, 3),
     "pcu.function_bits": (12, 24),
+    "pcu.lanes": (0, 8),
     "pmu.capacity_bytes": (1024, 4 << 20),
     "pmu.slots": (2, 64),
     "agcu.axi_address_bits": (32, 64),
