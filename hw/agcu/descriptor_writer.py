@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from amaranth.hdl import Array, Module, Signal
+from amaranth.hdl import Array, Cat, Module, Signal
 from amaranth.lib import data, memory, stream
 from amaranth.lib.wiring import In, Out
 
 from hw.arch.agcu import AGCU_DESCRIPTORS, agcu_layout
+from hw.arch.descriptor import WORD_BITS
 from hw.arch.launch import MAX_ARGUMENTS, argument_layout
 from hw.command.argument_reader import argument_write_layout
 from hw.lib.component import Component
@@ -16,11 +17,14 @@ from hw.tma.descriptor_file import descriptor_write_layout
 
 __all__ = ["DescriptorWriter"]
 
+_HALF_BITS = WORD_BITS // 2
+
 
 class DescriptorWriter(Component):
     """Descriptor writer: copies descriptors to the TMA engine, one per cycle.
 
-    The first is written two cycles after the start: less than an issuer takes for a command.
+    The first is written three cycles after the start: less than an issuer takes for a command. The
+    sum of base and argument takes two of them, half of its bits in each.
 
     Parameters
     ----------
@@ -72,13 +76,21 @@ class DescriptorWriter(Component):
         )
         m.submodules.arguments = arguments
         write, read = arguments.write_port(), arguments.read_port(domain="comb")
-        # The argument is read one cycle before its sum with the base is written.
-        reading, writing = Signal(), Signal()
+        # A descriptor takes three cycles: its argument is read, the low halves of base and argument
+        # are added, and it is written with the sum of the high halves.
+        reading, adding, writing = Signal(), Signal(), Signal()
         index = Signal(range(AGCU_DESCRIPTORS))
-        place = Signal.like(index)
+        added, place = Signal.like(index), Signal.like(index)
         argument: Any = Signal(argument_layout)
+        low = Signal(_HALF_BITS + 1)  # with its carry
+        high = Signal(_HALF_BITS)
+        stride = Signal.like(argument.stride)
         descriptors = Array(self.config.descriptors[i] for i in range(AGCU_DESCRIPTORS))
         numbers = Array(self.config.arguments[i] for i in range(AGCU_DESCRIPTORS))
+        # The base is the first word of a descriptor.
+        bases = [self.config.descriptors[i][0] for i in range(AGCU_DESCRIPTORS)]
+        lows = Array(base[:_HALF_BITS] for base in bases)
+        highs = Array(base[_HALF_BITS:] for base in bases)
         m.d.comb += [
             write.en.eq(self.i_argument_valid),
             write.addr.eq(self.i_argument.index),
@@ -88,16 +100,22 @@ class DescriptorWriter(Component):
             self.o_write.valid.eq(writing),
             self.o_write.payload.index.eq(place),
             self.o_write.payload.words.eq(descriptors[place]),
-            # The base is the first word of a descriptor.
-            self.o_write.payload.words[0].eq(descriptors[place][0] + argument.value),
-            self.o_write.payload.stride.eq(argument.stride),
-            self.o_written.eq(~reading & ~writing),
+            self.o_write.payload.words[0].eq(
+                Cat(low[:_HALF_BITS], highs[place] + high + low[_HALF_BITS])
+            ),
+            self.o_write.payload.stride.eq(stride),
+            self.o_written.eq(~reading & ~adding & ~writing),
             self.o_idle.eq(self.o_written & ~self.i_start),
         ]
         m.d.sync += [
-            writing.eq(reading),
+            adding.eq(reading),
+            added.eq(index),
             argument.eq(read.data),
-            place.eq(index),
+            writing.eq(adding),
+            place.eq(added),
+            low.eq(lows[added] + argument.value[:_HALF_BITS]),
+            high.eq(argument.value[_HALF_BITS:]),
+            stride.eq(argument.stride),
         ]
         with m.If(self.i_start):
             m.d.sync += [reading.eq(1), index.eq(0)]
