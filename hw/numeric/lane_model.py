@@ -5,39 +5,19 @@ A vector is a row of W/32 words of uint32, lowest first; element j of b bits is 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from hw.arch.lanes.lane_program import LanePhase, LaneProgram
-from hw.arch.lanes.phase_word import (
-    FIXED_WORDS,
-    STATISTICS,
-    AuxiliaryUse,
-    ElementForm,
-    Fetched,
-    Operand,
-    PhaseSource,
-    Reduction,
-    ResultForm,
-)
-from hw.numeric import elementwise, reference
-from hw.numeric.alu import alu, fused_multiply_add
-from hw.numeric.division import ceil_div
-from hw.numeric.formats import bf16, fp32, int8, int32
-from hw.numeric.functions import special_function
+from hw.arch.lanes.phase_word import STATISTICS, PhaseSource, ResultForm
+from hw.numeric.lane_phase import phase_results, vectors
 
-__all__ = ["LaneModel", "VectorStream", "elements", "vectors"]
+__all__ = ["LaneModel", "VectorStream"]
 
 Array = npt.NDArray[Any]
-
-_REDUCTIONS = {
-    Reduction.SUM: (elementwise.add, 0.0),
-    Reduction.MAXIMUM: (elementwise.maximum, -np.inf),
-    Reduction.MINIMUM: (elementwise.minimum, np.inf),
-}
 
 
 class VectorStream(NamedTuple):
@@ -79,32 +59,6 @@ class _Reader:
         return words, bool(self._stream.final[end - 1])
 
 
-def elements(words: Array, form: ElementForm) -> Array:
-    """Elements of vectors as words of 32 bits, widened: a row for each vector."""
-    words = np.ascontiguousarray(words, np.uint32)
-    if form is ElementForm.WORD:
-        return words
-    if form is ElementForm.BF16:
-        values = bf16.from_bits(words.view(np.uint16))
-        return fp32.bits_of(reference.cast(values, fp32))
-    numbers = words.view(np.int8)
-    if form is ElementForm.INT8:
-        return int32.bits_of(numbers.astype(np.int32))
-    return fp32.bits_of(numbers.astype(np.float32))
-
-
-def vectors(results: Array, form: ResultForm, words: int) -> Array:
-    """Vectors of ``words`` words that hold results one after another; zeros fill the last."""
-    count = ceil_div(len(results), words * form.per_word)
-    packed: Array = np.zeros(count * words * form.per_word, np.uint32)
-    packed[: len(results)] = results
-    if form is ResultForm.BF16:
-        packed = bf16.bits_of(reference.cast(fp32.from_bits(packed), bf16)).astype(np.uint16)
-    elif form is ResultForm.INT8:
-        packed = reference.cast(int32.from_bits(packed), int8).view(np.uint8)
-    return packed.view(np.uint32).reshape(count, words)
-
-
 class LaneModel:
     """Lanes of a PCU that run a program; the statistics remain between calls.
 
@@ -121,7 +75,7 @@ class LaneModel:
         self._program = program
         self._words = width_bits // 32
         self._function_bits = function_bits
-        self._statistics = np.zeros((STATISTICS, 2 * self._words), np.uint32)
+        self._statistics = np.zeros((1, STATISTICS, 2 * self._words), np.uint32)
         self._next = 0
 
     def run(self, streams: Mapping[PhaseSource, VectorStream]) -> VectorStream:
@@ -136,10 +90,18 @@ class LaneModel:
         sent: list[tuple[Array, bool]] = []
         while (taken := self._take(readers)) is not None:
             phase, words, final, auxiliary = taken
-            results = self._phase(phase, words, auxiliary)
+            results = phase_results(
+                phase,
+                self._program.constants,
+                words[np.newaxis],
+                auxiliary[np.newaxis],
+                self._statistics,
+                self._function_bits,
+            )
             self._next = (self._next + 1) % len(self._program.phases)
             if phase.result is not ResultForm.NONE:
-                sent.append((vectors(results.reshape(-1), phase.result, self._words), final))
+                packed = vectors(results.reshape(1, -1), phase.result, self._words)
+                sent.append((packed[0], final))
         lengths = np.array([len(words) for words, _ in sent], int)
         count = int(lengths.sum())
         last, final_marks = np.zeros(count, bool), np.zeros(count, bool)
@@ -169,90 +131,4 @@ class LaneModel:
 
     def auxiliary_vectors(self, phase: LanePhase, count: int) -> int:
         """Vectors of the auxiliary stream that a packet of ``count`` vectors takes beside it."""
-        source, own = (
-            self._words * each for each in (phase.elements_per_word, phase.auxiliary_form.per_word)
-        )
-        return {
-            AuxiliaryUse.NONE: 0,
-            AuxiliaryUse.VECTOR: ceil_div(count * source, own),
-            AuxiliaryUse.HELD: 1,
-            AuxiliaryUse.SPREAD: ceil_div(count, own),
-            AuxiliaryUse.SPREAD_PAIR: ceil_div(2 * count, own),
-        }[phase.auxiliary]
-
-    def _phase(self, phase: LanePhase, words: Array, auxiliary: Array) -> Array:
-        """Results of a phase over one packet, vectors × elements."""
-        statistics = phase.source is PhaseSource.STATISTICS
-        x = words if statistics else elements(words, phase.form)
-        y, z = (self._fetched(each, phase, x.shape, auxiliary) for each in (phase.y, phase.z))
-        known = {Operand.X: x, Operand.Y: y, Operand.Z: z}
-        result = x
-        for unit in phase.order.units:
-            known[Operand.PREVIOUS] = result
-            result = self._unit(unit, phase, known, x.shape)
-        self._reduce(phase, result)
-        return result
-
-    def _fetched(
-        self, origin: Fetched, phase: LanePhase, shape: tuple[int, ...], auxiliary: Array
-    ) -> Array:
-        """Words y or z of every element."""
-        rows, columns = shape
-        if origin in (Fetched.AUXILIARY, Fetched.AUXILIARY_SECOND):
-            every = elements(auxiliary, phase.auxiliary_form)
-            if phase.auxiliary is AuxiliaryUse.VECTOR:
-                return every.reshape(-1)[: rows * columns].reshape(shape)
-            if phase.auxiliary is AuxiliaryUse.HELD:
-                return np.broadcast_to(every[0, :columns], shape)
-            step = 2 if phase.auxiliary is AuxiliaryUse.SPREAD_PAIR else 1
-            first = int(origin is Fetched.AUXILIARY_SECOND)
-            spread = every.reshape(-1)[first::step][:rows]
-            return np.broadcast_to(spread[:, np.newaxis], shape)
-        if origin.statistic is not None:
-            return np.broadcast_to(self._statistics[origin.statistic, :columns], shape)
-        if origin is Fetched.ROW:
-            return np.broadcast_to(np.arange(rows, dtype=np.uint32)[:, np.newaxis] & 0xFFFF, shape)
-        if origin is Fetched.POSITION:
-            return np.broadcast_to(np.arange(columns, dtype=np.uint32), shape)
-        return np.zeros(shape, np.uint32)
-
-    def _unit(
-        self, unit: str, phase: LanePhase, known: dict[Operand, Array], shape: tuple[int, ...]
-    ) -> Array:
-        """Results of one unit of the lane."""
-
-        def words(operands: Iterable[Operand]) -> list[Array]:
-            return [
-                known[each] if each in known else np.full(shape, self._constant(each))
-                for each in operands
-            ]
-
-        if unit == "alu":
-            return alu(phase.alu, *words(phase.alu_operands))
-        if unit == "fma":
-            floats = [fp32.from_bits(each) for each in words(phase.fma)]
-            exact = fused_multiply_add(
-                *floats, negate_product=phase.negate_product, negate_addend=phase.negate_addend
-            )
-            return fp32.bits_of(exact)
-        (argument,) = words((phase.argument,))
-        return fp32.bits_of(
-            special_function(phase.function, fp32.from_bits(argument), self._function_bits)
-        )
-
-    def _constant(self, operand: Operand) -> np.uint32:
-        if operand in FIXED_WORDS:
-            return np.uint32(FIXED_WORDS[operand])
-        return np.uint32(self._program.constants[operand.value - Operand.CONSTANT_0.value])
-
-    def _reduce(self, phase: LanePhase, results: Array) -> None:
-        """Change a statistic by the results, vector after vector."""
-        own = self._statistics[phase.statistic, : results.shape[1]]
-        if phase.reduction is Reduction.REPLACE:
-            own[:] = results[-1]
-        elif phase.reduction is not Reduction.NONE:
-            operation, first = _REDUCTIONS[phase.reduction]
-            total = np.full(results.shape[1], first, np.float32)
-            for row in results:
-                total = operation(total, fp32.from_bits(row))
-            own[:] = fp32.bits_of(total)
+        return phase.auxiliary_vectors(count, self._words)

@@ -10,17 +10,19 @@ import numpy.typing as npt
 
 from hw.arch.agcu import AgcuProgram, IssuerProgram
 from hw.arch.error_codes import agcu_number
+from hw.arch.lanes.phase_word import PhaseSource
 from hw.arch.launch import Argument
 from hw.arch.pcu import FilterProgram, PcuInput, PcuProgram
 from hw.arch.pmu import PmuProgram
 from hw.arch.unit_kind import AGCU, PCU, PMU, UnitKind
 from sim.emulator.boxes import BoxStream
 from sim.emulator.errors import EmulatorError
+from sim.emulator.lanes import lane_results
 from sim.emulator.matrix import Passes, results
 from sim.emulator.scratchpad import Scratchpad
 from sw.chip_program import ChipProgram
 from sw.fabric.nets import Input, Junction, MergeInput, Nets, Output, find_nets
-from sw.prove.stream_packets import StreamPackets, tile_passes
+from sw.prove.stream_packets import StreamPackets, lane_runs, tile_passes
 from sw.prove.unrolled_loops import box_points
 
 __all__ = ["UNIT_STREAMS", "Fabric"]
@@ -85,15 +87,20 @@ class Fabric:
 
     def first(self, end: Input, count: int, taken: FilterProgram | None = None) -> Bytes:
         """The first `count` vectors that an input takes."""
-        data = self.arriving(end)
-        if taken is not None and taken.modulus > 1:
-            data = data[self._packets.arriving(end).taken_vectors(taken.modulus, taken.index)]
+        data = self._taken(end, taken or FilterProgram())
         if len(data) < count:
             raise EmulatorError(
                 f"Vectors that reach {end} must be at least {count}, not {len(data)}",
                 where=str(end),
             )
         return data[:count]
+
+    def _taken(self, end: Input, taken: FilterProgram) -> Bytes:
+        """All vectors that pass the filter of an input."""
+        data = self.arriving(end)
+        if taken.modulus > 1:
+            data = data[self._packets.arriving(end).taken_vectors(taken.modulus, taken.index)]
+        return data
 
     def arriving(self, end: Input | MergeInput) -> Bytes:
         """All vectors of the stream that reaches an input."""
@@ -161,8 +168,30 @@ class Fabric:
         merged: Bytes = np.concatenate(sources)[vectors]
         return merged
 
-    def _multiplied(self, root: Output, unit: PcuProgram) -> Bytes:
-        """Result packets of a PCU, computed for all passes of a shape at once."""
+    def _computed(self, root: Output, unit: PcuProgram) -> Bytes:
+        """Result packets of a PCU: its sums, or what its lanes make of their streams."""
+        if unit.lanes is None:
+            return self._sums(root, unit)
+        streams: dict[PhaseSource, Bytes] = {}
+        for source, port, taken in (
+            (PhaseSource.ACTIVATION, PcuInput.ACTIVATION, unit.activation),
+            (PhaseSource.AUXILIARY, PcuInput.AUXILIARY, unit.auxiliary),
+        ):
+            if port in unit.inputs:
+                streams[source] = self._taken(Input(PCU, root.at, port), taken)
+        if unit.sums:
+            streams[PhaseSource.ACCUMULATORS] = self._sums(root, unit)
+        runs = lane_runs(self._packets, root.at, unit)
+        if runs.whole < len(runs.phases):
+            raise EmulatorError(
+                f"Packets of a lane program must end, not stop in phase {runs.phases[-1]} with "
+                f"{runs.counts[-1]} vectors of its source and {runs.besides[-1]} beside them",
+                where=str(root),
+            )
+        return lane_results(self._chip, unit.lanes, runs, streams)
+
+    def _sums(self, root: Output, unit: PcuProgram) -> Bytes:
+        """Sums of a PCU's matrix unit, computed for all passes of a shape at once."""
         columns, width = self._chip.grid_columns, self._chip.width_bits // 8
         activation = Input(PCU, root.at, PcuInput.ACTIVATION)
         self.arriving(activation)
@@ -210,7 +239,7 @@ class Fabric:
 #: All vectors that leave a vector output of each kind of unit: a function of the fabric, the output
 #: and the program of its unit.
 UNIT_STREAMS: dict[UnitKind, Callable[[Fabric, Output, Any], Bytes]] = {
-    PCU: Fabric._multiplied,
+    PCU: Fabric._computed,
     PMU: Fabric._read,
     AGCU: Fabric._loaded,
 }

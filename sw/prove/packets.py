@@ -67,25 +67,27 @@ def even_packets(count: int, length: int, *, final: bool) -> Packets:
     return Packets(np.full(count, length, np.int64), np.full(count, final))
 
 
-def cut_packets(sizes: Ints, length: int) -> Packets:
-    """Packets of the results of passes, each of which ends with `final`.
+def cut_packets(sizes: Ints, finals: Bools, length: int) -> Packets:
+    """Result packets of a PCU: what belongs together, cut after so many vectors.
 
     Parameters
     ----------
     sizes : array
-        Vectors of each pass, at least 1.
+        Vectors that belong together: those of a pass, or of a packet of the lanes; at least 1.
+    finals : array
+        Whether the last of them has `final`.
     length : int
-        Vectors of a packet; the last of a pass may have fewer. 0: a pass is one packet.
+        Vectors of a packet; the last one may have fewer. 0: they are not cut.
     """
     if not length:
-        return Packets(sizes, np.ones(len(sizes), np.bool_))
+        return Packets(sizes, finals)
     counts = ceil_div(sizes, length)
     closing = np.cumsum(counts) - 1
     lengths = np.full(int(counts.sum()), length, np.int64)
     lengths[closing] = sizes - (counts - 1) * length
-    finals = np.zeros(len(lengths), np.bool_)
-    finals[closing] = True
-    return Packets(lengths, finals)
+    marks = np.zeros(len(lengths), np.bool_)
+    marks[closing] = finals
+    return Packets(lengths, marks)
 
 
 def engine_packets(engine: EngineProgram) -> Packets:

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hw.arch.agcu import AgcuProgram
+from hw.arch.lanes.phase_word import PhaseSource
 from hw.arch.pcu import PcuInput, PcuProgram
 from hw.arch.pmu import PmuProgram
 from hw.arch.unit_kind import AGCU, PCU, PMU, UnitKind
@@ -24,10 +25,17 @@ from sw.prove.packets import (
     even_packets,
     rotate,
 )
+from sw.prove.phase_runs import PhaseRuns, phase_runs
 from sw.prove.unrolled_loops import box_points
 
-__all__ = ["SENT_PACKETS", "CyclicStreamError", "StreamPackets", "TilePasses", "tile_passes"]
-
+__all__ = [
+    "SENT_PACKETS",
+    "CyclicStreamError",
+    "StreamPackets",
+    "TilePasses",
+    "lane_runs",
+    "tile_passes",
+]
 
 Ints = npt.NDArray[np.int64]
 
@@ -172,8 +180,40 @@ def _column_passes(
     return columns, faults
 
 
+def lane_runs(streams: StreamPackets, at: tuple[int, ...], unit: PcuProgram) -> PhaseRuns:
+    """Runs of the phases of the PCU at a position, which has a lane program."""
+    assert unit.lanes is not None
+    taken: dict[PhaseSource, Packets] = {}
+    for source, port, chosen in (
+        (PhaseSource.ACTIVATION, PcuInput.ACTIVATION, unit.activation),
+        (PhaseSource.AUXILIARY, PcuInput.AUXILIARY, unit.auxiliary),
+    ):
+        if port in unit.inputs:
+            packets = streams.arriving(Input(PCU, at, port))
+            taken[source] = packets.taken(chosen.modulus, chosen.index)
+    if unit.sums:
+        sizes = tile_passes(streams, at, unit).sizes
+        taken[PhaseSource.ACCUMULATORS] = Packets(sizes, np.ones(len(sizes), np.bool_))
+    return phase_runs(unit.lanes, streams.config.grid_columns, taken)
+
+
 def _pcu(streams: StreamPackets, root: Output, unit: PcuProgram) -> Packets:
-    return cut_packets(tile_passes(streams, root.at, unit).sizes, unit.packet_vectors)
+    length = unit.packet_vectors
+    if unit.lanes is None:
+        sizes = tile_passes(streams, root.at, unit).sizes
+        return cut_packets(sizes, np.ones(len(sizes), np.bool_), length)
+    runs = lane_runs(streams, root.at, unit)
+    sent = np.flatnonzero(runs.sizes[: runs.whole])
+    packets = cut_packets(runs.sizes[sent], runs.finals[sent], length)
+    rest = int(runs.sizes[runs.whole :].sum())  # of a packet that never ends
+    if not rest:
+        return packets
+    whole = even_packets(rest // length if length else 0, length, final=False)
+    return Packets(
+        np.append(packets.lengths, whole.lengths),
+        np.append(packets.finals, whole.finals),
+        rest - whole.vectors,
+    )
 
 
 def _pmu(streams: StreamPackets, root: Output, unit: PmuProgram) -> Packets:

@@ -27,6 +27,7 @@ from hw.arch.lanes.phase_word import (
     phase_layout,
 )
 from hw.numeric.alu_codes import AluOperation
+from hw.numeric.division import ceil_div
 from hw.numeric.function_codes import SpecialFunction
 
 __all__ = ["LanePhase", "LaneProgram"]
@@ -151,6 +152,25 @@ class LanePhase:
     def statistics(self) -> set[int]:
         """Numbers of the statistics that the phase reads."""
         return {each.statistic for each in (self.y, self.z) if each.statistic is not None}
+
+    def auxiliary_vectors(self, count: int, words: int) -> int:
+        """Vectors of the auxiliary stream that are taken beside a packet of the source.
+
+        Parameters
+        ----------
+        count : int
+            Vectors of the packet.
+        words : int
+            Words of a vector, W/32.
+        """
+        elements = words * self.auxiliary_form.per_word
+        return {
+            AuxiliaryUse.NONE: 0,
+            AuxiliaryUse.VECTOR: ceil_div(count * words * self.elements_per_word, elements),
+            AuxiliaryUse.HELD: 1,
+            AuxiliaryUse.SPREAD: ceil_div(count, elements),
+            AuxiliaryUse.SPREAD_PAIR: ceil_div(2 * count, elements),
+        }[self.auxiliary]
 
     def pack(self) -> int:
         """Word of the phase, laid out by `phase_layout`."""

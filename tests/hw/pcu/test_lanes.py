@@ -34,6 +34,7 @@ from tests.hw.pcu.lane_programs import (
     run_lanes,
     words_of,
 )
+from tests.hw.pcu.softmax_program import SOFTMAX, alu
 from tests.native.stream_model import StreamModel
 
 #: Link width, lanes and significand bits of the functions.
@@ -197,53 +198,6 @@ def test_a_reduction_begins_anew_with_each_packet(model, name, reduction, sign, 
     got = np.ascontiguousarray(words).view(np.float32).reshape(len(values), -1)
     expected = [REDUCED[reduction](each.astype(np.float32)) for each in values]
     assert (got == np.stack(expected)).all()
-
-
-def alu(operation, a, b):
-    return {"alu": operation, "alu_operands": (a, b, *ZEROS)}
-
-
-#: exp(x - y), in the orders in which it is the last result, and the one before the FMA.
-_EXPONENTIAL = {
-    **alu(AluOperation.SUBTRACT, X, Y),
-    "function": SpecialFunction.EXP,
-    "argument": PREVIOUS,
-}
-SOFTMAX = LaneProgram(
-    (
-        LanePhase(
-            **_READ,
-            order=UnitOrder.ALU_SFU_FMA,
-            reduction=Reduction.MAXIMUM,
-        ),
-        LanePhase(
-            **_READ,
-            **_EXPONENTIAL,
-            y=Fetched.STATISTIC_0,
-            order=UnitOrder.FMA_ALU_SFU,
-            reduction=Reduction.SUM,
-            statistic=1,
-        ),
-        LanePhase(
-            STATISTICS,
-            fma=(Y, Operand.ONE, Operand.MINUS_ZERO),
-            y=Fetched.STATISTIC_1,
-            function=SpecialFunction.RECIPROCAL,
-            argument=Y,
-            reduction=Reduction.REPLACE,
-            statistic=1,
-        ),
-        LanePhase(
-            **_READ,
-            **_EXPONENTIAL,
-            y=Fetched.STATISTIC_0,
-            z=Fetched.STATISTIC_1,
-            order=UnitOrder.ALU_SFU_FMA,
-            fma=(PREVIOUS, Z, Operand.MINUS_ZERO),
-            result=ResultForm.BF16,
-        ),
-    )
-)
 
 
 def repeated(values, times):

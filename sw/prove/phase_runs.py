@@ -1,0 +1,157 @@
+"""Runs of a lane program's phases over the packets of its streams, known before anything runs."""
+
+from __future__ import annotations
+
+import dataclasses
+import operator
+from collections.abc import Mapping
+
+import numpy as np
+import numpy.typing as npt
+
+from hw.arch.lanes.lane_program import LanePhase, LaneProgram
+from hw.arch.lanes.phase_word import AuxiliaryUse, PhaseSource, ResultForm
+from hw.numeric.division import ceil_div
+from sw.prove.packets import Packets, even_packets
+from sw.prove.unrolled_loops import MOST_STEPS, StepLimitError
+
+__all__ = ["PhaseRuns", "issued_units", "phase_runs"]
+
+Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+
+
+@dataclasses.dataclass(frozen=True)
+class PhaseRuns:
+    """Runs of phases in order, each over one packet of its source, or over the statistics.
+
+    Parameters
+    ----------
+    phases : array
+        Number of the phase.
+    counts : array
+        Vectors of the packet; 1 for the statistics.
+    firsts : array
+        Number of its first vector in the source's stream.
+    besides, beside_firsts : array
+        Vectors of the auxiliary stream taken beside it, and the number of the first.
+    sizes : array
+        Vectors of its results, 0 if the phase sends none.
+    finals : array of bool
+        Whether its packet has `final`.
+    whole : int
+        Runs that end; at most one more begins.
+    """
+
+    phases: Ints
+    counts: Ints
+    firsts: Ints
+    besides: Ints
+    beside_firsts: Ints
+    sizes: Ints
+    finals: Bools
+    whole: int
+
+
+def issued_units(phase: LanePhase, words: int, sources: int, beside: int) -> int:
+    """Units of a packet that such vectors of its streams let the lanes issue.
+
+    A unit is as many elements as a vector has words: no vector ends within one.
+
+    Parameters
+    ----------
+    phase : LanePhase
+    words : int
+        Words of a vector, W/32.
+    sources, beside : int
+        First vectors of the packet, and of the auxiliary stream beside it, that are there.
+    """
+    units = sources * phase.elements_per_word
+    match phase.auxiliary:
+        case AuxiliaryUse.NONE:
+            return units
+        case AuxiliaryUse.VECTOR:
+            return min(units, beside * phase.auxiliary_form.per_word)
+        case AuxiliaryUse.HELD:
+            return units if beside else 0
+    pair = 2 if phase.auxiliary is AuxiliaryUse.SPREAD_PAIR else 1
+    rows = beside * (words * phase.auxiliary_form.per_word // pair)
+    return min(units, rows * phase.elements_per_word)
+
+
+class _Reader:
+    """Place in a stream from which packets or single vectors are taken."""
+
+    def __init__(self, packets: Packets) -> None:
+        self._ends: list[int] = np.cumsum(packets.lengths).tolist()
+        self._finals: list[bool] = packets.finals.tolist()
+        self._packet = 0
+        self._vectors = packets.vectors
+        self.at = 0
+
+    @property
+    def left(self) -> int:
+        """Vectors that are not taken yet."""
+        return self._vectors - self.at
+
+    def packet(self) -> tuple[int, int, bool] | None:
+        """Vectors of the next packet, those that are there, and its mark; None without any."""
+        while self._packet < len(self._ends) and self._ends[self._packet] <= self.at:
+            self._packet += 1
+        if self._packet < len(self._ends):
+            count = self._ends[self._packet] - self.at
+            return count, count, self._finals[self._packet]
+        # Vectors behind the last mark begin a packet that never ends.
+        return (self.left + 1, self.left, False) if self.left else None
+
+
+def phase_runs(
+    program: LaneProgram, words: int, streams: Mapping[PhaseSource, Packets]
+) -> PhaseRuns:
+    """Runs of a program's phases until nothing is left of the stream that the next one takes.
+
+    Parameters
+    ----------
+    program : LaneProgram
+    words : int
+        Words of a vector, W/32.
+    streams : mapping of PhaseSource to Packets
+        Packets of the streams that it takes, behind the filters.
+
+    Raises
+    ------
+    StepLimitError
+        If there are too many to enumerate.
+    """
+    readers = {source: _Reader(packets) for source, packets in streams.items()}
+    other = readers.get(PhaseSource.AUXILIARY, _Reader(even_packets(0, 1, final=False)))
+    rows: list[tuple[int, ...]] = []
+    whole = 0
+    while whole == len(rows):
+        if whole == MOST_STEPS:
+            raise StepLimitError("Runs of phases", whole + 1, MOST_STEPS)
+        number = whole % len(program.phases)
+        phase = program.phases[number]
+        own = readers.get(phase.source)
+        packet = own.packet() if own else (1, 1, False)
+        if packet is None:
+            break
+        count, there, final = packet
+        first = own.at if own else 0
+        if own:
+            own.at += there
+        beside, besides_first = phase.auxiliary_vectors(count, words), other.at
+        ready = min(beside, other.left)
+        other.at += ready
+        ends = count == there and beside == ready
+        units = issued_units(phase, words, there, ready)
+        size = 0
+        if phase.result is not ResultForm.NONE:
+            size = (ceil_div if ends else operator.floordiv)(units, phase.result.per_word)
+        rows.append((number, count, first, beside, besides_first, size, final))
+        whole += ends
+    table = np.array(rows, np.int64).reshape(-1, 7).T
+    phases, counts, firsts, besides, beside_firsts, sizes, finals = table
+    return PhaseRuns(
+        phases, counts, firsts, besides, beside_firsts, sizes, finals.astype(np.bool_), whole
+    )
