@@ -19,7 +19,6 @@ from amaranth.lib.wiring import In, Out
 from hw.agcu.unit import Agcu
 from hw.arch.agcu import AGCU_STREAMS
 from hw.arch.config import ChipConfig
-from hw.arch.error_codes import UnitError
 from hw.arch.launch import REPEAT_BITS
 from hw.arch.places import agcu_places, row_segments
 from hw.arch.registers import HOST_ADDRESS_BITS
@@ -188,8 +187,8 @@ class Chip(Component):
         code = Signal(8)
         failed = Signal(8)
         for number, tile in reversed(list(enumerate(tiles))):
-            with m.If(tile.o_error):
-                m.d.comb += [code.eq(UnitError.PROGRAM), failed.eq(number)]
+            with m.If(tile.o_error != 0):
+                m.d.comb += [code.eq(tile.o_error), failed.eq(number)]
         for index, agcu in reversed(list(enumerate(agcus))):
             with m.If(agcu.o_error != 0):
                 m.d.comb += [code.eq(agcu.o_error), failed.eq(len(tiles) + index)]

@@ -58,7 +58,7 @@ class Tile(Component):
     o_done
         The unit has nothing left to send or write.
     o_error
-        The unit detected an error of its program.
+        A `UnitError` that the unit detected, or 0.
     i_counter, o_counter : ``In(range(8))``, ``Out(48)``
         Number of a counter of the unit (`hw.arch.counters`), and its value.
     o_issue
@@ -105,7 +105,7 @@ class Tile(Component):
                 "i_last_iteration": In(REPEAT_BITS),
                 "i_run": In(1),
                 "o_done": Out(1),
-                "o_error": Out(1),
+                "o_error": Out(8),
                 "i_counter": In(range(COUNTER_WORDS)),
                 "o_counter": Out(COUNTER_BITS),
                 "o_issue": Out(1),

@@ -94,6 +94,8 @@ class TmaError(enum.Enum, shape=8):
 class UnitError(enum.IntEnum):
     """Error details of units other than TMA engines, whose own codes are lower."""
 
+    #: Index of a gather or scatter that is at or above its limit.
+    INDEX = 0xFD
     #: Broken program of a tile: a barrier counted more arrivals than it expects.
     PROGRAM = 0xFE
 

@@ -134,6 +134,29 @@ class ChainProgram:
             for loop, (least, most) in zip(self.loops, self._sums(), strict=True)
         )
 
+    def spans(self, loop: int, first: int, last: int) -> tuple[tuple[int, int], ...] | None:
+        """Least and greatest index of each loop where one loop's index lies in a range.
+
+        Parameters
+        ----------
+        loop, first, last : int
+            The loop, and the least and greatest index that it may have.
+
+        Returns
+        -------
+        tuple of (int, int), or None
+            None if there is no such step.
+        """
+        found: list[tuple[int, int]] = []
+        for number, each in enumerate(self.loops):
+            ends = found[each.outer] if each.slope else (0, 0)
+            most = max(each.base + each.slope * end for end in ends) >> each.shift
+            span = (first, min(last, most - 1)) if number == loop else (0, most - 1)
+            if span[1] < span[0]:
+                return None
+            found.append(span)
+        return tuple(found)
+
     def check(self, layout: data.StructLayout) -> None:
         """Refuse a program that a chain of this layout cannot run.
 

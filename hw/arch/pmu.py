@@ -8,19 +8,21 @@ from typing import Any
 from amaranth.hdl import Const
 from amaranth.lib import data
 
+from hw.arch.checks import refusal
 from hw.arch.errors import BadInputError, shown
-from hw.arch.limits import MAX_MODULUS
-from hw.arch.loops import ChainProgram, LoopProgram
+from hw.arch.gather.index_program import IndexProgram, require_packet_filter
+from hw.arch.loops import COUNT_BITS, ChainProgram, LoopProgram
 from hw.arch.pmu_word import (
     ADDRESS_LOOPS,
     ELEMENT_BYTES,
     ENGINE_LOOPS,
     Access,
+    IndexUse,
     Level,
     TokenSource,
     lane_count,
-    piece_positions,
     pmu_layout,
+    require_positions,
     rows_log2,
 )
 from hw.arch.ports import PortNames, UnitProgram, used
@@ -73,16 +75,18 @@ class SlotRing:
 
 @dataclasses.dataclass(frozen=True)
 class Beyond:
-    """Constant that replaces memory where a loop's index is at or above a limit.
+    """Steps of an engine where a loop's index is at or above a limit.
+
+    A read engine sends a constant there; a scatter takes indices there only.
 
     Parameters
     ----------
     loop : int
         Position of the loop in the nest, see ``Level``.
     limit : int
-        First index without memory.
+        First index of these steps.
     constant : int
-        Bits of the element in every lane.
+        Bits of the element in every lane; 0 for a write engine.
     """
 
     loop: int
@@ -110,7 +114,7 @@ class EngineProgram:
         The vector is flagged if this loop and all inward are at their last index; ``ENGINE_LOOPS``
         flags every vector, None none. Used by read engines.
     beyond : Beyond or None
-        Out-of-box constant. Used by read engines.
+        Out-of-box constant of a read engine; steps of a scatter that take an index (None: all).
     modulus, index : int
         The engine takes packet i if i mod modulus = index. Used by write engines.
     """
@@ -151,11 +155,7 @@ class EngineProgram:
                 f"Final level must be at most the last level, for a final vector is a last one, "
                 f"not {self.final_level} with {self.last_level}"
             )
-        if not 1 <= self.modulus <= MAX_MODULUS or not 0 <= self.index < self.modulus:
-            raise BadInputError(
-                f"Packet filter must have a modulus from 1 to {MAX_MODULUS} and an index below it, "
-                f"not {self.modulus} and {self.index}"
-            )
+        require_packet_filter(self.modulus, self.index)
         counts = self.chain.counts()
         for level, (least, _) in enumerate(counts):
             if least < 1:
@@ -176,8 +176,15 @@ class EngineProgram:
         loops = (self.launches, self.windows, self.repeats, self.slots, *self.loops)
         return ChainProgram(loops + (LoopProgram(),) * (ENGINE_LOOPS - len(loops)))
 
-    def check(self, *, width_bits: int, capacity_bytes: int, slots: int) -> None:
-        """Refuse a program that a PMU of these parameters cannot run.
+    def check(
+        self,
+        *,
+        width_bits: int,
+        capacity_bytes: int,
+        slots: int,
+        indexed: IndexProgram | None = None,
+    ) -> None:
+        """Refuse a program that a PMU of these parameters cannot run, its indices included.
 
         Raises
         ------
@@ -188,27 +195,28 @@ class EngineProgram:
             raise BadInputError(f"Ring must have 1 to {slots} slots, not {self.ring.count}")
         lanes = lane_count(width_bits=width_bits, element_bytes=self.element_bytes)
         rows = rows_log2(self.access, lanes=lanes)
-        walks = [(self.ring.stride, self.ring.count)]
-        for level, (loop, (_, most)) in enumerate(zip(self.chain.loops, self.chain.counts())):
-            if self.beyond is not None and self.beyond.loop == level:
-                most = min(most, self.beyond.limit)
-            walks.append((loop.stride, most))
-        if not all(most for _, most in walks):
-            return  # nothing but constants
-        reaches = [stride * (most - 1) for stride, most in walks]
         elements = capacity_bytes // self.element_bytes
-        for sign in (-1, 1):
-            position = self.ring.base + sign * sum(max(0, sign * reach) for reach in reaches)
-            if not 0 <= position < elements:
-                raise BadInputError(
-                    f"Position must be below the PMU's {elements} elements, not {position}"
-                )
-        positions = {self.ring.base}
-        for stride, most in walks:
-            if stride:
-                positions = {p + i * stride for p in positions for i in range(most)}
-        for position in positions:
-            piece_positions(position, lanes=lanes, rows_log2=rows)
+        limit = self.beyond.limit if self.beyond else 1 << COUNT_BITS
+        loop = self.beyond.loop if self.beyond else 0
+        filled = indexed is not None and indexed.use is not IndexUse.GATHER and self.beyond
+        parts = [self._reach(loop, 0, limit - 1, None if filled else indexed)]
+        if filled:
+            parts.append(self._reach(loop, limit, 1 << COUNT_BITS, indexed))
+        for walks in filter(None, parts):
+            require_positions(walks, elements=elements, lanes=lanes, rows_log2=rows)
+
+    def _reach(
+        self, loop: int, first: int, last: int, indexed: IndexProgram | None
+    ) -> list[tuple[int, int, int]]:
+        """Strides of a position, and least and greatest factor of each; empty without steps."""
+        spans = self.chain.spans(loop, first, last)
+        if spans is None:
+            return []
+        walks = [(self.ring.base, 1, 1), (self.ring.stride, 0, self.ring.count - 1)]
+        walks += [(each.stride, *span) for each, span in zip(self.chain.loops, spans)]
+        if indexed is not None:
+            walks.append((1 << indexed.shift, 0, indexed.limit - 1))
+        return walks
 
     def fields(self, layout: data.StructLayout) -> dict[str, Any]:
         """Values of the layout's fields."""
@@ -281,6 +289,8 @@ class PmuProgram(UnitProgram):
         W0 and W1, R0 and R1; None for an engine that is off.
     tokens : tuple of TokenSource
         Event that each token output reports.
+    indexed : IndexProgram or None
+        Loop of R1 or W0 whose index comes from the stream at W1, which then writes nothing.
 
     Raises
     ------
@@ -291,8 +301,10 @@ class PmuProgram(UnitProgram):
     writers: tuple[EngineProgram | None, EngineProgram | None] = (None, None)
     readers: tuple[EngineProgram | None, EngineProgram | None] = (None, None)
     tokens: tuple[TokenSource, TokenSource] = (TokenSource.OFF, TokenSource.OFF)
+    indexed: IndexProgram | None = None
 
     def __post_init__(self) -> None:
+        self._check_indexed()
         for writer in self.writers:
             if writer is not None and writer.chain.counts()[Level.REPEATS] != (1, 1):
                 raise BadInputError(
@@ -307,6 +319,17 @@ class PmuProgram(UnitProgram):
         for source in self.tokens:
             if source is not TokenSource.OFF and self.engines[int(source.value) - 1] is None:
                 raise BadInputError(f"Token source must be an engine that is on, not {source.name}")
+
+    def _check_indexed(self) -> None:
+        indexed = self.indexed
+        for number, writer in enumerate(self.writers):
+            scattered = indexed is not None and indexed.engine == number
+            if writer is not None and writer.beyond and not scattered:
+                raise refusal("Limit of a write engine", "be that of a scatter", writer.beyond)
+        if indexed is not None:
+            if self.writers[1] is not None:
+                raise refusal("W1", "be off, for it takes the index stream", self.writers[1])
+            indexed.require_engine(self.engines[indexed.engine])
 
     @property
     def engines(self) -> tuple[EngineProgram | None, ...]:
@@ -326,7 +349,7 @@ class PmuProgram(UnitProgram):
 
     @property
     def inputs(self) -> tuple[int, ...]:
-        return used(self.writers)
+        return used((self.writers[0], self.writers[1] or self.indexed))
 
     @property
     def outputs(self) -> tuple[int, ...]:
@@ -346,12 +369,18 @@ class PmuProgram(UnitProgram):
         """
         layout = pmu_layout(capacity_bytes=capacity_bytes, slots=slots)
         engine_shape = layout["engines"].shape.elem_shape
+        sizes = {"width_bits": width_bits, "capacity_bytes": capacity_bytes, "slots": slots}
         engines: list[dict[str, Any]] = []
-        for engine in self.engines:
+        for number, engine in enumerate(self.engines):
             if engine is not None:
-                engine.check(width_bits=width_bits, capacity_bytes=capacity_bytes, slots=slots)
+                mine = self.indexed if self.indexed and number == self.indexed.engine else None
+                engine.check(**sizes, indexed=mine)
             engines.append({} if engine is None else engine.fields(engine_shape))
-        return Const.cast(layout.const({"engines": engines, "tokens": self.tokens})).value
+        fields: dict[int | str, Any] = {"engines": engines, "tokens": self.tokens}
+        if self.indexed is not None:
+            engines[1] = {"modulus": self.indexed.modulus, "index": self.indexed.index}
+            fields["index"] = self.indexed.fields(layout["index"].shape)
+        return Const.cast(layout.const(fields)).value
 
     @classmethod
     def unpack(cls, word: int, *, capacity_bytes: int, slots: int) -> PmuProgram:
@@ -359,9 +388,11 @@ class PmuProgram(UnitProgram):
         layout = pmu_layout(capacity_bytes=capacity_bytes, slots=slots)
         engine_shape = layout["engines"].shape.elem_shape
         fields: Any = layout.from_bits(word)
+        entries = [fields["engines"][number] for number in range(4)]
         engines = [
             EngineProgram.from_fields(engine_shape, entry) if entry["enable"] else None
-            for entry in (fields["engines"][i] for i in range(4))
+            for entry in entries
         ]
         tokens = (fields["tokens"][0], fields["tokens"][1])
-        return cls((engines[0], engines[1]), (engines[2], engines[3]), tokens)
+        indexed = IndexProgram.from_fields(fields["index"], entries[1])
+        return cls((engines[0], engines[1]), (engines[2], engines[3]), tokens, indexed)

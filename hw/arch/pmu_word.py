@@ -12,12 +12,16 @@ __all__ = [
     "bit_reverse",
     "lane_count",
     "piece_positions",
+    "require_positions",
     "rows_log2",
     "ADDRESS_LOOPS",
     "ENGINE_LOOPS",
+    "INDEX_BYTES",
+    "IndexUse",
     "Level",
     "TokenSource",
     "engine_layout",
+    "index_layout",
     "pmu_layout",
 ]
 
@@ -25,6 +29,8 @@ __all__ = [
 ELEMENT_BYTES = (1, 2, 4)
 #: Address loops inside a slot.
 ADDRESS_LOOPS = 4
+#: Bytes of an index: a vector of the index stream holds as many as it has 32-bit words.
+INDEX_BYTES = 4
 
 
 class Access(enum.Enum, shape=2):
@@ -84,6 +90,34 @@ def piece_positions(position: int, *, lanes: int, rows_log2: int) -> tuple[int, 
     return tuple(position + i * lanes + j for i in range(1 << rows_log2) for j in range(columns))
 
 
+def require_positions(
+    walks: list[tuple[int, int, int]], *, elements: int, lanes: int, rows_log2: int
+) -> None:
+    """Refuse positions outside a PMU, or those that do not start a piece.
+
+    Parameters
+    ----------
+    walks : list of (int, int, int)
+        Strides whose multiples add up to the positions, and the least and greatest factor of each.
+    elements : int
+        Elements of the PMU.
+    lanes, rows_log2 : int
+        Elements of a vector, and the logarithm of the rows of its piece.
+    """
+    for choose in (min, max):
+        position = sum(choose(stride * first, stride * last) for stride, first, last in walks)
+        if not 0 <= position < elements:
+            raise BadInputError(
+                f"Position must be below the PMU's {elements} elements, not {position}"
+            )
+    positions = {0}
+    for stride, first, last in walks:
+        if stride:
+            positions = {p + stride * i for p in positions for i in range(first, last + 1)}
+    for position in positions:
+        piece_positions(position, lanes=lanes, rows_log2=rows_log2)
+
+
 class Level(enum.IntEnum):
     """Positions of the loops in an engine's nest; address loop i is at ``ADDRESS + i``."""
 
@@ -106,6 +140,30 @@ class TokenSource(enum.Enum, shape=3):
     W1 = 2
     R0 = 3
     R1 = 4
+
+
+class IndexUse(enum.Enum, shape=2):
+    """Use of the index stream, which arrives at W1."""
+
+    OFF = 0
+    #: Added to the positions that R1 reads.
+    GATHER = 1
+    #: Added to the positions that W0 writes.
+    SCATTER = 2
+    #: The same, and int32 elements are added to what is there.
+    SCATTER_ADD = 3
+
+
+def index_layout(*, position_bits: int) -> data.StructLayout:
+    """Layout of an index program; its packet filter is that of W1."""
+    return data.StructLayout(
+        {
+            "use": IndexUse,
+            "limit": position_bits + 1,
+            "shift": range(position_bits),
+            "level": range(ADDRESS_LOOPS + 1),
+        }
+    )
 
 
 def engine_layout(*, position_bits: int, slots: int) -> data.StructLayout:
@@ -135,8 +193,13 @@ def engine_layout(*, position_bits: int, slots: int) -> data.StructLayout:
 
 
 def pmu_layout(*, capacity_bytes: int, slots: int) -> data.StructLayout:
-    """Layout of a PMU's program: engines W0, W1, R0, R1, then the token outputs."""
-    engine = engine_layout(position_bits=capacity_bytes.bit_length() - 1, slots=slots)
+    """Layout of a PMU's program: engines W0, W1, R0, R1, then token outputs and index stream."""
+    position_bits = capacity_bytes.bit_length() - 1
+    engine = engine_layout(position_bits=position_bits, slots=slots)
     return data.StructLayout(
-        {"engines": data.ArrayLayout(engine, 4), "tokens": data.ArrayLayout(TokenSource, 2)}
+        {
+            "engines": data.ArrayLayout(engine, 4),
+            "tokens": data.ArrayLayout(TokenSource, 2),
+            "index": index_layout(position_bits=position_bits),
+        }
     )

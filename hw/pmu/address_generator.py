@@ -46,6 +46,8 @@ class StreamEngine(Component):
     o_slot : ``Out(range(slots))``
     o_lap : ``Out(1)``
         Parity of the number of wraps of the ring.
+    o_ends : ``Out(ENGINE_LOOPS)``
+        Bit i: loops i and inward are at their last indices.
     o_closes : ``Out(1)``
         The step is the slot's last one, in its last repeat.
     o_last, o_final, o_beyond : ``Out(1)``
@@ -62,6 +64,7 @@ class StreamEngine(Component):
     o_position: Signal
     o_slot: Signal
     o_lap: Signal
+    o_ends: Signal
     o_closes: Signal
     o_last: Signal
     o_final: Signal
@@ -81,6 +84,7 @@ class StreamEngine(Component):
                 "o_position": Out(position_bits),
                 "o_slot": Out(range(slots)),
                 "o_lap": Out(1),
+                "o_ends": Out(ENGINE_LOOPS),
                 "o_closes": Out(1),
                 "o_last": Out(1),
                 "o_final": Out(1),
@@ -114,6 +118,7 @@ class StreamEngine(Component):
             self.o_position.eq(here.base + chain.o_offset),
             self.o_slot.eq(here.slot),
             self.o_lap.eq(here.lap),
+            self.o_ends.eq(chain.o_last),
             self.o_closes.eq(chain.o_last[Level.ADDRESS] & chain.o_end[Level.REPEATS]),
             self.o_last.eq(self._mark(chain, self.config.last_level)),
             self.o_final.eq(self._mark(chain, self.config.final_level)),

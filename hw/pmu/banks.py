@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from amaranth.hdl import Cat, Module, Mux, Signal, Value
@@ -121,7 +122,7 @@ class _Plan:
         return value
 
 
-def _bank_address(addresses: list[Signal], bank: int, lane_bits: int) -> Value:
+def _bank_address(addresses: Sequence[Value], bank: int, lane_bits: int) -> Value:
     bits = [
         addresses[bank >> (lane_bits - 1 - bit) & 1 if bit < lane_bits else 0][bit]
         for bit in range(len(addresses[0]))
@@ -137,6 +138,10 @@ class Banks(Component):
     an earlier cycle; a write requested in the same cycle may or may not be included. Accesses must
     be aligned.
 
+    A write that adds takes the read port in its cycle, and the write port in the next one as well:
+    no read may be requested with it, and no write in the cycle after it. A read sees it from two
+    cycles after it on.
+
     Parameters
     ----------
     width_bits : int
@@ -146,7 +151,8 @@ class Banks(Component):
 
     Members
     -------
-    i_write_valid, i_write : ``In(1)``, ``In({request, data})``
+    i_write_valid, i_write : ``In(1)``, ``In({request, add, data})``
+        With ``add``, words of 32 bits are added to those stored; elements have 4 bytes.
     i_read_valid, i_read : ``In(1)``, ``In(request)``
     o_read_valid, o_read : ``Out(1)``, ``Out(width_bits)``
 
@@ -180,7 +186,7 @@ class Banks(Component):
         self._width_bits = width_bits
         self._capacity_bytes = capacity_bytes
         request = request_layout(self.position_bits)
-        write = data.StructLayout({"request": request, "data": width_bits})
+        write = data.StructLayout({"request": request, "add": 1, "data": width_bits})
         super().__init__(
             {
                 "i_write": In(write),
@@ -214,17 +220,30 @@ class Banks(Component):
             scatter.i_rows_log2.eq(plan.rows_log2),
             scatter.i_xor.eq(plan.xor),
         ]
-        write = Signal()
+        write, fetch, add = Signal(), Signal(name="fetch_sum"), Signal(name="add_sum")
         write_data = Signal(self._width_bits, reset_less=True)
-        addresses = [Signal.like(a, reset_less=True, name_suffix="_held") for a in plan.addresses]
-        m.d.sync += [write.eq(self.i_write_valid), write_data.eq(scatter.o_data)]
-        m.d.sync += [held.eq(address) for held, address in zip(addresses, plan.addresses)]
-        for index, bank in enumerate(banks):
-            m.d.comb += [
-                bank.i_write.eq(write),
-                bank.i_write_address.eq(_bank_address(addresses, index, lane_bits)),
-                bank.i_write_data.eq(write_data.word_select(index, 8)),
-            ]
+        stored = [Signal.like(a, reset_less=True, name_suffix="_held") for a in plan.addresses]
+        m.d.sync += [
+            write.eq(self.i_write_valid & ~self.i_write.add),
+            fetch.eq(self.i_write_valid & self.i_write.add),
+            add.eq(fetch),
+        ]
+        with m.If(self.i_write_valid):
+            m.d.sync += write_data.eq(scatter.o_data)
+            m.d.sync += [held.eq(address) for held, address in zip(stored, plan.addresses)]
+        fetched = Cat(bank.o_read_data for bank in banks)
+        for word in range(self._width_bits // 32):
+            total = Signal(32, name=f"sum_{word}")
+            m.d.comb += total.eq(fetched.word_select(word, 32) + write_data.word_select(word, 32))
+            for byte in range(4):
+                bank = banks[4 * word + byte]
+                m.d.comb += [
+                    bank.i_write.eq(write | add),
+                    bank.i_write_address.eq(_bank_address(stored, 4 * word + byte, lane_bits)),
+                    bank.i_write_data.eq(
+                        Mux(add, total, write_data.word_select(word, 32)).word_select(byte, 8)
+                    ),
+                ]
 
         # Read: register, fetch, permute, register.
         plan = _Plan(m, "read", self.i_read, lane_bits)
@@ -245,13 +264,14 @@ class Banks(Component):
             m.d.sync += [h.eq(v) for h, v in zip(held, (valid, rows_log2, xor))]
             valid, rows_log2, xor = held
             stages.append(held[0])
+        fetched_at = [Mux(fetch, added, read) for added, read in zip(stored, addresses)]
         for index, bank in enumerate(banks):
             m.d.comb += [
-                bank.i_read.eq(stages[0]),
-                bank.i_read_address.eq(_bank_address(addresses, index, lane_bits)),
+                bank.i_read.eq(stages[0] | fetch),
+                bank.i_read_address.eq(_bank_address(fetched_at, index, lane_bits)),
             ]
         m.d.comb += [
-            gather.i_data.eq(Cat(bank.o_read_data for bank in banks)),
+            gather.i_data.eq(fetched),
             gather.i_rows_log2.eq(rows_log2),
             gather.i_xor.eq(xor),
         ]

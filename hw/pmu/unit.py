@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from amaranth.hdl import Cat, Module, Mux, Signal, Value
+from amaranth.hdl import C, Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out, connect, flipped
 
 from hw.arch.counters import activity_layout, pmu_state_layout
+from hw.arch.error_codes import UnitError
 from hw.arch.launch import REPEAT_BITS
 from hw.arch.limits import PMU_SLOTS
-from hw.arch.pmu_word import ELEMENT_BYTES, TokenSource, pmu_layout
+from hw.arch.pmu_word import IndexUse, TokenSource, pmu_layout
 from hw.emit.shared import shared
 from hw.lib.activity import count_activity
 from hw.lib.barrier import Barrier, has_passed
@@ -21,6 +22,7 @@ from hw.lib.packet_filter import PacketFilter
 from hw.lib.stream import ElasticBuffer, token_signature, vector_layout, vector_signature
 from hw.pmu.address_generator import StreamEngine
 from hw.pmu.banks import READ_LATENCY, Banks
+from hw.pmu.index_reader import IndexReader
 from hw.pmu.output import OutputPort
 
 __all__ = ["Pmu"]
@@ -48,7 +50,7 @@ class Pmu(Component):
     Members
     -------
     i_stream : ``In(vector_signature(width_bits)).array(2)``
-        Streams of the write engines W0 and W1; ``last`` ends a packet for their filters.
+        Streams of W0 and of W1 (or of indices); ``last`` ends a packet for their filters.
     o_stream : ``Out(vector_signature(width_bits)).array(2)``
         Streams of the read engines R0 and R1.
     o_token : ``Out(token_signature()).array(2)``
@@ -63,8 +65,8 @@ class Pmu(Component):
         Engines step in this cycle.
     o_done : ``Out(4)``
         W0, W1, R0, R1: off, or all data moved and taken.
-    o_error : ``Out(1)``
-        A barrier was misused; sticky.
+    o_error : ``Out(8)``
+        A `UnitError`, or 0: a barrier was misused, or an index was out of range; sticky.
     o_counters : ``Out(activity_layout())``
         Cycles with ``i_run`` since ``i_clear``, by the unit's activity.
     o_state : ``Out(pmu_state_layout())``
@@ -104,7 +106,7 @@ class Pmu(Component):
                 "i_clear": In(1),
                 "i_run": In(1),
                 "o_done": Out(4),
-                "o_error": Out(1),
+                "o_error": Out(8),
                 "o_counters": Out(activity_layout()),
                 "o_state": Out(pmu_state_layout()),
             }
@@ -136,18 +138,28 @@ class Pmu(Component):
             engines.append(engine)
         m.d.comb += closing.eq(steps & Cat(engine.o_closes for engine in engines))
 
-        ready = self._slots_ready(m, engines, closing)
+        ready, misused = self._slots_ready(m, engines, closing)
         reported = self._tokens(m, engines, closing)
         inputs = self._inputs(m)
-        rooms, drained = self._outputs(m, engines, steps)
+        reader = self._indices(m, engines, inputs[1], steps)
+        takes = [reader.o_write, C(0), C(0), reader.o_read]
+        rooms, drained = self._outputs(m, engines, steps, reader.o_read & reader.o_outside)
+        with m.If(misused):
+            m.d.comb += self.o_error.eq(UnitError.PROGRAM)
+        with m.Elif(reader.o_error):
+            m.d.comb += self.o_error.eq(UnitError.INDEX)
+        lacking = [taken & ~reader.o_valid for taken in takes]
         ports = [*(port.valid for port in inputs), *rooms]
-        requests = Signal(4)
+        requests = [Signal(name=f"request_{name}") for name in self.o_state.shape().members]
+        blocked = self._adding(m, requests[0] & takes[0], closing[0])
         for index, (engine, name) in enumerate(zip(engines, self.o_state.shape().members)):
             state = self.o_state[name]
             finished = engine.o_done & (drained[index - 2] if index in _READERS else 1)
+            served = ports[index] & ~lacking[index]
             m.d.comb += [
                 requests[index].eq(
-                    self.i_run & engine.o_valid & ready[index] & reported[index] & ports[index]
+                    (self.i_run & engine.o_valid & ready[index] & reported[index] & served)
+                    & ~blocked[index]
                 ),
                 self.o_done[index].eq(finished),
                 state.enabled.eq(self.config.engines[index].enable),
@@ -155,13 +167,13 @@ class Pmu(Component):
                 state.slot.eq(engine.o_slot),
                 state.lap.eq(engine.o_lap),
                 state.entered.eq(ready[index]),
-                state.port.eq(ports[index]),
+                state.port.eq(served),
                 state.reported.eq(reported[index]),
             ]
         self._grant(m, requests, steps)
-        self._access(m, engines, inputs, steps)
+        self._access(m, engines, inputs, steps, reader, takes)
         held = [
-            ports[index] & ~(ready[index] & reported[index])
+            ports[index] & ~lacking[index] & ~(ready[index] & reported[index])
             if index in _WRITERS
             else engine.o_done | (ready[index] & ~(reported[index] & ports[index]))
             for index, engine in enumerate(engines)
@@ -169,7 +181,44 @@ class Pmu(Component):
         self._count(m, steps, Cat(held) & ~self.o_done)
         return m
 
-    def _grant(self, m: Module, requests: Signal, steps: Signal) -> None:
+    def _indices(
+        self,
+        m: Module,
+        engines: Sequence[StreamEngine],
+        vectors: stream.Interface,
+        steps: Signal,
+    ) -> IndexReader:
+        """Add the index reader."""
+        reader = IndexReader(width_bits=self._width_bits, position_bits=self._banks.position_bits)
+        m.submodules.index_reader = shared(reader)
+        m.d.comb += [
+            reader.config.eq(self.config.index),
+            reader.i_clear.eq(self.i_clear),
+            reader.i_stream.valid.eq(vectors.valid),
+            reader.i_stream.payload.eq(vectors.payload),
+            vectors.ready.eq(steps[1] | reader.i_stream.ready),
+            reader.i_write_step.eq(steps[0]),
+            reader.i_read_step.eq(steps[3]),
+            reader.i_write_ends.eq(engines[0].o_ends),
+            reader.i_read_ends.eq(engines[3].o_ends),
+            reader.i_write_plain.eq(self.config.engines[0].limited & ~engines[0].o_beyond),
+        ]
+        return reader
+
+    def _adding(self, m: Module, request: Value, closing: Value) -> list[Value]:
+        """Keep other accesses away from an add of W0; returns what blocks each engine.
+
+        An add reads the banks a cycle after its step and writes them in the cycle after that. No
+        read may begin with it, no write in the next cycle, and no read of its slot before the sum
+        is stored.
+        """
+        adds = Signal(name="adds")
+        added, settles = Signal(), Signal()
+        m.d.comb += adds.eq(request & (self.config.index.use == IndexUse.SCATTER_ADD))
+        m.d.sync += [added.eq(adds), settles.eq(adds & closing)]
+        return [added, C(0), adds | settles, adds | settles]
+
+    def _grant(self, m: Module, requests: Sequence[Signal], steps: Signal) -> None:
         """Alternate each memory port between its two engines when both can step."""
         for first, second in (_WRITERS, _READERS):
             favoured = Signal(name=f"favoured_{first}")
@@ -188,21 +237,28 @@ class Pmu(Component):
         engines: Sequence[StreamEngine],
         inputs: Sequence[stream.Interface],
         steps: Signal,
+        reader: IndexReader,
+        takes: Sequence[Value],
     ) -> None:
         """Pass the engines that step to the scratchpad."""
         banks = self._banks
-        m.d.comb += [inputs[index].ready.eq(steps[index]) for index in _WRITERS]
-        m.d.comb += banks.i_write.data.eq(
-            Mux(steps[_WRITERS[1]], inputs[1].payload.data, inputs[0].payload.data)
-        )
+        m.d.comb += [
+            inputs[0].ready.eq(steps[0]),
+            banks.i_write.add.eq(takes[0] & (self.config.index.use == IndexUse.SCATTER_ADD)),
+            banks.i_write.data.eq(Mux(steps[1], inputs[1].payload.data, inputs[0].payload.data)),
+        ]
         for valid, request, (first, second) in (
             (banks.i_write_valid, banks.i_write.request, _WRITERS),
             (banks.i_read_valid, banks.i_read, _READERS),
         ):
-            m.d.comb += valid.eq(steps[first] | steps[second])
+            outside = takes[first] & reader.o_outside
+            m.d.comb += valid.eq((steps[first] & ~outside) | steps[second])
             chosen = {
                 index: [
-                    request.position.eq(engines[index].o_position),
+                    request.position.eq(
+                        engines[index].o_position
+                        + (reader.o_offset & takes[index].replicate(len(reader.o_offset)))
+                    ),
                     request.element.eq(self.config.engines[index].element),
                     request.access.eq(self.config.engines[index].access),
                 ]
@@ -214,8 +270,8 @@ class Pmu(Component):
 
     def _slots_ready(
         self, m: Module, engines: Sequence[StreamEngine], closing: Signal
-    ) -> list[Value]:
-        """Add the slots' barriers; returns whether each engine may access its slot."""
+    ) -> tuple[list[Value], Value]:
+        """Add the slots' barriers; returns whether each engine may access its slot, and misuse."""
         errors = []
         phases: dict[str, list[list[Signal]]] = {"empty": [], "full": []}
         for kind, arriving in (("empty", _READERS), ("full", _WRITERS)):
@@ -245,7 +301,6 @@ class Pmu(Component):
                     row.append(barrier.o_phase)
                     errors.append(barrier.o_error)
                 phases[kind].append(row)
-        m.d.comb += self.o_error.eq(Cat(errors).any())
         ready: list[Value] = []
         for index, engine in enumerate(engines):
             kind = "empty" if index in _WRITERS else "full"
@@ -255,7 +310,7 @@ class Pmu(Component):
             passed = Signal(name=f"slot_ready_{index}")
             m.d.comb += passed.eq(has_passed(phase, parity(engine.o_lap)))
             ready.append(passed)
-        return ready
+        return ready, Cat(errors).any()
 
     def _tokens(self, m: Module, engines: Sequence[StreamEngine], closing: Signal) -> list[Value]:
         """Add the token outputs; returns whether each engine's next step can be reported."""
@@ -295,10 +350,10 @@ class Pmu(Component):
         return streams
 
     def _outputs(
-        self, m: Module, engines: Sequence[StreamEngine], steps: Signal
+        self, m: Module, engines: Sequence[StreamEngine], steps: Signal, outside: Value
     ) -> tuple[list[Value], list[Value]]:
         """Add the output FIFOs; returns, per read engine, a free entry and emptiness."""
-        tag = data.StructLayout({"valid": 2, "last": 1, "final": 1, "beyond": 1})
+        tag = data.StructLayout({"valid": 2, "last": 1, "final": 1, "beyond": 1, "outside": 1})
         tags: list[Any] = [Signal(tag, name=f"tag_{stage}") for stage in range(READ_LATENCY + 1)]
         second = steps[_READERS[1]]
         m.d.comb += [
@@ -306,6 +361,7 @@ class Pmu(Component):
             tags[0].last.eq(Mux(second, engines[3].o_last, engines[2].o_last)),
             tags[0].final.eq(Mux(second, engines[3].o_final, engines[2].o_final)),
             tags[0].beyond.eq(Mux(second, engines[3].o_beyond, engines[2].o_beyond)),
+            tags[0].outside.eq(outside),
         ]
         for before, behind in zip(tags, tags[1:]):
             m.d.sync += behind.eq(before)
@@ -316,12 +372,7 @@ class Pmu(Component):
         drained: list[Value] = []
         for number, index in enumerate(_READERS):
             config = self.config.engines[index]
-            constant = Signal(self._width_bits, name=f"constant_{number}")
-            with m.Switch(config.element):
-                for element, size in enumerate(ELEMENT_BYTES):
-                    with m.Case(element):
-                        copies = self._width_bits // 8 // size
-                        m.d.comb += constant.eq(config.constant[: 8 * size].replicate(copies))
+            outside = arrived.outside if number else C(0)  # R0 takes no index
             output = OutputPort(width_bits=self._width_bits)
             m.submodules[f"output_{number}"] = shared(output)
             connect(m, output.o_stream, flipped(self.o_stream[number]))
@@ -329,9 +380,12 @@ class Pmu(Component):
                 output.i_clear.eq(self.i_clear),
                 output.i_reserve.eq(steps[index]),
                 output.i_valid.eq(arrived.valid[number]),
-                output.i_vector.data.eq(Mux(arrived.beyond, constant, self._banks.o_read)),
+                output.i_vector.data.eq(self._banks.o_read),
                 output.i_vector.last.eq(arrived.last),
                 output.i_vector.final.eq(arrived.final),
+                output.i_replace.eq(arrived.beyond | outside),
+                output.i_element.eq(config.element),
+                output.i_constant.eq(Mux(outside, 0, config.constant)),
             ]
             rooms.append(output.o_room)
             drained.append(output.o_drained)

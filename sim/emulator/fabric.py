@@ -9,14 +9,14 @@ import numpy as np
 import numpy.typing as npt
 
 from hw.arch.agcu import AgcuProgram, IssuerProgram
-from hw.arch.error_codes import agcu_number
+from hw.arch.error_codes import LaunchError, UnitError, agcu_number
 from hw.arch.lanes.phase_word import PhaseSource
 from hw.arch.launch import Argument
 from hw.arch.pcu import FilterProgram, PcuInput, PcuProgram
 from hw.arch.pmu import PmuProgram
 from hw.arch.unit_kind import AGCU, PCU, PMU, UnitKind
 from sim.emulator.boxes import BoxStream
-from sim.emulator.errors import EmulatorError
+from sim.emulator.errors import EmulatorError, LaunchFault
 from sim.emulator.lanes import lane_results
 from sim.emulator.matrix import Passes, results
 from sim.emulator.scratchpad import Scratchpad
@@ -135,16 +135,21 @@ class Fabric:
     def _read(self, root: Output, unit: PmuProgram) -> Bytes:
         pad = self._pads.get(root.at)
         if pad is None:
-            writers = unit.writers
+            filters = (unit.writers[0], unit.indexed or unit.writers[1])
 
             def taken(number: int, count: int) -> Bytes:
-                writer = writers[number]
-                packets = FilterProgram(writer.modulus, writer.index) if writer else FilterProgram()
+                one = filters[number]
+                packets = FilterProgram(one.modulus, one.index) if one else FilterProgram()
                 return self.first(Input(PMU, root.at, number), count, packets)
 
             pad = Scratchpad(self._chip, unit, f"PMU {root.at}", taken)
             self._pads[root.at] = pad
-        return pad.read(root.port)
+        vectors = pad.read(root.port)
+        if pad.outside:
+            row, column = root.at
+            number = row * self._chip.columns + column
+            raise LaunchFault(LaunchError.UNIT, int(UnitError.INDEX), number)
+        return vectors
 
     def _merged(self, root: Junction) -> Bytes:
         nothing = np.zeros((0, self._chip.width_bits // 8), np.uint8)

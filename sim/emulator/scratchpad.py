@@ -17,7 +17,9 @@ import numpy.typing as npt
 from hw.arch.config import ChipConfig
 from hw.arch.pmu import EngineProgram, PmuProgram
 from sim.emulator.errors import EmulatorError
+from sim.emulator.index_offsets import IndexOffsets, index_offsets
 from sim.emulator.slots import SlotPattern, bytes_of, slot_pattern, turn_positions
+from sw.prove.index_walk import index_walk
 from sw.prove.unrolled_loops import address_walk, visits
 
 __all__ = ["Scratchpad"]
@@ -25,6 +27,7 @@ __all__ = ["Scratchpad"]
 Array = npt.NDArray[Any]
 Bytes = npt.NDArray[np.uint8]
 Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
 
 #: Value of a byte that was never written: a NaN in every format that has one.
 _UNWRITTEN = 0xFF
@@ -40,7 +43,12 @@ class Scratchpad:
     name : str
         Name of the PMU in messages.
     taken : callable
-        Function from number of a write engine and count to its first input vectors.
+        Function from number of an input and count to its first vectors.
+
+    Attributes
+    ----------
+    outside : bool
+        An index was out of range in what has been read.
     """
 
     def __init__(
@@ -56,6 +64,7 @@ class Scratchpad:
         self._name = name
         self._taken = taken
         self._checked = False
+        self.outside = False
 
     def read(self, port: int) -> Bytes:
         """All vectors that a read engine sends."""
@@ -68,27 +77,53 @@ class Scratchpad:
             for number in self._program.partners(2 + port)
             if (writer := self._program.writers[number])
         ]
-        vectors = self._by_pattern(reader, writers)
+        vectors = None
+        if self._program.indexed is None:
+            vectors = self._by_pattern(reader, writers)
         if vectors is None:
-            vectors = self._by_turn(reader, writers)
-        return self._with_constants(reader, vectors)
+            vectors = self._by_turn(2 + port, reader, writers)
+        vectors = self._with_constants(reader, vectors)
+        if (offsets := self._offsets(2 + port)) is not None:
+            vectors[offsets.outside] = 0
+        return vectors
+
+    def _offsets(self, number: int) -> IndexOffsets | None:
+        """Offsets of an engine's steps, if it takes the index stream."""
+        indexed, engine = self._program.indexed, self._program.engines[number]
+        if indexed is None or indexed.engine != number or engine is None:
+            return None
+        walk = index_walk(engine, indexed, self._width_bits)
+        offsets = index_offsets(indexed, walk, self._taken(1, walk.vectors))
+        self.outside |= bool(offsets.outside.any())
+        return offsets
+
+    def _places(self, number: int, engine: EngineProgram, turns: Ints) -> Ints:
+        """Bytes of the scratchpad at every step of an engine, lane by lane."""
+        positions = turn_positions(engine, self._width_bits, turns)
+        if (offsets := self._offsets(number)) is not None:
+            positions = positions + offsets.elements[:, np.newaxis]
+        return bytes_of(positions, engine.element_bytes, self._width_bits) % self._capacity
 
     def _require_apart(self) -> None:
         """Refuse buffers that share bytes, because their engines are not ordered."""
         if self._checked:
             return
         self._checked = True
-        engines = [engine for engine in self._program.engines if engine is not None]
-        if len({engine.ring.buffer for engine in engines}) < 2:
+        engines = [(n, engine) for n, engine in enumerate(self._program.engines) if engine]
+        if len({engine.ring.buffer for _, engine in engines}) < 2:
             return
         used = [np.zeros(self._capacity, np.bool_) for _ in range(2)]
-        for engine in engines:
+        indexed = self._program.indexed
+        for number, engine in engines:
             pattern = slot_pattern(engine, self._width_bits)
             if pattern is not None:
                 slots = np.arange(engine.ring.count) * engine.ring.stride
                 positions = pattern.positions + slots.reshape(-1, 1, 1, 1)
             else:
                 positions = turn_positions(engine, self._width_bits, _step_turns(engine))
+            if indexed is not None and indexed.engine == number:
+                reach = np.arange(indexed.limit)[:, np.newaxis] << indexed.shift
+                positions = np.unique(positions) + reach
             # Addresses wrap around the scratchpad by whole elements.
             elements = np.zeros(self._capacity // engine.element_bytes, np.bool_)
             elements[positions.ravel() % len(elements)] = True
@@ -152,16 +187,15 @@ class Scratchpad:
         elements = origin[read.positions - low]
         return _gather(slots, elements, read, size)
 
-    def _by_turn(self, reader: EngineProgram, writers: list[tuple[int, EngineProgram]]) -> Bytes:
+    def _by_turn(
+        self, mine: int, reader: EngineProgram, writers: list[tuple[int, EngineProgram]]
+    ) -> Bytes:
         """Output of a reader of any program, turn by turn."""
         count = reader.ring.count
         memory = np.full(self._capacity, _UNWRITTEN, np.uint8)
         read_last = np.full(self._capacity, -count, np.int64)  # last turn that reads a byte
         turns = _step_turns(reader)
-        places = bytes_of(
-            turn_positions(reader, self._width_bits, turns), reader.element_bytes, self._width_bits
-        )
-        places %= self._capacity
+        places = self._places(mine, reader, turns)
         # Stable, so that repetitions of a turn keep their order in the output.
         order = np.argsort(turns, kind="stable")
         edges = np.searchsorted(turns[order], np.arange(int(turns.max()) + 2))
@@ -175,31 +209,31 @@ class Scratchpad:
                     f"not {len(sizes)}",
                     where=self._name,
                 )
-            written = bytes_of(
-                turn_positions(writer, self._width_bits, _step_turns(writer)),
-                writer.element_bytes,
-                self._width_bits,
-            )
+            written = self._places(number, writer, _step_turns(writer))
             starts = np.append(0, np.cumsum(sizes))
-            sides.append((starts, written % self._capacity, self._taken(number, total)))
+            sides.append((starts, written, self._taken(number, total), self._offsets(number)))
         if not sides:
             raise EmulatorError(
                 f"Buffer {reader.ring.buffer} of {self._name} must have a writer", where=self._name
             )
         for turn in range(len(edges) - 1):
-            for starts, written, data in sides:
+            for starts, written, data, offsets in sides:
                 part = slice(starts[turn], starts[turn + 1])
                 where = written[part].reshape(part.stop - part.start, -1)
+                values = data[part]
                 if (read_last[where] > turn - count).any():
                     raise EmulatorError(
                         f"Slots of {self._name} must lie apart: turn {turn} writes what an "
                         "earlier turn may still read",
                         where=self._name,
                     )
-                memory[where] = data[part]
-            mine = order[edges[turn] : edges[turn + 1]]
-            where = places[mine].reshape(len(mine), -1)
-            vectors[mine] = memory[where]
+                if offsets is None:
+                    memory[where] = values
+                else:
+                    _scatter(memory, where, values, offsets.outside[part], offsets.adds[part])
+            steps = order[edges[turn] : edges[turn + 1]]
+            where = places[steps].reshape(len(steps), -1)
+            vectors[steps] = memory[where]
             read_last[where] = turn
         return vectors
 
@@ -215,6 +249,15 @@ class Scratchpad:
         out = vectors.copy()
         out[steps.indices[beyond.loop] >= beyond.limit] = line
         return out
+
+
+def _scatter(memory: Bytes, where: Ints, values: Bytes, outside: Bools, adds: Bools) -> None:
+    """Write vectors one after another, or add their int32; those outside are dropped."""
+    for places, value, dropped, add in zip(where, values, outside, adds, strict=True):
+        if add and not dropped:
+            value = (memory[places].view(np.uint32) + value.view(np.uint32)).view(np.uint8)
+        if not dropped:
+            memory[places] = value
 
 
 def _step_turns(engine: EngineProgram) -> Ints:

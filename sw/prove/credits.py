@@ -90,7 +90,7 @@ def load_is_free(
             return False
         unit = _slotted(program, leaf)
         writer = unit.writers[leaf.port] if unit else None
-        if unit is None or writer is None or _reports(unit, leaf.port):
+        if unit is None or writer is None or unit.indexed or _reports(unit, leaf.port):
             return False
         taken = np.arange(writer.index, boxes, writer.modulus)
         ends = np.cumsum(visits(writer).vectors)
@@ -126,7 +126,7 @@ def store_is_free(program: ChipProgram, nets: Nets, index: int, port: int, vecto
         return False
     unit = _slotted(program, root)
     reader = unit.readers[root.port] if unit else None
-    if unit is None or reader is None or _reports(unit, 2 + root.port):
+    if unit is None or reader is None or unit.indexed or _reports(unit, 2 + root.port):
         return False
     if len(nets.nets[root].leaves) > 1:
         return False

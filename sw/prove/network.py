@@ -14,10 +14,11 @@ from sw.chip_program import ChipProgram
 from sw.fabric.nets import DeadEnd, Input, Junction, MergeInput, Nets, Output
 from sw.prove.agcu_actors import BoxServer, BoxStream, StoredTokens, TokenCount
 from sw.prove.credits import load_is_free, store_is_free
+from sw.prove.index_walk import index_walk
 from sw.prove.machine import Actor, Channel, Consumer, Core, Machine, Part, Port
 from sw.prove.merge_actors import Merge, MergeConsumer
 from sw.prove.pcu_actors import Grid, ResultDrain
-from sw.prove.pmu_actors import Engine, ReadEngine, WriteEngine
+from sw.prove.pmu_actors import Engine, IndexPort, ReadEngine, WriteEngine
 from sw.prove.repeats import Repeats
 from sw.prove.stream_packets import StreamPackets, tile_passes
 from sw.prove.unrolled_loops import MOST_STEPS, box_points
@@ -93,9 +94,16 @@ class Network:
         self.consumers.append(consumer)
         return consumer
 
-    def port(self, end: Input, core: Core, entries: int, taken: FilterProgram) -> Port:
+    def port(
+        self,
+        end: Input,
+        core: Core,
+        entries: int,
+        taken: FilterProgram,
+        kind: type[Port] = Port,
+    ) -> Port:
         """Port of an actor at an input: a packet filter, then a buffer of so many payloads."""
-        port = Port(
+        port = kind(
             self.machine,
             str(end),
             core,
@@ -113,18 +121,25 @@ class Network:
             if program is None:
                 engines.append(None)
                 continue
+            indices = None
+            if unit.indexed and unit.indexed.engine == number:
+                indices = index_walk(program, unit.indexed, self._chip.width_bits)
             if number < len(PmuInput):
                 end = Input(PMU, at, number)
-                writer = WriteEngine(self.machine, str(end), program)
+                writer = WriteEngine(self.machine, str(end), program, indices)
                 taken = FilterProgram(program.modulus, program.index)
                 writer.port = self.port(end, writer, _INPUT_ENTRIES, taken)
                 writer.lag = program.ring.count
                 engines.append(writer)
             else:
                 root = Output(PMU, at, number - len(PmuInput))
-                reader = ReadEngine(self.machine, str(root), program)
+                reader = ReadEngine(self.machine, str(root), program, indices)
                 reader.channel = self.channel(root, reader, _READ_ENTRIES)
                 engines.append(reader)
+        if unit.indexed and (engine := engines[unit.indexed.engine]):
+            end = Input(PMU, at, PmuInput.W1)
+            taken = FilterProgram(unit.indexed.modulus, unit.indexed.index)
+            engine.index_port = self.port(end, engine, _INPUT_ENTRIES, taken, IndexPort)
         for number, engine in enumerate(engines):
             if engine is None:
                 continue

@@ -3,21 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from hw.arch.pmu import EngineProgram
-from sw.prove.machine import Actor, Channel, Core, Machine, Port, Reason
+from sw.prove.index_walk import IndexWalk
+from sw.prove.machine import Channel, Core, Machine, Port, Reason
 from sw.prove.pattern import Pattern
 from sw.prove.unrolled_loops import visits
 
-__all__ = ["Engine", "ReadEngine", "WriteEngine"]
+__all__ = ["Engine", "IndexPort", "ReadEngine", "WriteEngine"]
 
 Ints = npt.NDArray[np.int64]
 
 
-class Engine(Actor):
+class IndexPort(Port):
+    """Port of an index stream: its engine keeps a vector in the buffer while it uses it."""
+
+    def take(self, count: int) -> None:
+        super().take(count)
+        self._machine.wake(self.core)
+
+
+class Engine(Core):
     """Engine of a PMU: visits to slots, each guarded by a barrier.
 
     Parameters
@@ -25,12 +35,23 @@ class Engine(Actor):
     machine : Machine
     name : str
     program : EngineProgram
+    indices : IndexWalk or None
+        The index vectors that its steps need; they cut its visits into pieces.
     """
 
-    def __init__(self, machine: Machine, name: str, program: EngineProgram) -> None:
+    def __init__(
+        self, machine: Machine, name: str, program: EngineProgram, indices: IndexWalk | None = None
+    ) -> None:
         super().__init__(machine, name)
         self.program = program
-        self._passes = passes = visits(program)
+        if indices is None:
+            self._passes = passes = visits(program)
+            self._needs = self._frees = np.zeros(len(passes.turn), np.bool_)
+        else:
+            self._passes, self._needs, self._frees = indices.pieces(program)
+            passes = self._passes
+        self.index_port: Port | None = None
+        self._spent = 0  # index vectors used and not yet removed
         self._turns: Sequence[int] = passes.turn.data
         self._closes: Sequence[int] = passes.closes.data
         self._sizes: Sequence[int] = passes.vectors.data
@@ -72,7 +93,10 @@ class Engine(Actor):
         before: Ints = np.cumsum(passes.closes) - passes.closes
         # Without other engines its barriers require only the number of its slots.
         turn = passes.turn - before if self.others else passes.turn < self.lag
-        return Pattern(len(turn), (turn, passes.closes, passes.vectors))
+        columns: tuple[npt.NDArray[Any], ...] = (turn, passes.closes, passes.vectors)
+        if self.index_port is not None:
+            columns += (self._needs, self._frees)
+        return Pattern(len(turn), columns)
 
     def skip(self, count: int) -> None:
         to = self._visit + count
@@ -92,12 +116,23 @@ class Engine(Actor):
             self._open_before = min(other.closed for other in self.others) + self.lag
         return turn < self._open_before
 
+    def _lacks_index(self) -> bool:
+        return bool(self.index_port and self._needs[self._visit] and not self.index_port.held)
+
+    def want(self, port: Port) -> int:
+        return self._spent
+
+    def accept(self, port: Port, count: int) -> None:
+        self._spent -= count
+
     def _may_close(self) -> bool:
         return all(channel.room() > 0 for channel in self.tokens)
 
     def steps_now(self) -> int:
         """Vectors it could move now within its slot."""
         if self._visit >= self.stop or not self._is_open():
+            return 0
+        if self._lacks_index():
             return 0
         if self._closes[self._visit] and self.tokens and not self._may_close():
             return self._left - 1
@@ -108,7 +143,7 @@ class Engine(Actor):
         self._left -= count
         if self._left:
             return
-        closes = self._closes[self._visit]
+        closes, frees = self._closes[self._visit], self._frees[self._visit]
         self._visit += 1
         if not self.done:
             self._left = self._sizes[self._visit]
@@ -118,6 +153,9 @@ class Engine(Actor):
                 channel.push(1)
             for other in self.others:
                 other.nudge()
+        if frees and self.index_port is not None:
+            self._spent += 1
+            self.index_port.advance()
 
     def nudge(self) -> None:
         """Retry, because a barrier may have completed its phase."""
@@ -131,10 +169,12 @@ class Engine(Actor):
             if not late:
                 return [(f"{kind} an engine that is off", None)]
             return [(f"{kind} {other.name}", other) for other in late]
+        if self.index_port is not None and self._lacks_index():
+            return [(f"an index vector at {self.index_port.name}", self.index_port.source())]
         return [channel.no_room() for channel in self.tokens if channel.room() <= 0]
 
 
-class WriteEngine(Engine, Core):
+class WriteEngine(Engine):
     """Write engine, fed by its port."""
 
     port: Port
@@ -143,10 +183,13 @@ class WriteEngine(Engine, Core):
         self.port.advance()
 
     def want(self, port: Port) -> int:
-        return self.steps_now()
+        return super().want(port) if port is self.index_port else self.steps_now()
 
     def accept(self, port: Port, count: int) -> None:
-        self.move(count)
+        if port is self.index_port:
+            super().accept(port, count)
+        else:
+            self.move(count)
 
     def reasons(self) -> list[Reason]:
         if self.done:

@@ -39,7 +39,7 @@ class Outcome:
     engines: dict[str, dict[str, int]] = dataclasses.field(default_factory=dict)
     cycles: int = 0
     done: bool = False
-    error: bool = False
+    error: int = 0
 
 
 def lanes_of(program: EngineProgram) -> int:
@@ -184,7 +184,7 @@ def run(
             left -= ctx.get(dut.o_done) == 15 and not waiting
         ctx.set(dut.i_run, 0)
         outcome.done = ctx.get(dut.o_done) == 15
-        outcome.error = bool(ctx.get(dut.o_error))
+        outcome.error = ctx.get(dut.o_error)
         outcome.counters = {name: ctx.get(getattr(dut.o_counters, name)) for name in ACTIVITIES}
         outcome.engines = engine_states(ctx.get(dut.o_state.as_value()))
 

@@ -1,17 +1,22 @@
 """Programs of the PMU: their word, and what they refuse."""
 
+import dataclasses
+import random
+
 import pytest
 
 from hw.arch.errors import BadInputError
+from hw.arch.gather.index_program import IndexProgram
 from hw.arch.loops import LoopProgram
-from hw.arch.pmu import EngineProgram, PmuProgram, SlotRing
-from hw.arch.pmu_word import Access, TokenSource
+from hw.arch.pmu import Beyond, EngineProgram, PmuProgram, SlotRing
+from hw.arch.pmu_word import Access, IndexUse, TokenSource, index_layout, pmu_layout
 from tests.hw.pmu.bench import (
     CAPACITY_BYTES,
     SLOTS,
     WIDTH_BITS,
     two_rings,
 )
+from tests.hw.pmu.index_programs import gather, scatter
 from tests.hw.step_model import moves_of
 
 
@@ -91,3 +96,84 @@ def test_programs_that_do_not_fit_a_pmu_are_refused(program: EngineProgram, rule
         PmuProgram((program, None)).pack(
             width_bits=WIDTH_BITS, capacity_bytes=CAPACITY_BYTES, slots=SLOTS
         )
+
+
+ROWS = EngineProgram(RING, SQUARE, element_bytes=1)
+FILLED = EngineProgram(RING, (LoopProgram(2),), element_bytes=4, beyond=Beyond(4, 1))
+GATHER = IndexProgram(IndexUse.GATHER, 8, 3)
+ADD = IndexProgram(IndexUse.SCATTER_ADD, 8, 1)
+
+
+@pytest.mark.parametrize(
+    ("make", "rule"),
+    [
+        (lambda: IndexProgram(IndexUse.OFF, 8, 3), "GATHER or a SCATTER, not <IndexUse.OFF"),
+        (lambda: IndexProgram(IndexUse.GATHER, 0, 3), "Index limit must be an integer from 1 to"),
+        (lambda: IndexProgram(IndexUse.GATHER, 8, 32), "Index shift must be .* 0 to 31, not 32"),
+        (lambda: IndexProgram(IndexUse.GATHER, 8, 3, 3), "level must be .* 4 to 8, not 3"),
+        (lambda: IndexProgram(IndexUse.GATHER, 8, 3, 8, 2, 2), "index below it, not 2 and 2"),
+        (
+            lambda: PmuProgram((ROWS, ROWS), (None, ROWS), indexed=GATHER),
+            "W1 must be off, for it takes the index stream",
+        ),
+        (
+            lambda: PmuProgram((ROWS, None), (ROWS, None), indexed=GATHER),
+            "Engine R1 must be on for GATHER, not None",
+        ),
+        (lambda: PmuProgram(indexed=ADD), "Engine W0 must be on for SCATTER_ADD, not None"),
+        (
+            lambda: PmuProgram((ROWS, None), indexed=ADD),
+            "Element bytes of a scatter that adds must be 4, for it adds int32, not 1",
+        ),
+        (
+            lambda: PmuProgram((FILLED, None)),
+            "Limit of a write engine must be that of a scatter, not Beyond",
+        ),
+        (
+            lambda: PmuProgram((FILLED, None), indexed=IndexProgram(IndexUse.SCATTER, 8, 1, 4)),
+            "Limit loop of a scatter must lie outside .* from 4, not 4",
+        ),
+        (
+            lambda: PmuProgram(
+                (dataclasses.replace(FILLED, beyond=Beyond(4, 1, 5)), None), indexed=ADD
+            ),
+            "Constant of a scatter must be 0, not 5",
+        ),
+    ],
+)
+def test_index_programs_that_cannot_work_are_refused(make, rule) -> None:
+    with pytest.raises(BadInputError, match=rule):
+        make()
+
+
+@pytest.mark.parametrize(
+    ("indexed", "rule"),
+    [
+        (IndexProgram(IndexUse.GATHER, 121, 3), "1024 elements, not 1080"),
+        (IndexProgram(IndexUse.GATHER, 8, 2), "1 by 8 elements, not"),
+        (IndexProgram(IndexUse.GATHER, 1 << 32, 3), "1024 elements, not 34359738480"),
+        (IndexProgram(IndexUse.GATHER, 1, 10), "Index shift must be .* 0 to 9, not 10"),
+    ],
+)
+def test_indices_that_reach_what_a_pmu_lacks_are_refused(indexed, rule) -> None:
+    sizes = {"width_bits": WIDTH_BITS, "capacity_bytes": CAPACITY_BYTES, "slots": SLOTS}
+    with pytest.raises(BadInputError, match=rule):
+        PmuProgram((ROWS, None), (None, ROWS), indexed=indexed).pack(**sizes)
+
+
+def test_index_programs_survive_packing(seed: int) -> None:
+    rng = random.Random(seed)
+    sizes = {"capacity_bytes": CAPACITY_BYTES, "slots": SLOTS}
+    for use in (IndexUse.GATHER, IndexUse.SCATTER, IndexUse.SCATTER_ADD):
+        for _ in range(20):
+            make = gather(rng) if use is IndexUse.GATHER else scatter(rng, use)
+            word = make[0].pack(width_bits=WIDTH_BITS, **sizes)
+            unpacked = PmuProgram.unpack(word, **sizes)
+            assert unpacked.indexed == make[0].indexed and unpacked.inputs == (0, 1)
+            assert unpacked.pack(width_bits=WIDTH_BITS, **sizes) == word
+    broken = (
+        word
+        | 7 << pmu_layout(**sizes)["index"].offset + index_layout(position_bits=10)["level"].offset
+    )
+    with pytest.raises(BadInputError, match="level must be .* 4 to 8, not 11"):
+        PmuProgram.unpack(broken, **sizes)

@@ -1,0 +1,1 @@
+"""Gather and scatter: loops of engines whose indices come from a stream."""
