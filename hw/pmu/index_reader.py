@@ -91,16 +91,16 @@ class IndexReader(Component):
         m = Module()
         use = self.config.use
         lane = Signal(range(self._lanes))
-        index = Signal(8 * INDEX_BYTES)
+        current = Signal(8 * INDEX_BYTES)
         step, takes, closes = Signal(), Signal(), Signal()
         ends = Signal(ADDRESS_LOOPS + 1)
         m.d.comb += [
             self.o_read.eq(use == IndexUse.GATHER),
             self.o_write.eq((use != IndexUse.OFF) & ~self.o_read & ~self.i_write_plain),
-            index.eq(self.i_stream.payload.data.word_select(lane, 8 * INDEX_BYTES)),
+            current.eq(self.i_stream.payload.data.word_select(lane, 8 * INDEX_BYTES)),
             self.o_valid.eq(self.i_stream.valid),
-            self.o_offset.eq(index[: len(self.o_offset)] << self.config.shift),
-            self.o_outside.eq(index >= self.config.limit),
+            self.o_offset.eq(current[: len(self.o_offset)] << self.config.shift),
+            self.o_outside.eq(current >= self.config.limit),
             step.eq(Mux(self.o_read, self.i_read_step, self.i_write_step)),
             ends.eq(
                 Cat(
