@@ -7,7 +7,7 @@ from typing import Any
 from amaranth.hdl import Const, signed
 from amaranth.lib import data, enum
 
-from hw.arch.checks import require_int
+from hw.arch.checks import require_bool, require_int
 from hw.arch.errors import BadInputError, shown
 
 __all__ = [
@@ -63,7 +63,8 @@ entry_layout = data.StructLayout(
         "argument_count": 32,
         "repeat": REPEAT_BITS,
         "header": header_layout,
-        "reserved": 160,
+        "hold_next": 1,
+        "reserved": 159,
     }
 )
 
@@ -145,6 +146,9 @@ class LaunchEntry:
         `MAX_ARGUMENTS`) of the argument table.
     repeat : int
         Iterations of the kernel (1 to 2**32 - 1).
+    hold_next : bool
+        The next entry is fetched after this kernel has ended, which may so write it: its number of
+        iterations, arguments or image. Else it is fetched while this kernel runs.
     """
 
     image_address: int
@@ -153,6 +157,7 @@ class LaunchEntry:
     argument_address: int = 0
     argument_count: int = 0
     repeat: int = 1
+    hold_next: bool = False
 
     def __post_init__(self) -> None:
         _require_address("Image address", self.image_address)
@@ -160,6 +165,7 @@ class LaunchEntry:
         require_int("Image bytes", self.image_bytes, 1, MAX_IMAGE_BYTES)
         require_int("Argument count", self.argument_count, 0, MAX_ARGUMENTS)
         require_int("Repeat", self.repeat, 1, (1 << REPEAT_BITS) - 1)
+        require_bool("Hold of the next entry", self.hold_next)
         if len(self.header) != HEADER_BYTES:
             raise BadInputError(
                 f"Image header must have {HEADER_BYTES} bytes, not {shown(self.header)}"
@@ -189,7 +195,7 @@ class LaunchEntry:
             raise BadInputError("Reserved bytes of a launch entry must be 0")
         header = fields["header"].as_bits().to_bytes(HEADER_BYTES, "little")
         numbers = {each.name: fields[each.name] for each in _entry_fields()}
-        return cls(**numbers | {"header": header})
+        return cls(**numbers | {"header": header, "hold_next": bool(fields["hold_next"])})
 
 
 def _entry_fields() -> tuple[dataclasses.Field[Any], ...]:

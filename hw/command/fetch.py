@@ -36,7 +36,8 @@ class LaunchFetcher(Component):
 
     An entry costs two round trips to memory: its 64 bytes, then arguments and image back to back.
     Throughput is one image beat or one argument per cycle. The next entry is fetched after this
-    entry's image has been loaded from the shadow (``i_taken``), so while this one runs.
+    entry's image has been loaded from the shadow (``i_taken``), so while this one runs, or, if the
+    entry says so, after its kernel has ended.
 
     Parameters
     ----------
@@ -57,6 +58,8 @@ class LaunchFetcher(Component):
         Ends it in any state. The parent stops the reader as well, until that is idle.
     i_taken : ``In(1)``
         The image has been loaded from the shadows; only while ``o_ready``.
+    i_ended : ``In(1)``
+        The kernel that was taken has ended.
     o_decoded : ``Out(1)``
         ``o_entry`` is valid: the entry has been checked and its image not yet loaded.
     o_entry, o_entry_index, o_last : ``Out(entry_layout)``, ``Out(16)``, ``Out(1)``
@@ -78,6 +81,7 @@ class LaunchFetcher(Component):
     i_list_entries: Signal
     i_stop: Signal
     i_taken: Signal
+    i_ended: Signal
     o_decoded: Signal
     o_entry: data.View[data.StructLayout]
     o_entry_index: Signal
@@ -122,6 +126,7 @@ class LaunchFetcher(Component):
                 "i_list_entries": In(ENTRY_NUMBER_BITS),
                 "i_stop": In(1),
                 "i_taken": In(1),
+                "i_ended": In(1),
                 "o_decoded": Out(1),
                 "o_entry": Out(entry_layout),
                 "o_entry_index": Out(ENTRY_NUMBER_BITS),
@@ -340,5 +345,9 @@ class LaunchFetcher(Component):
                     self.o_entry_index.eq(self.o_entry_index + 1),
                 ]
                 m.next = "REQUEST_ENTRY"
+                with m.If(self.o_entry.hold_next):
+                    m.next = "HELD"
                 with m.If(self.o_last):
                     m.next = "IDLE"
+        with self._state(m, "HELD"), m.If(self.i_ended):
+            m.next = "REQUEST_ENTRY"

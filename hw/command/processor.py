@@ -261,6 +261,7 @@ class CommandProcessor(Component):
             fetch.i_start.eq(host.o_launch),
             fetch.i_list_address.eq(host.o_list_address),
             fetch.i_list_entries.eq(host.o_list_entries),
+            fetch.i_ended.eq(self._next_entry),
             fetch.i_stop.eq(self.o_stop),
             reader.i_stop.eq(self.o_stop),
         ]

@@ -44,11 +44,14 @@ class Fetched:
         The argument table.
     repeat : int
         Iterations of the kernel.
+    hold_next : bool
+        The next entry is fetched after the kernel has ended.
     """
 
     image: bytes
     arguments: tuple[Argument, ...]
     repeat: int
+    hold_next: bool
 
 
 class LaunchReader:
@@ -127,7 +130,17 @@ class LaunchReader:
         body = self._read(entry["image_address"], size, ReadPhase.IMAGE)
         self._check_words(body, entry["header"]["checksum"])
         header = entry["header"].as_bits().to_bytes(HEADER_BYTES, "little")
-        return Fetched(header + body, tuple(arguments), entry["repeat"])
+        return Fetched(header + body, tuple(arguments), entry["repeat"], bool(entry["hold_next"]))
+
+    def preview(self, list_address: int, index: int) -> Fetched | LaunchError:
+        """An entry as it is now, or the code of its refusal; counts no bytes."""
+        before = self.bytes_read
+        try:
+            return self.entry(list_address, index)
+        except LaunchFault as fault:
+            return fault.code
+        finally:
+            self.bytes_read = before
 
     def _check_words(self, body: bytes, expected: int) -> None:
         """Check positions of an image's words, then its checksum, then that it is whole."""

@@ -209,8 +209,15 @@ def emulate(
             fetched = reader.entry(list_address, entry)
             arguments[: len(fetched.arguments)] = fetched.arguments
             program = ChipProgram.unpack(config, fetched.image)
+            ahead = entry + 1 < entries and not fetched.hold_next
+            following = reader.preview(list_address, entry + 1) if ahead else None
             for iteration in range(fetched.repeat):
                 _iterate(program, arguments, view, iteration, fetched.repeat, totals)
+            if ahead and reader.preview(list_address, entry + 1) != following:
+                raise EmulatorError(
+                    f"Kernel of entry {entry} must not write entry {entry + 1} or what that points "
+                    "to, unless its own entry has hold_next"
+                )
     except LaunchFault as fault:
         return ended(fault)
     return ended(None)

@@ -149,8 +149,11 @@ class Bench:
         self.run_cycles = 20
         self.drain_cycles = 5
 
-    def store(self, kernels, list_address=LIST):
-        """Put a launch list in memory: kernels are (image bytes, arguments, repeat)."""
+    def store(self, kernels, list_address=LIST, *, holding=()):
+        """Put a launch list in memory: kernels are (image bytes, arguments, repeat).
+
+        The entries of the numbers in ``holding`` hold the next one until their kernel has ended.
+        """
         entries = []
         for number, (image, arguments, repeat) in enumerate(kernels):
             # Both straddle a multiple of 4 KiB if they are longer than the alignment.
@@ -167,6 +170,7 @@ class Bench:
                     argument_address=argument_address,
                     argument_count=len(arguments),
                     repeat=repeat,
+                    hold_next=number in holding,
                 )
             )
         self.memory.put(list_address, pack_list(entries, self.width_bits))

@@ -120,6 +120,55 @@ def test_next_image_is_fetched_while_a_kernel_runs():
     assert [b - a for a, b in zip(starts, starts[1:])] == [400 + 8] * 2
 
 
+@pytest.mark.parametrize("holds", [False, True])
+def test_a_kernel_may_write_the_entry_that_is_held(holds):
+    rng = random.Random(6)
+    kernels, configs = zip(
+        *(random_kernel(rng, width_bits=64, arguments=2) for _ in range(3)), strict=True
+    )
+    bench = Bench(latency=30)
+    bench.run_cycles = 600
+    bench.store(kernels, holding=[0] if holds else [])
+    image, arguments, repeat = kernels[1]
+    written = (image, arguments, repeat ^ 0xFFFF)
+
+    async def kernel(ctx):
+        """The kernel of entry 0 writes the next one's number of iterations as it ends."""
+        while not bench.when("start"):
+            await ctx.tick()
+        for _ in range(bench.run_cycles - 5):
+            await ctx.tick()
+        bench.memory.put(bench.entry_address(1) + 24, written[2].to_bytes(4, "little"))
+
+    async def story(ctx):
+        await bench.begin(ctx, 3)
+        assert await bench.end(ctx) == DONE
+
+    bench.run(story, kernel)
+    check_runs(bench, [kernels[0], written if holds else kernels[1], kernels[2]], configs)
+    first, second, third = bench.when("start")
+    assert (second - first > 600 + 2 * 30) == holds
+    assert third - second == 600 + 7
+
+
+def test_an_abort_ends_the_wait_for_a_held_entry():
+    rng = random.Random(7)
+    kernel, config = random_kernel(rng, width_bits=64)
+    bench = Bench()
+    bench.store([kernel] * 2, holding=[0])
+
+    async def story(ctx):
+        await bench.begin(ctx, 2)
+        while not bench.when("start"):
+            await ctx.tick()
+        await bench.write(ctx, "CONTROL", ABORT | INTERRUPT)
+        await bench.idle(ctx)
+        await recovers(bench, ctx)
+
+    bench.run(story)
+    check_runs(bench, [kernel], [config])
+
+
 @pytest.mark.parametrize(
     "entries, address, code",
     [
