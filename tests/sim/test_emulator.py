@@ -151,6 +151,38 @@ def _copy(program, sizes, rng):
     return tensors, run
 
 
+@pytest.mark.parametrize("holds", [False, True])
+def test_an_entry_that_a_kernel_writes_must_be_held(holds):
+    """A copier copies another entry over the one behind its own."""
+    program = copier(first=[(0, 6), (1, 6)], second=[(0, 6), (1, 6)], packet=8)
+    image = program.pack()
+    tables = {0x800: (0x4000, 0x5000, 64, 0x6000), 0x900: (0x4000, 0x5000, 0x7000, 0x8000)}
+    first, second = (
+        LaunchEntry(
+            image_address=0x1000,
+            image_bytes=len(image) - HEADER_BYTES,
+            header=image[:HEADER_BYTES],
+            argument_address=table,
+            argument_count=4,
+            hold_next=holds,
+        )
+        for table in tables
+    )
+    memory = bytearray(0x9000)
+    data = {0: pack_list([first, first], TINY.width_bits), 0x1000: image[HEADER_BYTES:]}
+    data |= {at: pack_arguments([*map(Argument, each)]) for at, each in tables.items()}
+    data |= {0x4000: second.pack(), 0x5000: bytes(range(200))}
+    for address, content in data.items():
+        memory[address : address + len(content)] = content
+    if not holds:
+        with pytest.raises(EmulatorError, match="entry 0 must not write entry 1 .* has hold_next"):
+            emulate(TINY, memory, list_address=0, entries=2)
+        return
+    assert emulate(TINY, memory, list_address=0, entries=2).status == "done"
+    copied = second.pack().ljust(384, b"\0") + bytes(range(200)).ljust(384, b"\0")
+    assert memory[0x7000 : 0x7000 + 768] == memory[0x8000 : 0x8000 + 768] == copied
+
+
 @pytest.mark.parametrize(
     ("first", "second", "packet"),
     [
