@@ -27,7 +27,6 @@ KINDS: dict[str, type] = {
 REST = "rest"
 
 _NOTES = {
-    "pcu": "systolic mode only",
     REST: "logic of tiles and chip that connects the units",
 }
 

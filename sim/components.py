@@ -171,7 +171,7 @@ _PORTS = (
 )
 
 _UNITS = (
-    StandAlone("pcu", "compute unit: filtered ports around a matrix unit", _pcu, "chip"),
+    StandAlone("pcu", "compute unit: matrix unit, and lanes, behind filters", _pcu, "pcu"),
     StandAlone("matrix_unit", "matrix unit of a PCU", _matrix_unit, "matrix_unit"),
     StandAlone(
         "pmu",

@@ -73,7 +73,10 @@ PCU = UnitKind(
     layout=lambda chip: pcu_layout(chip.pcu.lanes),
     pack=lambda program, chip: program.pack(chip.pcu.lanes),
     unpack=lambda word, chip: PcuProgram.unpack(word, chip.pcu.lanes),
-    counters={"vectors": (4, "vectors that entered the array, with their weights present")},
+    counters={
+        "vectors": (4, "vectors that entered the array, with their weights present"),
+        "groups": (5, "groups of t elements that entered the lanes"),
+    },
 )
 PMU = UnitKind(
     name="pmu",

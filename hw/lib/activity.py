@@ -7,17 +7,28 @@ from collections.abc import Mapping
 from amaranth.hdl import Module, Signal, Value
 from amaranth.lib import data
 
-from hw.arch.counters import counter_numbers
+from hw.arch.counters import ACTIVITIES, counter_numbers
 from hw.arch.unit_kind import UnitKind
 
-__all__ = ["chosen_counter", "count_activity"]
+__all__ = ["beside_layout", "chosen_counter", "count_activity"]
+
+_OTHERWISE = "wait_input"
+
+
+def beside_layout() -> data.StructLayout:
+    """Layout of what a part does that another one's counters count, while it ``works``.
+
+    Of the activities, the first that is true; without one it waits for an input.
+    """
+    names = (name for name in ACTIVITIES if name != _OTHERWISE)
+    return data.StructLayout({"works": 1} | dict.fromkeys(names, 1))
 
 
 def count_activity(
     m: Module,
     counters: data.View[data.StructLayout],
     *,
-    otherwise: str = "wait_input",
+    otherwise: str = _OTHERWISE,
     **activities: Value,
 ) -> None:
     """Count the cycle as the first activity that is true, else as ``otherwise``."""

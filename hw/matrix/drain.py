@@ -6,7 +6,6 @@ from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from hw.arch.limits import PACKET_VECTORS
 from hw.float.add import cast_to_bf16
 from hw.lib.component import Component
 from hw.lib.stream import ElasticBuffer, vector_layout, vector_signature
@@ -15,11 +14,11 @@ __all__ = ["BankDrain"]
 
 
 class BankDrain(Component):
-    """Drain of one accumulator bank into packets of the result stream.
+    """Drain of one accumulator bank into a packet of the result stream.
 
     One row is read per cycle; zero sums leave as +0. A vector holds one row of 32-bit sums or two
-    rows rounded to bf16; an odd last row is followed by +0. Every
-    ``packet_vectors`` vectors, and the pass, end a packet (``last``); the pass also has ``final``.
+    rows rounded to bf16; an odd last row is followed by +0. The last vector has ``last`` and
+    ``final``.
 
     Parameters
     ----------
@@ -32,8 +31,6 @@ class BankDrain(Component):
     -------
     integer, to_bf16
         Static: sums are int32, not fp32; round fp32 to bf16 and pack two rows per vector.
-    packet_vectors
-        Static: vectors of a packet; 0: all of the pass.
     i_start, i_last_row
         A bank is full, with sums in its rows 0 to ``i_last_row``; held until ``o_done``.
     o_done
@@ -45,7 +42,6 @@ class BankDrain(Component):
 
     integer: Signal
     to_bf16: Signal
-    packet_vectors: Signal
     i_start: Signal
     i_last_row: Signal
     o_done: Signal
@@ -61,7 +57,6 @@ class BankDrain(Component):
             {
                 "integer": In(1),
                 "to_bf16": In(1),
-                "packet_vectors": In(range(PACKET_VECTORS.high + 1)),
                 "i_start": In(1),
                 "i_last_row": In(range(rows)),
                 "o_done": Out(1),
@@ -95,9 +90,6 @@ class BankDrain(Component):
         waiting_odd = Signal()
         waiting_last = Signal()
         even_half = Signal(half_bits, reset_less=True)
-        # Vectors of the current packet that have been sent; the comparison below is one bit wider,
-        # so that it never holds for packets of a whole pass.
-        sent = Signal.like(self.packet_vectors)
         completes = ~self.to_bf16 | waiting_odd | waiting_last
         taken = waiting & (~completes | port.i_stream.ready)
         more = self.i_start & (requested <= self.i_last_row)
@@ -106,7 +98,7 @@ class BankDrain(Component):
             self.o_enable.eq(more & (~waiting | taken)),
             self.o_done.eq(taken & waiting_last),
             port.i_stream.valid.eq(waiting & completes),
-            port.i_stream.payload.last.eq(waiting_last | (sent + 1 == self.packet_vectors)),
+            port.i_stream.payload.last.eq(waiting_last),
             port.i_stream.payload.final.eq(waiting_last),
         ]
         with m.If(~self.to_bf16):
@@ -117,9 +109,7 @@ class BankDrain(Component):
             m.d.comb += port.i_stream.payload.data.eq(halves)
         with m.If(taken):
             m.d.sync += waiting.eq(0)
-            with m.If(completes):
-                m.d.sync += sent.eq(Mux(port.i_stream.payload.last, 0, sent + 1))
-            with m.Else():
+            with m.If(~completes):
                 m.d.sync += even_half.eq(halves)
         with m.If(self.o_enable):
             m.d.sync += [

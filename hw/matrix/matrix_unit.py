@@ -10,12 +10,11 @@ from amaranth.lib.wiring import In, Out
 from hw.arch.checks import refusal
 from hw.arch.counters import activity_layout
 from hw.arch.errors import BadInputError
-from hw.arch.limits import PACKET_VECTORS
 from hw.array.dataflow import ArrayConfig, Dataflow
 from hw.array.layout import row_pairs
 from hw.array.unit_parameters import ACCUMULATOR_ROWS
 from hw.emit.shared import shared
-from hw.lib.activity import count_activity
+from hw.lib.activity import beside_layout, count_activity
 from hw.lib.component import Component
 from hw.lib.stream import vector_signature
 from hw.matrix.bank_sequencer import BankSequencer
@@ -32,7 +31,7 @@ class MatrixUnit(Component):
     A packet of the activation stream is one tile: its rows, R elements of k per vector. Its
     weights are the next C vectors of the weight stream. Tiles are accumulated, row by row, in
     arrival order until a vector with the flag ``final``, which ends a pass; then the sums leave, as
-    one packet or several. All tiles of a pass have the same number of rows.
+    one packet. All tiles of a pass have the same number of rows.
 
     A tile that continues uses the accumulator rows after those of the tile before; the others, and
     the first of a pass, begin a group at row 0. All groups of a pass have as many tiles.
@@ -62,17 +61,17 @@ class MatrixUnit(Component):
         Static: operands are int8, else bf16; always 1 if int8 is the only format.
     to_bf16
         Static: results are rounded to bf16, two rows per vector.
-    packet_vectors
-        Static: vectors of a result packet, the last of a pass may have fewer; 0: a pass is one.
     weights_by_row
         Static: a vector of weights is rows of the tile, else a column
         (:class:`hw.array.stationary.StationaryArray`).
+    i_beside
+        Activity of lanes beside the unit, counted in place of its own while ``works``.
     i_hold
         Freezes the counters and nothing else.
     o_issue
         A vector enters the array in this cycle, and its weights are present.
     counters
-        Cycles by the unit's activity.
+        Cycles by the unit's activity, or by that of ``i_beside``.
 
     Raises
     ------
@@ -86,8 +85,8 @@ class MatrixUnit(Component):
     o_result: stream.Interface
     int8: Signal
     to_bf16: Signal
-    packet_vectors: Signal
     weights_by_row: Signal
+    i_beside: data.View[data.StructLayout]
     i_hold: Signal
     o_issue: Signal
     counters: data.View[data.StructLayout]
@@ -120,8 +119,8 @@ class MatrixUnit(Component):
                 "o_result": Out(vector_signature(16 * rows)),
                 "int8": In(1),
                 "to_bf16": In(1),
-                "packet_vectors": In(range(PACKET_VECTORS.high + 1)),
                 "weights_by_row": In(1),
+                "i_beside": In(beside_layout()),
                 "i_hold": In(1),
                 "o_issue": Out(1),
                 "counters": Out(activity_layout()),
@@ -165,13 +164,14 @@ class MatrixUnit(Component):
             whole = ~banks.o_begins | banks.o_starts | (waiting.last_row == banks.o_top)
             ended = ~banks.o_adds | ~(waiting.last & waiting.final) | (waiting.row == banks.o_top)
             m.d.sync += Check(whole & ended, "the groups of tiles of a pass differ in rows")
+        beside = self.i_beside
         with m.If(~self.i_hold):
             count_activity(
                 m,
                 self.counters,
-                busy=core.o_issue,
-                wait_room=waiting.valid & waiting.tile_ready,
-                idle=~waiting.valid & banks.o_starts,
+                busy=Mux(beside.works, beside.busy, core.o_issue),
+                wait_room=Mux(beside.works, beside.wait_room, waiting.valid & waiting.tile_ready),
+                idle=Mux(beside.works, beside.idle, ~waiting.valid & banks.o_starts),
             )
         return m
 
@@ -204,6 +204,5 @@ class MatrixUnit(Component):
             banks.i_done.eq(drain.o_done),
             drain.integer.eq(self.int8),
             drain.to_bf16.eq(self.to_bf16),
-            drain.packet_vectors.eq(self.packet_vectors),
         ]
         wiring.connect(m, drain.o_stream, wiring.flipped(self.o_result))

@@ -74,6 +74,9 @@ class LaneIssue(Component):
         Element of the auxiliary vector, or the first of as many as there are lanes.
     o_take, o_take_auxiliary, o_reserve : ``Out(1)``
         The vectors are taken; a vector of results begins.
+    o_pause, o_wait_room, o_idle : ``Out(1)``
+        No group is issued: results of groups before must come first; there is no room for results;
+        or a program begins anew, and its first vector is not there.
     """
 
     i_program: data.View[data.StructLayout]
@@ -90,6 +93,9 @@ class LaneIssue(Component):
     o_take: Signal
     o_take_auxiliary: Signal
     o_reserve: Signal
+    o_pause: Signal
+    o_wait_room: Signal
+    o_idle: Signal
 
     def __init__(self, *, width_bits: int, lanes: int, cycles: int) -> None:
         self._words = width_bits // 32
@@ -111,6 +117,9 @@ class LaneIssue(Component):
                 "o_take": Out(1),
                 "o_take_auxiliary": Out(1),
                 "o_reserve": Out(1),
+                "o_pause": Out(1),
+                "o_wait_room": Out(1),
+                "o_idle": Out(1),
             }
         )
 
@@ -124,14 +133,13 @@ class LaneIssue(Component):
         sends = Value.cast(phase.result) != ResultForm.NONE.value
         begins = sends & ~step.position.any()
         from_statistics = Value.cast(phase.source) == PhaseSource.STATISTICS.value
+        ready, room = Signal(), Signal()
         m.d.comb += [
-            self.o_valid.eq(
-                running
-                & (pause == 0)
-                & (self.i_valid | from_statistics)
-                & (self.i_auxiliary | ~uses)
-                & (self.i_room | ~begins)
-            ),
+            self.o_pause.eq(~running | (pause != 0)),
+            ready.eq(~self.o_pause & (self.i_valid | from_statistics) & (self.i_auxiliary | ~uses)),
+            room.eq(self.i_room | ~begins),
+            self.o_valid.eq(ready & room),
+            self.o_wait_room.eq(ready & ~room),
             self.o_reserve.eq(self.o_valid & begins),
         ]
         last_group, packet_ends = Signal(), Signal()
@@ -235,7 +243,12 @@ class LaneIssue(Component):
         number = Signal(range(PHASES))
         wait = Signal(range(self._cycles))
         phase = Signal(phase_layout())
-        m.d.comb += self.o_phase.eq(phase)
+        step: Any = self.o_step
+        starts = (number == 0) & step.first & ~step.group.any()
+        m.d.comb += [
+            self.o_phase.eq(phase),
+            self.o_idle.eq(running & starts & ~self.i_valid),
+        ]
         with m.FSM():
             with m.State("LOAD"):
                 m.d.sync += Value.cast(phase).eq(Value.cast(program.phases[number]))

@@ -9,10 +9,18 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.arch.checks import refusal
-from hw.arch.lanes.phase_word import AuxiliaryUse, Fetched, PhaseSource, ResultForm, lane_layout
+from hw.arch.lanes.phase_word import (
+    PHASES,
+    AuxiliaryUse,
+    Fetched,
+    PhaseSource,
+    ResultForm,
+    lane_layout,
+)
 from hw.arch.limits import FUNCTION_BITS, LANES, LINK_BITS
 from hw.emit.shared import shared
 from hw.float.wires import named
+from hw.lib.activity import beside_layout
 from hw.lib.component import Component
 from hw.lib.delay import delayed
 from hw.lib.fifo import Queue
@@ -60,6 +68,11 @@ class Lanes(Component):
         A packet for each packet of a phase that sends results.
     config : ``In(lane_layout())``
         The program; changes only while ``i_clear`` is high.
+    o_activity : ``Out(beside_layout())``
+        What the lanes do; ``works`` if they are on and no phase takes sums. They are busy if a
+        group is issued, or must wait for results of those before it.
+    o_issue : ``Out(1)``
+        A group is issued in this cycle.
     i_clear : ``In(1)``
         Discards all vectors and statistics, and begins with the first phase.
 
@@ -74,6 +87,8 @@ class Lanes(Component):
     i_accumulators: stream.Interface
     o_result: stream.Interface
     config: data.View[data.StructLayout]
+    o_activity: data.View[data.StructLayout]
+    o_issue: Signal
     i_clear: Signal
 
     def __init__(self, *, width_bits: int, lanes: int, function_bits: int) -> None:
@@ -93,6 +108,8 @@ class Lanes(Component):
                 "i_accumulators": In(link),
                 "o_result": Out(link),
                 "config": In(lane_layout()),
+                "o_activity": Out(beside_layout()),
+                "o_issue": Out(1),
                 "i_clear": In(1),
             }
         )
@@ -124,6 +141,11 @@ class Lanes(Component):
             issue.i_room.eq(packer.o_room),
             packer.i_reserve.eq(issue.o_reserve),
             statistics.i_read_group.eq(step.group),
+            self.o_issue.eq(issue.o_valid),
+            self.o_activity.works.eq((self.config.count != 0) & ~self._takes_sums()),
+            self.o_activity.busy.eq(issue.o_valid | issue.o_pause),
+            self.o_activity.wait_room.eq(issue.o_wait_room),
+            self.o_activity.idle.eq(issue.o_idle),
         ]
         x = element_group(m, vector, phase.form, step.group, count=lanes, name="source")
         y, z = self._fetched(m, issue, statistics, auxiliary)
@@ -146,6 +168,12 @@ class Lanes(Component):
             results.append(lane.o_result)
         self._sink(m, issue, statistics, packer, results)
         return m
+
+    def _takes_sums(self) -> Value:
+        """Whether a phase takes rows of sums; one that the program lacks is 0, of statistics."""
+        code = PhaseSource.ACCUMULATORS.value
+        phases: Any = self.config.phases
+        return Cat(Value.cast(phases[n].source) == code for n in range(PHASES)).any()
 
     def _source(self, m: Module, issue: LaneIssue, auxiliary: Queue) -> Signal:
         """Vector of the phase's source."""

@@ -1,8 +1,8 @@
-"""Pattern compute unit (PCU): a matrix unit behind packet filters on its operand streams."""
+"""Pattern compute unit (PCU): a matrix unit, and lanes beside it, behind packet filters."""
 
 from __future__ import annotations
 
-from amaranth.hdl import Module, Signal
+from amaranth.hdl import Const, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -18,12 +18,18 @@ from hw.lib.packet_filter import PacketFilter
 from hw.lib.stream import vector_signature
 from hw.matrix.matrix_unit import MatrixUnit
 from hw.numeric.formats import bf16, int8
+from hw.pcu.lanes import Lanes
+from hw.pcu.packet_cutter import PacketCutter
 
 __all__ = ["Pcu"]
 
 
 class Pcu(Component):
-    """Pattern compute unit in systolic mode: two packet filters, a matrix unit and counters.
+    """Pattern compute unit: packet filters, a matrix unit, lanes if it has any, and counters.
+
+    Without a lane program the results are the sums. With one they are those of the lanes, which
+    take the sums, or, while the matrix unit is idle, the activation stream
+    (`hw.arch.pcu.PcuProgram`).
 
     Each port takes one vector per cycle. Of a stream that is multicast to P units, each takes its
     own packets and discards the others, so that it never blocks its siblings.
@@ -39,11 +45,12 @@ class Pcu(Component):
     i_activation, i_weight, o_result : vector streams
         See :class:`hw.matrix.matrix_unit.MatrixUnit`.
     i_auxiliary : vector stream
-        Second operand of SIMD mode, which is not supported yet: never ready.
+        Stream of the lanes; without lanes never ready.
     config : ``In(pcu_layout(config.lanes))``
         The program; changes only while the unit is empty and ``i_clear`` is high.
     i_clear
-        Restarts the packet counts of multicast streams at 0, and the weights with a new group.
+        Restarts the packet counts of multicast streams at 0, the weights with a new group, the
+        lanes with their first phase, and the results with a new packet.
     i_run
         The counters count in this cycle.
     i_counter, o_counter : ``In(range(8))``, ``Out(48)``
@@ -99,19 +106,23 @@ class Pcu(Component):
             accumulator_rows=self._config.accumulator_rows,
         )
         m.submodules.matrix_unit = shared(unit)
-        for name, port, consumer in (
-            ("activation", self.i_activation, unit.i_activation),
-            ("weight", self.i_weight, unit.i_weight),
-        ):
-            taken = PacketFilter(width_bits=self._width_bits)
-            m.submodules[f"{name}_filter"] = shared(taken)
-            m.d.comb += [
-                taken.i_clear.eq(self.i_clear),
-                taken.modulus.eq(self.config[name].modulus),
-                taken.index.eq(self.config[name].index),
-            ]
-            wiring.connect(m, wiring.flipped(port), taken.i_stream)
-            wiring.connect(m, taken.o_stream, consumer)
+        activation = self._filtered(m, "activation", self.i_activation)
+        wiring.connect(m, self._filtered(m, "weight", self.i_weight), unit.i_weight)
+        m.submodules.cutter = cutter = PacketCutter(width_bits=self._width_bits)
+        wiring.connect(m, cutter.o_stream, wiring.flipped(self.o_result))
+        m.d.comb += [
+            cutter.i_clear.eq(self.i_clear),
+            cutter.vectors.eq(self.config.packet_vectors),
+        ]
+        counters = {name: unit.counters[name] for name in ACTIVITIES}
+        # A busy cycle of the matrix unit is one in which a vector enters the array, and none enters
+        # without its weights.
+        counters |= {"vectors": unit.counters.busy, "groups": Const(0, COUNTER_BITS)}
+        if self._config.lanes:
+            counters |= self._lanes(m, activation, unit, cutter.i_stream)
+        else:
+            wiring.connect(m, activation, unit.i_activation)
+            wiring.connect(m, unit.o_result, cutter.i_stream)
         # The next packet of weights that is taken begins a group of tiles: the one before had
         # `final`, or a packet of another unit that has passed since.
         begins = Signal(init=1)
@@ -121,19 +132,60 @@ class Pcu(Component):
         with m.Elif(weight.valid & weight.ready & weight.payload.last):
             m.d.sync += begins.eq(weight.payload.final | (begins & ~unit.i_weight.valid))
         m.d.comb += unit.i_continues.eq(self.config.by_group & ~begins)
-        wiring.connect(m, unit.o_result, wiring.flipped(self.o_result))
         m.d.comb += [
             unit.int8.eq(self.config.int8),
             unit.to_bf16.eq(self.config.to_bf16),
-            unit.packet_vectors.eq(self.config.packet_vectors),
             unit.weights_by_row.eq(self.config.weights_by_row),
             unit.i_hold.eq(~self.i_run),
             self.o_issue.eq(unit.o_issue),
         ]
-        counters = {name: unit.counters[name] for name in ACTIVITIES}
-        # In systolic mode a busy cycle is one in which a vector enters the array, and none enters
-        # without its weights.
-        chosen_counter(
-            m, PCU, self.i_counter, counters | {"vectors": unit.counters.busy}, self.o_counter
-        )
+        chosen_counter(m, PCU, self.i_counter, counters, self.o_counter)
         return m
+
+    def _filtered(self, m: Module, name: str, port: stream.Interface) -> stream.Interface:
+        """Packets of a port that are this unit's."""
+        taken = PacketFilter(width_bits=self._width_bits)
+        m.submodules[f"{name}_filter"] = shared(taken)
+        m.d.comb += [
+            taken.i_clear.eq(self.i_clear),
+            taken.modulus.eq(self.config[name].modulus),
+            taken.index.eq(self.config[name].index),
+        ]
+        wiring.connect(m, wiring.flipped(port), taken.i_stream)
+        return taken.o_stream
+
+    def _lanes(
+        self, m: Module, activation: stream.Interface, unit: MatrixUnit, result: stream.Interface
+    ) -> dict[str, Value]:
+        """Add the lanes between the streams and the results; returns the counters they change."""
+        lanes = Lanes(
+            width_bits=self._width_bits,
+            lanes=self._config.lanes,
+            function_bits=self._config.function_bits,
+        )
+        m.submodules.lanes = shared(lanes)
+        wiring.connect(m, self._filtered(m, "auxiliary", self.i_auxiliary), lanes.i_auxiliary)
+        # On without sums, the lanes take the activations in place of the matrix unit.
+        active, alone = Signal(), lanes.o_activity.works
+        sums = unit.o_result
+        groups = Signal(COUNTER_BITS)
+        m.d.comb += [
+            active.eq(self.config.lanes.count != 0),
+            lanes.config.eq(self.config.lanes),
+            lanes.i_clear.eq(self.i_clear),
+            unit.i_beside.eq(lanes.o_activity),
+            unit.i_activation.payload.eq(activation.payload),
+            lanes.i_activation.payload.eq(activation.payload),
+            unit.i_activation.valid.eq(activation.valid & ~alone),
+            lanes.i_activation.valid.eq(activation.valid & alone),
+            activation.ready.eq(Mux(alone, lanes.i_activation.ready, unit.i_activation.ready)),
+            lanes.i_accumulators.payload.eq(sums.payload),
+            lanes.i_accumulators.valid.eq(sums.valid & active),
+            sums.ready.eq(Mux(active, lanes.i_accumulators.ready, result.ready)),
+            result.valid.eq(Mux(active, lanes.o_result.valid, sums.valid)),
+            result.payload.eq(Mux(active, lanes.o_result.payload, sums.payload)),
+            lanes.o_result.ready.eq(active & result.ready),
+        ]
+        with m.If(self.i_run & lanes.o_issue):
+            m.d.sync += groups.eq(groups + 1)
+        return {"vectors": Mux(alone, 0, unit.counters.busy), "groups": groups}

@@ -6,14 +6,23 @@ import json
 import os
 from collections.abc import Mapping
 
+from hw.arch.config import ChipConfig, PcuConfig
 from hw.array.dataflow import ArrayConfig, Dataflow
 from hw.matrix.unit_config import UnitConfig
 from hw.numeric.formats import named
 
-__all__ = ["asked_fp", "asked_unit", "environment_of", "environment_of_fp"]
+__all__ = [
+    "asked_fp",
+    "asked_pcu",
+    "asked_unit",
+    "environment_of",
+    "environment_of_fp",
+    "environment_of_pcu",
+]
 
 _VARIABLE = "TILEWRIGHT_UNIT"
 _FP_VARIABLE = "TILEWRIGHT_FP"
+_PCU_VARIABLE = "TILEWRIGHT_PCU"
 
 
 def environment_of(config: UnitConfig, buffer_rows: int | None = None) -> dict[str, str]:
@@ -49,3 +58,16 @@ def asked_fp() -> dict[str, dict[str, int]] | None:
     """Selected floating-point unit with its parameters; None without selection."""
     text = os.environ.get(_FP_VARIABLE)
     return None if text is None else dict(json.loads(text))
+
+
+def environment_of_pcu(chip: ChipConfig, programs: int) -> dict[str, str]:
+    """Environment that selects the PCU of a chip, and a number of random programs."""
+    return {_PCU_VARIABLE: json.dumps([chip.width_bits, vars(chip.pcu), programs])}
+
+
+def asked_pcu() -> tuple[ChipConfig, int] | None:
+    """Chip with the selected PCU, and number of programs; None if none is selected."""
+    if _PCU_VARIABLE not in os.environ:
+        return None
+    width_bits, fields, programs = json.loads(os.environ[_PCU_VARIABLE])
+    return ChipConfig(2, 2, width_bits=width_bits, pcu=PcuConfig(**fields)), programs

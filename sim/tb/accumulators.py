@@ -92,12 +92,12 @@ class _Pass:
 
 
 async def _start(dut: Any, fmt: Format, out: Format) -> None:
-    """Reset with a program that has one packet per pass and weights by column."""
+    """Reset with a program that has weights by column."""
     await start(
         dut,
         int8=int(fmt == int8),
         to_bf16=int(out == bf16),
-        packet_vectors=0,
+        i_beside=0,
         i_continues=0,
         weights_by_row=0,
         i_hold=0,

@@ -65,7 +65,6 @@ async def products_of_random_extents_are_numpys(
             accumulator_rows=_DEPTH,
             fmt=fmt,
             to_bf16=out == bf16,
-            packet_vectors=int(rng.choice([0, 0, 1, 2, 3, 5, 24, 255])),
         )
         special = float(rng.choice([0.0, 0.05]))
         a = random_operand(rng, (m, k), fmt, special_share=special)
@@ -79,7 +78,7 @@ async def products_of_random_extents_are_numpys(
             int8=int(fmt == int8),
             to_bf16=int(out == bf16),
             weights_by_row=int(weights_by_row),
-            packet_vectors=tiling.packet_vectors,
+            i_beside=0,
             i_continues=0,
             i_hold=0,
         )

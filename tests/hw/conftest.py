@@ -14,10 +14,13 @@ from tests.native.stream_model import StreamModel
 
 @pytest.fixture(scope="session")
 def pcu_units(heavy_lock):
-    """Design, bundle and model of the PCU's matrix units and of a PCU, ports after their names."""
+    """Design, bundle and model of matrix units and of two PCUs, ports after their names."""
     parts = {name: units.matrix_unit(*size) for name, size in units.MATRIX_UNITS.items()}
-    pcu = Pcu(width_bits=units.PCU_CHIP.width_bits, config=units.PCU_CHIP.pcu)
-    bundle = Bundle(parts | {"pcu": pcu})
+    pcus = {
+        name: Pcu(width_bits=chip.width_bits, config=chip.pcu)
+        for name, chip in (("pcu", units.PCU_CHIP), ("lanes", units.LANES_CHIP))
+    }
+    bundle = Bundle(parts | pcus)
     design = emit(bundle)
     with heavy_lock():
         model = StreamModel(design, bundle)

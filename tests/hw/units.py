@@ -1,5 +1,7 @@
 """The units in the models that tests share."""
 
+import dataclasses
+
 from hw.arch.config import AgcuConfig, ChipConfig, PcuConfig
 from hw.array.dataflow import ArrayConfig, Dataflow
 from hw.matrix.matrix_unit import MatrixUnit
@@ -10,6 +12,7 @@ from hw.tpu.tensor_config import TensorConfig
 
 __all__ = [
     "ACCUMULATOR_ROWS",
+    "LANES_CHIP",
     "MATRIX_UNITS",
     "PCU_CHIP",
     "READOUTS",
@@ -29,6 +32,9 @@ PCU_CHIP = ChipConfig(
     pcu=PcuConfig(accumulator_rows=16),
     agcu=AgcuConfig(count=1),
 )
+
+#: The chip whose PCU with lanes is tested.
+LANES_CHIP = dataclasses.replace(PCU_CHIP, pcu=PcuConfig(accumulator_rows=16, lanes=2))
 
 
 def _tensor(rows, columns, fmt, latency, buffer_rows, **options):

@@ -189,8 +189,8 @@ def run_matmul(
     model.set(prefix + "int8", int(not tiling.fmt.is_float))
     model.set(prefix + "to_bf16", int(tiling.to_bf16))
     model.set(prefix + "weights_by_row", int(weights_by_row))
-    model.set(prefix + "packet_vectors", tiling.packet_vectors)
     model.set(prefix + "i_continues", 0)
+    model.set(prefix + "i_beside", 0)
     crossed, cycles = run_streams(
         model,
         {

@@ -35,7 +35,6 @@ class Case:
     seed: int = 0
     special_share: float = 0.0
     by_row: bool = False
-    packet_vectors: int = 0
     stalls: tuple[float, float, float] = (0.0, 0.0, 0.0)
 
     @property
@@ -48,7 +47,6 @@ class Case:
             accumulator_rows=ACCUMULATOR_ROWS,
             fmt=self.fmt,
             to_bf16=self.out == bf16,
-            packet_vectors=self.packet_vectors,
         )
 
     def operands(self):
@@ -100,7 +98,6 @@ def random_cases(seed, count):
             seed=int(rng.integers(1 << 32)),
             special_share=0.02 if index % 3 == 0 else 0.0,
             by_row=bool(rng.integers(2)),
-            packet_vectors=int(rng.choice([0, 0, 1, 2, 3, 5, 16, 255])),
             stalls=tuple(rng.choice([0.0, 0.2, 0.5, 0.9], 3)),
         )
 

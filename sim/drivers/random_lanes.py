@@ -1,0 +1,171 @@
+"""Random lane programs, random streams for them, and those as payloads."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from typing import Any, TypeVar
+
+import numpy as np
+
+from hw.arch.errors import BadInputError
+from hw.arch.lanes.lane_program import LanePhase, LaneProgram
+from hw.arch.lanes.phase_word import (
+    PHASES,
+    AuxiliaryUse,
+    ElementForm,
+    Fetched,
+    Operand,
+    PhaseSource,
+    Reduction,
+    ResultForm,
+    UnitOrder,
+)
+from hw.numeric.alu_codes import AluOperation
+from hw.numeric.function_codes import SpecialFunction
+from hw.numeric.lane_model import LaneModel, VectorStream
+from sim.drivers.products import Words
+
+__all__ = ["STREAMS", "random_program", "random_streams", "stream_payloads", "words_of"]
+
+#: Sources of a phase that are streams.
+STREAMS = (PhaseSource.ACTIVATION, PhaseSource.AUXILIARY, PhaseSource.ACCUMULATORS)
+_UNCONSTANT = (Operand.X, Operand.Y, Operand.Z, Operand.PREVIOUS)
+
+T = TypeVar("T")
+
+
+def _random_phase(
+    rng: np.random.Generator, changed: Collection[int], sources: Collection[PhaseSource]
+) -> LanePhase:
+    """A phase that a lane can run, reading only the statistics that are changed before it."""
+
+    def one(kinds: Iterable[T]) -> T:
+        listed = list(kinds)
+        return listed[rng.integers(len(listed))]
+
+    def operands(count: int, first: bool, constant: bool = True) -> tuple[Operand, ...]:
+        bad = {Operand.PREVIOUS} if first else set()
+        if source is PhaseSource.STATISTICS:
+            bad.add(Operand.X)
+        kinds = Operand if constant else _UNCONSTANT
+        return tuple(one(each for each in kinds if each not in bad) for _ in range(count))
+
+    while True:
+        source = one([*sources, PhaseSource.STATISTICS] if changed else sources)
+        readable = [each for each in Fetched if each.statistic is None or each.statistic in changed]
+        fetched = [one(readable), one(readable)]
+        uses = [each for each in AuxiliaryUse if each is not AuxiliaryUse.NONE]
+        takes = Fetched.AUXILIARY in fetched
+        words = (PhaseSource.STATISTICS, PhaseSource.ACCUMULATORS)
+        order = one(UnitOrder)
+        first = order.units[0]
+        reduction = one(Reduction)
+        values: dict[str, Any] = {
+            "source": source,
+            "form": ElementForm.WORD if source in words else one(ElementForm),
+            "auxiliary": one(uses) if takes else AuxiliaryUse.NONE,
+            "auxiliary_form": one(ElementForm) if takes else ElementForm.WORD,
+            "y": fetched[0],
+            "z": fetched[1],
+            "order": order,
+            "fma": (*operands(1, first == "fma", False), *operands(2, first == "fma")),
+            "negate_product": bool(rng.integers(2)),
+            "negate_addend": bool(rng.integers(2)),
+            "alu": one(AluOperation),
+            "alu_operands": operands(4, first == "alu"),
+            "function": one(SpecialFunction),
+            "argument": operands(1, first == "sfu", False)[0],
+            "reduction": reduction,
+            "statistic": int(rng.integers(2)) if reduction is not Reduction.NONE else 0,
+            "result": one(ResultForm),
+        }
+        try:
+            return LanePhase(**values)
+        except BadInputError:
+            continue
+
+
+def random_program(
+    rng: np.random.Generator, sources: Collection[PhaseSource] = STREAMS
+) -> LaneProgram:
+    """A program of one to six phases, most of whose statistics are read again.
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+    sources : collection of PhaseSource
+        Streams that phases may take; the auxiliary stream also beside another source.
+    """
+    while True:
+        phases: list[LanePhase] = []
+        changed: set[int] = set()
+        for _ in range(rng.integers(1, PHASES + 1)):
+            phases.append(_random_phase(rng, changed, sources))
+            if phases[-1].reduction is not Reduction.NONE:
+                changed.add(phases[-1].statistic)
+        constants = tuple(int(each) for each in words_of(rng, 4))
+        try:
+            return LaneProgram(tuple(phases), constants)
+        except BadInputError:
+            continue
+
+
+def words_of(rng: np.random.Generator, count: int) -> Words:
+    """Words that are interesting as fp32, as int32 or as elements of other forms."""
+    bits = rng.integers(0, 1 << 32, count, dtype=np.uint32)
+    near = (rng.normal(0, 4, count)).astype(np.float32).view(np.uint32)
+    small = rng.integers(-300, 300, count).astype(np.int32).view(np.uint32)
+    halves = rng.normal(0, 4, (count, 2)).astype(np.float32).view(np.uint32) >> 16
+    pairs = halves[:, 0] << 16 | halves[:, 1]
+    special = rng.choice(
+        np.array([0, 0x80000000, 0x7F800000, 0xFF800000, 0x7FC00001, 1, 0x3F800000], np.uint32),
+        count,
+    )
+    kind = rng.integers(0, 16, count)
+    return np.select(
+        [kind < 2, kind < 8, kind < 10, kind < 15], [bits, near, small, pairs], special
+    ).astype(np.uint32)
+
+
+def random_streams(
+    rng: np.random.Generator,
+    program: LaneProgram,
+    *,
+    width_bits: int,
+    rounds: int,
+    longest: int = 6,
+) -> dict[PhaseSource, VectorStream]:
+    """Streams for so many rounds of the phases; packets have 1 to ``longest`` vectors."""
+    words = width_bits // 32
+    model = LaneModel(program, width_bits=width_bits, function_bits=16)
+    lengths: dict[PhaseSource, list[tuple[int, bool]]] = {source: [] for source in STREAMS}
+    for _ in range(rounds):
+        for phase in program.phases:
+            count = 1
+            if phase.source is not PhaseSource.STATISTICS:
+                count = int(rng.integers(1, longest + 1))
+                lengths[phase.source].append((count, True))
+            beside = model.auxiliary_vectors(phase, count)
+            if beside:
+                lengths[PhaseSource.AUXILIARY].append((beside, False))
+    streams: dict[PhaseSource, VectorStream] = {}
+    for source, packets in lengths.items():
+        total = sum(count for count, _ in packets)
+        last = rng.integers(0, 2, total).astype(bool)
+        final = rng.integers(0, 2, total).astype(bool)
+        end = 0
+        for count, marked in packets:
+            end += count
+            if marked:
+                last[end - count : end - 1] = False
+                last[end - 1] = True
+        streams[source] = VectorStream(
+            words_of(rng, total * words).reshape(total, words), last, final & last
+        )
+    return streams
+
+
+def stream_payloads(stream: VectorStream) -> Words:
+    """Payloads of a stream, vectors × words; the marks are in the last word."""
+    marks = (stream.last.astype(np.uint32) | stream.final.astype(np.uint32) << 1)[:, np.newaxis]
+    return np.concatenate([stream.words, marks], axis=1).astype(np.uint32)
