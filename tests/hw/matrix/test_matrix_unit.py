@@ -207,8 +207,8 @@ def test_a_grid_that_does_not_fit_the_link_is_refused():
 
 def test_identical_modules_are_defined_once(built):
     design, *_ = built
-    # The PCU in the same model has a grid too.
-    grids = [*(rows for rows, _ in UNITS.values()), PCU_CHIP.grid_rows]
+    # The two PCUs in the same model have grids too.
+    grids = [*(rows for rows, _ in UNITS.values()), *(2 * [PCU_CHIP.grid_rows])]
     rows, cells = sum(grids), sum(rows * rows // 2 for rows in grids)
     of = {
         kind: {name: n for name, n in design.instances.items() if name.startswith(kind)}
