@@ -5,7 +5,8 @@ import functools
 
 import numpy as np
 
-from hw.arch.agcu import AgcuInput, AgcuOutput, AgcuProgram, IssuerProgram, Wait
+from hw.arch.agcu import AgcuInput, AgcuOutput, AgcuProgram
+from hw.arch.boxes.issuer_program import IssuerProgram, Wait
 from hw.arch.config import ChipConfig
 from hw.arch.descriptor import Descriptor, ElementFormat
 from hw.arch.launch import HEADER_BYTES, Argument, LaunchEntry

@@ -5,7 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from hw.arch.agcu import AgcuProgram, Wait
+from hw.arch.agcu import AgcuProgram
+from hw.arch.boxes.issuer_program import Wait
 from hw.arch.config import ChipConfig
 from hw.arch.launch import HEADER_BYTES, Argument, LaunchEntry, pack_arguments, pack_list
 from hw.arch.ports import Direction, Link, Port, UnitPort

@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hw.arch.agcu import AgcuInput, AgcuOutput, AgcuProgram, IssuerProgram, Wait
+from hw.arch.agcu import AgcuInput, AgcuOutput, AgcuProgram
+from hw.arch.boxes.issuer_program import IssuerProgram, Wait
 from hw.arch.config import AgcuConfig, ChipConfig, PcuConfig, PmuConfig
 from hw.arch.descriptor import Descriptor, ElementFormat
 from hw.arch.lanes.phase_word import PhaseSource

@@ -5,7 +5,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from hw.arch.agcu import AgcuProgram, IssuerProgram, Wait
+from hw.arch.agcu import AgcuProgram
+from hw.arch.boxes.issuer_program import IssuerProgram, Wait
 from hw.arch.config import ChipConfig
 from hw.arch.descriptor import Descriptor, ElementFormat
 from hw.arch.loops import BoxLoop, LoopProgram

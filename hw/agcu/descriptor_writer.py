@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from amaranth.hdl import Array, Cat, Module, Signal
+from amaranth.hdl import Array, Cat, Module, Mux, Signal
 from amaranth.lib import data, memory, stream
 from amaranth.lib.wiring import In, Out
 
 from hw.arch.agcu import AGCU_DESCRIPTORS, agcu_layout
-from hw.arch.descriptor import WORD_BITS
+from hw.arch.descriptor import WORD_BITS, descriptor_layout
 from hw.arch.launch import MAX_ARGUMENTS, argument_layout
 from hw.command.argument_reader import argument_write_layout
 from hw.lib.component import Component
@@ -42,9 +42,9 @@ class DescriptorWriter(Component):
     o_write : stream of `descriptor_write_layout`
         Its consumer is always ready.
     o_written
-        Every descriptor has left, or nothing was started: they may be used.
+        Every descriptor of the program has left, or nothing was started: they may be used.
     o_idle
-        Low from ``i_start`` to the cycle before ``o_written`` rises again, both included.
+        Low from ``i_start`` until all have left, those that the program lacks too.
     """
 
     config: data.View[data.StructLayout]
@@ -85,11 +85,15 @@ class DescriptorWriter(Component):
         low = Signal(_HALF_BITS + 1)  # with its carry
         high = Signal(_HALF_BITS)
         stride = Signal.like(argument.stride)
+        absent = Signal()
         descriptors = Array(self.config.descriptors[i] for i in range(AGCU_DESCRIPTORS))
         numbers = Array(self.config.arguments[i] for i in range(AGCU_DESCRIPTORS))
         # The base is the first word of a descriptor.
         bases = [self.config.descriptors[i][0] for i in range(AGCU_DESCRIPTORS)]
         lows = Array(base[:_HALF_BITS] for base in bases)
+        rank = descriptor_layout["rank"]
+        bits = slice(rank.offset, rank.offset + rank.width)
+        ranks = Array(Cat(self.config.descriptors[i])[bits] for i in range(AGCU_DESCRIPTORS))
         highs = Array(base[_HALF_BITS:] for base in bases)
         m.d.comb += [
             write.en.eq(self.i_argument_valid),
@@ -104,8 +108,9 @@ class DescriptorWriter(Component):
                 Cat(low[:_HALF_BITS], highs[place] + high + low[_HALF_BITS])
             ),
             self.o_write.payload.stride.eq(stride),
-            self.o_written.eq(~reading & ~adding & ~writing),
-            self.o_idle.eq(self.o_written & ~self.i_start),
+            # Those that the program lacks stand last.
+            self.o_written.eq(Mux(writing, absent, ~reading & ~adding)),
+            self.o_idle.eq(~reading & ~adding & ~writing & ~self.i_start),
         ]
         m.d.sync += [
             adding.eq(reading),
@@ -113,6 +118,7 @@ class DescriptorWriter(Component):
             argument.eq(read.data),
             writing.eq(adding),
             place.eq(added),
+            absent.eq(ranks[added] == 0),
             low.eq(lows[added] + argument.value[:_HALF_BITS]),
             high.eq(argument.value[_HALF_BITS:]),
             stride.eq(argument.stride),

@@ -1,12 +1,20 @@
-"""Command issuer of an AGCU: a loop nest over boxes, throttled by credits of the destination."""
+"""Command issuer of an AGCU: loop nests over boxes, throttled by credits of the destination."""
 
 from __future__ import annotations
 
-from amaranth.hdl import Cat, Module, Signal, signed
+from typing import Any
+
+from amaranth.hdl import Cat, Module, Mux, Signal, signed
 from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out
 
-from hw.arch.agcu import ISSUER_LOOPS, MAX_TOKENS, MAX_WAITS, issuer_layout
+from hw.arch.boxes.issuer_program import (
+    ISSUER_LOOPS,
+    ISSUER_PROGRAMS,
+    MAX_TOKENS,
+    MAX_WAITS,
+    issuer_layout,
+)
 from hw.arch.descriptor import MAX_RANK
 from hw.arch.launch import REPEAT_BITS
 from hw.arch.limits import MAX_CREDITS
@@ -20,9 +28,11 @@ __all__ = ["CommandIssuer"]
 
 
 class CommandIssuer(Component):
-    """Command issuer: one TMA command per box, in the order of a loop nest, without the host.
+    """Command issuer: one TMA command per box, in the order of its loop nests, without the host.
 
-    The coordinates of a command take one cycle per loop, so commands are at least 7 cycles apart.
+    The programs of a list run one after the other, and the whole list in every iteration. The
+    coordinates of a command take one cycle per loop, so commands are at least 7 cycles apart, also
+    the first one of a program and the last one of the program before it.
     A command is issued only when all tokens it waits for are present, and takes them in that cycle.
     No other issuer may take tokens from the same port: an offered command would be withdrawn.
 
@@ -36,11 +46,11 @@ class CommandIssuer(Component):
     Members
     -------
     config : ``In(issuer_layout(...))``
-        The program; constant from ``i_start`` on.
+        The list; constant from ``i_start`` on.
     i_last_iteration : ``In(REPEAT_BITS)``
-        Iterations of the program less 1; constant from ``i_start`` on.
+        Iterations of the list less 1; constant from ``i_start`` on.
     i_start
-        Start the program; one cycle.
+        Start the list; one cycle.
     i_tokens : ``In(ArrayLayout(range(MAX_CREDITS + 1), token_ports))``
         Tokens waiting at each port.
     o_take : ``Out(ArrayLayout(range(MAX_TOKENS + 1), token_ports))``
@@ -52,7 +62,7 @@ class CommandIssuer(Component):
         Every command has been issued, or the issuer is off.
     """
 
-    config: data.View[data.StructLayout]
+    config: data.View[data.ArrayLayout]
     i_last_iteration: Signal
     i_start: Signal
     i_tokens: data.View[data.ArrayLayout]
@@ -82,11 +92,8 @@ class CommandIssuer(Component):
         m = Module()
         chain = CounterChain(loops=ISSUER_LOOPS, count_bits=COUNT_BITS, offset_bits=STEP_BITS)
         m.submodules.chain = shared(chain)
-        m.d.comb += [
-            chain.config.eq(self.config.chain),
-            chain.i_last_iteration.eq(self.i_last_iteration),
-            chain.i_start.eq(self.i_start & self.config.enable),
-        ]
+        program: Any = Signal(self.config.shape().elem_shape)
+        begins = self._choose(m, chain, program)
 
         # One loop per cycle: index × step, accumulated per dimension.
         point = Signal(data.ArrayLayout(signed(32), MAX_RANK))
@@ -95,14 +102,19 @@ class CommandIssuer(Component):
         moved = Signal(signed(32))
         step = Signal(signed(STEP_BITS))
         m.d.comb += [
-            step.eq(self.config.chain.loops[loop].stride),
+            step.eq(program.chain.loops[loop].stride),
             moved.eq(chain.o_indices[loop] * step),
         ]
         with m.If(self.i_start | (chain.i_next & chain.o_valid)):
             m.d.sync += [loop.eq(0), ready.eq(0), point.eq(0)]
-        with m.Elif(chain.o_valid & ~ready):
+        with m.Elif(begins):
+            # At the first step of a nest all indices are 0, so one loop needs no cycle.
+            m.d.sync += loop.eq(1)
+        with m.Elif(~chain.o_valid):
+            m.d.sync += loop.eq(0)  # the first iterations are empty
+        with m.Elif(~ready):
             m.d.sync += loop.eq(loop + 1)
-            with m.Switch(self.config.dimensions[loop]):
+            with m.Switch(program.dimensions[loop]):
                 for dimension in range(MAX_RANK):
                     with m.Case(dimension):
                         m.d.sync += point[dimension].eq(point[dimension] + moved)
@@ -111,26 +123,61 @@ class CommandIssuer(Component):
 
         granted = []
         for index in range(MAX_WAITS):
-            wait = self.config.waits[index]
+            wait = program.waits[index]
             granted.append(self.i_tokens[wait.port] >= wait.tokens)
         command = self.o_command
         m.d.comb += [
             # Token counts only grow until this issuer takes them, so an offer is not withdrawn.
             command.valid.eq(ready & Cat(*granted).all()),
             self.o_waits.eq(ready & ~Cat(*granted).all()),
-            command.payload.descriptor.eq(self.config.descriptor),
-            command.payload.iteration.eq(chain.o_iteration),
+            command.payload.descriptor.eq(program.descriptor),
             chain.i_next.eq(command.valid & command.ready),
-            self.o_done.eq(chain.o_done & ~self.i_start),
         ]
         for dimension in range(MAX_RANK):
             m.d.comb += command.payload.coordinates[dimension].eq(point[dimension])
         with m.If(chain.i_next):
             for index in range(MAX_WAITS):
-                wait = self.config.waits[index]
+                wait = program.waits[index]
                 with m.Switch(wait.port):
                     for port in range(self._token_ports):
                         with m.Case(port):
                             with m.If(wait.tokens != 0):
                                 m.d.comb += self.o_take[port].eq(wait.tokens)
         return m
+
+    def _choose(self, m: Module, chain: CounterChain, program: Any) -> Signal:
+        """Run a chain on one program of the list after the other; high where another begins."""
+        position = Signal(range(ISSUER_PROGRAMS))
+        chosen = Signal.like(position)
+        running = Signal()
+        ends, ended, follows = Signal(), Signal(), Signal()
+        begins = Signal()
+        iteration = self.o_command.payload.iteration
+        count = Signal(REPEAT_BITS)
+        with m.Switch(position):
+            for number in range(ISSUER_PROGRAMS - 1):
+                with m.Case(number):
+                    m.d.comb += follows.eq(self.config[number + 1].enable)
+        with m.Switch(chosen):
+            for number in range(ISSUER_PROGRAMS):
+                with m.Case(number):
+                    m.d.comb += program.eq(self.config[number])
+        m.d.comb += [
+            ends.eq(running & chain.o_done),
+            ended.eq(ends & ~follows & (count == self.i_last_iteration)),
+            begins.eq(ends & ~ended),
+            chosen.eq(Mux(ends, Mux(follows, position + 1, 0), position)),
+            chain.config.eq(program.chain),
+            chain.i_start.eq((self.i_start & self.config[0].enable) | begins),
+            iteration.eq(count),
+            self.o_done.eq(~self.i_start & (~running | ended)),
+        ]
+        with m.If(ends):
+            m.d.sync += position.eq(chosen)
+            with m.If(ended):
+                m.d.sync += running.eq(0)
+            with m.Elif(~follows):
+                m.d.sync += count.eq(count + 1)
+        with m.If(self.i_start):
+            m.d.sync += [running.eq(self.config[0].enable), position.eq(0), count.eq(0)]
+        return begins

@@ -12,6 +12,7 @@ from amaranth.lib.wiring import In, Out
 from hw.agcu.descriptor_writer import DescriptorWriter
 from hw.agcu.issuer import CommandIssuer
 from hw.arch.agcu import AGCU_DESCRIPTORS, AGCU_STREAMS, agcu_layout
+from hw.arch.boxes.issuer_program import ISSUER_PROGRAMS
 from hw.arch.config import ChipConfig
 from hw.arch.counters import ACTIVITIES, COUNTER_BITS, activity_layout
 from hw.arch.launch import REPEAT_BITS
@@ -214,6 +215,7 @@ class Agcu(Component):
     ) -> list[CommandIssuer]:
         """Add an issuer per command stream, and the token counts that they wait for."""
         issuers = []
+        following = [(i, self.config.following[i]) for i in range(ISSUER_PROGRAMS - 1)]
         for index, command in enumerate(commands):
             issuer = CommandIssuer(descriptors=AGCU_DESCRIPTORS, token_ports=self._token_tracks)
             m.submodules[f"issuer_{index}"] = shared(issuer)
@@ -222,7 +224,8 @@ class Agcu(Component):
                 command.valid.eq(offer.valid & may_leave[index]),
                 command.payload.eq(offer.payload),
                 offer.ready.eq(command.ready & may_leave[index]),
-                issuer.config.eq(self.config.issuers[index]),
+                issuer.config[0].eq(self.config.issuers[index]),
+                *(issuer.config[1 + place].eq(later[index]) for place, later in following),
                 issuer.i_last_iteration.eq(self.i_last_iteration),
                 issuer.i_start.eq(self.i_start),
             ]

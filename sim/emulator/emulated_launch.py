@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from hw.arch.agcu import IssuerProgram
+from hw.arch.boxes.issuer_program import IssuerProgram
 from hw.arch.config import ChipConfig
 from hw.arch.error_codes import LaunchError
 from hw.arch.launch import MAX_ARGUMENTS, Argument
@@ -64,30 +64,45 @@ class EmulatorRun:
     units_used: Mapping[str, int]
 
 
+@dataclasses.dataclass(frozen=True)
+class _AgcuStream:
+    """A stream of an AGCU, and the boxes of each of its programs."""
+
+    index: int
+    port: int
+    parts: list[BoxStream]
+
+    @property
+    def vectors(self) -> int:
+        """Vectors of all boxes."""
+        return sum(len(boxes.points) * boxes.vectors for boxes in self.parts)
+
+    def store(self, memory: Bytes, vectors: Bytes) -> None:
+        """Store the boxes of all programs, in order."""
+        begin = 0
+        for boxes in self.parts:
+            end = begin + len(boxes.points) * boxes.vectors
+            boxes.store(memory, vectors[begin:end])
+            begin = end
+
+
 def _streams(program: ChipProgram, fabric: Fabric, *, store: bool) -> list[_AgcuStream]:
     found = []
     for index, agcu in sorted(program.agcus.items()):
         issuers: tuple[IssuerProgram | None, ...] = agcu.stores if store else agcu.loads
         for port, issuer in enumerate(issuers):
             if issuer is not None:
-                boxes = fabric.boxes(index, issuer)
-                if len(boxes.points):
-                    found.append(_AgcuStream(index, port, boxes))
+                parts = [boxes for boxes in fabric.boxes(index, issuer) if len(boxes.points)]
+                if parts:
+                    found.append(_AgcuStream(index, port, parts))
     return found
 
 
-@dataclasses.dataclass(frozen=True)
-class _AgcuStream:
-    """A stream of an AGCU and its boxes."""
-
-    index: int
-    port: int
-    boxes: BoxStream
-
-
-def _meet(one: BoxStream, other: BoxStream) -> bool:
-    (a, b), (c, d) = one.reach(), other.reach()
-    return a < d and c < b
+def _meet(one: _AgcuStream, other: _AgcuStream) -> bool:
+    reaches = [boxes.reach() for boxes in other.parts]
+    return any(
+        a < d and c < b for a, b in (boxes.reach() for boxes in one.parts) for c, d in reaches
+    )
 
 
 def _require_order(program: ChipProgram, arguments: Sequence[Argument], repeat: int) -> None:
@@ -104,13 +119,12 @@ def _require_apart(stores: list[_AgcuStream], memory: Bytes) -> None:
     """Refuse two stores of an iteration that write the same bytes."""
     for number, one in enumerate(stores):
         for other in stores[:number]:
-            if not _meet(one.boxes, other.boxes):
+            if not _meet(one, other):
                 continue
             marks = [np.zeros(len(memory), np.uint8) for _ in range(2)]
             for mark, stream in zip(marks, (one, other), strict=True):
-                boxes = stream.boxes
-                size = len(boxes.points) * boxes.vectors, boxes.beat_bytes
-                boxes.store(mark, np.ones(size, np.uint8))
+                size = stream.vectors, stream.parts[0].beat_bytes
+                stream.store(mark, np.ones(size, np.uint8))
             if (marks[0] & marks[1]).any():
                 raise EmulatorError(
                     f"AGCU {one.index} store {one.port} must not write where AGCU {other.index} "
@@ -143,18 +157,26 @@ def _iterate(
     loads = _streams(program, fabric, store=False)
     stores = _streams(program, fabric, store=True)
     for stream in (*loads, *stores):
-        stream.boxes.check()
+        for boxes in stream.parts:
+            boxes.check()
     if iteration == 0:
         _require_order(program, arguments, repeat)
     _require_apart(stores, memory)
-    for store in stores:
-        count = len(store.boxes.points) * store.boxes.vectors
-        store.boxes.store(memory, fabric.stored(store.index, store.port, count))
-    totals.bytes_read += sum(each.boxes.beats() for each in loads) * (
-        program.config.width_bits // 8
-    )
-    totals.bytes_written += sum(each.boxes.bytes_inside() for each in stores)
-    totals.boxes += sum(len(each.boxes.points) for each in (*loads, *stores))
+    # What a load reads of the same iteration has come to memory a round before.
+    again = any(_meet(load, store) for load in loads for store in stores)
+    before: list[Bytes] = []
+    while True:
+        vectors = [fabric.stored(each.index, each.port, each.vectors) for each in stores]
+        for store, data in zip(stores, vectors, strict=True):
+            store.store(memory, data)
+        if not again or (before and all(map(np.array_equal, before, vectors))):
+            break
+        before, fabric = vectors, Fabric(program, arguments, memory, iteration)
+    loaded = [boxes for stream in loads for boxes in stream.parts]
+    written = [boxes for stream in stores for boxes in stream.parts]
+    totals.bytes_read += sum(each.beats() for each in loaded) * (program.config.width_bits // 8)
+    totals.bytes_written += sum(each.bytes_inside() for each in written)
+    totals.boxes += sum(len(each.points) for each in (*loaded, *written))
     totals.macs_issued += fabric.macs_issued
     totals.units_used = program.units_used()
 

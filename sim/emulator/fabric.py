@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hw.arch.agcu import AgcuProgram, IssuerProgram
+from hw.arch.agcu import AgcuProgram
+from hw.arch.boxes.issuer_program import IssuerProgram
 from hw.arch.error_codes import LaunchError, UnitError, agcu_number
 from hw.arch.lanes.phase_word import PhaseSource
 from hw.arch.launch import Argument
@@ -62,8 +63,11 @@ class Fabric:
         self._pads: dict[tuple[int, ...], Scratchpad] = {}
         self.macs_issued = 0
 
-    def boxes(self, index: int, issuer: IssuerProgram) -> BoxStream:
-        """Boxes of an AGCU stream."""
+    def boxes(self, index: int, issuer: IssuerProgram) -> list[BoxStream]:
+        """Boxes of each program of an AGCU stream."""
+        return [self._boxes(index, program) for program in issuer.programs]
+
+    def _boxes(self, index: int, issuer: IssuerProgram) -> BoxStream:
         agcu: AgcuProgram = self._program.agcus[index]
         descriptor, number = agcu.descriptors[issuer.descriptor]
         argument = self._arguments[number]
@@ -130,7 +134,8 @@ class Fabric:
     def _loaded(self, root: Output, unit: AgcuProgram) -> Bytes:
         issuer = unit.loads[root.port]
         assert issuer is not None
-        return self.boxes(root.at[0], issuer).load(self._memory)
+        parts = [boxes.load(self._memory) for boxes in self.boxes(root.at[0], issuer)]
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
     def _read(self, root: Output, unit: PmuProgram) -> Bytes:
         pad = self._pads.get(root.at)

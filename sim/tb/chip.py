@@ -136,7 +136,8 @@ class _Host:
         assert vectors * products == compiled.macs_issued
         agcu = compiled.chip.agcus[0]
         issuers = [issuer for issuer in (*agcu.loads, *agcu.stores) if issuer]
-        boxes = sum(math.prod(loop.count for loop in issuer.loops) for issuer in issuers)
+        nests = [program.loops for issuer in issuers for program in issuer.programs]
+        boxes = sum(math.prod(loop.count for loop in loops) for loops in nests)
         counted = counters["agcu_0"]
         assert (counted["commands"], counted["boxes"]) == (boxes, boxes)
         assert counted["bytes"] == self._beats * _CONFIG.width_bits // 8

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from hw.arch.agcu import AgcuInput, AgcuProgram, IssuerProgram, Wait
+from hw.arch.agcu import AgcuInput, AgcuProgram
+from hw.arch.boxes.issuer_program import IssuerProgram, Wait
 from hw.arch.descriptor import Descriptor, ElementFormat
 from hw.arch.loops import BoxLoop, LoopProgram
 from hw.arch.pcu import FilterProgram, PcuInput, PcuOutput, PcuProgram

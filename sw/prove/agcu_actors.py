@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+import numpy.typing as npt
+
 from hw.arch.limits import MAX_CREDITS
 from sw.prove.machine import Actor, Channel, Consumer, Core, Machine, Part, Port, Reason
 from sw.prove.pattern import Pattern
 
 __all__ = ["BoxServer", "BoxStream", "StoredTokens", "TokenCount"]
+
+Ints = npt.NDArray[np.int64]
 
 
 class TokenCount(Consumer):
@@ -61,25 +66,30 @@ class TokenCount(Consumer):
         return self.tap.channel.producer if self.tap else None
 
 
+#: Tokens that a box takes: token counters, and how many of each.
+Waits = Sequence[tuple[TokenCount, int]]
+
+
 class BoxStream(Part):
-    """The boxes of one stream, in order, each with its token condition.
+    """The boxes of one stream, in order, each with its vectors and its token condition.
 
     Parameters
     ----------
     name : str
-    boxes, vectors : int
-        Boxes, and vectors per box.
-    waits : sequence of (TokenCount, int)
-        Tokens that each box consumes.
+    sizes : array
+        Vectors of each box.
+    owners : array
+        Position of each box's program in the issuer's list.
+    waits : sequence of Waits
+        Tokens that each box of each program consumes.
     """
 
-    def __init__(
-        self, name: str, boxes: int, vectors: int, waits: Sequence[tuple[TokenCount, int]]
-    ) -> None:
+    def __init__(self, name: str, sizes: Ints, owners: Ints, waits: Sequence[Waits]) -> None:
         self.name = name
-        self.boxes = boxes
-        self.vectors = vectors
-        self.waits = waits
+        self.boxes = len(sizes)
+        self._sizes = sizes
+        self._owners = owners
+        self._waits = waits
         self.moved = 0  # boxes
         self.channel: Channel | None = None  # of a load
         self.port: Port | None = None  # of a store
@@ -90,11 +100,26 @@ class BoxStream(Part):
         """Whether all boxes have been moved."""
         return self.moved == self.boxes
 
+    @property
+    def vectors(self) -> int:
+        """Vectors of the next box, which must be left."""
+        return int(self._sizes[self.moved])
+
+    @property
+    def waits(self) -> Waits:
+        """Tokens of the next box; none if none is left."""
+        return () if self.done else self._waits[int(self._owners[self.moved])]
+
+    @property
+    def counters(self) -> list[TokenCount]:
+        """Token counters of all boxes."""
+        return [count for waits in self._waits for count, _ in waits]
+
     def state(self) -> tuple[int, ...]:
         return (self.moved,)
 
     def pattern(self) -> Pattern:
-        return Pattern(self.boxes)
+        return Pattern(self.boxes, (self._sizes, self._owners))
 
     def skip(self, count: int) -> None:
         self.moved += count
@@ -211,7 +236,7 @@ class BoxServer(Core):
         found: list[Reason] = []
         for stream in self.streams:
             for port, tokens in stream.waits:
-                if not stream.done and port.count < tokens:
+                if port.count < tokens:
                     giver = port.tap.channel.name if port.tap else "nothing that sends any"
                     found.append((f"a token from {giver} at {port.name}", port.source()))
         return found

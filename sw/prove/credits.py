@@ -5,15 +5,15 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from hw.arch.agcu import IssuerProgram
+from hw.arch.boxes.issuer_program import IssuerProgram
 from hw.arch.pmu import PmuProgram
 from hw.arch.pmu_word import TokenSource
 from hw.arch.unit_kind import AGCU
 from sw.chip_program import ChipProgram
 from sw.fabric.nets import Input, Junction, MergeInput, Nets, Output
-from sw.prove.unrolled_loops import box_points, visits
+from sw.prove.unrolled_loops import box_owners, visits
 
-__all__ = ["arrivals", "load_is_free", "store_is_free"]
+__all__ = ["arrivals", "load_is_free", "store_is_free", "tokens_taken"]
 
 Ints = npt.NDArray[np.int64]
 #: An engine: position of its PMU, and its index among W0, W1, R0, R1.
@@ -38,18 +38,31 @@ def arrivals(nets: Nets, root: Output | Junction, tokens: Ints) -> dict[Output, 
     return found
 
 
+def tokens_taken(issuer: IssuerProgram) -> dict[int, Ints]:
+    """Per token port that an issuer waits for, the tokens taken up to and with each box."""
+    owners = box_owners(issuer)
+    found = {}
+    for port in sorted({wait.port for each in issuer.programs for wait in each.waits}):
+        each = [
+            sum(wait.tokens for wait in program.waits if wait.port == port)
+            for program in issuer.programs
+        ]
+        found[port] = np.cumsum(np.array(each, np.int64)[owners])
+    return found
+
+
 def _closings(
-    program: ChipProgram, nets: Nets, index: int, issuer: IssuerProgram, boxes: int
+    program: ChipProgram, nets: Nets, index: int, issuer: IssuerProgram
 ) -> dict[_Engine, Ints]:
     """Lower bound, per engine and box, on the slots finished when the box may begin."""
     agcu = program.agcus[index]
     found: dict[_Engine, Ints] = {}
-    for wait in issuer.waits:
-        root = nets.feeds.get(Input(AGCU, (index,), wait.port, tokens=True))
+    for port, taken in tokens_taken(issuer).items():
+        root = nets.feeds.get(Input(AGCU, (index,), port, tokens=True))
         if root is None:
             continue
-        credit = agcu.credits[wait.port] if wait.port < len(agcu.credits) else 0
-        needed = np.maximum(np.arange(1, boxes + 1) * wait.tokens - credit, 0)
+        credit = agcu.credits[port] if port < len(agcu.credits) else 0
+        needed = np.maximum(taken - credit, 0)
         for output, given in arrivals(nets, root, needed).items():
             unit = _slotted(program, output)
             if unit is not None:
@@ -69,7 +82,7 @@ def _reports(unit: PmuProgram, engine: int) -> bool:
 
 
 def load_is_free(
-    program: ChipProgram, nets: Nets, root: Output, issuer: IssuerProgram, vectors: int
+    program: ChipProgram, nets: Nets, root: Output, issuer: IssuerProgram, sizes: Ints
 ) -> bool:
     """Whether every box of a load finds a free slot at each PMU it reaches, given its tokens.
 
@@ -80,11 +93,11 @@ def load_is_free(
     root : Output
         The load stream.
     issuer : IssuerProgram
-    vectors : int
-        Vectors per box.
+    sizes : array
+        Vectors of each box.
     """
-    boxes = len(box_points(issuer))
-    closings = _closings(program, nets, root.at[0], issuer, boxes)
+    boxes = len(sizes)
+    closings = _closings(program, nets, root.at[0], issuer)
     for leaf, _ in nets.nets[root].leaves:
         if not isinstance(leaf, Input):
             return False
@@ -94,7 +107,7 @@ def load_is_free(
             return False
         taken = np.arange(writer.index, boxes, writer.modulus)
         ends = np.cumsum(visits(writer).vectors)
-        last = np.searchsorted(ends, (np.arange(len(taken)) + 1) * vectors)
+        last = np.searchsorted(ends, np.cumsum(sizes[taken]))
         if len(taken) and last[-1] >= len(ends):
             return False
         readers = unit.partners(leaf.port)
@@ -108,7 +121,7 @@ def load_is_free(
     return True
 
 
-def store_is_free(program: ChipProgram, nets: Nets, index: int, port: int, vectors: int) -> bool:
+def store_is_free(program: ChipProgram, nets: Nets, index: int, port: int, sizes: Ints) -> bool:
     """Whether every box of a store finds its slots full, given its tokens.
 
     Parameters
@@ -117,8 +130,8 @@ def store_is_free(program: ChipProgram, nets: Nets, index: int, port: int, vecto
     nets : Nets
     index, port : int
         The store stream.
-    vectors : int
-        Vectors per box.
+    sizes : array
+        Vectors of each box.
     """
     issuer = program.agcus[index].stores[port]
     root = nets.feeds.get(Input(AGCU, (index,), port))
@@ -130,10 +143,10 @@ def store_is_free(program: ChipProgram, nets: Nets, index: int, port: int, vecto
         return False
     if len(nets.nets[root].leaves) > 1:
         return False
-    boxes = len(box_points(issuer))
-    closings = _closings(program, nets, index, issuer, boxes)
+    boxes = len(sizes)
+    closings = _closings(program, nets, index, issuer)
     passes = visits(reader)
-    last = np.searchsorted(np.cumsum(passes.vectors), np.arange(1, boxes + 1) * vectors)
+    last = np.searchsorted(np.cumsum(passes.vectors), np.cumsum(sizes))
     if boxes and last[-1] >= len(passes.turn):
         return False
     needed = np.maximum.accumulate(passes.turn)[last] + 1

@@ -8,15 +8,15 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from hw.arch.agcu import IssuerProgram
+from hw.arch.boxes.issuer_program import IssuerProgram
 from hw.arch.descriptor import Descriptor
 from hw.arch.launch import Argument
 from hw.arch.unit_kind import AGCU
 from hw.numeric.division import ceil_div
 from sw.chip_program import ChipProgram
 from sw.fabric.nets import Input, Nets, Output, find_nets
-from sw.prove.credits import arrivals
-from sw.prove.unrolled_loops import box_points
+from sw.prove.credits import arrivals, tokens_taken
+from sw.prove.unrolled_loops import box_owners, box_points
 
 __all__ = ["box_extents", "memory_faults", "reach"]
 
@@ -55,13 +55,18 @@ def reach(descriptor: Descriptor, base: int, points: Ints) -> tuple[int, int]:
 
 @dataclasses.dataclass(frozen=True)
 class _Access:
-    """A stream of boxes: the addresses of iteration 0, and their step per iteration."""
+    """A program of an issuer: the addresses of iteration 0, and their step per iteration.
+
+    The boxes of an iteration of its list are numbered from 0; the program's are ``begin`` to
+    ``end`` - 1.
+    """
 
     name: str
     index: int
     port: int
     issuer: IssuerProgram
-    boxes: int
+    begin: int
+    end: int
     low: int
     high: int
     stride: int
@@ -77,14 +82,18 @@ def _accesses(program: ChipProgram, arguments: Sequence[Argument], kind: str) ->
         for port, issuer in enumerate(agcu.loads if kind == "load" else agcu.stores):
             if issuer is None:
                 continue
-            descriptor, number = agcu.descriptors[issuer.descriptor]
-            points = box_points(issuer)
-            base = (descriptor.base + arguments[number].value) % (1 << 64)
-            low, high = reach(descriptor, base, points)
-            if low < high:
-                name = f"AGCU {index} {kind} {port}"
-                stride = arguments[number].stride
-                yield _Access(name, index, port, issuer, len(points), low, high, stride)
+            end = 0
+            for position, each in enumerate(issuer.programs):
+                descriptor, number = agcu.descriptors[each.descriptor]
+                points = box_points(each)
+                begin, end = end, end + len(points)
+                base = (descriptor.base + arguments[number].value) % (1 << 64)
+                low, high = reach(descriptor, base, points)
+                if low < high:
+                    name = f"AGCU {index} {kind} {port}"
+                    name += f" program {position}" if issuer.following else ""
+                    stride = arguments[number].stride
+                    yield _Access(name, index, port, issuer, begin, end, low, high, stride)
 
 
 def _distances(one: _Access, other: _Access, repeat: int) -> range:
@@ -104,27 +113,36 @@ def _distances(one: _Access, other: _Access, repeat: int) -> range:
     return range(max(low // step + 1, 1 - repeat), min(ceil_div(high, step), repeat))
 
 
-def _stored_before(program: ChipProgram, nets: Nets, load: _Access, store: _Access) -> int | None:
-    """Boxes of the store that are in memory when an iteration of the load begins.
+def _is_ordered(
+    program: ChipProgram,
+    nets: Nets,
+    load: _Access,
+    store: _Access,
+    distance: int,
+    repeat: int,
+) -> bool:
+    """Whether a token proves what a load reads to be in memory.
 
-    They are counted from the first box of the store in the same iteration: 0 says that all boxes of
-    earlier iterations are. None if no token says anything.
+    It reads what the store wrote ``distance`` iterations before, and begins when its first box has
+    taken its tokens; all boxes of the store's program up to then must have been reported.
     """
     agcu = program.agcus[load.index]
-    best = None
-    for wait in load.issuer.waits:
-        root = nets.feeds.get(Input(AGCU, (load.index,), wait.port, tokens=True))
+    store_boxes = len(box_owners(store.issuer))
+    for port, taken in tokens_taken(load.issuer).items():
+        root = nets.feeds.get(Input(AGCU, (load.index,), port, tokens=True))
         if root is None:
             continue
-        credit = agcu.credits[wait.port] if wait.port < len(agcu.credits) else 0
-        # So many iterations on that every token of the credits has been taken.
-        whole = ceil_div(credit, load.boxes * wait.tokens)
-        tokens = np.array([(whole * load.boxes + 1) * wait.tokens - credit])
+        credit = agcu.credits[port] if port < len(agcu.credits) else 0
+        # After so many iterations every token of the credits has been taken; later ones are alike.
+        whole = ceil_div(credit, int(taken[-1])) if taken[-1] else 0
+        iterations = np.arange(min(whole + distance + 1, repeat))
+        tokens = np.maximum(iterations * taken[-1] + taken[load.begin] - credit, 0)
         given = arrivals(nets, root, tokens).get(Output(AGCU, (store.index,), store.port, True))
         if given is not None:
-            stored = int(given[0]) - whole * store.boxes
-            best = stored if best is None else max(best, stored)
-    return best
+            needed = (iterations - distance) * store_boxes + store.end
+            if (given >= needed)[iterations >= distance].all():
+                return True
+    return False
 
 
 def memory_faults(
@@ -132,10 +150,10 @@ def memory_faults(
 ) -> tuple[str, ...]:
     """Accesses of a launch whose order in memory its tokens do not determine, in words.
 
-    A load may read what a store writes in an earlier iteration if a token orders them. Otherwise
-    loads and stores, and two stores of different iterations, must not meet. Addresses are compared
-    by the range of each stream; a program that `prove` accepts for this number of iterations is
-    assumed.
+    A load may read what a store writes in the same iteration or an earlier one if a token orders
+    them. Otherwise loads and stores, and two stores of different iterations, must not meet.
+    Addresses are compared by the range of each program of a stream; a program that `prove` accepts
+    for this number of iterations is assumed.
 
     Parameters
     ----------
@@ -153,20 +171,19 @@ def memory_faults(
             distances = _distances(load, store, repeat)
             if not distances:
                 continue
-            if distances[0] <= 0:
+            if distances[0] < 0:
                 faults.append(
-                    f"{load.name} must not read where {store.name} writes in the same kernel, "
-                    "unless in an earlier iteration"
+                    f"{load.name} must not read where {store.name} writes in a later iteration"
                 )
-                continue
-            before = _stored_before(program, nets, load, store)
-            if before is None or before < (1 - distances[0]) * store.boxes:
+            elif not _is_ordered(program, nets, load, store, distances[0], repeat):
                 faults.append(
                     f"{load.name} must wait for a token of {store.name}, which writes what it "
-                    f"reads {distances[0]} iterations later"
+                    + (f"reads {distances[0]} iterations later" if distances[0] else "reads")
                 )
     for number, one in enumerate(stores):
         for other in stores[:number]:
+            if (one.index, one.port) == (other.index, other.port):
+                continue  # in order
             distances = _distances(one, other, repeat)
             if len(distances) > (0 in distances):
                 faults.append(

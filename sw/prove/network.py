@@ -21,7 +21,7 @@ from sw.prove.pcu_actors import Grid, ResultDrain
 from sw.prove.pmu_actors import Engine, IndexPort, ReadEngine, WriteEngine
 from sw.prove.repeats import Repeats
 from sw.prove.stream_packets import StreamPackets, tile_passes
-from sw.prove.unrolled_loops import MOST_STEPS, box_points
+from sw.prove.unrolled_loops import MOST_STEPS, box_owners, box_sizes
 
 __all__ = ["UNIT_ACTORS", "Network"]
 
@@ -177,17 +177,18 @@ class Network:
             for port, issuer in enumerate(agcu.stores if store else agcu.loads):
                 if issuer is None:
                     continue
-                vectors = agcu.descriptors[issuer.descriptor][0].box_bytes // (
-                    self._chip.width_bits // 8
-                )
+                sizes = box_sizes(agcu, issuer, self._chip.width_bits // 8)
                 stream = BoxStream(
                     f"AGCU {index} {'store' if store else 'load'} {port}",
-                    len(box_points(issuer)),
-                    vectors,
-                    [(counts[wait.port], wait.tokens) for wait in issuer.waits],
+                    sizes,
+                    box_owners(issuer),
+                    [
+                        [(counts[wait.port], wait.tokens) for wait in program.waits]
+                        for program in issuer.programs
+                    ],
                 )
                 if store:
-                    free = store_is_free(self._program, self._nets, index, port, vectors)
+                    free = store_is_free(self._program, self._nets, index, port, sizes)
                     if port in agcu.stored:
                         root = Output(AGCU, at, port, tokens=True)
                         channel = self.channels[root]
@@ -199,11 +200,12 @@ class Network:
                 else:
                     root = Output(AGCU, at, port)
                     stream.channel = self.channels[root]
-                    free = load_is_free(self._program, self._nets, root, issuer, vectors)
+                    free = load_is_free(self._program, self._nets, root, issuer, sizes)
                 streams.append((stream, free))
                 # Issuers without waits and without empty loops stay in lockstep.
-                least = min(low for low, _ in issuer.chain().counts())
-                steady = steady and not issuer.waits and least > 0
+                for program in issuer.programs:
+                    least = min(low for low, _ in program.chain().counts())
+                    steady = steady and not program.waits and least > 0
             self._serve(index, streams, steady=steady)
 
     def _serve(self, index: int, streams: list[tuple[BoxStream, bool]], *, steady: bool) -> None:
@@ -221,7 +223,7 @@ class Network:
             if together and not steady:
                 self.choices.append(server)
             for stream in group:
-                for count, _ in stream.waits:
+                for count in stream.counters:
                     count.waiting = server
                 if stream.channel is not None:
                     stream.channel.producer = server

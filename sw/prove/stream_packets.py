@@ -26,7 +26,7 @@ from sw.prove.packets import (
     rotate,
 )
 from sw.prove.phase_runs import PhaseRuns, phase_runs
-from sw.prove.unrolled_loops import box_points
+from sw.prove.unrolled_loops import box_sizes
 
 __all__ = [
     "SENT_PACKETS",
@@ -225,8 +225,8 @@ def _pmu(streams: StreamPackets, root: Output, unit: PmuProgram) -> Packets:
 def _agcu(streams: StreamPackets, root: Output, unit: AgcuProgram) -> Packets:
     issuer = unit.loads[root.port]
     assert issuer is not None
-    vectors = unit.descriptors[issuer.descriptor][0].box_bytes // (streams.config.width_bits // 8)
-    return even_packets(len(box_points(issuer)), vectors, final=False)
+    sizes = box_sizes(unit, issuer, streams.config.width_bits // 8)
+    return Packets(sizes, np.zeros(len(sizes), np.bool_))
 
 
 #: Packets that leave a vector output of each kind of unit: a function of the streams, the output

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hw.arch.agcu import IssuerProgram
+from hw.arch.agcu import AgcuProgram
+from hw.arch.boxes.issuer_program import IssuerProgram
 from hw.arch.descriptor import MAX_RANK
 from hw.arch.errors import BadInputError
 from hw.arch.loops import LoopProgram
@@ -23,7 +24,9 @@ __all__ = [
     "Visits",
     "Walk",
     "address_walk",
+    "box_owners",
     "box_points",
+    "box_sizes",
     "plain_counts",
     "vectors_of",
     "visits",
@@ -177,10 +180,47 @@ def visits(engine: EngineProgram) -> Visits:
     return Visits(turn, outer.ends[Level.REPEATS], vectors)
 
 
-def box_points(issuer: IssuerProgram) -> Ints:
-    """Coordinates of every command of an issuer, one row each."""
-    steps = walk(issuer.chain().loops)
+def box_points(program: IssuerProgram) -> Ints:
+    """Coordinates of every command of one program of an issuer, one row each."""
+    steps = walk(program.chain().loops)
     points = np.zeros((len(steps.offset), MAX_RANK), np.int64)
-    for index, loop in zip(steps.indices, issuer.loops, strict=False):
+    for index, loop in zip(steps.indices, program.loops, strict=False):
         points[:, loop.dimension] += index * loop.step
     return points
+
+
+def box_owners(issuer: IssuerProgram) -> Ints:
+    """Position in an issuer's list of the program of every command, in order.
+
+    Raises
+    ------
+    StepLimitError
+        If there are more than ``MOST_STEPS``.
+    """
+    counts = [len(box_points(program)) for program in issuer.programs]
+    if sum(counts) > MOST_STEPS:
+        raise StepLimitError("List of loop nests", sum(counts), MOST_STEPS)
+    if len(counts) == 1:
+        return np.broadcast_to(np.int64(0), counts)
+    return np.repeat(np.arange(len(counts)), counts)
+
+
+def box_sizes(agcu: AgcuProgram, issuer: IssuerProgram, beat_bytes: int) -> Ints:
+    """Vectors of every box of an issuer, in order.
+
+    Parameters
+    ----------
+    agcu : AgcuProgram
+    issuer : IssuerProgram
+        One of its issuers.
+    beat_bytes : int
+        Bytes per vector.
+    """
+    sizes = [
+        agcu.descriptors[program.descriptor][0].box_bytes // beat_bytes
+        for program in issuer.programs
+    ]
+    owners = box_owners(issuer)
+    if len(sizes) == 1:
+        return np.broadcast_to(np.int64(sizes[0]), owners.shape)
+    return np.array(sizes, np.int64)[owners]

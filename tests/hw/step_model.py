@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from hw.arch.agcu import IssuerProgram
+from hw.arch.boxes.issuer_program import IssuerProgram
 from hw.arch.descriptor import MAX_RANK
 from hw.arch.loops import ChainProgram
 from hw.arch.pmu import EngineProgram
@@ -113,10 +113,17 @@ def moves_of(engine: EngineProgram, iterations: int = 1) -> Iterator[Move]:
             turn = window
 
 
-def coordinates_of(issuer: IssuerProgram) -> Iterator[tuple[int, ...]]:
-    """Coordinates of each command of an issuer, in order."""
-    for step in steps_of(issuer.chain()):
+def coordinates_of(program: IssuerProgram) -> Iterator[tuple[int, ...]]:
+    """Coordinates of each command of one program of an issuer, in order."""
+    for step in steps_of(program.chain()):
         point = [0] * MAX_RANK
-        for index, loop in zip(step.indices, issuer.loops, strict=False):
+        for index, loop in zip(step.indices, program.loops, strict=False):
             point[loop.dimension] += index * loop.step
         yield tuple(point)
+
+
+def commands_of(issuer: IssuerProgram) -> Iterator[tuple[IssuerProgram, tuple[int, ...]]]:
+    """Each command of an issuer's list, in order: its program and its coordinates."""
+    for program in issuer.programs:
+        for point in coordinates_of(program):
+            yield program, point

@@ -237,7 +237,9 @@ def test_loads_of_what_the_same_kernel_stores_are_refused():
     agcu = program.agcus[0]
     x, y, c, d = agcu.descriptors
     looped = agcu_changed(program, descriptors=(x, y, (c[0], 0), d))
-    with pytest.raises(EmulatorError, match="AGCU 0 load 0 must not read where AGCU 0 store 0"):
+    with pytest.raises(
+        EmulatorError, match="AGCU 0 load 0 must wait for a token of AGCU 0 store 0"
+    ):
         _emulated(looped)
     twice = agcu_changed(program, descriptors=(x, y, c, (d[0], 2)))
     with pytest.raises(EmulatorError, match="AGCU 0 store 1 must not write where AGCU 0 store 0"):

@@ -2,7 +2,8 @@
 
 import dataclasses
 
-from hw.arch.agcu import AgcuProgram, IssuerProgram, Wait
+from hw.arch.agcu import AgcuProgram
+from hw.arch.boxes.issuer_program import IssuerProgram, Wait
 from hw.arch.config import named
 from hw.arch.descriptor import Descriptor, ElementFormat
 from hw.arch.loops import BoxLoop, LoopProgram

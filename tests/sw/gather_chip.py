@@ -1,6 +1,7 @@
 """Program of `tiny` that looks up rows of tables in memory by indices in memory."""
 
-from hw.arch.agcu import AgcuProgram, IssuerProgram, Wait
+from hw.arch.agcu import AgcuProgram
+from hw.arch.boxes.issuer_program import IssuerProgram, Wait
 from hw.arch.config import named
 from hw.arch.descriptor import Descriptor, ElementFormat
 from hw.arch.gather.index_program import IndexProgram

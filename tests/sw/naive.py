@@ -13,7 +13,7 @@ from hw.arch.pmu import PmuProgram
 from hw.arch.ports import Direction, Link, UnitPort
 from hw.numeric.division import ceil_div
 from sw.chip_program import ChipProgram
-from tests.hw.step_model import coordinates_of, moves_of
+from tests.hw.step_model import commands_of, moves_of
 
 __all__ = ["ends"]
 
@@ -282,25 +282,27 @@ class Chip:
             for number, issuer in enumerate(issuers):
                 if issuer is None:
                     continue
-                size = agcu.descriptors[issuer.descriptor][0].box_bytes // (
-                    self.chip.width_bits // 8
-                )
-                boxes = sum(1 for _ in coordinates_of(issuer))
+                width = self.chip.width_bits // 8
+                boxes = [
+                    (agcu.descriptors[program.descriptor][0].box_bytes // width, program.waits)
+                    for program, _ in commands_of(issuer)
+                ]
                 fifo = Fifo(2) if store else None
                 if store:
                     self.sinks[False, at, Link(side, number)] = fifo
                     self.dones.append(lambda fifo=fifo: not fifo)
-                streams[number] = [boxes, size, issuer, fifo]
+                streams[number] = [boxes[::-1], issuer, fifo]
             if streams:
                 self.server(at, side, agcu, counts, streams, store)
 
     def server(self, at, side, agcu, counts, streams, store):
         state = {"box": None, "left": 0, "previous": 0}
-        steady = not any(issuer.waits for _, _, issuer, _ in streams.values())
+        issuers = [issuer for _, issuer, _ in streams.values()]
+        steady = not any(program.waits for issuer in issuers for program in issuer.programs)
 
         def ready(number):
-            boxes, _, issuer, _ = streams[number]
-            return boxes and all(counts[w.port] >= w.tokens for w in issuer.waits)
+            boxes = streams[number][0]
+            return boxes and all(counts[w.port] >= w.tokens for w in boxes[-1][1])
 
         def step():
             if state["box"] is None:
@@ -313,14 +315,15 @@ class Chip:
                 else:
                     number = self.rng.choice(able)
                 state["previous"] = number
-                for wait in streams[number][2].waits:
+                state["left"], waits = streams[number][0][-1]
+                for wait in waits:
                     counts[wait.port] -= wait.tokens
-                state["box"], state["left"] = number, streams[number][1]
+                state["box"] = number
             number = state["box"]
             if store:
-                if not streams[number][3]:
+                if not streams[number][2]:
                     return False
-                streams[number][3].popleft()
+                streams[number][2].popleft()
             else:
                 target = self.inputs[False, at, Link(side, number)]
                 if not target.room:
@@ -328,7 +331,7 @@ class Chip:
                 target.append((state["left"] == 1, False))
             state["left"] -= 1
             if not state["left"]:
-                streams[number][0] -= 1
+                streams[number][0].pop()
                 state["box"] = None
                 if number in agcu.stored and store:
                     raise NotImplementedError("tokens of stored boxes")

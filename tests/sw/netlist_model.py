@@ -11,7 +11,7 @@ from hw.arch.pmu import PmuProgram
 from hw.arch.pmu_word import lane_count, piece_positions, rows_log2
 from hw.numeric.formats import bf16
 from hw.numeric.reference import cast, matmul
-from tests.hw.step_model import coordinates_of, moves_of
+from tests.hw.step_model import commands_of, moves_of
 
 __all__ = ["run_netlist"]
 
@@ -125,20 +125,21 @@ class _Run:
             yield start, low * size, (high if inside else low) * size
 
     def commands(self, name, issuer):
-        for point in coordinates_of(issuer):
-            for wait in issuer.waits:
+        for program, point in commands_of(issuer):
+            for wait in program.waits:
                 while self.tokens_in[name, wait.port] < wait.tokens:
                     yield None
                 self.tokens_in[name, wait.port] -= wait.tokens
-            yield point
+            yield program, point
 
     def load(self, name, program, number, issuer):
-        descriptor, argument = program.descriptors[issuer.descriptor]
-        assert not descriptor.row_bytes % self.bytes
-        for point in self.commands(name, issuer):
-            if point is None:
+        for command in self.commands(name, issuer):
+            if command is None:
                 yield False
                 continue
+            nest, point = command
+            descriptor, argument = program.descriptors[nest.descriptor]
+            assert not descriptor.row_bytes % self.bytes
             row_bytes = descriptor.row_bytes
             data = bytearray()
             for start, low, high in self.rows(descriptor, point):
@@ -153,12 +154,13 @@ class _Run:
             yield True
 
     def store(self, name, program, number, issuer):
-        descriptor, argument = program.descriptors[issuer.descriptor]
-        assert not descriptor.row_bytes % self.bytes
-        for point in self.commands(name, issuer):
-            if point is None:
+        for command in self.commands(name, issuer):
+            if command is None:
                 yield False
                 continue
+            nest, point = command
+            descriptor, argument = program.descriptors[nest.descriptor]
+            assert not descriptor.row_bytes % self.bytes
             for start, low, high in self.rows(descriptor, point):
                 row = b""
                 while len(row) < descriptor.row_bytes:

@@ -5,7 +5,8 @@ import random
 
 import pytest
 
-from hw.arch.agcu import AgcuProgram, IssuerProgram
+from hw.arch.agcu import AgcuProgram
+from hw.arch.boxes.issuer_program import IssuerProgram
 from hw.arch.config import named
 from hw.arch.descriptor import Descriptor, ElementFormat
 from hw.arch.image import Image, fingerprint

@@ -8,7 +8,7 @@ import time
 import numpy as np
 import pytest
 
-from hw.arch.agcu import Wait
+from hw.arch.boxes.issuer_program import Wait
 from hw.arch.config import named
 from hw.arch.loops import BoxLoop, LoopProgram
 from hw.arch.pcu import FilterProgram
@@ -378,9 +378,9 @@ def test_a_grid_holds_two_passes_and_two_tiles_of_weights():
 
 
 def test_a_stream_that_is_not_preferred_waits_for_quiet():
-    machine = Machine()
+    machine, size = Machine(), np.array([4])
     count = TokenCount(machine, "tokens", 0)
-    first, second = BoxStream("A", 1, 4, [(count, 1)]), BoxStream("B", 1, 4, [])
+    first, second = (BoxStream("AB"[n], size, 0 * size, [[(count, 1)][n:]]) for n in (0, 1))
     server = BoxServer(machine, [first, second])
     for stream in (first, second):
         stream.channel = Channel(machine, stream.name)

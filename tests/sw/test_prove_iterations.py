@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from hw.arch.agcu import Wait
+from hw.arch.boxes.issuer_program import Wait
 from hw.arch.config import named
 from hw.arch.loops import BoxLoop, LoopProgram
 from hw.arch.pmu import PmuProgram

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from hw.arch.agcu import AGCU_STREAMS, AgcuProgram, IssuerProgram, Wait
+from hw.arch.agcu import AGCU_STREAMS, AgcuProgram
+from hw.arch.boxes.issuer_program import IssuerProgram, Wait
 from hw.arch.config import ChipConfig
 from hw.arch.descriptor import Descriptor, ElementFormat
 from hw.arch.limits import MAX_MODULUS

@@ -1,15 +1,16 @@
 """The command issuer: coordinates in the order of the nest, and tokens before every command."""
 
+import dataclasses
 import random
 
 import pytest
 from amaranth.sim import Simulator
 
 from hw.agcu.issuer import CommandIssuer
-from hw.arch.agcu import ISSUER_LOOPS, IssuerProgram, Wait
+from hw.arch.boxes.issuer_program import ISSUER_LOOPS, IssuerProgram, Wait
 from hw.arch.descriptor import MAX_RANK
 from hw.arch.loops import BoxLoop
-from tests.hw.step_model import coordinates_of
+from tests.hw.step_model import commands_of
 
 TOKEN_PORTS = 4
 
@@ -63,6 +64,18 @@ PROGRAMS = [
     IssuerProgram(1, (BoxLoop(6, 1, 72), BoxLoop(4, 0, 48, slope=3, outer=0, shift=1))),
     IssuerProgram(0, (BoxLoop(5, 1, 7), BoxLoop(2, 0, 1)), (Wait(0), Wait(3, 15))),
 ]
+#: A list of four, whose third program begins with empty loops and whose second has no box at all.
+FOUR = IssuerProgram(
+    3,
+    (BoxLoop(2, 1, 16), BoxLoop(3, 0, 5)),
+    (Wait(0),),
+    following=(
+        IssuerProgram(0, (BoxLoop(2, 1, 3), BoxLoop(0, 0, 1))),
+        IssuerProgram(1, (BoxLoop(3, 1, 8), BoxLoop(0, 0, 8, slope=1, outer=0)), (Wait(2, 2),)),
+        IssuerProgram(2, (BoxLoop(1),), (Wait(0, 2), Wait(2, 1))),
+    ),
+)
+PROGRAMS.append(FOUR)
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=range(len(PROGRAMS)))
@@ -70,13 +83,13 @@ PROGRAMS = [
 def test_commands_follow_the_nest_and_take_their_tokens(program, stall, seed):
     arrivals = (0.3, 0.1, 0.8, 0.9)
     commands, _ = run(program, arrivals=arrivals, stall=stall, seed=seed, iterations=3)
+    expected = [(each, point) for _ in range(3) for each, point in commands_of(program)]
+    once = len(expected) // 3
     assert [(number, point) for number, point, *_ in commands] == [
-        ((iteration, program.descriptor), point)
-        for iteration in range(3)
-        for point in coordinates_of(program)
+        ((number // once, each.descriptor), point) for number, (each, point) in enumerate(expected)
     ]
-    for *_, tokens in commands:
-        assert all(tokens[wait.port] >= wait.tokens for wait in program.waits)
+    for (*_, tokens), (each, _) in zip(commands, expected, strict=True):
+        assert all(tokens[wait.port] >= wait.tokens for wait in each.waits)
 
 
 def test_a_command_never_leaves_without_its_token(seed):
@@ -86,9 +99,12 @@ def test_a_command_never_leaves_without_its_token(seed):
 
 
 def test_a_command_takes_one_cycle_a_loop_and_one_to_step():
+    """Also from one program of a list to the next, and from one iteration to the next."""
     program = IssuerProgram(0, (BoxLoop(40, 0, 1),))
-    commands, _ = run(program, arrivals=(0,) * 4, stall=0, seed=1)
+    program = dataclasses.replace(program, following=(program, IssuerProgram(1, (BoxLoop(2),))))
+    commands, _ = run(program, arrivals=(0,) * 4, stall=0, seed=1, iterations=2)
     cycles = [cycle for *_, cycle, _ in commands]
+    assert len(cycles) == 2 * 82 and cycles[0] + 2 == ISSUER_LOOPS + 1  # from `i_start` on
     assert {b - a for a, b in zip(cycles[:-1], cycles[1:], strict=True)} == {ISSUER_LOOPS + 1}
 
 
@@ -108,6 +124,14 @@ def test_a_command_takes_one_cycle_a_loop_and_one_to_step():
             r"counts must be from 0 to 65535, not 65536",
         ),
         (lambda: IssuerProgram(0, (BoxLoop(1),), (Wait(1), Wait(1))), r"at most 2 different ports"),
+        (
+            lambda: IssuerProgram(0, (BoxLoop(1),), following=(PROGRAMS[0],) * 4),
+            r"at most 4 programs, not 5",
+        ),
+        (
+            lambda: IssuerProgram(0, (BoxLoop(1),), following=(FOUR,)),
+            r"Program of a list must have no list of its own, not \(IssuerProgram",
+        ),
         (
             lambda: IssuerProgram(4, (BoxLoop(1),)).pack(descriptors=4, token_ports=4),
             r"descriptor must be from 0 to 3, not 4",

@@ -1,19 +1,18 @@
 """AGCU programs out of their configuration words, and words that no program makes."""
 
+import dataclasses
 import random
 
 import pytest
 
-from hw.arch.agcu import (
-    AGCU_DESCRIPTORS,
-    AGCU_STREAMS,
+from hw.arch.agcu import AGCU_DESCRIPTORS, AGCU_STREAMS, AgcuProgram, agcu_layout
+from hw.arch.boxes.issuer_program import (
     ISSUER_LOOPS,
+    ISSUER_PROGRAMS,
     MAX_WAITS,
-    AgcuProgram,
     IssuerProgram,
     Wait,
-    agcu_layout,
-    issuer_layout,
+    nest_layout,
 )
 from hw.arch.descriptor import MAX_RANK, STORED_WORDS, WORD_BITS, Descriptor, ElementFormat
 from hw.arch.errors import BadInputError
@@ -23,8 +22,8 @@ from tests.hw.step_model import coordinates_of
 PORTS = 4
 
 
-def random_issuer(rng, descriptors, ports):
-    """Issuer of any descriptor that waits for ports taken off a list."""
+def random_program(rng, descriptors, ports):
+    """Program of any descriptor that waits for some of the ports."""
     loops = tuple(
         BoxLoop(rng.randint(1, 50), rng.randrange(MAX_RANK), rng.randint(-(1 << 17), (1 << 17) - 1))
         for _ in range(rng.randint(1, ISSUER_LOOPS))
@@ -33,11 +32,16 @@ def random_issuer(rng, descriptors, ports):
         slope = rng.randint(0, 4)
         shift = rng.randint(0, 7) if slope else 0
         loops = (*loops[:-1], BoxLoop(3, 0, 8, slope=slope, outer=0, shift=shift))
-    waits = [
-        Wait(ports.pop(), rng.randint(1, 15))
-        for _ in range(min(rng.randint(0, MAX_WAITS), len(ports)))
-    ]
-    return IssuerProgram(rng.randrange(descriptors), loops, tuple(waits))
+    waits = tuple(Wait(port, rng.randint(1, 15)) for port in ports if rng.random() < 0.7)
+    return IssuerProgram(rng.randrange(descriptors), loops, waits)
+
+
+def random_issuer(rng, descriptors, ports):
+    """List of programs that wait for ports taken off a list."""
+    mine = [ports.pop() for _ in range(min(rng.randint(0, MAX_WAITS), len(ports)))]
+    count = rng.choice([1, 1, rng.randint(2, ISSUER_PROGRAMS)])
+    first, *rest = (random_program(rng, descriptors, mine) for _ in range(count))
+    return dataclasses.replace(first, following=tuple(rest))
 
 
 def random_descriptor(rng):
@@ -78,12 +82,13 @@ def test_issuers_survive_packing(seed):
         word = program.pack(descriptors=4, token_ports=PORTS)
         back = IssuerProgram.unpack(word, descriptors=4, token_ports=PORTS)
         assert back.pack(descriptors=4, token_ports=PORTS) == word
-        assert (back.descriptor, back.waits) == (program.descriptor, program.waits)
-        assert (
-            [*coordinates_of(back)][:1000] == [*coordinates_of(program)][:1000]
-            if (len(program.loops) < 3)
-            else back.chain() == program.chain()
-        )
+        for ours, theirs in zip(back.programs, program.programs, strict=True):
+            assert (ours.descriptor, ours.waits) == (theirs.descriptor, theirs.waits)
+            assert (
+                [*coordinates_of(ours)][:1000] == [*coordinates_of(theirs)][:1000]
+                if len(ours.loops) < 3
+                else ours.chain() == theirs.chain()
+            )
 
 
 def test_agcus_survive_packing(seed):
@@ -96,6 +101,8 @@ def test_agcus_survive_packing(seed):
         assert back.stored == program.stored
         for ours, theirs in zip((*program.loads, *program.stores), (*back.loads, *back.stores)):
             assert (ours is None) == (theirs is None)
+            if ours is not None:
+                assert len(ours.programs) == len(theirs.programs)
 
 
 @pytest.mark.parametrize(
@@ -116,7 +123,7 @@ def test_nothing_is_a_program_that_does_nothing():
 
 
 def _issuer_word(**changes):
-    layout = issuer_layout(descriptors=4, token_ports=PORTS)
+    layout = nest_layout(descriptors=4, token_ports=PORTS)
     word = IssuerProgram(1, (BoxLoop(3),), (Wait(2, 3),)).pack(descriptors=4, token_ports=PORTS)
     for name, (value, offset) in changes.items():
         word |= value << layout[name].offset + offset
@@ -126,6 +133,10 @@ def _issuer_word(**changes):
 @pytest.mark.parametrize(
     ("word", "rule"),
     [
+        (
+            lambda: _issuer_word() << 2 * nest_layout(descriptors=4, token_ports=PORTS).size,
+            "Issuer program 1 must follow another",
+        ),
         (lambda: _issuer_word() & ~1, "Issuer configuration must be one that a program makes"),
         (lambda: _issuer_word(waits=(3, 6)), "one that a program makes"),
         (lambda: _issuer_word(dimensions=(7, 0)), "Box loop dimension must be from 0 to 4, not 7"),
@@ -148,6 +159,7 @@ def test_agcu_words_of_no_program_are_refused():
             stored << layout["descriptors"].offset + 2 * STORED_WORDS * WORD_BITS,
             "Descriptor 2 must follow another",
         ),
+        (issuer << layout["following"].offset, "Issuer program 1 must follow another"),
         (1 << layout["arguments"].offset + 4, "AGCU configuration must be one that a program"),
         (issuer << layout["issuers"].offset, "must name one of 1 descriptors, not 2"),
     ):

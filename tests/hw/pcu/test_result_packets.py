@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from gen.verilog import emit
-from hw.arch.agcu import AgcuInput, AgcuOutput, AgcuProgram, IssuerProgram, Wait
+from hw.arch.agcu import AgcuInput, AgcuOutput, AgcuProgram
+from hw.arch.boxes.issuer_program import IssuerProgram, Wait
 from hw.arch.config import AgcuConfig, ChipConfig, PcuConfig, PmuConfig
 from hw.arch.descriptor import Descriptor, ElementFormat
 from hw.arch.loops import BoxLoop, LoopProgram

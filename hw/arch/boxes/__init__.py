@@ -1,0 +1,1 @@
+"""Programs of an AGCU's command issuers."""
