@@ -1,7 +1,7 @@
 """Netlists of one PCU with a lane program: streams are loaded, results stored as they are."""
 
 import dataclasses
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -10,7 +10,16 @@ from hw.arch.agcu import AgcuInput, AgcuOutput, AgcuProgram
 from hw.arch.boxes.issuer_program import IssuerProgram, Wait
 from hw.arch.config import AgcuConfig, ChipConfig, PcuConfig, PmuConfig
 from hw.arch.descriptor import Descriptor, ElementFormat
-from hw.arch.lanes.phase_word import PhaseSource
+from hw.arch.lanes.lane_program import LanePhase, LaneProgram
+from hw.arch.lanes.phase_word import (
+    ElementForm,
+    Fetched,
+    Operand,
+    PhaseSource,
+    Reduction,
+    ResultForm,
+    UnitOrder,
+)
 from hw.arch.loops import BoxLoop, LoopProgram
 from hw.arch.pcu import PcuInput, PcuOutput, PcuProgram
 from hw.arch.pmu import EngineProgram, PmuInput, PmuOutput, PmuProgram, SlotRing
@@ -24,7 +33,7 @@ from sw.netlist import Net, Netlist, Pin
 from sw.passes.assemble import assemble
 from sw.passes.route import place_and_route
 
-__all__ = ["CHIP", "Feed", "LaneJob", "lane_chip"]
+__all__ = ["CHIP", "Feed", "LaneJob", "Reconvergent", "lane_chip"]
 
 Words = npt.NDArray[np.uint32]
 
@@ -226,6 +235,66 @@ class LaneJob:
             if port in self.feeds:
                 found[source] = self.feeds[port].stream(data[_NAMES[port]])
         return found
+
+
+@dataclasses.dataclass(frozen=True)
+class Reconvergent(LaneJob):
+    """Packets minus their sums: one stream goes to two PCUs, the sums of one to the other.
+
+    The second PCU needs the sum of a packet before it takes the packet, all of which must wait in
+    its auxiliary FIFO and on the way to it, while the first PCU adds.
+    """
+
+    @classmethod
+    def of(cls, depth: int, packets: int, config: ChipConfig = CHIP) -> Self:
+        """Such a netlist for packets of so many vectors."""
+        phases = (
+            LanePhase(
+                PhaseSource.ACTIVATION,
+                ElementForm.BF16,
+                order=UnitOrder.SFU_ALU_FMA,
+                reduction=Reduction.REPLACE,
+            ),
+            LanePhase(
+                PhaseSource.AUXILIARY,
+                ElementForm.BF16,
+                y=Fetched.STATISTIC_0,
+                order=UnitOrder.SFU_ALU_FMA,
+                fma=(Operand.X, Operand.ONE, Operand.Y),
+                negate_addend=True,
+                result=ResultForm.BF16,
+            ),
+        )
+        feeds = {PcuInput.ACTIVATION: Feed(packets, 1, depth)}
+        return cls(PcuProgram(lanes=LaneProgram(phases)), feeds, packets * depth, config)
+
+    def netlist(self) -> Netlist:
+        base = super().netlist()
+        phases = (
+            LanePhase(
+                PhaseSource.ACTIVATION,
+                ElementForm.BF16,
+                order=UnitOrder.SFU_ALU_FMA,
+                reduction=Reduction.SUM,
+            ),
+            LanePhase(
+                PhaseSource.STATISTICS,
+                y=Fetched.STATISTIC_0,
+                order=UnitOrder.SFU_ALU_FMA,
+                fma=(Operand.Y, Operand.ONE, Operand.MINUS_ZERO),
+                argument=Operand.Y,
+                result=ResultForm.BF16,
+            ),
+        )
+        units = {**base.units, "adder": PcuProgram(lanes=LaneProgram(phases))}
+        kept = [net for net in base.nets if net.name != "send X"]
+        both = (("adder", PcuInput.ACTIVATION), ("pcu", PcuInput.AUXILIARY))
+        nets = (
+            *kept,
+            _net("send X", ("operands", PmuOutput.R0), *both),
+            _net("sums", ("adder", PcuOutput.RESULT), ("pcu", PcuInput.ACTIVATION)),
+        )
+        return Netlist(units, nets, base.fixed)
 
 
 def _net(name: str, source: tuple[str, int], *sinks: tuple[str, int], tokens: bool = False) -> Net:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from hw.arch.config import ChipConfig
 from hw.arch.lanes.lane_program import LaneProgram
-from hw.arch.lanes.phase_word import STATISTICS, PhaseSource, Reduction, ResultForm
+from hw.arch.lanes.phase_word import STATISTICS, PhaseSource, ResultForm
 from hw.numeric.division import ceil_div
 from hw.numeric.lane_phase import phase_results, vectors
 from sw.prove.phase_runs import PhaseRuns
@@ -46,9 +46,8 @@ def lane_results(
     places = np.cumsum(runs.sizes) - runs.sizes
     out = np.empty((int(runs.sizes.sum()), words), np.uint32)
     carried = np.zeros((1, STATISTICS, 2 * words), np.uint32)
-    carries = _carries(program)
-    for rounds in _blocks(runs, len(program.phases), single=carries):
-        statistics = carried if carries else np.repeat(carried, len(rounds), axis=0)
+    for rounds in _blocks(runs, len(program.phases), single=program.carries):
+        statistics = carried if program.carries else np.repeat(carried, len(rounds), axis=0)
         for number, phase in enumerate(program.phases):
             own = rounds * len(program.phases) + number
             if own[0] >= runs.whole:
@@ -91,21 +90,3 @@ def _blocks(runs: PhaseRuns, phases: int, *, single: bool) -> Iterator[Ints]:
         step = max(1, _BLOCK_VECTORS // int(shape.sum()))
         for at in range(0, len(alike), step):
             yield alike[at : at + step]
-
-
-def _carries(program: LaneProgram) -> bool:
-    """Whether results depend on the statistics that the round before has left.
-
-    A phase changes as many positions as a vector of its source has elements. Those behind the words
-    of a vector may be left by a round before, and matter if a wider phase sends what it reads.
-    """
-    old = set(range(STATISTICS))
-    for phase in program.phases:
-        if phase.elements_per_word == 1:
-            continue
-        reads_old = bool(phase.statistics & old)
-        if reads_old and phase.result is not ResultForm.NONE:
-            return True
-        if phase.reduction is not Reduction.NONE:
-            old = old | {phase.statistic} if reads_old else old - {phase.statistic}
-    return False

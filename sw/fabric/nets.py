@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import NamedTuple
 
 from hw.arch.agcu import AGCU_STREAMS
 from hw.arch.places import agcu_places
@@ -125,10 +126,14 @@ class Net:
     leaves : tuple of (Input or MergeInput or DeadEnd, int)
         Destinations, each with the buffering in payloads between the last fork and it, at most
         that of the switches.
+    before_forks : int
+        Most payloads of buffering in switches on the way to a destination that ``leaves`` leaves
+        out, as it lies before a fork.
     """
 
     root: Root
     leaves: tuple[tuple[Leaf, int], ...]
+    before_forks: int = 0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -168,6 +173,13 @@ def enabled_inputs(program: ChipProgram) -> Iterator[Input]:
             yield from (Input(kind, at, port, tokens=True) for port in ports)
 
 
+class _Path(NamedTuple):
+    """Buffering in payloads on the way of a net: since the last fork, and in all."""
+
+    room: int = 0
+    whole: int = 0
+
+
 class _Tracer:
     """Forward traversal of an image's switches."""
 
@@ -185,15 +197,19 @@ class _Tracer:
         """Trace the net of a source."""
         if isinstance(root, Output) and root.kind is AGCU:
             at, side = self._links[root.at[0]]
-            return Net(root, tuple(self._enter(at, Link(side, root.port), root.tokens, 0)))
-        row, column = root.at
-        if isinstance(root, Junction):
-            return Net(root, tuple(self._leave((row, column), root.port, root.tokens, 0)))
-        return Net(root, tuple(self._enter((row, column), UnitPort(root.port), root.tokens, 0)))
+            paths = self._enter(at, Link(side, root.port), root.tokens, _Path())
+        else:
+            row, column = root.at
+            port = root.port if isinstance(root, Junction) else UnitPort(root.port)
+            trace = self._leave if isinstance(root, Junction) else self._enter
+            paths = trace((row, column), port, root.tokens, _Path())
+        found = list(paths)
+        dropped = max((path.whole - path.room for _, path in found), default=0)
+        return Net(root, tuple((leaf, path.room) for leaf, path in found), dropped)
 
     def _enter(
-        self, at: tuple[int, int], port: Port, tokens: bool, room: int
-    ) -> Iterator[tuple[Leaf, int]]:
+        self, at: tuple[int, int], port: Port, tokens: bool, path: _Path
+    ) -> Iterator[tuple[Leaf, _Path]]:
         """Trace payloads that enter a switch at an input.
 
         It ends: each input has one driver, so a path without a junction meets no input twice.
@@ -201,41 +217,43 @@ class _Tracer:
         tile = self._program.tiles.get(at)
         switch = tile and (tile.tokens if tokens else tile.vectors)
         branches = switch.branches(port) if switch else ()
+        whole = path.whole + _ENTRIES
         if not switch or not branches:
             kind = "token switch" if tokens else "switch"
-            yield DeadEnd(f"{kind} {at}, which sends {port} nowhere"), room + _ENTRIES
+            end = DeadEnd(f"{kind} {at}, which sends {port} nowhere")
+            yield end, _Path(path.room + _ENTRIES, whole)
             return
         # A payload reaches no branch of a fork before all branches have taken the previous ones,
         # so only buffering after the last fork lets one branch be ahead of another.
-        room = _FORK_LEAD if len(branches) > 1 else room + _ENTRIES
+        path = _Path(_FORK_LEAD if len(branches) > 1 else path.room + _ENTRIES, whole)
         for branch in branches:
             rotation = switch.rotation(branch)
             if len(rotation) == 1:
-                yield from self._leave(at, branch, tokens, room)
+                yield from self._leave(at, branch, tokens, path)
                 continue
             junction = Junction(at, branch, tokens)
             self.junctions[junction] = tuple(turn.packets for turn in rotation)
             turn = [turn.source for turn in rotation].index(port)
-            yield MergeInput(junction, turn), room
+            yield MergeInput(junction, turn), path
 
     def _leave(
-        self, at: tuple[int, int], port: Port, tokens: bool, room: int
-    ) -> Iterator[tuple[Leaf, int]]:
+        self, at: tuple[int, int], port: Port, tokens: bool, path: _Path
+    ) -> Iterator[tuple[Leaf, _Path]]:
         """Trace payloads that leave a switch at an output."""
         self.driven.add((at, port, tokens))
         if isinstance(port, UnitPort):
-            yield Input(self._chip.unit_at(*at), at, port.index, tokens), room
+            yield Input(self._chip.unit_at(*at), at, port.index, tokens), path
             return
         down, right = port.direction.step
         row, column = at[0] + down, at[1] + right
         if 0 <= row < self._chip.rows and 0 <= column < self._chip.columns:
             entry = Link(port.direction.opposite, port.track)
-            yield from self._enter((row, column), entry, tokens, room)
+            yield from self._enter((row, column), entry, tokens, path)
         elif (at, port.direction) in self._links and (tokens or port.track < AGCU_STREAMS):
             number = self._links.index((at, port.direction))
-            yield Input(AGCU, (number,), port.track, tokens), room
+            yield Input(AGCU, (number,), port.track, tokens), path
         else:
-            yield DeadEnd(f"edge of the chip at {at} {port}"), room
+            yield DeadEnd(f"edge of the chip at {at} {port}"), path
 
 
 def find_nets(program: ChipProgram, roots: Iterable[Output] | None = None) -> Nets:

@@ -144,6 +144,8 @@ class BoxServer(Core):
         Whether the streams alternate box by box, in the order of the list.
     """
 
+    ends_launch = True
+
     def __init__(
         self, machine: Machine, streams: Sequence[BoxStream], *, in_turn: bool = False
     ) -> None:

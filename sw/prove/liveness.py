@@ -7,7 +7,6 @@ from collections.abc import Iterator
 
 from hw.arch.errors import BadInputError
 from hw.arch.limits import MAX_CREDITS
-from hw.arch.pcu import PcuProgram
 from sw.chip_program import ChipProgram
 from sw.fabric.nets import DeadEnd, Input, Nets, enabled_inputs, find_nets
 from sw.prove.machine import Actor
@@ -36,12 +35,16 @@ class Liveness:
     steps, moved : int
         Steps of the run, and payloads moved, skipped periods included.
     waits : tuple of str
-        The deadlock: who waits for whom, along the cycle if there is one.
+        The deadlock: who waits for whom, along the cycle if there is one. The chip does not end.
     faults : tuple of str
-        Mismatches at the end of the run: payloads left over, never read or never taken.
+        Mismatches at the end of the run: payloads left over, never read or never taken, and units
+        that wait for more when engines, loads and stores have ended.
     open_order : tuple of str
         Streams of an AGCU whose boxes have no fixed order. If there are any, an image that is not
         live deadlocks in one order and may end in another.
+    early : int
+        Vectors s of the buffers before forks, which the run leaves out: where streams meet again, a
+        program may be refused up to s vectors before the depth at which the chip stops.
     """
 
     live: bool
@@ -50,11 +53,11 @@ class Liveness:
     waits: tuple[str, ...] = ()
     faults: tuple[str, ...] = ()
     open_order: tuple[str, ...] = ()
+    early: int = 0
 
 
-def _waits(actors: list[Actor]) -> tuple[str, ...]:
-    """Waits of the actors that have not ended: a cycle if there is one, else the longest chain."""
-    stuck = [actor for actor in actors if actor.reasons()]
+def _waits(stuck: list[Actor]) -> tuple[str, ...]:
+    """Waits of actors that have not ended: a cycle if there is one, else the longest chain."""
     best: tuple[str, ...] = ()
     for start in stuck:
         path: list[tuple[Actor, str]] = []
@@ -80,9 +83,6 @@ def _waits(actors: list[Actor]) -> tuple[str, ...]:
 
 
 def _dead_ends(program: ChipProgram, nets: Nets) -> Iterator[str]:
-    for _, at, unit in program.units():
-        if isinstance(unit, PcuProgram) and unit.lanes is not None:
-            yield f"PCU {at} has a lane program, which no proof covers yet"
     on = set(enabled_inputs(program))
     for root, net in nets.nets.items():
         for leaf, _ in net.leaves:
@@ -119,10 +119,11 @@ def _run(
 ) -> tuple[Network, Liveness]:
     network = Network(program, nets, packets, order, limit)
     network.run(whole=whole)
-    waits = _waits(network.actors)
-    faults = list(packets.faults)
+    stuck = [actor for actor in network.actors if actor.reasons()]
+    waits = _waits([actor for actor in stuck if actor.ends_launch])
+    faults = [*_dead_ends(program, nets), *packets.faults]
     if not waits:
-        faults += _leftovers(network)
+        faults += [*_waits(stuck), *_leftovers(network)]
     else:
         ended = (actor for actor in network.actors if not actor.reasons())
         faults += [fault for actor in ended for fault in actor.leftovers()]
@@ -140,6 +141,7 @@ def _run(
         waits,
         tuple(dict.fromkeys(faults)),
         tuple(server.name for server in network.choices),
+        network.early,
     )
 
 
@@ -164,9 +166,6 @@ def prove(
         Most steps of a run.
     """
     nets = find_nets(program)
-    dead = tuple(_dead_ends(program, nets))
-    if dead:
-        return Liveness(live=False, faults=dead)
     try:
         return _decided(program, nets, repeat, whole, limit)
     except (CyclicStreamError, StepLimitError) as error:
@@ -216,6 +215,8 @@ def require_live(program: ChipProgram) -> Liveness:
     answer = prove(program)
     if not answer.live:
         causes = answer.waits + answer.faults
+        if answer.waits and answer.early:
+            causes += (f"{answer.early} vectors of room before forks are not counted",)
         raise LivenessError(
             f"Program must be live, not stop or leave something behind: {'; '.join(causes)}",
             where=causes[0].split(" waits for ")[0],

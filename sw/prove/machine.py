@@ -91,6 +91,9 @@ class Actor(Part):
     name : str
     """
 
+    #: Whether the chip ends only when this actor has; what the others wait for then is left over.
+    ends_launch = False
+
     def __init__(self, machine: Machine, name: str) -> None:
         self.machine = machine
         self.name = name
@@ -127,7 +130,7 @@ class Channel(Part):
 
     def attach(self, consumer: Consumer, room: int) -> None:
         """Add a consumer of every payload, with the room on the path to it."""
-        tap = Tap(self, consumer, room)
+        tap = Tap(self, consumer, room - consumer.standing)
         self.taps.append(tap)
         consumer.tap = tap
 
@@ -160,6 +163,15 @@ class Channel(Part):
         self._machine.moved += count
         for tap in self.taps:
             tap.taken += count
+
+    def undrained(self) -> Reason | None:
+        """Why payloads stay in the buffer of its output, if any do."""
+        # A buffer before a fork is not part of the run.
+        if len(self.taps) == 1:
+            (tap,) = self.taps
+            if self.written - tap.taken > tap.room - self.entries:
+                return f"room in {tap.consumer.name}", tap.consumer.holder()
+        return None
 
     def fullest(self) -> Consumer | None:
         """The first consumer without room, or None."""
@@ -207,6 +219,9 @@ class Consumer(Part):
     ----------
     name : str
     """
+
+    #: Payloads of the buffer before it that it holds itself, until it takes them for good.
+    standing = 0
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -292,7 +307,8 @@ class Port(Consumer):
 
     def demand(self) -> int:
         if not self._accepts():
-            return self._packet_left
+            # What stands in front of its core keeps packets of other units from passing.
+            return 0 if self.standing and not self.core.want(self) else self._packet_left
         free = self._entries - self.held
         # With payloads in the buffer the core has no demand: it would have taken them.
         if not self.held:

@@ -1,4 +1,4 @@
-"""Actors of switches: merges in a fixed rotation."""
+"""Actors of switches: merges in a fixed rotation, and ends at which nothing is taken."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy.typing as npt
 from sw.prove.machine import Actor, Channel, Consumer, Machine, Reason
 from sw.prove.pattern import ENDLESS, Pattern
 
-__all__ = ["Merge", "MergeConsumer"]
+__all__ = ["ClosedEnd", "Merge", "MergeConsumer"]
 
 Ints = npt.NDArray[np.int64]
 
@@ -123,3 +123,19 @@ class MergeConsumer(Consumer):
 
     def holder(self) -> Actor | None:
         return self._merge
+
+
+class ClosedEnd(Consumer):
+    """End of a net where nothing takes payloads: the edge of the chip, or a port that is off."""
+
+    def demand(self) -> int:
+        return 0
+
+    def take(self, count: int) -> None:
+        raise AssertionError(f"{self.name} must take nothing, not {count}")
+
+    def holder(self) -> Actor | None:
+        return None
+
+    def state(self) -> tuple[int, ...]:
+        return (0,)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from hw.arch.agcu import AgcuProgram
+from hw.arch.lanes.lane_room import result_room
 from hw.arch.pcu import FilterProgram, PcuInput, PcuOutput, PcuProgram
 from hw.arch.pmu import PmuInput, PmuProgram
 from hw.arch.pmu_word import TokenSource
@@ -15,12 +16,13 @@ from sw.fabric.nets import DeadEnd, Input, Junction, MergeInput, Nets, Output
 from sw.prove.agcu_actors import BoxServer, BoxStream, StoredTokens, TokenCount
 from sw.prove.credits import load_is_free, store_is_free
 from sw.prove.index_walk import index_walk
+from sw.prove.lane_actors import LaneUnit
 from sw.prove.machine import Actor, Channel, Consumer, Core, Machine, Part, Port
-from sw.prove.merge_actors import Merge, MergeConsumer
+from sw.prove.merge_actors import ClosedEnd, Merge, MergeConsumer
 from sw.prove.pcu_actors import Grid, ResultDrain
 from sw.prove.pmu_actors import Engine, IndexPort, ReadEngine, WriteEngine
 from sw.prove.repeats import Repeats
-from sw.prove.stream_packets import StreamPackets, tile_passes
+from sw.prove.stream_packets import StreamPackets, lane_runs, tile_passes
 from sw.prove.unrolled_loops import MOST_STEPS, box_owners, box_sizes
 
 __all__ = ["UNIT_ACTORS", "Network"]
@@ -66,6 +68,7 @@ class Network:
         self._order = order
         self._inputs: dict[Input, Consumer] = {}
         self.channels: dict[Output | Junction, Channel] = {}
+        self._inner: list[Channel] = []  # within a unit
         self._merges: dict[Junction, Merge] = {}
         for root in nets.nets:
             self.channels[root] = Channel(self.machine, str(root))
@@ -74,9 +77,13 @@ class Network:
         for root in nets.nets:
             if isinstance(root, Junction):
                 self._add_merge(root)
+        #: Vectors of buffers before forks, which the run leaves out: a refusal may come so early.
+        self.early = 0
         for root, net in nets.nets.items():
             channel = self.channels[root]
             entries = channel.entries if len(net.leaves) == 1 else 0
+            if not root.tokens:
+                self.early += net.before_forks + channel.entries - entries
             for leaf, room in net.leaves:
                 channel.attach(self._consumer(leaf), room + entries)
 
@@ -89,7 +96,10 @@ class Network:
     def _consumer(self, leaf: Input | MergeInput | DeadEnd) -> Consumer:
         if isinstance(leaf, MergeInput):
             return self._merges[leaf.junction].consumers[leaf.turn]
-        assert isinstance(leaf, Input), f"{leaf} must be refused before a run"
+        if isinstance(leaf, DeadEnd) or leaf not in self._inputs:
+            end = ClosedEnd(str(leaf))
+            self.consumers.append(end)
+            return end
         consumer = self._inputs[leaf]
         self.consumers.append(consumer)
         return consumer
@@ -151,6 +161,37 @@ class Network:
             self.actors.append(engine)
 
     def _add_pcu(self, at: tuple[int, ...], unit: PcuProgram) -> None:
+        result = Output(PCU, at, PcuOutput.RESULT)
+        if unit.lanes is None:
+            drain = self._add_grid(at, unit, str(result))
+            drain.channel = self.channel(result, drain, _RESULT_ENTRIES)
+            return
+        runs = lane_runs(self.packets, at, unit)
+        words = self._chip.grid_columns
+        lanes = LaneUnit(self.machine, f"PCU {at} lanes", words, unit.lanes, runs)
+        entries = result_room(width_bits=self._chip.width_bits, lanes=self._chip.pcu.lanes)
+        lanes.channel = self.channel(result, lanes, entries)
+        if unit.sums:
+            name = f"PCU {at} sums"
+            drain = self._add_grid(at, unit, name)
+            drain.channel = Channel(self.machine, name)
+            drain.channel.producer = drain
+            lanes.source = Port(self.machine, name, lanes, 0)
+            lanes.source.standing = 1
+            drain.channel.attach(lanes.source, _RESULT_ENTRIES)
+            self._inner.append(drain.channel)
+            self.consumers.append(lanes.source)
+        elif PcuInput.ACTIVATION in unit.inputs:
+            activation = Input(PCU, at, PcuInput.ACTIVATION)
+            lanes.source = self.port(activation, lanes, 0, unit.activation)
+            lanes.source.standing = 1
+        if PcuInput.AUXILIARY in unit.inputs:
+            auxiliary = Input(PCU, at, PcuInput.AUXILIARY)
+            lanes.auxiliary = self.port(auxiliary, lanes, 0, unit.auxiliary)
+        self.actors.append(lanes)
+
+    def _add_grid(self, at: tuple[int, ...], unit: PcuProgram, name: str) -> ResultDrain:
+        """Add the matrix unit of a PCU; its drain has no channel yet."""
         passes = tile_passes(self.packets, at, unit)
         self.packets.faults += passes.faults
         grid = Grid(self.machine, f"PCU {at}", self._chip, passes.tiles)
@@ -158,10 +199,9 @@ class Network:
         grid.activation = self.port(activation, grid, _INPUT_ENTRIES, unit.activation)
         gathered = max(self._chip.grid_columns, 4)
         grid.weight = self.port(weight, grid, gathered, unit.weight)
-        result = Output(PCU, at, PcuOutput.RESULT)
-        grid.results = ResultDrain(self.machine, str(result), grid, passes.sizes)
-        grid.results.channel = self.channel(result, grid.results, _RESULT_ENTRIES)
+        grid.results = ResultDrain(self.machine, name, grid, passes.sizes)
         self.actors += [grid, grid.results]
+        return grid.results
 
     def _add_agcu(self, at: tuple[int, ...], agcu: AgcuProgram) -> None:
         index = at[0]
@@ -249,7 +289,7 @@ class Network:
     def _parts(self) -> list[Part]:
         """Every stateful element of the run."""
         streams = [stream for server in self.servers for stream in server.streams]
-        found: list[Part] = [*self.channels.values(), *streams]
+        found: list[Part] = [*self.channels.values(), *self._inner, *streams]
         found += [*self.actors, *self._merges.values(), *self._inputs.values(), *self.consumers]
         return list(dict.fromkeys(found))
 

@@ -15,7 +15,7 @@ from hw.numeric.division import ceil_div
 from sw.prove.packets import Packets, even_packets
 from sw.prove.unrolled_loops import MOST_STEPS, StepLimitError
 
-__all__ = ["PhaseRuns", "issued_units", "phase_runs"]
+__all__ = ["PhaseRuns", "issued_units", "phase_runs", "spread_rows"]
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -74,9 +74,13 @@ def issued_units(phase: LanePhase, words: int, sources: int, beside: int) -> int
             return min(units, beside * phase.auxiliary_form.per_word)
         case AuxiliaryUse.HELD:
             return units if beside else 0
+    return min(units, beside * spread_rows(phase, words) * phase.elements_per_word)
+
+
+def spread_rows(phase: LanePhase, words: int) -> int:
+    """Vectors of the source that an auxiliary vector serves whose elements are spread."""
     pair = 2 if phase.auxiliary is AuxiliaryUse.SPREAD_PAIR else 1
-    rows = beside * (words * phase.auxiliary_form.per_word // pair)
-    return min(units, rows * phase.elements_per_word)
+    return words * phase.auxiliary_form.per_word // pair
 
 
 class _Reader:

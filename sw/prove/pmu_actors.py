@@ -39,6 +39,8 @@ class Engine(Core):
         The index vectors that its steps need; they cut its visits into pieces.
     """
 
+    ends_launch = True
+
     def __init__(
         self, machine: Machine, name: str, program: EngineProgram, indices: IndexWalk | None = None
     ) -> None:
@@ -218,7 +220,9 @@ class ReadEngine(Engine):
 
     def reasons(self) -> list[Reason]:
         if self.done:
-            return []
+            # It ends when its last vector has left the buffer of the output.
+            left = self.channel.undrained()
+            return [left] if left else []
         if self.steps_now() > 0:
             return [self.channel.no_room()]
         return self._own_reasons()

@@ -14,41 +14,11 @@ from hw.arch.ports import Direction, Link, UnitPort
 from hw.numeric.division import ceil_div
 from sw.chip_program import ChipProgram
 from tests.hw.step_model import commands_of, moves_of
+from tests.sw.naive_lanes import Direct, Fifo, Filtered, Lanes
 
 __all__ = ["ends"]
 
 STEPS = {0: (-1, 0), 1: (0, 1), 2: (1, 0), 3: (0, -1)}
-
-
-class Fifo(deque):
-    def __init__(self, entries):
-        super().__init__()
-        self.entries = entries
-
-    @property
-    def room(self):
-        return len(self) < self.entries
-
-
-class Filtered:
-    """Buffer behind a filter of packets."""
-
-    def __init__(self, entries, modulus, index):
-        self.fifo = Fifo(entries)
-        self.modulus, self.index, self.number = modulus, index, 0
-
-    @property
-    def mine(self):
-        return self.number % self.modulus == self.index
-
-    @property
-    def room(self):
-        return self.fifo.room or not self.mine
-
-    def append(self, item):
-        if self.mine:
-            self.fifo.append(item)
-        self.number += item[0]
 
 
 class Marked(Filtered):
@@ -105,9 +75,9 @@ class Chip:
         target = self.beyond(place)
         if not self.inputs[entrance] or output in self.have[entrance] or target is None:
             return False
-        if not target.room:
-            return False
         item = self.inputs[entrance][0]
+        if not (target.offer(item) if isinstance(target, Direct) else target.room):
+            return False
         target.append(item)
         self.have[entrance].add(output)
         tile = self.program.tiles[at]
@@ -196,14 +166,42 @@ class Chip:
 
             self.tries.append(step)
 
+    def lanes(self, at, unit):
+        """Add the lanes of a PCU; returns the FIFO from which they take sums."""
+        groups = self.chip.grid_columns // self.chip.pcu.lanes
+        room = max(8, ceil_div(23, groups) + 1)
+        lanes = Lanes(unit.lanes, self.chip.grid_columns, room, unit.packet_vectors)
+        auxiliary, activation = unit.auxiliary, unit.activation
+        lanes.auxiliary = Filtered(32, auxiliary.modulus, auxiliary.index)
+        self.sinks[False, at, UnitPort(2)] = lanes.auxiliary
+        if not unit.sums:
+            direct = Direct(lanes, activation.modulus, activation.index)
+            self.sinks[False, at, UnitPort(0)] = direct
+
+        def give():
+            entrance = (False, at, UnitPort(0))
+            if not lanes.out or not self.inputs[entrance].room:
+                return False
+            self.inputs[entrance].append(lanes.out.popleft())
+            lanes.begun -= 1
+            return True
+
+        self.tries += [lanes.step, give]
+        self.dones.append(lambda: lanes.done)
+        return lanes.sums
+
     def pcu(self, at, unit):
+        sums = self.lanes(at, unit) if unit.lanes else None
+        if not unit.sums:
+            return
         columns = self.chip.grid_columns
         act = Filtered(2, unit.activation.modulus, unit.activation.index)
         weights = Marked(max(columns, 4), unit.weight.modulus, unit.weight.index)
         self.sinks[False, at, UnitPort(0)] = act
         self.sinks[False, at, UnitPort(1)] = weights
-        out = Fifo(2)
-        self.pass_on(out, (False, at, UnitPort(0)))
+        out = Fifo(2) if sums is None else sums
+        if sums is None:
+            self.pass_on(out, (False, at, UnitPort(0)))
         s = {"loaded": False, "first_tile": True, "first_pass": True, "rows": 0}
         s |= {"used": 0, "full": deque(), "sent": 0}
 
@@ -240,7 +238,7 @@ class Chip:
             s["full"][0] -= 1
             s["sent"] += 1
             final = not s["full"][0]
-            last = final or s["sent"] == unit.packet_vectors
+            last = final or sums is None and s["sent"] == unit.packet_vectors
             s["sent"] *= not last
             out.append((last, final))
             if final:

@@ -9,7 +9,7 @@ from hw.arch.pmu_word import Level
 from sim.emulator.scratchpad import Scratchpad
 from sw.prove import LivenessError, prove, require_live
 from sw.prove.unrolled_loops import MOST_STEPS, StepLimitError, walk
-from tests.sw.chips import TINY, agcu_changed, copier, operands_changed, product
+from tests.sw.chips import TINY, agcu_changed, copier, operands_changed, product, unit_changed
 
 ALIKE = [(0, 1), (1, 1)]
 UNUSED = "PCU (0, 0) holds weights that no tile uses"
@@ -69,6 +69,46 @@ def test_results_that_no_box_of_a_store_takes_are_refused():
     answer = prove(agcu_changed(program, descriptors=tuple(descriptors)))
     assert (answer.live, answer.waits) == (False, ())
     assert answer.faults == ("2 left over in front of AGCU 0 store 0",)
+
+
+def test_what_waits_when_the_chip_ends_is_left_over():
+    """The collector takes one of two blocks of results, and nothing needs the other one."""
+    program = product(m=32, n=2, k=4, slab=4, slots=2)
+    collector = program.tiles[0, 1].unit
+    (write, _), (read, _) = collector.writers, collector.readers
+    assert write.windows == read.windows == LoopProgram(2)
+    one = LoopProgram(1)
+    collector = dataclasses.replace(
+        collector,
+        writers=(dataclasses.replace(write, windows=one), None),
+        readers=(dataclasses.replace(read, windows=one), None),
+    )
+    short = unit_changed(program, (0, 1), lambda _: collector)
+    (store, _) = short.agcus[0].stores
+    loops = (BoxLoop(1, 1, 16), *store.loops[1:])
+    done = agcu_changed(short, stores=(dataclasses.replace(store, loops=loops), None))
+    answer = prove(done)
+    assert (answer.live, answer.waits) == (False, ())
+    assert answer.faults[:2] == (
+        "PCU (0, 0) result waits for room in PMU (0, 1) W0",
+        "PMU (0, 1) W0 has ended",
+    )
+    # A store that is still to come keeps the chip from ending.
+    assert prove(short).waits == (
+        "AGCU 0 store 0 waits for a vector from PMU (0, 1) R0",
+        "PMU (0, 1) R0 has ended",
+    )
+
+
+def test_a_read_engine_ends_when_its_last_vector_has_left():
+    """Weights that no tile uses: left in a switch they let the chip end, in the output not."""
+    answers = {columns: prove(_more_weights(columns=columns)) for columns in range(1, 30)}
+    assert not any(answer.live for answer in answers.values())
+    first = next(columns for columns, answer in answers.items() if answer.waits)
+    assert all(bool(answers[columns].waits) == (columns >= first) for columns in answers)
+    # The output takes seven more before the engine itself cannot close its slot.
+    moved = {columns: answer.moved - answers[first].moved for columns, answer in answers.items()}
+    assert (moved[first - 1], moved[first + 7], moved[first + 8]) == (-1, 7, 6)
 
 
 def test_a_run_of_more_steps_than_the_limit_is_refused_by_name():

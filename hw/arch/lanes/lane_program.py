@@ -281,6 +281,25 @@ class LaneProgram:
             for phase in self.phases
         )
 
+    @property
+    def carries(self) -> bool:
+        """Whether results depend on the statistics that the round of the phases before has left.
+
+        A phase changes as many positions as a vector of its source has elements. Those behind the
+        words of a vector may be left by a round before, and matter if a phase that reads them sends
+        its results.
+        """
+        old = set(range(STATISTICS))
+        for phase in self.phases:
+            if phase.elements_per_word == 1:
+                continue
+            reads_old = bool(phase.statistics & old)
+            if reads_old and phase.result is not ResultForm.NONE:
+                return True
+            if phase.reduction is not Reduction.NONE:
+                old = old | {phase.statistic} if reads_old else old - {phase.statistic}
+        return False
+
     def pack(self) -> int:
         """Word of the program, laid out by `lane_layout`."""
         phases, constants = _parts()

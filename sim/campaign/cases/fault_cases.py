@@ -207,11 +207,13 @@ def _read_by_software(ready: Prepared, before: bytearray) -> Liveness | None:
 
 
 def _liveness_faults(liveness: Liveness | None, run: ChipRun) -> list[str]:
-    """Contradictions of the proof and the RTL: what is live ends, what waits for ever does not."""
+    """Contradictions of the proof and the RTL: it ends unless engines or boxes wait for ever."""
     if liveness is None:
         return []
     if liveness.live and run.hang_reason.startswith("no beat"):
         return [f"image is live, but RTL hangs: {run.hang_reason}"]
+    if not liveness.waits and run.hang_reason.startswith("no beat"):
+        return [f"image leaves something over ({'; '.join(liveness.faults)}), but RTL hangs"]
     if liveness.waits and not liveness.open_order and run.status == "done":
         return [f"image is not live ({'; '.join(liveness.waits)}), but RTL ended"]
     return []

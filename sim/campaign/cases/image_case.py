@@ -94,6 +94,8 @@ def _ending_faults(config: ChipConfig, liveness: Liveness, run: ChipRun) -> list
     causes = "; ".join((*liveness.waits, *liveness.faults))
     # Leftover payloads do not keep a chip from ending, and for an open order of boxes the proof
     # decides by the worst case.
+    if not liveness.waits and not ended:
+        return [f"image leaves something over ({causes}), but RTL ended with {run.status}"]
     if liveness.waits and ended and not liveness.open_order:
         return [f"image is not live ({causes}), but RTL ended"]
     return []

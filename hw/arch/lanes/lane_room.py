@@ -1,0 +1,27 @@
+"""Room for vectors in the lanes of a PCU."""
+
+from __future__ import annotations
+
+from hw.numeric.division import ceil_div
+
+__all__ = ["AUXILIARY_ROOM", "result_room"]
+
+#: Vectors of the auxiliary stream that wait in the lanes' FIFO.
+AUXILIARY_ROOM = 32
+#: Cycles from the reservation of a vector of one group until its room is free again.
+_ROUND_TRIP = 23
+_LEAST_ROOM = 8
+
+
+def result_room(*, width_bits: int, lanes: int) -> int:
+    """Vectors of results that may be begun and not yet taken: enough for a group in every cycle.
+
+    Parameters
+    ----------
+    width_bits : int
+        Link width W.
+    lanes : int
+        Lanes t.
+    """
+    groups = width_bits // 32 // lanes
+    return max(_LEAST_ROOM, ceil_div(_ROUND_TRIP, groups) + 1)

@@ -1,0 +1,182 @@
+"""Actor of a PCU's lanes: phases over packets of streams, with the vectors they take and give."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hw.arch.lanes.lane_program import LanePhase, LaneProgram
+from hw.arch.lanes.lane_room import AUXILIARY_ROOM
+from hw.arch.lanes.phase_word import AuxiliaryUse, PhaseSource, ResultForm
+from sw.prove.machine import Channel, Core, Machine, Port, Reason
+from sw.prove.pattern import Pattern
+from sw.prove.phase_runs import PhaseRuns, issued_units, spread_rows
+
+__all__ = ["LaneUnit"]
+
+
+class LaneUnit(Core):
+    """Lanes of a PCU, which run their phases over one packet after the other.
+
+    They issue units of as many elements as a vector has words, since no vector ends within one. A
+    unit needs the vectors that its elements lie in, and room for the vector of results that it
+    begins. A vector of the source stays in front of the lanes until its last unit.
+
+    Parameters
+    ----------
+    machine : Machine
+    name : str
+    words : int
+        Words of a vector, W/32.
+    program : LaneProgram
+    runs : PhaseRuns
+    """
+
+    channel: Channel
+    #: Ports of the activation stream or the sums, and of the auxiliary stream.
+    source: Port | None = None
+    auxiliary: Port | None = None
+
+    def __init__(
+        self, machine: Machine, name: str, words: int, program: LaneProgram, runs: PhaseRuns
+    ) -> None:
+        super().__init__(machine, name)
+        self._words = words
+        self._program = program
+        self._phases: list[LanePhase] = [program.phases[number] for number in runs.phases]
+        self._counts: Sequence[int] = runs.counts.data
+        self._besides: Sequence[int] = runs.besides.data
+        self._whole = runs.whole
+        self._pattern = Pattern(len(runs.counts), (runs.phases, runs.counts))
+        self._run = 0
+        self._units = 0  # issued of the packet
+        self._head = 0  # vectors of the source in front of the lanes
+        self._beside = 0  # vectors in the FIFO of the auxiliary stream
+
+    def advance(self) -> None:
+        before = self._head, self._beside
+        while self._run < len(self._phases):
+            units = self._possible(self._head)
+            if not units:
+                break
+            self._issue(units)
+        if self._head < before[0]:
+            self.machine.wake(self.source)
+        if self._beside < before[1]:
+            self.machine.wake(self.auxiliary)
+
+    def want(self, port: Port) -> int:
+        if port is self.auxiliary:
+            return AUXILIARY_ROOM - self._beside
+        if self._head:
+            return 0
+        if self._run == len(self._phases):
+            return 1
+        phase = self._phases[self._run]
+        if phase.source in (PhaseSource.AUXILIARY, PhaseSource.STATISTICS):
+            return 1
+        # One more may stand in front of the lanes.
+        return self._possible(self._counts[self._run]) // phase.elements_per_word + 1
+
+    def accept(self, port: Port, count: int) -> None:
+        if port is self.auxiliary:
+            self._beside += count
+        else:
+            self._head += count
+        self.advance()
+
+    def _possible(self, sources: int) -> int:
+        """Units that may be issued now of the packet under way, with so many vectors of it."""
+        phase = self._phases[self._run]
+        if phase.source is PhaseSource.AUXILIARY:
+            sources = self._beside
+        elif phase.source is PhaseSource.STATISTICS:
+            sources = 1
+        taken = self._units // phase.elements_per_word
+        sources = min(self._counts[self._run], taken + sources)
+        beside = self._taken_beside(self._units) + self._beside
+        units = issued_units(phase, self._words, sources, beside) - self._units
+        if phase.result is ResultForm.NONE:
+            return units
+        vector = phase.result.per_word
+        return max(0, min(units, self.channel.room() * vector - self._units % vector))
+
+    def _taken_beside(self, units: int) -> int:
+        """Vectors of the auxiliary stream that are taken beside so many units of a packet."""
+        phase = self._phases[self._run]
+        match phase.auxiliary:
+            case AuxiliaryUse.NONE | AuxiliaryUse.HELD:
+                return 0
+            case AuxiliaryUse.VECTOR:
+                return units // phase.auxiliary_form.per_word
+        return units // phase.elements_per_word // spread_rows(phase, self._words)
+
+    def _issue(self, units: int) -> None:
+        """Issue units, take the vectors that end with them, and send those that are full."""
+        phase = self._phases[self._run]
+        before, after = self._units, self._units + units
+        ends = after == self._counts[self._run] * phase.elements_per_word
+        taken = after // phase.elements_per_word - before // phase.elements_per_word
+        if phase.source is PhaseSource.AUXILIARY:
+            self._beside -= taken
+        elif phase.source is not PhaseSource.STATISTICS:
+            self._head -= taken
+        beside = self._besides[self._run] if ends else self._taken_beside(after)
+        self._beside -= beside - self._taken_beside(before)
+        full = 0
+        if phase.result is not ResultForm.NONE:
+            vector = phase.result.per_word
+            full = (after + vector - 1 if ends else after) // vector - before // vector
+        self._units = 0 if ends else after
+        self._run += ends
+        if full:
+            self.channel.push(full)
+
+    def reasons(self) -> list[Reason]:
+        if self._run == len(self._phases):
+            return []
+        phase = self._phases[self._run]
+        missing = []
+        if phase.source is PhaseSource.AUXILIARY:
+            missing = [self.auxiliary] if not self._beside else []
+        elif phase.source is not PhaseSource.STATISTICS and not self._head:
+            missing = [self.source]
+        if phase.auxiliary is not AuxiliaryUse.NONE and not self._beside:
+            missing.append(self.auxiliary)
+        if not missing:
+            return [self.channel.no_room()]
+        found: list[Reason] = []
+        for port in missing:
+            assert port is not None
+            name = port.tap.channel.name if port.tap else "a stream, but none comes"
+            found.append((f"a vector from {name}", port.source()))
+        return found
+
+    def state(self) -> tuple[int, ...]:
+        return self._run, self._units, self._head, self._beside
+
+    def pattern(self) -> Pattern:
+        return self._pattern
+
+    def skip(self, count: int) -> None:
+        self._run += count
+
+    def _first_of_stream(self) -> int:
+        """Number of the first phase that takes a stream, before which nothing is to come."""
+        sources = [phase.source for phase in self._program.phases]
+        return next(n for n, each in enumerate(sources) if each is not PhaseSource.STATISTICS)
+
+    def leftovers(self) -> list[str]:
+        found = []
+        number = self._whole % len(self._program.phases)
+        if number != self._first_of_stream():
+            found.append(f"{self.name} ends before phase {number}, not after the last one")
+        if left := self._head + self._beside:
+            found.append(f"{self.name} holds {left} vectors that no phase takes")
+        return found
+
+    def restart_fault(self) -> str | None:
+        if self._first_of_stream():
+            return f"{self.name} runs phase 0 for the next iteration already, as it takes no stream"
+        if self._program.carries:
+            return f"{self.name} sends statistics that an iteration leaves to the next one"
+        return None

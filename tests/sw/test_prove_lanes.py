@@ -1,0 +1,185 @@
+"""Liveness of PCUs with lane programs: random ones, broken ones, streams that meet again."""
+
+import dataclasses
+import time
+
+import numpy as np
+import pytest
+
+from hw.arch.lanes.lane_program import LanePhase, LaneProgram
+from hw.arch.lanes.lane_room import AUXILIARY_ROOM, result_room
+from hw.arch.lanes.phase_word import (
+    AuxiliaryUse,
+    Fetched,
+    Operand,
+    PhaseSource,
+    Reduction,
+    ResultForm,
+    UnitOrder,
+)
+from hw.arch.pcu import PcuInput, PcuProgram
+from hw.pcu import lanes
+from sw.prove import LivenessError, prove, require_live
+from tests.hw.pcu.softmax_program import SOFTMAX
+from tests.lane_jobs import draw_job
+from tests.sw.naive import ends
+from tests.units_lanes import CHIP, Feed, LaneJob, Reconvergent
+
+ACTIVATION, STATISTICS = PhaseSource.ACTIVATION, PhaseSource.STATISTICS
+#: Doubles what it takes: a phase that gives as much as it takes.
+MAP = LanePhase(ACTIVATION, fma=(Operand.X, Operand.ONE, Operand.X), result=ResultForm.WORD)
+#: Vectors beside it, one for each packet.
+HELD = dataclasses.replace(MAP, auxiliary=AuxiliaryUse.HELD, y=Fetched.AUXILIARY)
+
+
+def job_of(phases, results, *feeds, **fields):
+    """A job whose first stream is of activations, the second one auxiliary."""
+    ports = (PcuInput.ACTIVATION, PcuInput.AUXILIARY)
+    unit = PcuProgram(lanes=LaneProgram(phases), **fields)
+    return LaneJob(unit, dict(zip(ports, feeds, strict=False)), results)
+
+
+def compared(program, **kinds):
+    """The answer, which is the same with every repeat run."""
+    short, whole = prove(program, **kinds), prove(program, whole=True, **kinds)
+    assert dataclasses.replace(short, steps=0) == dataclasses.replace(whole, steps=0)
+    return short
+
+
+def test_random_programs_are_live_and_the_oracle_agrees(seed):
+    rng = np.random.default_rng(seed)
+    for number in range(15):
+        program = draw_job(rng).job.program()
+        assert compared(program).live
+        assert ends(program, seed + number)
+
+
+def broken(rng, job):
+    """The job with one stream that is longer, shorter or without marks."""
+    port = list(job.feeds)[rng.integers(len(job.feeds))]
+    feed = job.feeds[port]
+    name = ("slots", "packets", "vectors", "last")[rng.integers(4)]
+    value = getattr(feed, name)
+    other = not value if name == "last" else max(1, value + int(rng.choice([-1, 1])))
+    feeds = job.feeds | {port: dataclasses.replace(feed, **{name: other})}
+    return dataclasses.replace(job, feeds=feeds)
+
+
+def test_streams_that_do_not_fit_are_refused_exactly_if_the_oracle_stops(seed):
+    """A single PCU: no stream forks, so the proof counts every buffer."""
+    rng = np.random.default_rng(seed)
+    verdicts = []
+    for number in range(40):
+        program = broken(rng, draw_job(rng, rounds=3).job).program()
+        answer = compared(program)
+        assert answer.live == ends(program, seed + number), answer
+        assert answer.early == 0
+        verdicts.append(answer.live)
+    assert not all(verdicts)
+
+
+REFUSED = [
+    (
+        "packets that no phase takes to the end of the program",
+        job_of((MAP, MAP), 12, Feed(3, 1, 4)),
+        "lanes ends before phase 1, not after the last one",
+    ),
+    (
+        "a packet that no mark ends",
+        job_of((MAP,), 8, Feed(2, 1, 4, last=False)),
+        "lanes waits for a vector from PMU (0, 0) R0; PMU (0, 0) R0 has ended",
+    ),
+    (
+        "a packet without the vector that it is to be held beside",
+        job_of((HELD,), 12, Feed(3, 1, 4), Feed(2, 1, 1)),
+        "lanes waits for a vector from PMU (0, 2) R0; PMU (0, 2) R0 has ended",
+    ),
+    (
+        "a vector to hold too many",
+        job_of((HELD,), 12, Feed(3, 1, 4), Feed(4, 1, 1)),
+        "lanes holds 1 vectors that no phase takes",
+    ),
+    (
+        "more results than are stored",
+        job_of((MAP,), 8, Feed(3, 1, 4)),
+        "left over in front of PMU",
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("job", "words"), [each[1:] for each in REFUSED], ids=[e[0] for e in REFUSED]
+)
+def test_what_stops_or_is_left_over_is_named(job, words):
+    with pytest.raises(LivenessError) as caught:
+        require_live(job.program())
+    assert words in caught.value.message
+
+
+def test_streams_that_meet_again_live_up_to_the_room_that_is_counted():
+    """All of a packet waits for its sum: in the FIFO, and one vector at the fork."""
+    depth = AUXILIARY_ROOM + 1
+    for vectors, live in ((depth, True), (depth + 1, False)):
+        program = Reconvergent.of(vectors, 3).program()
+        answer = compared(program)
+        assert (answer.live, ends(program, 1)) == (live, live), answer
+    # The oracle has all buffers of the chip, some of which the proof leaves out at a fork.
+    assert not ends(Reconvergent.of(depth + answer.early + 1, 3).program(), 1)
+    names = {wait.split(" waits for ")[0] for wait in answer.waits}
+    assert {"PCU (0, 1) lanes", "PCU (1, 1) lanes"} <= names
+    with pytest.raises(LivenessError, match=f"{answer.early} vectors of room before forks are not"):
+        require_live(program)
+
+
+def test_the_room_is_that_of_the_lanes():
+    assert AUXILIARY_ROOM == lanes.AUXILIARY_ROOM
+    groups = CHIP.grid_columns // CHIP.pcu.lanes
+    depth = max(lanes._LEAST_DEPTH, -(-lanes._ROUND_TRIP // groups) + 1)
+    assert result_room(width_bits=CHIP.width_bits, lanes=CHIP.pcu.lanes) == depth
+
+
+def softmax(slots):
+    """Softmax of so many slots of eight vectors, each of which is read three times."""
+    return job_of(SOFTMAX.phases, 8 * slots, Feed(slots, 1, 8, repeats=3)).program()
+
+
+def test_rounds_of_phases_are_left_out():
+    """Softmax of many rows: steps of a few of them."""
+    few, many = prove(softmax(40)), prove(softmax(4000))
+    assert few.live and many.live
+    assert many.steps <= few.steps + 20
+    assert many.moved > 90 * few.moved
+
+
+def test_iterations_end_as_they_began():
+    begin = time.process_time()
+    assert prove(softmax(4), repeat=10**6).live
+    assert time.process_time() - begin < 2
+    first = LanePhase(
+        STATISTICS,
+        y=Fetched.POSITION,
+        argument=Operand.Y,
+        fma=(Operand.Y,) * 3,
+        result=ResultForm.WORD,
+    )
+    ahead = job_of((first, MAP), 3 * 2 + 2 * 4, Feed(2, 1, 4)).program()
+    assert prove(ahead).live
+    assert "runs phase 0 for the next iteration already" in prove(ahead, repeat=2).faults[0]
+
+
+def test_statistics_that_are_sent_may_not_outlive_an_iteration():
+    phases = (
+        LanePhase(ACTIVATION, reduction=Reduction.SUM),
+        LanePhase(
+            STATISTICS,
+            y=Fetched.STATISTIC_0,
+            fma=(Operand.Y, Operand.ONE, Operand.ONE),
+            order=UnitOrder.SFU_ALU_FMA,
+            argument=Operand.Y,
+            reduction=Reduction.REPLACE,
+            result=ResultForm.WORD,
+        ),
+    )
+    program = job_of(phases, 4, Feed(2, 1, 4)).program()
+    assert prove(program).live
+    assert "sends statistics that an iteration leaves" in prove(program, repeat=2).faults[0]
