@@ -10,7 +10,7 @@ from sim.rules import option_rule
 from sw.ir.program import Program
 from sw.ir.sizes import choose_sizes
 from sw.language import Kernel
-from sw.passes.accumulate import accumulate
+from sw.passes.accumulate import accumulate, require_whole_lanes
 from sw.passes.check import check
 
 __all__ = ["call", "checked_options", "summed"]
@@ -27,8 +27,15 @@ def summed(program: Program, tiles: Mapping[str, int] | None = None) -> Program:
     program : Program
     tiles : mapping of str to int
         Block size by loop index, which overrides the program's hint.
+
+    Raises
+    ------
+    ProgramError
+        If a carried sum of 8-bit floats has odd blocks.
     """
-    return accumulate(choose_sizes(program, tiles, default=_BLOCK))
+    program = accumulate(choose_sizes(program, tiles, default=_BLOCK))
+    require_whole_lanes(program)
+    return program
 
 
 def checked_options(kernel: Kernel, options: Mapping[str, Any]) -> dict[str, Any]:

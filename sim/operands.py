@@ -7,25 +7,43 @@ import numpy as np
 import numpy.typing as npt
 
 from hw.arch.errors import BadInputError
-from hw.numeric.formats import Format, bf16, fp32, int8, int32
+from hw.numeric.formats import Format, fp32, int8, int32
+from hw.numeric.product_formats import RESULT_FORMATS
 from sw.array_spec import ArraySpec
 
 __all__ = ["random_inputs", "random_operand"]
 
 Array = npt.NDArray[Any]
 
-#: Bits of special bf16 values: both zeros, the smallest and largest subnormal, the smallest
-#: normal, the largest finite value, infinity and a NaN with a payload.
-_SPECIAL_BF16 = (0x0000, 0x8000, 0x0001, 0x807F, 0x0080, 0x7F7F, 0x7F80, 0xFF80, 0x7FA1)
-#: Special values that leave a sum finite: both zeros, subnormals, smallest normals.
-_SMALL_BF16 = (0x0000, 0x8000, 0x0001, 0x8001, 0x007F, 0x807F, 0x0080, 0x8080)
-#: Special values that can make a sum non-finite: largest finite values, infinities, NaN.
-_WILD_BF16 = (0x7F7F, 0xFF7F, 0x7F80, 0xFF80, 0x7FC0, 0x7FA1, 0xFFC0)
-
 _SMALL_SHARE = 1 / 64
 #: For multiples of this, seeds of `random_inputs` add infinities and NaN to a float array.
 _WILD_SEEDS = 4
 _MOST_WILD = 3
+#: Fraction of a NaN, as far as a format has room for it.
+_NAN_PAYLOAD = 0x21
+
+
+def _small(fmt: Format) -> list[int]:
+    """Special values that leave a sum finite: both zeros, subnormals, smallest normals."""
+    normal, sign = 1 << fmt.fraction_bits, 1 << (fmt.bits - 1)
+    return [bits | of for bits in (0, 1, normal - 1, normal) for of in (0, sign)]
+
+
+def _wild(fmt: Format) -> list[int]:
+    """Values that can make a sum non-finite: largest finite ones, infinities, NaN."""
+    largest, sign, nan = fmt.largest, 1 << (fmt.bits - 1), fmt.canonical_nan
+    if not fmt.has_infinity:
+        return [largest, largest | sign, nan, nan | sign]
+    infinity = fmt.infinity
+    payload = infinity | _NAN_PAYLOAD & ((1 << fmt.fraction_bits) - 1)
+    return [largest, largest | sign, infinity, infinity | sign, nan, payload, nan | sign]
+
+
+def _special(fmt: Format) -> list[int]:
+    """Both zeros, subnormals, the smallest normal, the largest value, infinities and a NaN."""
+    small, wild = _small(fmt), _wild(fmt)
+    chosen = [*small[:3], small[5], small[6], wild[0]]
+    return chosen + ([*wild[2:4], wild[5]] if fmt.has_infinity else [wild[2]])
 
 
 def random_operand(
@@ -43,10 +61,10 @@ def random_operand(
     rng : numpy.random.Generator
     shape : tuple of int
     fmt : Format
-        bf16: both signs, exponents over ``2 ** ±exponent_spread``, so that the order of a sum
-        matters. int8: uniform over all values, −128 included.
+        Floats: both signs, exponents over ``2 ** ±exponent_spread`` as far as the format has them,
+        so that the order of a sum matters. int8: uniform over all values, −128 included.
     special_share : float
-        Fraction of bf16 elements replaced by zeros, subnormals, extremes, infinities and NaN.
+        Fraction of floats replaced by zeros, subnormals, extremes, infinities and NaN.
 
     Raises
     ------
@@ -55,12 +73,19 @@ def random_operand(
     """
     if fmt == int8:
         return rng.integers(-128, 128, shape, dtype=np.int8)
-    if fmt != bf16:
-        raise BadInputError(f"Format of an operand must be bf16 or int8, not {fmt.name}")
-    exponents = rng.integers(127 - exponent_spread, 127 + exponent_spread + 1, shape)
-    bits = rng.integers(0, 1 << 7, shape) | exponents << 7 | rng.integers(0, 2, shape) << 15
+    if fmt not in RESULT_FORMATS:
+        names = ", ".join(each.name for each in RESULT_FORMATS)
+        raise BadInputError(f"Format of an operand must be one of {names}, not {fmt.name}")
+    width = fmt.fraction_bits
+    least = max(1, fmt.bias - exponent_spread)
+    most = min(fmt.largest >> width, fmt.bias + exponent_spread)
+    exponents = rng.integers(least, most + 1, shape)
+    fractions = rng.integers(0, 1 << width, shape)
+    bits = fractions | exponents << width | rng.integers(0, 2, shape) << (fmt.bits - 1)
+    # Of e4m3, the largest exponent and fraction are NaN.
+    bits = np.where((bits & ((1 << fmt.bits - 1) - 1)) > fmt.largest, fmt.largest, bits)
     replaced = rng.random(shape) < special_share
-    bits = np.where(replaced, rng.choice(np.array(_SPECIAL_BF16), shape), bits)
+    bits = np.where(replaced, rng.choice(np.array(_special(fmt)), shape), bits)
     return fmt.from_bits(bits)
 
 
@@ -83,11 +108,17 @@ def random_inputs(
     """
     rng = np.random.default_rng([seed & (2**64 - 1), 0x0DEA])
     drawn = {spec.name: _random_array(rng, spec.shape, spec.format) for spec in arrays}
-    floats = [array for array in drawn.values() if array.dtype == bf16.dtype]
+    floats = [
+        (fmt, array)
+        for array in drawn.values()
+        for fmt in RESULT_FORMATS
+        if fmt.is_float and array.dtype == fmt.dtype
+    ]
     if floats and (seed % _WILD_SEEDS == 0 if wild is None else wild):
-        chosen = floats[rng.integers(len(floats))].view(np.uint16).reshape(-1)
+        fmt, array = floats[rng.integers(len(floats))]
+        chosen = array.view(f"u{fmt.bits // 8}").reshape(-1)
         places = rng.integers(0, chosen.size, rng.integers(1, _MOST_WILD + 1))
-        chosen[places] = rng.choice(np.array(_WILD_BF16, np.uint16), places.size)
+        chosen[places] = rng.choice(np.array(_wild(fmt), chosen.dtype), places.size)
     return drawn
 
 
@@ -97,10 +128,10 @@ def _random_array(rng: np.random.Generator, shape: tuple[int, ...], fmt: Format)
     if fmt == int32:
         return rng.integers(-(1 << 20), 1 << 20, shape, dtype=np.int32)
     array = random_operand(rng, shape, fmt)
-    if fmt == bf16:
-        bits = array.view(np.uint16)
+    if fmt.is_float:
+        bits = array.view(f"u{fmt.bits // 8}")
         replaced = rng.random(shape) < _SMALL_SHARE
-        bits[replaced] = rng.choice(np.array(_SMALL_BF16, np.uint16), int(replaced.sum()))
+        bits[replaced] = rng.choice(np.array(_small(fmt), bits.dtype), int(replaced.sum()))
     elif array.size:
         # Also in draws too small to contain it by chance.
         array.reshape(-1)[rng.integers(array.size)] = -128

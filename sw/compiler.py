@@ -122,7 +122,7 @@ class Compiled:
         )
         lines = [
             f"{self.kernel}: {' '.join(f'{name}={size}' for name, size in self.dims.items())}, "
-            f"{self.dtype.name} to {self.out.name}",
+            f"{self.plan.product.operands} to {self.out.name}",
             self.plan.describe(),
             f"slots: {slots}",
             f"units: {used}; image {len(self.image)} bytes",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 from typing import cast
 
@@ -33,6 +34,8 @@ from hw.numeric.formats import (
     mxe4m3,
     mxe5m2,
 )
+from hw.numeric.product_formats import CELL_SETS, DEFAULT_CELLS
+from hw.pcu.unit import Pcu
 from sim.cache import cache_directory
 
 __all__ = [
@@ -43,6 +46,7 @@ __all__ = [
     "function_unit",
     "functions",
     "operations",
+    "pcus",
     "shares",
     "sums",
     "switches",
@@ -159,6 +163,25 @@ def cells() -> str:
         ),
         rows(),
     )
+
+
+def pcus() -> str:
+    """PCUs of `small` with every set of formats of their cells."""
+    small = configurations["small"]
+
+    def rows() -> Iterator[tuple[object, ...]]:
+        areas = {}
+        for formats in CELL_SETS:
+            config = dataclasses.replace(small.pcu, formats=tuple(each.name for each in formats))
+            areas[formats] = _area(Pcu(width_bits=small.width_bits, config=config))
+        for formats, area in areas.items():
+            share = f"{area.cells / areas[DEFAULT_CELLS].cells:.2f}"
+            names = ", ".join(f'"{each.name}"' for each in formats)
+            rate = small.grid_rows * small.grid_columns * formats[-1].products_per_cycle
+            yield f"`[{names}]`", rate, area.cells, share, area.flip_flops, area.depth
+
+    heads = "`pcu.formats`", "most MAC per cycle", "cells", "of the default", "flip-flops", "depth"
+    return table(heads, rows())
 
 
 def functions() -> str:

@@ -55,6 +55,7 @@ GENERATED: Mapping[str, Generated] = MappingProxyType(
         "area-small": Generated("docs/area.md", functools.partial(area_tables.chip, "small")),
         "area-large": Generated("docs/area.md", functools.partial(area_tables.chip, "large")),
         "area-sums": Generated("docs/area.md", area_tables.sums),
+        "area-pcus": Generated("docs/area.md", area_tables.pcus),
         "area-units": Generated("docs/systolic.md", area_tables.shares),
         "area-switches": Generated("docs/switch.md", area_tables.switches),
         "area-cells": Generated("docs/numerics.md", area_tables.cells),

@@ -9,7 +9,7 @@ from pathlib import Path
 from docs.tools.reports import report
 from hw.arch.config import named as configurations
 from hw.matrix.tpu_catalog import PRESETS
-from hw.numeric.formats import LANE_BITS, Format, bf16, int8
+from hw.numeric.formats import LANE_BITS, Format, bf16, int8, int32
 from sim.drivers.matrix_unit_driver import MatrixTiling
 from sim.run.driver import compile_job, run
 from sim.run.job import Job, Problem
@@ -45,7 +45,7 @@ def matrix_unit_cycles() -> tuple[float, ...]:
             columns=columns,
             accumulator_rows=small.pcu.accumulator_rows,
             fmt=fmt,
-            to_bf16=fmt.is_float,
+            out=bf16 if fmt.is_float else int32,
         )
         cycles = tiling.undisturbed_cycles(small.pcu.cell_latency)
         if cycles is None:

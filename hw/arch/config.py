@@ -11,6 +11,8 @@ from hw.arch import limits
 from hw.arch.checks import read_text, refusal
 from hw.arch.errors import BadInputError, shown
 from hw.arch.unit_kind import AGCU, PCU, PMU, UNIT_KINDS, UnitKind
+from hw.numeric.formats import Format
+from hw.numeric.product_formats import DEFAULT_CELLS, cell_set
 
 __all__ = [
     "SECTIONS",
@@ -41,12 +43,15 @@ class PcuConfig:
         of them (`limits.FUNCTION_BITS`).
     lanes : int
         Lanes t of the vector side (`limits.LANES`), at most the 32-bit words of a vector; 0: none.
+    formats : sequence of str
+        Operand formats of its cells: a set of `hw.numeric.product_formats.CELL_SETS`, in any order.
     """
 
     accumulator_rows: int = 256
     cell_latency: int = 2
     function_bits: int = 16
     lanes: int = 0
+    formats: tuple[str, ...] = tuple(each.name for each in DEFAULT_CELLS)
 
     def __post_init__(self) -> None:
         limits.BANK_ROWS.require("Accumulator rows", self.accumulator_rows)
@@ -55,6 +60,13 @@ class PcuConfig:
         none = self.lanes == 0 and not isinstance(self.lanes, bool)
         if not none and not limits.LANES.holds(self.lanes):
             raise refusal("Lanes", f"be 0 or {limits.LANES.rule}", self.lanes)
+        # In one order, so that equal chips are equal.
+        object.__setattr__(self, "formats", tuple(each.name for each in cell_set(self.formats)))
+
+    @property
+    def operands(self) -> tuple[Format, ...]:
+        """Operand formats of its cells, in the order of `hw.numeric.formats.OPERANDS`."""
+        return cell_set(self.formats)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -245,8 +257,7 @@ class ChipConfig:
                 "pmus": self.pmu_count,
                 "cells": self.peak_macs_per_cycle(16),
                 "peak_macs_per_cycle": {
-                    "bf16": self.peak_macs_per_cycle(16),
-                    "int8": self.peak_macs_per_cycle(8),
+                    each.name: self.peak_macs_per_cycle(each.bits) for each in self.pcu.operands
                 },
                 "scratchpad_bytes": self.pmu_count * self.pmu.capacity_bytes,
                 "accumulator_bytes": self.pcu_count

@@ -9,6 +9,7 @@ from amaranth.lib import data, enum
 
 from hw.arch.checks import require_int
 from hw.arch.errors import BadInputError, shown
+from hw.numeric.formats import Format
 
 __all__ = [
     "DESCRIPTOR_BYTES",
@@ -44,6 +45,12 @@ class ElementFormat(enum.Enum, shape=8):
     INT16 = 0x09
     FP32 = 0x02
     INT32 = 0x06
+
+    @classmethod
+    def of(cls, format_: Format) -> "ElementFormat":
+        """The code of a number format of whole bytes."""
+        name = format_.name.upper()
+        return cls[f"FP8_{name}" if format_.is_float and format_.bits == 8 else name]
 
     @property
     def bytes(self) -> int:

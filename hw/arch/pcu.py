@@ -1,6 +1,7 @@
 """Program of a PCU: word layout, fields, packing and unpacking."""
 
 import dataclasses
+from collections.abc import Iterable
 from typing import Any
 
 from amaranth.hdl import Const
@@ -12,19 +13,18 @@ from hw.arch.lanes.lane_program import LaneProgram
 from hw.arch.lanes.phase_word import PhaseSource, lane_layout
 from hw.arch.limits import MAX_MODULUS, PACKET_VECTORS
 from hw.arch.ports import PortNames, UnitProgram
-from hw.numeric.formats import Format, bf16, fp32, int8, int32
+from hw.numeric.formats import Format, bf16, fp32, int8
+from hw.numeric.product_formats import DEFAULT_CELLS, RESULT_FORMATS, result_formats
 
 __all__ = [
-    "RESULT_FORMATS",
     "FilterProgram",
     "PcuInput",
     "PcuOutput",
     "PcuProgram",
+    "format_modes",
     "pcu_layout",
+    "rounded_formats",
 ]
-
-#: Result formats by operand format.
-RESULT_FORMATS = {bf16: (bf16, fp32), int8: (int32,)}
 
 
 class PcuInput(PortNames):
@@ -51,17 +51,36 @@ def _filter_layout() -> data.StructLayout:
     )
 
 
-def pcu_layout(lanes: int) -> data.StructLayout:
+def rounded_formats(cells: tuple[Format, ...]) -> tuple[Format, ...]:
+    """Formats to which a PCU with these cells can round its sums."""
+    found = (each for cell in cells for each in RESULT_FORMATS[cell] if each != cell.accumulator)
+    return tuple(dict.fromkeys(found))
+
+
+def format_modes(cells: tuple[Format, ...]) -> tuple[str, ...]:
+    """Bits of the program of a PCU with these cells that choose formats.
+
+    ``int8``: both operands are int8, else floats. ``activation_X``, ``weight_X``: that operand has
+    format X, the second of two floats, else the first. ``to_X``: sums are rounded to X.
+    """
+    second = cells[-1].name
+    pair = ("int8",) if cells[-1] == int8 else (f"activation_{second}", f"weight_{second}")
+    operands = pair if len(cells) > 1 else ()
+    return (*operands, *(f"to_{each.name}" for each in rounded_formats(cells)))
+
+
+def pcu_layout(lanes: int, cells: tuple[Format, ...] = DEFAULT_CELLS) -> data.StructLayout:
     """Layout of a PCU's program.
 
     Parameters
     ----------
     lanes : int
         Lanes of the PCU (`hw.arch.config.PcuConfig`); 0: no lane program.
+    cells : tuple of Format
+        Operand formats of its cells.
     """
     fields: dict[str, Any] = {
-        "int8": 1,
-        "to_bf16": 1,
+        **dict.fromkeys(format_modes(cells), 1),
         "weights_by_row": 1,
         "activation": _filter_layout(),
         "weight": _filter_layout(),
@@ -108,9 +127,9 @@ class PcuProgram(UnitProgram):
     Parameters
     ----------
     fmt : Format
-        Operand format, bf16 or int8.
+        Format of the activations, and of the weights unless ``weight_fmt`` says otherwise.
     out : Format
-        Result format: fp32 or bf16 for bf16, int32 for int8.
+        Result format, one of `result_formats` of the operands.
     weights_by_row : bool
         Weight vectors hold rows × columns, as another PCU emits them, instead of one column each.
     activation, weight, auxiliary : FilterProgram
@@ -124,12 +143,15 @@ class PcuProgram(UnitProgram):
         not, makes the next tile that is taken the first of a group. Else each tile is a group.
     lanes : LaneProgram or None
         Program of the lanes; None: they are off.
+    weight_fmt : Format or None
+        Format of the weights if it differs: another float of the same width.
 
     Raises
     ------
     BadInputError
-        If operands of this format cannot have results in that format, ``packet_vectors`` is
-        outside its domain, or lanes and matrix unit cannot work together like this.
+        If no cell multiplies operands of these formats, they cannot have results in that format,
+        ``packet_vectors`` is outside its domain, or lanes and matrix unit cannot work together like
+        this.
     """
 
     fmt: Format = bf16
@@ -141,14 +163,26 @@ class PcuProgram(UnitProgram):
     by_group: bool = False
     auxiliary: FilterProgram = FilterProgram()
     lanes: LaneProgram | None = None
+    weight_fmt: Format | None = None
 
     def __post_init__(self) -> None:
-        if self.fmt not in RESULT_FORMATS:
-            raise BadInputError(f"PCU operands must be bf16 or int8, not {self.fmt.name}")
-        if self.out not in RESULT_FORMATS[self.fmt]:
-            names = " or ".join(fmt.name for fmt in RESULT_FORMATS[self.fmt])
+        if self.weight_fmt == self.fmt:
+            # One spelling, so that equal programs are equal.
+            object.__setattr__(self, "weight_fmt", None)
+        for each in self.operands:
+            if each not in RESULT_FORMATS:
+                names = _named(RESULT_FORMATS, "or")
+                raise BadInputError(f"PCU operands must be {names}, not {each.name}")
+        operands = _named(dict.fromkeys(self.operands))
+        results = result_formats(*self.operands)
+        if not results:
             raise BadInputError(
-                f"PCU results of {self.fmt.name} operands must be {names}, not {self.out.name}"
+                f"PCU operands must have one format or be floats of one width, not {operands}"
+            )
+        if self.out not in results:
+            raise BadInputError(
+                f"PCU results of {operands} operands must be {_named(results, 'or')}, "
+                f"not {self.out.name}"
             )
         PACKET_VECTORS.require("Vectors of a PCU's result packet", self.packet_vectors)
         self._check_lanes()
@@ -161,7 +195,7 @@ class PcuProgram(UnitProgram):
             raise refusal("Filter of the auxiliary port", rule, self.auxiliary)
         if self.lanes is None:
             return
-        sources = self._sources
+        sources = _sources(self.lanes)
         if {PhaseSource.ACTIVATION, PhaseSource.ACCUMULATORS} <= sources:
             rule = "not take activations beside sums, which need them in the matrix unit"
             raise refusal("Phases of a lane program", rule, "ACTIVATION and ACCUMULATORS")
@@ -187,19 +221,19 @@ class PcuProgram(UnitProgram):
                 raise refusal(noun, f"be {shown} where no phase takes sums", value)
 
     @property
-    def _sources(self) -> set[PhaseSource]:
-        """Sources of the lanes' phases."""
-        return {phase.source for phase in self.lanes.phases} if self.lanes else set()
-
-    @property
     def sums(self) -> bool:
         """Whether the matrix unit works."""
-        return self.lanes is None or PhaseSource.ACCUMULATORS in self._sources
+        return self.lanes is None or PhaseSource.ACCUMULATORS in _sources(self.lanes)
+
+    @property
+    def operands(self) -> tuple[Format, Format]:
+        """Formats of the activations and of the weights."""
+        return self.fmt, self.weight_fmt or self.fmt
 
     @property
     def inputs(self) -> tuple[int, ...]:
         taken = [PcuInput.ACTIVATION, PcuInput.WEIGHT] if self.sums else []
-        if PhaseSource.ACTIVATION in self._sources:
+        if PhaseSource.ACTIVATION in _sources(self.lanes):
             taken.append(PcuInput.ACTIVATION)
         if self.lanes and self.lanes.takes_auxiliary:
             taken.append(PcuInput.AUXILIARY)
@@ -209,29 +243,49 @@ class PcuProgram(UnitProgram):
     def outputs(self) -> tuple[int, ...]:
         return (PcuOutput.RESULT,)
 
-    def pack(self, lanes: int) -> int:
+    def modes(self, cells: tuple[Format, ...] = DEFAULT_CELLS) -> dict[int | str, int]:
+        """Values of the `format_modes` of a PCU with these cells.
+
+        Raises
+        ------
+        BadInputError
+            If its cells lack a format of the operands.
+        """
+        if not self.sums:
+            return dict.fromkeys(format_modes(cells), 0)
+        for each in self.operands:
+            if each not in cells:
+                rule = f"be {_named(cells, 'or')}, which the cells of the PCU have"
+                raise refusal("Operands of a PCU's program", rule, each)
+        activation, weight = self.operands
+        named = {"": activation, "activation": activation, "weight": weight, "to": self.out}
+        modes = (mode.rpartition("_") for mode in format_modes(cells))
+        return {f"{of}{dash}{name}": int(named[of].name == name) for of, dash, name in modes}
+
+    def pack(self, lanes: int, cells: tuple[Format, ...] = DEFAULT_CELLS) -> int:
         """Program word, laid out by `pcu_layout`.
 
         Parameters
         ----------
         lanes : int
             Lanes of the PCU.
+        cells : tuple of Format
+            Operand formats of its cells.
 
         Raises
         ------
         BadInputError
-            If it has no lanes, and the program is for them.
+            If it has no lanes and the program is for them, or its cells lack an operand's format.
         """
         fields: dict[int | str, Any] = {
-            "int8": self.fmt == int8,
-            "to_bf16": self.out == bf16,
+            **self.modes(cells),
             "weights_by_row": self.weights_by_row,
             "activation": dataclasses.asdict(self.activation),
             "weight": dataclasses.asdict(self.weight),
             "packet_vectors": self.packet_vectors,
             "by_group": self.by_group,
         }
-        layout = pcu_layout(lanes)
+        layout = pcu_layout(lanes, cells)
         word: int = Const.cast(layout.const(fields)).value
         if self.lanes is None:
             return word
@@ -244,7 +298,9 @@ class PcuProgram(UnitProgram):
         return word | self.lanes.pack() << layout["lanes"].offset
 
     @classmethod
-    def unpack(cls, word: int, lanes: int) -> "PcuProgram":
+    def unpack(
+        cls, word: int, lanes: int, cells: tuple[Format, ...] = DEFAULT_CELLS
+    ) -> "PcuProgram":
         """Program of a word; the inverse of `pack`.
 
         Raises
@@ -252,15 +308,17 @@ class PcuProgram(UnitProgram):
         BadInputError
             If `pack` makes no such word.
         """
-        layout = pcu_layout(lanes)
+        layout = pcu_layout(lanes, cells)
         fields: Any = layout.from_bits(word)
-        if fields["int8"] and fields["to_bf16"]:
-            raise BadInputError("PCU results of int8 operands must be int32, not bf16")
-        fmt = int8 if fields["int8"] else bf16
         program = LaneProgram.unpack(word >> layout["lanes"].offset) if lanes else None
+        chosen = {mode for mode in format_modes(cells) if fields[mode]}
+        formats = _chosen_formats(cells, chosen)
+        if program and PhaseSource.ACCUMULATORS not in _sources(program):
+            if chosen:
+                raise refusal("Format modes", "be 0 where no phase takes sums", sorted(chosen))
+            formats = {}
         return cls(
-            fmt=fmt,
-            out=bf16 if fields["to_bf16"] else fmt.accumulator,
+            **formats,
             weights_by_row=bool(fields["weights_by_row"]),
             activation=_filter(fields["activation"]),
             weight=_filter(fields["weight"]),
@@ -271,5 +329,29 @@ class PcuProgram(UnitProgram):
         )
 
 
+def _chosen_formats(cells: tuple[Format, ...], chosen: set[str]) -> dict[str, Format]:
+    """Formats of a program for a PCU with these cells, by field, from the modes that are 1."""
+    second = cells[-1].name
+    fmt, weight_fmt = (
+        cells[-1] if chosen & {second, f"{of}_{second}"} else cells[0]
+        for of in ("activation", "weight")
+    )
+    outs = [each for each in rounded_formats(cells) if f"to_{each.name}" in chosen]
+    if len(outs) > 1:
+        raise refusal("Results of a PCU", "have one format", _named(outs))
+    return {"fmt": fmt, "weight_fmt": weight_fmt, "out": (*outs, fmt.accumulator)[0]}
+
+
+def _sources(lanes: LaneProgram | None) -> set[PhaseSource]:
+    """Sources of the lanes' phases."""
+    return {phase.source for phase in lanes.phases} if lanes else set()
+
+
 def _filter(fields: Any) -> FilterProgram:
     return FilterProgram(int(fields["modulus"]), int(fields["index"]))
+
+
+def _named(formats: Iterable[Format], last: str = "and") -> str:
+    """Names of formats as words of a sentence."""
+    *names, end = (each.name for each in formats)
+    return f"{', '.join(names)} {last} {end}" if names else end

@@ -70,9 +70,9 @@ PCU = UnitKind(
     outputs=PcuOutput,
     token_outputs=0,
     program=PcuProgram,
-    layout=lambda chip: pcu_layout(chip.pcu.lanes),
-    pack=lambda program, chip: program.pack(chip.pcu.lanes),
-    unpack=lambda word, chip: PcuProgram.unpack(word, chip.pcu.lanes),
+    layout=lambda chip: pcu_layout(chip.pcu.lanes, chip.pcu.operands),
+    pack=lambda program, chip: program.pack(chip.pcu.lanes, chip.pcu.operands),
+    unpack=lambda word, chip: PcuProgram.unpack(word, chip.pcu.lanes, chip.pcu.operands),
     counters={
         "vectors": (4, "vectors that entered the array, with their weights present"),
         "groups": (5, "groups of t elements that entered the lanes"),

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Cat, Module, Mux, Signal
+import functools
+import operator
+
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from hw.float.add import cast_to_bf16
+from hw.float.convert import narrow
 from hw.lib.component import Component
 from hw.lib.stream import ElasticBuffer, vector_layout, vector_signature
+from hw.numeric.formats import Format
 
 __all__ = ["BankDrain"]
 
@@ -17,8 +21,8 @@ class BankDrain(Component):
     """Drain of one accumulator bank into a packet of the result stream.
 
     One row is read per cycle; zero sums leave as +0. A vector holds one row of 32-bit sums or two
-    rows rounded to bf16; an odd last row is followed by +0. The last vector has ``last`` and
-    ``final``.
+    rows rounded to a 16-bit float; an odd last row is followed by +0. The last vector has ``last``
+    and ``final``.
 
     Parameters
     ----------
@@ -26,11 +30,16 @@ class BankDrain(Component):
         Sums per row; the link is 32 bits × columns wide.
     rows : int
         Most rows of a bank.
+    rounded : tuple of Format
+        16-bit floats to which fp32 sums can be rounded.
 
     Members
     -------
-    integer, to_bf16
-        Static: sums are int32, not fp32; round fp32 to bf16 and pack two rows per vector.
+    integer
+        Static: sums are int32, not fp32.
+    to_X
+        Static, for each format X of ``rounded``, one at a time: round fp32 to X and pack two rows
+        per vector.
     i_start, i_last_row
         A bank is full, with sums in its rows 0 to ``i_last_row``; held until ``o_done``.
     o_done
@@ -41,7 +50,6 @@ class BankDrain(Component):
     """
 
     integer: Signal
-    to_bf16: Signal
     i_start: Signal
     i_last_row: Signal
     o_done: Signal
@@ -50,13 +58,15 @@ class BankDrain(Component):
     i_sums: data.View[data.ArrayLayout]
     o_stream: stream.Interface
 
-    def __init__(self, *, columns: int, rows: int) -> None:
+    def __init__(self, *, columns: int, rows: int, rounded: tuple[Format, ...]) -> None:
         self._columns = columns
         self._rows = rows
+        #: Modes by the format to which they round.
+        self.modes = {fmt: f"to_{fmt}" for fmt in rounded}
         super().__init__(
             {
                 "integer": In(1),
-                "to_bf16": In(1),
+                **dict.fromkeys(self.modes.values(), In(1)),
                 "i_start": In(1),
                 "i_last_row": In(range(rows)),
                 "o_done": Out(1),
@@ -82,7 +92,9 @@ class BankDrain(Component):
             total = self.i_sums[column]
             zero = ~total[:31].any() & ~self.integer
             sums.append(Cat(total[:31], total[31] & ~zero))
-        halves = Cat(*(cast_to_bf16(m, total) for total in sums))
+        halves = Cat(*(self._half(m, total) for total in sums))
+        modes = [getattr(self, mode) for mode in self.modes.values()]
+        packed = functools.reduce(operator.or_, modes) if modes else Const(0)
 
         # `requested` rows have been requested; the newest of them is at `i_sums` while `waiting`.
         requested = Signal(range(self._rows + 1))
@@ -90,7 +102,7 @@ class BankDrain(Component):
         waiting_odd = Signal()
         waiting_last = Signal()
         even_half = Signal(half_bits, reset_less=True)
-        completes = ~self.to_bf16 | waiting_odd | waiting_last
+        completes = ~packed | waiting_odd | waiting_last
         taken = waiting & (~completes | port.i_stream.ready)
         more = self.i_start & (requested <= self.i_last_row)
         m.d.comb += [
@@ -101,7 +113,7 @@ class BankDrain(Component):
             port.i_stream.payload.last.eq(waiting_last),
             port.i_stream.payload.final.eq(waiting_last),
         ]
-        with m.If(~self.to_bf16):
+        with m.If(~packed):
             m.d.comb += port.i_stream.payload.data.eq(Cat(*sums))
         with m.Elif(waiting_odd):
             m.d.comb += port.i_stream.payload.data.eq(Cat(even_half, halves))
@@ -119,3 +131,11 @@ class BankDrain(Component):
             ]
         m.d.sync += requested.eq(Mux(self.o_done, 0, requested + self.o_enable))
         return m
+
+    def _half(self, m: Module, total: Value) -> Value:
+        """A sum rounded to the chosen format; 0 if there is none to choose."""
+        half: Value = Const(0, 16)
+        for number, (fmt, mode) in enumerate(self.modes.items()):
+            rounded = narrow(m, total, fmt, saturate=False)
+            half = Mux(getattr(self, mode), rounded, half) if number else rounded
+        return half

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from amaranth.hdl import Assert as Check
-from amaranth.hdl import Module, Mux, Signal
+from amaranth.hdl import Const, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.arch.checks import refusal
 from hw.arch.counters import activity_layout
 from hw.arch.errors import BadInputError
+from hw.arch.pcu import format_modes, rounded_formats
 from hw.array.dataflow import ArrayConfig, Dataflow
 from hw.array.layout import row_pairs
 from hw.array.unit_parameters import ACCUMULATOR_ROWS
@@ -20,7 +21,8 @@ from hw.lib.stream import vector_signature
 from hw.matrix.bank_sequencer import BankSequencer
 from hw.matrix.drain import BankDrain
 from hw.matrix.stationary_core import StationaryCore
-from hw.numeric.formats import Format, bf16, int8
+from hw.numeric.formats import Format
+from hw.numeric.product_formats import cell_set
 
 __all__ = ["MatrixUnit"]
 
@@ -46,7 +48,7 @@ class MatrixUnit(Component):
     rows, columns : int
         Size of the array (R, C); the link is 16·R bits wide.
     formats : tuple of Format
-        Operand formats: bf16, int8 or both.
+        Operand formats of the cells, a set of `hw.numeric.product_formats.CELL_SETS`.
     latency : int
         Register stages on a cell's partial-sum path (L).
     accumulator_rows : int
@@ -57,10 +59,9 @@ class MatrixUnit(Component):
     i_activation, i_weight, o_result : vector streams
     i_continues
         With each weight vector: its tile continues the group of the tile before.
-    int8
-        Static: operands are int8, else bf16; always 1 if int8 is the only format.
-    to_bf16
-        Static: results are rounded to bf16, two rows per vector.
+    int8, activation_X, weight_X, to_X
+        Static: the `hw.arch.pcu.format_modes` of these formats. Results that are rounded have two
+        rows per vector.
     weights_by_row
         Static: a vector of weights is rows of the tile, else a column
         (:class:`hw.array.stationary.StationaryArray`).
@@ -83,8 +84,6 @@ class MatrixUnit(Component):
     i_weight: stream.Interface
     i_continues: Signal
     o_result: stream.Interface
-    int8: Signal
-    to_bf16: Signal
     weights_by_row: Signal
     i_beside: data.View[data.StructLayout]
     i_hold: Signal
@@ -106,9 +105,9 @@ class MatrixUnit(Component):
                 f"Rows of a matrix unit must be twice its columns, not {rows} for {columns}"
             )
         self._array = ArrayConfig(rows, columns, Dataflow.WS, formats, latency)
-        if not {bf16, int8}.issuperset(formats):
-            names = tuple(fmt.name for fmt in formats)
-            raise refusal("Formats of a PCU's matrix unit", "be bf16, int8 or both", names)
+        if formats != cell_set([fmt.name for fmt in formats]):
+            names = [fmt.name for fmt in formats]
+            raise refusal("Formats of a PCU", "be in the order of `OPERANDS`", names)
         ACCUMULATOR_ROWS.require(accumulator_rows)
         self._accumulator_rows = accumulator_rows
         super().__init__(
@@ -117,8 +116,7 @@ class MatrixUnit(Component):
                 "i_weight": In(vector_signature(16 * rows)),
                 "i_continues": In(1),
                 "o_result": Out(vector_signature(16 * rows)),
-                "int8": In(1),
-                "to_bf16": In(1),
+                **dict.fromkeys(format_modes(formats), In(1)),
                 "weights_by_row": In(1),
                 "i_beside": In(beside_layout()),
                 "i_hold": In(1),
@@ -142,13 +140,17 @@ class MatrixUnit(Component):
         )
         wiring.connect(m, wiring.flipped(self.i_activation), core.i_moving)
         weights = self.i_weight.payload.data
-        paired = row_pairs(weights, columns=columns, bits=int8.bits)
+        second = array.formats[-1]
+        if second.products_per_cycle == 2:
+            paired = row_pairs(weights, columns=columns, bits=second.bits)
+            pairs = self.integer if array.cell.has_mode else Const(1)
+            weights = Mux(self.weights_by_row & pairs, paired, weights)
         m.d.comb += [
-            core.i_stationary.payload.eq(Mux(self.weights_by_row & self.int8, paired, weights)),
+            core.i_stationary.payload.eq(weights),
             core.i_stationary.valid.eq(self.i_weight.valid),
             self.i_weight.ready.eq(core.i_stationary.ready),
-            core.moving_mode.eq(self.int8),
-            core.stationary_mode.eq(self.int8),
+            core.moving_mode.eq(self._mode("int8", f"activation_{second}")),
+            core.stationary_mode.eq(self._mode("int8", f"weight_{second}")),
             core.i_by_row.eq(self.weights_by_row),
             core.i_mark.eq(self.i_continues),
             self.o_issue.eq(core.o_issue),
@@ -175,9 +177,25 @@ class MatrixUnit(Component):
             )
         return m
 
+    def _mode(self, *names: str) -> Value:
+        """The mode that the unit has of these; 0 if it has none."""
+        found = [getattr(self, name) for name in names if name in self.signature.members]
+        return found[0] if found else Const(0)
+
+    @property
+    def integer(self) -> Value:
+        """Whether operands are integers."""
+        floats = any(fmt.is_float for fmt in self._array.formats)
+        return self._mode("int8") if floats else Const(1)
+
     def _drain(self, m: Module, core: StationaryCore, banks: BankSequencer) -> None:
         """Add the drain of full banks, and join it and the banks' bookkeeping to the array."""
-        drain = BankDrain(columns=self._array.columns, rows=self._accumulator_rows)
+        array = self._array
+        drain = BankDrain(
+            columns=array.columns,
+            rows=self._accumulator_rows,
+            rounded=rounded_formats(array.formats),
+        )
         m.submodules.drain = shared(drain)
         waiting, leaving = core.o_waiting, core.o_leaving
         m.d.comb += [
@@ -202,7 +220,7 @@ class MatrixUnit(Component):
             drain.i_start.eq(banks.o_full),
             drain.i_last_row.eq(banks.o_last_row),
             banks.i_done.eq(drain.o_done),
-            drain.integer.eq(self.int8),
-            drain.to_bf16.eq(self.to_bf16),
+            drain.integer.eq(self.integer),
+            *(getattr(drain, mode).eq(getattr(self, mode)) for mode in drain.modes.values()),
         ]
         wiring.connect(m, drain.o_stream, wiring.flipped(self.o_result))

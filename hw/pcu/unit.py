@@ -9,7 +9,7 @@ from amaranth.lib.wiring import In, Out
 from hw.arch.config import PcuConfig
 from hw.arch.counters import ACTIVITIES, COUNTER_BITS
 from hw.arch.limits import COUNTER_WORDS, LINK_BITS
-from hw.arch.pcu import pcu_layout
+from hw.arch.pcu import format_modes, pcu_layout
 from hw.arch.unit_kind import PCU
 from hw.emit.shared import shared
 from hw.lib.activity import chosen_counter
@@ -17,7 +17,6 @@ from hw.lib.component import Component
 from hw.lib.packet_filter import PacketFilter
 from hw.lib.stream import vector_signature
 from hw.matrix.matrix_unit import MatrixUnit
-from hw.numeric.formats import bf16, int8
 from hw.pcu.lanes import Lanes
 from hw.pcu.packet_cutter import PacketCutter
 
@@ -46,7 +45,7 @@ class Pcu(Component):
         See :class:`hw.matrix.matrix_unit.MatrixUnit`.
     i_auxiliary : vector stream
         Stream of the lanes; without lanes never ready.
-    config : ``In(pcu_layout(config.lanes))``
+    config : ``In(pcu_layout(config.lanes, config.operands))``
         The program; changes only while the unit is empty and ``i_clear`` is high.
     i_clear
         Restarts the packet counts of multicast streams at 0, the weights with a new group, the
@@ -87,7 +86,7 @@ class Pcu(Component):
                 "i_weight": In(link),
                 "i_auxiliary": In(link),
                 "o_result": Out(link),
-                "config": In(pcu_layout(config.lanes)),
+                "config": In(pcu_layout(config.lanes, config.operands)),
                 "i_clear": In(1),
                 "i_run": In(1),
                 "i_counter": In(range(COUNTER_WORDS)),
@@ -101,7 +100,7 @@ class Pcu(Component):
         unit = MatrixUnit(
             rows=self._width_bits // 16,
             columns=self._width_bits // 32,
-            formats=(bf16, int8),
+            formats=self._config.operands,
             latency=self._config.cell_latency,
             accumulator_rows=self._config.accumulator_rows,
         )
@@ -133,8 +132,10 @@ class Pcu(Component):
             m.d.sync += begins.eq(weight.payload.final | (begins & ~unit.i_weight.valid))
         m.d.comb += unit.i_continues.eq(self.config.by_group & ~begins)
         m.d.comb += [
-            unit.int8.eq(self.config.int8),
-            unit.to_bf16.eq(self.config.to_bf16),
+            *(
+                getattr(unit, mode).eq(self.config[mode])
+                for mode in format_modes(self._config.operands)
+            ),
             unit.weights_by_row.eq(self.config.weights_by_row),
             unit.i_hold.eq(~self.i_run),
             self.o_issue.eq(unit.o_issue),

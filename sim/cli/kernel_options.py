@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["FORMATS", "add_problem", "read_problem"]
 
 #: Formats of operands that ``--dtype`` takes.
-FORMATS = ("bf16", "int8", "fp32", "int32")
+FORMATS = ("bf16", "fp16", "int8", "e4m3", "e5m2", "fp32", "int32")
 
 
 def add_problem(parser: argparse.ArgumentParser) -> None:

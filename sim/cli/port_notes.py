@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from hw.arch.pcu import format_modes, rounded_formats
 from hw.array.dataflow import LANE_BITS, ArrayConfig, Dataflow
 from hw.matrix.requantizer import SCALE_BITS
 from hw.matrix.unit_config import UnitConfig
+from hw.numeric.formats import Format
+from hw.numeric.product_formats import DEFAULT_CELLS
 
 __all__ = ["array_notes", "matrix_notes", "tensor_notes", "unit_notes"]
 
@@ -95,16 +98,33 @@ def tensor_notes(config: UnitConfig) -> dict[str, str]:
     }
 
 
-def matrix_notes(rows: int, columns: int) -> dict[str, str]:
-    """Notes on the ports of the matrix unit of a PCU."""
-    lanes = f"lane r = 0..{rows - 1} at bit {LANE_BITS}*r: bf16, or 2 int8, the lower k first"
+def matrix_notes(
+    rows: int, columns: int, formats: tuple[Format, ...] = DEFAULT_CELLS
+) -> dict[str, str]:
+    """Notes on the ports of the matrix unit of a PCU with cells of these formats."""
+    forms = " or ".join(
+        f"2 {fmt}, the lower k first" if fmt.products_per_cycle == 2 else fmt.name
+        for fmt in formats
+    )
+    lanes = f"lane r = 0..{rows - 1} at bit {LANE_BITS}*r: {forms}"
+    first, second = formats[0], formats[-1]
+    modes = {
+        "int8": f"static: operands are int8, else {first}",
+        f"activation_{second}": f"static: activations are {second}, else {first}",
+        f"weight_{second}": f"static: weights are {second}, else {first}",
+        **{
+            f"to_{fmt}": f"static: sums are rounded to {fmt}, two rows per vector"
+            for fmt in rounded_formats(formats)
+        },
+    }
     marks = {"last": "ends a packet, a tile", "final": "ends the last tile: its sums leave"}
     return {
         "i_activation.data": lanes,
         **{f"i_activation.{mark}": note for mark, note in marks.items()},
         "i_weight.data": f"{lanes}; a tile is {columns} vectors, as weights_by_row says",
         "i_continues": "with i_weight: the tile uses the rows after those of the tile before",
-        "o_result.data": f"{columns} sums of 32 bits, or {rows} bf16, two rows; the first lowest",
+        "o_result.data": f"{columns} sums of 32 bits, or {rows} of 16, two rows; the first lowest",
+        **{mode: modes[mode] for mode in format_modes(formats)},
     }
 
 

@@ -9,7 +9,7 @@ from hw.arch.config import ChipConfig
 from hw.arch.counters import ACTIVITIES, activity_layout
 from hw.matrix.matrix_unit import MatrixUnit
 from hw.numeric.division import ceil_div
-from hw.numeric.formats import Format, bf16, int8
+from hw.numeric.formats import Format
 from sim.drivers.products import Array, Bytes, Words, equal_blocks, padded, payloads
 
 __all__ = ["MatrixTiling", "matrix_unit", "waits"]
@@ -20,7 +20,7 @@ def matrix_unit(config: ChipConfig) -> MatrixUnit:
     return MatrixUnit(
         rows=config.grid_rows,
         columns=config.grid_columns,
-        formats=(bf16, int8),
+        formats=config.pcu.operands,
         latency=config.pcu.cell_latency,
         accumulator_rows=config.pcu.accumulator_rows,
     )
@@ -48,11 +48,13 @@ class MatrixTiling:
     accumulator_rows : int
         Most rows per block.
     fmt : Format
-        Operand format.
-    to_bf16 : bool
-        Whether results are rounded to bf16, two rows per vector.
+        Format of the activations.
+    out : Format
+        Format of the results; of 16 bits, two rows per vector.
     packet_vectors : int
         Vectors of a result packet; 0: a pass is one packet.
+    weight_fmt : Format or None
+        Format of the weights if it differs.
     """
 
     m: int
@@ -61,8 +63,9 @@ class MatrixTiling:
     columns: int
     accumulator_rows: int
     fmt: Format
-    to_bf16: bool
+    out: Format
     packet_vectors: int = 0
+    weight_fmt: Format | None = None
 
     @property
     def vector_bytes(self) -> int:
@@ -122,7 +125,7 @@ class MatrixTiling:
         return np.tile(payloads(vectors, last), (len(self.blocks), 1))
 
     def _pass_vectors(self, rows: int) -> int:
-        return ceil_div(rows, 2) if self.to_bf16 else rows
+        return ceil_div(rows, 2) if self.out.bits == 16 else rows
 
     @property
     def result_vectors(self) -> int:
@@ -161,7 +164,7 @@ class MatrixTiling:
         RuntimeError
             If a `last` flag is not at the end of a packet, or a `final` flag of a pass.
         """
-        dtype = bf16.dtype if self.to_bf16 else self.fmt.accumulator.dtype
+        dtype = self.out.dtype
         out = np.empty((self.m, self.groups * self.columns), dtype)
         marks, position = words[:, -1], 0
         for start, stop in self.blocks:

@@ -173,7 +173,7 @@ def _one_pass(
         columns=columns,
         accumulator_rows=chip.pcu.accumulator_rows,
         fmt=program.fmt,
-        to_bf16=False,
+        out=program.out,
     )
     # By tile of k, then by column pass: rows of A again for each, and its columns of B.
     rows = tiling.activations(a)[: shape.tiles * shape.rows].reshape(shape.tiles, shape.rows, -1)

@@ -217,8 +217,8 @@ class Fabric:
         count = int(lengths.sum())
         activations = self.first(activation, count, unit.activation)
         weights = self.first(Input(PCU, root.at, PcuInput.WEIGHT), number * columns, unit.weight)
-        pairs = 1 if unit.fmt.is_float else 2
-        self.macs_issued += count * self._chip.grid_rows * columns * pairs
+        each = unit.fmt.products_per_cycle
+        self.macs_issued += count * self._chip.grid_rows * columns * each
 
         starts = np.append(0, np.cumsum(lengths))
         places = np.cumsum(taken.sizes) - taken.sizes

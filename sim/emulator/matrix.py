@@ -12,7 +12,7 @@ from hw.arch.config import ChipConfig
 from hw.arch.pcu import PcuProgram
 from hw.numeric.elementwise import canonical
 from hw.numeric.formats import Format, bf16
-from hw.numeric.reference import cast, mac
+from hw.numeric.reference import cast, mac, mac_lane
 
 __all__ = ["Passes", "results"]
 
@@ -62,44 +62,50 @@ def _exponents(bits: npt.NDArray[np.uint16]) -> tuple[int, int]:
     return max(least >> 7, 1), most >> 7
 
 
-def _sums(a: npt.NDArray[np.uint16], w: npt.NDArray[np.uint16]) -> npt.NDArray[np.float32]:
-    """Sums of products in ascending k with one rounding per product.
+def _sums(a: Array, w: Array) -> npt.NDArray[np.float32]:
+    """Sums of products in ascending k with one rounding per lane.
 
     Where every product is exact in fp32, an fp32 multiplication and addition round once, like a
-    fused operation. Other k use the golden arithmetic.
+    fused operation. Other k, and lanes of two operands, use the golden arithmetic.
 
     Parameters
     ----------
-    a : (k, passes, rows) array, bits of bf16
-    w : (k, passes, columns) array, bits of bf16
+    a : (k, passes, rows) array of a float, of 8 bits with a last axis of 2
+    w : (k, passes, columns) array of the same or another float of its width, likewise
 
     Returns
     -------
     (passes, columns, rows) array
     """
-    depth, passes, rows = a.shape
+    depth, passes, rows = a.shape[:3]
     columns = w.shape[2]
     sums = np.zeros((passes, columns, rows), np.float32)
+    if a.ndim == 4:
+        for k in range(depth):
+            sums = mac_lane(sums, a[k, :, np.newaxis], w[k, :, :, np.newaxis])
+        return sums
     product = np.empty_like(sums)
-    wide_a = (a.astype(np.uint32) << 16).view(np.float32)
-    wide_w = (w.astype(np.uint32) << 16).view(np.float32)
+    with np.errstate(invalid="ignore"):
+        wide_a, wide_w = a.astype(np.float32), w.astype(np.float32)
     exact = _exact(a, w)
     for k in range(depth):
         if exact[k]:
             np.multiply(wide_a[k, :, np.newaxis, :], wide_w[k, :, :, np.newaxis], out=product)
             np.add(sums, product, out=sums)
         else:
-            left = a[k].view(bf16.dtype)[:, np.newaxis, :]
-            right = w[k].view(bf16.dtype)[:, :, np.newaxis]
-            sums = mac(sums, left, right)
+            sums = mac(sums, a[k, :, np.newaxis, :], w[k, :, :, np.newaxis])
     return sums
 
 
-def _exact(a: npt.NDArray[np.uint16], w: npt.NDArray[np.uint16]) -> list[bool]:
-    """Per k, whether all its products are exact in fp32."""
+def _exact(a: Array, w: Array) -> list[bool]:
+    """Per k, whether all its products are exact in fp32; without bf16 they are."""
+    if a.dtype != w.dtype or a.dtype != bf16.dtype:
+        return [bf16.dtype not in (a.dtype, w.dtype)] * len(a)
 
-    def fits(left: npt.NDArray[np.uint16], right: npt.NDArray[np.uint16]) -> bool:
-        (least_a, most_a), (least_w, most_w) = _exponents(left), _exponents(right)
+    def fits(left: Array, right: Array) -> bool:
+        (least_a, most_a), (least_w, most_w) = (
+            _exponents(bf16.bits_of(side)) for side in (left, right)
+        )
         # Infinities and NaN have exponent 255 and need no rounding, but would hide the others.
         specials = most_a == 255 or most_w == 255
         return (
@@ -113,12 +119,21 @@ def _exact(a: npt.NDArray[np.uint16], w: npt.NDArray[np.uint16]) -> list[bool]:
     return [fits(a[k], w[k]) for k in range(len(a))]
 
 
-def _float_passes(passes: Passes, columns: int) -> npt.NDArray[np.float32]:
-    """Sums of bf16 operands: (passes, rows, columns)."""
+def _float_passes(
+    passes: Passes, columns: int, formats: tuple[Format, Format]
+) -> npt.NDArray[np.float32]:
+    """Sums of float operands: (passes, rows, columns)."""
     count, tiles, rows, width = passes.activations.shape
-    lanes = width // 2
-    a = passes.activations.view(np.uint16).transpose(1, 3, 0, 2).reshape(tiles * lanes, count, rows)
-    w = passes.weights.view(np.uint16).transpose(1, 3, 0, 2).reshape(tiles * lanes, count, columns)
+
+    def by_k(vectors: Bytes, fmt: Format, lines: int) -> Array:
+        """Operands as (k, passes, lines), those of a lane on a last axis if it has two."""
+        each = fmt.products_per_cycle
+        lanes = vectors.view(fmt.dtype).reshape(count, tiles, lines, width // 2, each)
+        ordered = lanes.transpose(1, 3, 0, 2, 4).reshape(tiles * width // 2, count, lines, each)
+        return ordered if each > 1 else ordered[..., 0]
+
+    a = by_k(passes.activations, formats[0], rows)
+    w = by_k(passes.weights, formats[1], columns)
     out = np.empty((count, rows, columns), np.float32)
     step = max(1, _BLOCK_SUMS // (rows * columns))
     with np.errstate(invalid="ignore", over="ignore", under="ignore"):
@@ -152,7 +167,7 @@ def results(chip: ChipConfig, program: PcuProgram, passes: Passes) -> Bytes:
     passes = dataclasses.replace(passes, weights=weights)
     sums: Array
     if program.fmt.is_float:
-        sums = _float_passes(passes, columns)
+        sums = _float_passes(passes, columns, program.operands)
     else:
         sums = _integer_passes(passes, columns)
     whole = sums.reshape(-1, passes.together * passes.rows, columns)
@@ -160,10 +175,10 @@ def results(chip: ChipConfig, program: PcuProgram, passes: Passes) -> Bytes:
 
 
 def _packed(sums: Array, out: Format, width: int) -> Bytes:
-    """Pack one row of 32-bit sums or two of bf16 per vector; an odd last row is padded with +0."""
+    """Pack a row of 32-bit sums or two rows of 16 bits per vector; +0 follows an odd last row."""
     count, rows, columns = sums.shape
-    if out == bf16:
-        narrow = np.zeros((count, rows + rows % 2, columns), bf16.dtype)
-        narrow[:, :rows] = cast(sums, bf16)
+    if out.bits == 16:
+        narrow = np.zeros((count, rows + rows % 2, columns), out.dtype)
+        narrow[:, :rows] = cast(sums, out)
         sums = narrow
     return np.ascontiguousarray(sums).view(np.uint8).reshape(count, -1, width)

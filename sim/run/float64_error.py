@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hw.numeric.formats import Format, bf16
+from hw.numeric.formats import Format, fp32
 from sim.golden import Interpreter
 from sw.array_spec import ArraySpec
 from sw.ir.format_rules import widens
@@ -25,7 +25,6 @@ Array = npt.NDArray[Any]
 
 _UNIT_ROUNDOFF = 2.0**-24
 _SMALLEST_SUBNORMAL = 2.0**-149
-_LARGEST = float(np.finfo(np.float32).max)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -192,11 +191,13 @@ def _bound(magnitude: Array, terms: float, target: Format) -> Array:
     magnitude = magnitude * (1 + gamma_reference)
     bound = gamma * magnitude + terms * _SMALLEST_SUBNORMAL / 2 * (1 + gamma)
     reach = magnitude + bound
-    if target == bf16:
-        rounding = np.maximum(2.0**-8 * reach, 2.0**-134)
+    if target != fp32:
+        smallest = 2.0 ** (1 - target.bias - target.fraction_bits)
+        rounding = np.maximum(2.0**-target.significand_bits * reach, smallest / 2)
         bound, reach = bound + rounding, reach + rounding
     bound = bound + gamma_reference * magnitude
-    return np.where(np.isfinite(reach) & (reach <= _LARGEST), bound, np.inf)
+    largest = float(target.from_bits(target.largest).astype(np.float64))
+    return np.where(np.isfinite(reach) & (reach <= largest), bound, np.inf)
 
 
 def _magnitudes(program: Program, inputs: Mapping[str, Array]) -> dict[str, Array]:

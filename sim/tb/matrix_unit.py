@@ -64,7 +64,7 @@ async def products_of_random_extents_are_numpys(
             columns=_COLUMNS,
             accumulator_rows=_DEPTH,
             fmt=fmt,
-            to_bf16=out == bf16,
+            out=out,
         )
         special = float(rng.choice([0.0, 0.05]))
         a = random_operand(rng, (m, k), fmt, special_share=special)

@@ -7,8 +7,8 @@ from typing import Any, cast
 import numpy as np
 
 from hw.arch.errors import BadInputError
-from hw.arch.pcu import RESULT_FORMATS
 from hw.numeric.formats import Format, bf16, e4m3, e5m2, fp16, fp32, int8, int32, named
+from hw.numeric.product_formats import RESULT_FORMATS
 
 __all__ = [
     "FORMATS",
@@ -25,6 +25,7 @@ __all__ = [
     "int32",
     "narrow",
     "pred",
+    "rounded",
     "widens",
 ]
 
@@ -32,12 +33,20 @@ __all__ = [
 pred = Format("pred", "bool", 8)
 
 #: Every supported format, by its name; other formats of the hardware are refused.
-FORMATS: dict[str, Format] = {each.name: each for each in (bf16, int8, fp32, int32, pred)}
+FORMATS: dict[str, Format] = {each.name: each for each in (*RESULT_FORMATS, fp32, int32, pred)}
 
 
 def narrow(format_: Format) -> bool:
     """Return whether ``@`` takes operands of this format."""
     return format_ in RESULT_FORMATS
+
+
+def rounded(format_: Format) -> Format:
+    """Return the format to which fp32 results are rounded for inputs of a format.
+
+    It is the format itself, or bf16 for 8-bit floats, whose range is too short for sums.
+    """
+    return RESULT_FORMATS.get(format_, (format_,))[0]
 
 
 def widens(source: Format, target: Format) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from hw.numeric.product_formats import RESULT_FORMATS, result_formats
 from sw.ir import nodes as ir
 from sw.ir.affine import Axis
 from sw.ir.element_operations import OPERATIONS, notation
@@ -137,16 +138,17 @@ def _matmul(node: ir.Matmul, strict: bool) -> TileType:
     a, b = tiles[:2]
     for side, tile in (("left", a), ("right", b)):
         if strict and not narrow(tile.format):
-            wider = "tw.bf16" if tile.format.is_float else "tw.int8"
+            narrower = "tw.bf16" if tile.format.is_float else "tw.int8"
             raise RuleError(
                 "format",
-                f"`@` takes bf16 or int8, and its {side} operand is {tile.format.name}: "
-                f"write `.to({wider})`",
+                f"`@` takes {', '.join(each.name for each in RESULT_FORMATS)}, and its {side} "
+                f"operand is {tile.format.name}: write `.to({narrower})`",
             )
-    if strict and a.format != b.format:
+    if strict and not result_formats(a.format, b.format):
         raise RuleError(
             "format",
-            f"`@` takes operands of one format, not {a.format.name} and {b.format.name}",
+            "`@` takes operands of one format, or floats of one width, not "
+            f"{a.format.name} and {b.format.name}",
         )
     rows, left = (a.cols, a.rows) if node.ta else (a.rows, a.cols)
     right, cols = (b.cols, b.rows) if node.tb else (b.rows, b.cols)

@@ -47,7 +47,8 @@ RULES: dict[str, str] = {
     "condition": "what Python decides while it traces does not depend on tiles or indices",
     "loop": "a loop is a `for` over whole numbers of elements",
     "shape": "tiles agree in size and extent; an axis of one element broadcasts",
-    "format": "element math is int32 or fp32, `@` takes bf16 or int8, only `.to` and stores round",
+    "format": "element math is int32 or fp32, `@` takes short formats, only `.to` and stores round",
+    "cells": "the cells of a chip multiply the formats that its configuration names",
     "contraction": "`@` has as many columns on its left as rows on its right",
     "view": "a tensor is cut by numbers, sums of indices, blocks and slices of fixed length, and "
     "inside its bounds",

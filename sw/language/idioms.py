@@ -48,7 +48,8 @@ _EQUIVALENTS = {
     "`x.T`": "transpose permute swapaxes t",
     "`x.to(tw.fp32)`, or another format": "astype cast type",
     "`x.to(tw.fp32)`": "float",
-    "`x.to(tw.bf16)`": "bfloat16 half",
+    "`x.to(tw.bf16)`": "bfloat16",
+    "`x.to(tw.fp16)`": "half",
     "`x.to(tw.int32)`": "int",
     "`tw.split_cols` and `tw.join_cols`; a tile has rows and columns, and no other shape": (
         "reshape view ravel flatten squeeze unsqueeze"

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from hw.arch.errors import BadInputError
 from sw.actions import register, registered
-from sw.ir.format_rules import Format, format_of, fp32
+from sw.ir.format_rules import Format, format_of, fp32, rounded
 from sw.ir.nodes import Store
 from sw.ir.program import Program
 from sw.ir.rewrite import walk
@@ -106,7 +106,7 @@ class Kernel:
             Format of the inputs that declare none, or of each by name.
         out : Format, or mapping of str to Format, or None
             Format of the outputs that declare none. None selects the format stored, except that
-            fp32 is rounded to the format of the first float input.
+            fp32 is rounded to the format of the first float input, to bf16 if that has 8 bits.
         values : int or option
             Size of each dimension, and options.
 
@@ -326,7 +326,7 @@ class _Decision:
     floats: tuple[Format, ...]
 
     def __call__(self, stored: Format) -> Tensor:
-        format_ = self.floats[0] if stored == fp32 and self.floats else stored
+        format_ = rounded(self.floats[0]) if stored == fp32 and self.floats else stored
         return _tensor(self.argument, self.dims, format_)
 
 

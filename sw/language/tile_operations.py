@@ -111,10 +111,13 @@ def matmul(
 ) -> Tile:
     """Multiply matrices, as ``a @ b``: in fp32 or int32, with one rounding per term.
 
+    Terms of 8-bit floats are added in pairs, with one rounding per pair.
+
     Parameters
     ----------
     a, b : Tile
-        Both bf16 or both int8; ``a`` has as many columns as ``b`` has rows.
+        Of one of bf16, fp16, int8, e4m3, e5m2, or floats of one width; ``a`` has as many columns
+        as ``b`` has rows.
     row_par, col_par : int or None
         Units over which the rows or columns of the result are split; a schedule overrides them.
     sum_par : int or None

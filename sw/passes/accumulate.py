@@ -4,18 +4,23 @@
 per term. The accumulators add in this order, so the result is independent of the tile size: a sum
 carried over blocks of k equals the sum over all of k bit for bit. The pass runs before anything
 else is moved, and the golden interpreter runs the program after it.
+
+Terms of 8-bit floats are added in pairs, so blocks of such a carried sum must be even.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 
-from sw.ir.nodes import Map, Matmul, Node, Value
+from sw.ir.nodes import Loop, Map, Matmul, Node, Value
 from sw.ir.program import Program
-from sw.ir.rewrite import used
+from sw.ir.rewrite import used, walk
+from sw.ir.sizes import trips
+from sw.ir.types import TileType
 from sw.ir.verify import verify
+from sw.language.errors import ProgramError
 
-__all__ = ["accumulate"]
+__all__ = ["accumulate", "require_whole_lanes"]
 
 
 def accumulate(program: Program) -> Program:
@@ -55,3 +60,37 @@ def _sum(
         if single and start.type == product.type and start.name != product.name:
             return start, product.name
     return None
+
+
+def require_whole_lanes(program: Program) -> None:
+    """Refuse a sum carried over blocks that split the products of a lane.
+
+    Parameters
+    ----------
+    program : Program
+        After `accumulate`, with all block sizes chosen.
+
+    Raises
+    ------
+    ProgramError
+        At a product of 8-bit floats that is carried over blocks of an odd number of terms.
+    """
+    for loop in walk(program.nodes):
+        if not isinstance(loop, Loop) or trips(loop) < 2:
+            continue
+        carried = {value.name for value in loop.carries}
+        for node in loop.body:
+            if not isinstance(node, Matmul) or len(node.operands) < 3:
+                continue
+            left = node.values[0].type
+            assert isinstance(left, TileType)
+            terms = left.axis(0 if node.ta else 1).size
+            each = left.format.products_per_cycle if left.format.is_float else 1
+            if node.values[2].name in carried and isinstance(terms, int) and terms % each:
+                raise ProgramError(
+                    "shape",
+                    f"`@` of {left.format.name} takes terms in groups of {each}: a sum is carried "
+                    f"over blocks of a multiple of {each}, not {terms}",
+                    node.span,
+                    value=str(terms),
+                )

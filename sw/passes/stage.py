@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import dataclasses
 
-from hw.arch.pcu import RESULT_FORMATS
+from hw.arch.config import ChipConfig
 from hw.numeric.formats import Format
+from hw.numeric.product_formats import result_formats
 from sw.ir import nodes as ir
 from sw.ir.affine import Affine
 from sw.ir.element_operations import OPERATIONS
@@ -33,8 +34,8 @@ class Product:
     kernel : str
     m, n, k : int
         Extents.
-    fmt, out : Format
-        Formats of the operands and of the result.
+    fmt, b_fmt, out : Format
+        Formats of A, of B, which has the same width, and of the result.
     a, b, c : str
         Tensors.
     a_tile, b_tile, product : str
@@ -58,6 +59,7 @@ class Product:
     n: int
     k: int
     fmt: Format
+    b_fmt: Format
     out: Format
     a: str
     b: str
@@ -73,9 +75,14 @@ class Product:
     slots: int | None
     span: Span | None
 
+    @property
+    def operands(self) -> str:
+        """Formats of A and B as text: one name, or two if they differ."""
+        return " x ".join(dict.fromkeys((self.fmt.name, self.b_fmt.name)))
 
-def stage(program: Program) -> Product:
-    """Recognise a program as a matrix product.
+
+def stage(program: Program, config: ChipConfig) -> Product:
+    """Recognise a program as a matrix product that a chip can compute.
 
     Raises
     ------
@@ -90,7 +97,24 @@ def stage(program: Program) -> Product:
                 "rsqrt and compositions of them; back end golden computes it",
                 node.op,
             )
-    return _Finder(program).product()
+    product = _Finder(program).product()
+    _require_cells(product, config)
+    return product
+
+
+def _require_cells(product: Product, config: ChipConfig) -> None:
+    """Refuse a product whose operands the cells of the chip do not multiply."""
+    needed = dict.fromkeys((product.fmt, product.b_fmt))
+    cells = config.pcu.operands
+    if any(each not in cells for each in needed):
+        needs, has = (" and ".join(each.name for each in some) for some in (needed, cells))
+        raise ProgramError(
+            "cells",
+            f"`@` of {needs} needs cells of {needs}, and those of the chip have {has}: name its "
+            "formats in `pcu.formats` of the configuration",
+            product.span,
+            value=needs,
+        )
 
 
 _Access = ir.Load | ir.Store
@@ -167,11 +191,11 @@ class _Finder:
         }
         a, b, c = tensors
         (m, k), n = tensors[a].shape, tensors[c].shape[1]
-        fmt, out = tensors[a].format, tensors[c].format
-        if fmt not in RESULT_FORMATS or out not in RESULT_FORMATS[fmt]:
+        fmt, b_fmt, out = (tensors[name].format for name in (a, b, c))
+        if out not in result_formats(fmt, b_fmt):
+            of = " and ".join(dict.fromkeys((fmt.name, b_fmt.name)))
             raise _refuse(
-                store,
-                f"A product of {fmt.name} stored in {out.name} is not supported by hardware yet",
+                store, f"A product of {of} stored in {out.name} is not supported by hardware yet"
             )
         return Product(
             kernel=self._program.name,
@@ -179,6 +203,7 @@ class _Finder:
             n=n,
             k=k,
             fmt=fmt,
+            b_fmt=b_fmt,
             out=out,
             a=a,
             b=b,

@@ -19,7 +19,7 @@ from sw.language import Schedule
 from sw.language.errors import ProgramError
 from sw.language.schedule import check_schedule
 from sw.netlist import Netlist
-from sw.passes.accumulate import accumulate
+from sw.passes.accumulate import accumulate, require_whole_lanes
 from sw.passes.assemble import assemble
 from sw.passes.check import check
 from sw.passes.compilation import Compilation
@@ -67,7 +67,7 @@ def _simplify(c: Compilation) -> None:
 
 
 def _stage(c: Compilation) -> None:
-    c.product = stage(c.lean)
+    c.product = stage(c.lean, c.config)
     c.constraints = _constraints(c.product, c.schedule)
     c.arrays = tuple(
         ArraySpec(each.name, each.type.shape, each.type.format, each.type.role is not Role.IN)
@@ -97,6 +97,7 @@ def _no_plan(failures: Sequence[BadInputError]) -> BadInputError:
 def _tile(c: Compilation) -> None:
     c.sizes = _sizes(c.product, c.plan, c.constraints)
     c.golden_program = choose_sizes(c.summed, c.sizes)
+    require_whole_lanes(c.golden_program)
     tiled = choose_sizes(c.lean, c.sizes)
     c.tiled = tiled.after("tile", tiled.nodes)
 
@@ -195,7 +196,7 @@ def _product_text(c: Compilation) -> str:
     return "\n".join(
         [
             f"{product.c} = {product.a} @ {product.b}: M={product.m} N={product.n} K={product.k}, "
-            f"{product.fmt.name} to {product.out.name}",
+            f"{product.operands} to {product.out.name}",
             "loops: " + ", ".join(f"{role} {index}" for role, index in product.loops.items()),
             "hints: " + (", ".join(f"{key}={value}" for key, value in named.items()) or "none"),
         ]

@@ -82,6 +82,7 @@ class _Lowering:
             for column in range(self.plan.col_par):
                 named[pcu_name(group, column)] = PcuProgram(
                     fmt=self.plan.product.fmt,
+                    weight_fmt=self.plan.product.b_fmt,
                     out=self.plan.product.out,
                     weight=FilterProgram(self.plan.col_par, column),
                 )
@@ -326,7 +327,7 @@ class _Lowering:
         return (
             Descriptor(
                 base=row * array.pitch,
-                format=ElementFormat[array.format.name.upper()],
+                format=ElementFormat.of(array.format),
                 dims=(columns, rows - row),
                 strides=(array.pitch,),
                 box=box,

@@ -14,11 +14,13 @@ from tests.native.stream_model import StreamModel
 
 @pytest.fixture(scope="session")
 def pcu_units(heavy_lock):
-    """Design, bundle and model of matrix units and of two PCUs, ports after their names."""
+    """Design, bundle and model of matrix units and of PCUs, ports after their names."""
     parts = {name: units.matrix_unit(*size) for name, size in units.MATRIX_UNITS.items()}
+    parts |= {
+        name: units.matrix_unit(*units.CELLS_SIZE, cells) for name, cells in units.CELLS.items()
+    }
     pcus = {
-        name: Pcu(width_bits=chip.width_bits, config=chip.pcu)
-        for name, chip in (("pcu", units.PCU_CHIP), ("lanes", units.LANES_CHIP))
+        name: Pcu(width_bits=chip.width_bits, config=chip.pcu) for name, chip in units.PCUS.items()
     }
     bundle = Bundle(parts | pcus)
     design = emit(bundle)

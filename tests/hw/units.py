@@ -8,12 +8,17 @@ from hw.matrix.matrix_unit import MatrixUnit
 from hw.matrix.tpu_catalog import PRESETS
 from hw.matrix.unit_config import UnitConfig
 from hw.numeric.formats import bf16, e4m3, e5m2, fp16, int8
+from hw.numeric.product_formats import DEFAULT_CELLS
 from hw.tpu.tensor_config import TensorConfig
 
 __all__ = [
     "ACCUMULATOR_ROWS",
+    "CELLS",
+    "CELLS_SIZE",
+    "EIGHTHS_CHIP",
     "LANES_CHIP",
     "MATRIX_UNITS",
+    "PCUS",
     "PCU_CHIP",
     "READOUTS",
     "SYSTOLIC_UNITS",
@@ -24,6 +29,15 @@ __all__ = [
 ACCUMULATOR_ROWS = 32
 #: Grid rows and cell latency of each matrix unit of a PCU.
 MATRIX_UNITS = {"a": (4, 1), "b": (4, 2), "c": (4, 3), "d": (8, 2)}
+#: Matrix units of a PCU with other cells, all of `CELLS_SIZE`, by their formats.
+CELLS = {
+    "half": (fp16,),
+    "halves": (bf16, fp16),
+    "eighths": (e4m3, e5m2),
+    "short": (e5m2,),
+    "integers": (int8,),
+}
+CELLS_SIZE = (4, 2)
 #: The chip whose PCU is tested.
 PCU_CHIP = ChipConfig(
     rows=2,
@@ -32,9 +46,14 @@ PCU_CHIP = ChipConfig(
     pcu=PcuConfig(accumulator_rows=16),
     agcu=AgcuConfig(count=1),
 )
-
 #: The chip whose PCU with lanes is tested.
 LANES_CHIP = dataclasses.replace(PCU_CHIP, pcu=PcuConfig(accumulator_rows=16, lanes=2))
+#: The chip whose PCU has cells of 8-bit floats.
+EIGHTHS_CHIP = dataclasses.replace(
+    PCU_CHIP, pcu=PcuConfig(accumulator_rows=16, formats=("e4m3", "e5m2"))
+)
+#: Chips of the PCUs in the model of matrix units, by the PCU's name there.
+PCUS = {"pcu": PCU_CHIP, "lanes": LANES_CHIP, "eighths_pcu": EIGHTHS_CHIP}
 
 
 def _tensor(rows, columns, fmt, latency, buffer_rows, **options):
@@ -78,12 +97,12 @@ SYSTOLIC_UNITS = {
 READOUTS = {name: SYSTOLIC_UNITS[name] for name in ("scaled", "kept")}
 
 
-def matrix_unit(rows, latency):
+def matrix_unit(rows, latency, formats=DEFAULT_CELLS):
     """The matrix unit of a PCU whose grid has so many rows."""
     return MatrixUnit(
         rows=rows,
         columns=rows // 2,
-        formats=(bf16, int8),
+        formats=formats,
         latency=latency,
         accumulator_rows=ACCUMULATOR_ROWS,
     )

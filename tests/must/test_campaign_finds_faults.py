@@ -129,10 +129,10 @@ def test_the_oracle_finds_a_dropped_product_that_the_bound_allows(seed, monkeypa
         a[:, :1] = 0
         return multiply(a, b, acc0, tile=tile)
 
-    def short_passes(given, columns):
+    def short_passes(given, columns, formats):
         activations = given.activations.copy()
         activations[:, 0, :, :2] = 0
-        return passes(dataclasses.replace(given, activations=activations), columns)
+        return passes(dataclasses.replace(given, activations=activations), columns, formats)
 
     monkeypatch.setattr("sim.golden.matmul", short)
     monkeypatch.setattr(matrix, "_float_passes", short_passes)

@@ -8,8 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from hw.arch.pcu import PcuProgram
 from hw.matrix.unit_config import COUNTERS
+from hw.numeric.formats import Format
 from hw.numeric.mx import MxMatrix
+from hw.numeric.product_formats import DEFAULT_CELLS
 from hw.tpu.tensor_config import TensorConfig
 from sim.drivers.matrix_unit_driver import MatrixTiling
 from sim.drivers.products import Array, Words, padded
@@ -163,6 +166,7 @@ def run_matmul(
     b: Array,
     *,
     prefix: str = "",
+    cells: tuple[Format, ...] = DEFAULT_CELLS,
     weights_by_row: bool = False,
     stalls: Mapping[str, float] | None = None,
     limit_cycles: int = 1 << 40,
@@ -173,6 +177,8 @@ def run_matmul(
     ----------
     prefix : str
         Prefix of the unit's port names, if the model has several units.
+    cells : tuple of Format
+        Operand formats of the unit.
     weights_by_row : bool
         Send weights in the row layout, that of another unit's results.
     stalls : dict of str to float
@@ -186,8 +192,9 @@ def run_matmul(
     transfers : dict
         Transfers by stream.
     """
-    model.set(prefix + "int8", int(not tiling.fmt.is_float))
-    model.set(prefix + "to_bf16", int(tiling.to_bf16))
+    program = PcuProgram(tiling.fmt, tiling.out, weight_fmt=tiling.weight_fmt)
+    for mode, value in program.modes(cells).items():
+        model.set(prefix + mode, value)
     model.set(prefix + "weights_by_row", int(weights_by_row))
     model.set(prefix + "i_continues", 0)
     model.set(prefix + "i_beside", 0)

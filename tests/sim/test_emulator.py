@@ -13,6 +13,7 @@ from hw.arch.loops import BoxLoop
 from hw.arch.pcu import PcuProgram
 from hw.numeric.division import ceil_div
 from hw.numeric.formats import bf16, fp32, int8, int32
+from hw.numeric.product_formats import RESULT_FORMATS
 from sim.drivers.matrix_unit_driver import MatrixTiling
 from sim.emulator import EmulatorError, emulate
 from sim.emulator.matrix import Passes, results
@@ -70,12 +71,12 @@ def test_products_equal_golden_by_bytes(config, kinds, seed):
         assert run.macs_issued >= job.m * job.n * job.k
 
 
-@pytest.mark.parametrize("fmt", [bf16, int8])
+@pytest.mark.parametrize("fmt", RESULT_FORMATS, ids=str)
 def test_weights_by_row_are_the_columns_of_the_driver(fmt, seed):
     """Both layouts as the driver of the matrix unit sends them to the RTL give the same sums."""
     rng = np.random.default_rng(seed)
-    columns, out = TINY.grid_columns, fp32 if fmt == bf16 else int32
-    tiling = MatrixTiling(9, columns, 3 * TINY.width_bits // fmt.bits, columns, 16, fmt, False)
+    columns, out = TINY.grid_columns, fmt.accumulator
+    tiling = MatrixTiling(9, columns, 3 * TINY.width_bits // fmt.bits, columns, 16, fmt, out)
     a, b = (random_operand(rng, shape, fmt) for shape in ((9, tiling.k), (tiling.k, columns)))
 
     def vectors(words, lines):

@@ -162,7 +162,7 @@ def _of_chip(args: argparse.Namespace) -> _Asked:
     command += "".join(f" --set {name}={value}" for name, value in values.items())
     notes = None
     if entry.name == "matrix_unit":
-        notes = matrix_notes(config.grid_rows, config.grid_columns)
+        notes = matrix_notes(config.grid_rows, config.grid_columns, config.pcu.operands)
     if values or not entry.of_chip:
         parameters = dict(values)
     return _Asked(unit, unit.definition_name, entry.summary, command, parameters, notes)

@@ -27,6 +27,7 @@ DOMAINS = {
 }
 #: Fields that are no number.
 OTHERS = {(ChipConfig, name) for name in ("pattern", "pcu", "pmu", "agcu")}
+OTHERS.add((PcuConfig, "formats"))  # tests/hw/pcu/test_cells.py
 #: The noun by which a message names a field, where it is not the field's own name.
 NOUNS = {
     "capacity_bytes": "PMU capacity",

@@ -6,6 +6,8 @@ import pytest
 
 from hw.arch.descriptor import DESCRIPTOR_BYTES, Descriptor, ElementFormat, Mode, descriptor_layout
 from hw.arch.errors import BadInputError
+from hw.numeric.formats import fp32, int32
+from hw.numeric.product_formats import RESULT_FORMATS
 
 MATRIX = Descriptor(
     base=0x1_2345_6780,
@@ -58,6 +60,13 @@ def test_derived_sizes():
     assert (MATRIX.rank, MATRIX.rows, MATRIX.row_bytes, MATRIX.box_bytes) == (2, 32, 128, 4096)
     assert [member.bytes for member in (ElementFormat.INT8, ElementFormat.BF16)] == [1, 2]
     assert ElementFormat.FP32.bytes == 4
+
+
+@pytest.mark.parametrize("fmt", [*RESULT_FORMATS, fp32, int32], ids=str)
+def test_every_format_of_a_chip_has_a_code_of_its_bytes(fmt):
+    code = ElementFormat.of(fmt)
+    assert code.bytes == fmt.bits // 8
+    assert code.name.removeprefix("FP8_") == fmt.name.upper()
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,7 @@ from hw.matrix.weight_buffer import WeightBuffer
 from hw.mesh.fork import EagerFork
 from hw.mesh.merge import OrderedMerge
 from hw.mesh.switch import Switch
-from hw.numeric.formats import bf16, e4m3, e5m2, int8
+from hw.numeric.formats import bf16, e4m3, int8
 from hw.pcu.lanes import Lanes
 from hw.pcu.unit import Pcu
 from hw.pmu.banks import Banks
@@ -71,7 +71,7 @@ REFUSED = [
     (CounterChain, {"loops": 0, "count_bits": 1, "offset_bits": 1}, "Chain loops must be"),
     (EagerFork, {"branches": "2"}, "Fork branches must be"),
     (MatrixUnit, _GRID | {"columns": 4}, "Rows of a matrix unit must be"),
-    (MatrixUnit, _GRID | {"formats": (e4m3, e5m2)}, "Formats of a PCU's matrix unit must be"),
+    (MatrixUnit, _GRID | {"formats": (e4m3, int8)}, "Cell formats must be"),
     (MatrixUnit, _GRID | {"accumulator_rows": 0}, "Accumulator rows must be"),
     (OperandRecoder, {"formats": (bf16, e4m3)}, "Cell formats must be"),
     (

@@ -12,7 +12,7 @@ from hw.numeric.formats import Format, bf16, fp32, int8, int32
 from sim.drivers.matrix_unit_driver import MatrixTiling
 from sim.operands import random_operand
 from sim.oracle import product
-from tests.hw.units import ACCUMULATOR_ROWS, PCU_CHIP
+from tests.hw.units import ACCUMULATOR_ROWS, CELLS, CELLS_SIZE, PCU_CHIP, PCUS
 from tests.hw.units import MATRIX_UNITS as UNITS
 from tests.native.product_runs import STREAMS, run_matmul
 
@@ -46,7 +46,7 @@ class Case:
             columns=UNITS[self.name][0] // 2,
             accumulator_rows=ACCUMULATOR_ROWS,
             fmt=self.fmt,
-            to_bf16=self.out == bf16,
+            out=self.out,
         )
 
     def operands(self):
@@ -207,8 +207,9 @@ def test_a_grid_that_does_not_fit_the_link_is_refused():
 
 def test_identical_modules_are_defined_once(built):
     design, *_ = built
-    # The two PCUs in the same model have grids too.
-    grids = [*(rows for rows, _ in UNITS.values()), *(2 * [PCU_CHIP.grid_rows])]
+    # The PCUs in the same model have grids too.
+    grids = [*(rows for rows, _ in UNITS.values()), *(len(PCUS) * [PCU_CHIP.grid_rows])]
+    grids += len(CELLS) * [CELLS_SIZE[0]]
     rows, cells = sum(grids), sum(rows * rows // 2 for rows in grids)
     of = {
         kind: {name: n for name, n in design.instances.items() if name.startswith(kind)}
@@ -218,5 +219,5 @@ def test_identical_modules_are_defined_once(built):
         "stationary_row_": rows,
         "cell_": cells,
     }
-    assert len(of["cell_"]) == 3
+    assert len(of["cell_"]) == 3 + len(CELLS)
     assert design.text.count("\nmodule cell_bf16_int8_l2(") == 1

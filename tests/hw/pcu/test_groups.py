@@ -38,7 +38,7 @@ class Pass:
             columns=C,
             accumulator_rows=CHIP.pcu.accumulator_rows,
             fmt=self.program.fmt,
-            to_bf16=self.program.out == bf16,
+            out=self.program.out,
             packet_vectors=self.program.packet_vectors,
         )
 

@@ -44,7 +44,7 @@ def test_a_unit_takes_its_own_packets_of_a_multicast_stream(model, program, stal
         columns=columns,
         accumulator_rows=CHIP.pcu.accumulator_rows,
         fmt=program.fmt,
-        to_bf16=program.out == bf16,
+        out=program.out,
         packet_vectors=program.packet_vectors,
     )
     operands = []
@@ -80,7 +80,7 @@ def test_a_unit_takes_its_own_packets_of_a_multicast_stream(model, program, stal
 
 
 def test_foreign_packets_are_consumed_at_one_vector_a_cycle(model):
-    tiling = MatrixTiling(m=16, n=2, k=64, columns=2, accumulator_rows=16, fmt=bf16, to_bf16=False)
+    tiling = MatrixTiling(m=16, n=2, k=64, columns=2, accumulator_rows=16, fmt=bf16, out=fp32)
     a = random_operand(np.random.default_rng(1), (16, 64), bf16)
     model.reset(1)
     model.set(
@@ -191,7 +191,10 @@ def test_lane_programs_pack_into_their_word_and_back():
             lambda: ChipConfig(rows=2, columns=2, width_bits=64, pcu=PcuConfig(lanes=4)),
             r"Lanes must be at most the 2 words of a vector, not 4",
         ),
-        (lambda: PcuProgram(fmt=fp32, out=fp32), r"operands must be bf16 or int8, not fp32"),
+        (
+            lambda: PcuProgram(fmt=fp32, out=fp32),
+            r"operands must be bf16, fp16, int8, e4m3 or e5m2, not fp32",
+        ),
     ],
 )
 def test_programs_that_cannot_work_are_refused(make, message):

@@ -12,7 +12,7 @@ from hw.arch.lanes.phase_word import Operand, PhaseSource, ResultForm, UnitOrder
 from hw.arch.pcu import PcuInput, PcuProgram
 from hw.arch.unit_kind import PCU
 from hw.numeric.alu_codes import AluOperation
-from hw.numeric.formats import bf16
+from hw.numeric.formats import bf16, fp32
 from hw.pcu.unit import Pcu
 from sim.drivers.matrix_unit_driver import MatrixTiling
 from sim.drivers.pcu_case import PcuCase, random_case
@@ -82,7 +82,7 @@ def product_case(rng, lanes, *, rows, k):
         columns=columns,
         accumulator_rows=rows,
         fmt=bf16,
-        to_bf16=False,
+        out=fp32,
     )
     a, b = random_operand(rng, (m, k), bf16), random_operand(rng, (k, columns), bf16)
     sums = product(a, b, np.dtype(np.float32)) * np.float32(2 if lanes else 1)

@@ -54,7 +54,7 @@ RUN = {
 COMPILE = {
     "config": [None, 3, "", "tinny", "x" * 300, "a\0.toml", [], {}, True, b"tiny"],
     "schedule": ["x", 3, [], {"row_par": {"c": 1}}, False],
-    "out": ["fp23", 3, float, "pred", tw.fp16, {"D": tw.bf16}, {"C": 3}, object(), []],
+    "out": ["fp23", 3, float, "pred", "e2m1", {"D": tw.bf16}, {"C": 3}, object(), []],
     "place_seed": NUMBER,
     "MM": ["x", None, 1.5, True, [], -1, 0],
 }

@@ -6,7 +6,7 @@ import pytest
 import sw.language as tw
 from hw.arch.errors import BadInputError
 from hw.numeric import formats
-from sw.ir.format_rules import FORMATS, Format, format_of, pred
+from sw.ir.format_rules import FORMATS, format_of, pred, rounded
 
 
 def test_names_of_the_language_are_the_formats_of_the_machine():
@@ -31,10 +31,10 @@ def test_any_use_of_another_format_of_the_machine_is_refused_by_its_name(name):
             format_of(given)
 
 
-def test_formats_with_a_name_but_no_service_are_those_of_the_page():
-    refused = {tw.fp16, tw.e4m3, tw.e5m2}
-    assert all(isinstance(each, Format) for each in refused)
-    assert not refused & {*FORMATS.values()}
+def test_fp32_is_rounded_to_the_format_of_inputs_or_to_bf16_for_8_bits():
+    found = {name: rounded(each).name for name, each in FORMATS.items() if each.is_float}
+    own = {name: name for name in ("bf16", "fp16", "fp32")}
+    assert found == own | {"e4m3": "bf16", "e5m2": "bf16"}
 
 
 @pytest.mark.parametrize(
@@ -42,5 +42,6 @@ def test_formats_with_a_name_but_no_service_are_those_of_the_page():
     [None, "pred", "bool", np.bool_, np.float64, "fp31", 3, object()],
 )
 def test_what_is_no_format_is_refused(given):
-    with pytest.raises(BadInputError, match="^Format must be one of bf16, int8, fp32, int32, not "):
+    served = "bf16, fp16, int8, e4m3, e5m2, fp32, int32"
+    with pytest.raises(BadInputError, match=f"^Format must be one of {served}, not "):
         format_of(given)

@@ -42,11 +42,11 @@ def trace(**values):
         ({"NM": 64}, "`matmul` has no parameter `NM`; parameters are M, K, N, MM, NN; did you"),
         ({"dtype": None}, "Input `A` of `matmul` must have a format"),
         ({"dtype": {"A": tw.bf16}}, "Input `B` of `matmul` must have a format"),
-        ({"dtype": "fp16"}, "`A`: Format must be one of .* not fp16, which is not supported yet"),
+        ({"dtype": "e2m1"}, "`A`: Format must be one of .* not e2m1, which is not supported yet"),
         ({"out": "fp12"}, "`C`: Format must be one of .* not 'fp12'"),
         ({"MM": 0}, "Block size of `metapipe` must be a whole number of 1 or more, not 0"),
         ({"dtype": tw.fp32}, "its left operand is fp32: write `.to"),
-        ({"dtype": {"A": tw.bf16, "B": tw.int8}}, "operands of one format, not bf16 and int8"),
+        ({"dtype": {"A": tw.bf16, "B": tw.int8}}, "or floats of one width, not bf16 and int8"),
         ({"dtype": tw.int8, "out": tw.fp32}, "`C` is fp32 and cannot take a tile of int32"),
     ],
 )
@@ -142,9 +142,9 @@ def test_arrays_are_bound_by_order_or_by_name():
         ((array(3, 0), array(0, 6)), {}, "takes `A` with K of 1 or more, not 0"),
         ((array(3, 4, dtype=float), array(4, 5)), {}, "cannot take `A`: Format must be one of"),
         (
-            (array(3, 4, dtype=np.float16), array(4, 5)),
+            (array(3, 4, dtype=ml_dtypes.int4), array(4, 5)),
             {},
-            "cannot take `A`: .* not fp16, which is not supported yet",
+            "cannot take `A`: .* not int4, which is not supported yet",
         ),
     ],
 )

@@ -43,8 +43,11 @@ def test_a_signature_may_run_over_several_lines_and_have_no_input():
         ("A[0] -> C[4]", r"Dimension of `A` must be a name or a number, not '0'"),
         ("A[] -> C[4]", r"Dimension of `A` must be a name or a number, not ''"),
         ("A[M] B[M] -> C[M]", r"Argument must be `name\[dim, ...\]`"),
-        ("A[M]: fp12 -> C[M]", r"Format must be one of bf16, int8, fp32, int32, not 'fp12'"),
-        ("A[M]: fp16 -> C[M]", r"not fp16, which is not supported yet"),
+        (
+            "A[M]: fp12 -> C[M]",
+            r"Format must be one of bf16, fp16, int8, e4m3, e5m2, fp32, int32, not 'fp12'",
+        ),
+        ("A[M]: int4 -> C[M]", r"not int4, which is not supported yet"),
         ("A[M]: pred -> C[M]", r"Format must be one of .* not 'pred'"),
     ],
 )

@@ -115,7 +115,7 @@ PLAN = Plan(product(256, 64, 128, bf16, bf16), SMALL, 2, 2, 128, 1, 4, 1, 1, 8, 
 )
 def test_what_a_field_does_not_hold_is_named_with_needs_and_haves(capacity, fmt, changes, message):
     config = dataclasses.replace(SMALL, pmu=PmuConfig(capacity_bytes=capacity))
-    each = dataclasses.replace(PLAN.product, fmt=fmt, out=fmt.accumulator)
+    each = dataclasses.replace(PLAN.product, fmt=fmt, b_fmt=fmt, out=fmt.accumulator)
     plan = dataclasses.replace(PLAN, product=each, config=config, **changes)
     if message is None:
         require_fields(plan)

@@ -25,6 +25,7 @@ def product(m, n, k, fmt, out):
         n=n,
         k=k,
         fmt=fmt,
+        b_fmt=fmt,
         out=out,
         a="A",
         b="B",
