@@ -15,7 +15,7 @@ from sim.oracle import product
 from tests.hw.pcu.lane_programs import random_program, words_of
 from tests.units_lanes import CHIP, Feed, LaneJob
 
-__all__ = ["Drawn", "draw_job"]
+__all__ = ["Drawn", "broken", "data_of", "draw_job"]
 
 _MOST_ROWS = 200
 
@@ -152,3 +152,14 @@ def draw_job(rng, *, config=CHIP, rounds=None, **fixed):
         data = data_of(rng, feeds, config)
         expected = expected_of(unit, feeds, data, config)
         return Drawn(LaneJob(unit, feeds, len(expected.words), config), data, expected)
+
+
+def broken(rng, job):
+    """The job with one stream that is longer, shorter or without marks."""
+    port = list(job.feeds)[rng.integers(len(job.feeds))]
+    feed = job.feeds[port]
+    name = ("slots", "packets", "vectors", "last")[rng.integers(4)]
+    value = getattr(feed, name)
+    other = not value if name == "last" else max(1, value + int(rng.choice([-1, 1])))
+    feeds = job.feeds | {port: dataclasses.replace(feed, **{name: other})}
+    return dataclasses.replace(job, feeds=feeds)

@@ -218,9 +218,12 @@ class LaneJob:
         """The decoded image of the placed and routed netlist."""
         return ChipProgram.unpack(self.config, placed(self.netlist(), self.config))
 
-    def memory(self, data: dict[str, Words], seed: int) -> tuple[LaunchMemory, bytearray]:
+    def memory(
+        self, data: dict[str, Words], seed: int, program: ChipProgram | None = None
+    ) -> tuple[LaunchMemory, bytearray]:
         """A launch of it, and memory that holds the vectors of its streams."""
-        layout = LaunchMemory(self.config, self.program().pack(), self.arrays, seed=seed)
+        image = (program or self.program()).pack()
+        layout = LaunchMemory(self.config, image, self.arrays, seed=seed)
         return layout, layout.bytes_before(
             {name: each.view(np.int32) for name, each in data.items()}
         )

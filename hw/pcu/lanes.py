@@ -9,6 +9,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.arch.checks import refusal
+from hw.arch.lanes.lane_room import AUXILIARY_ROOM, ROUND_TRIP, result_room
 from hw.arch.lanes.phase_word import (
     PHASES,
     AuxiliaryUse,
@@ -26,22 +27,18 @@ from hw.lib.delay import delayed
 from hw.lib.fifo import Queue
 from hw.lib.mux_tree import chosen, numbered
 from hw.lib.stream import vector_layout, vector_signature
-from hw.numeric.division import ceil_div
 from hw.pcu.element_group import element_group
 from hw.pcu.lane import Lane, constant_layout, operand_constants
 from hw.pcu.lane_issue import LaneIssue
 from hw.pcu.result_packer import ResultPacker
 from hw.pcu.statistics import Statistics
 
-__all__ = ["AUXILIARY_ROOM", "Lanes"]
+__all__ = ["Lanes"]
 
-#: Vectors of the auxiliary stream that wait in the lanes' FIFO.
-AUXILIARY_ROOM = 32
 #: Cycles from the issue of a group to its results.
 _CYCLES = 1 + Lane.latency
-#: Cycles from the reservation of a vector of one group until its room is free again.
-_ROUND_TRIP = _CYCLES + 5
-_LEAST_DEPTH = 8
+# A vector is then packed, passes the FIFO, and frees its room.
+assert ROUND_TRIP == _CYCLES + 5
 
 
 class Lanes(Component):
@@ -119,8 +116,7 @@ class Lanes(Component):
         width, lanes = self._width_bits, self._lanes
         issue = LaneIssue(width_bits=width, lanes=lanes, cycles=_CYCLES + Statistics.step_cycles)
         statistics = Statistics(lanes=lanes, groups=width // 16 // lanes)
-        groups = width // 32 // lanes
-        depth = max(_LEAST_DEPTH, ceil_div(_ROUND_TRIP, groups) + 1)
+        depth = result_room(width_bits=width, lanes=lanes)
         packer = ResultPacker(width_bits=width, lanes=lanes, depth=depth)
         auxiliary = Queue(vector_layout(width), depth=AUXILIARY_ROOM - 1)
         parts = {

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from hw.arch.lanes.lane_program import LanePhase, LaneProgram
-from hw.arch.lanes.lane_room import AUXILIARY_ROOM, result_room
+from hw.arch.lanes.lane_room import AUXILIARY_ROOM
 from hw.arch.lanes.phase_word import (
     AuxiliaryUse,
     Fetched,
@@ -18,12 +18,11 @@ from hw.arch.lanes.phase_word import (
     UnitOrder,
 )
 from hw.arch.pcu import PcuInput, PcuProgram
-from hw.pcu import lanes
 from sw.prove import LivenessError, prove, require_live
 from tests.hw.pcu.softmax_program import SOFTMAX
-from tests.lane_jobs import draw_job
+from tests.lane_jobs import broken, draw_job
 from tests.sw.naive import ends
-from tests.units_lanes import CHIP, Feed, LaneJob, Reconvergent
+from tests.units_lanes import Feed, LaneJob, Reconvergent
 
 ACTIVATION, STATISTICS = PhaseSource.ACTIVATION, PhaseSource.STATISTICS
 #: Doubles what it takes: a phase that gives as much as it takes.
@@ -52,17 +51,6 @@ def test_random_programs_are_live_and_the_oracle_agrees(seed):
         program = draw_job(rng).job.program()
         assert compared(program).live
         assert ends(program, seed + number)
-
-
-def broken(rng, job):
-    """The job with one stream that is longer, shorter or without marks."""
-    port = list(job.feeds)[rng.integers(len(job.feeds))]
-    feed = job.feeds[port]
-    name = ("slots", "packets", "vectors", "last")[rng.integers(4)]
-    value = getattr(feed, name)
-    other = not value if name == "last" else max(1, value + int(rng.choice([-1, 1])))
-    feeds = job.feeds | {port: dataclasses.replace(feed, **{name: other})}
-    return dataclasses.replace(job, feeds=feeds)
 
 
 def test_streams_that_do_not_fit_are_refused_exactly_if_the_oracle_stops(seed):
@@ -129,13 +117,6 @@ def test_streams_that_meet_again_live_up_to_the_room_that_is_counted():
     assert {"PCU (0, 1) lanes", "PCU (1, 1) lanes"} <= names
     with pytest.raises(LivenessError, match=f"{answer.early} vectors of room before forks are not"):
         require_live(program)
-
-
-def test_the_room_is_that_of_the_lanes():
-    assert AUXILIARY_ROOM == lanes.AUXILIARY_ROOM
-    groups = CHIP.grid_columns // CHIP.pcu.lanes
-    depth = max(lanes._LEAST_DEPTH, -(-lanes._ROUND_TRIP // groups) + 1)
-    assert result_room(width_bits=CHIP.width_bits, lanes=CHIP.pcu.lanes) == depth
 
 
 def softmax(slots):

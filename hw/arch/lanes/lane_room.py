@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from hw.numeric.division import ceil_div
 
-__all__ = ["AUXILIARY_ROOM", "result_room"]
+__all__ = ["AUXILIARY_ROOM", "ROUND_TRIP", "result_room"]
 
 #: Vectors of the auxiliary stream that wait in the lanes' FIFO.
 AUXILIARY_ROOM = 32
 #: Cycles from the reservation of a vector of one group until its room is free again.
-_ROUND_TRIP = 23
+ROUND_TRIP = 23
 _LEAST_ROOM = 8
 
 
@@ -24,4 +24,4 @@ def result_room(*, width_bits: int, lanes: int) -> int:
         Lanes t.
     """
     groups = width_bits // 32 // lanes
-    return max(_LEAST_ROOM, ceil_div(_ROUND_TRIP, groups) + 1)
+    return max(_LEAST_ROOM, ceil_div(ROUND_TRIP, groups) + 1)
