@@ -14,7 +14,8 @@ from hw.float.special_function_unit import SpecialFunctionUnit
 from hw.float.wires import named
 from hw.lib.component import Component
 from hw.lib.delay import delayed
-from hw.lib.mux_tree import chosen
+from hw.lib.delay_memory import DelayMemory
+from hw.lib.mux_tree import chosen, chosen_narrowly
 from hw.pcu.arithmetic_logic import ArithmeticLogicUnit
 from hw.pcu.multiply_add import FusedMultiplyAdd
 
@@ -105,8 +106,8 @@ class Lane(Component):
             "sfu": SpecialFunctionUnit(self._function_bits),
         }
         results = {name: unit.o_result for name, unit in units.items()}
-        lines = self._lines(m)
-        words = {name: self._words(m, name, lines, results) for name in units}
+        places = self._places(m)
+        words = {name: self._words(m, name, places, results) for name in units}
         fma, alu, sfu = units["fma"], units["alu"], units["sfu"]
         for name, unit in units.items():
             m.submodules[name] = unit
@@ -129,30 +130,39 @@ class Lane(Component):
         m.d.comb += self.o_result.eq(delayed(m, result, 1, name="result"))
         return m
 
-    def _lines(self, m: Module) -> dict[Operand, list[Value]]:
-        """Words of an element as they were 0, 1, 2 … cycles ago."""
-        longest = max(_start(order, unit) for order in UnitOrder for unit in _CYCLES)
-        lines: dict[Operand, list[Value]] = {}
-        for operand, port in zip(_ELEMENT, (self.i_x, self.i_y, self.i_z), strict=True):
-            name = operand.name.lower()
-            line = Signal(32 * longest, name=f"{name}_line", reset_less=True)
-            m.d.sync += line.eq(Cat(port, line)[: len(line)])
-            lines[operand] = [port, *(line[32 * n : 32 * n + 32] for n in range(longest))]
-        return lines
+    def _places(self, m: Module) -> list[dict[Operand, Value]]:
+        """Words of the element that reaches the first, the second and the third unit."""
+        phase: Any = self.i_phase
+        words = Cat(self.i_x, self.i_y, self.i_z)
+        places: list[Value] = [words]
+        for number, place in ((1, "second"), (2, "third")):
+            starts = {order: _start(order, order.units[number]) for order in UnitOrder}
+            known = {cycles: Const(cycles) for cycles in starts.values()}
+            delay = DelayMemory(width=len(words), most=max(known))
+            m.submodules[f"{place}_words"] = delay
+            cycles = {order: known[start] for order, start in starts.items()}
+            m.d.comb += [
+                delay.i_data.eq(words),
+                delay.i_cycles.eq(_by_code(Value.cast(phase.order), cycles)),
+            ]
+            places.append(delay.o_data)
+        return [
+            {each: word[32 * n : 32 * n + 32] for n, each in enumerate(_ELEMENT)} for word in places
+        ]
 
     def _words(
         self,
         m: Module,
         unit: str,
-        lines: Mapping[Operand, list[Value]],
+        places: list[dict[Operand, Value]],
         results: Mapping[str, Value],
     ) -> dict[Operand, Value]:
         """Words of the element that reaches a unit, and the result before it."""
         phase: Any = self.i_phase
         words: dict[Operand, Value] = {}
-        for operand, line in lines.items():
-            taps = {order: line[_start(order, unit)] for order in UnitOrder}
-            word = _by_code(Value.cast(phase.order), taps)
+        for operand in _ELEMENT:
+            there = {order: places[order.units.index(unit)][operand] for order in UnitOrder}
+            word = _by_code(Value.cast(phase.order), there)
             words[operand] = named(m, f"{unit}_{operand.name.lower()}", word)
         before = {
             order: results[order.units[order.units.index(unit) - 1]]
@@ -166,4 +176,4 @@ class Lane(Component):
 
 def _by_code(code: Value, words: Mapping[Any, Value]) -> Value:
     """Word whose key has the code."""
-    return chosen(code, {key.value: each for key, each in words.items()})
+    return chosen_narrowly(code, {key.value: each for key, each in words.items()})

@@ -24,6 +24,7 @@ from hw.float.wires import named
 from hw.lib.activity import beside_layout
 from hw.lib.component import Component
 from hw.lib.delay import delayed
+from hw.lib.delay_memory import DelayMemory
 from hw.lib.fifo import Queue
 from hw.lib.mux_tree import chosen, numbered
 from hw.lib.stream import vector_layout, vector_signature
@@ -154,12 +155,9 @@ class Lanes(Component):
             m.submodules[f"lane_{number}"] = shared(lane)
             m.d.comb += [lane.i_phase.eq(phase), lane.i_constants.eq(constants)]
             m.d.comb += [
-                port.eq(delayed(m, word, 1, name=f"{name}_{number}"))
-                for name, port, word in (
-                    ("x", lane.i_x, x[number]),
-                    ("y", lane.i_y, y[number]),
-                    ("z", lane.i_z, z[number]),
-                )
+                lane.i_x.eq(delayed(m, x[number], 1, name=f"x_{number}")),
+                lane.i_y.eq(y[number]),
+                lane.i_z.eq(z[number]),
             ]
             results.append(lane.o_result)
         self._sink(m, issue, statistics, packer, results)
@@ -199,7 +197,7 @@ class Lanes(Component):
     def _fetched(
         self, m: Module, issue: LaneIssue, statistics: Statistics, auxiliary: Queue
     ) -> tuple[list[Value], list[Value]]:
-        """Words y and z of the group's elements."""
+        """Words y and z of the group's elements, a cycle after its issue."""
         phase: Any = issue.o_phase
         step: Any = issue.o_step
         payload: Any = auxiliary.o_stream.payload
@@ -229,15 +227,17 @@ class Lanes(Component):
                 Fetched.NONE: Const(0, 32),
                 Fetched.AUXILIARY: own,
                 Fetched.AUXILIARY_SECOND: second,
-                Fetched.STATISTIC_0: statistics.o_words[0][number],
-                Fetched.STATISTIC_1: statistics.o_words[1][number],
                 Fetched.ROW: issue.o_row,
                 Fetched.POSITION: step.group * self._lanes + number,
             }
             for name, found_words in zip(("y", "z"), found, strict=True):
-                codes = {origin.value: word for origin, word in words.items()}
-                word = chosen(Value.cast(phase[name]), codes)
-                found_words.append(named(m, f"{name}_chosen_{number}", word[:32]))
+                code = Value.cast(phase[name])
+                word = chosen(code, {origin.value: word for origin, word in words.items()})
+                word = delayed(m, word[:32], 1, name=f"{name}_{number}")
+                for each, origin in enumerate((Fetched.STATISTIC_0, Fetched.STATISTIC_1)):
+                    known = statistics.o_words[each][number]
+                    word = Mux(code == origin.value, known, word)
+                found_words.append(named(m, f"{name}_chosen_{number}", word))
         return found
 
     def _sink(
@@ -252,11 +252,17 @@ class Lanes(Component):
         phase: Any = issue.o_phase
         valid = Signal(_CYCLES, name="under_way")
         m.d.sync += valid.eq(Mux(self.i_clear, 0, Cat(issue.o_valid, valid)))
-        step: Any = delayed(m, issue.o_step, _CYCLES, name="step")
+        steps = DelayMemory(width=len(issue.o_step.as_value()), most=_CYCLES - 1)
+        m.submodules.steps = steps
+        coming: Any = data.View(issue.o_step.shape(), steps.o_data)
+        step: Any = delayed(m, coming, 1, name="step")
         reduces = Value.cast(phase.reduction).any()
         sends = Value.cast(phase.result) != ResultForm.NONE.value
         m.d.comb += [
+            steps.i_data.eq(issue.o_step),
+            steps.i_cycles.eq(_CYCLES - 1),
             statistics.i_change.eq(valid[-1] & reduces),
+            statistics.i_next_group.eq(coming.group),
             statistics.i_group.eq(step.group),
             statistics.i_reduction.eq(phase.reduction),
             statistics.i_statistic.eq(phase.statistic),

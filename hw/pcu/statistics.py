@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
-from amaranth.lib import data
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, unsigned
+from amaranth.lib import data, memory
 from amaranth.lib.wiring import In, Out
 
 from hw.arch.lanes.phase_word import STATISTICS, Reduction
+from hw.float.wires import named
 from hw.lib.component import Component
 from hw.lib.delay import delayed
 from hw.lib.mux_tree import numbered
@@ -31,7 +32,7 @@ class Statistics(Component):
     """Two words for each position of an element, 0 after reset, and the units that change them.
 
     A group is as many adjacent positions as there are lanes. A change is read back `step_cycles`
-    cycles later, so a group may change once in as many cycles.
+    cycles later, so a group may change once in as many cycles. The words are in memories.
 
     Parameters
     ----------
@@ -43,9 +44,11 @@ class Statistics(Component):
     Members
     -------
     i_read_group, o_words
-        Number of a group, and its words in the same cycle, by statistic and lane.
+        Number of a group, and its words in the next cycle, by statistic and lane.
     i_change, i_group : ``In(1)``, ``In(range(groups))``
         The results change a group in this cycle.
+    i_next_group : ``In(range(groups))``
+        Group that a change in the next cycle is for.
     i_reduction, i_statistic : ``In(Reduction)``, ``In(1)``
         Change, and number of the statistic; they stay while changes are under way.
     i_first : ``In(1)``
@@ -60,6 +63,7 @@ class Statistics(Component):
     o_words: data.View[data.ArrayLayout]
     i_change: Signal
     i_group: Signal
+    i_next_group: Signal
     i_reduction: Signal
     i_statistic: Signal
     i_first: Signal
@@ -75,6 +79,7 @@ class Statistics(Component):
                 "o_words": Out(data.ArrayLayout(group, STATISTICS)),
                 "i_change": In(1),
                 "i_group": In(range(groups)),
+                "i_next_group": In(range(groups)),
                 "i_reduction": In(Reduction),
                 "i_statistic": In(range(STATISTICS)),
                 "i_first": In(1),
@@ -84,24 +89,51 @@ class Statistics(Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        bits = 32 * self._lanes
-        words = [
-            [Signal(bits, name=f"statistic_{number}_{group}") for group in range(self._groups)]
-            for number in range(STATISTICS)
-        ]
-        for number, every in enumerate(words):
-            m.d.comb += self.o_words[number].as_value().eq(numbered(self.i_read_group, every))
-        old = [numbered(self.i_group, every) for every in words]
-        changed = self._changed(m, Mux(self.i_statistic[0], old[1], old[0]))
         late = ArithmeticLogicUnit.latency
-        change = delayed(m, self.i_change, late, name="change", reset=True)
-        group = delayed(m, self.i_group, late, name="group")
-        for number, every in enumerate(words):
-            for position, word in enumerate(every):
-                own = (self.i_statistic == number) & (group == position)
-                with m.If(change & own):
-                    m.d.sync += word.eq(changed)
+        statistic = self.i_statistic[0]
+        old = Signal(32 * self._lanes)
+        changed = self._changed(m, old)
+        write = named(m, "write", delayed(m, self.i_change, late, name="change", reset=True))
+        group = named(m, "write_group", delayed(m, self.i_group, late, name="group"))
+        for number in range(STATISTICS):
+            own = named(m, f"write_{number}", write & (statistic == number))
+            words = self._memory(m, f"words_{number}", self._groups, own, group, changed)
+            m.d.comb += words.addr.eq(self.i_read_group)
+            # What was not changed since the reset is 0, whatever the memory holds.
+            known = Signal(self._groups, name=f"known_{number}")
+            with m.If(own):
+                m.d.sync += known.bit_select(group, 1).eq(1)
+            shown = Signal(name=f"shown_{number}")
+            m.d.sync += shown.eq(numbered(self.i_read_group, list(known)))
+            hidden = words.data & shown.replicate(len(changed))
+            m.d.comb += self.o_words[number].as_value().eq(hidden)
+        # The same words again, for the next change. One that is written in the cycle in which it is
+        # read comes past the memory.
+        again = self._memory(
+            m,
+            "words_again",
+            STATISTICS * self._groups,
+            write,
+            Cat(group, statistic),
+            changed,
+        )
+        past, latest = Signal(), Signal.like(changed, reset_less=True)
+        m.d.comb += [
+            again.addr.eq(Cat(self.i_next_group, statistic)),
+            old.eq(Mux(past, latest, again.data)),
+        ]
+        m.d.sync += [past.eq(write & (group == self.i_next_group)), latest.eq(changed)]
         return m
+
+    def _memory(
+        self, m: Module, name: str, depth: int, write: Value, address: Value, words: Value
+    ) -> Any:
+        """Read port of a memory that is written with these words."""
+        cells: Any = memory.Memory(shape=unsigned(len(words)), depth=depth, init=[])
+        m.submodules[name] = cells
+        writer = cells.write_port()
+        m.d.comb += [writer.en.eq(write), writer.addr.eq(address), writer.data.eq(words)]
+        return cells.read_port()
 
     def _changed(self, m: Module, old: Value) -> Value:
         """Words of the group after the change, as many cycles later as an ALU takes."""
