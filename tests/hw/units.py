@@ -17,12 +17,14 @@ __all__ = [
     "CELLS_SIZE",
     "EIGHTHS_CHIP",
     "LANES_CHIP",
+    "LANE_SETS",
     "MATRIX_UNITS",
     "PCUS",
     "PCU_CHIP",
     "READOUTS",
     "SYSTOLIC_UNITS",
     "TENSOR_UNITS",
+    "lane_chip",
     "matrix_unit",
 ]
 
@@ -54,6 +56,22 @@ EIGHTHS_CHIP = dataclasses.replace(
 )
 #: Chips of the PCUs in the model of matrix units, by the PCU's name there.
 PCUS = {"pcu": PCU_CHIP, "lanes": LANES_CHIP, "eighths_pcu": EIGHTHS_CHIP}
+
+#: Link width, lanes and significand bits of functions of the PCUs in must-show tests.
+LANE_SETS = {
+    "a": (64, 1, 12),
+    "b": (64, 2, 24),
+    "c": (256, 2, 16),
+    "d": (256, 4, 12),
+    "e": (256, 8, 24),
+}
+
+
+def lane_chip(name):
+    """The chip whose PCU is one of `LANE_SETS`."""
+    width, lanes, bits = LANE_SETS[name]
+    pcu = PcuConfig(accumulator_rows=64, lanes=lanes, function_bits=bits)
+    return ChipConfig(2, 2, width_bits=width, pcu=pcu)
 
 
 def _tensor(rows, columns, fmt, latency, buffer_rows, **options):

@@ -13,9 +13,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from gen.verilog import emit
 from hw.arch.config import ChipConfig
 from hw.arch.config import named as configurations
 from hw.numeric.formats import named as formats
+from hw.pcu.unit import Pcu
+from sim.native.bundle import Bundle
 from sim.native.conditions import MemoryConditions
 from sim.operands import random_inputs
 from sim.oracle import product as oracle
@@ -24,6 +27,8 @@ from sim.run.job import Job, Problem
 from sim.run.report import Outcome
 from sw.kernels.matmul import matmul
 from sw.language import Schedule
+from tests.hw.units import LANE_SETS, lane_chip
+from tests.native.stream_model import StreamModel
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -135,6 +140,19 @@ def product():
 def random_products():
     """Function that draws random products."""
     return random_product
+
+
+@pytest.fixture(scope="session")
+def lane_pcus(heavy_lock):
+    """PCUs with lanes in one native model, ports after their names in `LANE_SETS`."""
+    chips = {name: lane_chip(name) for name in LANE_SETS}
+    bundle = Bundle(
+        {name: Pcu(width_bits=chip.width_bits, config=chip.pcu) for name, chip in chips.items()}
+    )
+    with heavy_lock():
+        model = StreamModel(emit(bundle), bundle, options=["-fno-inline"])
+    with model:
+        yield model
 
 
 def _run(folder, words):
