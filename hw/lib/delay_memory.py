@@ -17,8 +17,7 @@ __all__ = ["DelayMemory"]
 class DelayMemory(Component):
     """Delay line in a memory: a word of every cycle, given back some cycles later.
 
-    It takes two gates a bit less than registers for each cycle of a long delay, and none to choose
-    among delays.
+    It takes no register for a cycle of a long delay, and no multiplexer to choose among delays.
 
     Parameters
     ----------

@@ -177,13 +177,14 @@ class Lanes(Component):
             PhaseSource.AUXILIARY: auxiliary.o_stream,
             PhaseSource.ACCUMULATORS: self.i_accumulators,
         }
-        vector = Signal(self._width_bits, name="source")
-        with m.Switch(Value.cast(phase.source)):
+        code = Value.cast(phase.source)
+        data_of = {source.value: port.payload.data for source, port in streams.items()}
+        vector = named(m, "source", chosen(code, data_of)[: self._width_bits])
+        with m.Switch(code):
             for source, port in streams.items():
                 payload: Any = port.payload
                 with m.Case(source.value):
                     m.d.comb += [
-                        vector.eq(payload.data),
                         issue.i_valid.eq(port.valid),
                         issue.i_last.eq(payload.last),
                         issue.i_final.eq(payload.final),
