@@ -9,7 +9,6 @@ from typing import Any
 
 from hw.arch.config import ChipConfig, named
 from hw.arch.errors import BadInputError
-from hw.numeric.formats import bf16
 from sim.campaign.case import Fields, Verdict
 from sim.campaign.features import program_features
 from sim.campaign.generators.chips import chip_of, random_chip
@@ -49,7 +48,7 @@ def draw_program(rng: random.Random, shared: random.Random) -> dict[str, Any]:
 def _multiplies(chip: ChipConfig) -> bool:
     """Whether the smallest matrix product fits a chip."""
     try:
-        Problem(matmul, chip, dict.fromkeys("MKN", 1), bf16).compile()
+        Problem(matmul, chip, dict.fromkeys("MKN", 1), chip.pcu.operands[0]).compile()
     except BadInputError:
         return False
     return True

@@ -10,6 +10,7 @@ from typing import Any
 from hw.arch import limits
 from hw.arch.checks import Domain
 from hw.arch.config import SECTIONS, AgcuConfig, ChipConfig, PcuConfig, PmuConfig, named
+from hw.numeric.product_formats import CELL_SETS, DEFAULT_CELLS
 
 __all__ = ["chip_fields", "chip_of", "random_chip"]
 
@@ -87,6 +88,7 @@ def random_chip(
                 cell_latency=_value(rng, limits.CELL_LATENCY),
                 function_bits=_value(rng, limits.FUNCTION_BITS),
                 lanes=_lanes(rng, width),
+                formats=_formats(rng),
             ),
             pmu=PmuConfig(
                 capacity_bytes=_value(rng, capacities),
@@ -108,6 +110,11 @@ def _lanes(rng: random.Random, width: int) -> int:
     """Half of the chips have no lanes."""
     most = min(limits.LANES.high, width // 32)
     return rng.choice((0, _value(rng, dataclasses.replace(limits.LANES, high=most))))
+
+
+def _formats(rng: random.Random) -> tuple[str, ...]:
+    """Formats of the cells; half of the chips have those of the named ones."""
+    return tuple(each.name for each in rng.choice((DEFAULT_CELLS, rng.choice(CELL_SETS))))
 
 
 def chip_fields(config: ChipConfig) -> str | dict[str, Any]:

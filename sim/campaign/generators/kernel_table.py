@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from hw.numeric.product_formats import RESULT_FORMATS
 from sim.oracle import product
 from sw.kernels.gemm import gemm
 from sw.kernels.matmul import matmul
@@ -27,7 +28,7 @@ class Entry:
     ----------
     kernel : Kernel
     dtypes : mapping of str to (str or None) sequence
-        Operand formats, each with its result formats; None applies the language's rule.
+        Formats of both operands, each with its result formats; None applies the language's rule.
     oracle : function
         Independent model: inputs and output dtypes by name → outputs by name.
     """
@@ -41,7 +42,10 @@ def _product(inputs: Arrays, outputs: Mapping[str, np.dtype[Any]]) -> dict[str, 
     return {"C": product(inputs["A"], inputs["B"], outputs["C"])}
 
 
-_DTYPES = {"bf16": (None, "bf16", "fp32"), "int8": (None,)}
+_DTYPES = {
+    fmt.name: (None, *(out.name for out in outs if out.is_float))
+    for fmt, outs in RESULT_FORMATS.items()
+}
 
 #: Every kernel that is drawn, by name.
 KERNELS: Mapping[str, Entry] = {

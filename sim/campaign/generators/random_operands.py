@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hw.numeric.formats import Format, bf16
+from hw.numeric.formats import Format
 from sw.array_spec import ArraySpec
 
 __all__ = ["KINDS", "operands_of", "random_operands"]
@@ -18,7 +18,6 @@ Array = npt.NDArray[Any]
 
 #: Kinds of operands; of integers all but ``zero`` and ``least`` are uniform.
 KINDS = ("6", "40", "full", "special", "sparse", "zero", "least")
-_SPECIALS = (0x0000, 0x8000, 0x0001, 0x807F, 0x0080, 0x7F7F, 0xFF7F, 0x7F80, 0xFF80, 0x7FC0, 0x7FA1)
 _SPECIAL_SHARE, _SPARSE_SHARE = 0.05, 0.9
 
 
@@ -27,19 +26,33 @@ def random_operands(rng: random.Random) -> dict[str, Any]:
     return {"kind": rng.choice(KINDS), "seed": rng.getrandbits(31)}
 
 
-def _floats(rng: np.random.Generator, shape: tuple[int, ...], kind: str) -> Array:
+def _specials(fmt: Format) -> list[int]:
+    """Bits of zeros, subnormals, the smallest normal, the largest values, infinities and NaN."""
+    normal, sign = 1 << fmt.fraction_bits, 1 << (fmt.bits - 1)
+    chosen = [0, sign, 1, sign | normal - 1, normal, fmt.largest, sign | fmt.largest]
+    if fmt.has_infinity:
+        # The last is a NaN with a payload as long as the format has room for.
+        payload = fmt.infinity | 0x21 & normal - 1
+        return [*chosen, fmt.infinity, sign | fmt.infinity, fmt.canonical_nan, payload]
+    return [*chosen, fmt.canonical_nan, sign | fmt.canonical_nan]
+
+
+def _floats(rng: np.random.Generator, shape: tuple[int, ...], fmt: Format, kind: str) -> Array:
     spread = {"6": 6, "40": 40, "special": 12, "sparse": 6}.get(kind, 126)
-    field = rng.integers(max(0, 127 - spread), 127 + spread + 1, shape)
-    bits = rng.integers(0, 128, shape) | field << 7 | rng.integers(0, 2, shape) << 15
+    width, most = fmt.fraction_bits, fmt.largest >> fmt.fraction_bits
+    field = rng.integers(max(0, fmt.bias - spread), min(most, fmt.bias + spread) + 1, shape)
+    fraction = rng.integers(0, 1 << width, shape)
+    magnitude = np.minimum(fraction | field << width, fmt.largest)
+    bits = magnitude | rng.integers(0, 2, shape) << (fmt.bits - 1)
     if kind == "special":
         replaced = rng.random(shape) < _SPECIAL_SHARE
-        bits = np.where(replaced, rng.choice(np.array(_SPECIALS), shape), bits)
-    return bf16.from_bits(bits)
+        bits = np.where(replaced, rng.choice(np.array(_specials(fmt)), shape), bits)
+    return fmt.from_bits(bits)
 
 
 def _array(rng: np.random.Generator, shape: tuple[int, ...], fmt: Format, kind: str) -> Array:
-    if fmt == bf16:
-        array = _floats(rng, shape, kind)
+    if fmt.is_float:
+        array = _floats(rng, shape, fmt, kind)
     else:
         array = rng.integers(-128, 128, shape).astype(fmt.dtype)
         if kind == "least":
@@ -57,7 +70,7 @@ def operands_of(given: dict[str, Any], arrays: Iterable[ArraySpec]) -> dict[str,
     given : mapping
         ``kind``, one of `KINDS`, and ``seed``.
     arrays : iterable of ArraySpec
-        The inputs, in bf16 or int8.
+        The inputs, in formats that cells multiply.
     """
     rng = np.random.default_rng(given["seed"])
     return {spec.name: _array(rng, spec.shape, spec.format, given["kind"]) for spec in arrays}

@@ -5,7 +5,9 @@ import json
 import random
 
 from hw.arch.config import ChipConfig, named
+from hw.numeric.product_formats import CELL_SETS, RESULT_FORMATS
 from sim.campaign.generators.chips import chip_fields, chip_of, random_chip
+from sim.campaign.generators.programs import random_program
 
 CORNERS = {
     "width_bits": (64, 1024),
@@ -45,11 +47,31 @@ def test_every_field_is_drawn_and_half_of_it_at_corners(seed):
     assert any(chip.pmu_count == 1 and chip.pcu_count > 1 for chip in chips)
     assert all(chip.pcu_count and chip.pmu_count for chip in chips)
     assert max(chip.rows * chip.columns for chip in chips) <= 256
+    assert {chip.pcu.operands for chip in chips} == {*CELL_SETS}
+
+
+def test_products_have_the_formats_of_the_cells(seed):
+    rng = random.Random(seed)
+    drawn = set()
+    for _ in range(60):
+        chip = random_chip(rng, most_tiles=9)
+        fields = random_program(rng, chip, most=20)
+        assert fields["dtype"] in chip.pcu.formats
+        drawn.add(fields["dtype"])
+    assert drawn == {each.name for each in RESULT_FORMATS}
 
 
 def test_the_names_of_the_fields_are_those_of_the_configuration():
     """A field that is added to the configuration must be drawn too."""
-    drawn = {"rows", "columns", "pattern", "agcu.count", "agcu.axi_data_bits", *CORNERS}
+    drawn = {
+        "rows",
+        "columns",
+        "pattern",
+        "agcu.count",
+        "agcu.axi_data_bits",
+        "pcu.formats",
+        *CORNERS,
+    }
     fields = set()
     for each in dataclasses.fields(ChipConfig):
         section = getattr(named["tiny"], each.name)
