@@ -8,7 +8,7 @@ from typing import Any
 from amaranth.hdl import Const
 from amaranth.lib import data
 
-from hw.arch.checks import refusal
+from hw.arch.checks import refusal, require_int
 from hw.arch.errors import BadInputError, shown
 from hw.arch.gather.index_program import IndexProgram, require_packet_filter
 from hw.arch.loops import COUNT_BITS, ChainProgram, LoopProgram
@@ -194,29 +194,35 @@ class EngineProgram:
         if not 1 <= self.ring.count <= slots:
             raise BadInputError(f"Ring must have 1 to {slots} slots, not {self.ring.count}")
         lanes = lane_count(width_bits=width_bits, element_bytes=self.element_bytes)
-        rows = rows_log2(self.access, lanes=lanes)
-        elements = capacity_bytes // self.element_bytes
-        limit = self.beyond.limit if self.beyond else 1 << COUNT_BITS
-        loop = self.beyond.loop if self.beyond else 0
-        filled = indexed is not None and indexed.use is not IndexUse.GATHER and self.beyond
-        parts = [self._reach(loop, 0, limit - 1, None if filled else indexed)]
+        pieces = lanes, rows_log2(self.access, lanes=lanes), capacity_bytes // self.element_bytes
+        beyond = self.beyond or Beyond(0, 1 << COUNT_BITS)
+        filled = self.beyond and indexed is not None and indexed.use is not IndexUse.GATHER
+        self._check_positions(beyond.loop, 0, beyond.limit - 1, pieces, None if filled else indexed)
         if filled:
-            parts.append(self._reach(loop, limit, 1 << COUNT_BITS, indexed))
-        for walks in filter(None, parts):
-            require_positions(walks, elements=elements, lanes=lanes, rows_log2=rows)
+            self._check_positions(beyond.loop, beyond.limit, 1 << COUNT_BITS, pieces, indexed)
 
-    def _reach(
-        self, loop: int, first: int, last: int, indexed: IndexProgram | None
-    ) -> list[tuple[int, int, int]]:
-        """Strides of a position, and least and greatest factor of each; empty without steps."""
+    def _check_positions(
+        self,
+        loop: int,
+        first: int,
+        last: int,
+        pieces: tuple[int, int, int],
+        indexed: IndexProgram | None,
+    ) -> None:
+        """Refuse positions of steps in which a loop's index is in a range."""
         spans = self.chain.spans(loop, first, last)
         if spans is None:
-            return []
+            return
         walks = [(self.ring.base, 1, 1), (self.ring.stride, 0, self.ring.count - 1)]
         walks += [(each.stride, *span) for each, span in zip(self.chain.loops, spans)]
-        if indexed is not None:
+        lanes, rows, elements = pieces
+        if indexed is not None and indexed.elements:
+            # The hardware joins bits: a table begins at a multiple of the power of two above it.
+            lanes, rows = 1 << (indexed.limit - 1).bit_length(), 0
+            require_int("Index limit", indexed.limit, 1, elements)
+        elif indexed is not None:
             walks.append((1 << indexed.shift, 0, indexed.limit - 1))
-        return walks
+        require_positions(walks, elements=elements, lanes=lanes, rows_log2=rows)
 
     def fields(self, layout: data.StructLayout) -> dict[str, Any]:
         """Values of the layout's fields."""

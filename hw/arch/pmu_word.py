@@ -159,6 +159,7 @@ def index_layout(*, position_bits: int) -> data.StructLayout:
     return data.StructLayout(
         {
             "use": IndexUse,
+            "elements": 1,
             "limit": position_bits + 1,
             "shift": range(position_bits),
             "level": range(ADDRESS_LOOPS + 1),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import data
@@ -11,9 +11,10 @@ from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
 from hw.arch.errors import BadInputError, shown
-from hw.arch.pmu_word import ELEMENT_BYTES, Access
+from hw.arch.pmu_word import ELEMENT_BYTES, INDEX_BYTES, Access
 from hw.emit.shared import shared
 from hw.lib.component import Component
+from hw.pmu.element_selector import pass_layout
 from hw.pmu.permuter import Permuter
 
 __all__ = ["READ_LATENCY", "Banks", "ByteBank", "request_layout"]
@@ -122,6 +123,14 @@ class _Plan:
         return value
 
 
+class _Addresses(NamedTuple):
+    """Addresses of a write that adds, in the cycle in which it reads: ``fetch``."""
+
+    fetch: Signal
+    single: Signal
+    held: list[Signal]
+
+
 def _bank_address(addresses: Sequence[Value], bank: int, lane_bits: int) -> Value:
     bits = [
         addresses[bank >> (lane_bits - 1 - bit) & 1 if bit < lane_bits else 0][bit]
@@ -154,6 +163,12 @@ class Banks(Component):
     i_write_valid, i_write : ``In(1)``, ``In({request, add, data})``
         With ``add``, words of 32 bits are added to those stored; elements have 4 bytes.
     i_read_valid, i_read : ``In(1)``, ``In(request)``
+    i_elements : ``In(pass_layout(...))``
+    i_write_elements, i_read_elements : ``In(1)``
+        The write, or the read, is one of single elements of 4 bytes, as ``i_elements`` has them, in
+        place of the request. Not both while passes over a vector are under way. A read fills the
+        lanes that it serves, and the first one over a vector the others with zeros: the data are
+        complete with its last one, if no other read came between.
     o_read_valid, o_read : ``Out(1)``, ``Out(width_bits)``
 
     Raises
@@ -166,6 +181,9 @@ class Banks(Component):
     i_write_valid: Signal
     i_read: data.View[data.StructLayout]
     i_read_valid: Signal
+    i_elements: Any
+    i_write_elements: Signal
+    i_read_elements: Signal
     o_read: Signal
     o_read_valid: Signal
 
@@ -186,6 +204,7 @@ class Banks(Component):
         self._width_bits = width_bits
         self._capacity_bytes = capacity_bytes
         request = request_layout(self.position_bits)
+        self._pass = pass_layout(width_bits=width_bits, position_bits=self.position_bits)
         write = data.StructLayout({"request": request, "add": 1, "data": width_bits})
         super().__init__(
             {
@@ -193,6 +212,9 @@ class Banks(Component):
                 "i_write_valid": In(1),
                 "i_read": In(request),
                 "i_read_valid": In(1),
+                "i_elements": In(self._pass),
+                "i_write_elements": In(1),
+                "i_read_elements": In(1),
                 "o_read": Out(width_bits),
                 "o_read_valid": Out(1),
             }
@@ -206,12 +228,52 @@ class Banks(Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         count = self._width_bits // 8
-        lane_bits = count.bit_length() - 1
         banks = [ByteBank(depth=self._capacity_bytes // count) for _ in range(count)]
         for index, bank in enumerate(banks):
             m.submodules[f"bank_{index}"] = shared(bank)
+        fetched = Signal(self._width_bits)
+        m.d.comb += fetched.eq(Cat(bank.o_read_data for bank in banks))
 
-        # Write: permute, register, store.
+        # Elements: an address for each bank of words, and one crossbar of words, from the banks or
+        # to them.
+        words = count // INDEX_BYTES
+        places = [Signal(range(self._capacity_bytes // count)) for _ in range(words)]
+        with m.If(
+            (self.i_write_valid & self.i_write_elements)
+            | (self.i_read_valid & self.i_read_elements)
+        ):
+            m.d.sync += [
+                place.eq(self.i_elements.address[word]) for word, place in enumerate(places)
+            ]
+        tag = data.StructLayout(
+            {"element": 1} | {name: self._pass[name].shape for name in ("first", "served", "bank")}
+        )
+        tags: list[Any] = [Signal(tag, name=f"tag_{stage}") for stage in range(READ_LATENCY)]
+        m.d.comb += [tags[0].element.eq(self.i_read_elements)]
+        m.d.comb += [
+            tags[0][name].eq(self.i_elements[name]) for name in ("first", "served", "bank")
+        ]
+        m.d.sync += [later.eq(earlier) for earlier, later in zip(tags, tags[1:])]
+        sources = Mux(self.i_write_elements, self.i_write.data, fetched)
+        crossed = Signal(self._width_bits)
+        for word in range(words):
+            chosen = Mux(self.i_write_elements, self.i_elements.lane[word], tags[-1].bank[word])
+            m.d.comb += crossed.word_select(word, 32).eq(sources.word_select(chosen, 32))
+
+        added = self._write(m, banks, places, crossed, fetched)
+        self._read(m, banks, places, crossed, fetched, tags, added)
+        return m
+
+    def _write(
+        self,
+        m: Module,
+        banks: Sequence[ByteBank],
+        places: Sequence[Signal],
+        crossed: Value,
+        fetched: Value,
+    ) -> _Addresses:
+        """Permute, register, store; returns the addresses to be read for a sum."""
+        lane_bits = len(banks).bit_length() - 1
         plan = _Plan(m, "write", self.i_write.request, lane_bits)
         scatter = Permuter(width_bits=self._width_bits)
         m.submodules.scatter = shared(scatter)
@@ -222,58 +284,85 @@ class Banks(Component):
         ]
         write, fetch, add = Signal(), Signal(name="fetch_sum"), Signal(name="add_sum")
         write_data = Signal(self._width_bits, reset_less=True)
-        stored = [Signal.like(a, reset_less=True, name_suffix="_held") for a in plan.addresses]
+        held = [Signal.like(a, reset_less=True, name_suffix="_held") for a in plan.addresses]
+        single = Signal(name="write_single")
+        enable = Signal.like(self.i_elements.enable, name="enable")
         m.d.sync += [
             write.eq(self.i_write_valid & ~self.i_write.add),
             fetch.eq(self.i_write_valid & self.i_write.add),
             add.eq(fetch),
         ]
         with m.If(self.i_write_valid):
-            m.d.sync += write_data.eq(scatter.o_data)
-            m.d.sync += [held.eq(address) for held, address in zip(stored, plan.addresses)]
-        fetched = Cat(bank.o_read_data for bank in banks)
-        for word in range(self._width_bits // 32):
-            total = Signal(32, name=f"sum_{word}")
-            m.d.comb += total.eq(fetched.word_select(word, 32) + write_data.word_select(word, 32))
-            for byte in range(4):
-                bank = banks[4 * word + byte]
-                m.d.comb += [
-                    bank.i_write.eq(write | add),
-                    bank.i_write_address.eq(_bank_address(stored, 4 * word + byte, lane_bits)),
-                    bank.i_write_data.eq(
-                        Mux(add, total, write_data.word_select(word, 32)).word_select(byte, 8)
-                    ),
-                ]
+            m.d.sync += [
+                write_data.eq(Mux(self.i_write_elements, crossed, scatter.o_data)),
+                single.eq(self.i_write_elements),
+                enable.eq(self.i_elements.enable),
+            ]
+            m.d.sync += [each.eq(address) for each, address in zip(held, plan.addresses)]
+        for number, bank in enumerate(banks):
+            word, byte = divmod(number, INDEX_BYTES)
+            if not byte:
+                value = write_data.word_select(word, 32)
+                total = Signal(32, name=f"sum_{word}")
+                m.d.comb += total.eq(fetched.word_select(word, 32) + value)
+            m.d.comb += [
+                bank.i_write.eq((write | add) & (~single | enable[word])),
+                bank.i_write_address.eq(
+                    Mux(single, places[word], _bank_address(held, number, lane_bits))
+                ),
+                bank.i_write_data.eq(Mux(add, total, value).word_select(byte, 8)),
+            ]
+        return _Addresses(fetch, single, held)
 
-        # Read: register, fetch, permute, register.
+    def _read(
+        self,
+        m: Module,
+        banks: Sequence[ByteBank],
+        places: Sequence[Signal],
+        crossed: Value,
+        fetched: Value,
+        tags: Sequence[Any],
+        added: _Addresses,
+    ) -> None:
+        """Register, fetch, permute, register."""
+        lane_bits = len(banks).bit_length() - 1
         plan = _Plan(m, "read", self.i_read, lane_bits)
         gather = Permuter(width_bits=self._width_bits)
         m.submodules.gather = shared(gather)
-        addresses = [Signal.like(a, reset_less=True, name_suffix="_held") for a in plan.addresses]
-        m.d.sync += [held.eq(address) for held, address in zip(addresses, plan.addresses)]
+        held = [Signal.like(a, reset_less=True, name_suffix="_held") for a in plan.addresses]
+        m.d.sync += [each.eq(address) for each, address in zip(held, plan.addresses)]
         valid: Value = self.i_read_valid
         rows_log2: Value = plan.rows_log2
         xor = plan.read_xor()
         stages: list[Signal] = []
         for stage in range(READ_LATENCY - 1):
-            held = [
+            later = [
                 Signal(1, name=f"valid_{stage}"),
                 Signal(len(rows_log2), reset_less=True, name=f"rows_log2_{stage}"),
                 Signal(lane_bits, reset_less=True, name=f"xor_{stage}"),
             ]
-            m.d.sync += [h.eq(v) for h, v in zip(held, (valid, rows_log2, xor))]
-            valid, rows_log2, xor = held
-            stages.append(held[0])
-        fetched_at = [Mux(fetch, added, read) for added, read in zip(stored, addresses)]
-        for index, bank in enumerate(banks):
+            m.d.sync += [h.eq(v) for h, v in zip(later, (valid, rows_log2, xor))]
+            valid, rows_log2, xor = later
+            stages.append(later[0])
+        addresses = [Mux(added.fetch, sums, reads) for sums, reads in zip(added.held, held)]
+        single = Mux(added.fetch, added.single, tags[1].element)
+        for number, bank in enumerate(banks):
+            address = _bank_address(addresses, number, lane_bits)
             m.d.comb += [
-                bank.i_read.eq(stages[0] | fetch),
-                bank.i_read_address.eq(_bank_address(fetched_at, index, lane_bits)),
+                bank.i_read.eq(stages[0] | added.fetch),
+                bank.i_read_address.eq(Mux(single, places[number // INDEX_BYTES], address)),
             ]
         m.d.comb += [
             gather.i_data.eq(fetched),
             gather.i_rows_log2.eq(rows_log2),
             gather.i_xor.eq(xor),
         ]
-        m.d.sync += [self.o_read_valid.eq(valid), self.o_read.eq(gather.o_data)]
-        return m
+        m.d.sync += self.o_read_valid.eq(valid)
+        tag = tags[-1]
+        for word in range(len(places)):
+            element = Mux(tag.served[word], crossed.word_select(word, 32), 0)
+            # A pass keeps what the ones before it over the same vector have read.
+            with m.If(valid & (~tag.element | tag.first | tag.served[word])):
+                m.d.sync += self.o_read.word_select(word, 32).eq(
+                    Mux(tag.element, element, gather.o_data.word_select(word, 32))
+                )

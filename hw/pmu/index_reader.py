@@ -1,22 +1,27 @@
-"""Index reader: one index of a vector after another, as an offset of positions."""
+"""Index reader: positions of an engine's accesses by a stream of indices."""
 
 from __future__ import annotations
+
+from typing import Any
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out
 
-from hw.arch.pmu_word import ADDRESS_LOOPS, ENGINE_LOOPS, INDEX_BYTES, IndexUse, Level, index_layout
+from hw.arch.pmu_word import ENGINE_LOOPS, INDEX_BYTES, IndexUse, Level, index_layout
+from hw.emit.shared import shared
 from hw.lib.component import Component
 from hw.lib.stream import vector_signature
+from hw.pmu.element_selector import ElementSelector, pass_layout
 
 __all__ = ["IndexReader"]
 
 
 class IndexReader(Component):
-    """Index reader of a PMU: what each index of a stream of vectors adds to an engine's position.
+    """Index reader of a PMU: positions of R1 or W0 by the indices of a stream of vectors.
 
-    Combinational from the stream to the offset; one index per cycle.
+    An access of a step takes one index, or all that an `ElementSelector` chooses of a vector, and
+    is then one of several of its step. Combinational from the stream to the positions.
 
     Parameters
     ----------
@@ -33,56 +38,78 @@ class IndexReader(Component):
         Vectors of 32-bit indices, lane 0 first.
     i_clear : ``In(1)``
         Begin anew with lane 0.
-    i_write_step, i_read_step : ``In(1)``
-        W0, or R1, takes its step.
+    i_write_access, i_read_access : ``In(1)``
+        W0, or R1, makes the access.
+    i_write_position, i_read_position : ``In(position_bits)``
+        Positions of their steps without an index.
     i_write_ends, i_read_ends : ``In(ENGINE_LOOPS)``
-        Loops of W0's, and of R1's, step that end with it, as of ``StreamEngine.o_ends``.
+        Loops that end with their steps, as of ``StreamEngine.o_ends``.
     i_write_plain : ``In(1)``
         W0's step takes no index whatever the program.
     o_write, o_read : ``Out(1)``
         W0's, or R1's, step takes an index.
     o_valid : ``Out(1)``
         An index is there.
-    o_offset : ``Out(position_bits)``
-        ``index << shift``.
+    o_position : ``Out(position_bits)``
+        Position of the access, if it is one of a whole vector.
     o_outside : ``Out(1)``
-        The index, taken as unsigned, is at or above the limit.
+        It must not be made: its index, taken as unsigned, is at or above the limit.
+    o_elements : ``Out(1)``
+        The access is one of elements: ``o_pass``.
+    o_pass : ``Out(pass_layout(...))``
+    o_last : ``Out(1)``
+        It is the last access of its step.
+    o_reads_on : ``Out(1)``
+        R1 has made some accesses of its step but not all.
     o_error : ``Out(1)``
-        A step has taken such an index since ``i_clear``.
+        An index was at or above the limit since ``i_clear``.
     """
 
     config: data.View[data.StructLayout]
     i_stream: stream.Interface
     i_clear: Signal
-    i_write_step: Signal
-    i_read_step: Signal
+    i_write_access: Signal
+    i_read_access: Signal
+    i_write_position: Signal
+    i_read_position: Signal
     i_write_ends: Signal
     i_read_ends: Signal
     i_write_plain: Signal
     o_write: Signal
     o_read: Signal
     o_valid: Signal
-    o_offset: Signal
+    o_position: Signal
     o_outside: Signal
+    o_elements: Signal
+    o_pass: Any
+    o_last: Signal
+    o_reads_on: Signal
     o_error: Signal
 
     def __init__(self, *, width_bits: int, position_bits: int) -> None:
         self._lanes = width_bits // (8 * INDEX_BYTES)
+        self._sizes = {"width_bits": width_bits, "position_bits": position_bits}
         super().__init__(
             {
                 "config": In(index_layout(position_bits=position_bits)),
                 "i_stream": In(vector_signature(width_bits)),
                 "i_clear": In(1),
-                "i_write_step": In(1),
-                "i_read_step": In(1),
+                "i_write_access": In(1),
+                "i_read_access": In(1),
+                "i_write_position": In(position_bits),
+                "i_read_position": In(position_bits),
                 "i_write_ends": In(ENGINE_LOOPS),
                 "i_read_ends": In(ENGINE_LOOPS),
                 "i_write_plain": In(1),
                 "o_write": Out(1),
                 "o_read": Out(1),
                 "o_valid": Out(1),
-                "o_offset": Out(position_bits),
+                "o_position": Out(position_bits),
                 "o_outside": Out(1),
+                "o_elements": Out(1),
+                "o_pass": Out(pass_layout(**self._sizes)),
+                "o_last": Out(1),
+                "o_reads_on": Out(1),
                 "o_error": Out(1),
             }
         )
@@ -92,35 +119,49 @@ class IndexReader(Component):
         use = self.config.use
         lane = Signal(range(self._lanes))
         current = Signal(8 * INDEX_BYTES)
-        step, takes, closes = Signal(), Signal(), Signal()
-        ends = Signal(ADDRESS_LOOPS + 1)
+        position = Signal.like(self.o_position)
+        access, takes, step, closes = Signal(), Signal(), Signal(), Signal()
+        ends = Signal(ENGINE_LOOPS)
+        selector = ElementSelector(**self._sizes)
+        m.submodules.selector = shared(selector)
+        beyond = current >= self.config.limit
         m.d.comb += [
             self.o_read.eq(use == IndexUse.GATHER),
             self.o_write.eq((use != IndexUse.OFF) & ~self.o_read & ~self.i_write_plain),
-            current.eq(self.i_stream.payload.data.word_select(lane, 8 * INDEX_BYTES)),
             self.o_valid.eq(self.i_stream.valid),
-            self.o_offset.eq(current[: len(self.o_offset)] << self.config.shift),
-            self.o_outside.eq(current >= self.config.limit),
-            step.eq(Mux(self.o_read, self.i_read_step, self.i_write_step)),
-            ends.eq(
-                Cat(
-                    Mux(self.o_read, self.i_read_ends, self.i_write_ends)[Level.ADDRESS :],
-                    Const(1, 1),
-                )
-            ),
-            takes.eq(step & (self.o_read | self.o_write)),
-            closes.eq(step & (use != IndexUse.OFF) & ends[0]),
+            access.eq(Mux(self.o_read, self.i_read_access, self.i_write_access)),
+            position.eq(Mux(self.o_read, self.i_read_position, self.i_write_position)),
+            ends.eq(Mux(self.o_read, self.i_read_ends, self.i_write_ends)),
+            takes.eq(access & (self.o_read | self.o_write)),
+            step.eq(access & (use != IndexUse.OFF) & (~takes | self.o_last)),
+            closes.eq(step & ends[Level.ADDRESS]),
+            # One index.
+            current.eq(self.i_stream.payload.data.word_select(lane, 8 * INDEX_BYTES)),
+            self.o_position.eq(position + (current[: len(position)] << self.config.shift)),
+            self.o_outside.eq(beyond & ~self.config.elements),
+            # All indices of a vector.
+            selector.i_indices.eq(self.i_stream.payload.data),
+            selector.i_base.eq(position),
+            selector.i_limit.eq(self.config.limit),
+            selector.i_next.eq(takes & self.config.elements),
+            selector.i_clear.eq(self.i_clear),
+            self.o_elements.eq(self.config.elements),
+            self.o_pass.eq(selector.o_pass),
+            self.o_last.eq(~self.config.elements | selector.o_last),
+            self.o_reads_on.eq(self.config.elements & self.o_read & ~selector.o_pass.first),
         ]
-        used = takes & ends.bit_select(self.config.level, 1)
+        level = Cat(ends[Level.ADDRESS :], Const(1, 1)).bit_select(self.config.level, 1)
+        uses = takes & step & level
         # A visit to a slot begins with a vector: what it leaves of its last one is dropped.
         m.d.comb += self.i_stream.ready.eq(
-            (used & (lane == self._lanes - 1)) | (closes & (takes | (lane != 0)))
+            (uses & ((lane == self._lanes - 1) | self.config.elements))
+            | (closes & (takes | (lane != 0)))
         )
-        with m.If(used):
+        with m.If(uses & ~self.config.elements):
             m.d.sync += lane.eq(lane + 1)
         with m.If(closes | self.i_clear):
             m.d.sync += lane.eq(0)
-        with m.If(takes & self.o_outside):
+        with m.If(takes & Mux(self.config.elements, selector.o_outside, beyond)):
             m.d.sync += self.o_error.eq(1)
         with m.If(self.i_clear):
             m.d.sync += self.o_error.eq(0)

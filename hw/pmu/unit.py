@@ -123,7 +123,8 @@ class Pmu(Component):
         m = Module()
         banks = self._banks
         m.submodules.banks = shared(banks)
-        steps = Signal(4)
+        accesses = Signal(4)  # of the banks, by each engine
+        steps = Signal(4)  # their last access
         closing = Signal(4)
         engines = []
         for index, name in enumerate(self.o_state.shape().members):
@@ -141,7 +142,7 @@ class Pmu(Component):
         ready, misused = self._slots_ready(m, engines, closing)
         reported = self._tokens(m, engines, closing)
         inputs = self._inputs(m)
-        reader = self._indices(m, engines, inputs[1], steps)
+        reader = self._indices(m, engines, inputs[1], accesses)
         takes = [reader.o_write, C(0), C(0), reader.o_read]
         rooms, drained = self._outputs(m, engines, steps, reader.o_read & reader.o_outside)
         with m.If(misused):
@@ -151,7 +152,7 @@ class Pmu(Component):
         lacking = [taken & ~reader.o_valid for taken in takes]
         ports = [*(port.valid for port in inputs), *rooms]
         requests = [Signal(name=f"request_{name}") for name in self.o_state.shape().members]
-        blocked = self._adding(m, requests[0] & takes[0], closing[0])
+        blocked = self._adding(m, requests[0] & takes[0], closing[0], reader.o_reads_on)
         for index, (engine, name) in enumerate(zip(engines, self.o_state.shape().members)):
             state = self.o_state[name]
             finished = engine.o_done & (drained[index - 2] if index in _READERS else 1)
@@ -170,15 +171,17 @@ class Pmu(Component):
                 state.port.eq(served),
                 state.reported.eq(reported[index]),
             ]
-        self._grant(m, requests, steps)
-        self._access(m, engines, inputs, steps, reader, takes)
+        self._grant(m, requests, accesses)
+        last = Cat(~taken | reader.o_last for taken in takes)
+        m.d.comb += [steps.eq(accesses & last), inputs[0].ready.eq(steps[0])]
+        self._access(m, engines, inputs, accesses, reader, takes)
         held = [
             ports[index] & ~lacking[index] & ~(ready[index] & reported[index])
             if index in _WRITERS
             else engine.o_done | (ready[index] & ~(reported[index] & ports[index]))
             for index, engine in enumerate(engines)
         ]
-        self._count(m, steps, Cat(held) & ~self.o_done)
+        self._count(m, accesses, Cat(held) & ~self.o_done)
         return m
 
     def _indices(
@@ -186,7 +189,7 @@ class Pmu(Component):
         m: Module,
         engines: Sequence[StreamEngine],
         vectors: stream.Interface,
-        steps: Signal,
+        accesses: Signal,
     ) -> IndexReader:
         """Add the index reader."""
         reader = IndexReader(width_bits=self._width_bits, position_bits=self._banks.position_bits)
@@ -196,38 +199,40 @@ class Pmu(Component):
             reader.i_clear.eq(self.i_clear),
             reader.i_stream.valid.eq(vectors.valid),
             reader.i_stream.payload.eq(vectors.payload),
-            vectors.ready.eq(steps[1] | reader.i_stream.ready),
-            reader.i_write_step.eq(steps[0]),
-            reader.i_read_step.eq(steps[3]),
+            vectors.ready.eq(accesses[1] | reader.i_stream.ready),
+            reader.i_write_access.eq(accesses[0]),
+            reader.i_read_access.eq(accesses[3]),
+            reader.i_write_position.eq(engines[0].o_position),
+            reader.i_read_position.eq(engines[3].o_position),
             reader.i_write_ends.eq(engines[0].o_ends),
             reader.i_read_ends.eq(engines[3].o_ends),
             reader.i_write_plain.eq(self.config.engines[0].limited & ~engines[0].o_beyond),
         ]
         return reader
 
-    def _adding(self, m: Module, request: Value, closing: Value) -> list[Value]:
+    def _adding(self, m: Module, request: Value, closing: Value, reads_on: Value) -> list[Value]:
         """Keep other accesses away from an add of W0; returns what blocks each engine.
 
-        An add reads the banks a cycle after its step and writes them in the cycle after that. No
-        read may begin with it, no write in the next cycle, and no read of its slot before the sum
-        is stored.
+        R0 waits for the end of R1's vector, which is assembled where R0's would be. An add reads
+        the banks a cycle after its access and writes them in the cycle after that: no read may
+        begin with it, no write in the next cycle, and no read of its slot before it has written.
         """
         adds = Signal(name="adds")
         added, settles = Signal(), Signal()
         m.d.comb += adds.eq(request & (self.config.index.use == IndexUse.SCATTER_ADD))
         m.d.sync += [added.eq(adds), settles.eq(adds & closing)]
-        return [added, C(0), adds | settles, adds | settles]
+        return [added, C(0), adds | settles | reads_on, adds | settles]
 
-    def _grant(self, m: Module, requests: Sequence[Signal], steps: Signal) -> None:
+    def _grant(self, m: Module, requests: Sequence[Signal], accesses: Signal) -> None:
         """Alternate each memory port between its two engines when both can step."""
         for first, second in (_WRITERS, _READERS):
             favoured = Signal(name=f"favoured_{first}")
             m.d.comb += [
-                steps[first].eq(requests[first] & ~(requests[second] & favoured)),
-                steps[second].eq(requests[second] & ~(requests[first] & ~favoured)),
+                accesses[first].eq(requests[first] & ~(requests[second] & favoured)),
+                accesses[second].eq(requests[second] & ~(requests[first] & ~favoured)),
             ]
-            with m.If(steps[first] | steps[second]):
-                m.d.sync += favoured.eq(steps[first])
+            with m.If(accesses[first] | accesses[second]):
+                m.d.sync += favoured.eq(accesses[first])
             with m.If(self.i_clear):
                 m.d.sync += favoured.eq(0)
 
@@ -236,28 +241,29 @@ class Pmu(Component):
         m: Module,
         engines: Sequence[StreamEngine],
         inputs: Sequence[stream.Interface],
-        steps: Signal,
+        accesses: Signal,
         reader: IndexReader,
         takes: Sequence[Value],
     ) -> None:
-        """Pass the engines that step to the scratchpad."""
+        """Pass the accesses to the scratchpad."""
         banks = self._banks
         m.d.comb += [
-            inputs[0].ready.eq(steps[0]),
+            banks.i_elements.eq(reader.o_pass),
+            banks.i_write_elements.eq(takes[0] & reader.o_elements),
+            banks.i_read_elements.eq(accesses[3] & takes[3] & reader.o_elements),
             banks.i_write.add.eq(takes[0] & (self.config.index.use == IndexUse.SCATTER_ADD)),
-            banks.i_write.data.eq(Mux(steps[1], inputs[1].payload.data, inputs[0].payload.data)),
+            banks.i_write.data.eq(Mux(accesses[1], inputs[1].payload.data, inputs[0].payload.data)),
         ]
         for valid, request, (first, second) in (
             (banks.i_write_valid, banks.i_write.request, _WRITERS),
             (banks.i_read_valid, banks.i_read, _READERS),
         ):
             outside = takes[first] & reader.o_outside
-            m.d.comb += valid.eq((steps[first] & ~outside) | steps[second])
+            m.d.comb += valid.eq((accesses[first] & ~outside) | accesses[second])
             chosen = {
                 index: [
                     request.position.eq(
-                        engines[index].o_position
-                        + (reader.o_offset & takes[index].replicate(len(reader.o_offset)))
+                        Mux(takes[index], reader.o_position, engines[index].o_position)
                     ),
                     request.element.eq(self.config.engines[index].element),
                     request.access.eq(self.config.engines[index].access),
@@ -265,7 +271,7 @@ class Pmu(Component):
                 for index in (first, second)
             }
             m.d.comb += chosen[second]
-            with m.If(~steps[second]):
+            with m.If(~accesses[second]):
                 m.d.comb += chosen[first]
 
     def _slots_ready(
@@ -391,10 +397,14 @@ class Pmu(Component):
             drained.append(output.o_drained)
         return rooms, drained
 
-    def _count(self, m: Module, steps: Signal, held: Value) -> None:
+    def _count(self, m: Module, accesses: Signal, held: Value) -> None:
         with m.If(self.i_clear):
             m.d.sync += self.o_counters.eq(0)
         with m.Elif(self.i_run):
             count_activity(
-                m, self.o_counters, busy=steps.any(), idle=self.o_done.all(), wait_room=held.any()
+                m,
+                self.o_counters,
+                busy=accesses.any(),
+                idle=self.o_done.all(),
+                wait_room=held.any(),
             )

@@ -20,12 +20,12 @@ class IndexOffsets:
 
     Parameters
     ----------
-    elements : array
-        Per step, the elements by which its index moves it: 0 without one or out of range.
-    outside : array
-        Per step, whether its index is out of range.
-    adds : array
-        Per step, whether it adds to what is stored.
+    elements : (steps, lanes) array
+        Elements by which an index moves each lane: 0 without one or out of range.
+    outside : (steps, lanes) array
+        Whether the lane's index is out of range.
+    adds : (steps,) array
+        Whether the step adds to what is stored.
     """
 
     elements: npt.NDArray[np.int64]
@@ -34,13 +34,24 @@ class IndexOffsets:
 
 
 def index_offsets(
-    indexed: IndexProgram, walk: IndexWalk, vectors: npt.NDArray[np.uint8]
+    indexed: IndexProgram, walk: IndexWalk, vectors: npt.NDArray[np.uint8], lanes: int
 ) -> IndexOffsets:
-    """Offsets from the index vectors of all steps."""
+    """Offsets from the index vectors of all steps.
+
+    Parameters
+    ----------
+    indexed : IndexProgram
+    walk : IndexWalk
+    vectors : (vectors, bytes) array
+    lanes : int
+        Elements of a vector.
+    """
     words = np.ascontiguousarray(vectors).view(np.uint32).ravel().astype(np.int64)
+    each = np.arange(lanes) if indexed.elements else np.zeros(lanes, np.int64)
     # A step without an index may stand behind the last one.
-    indices = np.append(words, 0)[np.where(walk.takes, walk.numbers, -1)]
-    outside = walk.takes & (indices >= indexed.limit)
-    elements = np.where(walk.takes & ~outside, indices << indexed.shift, 0)
-    adds = walk.takes & (indexed.use is IndexUse.SCATTER_ADD)
-    return IndexOffsets(elements, outside, adds)
+    takes = walk.takes[:, np.newaxis]
+    numbers = np.where(takes, walk.numbers[:, np.newaxis] + each, -1)
+    indices = np.append(words, 0)[numbers]
+    outside = takes & (indices >= indexed.limit)
+    elements = np.where(takes & ~outside, indices << indexed.shift, 0)
+    return IndexOffsets(elements, outside, walk.takes & (indexed.use is IndexUse.SCATTER_ADD))

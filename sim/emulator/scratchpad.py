@@ -84,7 +84,7 @@ class Scratchpad:
             vectors = self._by_turn(2 + port, reader, writers)
         vectors = self._with_constants(reader, vectors)
         if (offsets := self._offsets(2 + port)) is not None:
-            vectors[offsets.outside] = 0
+            vectors.reshape(*offsets.outside.shape, -1)[offsets.outside] = 0
         return vectors
 
     def _offsets(self, number: int) -> IndexOffsets | None:
@@ -93,15 +93,20 @@ class Scratchpad:
         if indexed is None or indexed.engine != number or engine is None:
             return None
         walk = index_walk(engine, indexed, self._width_bits)
-        offsets = index_offsets(indexed, walk, self._taken(1, walk.vectors))
+        lanes = self._width_bits // 8 // engine.element_bytes
+        offsets = index_offsets(indexed, walk, self._taken(1, walk.vectors), lanes)
         self.outside |= bool(offsets.outside.any())
         return offsets
 
     def _places(self, number: int, engine: EngineProgram, turns: Ints) -> Ints:
         """Bytes of the scratchpad at every step of an engine, lane by lane."""
         positions = turn_positions(engine, self._width_bits, turns)
-        if (offsets := self._offsets(number)) is not None:
-            positions = positions + offsets.elements[:, np.newaxis]
+        indexed = self._program.indexed
+        if indexed is not None and (offsets := self._offsets(number)) is not None:
+            if indexed.elements:  # a step of theirs has one position
+                takes = index_walk(engine, indexed, self._width_bits).takes
+                positions[takes] = positions[takes, :1]
+            positions = positions + offsets.elements
         return bytes_of(positions, engine.element_bytes, self._width_bits) % self._capacity
 
     def _require_apart(self) -> None:
@@ -252,12 +257,24 @@ class Scratchpad:
 
 
 def _scatter(memory: Bytes, where: Ints, values: Bytes, outside: Bools, adds: Bools) -> None:
-    """Write vectors one after another, or add their int32; those outside are dropped."""
-    for places, value, dropped, add in zip(where, values, outside, adds, strict=True):
-        if add and not dropped:
-            value = (memory[places].view(np.uint32) + value.view(np.uint32)).view(np.uint8)
-        if not dropped:
-            memory[places] = value
+    """Write elements one after another, or add their int32; those outside are dropped.
+
+    Parameters
+    ----------
+    memory : array
+    where : (steps, bytes) array
+        Byte of the memory of each byte of a vector.
+    values : (steps, bytes) array
+    outside : (steps, lanes) array
+    adds : (steps,) array
+    """
+    steps, lanes = outside.shape
+    places, elements = where.reshape(steps, lanes, -1), values.reshape(steps, lanes, -1)
+    for step, lane in np.argwhere(~outside):
+        at, element = places[step, lane], elements[step, lane]
+        if adds[step]:
+            element = (memory[at].view(np.uint32) + element.view(np.uint32)).view(np.uint8)
+        memory[at] = element
 
 
 def _step_turns(engine: EngineProgram) -> Ints:

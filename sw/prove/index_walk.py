@@ -27,7 +27,7 @@ class IndexWalk:
     takes : array
         Per step, whether it takes an index.
     numbers : array
-        Per step, the number of its index in the stream, counted in lanes: unused ones included.
+        Per step, the number of its first index in the stream, unused ones included.
     frees : array
         Per step, whether it is the last one to need its index vector.
     vectors : int
@@ -71,6 +71,7 @@ def index_walk(engine: EngineProgram, indexed: IndexProgram, width_bits: int) ->
         Bits of a vector.
     """
     lanes = width_bits // (8 * INDEX_BYTES)
+    together = 1 if indexed.elements else lanes  # steps that a vector has indices for
     steps = address_walk(engine)
     closes = steps.last(Level.ADDRESS)
     visit: Ints = np.cumsum(closes) - closes
@@ -81,8 +82,9 @@ def index_walk(engine: EngineProgram, indexed: IndexProgram, width_bits: int) ->
     before: Ints = np.cumsum(uses) - uses
     begins = np.flatnonzero(np.append(True, np.diff(visit) != 0))
     number: Ints = before - before[begins][visit]  # of the step's index in its visit
-    after = (number + uses) % lanes
+    after = (number + uses) % together
     frees = (uses & (after == 0)) | (closes & (after != 0))
     vectors = np.add.reduceat(frees, begins, dtype=np.int64)
     first = np.cumsum(vectors) - vectors
-    return IndexWalk(takes, first[visit] * lanes + number, frees, int(vectors.sum()), visit)
+    numbers = (first[visit] * together + number) * (lanes // together)
+    return IndexWalk(takes, numbers, frees, int(vectors.sum()), visit)

@@ -33,7 +33,7 @@ def _switches(at, vectors, tokens):
     )
 
 
-def lookup(*, tables, indices, given=None):
+def lookup(*, tables, indices, given=None, elements=False):
     """Program that stores ``indices`` rows of each of ``tables`` tables.
 
     AGCU 0 loads the tables to W0 and vectors of two indices to W1 of PMU (1, 0), whose R1 goes to
@@ -44,17 +44,26 @@ def lookup(*, tables, indices, given=None):
     tables, indices : int
     given : int or None
         Index vectors that are loaded for each table; None: as many as needed.
+    elements : bool
+        Each step of R1 looks up the words of a vector of indices instead of a row.
     """
     lanes = CHIP.width_bits // 8
     size = ROWS * lanes
-    ring, turns = SlotRing(0, 0, size, 2), LoopProgram(tables)
-    write = EngineProgram(ring, (LoopProgram(ROWS, lanes),), element_bytes=1, windows=turns)
-    read = EngineProgram(ring, (LoopProgram(indices),), element_bytes=1, windows=turns)
+    turns = LoopProgram(tables)
+    bytes_each = 4 if elements else 1
+    ring = SlotRing(0, 0, size // bytes_each, 2)
+    write, read = (
+        EngineProgram(ring, (LoopProgram(count, stride),), element_bytes=bytes_each, windows=turns)
+        for count, stride in ((ROWS, lanes // bytes_each), (indices, 0))
+    )
+    indexed = IndexProgram(IndexUse.GATHER, ROWS, lanes.bit_length() - 1)
+    if elements:
+        indexed = IndexProgram(IndexUse.GATHER, size // 4, 0, elements=True)
     unit = PmuProgram(
         (write, None),
         (None, read),
         (TokenSource.R1, TokenSource.W0),
-        IndexProgram(IndexUse.GATHER, ROWS, lanes.bit_length() - 1),
+        indexed,
     )
     here = [(UnitPort(n), (Turn(Link(_NORTH, n)),)) for n in (0, 1)]
     through = [(Link(_SOUTH, n), (Turn(Link(_WEST, n)),)) for n in (0, 1)]
@@ -65,7 +74,7 @@ def lookup(*, tables, indices, given=None):
         (1, 0): TileProgram(unit, *_switches((1, 0), [*here, out], tokens)),
         (0, 0): TileProgram(None, *_switches((0, 0), [*through, on], pass_on)),
     }
-    words = -(-indices // 2) if given is None else given
+    words = given or (indices if elements else -(-indices // 2))
     parts = ((tables, size), (tables, words * lanes), (tables * indices, lanes))
     boxes = [BoxLoop(count, 0, box) for count, box in parts]
     agcu = AgcuProgram(

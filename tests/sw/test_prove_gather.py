@@ -46,6 +46,14 @@ def test_the_walk_counts_vectors_like_the_steps():
         assert walk.vectors == at
 
 
+def test_a_gather_of_elements_takes_a_vector_per_step():
+    unit = lookup(tables=3, indices=4).tiles[1, 0].unit
+    one = dataclasses.replace(unit.indexed, shift=0, elements=True)
+    walk = index_walk(unit.readers[1], one, CHIP.width_bits)
+    assert walk.vectors == 12 and walk.frees.all()
+    assert walk.numbers.tolist() == list(range(0, 24, 2))
+
+
 def test_an_index_stream_that_reaches_nothing_is_refused():
     program = lookup(tables=2, indices=2)
     plain = unit_changed(program, (1, 0), lambda unit: dataclasses.replace(unit, indexed=None))

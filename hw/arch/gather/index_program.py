@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from amaranth.lib import data
 
-from hw.arch.checks import refusal, require_int
+from hw.arch.checks import refusal, require_bool, require_int
 from hw.arch.errors import BadInputError, shown
 from hw.arch.limits import MAX_MODULUS
-from hw.arch.pmu_word import ENGINE_LOOPS, INDEX_BYTES, IndexUse, Level
+from hw.arch.pmu_word import ENGINE_LOOPS, INDEX_BYTES, Access, IndexUse, Level
 
 if TYPE_CHECKING:
     from hw.arch.pmu import EngineProgram
@@ -47,6 +47,8 @@ class IndexProgram:
         `ENGINE_LOOPS`, a new index per step.
     modulus, index : int
         The engine takes packet i of the index stream if i mod modulus = index.
+    elements : bool
+        Each step takes a vector of indices, one for each of its elements of 4 bytes.
 
     Raises
     ------
@@ -60,6 +62,7 @@ class IndexProgram:
     level: int = ENGINE_LOOPS
     modulus: int = 1
     index: int = 0
+    elements: bool = False
 
     def __post_init__(self) -> None:
         if not isinstance(self.use, IndexUse) or self.use is IndexUse.OFF:
@@ -68,6 +71,11 @@ class IndexProgram:
         require_int("Index shift", self.shift, 0, 31)
         require_int("Index level", self.level, Level.ADDRESS.value, ENGINE_LOOPS)
         require_packet_filter(self.modulus, self.index)
+        require_bool("Index elements", self.elements)
+        if self.elements and self.shift:
+            raise refusal("Index shift", "be 0 for indices of elements", self.shift)
+        if self.elements and self.level != ENGINE_LOOPS:
+            raise refusal("Index level", f"be {ENGINE_LOOPS} for indices of elements", self.level)
 
     def check(self, layout: data.StructLayout) -> None:
         """Refuse a shift beyond the elements of a PMU; positions bound the limit.
@@ -95,6 +103,15 @@ class IndexProgram:
         if engine is None:
             name = ("W0", "W1", "R0", "R1")[self.engine]
             raise refusal(f"Engine {name}", f"be on for {self.use.name}", engine)
+        if self.elements and engine.access is not Access.ROW:
+            raise refusal("Access with indices of elements", "be ROW", engine.access)
+        words = self.elements or self.use is IndexUse.SCATTER_ADD
+        if words and engine.element_bytes != INDEX_BYTES:
+            raise refusal(
+                "Element bytes",
+                f"be {INDEX_BYTES} for indices of elements, and to add int32",
+                engine.element_bytes,
+            )
         if self.use is IndexUse.GATHER:
             return
         if engine.beyond and engine.beyond.loop >= self.level:
@@ -105,18 +122,13 @@ class IndexProgram:
             )
         if engine.beyond and engine.beyond.constant:
             raise refusal("Constant of a scatter", "be 0", engine.beyond.constant)
-        if self.use is IndexUse.SCATTER_ADD and engine.element_bytes != INDEX_BYTES:
-            raise refusal(
-                "Element bytes of a scatter that adds",
-                f"be {INDEX_BYTES}, for it adds int32",
-                engine.element_bytes,
-            )
 
     def fields(self, layout: data.StructLayout) -> dict[str, Any]:
         """Values of the layout's fields."""
         self.check(layout)
         level = self.level - Level.ADDRESS.value
-        return {"use": self.use, "limit": self.limit, "shift": self.shift, "level": level}
+        fields = {"use": self.use, "elements": int(self.elements), "limit": self.limit}
+        return fields | {"shift": self.shift, "level": level}
 
     @classmethod
     def from_fields(cls, fields: Any, filtered: Any) -> IndexProgram | None:
@@ -124,5 +136,5 @@ class IndexProgram:
         if fields["use"] is IndexUse.OFF:
             return None
         level = fields["level"] + Level.ADDRESS.value
-        taken = filtered["modulus"], filtered["index"]
+        taken = filtered["modulus"], filtered["index"], bool(fields["elements"])
         return cls(fields["use"], fields["limit"], fields["shift"], level, *taken)

@@ -30,15 +30,21 @@ class _Indices:
         self.left: list[int] = []
         self.outside = False
 
-    def offset(self, step: Step) -> int | None:
-        """Elements by which the step's index moves it; None if that is out of range."""
+    def offsets(self, step: Step, lanes: int) -> list[int | None]:
+        """Elements by which the step's index moves each lane; None where it is out of range."""
         if not self.left:
             self.left = np.frombuffer(next(self.vectors), np.uint32).tolist()
-        index = self.left[0]
-        if (*step.last, True)[self.program.level]:
-            self.left.pop(0)
-        self.outside |= index >= self.program.limit
-        return index << self.program.shift if index < self.program.limit else None
+        if self.program.elements:
+            indices, self.left = self.left, []
+        else:
+            indices = self.left[:1] * lanes
+            if (*step.last, True)[self.program.level]:
+                self.left.pop(0)
+        if step.last[Level.ADDRESS]:
+            self.left = []
+        limit = self.program.limit
+        self.outside |= max(indices) >= limit
+        return [each << self.program.shift if each < limit else None for each in indices]
 
 
 def mirror(
@@ -56,15 +62,19 @@ def mirror(
     memory = np.zeros((capacity_bytes // size, size), np.uint8)
     indices = _Indices(indexed, inputs[1]) if indexed else None
 
-    def places(engine: EngineProgram, move: Move, step: Step, index: bool) -> list[int] | None:
-        """Positions of the lanes; None out of range."""
-        offset = indices.offset(step) if index and indices else 0
-        if indices and step.last[Level.ADDRESS] and index:
-            indices.left = []
-        rows = rows_log2(engine.access, lanes=lanes)
-        if offset is None:
-            return None
-        return list(piece_positions(move.position + offset, lanes=lanes, rows_log2=rows))
+    def places(engine: EngineProgram, move: Move, step: Step, index: bool) -> list[int | None]:
+        """Position of each lane; None out of range."""
+        offsets = indices.offsets(step, lanes) if index and indices else [0] * lanes
+        if index and indexed and indexed.elements:
+            piece = (move.position,) * lanes
+        else:
+            rows = rows_log2(engine.access, lanes=lanes)
+            start = move.position + (offsets[0] or 0)
+            piece = tuple(
+                place - (offsets[0] or 0)
+                for place in piece_positions(start, lanes=lanes, rows_log2=rows)
+            )
+        return [None if o is None else place + o for place, o in zip(piece, offsets, strict=True)]
 
     scatters = indexed is not None and indexed.use is not IndexUse.GATHER
     filled = []  # the memory when a turn's slot is full
@@ -73,12 +83,13 @@ def mirror(
         index = scatters and not (writer.beyond and not move.beyond)
         where = places(writer, move, step, index)
         elements = np.frombuffer(next(data), np.uint8).reshape(lanes, size)
-        if where is not None:
-            if index and indexed and indexed.use is IndexUse.SCATTER_ADD:
-                total = memory[where].view(np.uint32) + elements.view(np.uint32)
-                memory[where] = total.view(np.uint8)
-            else:
-                memory[where] = elements
+        for place, element in zip(where, elements, strict=True):
+            if place is not None:
+                if index and indexed and indexed.use is IndexUse.SCATTER_ADD:
+                    element = (memory[place].view(np.uint32) + element.view(np.uint32)).view(
+                        np.uint8
+                    )
+                memory[place] = element
         if move.closes:
             filled.append(memory.copy())
     outputs: list[list[Vector]] = [[], []]
@@ -88,11 +99,13 @@ def mirror(
         for move, step in zip(moves_of(reader), steps_of(reader.chain), strict=True):
             gathers = indexed is not None and indexed.use is IndexUse.GATHER and port == 1
             where = places(reader, move, step, gathers)
-            if where is None:
-                value = bytes(width_bits // 8)
-            elif move.beyond and reader.beyond:
-                value = reader.beyond.constant.to_bytes(4, "little")[:size] * lanes
-            else:
-                value = filled[move.lap * reader.ring.count + move.slot][where].tobytes()
+            stored = filled[move.lap * reader.ring.count + move.slot]
+            constant = None
+            if move.beyond and reader.beyond:
+                constant = reader.beyond.constant.to_bytes(4, "little")[:size]
+            value = b"".join(
+                bytes(size) if place is None else constant or stored[place].tobytes()
+                for place in where
+            )
             outputs[port].append((value, move.last, move.final))
     return outputs, bool(indices and indices.outside)

@@ -1,5 +1,6 @@
 """Random programs of PMUs that gather or scatter, with their input streams."""
 
+import dataclasses
 import random
 
 import numpy as np
@@ -11,7 +12,7 @@ from hw.arch.pmu_word import ENGINE_LOOPS, Access, IndexUse, Level, TokenSource
 from tests.hw.pmu import bench
 from tests.hw.pmu.bench import Vector
 
-__all__ = ["WIDTH", "gather", "index_stream", "random_indices", "scatter"]
+__all__ = ["WIDTH", "gather", "gather_elements", "index_stream", "random_indices", "scatter"]
 
 WIDTH = bench.WIDTH_BITS
 INDICES = WIDTH // 32
@@ -94,11 +95,42 @@ def gather(
     return program, (bench.vectors(bench.steps(write), rng), stream)
 
 
+def gather_elements(
+    rng: random.Random, *, outside: float = 0.0
+) -> tuple[PmuProgram, tuple[list[Vector], list[Vector]]]:
+    """Tables of words in slots; each step of R1 reads random words of them."""
+    lanes = WIDTH // 32
+    limit, turns, count = rng.randint(1, 32), rng.randint(1, 4), rng.randint(1, 2)
+    whole = 1 << (limit - 1).bit_length()
+    size = max(whole, lanes)
+    ring = SlotRing(0, size * rng.randint(0, 2), size, count)
+    write = EngineProgram(
+        ring,
+        (LoopProgram(size // lanes, stride=lanes),),
+        element_bytes=4,
+        windows=LoopProgram(turns),
+    )
+    reads, repeats = rng.randint(1, 9), rng.randint(1, 2)
+    read = EngineProgram(
+        ring,
+        (LoopProgram(reads),),
+        element_bytes=4,
+        windows=LoopProgram(turns),
+        repeats=LoopProgram(repeats),
+        last_level=4,
+    )
+    indexed = IndexProgram(IndexUse.GATHER, limit, 0, elements=True)
+    other = dataclasses.replace(write, last_level=8)
+    program = PmuProgram((write, None), (rng.choice([other, None]), read), indexed=indexed)
+    words = random_indices(rng, turns * repeats, reads * lanes, limit, outside)
+    return program, (bench.vectors(bench.steps(write), rng), index_stream(words))
+
+
 def scatter(
-    rng: random.Random, use: IndexUse, *, outside: float = 0.0
+    rng: random.Random, use: IndexUse, *, outside: float = 0.0, elements: bool = False
 ) -> tuple[PmuProgram, tuple[list[Vector], list[Vector]]]:
     """Slots that are filled in order, then written at random rows, duplicates among them."""
-    size = 4 if use is IndexUse.SCATTER_ADD else rng.choice([1, 2, 4])
+    size = 4 if elements or use is IndexUse.SCATTER_ADD else rng.choice([1, 2, 4])
     lanes = WIDTH // 8 // size
     rows = lanes * rng.randint(1, 2)
     updates, turns, count = rng.randint(2, 12), rng.randint(1, 5), rng.randint(1, 2)
@@ -122,8 +154,10 @@ def scatter(
         windows=LoopProgram(turns),
         last_level=phase,
     )
-    indexed = IndexProgram(use, rows, lanes.bit_length() - 1)
+    limit = rows * lanes if elements else rows
+    shift = 0 if elements else lanes.bit_length() - 1
+    indexed = IndexProgram(use, limit, shift, elements=elements)
     program = PmuProgram((write, None), (reader, None), indexed=indexed)
-    words = random_indices(rng, turns, updates, rows, outside)
+    words = random_indices(rng, turns, updates * (lanes if elements else 1), limit, outside)
     words[:, 1] = words[:, 0]  # back to back in a vector of indices
     return program, (bench.vectors(bench.steps(write), rng), index_stream(words))

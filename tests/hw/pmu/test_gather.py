@@ -12,7 +12,14 @@ from hw.arch.pmu import Beyond, EngineProgram, PmuProgram, SlotRing
 from hw.arch.pmu_word import IndexUse
 from tests.hw.pmu import bench, index_model
 from tests.hw.pmu.bench import Outcome, Vector, run
-from tests.hw.pmu.index_programs import WIDTH, gather, index_stream, random_indices, scatter
+from tests.hw.pmu.index_programs import (
+    WIDTH,
+    gather,
+    gather_elements,
+    index_stream,
+    random_indices,
+    scatter,
+)
 
 
 def check(program: PmuProgram, inputs: tuple[list[Vector], list[Vector]], outcome: Outcome) -> None:
@@ -37,6 +44,23 @@ def test_random_gathers_equal_numpy_under_stalls(case: int, seed: int) -> None:
 def test_random_scatters_equal_numpy_under_stalls(case: int, use: IndexUse, seed: int) -> None:
     rng = random.Random(seed)
     program, inputs = scatter(rng, use, outside=0.2 * (case % 2))
+    check(program, inputs, run(program, inputs, rng=rng, stall=0.2 * case))
+
+
+@pytest.mark.parametrize("case", range(4))
+def test_random_gathers_of_elements_equal_numpy_under_stalls(case: int, seed: int) -> None:
+    rng = random.Random(seed)
+    program, inputs = gather_elements(rng, outside=0.1 * (case % 2))
+    check(program, inputs, run(program, inputs, rng=rng, stall=0.2 * (case % 3)))
+
+
+@pytest.mark.parametrize("use", [IndexUse.SCATTER, IndexUse.SCATTER_ADD])
+@pytest.mark.parametrize("case", range(3))
+def test_random_scatters_of_elements_equal_numpy_under_stalls(
+    case: int, use: IndexUse, seed: int
+) -> None:
+    rng = random.Random(seed)
+    program, inputs = scatter(rng, use, outside=0.2 * (case % 2), elements=True)
     check(program, inputs, run(program, inputs, rng=rng, stall=0.2 * case))
 
 

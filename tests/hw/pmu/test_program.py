@@ -123,7 +123,7 @@ ADD = IndexProgram(IndexUse.SCATTER_ADD, 8, 1)
         (lambda: PmuProgram(indexed=ADD), "Engine W0 must be on for SCATTER_ADD, not None"),
         (
             lambda: PmuProgram((ROWS, None), indexed=ADD),
-            "Element bytes of a scatter that adds must be 4, for it adds int32, not 1",
+            "Element bytes must be 4 for indices of elements, and to add int32, not 1",
         ),
         (
             lambda: PmuProgram((FILLED, None)),

@@ -9,19 +9,22 @@ from hw.arch.config import named
 from hw.arch.pmu_word import IndexUse
 from sim.emulator.scratchpad import Scratchpad
 from tests.hw.pmu import index_model
-from tests.hw.pmu.index_programs import WIDTH, gather, scatter
+from tests.hw.pmu.index_programs import WIDTH, gather, gather_elements, scatter
 
 TINY = named["tiny"]
 
 
+@pytest.mark.parametrize("elements", [False, True])
 @pytest.mark.parametrize("use", [each for each in IndexUse if each is not IndexUse.OFF])
 @pytest.mark.parametrize("outside", [0.0, 0.1])
-def test_scratchpads_equal_the_model(use, outside, seed):
+def test_scratchpads_equal_the_model(use, outside, elements, seed):
     rng = random.Random(seed)
     assert TINY.width_bits == WIDTH
     for _ in range(25):
-        make = gather if use is IndexUse.GATHER else lambda r, **o: scatter(r, use, **o)
-        program, inputs = make(rng, outside=outside)
+        if use is not IndexUse.GATHER:
+            program, inputs = scatter(rng, use, outside=outside, elements=elements)
+        else:
+            program, inputs = (gather_elements if elements else gather)(rng, outside=outside)
         sizes = {"width_bits": WIDTH, "capacity_bytes": TINY.pmu.capacity_bytes}
         expected, beyond = index_model.mirror(program, inputs, **sizes)
         filters = (program.writers[0], program.indexed)

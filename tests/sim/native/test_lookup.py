@@ -44,6 +44,20 @@ def test_looked_up_rows_equal_numpy(model, seed, tables, indices, stall):
     assert memory[RESULT : RESULT + rows.nbytes] == rows.tobytes()
 
 
+def test_looked_up_words_equal_numpy(model, seed):
+    rng = np.random.default_rng(seed)
+    content = rng.integers(0, 256, (4, ROWS, CHIP.width_bits // 8), dtype=np.uint8)
+    words = rng.integers(0, ROWS * CHIP.width_bits // 32, (4, 9, 2), dtype=np.uint32)
+    memory = launch_memory(lookup(tables=4, indices=9, elements=True), content, words)
+    copy = bytearray(memory)
+    run = model.run(memory, list_address=LIST, max_cycles=100_000)
+    assert run.status == emulate(CHIP, copy, list_address=LIST).status == "done"
+    assert memory == copy
+    rows = [table.view(np.uint32).ravel()[one] for table, one in zip(content, words)]
+    expected = np.concatenate(rows).tobytes()
+    assert memory[RESULT : RESULT + len(expected)] == expected
+
+
 def test_an_index_out_of_range_ends_the_launch(model, seed):
     rng = np.random.default_rng(seed)
     content, words = operands(rng, 3, 6)
