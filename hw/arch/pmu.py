@@ -177,12 +177,7 @@ class EngineProgram:
         return ChainProgram(loops + (LoopProgram(),) * (ENGINE_LOOPS - len(loops)))
 
     def check(
-        self,
-        *,
-        width_bits: int,
-        capacity_bytes: int,
-        slots: int,
-        indexed: IndexProgram | None = None,
+        self, indexed: IndexProgram | None, *, width_bits: int, capacity_bytes: int, slots: int
     ) -> None:
         """Refuse a program that a PMU of these parameters cannot run, its indices included.
 
@@ -197,20 +192,20 @@ class EngineProgram:
         pieces = lanes, rows_log2(self.access, lanes=lanes), capacity_bytes // self.element_bytes
         beyond = self.beyond or Beyond(0, 1 << COUNT_BITS)
         filled = self.beyond and indexed is not None and indexed.use is not IndexUse.GATHER
-        self._check_positions(beyond.loop, 0, beyond.limit - 1, pieces, None if filled else indexed)
+        below, above = (0, beyond.limit - 1), (beyond.limit, 1 << COUNT_BITS)
+        self._check_positions(beyond.loop, below, pieces, None if filled else indexed)
         if filled:
-            self._check_positions(beyond.loop, beyond.limit, 1 << COUNT_BITS, pieces, indexed)
+            self._check_positions(beyond.loop, above, pieces, indexed)
 
     def _check_positions(
         self,
         loop: int,
-        first: int,
-        last: int,
+        ends: tuple[int, int],
         pieces: tuple[int, int, int],
         indexed: IndexProgram | None,
     ) -> None:
         """Refuse positions of steps in which a loop's index is in a range."""
-        spans = self.chain.spans(loop, first, last)
+        spans = self.chain.spans(loop, *ends)
         if spans is None:
             return
         walks = [(self.ring.base, 1, 1), (self.ring.stride, 0, self.ring.count - 1)]
@@ -380,7 +375,7 @@ class PmuProgram(UnitProgram):
         for number, engine in enumerate(self.engines):
             if engine is not None:
                 mine = self.indexed if self.indexed and number == self.indexed.engine else None
-                engine.check(**sizes, indexed=mine)
+                engine.check(mine, **sizes)
             engines.append({} if engine is None else engine.fields(engine_shape))
         fields: dict[int | str, Any] = {"engines": engines, "tokens": self.tokens}
         if self.indexed is not None:

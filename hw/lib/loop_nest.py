@@ -135,10 +135,13 @@ class CounterChain(Component):
         chosen = Signal(loops)
         for i in range(loops):
             m.d.comb += chosen[i].eq(advance[i] & ~(advance[:i].any() if i else Const(0)))
-        start = Signal(self._offset_bits)
+        start, before, stride = (
+            Signal(self._offset_bits, name=name) for name in ("start", "before", "stride")
+        )
         for i in range(loops):
             with m.If(chosen[i]):
-                m.d.comb += start.eq(starts[i] + program[i].stride)
+                m.d.comb += [before.eq(starts[i]), stride.eq(program[i].stride)]
+        m.d.comb += start.eq(before + stride)
         begins = Signal()  # an iteration of the nest
         with m.If(move & over[0]):
             with m.If(self.o_iteration == self.i_last_iteration):

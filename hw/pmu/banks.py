@@ -360,9 +360,10 @@ class Banks(Component):
         m.d.sync += self.o_read_valid.eq(valid)
         tag = tags[-1]
         for word in range(len(places)):
-            element = Mux(tag.served[word], crossed.word_select(word, 32), 0)
             # A pass keeps what the ones before it over the same vector have read.
-            with m.If(valid & (~tag.element | tag.first | tag.served[word])):
+            with m.If(valid & (~tag.element | tag.served[word])):
                 m.d.sync += self.o_read.word_select(word, 32).eq(
-                    Mux(tag.element, element, gather.o_data.word_select(word, 32))
+                    Mux(tag.element, crossed, gather.o_data).word_select(word, 32)
                 )
+            with m.Elif(valid & tag.first):
+                m.d.sync += self.o_read.word_select(word, 32).eq(0)

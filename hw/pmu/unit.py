@@ -31,6 +31,8 @@ _WRITERS = (0, 1)
 _READERS = (2, 3)
 _BUFFERS = (0, 1)
 
+_Engines = Sequence[StreamEngine]
+
 
 class Pmu(Component):
     """Pattern memory unit: scratchpad with N-slot buffers, two write and two read engines.
@@ -181,15 +183,15 @@ class Pmu(Component):
             else engine.o_done | (ready[index] & ~(reported[index] & ports[index]))
             for index, engine in enumerate(engines)
         ]
-        self._count(m, accesses, Cat(held) & ~self.o_done)
+        with m.If(self.i_clear):
+            m.d.sync += self.o_counters.eq(0)
+        with m.Elif(self.i_run):
+            waits, idle = (Cat(held) & ~self.o_done).any(), self.o_done.all()
+            count_activity(m, self.o_counters, busy=accesses.any(), idle=idle, wait_room=waits)
         return m
 
     def _indices(
-        self,
-        m: Module,
-        engines: Sequence[StreamEngine],
-        vectors: stream.Interface,
-        accesses: Signal,
+        self, m: Module, engines: _Engines, vectors: stream.Interface, accesses: Signal
     ) -> IndexReader:
         """Add the index reader."""
         reader = IndexReader(width_bits=self._width_bits, position_bits=self._banks.position_bits)
@@ -239,7 +241,7 @@ class Pmu(Component):
     def _access(
         self,
         m: Module,
-        engines: Sequence[StreamEngine],
+        engines: _Engines,
         inputs: Sequence[stream.Interface],
         accesses: Signal,
         reader: IndexReader,
@@ -275,7 +277,7 @@ class Pmu(Component):
                 m.d.comb += chosen[first]
 
     def _slots_ready(
-        self, m: Module, engines: Sequence[StreamEngine], closing: Signal
+        self, m: Module, engines: _Engines, closing: Signal
     ) -> tuple[list[Value], Value]:
         """Add the slots' barriers; returns whether each engine may access its slot, and misuse."""
         errors = []
@@ -292,7 +294,7 @@ class Pmu(Component):
                 row = []
                 for slot in range(self._slots):
                     barrier = Barrier(arrivals=2, tx_bytes=0)
-                    m.submodules[f"{kind}_{buffer}_{slot}"] = shared(barrier)
+                    m.submodules[f"{kind}_{buffer}_{slot}"] = barrier
                     arrives = [
                         closing[index]
                         & (self.config.engines[index].buffer == buffer)
@@ -318,7 +320,7 @@ class Pmu(Component):
             ready.append(passed)
         return ready, Cat(errors).any()
 
-    def _tokens(self, m: Module, engines: Sequence[StreamEngine], closing: Signal) -> list[Value]:
+    def _tokens(self, m: Module, engines: _Engines, closing: Signal) -> list[Value]:
         """Add the token outputs; returns whether each engine's next step can be reported."""
         held: list[list[Value]] = [[] for _ in engines]
         for number in range(2):
@@ -356,7 +358,7 @@ class Pmu(Component):
         return streams
 
     def _outputs(
-        self, m: Module, engines: Sequence[StreamEngine], steps: Signal, outside: Value
+        self, m: Module, engines: _Engines, steps: Signal, outside: Value
     ) -> tuple[list[Value], list[Value]]:
         """Add the output FIFOs; returns, per read engine, a free entry and emptiness."""
         tag = data.StructLayout({"valid": 2, "last": 1, "final": 1, "beyond": 1, "outside": 1})
@@ -396,15 +398,3 @@ class Pmu(Component):
             rooms.append(output.o_room)
             drained.append(output.o_drained)
         return rooms, drained
-
-    def _count(self, m: Module, accesses: Signal, held: Value) -> None:
-        with m.If(self.i_clear):
-            m.d.sync += self.o_counters.eq(0)
-        with m.Elif(self.i_run):
-            count_activity(
-                m,
-                self.o_counters,
-                busy=accesses.any(),
-                idle=self.o_done.all(),
-                wait_room=held.any(),
-            )
