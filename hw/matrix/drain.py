@@ -32,6 +32,8 @@ class BankDrain(Component):
         Most rows of a bank.
     rounded : tuple of Format
         16-bit floats to which fp32 sums can be rounded.
+    softmax : bool
+        Whether it can also lead with maxima, or with the last row.
 
     Members
     -------
@@ -47,6 +49,11 @@ class BankDrain(Component):
     o_row, o_enable, i_sums
         Row to read, and its sums one cycle after each enabled row.
     o_stream : vector stream
+    leads_maxima, i_maxima, i_group
+        Only with ``softmax``. Static: the maxima of the bank come first, twice, each time as a
+        packet of one vector, with ``final`` if its block is the first of a query group.
+    leads_last_row
+        Only with ``softmax``. Static: the last row comes first, as a packet of its own.
     """
 
     integer: Signal
@@ -57,12 +64,21 @@ class BankDrain(Component):
     o_enable: Signal
     i_sums: data.View[data.ArrayLayout]
     o_stream: stream.Interface
+    leads_maxima: Signal
+    i_maxima: data.View[data.ArrayLayout]
+    i_group: Signal
+    leads_last_row: Signal
 
-    def __init__(self, *, columns: int, rows: int, rounded: tuple[Format, ...]) -> None:
+    def __init__(
+        self, *, columns: int, rows: int, rounded: tuple[Format, ...], softmax: bool = False
+    ) -> None:
         self._columns = columns
         self._rows = rows
+        self._softmax = softmax
         #: Modes by the format to which they round.
         self.modes = {fmt: f"to_{fmt}" for fmt in rounded}
+        flags = ("leads_maxima", "i_group", "leads_last_row")
+        leading = {"i_maxima": In(data.ArrayLayout(32, columns)), **dict.fromkeys(flags, In(1))}
         super().__init__(
             {
                 "integer": In(1),
@@ -75,6 +91,7 @@ class BankDrain(Component):
                 "i_sums": In(data.ArrayLayout(32, columns)),
                 "o_stream": Out(vector_signature(32 * columns)),
             }
+            | (leading if softmax else {})
         )
 
     def elaborate(self, platform: object) -> Module:
@@ -130,6 +147,8 @@ class BankDrain(Component):
                 waiting_last.eq(requested == self.i_last_row),
             ]
         m.d.sync += requested.eq(Mux(self.o_done, 0, requested + self.o_enable))
+        if self._softmax:
+            self._lead(m, port.i_stream, requested)
         return m
 
     def _half(self, m: Module, total: Value) -> Value:
@@ -139,3 +158,24 @@ class BankDrain(Component):
             rounded = narrow(m, total, fmt, saturate=False)
             half = Mux(getattr(self, mode), rounded, half) if number else rounded
         return half
+
+    def _lead(self, m: Module, sent: stream.Interface, requested: Signal) -> None:
+        """Send the maxima before the rows, or the last row before the others."""
+        maxima, last_row_waits = Signal(range(3)), Signal()
+        with m.If(self.leads_maxima & self.i_start & (maxima != 2)):
+            m.d.comb += [
+                self.o_enable.eq(0),
+                sent.valid.eq(1),
+                sent.payload.data.eq(self.i_maxima.as_value()),
+                sent.payload.last.eq(1),
+                sent.payload.final.eq(self.i_group),
+            ]
+            m.d.sync += maxima.eq(maxima + sent.ready)
+        with m.If(self.o_done):
+            m.d.sync += maxima.eq(0)
+        with m.If(self.o_enable):
+            m.d.sync += last_row_waits.eq(requested == 0)
+        with m.If(self.leads_last_row):
+            m.d.comb += self.o_row.eq(Mux(requested == 0, self.i_last_row, requested - 1))
+            with m.If(last_row_waits):
+                m.d.comb += sent.payload.last.eq(1)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from amaranth.hdl import Array, Const, Module, Mux, Signal, Value
 from amaranth.hdl import Assert as Check
-from amaranth.hdl import Const, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.arch.checks import refusal
 from hw.arch.counters import activity_layout
 from hw.arch.errors import BadInputError
+from hw.arch.lanes.softmax_program import SoftmaxRole, softmax_layout
 from hw.arch.pcu import format_modes, rounded_formats
 from hw.array.dataflow import ArrayConfig, Dataflow
 from hw.array.layout import row_pairs
@@ -20,6 +21,8 @@ from hw.lib.component import Component
 from hw.lib.stream import vector_signature
 from hw.matrix.bank_sequencer import BankSequencer
 from hw.matrix.drain import BankDrain
+from hw.matrix.key_counters import KeyCounters
+from hw.matrix.rise_loader import RiseLoader
 from hw.matrix.stationary_core import StationaryCore
 from hw.numeric.formats import Format
 from hw.numeric.product_formats import cell_set
@@ -53,6 +56,8 @@ class MatrixUnit(Component):
         Register stages on a cell's partial-sum path (L).
     accumulator_rows : int
         Rows of each of the two accumulator banks: the most rows of a tile.
+    softmax : bool
+        Whether it can do the products of attention (docs/fused_softmax.md).
 
     Members
     -------
@@ -67,6 +72,12 @@ class MatrixUnit(Component):
         (:class:`hw.array.stationary.StationaryArray`).
     i_beside
         Activity of lanes beside the unit, counted in place of its own while ``works``.
+    softmax : ``In(softmax_layout())``
+        Only with ``softmax``; static. Its role in attention. With `SCORES`, a tile that does not
+        continue begins a query group, and the maxima of a block leave before its rows; with
+        `VALUES`, packets of weights begin with rises, and the last row leaves first.
+    i_clear
+        Only with ``softmax``: the next packet of weights is the first, the next query group too.
     i_hold
         Freezes the counters and nothing else.
     o_issue
@@ -89,6 +100,8 @@ class MatrixUnit(Component):
     i_hold: Signal
     o_issue: Signal
     counters: data.View[data.StructLayout]
+    softmax: data.View[data.StructLayout]
+    i_clear: Signal
 
     def __init__(
         self,
@@ -98,6 +111,7 @@ class MatrixUnit(Component):
         formats: tuple[Format, ...],
         latency: int,
         accumulator_rows: int,
+        softmax: bool = False,
     ) -> None:
         # A vector of the link is R operands of 16 bits, or a row of C sums of 32 bits.
         if rows != 2 * columns:
@@ -110,6 +124,7 @@ class MatrixUnit(Component):
             raise refusal("Formats of a PCU", "be in the order of `OPERANDS`", names)
         ACCUMULATOR_ROWS.require(accumulator_rows)
         self._accumulator_rows = accumulator_rows
+        self._softmax = softmax
         super().__init__(
             {
                 "i_activation": In(vector_signature(16 * rows)),
@@ -123,6 +138,7 @@ class MatrixUnit(Component):
                 "o_issue": Out(1),
                 "counters": Out(activity_layout()),
             }
+            | ({"softmax": In(softmax_layout()), "i_clear": In(1)} if softmax else {})
         )
 
     def elaborate(self, platform: object) -> Module:
@@ -137,9 +153,11 @@ class MatrixUnit(Component):
             # At least four vectors of weights are gathered.
             tiles_ahead=-(-4 // columns),
             by_column=True,
+            softmax=self._softmax,
         )
         wiring.connect(m, wiring.flipped(self.i_activation), core.i_moving)
-        weights = self.i_weight.payload.data
+        weight = self._weights(m, core)
+        weights = weight.payload.data
         second = array.formats[-1]
         if second.products_per_cycle == 2:
             paired = row_pairs(weights, columns=columns, bits=second.bits)
@@ -147,8 +165,8 @@ class MatrixUnit(Component):
             weights = Mux(self.weights_by_row & pairs, paired, weights)
         m.d.comb += [
             core.i_stationary.payload.eq(weights),
-            core.i_stationary.valid.eq(self.i_weight.valid),
-            self.i_weight.ready.eq(core.i_stationary.ready),
+            core.i_stationary.valid.eq(weight.valid),
+            weight.ready.eq(core.i_stationary.ready),
             core.moving_mode.eq(self._mode("int8", f"activation_{second}")),
             core.stationary_mode.eq(self._mode("int8", f"weight_{second}")),
             core.i_by_row.eq(self.weights_by_row),
@@ -195,6 +213,7 @@ class MatrixUnit(Component):
             columns=array.columns,
             rows=self._accumulator_rows,
             rounded=rounded_formats(array.formats),
+            softmax=self._softmax,
         )
         m.submodules.drain = shared(drain)
         waiting, leaving = core.o_waiting, core.o_leaving
@@ -224,3 +243,50 @@ class MatrixUnit(Component):
             *(getattr(drain, mode).eq(getattr(self, mode)) for mode in drain.modes.values()),
         ]
         wiring.connect(m, drain.o_stream, wiring.flipped(self.o_result))
+        if self._softmax:
+            self._scores(m, core, banks, drain)
+
+    def _is(self, role: SoftmaxRole) -> Value:
+        """Whether it has a role in attention."""
+        return Value.cast(self.softmax.role) == role.value
+
+    def _weights(self, m: Module, core: StationaryCore) -> stream.Interface:
+        """Stream of the vectors of weight tiles, from the consumer's side."""
+        if not self._softmax:
+            return self.i_weight
+        loader = RiseLoader(width_bits=16 * self._array.rows, columns=self._array.columns)
+        m.submodules.loader = loader
+        wiring.connect(m, wiring.flipped(self.i_weight), loader.i_stream)
+        m.d.comb += [
+            loader.active.eq(self._is(SoftmaxRole.VALUES)),
+            loader.i_clear.eq(self.i_clear),
+            core.i_rise.eq(loader.o_rise),
+        ]
+        return loader.o_stream
+
+    def _scores(
+        self, m: Module, core: StationaryCore, banks: BankSequencer, drain: BankDrain
+    ) -> None:
+        """Mask sums, and lead with the maxima of blocks or with the last row."""
+        m.submodules.keys = keys = KeyCounters(self._array.columns)
+        leaving, scores = core.o_leaving, self._is(SoftmaxRole.SCORES)
+        # Here the mark of a tile does not mean that its rows follow those of the tile before.
+        with m.If(scores):
+            m.d.comb += banks.i_continues.eq(0)
+        # Whether the block in a bank is the first of a query group.
+        group = Array(Signal(name=f"group_{bank}") for bank in range(2))
+        with m.If(core.o_issue & banks.o_starts):
+            m.d.sync += group[banks.o_bank].eq(~core.o_mark)
+        m.d.comb += [
+            keys.mask.eq(self.softmax.mask),
+            keys.i_clear.eq(self.i_clear),
+            keys.i_lands.eq(leaving.valid & scores),
+            keys.i_begins.eq(leaving.begins),
+            keys.i_ends.eq(leaving.final),
+            keys.i_group.eq(group[banks.o_write_bank]),
+            core.i_hidden.eq(Mux(scores, keys.o_hidden, 0)),
+            drain.leads_maxima.eq(scores),
+            drain.leads_last_row.eq(self._is(SoftmaxRole.VALUES)),
+            drain.i_maxima.eq(core.o_maxima),
+            drain.i_group.eq(group[banks.o_full_bank]),
+        ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Mux, Module, Signal
+from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import stream
 from amaranth.lib.wiring import In, Out
 

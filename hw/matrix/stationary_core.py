@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from amaranth.hdl import Cat, Const, Module, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
@@ -14,6 +16,9 @@ from hw.lib.delay import delayed
 from hw.lib.stream import ElasticBuffer
 from hw.matrix.accumulator import Accumulators
 from hw.matrix.bottom_adder import BottomAdder
+from hw.matrix.rescale import Rescale
+from hw.matrix.rise_loader import RISE_BITS
+from hw.matrix.score_columns import ScoreColumns
 from hw.matrix.sum_guard import SumGuard
 from hw.matrix.weight_buffer import WeightBuffer
 from hw.matrix.write_back import WriteBack, leaving_layout
@@ -63,6 +68,9 @@ class StationaryCore(Component):
     bottom : bool
         Whether old sums are added below the array, which needs one bank; otherwise they enter at
         its top.
+    softmax : bool
+        Whether it can do the products of attention (docs/fused_softmax.md); needs ``by_column`` and
+        two banks.
 
     Members
     -------
@@ -85,6 +93,12 @@ class StationaryCore(Component):
         Its sums are kept, in this bank; the sum of column c leaves c cycles later.
     i_drain, o_drained
         Only with two banks or more, as of :class:`hw.matrix.accumulator.Accumulators`.
+    i_rise
+        Only with ``softmax``: the rise of a column, with each vector of its stationary tile. Old
+        sums enter the tile times 2^-rise.
+    i_hidden, o_maxima
+        Only with ``softmax``: columns whose sum is stored as minus infinity, with ``o_leaving``;
+        the greatest sums of the last tile in the bank that is drained.
     """
 
     i_moving: stream.Interface
@@ -107,6 +121,9 @@ class StationaryCore(Component):
     o_sums: data.View[data.ArrayLayout]
     i_drain: data.View[data.StructLayout]
     o_drained: data.View[data.ArrayLayout]
+    i_rise: Signal
+    i_hidden: Signal
+    o_maxima: data.View[data.ArrayLayout]
 
     def __init__(
         self,
@@ -119,15 +136,22 @@ class StationaryCore(Component):
         tiles_ahead: int,
         by_column: bool = False,
         bottom: bool = False,
+        softmax: bool = False,
     ) -> None:
         self._config, self._by_column, self._bottom = config, by_column, bottom
+        self._softmax = softmax
         self._flags, self._rows, self._banks = flags, rows, banks
         self._leaving = ("begins", *leaving)
-        self._weights = WeightBuffer(config, tiles=tiles_ahead, by_column=by_column)
+        self._weights = WeightBuffer(config, tiles=tiles_ahead, by_column=by_column, rises=softmax)
         self._accumulators = Accumulators(columns=config.columns, rows=rows, banks=banks)
         drain = self._accumulators.signature.members
         modes = ("moving_mode", "stationary_mode", "sum_mode")
         marks = {"i_by_row": In(1), "i_mark": In(1), "o_mark": Out(1)} if by_column else {}
+        attention = {
+            "i_rise": In(RISE_BITS),
+            "i_hidden": In(config.columns),
+            "o_maxima": Out(data.ArrayLayout(32, config.columns)),
+        }
         super().__init__(
             {
                 "i_moving": In(stream.Signature(operand_layout(config, flags))),
@@ -142,6 +166,7 @@ class StationaryCore(Component):
             }
             | {name: In(1) for name in (*modes, "i_begins", "i_accumulate", "i_room")}
             | marks
+            | (attention if softmax else {})
             | {name: member for name, member in drain.items() if "drain" in name}
         )
 
@@ -214,6 +239,10 @@ class StationaryCore(Component):
             old, sums = Const(0), self._added(m, array.o_p, accumulators.o_old)
         else:
             read = delayed(m, read, 1, name="read_request")
+        stored = self.o_sums
+        if self._softmax:
+            old = self._rescaled(m, accumulators.o_old)
+            stored = self._scores(m)
         m.d.comb += [
             back.i_issue.eq(self.o_issue),
             back.i_flags.eq(
@@ -226,13 +255,50 @@ class StationaryCore(Component):
             accumulators.i_write.enable.eq(self.i_store),
             accumulators.i_write.bank.eq(self.i_store_bank),
             accumulators.i_write.row.eq(leaving.row),
-            accumulators.i_sums.eq(self.o_sums),
+            accumulators.i_sums.eq(stored),
         ]
         if self._banks > 1:
             m.d.comb += [
                 accumulators.i_drain.eq(self.i_drain),
                 self.o_drained.eq(accumulators.o_drained),
             ]
+
+    def _rescaled(self, m: Module, old: data.View[data.ArrayLayout]) -> Value:
+        """Old sums of all columns, times 2^-rise of the tile that they enter."""
+        weights, found = self._weights, []
+        m.d.comb += weights.i_rise.eq(self.i_rise)
+        # The wave of a swap is at column c when the first old sum of its tile is; the next load
+        # comes when it has passed all columns.
+        swap = delayed(m, weights.i_swap, 1, name="swap_wave_0", reset=True)
+        for index in range(self._config.columns):
+            loaded = Signal(RISE_BITS, name=f"rise_loaded_{index}")
+            rise = Signal(RISE_BITS, name=f"rise_{index}")
+            with m.If(weights.o_load[index]):
+                m.d.sync += loaded.eq(weights.o_rise)
+            with m.If(swap):
+                m.d.sync += rise.eq(loaded)
+            swap = delayed(m, swap, 1, name=f"swap_wave_{index + 1}", reset=True)
+            unit = Rescale()
+            m.submodules[f"rescale_{index}"] = shared(unit)
+            m.d.comb += [unit.i_sum.eq(old[index]), unit.i_rise.eq(rise)]
+            found.append(unit.o_sum)
+        return Cat(*found)
+
+    def _scores(self, m: Module) -> data.View[data.ArrayLayout]:
+        """Sums of all columns as they are stored, and the maxima of the bank that is drained."""
+        columns = ScoreColumns(self._config.columns)
+        m.submodules.scores = columns
+        control: Any = columns.i_control
+        m.d.comb += [
+            control.enable.eq(self.i_store),
+            control.begins.eq(self.o_leaving.begins),
+            control.bank.eq(self.i_store_bank),
+            columns.i_hidden.eq(self.i_hidden),
+            columns.i_sums.eq(self.o_sums),
+            columns.i_bank.eq(self.i_drain.access.bank),
+            self.o_maxima.eq(columns.o_maxima),
+        ]
+        return columns.o_sums
 
     def _added(
         self, m: Module, sums: data.View[data.ArrayLayout], old: data.View[data.ArrayLayout]

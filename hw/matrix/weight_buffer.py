@@ -12,6 +12,7 @@ from hw.emit.shared import shared
 from hw.emit.vector_memory import VectorMemory
 from hw.lib.component import Component
 from hw.matrix.load_sequencer import LoadSequencer
+from hw.matrix.rise_loader import RISE_BITS
 
 __all__ = ["WeightBuffer", "swap_distance"]
 
@@ -35,6 +36,8 @@ class WeightBuffer(Component):
         Tiles that the FIFO holds at least.
     by_column : bool
         As of :class:`hw.array.stationary.StationaryArray`.
+    rises : bool
+        Whether each vector has a rise beside it; only with ``by_column``.
 
     Members
     -------
@@ -45,6 +48,8 @@ class WeightBuffer(Component):
     i_mark, o_mark
         Only with ``by_column``. A mark of a tile, with each of its vectors; that of the tile that
         is ready.
+    i_rise, o_rise
+        Only with ``rises``: the rise of a vector; with ``o_vector``.
     o_vector, o_load
         A vector for the array, and its one-hot number in the tile.
     o_ready, i_swap
@@ -57,15 +62,20 @@ class WeightBuffer(Component):
     i_by_row: Signal
     i_mark: Signal
     o_mark: Signal
+    i_rise: Signal
+    o_rise: Signal
     o_vector: Signal
     o_load: Signal
     o_ready: Signal
     i_swap: Signal
     o_here: Signal
 
-    def __init__(self, config: ArrayConfig, *, tiles: int, by_column: bool = False) -> None:
+    def __init__(
+        self, config: ArrayConfig, *, tiles: int, by_column: bool = False, rises: bool = False
+    ) -> None:
         TILES_AHEAD.require(tiles)
         self._config, self._tiles, self._by_column = config, tiles, by_column
+        self._rises = rises
         sides = config.columns, config.rows
         self._vectors, lanes = sides if by_column else sides[::-1]
         self._width_bits = config.lane_bits * lanes
@@ -79,13 +89,17 @@ class WeightBuffer(Component):
                 "o_here": Out(1),
             }
             | ({"i_by_row": In(1), "i_mark": In(1), "o_mark": Out(1)} if by_column else {})
+            | ({"i_rise": In(RISE_BITS), "o_rise": Out(RISE_BITS)} if rises else {})
         )
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
         config = self._config
         depth = max(2, 1 << (self._tiles * self._vectors - 1).bit_length())
-        width = self._width_bits + self._by_column
+        rise = [self.i_rise] if self._rises else []
+        mark = [self.i_mark] if self._by_column else []
+        stored = Cat(self.i_stream.payload, *rise, *mark)
+        width = len(stored)
         bank = VectorMemory(width=width, depth=depth, granule=width)
         m.submodules.memory = shared(bank)
         # By column, a swap must have passed the last row before the next load; a vector of rows is
@@ -102,11 +116,7 @@ class WeightBuffer(Component):
             sequencer.i_swap.eq(self.i_swap),
             sequencer.i_wave.eq(Mux(self.i_by_row, wave, passes_rows) if self._by_column else wave),
             bank.i_write_address.eq(write_place),
-            bank.i_data.eq(
-                Cat(self.i_stream.payload, self.i_mark)
-                if self._by_column
-                else self.i_stream.payload
-            ),
+            bank.i_data.eq(stored),
             bank.i_write.eq(sequencer.i_comes),
             bank.i_read_address.eq(read_place),
             bank.i_read.eq(sequencer.o_fetch),
@@ -118,6 +128,8 @@ class WeightBuffer(Component):
         if self._by_column:
             # A tile by column is ready when its last vector has been read, and until the swap.
             m.d.comb += self.o_mark.eq(bank.o_data[-1])
+        if self._rises:
+            m.d.comb += self.o_rise.eq(bank.o_data[self._width_bits : -1])
         m.d.sync += [
             write_place.eq(write_place + sequencer.i_comes),
             read_place.eq(read_place + sequencer.o_fetch),

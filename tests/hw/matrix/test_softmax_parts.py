@@ -134,7 +134,7 @@ def test_columns_keep_the_greatest_score_of_each_block(seed):
     maxima = []
     for block in range(6):
         count, tiles = int(rng.integers(1, 6)), int(rng.integers(1, 3))
-        for tile in range(tiles):
+        for _ in range(tiles):
             scores = (rng.normal(-1, 2, (count, C)) * 10.0 ** rng.integers(-3, 4)).astype(
                 np.float32
             )
