@@ -11,6 +11,7 @@ from hw.arch.checks import refusal
 from hw.arch.errors import BadInputError
 from hw.arch.lanes.lane_program import LaneProgram
 from hw.arch.lanes.phase_word import PhaseSource, lane_layout
+from hw.arch.lanes.softmax_program import SoftmaxProgram, SoftmaxRole, softmax_layout
 from hw.arch.limits import MAX_MODULUS, PACKET_VECTORS
 from hw.arch.ports import PortNames, UnitProgram
 from hw.numeric.formats import Format, bf16, fp32, int8
@@ -88,7 +89,11 @@ def pcu_layout(lanes: int, cells: tuple[Format, ...] = DEFAULT_CELLS) -> data.St
         "by_group": 1,
     }
     if lanes:
-        fields |= {"auxiliary": _filter_layout(), "lanes": lane_layout()}
+        fields |= {
+            "auxiliary": _filter_layout(),
+            "lanes": lane_layout(),
+            "softmax": softmax_layout(),
+        }
     return data.StructLayout(fields)
 
 
@@ -145,6 +150,8 @@ class PcuProgram(UnitProgram):
         Program of the lanes; None: they are off.
     weight_fmt : Format or None
         Format of the weights if it differs: another float of the same width.
+    softmax : SoftmaxProgram or None
+        Part in fused softmax, for which the lanes have a program of their own.
 
     Raises
     ------
@@ -164,6 +171,7 @@ class PcuProgram(UnitProgram):
     auxiliary: FilterProgram = FilterProgram()
     lanes: LaneProgram | None = None
     weight_fmt: Format | None = None
+    softmax: SoftmaxProgram | None = None
 
     def __post_init__(self) -> None:
         if self.weight_fmt == self.fmt:
@@ -186,6 +194,29 @@ class PcuProgram(UnitProgram):
             )
         PACKET_VECTORS.require("Vectors of a PCU's result packet", self.packet_vectors)
         self._check_lanes()
+        self._check_softmax()
+
+    def _check_softmax(self) -> None:
+        """Check that matrix unit and lanes are as a part in fused softmax needs them."""
+        if self.softmax is None:
+            return
+        role = self.softmax.role
+        scores = role is SoftmaxRole.SCORES
+        rules: list[tuple[str, object, object]] = [
+            ("Lane program", self.lanes, None),
+            ("Operand format", self.fmt, bf16),
+            ("Weight format", self.weight_fmt, None),
+            ("Format of sums", self.out, fp32),
+            ("Tiles by group", self.by_group, False),
+        ]
+        if scores:
+            rules.append(("Vectors of a result packet", self.packet_vectors, 0))
+        else:
+            rules.append(("Weights by row", self.weights_by_row, True))
+        for noun, value, needed in rules:
+            if value != needed:
+                shown = needed.name if isinstance(needed, Format) else needed
+                raise refusal(f"{noun} of a {role.name.lower()} unit", f"be {shown}", value)
 
     def _check_lanes(self) -> None:
         """Check that the streams of the lanes and those of the matrix unit fit together."""
@@ -287,10 +318,14 @@ class PcuProgram(UnitProgram):
         }
         layout = pcu_layout(lanes, cells)
         word: int = Const.cast(layout.const(fields)).value
-        if self.lanes is None:
+        if self.lanes is None and self.softmax is None:
             return word
         if not lanes:
             raise refusal("Lanes of a PCU with a lane program", "be at least 1", lanes)
+        if self.softmax:
+            word |= self.softmax.pack() << layout["softmax"].offset
+            return word | self.softmax.lane_word << layout["lanes"].offset
+        assert self.lanes is not None
         modulus, index = (_filter_layout()[name].offset for name in ("modulus", "index"))
         word |= (self.auxiliary.modulus << modulus | self.auxiliary.index << index) << layout[
             "auxiliary"
@@ -310,7 +345,11 @@ class PcuProgram(UnitProgram):
         """
         layout = pcu_layout(lanes, cells)
         fields: Any = layout.from_bits(word)
-        program = LaneProgram.unpack(word >> layout["lanes"].offset) if lanes else None
+        softmax = program = None
+        if lanes:
+            lane_bits = word >> layout["lanes"].offset & (1 << lane_layout().size) - 1
+            softmax = SoftmaxProgram.unpack(word >> layout["softmax"].offset, lane_bits)
+            program = None if softmax else LaneProgram.unpack(lane_bits)
         chosen = {mode for mode in format_modes(cells) if fields[mode]}
         formats = _chosen_formats(cells, chosen)
         if program and PhaseSource.ACCUMULATORS not in _sources(program):
@@ -326,6 +365,7 @@ class PcuProgram(UnitProgram):
             by_group=bool(fields["by_group"]),
             auxiliary=_filter(fields["auxiliary"]) if program else FilterProgram(),
             lanes=program,
+            softmax=softmax,
         )
 
 

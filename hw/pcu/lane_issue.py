@@ -29,11 +29,13 @@ def step_layout(*, width_bits: int, lanes: int) -> data.StructLayout:
     """Layout of a step: what accompanies one group of elements through the lanes.
 
     ``group`` is its number in the vector of the source, ``position`` in the vector of results,
-    which ``end`` completes with the marks ``last`` and ``final``.
+    which ``end`` completes with the marks ``last`` and ``final``. ``restart`` is the mark `final`
+    of the source's vector, with all of its groups.
     """
     groups = range(width_bits // 8 // lanes)
     return data.StructLayout(
-        {"group": groups, "first": 1, "position": groups, "end": 1, "last": 1, "final": 1}
+        {"group": groups, "position": groups}
+        | dict.fromkeys(("first", "end", "last", "final", "restart"), 1)
     )
 
 
@@ -191,6 +193,7 @@ class LaneIssue(Component):
             self.o_take.eq(last_group & ~from_statistics),
             step.last.eq(packet_ends),
             step.final.eq(packet_ends & self.i_final & ~from_statistics),
+            step.restart.eq(self.i_final),
         ]
         with m.If(self.o_valid):
             m.d.sync += group.eq(Mux(is_last, 0, group + 1))

@@ -71,6 +71,10 @@ class Lanes(Component):
         group is issued, or must wait for results of those before it.
     o_issue : ``Out(1)``
         A group is issued in this cycle.
+    i_scores : ``In(1)``
+        Static: the phases are those of a scores unit (docs/fused_softmax.md). Maxima run over
+        packets, from -2^20 on with one that has `final`, and statistic 1 keeps the one before;
+        int8 results have no sign, and the next phase's results continue their packet.
     i_clear : ``In(1)``
         Discards all vectors and statistics, and begins with the first phase.
 
@@ -87,6 +91,7 @@ class Lanes(Component):
     config: data.View[data.StructLayout]
     o_activity: data.View[data.StructLayout]
     o_issue: Signal
+    i_scores: Signal
     i_clear: Signal
 
     def __init__(self, *, width_bits: int, lanes: int, function_bits: int) -> None:
@@ -108,6 +113,7 @@ class Lanes(Component):
                 "config": In(lane_layout()),
                 "o_activity": Out(beside_layout()),
                 "o_issue": Out(1),
+                "i_scores": In(1),
                 "i_clear": In(1),
             }
         )
@@ -259,9 +265,13 @@ class Lanes(Component):
         step: Any = delayed(m, coming, 1, name="step")
         reduces = Value.cast(phase.reduction).any()
         sends = Value.cast(phase.result) != ResultForm.NONE.value
+        ends = ~(self.i_scores & (Value.cast(phase.result) == ResultForm.INT8.value))
         m.d.comb += [
             steps.i_data.eq(issue.o_step),
             steps.i_cycles.eq(_CYCLES - 1),
+            statistics.i_scores.eq(self.i_scores),
+            statistics.i_restart.eq(step.restart),
+            packer.i_unsigned.eq(self.i_scores),
             statistics.i_change.eq(valid[-1] & reduces),
             statistics.i_next_group.eq(coming.group),
             statistics.i_group.eq(step.group),
@@ -274,6 +284,6 @@ class Lanes(Component):
             packer.i_form.eq(phase.result),
             packer.i_position.eq(step.position),
             packer.i_end.eq(step.end),
-            packer.i_last.eq(step.last),
-            packer.i_final.eq(step.final),
+            packer.i_last.eq(step.last & ends),
+            packer.i_final.eq(step.final & ends),
         ]

@@ -48,6 +48,8 @@ class ResultPacker(Component):
         A group, of the oldest vector that is reserved.
     i_form : ``In(ResultForm)``
         Form of the results; stays while there are results under way.
+    i_unsigned : ``In(1)``
+        Static: int8 results are 0 to 255, of an int32 that is not negative.
     i_position : ``In(range(4 * C // lanes))``
         Number of the group in its vector.
     i_end, i_last, i_final : ``In(1)``
@@ -60,6 +62,7 @@ class ResultPacker(Component):
     i_valid: Signal
     i_results: data.View[data.ArrayLayout]
     i_form: Signal
+    i_unsigned: Signal
     i_position: Signal
     i_end: Signal
     i_last: Signal
@@ -77,6 +80,7 @@ class ResultPacker(Component):
                 "i_valid": In(1),
                 "i_results": In(data.ArrayLayout(32, lanes)),
                 "i_form": In(ResultForm),
+                "i_unsigned": In(1),
                 "i_position": In(range(width_bits // 8 // lanes)),
                 "i_end": In(1),
                 "i_last": In(1),
@@ -105,7 +109,10 @@ class ResultPacker(Component):
         code = Value.cast(self.i_form)
         results: list[Value] = [self.i_results[lane] for lane in range(self._lanes)]
         shorts = [cast_to_bf16(m, each) for each in results]
-        bytes_ = [saturate_int8(each) for each in results]
+        bytes_ = [
+            Mux(self.i_unsigned, each[:8] | each[8:].any().replicate(8), saturate_int8(each))
+            for each in results
+        ]
         for number in range(self._width_bits // 8):
             forms = ((number // 4, results, number % 4), (number // 2, shorts, number % 2))
             chosen = self._byte(code, (*forms, (number, bytes_, 0)))

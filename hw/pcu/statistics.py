@@ -26,6 +26,8 @@ _CHANGES = {
     Reduction.MAXIMUM: (AluOperation.MAXIMUM, fp32.infinity | 1 << 31),
     Reduction.MINIMUM: (AluOperation.MINIMUM, fp32.infinity),
 }
+#: -2^20: what the running maximum of scores begins with.
+_LEAST_MAXIMUM = (fp32.bias + 20) << fp32.fraction_bits | 1 << 31
 
 
 class Statistics(Component):
@@ -54,6 +56,10 @@ class Statistics(Component):
     i_first : ``In(1)``
         The change is the first of its packet.
     i_results : ``In(ArrayLayout(32, lanes))``
+    i_scores : ``In(1)``
+        Static: a maximum goes on over packets, and statistic 1 becomes what it was before.
+    i_restart : ``In(1)``
+        With ``i_scores``: a maximum begins with -2^20.
     """
 
     #: Cycles from a change until it can be read.
@@ -68,6 +74,8 @@ class Statistics(Component):
     i_statistic: Signal
     i_first: Signal
     i_results: data.View[data.ArrayLayout]
+    i_scores: Signal
+    i_restart: Signal
 
     def __init__(self, *, lanes: int, groups: int) -> None:
         self._lanes = lanes
@@ -84,6 +92,8 @@ class Statistics(Component):
                 "i_statistic": In(range(STATISTICS)),
                 "i_first": In(1),
                 "i_results": In(group),
+                "i_scores": In(1),
+                "i_restart": In(1),
             }
         )
 
@@ -92,17 +102,23 @@ class Statistics(Component):
         late = ArithmeticLogicUnit.latency
         statistic = self.i_statistic[0]
         old = Signal(32 * self._lanes)
-        changed = self._changed(m, old)
+        before, changed = self._changed(m, old)
         write = named(m, "write", delayed(m, self.i_change, late, name="change", reset=True))
         group = named(m, "write_group", delayed(m, self.i_group, late, name="group"))
+        keeps = self.i_scores & (Value.cast(self.i_reduction) == Reduction.MAXIMUM.value)
         for number in range(STATISTICS):
-            own = named(m, f"write_{number}", write & (statistic == number))
-            words = self._memory(m, f"words_{number}", self._groups, own, group, changed)
+            own, at, data = write & (statistic == number), group, changed
+            if number:
+                own = Mux(keeps, self.i_change, own)
+                at, data = Mux(keeps, self.i_group, group), Mux(keeps, before, changed)
+            own = named(m, f"write_{number}", own)
+            at = named(m, f"group_{number}", at)
+            words = self._memory(m, f"words_{number}", self._groups, own, at, data)
             m.d.comb += words.addr.eq(self.i_read_group)
             # What was not changed since the reset is 0, whatever the memory holds.
             known = Signal(self._groups, name=f"known_{number}")
             with m.If(own):
-                m.d.sync += known.bit_select(group, 1).eq(1)
+                m.d.sync += known.bit_select(at, 1).eq(1)
             shown = Signal(name=f"shown_{number}")
             m.d.sync += shown.eq(numbered(self.i_read_group, list(known)))
             hidden = words.data & shown.replicate(len(changed))
@@ -135,8 +151,8 @@ class Statistics(Component):
         m.d.comb += [writer.en.eq(write), writer.addr.eq(address), writer.data.eq(words)]
         return cells.read_port()
 
-    def _changed(self, m: Module, old: Value) -> Value:
-        """Words of the group after the change, as many cycles later as an ALU takes."""
+    def _changed(self, m: Module, old: Value) -> tuple[Value, Value]:
+        """Words of the group before a change, and after it, an ALU's latency later."""
         code: Any = Value.cast(self.i_reduction)
         operation = Signal(AluOperation)
         start = Signal(32)
@@ -144,15 +160,20 @@ class Statistics(Component):
             for reduction, (each, word) in _CHANGES.items():
                 with m.Case(reduction.value):
                     m.d.comb += [operation.eq(each), start.eq(Const(word, 32))]
-        begins = self.i_first | (code == Reduction.REPLACE.value)
+        with m.If(self.i_scores & (code == Reduction.MAXIMUM.value)):
+            m.d.comb += start.eq(Const(_LEAST_MAXIMUM, 32))
+        restarts = Mux(self.i_scores, self.i_restart, self.i_first)
+        begins = restarts | (code == Reduction.REPLACE.value)
+        before: list[Value] = []
         results: list[Value] = []
         for lane in range(self._lanes):
             unit = ArithmeticLogicUnit(tuple(each for each, _ in _CHANGES.values()))
             m.submodules[f"unit_{lane}"] = unit
+            before.append(Mux(begins, start, old[32 * lane : 32 * lane + 32]))
             m.d.comb += [
                 unit.i_operation.eq(operation),
-                unit.i_a.eq(Mux(begins, start, old[32 * lane : 32 * lane + 32])),
+                unit.i_a.eq(before[-1]),
                 unit.i_b.eq(self.i_results[lane]),
             ]
             results.append(unit.o_result)
-        return Cat(*results)
+        return Cat(*before), Cat(*results)

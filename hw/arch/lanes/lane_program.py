@@ -6,7 +6,7 @@ import dataclasses
 import enum
 import functools
 import typing
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hw.arch.checks import refusal, require_bool, require_int
@@ -30,7 +30,7 @@ from hw.numeric.alu_codes import AluOperation
 from hw.numeric.division import ceil_div
 from hw.numeric.function_codes import SpecialFunction
 
-__all__ = ["LanePhase", "LaneProgram"]
+__all__ = ["LanePhase", "LaneProgram", "lane_word"]
 
 _INT8 = (ElementForm.INT8, ElementForm.INT8_TO_FP32)
 _UNCONSTANT = (Operand.X, Operand.Y, Operand.Z, Operand.PREVIOUS)
@@ -212,6 +212,16 @@ def _places() -> dict[str, tuple[int, int]]:
     return {str(name): (field.offset, field.width) for name, field in phase_layout()}
 
 
+def lane_word(phases: Sequence[LanePhase], constants: Sequence[int]) -> int:
+    """Word of phases and constants, laid out by `lane_layout`."""
+    lows, constant_lows = _parts()
+    words = [
+        *(phase.pack() << lows[number] for number, phase in enumerate(phases)),
+        *(word << constant_lows[number] for number, word in enumerate(constants)),
+    ]
+    return len(phases) + sum(words)
+
+
 @functools.cache
 def _parts() -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Offsets of the phases and of the constants in a program's word."""
@@ -302,12 +312,7 @@ class LaneProgram:
 
     def pack(self) -> int:
         """Word of the program, laid out by `lane_layout`."""
-        phases, constants = _parts()
-        words = [
-            *(phase.pack() << phases[number] for number, phase in enumerate(self.phases)),
-            *(word << constants[number] for number, word in enumerate(self.constants)),
-        ]
-        return len(self.phases) + sum(words)
+        return lane_word(self.phases, self.constants)
 
     @classmethod
     def unpack(cls, word: int) -> LaneProgram | None:
