@@ -8,6 +8,7 @@ from amaranth.lib.wiring import In, Out
 
 from hw.arch.config import PcuConfig
 from hw.arch.counters import ACTIVITIES, COUNTER_BITS
+from hw.arch.lanes.softmax_program import SoftmaxRole
 from hw.arch.limits import COUNTER_WORDS, LINK_BITS
 from hw.arch.pcu import format_modes, pcu_layout
 from hw.arch.unit_kind import PCU
@@ -103,6 +104,7 @@ class Pcu(Component):
             formats=self._config.operands,
             latency=self._config.cell_latency,
             accumulator_rows=self._config.accumulator_rows,
+            softmax=self._config.lanes > 0,
         )
         m.submodules.matrix_unit = shared(unit)
         activation = self._filtered(m, "activation", self.i_activation)
@@ -130,7 +132,11 @@ class Pcu(Component):
             m.d.sync += begins.eq(1)
         with m.Elif(weight.valid & weight.ready & weight.payload.last):
             m.d.sync += begins.eq(weight.payload.final | (begins & ~unit.i_weight.valid))
-        m.d.comb += unit.i_continues.eq(self.config.by_group & ~begins)
+        # A scores unit needs the mark for its query groups.
+        marked: Value = self.config.by_group
+        if self._config.lanes:
+            marked |= self._scores
+        m.d.comb += unit.i_continues.eq(marked & ~begins)
         m.d.comb += [
             *(
                 getattr(unit, mode).eq(self.config[mode])
@@ -142,6 +148,11 @@ class Pcu(Component):
         ]
         chosen_counter(m, PCU, self.i_counter, counters, self.o_counter)
         return m
+
+    @property
+    def _scores(self) -> Value:
+        """Whether it is a scores unit."""
+        return Value.cast(self.config.softmax.role) == SoftmaxRole.SCORES.value
 
     def _filtered(self, m: Module, name: str, port: stream.Interface) -> stream.Interface:
         """Packets of a port that are this unit's."""
@@ -174,6 +185,9 @@ class Pcu(Component):
             active.eq(self.config.lanes.count != 0),
             lanes.config.eq(self.config.lanes),
             lanes.i_clear.eq(self.i_clear),
+            lanes.i_scores.eq(self._scores),
+            unit.softmax.eq(self.config.softmax),
+            unit.i_clear.eq(self.i_clear),
             unit.i_beside.eq(lanes.o_activity),
             unit.i_activation.payload.eq(activation.payload),
             lanes.i_activation.payload.eq(activation.payload),

@@ -1,0 +1,80 @@
+"""Fused softmax in RTL: a scores unit wired to a values unit, against golden by bits."""
+
+import numpy as np
+import pytest
+
+from gen.verilog import emit
+from hw.arch.lanes.key_mask import KeyMask
+from hw.numeric import reference
+from hw.numeric.formats import bf16
+from tests.hw.pcu.attention_pair import Attention, AttentionPair, run_attention
+from tests.hw.units import LANES_CHIP as CHIP
+from tests.native.stream_model import StreamModel
+
+R, C = CHIP.grid_rows, CHIP.grid_columns
+
+
+@pytest.fixture(scope="module")
+def model(heavy_lock):
+    pair = AttentionPair(width_bits=CHIP.width_bits, config=CHIP.pcu)
+    design = emit(pair)
+    with heavy_lock():
+        model = StreamModel(design, pair)
+    with model:
+        yield model
+
+
+def normal(rng, *shape):
+    return reference.cast(rng.normal(0, 1, shape).astype(np.float32), bf16)
+
+
+def attention(rng, blocks, *, d=8, dv=6, mask=None, scale=1.0):
+    keys = max(sum(each) for each in blocks)
+    groups = len(blocks)
+    return Attention(
+        CHIP,
+        reference.cast(normal(rng, groups, C, d).astype(np.float32) * np.float32(scale), bf16),
+        normal(rng, groups, keys, d),
+        normal(rng, groups, keys, dv),
+        blocks,
+        mask or KeyMask(),
+    )
+
+
+@pytest.mark.parametrize("stall", [0.0, 0.5])
+def test_a_pair_computes_attention(model, stall, seed):
+    rng = np.random.default_rng(seed)
+    run_attention(model, attention(rng, [[16, 8, 12], [4], [8, 8]]), stall=stall, seed=seed)
+
+
+MASKS = {
+    "causal": KeyMask(length=30, causal=True, offset=10, query_step=C, groups=3),
+    "window": KeyMask(window=9, offset=12, query_step=C, first_key=-3, key_step=2),
+    "short": KeyMask(length=5),
+    "none seen": KeyMask(causal=True, offset=-1),
+}
+
+
+@pytest.mark.parametrize("mask", MASKS.values(), ids=MASKS)
+def test_masked_keys_do_not_count(model, mask, seed):
+    rng = np.random.default_rng(seed)
+    blocks = [[16, 16], [16, 12], [12, 4, 8], [16, 4]]
+    run_attention(model, attention(rng, blocks, mask=mask), stall=0.2, seed=seed)
+
+
+def test_large_scores_raise_the_maximum_and_scale_old_sums(model, seed):
+    rng = np.random.default_rng(seed)
+    case = attention(rng, [[4] * 10, [8] * 6], scale=60.0)
+    rises = np.array([block.rises for own in case.golden()[0] for block in own])
+    assert (rises[1:10] > 0).any() and rises.max() == 255
+    run_attention(model, case, stall=0.1, seed=seed)
+
+
+@pytest.mark.parametrize("special", [np.nan, np.inf, -np.inf, 1e5])
+def test_special_scores_are_defined(model, special, seed):
+    rng = np.random.default_rng(seed)
+    case = attention(rng, [[16, 16], [8, 8]])
+    case.keys[0, 5] = bf16.dtype.type(0)
+    case.keys[0, 5, 0] = bf16.dtype.type(special)
+    case.queries[0, :, 0] = bf16.dtype.type(1)
+    run_attention(model, case, seed=seed)
