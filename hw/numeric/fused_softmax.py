@@ -26,6 +26,7 @@ __all__ = [
     "MOST_RISE",
     "ScoreBlock",
     "ScoresModel",
+    "divided",
     "normalized",
     "packet_words",
     "raised",
@@ -222,5 +223,17 @@ def normalized(values: Array, blocks: Iterable[ScoreBlock], function_bits: int) 
         keys = tile[:, first : first + len(block.powers)]
         first += len(block.powers)
         sums = reference.matmul(keys, block.powers, rescaled(sums, block.rises))
+    return divided(sums, function_bits)
+
+
+def divided(sums: Array, function_bits: int) -> Array:
+    """Rows of sums but the last, divided by the last: bf16.
+
+    Parameters
+    ----------
+    sums : array of float32, rows × C
+    function_bits : int
+        Significand bits of the reciprocal.
+    """
     inverse = reciprocal(sums[-1], function_bits)
     return reference.cast(elementwise.multiply(sums[:-1], inverse), bf16)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -12,6 +13,7 @@ from hw.arch.agcu import AgcuProgram
 from hw.arch.boxes.issuer_program import IssuerProgram
 from hw.arch.error_codes import LaunchError, UnitError, agcu_number
 from hw.arch.lanes.phase_word import PhaseSource
+from hw.arch.lanes.softmax_program import SoftmaxProgram, SoftmaxRole
 from hw.arch.launch import Argument
 from hw.arch.pcu import FilterProgram, PcuInput, PcuProgram
 from hw.arch.pmu import PmuProgram
@@ -21,9 +23,17 @@ from sim.emulator.errors import EmulatorError, LaunchFault
 from sim.emulator.lanes import lane_results
 from sim.emulator.matrix import Passes, results
 from sim.emulator.scratchpad import Scratchpad
+from sim.emulator.softmax import scores_results, values_results
 from sw.chip_program import ChipProgram
 from sw.fabric.nets import Input, Junction, MergeInput, Nets, Output, find_nets
-from sw.prove.stream_packets import StreamPackets, lane_runs, tile_passes
+from sw.prove.softmax_packets import rise_vectors
+from sw.prove.stream_packets import (
+    StreamPackets,
+    lane_runs,
+    marked_tiles,
+    taken_weights,
+    tile_passes,
+)
 from sw.prove.unrolled_loops import box_points
 
 __all__ = ["UNIT_STREAMS", "Fabric"]
@@ -180,6 +190,8 @@ class Fabric:
 
     def _computed(self, root: Output, unit: PcuProgram) -> Bytes:
         """Result packets of a PCU: its sums, or what its lanes make of their streams."""
+        if unit.softmax:
+            return self._attention(root, unit, unit.softmax)
         if unit.lanes is None:
             return self._sums(root, unit)
         streams: dict[PhaseSource, Bytes] = {}
@@ -199,6 +211,27 @@ class Fabric:
                 where=str(root),
             )
         return lane_results(self._chip, unit.lanes, runs, streams)
+
+    def _attention(self, root: Output, unit: PcuProgram, part: SoftmaxProgram) -> Bytes:
+        """Results of a part of fused softmax."""
+        at, chip = root.at, self._chip
+        activation, weight = Input(PCU, at, PcuInput.ACTIVATION), Input(PCU, at, PcuInput.WEIGHT)
+        passes = tile_passes(self._packets, at, unit)
+        for fault in passes.faults:
+            raise EmulatorError(f"Tiles must fit fused softmax: {fault}", where=str(root))
+        number = int(passes.ends.max(initial=0))
+        if part.role is SoftmaxRole.SCORES:
+            sums = self._sums(root, dataclasses.replace(unit, softmax=None))
+            groups = marked_tiles(self._packets, at, unit, number)
+            return scores_results(chip, part, passes, groups, sums)
+        taken = taken_weights(self._packets, at, unit)
+        rises = rise_vectors(taken, number, chip.grid_columns)
+        count = int(passes.tiles.lengths[:number].sum())
+        activations = self.first(activation, count, unit.activation)
+        vectors = int(rises.sum()) + number * chip.grid_columns
+        weights = self.first(weight, vectors, unit.weight)
+        self.macs_issued += count * chip.grid_rows * chip.grid_columns
+        return values_results(chip, passes, rises, activations, weights)
 
     def _sums(self, root: Output, unit: PcuProgram) -> Bytes:
         """Sums of a PCU's matrix unit, computed for all passes of a shape at once."""

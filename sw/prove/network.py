@@ -7,6 +7,7 @@ from typing import Any
 
 from hw.arch.agcu import AgcuProgram
 from hw.arch.lanes.lane_room import result_room
+from hw.arch.lanes.softmax_program import SoftmaxProgram, SoftmaxRole
 from hw.arch.pcu import FilterProgram, PcuInput, PcuOutput, PcuProgram
 from hw.arch.pmu import PmuInput, PmuProgram
 from hw.arch.pmu_word import TokenSource
@@ -22,7 +23,15 @@ from sw.prove.merge_actors import ClosedEnd, Merge, MergeConsumer
 from sw.prove.pcu_actors import Grid, ResultDrain
 from sw.prove.pmu_actors import Engine, IndexPort, ReadEngine, WriteEngine
 from sw.prove.repeats import Repeats
-from sw.prove.stream_packets import StreamPackets, lane_runs, tile_passes
+from sw.prove.softmax_packets import rise_vectors
+from sw.prove.stream_packets import (
+    StreamPackets,
+    TilePasses,
+    lane_runs,
+    marked_tiles,
+    taken_weights,
+    tile_passes,
+)
 from sw.prove.unrolled_loops import MOST_STEPS, box_owners, box_sizes
 
 __all__ = ["UNIT_ACTORS", "Network"]
@@ -195,6 +204,8 @@ class Network:
         passes = tile_passes(self.packets, at, unit)
         self.packets.faults += passes.faults
         grid = Grid(self.machine, f"PCU {at}", self._chip, passes.tiles)
+        if unit.softmax:
+            self._set_softmax(grid, at, unit, unit.softmax, passes)
         activation, weight = Input(PCU, at, PcuInput.ACTIVATION), Input(PCU, at, PcuInput.WEIGHT)
         grid.activation = self.port(activation, grid, _INPUT_ENTRIES, unit.activation)
         gathered = max(self._chip.grid_columns, 4)
@@ -202,6 +213,25 @@ class Network:
         grid.results = ResultDrain(self.machine, name, grid, passes.sizes)
         self.actors += [grid, grid.results]
         return grid.results
+
+    def _set_softmax(
+        self,
+        grid: Grid,
+        at: tuple[int, ...],
+        unit: PcuProgram,
+        part: SoftmaxProgram,
+        passes: TilePasses,
+    ) -> None:
+        """Tell a grid the vectors of rises that it takes, or whether its mask begins anew."""
+        if part.role is SoftmaxRole.VALUES:
+            weights = taken_weights(self.packets, at, unit)
+            count = len(passes.tiles.lengths)
+            grid.set_rises(rise_vectors(weights, count, self._chip.grid_columns))
+            return
+        marked = marked_tiles(self.packets, at, unit, int(passes.ends.max(initial=0)))
+        groups, mask = int(marked[passes.begins].sum()), part.mask
+        if (mask.key_step or mask.query_step) and (not mask.groups or groups % mask.groups):
+            grid.restart = f"{grid.name} ends within the query groups of its mask, after {groups}"
 
     def _add_agcu(self, at: tuple[int, ...], agcu: AgcuProgram) -> None:
         index = at[0]

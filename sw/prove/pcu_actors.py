@@ -40,6 +40,9 @@ class Grid(Core):
         if tiles.tail:  # a tile that never ends
             lengths, finals = np.append(lengths, tiles.tail + 1), np.append(finals, False)
         self._pattern = Pattern(len(lengths), (finals, lengths))
+        self._rises: Sequence[int] | None = None
+        #: Why a further iteration would not begin as this one did.
+        self.restart: str | None = None
         self._rows: Sequence[int] = lengths.data
         self._finals: Sequence[int] = finals.data
         self._tile = 0
@@ -50,13 +53,30 @@ class Grid(Core):
         self._loaded = False
         self.banks_used = 0
 
+    def _weights(self) -> int:
+        """Vectors of the weights that are loaded next, with those of rises."""
+        tile = self._tile + self._begun
+        if self._rises is None or tile >= len(self._rises):
+            return self._columns
+        return self._columns + self._rises[tile]
+
+    def set_rises(self, rises: Ints) -> None:
+        """Set the vectors of rises before the weights of each tile."""
+        finals, lengths = np.asarray(self._finals), np.asarray(self._rows)
+        rises = np.append(rises, np.zeros(len(lengths) - len(rises), np.int64))
+        self._rises = rises.data
+        self._pattern = Pattern(len(lengths), (finals, lengths, rises))
+
+    def restart_fault(self) -> str | None:
+        return self.restart
+
     def advance(self) -> None:
         self.weight.advance()
         self.activation.advance()
 
     def want(self, port: Port) -> int:
         if port is self.weight:
-            return 0 if self._loaded else self._columns - self._loading
+            return 0 if self._loaded else self._weights() - self._loading
         if self._tile == len(self._rows):
             return 0
         if self._begun or (self._loaded and not (self._first_of_pass and self.banks_used == 2)):
@@ -66,7 +86,7 @@ class Grid(Core):
     def accept(self, port: Port, count: int) -> None:
         if port is self.weight:
             self._loading += count
-            if self._loading == self._columns:
+            if self._loading == self._weights():
                 self._loading, self._loaded = 0, True
                 self.machine.wake(self.activation)
             return

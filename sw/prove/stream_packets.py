@@ -26,6 +26,7 @@ from sw.prove.packets import (
     rotate,
 )
 from sw.prove.phase_runs import PhaseRuns, phase_runs
+from sw.prove.softmax_packets import softmax_faults, softmax_sizes
 from sw.prove.unrolled_loops import box_sizes
 
 __all__ = [
@@ -34,10 +35,13 @@ __all__ = [
     "StreamPackets",
     "TilePasses",
     "lane_runs",
+    "marked_tiles",
+    "taken_weights",
     "tile_passes",
 ]
 
 Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
 
 
 class CyclicStreamError(Exception):
@@ -148,6 +152,12 @@ def tile_passes(streams: StreamPackets, at: tuple[int, ...], unit: PcuProgram) -
     if (tiles.lengths[: ends.max(initial=0)] != np.repeat(rows, ends - begins)).any():
         faults.append(f"PCU {at} gets tiles of different rows in one pass")
     sizes = ceil_div(heights, 2) if unit.out.bits == 16 else heights
+    if unit.softmax:
+        sizes = softmax_sizes(unit.softmax.role, rows)
+        weights = taken_weights(streams, at, unit)
+        faults += softmax_faults(
+            f"PCU {at}", unit.softmax.role, rows, weights, streams.config.grid_columns
+        )
     return TilePasses(tiles, begins, ends, rows, columns, sizes, tuple(faults))
 
 
@@ -165,10 +175,7 @@ def _column_passes(
         faults.append(
             f"PCU {at} gets a packet of {length} weight vectors, its tiles have {vectors}"
         )
-    # A mark of the packets from one that is taken to the one before the next begins a group.
-    marks = np.append(0, np.cumsum(weights.finals))[mine]
-    first = np.ones(number, np.bool_)
-    first[1 : len(mine)] = np.diff(marks) > 0
+    first = marked_tiles(streams, at, unit, number)
     first[begins] = True
     starts = np.flatnonzero(first)
     places = np.arange(number) - np.repeat(starts, np.diff(starts, append=number))
@@ -178,6 +185,25 @@ def _column_passes(
     if (tiles % columns).any() or (places != expected).any():
         faults.append(f"PCU {at} gets groups of different numbers of tiles in one pass")
     return columns, faults
+
+
+def taken_weights(streams: StreamPackets, at: tuple[int, ...], unit: PcuProgram) -> Packets:
+    """Packets of weights that the PCU at a position takes."""
+    arriving = streams.arriving(Input(PCU, at, PcuInput.WEIGHT))
+    return arriving.taken(unit.weight.modulus, unit.weight.index)
+
+
+def marked_tiles(
+    streams: StreamPackets, at: tuple[int, ...], unit: PcuProgram, number: int
+) -> Bools:
+    """Which of so many tiles are the first after a mark `final` of the weights, or of all."""
+    weights, taken = streams.arriving(Input(PCU, at, PcuInput.WEIGHT)), unit.weight
+    mine = np.arange(taken.index, len(weights.lengths), taken.modulus)[:number]
+    # A mark of the packets from one that is taken to the one before the next begins a group.
+    marks = np.append(0, np.cumsum(weights.finals))[mine]
+    first = np.ones(number, np.bool_)
+    first[1 : len(mine)] = np.diff(marks) > 0
+    return first
 
 
 def lane_runs(streams: StreamPackets, at: tuple[int, ...], unit: PcuProgram) -> PhaseRuns:
