@@ -6,7 +6,7 @@ import dataclasses
 import struct
 from typing import Any
 
-from amaranth.hdl import Const, Shape
+from amaranth.hdl import Const
 from amaranth.lib import data, enum
 
 from hw.arch.checks import refusal
@@ -162,7 +162,7 @@ class SoftmaxProgram:
         """
         if not word:
             return None
-        code = word & (1 << Shape.cast(SoftmaxRole).width) - 1
+        code = word & (1 << softmax_layout()["role"].width) - 1
         if code not in [each.value for each in SoftmaxRole if each is not SoftmaxRole.NONE]:
             raise refusal("Role in fused softmax", "be SCORES or VALUES", code)
         role = SoftmaxRole(code)
