@@ -6,6 +6,7 @@ import numpy as np
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
+from amaranth.sim import Simulator
 
 from hw.arch.lanes.key_mask import KeyMask
 from hw.arch.lanes.softmax_program import SoftmaxProgram, SoftmaxRole
@@ -18,7 +19,7 @@ from hw.numeric.formats import bf16
 from hw.numeric.fused_softmax import ScoresModel, normalized, packet_words, score_scale
 from hw.pcu.unit import Pcu
 
-__all__ = ["Attention", "AttentionPair", "run_attention"]
+__all__ = ["Attention", "AttentionPair", "run_attention", "simulate_attention"]
 
 _UNITS = ("scores", "values")
 
@@ -206,6 +207,58 @@ def run_attention(model, case, *, stall=0.0, seed=0):
     crossed = model.run(streams, {"o_result": len(expected)}, stalls=stalls, quiet_cycles=20_000)
     assert (crossed["o_result"].words == expected).all()
     return crossed
+
+
+def _number(words):
+    return int.from_bytes(np.ascontiguousarray(words, np.uint32).tobytes(), "little")
+
+
+def simulate_attention(case, rng, *, stall=0.0):
+    """Run a pair in the simulator of Amaranth, and compare its results by bits."""
+    pair = AttentionPair(width_bits=case.chip.width_bits, config=case.chip.pcu)
+    expected = [(_number(row[:-1]), int(row[-1])) for row in case.results()]
+    streams, got = case.streams(), []
+    # Each stall lasts a cycle; no vector waits for more than a block.
+    most = 20_000
+
+    def source(name):
+        port = getattr(pair, name)
+
+        async def feed(ctx):
+            for row in streams[name]:
+                while rng.random() < stall:
+                    await ctx.tick()
+                ctx.set(port.payload.data, _number(row[:-1]))
+                ctx.set(port.payload.last, int(row[-1]) & 1)
+                ctx.set(port.payload.final, int(row[-1]) >> 1)
+                ctx.set(port.valid, 1)
+                await ctx.tick().until(port.ready)
+                ctx.set(port.valid, 0)
+
+        return feed
+
+    async def take(ctx):
+        for name, program in case.programs.items():
+            ctx.set(getattr(pair, f"{name}_config"), program.pack(case.chip.pcu.lanes))
+        port = pair.o_result
+        for _ in range(most):
+            ctx.set(port.ready, int(rng.random() >= stall))
+            sampled = await ctx.tick().sample(
+                port.valid & port.ready, port.payload.data, port.payload.last, port.payload.final
+            )
+            _, _, moved, bits, last, final = sampled
+            if moved:
+                got.append((bits, last | final << 1))
+            if len(got) == len(expected):
+                return
+
+    simulator = Simulator(pair)
+    simulator.add_clock(1e-6)
+    for name in streams:
+        simulator.add_testbench(source(name), background=True)
+    simulator.add_testbench(take)
+    simulator.run()
+    assert got == expected
 
 
 def _skipped(case):
