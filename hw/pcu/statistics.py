@@ -107,13 +107,15 @@ class Statistics(Component):
         group = named(m, "write_group", delayed(m, self.i_group, late, name="group"))
         keeps = self.i_scores & (Value.cast(self.i_reduction) == Reduction.MAXIMUM.value)
         for number in range(STATISTICS):
-            own, at, data = write & (statistic == number), group, changed
+            own: Value = write & (statistic == number)
+            at: Value = group
+            kept: Value = changed
             if number:
                 own = Mux(keeps, self.i_change, own)
-                at, data = Mux(keeps, self.i_group, group), Mux(keeps, before, changed)
+                at, kept = Mux(keeps, self.i_group, group), Mux(keeps, before, changed)
             own = named(m, f"write_{number}", own)
             at = named(m, f"group_{number}", at)
-            words = self._memory(m, f"words_{number}", self._groups, own, at, data)
+            words = self._memory(m, f"words_{number}", self._groups, own, at, kept)
             m.d.comb += words.addr.eq(self.i_read_group)
             # What was not changed since the reset is 0, whatever the memory holds.
             known = Signal(self._groups, name=f"known_{number}")
