@@ -13,9 +13,10 @@ from hw.numeric.formats import bf16, int8
 from hw.numeric.lane_model import LaneModel, VectorStream
 from sim.oracle import product
 from tests.hw.pcu.lane_programs import random_program, words_of
+from tests.hw.pcu.softmax_program import SOFTMAX
 from tests.units_lanes import CHIP, Feed, LaneJob
 
-__all__ = ["Drawn", "broken", "data_of", "draw_job"]
+__all__ = ["Drawn", "broken", "data_of", "draw_job", "draw_softmax"]
 
 _MOST_ROWS = 200
 
@@ -152,6 +153,16 @@ def draw_job(rng, *, config=CHIP, rounds=None, **fixed):
         data = data_of(rng, feeds, config)
         expected = expected_of(unit, feeds, data, config)
         return Drawn(LaneJob(unit, feeds, len(expected.words), config), data, expected)
+
+
+def draw_softmax(rng, *, config=CHIP):
+    """A softmax of random extents: of each slot, which is read three times."""
+    slots, vectors = int(rng.integers(1, 9)), int(rng.integers(1, 33))
+    feeds = {PcuInput.ACTIVATION: Feed(slots, 1, vectors, repeats=3)}
+    unit = PcuProgram(lanes=SOFTMAX, packet_vectors=int(rng.choice([0, 1, vectors])))
+    data = data_of(rng, feeds, config)
+    expected = expected_of(unit, feeds, data, config)
+    return Drawn(LaneJob(unit, feeds, len(expected.words), config), data, expected)
 
 
 def broken(rng, job):

@@ -212,10 +212,12 @@ def _liveness_faults(liveness: Liveness | None, run: ChipRun) -> list[str]:
         return []
     if liveness.live and run.hang_reason.startswith("no beat"):
         return [f"image is live, but RTL hangs: {run.hang_reason}"]
+    if liveness.open_order:
+        return []
+    if liveness.waits and run.status == "done":
+        return [f"image is not live ({'; '.join(liveness.waits)}), but RTL ended"]
     if not liveness.waits and run.hang_reason.startswith("no beat"):
         return [f"image leaves something over ({'; '.join(liveness.faults)}), but RTL hangs"]
-    if liveness.waits and not liveness.open_order and run.status == "done":
-        return [f"image is not live ({'; '.join(liveness.waits)}), but RTL ended"]
     return []
 
 
