@@ -15,7 +15,7 @@ from sw.passes.place import place
 from sw.passes.route import route
 from tests.sw.chips import TINY
 
-__all__ = ["BoxNest", "Copies", "Relay", "chain_of"]
+__all__ = ["BoxNest", "Copies", "Launch", "Relay", "chain_of", "relay"]
 
 #: Elements of a vector, vectors of a PMU's slot, and its slots.
 LANES, SLOT, SLOTS = 4, 2, 16
@@ -125,7 +125,7 @@ def lane_nets(lane, unit):
     )
 
 
-class _Launch:
+class Launch:
     """A netlist on `tiny` as a launch: its memory before, and the bytes of its arrays."""
 
     def chip_program(self):
@@ -160,7 +160,7 @@ class _Launch:
 
 
 @dataclasses.dataclass(frozen=True)
-class Copies(_Launch):
+class Copies(Launch):
     """Two copies at once, each from a list of nests to another list; every nest has its matrix.
 
     Parameters
@@ -229,7 +229,7 @@ class Copies(_Launch):
 
 
 @dataclasses.dataclass(frozen=True)
-class Relay(_Launch):
+class Relay(Launch):
     """x to y, then y to z, by one load stream and one store stream: y is read after it is written.
 
     The list of loads has the boxes of x, the first box of y, and the rest of y. The first box of y

@@ -8,6 +8,7 @@ from amaranth.hdl import Cat, Module, Mux, Signal, signed
 from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out
 
+from hw.arch.agcu import INDEX_BITS
 from hw.arch.boxes.issuer_program import (
     ISSUER_LOOPS,
     ISSUER_PROGRAMS,
@@ -55,9 +56,13 @@ class CommandIssuer(Component):
         Tokens waiting at each port.
     o_take : ``Out(ArrayLayout(range(MAX_TOKENS + 1), token_ports))``
         Tokens taken from each port in this cycle.
+    i_index_valid, i_index
+        Next index of the index stream, for programs that have an indexed dimension.
+    o_index_take, o_index_drop
+        The index is taken; the rest of its vector is dropped, after the last one of a program.
     o_command : stream of ``command_layout(descriptors)``
     o_waits
-        The next command is ready except for its tokens.
+        The next command is ready except for its tokens or its index.
     o_done
         Every command has been issued, or the issuer is off.
     """
@@ -67,6 +72,10 @@ class CommandIssuer(Component):
     i_start: Signal
     i_tokens: data.View[data.ArrayLayout]
     o_take: data.View[data.ArrayLayout]
+    i_index_valid: Signal
+    i_index: Signal
+    o_index_take: Signal
+    o_index_drop: Signal
     o_command: stream.Interface
     o_waits: Signal
     o_done: Signal
@@ -82,6 +91,10 @@ class CommandIssuer(Component):
                 "i_start": In(1),
                 "i_tokens": In(data.ArrayLayout(range(MAX_CREDITS + 1), token_ports)),
                 "o_take": Out(data.ArrayLayout(range(MAX_TOKENS + 1), token_ports)),
+                "i_index_valid": In(1),
+                "i_index": In(INDEX_BITS),
+                "o_index_take": Out(1),
+                "o_index_drop": Out(1),
                 "o_command": Out(stream.Signature(command_layout(descriptors))),
                 "o_waits": Out(1),
                 "o_done": Out(1),
@@ -93,7 +106,7 @@ class CommandIssuer(Component):
         chain = CounterChain(loops=ISSUER_LOOPS, count_bits=COUNT_BITS, offset_bits=STEP_BITS)
         m.submodules.chain = shared(chain)
         program: Any = Signal(self.config.shape().elem_shape)
-        begins = self._choose(m, chain, program)
+        begins, ends = self._choose(m, chain, program)
 
         # One loop per cycle: index × step, accumulated per dimension.
         point = Signal(data.ArrayLayout(signed(32), MAX_RANK))
@@ -126,7 +139,11 @@ class CommandIssuer(Component):
             wait = program.waits[index]
             granted.append(self.i_tokens[wait.port] >= wait.tokens)
         command = self.o_command
+        granted.append((program.index == 0) | self.i_index_valid)
+        indexed = Signal()  # the program has taken an index
         m.d.comb += [
+            self.o_index_take.eq(chain.i_next & (program.index != 0)),
+            command.payload.index.eq(program.index),
             # Token counts only grow until this issuer takes them, so an offer is not withdrawn.
             command.valid.eq(ready & Cat(*granted).all()),
             self.o_waits.eq(ready & ~Cat(*granted).all()),
@@ -134,7 +151,15 @@ class CommandIssuer(Component):
             chain.i_next.eq(command.valid & command.ready),
         ]
         for dimension in range(MAX_RANK):
-            m.d.comb += command.payload.coordinates[dimension].eq(point[dimension])
+            with m.If((program.index == dimension) & (program.index != 0)):
+                m.d.comb += command.payload.coordinates[dimension].eq(self.i_index)
+            with m.Else():
+                m.d.comb += command.payload.coordinates[dimension].eq(point[dimension])
+        with m.If(self.o_index_take):
+            m.d.sync += indexed.eq(1)
+        with m.Elif(self.o_index_drop):
+            m.d.sync += indexed.eq(0)
+        m.d.comb += self.o_index_drop.eq(ends & indexed)
         with m.If(chain.i_next):
             for index in range(MAX_WAITS):
                 wait = program.waits[index]
@@ -145,8 +170,14 @@ class CommandIssuer(Component):
                                 m.d.comb += self.o_take[port].eq(wait.tokens)
         return m
 
-    def _choose(self, m: Module, chain: CounterChain, program: Any) -> Signal:
-        """Run a chain on one program of the list after the other; high where another begins."""
+    def _choose(self, m: Module, chain: CounterChain, program: Any) -> tuple[Signal, Signal]:
+        """Run a chain on one program of the list after the other.
+
+        Returns
+        -------
+        begins, ends : Signal
+            Another program begins; one has ended.
+        """
         position = Signal(range(ISSUER_PROGRAMS))
         chosen = Signal.like(position)
         running = Signal()
@@ -180,4 +211,4 @@ class CommandIssuer(Component):
                 m.d.sync += count.eq(count + 1)
         with m.If(self.i_start):
             m.d.sync += [running.eq(self.config[0].enable), position.eq(0), count.eq(0)]
-        return begins
+        return begins, ends

@@ -10,8 +10,9 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.agcu.descriptor_writer import DescriptorWriter
+from hw.agcu.index_reader import IndexReader
 from hw.agcu.issuer import CommandIssuer
-from hw.arch.agcu import AGCU_DESCRIPTORS, AGCU_STREAMS, agcu_layout
+from hw.arch.agcu import AGCU_DESCRIPTORS, AGCU_STREAMS, agcu_layout, index_input
 from hw.arch.boxes.issuer_program import ISSUER_PROGRAMS
 from hw.arch.config import ChipConfig
 from hw.arch.counters import ACTIVITIES, COUNTER_BITS, activity_layout
@@ -174,7 +175,6 @@ class Agcu(Component):
         wiring.connect(m, engine.axi, wiring.flipped(self.axi))
         for number in range(AGCU_STREAMS):
             wiring.connect(m, engine.o_loaded[number], wiring.flipped(self.o_load[number]))
-            wiring.connect(m, wiring.flipped(self.i_store[number]), engine.i_vectors[number])
         m.d.comb += [
             engine.i_drain.eq(self.i_drain),
             self.o_idle.eq(engine.o_idle),
@@ -193,6 +193,7 @@ class Agcu(Component):
         full = Signal(AGCU_STREAMS)
         may_leave = [writer.o_written] * AGCU_STREAMS + [writer.o_written & ~bit for bit in full]
         issuers = self._issuers(m, commands, may_leave)
+        self._share_inputs(m, engine, issuers)
         begun = [command.valid & command.ready for command in commands]
         ended = [port.valid & port.ready & port.payload.last for port in self.o_load]
         ended += list(engine.o_stored)
@@ -242,6 +243,35 @@ class Agcu(Component):
             )
             m.d.comb += [issuer.i_tokens[number].eq(count) for issuer in issuers]
         return issuers
+
+    def _share_inputs(self, m: Module, engine: TmaEngine, issuers: Sequence[CommandIssuer]) -> None:
+        """Give each vector input to its store stream if that is on, else to an index reader."""
+        for number, port in enumerate(self.i_store):
+            m.submodules[f"indices_{number}"] = reader = IndexReader(width_bits=self._width_bits)
+            stores = self.config.issuers[AGCU_STREAMS + number].enable
+            target = engine.i_vectors[number]
+            m.d.comb += [
+                target.payload.eq(port.payload),
+                reader.i_stream.payload.eq(port.payload),
+                target.valid.eq(port.valid & stores),
+                reader.i_stream.valid.eq(port.valid & ~stores),
+                port.ready.eq(Mux(stores, target.ready, reader.i_stream.ready)),
+            ]
+            users = [
+                issuers[stream + AGCU_STREAMS * store]
+                for store in (False, True)
+                for stream in range(AGCU_STREAMS)
+                if index_input(stream, store=store) == number
+            ]
+            m.d.comb += [
+                reader.i_take.eq(Cat(issuer.o_index_take for issuer in users).any()),
+                reader.i_drop.eq(Cat(issuer.o_index_drop for issuer in users).any()),
+            ]
+            for issuer in users:
+                m.d.comb += [
+                    issuer.i_index_valid.eq(reader.o_valid),
+                    issuer.i_index.eq(reader.o_index),
+                ]
 
     def _count(
         self,

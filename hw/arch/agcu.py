@@ -18,10 +18,13 @@ from hw.arch.ports import PortNames, UnitProgram, used
 __all__ = [
     "AGCU_DESCRIPTORS",
     "AGCU_STREAMS",
+    "INDEX_BITS",
+    "MAX_INDICES",
     "AgcuInput",
     "AgcuOutput",
     "AgcuProgram",
     "agcu_layout",
+    "index_input",
 ]
 
 #: Load streams of an AGCU, and store streams.
@@ -44,6 +47,20 @@ class AgcuOutput(PortNames):
 
 #: Descriptors of an AGCU: two per stream.
 AGCU_DESCRIPTORS = 4 * AGCU_STREAMS
+
+
+#: Width of an index, without a sign.
+INDEX_BITS = 32
+#: Greatest number of indices in range of an indexed dimension: coordinates have a sign.
+MAX_INDICES = 1 << 31
+
+
+def index_input(stream: int, *, store: bool) -> int:
+    """Vector input at which the index stream of a load stream, or of a store stream, arrives.
+
+    A store's data come by the input of its number, its indices by the other one.
+    """
+    return AGCU_STREAMS - 1 - stream if store else stream
 
 
 def agcu_layout(token_ports: int) -> data.StructLayout:
@@ -98,8 +115,9 @@ class AgcuProgram(UnitProgram):
     Raises
     ------
     BadInputError
-        If there is too much of something, a program names a missing descriptor, or two
-        issuers wait for one token port.
+        If there is too much of something, a program names a missing descriptor, two issuers
+        wait for one token port, a program cannot index its tensor, or an index stream and
+        another stream need one input.
     """
 
     loads: tuple[IssuerProgram | None, ...] = ()
@@ -126,10 +144,16 @@ class AgcuProgram(UnitProgram):
                         f"AGCU program must name one of {len(self.descriptors)} descriptors, "
                         f"not {program.descriptor}"
                     )
+                self._check_index(program)
             ports = {wait.port for program in issuer.programs for wait in program.waits}
             for port in sorted(ports & waited):
                 raise BadInputError(f"Token port {port} must have one issuer that waits")
             waited |= ports
+        for port in range(AGCU_STREAMS):
+            if self.inputs.count(port) > 1:
+                raise BadInputError(
+                    f"Input {AgcuInput(port).name} must have one stream, of data or of indices"
+                )
         for count in self.credits:
             if not 0 <= count <= MAX_CREDITS:
                 raise BadInputError(f"AGCU credits must be from 0 to {MAX_CREDITS}, not {count}")
@@ -143,9 +167,39 @@ class AgcuProgram(UnitProgram):
                 f"Store streams must be different and below {AGCU_STREAMS}, not {self.stored}"
             )
 
+    def _check_index(self, program: IssuerProgram) -> None:
+        descriptor, _ = self.descriptors[program.descriptor]
+        if program.index >= descriptor.rank:
+            raise BadInputError(
+                f"Indexed dimension must be below the tensor's {descriptor.rank} dimensions, "
+                f"not {program.index}"
+            )
+        if not program.index:
+            return
+        if descriptor.box[program.index] != 1:
+            raise BadInputError(
+                "Box must have 1 element in its indexed dimension, "
+                f"not {descriptor.box[program.index]}"
+            )
+        if descriptor.dims[program.index] > MAX_INDICES:
+            raise BadInputError(
+                f"Indexed dimension must have at most {MAX_INDICES} indices, "
+                f"not {descriptor.dims[program.index]}"
+            )
+
+    @property
+    def index_inputs(self) -> dict[tuple[int, bool], int]:
+        """Input of each stream's index stream, by number of the stream and whether it stores."""
+        return {
+            (stream, store): index_input(stream, store=store)
+            for store, issuers in ((False, self.loads), (True, self.stores))
+            for stream, issuer in enumerate(issuers)
+            if issuer is not None and any(program.index for program in issuer.programs)
+        }
+
     @property
     def inputs(self) -> tuple[int, ...]:
-        return used(self.stores)
+        return tuple(sorted((*used(self.stores), *self.index_inputs.values())))
 
     @property
     def outputs(self) -> tuple[int, ...]:

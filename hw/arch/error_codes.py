@@ -92,9 +92,9 @@ class TmaError(enum.Enum, shape=8):
 
 
 class UnitError(enum.IntEnum):
-    """Error details of units other than TMA engines, whose own codes are lower."""
+    """Error details beside those of TMA engines, whose codes are lower."""
 
-    #: Index of a gather or scatter that is at or above its limit.
+    #: Index of a gather or scatter that is at or above its limit, or outside its tensor.
     INDEX = 0xFD
     #: Broken program of a tile: a barrier counted more arrivals than it expects.
     PROGRAM = 0xFE

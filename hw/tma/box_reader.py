@@ -7,7 +7,7 @@ from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out
 
 from hw.arch.descriptor import MAX_BOX, MAX_RANK, WORD_BITS, descriptor_layout
-from hw.arch.error_codes import TmaError
+from hw.arch.error_codes import TmaError, UnitError
 from hw.arch.launch import REPEAT_BITS
 from hw.lib.component import Component
 from hw.tma.commands import tagged_command_layout
@@ -41,7 +41,8 @@ class BoxReader(Component):
     i_stride
         Stride of the base, valid like the descriptor.
     o_error
-        Code of a refusal, for one cycle; 0 otherwise.
+        Code of a refusal, or of an index outside the tensor, whose box is as any other outside it;
+        for one cycle, 0 otherwise.
     """
 
     i_stream: stream.Interface
@@ -58,6 +59,7 @@ class BoxReader(Component):
         bounds = data.ArrayLayout(range(MAX_BOX + 1), MAX_RANK)
         self._coordinates: Any = Signal(data.ArrayLayout(signed(32), MAX_RANK))
         self._iteration = Signal(REPEAT_BITS)
+        self._index = Signal(range(MAX_RANK))
         self._owner = Signal(range(layouts.streams))
         self._row_bytes = Signal(range(MAX_BOX * 8 + 1))
         self._low: Any = Signal(bounds)
@@ -105,6 +107,7 @@ class BoxReader(Component):
                 checking.eq(1),
                 self._coordinates.eq(command.command.coordinates),
                 self._iteration.eq(command.command.iteration),
+                self._index.eq(command.command.index),
                 self._owner.eq(command.stream),
             ]
         with m.If(checking):
@@ -172,6 +175,9 @@ class BoxReader(Component):
                     self._low[dimension].eq(_clamp(before, extent)),
                     self._high[dimension].eq(_clamp(within, extent)),
                 ]
+                with m.If((dimension == self._index) & (dimension != 0)):
+                    with m.If((coordinate < 0) | (within <= 0)):
+                        m.d.comb += self.o_error.eq(UnitError.INDEX.value)
             with m.If(last_digit):
                 m.d.sync += [
                     dimension.eq(following),

@@ -13,12 +13,14 @@ def command_layout(descriptors: int) -> data.StructLayout:
     """Layout of a command: index of a descriptor, coordinates of the box's first element.
 
     ``iteration`` times the stride stored with the descriptor is added to the address of the box.
+    The coordinate of dimension ``index``, if it is not 0, must lie inside the tensor.
     """
     return data.StructLayout(
         {
             "descriptor": range(descriptors),
             "coordinates": data.ArrayLayout(signed(32), MAX_RANK),
             "iteration": REPEAT_BITS,
+            "index": range(MAX_RANK),
         }
     )
 

@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from hw.arch.boxes.issuer_program import IssuerProgram
 from hw.arch.config import ChipConfig
 from hw.arch.error_codes import LaunchError
 from hw.arch.launch import MAX_ARGUMENTS, Argument
@@ -89,12 +88,11 @@ class _AgcuStream:
 def _streams(program: ChipProgram, fabric: Fabric, *, store: bool) -> list[_AgcuStream]:
     found = []
     for index, agcu in sorted(program.agcus.items()):
-        issuers: tuple[IssuerProgram | None, ...] = agcu.stores if store else agcu.loads
-        for port, issuer in enumerate(issuers):
-            if issuer is not None:
-                parts = [boxes for boxes in fabric.boxes(index, issuer) if len(boxes.points)]
-                if parts:
-                    found.append(_AgcuStream(index, port, parts))
+        for port in range(len(agcu.stores if store else agcu.loads)):
+            boxes = fabric.boxes(index, port, store=store)
+            parts = [each for each in boxes if len(each.points)]
+            if parts:
+                found.append(_AgcuStream(index, port, parts))
     return found
 
 
@@ -153,25 +151,29 @@ def _iterate(
     totals: _Totals,
 ) -> None:
     """Execute one iteration of an image from start to end."""
-    fabric = Fabric(program, arguments, memory, iteration)
-    loads = _streams(program, fabric, store=False)
-    stores = _streams(program, fabric, store=True)
-    for stream in (*loads, *stores):
-        for boxes in stream.parts:
-            boxes.check()
-    if iteration == 0:
-        _require_order(program, arguments, repeat)
-    _require_apart(stores, memory)
-    # What a load reads of the same iteration has come to memory a round before.
-    again = any(_meet(load, store) for load in loads for store in stores)
-    before: list[Bytes] = []
+    before: list[Bytes] | None = None
     while True:
+        fabric = Fabric(program, arguments, memory, iteration)
+        loads = _streams(program, fabric, store=False)
+        stores = _streams(program, fabric, store=True)
+        for stream in (*loads, *stores):
+            for boxes in stream.parts:
+                boxes.check()
+        if iteration == 0 and before is None:
+            _require_order(program, arguments, repeat)
         vectors = [fabric.stored(each.index, each.port, each.vectors) for each in stores]
+        # What a load reads of the same iteration comes to memory a round before.
+        ends = before is not None and all(map(np.array_equal, before, vectors))
+        ends = ends or not any(_meet(load, store) for load in loads for store in stores)
+        if ends:
+            _require_apart(stores, memory)
         for store, data in zip(stores, vectors, strict=True):
             store.store(memory, data)
-        if not again or (before and all(map(np.array_equal, before, vectors))):
+        if ends:
             break
-        before, fabric = vectors, Fabric(program, arguments, memory, iteration)
+        before = vectors
+    for fault in fabric.faults:
+        raise fault
     loaded = [boxes for stream in loads for boxes in stream.parts]
     written = [boxes for stream in stores for boxes in stream.parts]
     totals.bytes_read += sum(each.beats() for each in loaded) * (program.config.width_bits // 8)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hw.arch.agcu import AgcuProgram
+from hw.arch.agcu import INDEX_BITS, AgcuProgram
 from hw.arch.boxes.issuer_program import IssuerProgram
 from hw.arch.error_codes import LaunchError, UnitError, agcu_number
 from hw.arch.lanes.phase_word import PhaseSource
@@ -18,6 +18,7 @@ from hw.arch.launch import Argument
 from hw.arch.pcu import FilterProgram, PcuInput, PcuProgram
 from hw.arch.pmu import PmuProgram
 from hw.arch.unit_kind import AGCU, PCU, PMU, UnitKind
+from hw.numeric.division import ceil_div
 from sim.emulator.boxes import BoxStream
 from sim.emulator.errors import EmulatorError, LaunchFault
 from sim.emulator.lanes import lane_results
@@ -34,7 +35,7 @@ from sw.prove.stream_packets import (
     taken_weights,
     tile_passes,
 )
-from sw.prove.unrolled_loops import box_points
+from sw.prove.unrolled_loops import box_points, index_vectors
 
 __all__ = ["UNIT_STREAMS", "Fabric"]
 
@@ -72,14 +73,42 @@ class Fabric:
         self._streams: dict[Output | Junction, Bytes | None] = {}
         self._pads: dict[tuple[int, ...], Scratchpad] = {}
         self.macs_issued = 0
+        #: Indices of AGCUs outside their tensors, whose boxes are zeros or are dropped.
+        self.faults: list[LaunchFault] = []
 
-    def boxes(self, index: int, issuer: IssuerProgram) -> list[BoxStream]:
-        """Boxes of each program of an AGCU stream."""
-        return [self._boxes(index, program) for program in issuer.programs]
-
-    def _boxes(self, index: int, issuer: IssuerProgram) -> BoxStream:
+    def boxes(self, index: int, port: int, *, store: bool) -> list[BoxStream]:
+        """Boxes of each program of an AGCU stream; none if it is off."""
         agcu: AgcuProgram = self._program.agcus[index]
-        descriptor, number = agcu.descriptors[issuer.descriptor]
+        issuer = dict(enumerate(agcu.stores if store else agcu.loads)).get(port)
+        if issuer is None:
+            return []
+        points = [box_points(program) for program in issuer.programs]
+        number = agcu.index_inputs.get((port, store))
+        if number is not None:
+            self._place(index, number, issuer, points)
+        return [
+            self._boxes(index, program, places)
+            for program, places in zip(issuer.programs, points, strict=True)
+        ]
+
+    def _place(self, index: int, number: int, issuer: IssuerProgram, points: list[Ints]) -> None:
+        """Put the indices that an AGCU takes at an input into the coordinates of its boxes."""
+        per_vector = self._chip.width_bits // INDEX_BITS
+        end, begin = Input(AGCU, (index,), number), 0
+        vectors = self.first(end, int(index_vectors(issuer, per_vector).sum()))
+        indices = np.ascontiguousarray(vectors).view("<i4").reshape(-1)
+        for program, places in zip(issuer.programs, points, strict=True):
+            if program.index and len(places):
+                mine = indices[begin : begin + len(places)]
+                places[:, program.index] = mine
+                begin += ceil_div(len(places), per_vector) * per_vector
+                descriptor, _ = self._program.agcus[index].descriptors[program.descriptor]
+                if ((mine < 0) | (mine >= descriptor.dims[program.index])).any():
+                    unit = agcu_number(self._chip, index)
+                    self.faults.append(LaunchFault(LaunchError.UNIT, int(UnitError.INDEX), unit))
+
+    def _boxes(self, index: int, program: IssuerProgram, points: Ints) -> BoxStream:
+        descriptor, number = self._program.agcus[index].descriptors[program.descriptor]
         argument = self._arguments[number]
         base = (descriptor.base + argument.value) % (1 << 64)
         if self._iteration:
@@ -89,7 +118,7 @@ class Fabric:
         return BoxStream(
             descriptor,
             base,
-            box_points(issuer),
+            points,
             self._chip.width_bits // 8,
             self._chip.agcu.axi_address_bits,
             agcu_number(self._chip, index),
@@ -142,9 +171,8 @@ class Fabric:
         return stream
 
     def _loaded(self, root: Output, unit: AgcuProgram) -> Bytes:
-        issuer = unit.loads[root.port]
-        assert issuer is not None
-        parts = [boxes.load(self._memory) for boxes in self.boxes(root.at[0], issuer)]
+        boxes = self.boxes(root.at[0], root.port, store=False)
+        parts = [each.load(self._memory) for each in boxes]
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
     def _read(self, root: Output, unit: PmuProgram) -> Bytes:

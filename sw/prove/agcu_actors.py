@@ -11,7 +11,7 @@ from hw.arch.limits import MAX_CREDITS
 from sw.prove.machine import Actor, Channel, Consumer, Core, Machine, Part, Port, Reason
 from sw.prove.pattern import Pattern
 
-__all__ = ["BoxServer", "BoxStream", "StoredTokens", "TokenCount"]
+__all__ = ["BoxServer", "BoxStream", "IndexVectors", "StoredTokens", "TokenCount"]
 
 Ints = npt.NDArray[np.int64]
 
@@ -66,7 +66,46 @@ class TokenCount(Consumer):
         return self.tap.channel.producer if self.tap else None
 
 
-#: Tokens that a box takes: token counters, and how many of each.
+class IndexVectors(TokenCount):
+    """Index stream of an AGCU: vectors that have arrived, of which boxes take indices.
+
+    One vector waits besides that in use. A vector of indices is in use from the box that takes its
+    first index on.
+
+    Parameters
+    ----------
+    machine : Machine
+    name : str
+    vectors : int
+        Vectors that all boxes take.
+    """
+
+    def __init__(self, machine: Machine, name: str, vectors: int) -> None:
+        super().__init__(machine, name, 0)
+        self._vectors = vectors
+        self._taken = 0
+
+    def demand(self) -> int:
+        return min(1 - self.count, self._vectors - self._taken)
+
+    def take(self, count: int) -> None:
+        self._taken += count
+        super().take(count)
+
+    def restart_fault(self) -> str | None:
+        return None  # what is left over is a fault in any case
+
+    def state(self) -> tuple[int, ...]:
+        return self._taken, self.count
+
+    def pattern(self) -> Pattern:
+        return Pattern(self._vectors)
+
+    def skip(self, count: int) -> None:
+        self._taken += count
+
+
+#: What a box takes: token counters or index streams, and how many of each.
 Waits = Sequence[tuple[TokenCount, int]]
 
 
@@ -78,17 +117,17 @@ class BoxStream(Part):
     name : str
     sizes : array
         Vectors of each box.
-    owners : array
-        Position of each box's program in the issuer's list.
+    kinds : array
+        Kind of each box, by which it has the same waits as others.
     waits : sequence of Waits
-        Tokens that each box of each program consumes.
+        What each box of a kind consumes.
     """
 
-    def __init__(self, name: str, sizes: Ints, owners: Ints, waits: Sequence[Waits]) -> None:
+    def __init__(self, name: str, sizes: Ints, kinds: Ints, waits: Sequence[Waits]) -> None:
         self.name = name
         self.boxes = len(sizes)
         self._sizes = sizes
-        self._owners = owners
+        self._kinds = kinds
         self._waits = waits
         self.moved = 0  # boxes
         self.channel: Channel | None = None  # of a load
@@ -108,7 +147,7 @@ class BoxStream(Part):
     @property
     def waits(self) -> Waits:
         """Tokens of the next box; none if none is left."""
-        return () if self.done else self._waits[int(self._owners[self.moved])]
+        return () if self.done else self._waits[int(self._kinds[self.moved])]
 
     @property
     def counters(self) -> list[TokenCount]:
@@ -119,7 +158,7 @@ class BoxStream(Part):
         return (self.moved,)
 
     def pattern(self) -> Pattern:
-        return Pattern(self.boxes, (self._sizes, self._owners))
+        return Pattern(self.boxes, (self._sizes, self._kinds))
 
     def skip(self, count: int) -> None:
         self.moved += count
@@ -240,7 +279,8 @@ class BoxServer(Core):
             for port, tokens in stream.waits:
                 if port.count < tokens:
                     giver = port.tap.channel.name if port.tap else "nothing that sends any"
-                    found.append((f"a token from {giver} at {port.name}", port.source()))
+                    payload = "an index" if isinstance(port, IndexVectors) else "a token"
+                    found.append((f"{payload} from {giver} at {port.name}", port.source()))
         return found
 
 

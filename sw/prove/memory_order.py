@@ -87,6 +87,10 @@ def _accesses(program: ChipProgram, arguments: Sequence[Argument], kind: str) ->
                 descriptor, number = agcu.descriptors[each.descriptor]
                 points = box_points(each)
                 begin, end = end, end + len(points)
+                if each.index:  # any index inside the tensor, the first and the last among them
+                    ends = np.array([0, descriptor.dims[each.index] - 1])
+                    points = np.repeat(points, 2, axis=0)
+                    points[:, each.index] = np.resize(ends, len(points))
                 base = (descriptor.base + arguments[number].value) % (1 << 64)
                 low, high = reach(descriptor, base, points)
                 if low < high:

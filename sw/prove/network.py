@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from hw.arch.agcu import AgcuProgram
+import numpy as np
+import numpy.typing as npt
+
+from hw.arch.agcu import INDEX_BITS, AgcuProgram
 from hw.arch.lanes.lane_room import result_room
 from hw.arch.lanes.softmax_program import SoftmaxProgram, SoftmaxRole
 from hw.arch.pcu import FilterProgram, PcuInput, PcuOutput, PcuProgram
@@ -14,7 +17,7 @@ from hw.arch.pmu_word import TokenSource
 from hw.arch.unit_kind import AGCU, PCU, PMU, UnitKind
 from sw.chip_program import ChipProgram
 from sw.fabric.nets import DeadEnd, Input, Junction, MergeInput, Nets, Output
-from sw.prove.agcu_actors import BoxServer, BoxStream, StoredTokens, TokenCount
+from sw.prove.agcu_actors import BoxServer, BoxStream, IndexVectors, StoredTokens, TokenCount, Waits
 from sw.prove.credits import load_is_free, store_is_free
 from sw.prove.index_walk import index_walk
 from sw.prove.lane_actors import LaneUnit
@@ -32,9 +35,11 @@ from sw.prove.stream_packets import (
     taken_weights,
     tile_passes,
 )
-from sw.prove.unrolled_loops import MOST_STEPS, box_owners, box_sizes
+from sw.prove.unrolled_loops import MOST_STEPS, box_owners, box_sizes, index_vectors
 
 __all__ = ["UNIT_ACTORS", "Network"]
+
+Ints = npt.NDArray[np.int64]
 
 #: Depth of the buffer at a vector output of a PCU and of a PMU, and at a token output of a PMU.
 _RESULT_ENTRIES, _READ_ENTRIES, _TOKEN_ENTRIES = 2, 8, 2
@@ -251,11 +256,7 @@ class Network:
                 stream = BoxStream(
                     f"AGCU {index} {'store' if store else 'load'} {port}",
                     sizes,
-                    box_owners(issuer),
-                    [
-                        [(counts[wait.port], wait.tokens) for wait in program.waits]
-                        for program in issuer.programs
-                    ],
+                    *self._box_waits(agcu, index, port, store, counts),
                 )
                 if store:
                     free = store_is_free(self._program, self._nets, index, port, sizes)
@@ -275,8 +276,29 @@ class Network:
                 # Issuers without waits and without empty loops stay in lockstep.
                 for program in issuer.programs:
                     least = min(low for low, _ in program.chain().counts())
-                    steady = steady and not program.waits and least > 0
+                    steady = steady and not (program.waits or program.index) and least > 0
             self._serve(index, streams, steady=steady)
+
+    def _box_waits(
+        self, agcu: AgcuProgram, index: int, port: int, store: bool, counts: list[TokenCount]
+    ) -> tuple[Ints, list[Waits]]:
+        """Kind of each box of a stream, and what boxes of each kind wait for."""
+        issuer = (agcu.stores if store else agcu.loads)[port]
+        assert issuer is not None
+        owners = box_owners(issuer)
+        waits: list[Waits] = [
+            [(counts[wait.port], wait.tokens) for wait in program.waits]
+            for program in issuer.programs
+        ]
+        number = agcu.index_inputs.get((port, store))
+        if number is None:
+            return owners, waits
+        first = index_vectors(issuer, self._chip.width_bits // INDEX_BITS)
+        end = Input(AGCU, (index,), number)
+        indices = IndexVectors(self.machine, str(end), int(first.sum()))
+        self._inputs[end] = indices
+        with_index: list[Waits] = [[*each, (indices, 1)] for each in waits]
+        return owners + first * len(waits), [*waits, *with_index]
 
     def _serve(self, index: int, streams: list[tuple[BoxStream, bool]], *, steady: bool) -> None:
         """Add the servers of one side of an AGCU: one, or one per stream if the order is free."""

@@ -27,6 +27,7 @@ __all__ = [
     "box_owners",
     "box_points",
     "box_sizes",
+    "index_vectors",
     "plain_counts",
     "vectors_of",
     "visits",
@@ -224,3 +225,19 @@ def box_sizes(agcu: AgcuProgram, issuer: IssuerProgram, beat_bytes: int) -> Ints
     if len(sizes) == 1:
         return np.broadcast_to(np.int64(sizes[0]), owners.shape)
     return np.array(sizes, np.int64)[owners]
+
+
+def index_vectors(issuer: IssuerProgram, per_vector: int) -> Ints:
+    """Per box of an issuer, whether it takes the first index of a vector; none without indices.
+
+    Parameters
+    ----------
+    issuer : IssuerProgram
+    per_vector : int
+        Indices of a vector. Each program begins with a new one.
+    """
+    parts = []
+    for program in issuer.programs:
+        numbers = np.arange(len(box_points(program)))
+        parts.append((numbers % per_vector == 0) & bool(program.index))
+    return np.concatenate(parts).astype(np.int64)

@@ -40,6 +40,7 @@ def nest_layout(*, descriptors: int, token_ports: int) -> data.StructLayout:
         {
             "enable": 1,
             "descriptor": range(max(descriptors, 2)),
+            "index": range(MAX_RANK),
             "waits": data.ArrayLayout(wait, MAX_WAITS),
             "dimensions": data.ArrayLayout(range(MAX_RANK), ISSUER_LOOPS),
             "chain": chain_layout(loops=ISSUER_LOOPS, count_bits=COUNT_BITS, offset_bits=STEP_BITS),
@@ -83,6 +84,8 @@ class IssuerProgram:
         The loop nest, outermost first; one command per iteration of the innermost loop.
     waits : tuple of Wait
         Tokens that each command takes.
+    index : int
+        Dimension of the tensor whose coordinate each command takes from the index stream; 0: none.
     following : tuple of IssuerProgram
         The rest of the issuer's list, in order; each begins when the one before it has issued its
         last command.
@@ -91,12 +94,13 @@ class IssuerProgram:
     ------
     BadInputError
         If there are too many loops, waits or programs, two waits for one port, a count out of
-        range, or a program of the list has a list of its own.
+        range, a loop over the indexed dimension, or a program of the list has a list of its own.
     """
 
     descriptor: int
     loops: tuple[BoxLoop, ...]
     waits: tuple[Wait, ...] = ()
+    index: int = 0
     following: tuple[IssuerProgram, ...] = ()
 
     def __post_init__(self) -> None:
@@ -111,6 +115,15 @@ class IssuerProgram:
             raise BadInputError(
                 f"Issuer must wait for at most {MAX_WAITS} different ports, not {self.waits}"
             )
+        if not 0 <= self.index < MAX_RANK:
+            raise BadInputError(
+                f"Indexed dimension must be from 1 to {MAX_RANK - 1}, or 0, not {self.index}"
+            )
+        for loop in self.loops:
+            if self.index and loop.step and loop.dimension == self.index:
+                raise BadInputError(
+                    f"Loop must not move the indexed dimension {self.index}, not by {loop.step}"
+                )
         for low, high in self.chain().counts():
             if low < 0 or high >= 1 << COUNT_BITS:
                 raise BadInputError(
@@ -171,6 +184,7 @@ class IssuerProgram:
         fields: dict[int | str, Any] = {
             "enable": 1,
             "descriptor": self.descriptor,
+            "index": self.index,
             "waits": waits + [{"port": 0, "tokens": 0}] * (MAX_WAITS - len(waits)),
             "dimensions": [loop.dimension for loop in self.loops]
             + [0] * (ISSUER_LOOPS - len(self.loops)),
@@ -227,4 +241,5 @@ class IssuerProgram:
             descriptor=fields["descriptor"],
             loops=tuple(loops),
             waits=tuple(Wait(wait["port"], wait["tokens"]) for wait in waits if wait["tokens"]),
+            index=fields["index"],
         )

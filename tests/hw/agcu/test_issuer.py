@@ -125,6 +125,14 @@ def test_a_command_takes_one_cycle_a_loop_and_one_to_step():
         ),
         (lambda: IssuerProgram(0, (BoxLoop(1),), (Wait(1), Wait(1))), r"at most 2 different ports"),
         (
+            lambda: IssuerProgram(0, (BoxLoop(1),), index=5),
+            r"dimension must be from 1 to 4, or 0, not 5",
+        ),
+        (
+            lambda: IssuerProgram(0, (BoxLoop(2), BoxLoop(3, 1, 8)), index=1),
+            r"must not move the indexed dimension 1, not by 8",
+        ),
+        (
             lambda: IssuerProgram(0, (BoxLoop(1),), following=(PROGRAMS[0],) * 4),
             r"at most 4 programs, not 5",
         ),

@@ -8,7 +8,7 @@ from amaranth.lib.wiring import In, Out
 from amaranth.sim import Simulator
 
 from hw.arch.descriptor import Descriptor, ElementFormat, descriptor_layout
-from hw.arch.error_codes import TmaError
+from hw.arch.error_codes import TmaError, UnitError
 from hw.arch.errors import BadInputError
 from hw.lib.bursts import longest_burst
 from hw.tma.box_reader import BoxReader
@@ -64,7 +64,8 @@ class Chain(wiring.Component):
 def run(width_bits, burst_beats, commands, *, stall=0.0, seed=0):
     """Plans, bursts, errors and cycles of commands.
 
-    A command is (packed descriptor, coordinates), or these and (iteration, stride of the base).
+    A command is (packed descriptor, coordinates), or these and (iteration, stride of the base), or
+    these and its indexed dimension.
     """
     dut = Chain(width_bits=width_bits, burst_beats=burst_beats)
     rng = random.Random(seed)
@@ -72,8 +73,9 @@ def run(width_bits, burst_beats, commands, *, stall=0.0, seed=0):
 
     async def issue(ctx):
         for packed, coordinates, *rest in commands:
-            iteration, stride = rest[0] if rest else (0, 0)
-            ctx.set(dut.i_stream.payload.command, packed_command(1, coordinates, iteration))
+            (iteration, stride), index = (*rest, *[(0, 0), 0][len(rest) :])
+            fields = packed_command(1, coordinates, iteration) | {"index": index}
+            ctx.set(dut.i_stream.payload.command, fields)
             ctx.set(dut.i_stream.payload.stream, 1)
             ctx.set(dut.i_stream.valid, 1)
             await ctx.tick().until(dut.i_stream.ready)
@@ -107,7 +109,7 @@ def run(width_bits, burst_beats, commands, *, stall=0.0, seed=0):
                 bursts.append((int(burst.address), int(burst.length) + 1))
                 when.append(cycle)
             if error:
-                errors.append(TmaError(error))
+                errors.append(UnitError(error) if error == UnitError.INDEX else TmaError(error))
 
     simulator = Simulator(dut)
     simulator.add_clock(1e-6)
@@ -257,6 +259,26 @@ def test_a_stride_that_misplaces_the_base_is_refused_once_it_counts():
     _, bursts, errors, _ = run(64, 64, commands)
     assert errors == [TmaError.BASE]
     assert len(bursts) == 1
+
+
+def test_an_index_outside_its_dimension_is_an_error_and_reaches_no_byte():
+    """A coordinate of another dimension may lie outside, as that of any box."""
+    descriptor = Descriptor(
+        base=0x1000, format=ElementFormat.INT8, dims=(64, 9, 5), strides=(64, 640), box=(8, 2, 1)
+    ).pack()
+    for dimension, at, outside in (
+        (2, (0, 0, 4), False),
+        (2, (0, 0, 5), True),
+        (2, (0, 0, -1), True),
+        (2, (0, -1, 0), False),
+        (1, (0, 8, 0), False),
+        (1, (0, 9, 0), True),
+        (0, (0, 9, 5), False),
+        (2, (0, 0, -(1 << 31)), True),
+    ):
+        _, bursts, errors, _ = run(64, 64, [(descriptor, at, (0, 0), dimension)])
+        assert errors == [UnitError.INDEX] * outside, (dimension, at)
+        assert not (outside and bursts)
 
 
 @pytest.mark.parametrize(("field", "index", "value", "code"), REFUSALS)
