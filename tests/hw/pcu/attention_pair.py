@@ -29,7 +29,7 @@ class AttentionPair(Component):
 
     ``NAME_skipped`` rows of a unit's tiles are left out: ``NAME_begin`` and ``NAME_end`` are the
     cycles in which the first of the others, and the last so far, entered its grid, and
-    ``NAME_rows`` is how many did.
+    ``NAME_rows`` is how many did. ``between`` passes from unit to unit if ``moved``.
     """
 
     def __init__(self, *, width_bits, config):
@@ -38,7 +38,7 @@ class AttentionPair(Component):
         streams = ("keys", "queries", "values")
         super().__init__(
             {f"i_{name}": In(link) for name in streams}
-            | {"o_result": Out(link)}
+            | {"o_result": Out(link), "moved": Out(1), "between": Out(width_bits + 2)}
             | {f"{name}_config": In(pcu_layout(config.lanes).size) for name in _UNITS}
             | {f"{name}_skipped": In(32) for name in _UNITS}
             | {f"{name}_{what}": Out(32) for name in _UNITS for what in ("begin", "end", "rows")}
@@ -67,6 +67,10 @@ class AttentionPair(Component):
         wiring.connect(m, wiring.flipped(self.i_keys), scores.i_activation)
         wiring.connect(m, wiring.flipped(self.i_queries), scores.i_weight)
         wiring.connect(m, scores.o_result, values.i_weight)
+        m.d.comb += [
+            self.moved.eq(scores.o_result.valid & scores.o_result.ready),
+            self.between.eq(scores.o_result.payload),
+        ]
         wiring.connect(m, wiring.flipped(self.i_values), values.i_activation)
         wiring.connect(m, values.o_result, wiring.flipped(self.o_result))
         return m
@@ -217,7 +221,7 @@ def simulate_attention(case, rng, *, stall=0.0):
     """Run a pair in the simulator of Amaranth, and compare its results by bits."""
     pair = AttentionPair(width_bits=case.chip.width_bits, config=case.chip.pcu)
     expected = [(_number(row[:-1]), int(row[-1])) for row in case.results()]
-    streams, got = case.streams(), []
+    streams, got, between = case.streams(), [], []
     # Each stall lasts a cycle; no vector waits for more than a block.
     most = 20_000
 
@@ -252,12 +256,22 @@ def simulate_attention(case, rng, *, stall=0.0):
             if len(got) == len(expected):
                 return
 
+    async def watch(ctx):
+        while True:
+            _, _, moved, bits = await ctx.tick().sample(pair.moved, pair.between)
+            if moved:
+                between.append(bits)
+
     simulator = Simulator(pair)
     simulator.add_clock(1e-6)
     for name in streams:
         simulator.add_testbench(source(name), background=True)
+    simulator.add_testbench(watch, background=True)
     simulator.add_testbench(take)
     simulator.run()
+    marks = case.chip.width_bits
+    packets = [_number(row[:-1]) | int(row[-1]) << marks for row in case.packets()]
+    assert between == packets
     assert got == expected
 
 
