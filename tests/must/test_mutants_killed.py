@@ -1,55 +1,51 @@
 """edge-h: mutants that once survived are killed, no line has lost a test, benches cover the RTL."""
 
 import json
-import os
-import shutil
 import subprocess
 import sys
 import tomllib
-from pathlib import Path
 
 import pytest
 
 from sim.cocotb.bench_runner import bench_names
+from tests.must.mutants import ROOT, Mutant, copy_of_tree, require_killed
 from tests.rtl_coverage import GOALS, measure, totals
 
-ROOT = Path(__file__).resolve().parent.parent.parent
-_COPIED = ("hw", "gen", "sim", "sw", "tests", "tilewright", "pyproject.toml")
 _GOAL = "the six mutants that were gaps are killed by the nearest test"
 
-#: What is changed of which file, and the test nearest to it.
+#: By what they are.
 MUTANTS = {
-    "leftovers at a consumer": (
+    "leftovers at a consumer": Mutant(
         "sw/prove/machine.py",
         "self.tap.channel.written - self.tap.taken if self.tap else 0",
         "self.tap.channel.written - self.tap.taken if not self.tap else 0",
         "tests/sw/test_prove_ends.py",
     ),
-    "weights that no tile uses": (
+    "weights that no tile uses": Mutant(
         "sw/prove/pcu_actors.py",
         "if self._loading or self._loaded:",
         "if self._loading and self._loaded:",
         "tests/sw/test_prove_ends.py",
     ),
-    "slots that are not alike": (
+    "slots that are not alike": Mutant(
         "sim/emulator/scratchpad.py",
         "if pattern is None or writer.element_bytes != size or",
         "if pattern is None and writer.element_bytes != size or",
         "tests/sim/emulator/test_scratchpad.py",
     ),
-    "a symbol left alone": (
+    "a symbol left alone": Mutant(
         "sw/ir/affine.py",
         "isinstance(size, str) and size in values",
         "isinstance(size, str) or size in values",
         "tests/sw/ir/test_affine.py",
     ),
-    "the most slots of a PMU": (
+    "the most slots of a PMU": Mutant(
         "hw/arch/limits.py",
         "PMU_SLOTS = Domain(2, 64)",
         "PMU_SLOTS = Domain(2, 65)",
         "tests/hw/arch/test_config.py",
     ),
-    "detail of a good run": (
+    "detail of a good run": Mutant(
         "sim/emulator/emulated_launch.py",
         "error_detail=fault.detail if fault else 0,",
         "error_detail=fault.detail if fault else 1,",
@@ -58,33 +54,10 @@ MUTANTS = {
 }
 
 
-def outcome(folder, test):
-    """How a test ends in a copy of the tree: pytest's exit code, and what it says."""
-    words = [sys.executable, "-m", "pytest", "-q", "-x", test]
-    done = subprocess.run(
-        words,
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(folder)},
-        capture_output=True,
-        text=True,
-        timeout=1500,
-    )
-    return done.returncode, done.stdout + done.stderr
-
-
 @pytest.fixture(scope="module")
 def copy(tmp_path_factory):
     """A copy of the tree, in which a mutant can be planted."""
-    folder = tmp_path_factory.mktemp("copy")
-    for name in _COPIED:
-        place = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
-        place(ROOT / name, folder / name)
-    # Its tests of RTL wait for those of this clone.
-    (ROOT / "build").mkdir(exist_ok=True)
-    (ROOT / "build" / "heavy.lock").touch()
-    (folder / "build").mkdir()
-    (folder / "build" / "heavy.lock").symlink_to(ROOT / "build" / "heavy.lock")
-    return folder
+    return copy_of_tree(tmp_path_factory.mktemp("copy"))
 
 
 @pytest.mark.slow
@@ -110,18 +83,7 @@ def test_every_line_of_the_list_has_the_tests_it_takes(tmp_path, figure):
 @pytest.mark.must("edge-h", goal=_GOAL)
 @pytest.mark.parametrize("mutant", MUTANTS)
 def test_a_mutant_that_survived_is_killed(mutant, copy, figure):
-    path, before, after, test = MUTANTS[mutant]
-    source = (ROOT / path).read_text()
-    assert source.count(before) == 1
-    healthy, said = outcome(copy, test)
-    assert healthy == 0, said
-    (copy / path).write_text(source.replace(before, after))
-    try:
-        killed, said = outcome(copy, test)
-    finally:
-        (copy / path).write_text(source)
-    # Tests ran, and one failed: an error before the first is no kill.
-    assert killed == 1 and "1 failed" in said, said
+    require_killed(MUTANTS[mutant], copy)
     figure(f"{len(MUTANTS)} of {len(MUTANTS)} killed")
 
 
