@@ -3,7 +3,7 @@
 from gen.formal import Property
 from gen.properties.arrays import ARRAY_PROPERTIES
 from gen.properties.barriers import BarrierCompletes
-from gen.properties.bursts import BurstsStayInside
+from gen.properties.burst_bounds import BurstsStayInside
 from gen.properties.streams import (
     BufferIsAQueue,
     FilterTakesItsOwn,

@@ -10,7 +10,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.agcu.descriptor_writer import DescriptorWriter
-from hw.agcu.index_reader import IndexReader
+from hw.agcu.index_unpacker import IndexUnpacker
 from hw.agcu.issuer import CommandIssuer
 from hw.arch.agcu import AGCU_DESCRIPTORS, AGCU_STREAMS, agcu_layout, index_input
 from hw.arch.boxes.issuer_program import ISSUER_PROGRAMS
@@ -245,9 +245,9 @@ class Agcu(Component):
         return issuers
 
     def _share_inputs(self, m: Module, engine: TmaEngine, issuers: Sequence[CommandIssuer]) -> None:
-        """Give each vector input to its store stream if that is on, else to an index reader."""
+        """Give each vector input to its store stream if that is on, else to an index unpacker."""
         for number, port in enumerate(self.i_store):
-            m.submodules[f"indices_{number}"] = reader = IndexReader(width_bits=self._width_bits)
+            m.submodules[f"indices_{number}"] = reader = IndexUnpacker(width_bits=self._width_bits)
             stores = self.config.issuers[AGCU_STREAMS + number].enable
             target = engine.i_vectors[number]
             m.d.comb += [

@@ -21,8 +21,8 @@ from hw.lib.component import Component
 from hw.lib.stream import vector_signature
 from hw.matrix.bank_sequencer import BankSequencer
 from hw.matrix.drain import BankDrain
-from hw.matrix.key_counters import KeyCounters
-from hw.matrix.rise_loader import RiseLoader
+from hw.matrix.softmax.key_counters import KeyCounters
+from hw.matrix.softmax.rise_loader import RiseLoader
 from hw.matrix.stationary_core import StationaryCore
 from hw.numeric.formats import Format
 from hw.numeric.product_formats import cell_set

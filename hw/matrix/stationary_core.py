@@ -16,9 +16,9 @@ from hw.lib.delay import delayed
 from hw.lib.stream import ElasticBuffer
 from hw.matrix.accumulator import Accumulators
 from hw.matrix.bottom_adder import BottomAdder
-from hw.matrix.rescale import Rescale
-from hw.matrix.rise_loader import RISE_BITS
-from hw.matrix.score_columns import ScoreColumns
+from hw.matrix.softmax.rescale import Rescale
+from hw.matrix.softmax.rise_loader import RISE_BITS
+from hw.matrix.softmax.score_columns import ScoreColumns
 from hw.matrix.sum_guard import SumGuard
 from hw.matrix.weight_buffer import WeightBuffer
 from hw.matrix.write_back import WriteBack, leaving_layout

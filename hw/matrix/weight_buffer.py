@@ -12,7 +12,7 @@ from hw.emit.shared import shared
 from hw.emit.vector_memory import VectorMemory
 from hw.lib.component import Component
 from hw.matrix.load_sequencer import LoadSequencer
-from hw.matrix.rise_loader import RISE_BITS
+from hw.matrix.softmax.rise_loader import RISE_BITS
 
 __all__ = ["WeightBuffer", "swap_distance"]
 

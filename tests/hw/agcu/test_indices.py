@@ -5,7 +5,7 @@ import random
 import pytest
 from amaranth.sim import Simulator
 
-from hw.agcu.index_reader import IndexReader
+from hw.agcu.index_unpacker import IndexUnpacker
 from hw.arch.agcu import AgcuProgram
 from hw.arch.boxes.issuer_program import IssuerProgram
 from hw.arch.descriptor import Descriptor, ElementFormat
@@ -23,7 +23,7 @@ def simulated(dut, *actors):
 @pytest.mark.parametrize("width_bits", [64, 256])
 def test_indices_come_in_order_and_a_drop_ends_their_vector(width_bits, seed):
     rng = random.Random(seed)
-    dut = IndexReader(width_bits=width_bits)
+    dut = IndexUnpacker(width_bits=width_bits)
     count = width_bits // 32
     vectors = [[rng.getrandbits(32) for _ in range(count)] for _ in range(60)]
     sent, taken, expected = [], [], []

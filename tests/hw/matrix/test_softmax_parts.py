@@ -5,10 +5,10 @@ import pytest
 from amaranth.sim import Simulator
 
 from hw.arch.lanes.key_mask import KeyMask
-from hw.matrix.key_counters import KeyCounters
-from hw.matrix.rescale import Rescale
-from hw.matrix.rise_loader import RiseLoader
-from hw.matrix.score_columns import ScoreColumns
+from hw.matrix.softmax.key_counters import KeyCounters
+from hw.matrix.softmax.rescale import Rescale
+from hw.matrix.softmax.rise_loader import RiseLoader
+from hw.matrix.softmax.score_columns import ScoreColumns
 from hw.numeric.formats import fp32
 from hw.numeric.fused_softmax import rescaled, seen
 

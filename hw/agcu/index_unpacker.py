@@ -1,4 +1,4 @@
-"""Index reader of an AGCU: vectors of an index stream as single indices."""
+"""Index unpacker of an AGCU: vectors of an index stream as single indices."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from hw.emit.shared import shared
 from hw.lib.component import Component
 from hw.lib.stream import ElasticBuffer, vector_layout, vector_signature
 
-__all__ = ["IndexReader"]
+__all__ = ["IndexUnpacker"]
 
 
-class IndexReader(Component):
-    """Index reader: the indices of each vector in ascending order, one per cycle.
+class IndexUnpacker(Component):
+    """Index unpacker: the indices of each vector in ascending order, one per cycle.
 
     Parameters
     ----------

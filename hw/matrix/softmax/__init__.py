@@ -1,0 +1,1 @@
+"""Parts that a matrix unit needs between the two products of attention."""
