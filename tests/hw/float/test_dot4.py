@@ -128,6 +128,6 @@ def test_refusals():
 
 @pytest.mark.parametrize("format_", FORMATS, ids=lambda f: f.name)
 def test_chips_refuse_them(format_):
-    message = f"Format must be one of bf16, int8, fp32, int32, not {format_.name}"
+    message = f"Format must be one of bf16, fp16, int8, e4m3, e5m2, fp32, int32, not {format_.name}"
     with pytest.raises(BadInputError, match=message):
         compile_kernel(matmul, named["tiny"], dims={"M": 8, "N": 8, "K": 8}, dtype=format_)

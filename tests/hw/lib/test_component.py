@@ -26,6 +26,7 @@ from hw.lib.barrier import Barrier
 from hw.lib.component import Component
 from hw.lib.config_segment import ConfigSegment
 from hw.lib.crc32 import Crc32
+from hw.lib.delay_memory import DelayMemory
 from hw.lib.fifo import Queue
 from hw.lib.loop_nest import CounterChain
 from hw.lib.packet_filter import PacketFilter
@@ -94,6 +95,7 @@ REFUSED = [
         {"layouts": TmaLayouts(64, 32, streams=1), "burst_beats": 3},
         "Beats of a burst must be",
     ),
+    (DelayMemory, {"width": 8, "most": 1}, "Greatest delay must be"),
     (SpecialFunctionUnit, {"function_bits": 25}, "Function bits must be"),
     (StationaryArray, {"config": _ARRAY, "by_column": True}, "Rows of an array"),
     (

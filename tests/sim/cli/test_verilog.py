@@ -49,7 +49,7 @@ def here(tmp_path, monkeypatch):
             "systolic_unit_r16_c16_ws_bf16_l1_a512_r0_t1_none_b0_top",
         ),
         ("--component array --rows 2 --cols 2", "stationary_array_r2_c2_ws_bf16_l1_s1_b0"),
-        ("--config tiny --component matrix-unit", "matrix_unit_r4_c2_bf16_int8_l2_a256"),
+        ("--config tiny --component matrix-unit", "matrix_unit_r4_c2_bf16_int8_l2_a256_s0"),
     ],
 )
 def test_without_an_output_a_file_below_build_is_written_and_named(words, name, here, capsys):
