@@ -20,6 +20,7 @@ def deeper(unit):
     return {part.name: part.depth for part in measured.definitions if part.depth > GOAL}
 
 
+@pytest.mark.slow
 def test_no_definition_of_an_agcu_is_deeper_than_the_goal():
     assert deeper(UnitDesign("agcu", 1, emit(Agcu.of_chip(named["tiny"])))) == {}
 

@@ -33,11 +33,8 @@ ACCUMULATOR_ROWS = 32
 MATRIX_UNITS = {"a": (4, 1), "b": (4, 2), "c": (4, 3), "d": (8, 2)}
 #: Matrix units of a PCU with other cells, all of `CELLS_SIZE`, by their formats.
 CELLS = {
-    "half": (fp16,),
     "halves": (bf16, fp16),
     "eighths": (e4m3, e5m2),
-    "short": (e5m2,),
-    "integers": (int8,),
 }
 CELLS_SIZE = (4, 2)
 #: The chip whose PCU is tested.

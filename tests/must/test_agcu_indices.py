@@ -14,6 +14,7 @@ from tests.units_indexed import Indexed
 JOBS = 30
 
 
+@pytest.mark.slow
 @pytest.mark.must(
     "unit-h", goal="random gathers and scatters of an AGCU in RTL equal numpy by bytes"
 )

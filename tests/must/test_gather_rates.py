@@ -48,6 +48,7 @@ def table(vectors, read, indexed):
     return PmuProgram((write, None), (None, dataclasses.replace(read, ring=ring)), indexed=indexed)
 
 
+@pytest.mark.slow
 @pytest.mark.must("unit-h", goal=">= 0.98 vector per cycle, gather of rows in a PMU")
 @pytest.mark.parametrize("parts", [1, 4])
 def test_rows_are_gathered_at_a_vector_per_cycle(parts, seed, figure):
@@ -65,6 +66,7 @@ def test_rows_are_gathered_at_a_vector_per_cycle(parts, seed, figure):
     assert rate >= 0.98
 
 
+@pytest.mark.slow
 @pytest.mark.must("unit-h", goal=">= 0.9 of the balls-in-bins bound, gather of elements in a PMU")
 @pytest.mark.parametrize("size", [64, 4096])
 def test_elements_are_gathered_as_fast_as_their_banks_allow(size, seed, figure):
@@ -87,6 +89,7 @@ def test_elements_are_gathered_as_fast_as_their_banks_allow(size, seed, figure):
     assert rate >= 0.9 * drawn
 
 
+@pytest.mark.slow
 @pytest.mark.must("unit-h", goal="scatter with add exact for duplicates in a PMU")
 @pytest.mark.parametrize("elements", [False, True])
 def test_duplicates_are_added_exactly(elements, seed, figure):

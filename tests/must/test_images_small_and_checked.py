@@ -15,6 +15,7 @@ FLIPS = 1000
 _OF_A_PROGRAM = 50
 
 
+@pytest.mark.slow
 @pytest.mark.must("unit-l", goal="launch write to the first data AR, 256^3 on small: <= 345 cycles")
 def test_the_first_operand_is_asked_for_early(figure):
     found = first_address()

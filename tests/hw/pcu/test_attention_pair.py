@@ -70,7 +70,15 @@ def test_large_scores_raise_the_maximum_and_scale_old_sums(seed):
     simulate_attention(case, rng)
 
 
-@pytest.mark.parametrize("special", [np.nan, np.inf, -np.inf, 1e5])
+@pytest.mark.parametrize(
+    "special",
+    [
+        np.nan,
+        -np.inf,
+        pytest.param(np.inf, marks=pytest.mark.slow),
+        pytest.param(1e5, marks=pytest.mark.slow),
+    ],
+)
 def test_special_scores_are_defined(special, seed):
     """One key of a group has such a score for each query; the next group is as ever."""
     rng = np.random.default_rng(seed)
