@@ -9,7 +9,7 @@ from sim.campaign.models import Models
 from sim.campaign.runner import run_campaign
 
 #: A case may end later, so that the whole stays below three minutes.
-_SMOKE_SECONDS = 75
+_SMOKE_SECONDS = 150
 
 
 @pytest.fixture

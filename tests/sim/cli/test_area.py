@@ -26,6 +26,7 @@ def test_the_option_knows_every_kind():
     assert CHOICES == (*KINDS, REST)
 
 
+@pytest.mark.slow
 def test_one_kind_alone_is_measured_once(capsys, monkeypatch, tmp_path):
     monkeypatch.setenv("TILEWRIGHT_CACHE", str(tmp_path))
     first, said = report(capsys, "--config", "tiny", "--component", "config_segment")
