@@ -9,7 +9,7 @@ from hw.arch.agcu import AgcuInput, AgcuOutput, AgcuProgram
 from hw.arch.boxes.issuer_program import IssuerProgram, Wait
 from hw.arch.config import ChipConfig
 from hw.arch.descriptor import Descriptor, ElementFormat
-from hw.arch.launch import HEADER_BYTES, Argument, LaunchEntry
+from hw.arch.launch import Argument
 from hw.arch.loops import BoxLoop, LoopProgram
 from hw.arch.pcu import PcuInput, PcuOutput, PcuProgram
 from hw.arch.pmu import EngineProgram, PmuInput, PmuOutput, PmuProgram, SlotRing
@@ -223,19 +223,6 @@ class GemvLayers:
             Argument(matrices, self.matrix_bytes),
             Argument(vectors, step),
             Argument(vectors + step, step),
-        )
-
-    def entry(self, image: int, table: int, repeat: int, *, hold_next: bool = False) -> LaunchEntry:
-        """Entry of the launch list, with the addresses of the image's beats and of the table."""
-        packed = self.program.pack()
-        return LaunchEntry(
-            image_address=image,
-            image_bytes=len(packed) - HEADER_BYTES,
-            header=packed[:HEADER_BYTES],
-            argument_address=table,
-            argument_count=3,
-            repeat=repeat,
-            hold_next=hold_next,
         )
 
     @staticmethod

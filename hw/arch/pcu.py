@@ -316,21 +316,18 @@ class PcuProgram(UnitProgram):
             "packet_vectors": self.packet_vectors,
             "by_group": self.by_group,
         }
+        if (self.lanes or self.softmax) and not lanes:
+            raise refusal("Lanes of a PCU with a lane program", "be at least 1", lanes)
+        if self.lanes:
+            fields["auxiliary"] = dataclasses.asdict(self.auxiliary)
         layout = pcu_layout(lanes, cells)
         word: int = Const.cast(layout.const(fields)).value
-        if self.lanes is None and self.softmax is None:
-            return word
-        if not lanes:
-            raise refusal("Lanes of a PCU with a lane program", "be at least 1", lanes)
         if self.softmax:
             word |= self.softmax.pack() << layout["softmax"].offset
-            return word | self.softmax.lane_word << layout["lanes"].offset
-        assert self.lanes is not None
-        modulus, index = (_filter_layout()[name].offset for name in ("modulus", "index"))
-        word |= (self.auxiliary.modulus << modulus | self.auxiliary.index << index) << layout[
-            "auxiliary"
-        ].offset
-        return word | self.lanes.pack() << layout["lanes"].offset
+            word |= self.softmax.lane_word << layout["lanes"].offset
+        elif self.lanes:
+            word |= self.lanes.pack() << layout["lanes"].offset
+        return word
 
     @classmethod
     def unpack(

@@ -44,7 +44,7 @@ MOST_RISE = 255
 
 
 class ScoreBlock(NamedTuple):
-    """What a scores unit makes of a block of keys, for C queries.
+    """Results of a scores unit for a block of keys and C queries.
 
     Members
     -------

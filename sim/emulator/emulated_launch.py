@@ -144,6 +144,7 @@ class _Totals:
 
 def _iterate(
     program: ChipProgram,
+    fabric: Fabric,
     arguments: Sequence[Argument],
     memory: Bytes,
     iteration: int,
@@ -153,7 +154,7 @@ def _iterate(
     """Execute one iteration of an image from start to end."""
     before: list[Bytes] | None = None
     while True:
-        fabric = Fabric(program, arguments, memory, iteration)
+        fabric.begin(iteration)
         loads = _streams(program, fabric, store=False)
         stores = _streams(program, fabric, store=True)
         for stream in (*loads, *stores):
@@ -235,8 +236,9 @@ def emulate(
             program = ChipProgram.unpack(config, fetched.image)
             ahead = entry + 1 < entries and not fetched.hold_next
             following = reader.preview(list_address, entry + 1) if ahead else None
+            fabric = Fabric(program, arguments, view)
             for iteration in range(fetched.repeat):
-                _iterate(program, arguments, view, iteration, fetched.repeat, totals)
+                _iterate(program, fabric, arguments, view, iteration, fetched.repeat, totals)
             if ahead and reader.preview(list_address, entry + 1) != following:
                 raise EmulatorError(
                     f"Kernel of entry {entry} must not write entry {entry + 1} or what that points "

@@ -44,7 +44,7 @@ Ints = npt.NDArray[np.int64]
 
 
 class Fabric:
-    """Dataflow of an iteration of a kernel from its loads to its stores.
+    """Dataflow of the iterations of a kernel, one at a time, from its loads to its stores.
 
     Parameters
     ----------
@@ -52,8 +52,6 @@ class Fabric:
     arguments : sequence of Argument
         The launch arguments.
     memory : array of bytes
-    iteration : int
-        Number of the iteration.
     """
 
     def __init__(
@@ -61,15 +59,18 @@ class Fabric:
         program: ChipProgram,
         arguments: Sequence[Argument],
         memory: Bytes,
-        iteration: int = 0,
     ) -> None:
         self._program = program
         self._chip = program.config
         self._arguments = arguments
         self._memory = memory
-        self._iteration = iteration
         self._nets: Nets = find_nets(program)
         self._packets = StreamPackets(program, self._nets)
+        self.begin(0)
+
+    def begin(self, iteration: int) -> None:
+        """Forget every stream: those of an iteration follow."""
+        self._iteration = iteration
         self._streams: dict[Output | Junction, Bytes | None] = {}
         self._pads: dict[tuple[int, ...], Scratchpad] = {}
         self.macs_issued = 0

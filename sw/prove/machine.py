@@ -104,7 +104,7 @@ class Actor(Part):
 
     @abc.abstractmethod
     def reasons(self) -> list[Reason]:
-        """What it waits for and the actor it waits for; empty if it has ended."""
+        """Causes of its wait, each with the actor that must move; empty if it has ended."""
 
     def leftovers(self) -> list[str]:
         """Payloads that remain inside at the end, in words."""

@@ -28,6 +28,7 @@ from sim.run.report import Outcome
 from sw.kernels.matmul import matmul
 from sw.language import Schedule
 from tests.hw.units import LANE_SETS, lane_chip
+from tests.must.mutants import copy_of_tree
 from tests.native.stream_model import StreamModel
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -183,3 +184,9 @@ def wheel_environment(tmp_path_factory):
             (packages / package.name).symlink_to(package)
     (site / "dependencies.pth").write_text(f"{packages}\n")
     return folder
+
+
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory):
+    """A copy of the tree, in which a mutant can be planted."""
+    return copy_of_tree(tmp_path_factory.mktemp("copy"))

@@ -8,7 +8,7 @@ import tomllib
 import pytest
 
 from sim.cocotb.bench_runner import bench_names
-from tests.must.mutants import ROOT, Mutant, copy_of_tree, require_killed
+from tests.must.mutants import ROOT, Mutant, require_killed
 from tests.rtl_coverage import GOALS, measure, totals
 
 _GOAL = "the six mutants that were gaps are killed by the nearest test"
@@ -52,12 +52,6 @@ MUTANTS = {
         "tests/sim/native/test_chip.py::test_launches_end_with_the_same_error_on_the_emulator",
     ),
 }
-
-
-@pytest.fixture(scope="module")
-def copy(tmp_path_factory):
-    """A copy of the tree, in which a mutant can be planted."""
-    return copy_of_tree(tmp_path_factory.mktemp("copy"))
 
 
 @pytest.mark.slow

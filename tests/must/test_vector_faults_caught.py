@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.must.mutants import Mutant, copy_of_tree, require_killed
+from tests.must.mutants import Mutant, require_killed
 
 #: By what they are.
 FAULTS = {
@@ -44,12 +44,6 @@ FAULTS = {
         "tests/hw/command/test_refusals.py",
     ),
 }
-
-
-@pytest.fixture(scope="module")
-def copy(tmp_path_factory):
-    """A copy of the tree, in which a fault can be planted."""
-    return copy_of_tree(tmp_path_factory.mktemp("copy"))
 
 
 @pytest.mark.slow

@@ -13,6 +13,8 @@ __all__ = ["KEY_BITS", "KeyMask", "key_mask_layout"]
 
 #: Width of the counters of keys, in two's complement.
 KEY_BITS = 20
+#: Fields of a mask with what the counters begin with, and what each group adds.
+_COUNTERS = ("key", "key_step", "distance", "distance_step")
 #: Query groups after which a mask begins anew; 0: never.
 _GROUPS = Domain(0, (1 << 16) - 1)
 #: A number of keys; 0: the rule is off.
@@ -28,13 +30,12 @@ def key_mask_layout() -> data.StructLayout:
     ``distance_step`` what each group adds, all modulo 2^20. The distance of a key is its number
     less that of the last key that query 0 of the group sees under a causal mask.
     """
-    counters = ("key", "key_step", "distance", "distance_step")
     return data.StructLayout(
         {
             "length": _KEYS.high.bit_length(),
             "causal": 1,
             "window": _KEYS.high.bit_length(),
-            **dict.fromkeys(counters, KEY_BITS),
+            **dict.fromkeys(_COUNTERS, KEY_BITS),
             "groups": _GROUPS.high.bit_length(),
         }
     )
@@ -114,8 +115,7 @@ class KeyMask:
         BadInputError
             If no mask has such fields.
         """
-        counters = ("key", "key_step", "distance", "distance_step")
-        key, key_step, distance, distance_step = (_signed(int(fields[each])) for each in counters)
+        key, key_step, distance, distance_step = (_signed(int(fields[each])) for each in _COUNTERS)
         return cls(
             length=int(fields["length"]),
             causal=bool(fields["causal"]),
