@@ -1,0 +1,1 @@
+"""Stage graph of a kernel: its kinds of stage, and their lowering to units."""

@@ -1,0 +1,74 @@
+"""Lane code: the program of one PCU's lanes with the values of the tile IR that pass its ports."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+
+from hw.arch.lanes.lane_program import LanePhase, LaneProgram
+from hw.arch.lanes.phase_word import PhaseSource
+from sw.ir.format_rules import Format
+
+__all__ = ["CodedPhase", "LaneCode"]
+
+
+@dataclasses.dataclass(frozen=True)
+class CodedPhase:
+    """A phase of a lane program, and the values of its streams by name.
+
+    Parameters
+    ----------
+    phase : LanePhase
+    source : str or None
+        Value whose packet comes at the activation port; None in a phase of STATISTICS.
+    auxiliary : str or None
+        Value that the auxiliary stream gives.
+    result : str or None
+        Value that the packet of results holds, an output or a temporary; None if the phase only
+        changes a statistic.
+    """
+
+    phase: LanePhase
+    source: str | None
+    auxiliary: str | None
+    result: str | None
+
+
+@dataclasses.dataclass(frozen=True)
+class LaneCode:
+    """Program of one PCU's lanes: its phases, and what passes the ports in each.
+
+    Parameters
+    ----------
+    phases : tuple of CodedPhase
+        All phases with a packet have the same source.
+    constants : tuple of int
+        Words of 32 bits.
+    formats : mapping of str to Format
+        Format in which each value passes the ports.
+    """
+
+    phases: tuple[CodedPhase, ...]
+    constants: tuple[int, ...]
+    formats: Mapping[str, Format]
+
+    @property
+    def program(self) -> LaneProgram:
+        """Program of the lanes.
+
+        Raises
+        ------
+        BadInputError
+            If the lanes cannot run it.
+        """
+        return LaneProgram(tuple(each.phase for each in self.phases), self.constants)
+
+    @property
+    def source(self) -> str:
+        """Value at the activation port, the same packet in each of the `packet_phases`."""
+        return next(each.source for each in self.phases if each.source is not None)
+
+    @property
+    def packet_phases(self) -> int:
+        """Phases that take a packet: each element of the source passes the lanes so often."""
+        return sum(each.phase.source is not PhaseSource.STATISTICS for each in self.phases)
