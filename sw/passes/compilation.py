@@ -21,6 +21,7 @@ from sw.passes.plan import Plan
 from sw.passes.route import Routes
 from sw.passes.stage import Product
 from sw.prove import Liveness
+from sw.stages.stage_graph import StageGraph
 
 __all__ = ["Compilation"]
 
@@ -60,6 +61,7 @@ class Compilation:
     fit : Fit
     sizes : dict of str to int
         Block size per loop.
+    graph : StageGraph
     netlist : Netlist
     placement : Placement
     routes : Routes
@@ -91,6 +93,7 @@ class Compilation:
     plan: Plan = _later()
     fit: Fit = _later()
     sizes: dict[str, int] = _later()
+    graph: StageGraph = _later()
     netlist: Netlist = _later()
     placement: Placement = _later()
     routes: Routes = _later()

@@ -219,7 +219,8 @@ def _buffers(
             Buffer(f"a{group}", plan.a_bytes, *a_slots, a_parts, True, plan.rows / cycles)
             for group in range(plan.row_par)
         ),
-        Buffer("b", plan.b_bytes, *b_slots, b_parts, True, plan.pass_columns / cycles),
+        # B is read by columns.
+        Buffer("b", plan.b_bytes, *b_slots, b_parts, True, plan.pass_columns / cycles, plan.lanes),
         *(
             Buffer(
                 each.name,
@@ -247,7 +248,7 @@ def _shares(plan: Plan, a_parts: int) -> tuple[tuple[int, int, int], ...]:
 def _try(plan: Plan, named: Mapping[str, int], collect: int, b_parts: int, a_parts: int) -> Fit:
     agcus = plan.config.agcu.count
     collectors = _collectors(plan, collect)
-    homes, slowdown = pack(plan, _buffers(plan, named, collectors, b_parts, a_parts))
+    homes, slowdown = pack(plan.config, _buffers(plan, named, collectors, b_parts, a_parts))
     shares = _shares(plan, a_parts)
     for _, first, groups in shares:
         if groups > MAX_MODULUS:

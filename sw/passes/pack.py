@@ -10,9 +10,9 @@ import dataclasses
 import itertools
 from collections.abc import Iterator, Mapping
 
+from hw.arch.config import ChipConfig
 from hw.numeric.division import ceil_div
 from sw.passes.field_limits import Unfit
-from sw.passes.plan import Plan
 
 __all__ = ["Buffer", "Home", "pack"]
 
@@ -36,6 +36,11 @@ class Buffer:
         Whether freed slots are reported by tokens.
     rate : float
         Vectors per cycle at its busier side.
+    alignment : int
+        Vectors to a multiple of which its first slot is aligned: a block if it is accessed by
+        columns, two rows if it is not.
+    readers : int
+        Read engines that empty it.
     """
 
     name: str
@@ -45,6 +50,8 @@ class Buffer:
     writers: int
     tokens: bool
     rate: float
+    alignment: int = 2
+    readers: int = 1
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,11 +62,11 @@ class Home:
     ----------
     pmu : int
     number : int
-        Index of the buffer in the PMU and of its read engine.
+        Index of the buffer in the PMU.
     base_bytes : int
     slots : int
-    writer, token : int
-        Its first write engine and token output.
+    writer, reader, token : int
+        Its first write engine, read engine and token output.
     """
 
     pmu: int
@@ -67,15 +74,16 @@ class Home:
     base_bytes: int
     slots: int
     writer: int
+    reader: int
     token: int
 
 
-def pack(plan: Plan, buffers: list[Buffer]) -> tuple[dict[str, Home], float]:
+def pack(config: ChipConfig, buffers: list[Buffer]) -> tuple[dict[str, Home], float]:
     """Allocate buffers to PMUs, one per PMU as long as there are enough.
 
     Parameters
     ----------
-    plan : Plan
+    config : ChipConfig
     buffers : list of Buffer
 
     Returns
@@ -90,7 +98,6 @@ def pack(plan: Plan, buffers: list[Buffer]) -> tuple[dict[str, Home], float]:
     Unfit
         If there is no allocation.
     """
-    config = plan.config
     for each in buffers:
         if each.least * each.slot_bytes > config.pmu.capacity_bytes:
             raise Unfit(
@@ -114,7 +121,7 @@ def pack(plan: Plan, buffers: list[Buffer]) -> tuple[dict[str, Home], float]:
         orders = itertools.permutations(buffers)
     best: tuple[float, list[list[Buffer]]] | None = None
     for order in orders:
-        rooms = _rooms(plan, order)
+        rooms = _rooms(config, order)
         if rooms is not None:
             load = max(sum(each.rate for each in room) for room in rooms)
             if best is None or load < best[0] - 1e-9:
@@ -130,46 +137,46 @@ def pack(plan: Plan, buffers: list[Buffer]) -> tuple[dict[str, Home], float]:
         )
     homes: dict[str, Home] = {}
     for pmu, room in enumerate(best[1]):
-        homes.update(_settle(plan, pmu, room))
+        homes.update(_settle(config, pmu, room))
     return homes, max(1.0, best[0])
 
 
-def _bases(plan: Plan, room: list[Buffer], slots: Mapping[str, int]) -> list[int]:
+def _bases(config: ChipConfig, room: list[Buffer], slots: Mapping[str, int]) -> list[int]:
     """First byte of each buffer of a PMU, and the first free byte after them."""
     bases, end = [], 0
     for each in room:
-        # B is read by columns, so it begins with a block; other buffers with a pair of rows.
-        unit = plan.vector_bytes * (plan.lanes if each.name == "b" else 2)
+        unit = config.width_bits // 8 * each.alignment
         bases.append(ceil_div(end, unit) * unit)
         end = bases[-1] + slots[each.name] * each.slot_bytes
     return [*bases, end]
 
 
-def _fits(plan: Plan, room: list[Buffer]) -> bool:
+def _fits(config: ChipConfig, room: list[Buffer]) -> bool:
     least = {each.name: each.least for each in room}
     return (
         len(room) <= _PORTS
         and sum(each.writers for each in room) <= _PORTS
+        and sum(each.readers for each in room) <= _PORTS
         and sum(each.writers for each in room if each.tokens) <= _PORTS
-        and _bases(plan, room, least)[-1] <= plan.config.pmu.capacity_bytes
+        and _bases(config, room, least)[-1] <= config.pmu.capacity_bytes
     )
 
 
-def _rooms(plan: Plan, order: tuple[Buffer, ...]) -> list[list[Buffer]] | None:
+def _rooms(config: ChipConfig, order: tuple[Buffer, ...]) -> list[list[Buffer]] | None:
     """Buffers by PMU: one per PMU, the rest at the least loaded PMUs."""
     rooms: list[list[Buffer]] = []
     for each in order:
-        if len(rooms) < plan.config.pmu_count:
+        if len(rooms) < config.pmu_count:
             rooms.append([each])
             continue
-        fitting = [room for room in rooms if _fits(plan, [*room, each])]
+        fitting = [room for room in rooms if _fits(config, [*room, each])]
         if not fitting:
             return None
         min(fitting, key=lambda room: sum(other.rate for other in room)).append(each)
     return rooms
 
 
-def _settle(plan: Plan, pmu: int, room: list[Buffer]) -> Iterator[tuple[str, Home]]:
+def _settle(config: ChipConfig, pmu: int, room: list[Buffer]) -> Iterator[tuple[str, Home]]:
     """Allocate the slots of a PMU's buffers, as many as they can use."""
     slots = {each.name: each.least for each in room}
     grown = True
@@ -177,13 +184,14 @@ def _settle(plan: Plan, pmu: int, room: list[Buffer]) -> Iterator[tuple[str, Hom
         grown = False
         for each in room:
             more = {**slots, each.name: slots[each.name] + 1}
-            wanted = min(each.wanted, plan.config.pmu.slots)
-            room_left = _bases(plan, room, more)[-1] <= plan.config.pmu.capacity_bytes
+            wanted = min(each.wanted, config.pmu.slots)
+            room_left = _bases(config, room, more)[-1] <= config.pmu.capacity_bytes
             if more[each.name] <= wanted and room_left:
                 slots = more
                 grown = True
-    writer = token = 0
-    for number, (each, base) in enumerate(zip(room, _bases(plan, room, slots), strict=False)):
-        yield each.name, Home(pmu, number, base, slots[each.name], writer, token)
+    writer = reader = token = 0
+    for number, (each, base) in enumerate(zip(room, _bases(config, room, slots), strict=False)):
+        yield each.name, Home(pmu, number, base, slots[each.name], writer, reader, token)
         writer += each.writers
+        reader += each.readers
         token += each.writers if each.tokens else 0

@@ -31,8 +31,9 @@ from sw.passes.plan import Plan
 from sw.passes.route import RouteError, placement_seeds, route, unroutable
 from sw.passes.simplify import simplify
 from sw.passes.stage import Product, stage
-from sw.passes.units import units
 from sw.prove import LivenessError, require_live
+from sw.stages.lowering import lower
+from sw.stages.product_graph import product_graph
 
 __all__ = ["MOST_PLANS", "PASSES"]
 
@@ -106,9 +107,14 @@ def _mask(c: Compilation) -> None:
     c.masked = mask(c.tiled)
 
 
+def _graph(c: Compilation) -> None:
+    with _own_fault("graph"):
+        c.graph = product_graph(c.plan, c.fit, c.arrays)
+
+
 def _units(c: Compilation) -> None:
     with _own_fault("units"):
-        c.netlist = units(c.plan, c.fit, c.arrays)
+        c.netlist = lower(c.graph, c.fit.homes, c.config)
 
 
 def _place(c: Compilation) -> Iterator[None]:
@@ -295,10 +301,18 @@ PASSES = (
         text=_ir("masked"),
     ),
     Pass(
-        "units",
-        "lowering to unit programs and nets",
-        _units,
+        "graph",
+        "stage graph: loads, buffers, products and stores, and the streams between them",
+        _graph,
         needs=("plan", "fit", "arrays"),
+        leaves=("graph",),
+        text=lambda c: c.graph.text(),
+    ),
+    Pass(
+        "units",
+        "lowering of each stage to unit programs and nets",
+        _units,
+        needs=("graph", "fit"),
         leaves=("netlist",),
         text=lambda c: _netlist_text(c.netlist),
     ),

@@ -15,7 +15,8 @@ from sw.array_spec import ArraySpec
 from sw.passes.field_limits import Unfit, require_fields
 from sw.passes.fit import fit
 from sw.passes.plan import Plan
-from sw.passes.units import units
+from sw.stages.lowering import lower
+from sw.stages.product_graph import product_graph
 from tests.sw.passes.test_units import product
 
 SMALL = named["small"]
@@ -30,7 +31,9 @@ def packed(plan, config):
         ArraySpec("C", (each.m, each.n), each.out, output=True),
     )
     pmu = config.pmu
-    for unit in units(plan, fit(plan, {}), arrays).units.values():
+    places = fit(plan, {})
+    netlist = lower(product_graph(plan, places, arrays), places.homes, config)
+    for unit in netlist.units.values():
         if isinstance(unit, PmuProgram):
             unit.pack(
                 width_bits=config.width_bits, capacity_bytes=pmu.capacity_bytes, slots=pmu.slots

@@ -50,7 +50,7 @@ def test_annealing_is_better_than_chance():
     }
     rng = random.Random(5)
     pins = {}
-    for name in program.units.keys() - program.fixed.keys():
+    for name in sorted(program.units.keys() - program.fixed.keys()):
         free = kinds[unit_kind.PCU if name.startswith("c") else unit_kind.PMU]
         pins[name] = free.pop(rng.randrange(len(free)))
     by_chance = place(program, LARGE, seed=1, pins=pins)

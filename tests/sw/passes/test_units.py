@@ -12,7 +12,8 @@ from sw.array_spec import ArraySpec
 from sw.passes.fit import fit
 from sw.passes.parallel import Constraints, parallel
 from sw.passes.stage import Product
-from sw.passes.units import units
+from sw.stages.lowering import lower
+from sw.stages.product_graph import product_graph
 from tests.sw.netlist_model import run_netlist
 
 GUARD = 0xA5
@@ -65,7 +66,8 @@ def check(config, shape, fmt, out, constraints=None, seed=1):
     )
     plan, places = next(parallel(product(m, n, k, fmt, out), config, constraints or Constraints()))
     memory = [rows_of(a, specs[0]), rows_of(b, specs[1]), bytearray([GUARD] * specs[2].bytes)]
-    run_netlist(units(plan, places, specs), config, memory)
+    graph = product_graph(plan, places, specs)
+    run_netlist(lower(graph, places.homes, config), config, memory)
     assert memory[2] == rows_of(oracle(a, b, out.dtype), specs[2]), plan.describe()
     return plan, places
 

@@ -1,0 +1,145 @@
+"""Lowering of a stage graph to unit programs and nets: one rule per kind of stage."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+
+from hw.arch.agcu import AGCU_STREAMS, AgcuInput, AgcuOutput, AgcuProgram
+from hw.arch.boxes.issuer_program import IssuerProgram, Wait
+from hw.arch.config import ChipConfig
+from hw.arch.descriptor import Descriptor
+from hw.arch.pmu import EngineProgram, PmuInput, PmuOutput, PmuProgram, SlotRing
+from hw.arch.pmu_word import TokenSource
+from hw.arch.ports import UnitProgram
+from sw.netlist import Net, Netlist, Pin
+from sw.passes.pack import Home
+from sw.stages.stage_graph import Hold, Lanes, Load, Product, Socket, StageGraph, Store, Walk
+
+__all__ = ["lower"]
+
+_READERS = (TokenSource.R0, TokenSource.R1)
+
+
+def lower(graph: StageGraph, homes: Mapping[str, Home], config: ChipConfig) -> Netlist:
+    """Generate the programs of all units of a stage graph, and the nets.
+
+    Parameters
+    ----------
+    graph : StageGraph
+    homes : mapping of str to Home
+        Allocation of each `Hold`.
+    config : ChipConfig
+    """
+    named: dict[str, UnitProgram] = {}
+    named.update((name, stage.program) for name, stage in graph.of(Product))
+    named.update((name, stage.program) for name, stage in graph.of(Lanes))
+    for pmu in sorted({home.pmu for home in homes.values()}):
+        named[f"pmu{pmu}"] = _pmu(graph, homes, pmu)
+    agcus = [each.agcu for kind in (Load, Store) for _, each in graph.of(kind)]
+    fixed = {f"agcu{agcu}": agcu for agcu in sorted(set(agcus))}
+    for name, agcu in fixed.items():
+        named[name] = _agcu(graph, homes, agcu, config)
+    return Netlist(named, _nets(graph, homes), fixed)
+
+
+def _engine(hold: Hold, home: Home, walk: Walk) -> EngineProgram:
+    """Program of the engine that takes a walk over a buffer."""
+    ring = SlotRing(
+        buffer=home.number,
+        base=home.base_bytes // hold.element_bytes + walk.offset,
+        stride=hold.slot_bytes // hold.element_bytes if home.slots > 1 else 0,
+        count=home.slots,
+    )
+    fields = {field.name: getattr(walk, field.name) for field in dataclasses.fields(walk)}
+    del fields["offset"]
+    return EngineProgram(ring=ring, element_bytes=hold.element_bytes, **fields)
+
+
+def _pmu(graph: StageGraph, homes: Mapping[str, Home], pmu: int) -> PmuProgram:
+    """Program of a PMU: the engines and tokens of the buffers in it."""
+    writers: list[EngineProgram | None] = [None] * len(PmuInput)
+    readers: list[EngineProgram | None] = [None] * len(PmuOutput)
+    tokens = [TokenSource.OFF] * len(PmuOutput)
+    fed = {sink for name, _ in graph.of(Load) for sink in graph.sinks(name)}
+    for name, hold in graph.of(Hold):
+        home = homes[name]
+        if home.pmu != pmu:
+            continue
+        for number, walk in enumerate(hold.writes):
+            writers[home.writer + number] = _engine(hold, home, walk)
+            if Socket(name, number) in fed:
+                tokens[home.token + number] = _READERS[home.reader]
+        for number, walk in enumerate(hold.reads):
+            readers[home.reader + number] = _engine(hold, home, walk)
+    return PmuProgram(
+        writers=(writers[0], writers[1]),
+        readers=(readers[0], readers[1]),
+        tokens=(tokens[0], tokens[1]),
+    )
+
+
+def _agcu(
+    graph: StageGraph, homes: Mapping[str, Home], agcu: int, config: ChipConfig
+) -> AgcuProgram:
+    """Program of an AGCU: its load and store streams, and the free slots that loads may fill."""
+    loads: list[IssuerProgram | None] = [None] * AGCU_STREAMS
+    stores: list[IssuerProgram | None] = [None]
+    descriptors: list[tuple[Descriptor, int]] = []
+    credits = [0] * config.token_tracks
+    for name, load in graph.of(Load):
+        if load.agcu == agcu:
+            loads[load.stream] = IssuerProgram(len(descriptors), load.loops, (Wait(load.port),))
+            descriptors.append((load.descriptor, load.argument))
+            credits[load.port] = sum(homes[sink.stage].slots for sink in graph.sinks(name))
+    for _, store in graph.of(Store):
+        if store.agcu == agcu:
+            stores += [None] * (store.stream + 1 - len(stores))
+            stores[store.stream] = IssuerProgram(len(descriptors), store.loops)
+            descriptors.append((store.descriptor, store.argument))
+    return AgcuProgram(
+        loads=tuple(loads),
+        stores=tuple(stores),
+        descriptors=tuple(descriptors),
+        credits=tuple(credits[: config.token_tracks]),
+    )
+
+
+def _nets(graph: StageGraph, homes: Mapping[str, Home]) -> tuple[Net, ...]:
+    """Nets of all streams; behind that of a load, the net of the tokens of its freed slots."""
+
+    def source(socket: Socket) -> Pin:
+        stage = graph.stages[socket.stage]
+        match stage:
+            case Load():
+                return Pin(f"agcu{stage.agcu}", AgcuOutput(stage.stream))
+            case Hold():
+                home = homes[socket.stage]
+                return Pin(f"pmu{home.pmu}", PmuOutput(home.reader + socket.port))
+        return Pin(socket.stage, socket.port)
+
+    def sink(socket: Socket) -> Pin:
+        stage = graph.stages[socket.stage]
+        match stage:
+            case Store():
+                return Pin(f"agcu{stage.agcu}", AgcuInput(stage.stream))
+            case Hold():
+                home = homes[socket.stage]
+                return Pin(f"pmu{home.pmu}", PmuInput(home.writer + socket.port))
+        return Pin(socket.stage, socket.port)
+
+    nets = []
+    for stream in graph.streams:
+        sources = tuple((source(socket), packets) for socket, packets in stream.sources)
+        nets.append(Net(stream.name, sources, tuple(sink(each) for each in stream.sinks)))
+        first = stream.sources[0][0].stage
+        load = graph.stages[first]
+        if isinstance(load, Load):
+            tokens = (
+                Pin(f"pmu{homes[each.stage].pmu}", homes[each.stage].token + each.port)
+                for each in stream.sinks
+            )
+            pins = tuple((pin, 1) for pin in tokens)
+            port = Pin(f"agcu{load.agcu}", load.port)
+            nets.append(Net(f"{first}_free", pins, (port,), tokens=True))
+    return tuple(nets)

@@ -1,0 +1,311 @@
+"""Stage graph of a product of matrices: loads and buffers of A and B, a PCU grid, buffers of C."""
+
+from __future__ import annotations
+
+from hw.arch.loops import BoxLoop, LoopProgram
+from hw.arch.pcu import FilterProgram, PcuInput, PcuOutput, PcuProgram
+from hw.arch.pmu_word import Access, Level
+from sw.array_spec import ArraySpec
+from sw.passes.fit import Collector, Fit
+from sw.passes.plan import Plan
+from sw.stages.stage_graph import (
+    Hold,
+    Load,
+    Product,
+    Socket,
+    Stage,
+    StageGraph,
+    Store,
+    Stream,
+    Walk,
+    boxes_of,
+)
+
+__all__ = ["product_graph"]
+
+#: Token port of an AGCU for freed slots of A.
+_A_PORT = 0
+
+
+def product_graph(plan: Plan, places: Fit, arrays: tuple[ArraySpec, ...]) -> StageGraph:
+    """Stages of a plan, and their streams.
+
+    Parameters
+    ----------
+    plan : Plan
+    places : Fit
+    arrays : tuple of ArraySpec
+        Arguments of the launch.
+    """
+    return _Builder(plan, places, arrays).graph()
+
+
+def pcu_name(group: int, column: int) -> str:
+    """Name of the PCU at a row group and a grid column."""
+    return f"pcu{group}_{column}"
+
+
+def _stream(agcu: int, operand: int) -> int:
+    """Load stream of an operand (0 for A, 1 for B) at an AGCU.
+
+    Odd AGCUs swap the two: each AGCU begins with the same stream number, and two AGCUs that begin
+    with B would compete for the write port of its PMU.
+    """
+    return operand ^ agcu & 1
+
+
+def _loop(count: int, stride: int) -> LoopProgram:
+    """Loop with a stride, which is dropped for one iteration: its field may be too small."""
+    return LoopProgram(count, stride=stride if count > 1 else 0)
+
+
+def _nest(*loops: tuple[int, int]) -> tuple[LoopProgram, ...]:
+    """Loop nest from counts and strides, without loops of one iteration."""
+    return tuple(LoopProgram(count, stride=stride) for count, stride in loops if count > 1)
+
+
+class _Builder:
+    def __init__(self, plan: Plan, places: Fit, arrays: tuple[ArraySpec, ...]) -> None:
+        self.plan = plan
+        self.fit = places
+        self.b_port = 0 if plan.one_operand else 1
+        self.arrays = arrays
+        self.stages: dict[str, Stage] = {}
+        self.streams: list[Stream] = []
+
+    def graph(self) -> StageGraph:
+        """The complete graph."""
+        plan = self.plan
+        for group in range(plan.row_par):
+            for column in range(plan.col_par):
+                self.stages[pcu_name(group, column)] = Product(
+                    PcuProgram(
+                        fmt=plan.product.fmt,
+                        weight_fmt=plan.product.b_fmt,
+                        out=plan.product.out,
+                        weight=FilterProgram(plan.col_par, column),
+                    )
+                )
+        self._a()
+        self._b()
+        for each in self.fit.collectors:
+            self._c(each)
+        return StageGraph(self.stages, tuple(self.streams))
+
+    def _join(self, name: str, sources: list[Socket], sinks: list[Socket]) -> None:
+        self.streams.append(Stream(name, tuple((each, 1) for each in sources), tuple(sinks)))
+
+    def _a(self) -> None:
+        """Stages of the panels of A: K-blocks written row by row, read tile by tile."""
+        plan = self.plan
+        parts, lanes = self.fit.a_parts, plan.lanes
+        part_rows = plan.rows // parts
+        launches = LoopProgram() if plan.resident else LoopProgram(plan.row_blocks)
+        windows = LoopProgram(plan.row_blocks if plan.resident else plan.all_passes)
+        for agcu, first, groups in self.fit.a_agcus:
+            part = agcu if parts > 1 else 0
+            self._load_a(agcu, part, first, groups)
+            sinks = [Socket(f"a{group}", part) for group in range(first, first + groups)]
+            self._join(f"a_load{agcu}", [Socket(f"a_load{agcu}")], sinks)
+        for group in range(plan.row_par):
+            owner = next(each for each in self.fit.a_agcus if each[1] <= group < each[1] + each[2])
+            writes = tuple(
+                Walk(
+                    _nest((part_rows * plan.a_slab, lanes)),
+                    offset=part * part_rows * plan.a_slab * lanes,
+                    launches=launches,
+                    windows=windows,
+                    slots=LoopProgram(plan.a_slabs),
+                    modulus=owner[2],
+                    index=group - owner[1],
+                )
+                for part in range(parts)
+            )
+            read = Walk(
+                (_loop(plan.a_slab, lanes), _loop(plan.rows, plan.a_slab * lanes)),
+                launches=launches,
+                windows=windows,
+                repeats=LoopProgram(plan.all_passes if plan.resident else 1),
+                slots=LoopProgram(plan.a_slabs),
+                last_level=Level.ADDRESS + 1,
+                final_level=Level.SLOTS,
+            )
+            self.stages[f"a{group}"] = Hold(
+                plan.a_bytes, plan.product.fmt.bits // 8, writes, (read,)
+            )
+            pcus = (pcu_name(group, column) for column in range(plan.col_par))
+            self._join(
+                f"rows{group}",
+                [Socket(f"a{group}")],
+                [Socket(pcu, PcuInput.ACTIVATION) for pcu in pcus],
+            )
+
+    def _load_a(self, agcu: int, part: int, first: int, groups: int) -> None:
+        plan = self.plan
+        rows = plan.rows // self.fit.a_parts
+        loops = [BoxLoop(plan.row_blocks, 1, plan.block_rows)]
+        if not plan.resident:
+            loops.append(BoxLoop(plan.all_passes))
+        loops += [
+            BoxLoop(plan.a_slabs, 0, plan.a_slab * plan.lanes),
+            BoxLoop(groups, 1, plan.rows),
+        ]
+        box = (plan.a_slab * plan.lanes, rows)
+        start = first * plan.rows + part * rows
+        self.stages[f"a_load{agcu}"] = Load(
+            agcu,
+            _stream(agcu, 0),
+            *boxes_of(self.arrays, plan.product.a, box, start),
+            tuple(loops),
+            _A_PORT,
+        )
+
+    def _b(self) -> None:
+        """Stages of the blocks of B: written by rows of k, read by columns, C per grid column."""
+        plan = self.plan
+        lanes, square = plan.lanes, plan.lanes**2
+        across = plan.columns // lanes
+        parts = len(self.fit.b_agcus)
+        # Two writers share a slot by tiles, or, where it has one, by rows of the tile.
+        tiles, rows = plan.b_slab, lanes
+        if parts > 1:
+            tiles, rows = (tiles // parts, rows) if tiles > 1 else (tiles, rows // parts)
+        launches = LoopProgram(plan.row_blocks)
+        windows = LoopProgram(plan.col_blocks * plan.halves)
+        slots = LoopProgram(plan.b_slabs)
+        writes = []
+        for part, agcu in enumerate(self.fit.b_agcus):
+            writes.append(
+                Walk(
+                    _nest((tiles, across * square), (rows, lanes), (across, square)),
+                    offset=part * (tiles * across * square if plan.b_slab > 1 else rows * lanes),
+                    launches=launches,
+                    windows=windows,
+                    slots=slots,
+                )
+            )
+            self._load_b(agcu, part)
+            self._join(f"b_load{agcu}", [Socket(f"b_load{agcu}")], [Socket("b", part)])
+        width, columns = min(lanes, plan.pass_columns), plan.config.grid_columns
+        loops = (
+            *_nest(
+                (plan.b_slab, across * square),
+                (plan.pass_columns // width, square),
+                (width // columns, columns),
+            ),
+            LoopProgram(columns, stride=1),
+        )
+        read = Walk(
+            loops,
+            access=Access.COLUMN,
+            launches=launches,
+            windows=windows,
+            repeats=_loop(plan.passes, plan.pass_stride // lanes * square),
+            slots=slots,
+            last_level=Level.ADDRESS + len(loops) - 1,
+        )
+        element = plan.product.fmt.bits // 8
+        self.stages["b"] = Hold(plan.b_bytes, element, tuple(writes), (read,))
+        self._join(
+            "weights",
+            [Socket("b")],
+            [
+                Socket(pcu_name(group, column), PcuInput.WEIGHT)
+                for group in range(plan.row_par)
+                for column in range(plan.col_par)
+            ],
+        )
+
+    def _load_b(self, agcu: int, part: int) -> None:
+        plan = self.plan
+        rows = plan.b_slab * plan.lanes // len(self.fit.b_agcus)
+        self.stages[f"b_load{agcu}"] = Load(
+            agcu,
+            _stream(agcu, 1),
+            *boxes_of(self.arrays, plan.product.b, (plan.columns, rows), part * rows),
+            (
+                BoxLoop(plan.row_blocks),
+                BoxLoop(plan.col_blocks, 0, plan.columns),
+                BoxLoop(plan.halves, 0, plan.pass_columns),
+                BoxLoop(plan.b_slabs, 1, plan.b_slab * plan.lanes),
+            ),
+            self.b_port,
+        )
+
+    def _c(self, collector: Collector) -> None:
+        """Stages of the blocks of C: written in the order of results, read by rows."""
+        plan = self.plan
+        lanes, columns = plan.out_lanes, plan.config.grid_columns
+        held = plan.held_rows
+        # All rows of one column of vectors lie one after the other.
+        column_stride = collector.groups * held * lanes
+        per_vector = lanes // columns
+
+        def position(group_of_columns: int) -> int:
+            quotient, rest = divmod(group_of_columns, per_vector)
+            return quotient * column_stride + rest * columns
+
+        launches = LoopProgram(plan.row_blocks)
+        windows = LoopProgram(plan.col_blocks * plan.c_blocks)
+        writes = []
+        for number, (start, count) in enumerate(collector.ports):
+            first, taken = (0, plan.col_par) if collector.by_rows else (start, count)
+            row_first, row_count = (start, count) if collector.by_rows else (0, collector.groups)
+            inner = min(taken, per_vector)
+            writes.append(
+                Walk(
+                    _nest(
+                        (plan.halves // plan.c_blocks, position(plan.col_par)),
+                        (plan.passes, position(plan.pass_stride // columns)),
+                        (taken // inner, position(per_vector)),
+                        (inner, position(1)),
+                        (row_count * plan.result_vectors, (2 if plan.packed else 1) * lanes),
+                    ),
+                    offset=position(first) + row_first * held * lanes,
+                    access=Access.TWO_ROWS if plan.packed else Access.ROW,
+                    launches=launches,
+                    windows=windows,
+                )
+            )
+            sources = [
+                Socket(
+                    pcu_name(collector.first + row_first + row, first + column), PcuOutput.RESULT
+                )
+                for column in range(taken)
+                for row in range(row_count)
+            ]
+            self._join(
+                f"{collector.name}_results{number}", sources, [Socket(collector.name, number)]
+            )
+        read = Walk(
+            (
+                _loop(collector.groups, held * lanes),
+                _loop(plan.rows, lanes),
+                _loop(plan.stored_columns // lanes, column_stride),
+            ),
+            launches=launches,
+            windows=windows,
+            last_level=Level.ADDRESS + 1,
+        )
+        element = plan.product.out.bits // 8
+        self.stages[collector.name] = Hold(
+            plan.c_bytes(collector.groups), element, tuple(writes), (read,)
+        )
+        store = f"{collector.name}_store"
+        self.stages[store] = Store(
+            collector.agcu,
+            0,
+            *boxes_of(
+                self.arrays,
+                plan.product.c,
+                (plan.stored_columns, plan.rows),
+                collector.first * plan.rows,
+            ),
+            (
+                BoxLoop(plan.row_blocks, 1, plan.block_rows),
+                BoxLoop(plan.col_blocks, 0, plan.columns),
+                BoxLoop(plan.c_blocks, 0, plan.pass_columns),
+                BoxLoop(collector.groups, 1, plan.rows),
+            ),
+        )
+        self._join(store, [Socket(collector.name)], [Socket(store)])

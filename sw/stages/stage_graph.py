@@ -1,0 +1,285 @@
+"""Stage graph of a kernel: loads, stores, buffers, products and lane programs, and their streams.
+
+Order, orientation and repetition of what passes change in buffers alone: a `Hold` is written in one
+walk over its slots and read in another. All other stages pass packets on in the order in which they
+come, so two stages whose streams agree are joined directly.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping
+from typing import TypeVar
+
+from hw.arch.descriptor import Descriptor, ElementFormat
+from hw.arch.loops import BoxLoop, LoopProgram
+from hw.arch.pcu import PcuProgram
+from hw.arch.pmu import Beyond
+from hw.arch.pmu_word import Access
+from sw.array_spec import ArraySpec
+
+__all__ = [
+    "Hold",
+    "Lanes",
+    "Load",
+    "Product",
+    "Socket",
+    "Stage",
+    "StageGraph",
+    "Store",
+    "Stream",
+    "Walk",
+    "boxes_of",
+]
+
+
+@dataclasses.dataclass(frozen=True)
+class Walk:
+    """Order in which the vectors of a buffer's slots pass one of its engines.
+
+    Parameters
+    ----------
+    loops : tuple of LoopProgram
+        Loops inside a slot, outermost first, strides in elements.
+    offset : int
+        Element of the slot with which the walk begins.
+    access : Access
+        Block of elements per vector.
+    launches, windows, repeats, slots : LoopProgram
+        Loops over slots, as of `hw.arch.pmu.EngineProgram`.
+    last_level, final_level : int or None
+        Levels that end a packet and a group of packets, as of `hw.arch.pmu.EngineProgram`.
+    beyond : Beyond or None
+        Steps in which a read engine sends a constant.
+    modulus, index : int
+        A write engine takes packet i if i mod modulus = index.
+    """
+
+    loops: tuple[LoopProgram, ...]
+    offset: int = 0
+    access: Access = Access.ROW
+    launches: LoopProgram = LoopProgram()
+    windows: LoopProgram = LoopProgram()
+    repeats: LoopProgram = LoopProgram()
+    slots: LoopProgram = LoopProgram()
+    last_level: int | None = None
+    final_level: int | None = None
+    beyond: Beyond | None = None
+    modulus: int = 1
+    index: int = 0
+
+
+@dataclasses.dataclass(frozen=True)
+class Stage:
+    """Base class of stages."""
+
+    @property
+    def kind(self) -> str:
+        """Name of the kind in the text form."""
+        return type(self).__name__.lower()
+
+
+@dataclasses.dataclass(frozen=True)
+class _Transfer(Stage):
+    """Boxes of a tensor, one after the other.
+
+    Parameters
+    ----------
+    agcu, stream : int
+        AGCU, and number of the stream among its load or store streams.
+    descriptor : Descriptor
+        The tensor, and the box.
+    argument : int
+        Launch argument with the tensor's address.
+    loops : tuple of BoxLoop
+        Loops over boxes, outermost first.
+    """
+
+    agcu: int
+    stream: int
+    descriptor: Descriptor
+    argument: int
+    loops: tuple[BoxLoop, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class Load(_Transfer):
+    """Stream of boxes from memory to one or several buffers, one slot per box.
+
+    Parameters
+    ----------
+    port : int
+        Token port of the AGCU at which freed slots arrive.
+    """
+
+    port: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Store(_Transfer):
+    """Stream of boxes to memory."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Hold(Stage):
+    """Buffer in a PMU: a ring of slots, written and read in walks of its own.
+
+    Parameters
+    ----------
+    slot_bytes : int
+    element_bytes : int
+    writes, reads : tuple of Walk
+        One per write engine and per read engine.
+    """
+
+    slot_bytes: int
+    element_bytes: int
+    writes: tuple[Walk, ...]
+    reads: tuple[Walk, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class Product(Stage):
+    """Matrix unit of a PCU: sums of products of a streaming and a stationary operand."""
+
+    program: PcuProgram
+
+
+@dataclasses.dataclass(frozen=True)
+class Lanes(Stage):
+    """Lanes of a PCU: element operations, functions and reductions of packets."""
+
+    program: PcuProgram
+
+
+@dataclasses.dataclass(frozen=True, order=True)
+class Socket:
+    """Port of a stage.
+
+    Parameters
+    ----------
+    stage : str
+    port : int
+        Number of the walk of a `Hold`; port of the PCU (`hw.arch.pcu`); 0 of a `Load` or a `Store`.
+    """
+
+    stage: str
+    port: int = 0
+
+
+@dataclasses.dataclass(frozen=True)
+class Stream:
+    """Packets from sources in a fixed rotation to every sink.
+
+    Parameters
+    ----------
+    name : str
+    sources : tuple of (Socket, int)
+        In the order of the rotation, each with its packets per turn.
+    sinks : tuple of Socket
+    """
+
+    name: str
+    sources: tuple[tuple[Socket, int], ...]
+    sinks: tuple[Socket, ...]
+
+
+_Kind = TypeVar("_Kind", bound=Stage)
+
+
+@dataclasses.dataclass(frozen=True)
+class StageGraph:
+    """Stages by name, and the streams between them.
+
+    Parameters
+    ----------
+    stages : mapping of str to Stage
+    streams : tuple of Stream
+    """
+
+    stages: Mapping[str, Stage]
+    streams: tuple[Stream, ...]
+
+    def of(self, kind: type[_Kind]) -> Iterator[tuple[str, _Kind]]:
+        """Stages of a kind, with their names."""
+        for name, stage in self.stages.items():
+            if isinstance(stage, kind):
+                yield name, stage
+
+    def sinks(self, stage: str) -> tuple[Socket, ...]:
+        """Sockets that take the packets of a stage."""
+        return tuple(
+            sink
+            for stream in self.streams
+            if any(source.stage == stage for source, _ in stream.sources)
+            for sink in stream.sinks
+        )
+
+    def text(self) -> str:
+        """The graph as text: a line per stage and per stream."""
+        lines = [f"{name}: {_stage_text(stage)}" for name, stage in self.stages.items()]
+        for stream in self.streams:
+            sources = ", ".join(
+                f"{each.stage}.{each.port}" + (f" x{packets}" if packets > 1 else "")
+                for each, packets in stream.sources
+            )
+            sinks = ", ".join(f"{each.stage}.{each.port}" for each in stream.sinks)
+            lines.append(f"stream {stream.name}: {sources} -> {sinks}")
+        return "\n".join(lines)
+
+
+def boxes_of(
+    arrays: tuple[ArraySpec, ...], name: str, box: tuple[int, int], row: int = 0
+) -> tuple[Descriptor, int]:
+    """Descriptor of a matrix in memory from a row on, and its launch argument.
+
+    Parameters
+    ----------
+    arrays : tuple of ArraySpec
+        Arguments of the launch, in order.
+    name : str
+    box : tuple of (int, int)
+        Columns and rows of a box.
+    row : int
+    """
+    number, array = next((number, each) for number, each in enumerate(arrays) if each.name == name)
+    rows, columns = array.shape
+    descriptor = Descriptor(
+        base=row * array.pitch,
+        format=ElementFormat.of(array.format),
+        dims=(columns, rows - row),
+        strides=(array.pitch,),
+        box=box,
+    )
+    return descriptor, number
+
+
+def _stage_text(stage: Stage) -> str:
+    match stage:
+        case Load() | Store():
+            box = " x ".join(map(str, reversed(stage.descriptor.box)))
+            loops = ", ".join(f"{each.count} by {each.step}" for each in stage.loops)
+            where = f"agcu{stage.agcu}.{stage.stream}"
+            return f"{stage.kind} argument {stage.argument} in boxes of {box}: {loops}; {where}"
+        case Hold():
+            walks = [f"written {_walk_text(each)}" for each in stage.writes]
+            walks += [f"read {_walk_text(each)}" for each in stage.reads]
+            return f"hold slots of {stage.slot_bytes} bytes; {'; '.join(walks)}"
+        case Product() | Lanes():
+            return f"{stage.kind} {stage.program}"
+    raise AssertionError(stage.kind)
+
+
+def _walk_text(walk: Walk) -> str:
+    outer = " ".join(
+        f"{name} {loop.base}"
+        for name, loop in (
+            ("launches", walk.launches),
+            ("windows", walk.windows),
+            ("repeats", walk.repeats),
+            ("slots", walk.slots),
+        )
+        if loop != LoopProgram()
+    )
+    inner = " ".join(f"{loop.base}x{loop.stride}" for loop in walk.loops)
+    return f"{walk.access.name} {outer} [{inner}]".replace("  ", " ")
