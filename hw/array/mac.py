@@ -5,8 +5,8 @@ from __future__ import annotations
 from amaranth.hdl import Module, Signal, Value
 
 from hw.array.cell_config import CellConfig
-from hw.float.add import add, round_total
 from hw.float.align import Window, align
+from hw.float.aligned_sum import add, round_total
 from hw.float.dot1 import Product, multiply, multiply_pair
 from hw.float.dot2 import multiply_float_pair
 from hw.float.dot4 import multiply_e2m1_quad, multiply_int4_quad

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from amaranth.hdl import Cat, Const, Module, Mux, Value
 
-from hw.float.add import cast_to_bf16
+from hw.float.aligned_sum import cast_to_bf16
 from hw.float.recode import Coding, is_nan, recode
 from hw.float.sticky_shift import shift_right
 from hw.float.wires import named

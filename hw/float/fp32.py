@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from amaranth.hdl import Cat, Const, Module, Mux, Value
 
-from hw.float.add import Total, add, round_total
 from hw.float.align import EXPONENT_BITS, FRACTION, Window, align
+from hw.float.aligned_sum import Total, add, round_total
 from hw.float.dot1 import PRODUCT_EXPONENT_BITS, Product, multiply
 from hw.float.recode import Coding, is_nan, recode
 from hw.float.sticky_shift import shift_right

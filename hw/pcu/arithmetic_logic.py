@@ -7,8 +7,8 @@ from typing import Final, NamedTuple
 from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib.wiring import In, Out
 
-from hw.float.add import add, round_total
 from hw.float.align import align
+from hw.float.aligned_sum import add, round_total
 from hw.float.convert import ceil, from_int32, to_int32
 from hw.float.fp32 import as_product
 from hw.float.recode import is_nan

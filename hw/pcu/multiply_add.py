@@ -7,8 +7,8 @@ from typing import Final
 from amaranth.hdl import Cat, Module, Signal
 from amaranth.lib.wiring import In, Out
 
-from hw.float.add import add, round_total
 from hw.float.align import align
+from hw.float.aligned_sum import add, round_total
 from hw.float.fp32 import PRODUCT_WINDOW, exact_product
 from hw.float.wires import register
 from hw.lib.component import Component

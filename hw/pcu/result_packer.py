@@ -9,7 +9,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.arch.lanes.phase_word import ResultForm
-from hw.float.add import cast_to_bf16
+from hw.float.aligned_sum import cast_to_bf16
 from hw.float.convert import saturate_int8
 from hw.lib.component import Component
 from hw.lib.fifo import Queue

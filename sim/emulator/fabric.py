@@ -24,7 +24,7 @@ from sim.emulator.errors import EmulatorError, LaunchFault
 from sim.emulator.lane_streams import lane_results
 from sim.emulator.matrix import Passes, results
 from sim.emulator.scratchpad import Scratchpad
-from sim.emulator.softmax import scores_results, values_results
+from sim.emulator.softmax_units import scores_results, values_results
 from sw.chip_program import ChipProgram
 from sw.fabric.nets import Input, Junction, MergeInput, Nets, Output, find_nets
 from sw.prove.softmax_packets import rise_vectors

@@ -7,7 +7,7 @@ from tests.must.mutants import Mutant, require_killed
 #: By what they are.
 FAULTS = {
     "ties of the multiply-add unit are rounded up": Mutant(
-        "hw/float/add.py",
+        "hw/float/aligned_sum.py",
         "over_half | (half_or_more & kept[0])",
         "over_half | half_or_more",
         "tests/hw/pcu/test_lane_units.py",

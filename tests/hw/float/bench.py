@@ -18,7 +18,7 @@ from amaranth.lib.wiring import In, Out
 
 from gen.verilog import convert
 from hw.array.cell import Cell
-from hw.float.add import cast_to_bf16
+from hw.float.aligned_sum import cast_to_bf16
 from hw.float.recode import OPERAND_BITS, recode
 from hw.numeric import reference
 from hw.numeric.formats import bf16, fp32, int8, int32

@@ -1,0 +1,154 @@
+"""Kernels of `sw/kernels` on golden: equal to their definition by bytes, and near float64."""
+
+import ast
+from importlib import import_module
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from hw.arch.config import named
+from hw.numeric.formats import bf16, fp32, int8
+from sim.golden import golden
+from sim.run.job import Problem
+from tests.sw.kernels import functions_by_definition, kernels_by_definition
+from tests.sw.kernels.kernels_by_definition import BY_DEFINITION
+
+FOLDER = Path(import_module("sw.kernels").__file__).parent
+KERNELS = {
+    name: getattr(import_module(f"sw.kernels.{name}"), name)
+    for name in sorted(path.stem for path in FOLDER.glob("[!_]*.py"))
+}
+FUNCTION_BITS = (12, 16, 24)
+SHAPES = 21
+#: Kernels that also take integers.
+OF_INTEGERS = ("add", "transpose", "silu", "gelu")
+
+#: Below it silu and gelu are zero: e^-x overflows there (docs/numerics.md).
+UNDERFLOW = 2.0**-119
+
+
+def random_shape(rng):
+    """Log-uniform sides of 1 to 700, some of them 1."""
+    sides = np.exp(rng.uniform(0, np.log(700), 2)).astype(int)
+    sides[rng.random(2) < 0.1] = 1
+    return tuple(int(each) for each in sides)
+
+
+def operand(rng, shape, dtype, *, mild=False):
+    """Magnitudes of 0.01 to 80; unless mild, also rows that are equal, huge once or -inf."""
+    dtype = np.dtype(dtype)
+    if dtype.kind == "i":
+        return rng.integers(-128, 128, shape).astype(dtype)
+    signs = rng.choice([-1.0, 1.0], shape)
+    x = signs * np.exp(rng.uniform(np.log(0.01), np.log(80), shape))
+    if not mild and len(shape) == 2:
+        for row in x:
+            kind = rng.integers(8)
+            if kind == 0:
+                row[:] = row[0]
+            elif kind == 1:
+                row[rng.integers(len(row))] = rng.choice([1e30, -1e30, 3e38, -np.inf, np.inf])
+            elif kind == 2:
+                row[:] = -np.inf
+            elif kind == 3:
+                row[:] = rng.choice([0.0, -0.0], len(row))
+    return x.astype(dtype)
+
+
+def problem_of(kernel, shape, dtype, out=None):
+    sizes = dict(zip(("M", "N"), shape, strict=True))
+    return Problem(kernel, named["tiny"], sizes, dtype, out)
+
+
+def operands(rng, problem, **how):
+    return {
+        spec.name: operand(rng, spec.shape, spec.format.dtype, **how) for spec in problem.inputs
+    }
+
+
+def formats_of(name):
+    floats = [(bf16, None), (bf16, fp32), (fp32, None), (fp32, bf16)]
+    return floats + [(int8, None)] * (name in OF_INTEGERS)
+
+
+@pytest.mark.parametrize("name", BY_DEFINITION)
+def test_golden_is_the_definition_by_bytes(name, seed):
+    rng = np.random.default_rng(seed)
+    formats = formats_of(name)
+    for number in range(SHAPES):
+        dtype, out = formats[number % len(formats)]
+        problem = problem_of(KERNELS[name], random_shape(rng), dtype, out)
+        inputs = operands(rng, problem)
+        (spec,) = problem.outputs
+        for bits in FUNCTION_BITS:
+            found = golden(problem.golden_program, inputs, function_bits=bits)[spec.name]
+            wanted = BY_DEFINITION[name](inputs, bits, spec.format.dtype)
+            assert found.dtype == wanted.dtype and found.shape == wanted.shape
+            assert found.tobytes() == wanted.tobytes(), (spec.shape, dtype, bits)
+
+
+@pytest.mark.parametrize("name", BY_DEFINITION)
+def test_errors_are_those_of_numpy_or_of_the_functions(name, seed):
+    rng = np.random.default_rng(seed)
+    for number in range(SHAPES):
+        out = (bf16, fp32)[number % 2]
+        problem = problem_of(KERNELS[name], random_shape(rng), bf16, out)
+        inputs = operands(rng, problem, mild=True)
+        (spec,) = problem.outputs
+        with np.errstate(over="ignore"):
+            exact = KERNELS[name].reference(*inputs.values())
+        found = golden(problem.golden_program, inputs)[spec.name]
+        error = np.abs(found - exact)
+        if out == fp32:
+            # The bias of layer_norm may cancel what it is added to.
+            bias = inputs.get("b", np.zeros(1)).astype(np.float64)
+            largest = np.maximum(np.abs(exact), np.abs(exact - bias)).max(axis=1, keepdims=True)
+            assert (error <= 2.0**-14 * largest + UNDERFLOW).all(), spec.shape
+            continue
+        single = (x.astype(np.float32) for x in inputs.values())
+        with np.errstate(over="ignore"):
+            numpy32 = KERNELS[name].reference.function(*single)
+        numpys = np.abs(numpy32.astype(ml_dtypes.bfloat16).astype(np.float64) - exact)
+        assert error.max() <= 1.1 * numpys.max(), spec.shape
+
+
+@pytest.mark.parametrize("value", [0.3, -7.0, 80.0])
+def test_layer_norm_of_equal_elements_is_the_bias_but_for_the_error_of_the_mean(value, seed):
+    rng = np.random.default_rng(seed)
+    for columns in rng.integers(1, 700, 10):
+        problem = problem_of(KERNELS["layer_norm"], (2, int(columns)), bf16, fp32)
+        inputs = operands(rng, problem, mild=True)
+        inputs["X"][:] = value
+        found = golden(problem.golden_program, inputs)["Y"]
+        far = np.abs(found - inputs["b"].astype(np.float64))
+        gain = np.abs(inputs["g"].astype(np.float64))
+        # Sums of one bf16 are exact; beside the mean's error only the last sum rounds.
+        assert (far <= abs(value) * 2.0**-23 * gain * 1e5**0.5 + 80 * 2.0**-23).all()
+
+
+@pytest.mark.parametrize(("name", "most"), [("matmul", 12), ("softmax", 10), ("rms_norm", 8)])
+def test_bodies_are_short(name, most):
+    (function,) = (
+        node
+        for node in ast.parse((FOLDER / f"{name}.py").read_text(encoding="utf-8")).body
+        if isinstance(node, ast.FunctionDef) and node.name == name
+    )
+    assert function.end_lineno - function.lineno <= most
+
+
+@pytest.mark.parametrize(
+    "module", [functions_by_definition, kernels_by_definition], ids=["functions", "kernels"]
+)
+def test_the_definition_imports_nothing_of_the_project(module):
+    tree = ast.parse(Path(module.__file__).read_text(encoding="utf-8"))
+    names = {
+        name.partition(".")[0]
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for name in (
+            [node.module] if isinstance(node, ast.ImportFrom) else [x.name for x in node.names]
+        )
+    }
+    assert names <= {"decimal", "functools", "ml_dtypes", "numpy", "tests"}
