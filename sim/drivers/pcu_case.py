@@ -10,12 +10,14 @@ import numpy as np
 
 from hw.arch.config import ChipConfig
 from hw.arch.lanes.phase_word import PhaseSource
+from hw.arch.lanes.softmax_program import SoftmaxProgram, SoftmaxRole
 from hw.arch.pcu import FilterProgram, PcuInput, PcuProgram
 from hw.numeric.formats import bf16, fp32, int8, int32
 from hw.numeric.lane_model import LaneModel, VectorStream
 from sim.drivers.matrix_unit_driver import MatrixTiling
 from sim.drivers.products import Array, Words
 from sim.drivers.random_lanes import random_program, random_streams, stream_payloads, words_of
+from sim.drivers.softmax_case import packets_of_scores, random_scores, random_values
 from sim.operands import random_operand
 from sim.oracle import product
 
@@ -42,7 +44,9 @@ class _Pass(NamedTuple):
 
 
 def random_case(rng: np.random.Generator, chip: ChipConfig, *, rounds: int = 2) -> PcuCase:
-    """A case of a product, of lanes, or of lanes that take sums; each is as frequent.
+    """A case of a product, of lanes, of lanes that take sums, or of a part in fused softmax.
+
+    Each is as frequent.
 
     Parameters
     ----------
@@ -52,10 +56,12 @@ def random_case(rng: np.random.Generator, chip: ChipConfig, *, rounds: int = 2) 
     rounds : int
         Times that all phases of a lane program are run; passes of a product, and more.
     """
-    kind = rng.integers(3)
+    kind = rng.integers(4)
     cut = int(rng.choice([0, 0, 1, 2, 3, 5, 255]))
     if kind == 0:
         return _product_case(rng, chip, cut, passes=rounds + int(rng.integers(3)))
+    if kind == 3:
+        return (_scores_case(rng, chip), _values_case(rng, chip, cut))[rng.integers(2)]
     alone = kind == 1
     own = PhaseSource.ACTIVATION if alone else PhaseSource.ACCUMULATORS
     lanes = random_program(rng, (own, own, PhaseSource.AUXILIARY))
@@ -89,6 +95,44 @@ def _product_case(rng: np.random.Generator, chip: ChipConfig, cut: int, passes: 
         parts = np.split(sums.words, np.flatnonzero(sums.last)[:-1] + 1)
         sums = _marked([_two_rows(part) for part in parts])
     return _case(rng, program, given, sums)
+
+
+def _scores_case(rng: np.random.Generator, chip: ChipConfig) -> PcuCase:
+    """Blocks of keys in query groups, the last of whose weights have the mark `final`."""
+    ends = rng.integers(3, size=int(rng.integers(2, 8))) == 0
+    most = min(12, chip.pcu.accumulator_rows)
+    shapes = [_Pass(int(rng.integers(1, most + 1)), 1, int(rng.integers(1, 4))) for _ in ends]
+    keys = sum(each.rows for each in shapes)
+    program = PcuProgram(
+        softmax=random_scores(rng, keys, int(ends.sum())),
+        weights_by_row=bool(rng.integers(2)),
+        activation=_filter(rng),
+        weight=_filter(rng),
+    )
+    given, sums = _passes(rng, chip, program, shapes)
+    weights = given[PcuInput.WEIGHT]
+    final = np.zeros(len(weights.words), bool)
+    tiles = np.cumsum([each.tiles for each in shapes])
+    final[tiles[ends] * chip.grid_columns - 1] = True
+    given[PcuInput.WEIGHT] = weights._replace(final=final)
+    scores = np.split(sums.words.view(np.float32), np.flatnonzero(sums.last)[:-1] + 1)
+    begins = [True, *ends[:-1]]
+    assert program.softmax is not None
+    with np.errstate(all="ignore"):
+        packets = packets_of_scores(chip, program.softmax, zip(scores, begins, strict=True))
+    return _case(rng, program, given, packets)
+
+
+def _values_case(rng: np.random.Generator, chip: ChipConfig, cut: int) -> PcuCase:
+    program = PcuProgram(
+        softmax=SoftmaxProgram(SoftmaxRole.VALUES),
+        weights_by_row=True,
+        activation=_filter(rng),
+        weight=_filter(rng),
+        packet_vectors=cut,
+    )
+    given, results = random_values(rng, chip, int(rng.integers(1, 4)))
+    return _case(rng, program, given, results)
 
 
 def _product_program(rng: np.random.Generator, program: PcuProgram, *, wide: bool) -> PcuProgram:
@@ -211,7 +255,8 @@ def _case(
         (PcuInput.AUXILIARY, program.auxiliary),
     ):
         if port in program.inputs:
-            marked = program.by_group and port is PcuInput.WEIGHT
+            scores = program.softmax and program.softmax.role is SoftmaxRole.SCORES
+            marked = bool(program.by_group or scores) and port is PcuInput.WEIGHT
             own = stream_payloads(given[port])
             streams[port] = _multicast(rng, own, taken, shift_final=marked)
     last = results.last.copy()

@@ -76,6 +76,8 @@ FAULTS = {
 
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
+@pytest.mark.must("unit-k", goal="each planted fault is caught by a named test")
 @pytest.mark.parametrize("fault", FAULTS)
-def test_a_fault_is_caught_by_its_test(fault, copy):
+def test_a_fault_is_caught_by_its_test(fault, copy, figure):
     require_killed(FAULTS[fault], copy)
+    figure(f"{fault}: {FAULTS[fault].test}")

@@ -11,6 +11,7 @@ from hw.numeric import reference
 from hw.numeric.formats import bf16
 from sim.emulator import emulate
 from sw.prove import prove
+from tests.hw.pcu.attention_jobs import draw_attention
 from tests.hw.pcu.attention_pair import Attention
 from tests.units_lanes import CHIP, Feed, LaneJob, lane_chip
 
@@ -66,6 +67,18 @@ def test_a_launch_equals_golden_and_is_proved_live(make, mask, seed):
     run = emulate(CHIP, memory, list_address=layout.list_address)
     assert run.status == "done", run
     assert (layout.read(memory, "Z").view(np.uint32) == expected).all()
+
+
+def test_a_scores_unit_and_a_values_unit_on_one_chip(seed):
+    """Random extents and masks; the values unit gets what the scores unit sends."""
+    rng = np.random.default_rng(seed)
+    for number in range(4):
+        drawn = draw_attention(rng)
+        job, data, expected = drawn.job, drawn.data, drawn.expected
+        assert prove(job.program()).live
+        layout, memory = job.memory(data, seed % 1000 + number)
+        assert emulate(CHIP, memory, list_address=layout.list_address).status == "done"
+        assert (layout.read(memory, "Z").view(np.uint32) == expected.words).all()
 
 
 def faults(job, port, **fields):
