@@ -29,9 +29,9 @@ def random_key_mask(rng: np.random.Generator, keys: int, groups: int) -> KeyMask
         return int(rng.integers(-most, most))
 
     return KeyMask(
-        length=int(rng.choice([0, rng.integers(1, keys + 1)])),
+        length=int(rng.integers(2) * rng.integers(1, keys + 1)),
         causal=bool(rng.integers(2)),
-        window=int(rng.choice([0, rng.integers(1, keys + 1)])),
+        window=int(rng.integers(2) * rng.integers(1, keys + 1)),
         offset=number(keys),
         query_step=number(8),
         first_key=number(4),

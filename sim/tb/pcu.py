@@ -1,4 +1,4 @@
-"""PCU with lanes: random products, lane programs and lanes that take sums, equal to numpy."""
+"""PCU with lanes: random products, lane programs and parts of fused softmax, equal to numpy."""
 
 from typing import Any
 
