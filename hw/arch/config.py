@@ -42,7 +42,8 @@ class PcuConfig:
         Significand bits of the results of exp2, exp, reciprocal and rsqrt, and of what is composed
         of them (`limits.FUNCTION_BITS`).
     lanes : int
-        Lanes t of the vector side (`limits.LANES`), at most the 32-bit words of a vector; 0: none.
+        Lanes t of the vector side (`limits.LANES`), at most the 32-bit words of a vector, of which
+        every link width has two; 0: none.
     formats : sequence of str
         Operand formats of its cells: a set of `hw.numeric.product_formats.CELL_SETS`, in any order.
     """
@@ -50,7 +51,7 @@ class PcuConfig:
     accumulator_rows: int = 256
     cell_latency: int = 2
     function_bits: int = 16
-    lanes: int = 0
+    lanes: int = 2
     formats: tuple[str, ...] = tuple(each.name for each in DEFAULT_CELLS)
 
     def __post_init__(self) -> None:

@@ -37,19 +37,19 @@ CELLS = {
     "eighths": (e4m3, e5m2),
 }
 CELLS_SIZE = (4, 2)
-#: The chip whose PCU is tested.
+#: The chip whose PCU without lanes is tested.
 PCU_CHIP = ChipConfig(
     rows=2,
     columns=2,
     width_bits=64,
-    pcu=PcuConfig(accumulator_rows=16),
+    pcu=PcuConfig(accumulator_rows=16, lanes=0),
     agcu=AgcuConfig(count=1),
 )
 #: The chip whose PCU with lanes is tested.
-LANES_CHIP = dataclasses.replace(PCU_CHIP, pcu=PcuConfig(accumulator_rows=16, lanes=2))
-#: The chip whose PCU has cells of 8-bit floats.
+LANES_CHIP = dataclasses.replace(PCU_CHIP, pcu=PcuConfig(accumulator_rows=16))
+#: The chip whose PCU has cells of 8-bit floats, and no lanes.
 EIGHTHS_CHIP = dataclasses.replace(
-    PCU_CHIP, pcu=PcuConfig(accumulator_rows=16, formats=("e4m3", "e5m2"))
+    PCU_CHIP, pcu=PcuConfig(accumulator_rows=16, lanes=0, formats=("e4m3", "e5m2"))
 )
 #: Chips of the PCUs in the model of matrix units, by the PCU's name there.
 PCUS = {"pcu": PCU_CHIP, "lanes": LANES_CHIP, "eighths_pcu": EIGHTHS_CHIP}

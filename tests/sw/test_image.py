@@ -155,6 +155,17 @@ def test_tiles_that_are_not_in_use_cost_nothing():
     assert program.units_used() == {"pcu": 1, "pmu": 2, "agcu": 1} and program.pack() == raw
 
 
+def test_lanes_that_are_not_in_use_cost_nothing():
+    """The words of a product are those for a chip without lanes."""
+    without = dataclasses.replace(SMALL, pcu=dataclasses.replace(SMALL.pcu, lanes=0))
+    images = [
+        Image.unpack(UnitsMatmul(chip, 37, 11, 21, bf16, fp32, 16, 16, 4).image(), 256)
+        for chip in (SMALL, without)
+    ]
+    assert images[0].programs == images[1].programs
+    assert images[0].fingerprint != images[1].fingerprint
+
+
 def _flip(raw, at, bit):
     """Flip a bit of a segment's program, and sign the image anew."""
     image = Image.unpack(raw, TINY.width_bits)

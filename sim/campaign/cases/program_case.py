@@ -210,7 +210,7 @@ def _plainer(chip: dict[str, Any]) -> Iterator[dict[str, Any]]:
         "tracks": 3,
         "token_tracks": 2,
         "pattern": "checkerboard",
-        "pcu": {"accumulator_rows": 256, "cell_latency": 2, "function_bits": 16, "lanes": 0},
+        "pcu": {"accumulator_rows": 256, "cell_latency": 2, "function_bits": 16, "lanes": 2},
         "pmu": {"capacity_bytes": 4096, "slots": 16},
         "agcu": {"count": 1, "axi_address_bits": 48, "landing_beats": 256, "outstanding": 64},
     }

@@ -4,7 +4,8 @@ import dataclasses
 
 import pytest
 
-from hw.arch.config import AgcuConfig, ChipConfig, PcuConfig, PmuConfig
+from hw.arch.config import AgcuConfig, ChipConfig, PcuConfig, PmuConfig, named
+from hw.arch.limits import LINK_BITS
 
 #: Least and greatest value of each field that is a number, and the next ones outside.
 DOMAINS = {
@@ -55,6 +56,13 @@ def test_every_field_has_its_domain_here():
     kinds = (PcuConfig, PmuConfig, AgcuConfig, ChipConfig)
     fields = {(kind, field.name) for kind in kinds for field in dataclasses.fields(kind)}
     assert fields == set(DOMAINS) | OTHERS
+
+
+def test_a_chip_has_two_lanes_unless_said_otherwise():
+    """The narrowest link has two words, so that no width needs another number."""
+    chips = [*named.values(), *(ChipConfig(1, 2, width_bits=width) for width in LINK_BITS.values())]
+    assert {chip.pcu.lanes for chip in chips} == {2}
+    assert ChipConfig(1, 2, pcu=PcuConfig(lanes=0)).pcu.lanes == 0
 
 
 @pytest.mark.parametrize(

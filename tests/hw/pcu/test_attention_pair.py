@@ -1,12 +1,10 @@
 """Fused softmax in RTL: a scores unit wired to a values unit, against golden by bits."""
 
-import dataclasses
-
 import numpy as np
 import pytest
 
 from gen.verilog import emit
-from hw.arch.config import PcuConfig, named
+from hw.arch.config import named
 from hw.arch.lanes.key_mask import KeyMask
 from hw.numeric import reference
 from hw.numeric.formats import bf16
@@ -20,7 +18,7 @@ from tests.hw.units import LANES_CHIP as CHIP
 from tests.native.stream_model import StreamModel
 
 C = CHIP.grid_columns
-WIDE = dataclasses.replace(named["small"], pcu=PcuConfig(lanes=2))
+WIDE = named["small"]
 
 
 def normal(rng, *shape):

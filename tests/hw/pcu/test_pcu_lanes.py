@@ -159,6 +159,6 @@ def test_a_clear_begins_lanes_filters_and_packets_anew(model, seed):
 
 
 def test_a_pcu_without_lanes_has_nothing_of_them():
-    definitions = emit(Pcu(width_bits=64, config=PcuConfig())).definitions
+    definitions = emit(Pcu(width_bits=64, config=PcuConfig(lanes=0))).definitions
     kinds = {each.kind for each in definitions.values()}
     assert "MatrixUnit" in kinds and not kinds & {"Lanes", "Lane"}
