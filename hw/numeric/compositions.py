@@ -2,12 +2,15 @@
 
 Arguments and results are fp32, bit-identical to the operations of :mod:`hw.numeric.elementwise`
 and :mod:`hw.numeric.functions` applied one after the other; `width` is the significand bits of the
-latter's results. Roundings and errors are in docs/numerics.md.
+latter's results. Roundings and errors are in docs/numerics.md. Each composition is declared once,
+as a sequence of unit functions: golden computes it with arrays, a compiler records it.
 """
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any, Final, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +23,8 @@ __all__ = [
     "GELU_CUBIC",
     "GELU_LINEAR",
     "LN_2",
+    "SEQUENCES",
+    "UnitFunctions",
     "divide",
     "gelu",
     "log",
@@ -38,7 +43,125 @@ LN_2: Final = np.float32(0.6931471805599453)
 GELU_LINEAR: Final = np.float32(-1.5957691216057308)
 GELU_CUBIC: Final = np.float32(-0.07135481627159628)
 
-_ONE: Final = np.float32(1)
+_ZERO, _ONE, _INFINITY = np.float32(0), np.float32(1), np.float32(np.inf)
+
+
+class UnitFunctions(Protocol):
+    """Functions of the hardware units that a sequence applies, to words of any kind.
+
+    An operand is a word or a constant of float32.
+    """
+
+    def negate(self, a: Any) -> Any:
+        """``-a``."""
+
+    def add(self, a: Any, b: Any) -> Any:
+        """``a + b``."""
+
+    def multiply(self, a: Any, b: Any) -> Any:
+        """``a * b``."""
+
+    def fma(self, a: Any, b: Any, c: Any) -> Any:
+        """``a * b + c`` with one rounding."""
+
+    def select_equal(self, a: Any, b: Any, c: Any, d: Any) -> Any:
+        """C if ``a = b``, else d."""
+
+    def exp(self, a: Any) -> Any:
+        """``e^a``."""
+
+    def log2(self, a: Any) -> Any:
+        """Logarithm of base 2."""
+
+    def reciprocal(self, a: Any) -> Any:
+        """``1 / a``."""
+
+    def rsqrt(self, a: Any) -> Any:
+        """``1 / sqrt(a)``."""
+
+
+def _divide(units: UnitFunctions, a: Any, b: Any) -> Any:
+    return units.multiply(a, units.reciprocal(b))
+
+
+def _log(units: UnitFunctions, x: Any) -> Any:
+    return units.multiply(units.log2(x), LN_2)
+
+
+def _inverse_of_one_more(units: UnitFunctions, exponent: Any) -> Any:
+    """``1 / (1 + e^exponent)``."""
+    return units.reciprocal(units.add(units.exp(exponent), _ONE))
+
+
+def _sigmoid(units: UnitFunctions, x: Any) -> Any:
+    return _inverse_of_one_more(units, units.negate(x))
+
+
+def _silu(units: UnitFunctions, x: Any) -> Any:
+    return units.multiply(x, _sigmoid(units, x))
+
+
+def _tanh(units: UnitFunctions, x: Any) -> Any:
+    inverse = _inverse_of_one_more(units, units.multiply(x, np.float32(2)))
+    return units.fma(inverse, np.float32(-2), _ONE)
+
+
+def _gelu(units: UnitFunctions, x: Any) -> Any:
+    factor = units.fma(units.multiply(x, x), GELU_CUBIC, GELU_LINEAR)
+    return units.multiply(x, _inverse_of_one_more(units, units.multiply(x, factor)))
+
+
+def _sqrt(units: UnitFunctions, x: Any) -> Any:
+    # Zero times infinity is NaN, so zeros and infinities pass unchanged.
+    product = units.multiply(x, units.rsqrt(x))
+    return units.select_equal(x, _INFINITY, x, units.select_equal(x, _ZERO, x, product))
+
+
+#: Sequences of unit functions, by the name of the element operation.
+SEQUENCES: Mapping[str, Callable[..., Any]] = MappingProxyType(
+    {
+        "div": _divide,
+        "log": _log,
+        "sigmoid": _sigmoid,
+        "silu": _silu,
+        "tanh": _tanh,
+        "gelu": _gelu,
+        "sqrt": _sqrt,
+    }
+)
+
+
+class _Arrays:
+    """Unit functions of arrays of float32, with the significand bits of the special functions."""
+
+    negate = staticmethod(np.negative)
+    add = staticmethod(add)
+    multiply = staticmethod(multiply)
+    fma = staticmethod(fma)
+
+    def __init__(self, width: int) -> None:
+        self._width = width
+
+    def select_equal(self, a: Any, b: Any, c: Any, d: Any) -> Array:
+        chosen: Array = np.where(equal(a, b), c, d)
+        return chosen
+
+    def exp(self, a: Any) -> Array:
+        return exp(a, self._width)
+
+    def log2(self, a: Any) -> Array:
+        return log2(a)
+
+    def reciprocal(self, a: Any) -> Array:
+        return reciprocal(a, self._width)
+
+    def rsqrt(self, a: Any) -> Array:
+        return rsqrt(a, self._width)
+
+
+def _computed(name: str, width: int, *operands: npt.ArrayLike) -> Array:
+    result: Array = SEQUENCES[name](_Arrays(width), *operands)
+    return result
 
 
 def subtract(a: npt.ArrayLike, b: npt.ArrayLike) -> Array:
@@ -48,27 +171,22 @@ def subtract(a: npt.ArrayLike, b: npt.ArrayLike) -> Array:
 
 def divide(a: npt.ArrayLike, b: npt.ArrayLike, width: int = FULL_WIDTH) -> Array:
     """``a / b`` as ``a * reciprocal(b)``; types as of :func:`subtract`."""
-    return multiply(a, reciprocal(b, width))
+    return _computed("div", width, a, b)
 
 
 def log(x: npt.ArrayLike) -> Array:
     """Natural logarithm as ``log2(x) * ln 2``; types as of :func:`subtract`."""
-    return multiply(log2(x), LN_2)
-
-
-def _inverse_of_one_more(exponent: npt.ArrayLike, width: int) -> Array:
-    """``1 / (1 + e^exponent)``."""
-    return reciprocal(add(_ONE, exp(exponent, width)), width)
+    return _computed("log", FULL_WIDTH, x)
 
 
 def sigmoid(x: npt.ArrayLike, width: int = FULL_WIDTH) -> Array:
     """``reciprocal(1 + exp(-x))``; types as of :func:`subtract`."""
-    return _inverse_of_one_more(np.negative(x), width)
+    return _computed("sigmoid", width, x)
 
 
 def silu(x: npt.ArrayLike, width: int = FULL_WIDTH) -> Array:
     """``x * sigmoid(x)``; types as of :func:`subtract`."""
-    return multiply(x, sigmoid(x, width))
+    return _computed("silu", width, x)
 
 
 def tanh(x: npt.ArrayLike, width: int = FULL_WIDTH) -> Array:
@@ -76,7 +194,7 @@ def tanh(x: npt.ArrayLike, width: int = FULL_WIDTH) -> Array:
 
     The last two operations are an fma. Types as of :func:`subtract`.
     """
-    return fma(np.float32(-2), _inverse_of_one_more(multiply(np.float32(2), x), width), _ONE)
+    return _computed("tanh", width, x)
 
 
 def gelu(x: npt.ArrayLike, width: int = FULL_WIDTH) -> Array:
@@ -84,14 +202,9 @@ def gelu(x: npt.ArrayLike, width: int = FULL_WIDTH) -> Array:
 
     -2u is ``x * fma(x * x, GELU_CUBIC, GELU_LINEAR)``. Types as of :func:`subtract`.
     """
-    exponent = multiply(x, fma(multiply(x, x), GELU_CUBIC, GELU_LINEAR))
-    return multiply(x, _inverse_of_one_more(exponent, width))
+    return _computed("gelu", width, x)
 
 
 def sqrt(x: npt.ArrayLike, width: int = FULL_WIDTH) -> Array:
     """Square root as ``x * rsqrt(x)``, zeros and infinity unchanged; types as of `subtract`."""
-    values = np.asarray(x)
-    product = multiply(values, rsqrt(values, width))
-    # Zero times infinity is NaN, so zeros and infinities pass unchanged.
-    kept = equal(values, np.float32(0)) | equal(values, np.float32(np.inf))
-    return np.where(kept, values, product)
+    return _computed("sqrt", width, x)

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from hw.arch.checks import require_int
 from hw.arch.config import PcuConfig
 from hw.arch.lanes.phase_word import PHASES
 from sw.ir import nodes as ir
 from sw.ir.format_rules import Format
 from sw.ir.types import TileType
-from sw.language.errors import ProgramError
 from sw.stages.lane_code import LaneCode
+from sw.stages.lane_region import Region, unserved
+from sw.stages.lane_words import Place
+from sw.stages.phase_schedule import Schedule
+from sw.stages.unit_packing import drafts_of
 
 __all__ = ["lane_codes"]
 
@@ -46,4 +50,19 @@ def lane_codes(
     ProgramError
         At the first node that lanes cannot compute.
     """
-    raise ProgramError("unserved", "Lane programs are not made yet", nodes[0].span)
+    require_int("Phases of a lane program", phases, 1, PHASES)
+    region = Region(tuple(nodes), inputs, lane_axis, function_bits)
+    makers = {node.result.name: node for node in nodes}
+    for name, format_ in outputs.items():
+        region.send(name, format_, makers.get(name))
+    formats = {name: type_.format for name, type_ in inputs.items()}
+    schedule = Schedule(region.table, drafts_of(region.table), formats, phases)
+    codes = schedule.codes()
+    if schedule.left:
+        names = {each.send.value for each in schedule.left if each.send} & set(outputs)
+        name = min(names, default=next(iter(outputs)))
+        message = f"`{name}` fits no lane programs of {phases} phases"
+        if not any(region.table.places[each] is Place.FULL for each in region.table.ports):
+            message = f"`{name}` has rows and columns, and no tile that is loaded has both"
+        raise unserved(makers.get(name), message, name)
+    return codes

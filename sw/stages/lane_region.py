@@ -1,0 +1,290 @@
+"""A region of the tile IR as words of lanes: its nodes, inputs and outputs entered into a table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from hw.arch.lanes.phase_word import ElementForm, Reduction, ResultForm
+from sw.ir import nodes as ir
+from sw.ir.affine import Axis
+from sw.ir.element_operations import OPERATIONS, notation
+from sw.ir.format_rules import Format, bf16, common, fp32, int8, int32, pred
+from sw.ir.tails import identity
+from sw.ir.types import TileType
+from sw.language.errors import ProgramError
+from sw.stages.lane_arithmetic import Arithmetic, Condition
+from sw.stages.lane_words import Place, Send, Word, WordTable, float_bits
+
+__all__ = ["Region", "unserved"]
+
+_FORMS = {
+    fp32: (ElementForm.WORD, ResultForm.WORD),
+    int32: (ElementForm.WORD, ResultForm.WORD),
+    bf16: (ElementForm.BF16, ResultForm.BF16),
+    int8: (ElementForm.INT8, ResultForm.INT8),
+}
+_REDUCTIONS = {"sum": Reduction.SUM, "max": Reduction.MAXIMUM, "min": Reduction.MINIMUM}
+#: Most numbers of int8 whose sums are exact in fp32.
+_MOST_TERMS = 1 << 17
+
+
+def unserved(node: ir.Node | None, message: str, value: str = "") -> ProgramError:
+    """Refusal at the line of a node."""
+    return ProgramError("unserved", message, node.span if node else None, value=value)
+
+
+class _Number(NamedTuple):
+    """Tile of numbers: its format, and its word as fp32 and as int32, as far as there are such."""
+
+    format: Format
+    real: Word | None
+    integer: Word | None
+    #: Whether it is an input as it is loaded.
+    loaded: bool = False
+
+
+class Region:
+    """Words of a region.
+
+    Parameters
+    ----------
+    inputs : mapping of str to TileType
+    nodes : tuple of Node
+    lane_axis : int
+        Axis on the positions of a vector.
+    function_bits : int
+
+    Members
+    -------
+    table : WordTable
+
+    Raises
+    ------
+    ProgramError
+        At the first node that lanes cannot compute.
+    """
+
+    def __init__(
+        self,
+        nodes: tuple[ir.Node, ...],
+        inputs: Mapping[str, TileType],
+        lane_axis: int,
+        function_bits: int,
+    ) -> None:
+        self.table = WordTable(function_bits)
+        self._math = Arithmetic(self.table)
+        self._lane, self._step = lane_axis, 1 - lane_axis
+        self._numbers: dict[str, _Number | Condition] = {}
+        self._types: dict[str, TileType] = dict(inputs)
+        for node in nodes:
+            if isinstance(node.result.type, TileType):
+                self._types[node.result.name] = node.result.type
+        # An axis that is one everywhere broadcasts nothing.
+        self._one = [all(each.axis(axis).one for each in self._types.values()) for axis in (0, 1)]
+        for name, type_ in inputs.items():
+            self._input(name, type_, nodes[0] if nodes else None)
+        for node in nodes:
+            self._enter(node)
+
+    def send(self, name: str, format_: Format, node: ir.Node | None) -> None:
+        """Enter an output in the format in which it is stored."""
+        number = self._numbers[name]
+        if isinstance(number, Condition) or format_ not in _FORMS:
+            raise unserved(node, f"Lanes do not send `{name}` as {format_.name}", format_.name)
+        type_ = self._types[name]
+        if type_.axis(self._lane).one and not self._one[self._lane]:
+            noun = ("row", "column")[self._lane]
+            raise unserved(node, f"Lanes do not send `{name}`, which has one {noun}", name)
+        if number.loaded and number.format == format_ == bf16:
+            raise unserved(node, f"`{name}` is stored as it is loaded, which is no work of lanes")
+        word = self._converted(name, number, format_, node)
+        cast = self.table.casts.get(name)
+        if cast is not None and cast.format != format_:
+            self.table.rename(name, f"{name}#{cast.format.name}")
+        form = _FORMS[format_][1]
+        self.table.outputs.append(Send(name, self._sent(word, type_), form, format_))
+
+    def _converted(self, name: str, number: _Number, format_: Format, node: ir.Node | None) -> Word:
+        """Word of a number, as it is stored in a format."""
+        whole = not format_.is_float
+        if name in self.table.casts and number.format == format_:
+            return self.table.casts[name].word
+        word = number.integer if whole else number.real
+        if word is None:
+            what = f"{number.format.name} as {format_.name}"
+            raise unserved(node, f"Lanes do not send `{name}` of {what}", format_.name)
+        return word
+
+    def _sent(self, word: Word, type_: TileType) -> str:
+        """A result that varies as a tile of a type does."""
+        wide = not type_.axis(self._step).one
+        place = None if isinstance(word, int) else self.table.places[word]
+        if place is Place.LANE and not wide and word in self.table.operations:
+            return str(word)
+        if place is Place.FULL and word in self.table.operations:
+            return str(word)
+        narrow = place in (Place.LANE, Place.HELD) and not wide
+        if narrow:
+            return self.table.passed(word, Place.LANE)
+        return self.table.passed(word, Place.FULL, type_.axis(self._step))
+
+    def _input(self, name: str, type_: TileType, node: ir.Node | None) -> None:
+        if type_.format not in _FORMS:
+            raise unserved(node, f"Lanes take no tile of {type_.format.name}: `{name}`", name)
+        lane_one = type_.axis(self._lane).one and not self._one[self._lane]
+        step_one = type_.axis(self._step).one and not self._one[self._step]
+        if lane_one and step_one:
+            raise unserved(node, f"Lanes do not spread `{name}`, a tile of one element", name)
+        place = Place.SPREAD if lane_one else Place.HELD if step_one else Place.FULL
+        self._numbers[name] = self._port(name, type_, place)._replace(loaded=True)
+
+    def _port(self, name: str, type_: TileType, place: Place) -> _Number:
+        """Number that comes at a port."""
+        form, axis = _FORMS[type_.format][0], type_.axis(self._step)
+        word = self.table.port(name, form, place, axis)
+        if type_.format == int8:
+            real = self.table.port(name, ElementForm.INT8_TO_FP32, place, axis)
+            return _Number(int8, real, word)
+        if type_.format == int32:
+            self.table.integers.add(word)
+            return _Number(int32, None, word)
+        if type_.format == fp32:
+            self.table.payloads.add(word)
+        return _Number(type_.format, word, None)
+
+    def _enter(self, node: ir.Node) -> None:
+        match node:
+            case ir.Map():
+                result = self._map(node)
+            case ir.Reduce():
+                result = self._reduce(node)
+            case ir.Full():
+                result = _constant(node.value.value, node.format)
+            case ir.Cast():
+                result = self._cast(node)
+            case ir.Buffer() | ir.Mask():
+                # Tails along the vectors do not come, and those along positions stay there.
+                result = self._numbers[node.values[0].name]
+            case _:
+                raise unserved(node, f"`{node.kind}` is not an operation of lanes", node.kind)
+        name = node.result.name
+        self._numbers[name] = result
+        if isinstance(result, _Number):
+            for word in (result.real, result.integer):
+                if isinstance(word, str):
+                    self.table.labels.setdefault(word, name)
+
+    def _number(self, operand: ir.Operand, format_: Format, node: ir.Node) -> Word:
+        """Word of an operand of element math in int32 or fp32."""
+        if isinstance(operand, ir.Constant):
+            number = _constant(operand.value, format_)
+        else:
+            found = self._numbers[operand.name]
+            assert not isinstance(found, Condition)
+            number = found
+        word = number.integer if format_ == int32 else number.real
+        if word is None:
+            raise unserved(node, f"Lanes do not take {number.format.name} as {format_.name}")
+        return word
+
+    def _map(self, node: ir.Map) -> _Number | Condition:
+        operation = OPERATIONS[node.op]
+        if not operation.on_chips:
+            raise unserved(node, f"`{node.op}` is not a function of chips", node.op)
+        numbers = list(node.operands)
+        condition = None
+        if operation.operands == 3:
+            first = numbers.pop(0)
+            condition = self._numbers[first.name] if isinstance(first, ir.Value) else None
+        format_ = _math_format(node, numbers)
+        words = tuple(self._number(each, format_, node) for each in numbers)
+        whole = format_ == int32
+        if operation.compares:
+            return Condition(node.op, words[0], words[1], whole)
+        if isinstance(condition, Condition):
+            word: Word | None = self._math.chosen(condition, words[0], words[1], whole)
+        else:
+            word = self._math.apply(node.op, words, whole)
+        if word is None:
+            raise unserved(
+                node, f"`{notation(node.op)}` of int32 takes a power of two on chips", node.op
+            )
+        return _Number(format_, None, word) if whole else _Number(format_, word, None)
+
+    def _reduce(self, node: ir.Reduce) -> _Number:
+        value, name = node.values[0], node.result.name
+        number, type_ = self._numbers[value.name], self._types[value.name]
+        axis = type_.axis(self._step)
+        if node.axis != self._step:
+            raise unserved(node, "A reduction over positions of a vector is no work of lanes")
+        assert isinstance(number, _Number)
+        if number.real is None:
+            raise unserved(node, f"Lanes do not reduce {number.format.name}", number.format.name)
+        whole = number.format == int8
+        if whole and node.op == "sum" and (isinstance(axis.size, str) or axis.size > _MOST_TERMS):
+            raise unserved(node, f"Lanes sum at most {_MOST_TERMS:,} numbers of int8", str(axis))
+        word = self._reduced(node, name, number.real, axis)
+        return (
+            _Number(int32, None, self._math.rounded(word)) if whole else _Number(fp32, word, None)
+        )
+
+    def _reduced(self, node: ir.Reduce, name: str, word: Word, axis: Axis) -> Word:
+        """Reduction of an fp32: a statistic, or one step if there is one term."""
+        narrow = isinstance(word, str) and self.table.places[word] in (Place.LANE, Place.HELD)
+        if narrow and axis.one:
+            start = float_bits(identity(node.op, fp32).value)
+            op = "add" if node.op == "sum" else node.op
+            result = self._math.apply(op, (word, start), False)
+            assert result is not None
+            return result
+        computed = word in self.table.operations and not narrow
+        operand = str(word) if computed else self.table.passed(word, Place.FULL, axis)
+        return self.table.statistic(name, _REDUCTIONS[node.op], operand)
+
+    def _cast(self, node: ir.Cast) -> _Number:
+        number, format_ = self._numbers[node.values[0].name], node.format
+        assert isinstance(number, _Number)
+        source, name = number.format, node.result.name
+        if source == format_:
+            return number
+        if format_ not in _FORMS or not (
+            source == int8 or {source, format_} in ({fp32, bf16}, {int32, int8})
+        ):
+            raise unserved(node, f"Lanes do not cast {source.name} to {format_.name}", format_.name)
+        if source == int8 or format_ == fp32:
+            # Exact: the same number in a longer format.
+            return number._replace(format=format_, loaded=False)
+        word = number.real if format_.is_float else number.integer
+        assert word is not None
+        type_ = self._types[name]
+        sent = self._sent(word, type_)
+        self.table.casts[name] = Send(name, sent, _FORMS[format_][1], format_)
+        place = Place.HELD if self.table.places[sent] is Place.LANE else Place.FULL
+        return self._port(name, type_, place)
+
+
+def _math_format(node: ir.Map, numbers: list[ir.Operand]) -> Format:
+    """Format of element math, as golden chooses it."""
+    assert isinstance(node.result.type, TileType)
+    if node.result.type.format != pred:
+        return node.result.type.format
+    real = any(isinstance(each, ir.Constant) and isinstance(each.value, float) for each in numbers)
+    formats = [
+        each.type.format
+        for each in numbers
+        if isinstance(each, ir.Value) and isinstance(each.type, TileType)
+    ]
+    return common(*formats, *((fp32,) if real else ())) or fp32
+
+
+def _constant(value: Any, format_: Format) -> _Number:
+    """Tile of one number."""
+    stored = np.full(1, value).astype(format_.dtype)
+    real = float_bits(stored.astype(np.float32)[0])
+    if format_.is_float:
+        return _Number(format_, real, None)
+    whole = int(stored.astype(np.int32).view(np.uint32)[0])
+    return _Number(format_, real if format_ == int8 else None, whole)

@@ -1,0 +1,120 @@
+"""A phase of lanes from unit operations, with its streams, statistics and constants chosen."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from hw.arch.lanes.lane_program import LanePhase
+from hw.arch.lanes.phase_word import (
+    FIXED_WORDS,
+    AuxiliaryUse,
+    ElementForm,
+    Fetched,
+    Operand,
+    PhaseSource,
+    Reduction,
+    ResultForm,
+    UnitOrder,
+)
+from sw.stages.lane_code import CodedPhase
+from sw.stages.lane_words import Port, Send, UnitOperation, Word
+
+__all__ = ["PlacedPhase"]
+
+_OPERANDS: dict[Word, Operand] = {bits: operand for operand, bits in FIXED_WORDS.items()}
+_STATISTICS = (Fetched.STATISTIC_0, Fetched.STATISTIC_1)
+
+
+@dataclasses.dataclass
+class PlacedPhase:
+    """A phase in the program of a PCU.
+
+    Parameters
+    ----------
+    chain : tuple of UnitOperation
+    words : tuple of str
+        Results of the chain.
+    source : str or None
+        Value at the activation port; None for a phase of STATISTICS.
+    form : ElementForm
+        Form of the source.
+    x : str or None
+        Word that the source gives, if the chain takes it.
+    beside : (str, Port, AuxiliaryUse) or None
+        Word that the auxiliary stream gives.
+    statistics : mapping of str to int
+        Words that statistics give, and their numbers.
+    reduction, statistic : Reduction, int
+        Change of a statistic.
+    send : Send or None
+    """
+
+    chain: tuple[UnitOperation, ...]
+    words: tuple[str, ...]
+    source: str | None
+    form: ElementForm = ElementForm.WORD
+    x: str | None = None
+    beside: tuple[str, Port, AuxiliaryUse] | None = None
+    statistics: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    reduction: Reduction = Reduction.NONE
+    statistic: int = 0
+    send: Send | None = None
+
+    def coded(self, constants: Sequence[int]) -> CodedPhase:
+        """The phase in a program with these constants."""
+        fetched = {word: _STATISTICS[number] for word, number in self.statistics.items()}
+        if self.beside is not None:
+            fetched = {self.beside[0]: Fetched.AUXILIARY} | fetched
+        names: dict[Word, Operand] = dict(zip(fetched, (Operand.Y, Operand.Z)))
+        if self.x is not None:
+            names[self.x] = Operand.X
+        for number, bits in enumerate(constants):
+            names[bits] = Operand(Operand.CONSTANT_0.value + number)
+        words = [*fetched.values(), Fetched.NONE, Fetched.NONE]
+        _, port, use = self.beside or (None, None, AuxiliaryUse.NONE)
+        phase = LanePhase(
+            PhaseSource.STATISTICS if self.source is None else PhaseSource.ACTIVATION,
+            form=self.form,
+            auxiliary=use,
+            auxiliary_form=port.form if port else ElementForm.WORD,
+            y=words[0],
+            z=words[1],
+            reduction=self.reduction,
+            statistic=self.statistic,
+            result=self.send.form if self.send else ResultForm.NONE,
+            **self._units(names),
+        )
+        result = self.send.value if self.send else None
+        return CodedPhase(phase, self.source, port.value if port else None, result)
+
+    def _units(self, names: Mapping[Word, Operand]) -> dict[str, Any]:
+        """Order and operands of the units; those that the chain does not use come first."""
+        units = tuple(each.unit for each in self.chain)
+        order = next(each for each in UnitOrder if each.units[-len(units) :] == units)
+        # Without a source there is no x.
+        unused = Operand.X if self.source is not None else Operand.Y
+        fields: dict[str, Any] = {
+            "order": order,
+            "fma": (unused, Operand.ONE, Operand.MINUS_ZERO),
+            "argument": unused,
+        }
+        before: str | None = None
+        for operation, word in zip(self.chain, self.words, strict=True):
+            known: dict[Word, Operand] = {**_OPERANDS, **names}
+            if before is not None:
+                known[before] = Operand.PREVIOUS
+            operands = tuple(known[each] for each in operation.operands)
+            if operation.unit == "fma":
+                fields |= {
+                    "fma": operands,
+                    "negate_product": operation.negate_product,
+                    "negate_addend": operation.negate_addend,
+                }
+            elif operation.unit == "alu":
+                fields |= {"alu": operation.code, "alu_operands": operands}
+            else:
+                fields |= {"function": operation.code, "argument": operands[0]}
+            before = word
+        return fields

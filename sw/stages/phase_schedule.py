@@ -1,0 +1,117 @@
+"""Schedule of phases on the lanes of PCUs: sources, statistics, constants and the order.
+
+All packets of a PCU's program are those of one source. Phases are placed in order as far as they
+fit the program that is open; the source is the one with which most of them fit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from hw.arch.lanes.phase_word import ElementForm, ResultForm
+from sw.ir.affine import Axis
+from sw.ir.format_rules import Format, bf16, fp32, int8, int32
+from sw.stages.lane_code import LaneCode
+from sw.stages.lane_words import Place, Send, WordTable
+from sw.stages.open_program import OpenProgram
+from sw.stages.unit_packing import Draft
+
+__all__ = ["Schedule"]
+
+
+class Schedule:
+    """Programs of the lanes that run drafts.
+
+    Parameters
+    ----------
+    table : WordTable
+    drafts : sequence of Draft
+        In an order in which they can run.
+    inputs : mapping of str to Format
+        Formats of the inputs at the ports.
+    phases : int
+        Most phases of a program.
+
+    Members
+    -------
+    left : list of Draft
+        Drafts that no program has yet.
+    """
+
+    def __init__(
+        self, table: WordTable, drafts: Sequence[Draft], inputs: Mapping[str, Format], phases: int
+    ) -> None:
+        self._table, self._most = table, phases
+        self._formats = dict(inputs)
+        self.left = tuple(drafts)
+        self._ports = {word: port for word, port in table.ports.items() if port.value in inputs}
+        #: Axis of the vectors of each value that can be a source.
+        self._sources: dict[str, Axis | None] = {
+            port.value: table.lengths[word]
+            for word, port in self._ports.items()
+            if table.places[word] is Place.FULL
+        }
+
+    def codes(self) -> tuple[LaneCode, ...]:
+        """Programs in an order in which they can run; drafts are left where none fits."""
+        made: list[LaneCode] = []
+        while self.left:
+            best: OpenProgram | None = None
+            for source, length in self._sources.items():
+                form = form_of(self._formats[source])
+                trial = OpenProgram(self._table, self._ports, source, form, length, self._most)
+                trial.fill(self.left)
+                if best is None or trial.placed > best.placed:
+                    best = trial
+            if best is not None and best.placed:
+                made.append(self._closed(best))
+            elif not self._widen():
+                break
+        return tuple(made)
+
+    def _closed(self, program: OpenProgram) -> LaneCode:
+        """The program, after which what it has sent is known."""
+        program.close()
+        self.left, self._ports = program.left, program.ports
+        for send, place, length in program.sent:
+            self._formats[send.value] = send.format
+            taken = any(port.value == send.value for port in self._ports.values())
+            if place is Place.FULL and taken:
+                self._sources[send.value] = length
+        phases = program.coded()
+        values = {name for each in phases for name in (each.source, each.auxiliary, each.result)}
+        formats = {name: each for name, each in self._formats.items() if name in values}
+        return LaneCode(phases, tuple(program.constants), formats)
+
+    def _widen(self) -> bool:
+        """Begin with a copy in 32 bits of a source that is too short for the phases that wait."""
+        ready = [draft for draft in self.left if self._ports.keys() >= set(draft.leaves)]
+        own = [self._ports[each].value for draft in ready for each in draft.leaves]
+        for value in dict.fromkeys((*own, *self._sources)):
+            words = [word for word, port in self._ports.items() if port.value == value]
+            wide = f"{words[0]}#wide"
+            short = value in self._sources and self._formats[value] in (bf16, int8)
+            if short and wide not in self._table.operations:
+                for word in words:
+                    self._copy(word)
+                return True
+        return False
+
+    def _copy(self, word: str) -> None:
+        """Replace a short word by a copy in 32 bits in all drafts."""
+        format_ = int32 if word in self._table.integers else fp32
+        name = self._table.copied(word, f"{word}#wide")
+        used = any(word in draft.leaves for draft in self.left)
+        alone = self._table.ports[word].form is not ElementForm.INT8_TO_FP32
+        if used or alone:
+            send = Send(name, name, ResultForm.WORD, format_)
+            length = self._table.lengths[word]
+            operation = self._table.operations[name][:1]
+            copy = Draft(operation, (name,), (word,), Place.FULL, length, send=send)
+            self.left = (copy, *(draft.taking(word, name) for draft in self.left))
+
+
+def form_of(format_: Format) -> ElementForm:
+    """Form of the elements of a stream."""
+    forms = {bf16: ElementForm.BF16, int8: ElementForm.INT8}
+    return forms.get(format_, ElementForm.WORD)

@@ -1,0 +1,260 @@
+"""Packing of unit operations into phases: which words a phase computes, and which are sent.
+
+A phase runs a chain of at most one operation of each unit, each on the result of the one before and
+on words that the phase fetches. So the operations of a region are covered by chains; a word that a
+chain fetches and another one computes is sent and comes back, and costs a phase.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+from hw.arch.lanes.phase_word import Reduction, ResultForm
+from hw.numeric.formats import fp32, int32
+from sw.ir.affine import Axis
+from sw.stages.lane_words import Place, Send, UnitOperation, Word, WordTable
+
+__all__ = ["Draft", "drafts_of"]
+
+#: Costs of a phase of statistics, of a stream beside the source, and of another source; that of a
+#: phase over packets is 1.
+_LANE_PHASE, _BESIDE, _OTHER_SOURCE = 0.02, 0.002, 0.01
+_ROUNDS = 4
+
+Chain = tuple[str, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class Draft:
+    """A phase whose source and statistics are not chosen yet.
+
+    Parameters
+    ----------
+    chain : tuple of UnitOperation
+        Operations in their order; all but the first take `before` of the one before.
+    words : tuple of str
+        Their results.
+    leaves : tuple of str
+        Words that are fetched.
+    place : Place
+        FULL for a phase over packets, LANE for one over statistics.
+    length : Axis or None
+        Axis of the packet's vectors.
+    reduction : (Reduction, str) or None
+        Statistic of the results over the packet.
+    send : Send or None
+        Results that are sent.
+    kept : str or None
+        Word of a phase over statistics that a later phase reads.
+    """
+
+    chain: tuple[UnitOperation, ...]
+    words: tuple[str, ...]
+    leaves: tuple[str, ...]
+    place: Place
+    length: Axis | None = None
+    reduction: tuple[Reduction, str] | None = None
+    send: Send | None = None
+    kept: str | None = None
+
+    @property
+    def constants(self) -> set[int]:
+        """Constants of its operations."""
+        return {each for op in self.chain for each in op.operands if isinstance(each, int)}
+
+    def taking(self, word: str, other: str) -> Draft:
+        """The phase with another word in the place of one that it fetches."""
+        if word not in self.leaves:
+            return self
+
+        def exchanged(words: tuple[Word, ...]) -> tuple[Any, ...]:
+            return tuple(other if each == word else each for each in words)
+
+        chain = tuple(
+            dataclasses.replace(each, operands=exchanged(each.operands)) for each in self.chain
+        )
+        return dataclasses.replace(self, chain=chain, leaves=exchanged(self.leaves))
+
+
+class _Cover:
+    """Choice of a chain for every word that needs one."""
+
+    def __init__(self, table: WordTable) -> None:
+        self._table = table
+        self._chains = {word: tuple(self._options(word)) for word in table.operations}
+        self.uses: Counter[str] = Counter(
+            name for ops in table.operations.values() for name in ops[0].names
+        )
+        #: Words whose packets are sent in any case, exact.
+        sent = [*table.outputs, *table.casts.values()]
+        self._sent = {each.word for each in sent if each.form is ResultForm.WORD}
+
+    def _options(self, word: str) -> Iterator[Chain]:
+        """Chains that end with a word."""
+        chains: list[Chain] = [(word,)]
+        for chain in chains:
+            if self._runs(chain):
+                yield chain
+            if len(chain) == 3:
+                continue
+            later = {op for each in chain[1:] for op in self._table.operations[each][0].names}
+            for name in self._table.operations[chain[0]][0].names:
+                if name in self._table.operations and name not in later:
+                    chains.append((name, *chain))
+
+    def _runs(self, chain: Chain) -> bool:
+        if not assigned(self._table, chain):
+            return False
+        operands = {each for word in chain for each in self._table.operations[word][0].operands}
+        return self._table.fits(operands - set(chain[:-1]))
+
+    def leaves(self, chain: Chain) -> tuple[str, ...]:
+        """Words that a chain fetches."""
+        names = (name for word in chain for name in self._table.operations[word][0].names)
+        return tuple(dict.fromkeys(name for name in names if name not in chain[:-1]))
+
+    def choose(self) -> dict[str, Chain]:
+        """Chain of each word with the least cost, shared among the uses of what it fetches."""
+        cost: dict[str, float] = {}
+        chosen: dict[str, Chain] = {}
+        for word, chains in self._chains.items():
+            costs = [self._cost(chain, cost) for chain in chains]
+            best = min(range(len(chains)), key=lambda number: (costs[number], number))
+            chosen[word] = chains[best]
+            own = 1.0 if self._table.places[word] is Place.FULL else _LANE_PHASE
+            cost[word] = 0.0 if word in self._sent else costs[best] + own
+        return chosen
+
+    def _cost(self, chain: Chain, cost: dict[str, float]) -> float:
+        """Cost of what a chain fetches."""
+        leaves = self.leaves(chain)
+        total = sum(cost.get(each, 0.0) / max(1, self.uses[each]) for each in leaves)
+        places = [self._table.places[each] for each in leaves]
+        beside = places.count(Place.HELD) + places.count(Place.SPREAD)
+        made = [each for each in leaves if each in self._table.operations]
+        full = [each for each in made if self._table.places[each] is Place.FULL]
+        if full and (beside or places.count(Place.FULL) == len(full) == 2):
+            total += _OTHER_SOURCE
+        return total + _BESIDE * (beside + max(0, places.count(Place.FULL) - 1))
+
+
+def assigned(table: WordTable, chain: Chain) -> tuple[UnitOperation, ...]:
+    """Operations of a chain on units that are not the same; none if there are no such."""
+    for choice in itertools.product(*(table.operations[word] for word in chain)):
+        if len({each.unit for each in choice}) == len(chain):
+            return choice
+    return ()
+
+
+@dataclasses.dataclass
+class _Root:
+    """A word that a phase computes, and what becomes of it."""
+
+    chain: Chain
+    reductions: list[tuple[Reduction, str]] = dataclasses.field(default_factory=list)
+    sends: list[Send] = dataclasses.field(default_factory=list)
+    fetched: bool = False
+
+
+class _Extraction:
+    """Phases of a cover: all words that outputs depend on, in an order in which they can run."""
+
+    def __init__(self, table: WordTable, chains: dict[str, Chain], cover: _Cover) -> None:
+        self._table, self._chains, self._cover = table, chains, cover
+        self._open: dict[str, _Root] = {}
+        self.uses: Counter[str] = Counter()
+        self._order: list[str] = []
+        for send in table.outputs:
+            root = self._root(send.word)
+            if send not in root.sends:
+                root.sends.append(send)
+
+    def _root(self, word: str) -> _Root:
+        if word not in self._open:
+            root = self._open[word] = _Root(self._chains[word])
+            for leaf in self._cover.leaves(root.chain):
+                self.uses[leaf] += 1
+                self._fetch(leaf)
+            self._order.append(word)
+        return self._open[word]
+
+    def _fetch(self, leaf: str) -> None:
+        if leaf in self._table.operations:
+            self._root(leaf).fetched = True
+        elif leaf in self._table.reductions:
+            reduction, operand = self._table.reductions[leaf]
+            root = self._root(operand)
+            if (reduction, leaf) not in root.reductions:
+                root.reductions.append((reduction, leaf))
+        else:
+            send = self._table.casts.get(self._table.ports[leaf].value)
+            if send is not None:
+                root = self._root(send.word)
+                if send not in root.sends:
+                    root.sends.append(send)
+
+    @property
+    def cost(self) -> float:
+        """Cost of all phases."""
+        return sum(
+            (1.0 if draft.place is Place.FULL else _LANE_PHASE)
+            + _BESIDE * sum(self._table.places[each] is Place.FULL for each in draft.leaves)
+            for draft in self.drafts()
+        )
+
+    def drafts(self) -> tuple[Draft, ...]:
+        """Phases in order."""
+        return tuple(draft for word in self._order for draft in self._of(word, self._open[word]))
+
+    def _of(self, word: str, root: _Root) -> Iterator[Draft]:
+        place = self._table.places[word]
+        draft = Draft(
+            assigned(self._table, root.chain),
+            root.chain,
+            self._cover.leaves(root.chain),
+            place,
+            self._table.lengths[word],
+        )
+        sends: list[Send | None] = list(root.sends)
+        if place is Place.LANE:
+            # A statistic that is kept as well as sent.
+            first = sends.pop(0) if sends else None
+            yield dataclasses.replace(draft, send=first, kept=word if root.fetched else None)
+            for send in sends:
+                yield dataclasses.replace(draft, send=send)
+            return
+        if root.fetched:
+            exact = [each for each in root.sends if each.form is ResultForm.WORD]
+            sends += [] if exact else [self._temporary(word)]
+        reductions: list[tuple[Reduction, str] | None] = list(root.reductions)
+        for reduction, send in itertools.zip_longest(reductions, sends):
+            yield dataclasses.replace(draft, reduction=reduction, send=send)
+
+    def _temporary(self, word: str) -> Send:
+        """Send of a word that only later phases take."""
+        format_ = int32 if word in self._table.integers else fp32
+        name = self._table.labels.get(word, word)
+        taken = {each.value for each in (*self._table.outputs, *self._table.casts.values())}
+        name = f"{name}#{format_.name}" if name in taken else name
+        return Send(name, word, ResultForm.WORD, format_)
+
+
+def drafts_of(table: WordTable) -> tuple[Draft, ...]:
+    """Phases that send all outputs of a table, with few packets.
+
+    The chain of a word is chosen by the cost of what it fetches, which is shared among as many uses
+    as the last choice had; the best of a few rounds is taken.
+    """
+    cover = _Cover(table)
+    best: _Extraction | None = None
+    for _ in range(_ROUNDS):
+        found = _Extraction(table, cover.choose(), cover)
+        if best is None or found.cost < best.cost:
+            best = found
+        cover.uses = found.uses
+    assert best is not None
+    return best.drafts()
