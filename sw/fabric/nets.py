@@ -129,11 +129,14 @@ class Net:
     before_forks : int
         Most payloads of buffering in switches on the way to a destination that ``leaves`` leaves
         out, as it lies before a fork.
+    ways : tuple of tuple of (row, column)
+        Per leaf, the switches whose input buffers lie on the way to it, in order.
     """
 
     root: Root
     leaves: tuple[tuple[Leaf, int], ...]
     before_forks: int = 0
+    ways: tuple[tuple[tuple[int, int], ...], ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -174,10 +177,15 @@ def enabled_inputs(program: ChipProgram) -> Iterator[Input]:
 
 
 class _Path(NamedTuple):
-    """Buffering in payloads on the way of a net: since the last fork, and in all."""
+    """Way of a net: its buffering in payloads since the last fork, and its switches."""
 
     room: int = 0
-    whole: int = 0
+    way: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def whole(self) -> int:
+        """Buffering in payloads in all."""
+        return _ENTRIES * len(self.way)
 
 
 class _Tracer:
@@ -205,7 +213,8 @@ class _Tracer:
             paths = trace((row, column), port, root.tokens, _Path())
         found = list(paths)
         dropped = max((path.whole - path.room for _, path in found), default=0)
-        return Net(root, tuple((leaf, path.room) for leaf, path in found), dropped)
+        ways = tuple(path.way for _, path in found)
+        return Net(root, tuple((leaf, path.room) for leaf, path in found), dropped, ways)
 
     def _enter(
         self, at: tuple[int, int], port: Port, tokens: bool, path: _Path
@@ -217,15 +226,15 @@ class _Tracer:
         tile = self._program.tiles.get(at)
         switch = tile and (tile.tokens if tokens else tile.vectors)
         branches = switch.branches(port) if switch else ()
-        whole = path.whole + _ENTRIES
+        way = (*path.way, at)
         if not switch or not branches:
             kind = "token switch" if tokens else "switch"
             end = DeadEnd(f"{kind} {at}, which sends {port} nowhere")
-            yield end, _Path(path.room + _ENTRIES, whole)
+            yield end, _Path(path.room + _ENTRIES, way)
             return
         # A payload reaches no branch of a fork before all branches have taken the previous ones,
         # so only buffering after the last fork lets one branch be ahead of another.
-        path = _Path(_FORK_LEAD if len(branches) > 1 else path.room + _ENTRIES, whole)
+        path = _Path(_FORK_LEAD if len(branches) > 1 else path.room + _ENTRIES, way)
         for branch in branches:
             rotation = switch.rotation(branch)
             if len(rotation) == 1:

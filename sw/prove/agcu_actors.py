@@ -236,15 +236,22 @@ class BoxServer(Core):
                 stream.stored.add()
 
     def advance(self) -> None:
-        while self._next() and self._box is not None:
-            channel = self._box.channel
-            if channel is None:
-                return  # a store: its port moves it
-            count = min(self._left, channel.room())
-            if count <= 0:
-                return
-            channel.push(count)
-            self._move(count)
+        while self.step():
+            pass
+
+    def step(self) -> bool:
+        """Send what it can of one box now; returns whether it sent anything."""
+        if not self._next() or self._box is None:
+            return False
+        channel = self._box.channel
+        if channel is None:
+            return False  # a store: its port moves it
+        count = min(self._left, channel.room())
+        if count <= 0:
+            return False
+        channel.push(count)
+        self._move(count)
+        return True
 
     def state(self) -> tuple[int, ...]:
         box = -1 if self._box is None else self._numbers[self._box]

@@ -17,14 +17,14 @@ from hw.arch.pmu_word import TokenSource
 from hw.arch.unit_kind import AGCU, PCU, PMU, UnitKind
 from sw.chip_program import ChipProgram
 from sw.fabric.nets import DeadEnd, Input, Junction, MergeInput, Nets, Output
-from sw.prove.agcu_actors import BoxServer, BoxStream, IndexVectors, StoredTokens, TokenCount, Waits
+from sw.prove.agcu_actors import BoxServer, BoxStream, StoredTokens, TokenCount, Waits
 from sw.prove.credits import load_is_free, store_is_free
 from sw.prove.index_walk import index_walk
-from sw.prove.lane_actors import LaneUnit
-from sw.prove.machine import Actor, Channel, Consumer, Core, Machine, Part, Port
-from sw.prove.merge_actors import ClosedEnd, Merge, MergeConsumer
+from sw.prove.kinds import UNTIMED, Kinds
+from sw.prove.machine import Actor, Channel, Consumer, Core, Part, Port
+from sw.prove.merge_actors import Merge
 from sw.prove.pcu_actors import Grid, ResultDrain
-from sw.prove.pmu_actors import Engine, IndexPort, ReadEngine, WriteEngine
+from sw.prove.pmu_actors import Engine
 from sw.prove.repeats import Repeats
 from sw.prove.softmax_packets import rise_vectors
 from sw.prove.stream_packets import (
@@ -59,6 +59,8 @@ class Network:
         The stream that an AGCU prefers where the order of its boxes may matter, 0 or 1.
     limit : int
         Most steps of the run.
+    kinds : Kinds
+        Classes of its parts.
     """
 
     def __init__(
@@ -68,8 +70,10 @@ class Network:
         packets: StreamPackets,
         order: int = 0,
         limit: int = MOST_STEPS,
+        kinds: Kinds = UNTIMED,
     ) -> None:
-        self.machine = Machine(limit)
+        self.kinds = kinds
+        self.machine = kinds.machine(limit)
         self.actors: list[Actor] = []
         self.stored: list[StoredTokens] = []
         self.consumers: list[Consumer] = []
@@ -85,7 +89,7 @@ class Network:
         self._inner: list[Channel] = []  # within a unit
         self._merges: dict[Junction, Merge] = {}
         for root in nets.nets:
-            self.channels[root] = Channel(self.machine, str(root))
+            self.channels[root] = kinds.channel(self.machine, str(root))
         for kind, at, unit in program.units():
             UNIT_ACTORS[kind](self, at, unit)
         for root in nets.nets:
@@ -111,7 +115,7 @@ class Network:
         if isinstance(leaf, MergeInput):
             return self._merges[leaf.junction].consumers[leaf.turn]
         if isinstance(leaf, DeadEnd) or leaf not in self._inputs:
-            end = ClosedEnd(str(leaf))
+            end = self.kinds.closed_end(str(leaf))
             self.consumers.append(end)
             return end
         consumer = self._inputs[leaf]
@@ -124,10 +128,10 @@ class Network:
         core: Core,
         entries: int,
         taken: FilterProgram,
-        kind: type[Port] = Port,
+        kind: type[Port] | None = None,
     ) -> Port:
         """Port of an actor at an input: a packet filter, then a buffer of so many payloads."""
-        port = kind(
+        port = (kind or self.kinds.port)(
             self.machine,
             str(end),
             core,
@@ -150,20 +154,20 @@ class Network:
                 indices = index_walk(program, unit.indexed, self._chip.width_bits)
             if number < len(PmuInput):
                 end = Input(PMU, at, number)
-                writer = WriteEngine(self.machine, str(end), program, indices)
+                writer = self.kinds.write_engine(self.machine, str(end), program, indices)
                 taken = FilterProgram(program.modulus, program.index)
                 writer.port = self.port(end, writer, _INPUT_ENTRIES, taken)
                 writer.lag = program.ring.count
                 engines.append(writer)
             else:
                 root = Output(PMU, at, number - len(PmuInput))
-                reader = ReadEngine(self.machine, str(root), program, indices)
+                reader = self.kinds.read_engine(self.machine, str(root), program, indices)
                 reader.channel = self.channel(root, reader, _READ_ENTRIES)
                 engines.append(reader)
         if unit.indexed and (engine := engines[unit.indexed.engine]):
             end = Input(PMU, at, PmuInput.W1)
             taken = FilterProgram(unit.indexed.modulus, unit.indexed.index)
-            engine.index_port = self.port(end, engine, _INPUT_ENTRIES, taken, IndexPort)
+            engine.index_port = self.port(end, engine, _INPUT_ENTRIES, taken, self.kinds.index_port)
         for number, engine in enumerate(engines):
             if engine is None:
                 continue
@@ -182,15 +186,16 @@ class Network:
             return
         runs = lane_runs(self.packets, at, unit)
         words = self._chip.grid_columns
-        lanes = LaneUnit(self.machine, f"PCU {at} lanes", words, unit.lanes, runs)
+        name = f"PCU {at} lanes"
+        lanes = self.kinds.lane_unit(self.machine, name, words, unit.lanes, runs)
         entries = result_room(width_bits=self._chip.width_bits, lanes=self._chip.pcu.lanes)
         lanes.channel = self.channel(result, lanes, entries)
         if unit.sums:
             name = f"PCU {at} sums"
             drain = self._add_grid(at, unit, name)
-            drain.channel = Channel(self.machine, name)
+            drain.channel = self.kinds.channel(self.machine, name)
             drain.channel.producer = drain
-            lanes.source = Port(self.machine, name, lanes, 0)
+            lanes.source = self.kinds.port(self.machine, name, lanes, 0)
             lanes.source.standing = 1
             drain.channel.attach(lanes.source, _RESULT_ENTRIES)
             self._inner.append(drain.channel)
@@ -208,14 +213,14 @@ class Network:
         """Add the matrix unit of a PCU; its drain has no channel yet."""
         passes = tile_passes(self.packets, at, unit)
         self.packets.faults += passes.faults
-        grid = Grid(self.machine, f"PCU {at}", self._chip, passes.tiles)
+        grid = self.kinds.grid(self.machine, f"PCU {at}", self._chip, passes.tiles)
         if unit.softmax:
             self._set_softmax(grid, at, unit, unit.softmax, passes)
         activation, weight = Input(PCU, at, PcuInput.ACTIVATION), Input(PCU, at, PcuInput.WEIGHT)
         grid.activation = self.port(activation, grid, _INPUT_ENTRIES, unit.activation)
         gathered = max(self._chip.grid_columns, 4)
         grid.weight = self.port(weight, grid, gathered, unit.weight)
-        grid.results = ResultDrain(self.machine, name, grid, passes.sizes)
+        grid.results = self.kinds.result_drain(self.machine, name, grid, passes.sizes)
         self.actors += [grid, grid.results]
         return grid.results
 
@@ -244,7 +249,7 @@ class Network:
         for port in range(self._chip.token_tracks):
             end = Input(AGCU, at, port, tokens=True)
             credit = agcu.credits[port] if port < len(agcu.credits) else 0
-            counts.append(TokenCount(self.machine, str(end), credit))
+            counts.append(self.kinds.token_count(self.machine, str(end), credit))
             self._inputs[end] = counts[-1]
         for store in (False, True):
             streams: list[tuple[BoxStream, bool]] = []
@@ -253,7 +258,7 @@ class Network:
                 if issuer is None:
                     continue
                 sizes = box_sizes(agcu, issuer, self._chip.width_bits // 8)
-                stream = BoxStream(
+                stream = self.kinds.box_stream(
                     f"AGCU {index} {'store' if store else 'load'} {port}",
                     sizes,
                     *self._box_waits(agcu, index, port, store, counts),
@@ -264,7 +269,7 @@ class Network:
                         root = Output(AGCU, at, port, tokens=True)
                         channel = self.channels[root]
                         name = f"AGCU {index} stored {port}"
-                        stream.stored = StoredTokens(self.machine, name, channel)
+                        stream.stored = self.kinds.stored_tokens(self.machine, name, channel)
                         channel.producer = stream.stored
                         self.stored.append(stream.stored)
                         self.actors.append(stream.stored)
@@ -295,7 +300,7 @@ class Network:
             return owners, waits
         first = index_vectors(issuer, self._chip.width_bits // INDEX_BITS)
         end = Input(AGCU, (index,), number)
-        indices = IndexVectors(self.machine, str(end), int(first.sum()))
+        indices = self.kinds.index_vectors(self.machine, str(end), int(first.sum()))
         self._inputs[end] = indices
         with_index: list[Waits] = [[*each, (indices, 1)] for each in waits]
         return owners + first * len(waits), [*waits, *with_index]
@@ -309,7 +314,7 @@ class Network:
             # The arbiter begins with stream 1 where both have a command.
             if together and (steady or self._order):
                 group.reverse()
-            server = BoxServer(self.machine, group, in_turn=together and steady)
+            server = self.kinds.box_server(self.machine, group, in_turn=together and steady)
             self.servers.append(server)
             self.actors.append(server)
             if together and not steady:
@@ -326,14 +331,14 @@ class Network:
 
     def _add_merge(self, root: Junction) -> None:
         counts = self._nets.packets[root]
-        merge = Merge(self.machine, str(root), self.channels[root], counts)
+        merge = self.kinds.merge(self.machine, str(root), self.channels[root], counts)
         merge.channel.producer = merge
         for turn in range(len(counts)):
             end = MergeInput(root, turn)
             lengths = None
             if not root.tokens and end in self._nets.feeds:
                 lengths = self.packets.arriving(end).lengths
-            consumer = MergeConsumer(str(end), merge, lengths)
+            consumer = self.kinds.merge_consumer(str(end), merge, lengths)
             merge.consumers.append(consumer)
             self.consumers.append(consumer)
         self._merges[root] = merge

@@ -209,14 +209,19 @@ class ReadEngine(Engine):
     channel: Channel
 
     def advance(self) -> None:
-        while True:
-            count = self.steps_now()
-            if count > 0:
-                count = min(count, self.channel.room())
-            if count <= 0:
-                return
-            self.channel.push(count)
-            self.move(count)
+        while self.step():
+            pass
+
+    def step(self) -> bool:
+        """Send what it can of one slot now; returns whether it sent anything."""
+        count = self.steps_now()
+        if count > 0:
+            count = min(count, self.channel.room())
+        if count <= 0:
+            return False
+        self.channel.push(count)
+        self.move(count)
+        return True
 
     def reasons(self) -> list[Reason]:
         if self.done:

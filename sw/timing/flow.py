@@ -1,0 +1,109 @@
+"""Times of payloads on their way to one consumer: runs of evenly spaced cycles."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import NamedTuple
+
+__all__ = ["Flow", "Run"]
+
+#: Runs of taken payloads that are kept: those of the last payloads of a path's buffers.
+_KEPT = 64
+
+
+class Run(NamedTuple):
+    """Cycles of successive payloads: evenly spaced from ``first`` to ``last``."""
+
+    first: float
+    last: float
+    size: int
+
+    def at(self, number: int) -> float:
+        """Cycle of a payload of the run."""
+        if self.size < 2:
+            return self.first
+        return self.first + (self.last - self.first) * number / (self.size - 1)
+
+    def cut(self, count: int) -> tuple[Run, Run]:
+        """The first ``count`` payloads, and the others."""
+        before = Run(self.first, self.at(count - 1), count)
+        return before, Run(self.at(count), self.last, self.size - count)
+
+    def later(self, cycles: float) -> Run:
+        """The run, so many cycles later."""
+        return Run(self.first + cycles, self.last + cycles, self.size)
+
+
+class Flow:
+    """Payloads of a channel on their way to one of its consumers.
+
+    Parameters
+    ----------
+    delay : int
+        Cycles from the producer to the consumer.
+    back : int
+        Cycles from a payload that the consumer takes to the room for one more at the producer.
+    capacity : int
+        Payloads that the channel takes before the consumer takes the first of them.
+    """
+
+    def __init__(self, delay: int, back: int, capacity: int) -> None:
+        self.delay, self.back, self.capacity = delay, back, capacity
+        self.taken = 0
+        self._coming: deque[Run] = deque()
+        self._done: deque[Run] = deque(maxlen=_KEPT)
+
+    def send(self, run: Run) -> None:
+        """Payloads are on their way, and arrive in these cycles."""
+        self._coming.append(run)
+
+    def arrived(self, count: int) -> Run:
+        """Cycles in which the next payloads arrive, which are on their way no longer."""
+        first = last = 0.0
+        left = count
+        while left:
+            run = self._coming.popleft()
+            if run.size > left:
+                run, rest = run.cut(left)
+                self._coming.appendleft(rest)
+            if left == count:
+                first = run.first
+            left -= run.size
+            last = max(last, run.last + left)
+        return Run(first, last, count)
+
+    def next_arrival(self) -> float:
+        """Cycle in which the next payload arrives; 0 if none is on its way."""
+        return self._coming[0].first if self._coming else 0.0
+
+    def take(self, run: Run) -> None:
+        """The consumer takes the next payloads."""
+        self.taken += run.size
+        self._done.append(run)
+
+    def took(self, number: int, ready: Callable[[int], float]) -> float:
+        """Cycle in which a payload was taken, as far as known.
+
+        Parameters
+        ----------
+        number : int
+            The payload; below 0 there is none.
+        ready : function
+            Cycle in which the consumer can take one of the next payloads, given its number.
+        """
+        before = self.taken - number
+        if number < 0:
+            return 0.0
+        if before <= 0:
+            return ready(-before)
+        for run in reversed(self._done):
+            if before <= run.size:
+                return run.at(run.size - before)
+            before -= run.size
+        return 0.0
+
+    def shift(self, cycles: float) -> None:
+        """Move every payload to so many cycles later."""
+        self._coming = deque(run.later(cycles) for run in self._coming)
+        self._done = deque((run.later(cycles) for run in self._done), maxlen=_KEPT)

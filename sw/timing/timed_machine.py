@@ -1,0 +1,263 @@
+"""Execution engine of a timed run: actors in the order of their cycles, channels with delays."""
+
+from __future__ import annotations
+
+import abc
+import heapq
+from collections.abc import Sequence
+from typing import Any
+
+from sw.prove.machine import Actor, Channel, Consumer, Core, Machine, Port
+from sw.prove.merge_actors import ClosedEnd
+from sw.prove.pmu_actors import Engine
+from sw.prove.unrolled_loops import MOST_STEPS, StepLimitError
+from sw.timing.flow import Flow, Run
+
+#: Depth of the buffer at every input of a switch.
+_ENTRIES = 2
+
+#: Switches on the way to a consumer.
+Way = tuple[tuple[int, int], ...]
+
+__all__ = [
+    "Clocked",
+    "Producer",
+    "TimedChannel",
+    "TimedClosedEnd",
+    "TimedConsumer",
+    "TimedMachine",
+    "TimedPort",
+]
+
+
+class TimedMachine(Machine):
+    """Work list in the order of cycles.
+
+    An actor that runs moves payloads of later cycles, too, so the order is that of the first cycle
+    of each move. Only choices among streams depend on it.
+    """
+
+    def __init__(self, limit: int = MOST_STEPS) -> None:
+        super().__init__(limit)
+        self._heap: list[tuple[float, int, Any]] = []
+        self._number = 0
+        #: The run pauses when this engine is held.
+        self.pacemaker: Engine | None = None
+
+    def wake(self, who: Actor | Port | None) -> None:
+        if who is not None and who not in self._listed:
+            self._listed.add(who)
+            self._number += 1
+            heapq.heappush(self._heap, (_when(who), self._number, who))
+
+    def run(self) -> None:
+        heap, listed = self._heap, self._listed
+        while heap:
+            _, _, who = heapq.heappop(heap)
+            listed.discard(who)
+            self.steps += 1
+            if self.steps > self._limit:
+                raise StepLimitError("Timed run", self.steps, self._limit)
+            who.advance()
+            if self.pacemaker is not None and self.pacemaker.held:
+                return
+
+    def shift(self, cycles: float) -> None:
+        """Move what is on the list to so many cycles later."""
+        self._heap = [(at + cycles, number, who) for at, number, who in self._heap]
+
+
+def _when(who: Actor | Port) -> float:
+    part: Any = who.core if isinstance(who, Port) else who
+    return float(part.when())
+
+
+class Clocked:
+    """A part with cycles: the first one in which it may move again."""
+
+    free: float = 0.0
+
+    def when(self) -> float:
+        """Earliest cycle of its next move, as far as known."""
+        return self.free
+
+    def ready(self, port: Port) -> float:
+        """Cycle in which it can take the next payload of a port, as far as known."""
+        return self.free
+
+    def shift(self, cycles: float) -> None:
+        """Move its cycles to so many later ones."""
+        self.free += cycles
+
+
+class Producer(Clocked, abc.ABC):
+    """An actor that says when payloads leave it."""
+
+    #: Cycles between two payloads when it has been held up.
+    interval = 1.0
+
+    @abc.abstractmethod
+    def leaves(self, channel: Channel, count: int) -> Run:
+        """Cycles in which its next payloads can leave, if there is room for them."""
+
+    @abc.abstractmethod
+    def left(self, channel: Channel, run: Run) -> None:
+        """Its payloads have left."""
+
+
+class _Fork:
+    """A switch on the way of a channel behind which branches part.
+
+    Parameters
+    ----------
+    ends : list of (TimedConsumer, int)
+        The consumers behind it, and the switches to each.
+    """
+
+    def __init__(self, ends: list[tuple[Any, int]]) -> None:
+        self._ends = ends
+
+    def opens(self, number: int) -> float:
+        """Cycle from which no branch is so late that it keeps a payload from the others."""
+        found = 0.0
+        for end, hops in self._ends:
+            # A branch takes what its buffers hold, and one that waits at the fork.
+            room = _ENTRIES * hops + 1
+            found = max(found, end.flow.took(number - room, end.ready) + hops + 1)
+        return found
+
+
+class TimedChannel(Channel):
+    """Channel that gives each payload the cycle in which it leaves the producer."""
+
+    def __init__(self, machine: Machine, name: str) -> None:
+        super().__init__(machine, name)
+        self.flows: list[Flow] = []
+        self._forks: list[list[tuple[_Fork, int]]] = []
+
+    def attach(self, consumer: Consumer, room: int) -> None:
+        super().attach(consumer, room)
+        # The network replaces it by that of the path through switches.
+        timed: Any = consumer
+        timed.flow = Flow(1, 1, room)
+        self.flows.append(timed.flow)
+        self._forks.append([])
+
+    def connect(self, ways: Sequence[Way], delay: int) -> None:
+        """Set the switches to each consumer, and the cycles from a move to the first of them."""
+        self.flows = []
+        taps: Any = self.taps
+        ends = [tap.consumer for tap in taps]
+        for end, way in zip(ends, ways, strict=True):
+            stages = len(way) + bool(self.entries)
+            room = _ENTRIES * len(way) + self.entries
+            end.flow = Flow(delay + len(way), max(1, stages), room)
+            self.flows.append(end.flow)
+        forks: dict[Way, _Fork] = {}
+        for depth in range(1, max(map(len, ways), default=0) + 1):
+            for way in {way[:depth] for way in ways if len(way) >= depth}:
+                inner = [number for number, each in enumerate(ways) if each[:depth] == way]
+                branches = {ways[number][depth : depth + 1] for number in inner}
+                if len(branches) > 1 or sum(len(ways[number]) == depth for number in inner) > 1:
+                    forks[way] = _Fork([(ends[n], len(ways[n]) - depth) for n in inner])
+        self._forks = [
+            [
+                (forks[way[:depth]], len(way) - depth)
+                for depth in range(1, len(way) + 1)
+                if way[:depth] in forks
+            ]
+            for way in ways
+        ]
+
+    def opens(self, ahead: int = 0) -> float:
+        """Cycle from which there is room for one of the next payloads, as far as known."""
+        return self._opens(self.written + ahead)
+
+    def _opens(self, number: int) -> float:
+        taps: Any = self.taps
+        found = 0.0
+        for flow, tap in zip(self.flows, taps, strict=True):
+            at = flow.took(number - flow.capacity, tap.consumer.ready) + flow.back
+            found = max(found, at)
+        return found
+
+    def push(self, count: int) -> None:
+        producer: Any = self.producer
+        run: Run = producer.leaves(self, count)
+        newest = self.written + count - 1
+        late = self.opens() - run.first
+        if late > 0:
+            first = run.first + late
+            run = Run(first, max(run.last, first + (count - 1) * producer.interval), count)
+        for flow, forks in zip(self.flows, self._forks, strict=True):
+            first, last = run.first + flow.delay, run.last + flow.delay
+            for fork, way in forks:
+                first = max(first, fork.opens(self.written) + way)
+                last = max(last, fork.opens(newest) + way)
+            flow.send(Run(first, max(last, first + count - 1), count))
+        super().push(count)
+        last = max(run.last, self._opens(newest))
+        producer.left(self, Run(run.first, last, count))
+
+    def skip(self, count: int) -> None:
+        super().skip(count)
+        for flow in self.flows:
+            flow.taken += count
+
+    def shift(self, cycles: float) -> None:
+        """Move every payload to so many cycles later."""
+        for flow in self.flows:
+            flow.shift(cycles)
+
+
+class TimedConsumer:
+    """A consumer of payloads that have cycles."""
+
+    flow: Flow
+
+    def ready(self, ahead: int) -> float:
+        """Cycle in which it can take one of the next payloads, as far as known."""
+        return 0.0
+
+
+class TimedPort(TimedConsumer, Port):
+    """Port that knows when each payload has entered its buffer, and when it has left it."""
+
+    def __init__(
+        self, machine: Machine, name: str, core: Core, entries: int, *filters: Any
+    ) -> None:
+        super().__init__(machine, name, core, entries, *filters)
+        self.buffer = Flow(0, 1, entries)
+        self._entered = 0
+
+    def ready(self, ahead: int) -> float:
+        if not self._accepts():
+            return 0.0
+        return self._enters(self._entered + ahead)
+
+    def _enters(self, number: int) -> float:
+        """Cycle from which the buffer has room for a payload of its own."""
+        return self.buffer.took(number - self._entries, self._core_ready) + 1
+
+    def _core_ready(self, ahead: int) -> float:
+        core: Any = self.core
+        return float(core.ready(self)) + ahead
+
+    def take(self, count: int) -> None:
+        run = self.flow.arrived(count)
+        if self._accepts():
+            first = max(run.first, self._enters(self._entered))
+            newest = self._enters(self._entered + count - 1)
+            run = Run(first, max(run.last, newest, first + count - 1), count)
+            self.buffer.send(run)
+            self._entered += count
+        self.flow.take(run)
+        super().take(count)
+
+    def shift(self, cycles: float) -> None:
+        """Move what is in the buffer to so many cycles later."""
+        self.buffer.shift(cycles)
+
+
+class TimedClosedEnd(TimedConsumer, ClosedEnd):
+    """End of a net where nothing takes payloads."""
