@@ -17,10 +17,10 @@ from hw.arch.pmu_word import TokenSource
 from hw.arch.unit_kind import AGCU, PCU, PMU, UnitKind
 from sw.chip_program import ChipProgram
 from sw.fabric.nets import DeadEnd, Input, Junction, MergeInput, Nets, Output
+from sw.prove.actor_classes import UNTIMED, Kinds
 from sw.prove.agcu_actors import BoxServer, BoxStream, StoredTokens, TokenCount, Waits
 from sw.prove.credits import load_is_free, store_is_free
 from sw.prove.index_walk import index_walk
-from sw.prove.kinds import UNTIMED, Kinds
 from sw.prove.machine import Actor, Channel, Consumer, Core, Part, Port
 from sw.prove.merge_actors import Merge
 from sw.prove.pcu_actors import Grid, ResultDrain

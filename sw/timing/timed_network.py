@@ -9,8 +9,8 @@ from hw.arch.pmu import PmuProgram
 from hw.arch.unit_kind import PMU
 from sw.chip_program import ChipProgram
 from sw.fabric.nets import Nets, Output
+from sw.prove.actor_classes import Kinds
 from sw.prove.agcu_actors import BoxStream
-from sw.prove.kinds import Kinds
 from sw.prove.machine import Part
 from sw.prove.network import Network
 from sw.prove.pcu_actors import ResultDrain

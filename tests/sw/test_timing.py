@@ -1,0 +1,161 @@
+"""The timed run: the moves of the proof, in the cycles of the hardware."""
+
+import dataclasses
+import random
+
+import numpy as np
+import pytest
+
+from hw.arch.config import named
+from hw.arch.errors import BadInputError
+from hw.arch.pcu import FilterProgram
+from hw.lib.axi import BOUNDARY_BYTES, MAX_BURST_BEATS
+from hw.numeric.formats import bf16, int8
+from hw.pcu.lane import Lane
+from hw.pcu.statistics import Statistics
+from hw.pmu.banks import READ_LATENCY
+from sw.compiler import compile_kernel
+from sw.fabric.nets import find_nets
+from sw.kernels.matmul import matmul
+from sw.prove import prove
+from sw.prove.stream_packets import StreamPackets
+from sw.timing import timed_engines, timed_lanes, timed_network
+from sw.timing.flow import Flow, Run
+from sw.timing.launch_cycles import launch_cycles
+from sw.timing.prediction import predict_cycles
+from sw.timing.timed_network import TimedNetwork
+from tests.lane_jobs import draw_job, draw_softmax
+from tests.sw.chips import pcu_changed, product
+from tests.sw.test_prove import random_product
+
+SMALL = named["small"]
+
+
+def timed(program, *, latency=100, whole=False):
+    """A timed run that has ended."""
+    nets = find_nets(program)
+    network = TimedNetwork(program, nets, StreamPackets(program, nets), latency=latency)
+    network.run(whole=whole)
+    return network
+
+
+def compiled(m, n, k, fmt=bf16, config=SMALL):
+    return compile_kernel(matmul, config, dims={"M": m, "N": n, "K": k}, dtype=fmt).chip
+
+
+def test_a_run_is_cut_where_it_is_taken():
+    run = Run(10, 16, 4)
+    assert [run.at(number) for number in range(4)] == [10, 12, 14, 16]
+    assert run.cut(1) == (Run(10, 10, 1), Run(12, 16, 3))
+
+
+def test_a_path_has_room_when_its_consumer_has_taken():
+    flow = Flow(delay=3, back=2, capacity=4)
+    flow.send(Run(0, 1, 2))
+    flow.send(Run(7, 9, 3))
+    assert flow.arrived(4) == Run(0, 8, 4)
+    flow.take(Run(20, 23, 4))
+    ready = (100).__add__
+    assert [flow.took(number, ready) for number in range(-1, 6)] == [0, 20, 21, 22, 23, 100, 101]
+
+
+def moves_alike(program):
+    """Check that a timed run makes the moves of the proof; returns whether they were compared."""
+    answer = prove(program)
+    short, whole = timed(program), timed(program, whole=True)
+    stopped = any(actor.reasons() for actor in short.actors if actor.ends_launch)
+    assert answer.live <= (not stopped)
+    assert short.machine.moved == whole.machine.moved
+    assert short.end == pytest.approx(whole.end)
+    if not answer.live or answer.open_order:
+        return False  # a proof of two orders counts the moves of both
+    assert short.machine.moved == answer.moved
+    return True
+
+
+def test_the_proof_and_the_timed_run_make_the_same_moves(seed):
+    rng = random.Random(seed)
+    assert sum(moves_alike(random_product(rng, twin=number % 2)) for number in range(6)) >= 5
+
+
+def test_programs_of_lanes_and_softmax_are_timed(seed):
+    rng = np.random.default_rng(seed)
+    jobs = [(draw_job(rng) if number % 3 else draw_softmax(rng)).job for number in range(9)]
+    assert sum(moves_alike(job.program()) for job in jobs) >= 8
+
+
+@pytest.mark.parametrize(
+    ("m", "n", "k", "fmt"), [(256, 256, 256, bf16), (512, 512, 64, bf16), (1, 512, 512, int8)]
+)
+def test_repeats_that_are_left_out_change_no_cycle(m, n, k, fmt):
+    program = compiled(m, n, k, fmt)
+    short, whole = timed(program), timed(program, whole=True)
+    assert short.end == whole.end and short.first_issue == whole.first_issue
+    assert short.machine.moved == whole.machine.moved
+    assert short.machine.steps < whole.machine.steps
+
+
+# Measured on the RTL: cycles of the kernel, and of its start until the first product, by latency.
+MEASURED = {
+    (64, 64, 64): {1: (857, 92), 100: (1055, 191), 400: (2107, 491)},
+    (130, 200, 90): {1: (3703, 130), 100: (3907, 229), 400: (7719, 529)},
+    (17, 40, 300): {1: (2405, 67), 100: (2621, 166), 400: (7362, 466)},
+    (512, 512, 16): {100: (12993, 213), 400: (14544, 513)},
+    (512, 512, 64): {1: (17231, 196), 100: (17467, 295), 400: (54053, 885)},
+    (1, 1024, 1024): {1: (163952, 81), 100: (164150, 180), 400: (206805, 480)},
+}
+
+
+@pytest.mark.parametrize("shape", MEASURED, ids=str)
+def test_cycles_are_those_of_the_rtl_of_small(shape):
+    program = compiled(*shape)
+    for latency, (cycles, first) in MEASURED[shape].items():
+        found = predict_cycles(program, latency=latency)
+        assert found.kernel == pytest.approx(cycles, rel=0.01), latency
+        assert found.to_multiply == pytest.approx(first, abs=16), latency
+
+
+def test_busy_shares_are_of_the_cycles_of_the_kernel():
+    program = compiled(256, 256, 256)
+    found = predict_cycles(program)
+    vectors = 256**3 // (8 * SMALL.grid_rows * SMALL.grid_columns)
+    for row, column in program.tiles:
+        if SMALL.unit_at(row, column).name == "PCU":
+            assert found.busy[f"pcu_{row}_{column}"] == pytest.approx(vectors / found.kernel)
+    assert len(found.busy) == len(list(program.units())) and max(found.busy.values()) < 1
+    # The beats of two operands and the result, at least.
+    beats = 3 * 256 * 256 * 2 // 32
+    assert sum(found.busy[f"agcu_{number}"] for number in range(2)) >= beats / found.kernel
+
+
+def test_a_launch_is_fetched_before_it_or_behind_another():
+    cold = launch_cycles(SMALL, 8192 + 16, 8, latency=100)
+    assert cold == 474  # docs/command.md
+    assert launch_cycles(SMALL, 8192 + 16, 8, latency=100, behind=300) == 174
+    assert launch_cycles(SMALL, 8192 + 16, 8, latency=100, behind=10**6) == 13
+    found = predict_cycles(compiled(64, 64, 64), latency=10)
+    assert found.cycles == found.before + found.kernel
+    assert found.warm_cycles == found.between + found.kernel < found.cycles
+
+
+def test_constants_are_those_of_the_hardware():
+    assert timed_engines.READ == READ_LATENCY + 2
+    assert timed_lanes._CHANGE == Statistics.step_cycles
+    assert timed_lanes._PHASE == 1 + Lane.latency + Statistics.step_cycles
+    assert timed_network._BURST_BEATS == MAX_BURST_BEATS
+    assert timed_network._BURST_BYTES == BOUNDARY_BYTES
+
+
+def test_what_has_no_number_of_cycles_is_refused():
+    program = product()
+    with pytest.raises(BadInputError, match="Latency must be at least 0 cycles, not -1"):
+        predict_cycles(program, latency=-1)
+    stopped = pcu_changed(program, (0, 0), activation=FilterProgram(2, 0))
+    with pytest.raises(BadInputError, match="Program must be live to be timed, but .* waits for"):
+        predict_cycles(stopped)
+
+
+def test_a_program_without_units_takes_no_time():
+    empty = dataclasses.replace(product(), tiles={}, agcus={})
+    found = predict_cycles(empty)
+    assert found.kernel <= 3 and found.to_multiply is None and found.busy == {}
