@@ -19,6 +19,6 @@ def layer_norm(X, g, b, Y, eps=1e-5):
 
 
 @layer_norm.reference
-def _(X, g, b):
+def _(X, g, b, eps=1e-5):
     d = X - X.mean(axis=1, keepdims=True)
-    return d / np.sqrt((d * d).mean(axis=1, keepdims=True) + 1e-5) * g + b
+    return d / np.sqrt((d * d).mean(axis=1, keepdims=True) + eps) * g + b

@@ -18,5 +18,5 @@ def rms_norm(X, g, Y, eps=1e-5):
 
 
 @rms_norm.reference
-def _(X, g):
-    return X / np.sqrt((X * X).mean(axis=1, keepdims=True) + 1e-5) * g
+def _(X, g, eps=1e-5):
+    return X / np.sqrt((X * X).mean(axis=1, keepdims=True) + eps) * g

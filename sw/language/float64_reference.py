@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar, overload
 
 import numpy as np
@@ -18,7 +18,8 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 class Reference:
     """The author's float64 implementation of a kernel, independent of the compiler.
 
-    As a decorator it takes the function; called with the kernel's inputs it returns the outputs.
+    As a decorator it takes the function; called with the kernel's inputs, and with options by name,
+    it returns the outputs.
 
     Parameters
     ----------
@@ -44,6 +45,11 @@ class Reference:
         if self.function is None:
             raise ProgramError("argument", f"Kernel `{self._name}` has no reference", caller_span())
         return self.function(*map(_wide, given), **{k: _wide(v) for k, v in named.items()})
+
+    def taken(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        """Options that the function takes: those with the name of one of its parameters."""
+        names = inspect.signature(self.function).parameters if self.function else ()
+        return {name: value for name, value in options.items() if name in names}
 
 
 def _wide(value: Any) -> Any:

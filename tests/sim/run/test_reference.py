@@ -36,7 +36,11 @@ def test_the_bound_of_a_product_is_that_of_the_arithmetic(fmt, out, wild, seed):
     bound = reference.error_bound(inputs["A"], inputs["B"], out=out)
     finite = bound[np.isfinite(bound)]
     assert errors.within
-    assert errors.bound == pytest.approx(finite.max(), rel=1e-9)
+    if out == bf16:
+        # The cast rounds the sum, which is less than its terms.
+        assert errors.bound < finite.max() * (1 + 1e-9)
+    else:
+        assert errors.bound == pytest.approx(finite.max(), rel=1e-9)
     assert errors.absolute <= errors.bound and 0 <= errors.of_bound <= 1
     assert errors.absolute == 0 or 0 < errors.relative < 2**-7
 
@@ -71,24 +75,26 @@ def small_run(kernel, seed, fmt=bf16, out=None, **dims):
     return problem, inputs, golden(problem.golden_program, inputs)
 
 
-def test_a_kernel_that_is_more_than_products_has_no_bound_and_is_not_judged(seed):
+def test_element_math_is_judged_as_products_are(seed):
     errors = compare(*small_run(doubled(lambda X: X * 2), seed))
-    assert errors.bound is None and errors.of_bound is None and errors.within is None
-    assert errors.absolute == errors.relative == 0
+    assert errors.within and errors.bound > 0 and errors.of_bound == errors.absolute == 0
     wrong = compare(*small_run(doubled(lambda X: X * 4), seed))
-    assert wrong.relative == pytest.approx(0.5)
+    assert not wrong.within and wrong.relative == pytest.approx(0.5)
 
 
-def test_a_rounding_that_is_no_store_leaves_no_bound(seed):
-    @tw.kernel("A[M, K]: fp32, B[K, N]: bf16 -> C[M, N]")
+def test_a_cast_before_a_product_widens_the_bound(seed):
+    @tw.kernel("A[M, K]: fp32, B[K, N]: bf16 -> C[M, N]: fp32")
     def narrowed(A, B, C):
         for i in tw.metapipe(A.shape[0]):
             a = tw.load_tile(A[i, :]).to(tw.bf16)
             tw.store_tile(C[i, :], a @ tw.load_tile(B))
 
     narrowed.reference(lambda A, B: A @ B)
-    errors = compare(*small_run(narrowed, seed, M=4, K=9, N=5))
-    assert errors.within is None and errors.absolute > 0
+    problem, inputs, answers = small_run(narrowed, seed, M=4, K=9, N=5)
+    errors = compare(problem, inputs, answers)
+    sizes = [np.abs(inputs[name].astype(float)) for name in "AB"]
+    assert errors.within and errors.absolute > 0
+    assert errors.bound == pytest.approx((sizes[0] @ sizes[1]).max() * 2**-8, rel=1e-3)
 
 
 @pytest.mark.parametrize(
@@ -120,9 +126,9 @@ def test_the_reference_is_called_once_and_on_the_inputs_alone(seed):
         calls.append((A, B))
         return A @ B * (10 if (A == 1).all() else 1)
 
-    problem, inputs, answers = small_run(product, seed, M=4, K=9, N=5)
+    problem, inputs, answers = small_run(product, seed, out=fp32, M=4, K=9, N=5)
     errors = compare(problem, inputs, answers)
-    bound = reference.error_bound(inputs["A"], inputs["B"], out=bf16)
+    bound = reference.error_bound(inputs["A"], inputs["B"], out=fp32)
     assert errors.bound == pytest.approx(bound.max(), rel=1e-9) and errors.within
     ((a, b),) = calls
     assert (a == inputs["A"].astype(float)).all() and (b == inputs["B"].astype(float)).all()

@@ -13,6 +13,7 @@ import pytest
 
 import sw.language as tw
 from sim.golden import golden
+from sim.run.error_bounds import error_bounds
 from sw.ir.parse import parse_program
 from sw.ir.program import Program
 from sw.ir.rewrite import walk
@@ -140,6 +141,9 @@ def test_printed_programs_equal_float64_on_ragged_sizes(
             (first,) = golden(fixed, bound.arrays, function_bits=bits).values()
             near = max(tolerance, least) * scale
             np.testing.assert_allclose(first, reference, rtol=0, atol=near)
+            if count % 4 == 0:
+                (most,) = error_bounds(fixed, bound.arrays, bits).values()
+                assert np.isfinite(most).all() and (np.abs(first - reference) <= most).all()
         for each, poison in ((fixed, True), (simple, bool(count % 2)), (masked, True)):
             (other,) = golden(each, bound.arrays, poison=poison).values()
             assert first.tobytes() == other.tobytes(), (sizes, wanted)
