@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -36,6 +37,8 @@ class Errors:
         Largest error relative to the largest value of its output.
     within : bool or None
         Whether every such element is within its bound. None without a reference.
+    worst : str
+        Description of the element that is farthest beyond its bound; empty if there is none.
     """
 
     bound: float | None = None
@@ -43,6 +46,7 @@ class Errors:
     of_bound: float | None = None
     relative: float | None = None
     within: bool | None = None
+    worst: str = ""
 
 
 def compare_with_reference(
@@ -83,6 +87,7 @@ def compare_with_reference(
         exact = _answers(kernel, list(inputs.values()), options or {}, outputs)
     found = error_bounds(program, inputs, function_bits)
     bounds, errors, shares, scaled = [], [], [], []
+    beyond: dict[float, str] = {}
     for spec, truth in zip(outputs, exact):
         with np.errstate(invalid="ignore", over="ignore"):
             answer = golden[spec.name].astype(np.float64)
@@ -91,7 +96,15 @@ def compare_with_reference(
         bound = found[spec.name]
         promised = np.isfinite(bound)
         bounds.append(bound[promised])
-        shares.append(_share(error[promised], bound[promised]))
+        share = np.where(promised, np.nan_to_num(_share(error, bound), nan=np.inf), 0.0)
+        shares.append(share[promised])
+        if (share > 1).any():
+            place = np.unravel_index(int(share.argmax()), share.shape)
+            index = ", ".join(str(int(each)) for each in place)
+            beyond[float(share[place])] = (
+                f"{spec.name}[{index}] is {answer[place]:g} and should be {truth[place]:g}, "
+                f"give or take {bound[place]:.1e}"
+            )
         errors.append(error[promised])
         finite = np.abs(truth[promised & np.isfinite(truth)])
         scaled.append(_share(error[promised], finite.max(initial=0.0)))
@@ -100,7 +113,8 @@ def compare_with_reference(
         absolute=_largest(errors),
         of_bound=_largest(shares),
         relative=_largest(scaled),
-        within=all(bool((share <= 1).all()) for share in shares),
+        within=not beyond,
+        worst=beyond[max(beyond)] if beyond else "",
     )
 
 
@@ -123,7 +137,9 @@ def _answers(
     outputs: tuple[ArraySpec, ...],
 ) -> tuple[Array, ...]:
     """Results of the reference, checked against the outputs."""
-    found = kernel.reference(*arrays, **kernel.reference.taken(options))
+    taken = kernel.reference.taken(options)
+    _require_parameters(kernel, len(arrays), taken)
+    found = kernel.reference(*arrays, **taken)
     each = [np.asarray(one) for one in (found if isinstance(found, tuple) else (found,))]
     if any(one.dtype.kind not in "biuf" for one in each):
         given = ", ".join(str(one.dtype) for one in each)
@@ -135,6 +151,23 @@ def _answers(
         return tuple(one.astype(np.float64) for one in each)
     message = f"Reference of `{kernel.name}` must give {rule}, not {given}"
     raise ProgramError("argument", message, _first_line(kernel.reference.function))
+
+
+def _require_parameters(kernel: Kernel, arrays: int, options: Mapping[str, Any]) -> None:
+    """Refuse a reference that does not take the inputs in their order."""
+    function = kernel.reference.function
+    assert function is not None
+    signature = inspect.signature(function)
+    try:
+        signature.bind(*range(arrays), **options)
+    except TypeError as error:
+        names = ", ".join(each.name for each in kernel.signature.inputs) or "nothing"
+        raise ProgramError(
+            "argument",
+            f"Reference of `{kernel.name}` must take the inputs ({names}), and options by their "
+            f"names, not {signature}",
+            _first_line(function),
+        ) from error
 
 
 def _first_line(function: Any) -> Span:

@@ -42,7 +42,8 @@ def describe_error(report: Mapping[str, Any]) -> str:
     if report["max_abs_err"] == 0:
         return "equal"
     if report["error_of_bound"] is not None:
-        return f"error {report['error_of_bound']:.2f} of its bound"
+        share = report["error_of_bound"]
+        return f"error {share:{'.2f' if share < 100 else '.1e'}} of its bound"
     return f"error {report['max_rel_err']:.1e} of the largest value"
 
 

@@ -92,6 +92,12 @@ def _math_format(op: str, operands: list[Format], *, real: bool, strict: bool) -
         return fp32
     if found is None:
         names = " and ".join(dict.fromkeys(each.name for each in operands)) or "int32"
+        operation = OPERATIONS.get(op)
+        if operation is not None and operation.int32 is None and len(operands) == 1:
+            raise RuleError(
+                "format",
+                f"`{notation(op)}` takes an operand that fp32 holds exactly, not {names}",
+            )
         beside = " and a float" if real and fp32 not in operands else ""
         raise RuleError(
             "format",

@@ -1,14 +1,19 @@
 """``tilewright list``: kernels, configurations, components, testbenches and compiler passes."""
 
+from __future__ import annotations
+
 import argparse
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hw.arch.errors import BadInputError
 from sim.cli.options import Subparsers, add_json
+
+if TYPE_CHECKING:
+    from sw.language import Kernel
 
 __all__ = ["add", "execute", "modules"]
 
@@ -66,18 +71,34 @@ def execute(args: argparse.Namespace) -> dict[str, Any]:
     return dict(result)
 
 
-def _of_file(name: str) -> list[dict[str, str]]:
-    """Kernels of a file, named as for ``run``, each with signature and headline."""
-    # Not at the top: that module takes `modules` from here.
-    from sim.cli.kernel_lookup import file_kernels
+def _described(kernels: Mapping[str, Kernel]) -> list[dict[str, str]]:
+    """Kernels by name, each with signature, headline and parameters."""
+    from sim.cli.kernel_parameters import describe_parameters
 
     return [
         {
-            "name": f"{name}:{each}",
+            "name": name,
             "summary": "; ".join(filter(None, (kernel.signature.text, _headline(kernel.__doc__)))),
+            "parameters": describe_parameters(kernel),
         }
-        for each, kernel in file_kernels(Path(name)).items()
+        for name, kernel in kernels.items()
     ]
+
+
+def _of_file(file: str) -> list[dict[str, str]]:
+    """Kernels of a file, named as for ``run``."""
+    # Not at the top: that module takes `modules` from here.
+    from sim.cli.kernel_lookup import file_kernels
+
+    return _described({f"{file}:{name}": each for name, each in file_kernels(Path(file)).items()})
+
+
+def _own_kernels() -> list[dict[str, str]]:
+    """Kernels of `sw.kernels`."""
+    from sim.cli.kernel_lookup import load_kernel
+
+    names = [row["name"] for row in modules("sw.kernels")]
+    return _described({name: load_kernel(name) for name in names})
 
 
 def _passes() -> list[dict[str, str]]:
@@ -105,7 +126,7 @@ def _everything() -> dict[str, list[dict[str, str]]]:
     from hw.arch.config import named
 
     return {
-        "kernels": modules("sw.kernels"),
+        "kernels": _own_kernels(),
         "configs": [
             {
                 "name": name,

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import tilewright
+from sim.cli.kernel_options import FORMATS
 from sim.run import driver
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -131,8 +132,36 @@ def test_list_shows_the_kernels_of_a_file(folder, capsys):
         "both.py:copy",
         "both.py:again",
     ]
-    assert report["kernels"][0]["summary"] == "A[M, K], B[K, N] -> C[M, N]; Multiply matrices."
+    product, copy, _ = report["kernels"]
+    assert product["summary"] == "A[M, K], B[K, N] -> C[M, N]; Multiply matrices."
+    sizes = "M = 256, K = 256, N = 256, MM = 16"
+    assert product["parameters"] == f"{sizes}; formats bf16, fp16, int8, e4m3, e5m2"
+    options = "M = 256, offset = 0, scale = 1.5, deep = False"
+    formats = "bf16, fp16, int8, e4m3, e5m2, fp32, int32"
+    assert copy["parameters"] == f"{options}; formats {formats}"
     assert "configs" not in report
+
+
+def test_list_shows_a_kernel_that_cannot_be_traced_and_keeps_what_it_prints(folder, capsys):
+    (folder / "bad.py").write_text(COPY.replace("    for", "    print('seen', absent)\n    for"))
+    (row,) = ran("list bad.py", capsys)["kernels"]
+    assert row["parameters"].endswith("; formats unknown: run it for the reason")
+    (folder / "fixed.py").write_text(COPY.replace("X[M]", "X[M]: fp32"))
+    assert tilewright.main(["list", "fixed.py"]) == 0
+    assert "deep = False; formats of the signature\n" in capsys.readouterr().out
+
+
+def test_the_formats_that_list_shows_are_those_that_run(capsys):
+    rows = ran("list", capsys)["kernels"]
+    assert {"softmax", "rms_norm", "matmul"} <= {row["name"] for row in rows}
+    for row in rows:
+        formats = row["parameters"].rpartition("; formats ")[2].split(", ")
+        for dtype in FORMATS:
+            sizes = "--set N=5 --set M=3 --config tiny"
+            line = f"run {row['name']} --backend golden --dtype {dtype} {sizes}"
+            code = tilewright.main(line.split())
+            assert code == (0 if dtype in formats else 2), line
+    capsys.readouterr()
 
 
 @pytest.mark.parametrize("name", ["matmul", "product.py:product"])

@@ -205,3 +205,19 @@ def test_a_run_says_that_no_element_has_a_bound():
     result = softmax.run(x, config="tiny", backend="golden")
     assert result.verified and result.error_bound is None
     assert result.notes == ("no element has a bound: float64 error not checked",)
+
+
+def test_a_run_names_the_element_that_is_farthest_off():
+    @tw.kernel("X[M, N] -> Y[M, N]")
+    def halved(X, Y):
+        for i in tw.metapipe(X.shape[0]):
+            tw.store_tile(Y[i, :], tw.load_tile(X[i, :]) * 0.5)
+
+    halved.reference(lambda X: np.where(X == 3, 7, X / 2))
+    result = halved.run(row(1, 2, 3), config="tiny", backend="golden")
+    assert not result.verified
+    assert result.problems == (
+        "golden is not the float64 reference but for rounding: "
+        "Y[0, 2] is 1.5 and should be 7, give or take 8.9e-08",
+    )
+    assert "of its bound" in repr(result) and "e+07 of its bound" in repr(result)

@@ -1,5 +1,7 @@
 """Golden against the author's float64 answer: the bound is that of the arithmetic, and it bites."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -80,6 +82,8 @@ def test_element_math_is_judged_as_products_are(seed):
     assert errors.within and errors.bound > 0 and errors.of_bound == errors.absolute == 0
     wrong = compare(*small_run(doubled(lambda X: X * 4), seed))
     assert not wrong.within and wrong.relative == pytest.approx(0.5)
+    assert re.fullmatch(r"Y\[\d, \d\] is \S+ and should be \S+, give or take \S+", wrong.worst)
+    assert errors.worst == ""
 
 
 def test_a_cast_before_a_product_widens_the_bound(seed):
@@ -103,6 +107,8 @@ def test_a_cast_before_a_product_widens_the_bound(seed):
         (lambda X: X[0], r"must give Y of shape \(4, 5\), not \(5,\)"),
         (lambda X: (X, X), r"must give Y of shape \(4, 5\), not \(4, 5\), \(4, 5\)"),
         (lambda X: np.full(X.shape, None), "must give numbers, not object"),
+        (lambda X, Z: X, r"must take the inputs \(X\), and options by their names, not \(X, Z\)"),
+        (lambda: 1, r"must take the inputs \(X\), and options by their names, not \(\)"),
     ],
 )
 def test_a_reference_that_gives_no_outputs_is_named_with_its_line(answer, message, seed):

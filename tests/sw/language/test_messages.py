@@ -51,7 +51,11 @@ LINES = [
         r"`\+` takes operands that one of int32 and fp32 holds exactly, not int32 and a float",
     ),
     ("c = tw.row_index(i) * wide", "format", r"`\*` takes operands .* not int32 and fp32"),
-    ("c = tw.exp(tw.col_index(k))", "format", r"`exp` takes operands .* not int32"),
+    (
+        "c = tw.exp(tw.col_index(k))",
+        "format",
+        "`exp` takes an operand that fp32 holds exactly, not int32",
+    ),
     ("c = (a > 0) + a", "format", r"`\+` takes numbers, not a condition"),
     ("c = tw.where(a, a, 0.0)", "format", r"`where` takes a condition first"),
     ("c = a * None", "operation", r"`mul` takes tiles, not NoneType"),
