@@ -217,7 +217,7 @@ def test_a_run_names_the_element_that_is_farthest_off():
     result = halved.run(row(1, 2, 3), config="tiny", backend="golden")
     assert not result.verified
     assert result.problems == (
-        "golden is not the float64 reference but for rounding: "
+        "golden differs from the float64 reference beyond rounding: "
         "Y[0, 2] is 1.5 and should be 7, give or take 8.9e-08",
     )
     assert "of its bound" in repr(result) and "e+07 of its bound" in repr(result)
