@@ -264,4 +264,5 @@ def _finite(bits: int) -> bool:
 def _neighbour(bits: int, towards: float) -> int:
     """The next fp32 in a direction; that of either zero is subnormal."""
     value = fp32.from_bits(np.array([bits], np.uint32))
-    return float_bits(np.nextafter(value, np.float32(towards))[0])
+    with np.errstate(over="ignore", under="ignore"):
+        return float_bits(np.nextafter(value, np.float32(towards))[0])

@@ -126,8 +126,7 @@ class Region:
             return str(word)
         if place is Place.FULL and word in self.table.operations:
             return str(word)
-        narrow = place in (Place.LANE, Place.HELD) and not wide
-        if narrow:
+        if not wide and (place in (Place.LANE, Place.HELD) or not self._one[self._step]):
             return self.table.passed(word, Place.LANE)
         return self.table.passed(word, Place.FULL, type_.axis(self._step))
 
@@ -223,17 +222,18 @@ class Region:
         assert isinstance(number, _Number)
         if number.real is None:
             raise unserved(node, f"Lanes do not reduce {number.format.name}", number.format.name)
-        whole = number.format == int8
+        whole = not number.format.is_float
         if whole and node.op == "sum" and (isinstance(axis.size, str) or axis.size > _MOST_TERMS):
             raise unserved(node, f"Lanes sum at most {_MOST_TERMS:,} numbers of int8", str(axis))
-        word = self._reduced(node, name, number.real, axis)
+        word = self._reduced(node, f"{name}#fp32" if whole else name, number.real, axis)
         return (
             _Number(int32, None, self._math.rounded(word)) if whole else _Number(fp32, word, None)
         )
 
     def _reduced(self, node: ir.Reduce, name: str, word: Word, axis: Axis) -> Word:
         """Reduction of an fp32: a statistic, or one step if there is one term."""
-        narrow = isinstance(word, str) and self.table.places[word] in (Place.LANE, Place.HELD)
+        place = self.table.places[word] if isinstance(word, str) else Place.LANE
+        narrow = place in (Place.LANE, Place.HELD)
         if narrow and axis.one:
             start = float_bits(identity(node.op, fp32).value)
             op = "add" if node.op == "sum" else node.op

@@ -80,21 +80,23 @@ class OpenProgram:
         self._makers: dict[str, PlacedPhase] = {}
 
     def fill(self, drafts: Sequence[Draft]) -> None:
-        """Place drafts, the first that fits each time."""
+        """Place drafts, the first that fits each time; one that needs a load only if none else."""
         self.left = tuple(drafts)
-        while True:
-            for number, draft in enumerate(self.left):
-                rest = (*self.left[:number], *self.left[number + 1 :])
-                if self._place(draft, rest):
-                    self.left = rest
-                    self.placed += 1
-                    break
-            else:
-                return
+        while self._place_one(loads=False) or self._place_one(loads=True):
+            self.placed += 1
+
+    def _place_one(self, *, loads: bool) -> bool:
+        """Place the first draft that fits."""
+        for number, draft in enumerate(self.left):
+            rest = (*self.left[:number], *self.left[number + 1 :])
+            if self._place(draft, rest, loads):
+                self.left = rest
+                return True
+        return False
 
     def close(self) -> None:
         """Send what the drafts that are left read from statistics."""
-        for number, word in enumerate(self._held):
+        for word in self._held:
             if word is None or not self._waits(word, self.left) or word in self.ports:
                 continue
             send = Send(self._name(word), word, ResultForm.WORD, fp32)
@@ -104,11 +106,7 @@ class OpenProgram:
             if maker.source is None and maker.send is None:
                 maker.send = send
             else:
-                self._phases.append(
-                    PlacedPhase(
-                        (keeping(word),), (word,), None, statistics={word: number}, send=send
-                    )
-                )
+                self._send(word, send)
             self._note(send, Place.LANE, None)
 
     def coded(self) -> tuple[CodedPhase, ...]:
@@ -134,7 +132,7 @@ class OpenProgram:
     def _waits(word: str, drafts: Sequence[Draft]) -> bool:
         return any(word in draft.leaves for draft in drafts)
 
-    def _place(self, draft: Draft, rest: Sequence[Draft]) -> bool:
+    def _place(self, draft: Draft, rest: Sequence[Draft], loads: bool) -> bool:
         """Place a draft if it fits."""
         known = {*self.ports, *(each for each in self._held if each)}
         if not known.issuperset(draft.leaves):
@@ -145,7 +143,7 @@ class OpenProgram:
         if len(self.constants) + len(constants) > CONSTANTS:
             return False
         before = self._state()
-        if self._fits(draft, rest):
+        if self._fits(draft, rest, loads):
             self.constants += sorted(constants)
             return True
         self._phases, self._held, self._makers = before
@@ -154,22 +152,23 @@ class OpenProgram:
     def _state(self) -> tuple[list[PlacedPhase], list[str | None], dict[str, PlacedPhase]]:
         return list(self._phases), list(self._held), dict(self._makers)
 
-    def _fits(self, draft: Draft, rest: Sequence[Draft]) -> bool:
+    def _fits(self, draft: Draft, rest: Sequence[Draft], loads: bool) -> bool:
         """Place a draft, and loads of statistics before it; the state may change if it fails."""
         own = (each for each in draft.leaves if self._gives(each))
         x = next(own, None)
         beside = [each for each in draft.leaves if each != x and each not in self._held]
         for word in list(beside):
             if len(beside) > 1 and self._table.places[word] is Place.LANE:
-                if not self._load(word, (draft, *rest)):
+                if not loads or not self._load(word, (draft, *rest)):
                     return False
                 beside.remove(word)
         if len(beside) > 1:
             return False
         phase = self._phase(draft, x, beside[0] if beside else None)
-        if phase is None or not self._change(draft, phase, rest):
+        if phase is None or not (loads or draft.place is Place.FULL or phase.source is None):
             return False
-        self._phases.append(phase)
+        if not self._enter(draft, phase, rest):
+            return False
         waiting = [each for each in self._held if each and self._waits(each, rest)]
         sending = sum(not self._sendable(each) for each in waiting)
         if len(self._phases) + sending > self._most:
@@ -204,24 +203,27 @@ class OpenProgram:
             use = _USES[self._table.places[beside]]
             phase.beside = beside, self.ports[beside], use
         held = phase.beside[1].form.per_word if use is AuxiliaryUse.HELD and phase.beside else 4
-        if draft.place is Place.LANE and held >= 2:
+        # Statistics alone make no program, and have fewer positions than a vector of int8.
+        packets = any(each.source for each in self._phases) and self._form.per_word <= 2
+        if draft.place is Place.LANE and held >= 2 and packets:
             phase.source = None
-            # A vector of four elements a word has more positions than the statistics.
-            return phase if self._form.per_word <= 2 else None
+            return phase
         phase.x, phase.form = x, self.ports[x].form if x else self._form
         changes = draft.place is Place.LANE or draft.reduction is not None
         if phase.form.per_word > (2 if phase.statistics or changes else held):
             return None
         return phase if phase.form.per_word <= held else None
 
-    def _change(self, draft: Draft, phase: PlacedPhase, rest: Sequence[Draft]) -> bool:
-        """Enter the statistic that a phase changes; False if both are in use."""
+    def _enter(self, draft: Draft, phase: PlacedPhase, rest: Sequence[Draft]) -> bool:
+        """Enter a phase and the statistic that it changes; False if both are in use."""
         word, phase.reduction = draft.kept, Reduction.REPLACE
         if draft.reduction is not None:
             phase.reduction, word = draft.reduction
-        if draft.place is Place.LANE and phase.source is not None and draft.send is not None:
-            # Its results would come again with every vector.
-            return False
+        after: Send | None = None
+        if draft.place is Place.LANE and phase.source is not None:
+            # Results of a packet come with every vector: those of statistics are sent after it.
+            word, after, phase.send = draft.words[-1], draft.send, None
+        self._phases.append(phase)
         if word is None:
             phase.reduction = Reduction.NONE
             return True
@@ -232,7 +234,15 @@ class OpenProgram:
         if number is None or order[number] > 1:
             return False
         phase.statistic, self._held[number], self._makers[word] = number, word, phase
+        if after is not None:
+            self._send(word, after)
         return True
+
+    def _send(self, word: str, send: Send) -> None:
+        """Send a statistic in a phase of its own."""
+        phase = PlacedPhase((keeping(word),), (word,), None, send=send)
+        phase.statistics = {word: self._held.index(word)}
+        self._phases.append(phase)
 
     def _value(self, word: str | None, rest: Sequence[Draft]) -> int:
         """What the loss of a statistic costs: nothing, a stream beside, or a result."""
@@ -246,7 +256,4 @@ class OpenProgram:
             return False
         load = Draft((keeping(word),), (word,), (word,), Place.LANE, kept=word)
         phase = self._phase(load, None, word)
-        if phase is None or not self._change(load, phase, rest):
-            return False
-        self._phases.append(phase)
-        return True
+        return phase is not None and self._enter(load, phase, rest)

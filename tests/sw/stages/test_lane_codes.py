@@ -57,6 +57,12 @@ def gelu(X, Y):
     tw.store_tile(Y[:, :], tw.gelu(tw.load_tile(X[:, :])))
 
 
+@tw.kernel("X[M, N] -> Y[M, N]")
+def reused(X, Y):
+    e = tw.exp(tw.load_tile(X[:, :]))
+    tw.store_tile(Y[:, :], (e + 1) * e)
+
+
 #: Kernels, and the phases of each of their programs: over packets, and over statistics.
 KERNELS = [
     (add, [(1, 0)]),
@@ -67,6 +73,8 @@ KERNELS = [
     (layer_norm, [(3, 2), (1, 0), (1, 0)]),
     (silu, [(2, 0)]),
     (gelu, [(4, 0)]),
+    # Its exponential is sent: one chain cannot take it twice.
+    (reused, [(2, 0)]),
 ]
 SPECIAL = [0.0, -0.0, 1e-40, -1e-40, 80.0, -80.0, 3e38, np.inf, -np.inf, np.nan]
 
