@@ -18,7 +18,7 @@ from sw.language.errors import ProgramError
 from sw.stages.lane_arithmetic import Arithmetic, Condition
 from sw.stages.lane_words import Place, Send, Word, WordTable, float_bits
 
-__all__ = ["Region", "unserved"]
+__all__ = ["MOST_TERMS", "Region", "unserved"]
 
 _FORMS = {
     fp32: (ElementForm.WORD, ResultForm.WORD),
@@ -28,7 +28,7 @@ _FORMS = {
 }
 _REDUCTIONS = {"sum": Reduction.SUM, "max": Reduction.MAXIMUM, "min": Reduction.MINIMUM}
 #: Most numbers of int8 whose sums are exact in fp32.
-_MOST_TERMS = 1 << 17
+MOST_TERMS = 1 << 17
 
 
 def unserved(node: ir.Node | None, message: str, value: str = "") -> ProgramError:
@@ -223,8 +223,8 @@ class Region:
         if number.real is None:
             raise unserved(node, f"Lanes do not reduce {number.format.name}", number.format.name)
         whole = not number.format.is_float
-        if whole and node.op == "sum" and (isinstance(axis.size, str) or axis.size > _MOST_TERMS):
-            raise unserved(node, f"Lanes sum at most {_MOST_TERMS:,} numbers of int8", str(axis))
+        if whole and node.op == "sum" and (isinstance(axis.size, str) or axis.size > MOST_TERMS):
+            raise unserved(node, f"Lanes sum at most {MOST_TERMS:,} numbers of int8", str(axis))
         word = self._reduced(node, f"{name}#fp32" if whole else name, number.real, axis)
         return (
             _Number(int32, None, self._math.rounded(word)) if whole else _Number(fp32, word, None)
