@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from hw.arch.checks import require_int
-from hw.arch.config import PcuConfig
 from hw.arch.lanes.phase_word import PHASES
 from sw.ir import nodes as ir
 from sw.ir.format_rules import Format
@@ -26,7 +25,7 @@ def lane_codes(
     *,
     lane_axis: int,
     phases: int = PHASES,
-    function_bits: int = PcuConfig.function_bits,
+    function_bits: int | None = None,
 ) -> tuple[LaneCode, ...]:
     """Programs of the lanes of one or more PCUs that compute a region.
 
@@ -42,8 +41,9 @@ def lane_codes(
         Axis that lies on the positions of a vector: 0 for rows, 1 for columns.
     phases : int
         Most phases of a program.
-    function_bits : int
-        Significand bits of the functions, with which constants are computed.
+    function_bits : int or None
+        Significand bits of the chip's functions, with which functions of constants are computed;
+        None leaves those to the lanes.
 
     Raises
     ------

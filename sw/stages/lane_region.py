@@ -55,7 +55,7 @@ class Region:
     nodes : tuple of Node
     lane_axis : int
         Axis on the positions of a vector.
-    function_bits : int
+    function_bits : int or None
 
     Members
     -------
@@ -72,7 +72,7 @@ class Region:
         nodes: tuple[ir.Node, ...],
         inputs: Mapping[str, TileType],
         lane_axis: int,
-        function_bits: int,
+        function_bits: int | None,
     ) -> None:
         self.table = WordTable(function_bits)
         self._math = Arithmetic(self.table)

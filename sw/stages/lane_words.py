@@ -96,19 +96,21 @@ class UnitOperation:
         found = (each for each in self.operands if isinstance(each, str))
         return tuple(dict.fromkeys(found))
 
-    def computed(self, function_bits: int) -> int:
-        """Result of constants.
+    def computed(self, function_bits: int | None) -> int | None:
+        """Result of constants, or None.
 
         Parameters
         ----------
-        function_bits : int
-            Significand bits of the functions.
+        function_bits : int or None
+            Significand bits of the functions; None if they are not known.
         """
         words = [np.array([each], np.uint32) for each in self.operands]
         if isinstance(self.code, AluOperation):
             return int(alu(self.code, *words)[0])
         floats = [fp32.from_bits(each) for each in words]
         if isinstance(self.code, SpecialFunction):
+            if function_bits is None:
+                return None
             return float_bits(special_function(self.code, floats[0], function_bits)[0])
         signs = {"negate_product": self.negate_product, "negate_addend": self.negate_addend}
         return float_bits(fused_multiply_add(*floats, **signs)[0])
@@ -129,8 +131,9 @@ class WordTable:
 
     Parameters
     ----------
-    function_bits : int
-        Significand bits of the functions, with which constants are computed.
+    function_bits : int or None
+        Significand bits of the functions, with which functions of constants are computed; None
+        leaves those to the lanes.
 
     Members
     -------
@@ -153,7 +156,7 @@ class WordTable:
         Names of the IR's values for words.
     """
 
-    def __init__(self, function_bits: int) -> None:
+    def __init__(self, function_bits: int | None) -> None:
         self.function_bits = function_bits
         self.operations: dict[str, tuple[UnitOperation, ...]] = {}
         self.places: dict[str, Place] = {}
@@ -211,7 +214,13 @@ class WordTable:
         """
         names = alternatives[0].names
         if not names and place is None:
-            return alternatives[0].computed(self.function_bits)
+            constant = alternatives[0].computed(self.function_bits)
+            if constant is not None:
+                return constant
+            # A function takes no constant as its argument.
+            (argument,) = alternatives[0].operands
+            operands = (self.passed(argument, Place.LANE),)
+            return self.make(dataclasses.replace(alternatives[0], operands=operands))
         key = alternatives[0], place, length
         if key in self._known:
             return self._known[key]

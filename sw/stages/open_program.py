@@ -47,6 +47,8 @@ class OpenProgram:
         Axis of the source's vectors.
     most : int
         Most phases.
+    later : bool
+        Whether the program before sends the source.
 
     Members
     -------
@@ -66,7 +68,9 @@ class OpenProgram:
         form: ElementForm,
         length: Axis | None,
         most: int,
+        later: bool,
     ) -> None:
+        self._later = later
         self._table, self._source, self._form, self._most = table, source, form, most
         self._length = length
         self.ports = dict(ports)
@@ -93,6 +97,15 @@ class OpenProgram:
                 self.left = rest
                 return True
         return False
+
+    @property
+    def worth(self) -> tuple[int, int, bool, int]:
+        """Drafts that are placed, streams beside the source, and which source is the better one.
+
+        A chain of PCUs passes on results, and vectors of fewer elements come from longer ones.
+        """
+        beside = sum(each.beside is not None for each in self._phases)
+        return self.placed, -beside, self._later, self._form.per_word
 
     def close(self) -> None:
         """Send what the drafts that are left read from statistics."""

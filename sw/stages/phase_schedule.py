@@ -45,6 +45,8 @@ class Schedule:
         self._formats = dict(inputs)
         self.left = tuple(drafts)
         self._ports = {word: port for word, port in table.ports.items() if port.value in inputs}
+        #: What the last program has sent.
+        self._made: set[str] = set()
         #: Axis of the vectors of each value that can be a source.
         self._sources: dict[str, Axis | None] = {
             port.value: table.lengths[word]
@@ -56,22 +58,26 @@ class Schedule:
         """Programs in an order in which they can run; drafts are left where none fits."""
         made: list[LaneCode] = []
         while self.left:
-            best: OpenProgram | None = None
-            for source, length in self._sources.items():
-                form = form_of(self._formats[source])
-                trial = OpenProgram(self._table, self._ports, source, form, length, self._most)
-                trial.fill(self.left)
-                if best is None or trial.placed > best.placed:
-                    best = trial
+            trials = [self._trial(source) for source in self._sources]
+            best = max(trials, key=lambda trial: trial.worth, default=None)
             if best is not None and best.placed:
                 made.append(self._closed(best))
             elif not self._widen():
                 break
         return tuple(made)
 
+    def _trial(self, source: str) -> OpenProgram:
+        """A program with a source, filled."""
+        form, length = form_of(self._formats[source]), self._sources[source]
+        later = source in self._made
+        trial = OpenProgram(self._table, self._ports, source, form, length, self._most, later)
+        trial.fill(self.left)
+        return trial
+
     def _closed(self, program: OpenProgram) -> LaneCode:
         """The program, after which what it has sent is known."""
         program.close()
+        self._made = {send.value for send, _, _ in program.sent}
         self.left, self._ports = program.left, program.ports
         for send, place, length in program.sent:
             self._formats[send.value] = send.format

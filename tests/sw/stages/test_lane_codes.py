@@ -1,11 +1,17 @@
 """Lane codes of kernels: bits of the golden interpreter, and numbers of phases."""
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 import sw.language as tw
+from hw.arch.errors import BadInputError
 from sim.golden import golden
-from tests.sw.stages.lane_machine import region_results
+from sw.language.errors import ProgramError
+from sw.stages.lane_codes import lane_codes
+from tests.sw.stages.lane_machine import parts_of, region_results
 
 
 @tw.kernel("X[M, N], Z[M, N] -> Y[M, N]")
@@ -116,3 +122,62 @@ def test_kernels_have_goldens_bits_in_few_phases(kernel, wanted, special, seed):
             if min(m, n) > 1:
                 counts = [(c.packet_phases, len(c.phases) - c.packet_phases) for c in codes]
                 assert counts == wanted
+
+
+@pytest.mark.parametrize("kernel", [silu, gelu, rms_norm, layer_norm], ids=lambda each: each.name)
+def test_programs_of_few_phases_are_a_chain_of_results(kernel, seed):
+    program = kernel.trace(M=9, N=20, dtype=tw.bf16)
+    arrays = drawn(np.random.default_rng(seed), program, special=True)
+    most = 1 if kernel in (silu, gelu) else 6
+    codes = compare(program, arrays, lane_axis=0, phases=most)
+    inputs = {node.result.name for node in program.nodes if not node.operands}
+    assert codes[0].source in inputs and len(codes) > 1
+    for before, code in zip(codes, codes[1:]):
+        (result,) = (each.result for each in before.phases if each.result)
+        assert code.source == result
+        assert {each.auxiliary for each in code.phases} <= {*inputs, None}
+
+
+def run(body, *, lane_axis=0, dtype=tw.bf16, shapes=("M, N", "M, N"), **how):
+    """Codes of a program of two inputs."""
+    first, second = shapes
+
+    @tw.kernel(f"X[{first}], Z[{second}] -> Y[M, N]")
+    def program(X, Z, Y):
+        x, z = tw.load_tile(X), tw.load_tile(Z)
+        tw.store_tile(Y[:, :], body(x, z))
+
+    traced = program.trace(M=9, N=20, dtype=dtype)
+    _, nodes, inputs, outputs, _ = parts_of(traced)
+    return lane_codes(nodes, inputs, outputs, lane_axis=lane_axis, **how)
+
+
+REFUSALS = [
+    ("Lanes do not reduce int32", lambda x, z: x - tw.row_max(x), {"dtype": tw.int32}),
+    ("`*` of int32 takes a power of two on chips", lambda x, z: x * z, {"dtype": tw.int8}),
+    ("`log` is not a function of chips", lambda x, z: tw.log(x), {}),
+    ("A reduction over positions of a vector", lambda x, z: x - tw.row_max(x), {"lane_axis": 1}),
+    ("Lanes take no tile of fp16: `", lambda x, z: x + z, {"dtype": tw.fp16}),
+    ("is stored as it is loaded, which is no", lambda x, z: tw.buffer(x), {}),
+    ("has rows and columns, and no tile", lambda x, z: x + z, {"shapes": ("M, 1", "1, N")}),
+    (
+        "`transpose` is not an operation of lanes",
+        lambda x, z: x.T + z,
+        {"shapes": ("N, M", "M, N")},
+    ),
+    ("Lanes do not spread `", lambda x, z: x + z, {"shapes": ("M, N", "1, 1")}),
+    ("fits no lane programs of 1 phases", lambda x, z: tw.exp(x - tw.row_max(x)), {"phases": 1}),
+]
+
+
+@pytest.mark.parametrize(("message", "body", "how"), REFUSALS, ids=[each[0] for each in REFUSALS])
+def test_what_lanes_cannot_compute_is_refused_at_its_line(message, body, how):
+    with pytest.raises(ProgramError, match=re.escape(message)) as refused:
+        run(body, **how)
+    assert refused.value.kind == "unserved" and refused.value.where.startswith(Path(__file__).name)
+
+
+@pytest.mark.parametrize("phases", [0, 7])
+def test_phases_that_no_program_has_are_refused(phases):
+    with pytest.raises(BadInputError, match="Phases of a lane program must be"):
+        run(lambda x, z: x + z, phases=phases)
