@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
 from hw.arch.config import ChipConfig
 from hw.arch.errors import BadInputError, did_you_mean
-from hw.numeric.formats import Format
+from hw.numeric.formats import Format, bf16
 from sw.array_spec import ArraySpec
 from sw.chip_program import ChipProgram
 from sw.cost import predict, predict_launch
@@ -19,11 +19,11 @@ from sw.language import Kernel, Schedule
 from sw.netlist import Netlist
 from sw.passes.compilation import Compilation
 from sw.passes.fit import Fit
+from sw.passes.pack import Home
 from sw.passes.pass_driver import run_passes
 from sw.passes.place import Placement
 from sw.passes.plan import Plan
 from sw.passes.route import Routes
-from sw.passes.stage import Product
 from sw.passes.steps import PASSES
 
 __all__ = ["Compiled", "compile_kernel"]
@@ -41,15 +41,21 @@ class Compiled:
     options : mapping of str to value
         Every option of the kernel, defaults included.
     dtype, out : Format
-        Formats of operands and result.
+        Formats of the first operand and of the first result.
+    operands : str
+        Formats of the operands as text.
     arrays : tuple of ArraySpec
         Arguments of the launch, in order.
     golden_program : Program
         The program after `accumulate`, which fixes the order of sums.
     schedule : Schedule
         Every choice, the compiler's included.
-    plan : Plan
-    fit : Fit
+    plan, fit : Plan or None, Fit or None
+        Of a product of matrices.
+    choice : str
+        What was chosen, as a line of text.
+    homes : mapping of str to Home
+        Allocation of the buffers.
     netlist : Netlist
     placement : Placement
     routes : Routes
@@ -76,11 +82,14 @@ class Compiled:
     options: Mapping[str, Any]
     dtype: Format
     out: Format
+    operands: str
     arrays: tuple[ArraySpec, ...]
     golden_program: Program
     schedule: Schedule
-    plan: Plan
-    fit: Fit
+    plan: Plan | None
+    fit: Fit | None
+    choice: str
+    homes: Mapping[str, Home]
     netlist: Netlist
     placement: Placement
     routes: Routes
@@ -115,19 +124,22 @@ class Compiled:
 
     def report(self) -> str:
         """Return the choices and the predicted cost as text."""
-        share = self.macs / (self.predicted_cycles * self.peak_macs_per_cycle)
+        peak = ""
+        if self.macs:
+            share = self.macs / (self.predicted_cycles * self.peak_macs_per_cycle)
+            useful = self.macs / self.macs_issued
+            peak = f", {share:.3f} of peak; {useful:.3f} of the products issued are useful"
         used = ", ".join(f"{count} {kind.upper()}" for kind, count in self.units_used.items())
         slots = ", ".join(
-            f"{name} {home.slots} in PMU {home.pmu}" for name, home in self.fit.homes.items()
+            f"{name} {home.slots} in PMU {home.pmu}" for name, home in self.homes.items()
         )
         lines = [
             f"{self.kernel}: {' '.join(f'{name}={size}' for name, size in self.dims.items())}, "
-            f"{self.plan.product.operands} to {self.out.name}",
-            self.plan.describe(),
+            f"{self.operands} to {self.out.name}",
+            self.choice,
             f"slots: {slots}",
             f"units: {used}; image {len(self.image)} bytes",
-            f"predicted: {self.predicted_cycles} cycles, {share:.3f} of peak; "
-            f"{self.macs / self.macs_issued:.3f} of the products issued are useful",
+            f"predicted: {self.predicted_cycles} cycles{peak}",
             *self.notes,
         ]
         return "\n".join(lines)
@@ -177,21 +189,26 @@ def compile_kernel(
         kernel, config, dims, dtype, out, given, schedule, place_seed, given=program
     )
     texts = run_passes(PASSES, state)
-    plan, product = state.plan, state.product
-    kernel_cycles = predict(plan, state.fit)
+    kernel_cycles = _cycles(state)
     launch = functools.partial(predict_launch, config, len(state.image), len(state.arrays))
+    inputs = [each.format for each in state.arrays if not each.output]
+    results = [each.format for each in state.arrays if each.output]
+    product, plan = state.product, state.plan
     return Compiled(
         kernel=kernel.name,
         config=config,
         dims=MappingProxyType(dict(dims)),
         options=MappingProxyType({**kernel.options, **given}),
-        dtype=product.fmt,
-        out=product.out,
+        dtype=product.fmt if product else inputs[0],
+        out=product.out if product else results[0],
+        operands=product.operands if product else _names(inputs),
         arrays=state.arrays,
         golden_program=state.golden_program,
-        schedule=_complete(product, plan, state.fit, state.sizes) | schedule,
+        schedule=_complete(state) | schedule,
         plan=plan,
         fit=state.fit,
+        choice=state.choice,
+        homes=MappingProxyType(dict(state.homes)),
         netlist=state.netlist,
         placement=state.placement,
         routes=state.routes,
@@ -200,16 +217,32 @@ def compile_kernel(
         units_used=MappingProxyType(state.chip.units_used()),
         predicted_cycles=kernel_cycles + launch(),
         predicted_warm_cycles=kernel_cycles + launch(behind=kernel_cycles),
-        macs=product.m * product.n * product.k,
-        macs_issued=plan.macs_issued,
-        peak_macs_per_cycle=config.peak_macs_per_cycle(product.fmt.bits),
+        macs=product.m * product.n * product.k if product else 0,
+        macs_issued=plan.macs_issued if plan else 0,
+        peak_macs_per_cycle=config.peak_macs_per_cycle((product.fmt if product else bf16).bits),
         notes=_notes(state),
         texts=MappingProxyType(texts),
     )
 
 
-def _complete(product: Product, plan: Plan, places: Fit, sizes: Mapping[str, int]) -> Schedule:
-    """The complete schedule that reproduces a plan."""
+def _names(formats: Sequence[Format]) -> str:
+    """Different formats as text."""
+    return " x ".join(dict.fromkeys(each.name for each in formats))
+
+
+def _cycles(state: Compilation) -> int:
+    """Predicted cycles of the kernel, from its start to its end."""
+    if state.pipeline is not None:
+        return state.pipeline.cycles
+    assert state.plan is not None and state.fit is not None
+    return predict(state.plan, state.fit)
+
+
+def _complete(state: Compilation) -> Schedule:
+    """The complete schedule that reproduces the choices."""
+    product, plan, places = state.product, state.plan, state.fit
+    if product is None or plan is None or places is None:
+        return Schedule()
     a_tile, b_tile = (1, 1) if "sum" in product.loops else (plan.a_slabs, plan.b_slabs)
     tiles = {
         product.a_tile: places.homes["a0"].slots // a_tile,
@@ -218,7 +251,7 @@ def _complete(product: Product, plan: Plan, places: Fit, sizes: Mapping[str, int
     }
     par = product.product
     return Schedule(
-        tile=sizes,
+        tile=state.sizes,
         row_par={par: plan.row_par} if par else {},
         col_par={par: plan.col_par} if par else {},
         slots={name: max(1, slots) for name, slots in tiles.items() if name},
@@ -233,6 +266,8 @@ def _notes(state: Compilation) -> tuple[str, ...]:
         count = len(failures)
         better = "1 better plan was" if count == 1 else f"{count} better plans were"
         notes.append(f"{better} given up: {failures[0].message}")
+    if plan is None:
+        return tuple(notes)
     for noun, hint, had in (
         ("row_par", hints.row_par, plan.row_par),
         ("col_par", hints.col_par, plan.col_par),

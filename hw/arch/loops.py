@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from amaranth.hdl import Const, signed
@@ -28,6 +29,10 @@ COUNT_BITS = 16
 COUNT_SHIFT = Domain(0, 7)
 #: Width of the step of a coordinate.
 STEP_BITS = 18
+#: Indices of a loop that are looked at one by one, where counts depend on it.
+_MOST_TURNS = 16
+#: Least and greatest index of each loop of a nest.
+Spans = tuple[tuple[int, int], ...]
 
 
 def chain_layout(*, loops: int, count_bits: int, offset_bits: int) -> data.StructLayout:
@@ -134,24 +139,39 @@ class ChainProgram:
             for loop, (least, most) in zip(self.loops, self._sums(), strict=True)
         )
 
-    def spans(self, loop: int, first: int, last: int) -> tuple[tuple[int, int], ...] | None:
-        """Least and greatest index of each loop where one loop's index lies in a range.
+    def spans(self, ranges: Mapping[int, tuple[int, int]]) -> Iterator[Spans]:
+        """Least and greatest index of each loop where those of some loops lie in ranges.
+
+        If counts depend on one loop, which has few iterations, its indices are taken one by one:
+        then every combination of indices inside a result occurs.
 
         Parameters
         ----------
-        loop, first, last : int
-            The loop, and the least and greatest index that it may have.
+        ranges : mapping of int to (int, int)
+            Least and greatest index that a loop may have.
 
-        Returns
-        -------
-        tuple of (int, int), or None
-            None if there is no such step.
+        Yields
+        ------
+        tuple of (int, int)
         """
+        outer = {each.outer for each in self.loops if each.slope}
+        spans = self._span(ranges)
+        number = outer.pop() if len(outer) == 1 else None
+        if number is None or spans is None or spans[number][1] - spans[number][0] >= _MOST_TURNS:
+            turns: list[Mapping[int, tuple[int, int]]] = [ranges]
+        else:
+            first, last = spans[number]
+            turns = [{**ranges, number: (index, index)} for index in range(first, last + 1)]
+        yield from (found for turn in turns if (found := self._span(turn)) is not None)
+
+    def _span(self, ranges: Mapping[int, tuple[int, int]]) -> Spans | None:
+        """Bounds of `spans`, of each loop by itself; None if there is no such step."""
         found: list[tuple[int, int]] = []
         for number, each in enumerate(self.loops):
             ends = found[each.outer] if each.slope else (0, 0)
-            most = max(each.base + each.slope * end for end in ends) >> each.shift
-            span = (first, min(last, most - 1)) if number == loop else (0, most - 1)
+            most = (max(each.base + each.slope * end for end in ends) >> each.shift) - 1
+            first, last = ranges.get(number, (0, most))
+            span = (first, min(last, most))
             if span[1] < span[0]:
                 return None
             found.append(span)

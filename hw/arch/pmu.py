@@ -11,7 +11,7 @@ from amaranth.lib import data
 from hw.arch.checks import refusal, require_int
 from hw.arch.errors import BadInputError, shown
 from hw.arch.gather.index_program import IndexProgram, require_packet_filter
-from hw.arch.loops import COUNT_BITS, ChainProgram, LoopProgram
+from hw.arch.loops import COUNT_BITS, ChainProgram, LoopProgram, Spans
 from hw.arch.pmu_word import (
     ADDRESS_LOOPS,
     ELEMENT_BYTES,
@@ -193,21 +193,15 @@ class EngineProgram:
         beyond = self.beyond or Beyond(0, 1 << COUNT_BITS)
         filled = self.beyond and indexed is not None and indexed.use is not IndexUse.GATHER
         below, above = (0, beyond.limit - 1), (beyond.limit, 1 << COUNT_BITS)
-        self._check_positions(beyond.loop, below, pieces, None if filled else indexed)
-        if filled:
-            self._check_positions(beyond.loop, above, pieces, indexed)
+        for spans in self.chain.spans({beyond.loop: below}):
+            self._check_spans(spans, pieces, None if filled else indexed)
+        for spans in self.chain.spans({beyond.loop: above}) if filled else ():
+            self._check_spans(spans, pieces, indexed)
 
-    def _check_positions(
-        self,
-        loop: int,
-        ends: tuple[int, int],
-        pieces: tuple[int, int, int],
-        indexed: IndexProgram | None,
+    def _check_spans(
+        self, spans: Spans, pieces: tuple[int, int, int], indexed: IndexProgram | None
     ) -> None:
-        """Refuse positions of steps in which a loop's index is in a range."""
-        spans = self.chain.spans(loop, *ends)
-        if spans is None:
-            return
+        """Refuse positions of steps with indices between bounds."""
         walks = [(self.ring.base, 1, 1), (self.ring.stride, 0, self.ring.count - 1)]
         walks += [(each.stride, *span) for each, span in zip(self.chain.loops, spans)]
         lanes, rows, elements = pieces

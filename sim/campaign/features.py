@@ -85,6 +85,7 @@ def program_features(fields: Fields, program: Program) -> Iterator[str]:
     """Bins of a program that fits its chip."""
     compiled = program.compiled
     plan, fit = compiled.plan, compiled.fit
+    assert plan is not None and fit is not None
     sides = [fields["dims"][name] for name in fields["dims"]]
     m, n, k = plan.product.m, plan.product.n, plan.product.k
     passes = plan.halves * plan.passes

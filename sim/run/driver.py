@@ -87,7 +87,7 @@ def compile_job(
             compiled = problem.compile()
     if compiled is not None:
         fields |= {
-            "dtype": compiled.plan.product.operands,
+            "dtype": compiled.operands,
             "schedule": json.loads(compiled.schedule.to_json()),
             "macs_issued": compiled.macs_issued,
             "peak_macs_per_cycle": compiled.peak_macs_per_cycle,

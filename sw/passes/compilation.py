@@ -15,12 +15,15 @@ from sw.ir.program import Program
 from sw.language import Kernel, Schedule
 from sw.netlist import Netlist
 from sw.passes.fit import Fit
+from sw.passes.pack import Home
 from sw.passes.parallel import Constraints
 from sw.passes.place import Placement
 from sw.passes.plan import Plan
 from sw.passes.route import Routes
 from sw.passes.stage import Product
 from sw.prove import Liveness
+from sw.stages.pipeline import Pipeline
+from sw.stages.region import Region
 from sw.stages.stage_graph import StageGraph
 
 __all__ = ["Compilation"]
@@ -52,13 +55,20 @@ class Compilation:
         After `check`, `accumulate`, `simplify`, `tile` and `mask`.
     golden_program : Program
         The program after `accumulate` with the block sizes of the plan.
-    product : Product
+    product : Product or None
+        The kernel's product of matrices, if it has one.
+    region : Region or None
+        The kernel's element math, if it has no product.
     arrays : tuple of ArraySpec
         Arguments of the launch, in order.
     constraints : Constraints
         Choices of the schedule and of the program.
-    plan : Plan
-    fit : Fit
+    plan : Plan or None
+    fit : Fit or None
+    pipeline : Pipeline or None
+        As of the region.
+    homes : mapping of str to Home
+        Allocation of the buffers.
     sizes : dict of str to int
         Block size per loop.
     graph : StageGraph
@@ -87,11 +97,14 @@ class Compilation:
     tiled: Program = _later()
     masked: Program = _later()
     golden_program: Program = _later()
-    product: Product = _later()
+    product: Product | None = _later()
+    region: Region | None = _later()
     arrays: tuple[ArraySpec, ...] = _later()
     constraints: Constraints = _later()
-    plan: Plan = _later()
-    fit: Fit = _later()
+    plan: Plan | None = _later()
+    fit: Fit | None = _later()
+    pipeline: Pipeline | None = _later()
+    homes: Mapping[str, Home] = _later()
     sizes: dict[str, int] = _later()
     graph: StageGraph = _later()
     netlist: Netlist = _later()
@@ -101,3 +114,11 @@ class Compilation:
     image: bytes = _later()
     liveness: Liveness = _later()
     failures: dict[str, list[BadInputError]] = dataclasses.field(default_factory=dict)
+
+    @property
+    def choice(self) -> str:
+        """What `parallel` has chosen, as a line of text."""
+        if self.pipeline is not None:
+            return self.pipeline.summary
+        assert self.plan is not None
+        return self.plan.describe()

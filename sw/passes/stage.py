@@ -1,4 +1,4 @@
-"""stage: pattern recognition of a matrix product, the only stage that hardware supports so far.
+"""stage: pattern recognition of a matrix product.
 
 Loads, the product with its carried sum, and the store are recognised by their dataflow, whatever
 their order; everything else is refused at its line.
@@ -19,7 +19,7 @@ from sw.ir.rewrite import walk
 from sw.ir.types import Entry, Span
 from sw.language.errors import ProgramError
 
-__all__ = ["Product", "stage"]
+__all__ = ["Product", "require_on_chips", "stage"]
 
 #: How loops nest: rows of the result outermost, the sum innermost.
 _ORDER = ("row", "column", "sum")
@@ -87,7 +87,20 @@ def stage(program: Program, config: ChipConfig) -> Product:
     Raises
     ------
     ProgramError
-        At an operation that no chip computes, or the first that hardware does not support yet.
+        At the first operation that hardware does not support yet.
+    """
+    product = _Finder(program).product()
+    _require_cells(product, config)
+    return product
+
+
+def require_on_chips(program: Program) -> None:
+    """Refuse an operation that no chip computes.
+
+    Raises
+    ------
+    ProgramError
+        At the first such operation.
     """
     for node in walk(program.nodes):
         if isinstance(node, ir.Map) and not OPERATIONS[node.op].on_chips:
@@ -97,9 +110,6 @@ def stage(program: Program, config: ChipConfig) -> Product:
                 "rsqrt and compositions of them; back end golden computes it",
                 node.op,
             )
-    product = _Finder(program).product()
-    _require_cells(product, config)
-    return product
 
 
 def _require_cells(product: Product, config: ChipConfig) -> None:

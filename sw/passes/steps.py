@@ -4,36 +4,38 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from operator import attrgetter
 
 from hw.arch.errors import BadInputError
 from sw.array_spec import ArraySpec
 from sw.chip_program import ChipProgram
 from sw.fabric.errors import FitError
+from sw.ir import nodes as ir
 from sw.ir.program import Program
+from sw.ir.rewrite import walk
 from sw.ir.sizes import choose_sizes
 from sw.ir.text import print_program
 from sw.ir.types import Role
-from sw.language import Schedule
-from sw.language.errors import ProgramError
 from sw.language.schedule import check_schedule
 from sw.netlist import Netlist
 from sw.passes.accumulate import accumulate, require_whole_lanes
 from sw.passes.assemble import assemble
 from sw.passes.check import check
+from sw.passes.choices import block_sizes, constraints_of, require_no_choices
 from sw.passes.compilation import Compilation
 from sw.passes.mask import mask
 from sw.passes.parallel import Constraints, parallel
 from sw.passes.pass_driver import Pass
 from sw.passes.place import place
-from sw.passes.plan import Plan
 from sw.passes.route import RouteError, placement_seeds, route, unroutable
 from sw.passes.simplify import simplify
-from sw.passes.stage import Product, stage
+from sw.passes.stage import require_on_chips, stage
 from sw.prove import LivenessError, require_live
 from sw.stages.lowering import lower
+from sw.stages.pipelines import pipelines
 from sw.stages.product_graph import product_graph
+from sw.stages.region import region_of
 
 __all__ = ["MOST_PLANS", "PASSES"]
 
@@ -68,8 +70,15 @@ def _simplify(c: Compilation) -> None:
 
 
 def _stage(c: Compilation) -> None:
-    c.product = stage(c.lean, c.config)
-    c.constraints = _constraints(c.product, c.schedule)
+    require_on_chips(c.lean)
+    c.product = c.region = None
+    if any(isinstance(node, ir.Matmul) for node in walk(c.lean.nodes)):
+        c.product = stage(c.lean, c.config)
+        c.constraints = constraints_of(c.product, c.schedule)
+    else:
+        c.region = region_of(c.lean)
+        require_no_choices(c.schedule)
+        c.constraints = Constraints()
     c.arrays = tuple(
         ArraySpec(each.name, each.type.shape, each.type.format, each.type.role is not Role.IN)
         for each in c.program.tensors
@@ -77,8 +86,17 @@ def _stage(c: Compilation) -> None:
 
 
 def _parallel(c: Compilation) -> Iterator[None]:
+    c.plan = c.fit = c.pipeline = None
+    if c.product is None:
+        assert c.region is not None
+        choices = pipelines(c.region, c.arrays, c.config, c.program.name)
+        for c.pipeline in itertools.islice(choices, MOST_PLANS):
+            c.homes = c.pipeline.homes
+            yield
+        return
     plans = parallel(c.product, c.config, c.constraints)
     for c.plan, c.fit in itertools.islice(plans, MOST_PLANS):
+        c.homes = c.fit.homes
         yield
 
 
@@ -86,7 +104,7 @@ def _no_plan(failures: Sequence[BadInputError]) -> BadInputError:
     first = failures[0]
     tried = f"none of {len(failures)} plans fits" if len(failures) > 1 else "the one plan does not"
     return BadInputError(
-        f"Product must fit the chip, but {tried}; {first.message}",
+        f"Kernel must fit the chip, but {tried}; {first.message}",
         kind=first.kind,
         where=first.where,
         value=first.message if first.value is None else first.value,
@@ -96,7 +114,7 @@ def _no_plan(failures: Sequence[BadInputError]) -> BadInputError:
 
 
 def _tile(c: Compilation) -> None:
-    c.sizes = _sizes(c.product, c.plan, c.constraints)
+    c.sizes = block_sizes(c)
     c.golden_program = choose_sizes(c.summed, c.sizes)
     require_whole_lanes(c.golden_program)
     tiled = choose_sizes(c.lean, c.sizes)
@@ -109,12 +127,16 @@ def _mask(c: Compilation) -> None:
 
 def _graph(c: Compilation) -> None:
     with _own_fault("graph"):
-        c.graph = product_graph(c.plan, c.fit, c.arrays)
+        if c.pipeline is not None:
+            c.graph = c.pipeline.graph
+        else:
+            assert c.plan is not None and c.fit is not None
+            c.graph = product_graph(c.plan, c.fit, c.arrays)
 
 
 def _units(c: Compilation) -> None:
     with _own_fault("units"):
-        c.netlist = lower(c.graph, c.fit.homes, c.config)
+        c.netlist = lower(c.graph, c.homes, c.config)
 
 
 def _place(c: Compilation) -> Iterator[None]:
@@ -137,66 +159,23 @@ def _prove(c: Compilation) -> None:
     c.liveness = require_live(ChipProgram.unpack(c.config, c.image))
 
 
-def _first(mapping: Mapping[str, int], names: tuple[str, ...]) -> int | None:
-    return next((mapping[name] for name in names if name in mapping), None)
-
-
-def _constraints(product: Product, schedule: Schedule) -> Constraints:
-    """Choices named by the schedule or, failing that, by the program."""
-    for field, choices in (("place", schedule.place), ("sum_par", schedule.sum_par)):
-        for name, choice in choices.items():
-            if field == "place" or choice != 1:
-                raise ProgramError(
-                    "unserved",
-                    f"Schedule.{field} of `{name}` is not supported by hardware yet",
-                    schedule.span_of(name),
-                    value=str(choice),
-                )
-    tiles = {
-        role: schedule.tile.get(index, product.tiles.get(role))
-        for role, index in product.loops.items()
-    }
-    rows, columns = (
-        choices.get(product.product) for choices in (schedule.row_par, schedule.col_par)
-    )
-    slots = {
-        "a": _first(schedule.slots, (product.a_tile,)),
-        "b": _first(schedule.slots, (product.b_tile,)),
-        "c": _first(schedule.slots, product.c_tiles) or product.slots,
-    }
-    return Constraints(
-        row_tile=tiles.get("row"),
-        column_tile=tiles.get("column"),
-        sum_tile=tiles.get("sum"),
-        row_par=rows or product.row_par,
-        col_par=columns or product.col_par,
-        strict=frozenset(
-            field
-            for field, choice in (("row_par", rows), ("col_par", columns))
-            if choice is not None
-        ),
-        slots={key: count for key, count in slots.items() if count is not None},
-    )
-
-
-def _sizes(product: Product, plan: Plan, constraints: Constraints) -> dict[str, int]:
-    """Block size of each loop: as named, otherwise the plan's."""
-    chosen = {
-        "row": constraints.row_tile or plan.block_rows,
-        "column": constraints.column_tile or plan.columns,
-        "sum": constraints.sum_tile or plan.a_slab * plan.lanes,
-    }
-    return {index: chosen[role] for role, index in product.loops.items()}
-
-
 def _ir(name: str) -> Callable[[Compilation], str]:
     """Function to the text of a program, a member of the compilation."""
     program: Callable[[Compilation], Program] = attrgetter(name)
     return lambda c: print_program(program(c), spans=False)
 
 
-def _product_text(c: Compilation) -> str:
+def _stage_text(c: Compilation) -> str:
+    if c.region is not None:
+        loaded = (
+            f"{name}: {each.part.value} of {each.tensor}" for name, each in c.region.inputs.items()
+        )
+        stored = (f"{tensor} = {value}" for value, tensor in c.region.outputs.items())
+        return "\n".join(
+            [f"element math of {c.region.rows} x {c.region.columns}", *loaded, *stored]
+        )
     product = c.product
+    assert product is not None
     hints = {"row_par": product.row_par, "col_par": product.col_par, "slots": product.slots}
     named = {**product.tiles, **{key: value for key, value in hints.items() if value is not None}}
     return "\n".join(
@@ -210,8 +189,8 @@ def _product_text(c: Compilation) -> str:
 
 
 def _plan_text(c: Compilation) -> str:
-    homes = (f"{name}: {home}" for name, home in c.fit.homes.items())
-    return "\n".join([c.plan.describe(), *homes])
+    homes = (f"{name}: {home}" for name, home in c.homes.items())
+    return "\n".join([c.choice, *homes])
 
 
 def _netlist_text(netlist: Netlist) -> str:
@@ -268,18 +247,18 @@ PASSES = (
     ),
     Pass(
         "stage",
-        "pattern recognition: loads, product and store, or a refusal at the line",
+        "pattern recognition: a product of matrices, or element math, or a refusal at the line",
         _stage,
         needs=("program", "lean"),
-        leaves=("product", "constraints", "arrays"),
-        text=_product_text,
+        leaves=("product", "region", "constraints", "arrays"),
+        text=_stage_text,
     ),
     Pass(
         "parallel",
         "choose PCU grid, blocks, K-blocks and buffers: schedule, then program, then cost model",
         _parallel,
-        needs=("product", "constraints"),
-        leaves=("plan", "fit"),
+        needs=("product", "region", "constraints", "arrays"),
+        leaves=("plan", "fit", "pipeline", "homes"),
         text=_plan_text,
         retries=(FitError, LivenessError),
         give_up=_no_plan,
@@ -288,7 +267,7 @@ PASSES = (
         "tile",
         "substitute the block sizes; the golden interpreter runs this program",
         _tile,
-        needs=("summed", "lean", "plan"),
+        needs=("summed", "lean", "plan", "pipeline"),
         leaves=("sizes", "golden_program", "tiled"),
         text=_ir("tiled"),
     ),
@@ -304,7 +283,7 @@ PASSES = (
         "graph",
         "stage graph: loads, buffers, products and stores, and the streams between them",
         _graph,
-        needs=("plan", "fit", "arrays"),
+        needs=("plan", "fit", "pipeline", "arrays"),
         leaves=("graph",),
         text=lambda c: c.graph.text(),
     ),
@@ -312,7 +291,7 @@ PASSES = (
         "units",
         "lowering of each stage to unit programs and nets",
         _units,
-        needs=("graph", "fit"),
+        needs=("graph", "homes"),
         leaves=("netlist",),
         text=lambda c: _netlist_text(c.netlist),
     ),

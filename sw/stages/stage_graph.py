@@ -229,9 +229,13 @@ class StageGraph:
 
 
 def boxes_of(
-    arrays: tuple[ArraySpec, ...], name: str, box: tuple[int, int], row: int = 0
+    arrays: tuple[ArraySpec, ...],
+    name: str,
+    box: tuple[int, int],
+    row: int = 0,
+    column: int = 0,
 ) -> tuple[Descriptor, int]:
-    """Descriptor of a matrix in memory from a row on, and its launch argument.
+    """Descriptor of a matrix in memory from a row and a column on, and its launch argument.
 
     Parameters
     ----------
@@ -240,14 +244,15 @@ def boxes_of(
     name : str
     box : tuple of (int, int)
         Columns and rows of a box.
-    row : int
+    row, column : int
+        The bytes of the columns before are a multiple of 16.
     """
     number, array = next((number, each) for number, each in enumerate(arrays) if each.name == name)
     rows, columns = array.shape
     descriptor = Descriptor(
-        base=row * array.pitch,
+        base=row * array.pitch + column * array.format.bits // 8,
         format=ElementFormat.of(array.format),
-        dims=(columns, rows - row),
+        dims=(columns - column, rows - row),
         strides=(array.pitch,),
         box=box,
     )

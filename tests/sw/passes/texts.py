@@ -10,6 +10,8 @@ from hw.numeric.formats import bf16, fp32, int8
 from sw.compiler import compile_kernel
 from sw.kernels.gemm import gemm
 from sw.kernels.matmul import matmul
+from sw.kernels.silu import silu
+from sw.kernels.softmax import softmax
 
 __all__ = ["COMPILATIONS", "FOLDER", "text_of"]
 
@@ -21,6 +23,8 @@ COMPILATIONS = {
     "matmul_wide": ("small", matmul, {"M": 65, "N": 40, "K": 100}, bf16, fp32),
     "gemm_tiny": ("tiny", gemm, {"M": 12, "N": 30, "K": 50}, bf16, None),
     "gemm_small": ("small", gemm, {"M": 77, "N": 100, "K": 64}, int8, None),
+    "softmax_small": ("small", softmax, {"M": 70, "N": 50}, bf16, None),
+    "silu_small": ("small", silu, {"M": 70, "N": 50}, bf16, None),
 }
 
 

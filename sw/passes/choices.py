@@ -1,0 +1,83 @@
+"""Choices of a schedule or of a program: constraints on a plan, and the block sizes that follow."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sw.language import Schedule
+from sw.language.errors import ProgramError
+from sw.passes.compilation import Compilation
+from sw.passes.parallel import Constraints
+from sw.passes.stage import Product
+
+__all__ = ["block_sizes", "constraints_of", "require_no_choices"]
+
+
+def _first(mapping: Mapping[str, int], names: tuple[str, ...]) -> int | None:
+    return next((mapping[name] for name in names if name in mapping), None)
+
+
+def constraints_of(product: Product, schedule: Schedule) -> Constraints:
+    """Choices named by the schedule or, failing that, by the program."""
+    for field, choices in (("place", schedule.place), ("sum_par", schedule.sum_par)):
+        for name, choice in choices.items():
+            if field == "place" or choice != 1:
+                raise ProgramError(
+                    "unserved",
+                    f"Schedule.{field} of `{name}` is not supported by hardware yet",
+                    schedule.span_of(name),
+                    value=str(choice),
+                )
+    tiles = {
+        role: schedule.tile.get(index, product.tiles.get(role))
+        for role, index in product.loops.items()
+    }
+    rows, columns = (
+        choices.get(product.product) for choices in (schedule.row_par, schedule.col_par)
+    )
+    slots = {
+        "a": _first(schedule.slots, (product.a_tile,)),
+        "b": _first(schedule.slots, (product.b_tile,)),
+        "c": _first(schedule.slots, product.c_tiles) or product.slots,
+    }
+    return Constraints(
+        row_tile=tiles.get("row"),
+        column_tile=tiles.get("column"),
+        sum_tile=tiles.get("sum"),
+        row_par=rows or product.row_par,
+        col_par=columns or product.col_par,
+        strict=frozenset(
+            field
+            for field, choice in (("row_par", rows), ("col_par", columns))
+            if choice is not None
+        ),
+        slots={key: count for key, count in slots.items() if count is not None},
+    )
+
+
+def require_no_choices(schedule: Schedule) -> None:
+    """Refuse a schedule for a kernel without a product, whose pipeline has no choices yet."""
+    for field in ("tile", "row_par", "col_par", "sum_par", "slots", "place"):
+        for name, choice in getattr(schedule, field).items():
+            raise ProgramError(
+                "unserved",
+                f"Schedule.{field} of `{name}` is not supported by hardware yet in a kernel "
+                "without a product",
+                schedule.span_of(name),
+                value=str(choice),
+            )
+
+
+def block_sizes(c: Compilation) -> dict[str, int]:
+    """Block size of each loop: as named, otherwise the plan's."""
+    if c.region is not None:
+        assert c.pipeline is not None
+        blocks = {"row": c.pipeline.block_rows, "column": c.pipeline.block_columns}
+        return {index: blocks[role] for role, index in c.region.loops.items()}
+    assert c.product is not None and c.plan is not None
+    chosen = {
+        "row": c.constraints.row_tile or c.plan.block_rows,
+        "column": c.constraints.column_tile or c.plan.columns,
+        "sum": c.constraints.sum_tile or c.plan.a_slab * c.plan.lanes,
+    }
+    return {index: chosen[role] for role, index in c.product.loops.items()}

@@ -1,0 +1,240 @@
+"""Pipelines of element math without reductions: vectors dealt out to chains of PCUs.
+
+A tile passes row by row. Each PCU of a chain runs one phase on a packet of as many elements as the
+largest vector has. Copies of the chain take packets in turn, and their results are merged in the
+same turn, so they leave in the order in which a box of the result is stored.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterator
+
+from hw.arch.config import ChipConfig
+from hw.arch.descriptor import MAX_BOX
+from hw.arch.loops import BoxLoop, LoopProgram
+from hw.arch.pcu import FilterProgram, PcuInput, PcuOutput
+from hw.arch.pmu_word import ENGINE_LOOPS, Level
+from hw.numeric.division import ceil_div
+from sw.array_spec import ArraySpec
+from sw.passes.field_limits import Unfit
+from sw.stages.lane_code import LaneCode
+from sw.stages.pipeline import MERGED, Pipeline, PipelineParts, require_count
+from sw.stages.region import Region
+from sw.stages.stage_graph import Hold, Socket, Walk, boxes_of
+
+__all__ = ["element_pipelines"]
+
+#: Elements of a slot: large enough for whole bursts, small enough to begin soon.
+_SLOT_ELEMENTS = 2048
+
+
+def element_pipelines(
+    region: Region, codes: tuple[LaneCode, ...], arrays: tuple[ArraySpec, ...], config: ChipConfig
+) -> Iterator[Pipeline | Unfit]:
+    """Pipelines for a region without reductions, those with most PCUs first.
+
+    Parameters
+    ----------
+    region : Region
+    codes : tuple of LaneCode
+        Chain of lane programs of one phase each.
+    arrays : tuple of ArraySpec
+        Arguments of the launch.
+    config : ChipConfig
+
+    Yields
+    ------
+    Pipeline or Unfit
+        Why a choice does not fit, in its place.
+    """
+    grids = [
+        (lines, copies)
+        for lines in range(1, config.agcu.count + 1)
+        for copies in range(1, MERGED + 1)
+        if lines * copies * len(codes) <= config.pcu_count
+    ]
+    if not grids:
+        yield Unfit(
+            f"A chain of {len(codes)} lane programs must fit the chip's {config.pcu_count} PCUs",
+            value=len(codes),
+            rule=f"at most {config.pcu_count} PCUs",
+        )
+    for lines, copies in sorted(grids, key=lambda each: (-each[0] * each[1], -each[0])):
+        try:
+            yield _Builder(region, codes, arrays, config, lines, copies).pipeline()
+        except Unfit as problem:
+            yield problem
+
+
+@dataclasses.dataclass(frozen=True)
+class _Shape:
+    """Blocks of a tensor: elements per packet, columns and rows per block, blocks each way."""
+
+    packet: int
+    columns: int
+    rows: int
+    across: int
+    down: int
+
+    @property
+    def packets(self) -> int:
+        """Packets per block."""
+        return self.rows * self.columns // self.packet
+
+
+def _shape(region: Region, packet: int, lines: int, copies: int, most: int) -> _Shape:
+    """Blocks for packets of some elements, at most so many elements each.
+
+    The packets of a block are a multiple of the copies, so that each block begins with the first.
+    """
+    chunks = ceil_div(region.columns, packet)
+    across = ceil_div(chunks * packet, min(MAX_BOX, max(packet, most)))
+    columns = ceil_div(chunks, across) * packet
+    step = copies // math.gcd(copies, columns // packet)
+    wanted = min(most // columns, MAX_BOX, ceil_div(region.rows, lines))
+    rows = min(max(ceil_div(wanted, step) * step, step), MAX_BOX // step * step)
+    return _Shape(packet, columns, rows, across, ceil_div(region.rows, rows))
+
+
+class _Builder:
+    def __init__(
+        self,
+        region: Region,
+        codes: tuple[LaneCode, ...],
+        arrays: tuple[ArraySpec, ...],
+        config: ChipConfig,
+        lines: int,
+        copies: int,
+    ) -> None:
+        self.region, self.codes, self.arrays = region, codes, arrays
+        self.parts = PipelineParts(config)
+        self.copies = copies
+        formats = [form for code in codes for form in code.formats.values()]
+        packet = max(self.parts.vector(form) for form in formats)
+        bytes_each = max(form.bits // 8 for form in formats)
+        most = min(_SLOT_ELEMENTS, config.pmu.capacity_bytes // 4 // bytes_each)
+        self.shape = _shape(region, packet, lines, copies, most)
+        self.lines = min(lines, self.shape.down)
+
+    def pipeline(self) -> Pipeline:
+        shape = self.shape
+        require_count("blocks of rows", shape.down)
+        require_count("blocks of columns", shape.across)
+        for line in range(self.lines):
+            blocks = ceil_div(shape.down - line, self.lines)
+            for name in self.region.inputs:
+                self._input(line, blocks, name)
+            for number in range(len(self.codes)):
+                self._code(line, number)
+            for value, tensor in self.region.outputs.items():
+                self._output(line, blocks, value, tensor)
+        chains = f"{self.lines * self.copies} chains of {len(self.codes)} PCUs"
+        return self.parts.done(
+            f"{chains}, {shape.down} x {shape.across} blocks of {shape.rows} x {shape.columns}, "
+            f"packets of {shape.packet}",
+            shape.rows,
+            shape.columns,
+            shape.down
+            * shape.across
+            * shape.rows
+            * shape.columns
+            // (self.lines * self.copies * self.parts.config.pcu.lanes),
+        )
+
+    def _takers(self, line: int, value: str) -> list[Socket]:
+        """Sockets of the line's PCUs that take a value."""
+        found = []
+        for number, code in enumerate(self.codes):
+            phase = code.phases[0]
+            for port, taken in (
+                (PcuInput.ACTIVATION, phase.source),
+                (PcuInput.AUXILIARY, phase.auxiliary),
+            ):
+                if taken == value:
+                    found += [Socket(_pcu(line, number, copy), port) for copy in range(self.copies)]
+        return found
+
+    def _loops(self, blocks: int) -> list[BoxLoop]:
+        step = self.shape.rows * self.lines
+        return [
+            BoxLoop(blocks, 1, step if blocks > 1 else 0),
+            BoxLoop(self.shape.across, 0, self.shape.columns if self.shape.across > 1 else 0),
+        ]
+
+    def _input(self, line: int, blocks: int, value: str) -> None:
+        shape, source = self.shape, self.region.inputs[value]
+        form = source.type.format
+        vector = self.parts.vector(form)
+        vectors = shape.packet // vector
+        name = f"line{line}_{value}".replace("%", "")
+        launches, windows = LoopProgram(blocks), LoopProgram(shape.across)
+        write = Walk(
+            (LoopProgram(shape.packets * vectors, stride=vector),),
+            launches=launches,
+            windows=windows,
+        )
+        read = Walk(
+            (
+                LoopProgram(shape.packets, stride=shape.packet),
+                LoopProgram(vectors, stride=vector if vectors > 1 else 0),
+            ),
+            launches=launches,
+            windows=windows,
+            last_level=Level.ADDRESS + 1 if vectors > 1 else ENGINE_LOOPS,
+        )
+        slot = shape.rows * shape.columns * form.bits // 8
+        hold = Hold(slot, form.bits // 8, (write,), (read,))
+        self.parts.hold(name, hold, wanted=4, rate=1.0, alignment=2, tokens=True)
+        tensor = boxes_of(
+            self.arrays, source.tensor, (shape.columns, shape.rows), line * shape.rows
+        )
+        self.parts.load(f"{name}_load", line, tensor, self._loops(blocks), [Socket(name)])
+        self.parts.join(f"{name}_packets", [(Socket(name), 1)], self._takers(line, value))
+
+    def _code(self, line: int, number: int) -> None:
+        code = self.codes[number]
+        phase = code.phases[0]
+        for copy in range(self.copies):
+            turn = FilterProgram(self.copies, copy)
+            filters = {
+                port: turn
+                for port, taken in (
+                    (PcuInput.ACTIVATION, phase.source),
+                    (PcuInput.AUXILIARY, phase.auxiliary),
+                )
+                if taken in self.region.inputs
+            }
+            name = _pcu(line, number, copy)
+            self.parts.lanes(name, code, filters)
+            assert phase.result is not None
+            takers = [
+                socket
+                for socket in self._takers(line, phase.result)
+                if socket.stage in {_pcu(line, each, copy) for each in range(len(self.codes))}
+            ]
+            if takers and phase.result in self.region.outputs:
+                raise Unfit(
+                    f"Value `{phase.result}` must not be stored and used again in a chain",
+                    value=1,
+                    rule="stored values that nothing else uses",
+                )
+            if takers:
+                self.parts.join(f"{name}_results", [(Socket(name, PcuOutput.RESULT), 1)], takers)
+
+    def _output(self, line: int, blocks: int, value: str, tensor: str) -> None:
+        shape = self.shape
+        number = next(
+            number for number, code in enumerate(self.codes) if code.phases[0].result == value
+        )
+        sources = [
+            (Socket(_pcu(line, number, copy), PcuOutput.RESULT), 1) for copy in range(self.copies)
+        ]
+        box = boxes_of(self.arrays, tensor, (shape.columns, shape.rows), line * shape.rows)
+        self.parts.store(f"line{line}_{tensor}", line, box, self._loops(blocks), sources)
+
+
+def _pcu(line: int, number: int, copy: int) -> str:
+    """Name of the PCU of a code in a copy of a line."""
+    return f"pcu{line}_{copy}_{number}"

@@ -1,0 +1,213 @@
+"""Pipeline of lane programs: its parts while it is put together, and what it asks of a chip."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+from hw.arch.agcu import AGCU_STREAMS
+from hw.arch.config import ChipConfig
+from hw.arch.descriptor import Descriptor
+from hw.arch.loops import COUNT_BITS, BoxLoop
+from hw.arch.pcu import FilterProgram, PcuInput, PcuProgram
+from hw.numeric.formats import Format
+from sw.passes.field_limits import Unfit
+from sw.passes.pack import Buffer, Home, pack
+from sw.stages.lane_code import LaneCode
+from sw.stages.stage_graph import Hold, Lanes, Load, Socket, Stage, StageGraph, Store, Stream
+
+__all__ = ["MERGED", "Pipeline", "PipelineParts", "require_count"]
+
+#: Most streams merged at a unit's input.
+MERGED = 4
+
+
+@dataclasses.dataclass(frozen=True)
+class Pipeline:
+    """A pipeline on a chip.
+
+    Parameters
+    ----------
+    graph : StageGraph
+    homes : mapping of str to Home
+        Allocation of its buffers.
+    summary : str
+        The choices as a line of text.
+    block_rows, block_columns : int
+        Rows and columns of the result that a slot holds.
+    cycles : int
+        Estimate from the slowest stage alone.
+    """
+
+    graph: StageGraph
+    homes: dict[str, Home]
+    summary: str
+    block_rows: int
+    block_columns: int
+    cycles: int
+
+
+def require_count(noun: str, count: int) -> None:
+    """Refuse a loop count that its field does not hold.
+
+    Raises
+    ------
+    Unfit
+    """
+    most = (1 << COUNT_BITS) - 1
+    if count > most:
+        rule = f"at most {most}"
+        raise Unfit(f"Count of {noun} must be {rule}, not {count}", value=count, rule=rule)
+
+
+class PipelineParts:
+    """Stages and streams of a pipeline while it is put together.
+
+    Parameters
+    ----------
+    config : ChipConfig
+    """
+
+    def __init__(self, config: ChipConfig) -> None:
+        self.config = config
+        self.stages: dict[str, Stage] = {}
+        self.streams: list[Stream] = []
+        self.buffers: list[Buffer] = []
+        self._loads = [0] * config.agcu.count
+        self._stores = [0] * config.agcu.count
+
+    def vector(self, form: Format) -> int:
+        """Elements of a format in a vector."""
+        return self.config.width_bits // form.bits
+
+    def join(
+        self, name: str, sources: Sequence[tuple[Socket, int]], sinks: Sequence[Socket]
+    ) -> None:
+        """Add a stream."""
+        self.streams.append(Stream(name, tuple(sources), tuple(sinks)))
+
+    def load(
+        self,
+        name: str,
+        agcu: int,
+        tensor: tuple[Descriptor, int],
+        loops: Sequence[BoxLoop],
+        sinks: Sequence[Socket],
+    ) -> None:
+        """Add a load stream, at the wanted AGCU or the next one with a free stream.
+
+        Raises
+        ------
+        Unfit
+            If no AGCU has one.
+        """
+        for loop in loops:
+            require_count("boxes", loop.count)
+        count = self.config.agcu.count
+        ports = min(AGCU_STREAMS, self.config.token_tracks)
+        for at in ((agcu + step) % count for step in range(count)):
+            stream = self._loads[at]
+            if stream < ports:
+                self._loads[at] += 1
+                self.stages[name] = Load(at, stream, *tensor, tuple(loops), stream)
+                self.join(name, [(Socket(name), 1)], sinks)
+                return
+        needs = sum(self._loads) + 1
+        raise Unfit(
+            f"Load streams must be at most {count * ports}, {ports} an AGCU, not {needs}",
+            value=needs,
+            rule=f"at most {ports} load streams an AGCU",
+        )
+
+    def store(
+        self,
+        name: str,
+        agcu: int,
+        tensor: tuple[Descriptor, int],
+        loops: Sequence[BoxLoop],
+        sources: Sequence[tuple[Socket, int]],
+    ) -> None:
+        """Add a store stream, at the wanted AGCU or the next one with a free stream.
+
+        Raises
+        ------
+        Unfit
+            If no AGCU has one.
+        """
+        for loop in loops:
+            require_count("boxes", loop.count)
+        count = self.config.agcu.count
+        for at in ((agcu + step) % count for step in range(count)):
+            stream = self._stores[at]
+            if stream < AGCU_STREAMS:
+                self._stores[at] += 1
+                self.stages[name] = Store(at, stream, *tensor, tuple(loops))
+                self.join(name, sources, [Socket(name)])
+                return
+        needs = sum(self._stores) + 1
+        raise Unfit(
+            f"Store streams must be at most {count * AGCU_STREAMS}, not {needs}",
+            value=needs,
+            rule=f"at most {AGCU_STREAMS} store streams an AGCU",
+        )
+
+    def hold(
+        self, name: str, hold: Hold, *, wanted: int, rate: float, alignment: int, tokens: bool
+    ) -> None:
+        """Add a buffer, as `sw.passes.pack.Buffer` describes it; it needs one slot."""
+        self.stages[name] = hold
+        self.buffers.append(
+            Buffer(
+                name=name,
+                slot_bytes=hold.slot_bytes,
+                least=1,
+                wanted=wanted,
+                writers=len(hold.writes),
+                tokens=tokens,
+                rate=rate,
+                alignment=alignment,
+                readers=len(hold.reads),
+            )
+        )
+
+    def lanes(
+        self, name: str, code: LaneCode, filters: dict[PcuInput, FilterProgram], cut: int = 0
+    ) -> None:
+        """Add the lanes of a PCU, with the packets that its ports take.
+
+        Parameters
+        ----------
+        name : str
+        code : LaneCode
+        filters : dict of PcuInput to FilterProgram
+            Those that do not take every packet.
+        cut : int
+            Vectors of a result packet; 0: it is not cut.
+        """
+        all_packets = FilterProgram()
+        self.stages[name] = Lanes(
+            PcuProgram(
+                lanes=code.program,
+                activation=filters.get(PcuInput.ACTIVATION, all_packets),
+                auxiliary=filters.get(PcuInput.AUXILIARY, all_packets),
+                packet_vectors=cut,
+            )
+        )
+
+    def done(self, summary: str, block_rows: int, block_columns: int, cycles: int) -> Pipeline:
+        """The whole pipeline, with its buffers in PMUs.
+
+        Raises
+        ------
+        Unfit
+            If they do not fit.
+        """
+        homes, _ = pack(self.config, self.buffers)
+        graph = StageGraph(self.stages, tuple(self.streams))
+        for name, _ in graph.of(Load):
+            sinks = {each.stage for each in graph.sinks(name)}
+            common = min(homes[each].slots for each in sinks)
+            homes |= {
+                each: dataclasses.replace(homes[each], slots=common) for each in sorted(sinks)
+            }
+        return Pipeline(graph, homes, summary, block_rows, block_columns, cycles)

@@ -1,0 +1,95 @@
+"""Choice of a pipeline for a region of element math, best first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hw.arch.config import ChipConfig
+from hw.arch.errors import BadInputError
+from sw.array_spec import ArraySpec
+from sw.ir import nodes as ir
+from sw.passes.field_limits import Unfit
+from sw.stages.element_pipeline import element_pipelines
+from sw.stages.lane_code import LaneCode
+from sw.stages.lane_codes import lane_codes
+from sw.stages.pipeline import Pipeline
+from sw.stages.region import Part, Region
+from sw.stages.row_pipeline import row_pipelines
+from sw.stages.turn_pipeline import turn_pipelines
+
+__all__ = ["pipelines"]
+
+
+def pipelines(
+    region: Region, arrays: tuple[ArraySpec, ...], config: ChipConfig, name: str
+) -> Iterator[Pipeline]:
+    """Pipelines for a region on a chip, best first.
+
+    Parameters
+    ----------
+    region : Region
+    arrays : tuple of ArraySpec
+        Arguments of the launch.
+    config : ChipConfig
+    name : str
+        The kernel.
+
+    Raises
+    ------
+    BadInputError
+        If none fits; the message names what is needed and what there is.
+    ProgramError
+        At a node that no lane program computes.
+    """
+    problem: Unfit | None = None
+    found = 0
+    for each in _candidates(region, arrays, config):
+        if isinstance(each, Unfit):
+            problem = problem or each
+        else:
+            found += 1
+            yield each
+    if not found:
+        assert problem is not None
+        raise BadInputError(
+            f"`{name}` must fit the chip; {problem}",
+            kind="does-not-fit",
+            where=name,
+            value=problem.value,
+            rule=problem.rule,
+        )
+
+
+def _candidates(
+    region: Region, arrays: tuple[ArraySpec, ...], config: ChipConfig
+) -> Iterator[Pipeline | Unfit]:
+    if _turns(region):
+        yield from turn_pipelines(region, arrays, config)
+        return
+    if config.pcu.lanes == 0:
+        yield Unfit(
+            "Element math needs lanes, and `pcu.lanes` is 0", value=0, rule="PCUs with lanes"
+        )
+        return
+    by_rows = region.reduces or any(each.part is Part.ROW for each in region.inputs.values())
+    if by_rows:
+        yield from row_pipelines(region, _codes(region, 0), arrays, config)
+    else:
+        yield from element_pipelines(region, _codes(region, 1, phases=1), arrays, config)
+
+
+def _turns(region: Region) -> bool:
+    """Whether the result is nothing but a transposed tensor."""
+    (source, *others) = region.inputs.values()
+    return (
+        not others
+        and source.part is Part.TURNED
+        and all(isinstance(node, ir.Transpose | ir.Buffer) for node in region.nodes)
+        and all(region.formats[each] == source.type.format for each in region.outputs.values())
+    )
+
+
+def _codes(region: Region, lane_axis: int, **limits: int) -> tuple[LaneCode, ...]:
+    types = {name: each.type for name, each in region.inputs.items()}
+    formats = {value: region.formats[tensor] for value, tensor in region.outputs.items()}
+    return lane_codes(region.nodes, types, formats, lane_axis=lane_axis, **limits)

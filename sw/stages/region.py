@@ -1,0 +1,200 @@
+"""Region of element math: the loads, operations and stores of a kernel without products.
+
+Its loops only say where blocks begin: every tile is the part of a tensor that the result has at the
+same place, or a vector along one of its axes. So a pipeline may choose blocks of its own.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from enum import Enum
+
+from sw.ir import nodes as ir
+from sw.ir.affine import Affine
+from sw.ir.format_rules import Format
+from sw.ir.program import Program
+from sw.ir.types import Entry, TileType
+from sw.language.errors import ProgramError
+
+__all__ = ["Part", "Region", "Source", "region_of"]
+
+
+class Part(Enum):
+    """Part of a tensor that a tile of the region is."""
+
+    #: The rows and columns of the result.
+    BLOCK = "block"
+    #: One row, the same for all rows of the result: a vector of one element per column.
+    ROW = "row"
+    #: The columns and rows of the result.
+    TURNED = "turned"
+
+
+@dataclasses.dataclass(frozen=True)
+class Source:
+    """A loaded tile.
+
+    Parameters
+    ----------
+    tensor : str
+    part : Part
+    type : TileType
+    """
+
+    tensor: str
+    part: Part
+    type: TileType
+
+
+@dataclasses.dataclass(frozen=True)
+class Region:
+    """Element math on all of some tensors.
+
+    Parameters
+    ----------
+    rows, columns : int
+        Extents of the results.
+    inputs : mapping of str to Source
+        Loaded tiles by the name of the value.
+    nodes : tuple of Node
+        The operations, in order.
+    outputs : mapping of str to str
+        Tensor in which each stored value is stored.
+    formats : mapping of str to Format
+        Of every tensor.
+    loops : mapping of str to str
+        Index of the loop over ``row`` and ``column`` of the results, for each that exists.
+    """
+
+    rows: int
+    columns: int
+    inputs: Mapping[str, Source]
+    nodes: tuple[ir.Node, ...]
+    outputs: Mapping[str, str]
+    formats: Mapping[str, Format]
+    loops: Mapping[str, str]
+
+    @property
+    def reduces(self) -> bool:
+        """Whether it has a reduction of rows."""
+        return any(isinstance(node, ir.Reduce) for node in self.nodes)
+
+
+def region_of(program: Program) -> Region:
+    """Recognise a program as element math on whole tensors.
+
+    Raises
+    ------
+    ProgramError
+        At the first node that is not part of such a program.
+    """
+    return _Finder(program).region()
+
+
+def _refuse(node: ir.Node | None, message: str) -> ProgramError:
+    return ProgramError("unserved", message, node.span if node else None)
+
+
+class _Finder:
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._loops: dict[str, ir.Loop] = {}
+        self._loads: list[ir.Load] = []
+        self._stores: list[ir.Store] = []
+        self._nodes: list[ir.Node] = []
+        self._visit(program.nodes)
+
+    def _visit(self, nodes: tuple[ir.Node, ...]) -> None:
+        for node in nodes:
+            match node:
+                case ir.Loop():
+                    if node.mode != "metapipe" or node.until is not None:
+                        raise _refuse(node, f"`{node.mode}` loop is not supported by hardware yet")
+                    if node.carries:
+                        rule = "A tile carried by a loop without a product is not supported yet"
+                        raise _refuse(node, rule)
+                    if self._stores or any(
+                        isinstance(each, ir.Loop) for each in nodes if each is not node
+                    ):
+                        raise _refuse(node, "A second loop is not supported by hardware yet")
+                    self._loops[node.index] = node
+                    self._visit(node.body)
+                case ir.Load():
+                    self._loads.append(node)
+                case ir.Store():
+                    self._stores.append(node)
+                case ir.Gather() | ir.Scatter() | ir.Split() | ir.Join() | ir.Iota():
+                    name = node.kind
+                    raise _refuse(node, f"`{name}` is not supported by hardware yet")
+                case _:
+                    self._nodes.append(node)
+
+    def region(self) -> Region:
+        if not self._stores:
+            raise _refuse(None, "A kernel must store a tile")
+        first = self._stores[0]
+        tensors = {each.name: each.type for each in self._program.tensors}
+        frame = tuple(self._index(first, number) for number in range(2))
+        rows, columns = tensors[first.view.tensor].shape
+        for store in self._stores[1:]:
+            shape = tensors[store.view.tensor].shape
+            same = tuple(self._index(store, number) for number in range(2)) == frame
+            if shape != (rows, columns) or not same:
+                rule = f"`{store.view}` does not go with `{first.view}`: all results have one shape"
+                raise _refuse(store, rule)
+        inputs = {}
+        for load in self._loads:
+            kind = load.result.type
+            assert isinstance(kind, TileType)
+            inputs[load.result.name] = Source(
+                load.view.tensor, self._part(load, frame, (rows, columns)), kind
+            )
+        return Region(
+            rows=rows,
+            columns=columns,
+            inputs=inputs,
+            nodes=tuple(self._nodes),
+            outputs={each.values[0].name: each.view.tensor for each in self._stores},
+            formats={name: each.format for name, each in tensors.items()},
+            loops={
+                role: index for role, index in zip(("row", "column"), frame) if index is not None
+            },
+        )
+
+    def _index(self, node: ir.Load | ir.Store, axis: int) -> str | None:
+        """Index of the loop whose block an entry selects; None if it selects the whole axis."""
+        if len(node.view.entries) != 2:
+            raise _refuse(node, "A tensor of this many axes is not supported by hardware yet")
+        return self._selects(node, node.view.entries[axis], axis)
+
+    def _selects(self, node: ir.Load | ir.Store, entry: Entry, axis: int) -> str | None:
+        size = self._program.tensor(node.view.tensor).type.shape[axis]
+        for name, loop in self._loops.items():
+            if entry.start == Affine.of(name) and loop.extent == size:
+                return name
+        if entry.start == Affine() and entry.axis is not None and entry.axis.size == size:
+            return None
+        raise _refuse(
+            node, f"`{node.view}` is not supported by hardware yet: whole axes and blocks are"
+        )
+
+    def _part(self, load: ir.Load, frame: tuple[str | None, ...], shape: tuple[int, int]) -> Part:
+        entries = load.view.entries
+        sizes = self._program.tensor(load.view.tensor).type.shape
+        if len(entries) == 1:
+            if sizes[0] == shape[1] and self._selects(load, entries[0], 0) == frame[1]:
+                return Part.ROW
+        elif len(entries) == 2:
+            found = tuple(self._selects(load, each, axis) for axis, each in enumerate(entries))
+            if sizes == shape and found == frame:
+                return Part.BLOCK
+            if sizes == shape[::-1] and found == frame[::-1]:
+                return Part.TURNED
+            if sizes == (1, shape[1]) and found[1] == frame[1]:
+                return Part.ROW
+        raise _refuse(
+            load,
+            f"`{load.view}` is not supported by hardware yet beside a result of {shape[0]} x "
+            f"{shape[1]}: the part at the result's place and a vector along its columns are",
+        )

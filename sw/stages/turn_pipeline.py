@@ -1,0 +1,113 @@
+"""Pipelines that transpose: blocks written by rows and read by columns, without a PCU."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hw.arch.config import ChipConfig
+from hw.arch.descriptor import MAX_BOX
+from hw.arch.loops import BoxLoop, LoopProgram
+from hw.arch.pmu_word import Access, Level
+from hw.numeric.division import ceil_div
+from sw.array_spec import ArraySpec
+from sw.passes.field_limits import Unfit
+from sw.stages.pipeline import Pipeline, PipelineParts, require_count
+from sw.stages.region import Region
+from sw.stages.stage_graph import Hold, Socket, Walk, boxes_of
+
+__all__ = ["turn_pipelines"]
+
+
+def turn_pipelines(
+    region: Region, arrays: tuple[ArraySpec, ...], config: ChipConfig
+) -> Iterator[Pipeline | Unfit]:
+    """Pipelines for a result that is a transposed tensor, those with most AGCUs first.
+
+    Parameters
+    ----------
+    region : Region
+    arrays : tuple of ArraySpec
+        Arguments of the launch.
+    config : ChipConfig
+
+    Yields
+    ------
+    Pipeline or Unfit
+        Why a choice does not fit, in its place.
+    """
+    for lines in range(config.agcu.count, 0, -1):
+        try:
+            yield _turn(region, arrays, config, lines)
+        except Unfit as problem:
+            yield problem
+
+
+def _turn(
+    region: Region, arrays: tuple[ArraySpec, ...], config: ChipConfig, lines: int
+) -> Pipeline:
+    """Pipeline in which as many AGCUs each turn every so many columns of blocks of the result."""
+    ((value, source),) = region.inputs.items()
+    (result,) = region.outputs.values()
+    parts = PipelineParts(config)
+    form = source.type.format
+    vector, element = parts.vector(form), form.bits // 8
+    # A block of the tensor has ``high`` rows, the result's columns, and ``wide`` columns.
+    room = config.pmu.capacity_bytes // element // 2
+    most = max(vector, min(MAX_BOX, 4 * vector) // vector * vector)
+    while most > vector and most * most > room:
+        most -= vector
+    high = min(most, ceil_div(region.columns, vector) * vector)
+    wide = min(most, ceil_div(region.rows, vector) * vector)
+    down, across = ceil_div(region.columns, high), ceil_div(region.rows, wide)
+    require_count("blocks of rows", down)
+    require_count("blocks of columns", across)
+    lines = min(lines, down)
+    band = wide * vector
+    for line in range(lines):
+        blocks = ceil_div(down - line, lines)
+        launches, windows = LoopProgram(blocks), LoopProgram(across)
+        write = Walk(
+            (
+                LoopProgram(high // vector, stride=band if high > vector else 0),
+                LoopProgram(vector, stride=vector),
+                LoopProgram(wide // vector, stride=vector**2 if wide > vector else 0),
+            ),
+            launches=launches,
+            windows=windows,
+        )
+        read = Walk(
+            (
+                LoopProgram(wide // vector, stride=vector**2 if wide > vector else 0),
+                LoopProgram(vector, stride=1),
+                LoopProgram(high // vector, stride=band if high > vector else 0),
+            ),
+            access=Access.COLUMN,
+            launches=launches,
+            windows=windows,
+            last_level=Level.ADDRESS,
+        )
+        name = f"line{line}_{value}"
+        hold = Hold(high * wide * element, element, (write,), (read,))
+        parts.hold(name, hold, wanted=4, rate=1.0, alignment=vector, tokens=True)
+        step = high * lines if blocks > 1 else 0
+        stride = wide if across > 1 else 0
+        parts.load(
+            f"{name}_load",
+            line,
+            boxes_of(arrays, source.tensor, (wide, high), line * high),
+            [BoxLoop(blocks, 1, step), BoxLoop(across, 0, stride)],
+            [Socket(name)],
+        )
+        parts.store(
+            f"{name}_store",
+            line,
+            boxes_of(arrays, result, (high, wide), column=line * high),
+            [BoxLoop(blocks, 0, step), BoxLoop(across, 1, stride)],
+            [(Socket(name), 1)],
+        )
+    return parts.done(
+        f"{lines} buffers, {down} x {across} blocks of {high} x {wide}",
+        wide,
+        high,
+        ceil_div(down, lines) * across * high * wide // vector,
+    )

@@ -1,0 +1,115 @@
+"""Kernels without a product on chips: emulator equals golden, and what is refused."""
+
+import dataclasses
+import random
+
+import numpy as np
+import pytest
+
+import tilewright as tw
+from hw.arch.config import PmuConfig, named
+from hw.arch.errors import BadInputError
+from hw.arch.loops import LoopProgram
+from hw.arch.pmu import EngineProgram, SlotRing
+from hw.arch.pmu_word import Access, Level
+from hw.numeric.formats import bf16, fp32, int8
+from sim.operands import random_operand
+from sw.compiler import compile_kernel
+from sw.ir.types import Role
+from sw.kernels.add import add
+from sw.kernels.gelu import gelu
+from sw.kernels.layer_norm import layer_norm
+from sw.kernels.rms_norm import rms_norm
+from sw.kernels.silu import silu
+from sw.kernels.softmax import softmax
+from sw.kernels.transpose import transpose
+
+KERNELS = (add, silu, gelu, softmax, rms_norm, layer_norm, transpose)
+
+
+def operand(draw, shape, dtype):
+    """Operands with special values; fp32 is no operand of products, so it has its own."""
+    if dtype != fp32:
+        return random_operand(draw, shape, dtype)
+    array = (draw.standard_normal(shape) * 10.0 ** draw.integers(-3, 3, shape)).astype(np.float32)
+    array[draw.random(shape) < 0.02] = draw.choice([np.inf, -np.inf, np.nan, -0.0, 1e-40])
+    return array
+
+
+def verify(kernel, config, sizes, dtype=bf16):
+    """Run on the emulator; the run itself compares with golden and checks the guards."""
+    program = kernel.trace(dtype=dtype, M=sizes[0], N=sizes[1])
+    inputs = [each.type for each in program.tensors if each.type.role is Role.IN]
+    draw = np.random.default_rng(sizes)
+    arrays = [operand(draw, each.shape, each.format) for each in inputs]
+    result = kernel.run(*arrays, config=config, backend="emulator")
+    assert result.verified, (kernel.name, sizes, dtype, result.problems)
+
+
+def side(rng, most):
+    """Log-uniform, so that small sides are as frequent as large ones."""
+    return round(most ** rng.random())
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.name)
+def test_kernels_equal_golden_on_random_shapes(kernel, seed):
+    rng = random.Random(seed)
+    for dtype in (bf16, fp32):
+        verify(kernel, "small", (side(rng, 200), side(rng, 300)), dtype)
+    verify(kernel, "small", (1, side(rng, 40)))
+    verify(kernel, "small", (side(rng, 40), 1))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.name)
+def test_kernels_equal_golden_on_many_shapes(kernel, seed):
+    rng = random.Random(seed)
+    for _ in range(10):
+        verify(kernel, "small", (side(rng, 700), side(rng, 700)), rng.choice((bf16, fp32)))
+    verify(kernel, "large", (side(rng, 300), side(rng, 300)))
+
+
+@pytest.mark.parametrize("kernel", [add, silu, softmax, rms_norm, transpose], ids=lambda k: k.name)
+def test_the_smallest_chip_runs_them(kernel, seed):
+    rng = random.Random(seed)
+    verify(kernel, "tiny", (side(rng, 40), side(rng, 30)))
+
+
+def test_other_formats():
+    verify(add, "small", (20, 33), int8)
+    verify(transpose, "small", (40, 70), int8)
+
+
+def refused(kernel, config, match, sizes=(8, 8), **more):
+    with pytest.raises(BadInputError, match=match) as caught:
+        compile_kernel(kernel, config, dims=dict(zip("MN", sizes)), dtype=bf16, **more)
+    return caught.value
+
+
+def test_what_does_not_fit_is_refused_with_needs_and_haves():
+    tiny, small = named["tiny"], named["small"]
+    refused(gelu, tiny, "`gelu` must fit the chip; A chain of 4 lane programs must fit .* 2 PCUs")
+    bare = dataclasses.replace(small, pcu=dataclasses.replace(small.pcu, lanes=0))
+    refused(add, bare, "Element math needs lanes, and `pcu.lanes` is 0")
+    little = dataclasses.replace(small, pmu=PmuConfig(capacity_bytes=4096))
+    refused(softmax, little, r"needs 1 slots of \d+ bytes, .* and a PMU has 4096", (8, 500))
+    refused(
+        softmax, small, "Schedule.tile of `i` is not supported", schedule=tw.Schedule(tile={"i": 8})
+    )
+
+
+def test_a_walk_over_a_ragged_row_may_end_at_the_end_of_the_scratchpad():
+    """Sixteen columns in each of three blocks, then five: the last block is not read further."""
+    loops = (
+        LoopProgram(2, stride=3 * 256),
+        LoopProgram(3, stride=256, slope=-2, outer=Level.ADDRESS),
+        LoopProgram(16, stride=1, slope=-11, outer=Level.ADDRESS),
+    )
+
+    def engine(base):
+        return EngineProgram(SlotRing(base=base, count=1), loops, access=Access.COLUMN)
+
+    sizes = {"width_bits": 256, "capacity_bytes": 4096, "slots": 16}
+    engine(2048 - 4 * 256).check(None, **sizes)
+    with pytest.raises(BadInputError, match="Position must be below the PMU's 2048 elements"):
+        engine(2048 - 3 * 256).check(None, **sizes)
