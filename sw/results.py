@@ -53,7 +53,10 @@ class RunResult(abc.ABC):
         Multiply-accumulates without and with those on padding.
     peak_macs_per_cycle : int
     utilization : float
-        Fraction of the chip's peak: macs / (cycles × peak).
+        Fraction of the chip's peak: macs / (cycles × peak). None without products.
+    memory_utilization : float
+        Fraction of the peak of the memory ports: bytes read or written, whichever are more, per
+        cycle over the width of all ports.
     predicted_cycles : int
     launch_to_first_mac, launches : int
     dram_bytes_read, dram_bytes_written : int
@@ -94,6 +97,7 @@ class RunResult(abc.ABC):
     macs_issued: int | None
     peak_macs_per_cycle: int | None
     utilization: float | None
+    memory_utilization: float | None
     predicted_cycles: int | None
     launch_to_first_mac: int | None
     launches: int | None

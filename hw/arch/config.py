@@ -246,6 +246,11 @@ class ChipConfig:
             raise BadInputError(f"Operand bits must be 8 or 16, not {shown(operand_bits)}")
         return self.pcu_count * self.grid_rows * self.grid_columns * (16 // operand_bits)
 
+    @property
+    def peak_bytes_per_cycle(self) -> int:
+        """Peak bytes of memory per cycle in one direction, over the ports of all AGCUs."""
+        return self.agcu.count * self.width_bits // 8
+
     def resolved(self) -> dict[str, Any]:
         """Every parameter and derived size, as plain data (the ``config`` command prints it)."""
         parameters = dataclasses.asdict(self)

@@ -281,8 +281,13 @@ def _figures(job: Job, compiled: Compiled, answers: list[Answer]) -> dict[str, A
         "dram_bytes_written": counted("bytes_written"),
         "run_seconds": seconds,
     }
-    if cycles:
+    if cycles and compiled.macs:
         figures["utilization"] = compiled.macs / (cycles * compiled.peak_macs_per_cycle)
+    moved = [figures[name] for name in ("dram_bytes_read", "dram_bytes_written")]
+    if cycles and None not in moved:
+        figures["memory_utilization"] = max(moved) / (
+            cycles * job.problem.config.peak_bytes_per_cycle
+        )
     if job.timed and None not in simulated:
         figures["cycles_per_second"] = sum(map(int, filter(None, simulated))) / seconds
     if last.counters is not None:

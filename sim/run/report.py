@@ -56,6 +56,16 @@ def describe_run(report: Mapping[str, Any]) -> str:
     )
 
 
+def _rate(report: Mapping[str, Any]) -> str:
+    """Share of the peak: of the multiply-accumulates or, without products, of the memory."""
+    if report["utilization"] is not None:
+        peak = report["peak_macs_per_cycle"]
+        return f", utilization {report['utilization']:.4f} of {peak:,} MAC/cycle"
+    if report["memory_utilization"] is not None:
+        return f", memory at {report['memory_utilization']:.4f} of its peak"
+    return ""
+
+
 def tell(
     report: Mapping[str, Any], problems: Sequence[str] = (), notes: Sequence[str] = ()
 ) -> list[str]:
@@ -64,14 +74,10 @@ def tell(
     lines = [describe_run(report)]
     if report["cycles"] is not None:
         warm = " of the second launch" if report["launches"] == 2 else ""
+        predicted = report["predicted_cycles"]
         lines.append(
-            f"  {report['cycles']:,} cycles{warm}, utilization {report['utilization']:.4f} "
-            f"of {report['peak_macs_per_cycle']:,} MAC/cycle"
-            + (
-                f" (predicted {report['predicted_cycles']:,} cycles)"
-                if report["predicted_cycles"]
-                else ""
-            )
+            f"  {report['cycles']:,} cycles{warm}{_rate(report)}"
+            + (f" (predicted {predicted:,} cycles)" if predicted else "")
         )
     if report["dram_bytes_read"] is not None:
         lines.append(

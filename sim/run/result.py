@@ -161,6 +161,8 @@ def _figures(report: Mapping[str, Any]) -> list[tuple[str, str, str]]:
     if report["utilization"] is not None:
         peak = f"of {report['peak_macs_per_cycle']:,} MAC/cycle"
         figures.append(("utilization", f"{report['utilization']:.1%}", peak))
+    elif report["memory_utilization"] is not None:
+        figures.append(("memory", f"{report['memory_utilization']:.1%}", "of its peak"))
     if report["max_abs_err"] is not None:
         figures.append(("golden against float64", describe_error(report), ""))
     if report["dram_bytes_read"] is not None:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import re
 
 import numpy as np
 import pytest
@@ -22,7 +23,7 @@ from sim.oracle import product
 from sim.run import driver, endings
 from sim.run.driver import compile_job, run
 from sim.run.job import BACKENDS, Job, Problem
-from sim.run.report import FIELDS, STATES
+from sim.run.report import FIELDS, STATES, tell
 from sw.kernels.matmul import matmul
 from sw.prove import Liveness
 
@@ -100,6 +101,16 @@ def test_the_operands_are_those_of_the_seed():
     )
 
 
+def test_without_products_the_share_of_the_memory_is_told(fake, monkeypatch):
+    made = job(backend="rtl")
+    compiled, fields = compile_job(made)
+    none = dataclasses.replace(compiled, macs=0)
+    outcome = run(made, none, fields | {"macs": 0, "config": "tiny"})
+    assert outcome.report["utilization"] is None
+    (line,) = (each for each in tell(outcome.report) if " cycles, " in each)
+    assert re.match(r"  1,000 cycles, memory at 0\.\d{4} of its peak \(predicted", line)
+
+
 def test_the_folder_of_waves_is_made(fake, tmp_path):
     waves = tmp_path / "new" / "below" / "run.vcd"
     ran(job(backend="rtl", waves=waves))
@@ -110,8 +121,9 @@ def test_golden_has_no_field_of_hardware():
     report = ran(job(backend="golden")).report
     assert list(report) == list(FIELDS) and report["verified"]
     hardware = (
-        "bit_exact cycles macs_issued utilization predicted_cycles launch_to_first_mac launches "
-        "dram_bytes_read dram_bytes_written units_used image_sha256 image_bytes verilog_sha256 "
+        "bit_exact cycles macs_issued utilization memory_utilization predicted_cycles "
+        "launch_to_first_mac launches dram_bytes_read dram_bytes_written units_used "
+        "image_sha256 image_bytes verilog_sha256 "
         "counters cycles_per_second emit_seconds build_seconds run_seconds cache_hit latency "
         "jitter stall"
     ).split()
@@ -125,6 +137,9 @@ def test_every_field_is_filled_by_a_back_end_with_cycles(fake):
     assert [name for name in FIELDS if report[name] is None] == []
     assert (report["latency"], report["jitter"], report["stall"]) == (7, 2, 0.5)
     assert report["utilization"] == 9 * 20 * 7 / (1000 * 16)
+    # One port of eight bytes.
+    assert report["memory_utilization"] == report["dram_bytes_read"] / (1000 * 8)
+    assert report["dram_bytes_read"] > report["dram_bytes_written"]
     assert report["cycles_per_second"] == 4000 and report["launches"] == 1
     pcu = report["counters"]["pcu_0_0"]
     assert list(pcu) == ["kind", *STATES, "macs", "commands", "boxes", "bytes"]

@@ -91,6 +91,12 @@ def test_a_state_of_a_unit_is_in_the_table_if_it_is_counted():
     assert ">launch</th>" not in page(report(), (), (), "")
 
 
+def test_without_products_the_memory_is_the_figure():
+    text = page(report(utilization=None, memory_utilization=0.853), (), (), "")
+    assert "85.3%" in text and "of its peak" in text
+    assert "85.3%" not in page(report(memory_utilization=0.853), (), (), "")
+
+
 @pytest.mark.parametrize("backend", ["emulator", "golden"])
 def test_a_back_end_without_time_has_fewer_figures(backend):
     missing = dict.fromkeys(
