@@ -91,7 +91,10 @@ class OpenProgram:
 
     def _place_one(self, *, loads: bool) -> bool:
         """Place the first draft that fits."""
+        known = {*self.ports, *(each for each in self._held if each)}
         for number, draft in enumerate(self.left):
+            if not known.issuperset(draft.leaves):
+                continue
             rest = (*self.left[:number], *self.left[number + 1 :])
             if self._place(draft, rest, loads):
                 self.left = rest
@@ -147,9 +150,6 @@ class OpenProgram:
 
     def _place(self, draft: Draft, rest: Sequence[Draft], loads: bool) -> bool:
         """Place a draft if it fits."""
-        known = {*self.ports, *(each for each in self._held if each)}
-        if not known.issuperset(draft.leaves):
-            return False
         if draft.place is Place.FULL and draft.length not in (None, self._length):
             return False
         constants = draft.constants - set(FIXED_WORDS.values()) - set(self.constants)

@@ -58,13 +58,24 @@ class Schedule:
         """Programs in an order in which they can run; drafts are left where none fits."""
         made: list[LaneCode] = []
         while self.left:
-            trials = [self._trial(source) for source in self._sources]
-            best = max(trials, key=lambda trial: trial.worth, default=None)
-            if best is not None and best.placed:
+            fetched = {
+                self._ports[leaf].value
+                for draft in self.left
+                for leaf in draft.leaves
+                if leaf in self._ports
+            }
+            best = self._best(fetched) or self._best(set(self._sources))
+            if best is not None:
                 made.append(self._closed(best))
             elif not self._widen():
                 break
         return tuple(made)
+
+    def _best(self, sources: set[str]) -> OpenProgram | None:
+        """The program with the best of some sources, or None if no draft fits any."""
+        trials = [self._trial(each) for each in self._sources if each in sources]
+        best = max(trials, key=lambda trial: trial.worth, default=None)
+        return best if best is not None and best.placed else None
 
     def _trial(self, source: str) -> OpenProgram:
         """A program with a source, filled."""

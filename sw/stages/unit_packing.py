@@ -8,6 +8,7 @@ chain fetches and another one computes is sent and comes back, and costs a phase
 from __future__ import annotations
 
 import dataclasses
+import functools
 import itertools
 from collections import Counter
 from collections.abc import Iterator
@@ -20,10 +21,9 @@ from sw.stages.lane_words import Place, Send, UnitOperation, Word, WordTable
 
 __all__ = ["Draft", "drafts_of"]
 
-#: Costs of a phase of statistics, of a stream beside the source, and of another source; that of a
-#: phase over packets is 1.
-_LANE_PHASE, _BESIDE, _OTHER_SOURCE = 0.02, 0.002, 0.01
-_ROUNDS = 4
+#: Costs of a packet that is sent and comes back, of a phase of statistics, of a stream beside the
+#: source, and of another source; that of a phase over packets is 1.
+_TEMPORARY, _LANE_PHASE, _BESIDE, _OTHER_SOURCE = 0.1, 0.02, 0.002, 0.01
 
 Chain = tuple[str, ...]
 
@@ -85,10 +85,9 @@ class _Cover:
 
     def __init__(self, table: WordTable) -> None:
         self._table = table
-        self._chains = {word: tuple(self._options(word)) for word in table.operations}
-        self.uses: Counter[str] = Counter(
-            name for ops in table.operations.values() for name in ops[0].names
-        )
+        self._leaves: dict[Chain, tuple[str, ...]] = {}
+        self.chains = {word: tuple(self._options(word)) for word in table.operations}
+        self._uses = Counter(name for ops in table.operations.values() for name in ops[0].names)
         #: Words whose packets are sent in any case, exact.
         sent = [*table.outputs, *table.casts.values()]
         self._sent = {each.word for each in sent if each.form is ResultForm.WORD}
@@ -114,25 +113,29 @@ class _Cover:
 
     def leaves(self, chain: Chain) -> tuple[str, ...]:
         """Words that a chain fetches."""
-        names = (name for word in chain for name in self._table.operations[word][0].names)
-        return tuple(dict.fromkeys(name for name in names if name not in chain[:-1]))
+        if chain not in self._leaves:
+            names = (name for word in chain for name in self._table.operations[word][0].names)
+            found = dict.fromkeys(name for name in names if name not in chain[:-1])
+            self._leaves[chain] = tuple(found)
+        return self._leaves[chain]
 
     def choose(self) -> dict[str, Chain]:
         """Chain of each word with the least cost, shared among the uses of what it fetches."""
         cost: dict[str, float] = {}
         chosen: dict[str, Chain] = {}
-        for word, chains in self._chains.items():
+        for word, chains in self.chains.items():
             costs = [self._cost(chain, cost) for chain in chains]
             best = min(range(len(chains)), key=lambda number: (costs[number], number))
             chosen[word] = chains[best]
-            own = 1.0 if self._table.places[word] is Place.FULL else _LANE_PHASE
+            full = self._table.places[word] is Place.FULL
+            own = 1 + _TEMPORARY if full else _LANE_PHASE
             cost[word] = 0.0 if word in self._sent else costs[best] + own
         return chosen
 
     def _cost(self, chain: Chain, cost: dict[str, float]) -> float:
         """Cost of what a chain fetches."""
         leaves = self.leaves(chain)
-        total = sum(cost.get(each, 0.0) / max(1, self.uses[each]) for each in leaves)
+        total = sum(cost.get(each, 0.0) / self._uses[each] for each in leaves)
         places = [self._table.places[each] for each in leaves]
         beside = places.count(Place.HELD) + places.count(Place.SPREAD)
         made = [each for each in leaves if each in self._table.operations]
@@ -166,21 +169,23 @@ class _Extraction:
     def __init__(self, table: WordTable, chains: dict[str, Chain], cover: _Cover) -> None:
         self._table, self._chains, self._cover = table, chains, cover
         self._open: dict[str, _Root] = {}
-        self.uses: Counter[str] = Counter()
-        self._order: list[str] = []
         for send in table.outputs:
-            root = self._root(send.word)
-            if send not in root.sends:
-                root.sends.append(send)
+            self._send(send)
+        # Operations stand after what they fetch.
+        for word in reversed(table.operations):
+            if word in self._open:
+                for leaf in cover.leaves(self._open[word].chain):
+                    self._fetch(leaf)
+        #: Words that phases compute, in order.
+        self.words = tuple(word for word in table.operations if word in self._open)
 
     def _root(self, word: str) -> _Root:
-        if word not in self._open:
-            root = self._open[word] = _Root(self._chains[word])
-            for leaf in self._cover.leaves(root.chain):
-                self.uses[leaf] += 1
-                self._fetch(leaf)
-            self._order.append(word)
-        return self._open[word]
+        return self._open.setdefault(word, _Root(self._chains[word]))
+
+    def _send(self, send: Send) -> None:
+        root = self._root(send.word)
+        if send not in root.sends:
+            root.sends.append(send)
 
     def _fetch(self, leaf: str) -> None:
         if leaf in self._table.operations:
@@ -190,25 +195,28 @@ class _Extraction:
             root = self._root(operand)
             if (reduction, leaf) not in root.reductions:
                 root.reductions.append((reduction, leaf))
-        else:
-            send = self._table.casts.get(self._table.ports[leaf].value)
-            if send is not None:
-                root = self._root(send.word)
-                if send not in root.sends:
-                    root.sends.append(send)
+        elif self._table.ports[leaf].value in self._table.casts:
+            self._send(self._table.casts[self._table.ports[leaf].value])
 
-    @property
+    @functools.cached_property
     def cost(self) -> float:
         """Cost of all phases."""
-        return sum(
-            (1.0 if draft.place is Place.FULL else _LANE_PHASE)
-            + _BESIDE * sum(self._table.places[each] is Place.FULL for each in draft.leaves)
-            for draft in self.drafts()
-        )
+        total = 0.0
+        for word, root in self._open.items():
+            leaves = self._cover.leaves(root.chain)
+            total += _BESIDE * sum(self._table.places[each] is Place.FULL for each in leaves)
+            if self._table.places[word] is Place.LANE:
+                total += _LANE_PHASE * max(1, len(root.sends))
+            else:
+                exact = any(each.form is ResultForm.WORD for each in root.sends)
+                temporaries = int(root.fetched and not exact)
+                total += max(1, len(root.reductions), len(root.sends) + temporaries)
+                total += temporaries * _TEMPORARY
+        return total
 
     def drafts(self) -> tuple[Draft, ...]:
         """Phases in order."""
-        return tuple(draft for word in self._order for draft in self._of(word, self._open[word]))
+        return tuple(draft for word in self.words for draft in self._of(word, self._open[word]))
 
     def _of(self, word: str, root: _Root) -> Iterator[Draft]:
         place = self._table.places[word]
@@ -246,15 +254,19 @@ class _Extraction:
 def drafts_of(table: WordTable) -> tuple[Draft, ...]:
     """Phases that send all outputs of a table, with few packets.
 
-    The chain of a word is chosen by the cost of what it fetches, which is shared among as many uses
-    as the last choice had; the best of a few rounds is taken.
+    The chain of each word is first chosen by the cost of what it fetches, shared among its uses.
+    Then one chain at a time is exchanged as long as that makes the whole cheaper.
     """
     cover = _Cover(table)
-    best: _Extraction | None = None
-    for _ in range(_ROUNDS):
-        found = _Extraction(table, cover.choose(), cover)
-        if best is None or found.cost < best.cost:
-            best = found
-        cover.uses = found.uses
-    assert best is not None
+    chains = cover.choose()
+    best = _Extraction(table, chains, cover)
+    better = True
+    while better:
+        better = False
+        for word in best.words:
+            for chain in cover.chains[word]:
+                other = chains | {word: chain}
+                found = _Extraction(table, other, cover)
+                if found.cost < best.cost:
+                    best, chains, better = found, other, True
     return best.drafts()
