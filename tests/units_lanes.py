@@ -33,7 +33,7 @@ from sw.netlist import Net, Netlist, Pin
 from sw.passes.assemble import assemble
 from sw.passes.route import place_and_route
 
-__all__ = ["CHIP", "Feed", "LaneJob", "Reconvergent", "lane_chip"]
+__all__ = ["CHIP", "Feed", "LaneJob", "Reconvergent", "lane_chip", "placed"]
 
 Words = npt.NDArray[np.uint32]
 

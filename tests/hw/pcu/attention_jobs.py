@@ -2,21 +2,17 @@
 
 import dataclasses
 
-import numpy as np
-
 from hw.arch.lanes.key_mask import KeyMask
 from hw.arch.pcu import PcuInput, PcuOutput
 from hw.arch.pmu import PmuInput, PmuOutput
-from hw.numeric import reference
-from hw.numeric.formats import bf16
 from hw.numeric.lane_model import VectorStream
 from sim.drivers.softmax_case import random_key_mask
 from sw.netlist import Net, Netlist, Pin
-from tests.hw.pcu.attention_pair import Attention
+from tests.hw.pcu.attention_pair import random_attention
 from tests.lane_jobs import Drawn
 from tests.units_lanes import CHIP, Feed, LaneJob
 
-__all__ = ["AttentionJob", "draw_attention", "random_attention"]
+__all__ = ["AttentionJob", "draw_attention"]
 
 _MOST_ROWS = 200
 
@@ -67,18 +63,6 @@ class AttentionJob(LaneJob):
         return Netlist({**base.units, "values": self.values}, tuple(nets), base.fixed)
 
 
-def random_attention(rng, chip, *, groups, blocks, m, d, dv, mask):
-    """Attention of unit normal operands, its blocks all of m keys."""
-
-    def normal(*shape):
-        return reference.cast(rng.normal(0, 1, shape).astype(np.float32), bf16)
-
-    keys = blocks * m
-    sizes = [[m] * blocks] * groups
-    queries = normal(groups, chip.grid_columns, d)
-    return Attention(chip, queries, normal(groups, keys, d), normal(groups, keys, dv), sizes, mask)
-
-
 def draw_attention(rng, *, config=CHIP):
     """Random extents and mask, of which every slot fits into a box."""
     r = config.grid_rows
@@ -87,5 +71,6 @@ def draw_attention(rng, *, config=CHIP):
         if blocks * tiles * (dv + 1) > _MOST_ROWS or depth * tiles * r > _MOST_ROWS:
             continue
         mask = random_key_mask(rng, blocks * tiles * r, groups) if rng.integers(3) else KeyMask()
-        extents = {"groups": groups, "blocks": blocks, "m": tiles * r, "d": depth * r, "dv": dv}
-        return AttentionJob.drawn(random_attention(rng, config, **extents, mask=mask))
+        sizes = [[tiles * r] * blocks] * groups
+        case = random_attention(rng, config, sizes, d=depth * r, dv=dv, mask=mask)
+        return AttentionJob.drawn(case)

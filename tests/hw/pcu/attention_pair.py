@@ -19,7 +19,13 @@ from hw.numeric.formats import bf16
 from hw.numeric.fused_softmax import ScoresModel, normalized, packet_words, score_scale
 from hw.pcu.unit import Pcu
 
-__all__ = ["Attention", "AttentionPair", "run_attention", "simulate_attention"]
+__all__ = [
+    "Attention",
+    "AttentionPair",
+    "random_attention",
+    "run_attention",
+    "simulate_attention",
+]
 
 _UNITS = ("scores", "values")
 
@@ -196,6 +202,23 @@ class Attention:
             end = np.arange(len(words)) == len(words) - 1
             found.append(_payloads(words, end, end))
         return np.concatenate(found)
+
+
+def random_attention(rng, chip, blocks, *, d, dv, mask=None, scale=1.0):
+    """Attention of unit normal operands, the queries times ``scale``."""
+
+    def normal(*shape, scale=1.0):
+        return reference.cast((scale * rng.normal(0, 1, shape)).astype(np.float32), bf16)
+
+    groups, keys = len(blocks), max(sum(each) for each in blocks)
+    return Attention(
+        chip,
+        normal(groups, chip.grid_columns, d, scale=scale),
+        normal(groups, keys, d),
+        normal(groups, keys, dv),
+        blocks,
+        mask or KeyMask(),
+    )
 
 
 def run_attention(model, case, *, stall=0.0, seed=0):

@@ -5,15 +5,17 @@ import dataclasses
 import numpy as np
 import pytest
 
+from hw.arch.config import named
 from hw.arch.lanes.key_mask import KeyMask
 from hw.arch.pcu import PcuInput
-from hw.numeric import reference
-from hw.numeric.formats import bf16
 from sim.emulator import emulate
+from sim.launch_memory import LaunchMemory
+from sw.chip_program import ChipProgram
 from sw.prove import prove
+from tests.hw.pcu.attention_chip import AttentionChip
 from tests.hw.pcu.attention_jobs import draw_attention
-from tests.hw.pcu.attention_pair import Attention
-from tests.units_lanes import CHIP, Feed, LaneJob, lane_chip
+from tests.hw.pcu.attention_pair import random_attention
+from tests.units_lanes import CHIP, Feed, LaneJob, lane_chip, placed
 
 R, C = CHIP.grid_rows, CHIP.grid_columns
 GROUPS, BLOCKS, M, D, DV = 5, 3, 8, 8, 6
@@ -21,18 +23,7 @@ MASK = KeyMask(length=20, causal=True, offset=7, query_step=C, groups=2)
 
 
 def attention(rng, mask):
-    def normal(*shape):
-        return reference.cast(rng.normal(0, 1, shape).astype(np.float32), bf16)
-
-    keys = BLOCKS * M
-    return Attention(
-        CHIP,
-        normal(GROUPS, C, D),
-        normal(GROUPS, keys, D),
-        normal(GROUPS, keys, DV),
-        [[M] * BLOCKS] * GROUPS,
-        mask,
-    )
+    return random_attention(rng, CHIP, [[M] * BLOCKS] * GROUPS, d=D, dv=DV, mask=mask)
 
 
 def scores_job(case):
@@ -79,6 +70,18 @@ def test_a_scores_unit_and_a_values_unit_on_one_chip(seed):
         layout, memory = job.memory(data, seed % 1000 + number)
         assert emulate(CHIP, memory, list_address=layout.list_address).status == "done"
         assert (layout.read(memory, "Z").view(np.uint32) == expected.words).all()
+
+
+def test_four_pairs_on_a_chip_are_proved_live_and_equal_golden(seed):
+    chip = named["small"]
+    job = AttentionChip(chip, groups=2, blocks=3, block=32, d=32)
+    image = placed(job.netlist(), chip)
+    assert prove(ChipProgram.unpack(chip, image)).live
+    inputs = job.inputs(np.random.default_rng(seed))
+    layout = LaunchMemory(chip, image, job.arrays, seed=seed % 1000)
+    memory = layout.bytes_before(inputs)
+    assert emulate(chip, memory, list_address=layout.list_address).status == "done"
+    assert layout.read(memory, "O").tobytes() == job.golden(inputs).tobytes()
 
 
 def faults(job, port, **fields):
