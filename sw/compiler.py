@@ -71,7 +71,7 @@ class Compiled:
     peak_macs_per_cycle : int
         Peak of the whole chip.
     notes : tuple of str
-        Hints of the program that were reduced, and better plans that were given up.
+        Hints of the program that were overruled, and better plans that were given up.
     texts : mapping of str to str
         Text form after each pass.
     """
@@ -247,7 +247,7 @@ def _complete(state: Compilation) -> Schedule:
     tiles = {
         product.a_tile: places.homes["a0"].slots // a_tile,
         product.b_tile: places.homes["b"].slots // b_tile,
-        (product.c_tiles or ("",))[0]: places.homes["c0"].slots,
+        (product.c_tiles or ("",))[0]: places.homes["c0"].slots // places.pieces,
     }
     par = product.product
     return Schedule(
@@ -259,21 +259,25 @@ def _complete(state: Compilation) -> Schedule:
 
 
 def _notes(state: Compilation) -> tuple[str, ...]:
-    """Notes on reduced hints and on plans that were given up."""
-    notes, plan, hints = [], state.plan, state.constraints
+    """Notes on overruled hints and on plans that were given up."""
+    notes, plan, product = [], state.plan, state.product
+    named = (state.schedule.row_par, state.schedule.col_par)
     failures = state.failures["parallel"]
     if failures:
         count = len(failures)
         better = "1 better plan was" if count == 1 else f"{count} better plans were"
         notes.append(f"{better} given up: {failures[0].message}")
-    if plan is None:
+    if plan is None or product is None:
         return tuple(notes)
-    for noun, hint, had in (
-        ("row_par", hints.row_par, plan.row_par),
-        ("col_par", hints.col_par, plan.col_par),
+    for noun, choices, hint, had in (
+        ("row_par", named[0], product.row_par, plan.row_par),
+        ("col_par", named[1], product.col_par, plan.col_par),
     ):
-        if hint is not None and hint != had:
-            notes.append(f"{noun}={hint} became {had}: more units would find no rows or no room")
+        asked = choices.get(product.product, hint)
+        if asked is not None and asked != had:
+            strict = product.product in choices
+            why = "more units would find no rows" if strict else "a hint, and this is faster"
+            notes.append(f"{noun}={asked} became {had}: {why}")
     if plan.rows < plan.pass_columns:
         notes.append(
             f"loading weights limits the speed: a block of C {plan.rows} high is multiplied by "

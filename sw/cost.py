@@ -8,7 +8,7 @@ import functools
 from hw.arch.config import ChipConfig
 from hw.arch.launch import ARGUMENT_BYTES, ENTRY_BYTES, HEADER_BYTES
 from hw.numeric.division import ceil_div
-from sw.passes.fit import Fit, spread
+from sw.passes.fit import MERGED, Fit, b_shares, column_parts, pieces, spread
 from sw.passes.plan import Plan
 
 __all__ = ["LATENCY", "predict", "predict_launch", "rough"]
@@ -49,6 +49,8 @@ class _Loads:
     cycles: float
     total: int
     slots: int
+    #: Cycles in which its PMU writes a box.
+    writes: float
     done: list[float] = dataclasses.field(default_factory=list)
     freed: list[float] = dataclasses.field(default_factory=list)
 
@@ -83,7 +85,9 @@ class _Port:
                 raise RuntimeError("A slab waits for a slot that no pass frees")
             chosen = self.streams[best[2]]
             self.time = best[0] + chosen.cycles
-            chosen.done.append(self.time + LATENCY + _CROSSING)
+            before = chosen.done[-1] if chosen.done else 0.0
+            landed = max(self.time + LATENCY + _CROSSING, before + chosen.writes)
+            chosen.done.append(max(landed, best[0] + LATENCY + _CROSSING + chosen.writes))
             self.turn = best[2] + 1
         return stream.done[number]
 
@@ -97,30 +101,44 @@ class _Shares:
     a: float
     b: float
     c: float
+    #: Cycles in which a PMU writes a slot of A or of B.
+    a_writes: float
+    b_writes: float
     #: One AGCU loads both A and B.
     both: bool
-    #: Row groups of the largest result writer.
-    collected: int
+    #: Result vectors per pass of the largest result writer.
+    results: float
 
 
-def _shares(plan: Plan, groups: int, a_parts: int, b_parts: int, collected: int) -> _Shares:
+def _shares(
+    plan: Plan, groups: int, a_parts: int, b_parts: int, collected: tuple[int, int]
+) -> _Shares:
     config, product = plan.config, plan.product
+    rows, columns = collected
     a_row = plan.a_slab * plan.lanes * product.fmt.bits // 8
     b_row = plan.columns * product.fmt.bits // 8
-    c_row = plan.stored_columns * product.out.bits // 8
-    a_cycles = _box_cycles(config, plan.rows // a_parts, a_row)
-    b_cycles = _box_cycles(config, plan.b_slab * plan.lanes // b_parts, b_row)
-    # A PMU takes one vector per cycle, however many AGCUs send to it.
-    if a_parts > 1:
-        a_cycles = max(a_cycles, plan.a_bytes / plan.vector_bytes)
+    c_row = plan.stored_columns * product.out.bits // 8 * columns // plan.col_par
+    # A PCU reads a row of sums per cycle. Whole packets are merged one after the other, at two
+    # inputs if there are more than one takes.
+    own = plan.result_vectors * (2 if plan.packed else 1)
+    if not plan.one_pass:
+        own *= ceil_div(rows * columns, 2) if rows * columns > MERGED else rows * columns
     return _Shares(
         groups=groups,
-        a=a_cycles,
-        b=max(b_cycles, plan.b_bytes / plan.vector_bytes),
-        c=collected * _box_cycles(config, plan.rows, c_row),
+        a=_box_cycles(config, plan.rows // a_parts, a_row),
+        b=_box_cycles(config, plan.b_slab * plan.lanes // b_parts, b_row),
+        c=rows * _box_cycles(config, plan.rows, c_row),
+        # A PMU takes one vector per cycle, however many AGCUs send to it.
+        a_writes=plan.a_bytes / plan.vector_bytes if a_parts > 1 else 0.0,
+        b_writes=plan.b_bytes / plan.vector_bytes,
         both=True,
-        collected=collected,
+        results=max(own, rows * columns * plan.result_vectors),
     )
+
+
+def _last(share: _Shares, pieces: int) -> float:
+    """Cycles in which the last results leave: each piece of rows is stored when it is complete."""
+    return max(share.results + share.c / pieces, share.results / pieces + share.c)
 
 
 def rough(plan: Plan) -> float:
@@ -133,15 +151,23 @@ def rough(plan: Plan) -> float:
     agcus = plan.config.agcu.count
     groups = max(count for _, count in spread(plan.row_par, agcus))
     a_parts = 2 if plan.row_par == 1 and agcus > 1 and not plan.rows % 2 else 1
-    share = _shares(plan, groups, a_parts, min(2, agcus), groups)
-    single_pass = max(plan.tiles * plan.tile_cycles, plan.col_par * groups * plan.result_vectors)
+    collected = groups, plan.col_par // column_parts(plan)
+    b_parts = min(b_shares(plan)[0], agcus)
+    share = _shares(plan, groups, a_parts, b_parts, collected)
+    single_pass = max(plan.tiles * plan.tile_cycles, share.results)
     compute = plan.row_blocks * plan.all_passes * single_pass
     panels = plan.row_blocks * (1 if plan.resident else plan.all_passes)
     windows = plan.row_blocks * plan.col_blocks * plan.halves
-    loads = panels * plan.a_slabs * groups * share.a + windows * plan.b_slabs * share.b
+    a_loads, b_loads = panels * plan.a_slabs * groups, windows * plan.b_slabs
+    # An AGCU of its own loads B, or those of A do.
+    reads = a_loads * share.a, b_loads * share.b
+    ports = max(reads) if b_parts == 1 < agcus else sum(reads)
+    loads = max(ports, a_loads * share.a_writes, b_loads * share.b_writes)
     stores = plan.row_blocks * plan.col_blocks * plan.c_blocks * share.c
-    first = plan.a_slabs * groups * share.a + plan.b_slabs * share.b
-    return max(compute, loads, stores) + max(0.0, first - single_pass / 2) + share.c
+    # The first pass begins with the first slabs, and lasts as long as the loads of its panel.
+    first = max(plan.a_slabs * groups * share.a + plan.b_slabs * share.b - single_pass, 0.0)
+    begin = max(groups * share.a + share.b, share.a_writes)
+    return max(compute, loads, stores) + first + begin + _last(share, pieces(plan, {}))
 
 
 def predict_launch(
@@ -184,12 +210,15 @@ def predict(plan: Plan, places: Fit) -> int:
         max(groups for _, _, groups in places.a_agcus),
         places.a_parts,
         len(places.b_agcus),
-        max(each.groups for each in places.collectors),
+        max(
+            ((each.groups, each.columns) for each in places.collectors),
+            key=lambda each: each[0] * each[1],
+        ),
     )
     run = _Run(plan, places, dataclasses.replace(share, both=both))
-    results = plan.col_par * share.collected * plan.result_vectors
     wave = 3 * plan.config.grid_columns + plan.config.grid_rows * plan.config.pcu.cell_latency + 40
-    return round(_BEGIN + run.cycles() + wave + results + share.c + LATENCY + _END)
+    last = _last(share, places.pieces)
+    return round(_BEGIN + run.cycles() + wave + last + LATENCY + _END)
 
 
 class _Run:
@@ -202,12 +231,12 @@ class _Run:
         passes = columns * plan.halves * plan.passes
         panels = rows * (1 if plan.resident else passes) * plan.a_slabs * share.groups
         windows = rows * columns * plan.halves * plan.b_slabs
-        self.a = _Loads(share.a, panels, share.groups * places.homes["a0"].slots)
-        self.b = _Loads(share.b, windows, places.homes["b"].slots)
+        slots = share.groups * places.homes["a0"].slots
+        self.a = _Loads(share.a, panels, slots, share.a_writes)
+        self.b = _Loads(share.b, windows, places.homes["b"].slots, share.b_writes)
         self.port_a = _Port((self.a, self.b) if share.both else (self.a,))
         self.port_b = self.port_a if share.both else _Port((self.b,))
         self.tile = plan.tile_cycles * places.slowdown
-        self.results = plan.col_par * share.collected * plan.result_vectors
         # Boundaries of K-blocks: tiles, then whether A and B begin and end there.
         starts = sorted({*range(0, plan.tiles, plan.a_slab), *range(0, plan.tiles, plan.b_slab)})
         edges = {at: (not at % plan.a_slab, not at % plan.b_slab) for at in (*starts, plan.tiles)}
@@ -276,4 +305,4 @@ class _Run:
                 self.a.freed += [time] * self.share.groups
             if b_ends and frees_b:
                 self.b.freed.append(time)
-        self.time = max(time, begin + self.results)
+        self.time = max(time, begin + self.share.results)

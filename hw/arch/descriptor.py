@@ -12,6 +12,7 @@ from hw.arch.errors import BadInputError, shown
 from hw.numeric.formats import Format
 
 __all__ = [
+    "BASE_ALIGNMENT",
     "DESCRIPTOR_BYTES",
     "MAX_BOX",
     "MAX_RANK",
@@ -23,6 +24,8 @@ __all__ = [
     "WORD_BITS",
 ]
 
+#: Bytes to a multiple of which a tensor's base and strides are aligned.
+BASE_ALIGNMENT = 16
 #: Bytes of a descriptor.
 DESCRIPTOR_BYTES = 128
 #: Most dimensions of a tensor.
@@ -151,8 +154,10 @@ class Descriptor:
         if not self.element_strides:
             object.__setattr__(self, "element_strides", (1,) * len(self.dims))
         require_int("Descriptor base", self.base, 0, (1 << 64) - 1)
-        if self.base % 16:
-            raise BadInputError(f"Descriptor base must be a multiple of 16, not {self.base:#x}")
+        if self.base % BASE_ALIGNMENT:
+            raise BadInputError(
+                f"Descriptor base must be a multiple of {BASE_ALIGNMENT}, not {self.base:#x}"
+            )
         if not isinstance(self.format, ElementFormat):
             raise BadInputError(
                 f"Descriptor format must be an ElementFormat, not {shown(self.format)}"
@@ -179,8 +184,10 @@ class Descriptor:
                 )
         for index, stride in enumerate(self.strides, start=1):
             require_int(f"Stride {index}", stride, 0, (1 << 40) - 1)
-            if stride % 16:
-                raise BadInputError(f"Stride {index} must be a multiple of 16, not {stride}")
+            if stride % BASE_ALIGNMENT:
+                raise BadInputError(
+                    f"Stride {index} must be a multiple of {BASE_ALIGNMENT}, not {stride}"
+                )
         _require_zero("Interleave", self.interleave)
         _require_zero("Swizzle", self.swizzle)
         _require_zero("Fill outside the tensor", self.oob_fill)

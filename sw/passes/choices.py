@@ -44,13 +44,8 @@ def constraints_of(product: Product, schedule: Schedule) -> Constraints:
         row_tile=tiles.get("row"),
         column_tile=tiles.get("column"),
         sum_tile=tiles.get("sum"),
-        row_par=rows or product.row_par,
-        col_par=columns or product.col_par,
-        strict=frozenset(
-            field
-            for field, choice in (("row_par", rows), ("col_par", columns))
-            if choice is not None
-        ),
+        row_par=rows,
+        col_par=columns,
         slots={key: count for key, count in slots.items() if count is not None},
     )
 

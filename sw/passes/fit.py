@@ -6,20 +6,23 @@ import dataclasses
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 
+from hw.arch.descriptor import BASE_ALIGNMENT
 from hw.arch.limits import MAX_CREDITS, MAX_MODULUS
 from sw.passes.field_limits import Unfit
 from sw.passes.pack import Buffer, Home, pack
 from sw.passes.plan import Plan
 
-__all__ = ["Collector", "Fit", "fit"]
+__all__ = ["MERGED", "Collector", "Fit", "b_shares", "column_parts", "fit", "pieces", "spread"]
 
 #: Most streams merged at a unit's input.
 MERGED = 4
+#: Fewest rows of a slot of C, if a block of rows is divided into several.
+_LEAST_PIECE = 16
 
 
 @dataclasses.dataclass(frozen=True)
 class Collector:
-    """A result writer: the buffer of C for some row groups, and the AGCU that stores it.
+    """A result writer: the buffer of C for a part of the PCU grid, and the AGCU that stores it.
 
     Parameters
     ----------
@@ -29,9 +32,11 @@ class Collector:
         The AGCU that stores it.
     first, groups : int
         First row group, and number of row groups.
+    column, columns : int
+        First PCU column, and number of PCU columns.
     ports : tuple of (int, int)
-        First and number of the PCU columns that each write engine serves; with ``by_rows``, of the
-        row groups, counted from ``first``.
+        First and number of the PCU columns that each write engine serves, counted from ``column``;
+        with ``by_rows``, of the row groups, counted from ``first``.
     by_rows : bool
         Whether write engines divide row groups instead of PCU columns.
     """
@@ -40,6 +45,8 @@ class Collector:
     agcu: int
     first: int
     groups: int
+    column: int
+    columns: int
     ports: tuple[tuple[int, int], ...]
     by_rows: bool
 
@@ -61,6 +68,8 @@ class Fit:
     b_agcus : tuple of int
         AGCUs that share the rows of B.
     collectors : tuple of Collector
+    pieces : int
+        Slots of C per block of rows.
     slowdown : float
         Time of the busiest PMU port relative to that of the PE array, at least 1.
     """
@@ -70,6 +79,7 @@ class Fit:
     a_parts: int
     b_agcus: tuple[int, ...]
     collectors: tuple[Collector, ...]
+    pieces: int
     slowdown: float
 
     @property
@@ -109,7 +119,7 @@ def fit(plan: Plan, slots: Mapping[str, int], *, plain: bool = False) -> Fit:
     """
     problem: Unfit | None = None
     best: Fit | None = None
-    for choice in [(1, 1, 1)] if plain else _choices(plan):
+    for choice in [((1, 1), 1, 1)] if plain else _choices(plan):
         try:
             found = _try(plan, slots, *choice)
         except Unfit as error:
@@ -125,23 +135,32 @@ def fit(plan: Plan, slots: Mapping[str, int], *, plain: bool = False) -> Fit:
     return best
 
 
-def _choices(plan: Plan) -> Iterator[tuple[int, int, int]]:
-    """Numbers of result writers, AGCUs of B and AGCUs per row group, best first."""
+def _choices(plan: Plan) -> Iterator[tuple[tuple[int, int], int, int]]:
+    """Result writers (over rows and columns), AGCUs of B and AGCUs per row group, best first."""
     agcus = plan.config.agcu.count
     if plan.one_operand:
         yield from (
-            (collectors, 1, 1) for collectors in dict.fromkeys((min(agcus, plan.row_par), 1))
+            ((collectors, 1), 1, 1) for collectors in dict.fromkeys((min(agcus, plan.row_par), 1))
         )
         return
-    for b_parts in (2, 1):
+    for b_parts in b_shares(plan):
         if b_parts > agcus or (b_parts == 2 and not _b_halves(plan)):
             continue
         for a_parts in (2, 1):
             if a_parts == 2 and (agcus < 2 or plan.row_par > 1 or plan.rows % 2):
                 continue
             most = min(agcus, plan.row_par)
-            for collectors in dict.fromkeys((most, 1)):
+            for collectors in dict.fromkeys(((most, column_parts(plan)), (most, 1), (1, 1))):
                 yield collectors, b_parts, a_parts
+
+
+def b_shares(plan: Plan) -> tuple[int, int]:
+    """Numbers of AGCUs that may load B, the better one first.
+
+    Where A is fetched for each pass, B comes by an AGCU of its own, if there is one.
+    """
+    own = 1 < plan.row_par < plan.config.agcu.count and not plan.resident
+    return (1, 2) if own else (2, 1)
 
 
 def _b_halves(plan: Plan) -> bool:
@@ -152,32 +171,66 @@ def _b_halves(plan: Plan) -> bool:
     return half >= 1 and half < plan.product.k
 
 
-def _collectors(plan: Plan, count: int) -> tuple[Collector, ...]:
+def column_parts(plan: Plan) -> int:
+    """Most result writers that share the columns of a pass, each with whole vectors of them."""
+    if not plan.one_pass or plan.c_columns != plan.pass_columns:
+        return 1
+    for parts in range(plan.config.agcu.count // plan.row_par, 1, -1):
+        columns = plan.c_columns // parts
+        aligned = not columns * plan.product.out.bits % (8 * BASE_ALIGNMENT)
+        whole = not plan.col_par % parts and not columns % plan.out_lanes
+        if whole and aligned and (parts - 1) * columns < plan.product.n:
+            return parts
+    return 1
+
+
+def pieces(plan: Plan, named: Mapping[str, int]) -> int:
+    """Slots of C per block of rows: equal, of whole vectors, two blocks to a buffer."""
+    if not plan.one_pass or named.get("c", 2) == 1:
+        return 1
+    most = plan.config.pmu.slots // named.get("c", 2)
+    step = 2 if plan.packed else 1
+    fitting = (
+        count
+        for count in range(min(most, plan.rows // _LEAST_PIECE), 1, -1)
+        if not plan.rows % (count * step)
+    )
+    return next(fitting, 1)
+
+
+def _collectors(plan: Plan, over: tuple[int, int]) -> tuple[Collector, ...]:
     found = []
-    for number, (first, groups) in enumerate(spread(plan.row_par, count)):
-        sources = groups * plan.col_par
+    parts = itertools.product(spread(plan.row_par, over[0]), spread(plan.col_par, over[1]))
+    for number, ((first, groups), (column, columns)) in enumerate(parts):
+        sources = groups * columns
         by_rows = False
         if sources <= MERGED:
-            ports: tuple[tuple[int, int], ...] = ((0, plan.col_par),)
+            ports: tuple[tuple[int, int], ...] = ((0, columns),)
         elif sources <= 2 * MERGED and groups > 1:
             by_rows = True
             ports = tuple(spread(groups, 2))
         elif sources <= 2 * MERGED:
-            ports = tuple(spread(plan.col_par, 2))
+            # Each writes whole vectors of columns.
+            whole = max(1, plan.out_lanes // plan.config.grid_columns)
+            ports = tuple(
+                (start * whole, count * whole) for start, count in spread(columns // whole, 2)
+            )
         else:
             raise Unfit(
                 f"Results of {sources} PCUs must be collected by one PMU, which takes {2 * MERGED}",
                 value=sources,
                 rule=f"at most {2 * MERGED} PCUs a PMU",
             )
-        most = max(count for _, count in ports) * (plan.col_par if by_rows else groups)
+        most = max(count for _, count in ports) * (columns if by_rows else groups)
         if most > MERGED:
             raise Unfit(
                 f"Results of {most} PCUs must be merged at one input, which takes {MERGED}",
                 value=most,
                 rule=f"at most {MERGED} PCUs an input",
             )
-        found.append(Collector(f"c{number}", number, first, groups, ports, by_rows))
+        found.append(
+            Collector(f"c{number}", number, first, groups, column, columns, ports, by_rows)
+        )
     return tuple(found)
 
 
@@ -203,6 +256,7 @@ def _buffers(
     collectors: Sequence[Collector],
     b_parts: int,
     a_parts: int,
+    parts: int,
 ) -> list[Buffer]:
     """Every buffer of a plan, with its sizes and the load on its ports."""
     cycles = plan.tile_cycles
@@ -212,8 +266,8 @@ def _buffers(
     b_least = plan.b_slabs if plan.passes > 1 else 1
     a_slots = _slots(named, "a", a_tile, a_least, 2 * plan.a_slabs)
     b_slots = _slots(named, "b", b_tile, b_least, 2 * plan.b_slabs)
-    c_slots = _slots(named, "c", 1, 1, 2)
-    c_rate = plan.col_par * plan.result_vectors / (cycles * plan.tiles)
+    c_slots = _slots(named, "c", parts, 1, 2 * parts)
+    c_rate = plan.result_vectors / (cycles * plan.tiles)
     return [
         *(
             Buffer(f"a{group}", plan.a_bytes, *a_slots, a_parts, True, plan.rows / cycles)
@@ -224,11 +278,11 @@ def _buffers(
         *(
             Buffer(
                 each.name,
-                plan.c_bytes(each.groups),
+                plan.c_bytes(each.groups, each.columns, parts),
                 *c_slots,
                 len(each.ports),
                 False,
-                c_rate * each.groups,
+                c_rate * each.groups * each.columns,
             )
             for each in collectors
         ),
@@ -245,10 +299,13 @@ def _shares(plan: Plan, a_parts: int) -> tuple[tuple[int, int, int], ...]:
     return tuple((agcu, *each) for agcu, each in zip(loading, groups))
 
 
-def _try(plan: Plan, named: Mapping[str, int], collect: int, b_parts: int, a_parts: int) -> Fit:
+def _try(
+    plan: Plan, named: Mapping[str, int], collect: tuple[int, int], b_parts: int, a_parts: int
+) -> Fit:
     agcus = plan.config.agcu.count
-    collectors = _collectors(plan, collect)
-    homes, slowdown = pack(plan.config, _buffers(plan, named, collectors, b_parts, a_parts))
+    collectors, parts = _collectors(plan, collect), pieces(plan, named)
+    buffers = _buffers(plan, named, collectors, b_parts, a_parts, parts)
+    homes, slowdown = pack(plan.config, buffers)
     shares = _shares(plan, a_parts)
     for _, first, groups in shares:
         if groups > MAX_MODULUS:
@@ -271,4 +328,4 @@ def _try(plan: Plan, named: Mapping[str, int], collect: int, b_parts: int, a_par
     b_agcus = tuple(agcus - 1 - number for number in range(b_parts)) if agcus > 2 else (0, 1)
     if plan.one_operand:
         b_agcus = ((agcus - 2) | 1,)
-    return Fit(homes, shares, a_parts, b_agcus[:b_parts], collectors, slowdown)
+    return Fit(homes, shares, a_parts, b_agcus[:b_parts], collectors, parts, slowdown)

@@ -28,17 +28,14 @@ _GRIDS = 3
 
 @dataclasses.dataclass(frozen=True)
 class Constraints:
-    """Constraints on a plan: what the schedule requires, and what the program hints at.
+    """Constraints on a plan: what the schedule requires, and the program's block sizes and slots.
 
     Parameters
     ----------
     row_tile, column_tile, sum_tile : int or None
         Block sizes.
     row_par, col_par : int or None
-        Units over which rows and columns are split.
-    strict : set of str
-        Which of ``row_par`` and ``col_par`` are requirements, because the schedule names them; the
-        others are hints, which are reduced to the chip.
+        Units over which the schedule splits rows and columns.
     slots : mapping of str to int
         Tiles in the buffers ``a``, ``b``, ``c``.
     """
@@ -48,7 +45,6 @@ class Constraints:
     sum_tile: int | None = None
     row_par: int | None = None
     col_par: int | None = None
-    strict: frozenset[str] = frozenset()
     slots: Mapping[str, int] = dataclasses.field(default_factory=dict)
 
 
@@ -87,15 +83,7 @@ def parallel(
     yield from itertools.islice(best.values(), _GRIDS)
     if best:
         yield from _smaller(plans, next(iter(best.values()))[0], constraints)
-    free = dataclasses.replace(
-        constraints,
-        row_par=constraints.row_par if "row_par" in constraints.strict else None,
-        col_par=constraints.col_par if "col_par" in constraints.strict else None,
-    )
-    if free != constraints:
-        # The chip has no room for the program's own hint.
-        yield from parallel(product, config, free)
-    elif not found:
+    else:
         assert problem is not None
         raise BadInputError(
             f"`{product.kernel}` must fit the chip; {problem}",
@@ -179,28 +167,26 @@ def _grids(product: Product, config: ChipConfig, constraints: Constraints) -> li
     pcus = config.pcu_count
     # The columns of a pass are loaded in one box.
     most = min(pcus, MAX_MODULUS, MAX_BOX // config.grid_columns)
-    powers = [1 << n for n in range(most.bit_length())]
+    # The weights of a pass are whole vectors of a row of B, or a part that divides a vector.
+    lanes = config.width_bits // product.fmt.bits
+    widths = [
+        each
+        for each in range(1, most + 1)
+        if not each & (each - 1) or not each * config.grid_columns % lanes
+    ]
     rows, columns = constraints.row_par, constraints.col_par
     names = f"of `{product.product}`" if product.product else "of the product"
-    if columns is not None and columns not in powers:
-        if "col_par" in constraints.strict:
-            raise _bad(f"col_par {names}", f"one of {', '.join(map(str, powers))}", columns)
-        columns = max(each for each in powers if each <= columns)
-    # A program is not written for a certain chip: its hints are folded onto the units there are.
+    if columns is not None and columns not in widths:
+        raise _bad(f"col_par {names}", f"one of {', '.join(map(str, widths))}", columns)
     if rows is not None and rows * (columns or 1) > pcus:
-        if "row_par" not in constraints.strict:
-            rows = None
-        elif columns is not None and "col_par" not in constraints.strict and rows <= pcus:
-            columns = None
-        else:
-            raise _bad(
-                f"row_par x col_par {names}",
-                f"at most the chip's {pcus} PCUs",
-                f"{rows} x {columns or 1}",
-            )
+        raise _bad(
+            f"row_par x col_par {names}",
+            f"at most the chip's {pcus} PCUs",
+            f"{rows} x {columns or 1}",
+        )
     found = [
         (row, column)
-        for column in ([columns] if columns else powers)
+        for column in ([columns] if columns else widths)
         for row in ([rows] if rows else range(1, min(pcus // column, MAX_MODULUS) + 1))
         if row * column <= pcus
     ]
@@ -277,7 +263,7 @@ def _slabs(covers: int, lanes: int, constraints: Constraints) -> list[tuple[int,
             whole = (
                 constraints.slots.get(name) == 1 and tiles <= most and constraints.sum_tile is None
             )
-            choices[name] = [tiles] if whole else divisors[:4]
+            choices[name] = [tiles] if whole else divisors[:5]
         for a_slab, b_slab in itertools.product(choices["a"], choices["b"]):
             found[tiles, a_slab, b_slab] = None
     return list(found)

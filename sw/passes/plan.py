@@ -162,9 +162,18 @@ class Plan:
         """Result vectors per PCU and pass."""
         return ceil_div(self.rows, 2) if self.packed else self.rows
 
-    def c_bytes(self, groups: int) -> int:
-        """Bytes per slot of C for a number of row groups."""
-        return groups * self.held_rows * self.c_columns * self.product.out.bits // 8
+    @property
+    def one_pass(self) -> bool:
+        """Whether a slot of C has the results of one pass, so that its rows are complete in turn.
+
+        Result packets then have one vector, and a slot may have only some of the rows.
+        """
+        return self.passes == 1 and self.halves == self.c_blocks
+
+    def c_bytes(self, groups: int, columns: int, pieces: int) -> int:
+        """Bytes per slot of C: a piece of the rows of row groups, the results of PCU columns."""
+        stored = self.c_columns * columns // self.col_par
+        return groups * self.held_rows // pieces * stored * self.product.out.bits // 8
 
     @property
     def macs_issued(self) -> int:

@@ -84,6 +84,7 @@ class _Builder:
                         weight_fmt=plan.product.b_fmt,
                         out=plan.product.out,
                         weight=FilterProgram(plan.col_par, column),
+                        packet_vectors=int(plan.one_pass),
                     )
                 )
         self._a()
@@ -234,9 +235,10 @@ class _Builder:
 
     def _c(self, collector: Collector) -> None:
         """Stages of the blocks of C: written in the order of results, read by rows."""
-        plan = self.plan
+        plan, pieces = self.plan, self.fit.pieces
         lanes, columns = plan.out_lanes, plan.config.grid_columns
-        held = plan.held_rows
+        rows, held = plan.rows // pieces, plan.held_rows // pieces
+        vectors = plan.result_vectors // pieces
         # All rows of one column of vectors lie one after the other.
         column_stride = collector.groups * held * lanes
         per_vector = lanes // columns
@@ -245,31 +247,38 @@ class _Builder:
             quotient, rest = divmod(group_of_columns, per_vector)
             return quotient * column_stride + rest * columns
 
-        launches = LoopProgram(plan.row_blocks)
+        launches, slots = LoopProgram(plan.row_blocks), LoopProgram(pieces)
         windows = LoopProgram(plan.col_blocks * plan.c_blocks)
+        row_stride = (2 if plan.packed else 1) * lanes
         writes = []
         for number, (start, count) in enumerate(collector.ports):
-            first, taken = (0, plan.col_par) if collector.by_rows else (start, count)
+            first, taken = (0, collector.columns) if collector.by_rows else (start, count)
             row_first, row_count = (start, count) if collector.by_rows else (0, collector.groups)
             inner = min(taken, per_vector)
+            across = ((taken // inner, position(per_vector)), (inner, position(1)))
+            if plan.one_pass:
+                nest = _nest((vectors, row_stride), *across, (row_count, held * lanes))
+            else:
+                nest = _nest(
+                    (plan.halves // plan.c_blocks, position(plan.col_par)),
+                    (plan.passes, position(plan.pass_stride // columns)),
+                    *across,
+                    (row_count * vectors, row_stride),
+                )
             writes.append(
                 Walk(
-                    _nest(
-                        (plan.halves // plan.c_blocks, position(plan.col_par)),
-                        (plan.passes, position(plan.pass_stride // columns)),
-                        (taken // inner, position(per_vector)),
-                        (inner, position(1)),
-                        (row_count * plan.result_vectors, (2 if plan.packed else 1) * lanes),
-                    ),
+                    nest,
                     offset=position(first) + row_first * held * lanes,
                     access=Access.TWO_ROWS if plan.packed else Access.ROW,
                     launches=launches,
                     windows=windows,
+                    slots=slots,
                 )
             )
             sources = [
                 Socket(
-                    pcu_name(collector.first + row_first + row, first + column), PcuOutput.RESULT
+                    pcu_name(collector.first + row_first + row, collector.column + first + column),
+                    PcuOutput.RESULT,
                 )
                 for column in range(taken)
                 for row in range(row_count)
@@ -277,19 +286,25 @@ class _Builder:
             self._join(
                 f"{collector.name}_results{number}", sources, [Socket(collector.name, number)]
             )
+        parts = plan.col_par // collector.columns
+        stored = plan.stored_columns if parts == 1 else plan.c_columns // parts
         read = Walk(
             (
                 _loop(collector.groups, held * lanes),
-                _loop(plan.rows, lanes),
-                _loop(plan.stored_columns // lanes, column_stride),
+                _loop(rows, lanes),
+                _loop(stored // lanes, column_stride),
             ),
+            last_level=Level.ADDRESS + 1,
             launches=launches,
             windows=windows,
-            last_level=Level.ADDRESS + 1,
+            slots=slots,
         )
         element = plan.product.out.bits // 8
         self.stages[collector.name] = Hold(
-            plan.c_bytes(collector.groups), element, tuple(writes), (read,)
+            plan.c_bytes(collector.groups, collector.columns, pieces),
+            element,
+            tuple(writes),
+            (read,),
         )
         store = f"{collector.name}_store"
         self.stages[store] = Store(
@@ -298,13 +313,15 @@ class _Builder:
             *boxes_of(
                 self.arrays,
                 plan.product.c,
-                (plan.stored_columns, plan.rows),
+                (stored, rows),
                 collector.first * plan.rows,
+                collector.column * columns,
             ),
             (
                 BoxLoop(plan.row_blocks, 1, plan.block_rows),
                 BoxLoop(plan.col_blocks, 0, plan.columns),
                 BoxLoop(plan.c_blocks, 0, plan.pass_columns),
+                BoxLoop(pieces, 1, rows),
                 BoxLoop(collector.groups, 1, plan.rows),
             ),
         )

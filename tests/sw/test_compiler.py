@@ -81,8 +81,7 @@ def test_bytes_do_not_depend_on_schedule_or_placement():
 
 def test_schedule_beats_program_beats_compiler():
     own = compiled(config=SMALL, shape=(200, 64, 64))
-    assert own.schedule.row_par["c"] == 4
-    assert own.plan.row_par == 4
+    assert own.schedule.row_par["c"] == own.plan.row_par
     assert own.schedule.tile == {"i": 256, "j": 64}
     wished = compiled(config=SMALL, shape=(200, 64, 64), options={"MM": 40})
     assert wished.schedule.tile["i"] == 40
@@ -99,9 +98,21 @@ def test_schedule_beats_program_beats_compiler():
 
 
 def test_rows_fewer_than_units_use_fewer_units():
-    result = compiled(config=SMALL, shape=(3, 16, 16))
+    schedule = tw.Schedule(row_par={"c": 4})
+    result = compiled(config=SMALL, shape=(3, 16, 16), schedule=schedule)
     assert result.plan.row_par == 3
-    assert "row_par=4 became 3" in result.report()
+    assert "row_par=4 became 3: more units would find no rows" in result.report()
+
+
+def test_a_better_plan_overrules_the_programs_hint():
+    free = compiled(config=SMALL, shape=(256, 256, 256))
+    assert free.plan.row_par != 4
+    assert f"row_par=4 became {free.plan.row_par}: a hint, and this is faster" in free.report()
+    schedule = tw.Schedule(row_par={"c": 4})
+    hinted = compiled(config=SMALL, shape=(256, 256, 256), schedule=schedule)
+    assert hinted.plan.row_par == 4
+    assert "row_par" not in hinted.report()
+    assert free.predicted_cycles < hinted.predicted_cycles
 
 
 def test_report_and_figures():
@@ -111,7 +122,7 @@ def test_report_and_figures():
     assert result.peak_macs_per_cycle == 1024
     assert result.units_used["pcu"] == result.plan.row_par * result.plan.col_par
     assert result.predicted_cycles > result.macs / result.peak_macs_per_cycle
-    assert "grid 4 x 2" in result.report()
+    assert f"grid {result.plan.row_par} x {result.plan.col_par}" in result.report()
     assert [each.name for each in result.arrays] == ["A", "B", "C"]
     assert result.arrays[2].output
 
@@ -160,7 +171,7 @@ def test_refusals_of_schedules():
             tw.Schedule(row_par={"c": 9}),
             "row_par x col_par of `c` must be at most the chip's 8 PCUs",
         ),
-        (tw.Schedule(col_par={"c": 3}), "col_par of `c` must be one of 1, 2, 4, 8, not 3"),
+        (tw.Schedule(col_par={"c": 3}), "col_par of `c` must be one of 1, 2, 4, 6, 8, not 3"),
         (tw.Schedule(place={"c": "pcu[0, :]"}), "Schedule.place of `c` is not supported"),
         (tw.Schedule(sum_par={"c": 2}), "Schedule.sum_par of `c` is not supported"),
         (tw.Schedule(tile={"kk": 2}), "Schedule.tile has `kk`"),

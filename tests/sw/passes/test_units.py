@@ -77,9 +77,17 @@ def check(config, shape, fmt, out, constraints=None, seed=1):
     "grid", [(1, 1), (1, 8), (8, 1), (2, 4), (4, 2), (4, 1), (1, 2), (3, 2), (5, 1)]
 )
 def test_every_grid_of_small(grid, fmt, out):
-    constraints = Constraints(row_par=grid[0], col_par=grid[1], strict=frozenset({"row_par"}))
+    constraints = Constraints(row_par=grid[0], col_par=grid[1])
     plan, _ = check(named["small"], (67, 75, 53), fmt, out, constraints)
     assert (plan.row_par, plan.col_par) == grid
+
+
+@pytest.mark.parametrize("out", [bf16, fp32])
+def test_columns_of_a_pass_need_not_be_a_power_of_two(out):
+    plan, places = check(named["small"], (96, 200, 40), bf16, out, Constraints(col_par=6))
+    assert plan.pass_columns == 48
+    ports = [each.ports for each in places.collectors]
+    assert ports == ([((0, 2), (2, 4))] if out is bf16 else [((0, 3),), ((0, 3),)])
 
 
 @pytest.mark.parametrize("shape", [(1, 1, 1), (1, 40, 9), (40, 1, 9), (9, 40, 1), (5, 5, 5)])
@@ -101,6 +109,14 @@ def test_at_random(seed):
             if rng.random() < 0.5
         }
         check(config, shape, *kinds[case % 3], Constraints(**tiles), seed=case)
+
+
+def test_two_agcus_store_the_columns_of_a_pass_in_pieces_of_rows():
+    constraints = Constraints(row_par=1, col_par=8)
+    plan, places = check(named["small"], (160, 150, 40), bf16, bf16, constraints)
+    assert [(each.column, each.columns) for each in places.collectors] == [(0, 4), (4, 4)]
+    assert places.pieces > 1
+    assert plan.one_pass
 
 
 def test_a_panel_that_does_not_fit_is_streamed():
