@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import math
 
 from hw.arch.config import ChipConfig
+from hw.arch.descriptor import BASE_ALIGNMENT
 from hw.arch.launch import ARGUMENT_BYTES, ENTRY_BYTES, HEADER_BYTES
 from hw.numeric.division import ceil_div
 from sw.passes.fit import MERGED, Fit, b_shares, column_parts, pieces, spread
 from sw.passes.plan import Plan
 
-__all__ = ["LATENCY", "predict", "predict_launch", "rough"]
+__all__ = ["LATENCY", "SLACK", "predict", "predict_launch", "rough"]
 
 #: Cycles of memory latency that predictions assume.
 LATENCY = 100
@@ -26,20 +28,30 @@ _END = 3
 _FETCH, _BETWEEN = 2 * LATENCY + 8, 5
 #: Cycles from the last vector of a K-block in an AGCU to the first in a PCU.
 _CROSSING = 24
+#: A plan is charged this part of the time in which its grid is busy: of two plans that memory
+#: bounds alike, the grid that is less busy catches up after a wait.
+SLACK = 16
 #: Row blocks, and column blocks in each, that are simulated; the others equal the last.
 _ROW_BLOCKS, _COLUMN_BLOCKS = 3, 5
 
 
 @functools.lru_cache(maxsize=4096)
-def _row_cycles(config: ChipConfig, row_bytes: int) -> float:
-    """Cycles per box row, bound by its beats or by the bursts in flight."""
-    beats = max(1, ceil_div(row_bytes, config.width_bits // 8))
+def _row_cycles(config: ChipConfig, row_bytes: int, length: int) -> float:
+    """Cycles per box row, bound by its beats or by the bursts in flight.
+
+    `length` is that of the tensor's rows in bytes.
+    """
+    beat = config.width_bits // 8
+    beats = float(max(1, ceil_div(row_bytes, beat)))
+    # Of rows that begin at every alignment, some take one beat more.
+    alignments = beat // math.gcd(beat, ceil_div(length, BASE_ALIGNMENT) * BASE_ALIGNMENT)
+    beats += 1 - 1 / alignments
     # One burst beyond the outstanding ones waits on AR.
-    return max(float(beats), (LATENCY + beats) / (config.agcu.outstanding + 1))
+    return max(beats, (LATENCY + beats) / (config.agcu.outstanding + 1))
 
 
-def _box_cycles(config: ChipConfig, rows: int, row_bytes: int) -> float:
-    return max(float(_COMMAND), rows * _row_cycles(config, row_bytes))
+def _box_cycles(config: ChipConfig, rows: int, row_bytes: int, length: int) -> float:
+    return max(float(_COMMAND), rows * _row_cycles(config, row_bytes, length))
 
 
 @dataclasses.dataclass
@@ -115,9 +127,9 @@ def _shares(
 ) -> _Shares:
     config, product = plan.config, plan.product
     rows, columns = collected
-    a_row = plan.a_slab * plan.lanes * product.fmt.bits // 8
-    b_row = plan.columns * product.fmt.bits // 8
-    c_row = plan.stored_columns * product.out.bits // 8 * columns // plan.col_par
+    size, out = product.fmt.bits // 8, product.out.bits // 8
+    a_row, b_row = plan.a_slab * plan.lanes * size, plan.columns * size
+    c_row = plan.stored_columns * out * columns // plan.col_par
     # A PCU reads a row of sums per cycle. Whole packets are merged one after the other, at two
     # inputs if there are more than one takes.
     own = plan.result_vectors * (2 if plan.packed else 1)
@@ -125,9 +137,9 @@ def _shares(
         own *= ceil_div(rows * columns, 2) if rows * columns > MERGED else rows * columns
     return _Shares(
         groups=groups,
-        a=_box_cycles(config, plan.rows // a_parts, a_row),
-        b=_box_cycles(config, plan.b_slab * plan.lanes // b_parts, b_row),
-        c=rows * _box_cycles(config, plan.rows, c_row),
+        a=_box_cycles(config, plan.rows // a_parts, a_row, product.k * size),
+        b=_box_cycles(config, plan.b_slab * plan.lanes // b_parts, b_row, product.n * size),
+        c=rows * _box_cycles(config, plan.rows, c_row, product.n * out),
         # A PMU takes one vector per cycle, however many AGCUs send to it.
         a_writes=plan.a_bytes / plan.vector_bytes if a_parts > 1 else 0.0,
         b_writes=plan.b_bytes / plan.vector_bytes,
@@ -167,7 +179,8 @@ def rough(plan: Plan) -> float:
     # The first pass begins with the first slabs, and lasts as long as the loads of its panel.
     first = max(plan.a_slabs * groups * share.a + plan.b_slabs * share.b - single_pass, 0.0)
     begin = max(groups * share.a + share.b, share.a_writes)
-    return max(compute, loads, stores) + first + begin + _last(share, pieces(plan, {}))
+    slack = plan.grid_cycles / SLACK
+    return max(compute, loads, stores) + first + begin + _last(share, pieces(plan, {})) + slack
 
 
 def predict_launch(

@@ -12,7 +12,7 @@ from hw.arch.descriptor import MAX_BOX
 from hw.arch.errors import BadInputError
 from hw.arch.limits import MAX_MODULUS
 from hw.numeric.division import ceil_div
-from sw.cost import predict, rough
+from sw.cost import SLACK, predict, rough
 from sw.passes.field_limits import Unfit, require_fields
 from sw.passes.fit import Fit, fit
 from sw.passes.plan import Plan, fewest_rows
@@ -66,14 +66,15 @@ def parallel(
     """
     _require_units(config)
     plans, problem = _legal(product, config, constraints)
-    found: list[tuple[int, int, Plan, Fit]] = []
+    found: list[tuple[float, int, Plan, Fit]] = []
     for number, plan in enumerate(plans):
         try:
             places = fit(plan, constraints.slots)
         except Unfit as error:
             problem = _nearer(problem, error)
             continue
-        found.append((predict(plan, places), number, plan, places))
+        cycles = predict(plan, places) + plan.grid_cycles / SLACK
+        found.append((cycles, number, plan, places))
         if len(found) == _FINALISTS:
             break
     best: dict[object, tuple[Plan, Fit]] = {}

@@ -189,6 +189,11 @@ class Plan:
         least = fewest_rows(self.config) if self.tiles > 1 else 1
         return max(self.rows, least, weights)
 
+    @property
+    def grid_cycles(self) -> int:
+        """Cycles of all tiles of a PCU."""
+        return self.row_blocks * self.all_passes * self.tiles * self.tile_cycles
+
     def describe(self) -> str:
         """The plan as a line of text."""
         kind = "resident" if self.resident else "streamed"
