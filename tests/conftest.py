@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from _pytest.nodeid import NodeId
 
 __all__: list[str] = []
 
@@ -19,6 +20,9 @@ BUILD = ROOT / "build"
 
 #: Lines of the must-show list, each with the tests that it takes; of fewer it is not met.
 MUST_SHOW: dict[str, int] = tomllib.loads((ROOT / "tests" / "must_show.toml").read_text())["tests"]
+
+#: Group of the heavy tests, behind their ids in a worker of xdist.
+_HEAVY = "@heavy"
 
 HeavyLock = Callable[[], contextlib.AbstractContextManager[None]]
 
@@ -44,11 +48,17 @@ def pytest_report_header(config: pytest.Config) -> str:
     return f"seed base: {config.getoption('--seed-base')}"
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    # One worker runs all heavy tests, one after another; the others have the light ones.
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    # One worker runs all heavy tests, one after another; the others have the light ones. xdist
+    # groups tests by what follows an @ in their ids; its mark has no effect with this pytest.
     for item in items:
-        if "heavy_lock" in getattr(item, "fixturenames", ()):
-            item.add_marker(pytest.mark.xdist_group("heavy"))
+        if hasattr(config, "workerinput") and "heavy_lock" in getattr(item, "fixturenames", ()):
+            item._id = NodeId.parse(item.nodeid + _HEAVY)
+
+
+def _plain(nodeid: str) -> str:
+    """Id of a test without its group."""
+    return nodeid.removesuffix(_HEAVY)
 
 
 @pytest.fixture(scope="session")
@@ -89,7 +99,7 @@ def heavy(heavy_lock: HeavyLock) -> Iterator[None]:
 def seed(request: pytest.FixtureRequest) -> int:
     """Seed of this test, drawn from ``--seed-base`` and the test's name."""
     base = request.config.getoption("--seed-base")
-    return random.Random(f"{base} {request.node.nodeid}").getrandbits(32)
+    return random.Random(f"{base} {_plain(request.node.nodeid)}").getrandbits(32)
 
 
 @pytest.fixture
@@ -100,7 +110,7 @@ def figure(request: pytest.FixtureRequest) -> Callable[[str], None]:
 
 def _command(nodeid: str, config: pytest.Config) -> str:
     seed_base = config.getoption("--seed-base")
-    return f".venv/bin/python -m pytest --seed-base={seed_base} '{nodeid}'"
+    return f".venv/bin/python -m pytest --seed-base={seed_base} '{_plain(nodeid)}'"
 
 
 @pytest.hookimpl(wrapper=True)
@@ -124,8 +134,7 @@ class Ledger:
         self.must: dict[str, dict[str, Any]] = {}
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        # xdist puts the group's name behind the test's.
-        nodeid = report.nodeid.partition("@")[0]
+        nodeid = _plain(report.nodeid)
         self.seconds[nodeid] = self.seconds.get(nodeid, 0.0) + report.duration
         properties = dict(report.user_properties)
         if "must" not in properties:

@@ -1,6 +1,7 @@
 """The fixtures of every test: the lock keeps heavy work apart, the must-show report is honest."""
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -85,6 +86,14 @@ def test_heavy_tests_never_overlap_within_a_run_or_between_two(project):
     for run in both:
         said, _ = run.communicate(timeout=60)
         assert run.returncode == 0 and "4 passed" in said, said
+
+
+def test_one_worker_runs_every_heavy_test(project):
+    """So that a model that tests share is emitted, built and opened once."""
+    run = pytest_in(project(HEAVY), "-vv", "-n", "2", "--dist", "loadgroup")
+    said, _ = run.communicate(timeout=60)
+    workers = re.findall(r"^\[(gw\d)\].*PASSED.*test_work", said, re.MULTILINE)
+    assert len(workers) == 4 and len(set(workers)) == 1, said
 
 
 def test_without_the_lock_the_same_tests_do_overlap(project):
