@@ -1,4 +1,4 @@
-"""Models that tests of several units share: one build each."""
+"""Models that tests of many units share: one build for what is in a PCU, one for the others."""
 
 import pytest
 
@@ -7,14 +7,16 @@ from hw.matrix.output_stage import OutputStage
 from hw.matrix.systolic_unit import SystolicUnit
 from hw.pcu.unit import Pcu
 from hw.tpu.unit import TensorUnit
-from sim.native.bundle import Bundle
 from tests.hw import units
+from tests.hw.lib.nest_bench import issuer_chain
+from tests.hw.pcu.lane_units import UNITS, Piped
+from tests.native.clocked_bundle import ClockedBundle
 from tests.native.stream_model import StreamModel
 
 
 @pytest.fixture(scope="session")
 def pcu_units(heavy_lock):
-    """Design, bundle and model of matrix units and of PCUs, ports after their names."""
+    """Design, bundle and model of PCUs and of what is in them, ports after their names."""
     parts = {name: units.matrix_unit(*size) for name, size in units.MATRIX_UNITS.items()}
     parts |= {
         name: units.matrix_unit(*units.CELLS_SIZE, cells) for name, cells in units.CELLS.items()
@@ -22,7 +24,9 @@ def pcu_units(heavy_lock):
     pcus = {
         name: Pcu(width_bits=chip.width_bits, config=chip.pcu) for name, chip in units.PCUS.items()
     }
-    bundle = Bundle(parts | pcus)
+    lanes = {name: units.lanes_of(*sizes) for name, sizes in units.LANES.items()}
+    lane_units = {name: Piped(name) for name in UNITS}
+    bundle = ClockedBundle(parts | pcus | lanes | lane_units | {"chain": issuer_chain()})
     design = emit(bundle)
     with heavy_lock():
         model = StreamModel(design, bundle)
@@ -36,8 +40,8 @@ def systolic_units(heavy_lock):
     parts = {name: SystolicUnit(config) for name, config in units.SYSTOLIC_UNITS.items()}
     tensors = {name: TensorUnit(config) for name, config in units.TENSOR_UNITS.items()}
     readouts = {f"readout_{name}": OutputStage(config) for name, config in units.READOUTS.items()}
-    bundle = Bundle(parts | tensors | readouts)
+    bundle = ClockedBundle(parts | tensors | readouts)
     with heavy_lock():
-        model = StreamModel(emit(bundle), bundle, options=["-fno-inline"])
+        model = StreamModel(emit(bundle), bundle)
     with model:
         yield model

@@ -9,6 +9,7 @@ from hw.matrix.tpu_catalog import PRESETS
 from hw.matrix.unit_config import UnitConfig
 from hw.numeric.formats import bf16, e4m3, e5m2, fp16, int8
 from hw.numeric.product_formats import DEFAULT_CELLS
+from hw.pcu.lanes import Lanes
 from hw.tpu.tensor_config import TensorConfig
 
 __all__ = [
@@ -17,6 +18,7 @@ __all__ = [
     "CELLS_SIZE",
     "EIGHTHS_CHIP",
     "LANES_CHIP",
+    "LANES",
     "LANE_SETS",
     "MATRIX_UNITS",
     "PCUS",
@@ -25,6 +27,7 @@ __all__ = [
     "SYSTOLIC_UNITS",
     "TENSOR_UNITS",
     "lane_chip",
+    "lanes_of",
     "matrix_unit",
 ]
 
@@ -64,6 +67,15 @@ LANE_SETS = {
 }
 
 
+#: The same of lanes by themselves.
+LANES = {"one": (64, 1, 12), "two": (64, 2, 24)}
+
+
+def lanes_of(width, lanes, bits):
+    """Lanes by themselves."""
+    return Lanes(width_bits=width, lanes=lanes, function_bits=bits)
+
+
 def lane_chip(name):
     """The chip whose PCU is one of `LANE_SETS`."""
     width, lanes, bits = LANE_SETS[name]
@@ -84,7 +96,7 @@ TENSOR_UNITS = {
     "parts": _tensor(3, 7, bf16, 2, 384, result_rows=2),
     "biased": _tensor(5, 2, bf16, 1, 256, bias=True),
     "bytes": _tensor(4, 8, e4m3, 1, 128, adder="bottom"),
-    "first": PRESETS["tpu-v1"].scaled_tensor(64),
+    "first": PRESETS["tpu-v1"].scaled_tensor(128),
 }
 
 
@@ -103,13 +115,19 @@ SYSTOLIC_UNITS = {
     "fifth": _unit(Dataflow.WS, bf16, out=e5m2),
     "below": _unit(Dataflow.WS, bf16, adder="bottom"),
     "affine": _unit(Dataflow.WS, bf16, out=bf16, bias=True),
-    "v1": PRESETS["tpu-v1"].scaled(64),
+    "v1": PRESETS["tpu-v1"].scaled(128),
     "v4": PRESETS["tpu-v4"].scaled(64),
     "v7": PRESETS["tpu-v7"].scaled(128),
 }
 
+
+def _narrow(config):
+    """A unit of one column."""
+    return dataclasses.replace(config, array=dataclasses.replace(config.array, columns=1))
+
+
 #: Read-outs that scale, by themselves: their sums are any int32.
-READOUTS = {name: SYSTOLIC_UNITS[name] for name in ("scaled", "kept")}
+READOUTS = {name: _narrow(SYSTOLIC_UNITS[name]) for name in ("scaled", "kept")}
 
 
 def matrix_unit(rows, latency, formats=DEFAULT_CELLS):

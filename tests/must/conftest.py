@@ -151,7 +151,7 @@ def lane_pcus(heavy_lock):
         {name: Pcu(width_bits=chip.width_bits, config=chip.pcu) for name, chip in chips.items()}
     )
     with heavy_lock():
-        model = StreamModel(emit(bundle), bundle, options=["-fno-inline"])
+        model = StreamModel(emit(bundle), bundle)
     with model:
         yield model
 

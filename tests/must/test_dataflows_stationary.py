@@ -50,7 +50,7 @@ def without(design, cell, register):
 
 def right_ones(design, bundle):
     """Dataflows whose products are numpy's."""
-    with StreamModel(design, bundle, options=["-fno-inline"]) as model:
+    with StreamModel(design, bundle) as model:
         return {
             name
             for name, config in UNITS.items()

@@ -19,6 +19,7 @@ from tests.hw.lib.nest_bench import (
     model_steps,
     small_nests,
 )
+from tests.native.stream_model import StreamModel
 
 #: Chains of an issuer and of an engine of the largest scratchpad.
 SIZES = {
@@ -40,7 +41,8 @@ def test_random_nests_take_the_same_steps(kind, seed, heavy, figure):
     nests = list(itertools.islice(small_nests(rng, size), NESTS))
     expected = model_steps(nests, **sizes)
     assert np.array_equal(array_steps(nests, **sizes), expected)
-    steps = chain_steps(emit(stand), stand, nests, len(expected), seed=seed, stall=0.2)
+    with StreamModel(emit(stand), stand) as model:
+        steps = chain_steps(model, stand.layout, nests, len(expected), seed=seed, stall=0.2)
     assert np.array_equal(steps, expected)
     loops = [loop for program, _ in nests for loop in program.loops]
     shifted, repeated = sum(loop.shift > 0 for loop in loops), sum(n > 1 for _, n in nests)
@@ -60,12 +62,12 @@ def test_no_count_is_wrong_at_the_ends_of_the_fields(kind, seed, heavy, figure):
     size = SIZES[kind]
     sizes = {"loops": size.loops, "offset_bits": size.offset_bits}
     stand = ChainStand(count_bits=COUNT_BITS, **sizes)
-    design = emit(stand)
     steps = 0
-    for nest in LONG.values():
-        expected = model_steps([nest], **sizes)
-        assert np.array_equal(array_steps([nest], **sizes), expected)
-        found = chain_steps(design, stand, [nest], len(expected), seed=seed, stall=0.0)
-        assert np.array_equal(found, expected)
-        steps += len(found)
+    with StreamModel(emit(stand), stand) as model:
+        for nest in LONG.values():
+            expected = model_steps([nest], **sizes)
+            assert np.array_equal(array_steps([nest], **sizes), expected)
+            found = chain_steps(model, stand.layout, [nest], len(expected), seed=seed, stall=0.0)
+            assert np.array_equal(found, expected)
+            steps += len(found)
     figure(f"{len(LONG)} nests, {steps} steps, 0 wrong")

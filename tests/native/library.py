@@ -18,7 +18,9 @@ _FLAGS = (
 ).split()
 
 
-_CFLAGS = "-fPIC -O2 -std=c++17"
+_CFLAGS = "-fPIC -std=c++17"
+#: Most of the code runs for some seconds only, and what Verilator calls slow once.
+_MAKE = f"{MAKE} OPT_FAST=-O1 OPT_SLOW=-O0 OPT_GLOBAL=-O2"
 
 
 def build_library(
@@ -57,7 +59,7 @@ def build_library(
         If the build fails; the message ends with the tool's last lines.
     """
     flags = [*_FLAGS, *options]
-    content = [verilog, top, harness, " ".join([*flags, MAKE, _CFLAGS]), waivers()]
+    content = [verilog, top, harness, " ".join([*flags, _MAKE, _CFLAGS]), waivers()]
     shown = progress or Progress()
 
     def make(work: Path) -> None:
@@ -71,7 +73,7 @@ def build_library(
             *("design.v", "harness.cpp"),
             *("--top-module", top, "--prefix", "Vtop", "-Mdir", "."),
             *("-CFLAGS", _CFLAGS, "-LDFLAGS", "-shared", "-o", "libmodel.so"),
-            *("-MAKEFLAGS", f"{MAKE} {ANYWHERE}"),
+            *("-MAKEFLAGS", f"{_MAKE} {ANYWHERE}"),
         ]
         with shown.step(f"Verilator: {top}"):
             verilate(words, build, top)

@@ -2,7 +2,7 @@
 
 import ctypes
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -15,10 +15,13 @@ from hw.arch.errors import BadInputError, HangError
 from hw.emit.shared import Shareable
 from hw.numeric.division import ceil_div
 from sim.closing import Closing
+from tests.native.clocked_bundle import CLOCK, RESET
 from tests.native.library import build_library
 
 __all__ = ["Ports", "StreamModel", "Transfer", "ports_of"]
 
+#: Modules stay modules, so that each definition is compiled once: a third of the time.
+_OPTIONS = ("-fno-inline",)
 _HARNESS = Path(__file__).with_name("streams.cpp")
 
 Words = npt.NDArray[np.uint32]
@@ -32,18 +35,26 @@ class Ports:
     outputs: dict[str, int]
     settings: dict[str, int]
     readings: dict[str, int]
+    clocks: list[str]
+    resets: list[str]
 
 
 def ports_of(signature: Signature) -> Ports:
     """Ports of a component by its signature: streams by direction, and plain signals."""
-    ports = Ports({}, {}, {}, {})
+    ports = Ports({}, {}, {}, {}, [], [])
     for name, member in signature.members.items():
+        if name.endswith((CLOCK, RESET)):
+            (ports.clocks if name.endswith(CLOCK) else ports.resets).append(name)
+            continue
         if member.is_signature:
             streams = ports.inputs if member.flow == In else ports.outputs
             streams[name] = Shape.cast(member.signature.members["payload"].shape).width
         else:
             signals = ports.settings if member.flow == In else ports.readings
             signals[name] = Shape.cast(member.shape).width
+    if not ports.clocks:
+        ports.clocks.append("clk")
+        ports.resets.append("rst")
     return ports
 
 
@@ -84,6 +95,14 @@ def _glue(ports: Ports) -> str:
     ]
     return "".join(
         [
+            f"constexpr int clock_count = {len(ports.clocks)};\n",
+            _function(
+                "void set_clock(Vtop& top, int index, bool level)",
+                [f"top.{name} = level;" for name in ports.clocks],
+            ),
+            "inline void set_resets(Vtop& top, bool level) {\n",
+            *(f"    top.{name} = level;\n" for name in ports.resets),
+            "}\n",
             _table("input", ports.inputs),
             _table("output", ports.outputs),
             f"constexpr int max_words = {widest + 1};\n",
@@ -104,12 +123,13 @@ def _glue(ports: Ports) -> str:
                 take,
                 "    return false;\n",
             ),
-            "inline void clear_inputs(Vtop& top) {\n    const uint32_t zero[64] = {};\n",
-            *(
-                f"    {_member(name, 'valid')} = 0; put({_member(name, 'payload')}, zero);\n"
-                for name in ports.inputs
-            ),
+            "inline void idle(Vtop& top) {\n",
+            *(f"    {_member(name, 'valid')} = 0;\n" for name in ports.inputs),
             *(f"    {_member(name, 'ready')} = 0;\n" for name in ports.outputs),
+            "}\n",
+            "inline void clear_inputs(Vtop& top) {\n    const uint32_t zero[64] = {};\n",
+            "    idle(top);\n",
+            *(f"    put({_member(name, 'payload')}, zero);\n" for name in ports.inputs),
             *(f"    put(top.{name}, zero);\n" for name in ports.settings),
             "}\n",
             _function(
@@ -133,6 +153,7 @@ class _Port(ctypes.Structure):
         ("last", ctypes.c_int64),
         ("stall", ctypes.c_uint32),
         ("offered", ctypes.c_uint32),
+        ("index", ctypes.c_int32),
     ]
 
 
@@ -156,7 +177,10 @@ class Transfer:
 class StreamModel(Closing):
     """Verilator model of a design with stream drivers and monitors.
 
-    Payloads are arrays of ``uint32`` words, payloads × words, least significant word first.
+    Payloads are arrays of ``uint32`` words, payloads × words, least significant word first. Of a
+    `ClockedBundle` only the components run whose streams a run names; their ports begin with the
+    component's name.
+
     Registers and memories without a reset start with random values from the seed; plain inputs
     are 0 until set.
 
@@ -168,8 +192,6 @@ class StreamModel(Closing):
         The component it was emitted from, or one with the same ports.
     seed : int
         Seed of the random initial values and of the stalls.
-    options : sequence of str
-        Additional Verilator options.
     """
 
     def __init__(
@@ -178,13 +200,13 @@ class StreamModel(Closing):
         component: Shareable,
         *,
         seed: int = 0,
-        options: Sequence[str] = (),
         use_cache: bool = True,
     ) -> None:
         self._ports = ports_of(component.signature)
+        self._prefixes = [name.removesuffix("clk") for name in self._ports.clocks]
         harness = _HARNESS.read_text().replace("//PORTS//", _glue(self._ports))
         path, self.cache_hit = build_library(
-            design.text, design.top, harness, options=options, use_cache=use_cache
+            design.text, design.top, harness, options=_OPTIONS, use_cache=use_cache
         )
         self._library = ctypes.CDLL(str(path))
         self._library.model_new.restype = ctypes.c_void_p
@@ -194,7 +216,11 @@ class StreamModel(Closing):
         self._library.model_run.argtypes = [
             ctypes.c_void_p,
             ctypes.POINTER(_Port),
+            ctypes.c_int,
             ctypes.POINTER(_Port),
+            ctypes.c_int,
+            ctypes.POINTER(ctypes.c_int32),
+            ctypes.c_int,
             ctypes.c_int64,
             ctypes.c_int64,
             ctypes.c_uint64,
@@ -236,6 +262,15 @@ class StreamModel(Closing):
         self._library.model_get(self._handle, names.index(name), words)
         return sum(words[index] << 32 * index for index in range(count))
 
+    def _running(self, streams: Collection[str]) -> tuple[str, ...]:
+        """Prefixes of the components whose streams these are; of all if there are none."""
+        unknown = set(streams) - self._ports.inputs.keys() - self._ports.outputs.keys()
+        if unknown:
+            raise BadInputError(f"Model has no stream {min(unknown)}")
+        longest = sorted(self._prefixes, key=len, reverse=True)
+        found = {next(each for each in longest if name.startswith(each)) for name in streams}
+        return tuple(each for each in self._prefixes if each in found or not found)
+
     def run(
         self,
         inputs: Mapping[str, Words],
@@ -265,15 +300,19 @@ class StreamModel(Closing):
         RuntimeError
             If an output withdraws or changes an offered payload.
         """
+        prefixes = self._running([*inputs, *expect])
+        clocks = (ctypes.c_int32 * len(prefixes))(*map(self._prefixes.index, prefixes))
         sent = {
             name: np.ascontiguousarray(
                 inputs.get(name, np.zeros((0, _words(bits)), np.uint32)), np.uint32
             )
             for name, bits in self._ports.inputs.items()
+            if name.startswith(prefixes)
         }
         taken = {
             name: np.zeros((expect.get(name, 0), _words(bits)), np.uint32)
             for name, bits in self._ports.outputs.items()
+            if name.startswith(prefixes)
         }
         for name, words in sent.items():
             width = _words(self._ports.inputs[name])
@@ -281,16 +320,21 @@ class StreamModel(Closing):
                 raise BadInputError(f"Payloads of {name} must be n × {width}, not {words.shape}")
         chances = dict(stalls or {})
 
-        def table(arrays: Mapping[str, Words]) -> "ctypes.Array[_Port]":
+        def table(arrays: Mapping[str, Words], order: Iterable[str]) -> "ctypes.Array[_Port]":
             ports = (_Port * (len(arrays) + 1))()
+            numbers = {name: number for number, name in enumerate(order)}
             for port, (name, words) in zip(ports, arrays.items(), strict=False):
-                port.words, port.count = words.ctypes.data, len(words)
+                port.words, port.count, port.index = words.ctypes.data, len(words), numbers[name]
                 port.stall = int(chances.get(name, 0.0) * (2**32 - 1))
             return ports
 
-        sources, sinks = table(sent), table(taken)
+        sources = table(sent, self._ports.inputs)
+        sinks = table(taken, self._ports.outputs)
         code = self._library.model_run(
-            self._handle, sources, sinks, limit_cycles, quiet_cycles, self._seed
+            self._handle,
+            *(sources, len(sent), sinks, len(taken)),
+            *(clocks, len(clocks)),
+            *(limit_cycles, quiet_cycles, self._seed),
         )
         everything = [
             *zip(sent.items(), sources, strict=False),

@@ -1,5 +1,5 @@
-// Drives any module whose ports are valid/ready streams and plain signals. The generated part,
-// which names the ports, is appended by tests/native/stream_model.py.
+// Drives any module whose ports are clocks, resets, valid/ready streams and plain signals. The
+// generated part, which names the ports, is put in by tests/native/stream_model.py.
 #include <cstdint>
 #include <cstring>
 #include <memory>
@@ -42,6 +42,7 @@ struct Port {
     int64_t last;
     uint32_t stall;    // probability, times 2^32, of not being ready to move in a cycle
     uint32_t offered;  // a payload is offered and must stay
+    int32_t index;     // number of the stream in the generated part
 };
 
 struct Model {
@@ -62,14 +63,12 @@ void* model_new(uint64_t seed) {
     model->context->randSeed(static_cast<int>(seed % 0x7fffffff) + 1);
     model->top.reset(new Vtop{model->context.get()});
     clear_inputs(*model->top);  // else they, too, hold garbage
-    model->top->rst = 1;
-    for (int edge = 0; edge < 4; ++edge) {
-        model->top->clk = edge & 1;
+    set_resets(*model->top, true);
+    for (int edge = 0; edge < 5; ++edge) {
+        for (int i = 0; i < clock_count; ++i) set_clock(*model->top, i, edge & 1);
+        if (edge == 4) set_resets(*model->top, false);
         model->top->eval();
     }
-    model->top->clk = 0;
-    model->top->rst = 0;
-    model->top->eval();
     return model;
 }
 
@@ -86,9 +85,11 @@ void model_get(void* handle, int index, uint32_t* words) {
 
 int64_t model_cycle(void* handle) { return static_cast<Model*>(handle)->cycle; }
 
-// Runs until every port has moved its payloads. Returns 0, -1 after `limit` cycles, -2 after
-// `quiet` cycles without a handshake, -(100 + i) if output i changed an offer it had made.
-int64_t model_run(void* handle, Port* inputs, Port* outputs, int64_t limit, int64_t quiet,
+// Runs some clocks until every given port has moved its payloads; all others are idle. Returns 0,
+// -1 after `limit` cycles, -2 after `quiet` cycles without a handshake, -(100 + i) if output i of
+// those given changed an offer it had made.
+int64_t model_run(void* handle, Port* inputs, int sources, Port* outputs, int sinks,
+                  const int32_t* clocks, int running, int64_t limit, int64_t quiet,
                   uint64_t seed) {
     auto& model = *static_cast<Model*>(handle);
     auto& top = *model.top;
@@ -96,53 +97,55 @@ int64_t model_run(void* handle, Port* inputs, Port* outputs, int64_t limit, int6
     uint32_t held[output_count + 1][max_words];
     bool waited[output_count + 1] = {};
     int64_t moved = model.cycle;
+    idle(top);
     for (int64_t end = model.cycle + limit; model.cycle < end;) {
         bool left = false;
-        for (int i = 0; i < input_count; ++i) {
+        for (int i = 0; i < sources; ++i) {
             Port& port = inputs[i];
             if (port.done == port.count) port.offered = 0;
             else {
                 left = true;
                 if (!port.offered && !random.below(port.stall)) port.offered = 1;
             }
-            offer(top, i, port.offered,
-                  port.words + input_words[i] * (port.done == port.count ? 0 : port.done));
+            offer(top, port.index, port.offered,
+                  port.words + input_words[port.index] * (port.done == port.count ? 0 : port.done));
         }
-        for (int i = 0; i < output_count; ++i) {
+        for (int i = 0; i < sinks; ++i) {
             Port& port = outputs[i];
             port.offered = port.done < port.count && !random.below(port.stall);
             left |= port.done < port.count;
-            accept(top, i, port.offered);
+            accept(top, port.index, port.offered);
         }
         if (!left) {
             top.eval();
             return 0;
         }
         top.eval();
-        for (int i = 0; i < input_count; ++i) {
+        for (int i = 0; i < sources; ++i) {
             Port& port = inputs[i];
-            if (port.offered && input_ready(top, i)) {
+            if (port.offered && input_ready(top, port.index)) {
                 port.offered = 0;
                 if (port.done++ == 0) port.first = model.cycle;
                 port.last = moved = model.cycle;
             }
         }
-        for (int i = 0; i < output_count; ++i) {
+        for (int i = 0; i < sinks; ++i) {
             Port& port = outputs[i];
             uint32_t now[max_words] = {};
-            const bool valid = output_take(top, i, now);
+            const bool valid = output_take(top, port.index, now);
             if (waited[i] && (!valid || std::memcmp(now, held[i], sizeof now))) return -100 - i;
             waited[i] = valid && !port.offered;
             std::memcpy(held[i], now, sizeof now);
             if (valid && port.offered) {
-                std::memcpy(port.words + output_words[i] * port.done, now, 4 * output_words[i]);
+                const int words = output_words[port.index];
+                std::memcpy(port.words + words * port.done, now, 4 * words);
                 if (port.done++ == 0) port.first = model.cycle;
                 port.last = moved = model.cycle;
             }
         }
-        top.clk = 1;
+        for (int i = 0; i < running; ++i) set_clock(top, clocks[i], true);
         top.eval();
-        top.clk = 0;
+        for (int i = 0; i < running; ++i) set_clock(top, clocks[i], false);
         ++model.cycle;
         if (model.cycle - moved > quiet) {
             top.eval();

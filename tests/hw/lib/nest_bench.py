@@ -12,7 +12,6 @@ from amaranth.hdl import Module, Signal, unsigned
 from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out
 
-from gen.design import Design
 from hw.arch.launch import REPEAT_BITS
 from hw.arch.loops import COUNT_SHIFT, ChainProgram, LoopProgram
 from hw.lib.component import Component
@@ -24,10 +23,12 @@ from tests.native.stream_model import StreamModel
 
 __all__ = [
     "LONG",
+    "SIZE",
     "ChainStand",
     "NestSize",
     "array_steps",
     "chain_steps",
+    "issuer_chain",
     "model_steps",
     "small_nests",
 ]
@@ -59,6 +60,18 @@ _LONG = {
 }
 #: The nests of these loops.
 LONG: dict[str, Nest] = {name: (ChainProgram(loops), 1) for name, loops in _LONG.items()}
+
+
+class NestSize(NamedTuple):
+    """Size of random nests: loops of the chain, bits of its offset, iterations of a loop."""
+
+    loops: int
+    offset_bits: int
+    most: int
+
+
+#: Size of the nests of an issuer.
+SIZE = NestSize(loops=6, offset_bits=18, most=4)
 
 
 class ChainStand(Component):
@@ -106,31 +119,37 @@ class ChainStand(Component):
         return m
 
 
+def issuer_chain() -> ChainStand:
+    """A chain of an issuer's size with streams."""
+    return ChainStand(loops=SIZE.loops, count_bits=16, offset_bits=SIZE.offset_bits)
+
+
 def chain_steps(
-    design: Design,
-    stand: ChainStand,
+    model: StreamModel,
+    layout: data.StructLayout,
     programs: Sequence[Nest],
     steps: int,
     *,
     seed: int,
     stall: float,
+    prefix: str = "",
 ) -> Steps:
     """The first steps that RTL takes: rows of the fields of ``o_step``."""
-    bits = stand.layout.size
+    bits = layout.size
     words = ceil_div(bits + REPEAT_BITS, 32)
     packed = b"".join(
-        (program.pack(stand.layout) | repeat - 1 << bits).to_bytes(4 * words, "little")
+        (program.pack(layout) | repeat - 1 << bits).to_bytes(4 * words, "little")
         for program, repeat in programs
     )
     sent = np.frombuffer(packed, np.uint32).reshape(len(programs), words)
-    with StreamModel(design, stand, seed=seed) as model:
-        taken = model.run(
-            {"i_program": sent},
-            {"o_step": steps},
-            stalls={"o_step": stall},
-            quiet_cycles=1 << 20,
-        )
-    return taken["o_step"].words.astype(np.int64)
+    model.reset(seed)
+    taken = model.run(
+        {f"{prefix}i_program": sent},
+        {f"{prefix}o_step": steps},
+        stalls={f"{prefix}o_step": stall},
+        quiet_cycles=1 << 20,
+    )
+    return taken[f"{prefix}o_step"].words.astype(np.int64)
 
 
 def _bits(marks: Sequence[bool]) -> int:
@@ -173,14 +192,6 @@ def array_steps(programs: Sequence[Nest], *, loops: int, offset_bits: int) -> St
 def _padded(program: ChainProgram, loops: int) -> ChainProgram:
     """The program with loops of one iteration at the inner end, as the chain pads it."""
     return ChainProgram(program.loops + (LoopProgram(),) * (loops - len(program.loops)))
-
-
-class NestSize(NamedTuple):
-    """Size of random nests: loops of the chain, bits of its offset, iterations of a loop."""
-
-    loops: int
-    offset_bits: int
-    most: int
 
 
 def _random_nest(rng: random.Random, size: NestSize) -> ChainProgram:

@@ -17,14 +17,15 @@ from hw.arch.loops import ChainProgram, LoopProgram, chain_layout
 from hw.lib.loop_nest import CounterChain
 from tests.hw.lib.nest_bench import (
     LONG,
-    ChainStand,
-    NestSize,
+    SIZE,
     array_steps,
     chain_steps,
+    issuer_chain,
     model_steps,
     small_nests,
 )
 from tests.hw.step_model import Step, cycles_of, steps_of
+from tests.native.stream_model import StreamModel
 
 LOOPS, COUNT_BITS, OFFSET_BITS = 4, 6, 10
 
@@ -219,15 +220,11 @@ def test_words_that_no_program_makes_are_refused(field: str, value: int, rule: s
         ChainProgram.unpack(layout, word)
 
 
-SIZE = NestSize(loops=6, offset_bits=18, most=4)
-
-
-@pytest.fixture(scope="module")
-def stand(heavy_lock: Any) -> Any:
-    """A chain of an issuer's size with streams, and its Verilog."""
-    stand = ChainStand(loops=SIZE.loops, count_bits=16, offset_bits=SIZE.offset_bits)
-    with heavy_lock():
-        yield stand, emit(stand)
+@pytest.fixture
+def stand(pcu_units: Any) -> Any:
+    """Model of a chain of an issuer's size, and the layout of its programs."""
+    layout = chain_layout(loops=SIZE.loops, count_bits=16, offset_bits=SIZE.offset_bits)
+    return pcu_units[2], layout
 
 
 @pytest.mark.parametrize("name", LONG)
@@ -237,8 +234,7 @@ def test_no_count_is_wrong_at_the_ends_of_the_fields(stand: Any, name: str, seed
     expected = model_steps(programs, **sizes)
     assert 0 < len(expected) < 1 << 18
     assert np.array_equal(array_steps(programs, **sizes), expected)
-    parts, design = stand
-    steps = chain_steps(design, parts, programs, len(expected), seed=seed, stall=0.1)
+    steps = chain_steps(*stand, programs, len(expected), seed=seed, stall=0.1, prefix="chain_")
     assert np.array_equal(steps, expected)
 
 
@@ -253,8 +249,7 @@ def random_steps(rng: random.Random, nests: int) -> tuple[list[tuple[ChainProgra
 
 def test_hardware_model_and_array_form_take_the_same_steps(stand: Any, seed: int) -> None:
     programs, expected = random_steps(random.Random(seed), 2000)
-    parts, design = stand
-    steps = chain_steps(design, parts, programs, len(expected), seed=seed, stall=0.3)
+    steps = chain_steps(*stand, programs, len(expected), seed=seed, stall=0.3, prefix="chain_")
     assert np.array_equal(steps, expected)
 
 
@@ -262,19 +257,23 @@ def test_iterations_are_counted_in_32_bits_and_follow_without_a_cycle(
     stand: Any, seed: int
 ) -> None:
     """A nest of one step, 2^17 times; then the carry into the upper half, one cycle a step."""
-    parts, design = stand
     programs = [(ChainProgram((LoopProgram(1),)), (1 << 17) + 3)]
     expected = model_steps(programs, loops=SIZE.loops, offset_bits=SIZE.offset_bits)
-    steps = chain_steps(design, parts, programs, len(expected), seed=seed, stall=0.0)
+    steps = chain_steps(*stand, programs, len(expected), seed=seed, stall=0.0, prefix="chain_")
     assert np.array_equal(steps, expected)
 
 
-def test_a_logical_shift_is_caught(stand: Any, seed: int) -> None:
+@pytest.mark.slow
+def test_a_logical_shift_is_caught(seed: int, heavy: None) -> None:
     programs, expected = random_steps(random.Random(seed), 500)
-    parts, design = stand
+    stand = issuer_chain()
+    design = emit(stand)
     text, edits = re.subn(r"(\$signed\(chain_sum_\d+\) )>>>", r"\1>>", design.text)
     assert edits >= SIZE.loops - 1
     fault = dataclasses.replace(design, text=text)
     # A negative sum gives a huge count, so all steps have come before all programs were taken.
-    with pytest.raises(HangError, match=r"i_program \d+ of 500"):
-        chain_steps(fault, parts, programs, len(expected), seed=seed, stall=0.0)
+    with (
+        StreamModel(fault, stand) as model,
+        pytest.raises(HangError, match=r"i_program \d+ of 500"),
+    ):
+        chain_steps(model, stand.layout, programs, len(expected), seed=seed, stall=0.0)

@@ -114,8 +114,7 @@ LARGE = {
 def build(configs):
     """One model of several units, ports of a unit after its name."""
     bundle = Bundle({name: SystolicUnit(config) for name, config in configs.items()})
-    # Cells that stay modules are compiled once a definition: large arrays build in a minute.
-    return StreamModel(emit(bundle), bundle, options=["-fno-inline"])
+    return StreamModel(emit(bundle), bundle)
 
 
 def operand(rng, shape, fmt: Format):

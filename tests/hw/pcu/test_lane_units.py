@@ -4,59 +4,18 @@ import math
 
 import numpy as np
 import pytest
-from amaranth.hdl import Cat, Module
-from amaranth.lib import stream
-from amaranth.lib.wiring import In, Out
 
-from gen.verilog import emit
 from hw.arch.errors import BadInputError
-from hw.lib.component import Component
-from hw.lib.delay import delayed
 from hw.numeric.alu import alu, ceil, fused_multiply_add
 from hw.numeric.alu_codes import AluOperation
 from hw.numeric.formats import fp32
-from hw.pcu.arithmetic_logic import ArithmeticLogicUnit
-from hw.pcu.multiply_add import FusedMultiplyAdd
-from sim.native.bundle import Bundle
 from tests.hw.float.stimuli import arguments, products_that_cancel, words
 from tests.hw.numeric.rationals import FP32, sum_of_products
-from tests.native.stream_model import StreamModel
-
-UNITS = {"fma": FusedMultiplyAdd, "alu": ArithmeticLogicUnit}
 
 
-class Piped(Component):
-    """A unit that never stalls between two streams; the output must always be ready."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-        self._unit = UNITS[name]()
-        self._ports = [name for name in self._unit.signature.members if name != "o_result"]
-        bits = sum(len(getattr(self._unit, port)) for port in self._ports)
-        super().__init__(
-            {"i_stream": In(stream.Signature(bits)), "o_stream": Out(stream.Signature(32))}
-        )
-
-    def elaborate(self, platform):
-        m = Module()
-        m.submodules.unit = unit = self._unit
-        valid = delayed(m, self.i_stream.valid, unit.latency, name="valid", reset=True)
-        m.d.comb += [
-            Cat(*(getattr(unit, port) for port in self._ports)).eq(self.i_stream.payload),
-            self.i_stream.ready.eq(1),
-            self.o_stream.valid.eq(valid),
-            self.o_stream.payload.eq(unit.o_result),
-        ]
-        return m
-
-
-@pytest.fixture(scope="module")
-def model(heavy_lock):
-    bundle = Bundle({name: Piped(name) for name in UNITS})
-    with heavy_lock():
-        model = StreamModel(emit(bundle), bundle)
-    with model:
-        yield model
+@pytest.fixture
+def model(pcu_units):
+    return pcu_units[2]
 
 
 def answers(model, name, columns, stall=0.0):

@@ -26,7 +26,6 @@ from hw.numeric.function_codes import SpecialFunction
 from hw.numeric.lane_model import LaneModel, VectorStream
 from hw.pcu.lanes import Lanes
 from hw.pcu.statistics import Statistics
-from sim.native.bundle import Bundle
 from tests.hw.pcu.lane_programs import (
     check_program,
     payloads,
@@ -35,10 +34,10 @@ from tests.hw.pcu.lane_programs import (
     words_of,
 )
 from tests.hw.pcu.softmax_program import SOFTMAX, alu
+from tests.hw.units import LANES as SETS
+from tests.hw.units import lanes_of
+from tests.native.clocked_bundle import ClockedBundle
 from tests.native.stream_model import StreamModel
-
-#: Link width, lanes and significand bits of the functions.
-SETS = {"a": (64, 1, 12), "b": (64, 2, 24)}
 
 _READ = {"source": PhaseSource.ACTIVATION, "form": ElementForm.BF16}
 X, Y, Z, PREVIOUS = Operand.X, Operand.Y, Operand.Z, Operand.PREVIOUS
@@ -50,28 +49,16 @@ ZEROS = (Operand.ZERO,) * 2
 WIDE_SETS = {"c": (256, 2, 16), "d": (256, 4, 12), "e": (256, 8, 24)}
 
 
-def native_model(sets):
-    bundle = Bundle(
-        {
-            name: Lanes(width_bits=width, lanes=lanes, function_bits=bits)
-            for name, (width, lanes, bits) in sets.items()
-        }
-    )
-    return StreamModel(emit(bundle), bundle)
-
-
-@pytest.fixture(scope="module")
-def model(heavy_lock):
-    with heavy_lock():
-        model = native_model(SETS)
-    with model:
-        yield model
+@pytest.fixture
+def model(pcu_units):
+    return pcu_units[2]
 
 
 @pytest.fixture(scope="module")
 def wide_model(heavy_lock):
+    bundle = ClockedBundle({name: lanes_of(*sizes) for name, sizes in WIDE_SETS.items()})
     with heavy_lock():
-        model = native_model(WIDE_SETS)
+        model = StreamModel(emit(bundle), bundle)
     with model:
         yield model
 
@@ -315,7 +302,7 @@ def test_the_auxiliary_stream_has_its_room(model):
     rng = np.random.default_rng(1)
     words = 2
     streams = {PhaseSource.AUXILIARY: packets(rng, 1, 32, words)}
-    crossed = run_lanes(model, "a", program, streams, 0, stalls=(0, 0), seed=1)
-    taken = crossed["a_i_auxiliary"]
+    crossed = run_lanes(model, "one", program, streams, 0, stalls=(0, 0), seed=1)
+    taken = crossed["one_i_auxiliary"]
     assert taken.last_cycle - taken.first_cycle == 31
     assert AuxiliaryUse.NONE is program.phases[0].auxiliary

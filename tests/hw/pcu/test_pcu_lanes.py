@@ -133,6 +133,20 @@ def test_counters_tell_what_lanes_do(model, counter, stalls, seed):
     assert found["busy"] <= 210
 
 
+def test_components_that_a_run_does_not_name_stand_still(model, seed):
+    case = product_case(np.random.default_rng(seed), None, rows=16, k=8)
+    model.reset(seed)
+    model.set("pcu_i_run", 1)
+    run_case(model, "lanes", CHIP.pcu.lanes, case, seed=None)
+    numbers, counted = counter_numbers(PCU), {}
+    for prefix in ("lanes", "pcu"):
+        counted[prefix] = 0
+        for name in ACTIVITIES:
+            model.set(f"{prefix}_i_counter", numbers[name])
+            counted[prefix] += model.get(f"{prefix}_o_counter")
+    assert counted == {"lanes": model.cycle, "pcu": 0} and model.cycle > 100
+
+
 def test_a_product_counts_its_vectors_and_the_groups_of_its_lanes(model, seed):
     case = product_case(np.random.default_rng(seed), doubled(ACCUMULATORS), rows=16, k=12)
     run_case(model, "lanes", CHIP.pcu.lanes, case, seed=seed)
