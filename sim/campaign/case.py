@@ -8,7 +8,7 @@ import random
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-__all__ = ["Fields", "Verdict", "command", "generator", "line", "merged"]
+__all__ = ["Fields", "Verdict", "chip_of_case", "command", "generator", "line", "merged"]
 
 #: Fields of a case: plain data.
 Fields = Mapping[str, Any]
@@ -34,6 +34,12 @@ class Verdict:
     problems: tuple[str, ...] = ()
     bins: frozenset[str] = frozenset()
     counts: Mapping[str, int] = dataclasses.field(default_factory=dict)
+
+
+def chip_of_case(fields: Fields) -> Any:
+    """Chip of a case: the name of a configuration, or all its fields."""
+    part: Fields = fields["programs"][0] if "programs" in fields else fields.get("program", fields)
+    return part["chip"]
 
 
 def line(fields: Fields) -> str:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import collections
 import dataclasses
+import functools
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 
 from hw.arch.config import named
-from sim.campaign.case import Fields, Verdict, command
+from sim.campaign.case import Fields, Verdict, chip_of_case, command
 from sim.campaign.corpus import keep
 from sim.campaign.features import missing
 from sim.campaign.kinds import KINDS, draw, judge, order
@@ -73,6 +74,7 @@ def run_campaign(
     *,
     kinds: tuple[str, ...],
     models: Models | None,
+    chips: Collection[str] | None = None,
     corpus: Path | None = None,
     most_failures: int = 10,
     say: Callable[[str], None] = print,
@@ -87,6 +89,8 @@ def run_campaign(
     kinds : tuple of str
     models : Models or None
         None runs without RTL.
+    chips : collection of str, optional
+        Configurations of which models may be built; cases of other chips run without RTL.
     corpus : Path or None
         Folder for failing cases; None stores none.
     most_failures : int
@@ -106,13 +110,14 @@ def run_campaign(
             said = now
             say(f"  {summary.seconds:.0f} s: {sum(summary.cases.values())} cases")
         fields = draw(seed, kind, number)
-        verdict = judge(fields, models)
+        built = models if chips is None or chip_of_case(fields) in chips else None
+        verdict = judge(fields, built)
         summary.add(kind, verdict)
         if verdict.problems:
             say(f"FAILED {kind} {number} of seed {seed}: {'; '.join(verdict.problems)}")
             say(f"  {command(fields)}")
             small, found = shrink(
-                fields, verdict, lambda each: judge(each, models), KINDS[kind].smaller
+                fields, verdict, functools.partial(judge, models=built), KINDS[kind].smaller
             )
             summary.failures.append((small, found))
             say(f"  smaller: {'; '.join(found.problems)}")

@@ -10,7 +10,7 @@ import pytest
 
 from hw.arch.config import named
 from sim.campaign.__main__ import main
-from sim.campaign.case import Verdict, command, line
+from sim.campaign.case import Verdict, chip_of_case, command, line
 from sim.campaign.cases.program_case import smaller_program
 from sim.campaign.corpus import keep, load
 from sim.campaign.features import BINS, LEAST, missing
@@ -118,6 +118,19 @@ def test_a_failing_run_prints_the_command_and_keeps_the_case(tmp_path, monkeypat
     (kept,) = tmp_path.glob("program-*.json")
     assert load(kept) == summary.failures[0][0]
     assert any(command(load(kept)) in each for each in said)
+
+
+def test_only_cases_of_the_given_chips_run_on_rtl(monkeypatch, seed):
+    met = set()
+
+    def judged(fields, models):
+        met.add((chip_of_case(fields), models is not None))
+        return Verdict("right")
+
+    monkeypatch.setattr("sim.campaign.runner.judge", judged)
+    with Models() as models:
+        run_campaign(seed, 1, kinds=BUILT, models=models, chips=["tiny"], say=lambda text: None)
+    assert met == {("tiny", True), ("small", False)}
 
 
 def test_an_internal_fault_is_a_failure(seed):
