@@ -20,6 +20,7 @@ from hw.lib.config_segment import ConfigSegment
 from hw.numeric.formats import bf16, int8
 from hw.pmu.banks import Banks
 from hw.pmu.output import OutputPort
+from sim.backends.emitted import emitted_chip
 from sim.components import COMPONENTS
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -27,7 +28,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 
 @pytest.fixture(scope="module")
 def tiny():
-    return emit(Chip(named["tiny"]))
+    return emitted_chip(named["tiny"])
 
 
 def part(name, instances, cells, flip_flops=0, memory_bits=0, depth=0):
@@ -139,6 +140,7 @@ def test_what_is_private_to_a_definition_counts_as_its_own():
     assert port.memory_bits >= 7 * 10
 
 
+@pytest.mark.slow
 def test_units_by_themselves_are_left_out_of_the_rest(tiny):
     rest = unit_designs(tiny)[-1]
     measured = measure(rest)

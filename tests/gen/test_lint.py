@@ -60,6 +60,7 @@ def test_a_copy_of_the_waivers_is_for_one_file_alone(design, tmp_path):
         assert (said == "") == clean
 
 
+@pytest.mark.slow
 def test_a_chip_is_read_without_a_warning(tmp_path):
     design = emit(Chip(named["tiny"]))
     (tmp_path / "tiny.v").write_text(design.text)

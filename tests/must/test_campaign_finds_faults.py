@@ -75,6 +75,7 @@ def test_a_fault_in_the_compiler_is_found(seed, monkeypatch, figure):
     figure(f"compiler: {_found(seed, kinds=('program',))}")
 
 
+@pytest.mark.slow
 @pytest.mark.must("edge-g", goal=GOAL)
 def test_a_fault_in_the_emulator_is_found(seed, monkeypatch, figure):
     def flushed(sums, out):

@@ -50,10 +50,11 @@ def test_only_what_was_stored_in_an_earlier_iteration_may_be_read(distance):
             assert found == (waits + (f" {distance} iterations later" if distance else ""),)
 
 
-def test_iterations_that_meet_are_those_whose_ranges_do(seed):
+@pytest.mark.parametrize("count", [60, pytest.param(300, marks=pytest.mark.slow)])
+def test_iterations_that_meet_are_those_whose_ranges_do(count, seed):
     """Against ranges compared pair by pair, strides of either sign."""
     rng = random.Random(seed)
-    for _ in range(300):
+    for _ in range(count):
         stride = 16 * rng.randint(-20, 20)
         x = Argument(1 << 16, stride)
         y = Argument((1 << 16) + 16 * rng.randint(-60, 60), stride)

@@ -1,6 +1,7 @@
 """Cycles from the write of a launch to the first address of operands, for a product."""
 
 import numpy as np
+import pytest
 from amaranth.hdl import Elaboratable, Module, ResetInserter
 from amaranth.sim import Simulator
 
@@ -108,6 +109,7 @@ def first_address():
     return found
 
 
+@pytest.mark.slow
 def test_a_product_of_256_reaches_its_operands_early():
     found = first_address()
     assert found["start"] < found["address"] <= GOAL, found

@@ -136,7 +136,7 @@ class _Recorder(Library):
         return super().define(component)
 
 
-@pytest.mark.parametrize("name", ["tiny", *COMPONENTS])
+@pytest.mark.parametrize("name", [pytest.param("tiny", marks=pytest.mark.slow), *COMPONENTS])
 def test_every_component_of_a_design_is_told_apart(name):
     chip = named["tiny"]
     entry = COMPONENTS.get(name)

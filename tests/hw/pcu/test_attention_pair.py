@@ -15,7 +15,7 @@ def attention(rng, blocks, *, d=8, dv=6, **fields):
     return random_attention(rng, CHIP, blocks, d=d, dv=dv, **fields)
 
 
-@pytest.mark.parametrize("stall", [0.0, 0.4])
+@pytest.mark.parametrize("stall", [pytest.param(0.0, marks=pytest.mark.slow), 0.4])
 def test_a_pair_computes_attention(stall, seed):
     rng = np.random.default_rng(seed)
     simulate_attention(attention(rng, [[16, 8], [4], [8, 8]]), rng, stall=stall)
@@ -28,7 +28,13 @@ MASKS = {
 }
 
 
-@pytest.mark.parametrize("mask", MASKS.values(), ids=MASKS)
+@pytest.mark.parametrize(
+    "mask",
+    [
+        pytest.param(mask, id=name, marks=() if name == "causal" else pytest.mark.slow)
+        for name, mask in MASKS.items()
+    ],
+)
 def test_masked_keys_do_not_count(mask, seed):
     """In three query groups; the causal mask then begins anew."""
     rng = np.random.default_rng(seed)
@@ -48,7 +54,7 @@ def test_large_scores_raise_the_maximum_and_scale_old_sums(seed):
     "special",
     [
         np.nan,
-        -np.inf,
+        pytest.param(-np.inf, marks=pytest.mark.slow),
         pytest.param(np.inf, marks=pytest.mark.slow),
         pytest.param(1e5, marks=pytest.mark.slow),
     ],

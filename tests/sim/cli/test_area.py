@@ -64,6 +64,7 @@ def test_without_yosys_one_line_says_so(capsys, monkeypatch):
     assert "no-such-yosys is not installed; fix: make setup" in error and error.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_a_liberty_adds_square_micrometres(capsys, monkeypatch, tmp_path):
     monkeypatch.setenv("TILEWRIGHT_CACHE", str(tmp_path))
     words = "--config tiny --component token_switch --liberty".split()
@@ -93,8 +94,17 @@ def test_a_liberty_measures_a_stand_alone_unit(capsys, monkeypatch, tmp_path):
     assert f"unit: {unit['square_um']:,.0f} µm², {outside:.1%} outside its cells" in said
 
 
-@pytest.mark.parametrize(("rows", "columns"), [(1, 1), (2, 2), (1, 5)])
-@pytest.mark.parametrize("dataflow", ["ws", "os"])
+@pytest.mark.parametrize(
+    ("rows", "columns", "dataflow"),
+    [
+        (2, 2, "ws"),
+        (1, 5, "os"),
+        *(
+            pytest.param(*case, marks=pytest.mark.slow)
+            for case in ((1, 1, "ws"), (1, 5, "ws"), (1, 1, "os"), (2, 2, "os"))
+        ),
+    ],
+)
 def test_cells_of_a_small_array_are_told_from_the_rest(rows, columns, dataflow, capsys):
     """As many as there are, though other definitions may have as many instances."""
     words = f"--component systolic --rows {rows} --cols {columns} --dataflow {dataflow}"

@@ -96,7 +96,9 @@ def test_the_list_is_that_of_tilewright_list(calls, capsys):
     ("block", "options"),
     [
         ("systolic", "--rows 5 --cols 6 --dataflow is --format e4m3 --latency 2"),
-        ("tensor_unit", "--rows 5 --format int8 --buffer-rows 99"),
+        pytest.param(
+            *("tensor_unit", "--rows 5 --format int8 --buffer-rows 99"), marks=pytest.mark.slow
+        ),
     ],
 )
 def test_a_bench_is_asked_to_test_another_unit(block, options, monkeypatch, tmp_path, capsys):

@@ -58,13 +58,17 @@ def test_without_an_output_a_file_below_build_is_written_and_named(words, name, 
     assert said.startswith(f"build/{name}.v: module ") and said.count("\n") == 1
 
 
-def test_a_preset_and_a_file_give_their_names(here, capsys):
+@pytest.mark.slow
+def test_a_file_gives_its_name_to_the_output_and_not_to_the_text(here, capsys):
     (here / "mine.toml").write_text(
         "rows = 2\ncolumns = 2\nwidth_bits = 64\n[agcu]\ncount = 1\naxi_data_bits = 64\n"
     )
     assert run("--config ./mine.toml", capsys).out.startswith("build/mine.v: module tilewright")
     text = Path("build/mine.v").read_text()
     assert "--config FILE.toml\n" in text and "mine" not in text
+
+
+def test_a_preset_gives_its_name(here, capsys):
     assert run("--preset tpu-v3", capsys).out.startswith("build/tpu-v3.v: module systolic_unit_")
     assert "matrix unit of tpu-v3, 2 per core" in Path("build/tpu-v3.v").read_text()
 
@@ -128,7 +132,7 @@ HEADED = [
     "--component systolic --rows 2 --cols 2 --format mxe4m3,mxe5m2",
     "--component tensor_unit --rows 2 --cols 2 --format int8 --buffer-rows 8",
     "--config tiny --component matrix_unit",
-    "--config tiny",
+    pytest.param("--config tiny", marks=pytest.mark.slow),
 ]
 
 

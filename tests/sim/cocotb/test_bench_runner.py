@@ -108,6 +108,7 @@ def test_a_simulator_that_hangs_is_stopped(monkeypatch, tmp_path):
     assert result.failures == ("simulator: stopped after 0.2 s",)
 
 
+@pytest.mark.slow
 def test_a_model_that_cannot_be_built_is_a_failure_with_the_tools_words(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("TILEWRIGHT_CACHE", str(tmp_path))

@@ -5,14 +5,13 @@ import dataclasses
 import numpy as np
 import pytest
 
-from gen.verilog import emit
 from hw.arch.config import named
 from hw.arch.counters import ACTIVITIES, unit_kinds
 from hw.arch.error_codes import LaunchError, error_detail, error_unit
 from hw.arch.launch import ENTRY_BYTES
 from hw.arch.limits import COUNTER_WORDS
-from hw.chip import Chip
 from hw.numeric.formats import bf16, fp32
+from sim.backends.emitted import emitted_chip
 from sim.emulator import EmulatorError, emulate
 from sim.native.chip_model import ChipModel, ErrorAt, MemoryConditions
 from sim.oracle import product
@@ -28,7 +27,7 @@ CONFIG = named["tiny"]
 @pytest.fixture(scope="module")
 def model(heavy_lock):
     """Model of `tiny`: the one build of this file."""
-    with heavy_lock(), ChipModel(emit(Chip(CONFIG)), CONFIG, seed=5) as chip:
+    with heavy_lock(), ChipModel(emitted_chip(CONFIG), CONFIG, seed=5) as chip:
         yield chip
 
 

@@ -3,10 +3,9 @@
 import numpy as np
 import pytest
 
-from gen.verilog import emit
 from hw.arch.error_codes import LaunchError, UnitError, agcu_number
 from hw.arch.launch import Argument
-from hw.chip import Chip
+from sim.backends.emitted import emitted_chip
 from sim.emulator import emulate
 from sim.native.chip_model import ChipModel, MemoryConditions
 from sw.prove import prove
@@ -18,7 +17,7 @@ from tests.units_indexed import Indexed, Table
 @pytest.fixture(scope="module")
 def model(heavy_lock):
     """Model of `tiny`: the one build of this file."""
-    with heavy_lock(), ChipModel(emit(Chip(TINY)), TINY, seed=5) as chip:
+    with heavy_lock(), ChipModel(emitted_chip(TINY), TINY, seed=5) as chip:
         yield chip
 
 

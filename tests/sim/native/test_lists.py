@@ -5,8 +5,7 @@ import random
 import numpy as np
 import pytest
 
-from gen.verilog import emit
-from hw.chip import Chip
+from sim.backends.emitted import emitted_chip
 from sim.emulator import EmulatorError, emulate
 from sim.native.chip_model import ChipModel, MemoryConditions
 from sw.prove import prove
@@ -20,7 +19,7 @@ from tests.units_lists import Copies, Relay
 @pytest.fixture(scope="module")
 def model(heavy_lock):
     """Model of `tiny`: the one build of this file."""
-    with heavy_lock(), ChipModel(emit(Chip(TINY)), TINY, seed=5) as chip:
+    with heavy_lock(), ChipModel(emitted_chip(TINY), TINY, seed=5) as chip:
         yield chip
 
 

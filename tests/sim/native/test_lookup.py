@@ -5,9 +5,8 @@ import dataclasses
 import numpy as np
 import pytest
 
-from gen.verilog import emit
 from hw.arch.error_codes import LaunchError, UnitError, error_unit
-from hw.chip import Chip
+from sim.backends.emitted import emitted_chip
 from sim.emulator import emulate
 from sim.native.chip_model import ChipModel, MemoryConditions
 from tests.sw.gather_chip import CHIP, LIST, RESULT, ROWS, launch_memory, lookup
@@ -16,7 +15,7 @@ from tests.sw.gather_chip import CHIP, LIST, RESULT, ROWS, launch_memory, lookup
 @pytest.fixture(scope="module")
 def model(heavy_lock):
     """Model of `tiny`, shared by the tests of this file."""
-    with heavy_lock(), ChipModel(emit(Chip(CHIP)), CHIP, seed=5) as chip:
+    with heavy_lock(), ChipModel(emitted_chip(CHIP), CHIP, seed=5) as chip:
         yield chip
 
 

@@ -4,14 +4,13 @@ import dataclasses
 
 import pytest
 
-from gen.verilog import emit
 from hw.arch.config import named
-from hw.chip import Chip
+from sim.backends.emitted import emitted_chip
 from sim.run.verilog_file import read_design
 
 
 def test_an_emitted_chip_reads_back_as_itself(tmp_path):
-    design = emit(Chip(named["tiny"]))
+    design = emitted_chip(named["tiny"])
     path = tmp_path / "tiny.v"
     path.write_text(design.file)
     assert read_design(path) == design

@@ -111,7 +111,10 @@ def check_program(program: Program) -> None:
 @pytest.mark.must("slice-j", goal="NaN-poisoned tails change no result")
 @pytest.mark.parametrize(
     ("file", "name", "shapes", "answer", "options", "tolerance"),
-    CASES,
+    [
+        pytest.param(*case, marks=pytest.mark.slow if case[4].get("causal") else ())
+        for case in CASES
+    ],
     ids=[f"{case[1]}{'-causal' if case[4].get('causal') else ''}" for case in CASES],
 )
 def test_printed_programs_equal_float64_on_ragged_sizes(
