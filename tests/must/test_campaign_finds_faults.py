@@ -17,8 +17,8 @@ from sim.oracle import product
 from sim.run.driver import compile_job, run
 from sim.run.job import Job, Problem
 from sw.kernels.matmul import matmul
-from sw.passes import units
 from sw.prove import agcu_actors
+from sw.stages import product_graph
 
 GOAL = (
     "an hour: 12 random chips on RTL, 40 runs on them, 500 programs, 300 images, 1,000 AXI errors, "
@@ -65,13 +65,13 @@ def test_an_hour_finds_nothing(seed, heavy, tmp_path, figure):
 
 @pytest.mark.must("edge-g", goal=GOAL)
 def test_a_fault_in_the_compiler_is_found(seed, monkeypatch, figure):
-    made = units.FilterProgram
+    made = product_graph.FilterProgram
 
     def swapped(modulus, index):
         # Two columns of a grid of at least four change places.
         return made(modulus, index ^ 1 if modulus >= 4 else index)
 
-    monkeypatch.setattr(units, "FilterProgram", swapped)
+    monkeypatch.setattr(product_graph, "FilterProgram", swapped)
     figure(f"compiler: {_found(seed, kinds=('program',))}")
 
 
@@ -121,7 +121,7 @@ def test_a_fault_in_the_rtl_is_found(seed, heavy, figure):
 
 
 @pytest.mark.must("edge-g", goal=GOAL)
-def test_the_oracle_finds_a_dropped_product_that_the_bound_allows(seed, monkeypatch, figure):
+def test_a_dropped_product_is_found_by_the_bound_and_by_the_oracle(seed, monkeypatch, figure):
     """Golden and the emulator leave out the same product: all other answers agree."""
     multiply, passes = reference.matmul, matrix._float_passes
 
@@ -146,8 +146,8 @@ def test_the_oracle_finds_a_dropped_product_that_the_bound_allows(seed, monkeypa
         inputs=inputs,
     )
     outcome = run(job, *compile_job(job))
-    assert outcome.report["verified"] and outcome.report["bit_exact"]
+    assert outcome.report["bit_exact"] and not outcome.report["verified"]
     wrong = outcome.outputs["C"] != product(inputs["A"], inputs["B"], bf16.dtype)
     assert wrong.all()
     found = _found(seed, kinds=("program",))
-    figure(f"oracle: all 16 sums of K = 256, which the run calls verified; {found}")
+    figure(f"oracle: all 16 sums of K = 256, beyond the bound; {found}")
