@@ -73,9 +73,9 @@ def _candidates(
         return
     by_rows = region.reduces or any(each.part is Part.ROW for each in region.inputs.values())
     if by_rows:
-        yield from row_pipelines(region, _codes(region, 0), arrays, config)
+        yield from row_pipelines(region, _codes(region, config, 0), arrays, config)
     else:
-        yield from element_pipelines(region, _codes(region, 1, phases=1), arrays, config)
+        yield from element_pipelines(region, _codes(region, config, 1, phases=1), arrays, config)
 
 
 def _turns(region: Region) -> bool:
@@ -89,7 +89,12 @@ def _turns(region: Region) -> bool:
     )
 
 
-def _codes(region: Region, lane_axis: int, **limits: int) -> tuple[LaneCode, ...]:
+def _codes(
+    region: Region, config: ChipConfig, lane_axis: int, **limits: int
+) -> tuple[LaneCode, ...]:
     types = {name: each.type for name, each in region.inputs.items()}
     formats = {value: region.formats[tensor] for value, tensor in region.outputs.items()}
-    return lane_codes(region.nodes, types, formats, lane_axis=lane_axis, **limits)
+    bits = config.pcu.function_bits
+    return lane_codes(
+        region.nodes, types, formats, lane_axis=lane_axis, function_bits=bits, **limits
+    )

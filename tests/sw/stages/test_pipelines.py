@@ -80,6 +80,22 @@ def test_other_formats():
     verify(transpose, "small", (40, 70), int8)
 
 
+@tw.kernel("X[M, N] -> Y[M, N]")
+def tempered(X, Y):
+    for i in tw.metapipe(X.shape[0]):
+        tw.store_tile(Y[i, :], tw.exp(tw.load_tile(X[i, :]) / 3.0))
+
+
+@pytest.mark.parametrize("bits", [12, 24])
+def test_functions_of_constants_have_the_chips_bits(bits):
+    pcu = dataclasses.replace(named["tiny"].pcu, function_bits=bits)
+    config = dataclasses.replace(named["tiny"], pcu=pcu)
+    verify(tempered, config, (9, 20))
+    # One phase of one PCU: the reciprocal of 3 is a constant.
+    compiled = compile_kernel(tempered, config, dims={"M": 9, "N": 20}, dtype=bf16)
+    assert "chains of 1 PCUs" in str(compiled)
+
+
 def refused(kernel, config, match, sizes=(8, 8), **more):
     with pytest.raises(BadInputError, match=match) as caught:
         compile_kernel(kernel, config, dims=dict(zip("MN", sizes)), dtype=bf16, **more)
