@@ -49,7 +49,7 @@ def lane_chip(**pcu: int) -> ChipConfig:
         columns=3,
         width_bits=64,
         pattern="mcm/mcm",
-        pcu=PcuConfig(**({"lanes": 2, "function_bits": 16} | pcu)),
+        pcu=PcuConfig(**pcu),
         pmu=PmuConfig(capacity_bytes=32768),
         agcu=AgcuConfig(count=2),
     )

@@ -18,7 +18,7 @@ _CHIP = ChipConfig(
     rows=2,
     columns=2,
     width_bits=64,
-    pcu=PcuConfig(accumulator_rows=16, lanes=2),
+    pcu=PcuConfig(accumulator_rows=16),
     agcu=AgcuConfig(count=1),
 )
 
