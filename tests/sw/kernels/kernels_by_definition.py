@@ -1,4 +1,4 @@
-"""Every kernel of `sw/kernels` but the products, one operation at a time, by docs/kernels.md.
+"""Every kernel of `sw/kernels` but plain products, one operation at a time, by docs/kernels.md.
 
 Nothing of the project is imported: order, casts and sums are written here, the functions in
 `functions_by_definition`.
@@ -106,8 +106,35 @@ def layer_norm(inputs, width):
     return scaled * wide(inputs["g"]) + wide(inputs["b"])
 
 
+def product(a, b):
+    """From +0, in ascending order, one rounding per term; zero sums are +0."""
+    a, b = wide(a), wide(b)
+    total = np.zeros((len(a), b.shape[1]), a.dtype)
+    for k in range(a.shape[1]):
+        column, row = a[:, k : k + 1], b[k : k + 1]
+        total = fma(column, row, total) if a.dtype == FLOAT else total + column * row
+    return total + total.dtype.type(0)
+
+
+def residual(inputs, width):
+    return product(inputs["A"], inputs["B"]) + wide(inputs["R"])
+
+
+def rope(inputs, width):
+    x, cos, sin = (inputs[name].astype(FLOAT) for name in ("X", "cos", "sin"))
+    a, b = np.split(x, 2, axis=1)
+    return x * cos + np.concatenate([-b, a], axis=1) * sin
+
+
+def gated_mlp(inputs, width):
+    gate, up = (product(inputs["X"], inputs[name]) for name in ("Wg", "Wu"))
+    h = gate * inverse_of_one_more(-gate, width) * up
+    return product(stored(h, BF16), inputs["Wd"])
+
+
 #: Inputs by name and significant bits of the functions -> output before its cast, by kernel.
-_KERNELS = (add, silu, gelu, transpose, softmax, rms_norm, layer_norm)
+_ELEMENTS = (add, silu, gelu, transpose, softmax, rms_norm, layer_norm, rope)
+_PRODUCTS = (residual, gated_mlp)
 
 
 def _by_definition(kernel):
@@ -118,4 +145,4 @@ def _by_definition(kernel):
     return answer
 
 
-BY_DEFINITION = {kernel.__name__: _by_definition(kernel) for kernel in _KERNELS}
+BY_DEFINITION = {kernel.__name__: _by_definition(kernel) for kernel in (*_ELEMENTS, *_PRODUCTS)}
