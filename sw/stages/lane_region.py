@@ -18,7 +18,7 @@ from sw.language.errors import ProgramError
 from sw.stages.lane_arithmetic import Arithmetic, Condition
 from sw.stages.lane_words import Place, Send, Word, WordTable, float_bits
 
-__all__ = ["MOST_TERMS", "Region", "unserved"]
+__all__ = ["EXACT", "Region", "unserved"]
 
 _FORMS = {
     fp32: (ElementForm.WORD, ResultForm.WORD),
@@ -27,8 +27,8 @@ _FORMS = {
     int8: (ElementForm.INT8, ResultForm.INT8),
 }
 _REDUCTIONS = {"sum": Reduction.SUM, "max": Reduction.MAXIMUM, "min": Reduction.MINIMUM}
-#: Most numbers of int8 whose sums are exact in fp32.
-MOST_TERMS = 1 << 17
+#: Greatest magnitude up to which every whole number is an fp32.
+EXACT = 1 << 24
 
 
 def unserved(node: ir.Node | None, message: str, value: str = "") -> ProgramError:
@@ -42,6 +42,8 @@ class _Number(NamedTuple):
     format: Format
     real: Word | None
     integer: Word | None
+    #: Greatest magnitude of a whole number that has both words.
+    bound: int = EXACT
     #: Whether it is an input as it is loaded.
     loaded: bool = False
 
@@ -146,7 +148,7 @@ class Region:
         word = self.table.port(name, form, place, axis)
         if type_.format == int8:
             real = self.table.port(name, ElementForm.INT8_TO_FP32, place, axis)
-            return _Number(int8, real, word)
+            return _Number(int8, real, word, 1 << int8.bits - 1)
         if type_.format == int32:
             self.table.integers.add(word)
             return _Number(int32, None, word)
@@ -199,8 +201,12 @@ class Region:
             first = numbers.pop(0)
             condition = self._numbers[first.name] if isinstance(first, ir.Value) else None
         format_ = _math_format(node, numbers)
-        words = tuple(self._number(each, format_, node) for each in numbers)
         whole = format_ == int32
+        if whole and node.op == "mul":
+            product = self._product(numbers)
+            if product is not None:
+                return product
+        words = tuple(self._number(each, format_, node) for each in numbers)
         if operation.compares:
             return Condition(node.op, words[0], words[1], whole)
         if isinstance(condition, Condition):
@@ -213,6 +219,22 @@ class Region:
             )
         return _Number(format_, None, word) if whole else _Number(format_, word, None)
 
+    def _product(self, operands: list[ir.Operand]) -> _Number | None:
+        """Product of whole numbers that is exact in fp32, or None."""
+        reals, bound = [], 1
+        for operand in operands:
+            if isinstance(operand, ir.Constant):
+                number: _Number | Condition = _constant(operand.value, int32)
+            else:
+                number = self._numbers[operand.name]
+            assert isinstance(number, _Number)
+            reals.append(number.real)
+            bound *= number.bound
+        if None in reals or bound > EXACT:
+            return None
+        word = self._math.multiply(*reals)
+        return _Number(int32, word, self._math.rounded(word), bound)
+
     def _reduce(self, node: ir.Reduce) -> _Number:
         value, name = node.values[0], node.result.name
         number, type_ = self._numbers[value.name], self._types[value.name]
@@ -223,8 +245,12 @@ class Region:
         if number.real is None:
             raise unserved(node, f"Lanes do not reduce {number.format.name}", number.format.name)
         whole = not number.format.is_float
-        if whole and node.op == "sum" and (isinstance(axis.size, str) or axis.size > MOST_TERMS):
-            raise unserved(node, f"Lanes sum at most {MOST_TERMS:,} numbers of int8", str(axis))
+        bound = number.bound
+        if whole and node.op == "sum":
+            bound *= EXACT if isinstance(axis.size, str) else axis.size
+            if bound > EXACT:
+                rule = f"whole numbers whose sum is at most {EXACT:,}"
+                raise unserved(node, f"Lanes sum {rule}, not {bound:,}", str(bound))
         word = self._reduced(node, f"{name}#fp32" if whole else name, number.real, axis)
         return (
             _Number(int32, None, self._math.rounded(word)) if whole else _Number(fp32, word, None)
@@ -287,4 +313,5 @@ def _constant(value: Any, format_: Format) -> _Number:
     if format_.is_float:
         return _Number(format_, real, None)
     whole = int(stored.astype(np.int32).view(np.uint32)[0])
-    return _Number(format_, real if format_ == int8 else None, whole)
+    bound = abs(int(stored[0]))
+    return _Number(format_, real if bound <= EXACT else None, whole, max(bound, 1))

@@ -152,9 +152,12 @@ def run(body, *, lane_axis=0, dtype=tw.bf16, shapes=("M, N", "M, N"), **how):
     return lane_codes(nodes, inputs, outputs, lane_axis=lane_axis, **how)
 
 
+INT8 = {"dtype": tw.int8}
 REFUSALS = [
     ("Lanes do not reduce int32", lambda x, z: x - tw.row_max(x), {"dtype": tw.int32}),
-    ("`*` of int32 takes a power of two on chips", lambda x, z: x * z, {"dtype": tw.int8}),
+    ("`*` of int32 takes a power of two on chips", lambda x, z: x * z, {"dtype": tw.int32}),
+    ("`*` of int32 takes a power of two", lambda x, z: x * z * x * z, INT8),
+    ("sum is at most 16,777,216, not 41,943,040", lambda x, z: tw.row_sum(x * x * 128) + z, INT8),
     ("`log` is not a function of chips", lambda x, z: tw.log(x), {}),
     ("A reduction over positions of a vector", lambda x, z: x - tw.row_max(x), {"lane_axis": 1}),
     ("Lanes take no tile of fp16: `", lambda x, z: x + z, {"dtype": tw.fp16}),
