@@ -8,6 +8,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+import tilewright
 from hw.arch.config import named
 from hw.numeric.formats import bf16, fp32, int8
 from sim.golden import golden
@@ -159,3 +160,20 @@ def test_the_definition_imports_nothing_of_the_project(module):
         )
     }
     assert names <= {"decimal", "functools", "ml_dtypes", "numpy", "tests"}
+
+
+#: Kernels that chips run so far, and those for which `tiny` has too few PCUs.
+ON_CHIPS = ("add", "gelu", "layer_norm", "matmul", "rms_norm", "silu", "softmax", "transpose")
+NOT_ON_TINY = ("gelu", "layer_norm")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("config", named)
+@pytest.mark.parametrize("name", ON_CHIPS)
+def test_defaults_run_on_every_chip(name, config, capsys):
+    code = tilewright.main(["run", name, "--config", config, "--backend", "emulator"])
+    out, error = capsys.readouterr()
+    if config == "tiny" and name in NOT_ON_TINY:
+        assert code == 2 and "must fit the chip's 2 PCUs" in error
+    else:
+        assert code == 0 and out.endswith("VERIFIED\n")
