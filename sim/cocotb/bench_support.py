@@ -11,14 +11,15 @@ from cocotb.triggers import FallingEdge, ReadOnly
 
 from hw.numeric.division import ceil_div
 
-__all__ = ["Sink", "Source", "bench", "clocks", "random_generator", "start"]
+__all__ = ["PERIOD_NS", "Sink", "Source", "bench", "clocks", "random_generator", "start"]
 
-_PERIOD_NS = 10
+#: Clock period of every testbench.
+PERIOD_NS = 10
 
 
 def bench(*, limit_cycles: int) -> Callable[..., Any]:
     """Decorator of a test with a timeout in cycles."""
-    return cocotb.test(timeout_time=limit_cycles * _PERIOD_NS, timeout_unit="ns")
+    return cocotb.test(timeout_time=limit_cycles * PERIOD_NS, timeout_unit="ns")
 
 
 def random_generator(name: str = "") -> np.random.Generator:
@@ -32,7 +33,7 @@ async def start(dut: Any, **settings: int) -> None:
     Testbench processes drive at falling edges and sample, by ``ReadOnly``, the values settled
     before the next rising edge, so results do not depend on a simulator's order of events.
     """
-    Clock(dut.clk, _PERIOD_NS, "ns").start(start_high=False)
+    Clock(dut.clk, PERIOD_NS, "ns").start(start_high=False)
     dut.rst.value = 1
     for name, value in settings.items():
         getattr(dut, name).value = value

@@ -10,19 +10,23 @@ from hw.arch.config import ChipConfig, PcuConfig
 from hw.array.dataflow import ArrayConfig, Dataflow
 from hw.matrix.unit_config import UnitConfig
 from hw.numeric.formats import named
+from sim.drivers.pmu_case import PmuSizes
 
 __all__ = [
     "asked_fp",
     "asked_pcu",
+    "asked_pmu",
     "asked_unit",
     "environment_of",
     "environment_of_fp",
     "environment_of_pcu",
+    "environment_of_pmu",
 ]
 
 _VARIABLE = "TILEWRIGHT_UNIT"
 _FP_VARIABLE = "TILEWRIGHT_FP"
 _PCU_VARIABLE = "TILEWRIGHT_PCU"
+_PMU_VARIABLE = "TILEWRIGHT_PMU"
 
 
 def environment_of(config: UnitConfig, buffer_rows: int | None = None) -> dict[str, str]:
@@ -71,3 +75,16 @@ def asked_pcu() -> tuple[ChipConfig, int] | None:
         return None
     width_bits, fields, programs = json.loads(os.environ[_PCU_VARIABLE])
     return ChipConfig(2, 2, width_bits=width_bits, pcu=PcuConfig(**fields)), programs
+
+
+def environment_of_pmu(sizes: PmuSizes, programs: int) -> dict[str, str]:
+    """Environment that selects a PMU, and a number of random programs of each kind."""
+    return {_PMU_VARIABLE: json.dumps([*sizes, programs])}
+
+
+def asked_pmu() -> tuple[PmuSizes, int] | None:
+    """Sizes of the selected PMU, and number of programs; None if none is selected."""
+    if _PMU_VARIABLE not in os.environ:
+        return None
+    *sizes, programs = json.loads(os.environ[_PMU_VARIABLE])
+    return PmuSizes(*sizes), programs
