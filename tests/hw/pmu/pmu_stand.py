@@ -27,9 +27,10 @@ class PmuStand(Component):
     """
 
     def __init__(self, sizes):
-        self._sizes = PmuSizes(*sizes)
-        link, token = vector_signature(self._sizes.width_bits), stream.Signature(1)
-        word = Pmu(**self._sizes._asdict()).config.as_value()
+        sizes = PmuSizes(*sizes)
+        self._pmu = Pmu(**sizes._asdict())
+        link, token = vector_signature(sizes.width_bits), stream.Signature(1)
+        word = self._pmu.config.as_value()
         super().__init__(
             {f"i_stream_{number}": In(link) for number in range(2)}
             | {f"o_stream_{number}": Out(link) for number in range(2)}
@@ -39,7 +40,7 @@ class PmuStand(Component):
 
     def elaborate(self, platform):
         m = Module()
-        pmu = Pmu(**self._sizes._asdict())
+        pmu = self._pmu
         m.submodules.pmu = shared(pmu)
         runs = Signal()
         m.d.sync += runs.eq(1)
