@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -355,6 +355,10 @@ class Network:
         faults = (part.restart_fault() for part in self._parts())
         return [fault for fault in faults if fault is not None]
 
+    def _repeats(self, engines: Sequence[Engine]) -> Repeats:
+        """Detector of periods, with the candidates for its pacemaker."""
+        return Repeats(self.machine, self._parts(), engines)
+
     def run(self, *, whole: bool = False) -> None:
         """Run until nothing can move; AGCUs leave their preferred order only as a last resort.
 
@@ -366,7 +370,7 @@ class Network:
         for actor in self.actors:
             self.machine.wake(actor)
         engines = [each for each in self.actors if isinstance(each, Engine) and not whole]
-        repeats = Repeats(self.machine, self._parts(), engines)
+        repeats = self._repeats(engines)
         self.machine.run()
         while repeats.go_on() or any(server.give_way() for server in self.choices):
             self.machine.run()

@@ -23,7 +23,7 @@ class Run(NamedTuple):
         """Cycle of a payload of the run."""
         if self.size < 2:
             return self.first
-        return self.first + (self.last - self.first) * number / (self.size - 1)
+        return self.first + (self.last - self.first) * number // (self.size - 1)
 
     def cut(self, count: int) -> tuple[Run, Run]:
         """The first ``count`` payloads, and the others."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from hw.arch.pcu import PcuProgram
@@ -11,12 +12,13 @@ from sw.chip_program import ChipProgram
 from sw.fabric.nets import Nets, Output
 from sw.prove.actor_classes import Kinds
 from sw.prove.agcu_actors import BoxStream
-from sw.prove.machine import Part
 from sw.prove.network import Network
 from sw.prove.pcu_actors import ResultDrain
+from sw.prove.pmu_actors import Engine
+from sw.prove.repeats import Repeats
 from sw.prove.stream_packets import StreamPackets, tile_passes
 from sw.timing.box_rows import BoxRows
-from sw.timing.clock import Clock
+from sw.timing.clock import TimedRepeats
 from sw.timing.memory_port import LoadSide, StoreSide
 from sw.timing.timed_agcus import (
     TimedBoxServer,
@@ -126,9 +128,8 @@ class TimedNetwork(Network):
             ports[isinstance(engine, TimedReadEngine)] += engine.vectors
         return max(ports)
 
-    def _parts(self) -> list[Part]:
-        parts = super()._parts()
-        return [*parts, Clock(self.machine, parts)]
+    def _repeats(self, engines: Sequence[Engine]) -> Repeats:
+        return TimedRepeats(self.machine, self._parts(), engines)
 
     def _add_pmu(self, at: tuple[int, ...], unit: PmuProgram) -> None:
         before = len(self.actors)
