@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
@@ -13,7 +12,6 @@ from hw.arch.errors import BadInputError, did_you_mean
 from hw.numeric.formats import Format, bf16
 from sw.array_spec import ArraySpec
 from sw.chip_program import ChipProgram
-from sw.cost import predict, predict_launch
 from sw.ir.program import Program
 from sw.language import Kernel, Schedule
 from sw.netlist import Netlist
@@ -25,6 +23,7 @@ from sw.passes.place import Placement
 from sw.passes.plan import Plan
 from sw.passes.route import Routes
 from sw.passes.steps import PASSES
+from sw.timing.prediction import LATENCY, Prediction, predict_cycles
 
 __all__ = ["Compiled", "compile_kernel"]
 
@@ -63,9 +62,6 @@ class Compiled:
     image : bytes
     units_used : mapping of str to int
         Units in use, by kind.
-    predicted_cycles, predicted_warm_cycles : int
-        Prediction of the cost model at a memory latency of 100 cycles: of a cold launch, and of
-        a warm launch, which follows another in the launch list.
     macs, macs_issued : int
         Multiply-accumulates without and with those on padding.
     peak_macs_per_cycle : int
@@ -96,13 +92,31 @@ class Compiled:
     chip: ChipProgram
     image: bytes
     units_used: Mapping[str, int]
-    predicted_cycles: int
-    predicted_warm_cycles: int
     macs: int
     macs_issued: int
     peak_macs_per_cycle: int
     notes: tuple[str, ...]
     texts: Mapping[str, str]
+    _predictions: dict[int, Prediction] = dataclasses.field(default_factory=dict, repr=False)
+
+    def prediction(self, latency: int = LATENCY) -> Prediction:
+        """Predicted cycles of a launch, made when they are first asked for.
+
+        Parameters
+        ----------
+        latency : int
+            Latency of the memory in cycles.
+        """
+        found = self._predictions.get(latency)
+        if found is None:
+            found = predict_cycles(self.chip, latency=latency, image_bytes=len(self.image))
+            self._predictions[latency] = found
+        return found
+
+    @property
+    def predicted_cycles(self) -> int:
+        """Predicted cycles of a cold launch at a memory latency of 100 cycles."""
+        return self.prediction().cycles
 
     def ir(self, after: str) -> str:
         """Text form after a pass.
@@ -189,8 +203,6 @@ def compile_kernel(
         kernel, config, dims, dtype, out, given, schedule, place_seed, given=program
     )
     texts = run_passes(PASSES, state)
-    kernel_cycles = _cycles(state)
-    launch = functools.partial(predict_launch, config, len(state.image), len(state.arrays))
     inputs = [each.format for each in state.arrays if not each.output]
     results = [each.format for each in state.arrays if each.output]
     product, plan = state.product, state.plan
@@ -215,8 +227,6 @@ def compile_kernel(
         chip=state.chip,
         image=state.image,
         units_used=MappingProxyType(state.chip.units_used()),
-        predicted_cycles=kernel_cycles + launch(),
-        predicted_warm_cycles=kernel_cycles + launch(behind=kernel_cycles),
         macs=product.m * product.n * product.k if product else 0,
         macs_issued=plan.macs_issued if plan else 0,
         peak_macs_per_cycle=config.peak_macs_per_cycle((product.fmt if product else bf16).bits),
@@ -228,14 +238,6 @@ def compile_kernel(
 def _names(formats: Sequence[Format]) -> str:
     """Different formats as text."""
     return " x ".join(dict.fromkeys(each.name for each in formats))
-
-
-def _cycles(state: Compilation) -> int:
-    """Predicted cycles of the kernel, from its start to its end."""
-    if state.pipeline is not None:
-        return state.pipeline.cycles
-    assert state.plan is not None and state.fit is not None
-    return predict(state.plan, state.fit)
 
 
 def _complete(state: Compilation) -> Schedule:

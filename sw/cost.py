@@ -1,4 +1,4 @@
-"""Cost model: predicted cycles of a plan, simulated K-block by K-block without data."""
+"""Cost model of the search: cycles of a plan, before it is lowered, K-block by K-block."""
 
 from __future__ import annotations
 
@@ -8,12 +8,11 @@ import math
 
 from hw.arch.config import ChipConfig
 from hw.arch.descriptor import BASE_ALIGNMENT
-from hw.arch.launch import ARGUMENT_BYTES, ENTRY_BYTES, HEADER_BYTES
 from hw.numeric.division import ceil_div
 from sw.passes.fit import MERGED, Fit, b_shares, column_parts, pieces, spread
 from sw.passes.plan import Plan
 
-__all__ = ["LATENCY", "SLACK", "predict", "predict_launch", "rough"]
+__all__ = ["LATENCY", "SLACK", "predict", "rough"]
 
 #: Cycles of memory latency that predictions assume.
 LATENCY = 100
@@ -23,9 +22,6 @@ _COMMAND = 8
 _BEGIN = 15
 #: Cycles from the last answer of memory to the end of the kernel.
 _END = 3
-#: Cycles of the command processor without beats and arguments: to fetch an entry, and between
-#: two kernels if the next entry has been fetched.
-_FETCH, _BETWEEN = 2 * LATENCY + 8, 5
 #: Cycles from the last vector of a K-block in an AGCU to the first in a PCU.
 _CROSSING = 24
 #: A plan is charged this part of the time in which its grid is busy: of two plans that memory
@@ -181,26 +177,6 @@ def rough(plan: Plan) -> float:
     begin = max(groups * share.a + share.b, share.a_writes)
     slack = plan.grid_cycles / SLACK
     return max(compute, loads, stores) + first + begin + _last(share, pieces(plan, {})) + slack
-
-
-def predict_launch(
-    config: ChipConfig, image_bytes: int, arguments: int, *, behind: int | None = None
-) -> int:
-    """Predicted cycles before a kernel starts, from the launch write or the previous kernel's end.
-
-    Parameters
-    ----------
-    config : ChipConfig
-    image_bytes : int
-    arguments : int
-    behind : int or None
-        Cycles of the previous kernel in the launch list, during which this entry is fetched; None
-        for the first entry.
-    """
-    beat_bytes = config.width_bits // 8
-    beats = ceil_div(ENTRY_BYTES, beat_bytes) + ceil_div(image_bytes - HEADER_BYTES, beat_bytes)
-    fetch = _FETCH + beats + max(arguments, ceil_div(arguments * ARGUMENT_BYTES, beat_bytes))
-    return fetch if behind is None else max(fetch - behind, _BETWEEN + arguments)
 
 
 def predict(plan: Plan, places: Fit) -> int:

@@ -58,6 +58,7 @@ class RunResult(abc.ABC):
         Fraction of the peak of the memory ports: bytes read or written, whichever are more, per
         cycle over the width of all ports.
     predicted_cycles : int
+        Predicted at the latency of the run, of a cold launch or of the warm one.
     launch_to_first_mac, launches : int
     dram_bytes_read, dram_bytes_written : int
     units_used : mapping of str to int
@@ -159,7 +160,7 @@ class KernelProgram(abc.ABC):
     @property
     @abc.abstractmethod
     def predicted_cycles(self) -> int:
-        """Cycles of a cold launch as the cost model predicts them."""
+        """Predicted cycles of a cold launch at a memory latency of 100 cycles."""
 
     @abc.abstractmethod
     def ir(self, after: str) -> str:

@@ -79,7 +79,7 @@ def texts() -> str:
 
 
 def products() -> str:
-    """Cycles of products on the RTL of `small`, beside those that the cost model predicts."""
+    """Cycles of products on the RTL of `small`, beside those predicted."""
 
     def rows() -> Iterator[tuple[object, ...]]:
         for kernel, dtype, (m, n, k), choices in _PRODUCTS:

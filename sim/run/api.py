@@ -170,7 +170,7 @@ class KernelProgram(results.KernelProgram):
 
     @property
     def predicted_cycles(self) -> int:
-        """Cycles of a cold launch as the cost model predicts them."""
+        """Predicted cycles of a cold launch at a memory latency of 100 cycles."""
         return self._compiled.predicted_cycles
 
     def ir(self, after: str) -> str:

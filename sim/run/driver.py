@@ -86,14 +86,13 @@ def compile_job(
         with job.progress.step("compiling the kernel"):
             compiled = problem.compile()
     if compiled is not None:
+        prediction = compiled.prediction(job.conditions.latency)
         fields |= {
             "dtype": compiled.operands,
             "schedule": json.loads(compiled.schedule.to_json()),
             "macs_issued": compiled.macs_issued,
             "peak_macs_per_cycle": compiled.peak_macs_per_cycle,
-            "predicted_cycles": (
-                compiled.predicted_warm_cycles if job.warm else compiled.predicted_cycles
-            ),
+            "predicted_cycles": (prediction.warm_cycles if job.warm else prediction.cycles),
             "units_used": dict(compiled.units_used),
             "image_sha256": hashlib.sha256(compiled.image).hexdigest(),
             "image_bytes": len(compiled.image),
@@ -215,7 +214,7 @@ def _once(
             place.list_address,
             place.entries,
             max_cycles=job.max_cycles or _patience(job, compiled) * place.entries,
-            expected_cycles=compiled.predicted_cycles * place.entries,
+            expected_cycles=compiled.prediction(job.conditions.latency).cycles * place.entries,
         ),
     )
     if answer.status != "done":

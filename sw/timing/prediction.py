@@ -14,7 +14,7 @@ from sw.prove.stream_packets import StreamPackets
 from sw.timing.launch_cycles import launch_cycles
 from sw.timing.timed_network import TimedNetwork
 
-__all__ = ["Prediction", "predict_cycles"]
+__all__ = ["LATENCY", "Prediction", "predict_cycles"]
 
 #: Latency of the memory if none is given: that of a run without ``--latency``.
 LATENCY = 100

@@ -25,6 +25,9 @@ _FULL = 3
 #: Cycles from a full bank to the first vector of results: read, sums, output buffer
 #: (`hw.matrix.drain`).
 _DRAIN = 2
+#: Cycles that two passes are further apart than two vectors of one: the change of banks
+#: (`hw.matrix.bank_sequencer`).
+_NEXT = 1
 
 
 class TimedGrid(Clocked, Grid):
@@ -149,7 +152,8 @@ class TimedResultDrain(Producer, ResultDrain):
 
     def leaves(self, channel: Channel, count: int) -> Run:
         if self._left == self._sizes[self._pass]:
-            self.free = max(self.free, self.full_at.popleft() + _DRAIN + self.interval - 1)
+            full = self.full_at.popleft()
+            self.free = max(self.free + _NEXT, full + _DRAIN + self.interval - 1)
         return Run(self.free, self.free + (count - 1) * self.interval, count)
 
     def left(self, channel: Channel, run: Run) -> None:

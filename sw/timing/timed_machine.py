@@ -144,14 +144,17 @@ class TimedChannel(Channel):
         self._forks.append([])
 
     def connect(self, ways: Sequence[Way], delay: int) -> None:
-        """Set the switches to each consumer, and the cycles from a move to the first of them."""
+        """Set the switches to each consumer, and the cycles from a move to the first of them.
+
+        Without such cycles a payload moves when it is at the output, behind the buffer there.
+        """
         self.flows = []
         taps: Any = self.taps
         ends = [tap.consumer for tap in taps]
         for end, way in zip(ends, ways, strict=True):
-            stages = len(way) + bool(self.entries)
+            stages = len(way) + bool(self.entries) * (1 if delay else 2)
             room = _ENTRIES * len(way) + self.entries
-            end.flow = Flow(delay + len(way), max(1, stages), room)
+            end.flow = Flow(delay + len(way), stages, room)
             self.flows.append(end.flow)
         forks: dict[Way, _Fork] = {}
         for depth in range(1, max(map(len, ways), default=0) + 1):

@@ -122,6 +122,7 @@ def test_report_and_figures():
     assert result.peak_macs_per_cycle == 1024
     assert result.units_used["pcu"] == result.plan.row_par * result.plan.col_par
     assert result.predicted_cycles > result.macs / result.peak_macs_per_cycle
+    assert result.predicted_cycles == result.prediction(100).cycles < result.prediction(400).cycles
     assert f"grid {result.plan.row_par} x {result.plan.col_par}" in result.report()
     assert [each.name for each in result.arrays] == ["A", "B", "C"]
     assert result.arrays[2].output

@@ -97,9 +97,8 @@ def judge_program(fields: Fields, models: Models | None) -> Verdict:
     problems = _answers(ready)
     program = ready.program
     bins = set(program_features(fields, program))
-    cycles = program.compiled.predicted_cycles * fields["launches"]
     counts = {"programs": 1}
-    if models is not None and not problems and cycles <= _MOST_RTL_CYCLES:
+    if models is not None and not problems and _is_short(fields, ready):
         again = fields["memory"]["seed"] % _AGAIN == 0
         problems += _rtl(fields, ready, models, again=again)
         bins |= {"on RTL", "same cycles again"} if again else {"on RTL"}
@@ -107,6 +106,12 @@ def judge_program(fields: Fields, models: Models | None) -> Verdict:
         if isinstance(fields["chip"], dict):
             counts["programs on RTL of random chips"] = 1
     return Verdict("right" if not problems else "wrong", tuple(problems), frozenset(bins), counts)
+
+
+def _is_short(fields: Fields, ready: Prepared) -> bool:
+    """Whether the launch list is predicted to be short enough for the RTL."""
+    cycles = ready.program.compiled.predicted_cycles * fields["launches"]
+    return bool(cycles <= _MOST_RTL_CYCLES)
 
 
 def _answers(ready: Prepared) -> list[str]:
