@@ -136,11 +136,6 @@ class _Builder:
             f"packets of {shape.packet}",
             shape.rows,
             shape.columns,
-            shape.down
-            * shape.across
-            * shape.rows
-            * shape.columns
-            // (self.lines * self.copies * self.parts.config.pcu.lanes),
         )
 
     def _takers(self, line: int, value: str) -> list[Socket]:

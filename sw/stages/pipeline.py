@@ -35,8 +35,6 @@ class Pipeline:
         The choices as a line of text.
     block_rows, block_columns : int
         Rows and columns of the result that a slot holds.
-    cycles : int
-        Estimate from the slowest stage alone.
     """
 
     graph: StageGraph
@@ -44,7 +42,6 @@ class Pipeline:
     summary: str
     block_rows: int
     block_columns: int
-    cycles: int
 
 
 def require_count(noun: str, count: int) -> None:
@@ -194,7 +191,7 @@ class PipelineParts:
             )
         )
 
-    def done(self, summary: str, block_rows: int, block_columns: int, cycles: int) -> Pipeline:
+    def done(self, summary: str, block_rows: int, block_columns: int) -> Pipeline:
         """The whole pipeline, with its buffers in PMUs.
 
         Raises
@@ -210,4 +207,4 @@ class PipelineParts:
             homes |= {
                 each: dataclasses.replace(homes[each], slots=common) for each in sorted(sinks)
             }
-        return Pipeline(graph, homes, summary, block_rows, block_columns, cycles)
+        return Pipeline(graph, homes, summary, block_rows, block_columns)

@@ -172,11 +172,6 @@ class _Builder:
             "columns",
             rows,
             self.region.columns,
-            self.blocks
-            * self.group
-            * self.region.columns
-            * max(each.packet_phases for each in self.codes)
-            // self.parts.config.pcu.lanes,
         )
 
     def _block(self, line: int, value: str) -> None:

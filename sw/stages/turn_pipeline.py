@@ -109,5 +109,4 @@ def _turn(
         f"{lines} buffers, {down} x {across} blocks of {high} x {wide}",
         wide,
         high,
-        ceil_div(down, lines) * across * high * wide // vector,
     )
