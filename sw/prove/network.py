@@ -379,7 +379,7 @@ class Network:
 #: Actors of each kind of unit: a function of the network, the position and the program of a unit,
 #: which adds them with their ports and channels.
 UNIT_ACTORS: dict[UnitKind, Callable[[Network, tuple[int, ...], Any], None]] = {
-    PCU: Network._add_pcu,
-    PMU: Network._add_pmu,
-    AGCU: Network._add_agcu,
+    PCU: lambda network, at, unit: network._add_pcu(at, unit),
+    PMU: lambda network, at, unit: network._add_pmu(at, unit),
+    AGCU: lambda network, at, unit: network._add_agcu(at, unit),
 }

@@ -97,26 +97,6 @@ def test_repeats_that_are_left_out_take_as_long(m, n, k, fmt):
     assert short.machine.steps < whole.machine.steps
 
 
-# Measured on the RTL: cycles of the kernel, and of its start until the first product, by latency.
-MEASURED = {
-    (64, 64, 64): {1: (857, 92), 100: (1055, 191), 400: (2107, 491)},
-    (130, 200, 90): {1: (3703, 130), 100: (3907, 229), 400: (7719, 529)},
-    (17, 40, 300): {1: (2405, 67), 100: (2621, 166), 400: (7362, 466)},
-    (512, 512, 16): {100: (12993, 213), 400: (14544, 513)},
-    (512, 512, 64): {1: (17231, 196), 100: (17467, 295), 400: (54053, 885)},
-    (1, 1024, 1024): {1: (163952, 81), 100: (164150, 180), 400: (206805, 480)},
-}
-
-
-@pytest.mark.parametrize("shape", MEASURED, ids=str)
-def test_cycles_are_those_of_the_rtl_of_small(shape):
-    program = compiled(*shape)
-    for latency, (cycles, first) in MEASURED[shape].items():
-        found = predict_cycles(program, latency=latency)
-        assert found.kernel == pytest.approx(cycles, rel=0.01), latency
-        assert found.to_multiply == pytest.approx(first, abs=16), latency
-
-
 def test_busy_shares_are_of_the_cycles_of_the_kernel():
     program = compiled(256, 256, 256)
     found = predict_cycles(program)
