@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from gen.design import Design
 from hw.arch.config import ChipConfig
+from hw.arch.counters import counter_index, counter_numbers, unit_kinds
 from hw.arch.errors import TilewrightError
 from hw.arch.registers import REGISTERS, Register, register
 from sim.closing import Closing
@@ -268,9 +269,9 @@ class ChipModel(Closing):
             self.write("LIST_ADDRESS_HI", list_address >> 32)
             self.write("LIST_ENTRIES", entries)
             launch = self.write("CONTROL", 0b101)
-            reason = self._wait(launch, max_cycles, given, progress)
+            reason, probed = self._wait(launch, max_cycles, given, progress)
             end = int(self._library.chip_cycle(self._handle))
-            return self._finish(begin, first, launch, end, reason)
+            return self._finish(begin, first, launch, end, reason, probed=probed)
         finally:
             # The library must not keep the address of memory that may be freed.
             self._library.chip_begin(self._handle, ctypes.byref(Settings()))
@@ -281,13 +282,22 @@ class ChipModel(Closing):
         max_cycles: int,
         conditions: MemoryConditions,
         progress: Callable[[int], None] | None,
-    ) -> str:
-        """Wait for the interrupt; returns the reason of a hang, or an empty string."""
+    ) -> tuple[str, bool]:
+        """Wait for the interrupt.
+
+        Returns
+        -------
+        reason : str
+            The reason of a hang, or an empty string.
+        probed : bool
+            Whether counters have been read, during which the interrupt may have come.
+        """
+        probed = False
         quiet = _QUIET_CYCLES + 10 * (conditions.latency + conditions.jitter)
         while True:
             cycle = int(self._library.chip_cycle(self._handle))
             if cycle >= launch + max_cycles:
-                return f"{max_cycles} cycles have passed"
+                return f"{max_cycles} cycles have passed", probed
             code = self._library.chip_run(
                 self._handle,
                 min(cycle + _SLICE_CYCLES, launch + max_cycles),
@@ -296,13 +306,19 @@ class ChipModel(Closing):
             )
             self._check_fault()
             if code == 1:
-                return ""
+                return "", probed
             if code == -2:
-                return f"no beat on any AXI4 port for {quiet} cycles"
+                if not self._working():
+                    return f"no beat on any AXI4 port for {quiet} cycles", probed
+                # A unit may compute for long on what it has.
+                quiet += _QUIET_CYCLES
+                probed = True
             if progress is not None:
                 progress(int(self._library.chip_cycle(self._handle)) - launch)
 
-    def _finish(self, begin: float, first: int, launch: int, end: int, reason: str) -> ChipRun:
+    def _finish(
+        self, begin: float, first: int, launch: int, end: int, reason: str, *, probed: bool
+    ) -> ChipRun:
         states = []
         for index in range(self._config.agcu.count + 1):
             state = PortState()
@@ -330,8 +346,8 @@ class ChipModel(Closing):
         first_mac = self.read("FIRST_MAC") if _register("FIRST_MAC") else None
         return ChipRun(
             status=ended,
-            # The interrupt is high in the cycle after the last busy one.
-            cycles=end - launch - (not reason),
+            # The interrupt is high in the cycle after the last busy one, if it was waited for.
+            cycles=registers_cycles if probed and not reason else end - launch - (not reason),
             error_code=error & 0xFF,
             error_detail=error >> 8 & 0xFF,
             error_unit=error >> 16 & 0xFF,
@@ -376,6 +392,14 @@ class ChipModel(Closing):
             self.write("COUNTER_SELECT", index)
             values.append(self.read("COUNTER_LO") | self.read("COUNTER_HI") << 32)
         return values
+
+    def _working(self) -> bool:
+        """Whether a unit is busy between two reads of its counter."""
+        for unit, kind in enumerate(unit_kinds(self._config).values()):
+            self.write("COUNTER_SELECT", counter_index(unit, counter_numbers(kind)["busy"]))
+            if self.read("COUNTER_LO") != self.read("COUNTER_LO"):
+                return True
+        return False
 
     def _steps(self) -> list[int]:
         """Increment of each counter between two equally spaced reads, per `_PROBE_CYCLES`."""
