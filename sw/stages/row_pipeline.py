@@ -293,11 +293,11 @@ class _Builder:
         form = self.region.formats[tensor]
         vector, columns = self.parts.vector(form), self.region.columns
         halves = self.group // vector
-        boxes = ceil_div(columns, MAX_BOX)
-        wide = ceil_div(ceil_div(columns, boxes), vector) * vector
-        held = ceil_div(columns, wide) * wide
-        boxes = held // wide
-        band = held * vector
+        wide, boxes = _boxes(columns, vector)
+        # A slot holds a box of whole blocks, or whole rows if the last box is narrower.
+        slots = boxes if wide * boxes == columns else 1
+        boxes //= slots
+        band = boxes * wide * vector
         writers = 2 if self.copies > 1 else 1
         edges = [writer * self.copies // writers for writer in range(writers + 1)]
         writes = []
@@ -312,13 +312,14 @@ class _Builder:
             writes.append(
                 Walk(
                     _nest(
-                        *_columns(columns, vector),
+                        *_columns(columns // slots, vector),
                         _loop(end - first, halves * band),
                         _loop(halves, band),
                     ),
                     offset=first * halves * band,
                     access=Access.COLUMN,
-                    windows=LoopProgram(self.blocks),
+                    launches=LoopProgram(self.blocks),
+                    windows=LoopProgram(slots),
                 )
             )
         read = Walk(
@@ -328,7 +329,8 @@ class _Builder:
                 _loop(vector, vector),
                 _loop(wide // vector, vector**2),
             ),
-            windows=LoopProgram(self.blocks),
+            launches=LoopProgram(self.blocks),
+            windows=LoopProgram(slots),
             last_level=Level.ADDRESS + 1,
         )
         name = f"line{line}_{tensor}"
@@ -345,7 +347,7 @@ class _Builder:
         box = boxes_of(self.arrays, tensor, (wide, step), line * step)
         loops = [
             BoxLoop(self.blocks, 1, step * self.lines if self.blocks > 1 else 0),
-            BoxLoop(boxes, 0, wide if boxes > 1 else 0),
+            BoxLoop(boxes * slots, 0, wide if boxes * slots > 1 else 0),
         ]
         self.parts.store(f"{name}_store", line, box, loops, [(Socket(name), 1)])
 
@@ -353,3 +355,14 @@ class _Builder:
 def _pcu(line: int, number: int, copy: int) -> str:
     """Name of the PCU of a code in a copy of a line."""
     return f"pcu{line}_{copy}_{number}"
+
+
+def _boxes(columns: int, vector: int) -> tuple[int, int]:
+    """Width and number of the boxes that cover a row: equal whole blocks, if they are not short."""
+    if not columns % vector:
+        wide, boxes = pieces_of(columns, vector)
+        if boxes == 1 or wide >= MAX_BOX // 4:
+            return wide, boxes
+    boxes = ceil_div(columns, MAX_BOX)
+    wide = ceil_div(ceil_div(columns, boxes), vector) * vector
+    return wide, ceil_div(columns, wide)
