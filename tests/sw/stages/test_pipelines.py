@@ -36,13 +36,13 @@ def operand(draw, shape, dtype):
     return array
 
 
-def verify(kernel, config, sizes, dtype=bf16):
-    """Run on the emulator; the run itself compares with golden and checks the guards."""
+def verify(kernel, config, sizes, dtype=bf16, *, backend="emulator", **more):
+    """Run on a back end; the run itself compares with golden and checks the guards."""
     program = kernel.trace(dtype=dtype, M=sizes[0], N=sizes[1])
     inputs = [each.type for each in program.tensors if each.type.role is Role.IN]
     draw = np.random.default_rng(sizes)
     arrays = [operand(draw, each.shape, each.format) for each in inputs]
-    result = kernel.run(*arrays, config=config, backend="emulator")
+    result = kernel.run(*arrays, config=config, backend=backend, **more)
     assert result.verified, (kernel.name, sizes, dtype, result.problems)
 
 
@@ -73,6 +73,15 @@ def test_kernels_equal_golden_on_many_shapes(kernel, seed):
 def test_the_smallest_chip_runs_them(kernel, seed):
     rng = random.Random(seed)
     verify(kernel, "tiny", (side(rng, 40), side(rng, 30)))
+
+
+@pytest.mark.parametrize(
+    ("kernel", "sizes"),
+    [(softmax, (9, 13)), (rms_norm, (6, 10)), (silu, (7, 18)), (transpose, (11, 7))],
+    ids=lambda each: getattr(each, "name", None),
+)
+def test_rtl_equals_golden_under_random_stalls(kernel, sizes, heavy, seed):
+    verify(kernel, "tiny", sizes, backend="rtl", seed=seed % 1000, jitter=20)
 
 
 def test_other_formats():
