@@ -5,11 +5,10 @@ import dataclasses
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from gen.design import Design
 from hw.arch.config import ChipConfig
-from hw.arch.counters import counter_index, counter_numbers, unit_kinds
 from hw.arch.errors import TilewrightError
 from hw.arch.registers import REGISTERS, Register, register
 from sim.closing import Closing
@@ -26,6 +25,7 @@ from sim.native.conditions import (
     Settings,
     settings_of,
 )
+from sim.native.counter_reads import read_counters, some_unit_works
 from sim.progress import Progress
 
 __all__ = ["ChipModel", "ChipRun", "ErrorAt", "MemoryConditions", "PortTraffic", "RtlFaultError"]
@@ -308,7 +308,7 @@ class ChipModel(Closing):
             if code == 1:
                 return "", probed
             if code == -2:
-                if not self._working():
+                if not some_unit_works(self, self._config):
                     return f"no beat on any AXI4 port for {quiet} cycles", probed
                 # A unit may compute for long on what it has.
                 quiet += _QUIET_CYCLES
@@ -334,7 +334,7 @@ class ChipModel(Closing):
         registers_cycles = self.read("CYCLES_LO") | self.read("CYCLES_HI") << 32
         launch_cycles = self.read("LAUNCH_CYCLES")
         entry_begin = self.read("ENTRY_BEGIN_LO") | self.read("ENTRY_BEGIN_HI") << 32
-        counters = self._counters()
+        counters = read_counters(self)
         steps: list[int] = []
         if ended == "hang":
             steps = self._steps()
@@ -385,27 +385,11 @@ class ChipModel(Closing):
                     f"{state.reads_owed} reads and {state.writes_owed} writes"
                 )
 
-    def _counters(self) -> list[int]:
-        geometry: Any = register("GEOMETRY").layout.from_bits(self.read("GEOMETRY"))
-        values = []
-        for index in range(int(geometry["counters"])):
-            self.write("COUNTER_SELECT", index)
-            values.append(self.read("COUNTER_LO") | self.read("COUNTER_HI") << 32)
-        return values
-
-    def _working(self) -> bool:
-        """Whether a unit is busy between two reads of its counter."""
-        for unit, kind in enumerate(unit_kinds(self._config).values()):
-            self.write("COUNTER_SELECT", counter_index(unit, counter_numbers(kind)["busy"]))
-            if self.read("COUNTER_LO") != self.read("COUNTER_LO"):
-                return True
-        return False
-
     def _steps(self) -> list[int]:
         """Increment of each counter between two equally spaced reads, per `_PROBE_CYCLES`."""
-        before = self._counters()
+        before = read_counters(self)
         spent = -int(self._library.chip_cycle(self._handle))
-        after = self._counters()
+        after = read_counters(self)
         spent += int(self._library.chip_cycle(self._handle))
         return [round((b - a) * _PROBE_CYCLES / spent) for a, b in zip(before, after, strict=True)]
 
