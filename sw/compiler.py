@@ -242,20 +242,21 @@ def _names(formats: Sequence[Format]) -> str:
 
 def _complete(state: Compilation) -> Schedule:
     """The complete schedule that reproduces the choices."""
-    product, plan, places = state.product, state.plan, state.fit
-    if product is None or plan is None or places is None:
+    plan, places = state.plan, state.fit
+    if plan is None or places is None:
         return Schedule()
+    product = plan.product
     a_tile, b_tile = (1, 1) if "sum" in product.loops else (plan.a_slabs, plan.b_slabs)
     tiles = {
         product.a_tile: places.homes["a0"].slots // a_tile,
         product.b_tile: places.homes["b"].slots // b_tile,
         (product.c_tiles or ("",))[0]: places.homes["c0"].slots // places.pieces,
     }
-    par = product.product
+    par, (rows, columns) = product.product, plan.grid
     return Schedule(
         tile=state.sizes,
-        row_par={par: plan.row_par} if par else {},
-        col_par={par: plan.col_par} if par else {},
+        row_par={par: rows} if par else {},
+        col_par={par: columns} if par else {},
         slots={name: max(1, slots) for name, slots in tiles.items() if name},
     )
 
@@ -272,8 +273,8 @@ def _notes(state: Compilation) -> tuple[str, ...]:
     if plan is None or product is None:
         return tuple(notes)
     for noun, choices, hint, had in (
-        ("row_par", named[0], product.row_par, plan.row_par),
-        ("col_par", named[1], product.col_par, plan.col_par),
+        ("row_par", named[0], product.row_par, plan.grid[0]),
+        ("col_par", named[1], product.col_par, plan.grid[1]),
     ):
         asked = choices.get(product.product, hint)
         if asked is not None and asked != had:

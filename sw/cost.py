@@ -9,6 +9,7 @@ import math
 from hw.arch.config import ChipConfig
 from hw.arch.descriptor import BASE_ALIGNMENT
 from hw.numeric.division import ceil_div
+from hw.numeric.formats import Format
 from sw.passes.fit import MERGED, Fit, b_shares, column_parts, pieces, spread
 from sw.passes.plan import Plan
 
@@ -46,8 +47,9 @@ def _row_cycles(config: ChipConfig, row_bytes: int, length: int) -> float:
     return max(beats, (LATENCY + beats) / (config.agcu.outstanding + 1))
 
 
-def _box_cycles(config: ChipConfig, rows: int, row_bytes: int, length: int) -> float:
-    return max(float(_COMMAND), rows * _row_cycles(config, row_bytes, length))
+def _box_cycles(config: ChipConfig, fmt: Format, elements: int, rows: int, length: int) -> float:
+    size = fmt.bits // 8
+    return max(float(_COMMAND), rows * _row_cycles(config, elements * size, length * size))
 
 
 @dataclasses.dataclass
@@ -123,9 +125,18 @@ def _shares(
 ) -> _Shares:
     config, product = plan.config, plan.product
     rows, columns = collected
-    size, out = product.fmt.bits // 8, product.out.bits // 8
-    a_row, b_row = plan.a_slab * plan.lanes * size, plan.columns * size
-    c_row = plan.stored_columns * out * columns // plan.col_par
+    a_k, b_k = plan.a_slab * plan.lanes, plan.b_slab * plan.lanes
+    stored = plan.stored_columns * columns // plan.col_par
+    # Elements and rows of a box, and length of a row in memory.
+    if product.turned:
+        a_box, b_box = (plan.rows, a_k, product.m), (b_k, plan.columns, product.k)
+        c_box = plan.rows, max(1, stored), product.m
+    else:
+        a_box, b_box = (
+            (a_k, plan.rows // a_parts, product.k),
+            (plan.columns, b_k // b_parts, product.n),
+        )
+        c_box = stored, plan.rows, product.n
     # A PCU reads a row of sums per cycle. Whole packets are merged one after the other, at two
     # inputs if there are more than one takes.
     own = plan.result_vectors * (2 if plan.packed else 1)
@@ -133,9 +144,9 @@ def _shares(
         own *= ceil_div(rows * columns, 2) if rows * columns > MERGED else rows * columns
     return _Shares(
         groups=groups,
-        a=_box_cycles(config, plan.rows // a_parts, a_row, product.k * size),
-        b=_box_cycles(config, plan.b_slab * plan.lanes // b_parts, b_row, product.n * size),
-        c=rows * _box_cycles(config, plan.rows, c_row, product.n * out),
+        a=_box_cycles(config, product.fmt, *a_box),
+        b=_box_cycles(config, product.fmt, *b_box),
+        c=rows * _box_cycles(config, product.out, *c_box),
         # A PMU takes one vector per cycle, however many AGCUs send to it.
         a_writes=plan.a_bytes / plan.vector_bytes if a_parts > 1 else 0.0,
         b_writes=plan.b_bytes / plan.vector_bytes,
@@ -158,15 +169,14 @@ def rough(plan: Plan) -> float:
     """
     agcus = plan.config.agcu.count
     groups = max(count for _, count in spread(plan.row_par, agcus))
-    a_parts = 2 if plan.row_par == 1 and agcus > 1 and not plan.rows % 2 else 1
+    a_parts = 2 if plan.rows_shared else 1
     collected = groups, plan.col_par // column_parts(plan)
     b_parts = min(b_shares(plan)[0], agcus)
     share = _shares(plan, groups, a_parts, b_parts, collected)
     single_pass = max(plan.tiles * plan.tile_cycles, share.results)
     compute = plan.row_blocks * plan.all_passes * single_pass
     panels = plan.row_blocks * (1 if plan.resident else plan.all_passes)
-    windows = plan.row_blocks * plan.col_blocks * plan.halves
-    a_loads, b_loads = panels * plan.a_slabs * groups, windows * plan.b_slabs
+    a_loads, b_loads = panels * plan.a_slabs * groups, plan.b_windows * plan.b_slabs
     # An AGCU of its own loads B, or those of A do.
     reads = a_loads * share.a, b_loads * share.b
     ports = max(reads) if b_parts == 1 < agcus else sum(reads)
@@ -219,7 +229,7 @@ class _Run:
         rows, columns = plan.row_blocks, min(plan.col_blocks, _COLUMN_BLOCKS)
         passes = columns * plan.halves * plan.passes
         panels = rows * (1 if plan.resident else passes) * plan.a_slabs * share.groups
-        windows = rows * columns * plan.halves * plan.b_slabs
+        windows = (1 if plan.b_kept else rows * columns * plan.halves) * plan.b_slabs
         slots = share.groups * places.homes["a0"].slots
         self.a = _Loads(share.a, panels, slots, share.a_writes)
         self.b = _Loads(share.b, windows, places.homes["b"].slots, share.b_writes)
@@ -261,10 +271,9 @@ class _Run:
                     )
                     if plan.resident:
                         self.a_next = panel
-                    self.one_pass(
-                        frees_a=ends or not plan.resident, frees_b=step == plan.passes - 1
-                    )
-                    if step < plan.passes - 1:
+                    again = step < plan.passes - 1 or plan.b_kept
+                    self.one_pass(frees_a=ends or not plan.resident, frees_b=not again)
+                    if again:
                         self.b_next -= plan.b_slabs
             self.time = max(self.time, begin + self.share.c * plan.c_blocks)
             if skipped and block == columns - 2:

@@ -46,6 +46,9 @@ def constraints_of(product: Product, schedule: Schedule) -> Constraints:
         sum_tile=tiles.get("sum"),
         row_par=rows,
         col_par=columns,
+        named=frozenset(
+            f"{role}_tile" for role, index in product.loops.items() if index in schedule.tile
+        ),
         slots={key: count for key, count in slots.items() if count is not None},
     )
 
@@ -70,9 +73,14 @@ def block_sizes(c: Compilation) -> dict[str, int]:
         blocks = {"row": c.pipeline.block_rows, "column": c.pipeline.block_columns}
         return {index: blocks[role] for role, index in c.region.loops.items()}
     assert c.product is not None and c.plan is not None
+    rows, columns = c.constraints.row_tile, c.constraints.column_tile
+    found = c.plan.block_rows, c.plan.columns
+    if c.plan.product.turned:
+        turned = c.constraints.turn()
+        rows, columns, found = turned.column_tile, turned.row_tile, found[::-1]
     chosen = {
-        "row": c.constraints.row_tile or c.plan.block_rows,
-        "column": c.constraints.column_tile or c.plan.columns,
+        "row": rows or found[0],
+        "column": columns or found[1],
         "sum": c.constraints.sum_tile or c.plan.a_slab * c.plan.lanes,
     }
     return {index: chosen[role] for role, index in c.product.loops.items()}

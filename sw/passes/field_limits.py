@@ -55,12 +55,24 @@ def require_fields(plan: Plan) -> None:
     # A stride is signed, in as many bits as a byte's position in the scratchpad.
     most = plan.config.pmu.capacity_bytes // 2 - 1
     square = plan.lanes**2
-    for noun, iterations, stride in (
-        ("rows of A", plan.rows, plan.a_slab * plan.lanes),
-        ("tiles of B", plan.b_slab, plan.columns * plan.lanes),
-        ("blocks of B", plan.columns // plan.lanes, square),
-        ("passes over B", plan.passes, plan.pass_stride * plan.lanes),
-    ):
+    strides: tuple[tuple[str, int, int], ...]
+    if plan.product.turned:
+        row = plan.b_slab * plan.lanes
+        strides = (
+            ("tiles of A", plan.a_slab, plan.rows * plan.lanes),
+            ("blocks of A", plan.rows // plan.lanes, square),
+            ("columns of B", plan.columns, row),
+            ("PCUs' columns of B", plan.col_par, plan.config.grid_columns * row),
+            ("passes over B", plan.passes, plan.pass_stride * row),
+        )
+    else:
+        strides = (
+            ("rows of A", plan.rows, plan.a_slab * plan.lanes),
+            ("tiles of B", plan.b_slab, plan.columns * plan.lanes),
+            ("blocks of B", plan.columns // plan.lanes, square),
+            ("passes over B", plan.passes, plan.pass_stride * plan.lanes),
+        )
+    for noun, iterations, stride in strides:
         if iterations > 1 and stride > most:
             raise Unfit(
                 f"Stride between {noun} must be at most {most} elements in a PMU of "

@@ -147,18 +147,21 @@ def _choices(plan: Plan) -> Iterator[tuple[tuple[int, int], int, int]]:
         if b_parts > agcus or (b_parts == 2 and not _b_halves(plan)):
             continue
         for a_parts in (2, 1):
-            if a_parts == 2 and (agcus < 2 or plan.row_par > 1 or plan.rows % 2):
+            if a_parts == 2 and not plan.rows_shared:
                 continue
             most = min(agcus, plan.row_par)
             for collectors in dict.fromkeys(((most, column_parts(plan)), (most, 1), (1, 1))):
                 yield collectors, b_parts, a_parts
 
 
-def b_shares(plan: Plan) -> tuple[int, int]:
+def b_shares(plan: Plan) -> tuple[int, ...]:
     """Numbers of AGCUs that may load B, the better one first.
 
-    Where A is fetched for each pass, B comes by an AGCU of its own, if there is one.
+    Where A is fetched for each pass, B comes by an AGCU of its own, if there is one. The B of a
+    turned product is small.
     """
+    if plan.product.turned:
+        return (1,)
     own = 1 < plan.row_par < plan.config.agcu.count and not plan.resident
     return (1, 2) if own else (2, 1)
 
@@ -177,7 +180,8 @@ def column_parts(plan: Plan) -> int:
         return 1
     for parts in range(plan.config.agcu.count // plan.row_par, 1, -1):
         columns = plan.c_columns // parts
-        aligned = not columns * plan.product.out.bits % (8 * BASE_ALIGNMENT)
+        offset = columns * plan.product.out.bits // 8
+        aligned = plan.product.turned or not offset % BASE_ALIGNMENT
         whole = not plan.col_par % parts and not columns % plan.out_lanes
         if whole and aligned and (parts - 1) * columns < plan.product.n:
             return parts
@@ -190,6 +194,9 @@ def pieces(plan: Plan, named: Mapping[str, int]) -> int:
         return 1
     most = plan.config.pmu.slots // named.get("c", 2)
     step = 2 if plan.packed else 1
+    if plan.product.turned:
+        # Columns of rows are read: as many rows as a vector has elements.
+        step = plan.out_lanes
     fitting = (
         count
         for count in range(min(most, plan.rows // _LEAST_PIECE), 1, -1)
@@ -263,18 +270,22 @@ def _buffers(
     # In a loop over the sum a tile is a K-block, otherwise a panel.
     a_tile, b_tile = (1, 1) if "sum" in plan.product.loops else (plan.a_slabs, plan.b_slabs)
     a_least = plan.a_slabs if plan.resident else 1
-    b_least = plan.b_slabs if plan.passes > 1 else 1
+    b_least = plan.b_slabs if plan.passes > 1 or plan.b_kept else 1
+    # Columns are read from whole blocks.
+    turned = plan.product.turned
+    blocks = (plan.lanes, 2, plan.out_lanes) if turned else (2, plan.lanes, 2)
     a_slots = _slots(named, "a", a_tile, a_least, 2 * plan.a_slabs)
     b_slots = _slots(named, "b", b_tile, b_least, 2 * plan.b_slabs)
     c_slots = _slots(named, "c", parts, 1, 2 * parts)
     c_rate = plan.result_vectors / (cycles * plan.tiles)
     return [
         *(
-            Buffer(f"a{group}", plan.a_bytes, *a_slots, a_parts, True, plan.rows / cycles)
+            Buffer(
+                f"a{group}", plan.a_bytes, *a_slots, a_parts, True, plan.rows / cycles, blocks[0]
+            )
             for group in range(plan.row_par)
         ),
-        # B is read by columns.
-        Buffer("b", plan.b_bytes, *b_slots, b_parts, True, plan.pass_columns / cycles, plan.lanes),
+        Buffer("b", plan.b_bytes, *b_slots, b_parts, True, plan.pass_columns / cycles, blocks[1]),
         *(
             Buffer(
                 each.name,
@@ -283,6 +294,7 @@ def _buffers(
                 len(each.ports),
                 False,
                 c_rate * each.groups * each.columns,
+                blocks[2],
             )
             for each in collectors
         ),

@@ -36,6 +36,8 @@ class Constraints:
         Block sizes.
     row_par, col_par : int or None
         Units over which the schedule splits rows and columns.
+    named : set of str
+        Those of ``row_tile`` and ``column_tile`` that the schedule names.
     slots : mapping of str to int
         Tiles in the buffers ``a``, ``b``, ``c``.
     """
@@ -45,7 +47,24 @@ class Constraints:
     sum_tile: int | None = None
     row_par: int | None = None
     col_par: int | None = None
+    named: frozenset[str] = frozenset()
     slots: Mapping[str, int] = dataclasses.field(default_factory=dict)
+
+    def turn(self) -> Constraints:
+        """Constraints on the product of the transposes, whose loops are not the program's."""
+        rows, columns = (
+            getattr(self, name) if name in self.named else None
+            for name in ("row_tile", "column_tile")
+        )
+        keys = {"a": "b", "b": "a", "c": "c"}
+        return Constraints(
+            row_tile=columns,
+            column_tile=rows,
+            sum_tile=self.sum_tile,
+            row_par=self.col_par,
+            col_par=self.row_par,
+            slots={keys[name]: count for name, count in self.slots.items()},
+        )
 
 
 def parallel(
@@ -69,9 +88,10 @@ def parallel(
     found: list[tuple[float, int, Plan, Fit]] = []
     for number, plan in enumerate(plans):
         try:
-            places = fit(plan, constraints.slots)
+            places = fit(plan, _slots(plan, constraints))
         except Unfit as error:
-            problem = _nearer(problem, error)
+            # A refusal speaks of the product as the program has it.
+            problem = problem if plan.product.turned else _nearer(problem, error)
             continue
         cycles = predict(plan, places) + plan.grid_cycles / SLACK
         found.append((cycles, number, plan, places))
@@ -79,7 +99,7 @@ def parallel(
             break
     best: dict[object, tuple[Plan, Fit]] = {}
     for _, _, plan, places in sorted(found, key=lambda each: each[:2]):
-        grid = (plan.row_par, plan.col_par, len(places.collectors))
+        grid = (plan.row_par, plan.col_par, plan.product.turned, len(places.collectors))
         best.setdefault(grid, (plan, places))
     yield from itertools.islice(best.values(), _GRIDS)
     if best:
@@ -128,12 +148,17 @@ def _legal(
     product: Product, config: ChipConfig, constraints: Constraints
 ) -> tuple[list[Plan], Unfit | None]:
     """Plans whose loops fit their fields, best estimate first, and the nearest refusal."""
+    _require_grid(product, config, constraints)
     plans, problem = [], None
-    for plan in _plans(product, config, constraints):
+    tried = _plans(product, config, constraints)
+    if product.m <= 2 * fewest_rows(config):
+        # Weights for few rows take longer to load than to use.
+        tried = itertools.chain(tried, _plans(product.turn(), config, constraints.turn()))
+    for plan in tried:
         try:
             require_fields(plan)
         except Unfit as error:
-            problem = _nearer(problem, error)
+            problem = problem if plan.product.turned else _nearer(problem, error)
             continue
         plans.append(plan)
     return sorted(plans, key=rough), problem
@@ -148,7 +173,7 @@ def _smaller(
     while tried:
         for plan in tried:
             with contextlib.suppress(Unfit):
-                places = fit(plan, constraints.slots, plain=True)
+                places = fit(plan, _slots(plan, constraints), plain=True)
                 most = plan.row_par * plan.col_par // 2
                 yield plan, places
                 break
@@ -157,24 +182,39 @@ def _smaller(
         tried = [each for each in plans if each.row_par * each.col_par <= most]
 
 
+def _slots(plan: Plan, constraints: Constraints) -> Mapping[str, int]:
+    """Slots named for the buffers of a plan."""
+    return (constraints.turn() if plan.product.turned else constraints).slots
+
+
 def _bad(field: str, rule: str, value: object) -> BadInputError:
     return BadInputError(
         f"{field} must be {rule}, not {value}", kind="schedule", where=field, value=value, rule=rule
     )
 
 
-def _grids(product: Product, config: ChipConfig, constraints: Constraints) -> list[tuple[int, int]]:
-    """PCU grids to try: rows and columns."""
-    pcus = config.pcu_count
+def _widths(product: Product, config: ChipConfig) -> list[int]:
+    """Columns that a PCU grid may have."""
     # The columns of a pass are loaded in one box.
-    most = min(pcus, MAX_MODULUS, MAX_BOX // config.grid_columns)
+    most = min(config.pcu_count, MAX_MODULUS, MAX_BOX // config.grid_columns)
     # The weights of a pass are whole vectors of a row of B, or a part that divides a vector.
     lanes = config.width_bits // product.fmt.bits
-    widths = [
+    return [
         each
         for each in range(1, most + 1)
         if not each & (each - 1) or not each * config.grid_columns % lanes
     ]
+
+
+def _require_grid(product: Product, config: ChipConfig, constraints: Constraints) -> None:
+    """Refuse a schedule whose PCU grid no plan can have.
+
+    Raises
+    ------
+    BadInputError
+        With the grids there are.
+    """
+    pcus, widths = config.pcu_count, _widths(product, config)
     rows, columns = constraints.row_par, constraints.col_par
     names = f"of `{product.product}`" if product.product else "of the product"
     if columns is not None and columns not in widths:
@@ -185,9 +225,15 @@ def _grids(product: Product, config: ChipConfig, constraints: Constraints) -> li
             f"at most the chip's {pcus} PCUs",
             f"{rows} x {columns or 1}",
         )
+
+
+def _grids(product: Product, config: ChipConfig, constraints: Constraints) -> list[tuple[int, int]]:
+    """PCU grids to try: rows and columns."""
+    pcus, rows, columns = config.pcu_count, constraints.row_par, constraints.col_par
     found = [
         (row, column)
-        for column in ([columns] if columns else widths)
+        for column in _widths(product, config)
+        if columns in (None, column)
         for row in ([rows] if rows else range(1, min(pcus // column, MAX_MODULUS) + 1))
         if row * column <= pcus
     ]
@@ -209,15 +255,20 @@ def _plans(product: Product, config: ChipConfig, constraints: Constraints) -> It
         shapes = set()
         for factor in (1, 2, 3, 4, 6, 8, 12, 16, 32):
             rows = ceil_div(product.m, row_par * least_blocks * factor)
-            if row_par == 1 and config.agcu.count > 1 and rows > 1:
+            if product.turned:
+                rows = ceil_div(rows, lanes) * lanes
+                if constraints.row_tile and row_par * rows > max(row_tile, lanes):
+                    continue
+            elif row_par == 1 and config.agcu.count > 1 and rows > 1:
                 rows += rows & 1
             if rows > most_rows or (factor > 1 and rows < min(fewest_rows(config), 16)):
                 continue
             groups = min(row_par, ceil_div(product.m, rows))
             shapes.add((groups, rows, ceil_div(product.m, groups * rows)))
+        across = _columns(config, col_par, lanes, column_tile, product)
         for groups, rows, blocks in sorted(shapes):
             for columns, slabs, resident in itertools.product(
-                _columns(config, col_par, lanes, column_tile, product.n),
+                across,
                 _slabs(covers, lanes, constraints),
                 (True, False),
             ):
@@ -227,10 +278,13 @@ def _plans(product: Product, config: ChipConfig, constraints: Constraints) -> It
 
 
 def _columns(
-    config: ChipConfig, col_par: int, lanes: int, tile: int, n: int
+    config: ChipConfig, col_par: int, lanes: int, tile: int, product: Product
 ) -> list[tuple[int, int, int]]:
     """Candidates for passes, halves and number of column blocks."""
-    width = col_par * config.grid_columns
+    n, width = product.n, col_par * config.grid_columns
+    if product.turned:
+        # A slot has one pass, whose columns are rows of memory.
+        return [(1, 1, ceil_div(n, width))]
     stride = max(width, lanes)
     found = {}
     for shift in range(9):

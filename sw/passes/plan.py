@@ -28,6 +28,9 @@ class Plan:
     in the scratchpad, so where a pass is narrower than such a block, its halves are loaded in
     sequence.
 
+    The plan of a turned product computes Cᵀ = Bᵀ·Aᵀ: here A is the matrix that streams, in memory
+    B, whose columns are read; a row of C is a column in memory.
+
     Parameters
     ----------
     product : Product
@@ -70,6 +73,12 @@ class Plan:
         return self.config.width_bits // self.product.fmt.bits
 
     @property
+    def grid(self) -> tuple[int, int]:
+        """PCUs over which rows and columns of C are split, as it lies in memory."""
+        grid = self.row_par, self.col_par
+        return grid[::-1] if self.product.turned else grid
+
+    @property
     def out_lanes(self) -> int:
         """Result elements per vector."""
         return self.config.width_bits // self.product.out.bits
@@ -97,7 +106,7 @@ class Plan:
     @property
     def pass_stride(self) -> int:
         """Columns from one pass of a window to the next."""
-        return max(self.pass_columns, self.lanes)
+        return self.pass_columns if self.product.turned else max(self.pass_columns, self.lanes)
 
     @property
     def columns(self) -> int:
@@ -117,10 +126,35 @@ class Plan:
 
     @property
     def stored_columns(self) -> int:
-        """Stored columns per slot of C, in whole vectors."""
+        """Stored columns per slot of C, in whole vectors or, turned, in rows of memory."""
+        if self.product.turned and self.product.n <= self.out_lanes:
+            return min(self.c_columns, self.product.n)
         if self.col_blocks * self.c_blocks > 1:
             return self.c_columns
         return min(self.c_columns, ceil_div(self.product.n, self.out_lanes) * self.out_lanes)
+
+    @property
+    def held_columns(self) -> int:
+        """Columns that a slot of C has room for: whole vectors."""
+        return ceil_div(self.c_columns, self.out_lanes) * self.out_lanes
+
+    @property
+    def rows_shared(self) -> bool:
+        """Whether two AGCUs can share the rows of a group."""
+        alone = self.row_par == 1 and self.config.agcu.count > 1
+        return alone and not self.rows % 2 and not self.product.turned
+
+    @property
+    def b_kept(self) -> bool:
+        """Whether all of B is loaded once, though there are several row blocks."""
+        slots, size = self.config.pmu.slots, self.config.pmu.capacity_bytes
+        fits = self.b_slabs <= slots and self.b_slabs * self.b_bytes <= size
+        return self.product.turned and self.all_passes == 1 and fits
+
+    @property
+    def b_windows(self) -> int:
+        """Windows of B that are loaded."""
+        return 1 if self.b_kept else self.row_blocks * self.col_blocks * self.halves
 
     @property
     def block_rows(self) -> int:
@@ -172,7 +206,7 @@ class Plan:
 
     def c_bytes(self, groups: int, columns: int, pieces: int) -> int:
         """Bytes per slot of C: a piece of the rows of row groups, the results of PCU columns."""
-        stored = self.c_columns * columns // self.col_par
+        stored = self.held_columns * columns // self.col_par
         return groups * self.held_rows // pieces * stored * self.product.out.bits // 8
 
     @property
@@ -197,8 +231,9 @@ class Plan:
     def describe(self) -> str:
         """The plan as a line of text."""
         kind = "resident" if self.resident else "streamed"
+        turned = "transposes, " if self.product.turned else ""
         return (
-            f"grid {self.row_par} x {self.col_par}, {self.row_blocks} blocks of "
+            f"{turned}grid {self.row_par} x {self.col_par}, {self.row_blocks} blocks of "
             f"{self.row_par} x {self.rows} rows, {self.col_blocks} blocks of {self.columns} "
             f"columns in {self.halves * self.passes} passes, {self.tiles} tiles of {self.lanes}, "
             f"slabs of {self.a_slab} (A, {kind}) and {self.b_slab} (B)"

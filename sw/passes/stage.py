@@ -52,6 +52,9 @@ class Product:
         The program's hint for the slots of the buffer of C.
     span : Span or None
         Source position of the product.
+    turned : bool
+        Whether this is the product of the transposes, Cᵀ = Bᵀ·Aᵀ: the tensors lie in memory as
+        columns.
     """
 
     kernel: str
@@ -74,6 +77,22 @@ class Product:
     col_par: int | None
     slots: int | None
     span: Span | None
+    turned: bool = False
+
+    def turn(self) -> Product:
+        """The product of the transposes: same sums, with operands and axes of C exchanged."""
+        return dataclasses.replace(
+            self,
+            m=self.n,
+            n=self.m,
+            fmt=self.b_fmt,
+            b_fmt=self.fmt,
+            a=self.b,
+            b=self.a,
+            a_tile=self.b_tile,
+            b_tile=self.a_tile,
+            turned=True,
+        )
 
     @property
     def operands(self) -> str:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from hw.arch.descriptor import Descriptor
 from hw.arch.loops import BoxLoop, LoopProgram
 from hw.arch.pcu import FilterProgram, PcuInput, PcuOutput, PcuProgram
 from hw.arch.pmu_word import Access, Level
+from hw.numeric.division import ceil_div
 from sw.array_spec import ArraySpec
 from sw.passes.fit import Collector, Fit
 from sw.passes.plan import Plan
@@ -101,6 +103,21 @@ class _Builder:
         plan = self.plan
         parts, lanes = self.fit.a_parts, plan.lanes
         part_rows = plan.rows // parts
+        access = Access.ROW
+        filled = _nest((part_rows * plan.a_slab, lanes))
+        loops: tuple[LoopProgram, ...] = (
+            _loop(plan.a_slab, lanes),
+            _loop(plan.rows, plan.a_slab * lanes),
+        )
+        if plan.product.turned:
+            # Rows of k in memory, written in blocks; columns are read.
+            access, square, across = Access.COLUMN, lanes**2, plan.rows // lanes
+            filled = _nest((plan.a_slab, across * square), (lanes, lanes), (across, square))
+            loops = (
+                _loop(plan.a_slab, across * square),
+                _loop(across, square),
+                LoopProgram(lanes, stride=1),
+            )
         launches = LoopProgram() if plan.resident else LoopProgram(plan.row_blocks)
         windows = LoopProgram(plan.row_blocks if plan.resident else plan.all_passes)
         for agcu, first, groups in self.fit.a_agcus:
@@ -112,7 +129,7 @@ class _Builder:
             owner = next(each for each in self.fit.a_agcus if each[1] <= group < each[1] + each[2])
             writes = tuple(
                 Walk(
-                    _nest((part_rows * plan.a_slab, lanes)),
+                    filled,
                     offset=part * part_rows * plan.a_slab * lanes,
                     launches=launches,
                     windows=windows,
@@ -123,7 +140,8 @@ class _Builder:
                 for part in range(parts)
             )
             read = Walk(
-                (_loop(plan.a_slab, lanes), _loop(plan.rows, plan.a_slab * lanes)),
+                loops,
+                access=access,
                 launches=launches,
                 windows=windows,
                 repeats=LoopProgram(plan.all_passes if plan.resident else 1),
@@ -141,22 +159,34 @@ class _Builder:
                 [Socket(pcu, PcuInput.ACTIVATION) for pcu in pcus],
             )
 
+    def _boxes(
+        self, name: str, box: tuple[int, int], row: int = 0, column: int = 0
+    ) -> tuple[Descriptor, int]:
+        """Descriptor and argument of boxes of columns × rows, which a turned product exchanges."""
+        if self.plan.product.turned:
+            box, row, column = box[::-1], column, row
+        return boxes_of(self.arrays, name, box, row, column)
+
+    def _boxes_along(self, count: int, dimension: int, step: int) -> BoxLoop:
+        """Loop over boxes along columns (0) or rows (1), which a turned product exchanges."""
+        return BoxLoop(count, 1 - dimension if self.plan.product.turned else dimension, step)
+
     def _load_a(self, agcu: int, part: int, first: int, groups: int) -> None:
         plan = self.plan
         rows = plan.rows // self.fit.a_parts
-        loops = [BoxLoop(plan.row_blocks, 1, plan.block_rows)]
+        loops = [self._boxes_along(plan.row_blocks, 1, plan.block_rows)]
         if not plan.resident:
             loops.append(BoxLoop(plan.all_passes))
         loops += [
-            BoxLoop(plan.a_slabs, 0, plan.a_slab * plan.lanes),
-            BoxLoop(groups, 1, plan.rows),
+            self._boxes_along(plan.a_slabs, 0, plan.a_slab * plan.lanes),
+            self._boxes_along(groups, 1, plan.rows),
         ]
         box = (plan.a_slab * plan.lanes, rows)
         start = first * plan.rows + part * rows
         self.stages[f"a_load{agcu}"] = Load(
             agcu,
             _stream(agcu, 0),
-            *boxes_of(self.arrays, plan.product.a, box, start),
+            *self._boxes(plan.product.a, box, start),
             tuple(loops),
             _A_PORT,
         )
@@ -167,6 +197,9 @@ class _Builder:
         lanes, square = plan.lanes, plan.lanes**2
         across = plan.columns // lanes
         parts = len(self.fit.b_agcus)
+        if plan.product.turned:
+            self._b_rows()
+            return
         # Two writers share a slot by tiles, or, where it has one, by rows of the tile.
         tiles, rows = plan.b_slab, lanes
         if parts > 1:
@@ -207,6 +240,42 @@ class _Builder:
         )
         element = plan.product.fmt.bits // 8
         self.stages["b"] = Hold(plan.b_bytes, element, tuple(writes), (read,))
+        self._weights()
+
+    def _b_rows(self) -> None:
+        """Stages of the blocks of B of a turned product: rows in memory are columns of weights."""
+        plan, (agcu,) = self.plan, self.fit.b_agcus
+        columns, row = plan.config.grid_columns, plan.b_slab * plan.lanes
+        # Held for all blocks of rows, B is read once for each.
+        blocks, again = (1, plan.row_blocks) if plan.b_kept else (plan.row_blocks, plan.passes)
+        outer = LoopProgram(blocks), LoopProgram(plan.col_blocks), LoopProgram(plan.b_slabs)
+        loops = (
+            *_nest((plan.b_slab, plan.lanes), (plan.col_par, columns * row)),
+            LoopProgram(columns, stride=row),
+        )
+        write = Walk(
+            _nest((plan.columns * plan.b_slab, plan.lanes)),
+            launches=outer[0],
+            windows=outer[1],
+            slots=outer[2],
+        )
+        read = Walk(
+            loops,
+            launches=outer[0],
+            windows=outer[1],
+            repeats=_loop(again, 0 if plan.b_kept else plan.pass_stride * row),
+            slots=outer[2],
+            last_level=Level.ADDRESS + len(loops) - 1,
+        )
+        element = plan.product.fmt.bits // 8
+        self.stages["b"] = Hold(plan.b_bytes, element, (write,), (read,))
+        self._load_b(agcu, 0)
+        self._join(f"b_load{agcu}", [Socket(f"b_load{agcu}")], [Socket("b")])
+        self._weights()
+
+    def _weights(self) -> None:
+        """Stream of weights to all PCUs."""
+        plan = self.plan
         self._join(
             "weights",
             [Socket("b")],
@@ -223,12 +292,12 @@ class _Builder:
         self.stages[f"b_load{agcu}"] = Load(
             agcu,
             _stream(agcu, 1),
-            *boxes_of(self.arrays, plan.product.b, (plan.columns, rows), part * rows),
+            *self._boxes(plan.product.b, (plan.columns, rows), part * rows),
             (
-                BoxLoop(plan.row_blocks),
-                BoxLoop(plan.col_blocks, 0, plan.columns),
-                BoxLoop(plan.halves, 0, plan.pass_columns),
-                BoxLoop(plan.b_slabs, 1, plan.b_slab * plan.lanes),
+                BoxLoop(1 if plan.b_kept else plan.row_blocks),
+                self._boxes_along(plan.col_blocks, 0, plan.columns),
+                self._boxes_along(plan.halves, 0, plan.pass_columns),
+                self._boxes_along(plan.b_slabs, 1, plan.b_slab * plan.lanes),
             ),
             self.b_port,
         )
@@ -288,13 +357,24 @@ class _Builder:
             )
         parts = plan.col_par // collector.columns
         stored = plan.stored_columns if parts == 1 else plan.c_columns // parts
+        loops: tuple[LoopProgram, ...] = (
+            _loop(collector.groups, held * lanes),
+            _loop(rows, lanes),
+            _loop(stored // lanes, column_stride),
+        )
+        if plan.product.turned:
+            # A row in memory is a column of the slot.
+            inner = min(stored, lanes)
+            loops = (
+                loops[0],
+                _loop(ceil_div(stored, lanes), column_stride),
+                _loop(inner, 1),
+                _loop(rows // lanes, lanes**2),
+            )
         read = Walk(
-            (
-                _loop(collector.groups, held * lanes),
-                _loop(rows, lanes),
-                _loop(stored // lanes, column_stride),
-            ),
-            last_level=Level.ADDRESS + 1,
+            loops,
+            access=Access.COLUMN if plan.product.turned else Access.ROW,
+            last_level=Level.ADDRESS + len(loops) - 2,
             launches=launches,
             windows=windows,
             slots=slots,
@@ -306,23 +386,27 @@ class _Builder:
             tuple(writes),
             (read,),
         )
+        self._store_c(collector, stored, rows)
+
+    def _store_c(self, collector: Collector, stored: int, rows: int) -> None:
+        """Store of boxes of stored columns and some rows from the slots of a result writer."""
+        plan, pieces = self.plan, self.fit.pieces
         store = f"{collector.name}_store"
         self.stages[store] = Store(
             collector.agcu,
             0,
-            *boxes_of(
-                self.arrays,
+            *self._boxes(
                 plan.product.c,
                 (stored, rows),
                 collector.first * plan.rows,
-                collector.column * columns,
+                collector.column * plan.config.grid_columns,
             ),
             (
-                BoxLoop(plan.row_blocks, 1, plan.block_rows),
-                BoxLoop(plan.col_blocks, 0, plan.columns),
-                BoxLoop(plan.c_blocks, 0, plan.pass_columns),
-                BoxLoop(pieces, 1, rows),
-                BoxLoop(collector.groups, 1, plan.rows),
+                self._boxes_along(plan.row_blocks, 1, plan.block_rows),
+                self._boxes_along(plan.col_blocks, 0, plan.columns),
+                self._boxes_along(plan.c_blocks, 0, plan.pass_columns),
+                self._boxes_along(pieces, 1, rows),
+                self._boxes_along(collector.groups, 1, plan.rows),
             ),
         )
         self._join(store, [Socket(collector.name)], [Socket(store)])

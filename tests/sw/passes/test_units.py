@@ -79,7 +79,7 @@ def check(config, shape, fmt, out, constraints=None, seed=1):
 def test_every_grid_of_small(grid, fmt, out):
     constraints = Constraints(row_par=grid[0], col_par=grid[1])
     plan, _ = check(named["small"], (67, 75, 53), fmt, out, constraints)
-    assert (plan.row_par, plan.col_par) == grid
+    assert plan.grid == grid
 
 
 @pytest.mark.parametrize("out", [bf16, fp32])
@@ -117,6 +117,29 @@ def test_two_agcus_store_the_columns_of_a_pass_in_pieces_of_rows():
     assert [(each.column, each.columns) for each in places.collectors] == [(0, 4), (4, 4)]
     assert places.pieces > 1
     assert plan.one_pass
+
+
+@pytest.mark.parametrize("rows", [1, 7, 8, 16, 21])
+@pytest.mark.parametrize(("fmt", "out"), [(bf16, bf16), (bf16, fp32), (int8, int32)])
+def test_few_rows_are_the_weights(fmt, out, rows):
+    plan, _ = check(named["small"], (rows, 300, 150), fmt, out)
+    assert plan.product.turned
+    assert plan.grid[1] > 1
+
+
+def test_few_rows_are_loaded_once():
+    plan, places = check(named["small"], (8, 800, 200), bf16, bf16, Constraints(col_par=2))
+    assert plan.product.turned and plan.row_blocks > 1 and plan.b_kept
+    assert places.homes["b"].slots >= plan.b_slabs
+
+
+def test_tiles_of_the_program_bind_only_its_own_walk():
+    tiles = Constraints(column_tile=64)
+    plan, _ = check(named["small"], (8, 600, 64), bf16, bf16, tiles)
+    assert plan.product.turned and plan.block_rows > 64
+    tiles = dataclasses.replace(tiles, named=frozenset({"column_tile"}))
+    plan, _ = check(named["small"], (8, 600, 64), bf16, bf16, tiles)
+    assert (plan.block_rows if plan.product.turned else plan.columns) <= 64
 
 
 def test_a_panel_that_does_not_fit_is_streamed():
