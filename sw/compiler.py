@@ -257,7 +257,8 @@ def _complete(state: Compilation) -> Schedule:
         tile=state.sizes,
         row_par={par: rows} if par else {},
         col_par={par: columns} if par else {},
-        slots={name: max(1, slots) for name, slots in tiles.items() if name},
+        # Fewer than two tiles are left to the compiler: 1 would ask for one slot of a whole tile.
+        slots={name: slots for name, slots in tiles.items() if name and slots > 1},
     )
 
 

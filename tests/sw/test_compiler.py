@@ -128,6 +128,25 @@ def test_report_and_figures():
     assert result.arrays[2].output
 
 
+@pytest.mark.parametrize(
+    ("shape", "utilization"),
+    [((256, 256, 256), 0.915), ((128, 128, 1024), 0.88), ((64, 64, 1024), 0.70)],
+)
+def test_default_plans_keep_the_grid_busy(shape, utilization):
+    result = compiled(config=SMALL, shape=shape)
+    assert result.macs / result.peak_macs_per_cycle / result.predicted_cycles >= utilization
+
+
+def test_few_rows_run_at_the_speed_of_memory():
+    result = compiled(config=SMALL, shape=(4, 1024, 1024))
+    assert result.plan.product.turned
+    # Two AGCUs bring 64 bytes a cycle.
+    assert 1024 * 1024 * 2 / 64 / result.predicted_cycles >= 0.88
+    again = compiled(config=SMALL, shape=(4, 1024, 1024), schedule=result.schedule)
+    assert again.plan.product.turned
+    assert again.predicted_cycles <= result.predicted_cycles
+
+
 def test_each_pass_has_a_text():
     result = compiled()
     assert list(result.texts) == [each.name for each in PASSES]
