@@ -22,6 +22,7 @@ from sw.stages.stage_graph import (
     Walk,
     boxes_of,
 )
+from sw.stages.walk_loops import loop, nest
 
 __all__ = ["product_graph"]
 
@@ -54,16 +55,6 @@ def _stream(agcu: int, operand: int) -> int:
     with B would compete for the write port of its PMU.
     """
     return operand ^ agcu & 1
-
-
-def _loop(count: int, stride: int) -> LoopProgram:
-    """Loop with a stride, which is dropped for one iteration: its field may be too small."""
-    return LoopProgram(count, stride=stride if count > 1 else 0)
-
-
-def _nest(*loops: tuple[int, int]) -> tuple[LoopProgram, ...]:
-    """Loop nest from counts and strides, without loops of one iteration."""
-    return tuple(LoopProgram(count, stride=stride) for count, stride in loops if count > 1)
 
 
 class _Builder:
@@ -104,18 +95,18 @@ class _Builder:
         parts, lanes = self.fit.a_parts, plan.lanes
         part_rows = plan.rows // parts
         access = Access.ROW
-        filled = _nest((part_rows * plan.a_slab, lanes))
+        filled = nest((part_rows * plan.a_slab, lanes))
         loops: tuple[LoopProgram, ...] = (
-            _loop(plan.a_slab, lanes),
-            _loop(plan.rows, plan.a_slab * lanes),
+            loop(plan.a_slab, lanes),
+            loop(plan.rows, plan.a_slab * lanes),
         )
         if plan.product.turned:
             # Rows of k in memory, written in blocks; columns are read.
             access, square, across = Access.COLUMN, lanes**2, plan.rows // lanes
-            filled = _nest((plan.a_slab, across * square), (lanes, lanes), (across, square))
+            filled = nest((plan.a_slab, across * square), (lanes, lanes), (across, square))
             loops = (
-                _loop(plan.a_slab, across * square),
-                _loop(across, square),
+                loop(plan.a_slab, across * square),
+                loop(across, square),
                 LoopProgram(lanes, stride=1),
             )
         launches = LoopProgram() if plan.resident else LoopProgram(plan.row_blocks)
@@ -211,7 +202,7 @@ class _Builder:
         for part, agcu in enumerate(self.fit.b_agcus):
             writes.append(
                 Walk(
-                    _nest((tiles, across * square), (rows, lanes), (across, square)),
+                    nest((tiles, across * square), (rows, lanes), (across, square)),
                     offset=part * (tiles * across * square if plan.b_slab > 1 else rows * lanes),
                     launches=launches,
                     windows=windows,
@@ -222,7 +213,7 @@ class _Builder:
             self._join(f"b_load{agcu}", [Socket(f"b_load{agcu}")], [Socket("b", part)])
         width, columns = min(lanes, plan.pass_columns), plan.config.grid_columns
         loops = (
-            *_nest(
+            *nest(
                 (plan.b_slab, across * square),
                 (plan.pass_columns // width, square),
                 (width // columns, columns),
@@ -234,7 +225,7 @@ class _Builder:
             access=Access.COLUMN,
             launches=launches,
             windows=windows,
-            repeats=_loop(plan.passes, plan.pass_stride // lanes * square),
+            repeats=loop(plan.passes, plan.pass_stride // lanes * square),
             slots=slots,
             last_level=Level.ADDRESS + len(loops) - 1,
         )
@@ -250,11 +241,11 @@ class _Builder:
         blocks, again = (1, plan.row_blocks) if plan.b_kept else (plan.row_blocks, plan.passes)
         outer = LoopProgram(blocks), LoopProgram(plan.col_blocks), LoopProgram(plan.b_slabs)
         loops = (
-            *_nest((plan.b_slab, plan.lanes), (plan.col_par, columns * row)),
+            *nest((plan.b_slab, plan.lanes), (plan.col_par, columns * row)),
             LoopProgram(columns, stride=row),
         )
         write = Walk(
-            _nest((plan.columns * plan.b_slab, plan.lanes)),
+            nest((plan.columns * plan.b_slab, plan.lanes)),
             launches=outer[0],
             windows=outer[1],
             slots=outer[2],
@@ -263,7 +254,7 @@ class _Builder:
             loops,
             launches=outer[0],
             windows=outer[1],
-            repeats=_loop(again, 0 if plan.b_kept else plan.pass_stride * row),
+            repeats=loop(again, 0 if plan.b_kept else plan.pass_stride * row),
             slots=outer[2],
             last_level=Level.ADDRESS + len(loops) - 1,
         )
@@ -326,9 +317,9 @@ class _Builder:
             inner = min(taken, per_vector)
             across = ((taken // inner, position(per_vector)), (inner, position(1)))
             if plan.one_pass:
-                nest = _nest((vectors, row_stride), *across, (row_count, held * lanes))
+                walked = nest((vectors, row_stride), *across, (row_count, held * lanes))
             else:
-                nest = _nest(
+                walked = nest(
                     (plan.halves // plan.c_blocks, position(plan.col_par)),
                     (plan.passes, position(plan.pass_stride // columns)),
                     *across,
@@ -336,7 +327,7 @@ class _Builder:
                 )
             writes.append(
                 Walk(
-                    nest,
+                    walked,
                     offset=position(first) + row_first * held * lanes,
                     access=Access.TWO_ROWS if plan.packed else Access.ROW,
                     launches=launches,
@@ -358,18 +349,18 @@ class _Builder:
         parts = plan.col_par // collector.columns
         stored = plan.stored_columns if parts == 1 else plan.c_columns // parts
         loops: tuple[LoopProgram, ...] = (
-            _loop(collector.groups, held * lanes),
-            _loop(rows, lanes),
-            _loop(stored // lanes, column_stride),
+            loop(collector.groups, held * lanes),
+            loop(rows, lanes),
+            loop(stored // lanes, column_stride),
         )
         if plan.product.turned:
             # A row in memory is a column of the slot.
             inner = min(stored, lanes)
             loops = (
                 loops[0],
-                _loop(ceil_div(stored, lanes), column_stride),
-                _loop(inner, 1),
-                _loop(rows // lanes, lanes**2),
+                loop(ceil_div(stored, lanes), column_stride),
+                loop(inner, 1),
+                loop(rows // lanes, lanes**2),
             )
         read = Walk(
             loops,
@@ -379,13 +370,9 @@ class _Builder:
             windows=windows,
             slots=slots,
         )
+        size = plan.c_bytes(collector.groups, collector.columns, pieces)
         element = plan.product.out.bits // 8
-        self.stages[collector.name] = Hold(
-            plan.c_bytes(collector.groups, collector.columns, pieces),
-            element,
-            tuple(writes),
-            (read,),
-        )
+        self.stages[collector.name] = Hold(size, element, tuple(writes), (read,))
         self._store_c(collector, stored, rows)
 
     def _store_c(self, collector: Collector, stored: int, rows: int) -> None:
