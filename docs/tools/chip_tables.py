@@ -20,8 +20,10 @@ from sw.passes.place import place
 from sw.passes.route import route
 from sw.prove import prove
 
-__all__ = ["SEEDS", "links", "parameters", "products", "steps", "texts"]
+__all__ = ["SEEDS", "links", "parameters", "pipelines", "products", "steps", "texts"]
 
+#: Kernels without a product whose cycles are measured.
+_PIPELINES = ("add", "silu", "gelu", "softmax", "rms_norm", "layer_norm", "transpose")
 #: Kernel, format, extents and schedule of the products whose cycles the cost model is held to.
 _PRODUCTS: tuple[tuple[str, str, tuple[int, int, int], dict[str, int]], ...] = (
     ("matmul", "bf16", (256, 256, 256), {}),
@@ -104,6 +106,22 @@ def products() -> str:
     return table(
         ("product", "schedule", "grid", "cycles", "predicted", "utilization of the grid"), rows()
     )
+
+
+def pipelines() -> str:
+    """Cycles of kernels without a product on the RTL of `small`."""
+
+    def rows() -> Iterator[tuple[object, ...]]:
+        for kernel in _PIPELINES:
+            found = report(f"tilewright run {kernel} --config small --set M=512 --set N=256")
+            yield (
+                f"`{kernel}`",
+                found["units_used"]["pcu"],
+                found["cycles"],
+                f"{512 * 256 / found['cycles']:.2f}",
+            )
+
+    return table(("kernel", "PCUs", "cycles", "elements per cycle"), rows())
 
 
 def links() -> str:

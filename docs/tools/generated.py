@@ -49,6 +49,7 @@ GENERATED: Mapping[str, Generated] = MappingProxyType(
         "contract-codes": Generated("docs/contract.md", contract_tables.codes, slow=False),
         "texts": Generated("docs/chip.md", chip_tables.texts),
         "products": Generated("docs/compiler.md", chip_tables.products),
+        "pipelines": Generated("docs/stages.md", chip_tables.pipelines),
         "links": Generated("docs/place_and_route.md", chip_tables.links),
         "steps": Generated("docs/liveness.md", chip_tables.steps),
         "area-tiny": Generated("docs/area.md", functools.partial(area_tables.chip, "tiny")),
