@@ -77,6 +77,16 @@ class Flow:
         """Cycle in which the next payload arrives; 0 if none is on its way."""
         return self._coming[0].first if self._coming else 0.0
 
+    def arrivals(self, count: int) -> tuple[float, float]:
+        """Cycles in which the first and the last of the next payloads arrive."""
+        first, last, left = self.next_arrival(), 0.0, count
+        for run in self._coming:
+            last = max(last, run.at(min(left, run.size) - 1))
+            left -= run.size
+            if left <= 0:
+                break
+        return first, last
+
     def take(self, run: Run) -> None:
         """The consumer takes the next payloads."""
         self.taken += run.size

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from hw.arch.lanes.lane_room import ROUND_TRIP
-from hw.arch.lanes.phase_word import Reduction
+from hw.arch.lanes.phase_word import AuxiliaryUse, PhaseSource, Reduction
+from hw.numeric.division import ceil_div
 from sw.prove.lane_actors import LaneUnit
 from sw.prove.machine import Channel
 from sw.timing.flow import Run
-from sw.timing.timed_machine import Producer
+from sw.timing.timed_machine import Producer, TimedPort
 
 __all__ = ["TimedLaneUnit"]
 
@@ -38,28 +39,45 @@ class TimedLaneUnit(Producer, LaneUnit):
         units = zip(self._counts, self._phases, strict=True)
         return self.groups * sum(count * phase.elements_per_word for count, phase in units)
 
+    def _needs(self, units: int) -> list[tuple[TimedPort, int, int]]:
+        """Ports of the vectors that the next units take: their number, and the units of one."""
+        phase = self._phases[self._run]
+        per_word, beside = phase.elements_per_word, phase.auxiliary_form.per_word
+        wanted: list[tuple[Any, int, int]] = []
+        if phase.source is PhaseSource.AUXILIARY:
+            wanted.append((self.auxiliary, self._beside, per_word))
+        elif phase.source is not PhaseSource.STATISTICS:
+            wanted.append((self.source, self._head, per_word))
+        if phase.auxiliary is AuxiliaryUse.VECTOR:
+            wanted.append((self.auxiliary, self._beside, beside))
+        elif phase.auxiliary is not AuxiliaryUse.NONE:
+            wanted.append((self.auxiliary, min(1, self._beside), units))
+        found = []
+        for port, held, each in wanted:
+            count = ceil_div(self._units + units, each) - self._units // each
+            found.append((port, min(held, count), each))
+        return [(port, count, each) for port, count, each in found if count]
+
     def _issue(self, units: int) -> None:
         phase = self._phases[self._run]
         cycles = self.groups
         if phase.reduction not in (Reduction.NONE, Reduction.REPLACE):
             cycles = max(cycles, _CHANGE / phase.elements_per_word)
-        held = ((self.source, self._head), (self.auxiliary, self._beside))
-        first = last = self.free
-        for port, count in held:
-            if port is not None and count:
-                timed: Any = port
-                first = max(first, timed.buffer.next_arrival())
-        last = first + units * cycles - 1
+        first, last = self.free, 0.0
+        for port, count, each in self._needs(units):
+            begins, ends = port.buffer.arrivals(count)
+            first, last = max(first, begins), max(last, ends + min(each, units) * cycles - 1)
+        last = max(last, first + units * cycles - 1)
         self._issued = Run(first, last, units)
-        before = self._run
+        self.free = last + 1
+        before, held = self._run, ((self.source, self._head), (self.auxiliary, self._beside))
         super()._issue(units)
-        for (port, count), left in zip(held, (self._head, self._beside), strict=True):
-            if port is not None and left < count:
-                timed = port
-                came = timed.buffer.arrived(count - left)
-                last = max(last, came.last + cycles - 1)
-                timed.buffer.take(Run(first + cycles - 1, last, count - left))
-        self.free = max(self.free, last + 1)
+        for (end, count), rest in zip(held, (self._head, self._beside), strict=True):
+            if end is not None and rest < count:
+                timed: Any = end
+                timed.buffer.arrived(count - rest)
+                interval = (last - first + 1) / (count - rest)
+                timed.leaves(Run(first + interval - 1, last, count - rest))
         if self._run > before and len(self._program.phases) > 1:
             self.free = max(self.free, last + _PHASE)
 

@@ -232,15 +232,19 @@ class TimedPort(TimedConsumer, Port):
         super().__init__(machine, name, core, entries, *filters)
         self.buffer = Flow(0, 1, entries)
         self._entered = 0
+        #: Payloads of the buffer; without any, a payload stands in the switch until it is taken.
+        self.depth = entries
+        #: Cycles from the entry of a payload until the core can take it.
+        self.passage = 0
 
     def ready(self, ahead: int) -> float:
         if not self._accepts():
             return 0.0
-        return self._enters(self._entered + ahead)
+        return self._enters(self._entered + ahead) if self.depth else self._core_ready(ahead)
 
     def _enters(self, number: int) -> float:
         """Cycle from which the buffer has room for a payload of its own."""
-        return self.buffer.took(number - self._entries, self._core_ready) + 1
+        return self.buffer.took(number - self.depth, self._core_ready) + 1
 
     def _core_ready(self, ahead: int) -> float:
         core: Any = self.core
@@ -248,14 +252,23 @@ class TimedPort(TimedConsumer, Port):
 
     def take(self, count: int) -> None:
         run = self.flow.arrived(count)
-        if self._accepts():
+        own = self._accepts()
+        if own and self.depth:
             first = max(run.first, self._enters(self._entered))
             newest = self._enters(self._entered + count - 1)
             run = Run(first, max(run.last, newest, first + count - 1), count)
-            self.buffer.send(run)
             self._entered += count
-        self.flow.take(run)
+        if own:
+            self.buffer.send(run.later(self.passage))
+        if self.depth or not own:
+            self.flow.take(run)
         super().take(count)
+
+    def leaves(self, run: Run) -> None:
+        """The core takes payloads for good in these cycles."""
+        self.buffer.take(run)
+        if not self.depth:
+            self.flow.take(run)
 
     def shift(self, cycles: float) -> None:
         """Move what is in the buffer to so many cycles later."""

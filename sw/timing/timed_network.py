@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from hw.arch.lanes.lane_room import AUXILIARY_ROOM
 from hw.arch.pcu import PcuProgram
 from hw.arch.pmu import PmuProgram
 from hw.arch.unit_kind import PMU
@@ -55,6 +56,8 @@ _KINDS = Kinds(
     stored_tokens=TimedStoredTokens,
 )
 
+#: Cycles through an empty queue (`hw.lib.fifo`).
+_QUEUE = 2
 #: Beats of the longest burst of AXI, and the bytes at whose multiples bursts end (`hw.lib.axi`).
 _BURST_BEATS, _BURST_BYTES = 256, 4096
 
@@ -147,6 +150,9 @@ class TimedNetwork(Network):
             lanes: Any = self.actors[-1]
             lanes.groups = self._chip.grid_columns / self._chip.pcu.lanes
             self._lanes[at] = lanes
+            if lanes.auxiliary is not None:
+                lanes.auxiliary.depth = AUXILIARY_ROOM
+                lanes.auxiliary.passage = _QUEUE
 
     def _add_grid(self, at: tuple[int, ...], unit: PcuProgram, name: str) -> ResultDrain:
         drain: Any = super()._add_grid(at, unit, name)
