@@ -135,14 +135,10 @@ class _Finder:
             raise _refuse(None, "A kernel must store a tile")
         first = self._stores[0]
         tensors = {each.name: each.type for each in self._program.tensors}
+        for store in self._stores[1:]:
+            raise _refuse(store, "A second result is not supported by hardware yet")
         frame = tuple(self._index(first, number) for number in range(2))
         rows, columns = tensors[first.view.tensor].shape
-        for store in self._stores[1:]:
-            shape = tensors[store.view.tensor].shape
-            same = tuple(self._index(store, number) for number in range(2)) == frame
-            if shape != (rows, columns) or not same:
-                rule = f"`{store.view}` does not go with `{first.view}`: all results have one shape"
-                raise _refuse(store, rule)
         inputs = {}
         for load in self._loads:
             kind = load.result.type
@@ -150,12 +146,14 @@ class _Finder:
             inputs[load.result.name] = Source(
                 load.view.tensor, self._part(load, frame, (rows, columns)), kind
             )
+        if not inputs:
+            raise _refuse(first, "A result of no loaded tile is not supported by hardware yet")
         return Region(
             rows=rows,
             columns=columns,
             inputs=inputs,
             nodes=tuple(self._nodes),
-            outputs={each.values[0].name: each.view.tensor for each in self._stores},
+            outputs={first.values[0].name: first.view.tensor},
             formats={name: each.format for name, each in tensors.items()},
             loops={
                 role: index for role, index in zip(("row", "column"), frame) if index is not None
