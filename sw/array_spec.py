@@ -5,18 +5,16 @@ from __future__ import annotations
 import dataclasses
 import math
 
+from hw.arch.descriptor import BASE_ALIGNMENT
 from hw.numeric.division import ceil_div
 from hw.numeric.formats import Format
 
-__all__ = ["ROW_ALIGNMENT_BYTES", "ArraySpec"]
-
-#: Rows of arrays in memory are padded to a multiple of this.
-ROW_ALIGNMENT_BYTES = 16
+__all__ = ["ArraySpec"]
 
 
 @dataclasses.dataclass(frozen=True)
 class ArraySpec:
-    """Memory layout of one kernel argument: row-major, rows padded to 16 bytes.
+    """Memory layout of one kernel argument: row-major, rows padded to `BASE_ALIGNMENT` bytes.
 
     Parameters
     ----------
@@ -42,7 +40,7 @@ class ArraySpec:
     @property
     def pitch(self) -> int:
         """Bytes from the start of one row to the start of the next."""
-        return ceil_div(self.row_bytes, ROW_ALIGNMENT_BYTES) * ROW_ALIGNMENT_BYTES
+        return ceil_div(self.row_bytes, BASE_ALIGNMENT) * BASE_ALIGNMENT
 
     @property
     def bytes(self) -> int:

@@ -311,6 +311,16 @@ def _shares(plan: Plan, a_parts: int) -> tuple[tuple[int, int, int], ...]:
     return tuple((agcu, *each) for agcu, each in zip(loading, groups))
 
 
+def _require_credits(slots: int) -> None:
+    """Refuse more free slots of a load stream than its credits can count."""
+    if slots > MAX_CREDITS:
+        raise Unfit(
+            f"Free slots of one stream must be at most {MAX_CREDITS}, not {slots}",
+            value=slots,
+            rule=f"at most {MAX_CREDITS} free slots of one stream",
+        )
+
+
 def _try(
     plan: Plan, named: Mapping[str, int], collect: tuple[int, int], b_parts: int, a_parts: int
 ) -> Fit:
@@ -331,12 +341,8 @@ def _try(
         names = [f"a{group}" for group in range(first, first + groups)]
         common = min(homes[name].slots for name in names)
         homes |= {name: dataclasses.replace(homes[name], slots=common) for name in names}
-        if groups * common > MAX_CREDITS:
-            raise Unfit(
-                f"Free slots of one stream must be at most {MAX_CREDITS}, not {groups * common}",
-                value=groups * common,
-                rule=f"at most {MAX_CREDITS} free slots of one stream",
-            )
+        _require_credits(groups * common)
+    _require_credits(homes["b"].slots)
     b_agcus = tuple(agcus - 1 - number for number in range(b_parts)) if agcus > 2 else (0, 1)
     if plan.one_operand:
         b_agcus = ((agcus - 2) | 1,)

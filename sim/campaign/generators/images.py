@@ -12,7 +12,7 @@ import numpy as np
 from hw.arch.agcu import AGCU_STREAMS, AgcuProgram
 from hw.arch.boxes.issuer_program import IssuerProgram, Wait
 from hw.arch.config import ChipConfig
-from hw.arch.descriptor import Descriptor, ElementFormat
+from hw.arch.descriptor import BASE_ALIGNMENT, Descriptor, ElementFormat
 from hw.arch.limits import MAX_MODULUS
 from hw.arch.loops import BoxLoop, LoopProgram
 from hw.arch.pmu import EngineProgram, PmuProgram
@@ -20,7 +20,7 @@ from hw.arch.pmu_word import Level, TokenSource
 from hw.numeric.formats import int8
 from sim.campaign.generators.image_nests import divisor, engine_of, random_read, random_write
 from sim.launch_memory import LaunchMemory
-from sw.array_spec import ROW_ALIGNMENT_BYTES, ArraySpec
+from sw.array_spec import ArraySpec
 from sw.chip_program import ChipProgram
 from sw.netlist import Net, Netlist, Pin
 from sw.passes.assemble import assemble
@@ -44,7 +44,7 @@ def _source(rng: random.Random, config: ChipConfig, number: int) -> dict[str, An
     """A loaded tensor and the access pattern of its slots; `_settle` adds the repetitions."""
     element = rng.choice([1, 2, 4])
     room = config.pmu.capacity_bytes // 2 // (config.width_bits // 8)
-    least = max(1, ROW_ALIGNMENT_BYTES * 8 // config.width_bits)
+    least = max(1, BASE_ALIGNMENT * 8 // config.width_bits)
     vectors = least * rng.choice([1, 2, 4, 4, 8, 8, 16, 32])
     vectors = min(vectors, room // 2)
     count = min(rng.choice([1, 2, 2, 3, 4, 8, _MOST_RING]), room // vectors, config.pmu.slots)
@@ -139,7 +139,7 @@ def _sink(
     total: list[tuple[int, int]],
 ) -> bool:
     """Complete a sink of a net; False if its vectors do not fill whole rows of memory."""
-    step = max(1, ROW_ALIGNMENT_BYTES * 8 // config.width_bits)
+    step = max(1, BASE_ALIGNMENT * 8 // config.width_bits)
     everything, packets = total[sink["net"]]
     modulus = divisor(rng, packets, MAX_MODULUS) if packets and rng.random() < 0.4 else 1
     taken = everything // modulus
@@ -195,7 +195,7 @@ def take_away(rng: random.Random, image: dict[str, Any]) -> None:
 
 
 def _row_bytes(config: ChipConfig) -> int:
-    return max(ROW_ALIGNMENT_BYTES, config.width_bits // 8)
+    return max(BASE_ALIGNMENT, config.width_bits // 8)
 
 
 def _rows(config: ChipConfig, vectors: int) -> int:
