@@ -71,9 +71,10 @@ def _candidates(
             "Element math needs lanes, and `pcu.lanes` is 0", value=0, rule="PCUs with lanes"
         )
         return
-    by_rows = region.reduces or any(each.part is Part.ROW for each in region.inputs.values())
-    if by_rows:
+    if region.reduces:
         yield from row_pipelines(region, _codes(region, config, 0), arrays, config)
+    elif any(each.part is Part.ROW for each in region.inputs.values()):
+        yield from row_pipelines(region, _codes(region, config, 0, phases=1), arrays, config)
     else:
         yield from element_pipelines(region, _codes(region, config, 1, phases=1), arrays, config)
 

@@ -1,29 +1,34 @@
 """Pipelines of element math with rows on lanes: row statistics, and vectors along the columns.
 
 A group of rows lies in a slot, as many as the source has elements per vector, and is read column by
-column: a packet has a vector per column. The first PCU of a chain may read the packet several
-times, a phase each; the others take its results column by column. The result's columns are
-collected in a buffer, from which rows are stored.
+column. If there are row statistics, the first PCU of a chain reads packets of whole rows, once in
+each of its phases; what it needs again passes a buffer. All other PCUs run one phase, and their
+packets are single columns, so they are joined directly. The result's columns are collected in a
+buffer, from which rows are stored.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import itertools
+from collections.abc import Iterator
 
 from hw.arch.config import ChipConfig
 from hw.arch.descriptor import MAX_BOX, Descriptor
 from hw.arch.lanes.phase_word import AuxiliaryUse
 from hw.arch.loops import BoxLoop, LoopProgram
 from hw.arch.pcu import PcuInput, PcuOutput
-from hw.arch.pmu_word import ADDRESS_LOOPS, ENGINE_LOOPS, Access, Level
+from hw.arch.pmu_word import ENGINE_LOOPS, Access, Level
 from hw.numeric.division import ceil_div
+from hw.numeric.formats import Format
 from sw.array_spec import ArraySpec
 from sw.passes.field_limits import Unfit
+from sw.stages.column_walks import boxes_across, column_loops, require_loops
 from sw.stages.lane_code import LaneCode
 from sw.stages.long_rows import pieces_of, rows_of, vector_of
 from sw.stages.pipeline import MERGED, Pipeline, PipelineParts, require_count
 from sw.stages.region import Part, Region
 from sw.stages.stage_graph import Hold, Socket, Walk, boxes_of
+from sw.stages.walk_loops import loop
 
 __all__ = ["row_pipelines"]
 
@@ -37,7 +42,7 @@ def row_pipelines(
     ----------
     region : Region
     codes : tuple of LaneCode
-        Chain of lane programs; all but the first have one phase, of the result before.
+        Lane programs; all but the first have one phase.
     arrays : tuple of ArraySpec
         Arguments of the launch.
     config : ChipConfig
@@ -47,10 +52,6 @@ def row_pipelines(
     Pipeline or Unfit
         Why a choice does not fit, in its place.
     """
-    problem = _unserved(region, codes)
-    if problem:
-        yield problem
-        return
     grids = [
         (lines, copies)
         for lines in range(1, config.agcu.count + 1)
@@ -70,59 +71,8 @@ def row_pipelines(
             yield problem
 
 
-def _unserved(region: Region, codes: Sequence[LaneCode]) -> Unfit | None:
-    """Why a chain of lane programs is none that these pipelines serve."""
-    given: str | None = None
-    for number, code in enumerate(codes):
-        made = [each.result for each in code.phases if each.result is not None]
-        taken = {each.auxiliary for each in code.phases if each.auxiliary is not None}
-        if len(made) != 1:
-            rule = "one result per lane program"
-            return Unfit(f"Results must be {rule}, not {len(made)}", value=len(made), rule=rule)
-        if not taken <= set(region.inputs):
-            rule = "auxiliary streams from memory"
-            return Unfit(
-                f"Element math must have {rule}, not a temporary", value=len(taken), rule=rule
-            )
-        if number and (code.source != given or code.packet_phases != 1):
-            rule = "a chain in which each lane program takes the result before"
-            return Unfit(f"Element math must be {rule}", value=number, rule=rule)
-        given = made[0]
-    if set(region.outputs) != {given}:
-        rule = "one result, the last one"
-        return Unfit(f"Element math must store {rule}", value=len(region.outputs), rule=rule)
-    return None
-
-
-def _loop(count: int, stride: int) -> LoopProgram:
-    return LoopProgram(count, stride=stride if count > 1 else 0)
-
-
-def _nest(*loops: LoopProgram) -> tuple[LoopProgram, ...]:
-    """Address loops, of which those of one iteration are left out if there are too many."""
-    if len(loops) > ADDRESS_LOOPS:
-        loops = tuple(each for each in loops if each != LoopProgram())
-    if len(loops) > ADDRESS_LOOPS:
-        rule = f"at most {ADDRESS_LOOPS} address loops"
-        raise Unfit(f"Walk must have {rule}, not {len(loops)}", value=len(loops), rule=rule)
-    return loops
-
-
-def _columns(count: int, vector: int) -> tuple[LoopProgram, ...]:
-    """Outermost address loops over columns of blocks of vector × vector elements, in order."""
-    full, tail = divmod(count, vector)
-    block = vector**2
-    if not full:
-        return (_loop(tail, 1),)
-    if not tail:
-        return (_loop(full, block), LoopProgram(vector, stride=1))
-    # The first step covers the whole blocks, the second one the columns behind them.
-    whole = Level.ADDRESS.value
-    within = LoopProgram(vector, stride=1, slope=tail - vector, outer=whole)
-    if full == 1:
-        return (LoopProgram(2, stride=block), within)
-    blocks = LoopProgram(full, stride=block, slope=1 - full, outer=whole)
-    return (LoopProgram(2, stride=full * block), blocks, within)
+def _unfit(noun: str, rule: str, value: int) -> Unfit:
+    return Unfit(f"{noun} must {rule}, not {value}", value=value, rule=rule)
 
 
 class _Builder:
@@ -138,6 +88,8 @@ class _Builder:
         self.region, self.codes, self.arrays = region, codes, arrays
         self.parts = PipelineParts(config)
         self.copies = copies
+        #: Whether the packets of the first code are whole rows.
+        self.whole = region.reduces or len(codes[0].phases) > 1
         #: Rows of a group: positions of a vector of the source.
         self.group = self.parts.vector(codes[0].formats[codes[0].source])
         blocks = ceil_div(region.rows, self.group * copies)
@@ -146,12 +98,13 @@ class _Builder:
         self.blocks = ceil_div(blocks, self.lines)
         require_count("blocks of rows", self.blocks)
         if self.group * copies > MAX_BOX:
-            rule = f"at most {MAX_BOX} rows"
-            raise Unfit(
-                f"Rows of a block must be {rule}, not {self.group * copies}",
-                value=self.group * copies,
-                rule=rule,
-            )
+            raise _unfit("Rows of a block", f"be at most {MAX_BOX}", self.group * copies)
+        if any(len(code.phases) > 1 for code in codes[1:]):
+            raise _unfit("Lane programs behind the first", "have one phase", len(codes))
+        sent = sum(each.result is not None for each in codes[0].phases)
+        if sent > 1:
+            rule = "send its result alone, and no value for a later phase of its own"
+            raise _unfit("A lane program with row statistics", rule, sent)
 
     def pipeline(self) -> Pipeline:
         rows = self.group * self.copies
@@ -159,8 +112,10 @@ class _Builder:
             for value, source in self.region.inputs.items():
                 if source.part is Part.BLOCK:
                     self._block(line, value)
-            for number in range(len(self.codes)):
-                for copy in range(self.copies):
+            for copy in range(self.copies):
+                if self.whole:
+                    self._whole_auxiliary(line, copy)
+                for number in range(len(self.codes)):
                     self._code(line, number, copy)
             self._output(line)
         for value, source in self.region.inputs.items():
@@ -174,48 +129,85 @@ class _Builder:
             self.region.columns,
         )
 
+    def _halves(self, form: Format) -> int:
+        """Vectors of a format per column of a group."""
+        vector = self.parts.vector(form)
+        if vector > self.group:
+            raise _unfit("Elements per vector", f"be at most {self.group}, as the source", vector)
+        return self.group // vector
+
+    def _takers(self, line: int, copy: int, value: str, *, whole: bool) -> list[Socket]:
+        """Sockets that take a value: those of the first code with whole rows, or the others."""
+        found = []
+        for number, code in enumerate(self.codes):
+            if (number == 0 and self.whole) != whole:
+                continue
+            name = _pcu(line, number, copy)
+            if any(each.source == value for each in code.phases):
+                found.append(Socket(name, PcuInput.ACTIVATION))
+            if any(each.auxiliary == value for each in code.phases) and not whole:
+                found.append(Socket(name, PcuInput.AUXILIARY))
+        return found
+
+    def _uses(self, value: str) -> int:
+        """Phases of the first code that take a value from its auxiliary stream."""
+        return sum(each.auxiliary == value for each in self.codes[0].phases)
+
+    def _read(self, form: Format, repeats: int, *, whole: bool) -> Walk:
+        """Walk over the columns of a group, which are one packet or one each."""
+        halves, vector = self._halves(form), self.parts.vector(form)
+        loops = require_loops(
+            *column_loops(self.region.columns, vector),
+            *([loop(halves, self._band(form))] if halves > 1 else []),
+        )
+        single = Level.ADDRESS + len(loops) - 1 if halves > 1 else ENGINE_LOOPS
+        return Walk(
+            loops,
+            access=Access.COLUMN,
+            windows=LoopProgram(self.blocks),
+            repeats=LoopProgram(repeats),
+            last_level=Level.ADDRESS if whole else single,
+        )
+
+    def _band(self, form: Format) -> int:
+        """Elements of as many rows as a vector has elements."""
+        vector = self.parts.vector(form)
+        return ceil_div(self.region.columns, vector) * vector**2
+
+    def _buffer(self, name: str, form: Format, write: Walk, read: Walk) -> None:
+        """Buffer of a group of rows."""
+        element = form.bits // 8
+        slot = self._halves(form) * self._band(form) * element
+        vector = self.parts.vector(form)
+        hold = Hold(slot, element, (write,), (read,))
+        self.parts.hold(name, hold, wanted=2, rate=0.2, alignment=vector, tokens=True)
+
     def _block(self, line: int, value: str) -> None:
-        """Buffers of a tensor's rows, one per copy: written by rows, read by columns."""
+        """Buffers of a tensor's rows, written by rows, for each copy and each way to read them."""
         form = self.region.inputs[value].type.format
-        vector, columns = self.parts.vector(form), self.region.columns
-        if vector != self.group:
-            rule = f"{self.group} elements per vector, as the source"
-            raise Unfit(f"Tensors must have {rule}, not {vector}", value=vector, rule=rule)
-        chunks = ceil_div(columns, vector)
-        across = _columns(columns, vector)
+        halves, vector = self._halves(form), self.parts.vector(form)
+        chunks = ceil_div(self.region.columns, vector)
         sinks = []
-        for copy in range(self.copies):
-            phases = [
-                each for each in self.codes[0].phases if value in (each.source, each.auxiliary)
-            ]
+        for copy, whole in itertools.product(range(self.copies), (True, False)):
+            takers = self._takers(line, copy, value, whole=whole)
+            uses = self._uses(value) if whole and self.whole else 0
+            if not takers and not uses:
+                continue
+            if takers and uses:
+                raise _unfit("Uses of a source as auxiliary stream", "be 0", uses)
+            sources = sum(each.source == value for each in self.codes[0].phases)
             write = Walk(
-                (_loop(vector, vector), _loop(chunks, vector**2)),
+                (loop(halves, self._band(form)), loop(vector, vector), loop(chunks, vector**2)),
                 windows=LoopProgram(self.blocks),
                 modulus=self.copies,
                 index=copy,
             )
-            read = Walk(
-                across,
-                access=Access.COLUMN,
-                windows=LoopProgram(self.blocks),
-                repeats=LoopProgram(len(phases)),
-                last_level=Level.ADDRESS,
-            )
-            name = f"line{line}_{value}_{copy}"
-            hold = Hold(
-                vector * chunks * vector * form.bits // 8, form.bits // 8, (write,), (read,)
-            )
-            self.parts.hold(name, hold, wanted=2, rate=0.2, alignment=vector, tokens=True)
+            read = self._read(form, (uses or sources) if whole else 1, whole=whole)
+            name = _name(line, copy, value, whole=whole)
+            self._buffer(name, form, write, read)
             sinks.append(Socket(name))
-            takers = [
-                Socket(_pcu(line, 0, copy), port)
-                for port, taken in (
-                    (PcuInput.ACTIVATION, self.codes[0].source),
-                    (PcuInput.AUXILIARY, next((each.auxiliary for each in phases), None)),
-                )
-                if taken == value
-            ]
-            self.parts.join(f"{name}_columns", [(Socket(name), 1)], takers)
+            if takers:
+                self.parts.join(f"{name}_columns", [(Socket(name), 1)], takers)
         step = self.group * self.copies
         tensor = self._rows_of(value, chunks * vector, line * step)
         dimension = tensor[0].rank - 1
@@ -227,94 +219,120 @@ class _Builder:
 
     def _rows_of(self, value: str, columns: int, row: int) -> tuple[Descriptor, int]:
         """Boxes of a group of whole rows, ``columns`` wide, and the launch argument."""
-        name = self.region.inputs[value].tensor
+        source = self.region.inputs[value]
         if columns <= MAX_BOX:
-            return boxes_of(self.arrays, name, (columns, self.group), row)
-        pieces = pieces_of(columns, self.group)
-        return rows_of(self.arrays, name, pieces, self.group, row)
+            return boxes_of(self.arrays, source.tensor, (columns, self.group), row)
+        pieces = pieces_of(columns, self.parts.vector(source.type.format))
+        return rows_of(self.arrays, source.tensor, pieces, self.group, row)
+
+    def _whole_auxiliary(self, line: int, copy: int) -> None:
+        """Auxiliary stream of the first code: packets of buffers in the order of its phases."""
+        taken = [each.auxiliary for each in self.codes[0].phases if each.auxiliary is not None]
+        runs = [(value, len(list(same))) for value, same in itertools.groupby(taken)]
+        if len({value for value, _ in runs}) != len(runs):
+            raise _unfit("Turns of an auxiliary stream", "each be of another value", len(runs))
+        rows = [value for value, _ in runs if self._is_row(value)]
+        if rows and len(runs) > 1:
+            rule = "be the only one of a lane program with statistics"
+            raise _unfit("Vector along the columns as auxiliary stream", rule, len(runs))
+        if runs and not rows:
+            sources = [
+                (Socket(_name(line, copy, value, whole=True)), count) for value, count in runs
+            ]
+            sink = Socket(_pcu(line, 0, copy), PcuInput.AUXILIARY)
+            self.parts.join(f"{sink.stage}_auxiliary", sources, [sink])
+
+    def _is_row(self, value: str) -> bool:
+        source = self.region.inputs.get(value)
+        return source is not None and source.part is Part.ROW
 
     def _row(self, value: str) -> None:
-        """Buffer of a vector along the columns, given to all PCUs that take it."""
+        """Buffers of a vector along the columns, for each way to give it to all who take it."""
         source = self.region.inputs[value]
         form = source.type.format
         vector, columns = self.parts.vector(form), self.region.columns
-        number, code = next(
-            (number, code)
+        users = [
+            (number, each)
             for number, code in enumerate(self.codes)
-            if any(each.auxiliary == value for each in code.phases)
-        )
-        uses = [each for each in code.phases if each.auxiliary == value]
-        if any(each.phase.auxiliary is not AuxiliaryUse.SPREAD for each in uses):
-            rule = "one element per column"
-            raise Unfit(f"Vector `{source.tensor}` must be {rule}", value=len(uses), rule=rule)
-        chunks = ceil_div(columns, vector)
-        repeats = LoopProgram(self.blocks * len(uses))
-        require_count("passes over a vector", repeats.base)
-        # Vectors of the source per column: each takes an element.
-        each_column = self.group // self.parts.vector(code.formats[code.source])
-        if each_column == 1:
-            write = Walk((_loop(chunks, vector),))
-            read = Walk((_loop(chunks, vector),), repeats=repeats, last_level=Level.ADDRESS)
-            slot = chunks * vector
-        else:
-            write = Walk((_loop(each_column, 1), _loop(chunks, vector**2)), access=Access.COLUMN)
-            read = Walk((_loop(columns, vector),), repeats=repeats, last_level=ENGINE_LOOPS)
-            slot = chunks * vector**2
-        name = f"{value}_row"
-        hold = Hold(slot * form.bits // 8, form.bits // 8, (write,), (read,))
-        self.parts.hold(name, hold, wanted=1, rate=0.2, alignment=vector, tokens=True)
-        tensor = vector_of(self.arrays, source.tensor, columns, vector, each_column)
-        self.parts.load(f"{name}_load", self.lines - 1, tensor, [BoxLoop(1)], [Socket(name)])
-        takers = [
-            Socket(_pcu(line, number, copy), PcuInput.AUXILIARY)
-            for line in range(self.lines)
-            for copy in range(self.copies)
+            for each in code.phases
+            if each.auxiliary == value
         ]
-        self.parts.join(f"{name}_elements", [(Socket(name), 1)], takers)
+        if any(each.phase.auxiliary is not AuxiliaryUse.SPREAD for _, each in users):
+            rule = "be spread, an element for every column"
+            raise _unfit(f"Vector `{source.tensor}`", rule, len(users))
+        chunks = ceil_div(columns, vector)
+        for whole in (True, False):
+            numbers = [number for number, _ in users if (number == 0 and self.whole) == whole]
+            if not numbers:
+                continue
+            if whole:
+                repeats = LoopProgram(self.blocks * len(numbers))
+                write = Walk((loop(chunks, vector),))
+                read = Walk((loop(chunks, vector),), repeats=repeats, last_level=Level.ADDRESS)
+                slot, times = chunks * vector, 1
+            else:
+                # A column of a source has several vectors, each of which takes an element.
+                times = max(
+                    self._halves(self.codes[number].formats[self.codes[number].source])
+                    for number in numbers
+                )
+                repeats = LoopProgram(self.blocks)
+                write = Walk((loop(times, 1), loop(chunks, vector**2)), access=Access.COLUMN)
+                read = Walk((loop(columns, vector),), repeats=repeats, last_level=ENGINE_LOOPS)
+                slot = chunks * vector**2
+            require_count("passes over a vector", repeats.base)
+            name = f"{value}_{'rows' if whole else 'columns'}"
+            hold = Hold(slot * form.bits // 8, form.bits // 8, (write,), (read,))
+            self.parts.hold(name, hold, wanted=1, rate=0.2, alignment=vector, tokens=True)
+            tensor = vector_of(self.arrays, source.tensor, columns, vector, times)
+            self.parts.load(f"{name}_load", self.lines - 1, tensor, [BoxLoop(1)], [Socket(name)])
+            takers = [
+                Socket(_pcu(line, number, copy), PcuInput.AUXILIARY)
+                for line in range(self.lines)
+                for copy in range(self.copies)
+                for number in dict.fromkeys(numbers)
+            ]
+            self.parts.join(f"{name}_elements", [(Socket(name), 1)], takers)
 
     def _code(self, line: int, number: int, copy: int) -> None:
         code = self.codes[number]
         name = _pcu(line, number, copy)
-        made = next(each.result for each in code.phases if each.result is not None)
-        per_column = self.group // self.parts.vector(code.formats[made])
-        if not per_column:
-            rule = f"at most {self.group} elements per vector, as the source"
-            value = self.parts.vector(code.formats[made])
-            raise Unfit(f"Results must have {rule}, not {value}", value=value, rule=rule)
-        last = number == len(self.codes) - 1
-        self.parts.lanes(name, code, {}, cut=per_column if last or per_column > 1 else 0)
-        if not last:
-            sinks = [Socket(_pcu(line, number + 1, copy), PcuInput.ACTIVATION)]
-            self.parts.join(f"{name}_results", [(Socket(name, PcuOutput.RESULT), 1)], sinks)
+        made = [each.result for each in code.phases if each.result is not None][-1]
+        self.parts.lanes(name, code, {}, cut=self._halves(code.formats[made]))
+        if made in self.region.outputs:
+            return
+        takers = self._takers(line, copy, made, whole=False)
+        self.parts.join(f"{name}_results", [(Socket(name, PcuOutput.RESULT), 1)], takers)
 
     def _output(self, line: int) -> None:
         """Buffer of the result: columns of all copies in turn, read by rows."""
-        (tensor,) = self.region.outputs.values()
+        ((value, tensor),) = self.region.outputs.items()
         form = self.region.formats[tensor]
-        vector, columns = self.parts.vector(form), self.region.columns
-        halves = self.group // vector
-        wide, boxes = _boxes(columns, vector)
+        halves, vector = self._halves(form), self.parts.vector(form)
+        columns = self.region.columns
+        final = next(
+            number
+            for number, code in enumerate(self.codes)
+            if any(each.result == value for each in code.phases)
+        )
+        wide, boxes = boxes_across(columns, vector)
         # A slot holds a box of whole blocks, or whole rows if the last box is narrower.
         slots = boxes if wide * boxes == columns else 1
         boxes //= slots
         band = boxes * wide * vector
         writers = 2 if self.copies > 1 else 1
         edges = [writer * self.copies // writers for writer in range(writers + 1)]
+        name = f"line{line}_{tensor}"
         writes = []
-        for first, end in zip(edges, edges[1:], strict=False):
+        for number, (first, end) in enumerate(itertools.pairwise(edges)):
             if end - first > MERGED:
-                rule = f"at most {MERGED} an input"
-                raise Unfit(
-                    f"Merged results must be {rule}, not {end - first}",
-                    value=end - first,
-                    rule=rule,
-                )
+                raise _unfit("Merged results", f"be at most {MERGED} an input", end - first)
             writes.append(
                 Walk(
-                    _nest(
-                        *_columns(columns // slots, vector),
-                        _loop(end - first, halves * band),
-                        _loop(halves, band),
+                    require_loops(
+                        *column_loops(columns // slots, vector),
+                        loop(end - first, halves * band),
+                        loop(halves, band),
                     ),
                     offset=first * halves * band,
                     access=Access.COLUMN,
@@ -322,27 +340,24 @@ class _Builder:
                     windows=LoopProgram(slots),
                 )
             )
+            sources = [
+                (Socket(_pcu(line, final, copy), PcuOutput.RESULT), 1) for copy in range(first, end)
+            ]
+            self.parts.join(f"{name}_columns{number}", sources, [Socket(name, number)])
         read = Walk(
             (
-                _loop(boxes, wide // vector * vector**2),
-                _loop(self.copies * halves, band),
-                _loop(vector, vector),
-                _loop(wide // vector, vector**2),
+                loop(boxes, wide // vector * vector**2),
+                loop(self.copies * halves, band),
+                loop(vector, vector),
+                loop(wide // vector, vector**2),
             ),
             launches=LoopProgram(self.blocks),
             windows=LoopProgram(slots),
             last_level=Level.ADDRESS + 1,
         )
-        name = f"line{line}_{tensor}"
         slot = self.copies * halves * band * form.bits // 8
         hold = Hold(slot, form.bits // 8, tuple(writes), (read,))
         self.parts.hold(name, hold, wanted=2, rate=0.5, alignment=vector, tokens=False)
-        final = len(self.codes) - 1
-        for number, (first, end) in enumerate(zip(edges, edges[1:], strict=False)):
-            sources = [
-                (Socket(_pcu(line, final, copy), PcuOutput.RESULT), 1) for copy in range(first, end)
-            ]
-            self.parts.join(f"{name}_columns{number}", sources, [Socket(name, number)])
         step = self.group * self.copies
         box = boxes_of(self.arrays, tensor, (wide, step), line * step)
         loops = [
@@ -357,12 +372,6 @@ def _pcu(line: int, number: int, copy: int) -> str:
     return f"pcu{line}_{copy}_{number}"
 
 
-def _boxes(columns: int, vector: int) -> tuple[int, int]:
-    """Width and number of the boxes that cover a row: equal whole blocks, if they are not short."""
-    if not columns % vector:
-        wide, boxes = pieces_of(columns, vector)
-        if boxes == 1 or wide >= MAX_BOX // 4:
-            return wide, boxes
-    boxes = ceil_div(columns, MAX_BOX)
-    wide = ceil_div(ceil_div(columns, boxes), vector) * vector
-    return wide, ceil_div(columns, wide)
+def _name(line: int, copy: int, value: str, *, whole: bool) -> str:
+    """Name of a copy's buffer of a value, by the packets that are read."""
+    return f"line{line}_{value}_{copy}" + ("" if whole else "_columns")

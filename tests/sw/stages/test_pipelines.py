@@ -69,6 +69,42 @@ def test_kernels_equal_golden_on_many_shapes(kernel, seed):
     verify(kernel, "large", (side(rng, 300), side(rng, 300)))
 
 
+@tw.kernel("X[M, N], R[M, N], b[N] -> Y[M, N]")
+def bias_residual(X, R, b, Y):
+    """A value that two programs take, a vector along the columns, and a residual behind them."""
+    bias = tw.load_tile(b)
+    for i in tw.metapipe(X.shape[0]):
+        x = tw.load_tile(X[i, :])
+        tw.store_tile(Y[i, :], tw.silu(x + bias) + tw.load_tile(R[i, :]))
+
+
+@tw.kernel("X[M, N], g[N], R[M, N] -> Y[M, N]")
+def norm_residual(X, g, R, Y):
+    """Whole rows for the statistic, then columns."""
+    gain = tw.load_tile(g)
+    for i in tw.metapipe(X.shape[0]):
+        x = tw.load_tile(X[i, :])
+        scale = tw.rsqrt(tw.row_mean(x * x) + 1e-5)
+        tw.store_tile(Y[i, :], x * scale * gain + tw.load_tile(R[i, :]))
+
+
+@tw.kernel("X[M, N], a[N], b[N] -> Y[M, N]")
+def affine(X, a, b, Y):
+    """Two vectors along the columns."""
+    p, q = tw.load_tile(a), tw.load_tile(b)
+    for i in tw.metapipe(X.shape[0]):
+        tw.store_tile(Y[i, :], tw.load_tile(X[i, :]) * p + q)
+
+
+@pytest.mark.parametrize(
+    "kernel", [bias_residual, norm_residual, affine], ids=lambda kernel: kernel.name
+)
+def test_chains_beside_statistics_equal_golden(kernel, seed):
+    rng = random.Random(seed)
+    for dtype in (bf16, fp32):
+        verify(kernel, "small", (side(rng, 100), side(rng, 300)), dtype)
+
+
 @pytest.mark.parametrize("kernel", [add, silu, softmax, rms_norm, transpose], ids=lambda k: k.name)
 def test_the_smallest_chip_runs_them(kernel, seed):
     rng = random.Random(seed)
@@ -132,12 +168,20 @@ def test_what_is_no_element_math_of_one_result_is_refused_at_its_line():
             tw.store_tile(Z[i, :], x * 2.0)
 
     @tw.kernel("X[M, N] -> Y[M, N]")
+    def again(X, Y):
+        for i in tw.metapipe(X.shape[0]):
+            x = tw.load_tile(X[i, :])
+            e = tw.exp(x - tw.row_max(x))
+            tw.store_tile(Y[i, :], e / tw.row_sum(e) + x)
+
+    @tw.kernel("X[M, N] -> Y[M, N]")
     def threes(X, Y):
         for i in tw.metapipe(X.shape[0]):
             tw.store_tile(Y[i, :], tw.full(i, X.shape[1], 3.0))
 
     small = named["small"]
     refused(two, small, r"test_pipelines.py:\d+: A second result is not supported")
+    refused(again, small, "`again` must fit the chip; A lane program with row statistics must send")
     refused(threes, small, r"test_pipelines.py:\d+: A result of no loaded tile is not supported")
 
 
