@@ -22,13 +22,12 @@ from hw.numeric.division import ceil_div
 from hw.numeric.formats import Format
 from sw.array_spec import ArraySpec
 from sw.passes.field_limits import Unfit
-from sw.stages.column_walks import boxes_across, column_loops, require_loops
 from sw.stages.lane_code import LaneCode
 from sw.stages.long_rows import pieces_of, rows_of, vector_of
 from sw.stages.pipeline import MERGED, Pipeline, PipelineParts, require_count
 from sw.stages.region import Part, Region
 from sw.stages.stage_graph import Hold, Socket, Walk, boxes_of
-from sw.stages.walk_loops import loop
+from sw.stages.walk_loops import boxes_across, column_loops, loop, require_loops
 
 __all__ = ["row_pipelines"]
 
