@@ -20,7 +20,7 @@ from hw.numeric.division import ceil_div
 from sw.array_spec import ArraySpec
 from sw.passes.field_limits import Unfit
 from sw.stages.lane_code import LaneCode
-from sw.stages.pipeline import MERGED, Pipeline, PipelineParts, require_count
+from sw.stages.pipeline import MERGED, Pipeline, PipelineParts, grids, require_count
 from sw.stages.region import Region
 from sw.stages.stage_graph import Hold, Socket, Walk, boxes_of
 
@@ -49,19 +49,12 @@ def element_pipelines(
     Pipeline or Unfit
         Why a choice does not fit, in its place.
     """
-    grids = [
-        (lines, copies)
-        for lines in range(1, config.agcu.count + 1)
-        for copies in range(1, MERGED + 1)
-        if lines * copies * len(codes) <= config.pcu_count
-    ]
-    if not grids:
-        yield Unfit(
-            f"A chain of {len(codes)} lane programs must fit the chip's {config.pcu_count} PCUs",
-            value=len(codes),
-            rule=f"at most {config.pcu_count} PCUs",
-        )
-    for lines, copies in sorted(grids, key=lambda each: (-each[0] * each[1], -each[0])):
+    try:
+        choices = grids(config, len(codes), MERGED)
+    except Unfit as problem:
+        yield problem
+        return
+    for lines, copies in choices:
         try:
             yield _Builder(region, codes, arrays, config, lines, copies).pipeline()
         except Unfit as problem:

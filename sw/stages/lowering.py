@@ -108,30 +108,24 @@ def _agcu(
 def _nets(graph: StageGraph, homes: Mapping[str, Home]) -> tuple[Net, ...]:
     """Nets of all streams; behind that of a load, the net of the tokens of its freed slots."""
 
-    def source(socket: Socket) -> Pin:
+    def pin(socket: Socket, *, sink: bool) -> Pin:
         stage = graph.stages[socket.stage]
         match stage:
-            case Load():
-                return Pin(f"agcu{stage.agcu}", AgcuOutput(stage.stream))
+            case Load() | Store():
+                ports = AgcuInput if sink else AgcuOutput
+                return Pin(f"agcu{stage.agcu}", ports(stage.stream))
             case Hold():
                 home = homes[socket.stage]
+                if sink:
+                    return Pin(f"pmu{home.pmu}", PmuInput(home.writer + socket.port))
                 return Pin(f"pmu{home.pmu}", PmuOutput(home.reader + socket.port))
-        return Pin(socket.stage, socket.port)
-
-    def sink(socket: Socket) -> Pin:
-        stage = graph.stages[socket.stage]
-        match stage:
-            case Store():
-                return Pin(f"agcu{stage.agcu}", AgcuInput(stage.stream))
-            case Hold():
-                home = homes[socket.stage]
-                return Pin(f"pmu{home.pmu}", PmuInput(home.writer + socket.port))
         return Pin(socket.stage, socket.port)
 
     nets = []
     for stream in graph.streams:
-        sources = tuple((source(socket), packets) for socket, packets in stream.sources)
-        nets.append(Net(stream.name, sources, tuple(sink(each) for each in stream.sinks)))
+        sources = tuple((pin(socket, sink=False), packets) for socket, packets in stream.sources)
+        sinks = tuple(pin(each, sink=True) for each in stream.sinks)
+        nets.append(Net(stream.name, sources, sinks))
         first = stream.sources[0][0].stage
         load = graph.stages[first]
         if isinstance(load, Load):
@@ -139,7 +133,7 @@ def _nets(graph: StageGraph, homes: Mapping[str, Home]) -> tuple[Net, ...]:
                 Pin(f"pmu{homes[each.stage].pmu}", homes[each.stage].token + each.port)
                 for each in stream.sinks
             )
-            pins = tuple((pin, 1) for pin in tokens)
+            pins = tuple((each, 1) for each in tokens)
             port = Pin(f"agcu{load.agcu}", load.port)
             nets.append(Net(f"{first}_free", pins, (port,), tokens=True))
     return tuple(nets)

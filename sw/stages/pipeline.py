@@ -16,7 +16,7 @@ from sw.passes.pack import Buffer, Home, pack
 from sw.stages.lane_code import LaneCode
 from sw.stages.stage_graph import Hold, Lanes, Load, Socket, Stage, StageGraph, Store, Stream
 
-__all__ = ["MERGED", "Pipeline", "PipelineParts", "require_count"]
+__all__ = ["MERGED", "Pipeline", "PipelineParts", "grids", "require_count"]
 
 #: Most streams merged at a unit's input.
 MERGED = 4
@@ -55,6 +55,37 @@ def require_count(noun: str, count: int) -> None:
     if count > most:
         rule = f"at most {most}"
         raise Unfit(f"Count of {noun} must be {rule}, not {count}", value=count, rule=rule)
+
+
+def grids(config: ChipConfig, programs: int, copies: int) -> list[tuple[int, int]]:
+    """Numbers of lines, one per AGCU, and of copies of a chain in each, those of most PCUs first.
+
+    Parameters
+    ----------
+    config : ChipConfig
+    programs : int
+        Lane programs of a chain, a PCU each.
+    copies : int
+        Most copies in a line.
+
+    Raises
+    ------
+    Unfit
+        If the chip has too few PCUs for a chain.
+    """
+    if programs > config.pcu_count:
+        raise Unfit(
+            f"A chain of {programs} lane programs must fit the chip's {config.pcu_count} PCUs",
+            value=programs,
+            rule=f"at most {config.pcu_count} PCUs",
+        )
+    found = [
+        (lines, each)
+        for lines in range(1, config.agcu.count + 1)
+        for each in range(1, copies + 1)
+        if lines * each * programs <= config.pcu_count
+    ]
+    return sorted(found, key=lambda each: (-each[0] * each[1], -each[0]))
 
 
 class PipelineParts:
@@ -98,23 +129,11 @@ class PipelineParts:
         Unfit
             If no AGCU has one.
         """
-        for loop in loops:
-            require_count("boxes", loop.count)
-        count = self.config.agcu.count
-        ports = min(AGCU_STREAMS, self.config.token_tracks)
-        for at in ((agcu + step) % count for step in range(count)):
-            stream = self._loads[at]
-            if stream < ports:
-                self._loads[at] += 1
-                self.stages[name] = Load(at, stream, *tensor, tuple(loops), stream)
-                self.join(name, [(Socket(name), 1)], sinks)
-                return
-        needs = sum(self._loads) + 1
-        raise Unfit(
-            f"Load streams must be at most {count * ports}, {ports} an AGCU, not {needs}",
-            value=needs,
-            rule=f"at most {ports} load streams an AGCU",
+        at, stream = self._free_stream(
+            "Load", self._loads, agcu, min(AGCU_STREAMS, self.config.token_tracks), loops
         )
+        self.stages[name] = Load(at, stream, *tensor, tuple(loops), stream)
+        self.join(name, [(Socket(name), 1)], sinks)
 
     def store(
         self,
@@ -131,21 +150,26 @@ class PipelineParts:
         Unfit
             If no AGCU has one.
         """
-        for loop in loops:
-            require_count("boxes", loop.count)
-        count = self.config.agcu.count
+        at, stream = self._free_stream("Store", self._stores, agcu, AGCU_STREAMS, loops)
+        self.stages[name] = Store(at, stream, *tensor, tuple(loops))
+        self.join(name, sources, [Socket(name)])
+
+    def _free_stream(
+        self, noun: str, used: list[int], agcu: int, most: int, loops: Sequence[BoxLoop]
+    ) -> tuple[int, int]:
+        """AGCU and number of a free stream, from the wanted AGCU on; it counts as used."""
+        for each in loops:
+            require_count("boxes", each.count)
+        count = len(used)
         for at in ((agcu + step) % count for step in range(count)):
-            stream = self._stores[at]
-            if stream < AGCU_STREAMS:
-                self._stores[at] += 1
-                self.stages[name] = Store(at, stream, *tensor, tuple(loops))
-                self.join(name, sources, [Socket(name)])
-                return
-        needs = sum(self._stores) + 1
+            if used[at] < most:
+                used[at] += 1
+                return at, used[at] - 1
+        needs = sum(used) + 1
         raise Unfit(
-            f"Store streams must be at most {count * AGCU_STREAMS}, not {needs}",
+            f"{noun} streams must be at most {count * most}, {most} an AGCU, not {needs}",
             value=needs,
-            rule=f"at most {AGCU_STREAMS} store streams an AGCU",
+            rule=f"at most {most} {noun.lower()} streams an AGCU",
         )
 
     def hold(
