@@ -100,7 +100,7 @@ class Compiled:
     _predictions: dict[int, Prediction] = dataclasses.field(default_factory=dict, repr=False)
 
     def prediction(self, latency: int = LATENCY) -> Prediction:
-        """Predicted cycles of a launch, made when they are first asked for.
+        """Predicted cycles of a launch at a memory latency, computed once for each latency.
 
         Parameters
         ----------

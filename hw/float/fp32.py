@@ -82,7 +82,7 @@ def exact_product(m: Module, a: Value, b: Value) -> Product:
 
 
 def fma_fp32(m: Module, a: Value, b: Value, c: Value) -> Value:
-    """``a * b + c``, rounded once."""
+    """Fused multiply-add: ``a * b + c`` with one rounding."""
     terms = align(m, exact_product(m, a, b), c, window=PRODUCT_WINDOW)
     return round_total(m, add(m, terms, window=PRODUCT_WINDOW), window=PRODUCT_WINDOW)
 

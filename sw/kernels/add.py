@@ -7,7 +7,7 @@ __all__ = ["add"]
 
 @tw.kernel("A[M, N], B[M, N] -> C[M, N]")
 def add(A, B, C):
-    """Add matrices; each element is rounded once."""
+    """Elementwise sum of two matrices, with one rounding."""
     M, N = A.shape
     for i in tw.metapipe(M):
         for j in tw.metapipe(N):

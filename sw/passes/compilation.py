@@ -117,7 +117,7 @@ class Compilation:
 
     @property
     def choice(self) -> str:
-        """What `parallel` has chosen, as a line of text."""
+        """Summary of the plan or of the pipeline, a line of text."""
         if self.pipeline is not None:
             return self.pipeline.summary
         assert self.plan is not None

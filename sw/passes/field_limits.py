@@ -1,11 +1,11 @@
-"""Check of a plan: its loop counts and strides fit the fields of the program words."""
+"""Checks of a plan: its loop counts and strides fit the fields of the program words."""
 
 from __future__ import annotations
 
 from hw.arch.loops import COUNT_BITS
 from sw.passes.plan import Plan
 
-__all__ = ["Unfit", "require_fields"]
+__all__ = ["Unfit", "require_count", "require_fields"]
 
 _MOST_COUNT = (1 << COUNT_BITS) - 1
 
@@ -28,6 +28,18 @@ class Unfit(ValueError):
         self.rule = rule
 
 
+def require_count(noun: str, count: int) -> None:
+    """Refuse a loop count that its field does not hold.
+
+    Raises
+    ------
+    Unfit
+    """
+    if count > _MOST_COUNT:
+        rule = f"at most {_MOST_COUNT}"
+        raise Unfit(f"Count of {noun} must be {rule}, not {count}", value=count, rule=rule)
+
+
 def require_fields(plan: Plan) -> None:
     """Refuse a plan with a loop count or a stride too large for its field.
 
@@ -46,12 +58,7 @@ def require_fields(plan: Plan) -> None:
         ("slabs of a panel of A", plan.a_slabs),
         ("rows of a slab of A", plan.rows * plan.a_slab),
     ):
-        if count > _MOST_COUNT:
-            raise Unfit(
-                f"Count of {noun} must be at most {_MOST_COUNT}, not {count}",
-                value=count,
-                rule=f"at most {_MOST_COUNT}",
-            )
+        require_count(noun, count)
     # A stride is signed, in as many bits as a byte's position in the scratchpad.
     most = plan.config.pmu.capacity_bytes // 2 - 1
     square = plan.lanes**2

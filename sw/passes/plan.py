@@ -146,7 +146,7 @@ class Plan:
 
     @property
     def b_kept(self) -> bool:
-        """Whether all of B is loaded once, though there are several row blocks."""
+        """Whether B is loaded once and kept for all row blocks."""
         slots, size = self.config.pmu.slots, self.config.pmu.capacity_bytes
         fits = self.b_slabs <= slots and self.b_slabs * self.b_bytes <= size
         return self.product.turned and self.all_passes == 1 and fits

@@ -18,9 +18,10 @@ from hw.arch.pcu import FilterProgram, PcuInput, PcuOutput
 from hw.arch.pmu_word import ENGINE_LOOPS, Level
 from hw.numeric.division import ceil_div
 from sw.array_spec import ArraySpec
-from sw.passes.field_limits import Unfit
+from sw.passes.field_limits import Unfit, require_count
+from sw.passes.fit import MERGED
 from sw.stages.lane_code import LaneCode
-from sw.stages.pipeline import MERGED, Pipeline, PipelineParts, grids, require_count
+from sw.stages.pipeline import Pipeline, PipelineParts, on_grids
 from sw.stages.region import Region
 from sw.stages.stage_graph import Hold, Socket, Walk, boxes_of
 
@@ -44,21 +45,16 @@ def element_pipelines(
         Arguments of the launch.
     config : ChipConfig
 
-    Yields
-    ------
-    Pipeline or Unfit
+    Returns
+    -------
+    iterator of Pipeline or Unfit
         Why a choice does not fit, in its place.
     """
-    try:
-        choices = grids(config, len(codes), MERGED)
-    except Unfit as problem:
-        yield problem
-        return
-    for lines, copies in choices:
-        try:
-            yield _Builder(region, codes, arrays, config, lines, copies).pipeline()
-        except Unfit as problem:
-            yield problem
+
+    def build(lines: int, copies: int) -> Pipeline:
+        return _Builder(region, codes, arrays, config, lines, copies).pipeline()
+
+    return on_grids(config, len(codes), MERGED, build)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from hw.arch.agcu import AGCU_STREAMS
 from hw.arch.config import ChipConfig
 from hw.arch.descriptor import Descriptor
-from hw.arch.loops import COUNT_BITS, BoxLoop
+from hw.arch.loops import BoxLoop
 from hw.arch.pcu import FilterProgram, PcuInput, PcuProgram
 from hw.numeric.formats import Format
-from sw.passes.field_limits import Unfit
+from sw.passes.field_limits import Unfit, require_count
 from sw.passes.pack import Buffer, Home, pack
 from sw.stages.lane_code import LaneCode
 from sw.stages.stage_graph import Hold, Lanes, Load, Socket, Stage, StageGraph, Store, Stream
 
-__all__ = ["MERGED", "Pipeline", "PipelineParts", "grids", "require_count"]
-
-#: Most streams merged at a unit's input.
-MERGED = 4
+__all__ = ["Pipeline", "PipelineParts", "on_grids"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,21 +41,10 @@ class Pipeline:
     block_columns: int
 
 
-def require_count(noun: str, count: int) -> None:
-    """Refuse a loop count that its field does not hold.
-
-    Raises
-    ------
-    Unfit
-    """
-    most = (1 << COUNT_BITS) - 1
-    if count > most:
-        rule = f"at most {most}"
-        raise Unfit(f"Count of {noun} must be {rule}, not {count}", value=count, rule=rule)
-
-
-def grids(config: ChipConfig, programs: int, copies: int) -> list[tuple[int, int]]:
-    """Numbers of lines, one per AGCU, and of copies of a chain in each, those of most PCUs first.
+def on_grids(
+    config: ChipConfig, programs: int, copies: int, build: Callable[[int, int], Pipeline]
+) -> Iterator[Pipeline | Unfit]:
+    """Pipelines of chains of lane programs, those of most PCUs first.
 
     Parameters
     ----------
@@ -66,26 +52,32 @@ def grids(config: ChipConfig, programs: int, copies: int) -> list[tuple[int, int
     programs : int
         Lane programs of a chain, a PCU each.
     copies : int
-        Most copies in a line.
+        Most copies of a chain in a line.
+    build : callable
+        Function from the numbers of lines, one per AGCU, and of copies in each to a pipeline.
 
-    Raises
+    Yields
     ------
-    Unfit
-        If the chip has too few PCUs for a chain.
+    Pipeline or Unfit
+        Why a choice does not fit, in its place.
     """
     if programs > config.pcu_count:
-        raise Unfit(
+        yield Unfit(
             f"A chain of {programs} lane programs must fit the chip's {config.pcu_count} PCUs",
             value=programs,
             rule=f"at most {config.pcu_count} PCUs",
         )
-    found = [
+    choices = [
         (lines, each)
         for lines in range(1, config.agcu.count + 1)
         for each in range(1, copies + 1)
         if lines * each * programs <= config.pcu_count
     ]
-    return sorted(found, key=lambda each: (-each[0] * each[1], -each[0]))
+    for choice in sorted(choices, key=lambda each: (-each[0] * each[1], -each[0])):
+        try:
+            yield build(*choice)
+        except Unfit as problem:
+            yield problem
 
 
 class PipelineParts:

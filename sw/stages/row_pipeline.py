@@ -2,9 +2,8 @@
 
 A group of rows lies in a slot, as many as the source has elements per vector, and is read column by
 column. If there are row statistics, the first PCU of a chain reads packets of whole rows, once in
-each of its phases; what it needs again passes a buffer. All other PCUs run one phase, and their
-packets are single columns, so they are joined directly. The result's columns are collected in a
-buffer, from which rows are stored.
+each of its phases. All other PCUs run one phase, and their packets are single columns, so they are
+joined directly. The result's columns are collected in a buffer, from which rows are stored.
 """
 
 from __future__ import annotations
@@ -21,10 +20,11 @@ from hw.arch.pmu_word import ENGINE_LOOPS, Access, Level
 from hw.numeric.division import ceil_div
 from hw.numeric.formats import Format
 from sw.array_spec import ArraySpec
-from sw.passes.field_limits import Unfit
+from sw.passes.field_limits import Unfit, require_count
+from sw.passes.fit import MERGED
 from sw.stages.lane_code import LaneCode
 from sw.stages.long_rows import pieces_of, rows_of, vector_of
-from sw.stages.pipeline import MERGED, Pipeline, PipelineParts, grids, require_count
+from sw.stages.pipeline import Pipeline, PipelineParts, on_grids
 from sw.stages.region import Part, Region
 from sw.stages.stage_graph import Hold, Socket, Walk, boxes_of
 from sw.stages.walk_loops import boxes_across, column_loops, loop, require_loops
@@ -46,21 +46,16 @@ def row_pipelines(
         Arguments of the launch.
     config : ChipConfig
 
-    Yields
-    ------
-    Pipeline or Unfit
+    Returns
+    -------
+    iterator of Pipeline or Unfit
         Why a choice does not fit, in its place.
     """
-    try:
-        choices = grids(config, len(codes), 2 * MERGED)
-    except Unfit as problem:
-        yield problem
-        return
-    for lines, copies in choices:
-        try:
-            yield _Builder(region, codes, arrays, config, lines, copies).pipeline()
-        except Unfit as problem:
-            yield problem
+
+    def build(lines: int, copies: int) -> Pipeline:
+        return _Builder(region, codes, arrays, config, lines, copies).pipeline()
+
+    return on_grids(config, len(codes), 2 * MERGED, build)
 
 
 def _unfit(noun: str, rule: str, value: int) -> Unfit:

@@ -14,7 +14,6 @@ from typing import TypeVar
 from hw.arch.descriptor import Descriptor, ElementFormat
 from hw.arch.loops import BoxLoop, LoopProgram
 from hw.arch.pcu import PcuProgram
-from hw.arch.pmu import Beyond
 from hw.arch.pmu_word import Access
 from sw.array_spec import ArraySpec
 
@@ -29,6 +28,7 @@ __all__ = [
     "Store",
     "Stream",
     "Walk",
+    "argument_of",
     "boxes_of",
 ]
 
@@ -49,8 +49,6 @@ class Walk:
         Loops over slots, as of `hw.arch.pmu.EngineProgram`.
     last_level, final_level : int or None
         Levels that end a packet and a group of packets, as of `hw.arch.pmu.EngineProgram`.
-    beyond : Beyond or None
-        Steps in which a read engine sends a constant.
     modulus, index : int
         A write engine takes packet i if i mod modulus = index.
     """
@@ -64,7 +62,6 @@ class Walk:
     slots: LoopProgram = LoopProgram()
     last_level: int | None = None
     final_level: int | None = None
-    beyond: Beyond | None = None
     modulus: int = 1
     index: int = 0
 
@@ -228,6 +225,11 @@ class StageGraph:
         return "\n".join(lines)
 
 
+def argument_of(arrays: tuple[ArraySpec, ...], name: str) -> tuple[int, ArraySpec]:
+    """Number and memory layout of a launch argument."""
+    return next((number, each) for number, each in enumerate(arrays) if each.name == name)
+
+
 def boxes_of(
     arrays: tuple[ArraySpec, ...],
     name: str,
@@ -247,7 +249,7 @@ def boxes_of(
     row, column : int
         The bytes of the columns before are a multiple of 16.
     """
-    number, array = next((number, each) for number, each in enumerate(arrays) if each.name == name)
+    number, array = argument_of(arrays, name)
     rows, columns = array.shape
     descriptor = Descriptor(
         base=row * array.pitch + column * array.format.bits // 8,

@@ -10,8 +10,8 @@ from hw.arch.loops import BoxLoop, LoopProgram
 from hw.arch.pmu_word import Access, Level
 from hw.numeric.division import ceil_div
 from sw.array_spec import ArraySpec
-from sw.passes.field_limits import Unfit
-from sw.stages.pipeline import Pipeline, PipelineParts, require_count
+from sw.passes.field_limits import Unfit, require_count
+from sw.stages.pipeline import Pipeline, PipelineParts
 from sw.stages.region import Region
 from sw.stages.stage_graph import Hold, Socket, Walk, boxes_of
 
