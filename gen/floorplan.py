@@ -17,6 +17,8 @@ __all__ = ["floorplan"]
 #: Sizes: gap between tiles, depth of an AGCU's box, margin; pitch of links; legend.
 _GAP, _PORTAL, _MARGIN, _LANE = 62, 70, 16, 16
 _LEGEND, _LINE, _HEAD = 320, 18, 34
+#: Left margin of a text of the legend, and width of a letter in it.
+_ENTRY, _LETTER = 54, 7
 _SMALLEST_TILE = 96
 #: Unit vectors in (columns, rows): towards the neighbour, and to its right-hand side.
 _STEPS = {
@@ -96,7 +98,12 @@ def floorplan(
     ends = {name: net_ends(config, each) for name, each in hops.items()}
     styles = {name: style_of(number) for number, name in enumerate(hops)}
     mesh_width, mesh_height = canvas.size
-    width = mesh_width + _LEGEND
+    entries = {
+        net: f"{net}: {_listed(each.sources, names)} → {_listed(each.sinks, names)}"
+        for net, each in ends.items()
+    }
+    longest = max(map(len, entries.values()), default=0)
+    width = mesh_width + max(_LEGEND, _ENTRY + _LETTER * longest)
     height = max(mesh_height, _HEAD + (len(hops) + len(_NOTES) + 2) * _LINE + _MARGIN)
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
@@ -118,7 +125,7 @@ def floorplan(
         lines.append(f'<g class="net"><title>{escape(name)}</title>')
         lines += [_arrow(canvas, way, styles[name]) for way in ways_of(config, each)]
         lines.append("</g>")
-    lines += _legend(mesh_width, names, ends, styles)
+    lines += _legend(mesh_width, entries, styles)
     return "\n".join([*filter(None, lines), "</svg>", ""])
 
 
@@ -209,15 +216,11 @@ def _arrow(canvas: _Canvas, way: Way, style: Style) -> str:
     )
 
 
-def _legend(
-    left: int,
-    names: Mapping[tuple[int, int], str],
-    ends: Mapping[str, NetEnds],
-    styles: Mapping[str, Style],
-) -> list[str]:
+def _legend(left: int, entries: Mapping[str, str], styles: Mapping[str, Style]) -> list[str]:
+    """Legend right of the mesh: a line per net."""
     y = _MARGIN + _HEAD + 10
     lines = ['<g class="legend" text-anchor="start">']
-    for net, each in ends.items():
+    for net, text in entries.items():
         style = styles[net]
         dashes = f' stroke-dasharray="{style.dashes}"' if style.dashes else ""
         lines.append(f'<g text-anchor="middle">{_badge(left + 7, y - 4, style)}</g>')
@@ -225,8 +228,7 @@ def _legend(
             f'<line x1="{left + 18}" y1="{y - 4}" x2="{left + 46}" y2="{y - 4}" '
             f'stroke="{style.colour}" stroke-width="2.4"{dashes}/>'
         )
-        joined = f"{_listed(each.sources, names)} → {_listed(each.sinks, names)}"
-        lines.append(_text(left + 54, y, f"{net}: {joined}"))
+        lines.append(_text(left + _ENTRY, y, text))
         y += _LINE
     y += _LINE // 2
     for note in _NOTES:
