@@ -14,7 +14,7 @@ __all__ = ["ArraySpec"]
 
 @dataclasses.dataclass(frozen=True)
 class ArraySpec:
-    """Memory layout of one kernel argument: row-major, rows padded to `BASE_ALIGNMENT` bytes.
+    """Memory layout of an array: row-major, rows padded to `BASE_ALIGNMENT` bytes.
 
     Parameters
     ----------
@@ -25,12 +25,16 @@ class ArraySpec:
     format : Format
     output : bool
         The kernel writes it.
+    row_pitch : int or None
+        Bytes from the start of one row to the start of the next, if they are not the least: rows of
+        a slice of columns have the pitch of the whole array.
     """
 
     name: str
     shape: tuple[int, ...]
     format: Format
     output: bool = False
+    row_pitch: int | None = None
 
     @property
     def row_bytes(self) -> int:
@@ -40,6 +44,8 @@ class ArraySpec:
     @property
     def pitch(self) -> int:
         """Bytes from the start of one row to the start of the next."""
+        if self.row_pitch is not None:
+            return self.row_pitch
         return ceil_div(self.row_bytes, BASE_ALIGNMENT) * BASE_ALIGNMENT
 
     @property

@@ -18,9 +18,9 @@ from hw.arch.pcu import FilterProgram, PcuInput, PcuOutput
 from hw.arch.pmu_word import ENGINE_LOOPS, Level
 from hw.numeric.division import ceil_div
 from sw.array_spec import ArraySpec
+from sw.lane_codes.lane_code import LaneCode
 from sw.passes.field_limits import Unfit, require_count
 from sw.passes.fit import MERGED
-from sw.stages.lane_code import LaneCode
 from sw.stages.pipeline import Pipeline, PipelineParts, on_grids
 from sw.stages.region import Region
 from sw.stages.stage_graph import Hold, Socket, Walk, boxes_of

@@ -11,9 +11,9 @@ from hw.arch.descriptor import Descriptor
 from hw.arch.loops import BoxLoop
 from hw.arch.pcu import FilterProgram, PcuInput, PcuProgram
 from hw.numeric.formats import Format
+from sw.lane_codes.lane_code import LaneCode
 from sw.passes.field_limits import Unfit, require_count
 from sw.passes.pack import Buffer, Home, pack
-from sw.stages.lane_code import LaneCode
 from sw.stages.stage_graph import Hold, Lanes, Load, Socket, Stage, StageGraph, Store, Stream
 
 __all__ = ["Pipeline", "PipelineParts", "on_grids"]

@@ -8,10 +8,10 @@ from hw.arch.config import ChipConfig
 from hw.arch.errors import BadInputError
 from sw.array_spec import ArraySpec
 from sw.ir import nodes as ir
+from sw.lane_codes.lane_code import LaneCode
+from sw.lane_codes.lane_codes import lane_codes
 from sw.passes.field_limits import Unfit
 from sw.stages.element_pipeline import element_pipelines
-from sw.stages.lane_code import LaneCode
-from sw.stages.lane_codes import lane_codes
 from sw.stages.pipeline import Pipeline
 from sw.stages.region import Part, Region
 from sw.stages.row_pipeline import row_pipelines

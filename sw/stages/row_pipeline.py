@@ -20,9 +20,9 @@ from hw.arch.pmu_word import ENGINE_LOOPS, Access, Level
 from hw.numeric.division import ceil_div
 from hw.numeric.formats import Format
 from sw.array_spec import ArraySpec
+from sw.lane_codes.lane_code import LaneCode
 from sw.passes.field_limits import Unfit, require_count
 from sw.passes.fit import MERGED
-from sw.stages.lane_code import LaneCode
 from sw.stages.long_rows import pieces_of, rows_of, vector_of
 from sw.stages.pipeline import Pipeline, PipelineParts, on_grids
 from sw.stages.region import Part, Region

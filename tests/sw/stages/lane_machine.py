@@ -6,7 +6,7 @@ from hw.arch.lanes.phase_word import AuxiliaryUse, PhaseSource
 from hw.numeric.lane_model import LaneModel, VectorStream
 from sim.golden import Interpreter
 from sw.ir import nodes as ir
-from sw.stages.lane_codes import lane_codes
+from sw.lane_codes.lane_codes import lane_codes
 
 __all__ = ["interpreted", "machine", "parts_of", "region_results"]
 

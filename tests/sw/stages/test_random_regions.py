@@ -11,8 +11,8 @@ from sw.ir.element_operations import OPERATIONS
 from sw.ir.format_rules import bf16, convertible, fp32, int8, int32, pred
 from sw.ir.infer import infer
 from sw.ir.types import TileType
+from sw.lane_codes.lane_codes import lane_codes
 from sw.language.errors import ProgramError
-from sw.stages.lane_codes import lane_codes
 from tests.sw.stages.lane_machine import interpreted, machine
 from tests.sw.stages.random_regions import DrawnRegion, draw_region, numbers
 

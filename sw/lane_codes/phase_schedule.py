@@ -11,10 +11,10 @@ from collections.abc import Mapping, Sequence
 from hw.arch.lanes.phase_word import ElementForm, ResultForm
 from sw.ir.affine import Axis
 from sw.ir.format_rules import Format, bf16, fp32, int8, int32
-from sw.stages.lane_code import LaneCode
-from sw.stages.lane_words import Place, Send, WordTable
-from sw.stages.open_program import OpenProgram
-from sw.stages.unit_packing import Draft
+from sw.lane_codes.lane_code import LaneCode
+from sw.lane_codes.lane_words import Place, Send, WordTable
+from sw.lane_codes.open_program import OpenProgram
+from sw.lane_codes.unit_packing import Draft
 
 __all__ = ["Schedule"]
 

@@ -18,8 +18,8 @@ from hw.arch.lanes.phase_word import (
     ResultForm,
     UnitOrder,
 )
-from sw.stages.lane_code import CodedPhase
-from sw.stages.lane_words import Port, Send, UnitOperation, Word
+from sw.lane_codes.lane_code import CodedPhase
+from sw.lane_codes.lane_words import Port, Send, UnitOperation, Word
 
 __all__ = ["PlacedPhase"]
 

@@ -9,11 +9,11 @@ from hw.arch.lanes.phase_word import PHASES
 from sw.ir import nodes as ir
 from sw.ir.format_rules import Format
 from sw.ir.types import TileType
-from sw.stages.lane_code import LaneCode
-from sw.stages.lane_region import Region, unserved
-from sw.stages.lane_words import Place
-from sw.stages.phase_schedule import Schedule
-from sw.stages.unit_packing import drafts_of
+from sw.lane_codes.lane_code import LaneCode
+from sw.lane_codes.lane_region import Region, unserved
+from sw.lane_codes.lane_words import Place
+from sw.lane_codes.phase_schedule import Schedule
+from sw.lane_codes.unit_packing import drafts_of
 
 __all__ = ["lane_codes"]
 

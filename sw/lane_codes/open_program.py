@@ -16,10 +16,10 @@ from hw.arch.lanes.phase_word import (
 )
 from sw.ir.affine import Axis
 from sw.ir.format_rules import fp32, int32
-from sw.stages.lane_code import CodedPhase
-from sw.stages.lane_words import Place, Port, Send, WordTable, keeping
-from sw.stages.phase_emission import PlacedPhase
-from sw.stages.unit_packing import Draft
+from sw.lane_codes.lane_code import CodedPhase
+from sw.lane_codes.lane_words import Place, Port, Send, WordTable, keeping
+from sw.lane_codes.phase_emission import PlacedPhase
+from sw.lane_codes.unit_packing import Draft
 
 __all__ = ["OpenProgram"]
 

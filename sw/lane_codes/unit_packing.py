@@ -17,7 +17,7 @@ from typing import Any
 from hw.arch.lanes.phase_word import Reduction, ResultForm
 from hw.numeric.formats import fp32, int32
 from sw.ir.affine import Axis
-from sw.stages.lane_words import Place, Send, UnitOperation, Word, WordTable
+from sw.lane_codes.lane_words import Place, Send, UnitOperation, Word, WordTable
 
 __all__ = ["Draft", "drafts_of"]
 

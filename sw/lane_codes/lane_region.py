@@ -14,9 +14,9 @@ from sw.ir.element_operations import OPERATIONS, notation
 from sw.ir.format_rules import Format, bf16, common, fp32, int8, int32, pred
 from sw.ir.tails import identity
 from sw.ir.types import TileType
+from sw.lane_codes.lane_arithmetic import Arithmetic, Condition
+from sw.lane_codes.lane_words import Place, Send, Word, WordTable, float_bits
 from sw.language.errors import ProgramError
-from sw.stages.lane_arithmetic import Arithmetic, Condition
-from sw.stages.lane_words import Place, Send, Word, WordTable, float_bits
 
 __all__ = ["EXACT", "Region", "unserved"]
 

@@ -11,7 +11,15 @@ from hw.numeric.alu_codes import AluOperation
 from hw.numeric.compositions import SEQUENCES
 from hw.numeric.formats import fp32
 from hw.numeric.function_codes import SpecialFunction
-from sw.stages.lane_words import MINUS_ZERO, ONE, ZERO, UnitOperation, Word, WordTable, float_bits
+from sw.lane_codes.lane_words import (
+    MINUS_ZERO,
+    ONE,
+    ZERO,
+    UnitOperation,
+    Word,
+    WordTable,
+    float_bits,
+)
 
 __all__ = ["Arithmetic", "Condition"]
 
