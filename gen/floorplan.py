@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Iterable, Mapping, Sequence
 from xml.sax.saxutils import escape
 
 from gen.floorplan_nets import Hops, NetEnds, Style, Way, net_ends, style_of, ways_of
@@ -12,7 +13,7 @@ from hw.arch.places import agcu_places
 from hw.arch.ports import Direction
 from hw.arch.unit_kind import AGCU, PCU, PMU, UnitKind
 
-__all__ = ["floorplan"]
+__all__ = ["floorplan", "stacked"]
 
 #: Sizes: gap between tiles, depth of an AGCU's box, margin; pitch of links; legend.
 _GAP, _PORTAL, _MARGIN, _LANE = 62, 70, 16, 16
@@ -127,6 +128,21 @@ def floorplan(
         lines.append("</g>")
     lines += _legend(mesh_width, entries, styles)
     return "\n".join([*filter(None, lines), "</svg>", ""])
+
+
+def stacked(figures: Sequence[str]) -> str:
+    """SVG of floorplans one above another; a single one is returned as it is."""
+    if len(figures) == 1:
+        return figures[0]
+    width = height = 0
+    inner = []
+    for figure in figures:
+        root = ElementTree.fromstring(figure)
+        inner.append(figure.replace("<svg ", f'<svg y="{height}" ', 1))
+        width = max(width, int(root.get("width", 0)))
+        height += int(root.get("height", 0))
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}">\n'
+    return f"{head}{''.join(inner)}</svg>\n"
 
 
 def _text(x: float, y: float, text: str, more: str = "") -> str:

@@ -45,7 +45,7 @@ def prove_images(progress: Progress) -> Iterator[dict[str, Any]]:
     """
     for kernel, config, dims in _CASES:
         with progress.step(f"proving: {kernel.name} on {config}"):
-            image = compile_kernel(kernel, named[config], dims=dims, dtype=bf16).image
+            image = compile_kernel(kernel, named[config], dims=dims, dtype=bf16).parts[0].image
             started = time.monotonic()
             program = ChipProgram.unpack(named[config], image)
             live = prove(program).live

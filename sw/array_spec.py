@@ -8,8 +8,10 @@ import math
 from hw.arch.descriptor import BASE_ALIGNMENT
 from hw.numeric.division import ceil_div
 from hw.numeric.formats import Format
+from sw.ir.program import Program
+from sw.ir.types import Role
 
-__all__ = ["ArraySpec"]
+__all__ = ["ArraySpec", "arrays_of"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,3 +54,11 @@ class ArraySpec:
     def bytes(self) -> int:
         """Bytes of the whole array, padding included."""
         return math.prod(self.shape[:-1]) * self.pitch
+
+
+def arrays_of(program: Program) -> tuple[ArraySpec, ...]:
+    """Memory layout of a program's tensors, in order."""
+    return tuple(
+        ArraySpec(each.name, each.type.shape, each.type.format, each.type.role is not Role.IN)
+        for each in program.tensors
+    )

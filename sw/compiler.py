@@ -1,162 +1,31 @@
-"""Compiler driver: runs the list of passes from a kernel to the image of a chip."""
+"""Compiler driver: runs the lists of passes from a kernel to the images of its parts."""
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Mapping, Sequence
+import contextlib
+import functools
+import operator
+from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
 from hw.arch.config import ChipConfig
-from hw.arch.errors import BadInputError, did_you_mean
+from hw.arch.errors import BadInputError
 from hw.numeric.formats import Format, bf16
-from sw.array_spec import ArraySpec
-from sw.chip_program import ChipProgram
+from sw.array_spec import arrays_of
+from sw.compiled import Compiled
+from sw.compiled_part import CompiledPart
 from sw.ir.program import Program
+from sw.ir.sizes import choose_sizes
+from sw.ir.verify import verify
 from sw.language import Kernel, Schedule
-from sw.netlist import Netlist
 from sw.passes.compilation import Compilation
-from sw.passes.fit import Fit
-from sw.passes.pack import Home
+from sw.passes.kernel_steps import KERNEL_PASSES
+from sw.passes.part_compilation import PartCompilation
+from sw.passes.part_steps import PART_PASSES
 from sw.passes.pass_driver import run_passes
-from sw.passes.place import Placement
-from sw.passes.plan import Plan
-from sw.passes.route import Routes
-from sw.passes.steps import PASSES
-from sw.timing.prediction import LATENCY, Prediction, predict_cycles
 
-__all__ = ["Compiled", "compile_kernel"]
-
-
-@dataclasses.dataclass(frozen=True)
-class Compiled:
-    """Result of a compilation: image, choices, predictions, text after each pass.
-
-    Parameters
-    ----------
-    kernel : str
-    config : ChipConfig
-    dims : mapping of str to int
-    options : mapping of str to value
-        Every option of the kernel, defaults included.
-    dtype, out : Format
-        Formats of the first operand and of the first result.
-    operands : str
-        Formats of the operands as text.
-    arrays : tuple of ArraySpec
-        Arguments of the launch, in order.
-    golden_program : Program
-        The program after `accumulate`, which fixes the order of sums.
-    schedule : Schedule
-        Every choice, the compiler's included.
-    plan, fit : Plan or None, Fit or None
-        Of a product of matrices.
-    choice : str
-        What was chosen, as a line of text.
-    homes : mapping of str to Home
-        Allocation of the buffers.
-    netlist : Netlist
-    placement : Placement
-    routes : Routes
-    chip : ChipProgram
-    image : bytes
-    units_used : mapping of str to int
-        Units in use, by kind.
-    macs, macs_issued : int
-        Multiply-accumulates without and with those on padding.
-    peak_macs_per_cycle : int
-        Peak of the whole chip.
-    notes : tuple of str
-        Hints of the program that were overruled, and better plans that were given up.
-    texts : mapping of str to str
-        Text form after each pass.
-    """
-
-    kernel: str
-    config: ChipConfig
-    dims: Mapping[str, int]
-    options: Mapping[str, Any]
-    dtype: Format
-    out: Format
-    operands: str
-    arrays: tuple[ArraySpec, ...]
-    golden_program: Program
-    schedule: Schedule
-    plan: Plan | None
-    fit: Fit | None
-    choice: str
-    homes: Mapping[str, Home]
-    netlist: Netlist
-    placement: Placement
-    routes: Routes
-    chip: ChipProgram
-    image: bytes
-    units_used: Mapping[str, int]
-    macs: int
-    macs_issued: int
-    peak_macs_per_cycle: int
-    notes: tuple[str, ...]
-    texts: Mapping[str, str]
-    _predictions: dict[int, Prediction] = dataclasses.field(default_factory=dict, repr=False)
-
-    def prediction(self, latency: int = LATENCY) -> Prediction:
-        """Predicted cycles of a launch at a memory latency, computed once for each latency.
-
-        Parameters
-        ----------
-        latency : int
-            Latency of the memory in cycles.
-        """
-        found = self._predictions.get(latency)
-        if found is None:
-            found = predict_cycles(self.chip, latency=latency, image_bytes=len(self.image))
-            self._predictions[latency] = found
-        return found
-
-    @property
-    def predicted_cycles(self) -> int:
-        """Predicted cycles of a cold launch at a memory latency of 100 cycles."""
-        return self.prediction().cycles
-
-    def ir(self, after: str) -> str:
-        """Text form after a pass.
-
-        Raises
-        ------
-        BadInputError
-            If there is no such pass.
-        """
-        if not isinstance(after, str) or after not in self.texts:
-            rule = f"one of {', '.join(self.texts)}"
-            raise BadInputError(
-                f"Pass must be {rule}, not {after!r}{did_you_mean(str(after), self.texts)}",
-                where="after",
-                value=str(after),
-                rule=rule,
-            )
-        return self.texts[after]
-
-    def report(self) -> str:
-        """Return the choices and the predicted cost as text."""
-        peak = ""
-        if self.macs:
-            share = self.macs / (self.predicted_cycles * self.peak_macs_per_cycle)
-            useful = self.macs / self.macs_issued
-            peak = f", {share:.3f} of peak; {useful:.3f} of the products issued are useful"
-        used = ", ".join(f"{count} {kind.upper()}" for kind, count in self.units_used.items())
-        slots = ", ".join(
-            f"{name} {home.slots} in PMU {home.pmu}" for name, home in self.homes.items()
-        )
-        lines = [
-            f"{self.kernel}: {' '.join(f'{name}={size}' for name, size in self.dims.items())}, "
-            f"{self.operands} to {self.out.name}",
-            self.choice,
-            f"slots: {slots}",
-            f"units: {used}; image {len(self.image)} bytes",
-            f"predicted: {self.predicted_cycles} cycles{peak}",
-            *self.notes,
-        ]
-        return "\n".join(lines)
+__all__ = ["compile_kernel"]
 
 
 def compile_kernel(
@@ -171,7 +40,7 @@ def compile_kernel(
     place_seed: int = 1,
     program: Program | None = None,
 ) -> Compiled:
-    """Lower a kernel to the image of a chip.
+    """Lower a kernel to the images of a chip, one for each of its parts.
 
     Parameters
     ----------
@@ -199,40 +68,90 @@ def compile_kernel(
     """
     schedule = schedule or Schedule()
     given = dict(options or {})
-    state = Compilation(
-        kernel, config, dims, dtype, out, given, schedule, place_seed, given=program
-    )
-    texts = run_passes(PASSES, state)
-    inputs = [each.format for each in state.arrays if not each.output]
-    results = [each.format for each in state.arrays if each.output]
-    product, plan = state.product, state.plan
+    whole = Compilation(kernel, config, dims, dtype, out, given, schedule, program)
+    texts = run_passes(KERNEL_PASSES, whole)
+    division = whole.division
+    parts = []
+    for number, part in enumerate(division.parts, 1):
+        with _of_part(number, len(division.parts)):
+            own = schedule if len(division.parts) == 1 else schedule.within(part.program)
+            parts.append(_compile_part(PartCompilation(part, config, own, place_seed)))
+    sizes = {index: size for part in reversed(parts) for index, size in part.sizes.items()}
+    arrays = arrays_of(whole.program)
+    inputs = [each.format for each in arrays if not each.output]
+    results = [each.format for each in arrays if each.output]
+    product = next((part.product for part in parts if part.product), None)
     return Compiled(
         kernel=kernel.name,
         config=config,
         dims=MappingProxyType(dict(dims)),
         options=MappingProxyType({**kernel.options, **given}),
         dtype=product.fmt if product else inputs[0],
-        out=product.out if product else results[0],
+        out=product.out if product and len(parts) == 1 else results[0],
         operands=product.operands if product else _names(inputs),
-        arrays=state.arrays,
-        golden_program=state.golden_program,
-        schedule=_complete(state) | schedule,
-        plan=plan,
-        fit=state.fit,
-        choice=state.choice,
-        homes=MappingProxyType(dict(state.homes)),
-        netlist=state.netlist,
-        placement=state.placement,
-        routes=state.routes,
-        chip=state.chip,
-        image=state.image,
-        units_used=MappingProxyType(state.chip.units_used()),
-        macs=product.m * product.n * product.k if product else 0,
-        macs_issued=plan.macs_issued if plan else 0,
+        arrays=arrays,
+        golden_program=verify(choose_sizes(whole.summed, sizes)),
+        schedule=functools.reduce(operator.or_, (part.schedule for part in parts)) | schedule,
+        parts=tuple(parts),
+        intermediates=division.intermediates,
+        macs=sum(part.macs for part in parts),
         peak_macs_per_cycle=config.peak_macs_per_cycle((product.fmt if product else bf16).bits),
-        notes=_notes(state),
+        notes=tuple(_joined([part.notes for part in parts])),
+        texts=MappingProxyType(texts | _texts(parts)),
+    )
+
+
+@contextlib.contextmanager
+def _of_part(number: int, parts: int) -> Iterator[None]:
+    """Name the part in every error raised inside, if there are several."""
+    try:
+        yield
+    except BadInputError as error:
+        if parts > 1:
+            error.message = f"part {number} of {parts}: {error.message}"
+            error.args = (error.message,)
+        raise
+
+
+def _compile_part(c: PartCompilation) -> CompiledPart:
+    texts = run_passes(PART_PASSES, c)
+    return CompiledPart(
+        part=c.part,
+        schedule=_complete(c) | c.schedule,
+        sizes=MappingProxyType(c.sizes),
+        product=c.product,
+        plan=c.plan,
+        fit=c.fit,
+        choice=c.choice,
+        homes=MappingProxyType(dict(c.homes)),
+        graph=c.graph,
+        netlist=c.netlist,
+        placement=c.placement,
+        routes=c.routes,
+        chip=c.chip,
+        image=c.image,
+        notes=_notes(c),
         texts=MappingProxyType(texts),
     )
+
+
+def _joined(groups: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Lines of each part; of several parts, each line with the number of its part."""
+    for number, lines in enumerate(groups, 1):
+        head = f"part {number}: " if len(groups) > 1 else ""
+        yield from (f"{head}{line}" for line in lines)
+
+
+def _texts(parts: Sequence[CompiledPart]) -> dict[str, str]:
+    """Text after each pass over the parts; of several parts, one below another."""
+    if len(parts) == 1:
+        return dict(parts[0].texts)
+    return {
+        name: "\n".join(
+            f"part {number}:\n{part.texts[name]}" for number, part in enumerate(parts, 1)
+        )
+        for name in parts[0].texts
+    }
 
 
 def _names(formats: Sequence[Format]) -> str:
@@ -240,9 +159,9 @@ def _names(formats: Sequence[Format]) -> str:
     return " x ".join(dict.fromkeys(each.name for each in formats))
 
 
-def _complete(state: Compilation) -> Schedule:
+def _complete(c: PartCompilation) -> Schedule:
     """The complete schedule that reproduces the choices."""
-    plan, places = state.plan, state.fit
+    plan, places = c.plan, c.fit
     if plan is None or places is None:
         return Schedule()
     product = plan.product
@@ -254,7 +173,7 @@ def _complete(state: Compilation) -> Schedule:
     }
     par, (rows, columns) = product.product, plan.grid
     return Schedule(
-        tile=state.sizes,
+        tile=c.sizes,
         row_par={par: rows} if par else {},
         col_par={par: columns} if par else {},
         # Fewer than two tiles are left to the compiler: 1 would ask for one slot of a whole tile.
@@ -262,11 +181,11 @@ def _complete(state: Compilation) -> Schedule:
     )
 
 
-def _notes(state: Compilation) -> tuple[str, ...]:
+def _notes(c: PartCompilation) -> tuple[str, ...]:
     """Notes on overruled hints and on plans that were given up."""
-    notes, plan, product = [], state.plan, state.product
-    named = (state.schedule.row_par, state.schedule.col_par)
-    failures = state.failures["parallel"]
+    notes, plan, product = [], c.plan, c.product
+    named = (c.schedule.row_par, c.schedule.col_par)
+    failures = c.failures["parallel"]
     if failures:
         count = len(failures)
         better = "1 better plan was" if count == 1 else f"{count} better plans were"

@@ -145,7 +145,7 @@ class RunResult(abc.ABC):
 
 
 class KernelProgram(abc.ABC):
-    """A kernel compiled for a chip: schedule, image, prediction, and a method to run it."""
+    """A kernel compiled for a chip: schedule, images, prediction, and a method to run it."""
 
     @property
     @abc.abstractmethod
@@ -155,7 +155,12 @@ class KernelProgram(abc.ABC):
     @property
     @abc.abstractmethod
     def image(self) -> bytes:
-        """The image that the chip loads."""
+        """The image that the chip loads, of a kernel of one part."""
+
+    @property
+    @abc.abstractmethod
+    def images(self) -> tuple[bytes, ...]:
+        """The image of each part, in the order of the launches."""
 
     @property
     @abc.abstractmethod

@@ -12,7 +12,8 @@ from docs.tools.reports import report
 from hw.arch.config import ChipConfig
 from hw.arch.config import named as configurations
 from hw.numeric.formats import bf16
-from sw.compiler import Compiled, compile_kernel
+from sw.compiled import Compiled
+from sw.compiler import compile_kernel
 from sw.kernels.gemm import gemm
 from sw.kernels.matmul import matmul
 from sw.language import Kernel, Schedule
@@ -74,7 +75,7 @@ def texts() -> str:
             for name, chip in configurations.items():
                 file = Path(folder) / f"{name}.v"
                 found = report(f"tilewright verilog --config {name} -o {file}")
-                image = len(_product(matmul, chip, 256).image)
+                image = _product(matmul, chip, 256).image_bytes
                 yield name, found["modules"], f"{found['bytes'] / 1e6:.2f} MB", f"{image:,} bytes"
 
     return table(("configuration", "module definitions", "Verilog", "image"), rows())
@@ -136,13 +137,14 @@ def links() -> str:
 
     def rows() -> Iterator[tuple[object, ...]]:
         for text, name, compiled in programs:
+            (part,) = compiled.parts
             counts = []
             for tracks in (3, 2):
                 config = dataclasses.replace(configurations[name], tracks=tracks)
                 found = []
                 for seed in range(SEEDS):
-                    placement = place(compiled.netlist, config, seed=seed)
-                    routes = route(compiled.netlist, placement, config, seed=seed)
+                    placement = place(part.netlist, config, seed=seed)
+                    routes = route(part.netlist, placement, config, seed=seed)
                     found.append(routes.wirelength)
                 counts.append(f"{min(found)} to {max(found)}")
             yield text, f"`{name}`", *counts
@@ -155,8 +157,8 @@ def steps() -> str:
 
     def rows() -> Iterator[tuple[object, ...]]:
         for side, name in _PROVED:
-            program = _product(matmul, configurations[name], side).chip
-            few, all_steps = prove(program).steps, prove(program, whole=True).steps
+            (part,) = _product(matmul, configurations[name], side).parts
+            few, all_steps = prove(part.chip).steps, prove(part.chip, whole=True).steps
             yield f"`matmul` {side}³ bf16", f"`{name}`", few, all_steps
 
     return table(("product", "chip", "steps", "steps, all repeats run"), rows())

@@ -84,7 +84,8 @@ def missing(met: Mapping[str, int], kinds: Mapping[str, int]) -> list[str]:
 def program_features(fields: Fields, program: Program) -> Iterator[str]:
     """Bins of a program that fits its chip."""
     compiled = program.compiled
-    plan, fit = compiled.plan, compiled.fit
+    (part,) = compiled.parts
+    plan, fit = part.plan, part.fit
     assert plan is not None and fit is not None
     sides = [fields["dims"][name] for name in fields["dims"]]
     m, n, k = plan.product.m, plan.product.n, plan.product.k
@@ -99,9 +100,7 @@ def program_features(fields: Fields, program: Program) -> Iterator[str]:
         "halves of B": plan.halves > 1,
         "several blocks of C": plan.c_blocks > 1,
         "A loaded by two AGCUs": fit.a_parts > 1,
-        "results merged": any(
-            len(net.sources) > 1 for net in compiled.netlist.nets if not net.tokens
-        ),
+        "results merged": any(len(net.sources) > 1 for net in part.netlist.nets if not net.tokens),
         "weights merged": len(fit.b_agcus) > 1,
         "ring wrapped": any(
             home.slots < plan.a_slabs * plan.row_blocks for home in fit.homes.values()

@@ -25,7 +25,7 @@ from sw.language.bind import Bound
 from sw.language.signature import Signature
 
 if TYPE_CHECKING:
-    from sw.compiler import Compiled
+    from sw.compiled import Compiled
 
 __all__ = ["KernelProgram", "compile_kernel", "run_kernel"]
 
@@ -165,8 +165,27 @@ class KernelProgram(results.KernelProgram):
 
     @property
     def image(self) -> bytes:
-        """The image that the chip loads."""
-        return self._compiled.image
+        """The image that the chip loads, of a kernel of one part.
+
+        Raises
+        ------
+        BadInputError
+            If there are several, which are `images`.
+        """
+        if len(self.images) > 1:
+            raise BadInputError(
+                f"Kernel must have one part to have one image, not {len(self.images)}; each "
+                "part's is in `images`",
+                where=self._problem.kernel.name,
+                value=len(self.images),
+                rule="`images` has the image of each part",
+            )
+        return self.images[0]
+
+    @property
+    def images(self) -> tuple[bytes, ...]:
+        """The image of each part, in the order of the launches."""
+        return tuple(part.image for part in self._compiled.parts)
 
     @property
     def predicted_cycles(self) -> int:

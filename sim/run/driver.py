@@ -25,7 +25,7 @@ from sim.run.report import FIELDS, report_counters
 from sw.ir.macs import count_macs
 
 if TYPE_CHECKING:
-    from sw.compiler import Compiled
+    from sw.compiled import Compiled
 
 from sim.run.report import Outcome
 
@@ -94,8 +94,8 @@ def compile_job(
             "peak_macs_per_cycle": compiled.peak_macs_per_cycle,
             "predicted_cycles": (prediction.warm_cycles if job.warm else prediction.cycles),
             "units_used": dict(compiled.units_used),
-            "image_sha256": hashlib.sha256(compiled.image).hexdigest(),
-            "image_bytes": len(compiled.image),
+            "image_sha256": compiled.image_sha256,
+            "image_bytes": compiled.image_bytes,
         }
     return compiled, fields | {"compile_seconds": time.monotonic() - started}
 
@@ -176,7 +176,11 @@ def _launch(
     outputs: dict[str, Array] = {}
     memories = [
         LaunchMemory(
-            job.problem.config, compiled.image, compiled.arrays, seed=job.seed, launches=launches
+            job.problem.config,
+            compiled.parts[0].image,
+            compiled.arrays,
+            seed=job.seed,
+            launches=launches,
         )
         for launches in ((1, 2) if job.warm else (1,))
     ]

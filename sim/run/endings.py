@@ -15,7 +15,7 @@ from sim.run.job import Job
 from sw.prove import prove
 
 if TYPE_CHECKING:
-    from sw.compiler import Compiled
+    from sw.compiled import Compiled
 
 __all__ = ["raise_for_ending", "waiting_units"]
 
@@ -131,7 +131,11 @@ def _engines(word: int) -> list[str]:
 
 def _liveness(compiled: Compiled) -> str:
     """Result of the liveness proof in words."""
-    liveness = prove(compiled.chip)
-    if liveness.live:
-        return "the image is live, so either more cycles are needed or the hardware is at fault"
-    return f"the image is not live: {'; '.join((*liveness.waits, *liveness.faults))}"
+    several = len(compiled.parts) > 1
+    for number, part in enumerate(compiled.parts, 1):
+        liveness = prove(part.chip)
+        if not liveness.live:
+            image = f"image of part {number}" if several else "image"
+            return f"the {image} is not live: {'; '.join((*liveness.waits, *liveness.faults))}"
+    images = "images are" if several else "image is"
+    return f"the {images} live, so either more cycles are needed or the hardware is at fault"

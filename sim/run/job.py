@@ -19,7 +19,7 @@ from sim.kernels import checked_options, summed
 from sim.native.conditions import MemoryConditions
 from sim.progress import Progress
 from sim.rules import OPTIONS, Integer, Rule, bad_value, instance, optional
-from sw.array_spec import ArraySpec
+from sw.array_spec import ArraySpec, arrays_of
 from sw.ir.format_rules import FORMATS, format_of, pred
 from sw.ir.program import Program
 from sw.ir.types import Role
@@ -28,7 +28,7 @@ from sw.language.schedule import check_schedule
 from sw.passes.check import check
 
 if TYPE_CHECKING:
-    from sw.compiler import Compiled
+    from sw.compiled import Compiled
 
 __all__ = ["BACKENDS", "Job", "MAX_ARRAY_BYTES", "MAX_EXTENT", "Problem"]
 
@@ -143,15 +143,7 @@ class Problem:
     @functools.cached_property
     def arrays(self) -> tuple[ArraySpec, ...]:
         """Memory layout of the kernel's arguments in the order of its signature."""
-        return tuple(
-            ArraySpec(
-                tensor.name,
-                tensor.type.shape,
-                tensor.type.format,
-                output=tensor.type.role is not Role.IN,
-            )
-            for tensor in self.program.tensors
-        )
+        return arrays_of(self.program)
 
     @property
     def inputs(self) -> tuple[ArraySpec, ...]:

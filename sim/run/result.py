@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy.typing as npt
 
-from gen.floorplan import floorplan
+from gen.floorplan import floorplan, stacked
 from sim.files import plain
 from sim.run.job import Problem
 from sim.run.report import STATES, TALLIES, Outcome, describe_error, describe_run, tell
 from sw import results
 
 if TYPE_CHECKING:
-    from sw.compiler import Compiled
+    from sw.compiled import Compiled
 
 __all__ = ["RunResult", "picture", "page"]
 
@@ -98,7 +98,7 @@ class RunResult(results.RunResult):
 
 
 def picture(compiled: Compiled, problem: Problem, chip: str) -> str:
-    """Draw units, links by net, and a legend as SVG.
+    """Draw units, links by net, and a legend of each part as SVG.
 
     Parameters
     ----------
@@ -109,15 +109,22 @@ def picture(compiled: Compiled, problem: Problem, chip: str) -> str:
         Name of the configuration, for the heading.
     """
     sizes = ", ".join(f"{name} = {size}" for name, size in problem.dims.items())
-    return floorplan(
-        problem.config,
-        {at: name for name, at in compiled.placement.tiles.items()},
-        {
-            name: [(hop.place, hop.program) for hop in hops]
-            for name, hops in compiled.routes.vectors.items()
-        },
-        agcus={number: name for name, number in compiled.netlist.fixed.items()},
-        title=f"{problem.kernel.name} on {chip}: {sizes}",
+    title = f"{problem.kernel.name} on {chip}: {sizes}"
+    parts = len(compiled.parts)
+    return stacked(
+        [
+            floorplan(
+                problem.config,
+                {at: name for name, at in part.placement.tiles.items()},
+                {
+                    name: [(hop.place, hop.program) for hop in hops]
+                    for name, hops in part.routes.vectors.items()
+                },
+                agcus={number: name for name, number in part.netlist.fixed.items()},
+                title=f"{title}; part {number} of {parts}" if parts > 1 else title,
+            )
+            for number, part in enumerate(compiled.parts, 1)
+        ]
     )
 
 

@@ -134,7 +134,8 @@ class _Host:
         vectors = sum(each.get("vectors", 0) for each in counters.values())
         products = _CONFIG.grid_rows * _CONFIG.grid_columns * 16 // compiled.dtype.bits
         assert vectors * products == compiled.macs_issued
-        agcu = compiled.chip.agcus[0]
+        (part,) = compiled.parts
+        agcu = part.chip.agcus[0]
         issuers = [issuer for issuer in (*agcu.loads, *agcu.stores) if issuer]
         nests = [program.loops for issuer in issuers for program in issuer.programs]
         boxes = sum(math.prod(loop.count for loop in loops) for loops in nests)
@@ -144,7 +145,7 @@ class _Host:
         assert sums["agcu_0"] - self._beats <= counted["bus_idle"] < sums["agcu_0"]
         for row, column in itertools.product(range(_CONFIG.rows), range(_CONFIG.columns)):
             name = f"{_CONFIG.unit_at(row, column).name}_{row}_{column}"
-            if compiled.chip.unit((row, column)) is None:
+            if part.chip.unit((row, column)) is None:
                 assert counters[name]["idle"] == sums[name], name
             elif "state" in counters[name]:
                 states = engine_states(counters[name]["state"]).values()
@@ -191,7 +192,9 @@ class _Host:
         compiled = program.compiled
         origin = _MEMORY_BYTES * int(self._rng.integers((1 << _ADDRESS_BITS) // _MEMORY_BYTES))
         seed = int(self._rng.integers(1 << 40))
-        return LaunchMemory(_CONFIG, compiled.image, compiled.arrays, seed=seed, origin=origin)
+        return LaunchMemory(
+            _CONFIG, compiled.parts[0].image, compiled.arrays, seed=seed, origin=origin
+        )
 
     async def run_image(self, fields: Mapping[str, Any], repeat: int = 1) -> None:
         """Run a generated image, repeated; final memory must equal that of the emulator."""

@@ -126,6 +126,15 @@ class Schedule:
         first = self if self.__dict__["_source"] else other
         return Schedule(**merged)._made(other.__dict__["_span"], first.__dict__["_source"])
 
+    def within(self, program: Program) -> Schedule:
+        """Return the choices that name something of a program, a part of the kernel's."""
+        names = schedule_names(program)
+        kept = {
+            field: {name: choice for name, choice in choices.items() if name in names[field]}
+            for field, choices in self._choices()
+        }
+        return Schedule(**kept)._made(self.__dict__["_span"], self.__dict__["_source"])
+
     @staticmethod
     def of_options(**choices: Mapping[str, Any]) -> Schedule:
         """Make a schedule from command-line options; its errors have no source position."""

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from sw.language import Schedule
 from sw.language.errors import ProgramError
-from sw.passes.compilation import Compilation
 from sw.passes.parallel import Constraints
+from sw.passes.part_compilation import PartCompilation
 from sw.passes.stage import Product
 
 __all__ = ["block_sizes", "constraints_of", "require_no_choices"]
@@ -66,7 +66,7 @@ def require_no_choices(schedule: Schedule) -> None:
             )
 
 
-def block_sizes(c: Compilation) -> dict[str, int]:
+def block_sizes(c: PartCompilation) -> dict[str, int]:
     """Block size of each loop: as named, otherwise the plan's."""
     if c.region is not None:
         assert c.pipeline is not None

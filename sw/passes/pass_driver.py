@@ -4,24 +4,41 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterator, Sequence
+from operator import attrgetter
+from typing import Any, Generic, Protocol, TypeVar
 
 from hw.arch.errors import BadInputError
 from sw.ir.program import Program
+from sw.ir.text import print_program
 from sw.ir.verify import verify
-from sw.passes.compilation import Compilation
 
-__all__ = ["Pass", "run_passes"]
+__all__ = ["Pass", "State", "program_text", "run_passes"]
+
+
+class State(Protocol):
+    """What passes read and set.
+
+    Members
+    -------
+    failures : dict of str to list of BadInputError
+        Alternatives that failed, by pass.
+    """
+
+    failures: dict[str, list[BadInputError]]
+
+
+_S = TypeVar("_S", bound=State)
 
 
 @dataclasses.dataclass(frozen=True)
-class Pass:
+class Pass(Generic[_S]):
     """One entry of a pass list.
 
     Parameters
     ----------
     name, summary : str
     run : callable
-        Reads and sets members of a `Compilation`. A pass with alternatives is an iterator that sets
+        Reads and sets members of a `State`. A pass with alternatives is an iterator that sets
         one alternative per step, best first.
     needs, leaves : tuple of str
         Members that must be set before the pass, and members that it sets.
@@ -35,15 +52,21 @@ class Pass:
 
     name: str
     summary: str
-    run: Callable[[Compilation], Iterator[None] | None]
+    run: Callable[[_S], Iterator[None] | None]
     needs: tuple[str, ...]
     leaves: tuple[str, ...]
-    text: Callable[[Compilation], str]
+    text: Callable[[_S], str]
     retries: tuple[type[BadInputError], ...] = ()
     give_up: Callable[[Sequence[BadInputError]], BadInputError] | None = None
 
 
-def run_passes(passes: Sequence[Pass], state: Compilation) -> dict[str, str]:
+def program_text(name: str) -> Callable[[Any], str]:
+    """Function to the text of a program, a member of the state with this name."""
+    program: Callable[[Any], Program] = attrgetter(name)
+    return lambda state: print_program(program(state), spans=False)
+
+
+def run_passes(passes: Sequence[Pass[_S]], state: _S) -> dict[str, str]:
     """Run passes in order; when a later pass fails, backtrack to the next alternative.
 
     Returns
@@ -61,7 +84,7 @@ def run_passes(passes: Sequence[Pass], state: Compilation) -> dict[str, str]:
     return texts
 
 
-def _run(passes: Sequence[Pass], state: Compilation, texts: dict[str, str]) -> None:
+def _run(passes: Sequence[Pass[_S]], state: _S, texts: dict[str, str]) -> None:
     for number, each in enumerate(passes):
         missing = [name for name in each.needs if not hasattr(state, name)]
         assert not missing, f"{each.name} needs {missing}"
@@ -80,7 +103,7 @@ def _run(passes: Sequence[Pass], state: Compilation, texts: dict[str, str]) -> N
         raise each.give_up(failures)
 
 
-def _left(each: Pass, state: Compilation) -> str:
+def _left(each: Pass[_S], state: _S) -> str:
     """Text after a pass, after verification of the programs it has set."""
     for name in each.leaves:
         value = getattr(state, name)

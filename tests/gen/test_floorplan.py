@@ -6,7 +6,7 @@ import xml.etree.ElementTree as ElementTree
 
 import pytest
 
-from gen.floorplan import floorplan
+from gen.floorplan import floorplan, stacked
 from gen.floorplan_nets import net_ends, style_of, ways_of
 from hw.arch.config import named
 from hw.arch.places import agcu_places
@@ -45,12 +45,13 @@ class Drawn:
 def drawn(request):
     config = CHIPS[request.param]
     compiled = compile_kernel(matmul, config, dims={"M": 70, "N": 65, "K": 64}, dtype=bf16)
-    units = {at: name for name, at in compiled.placement.tiles.items()}
+    (part,) = compiled.parts
+    units = {at: name for name, at in part.placement.tiles.items()}
     nets = {
         name: [(hop.place, hop.program) for hop in hops]
-        for name, hops in compiled.routes.vectors.items()
+        for name, hops in part.routes.vectors.items()
     }
-    agcus = {number: name for name, number in compiled.netlist.fixed.items()}
+    agcus = {number: name for name, number in part.netlist.fixed.items()}
     text = floorplan(config, units, nets, agcus=agcus, title="the product")
     return Drawn(config, units, nets, agcus, ElementTree.fromstring(text))
 
@@ -184,3 +185,16 @@ def test_a_net_from_one_agcu_to_another_enters_and_leaves():
     ]
     ends = net_ends(named["tiny"], hops)
     assert ends.sources == ((0, -1), (0, 1)) and ends.sinks == ((0, 1), (0, 2))
+
+
+def test_pictures_of_several_parts_stand_one_above_another():
+    first, second = (
+        floorplan(CHIPS[name], {}, {}, title=f"part {name}") for name in ("tiny", "small")
+    )
+    assert stacked([first]) == first
+    root = ElementTree.fromstring(stacked([first, second]))
+    inner = root.findall(f"{SVG}svg")
+    assert [each.find(f"{SVG}title").text for each in inner] == ["part tiny", "part small"]
+    assert [each.get("y") for each in inner] == ["0", inner[0].get("height")]
+    assert number(root, "height") == sum(number(each, "height") for each in inner)
+    assert number(root, "width") == max(number(each, "width") for each in inner)

@@ -206,7 +206,7 @@ def test_a_kernel_writes_the_iterations_of_the_next(model, seed, count):
     target = _LIST + pitch + entry_layout["image_bytes"].offset // 8
     addresses = {a.name: _ARRAYS, b.name: _ARRAYS + 0x1000, c.name: target}
     first = Kernel(
-        job.image,
+        job.parts[0].image,
         tuple(Argument(addresses[each.name]) for each in job.arrays),
         hold_next=True,
     )
@@ -250,7 +250,7 @@ def test_three_kernels_run_back_to_back(model, seed, figure):
     step = _SMALL.vector_bytes
 
     def kernel(job, *places):
-        return Kernel(job.image, tuple(map(Argument, places)))
+        return Kernel(job.parts[0].image, tuple(map(Argument, places)))
 
     kernels = [
         kernel(first, at["a"], at["b"], _VECTORS),

@@ -12,7 +12,7 @@ from hw.arch.errors import BadInputError
 @pytest.mark.must("slice-i", goal="three placements give equal bytes")
 def test_placements_agree(product, heavy, figure):
     cases = [product("small", 100, 70, 90, place_seed=seed) for seed in (1, 2, 3)]
-    images = {case.compiled[0].image for case in cases}
+    images = {case.compiled[0].parts[0].image for case in cases}
     assert len(images) == len(cases)
     outputs = {case.run().report["output_sha256"] for case in cases}
     assert len(outputs) == 1

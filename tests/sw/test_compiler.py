@@ -39,7 +39,7 @@ def answers(result, seed=1):
         }
     else:
         arrays = {name: rng.integers(-128, 128, shape, np.int8) for name, shape in shapes.items()}
-    memory = LaunchMemory(result.config, result.image, result.arrays, seed=seed)
+    memory = LaunchMemory(result.config, result.parts[0].image, result.arrays, seed=seed)
     raw = memory.bytes_before(arrays)
     before = bytes(raw)
     emulate(result.config, raw, list_address=memory.list_address, entries=memory.entries)
@@ -76,41 +76,44 @@ def test_bytes_do_not_depend_on_schedule_or_placement():
     expected = answers(first)[0].tobytes()
     for other in others:
         assert answers(other)[0].tobytes() == expected
-    assert len({first.image, *(each.image for each in others[:4])}) == 5
+    assert len({first.parts[0].image, *(each.parts[0].image for each in others[:4])}) == 5
 
 
 def test_schedule_beats_program_beats_compiler():
     own = compiled(config=SMALL, shape=(200, 64, 64))
-    assert own.schedule.row_par["c"] == own.plan.row_par
+    assert own.schedule.row_par["c"] == own.parts[0].plan.row_par
     assert own.schedule.tile == {"i": 256, "j": 64}
     wished = compiled(config=SMALL, shape=(200, 64, 64), options={"MM": 40})
     assert wished.schedule.tile["i"] == 40
-    assert wished.plan.block_rows <= 40
+    assert wished.parts[0].plan.block_rows <= 40
     named_ = tw.Schedule(row_par={"c": 2}, tile={"i": 20}, slots={"c_tile": 1})
     chosen = compiled(config=SMALL, shape=(200, 64, 64), schedule=named_)
-    assert chosen.plan.row_par == 2
-    assert chosen.plan.block_rows <= 20
-    assert chosen.fit.homes["c0"].slots == 1
+    assert chosen.parts[0].plan.row_par == 2
+    assert chosen.parts[0].plan.block_rows <= 20
+    assert chosen.parts[0].fit.homes["c0"].slots == 1
     assert json.loads(chosen.schedule.to_json())["tile"] == {"i": 20, "j": 64}
     free = compiled(gemm, SMALL, (200, 64, 64))
     assert set(free.schedule.tile) == {"i", "j", "k"}
-    assert free.schedule.row_par["acc"] == free.plan.row_par
+    assert free.schedule.row_par["acc"] == free.parts[0].plan.row_par
 
 
 def test_rows_fewer_than_units_use_fewer_units():
     schedule = tw.Schedule(row_par={"c": 4})
     result = compiled(config=SMALL, shape=(3, 16, 16), schedule=schedule)
-    assert result.plan.row_par == 3
+    assert result.parts[0].plan.row_par == 3
     assert "row_par=4 became 3: more units would find no rows" in result.report()
 
 
 def test_a_better_plan_overrules_the_programs_hint():
     free = compiled(config=SMALL, shape=(256, 256, 256))
-    assert free.plan.row_par != 4
-    assert f"row_par=4 became {free.plan.row_par}: a hint, and this is faster" in free.report()
+    assert free.parts[0].plan.row_par != 4
+    assert (
+        f"row_par=4 became {free.parts[0].plan.row_par}: a hint, and this is faster"
+        in free.report()
+    )
     schedule = tw.Schedule(row_par={"c": 4})
     hinted = compiled(config=SMALL, shape=(256, 256, 256), schedule=schedule)
-    assert hinted.plan.row_par == 4
+    assert hinted.parts[0].plan.row_par == 4
     assert "row_par" not in hinted.report()
     assert free.predicted_cycles < hinted.predicted_cycles
 
@@ -120,10 +123,12 @@ def test_report_and_figures():
     assert result.macs == 64**3
     assert result.macs <= result.macs_issued
     assert result.peak_macs_per_cycle == 1024
-    assert result.units_used["pcu"] == result.plan.row_par * result.plan.col_par
+    assert result.units_used["pcu"] == result.parts[0].plan.row_par * result.parts[0].plan.col_par
     assert result.predicted_cycles > result.macs / result.peak_macs_per_cycle
     assert result.predicted_cycles == result.prediction(100).cycles < result.prediction(400).cycles
-    assert f"grid {result.plan.row_par} x {result.plan.col_par}" in result.report()
+    assert (
+        f"grid {result.parts[0].plan.row_par} x {result.parts[0].plan.col_par}" in result.report()
+    )
     assert [each.name for each in result.arrays] == ["A", "B", "C"]
     assert result.arrays[2].output
 
@@ -139,11 +144,11 @@ def test_default_plans_keep_the_grid_busy(shape, utilization):
 
 def test_few_rows_run_at_the_speed_of_memory():
     result = compiled(config=SMALL, shape=(4, 1024, 1024))
-    assert result.plan.product.turned
+    assert result.parts[0].plan.product.turned
     # Two AGCUs bring 64 bytes a cycle.
     assert 1024 * 1024 * 2 / 64 / result.predicted_cycles >= 0.88
     again = compiled(config=SMALL, shape=(4, 1024, 1024), schedule=result.schedule)
-    assert again.plan.product.turned
+    assert again.parts[0].plan.product.turned
     # A schedule does not name the K-blocks, so the plan may be another one of about that speed.
     assert again.predicted_cycles <= 1.05 * result.predicted_cycles
 

@@ -43,7 +43,7 @@ def _placed(programs: list[Program], seed: int) -> tuple[list[LaunchMemory], byt
     parts = [np.random.default_rng(seed).bytes(base)]
     for program in programs:
         compiled = program.compiled
-        place = LaunchMemory(config, compiled.image, compiled.arrays, seed=seed, base=base)
+        place = LaunchMemory(config, compiled.parts[0].image, compiled.arrays, seed=seed, base=base)
         parts.append(bytes(place.bytes_before(program.inputs)[base:]))
         entries.append(place)
         base = place.size

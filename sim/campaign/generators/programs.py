@@ -24,7 +24,7 @@ from sim.emulator import EmulatorRun, emulate
 from sim.golden import golden
 from sim.launch_memory import LaunchMemory
 from sim.run.job import Problem
-from sw.compiler import Compiled
+from sw.compiled import Compiled
 from sw.language import Schedule
 
 __all__ = ["Prepared", "Program", "prepared", "problem_of", "program_of", "random_program"]
@@ -109,7 +109,7 @@ class Program:
         """Memory layout for a number of launches."""
         return LaunchMemory(
             self.compiled.config,
-            self.compiled.image,
+            self.compiled.parts[0].image,
             self.compiled.arrays,
             seed=seed,
             launches=launches,

@@ -90,7 +90,12 @@ def add(subparsers: Subparsers) -> None:
     files.add_argument("--inputs", metavar="FILE.npz", help="operands (default random)")
     files.add_argument("--outputs", metavar="FILE.npz", help="write the results here")
     files.add_argument("--rtl", metavar="FILE.v", help="simulate this Verilog; emit none")
-    files.add_argument("--image-out", metavar="FILE", help="write the chip's image here")
+    files.add_argument(
+        "--image-out",
+        metavar="FILE",
+        help="write the chip's image here; of a "
+        "kernel of several parts, FILE with the number of the part before the suffix",
+    )
     files.add_argument("--waves", metavar="FILE.vcd", help="record waveforms here")
     files.add_argument("--no-cache", action="store_true", help="rebuild the simulation model")
     parser.add_argument("--warm", action="store_true", help="report a second, warm launch")
@@ -143,6 +148,12 @@ def _job(args: argparse.Namespace) -> "Job":
     )
 
 
+def _image_file(name: str, part: int, parts: int) -> str:
+    """File of a part's image; of several, each has its number before the suffix."""
+    path = Path(name)
+    return name if parts == 1 else str(path.with_name(f"{path.stem}.{part}{path.suffix}"))
+
+
 def execute(args: argparse.Namespace) -> dict[str, Any]:
     """Run the kernel; exit code 0 only if the result is verified."""
     job = _job(args)
@@ -161,7 +172,9 @@ def execute(args: argparse.Namespace) -> dict[str, Any]:
         job = replace(job, progress=progress)
         compiled, fields = compile_job(job)
         if args.image_out and compiled is not None:
-            write_output(args.image_out, compiled.image, where="--image-out")
+            for number, part in enumerate(compiled.parts, 1):
+                file = _image_file(args.image_out, number, len(compiled.parts))
+                write_output(file, part.image, where="--image-out")
         outcome = run(job, compiled, fields | {"config": args.config})
     if args.outputs:
         write_output(args.outputs, pack_arrays(outcome.outputs), where="--outputs")

@@ -12,7 +12,7 @@ from sim.campaign.kinds import judge
 from sw.compiler import compile_kernel
 from sw.kernels.matmul import matmul
 from sw.language import Schedule
-from sw.passes import steps
+from sw.passes import part_steps
 from sw.prove import LivenessError
 
 SMALL = named["small"]
@@ -21,7 +21,7 @@ DIMS = {"M": 64, "N": 64, "K": 64}
 
 def dies(monkeypatch, plans):
     """Make the proof refuse the first so many plans; counts what it is asked."""
-    proof, asked = steps.require_live, []
+    proof, asked = part_steps.require_live, []
 
     def refuse(chip):
         asked.append(chip)
@@ -29,7 +29,7 @@ def dies(monkeypatch, plans):
             raise LivenessError("Program must be live, not stop: x waits for y", value=["x"])
         return proof(chip)
 
-    monkeypatch.setattr(steps, "require_live", refuse)
+    monkeypatch.setattr(part_steps, "require_live", refuse)
     return asked
 
 
@@ -38,7 +38,7 @@ def test_a_plan_that_is_not_live_is_replaced_by_the_next(monkeypatch):
     assert not any("given up" in note for note in best.notes)
     asked = dies(monkeypatch, 1)
     second = compile_kernel(matmul, SMALL, dims=DIMS, dtype=bf16)
-    assert len(asked) == 2 and second.plan != best.plan
+    assert len(asked) == 2 and second.parts[0].plan != best.parts[0].plan
     assert "1 better plan was given up: Program must be live, not stop: x" in second.report()
 
 
@@ -46,7 +46,7 @@ def test_plans_are_bounded_and_the_refusal_says_what_to_change(monkeypatch):
     asked = dies(monkeypatch, 1000)
     with pytest.raises(BadInputError) as caught:
         compile_kernel(matmul, SMALL, dims=DIMS, dtype=bf16)
-    assert 4 < len(asked) <= steps.MOST_PLANS
+    assert 4 < len(asked) <= part_steps.MOST_PLANS
     assert f"none of {len(asked)} plans fits" in caught.value.message
     assert caught.value.kind == "not-live" and "\n" not in caught.value.message
     assert "fewer units (row_par, col_par)" in caught.value.rule
@@ -78,8 +78,8 @@ def test_row_groups_of_one_stream_have_equally_many_slots():
     result = compile_kernel(
         matmul, chip, dims={"M": 31, "N": 400, "K": 257}, dtype=int8, schedule=schedule
     )
-    homes = result.fit.homes
-    for agcu, first, groups in result.fit.a_agcus:
+    homes = result.parts[0].fit.homes
+    for agcu, first, groups in result.parts[0].fit.a_agcus:
         slots = {homes[f"a{group}"].slots for group in range(first, first + groups)}
         assert len(slots) == 1, agcu
     assert not any("given up" in note for note in result.notes)

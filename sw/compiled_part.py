@@ -1,0 +1,102 @@
+"""One part of a compiled kernel: its image, choices and prediction."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+
+from sw.chip_program import ChipProgram
+from sw.language import Schedule
+from sw.netlist import Netlist
+from sw.parts.part import Part
+from sw.passes.fit import Fit
+from sw.passes.pack import Home
+from sw.passes.place import Placement
+from sw.passes.plan import Plan
+from sw.passes.route import Routes
+from sw.passes.stage import Product
+from sw.stages.stage_graph import StageGraph
+from sw.timing.prediction import LATENCY, Prediction, predict_cycles
+
+__all__ = ["CompiledPart"]
+
+
+@dataclasses.dataclass(frozen=True)
+class CompiledPart:
+    """Result of the compilation of one part: what belongs to its image.
+
+    Parameters
+    ----------
+    part : Part
+        Operations, arrays and launches.
+    schedule : Schedule
+        Every choice, the compiler's included.
+    sizes : mapping of str to int
+        Block size per loop.
+    product : Product or None
+        The part's product of matrices, if it has one.
+    plan, fit : Plan or None, Fit or None
+        Of the product.
+    choice : str
+        What was chosen, as a line of text.
+    homes : mapping of str to Home
+        Allocation of the buffers.
+    graph : StageGraph
+    netlist : Netlist
+    placement : Placement
+    routes : Routes
+    chip : ChipProgram
+    image : bytes
+    notes : tuple of str
+        Hints of the program that were overruled, and better plans that were given up.
+    texts : mapping of str to str
+        Text form after each pass over the part.
+    """
+
+    part: Part
+    schedule: Schedule
+    sizes: Mapping[str, int]
+    product: Product | None
+    plan: Plan | None
+    fit: Fit | None
+    choice: str
+    homes: Mapping[str, Home]
+    graph: StageGraph
+    netlist: Netlist
+    placement: Placement
+    routes: Routes
+    chip: ChipProgram
+    image: bytes
+    notes: tuple[str, ...]
+    texts: Mapping[str, str]
+    _predictions: dict[int, Prediction] = dataclasses.field(default_factory=dict, repr=False)
+
+    def prediction(self, latency: int = LATENCY) -> Prediction:
+        """Predicted cycles of one iteration at a memory latency, computed once for each latency.
+
+        Parameters
+        ----------
+        latency : int
+            Latency of the memory in cycles.
+        """
+        found = self._predictions.get(latency)
+        if found is None:
+            found = predict_cycles(self.chip, latency=latency, image_bytes=len(self.image))
+            self._predictions[latency] = found
+        return found
+
+    @property
+    def iterations(self) -> int:
+        """Iterations of all launches."""
+        return sum(launch.repeat for launch in self.part.launches)
+
+    @property
+    def macs(self) -> int:
+        """Multiply-accumulates of all iterations, without those on padding."""
+        product = self.product
+        return product.m * product.n * product.k * self.iterations if product else 0
+
+    @property
+    def macs_issued(self) -> int:
+        """Multiply-accumulates of all iterations, with those on padding."""
+        return self.plan.macs_issued * self.iterations if self.plan else 0

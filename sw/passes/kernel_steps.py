@@ -1,0 +1,101 @@
+"""The passes over a whole kernel, in the order of execution, down to its parts."""
+
+from __future__ import annotations
+
+from sw.ir.text import print_program
+from sw.language.schedule import check_schedule
+from sw.parts.divide import divide
+from sw.parts.part import Argument, Division
+from sw.passes.accumulate import accumulate
+from sw.passes.check import check
+from sw.passes.compilation import Compilation
+from sw.passes.pass_driver import Pass, program_text
+from sw.passes.simplify import simplify
+
+__all__ = ["KERNEL_PASSES"]
+
+
+def _trace(c: Compilation) -> None:
+    c.program = c.given or c.kernel.trace(dtype=c.dtype, out=c.out, **c.dims, **c.options)
+    check_schedule(c.schedule, c.program)
+
+
+def _check(c: Compilation) -> None:
+    c.program = c.program if c.given else check(c.program)
+
+
+def _accumulate(c: Compilation) -> None:
+    c.summed = accumulate(c.program)
+
+
+def _simplify(c: Compilation) -> None:
+    c.lean = simplify(c.summed)
+
+
+def _divide(c: Compilation) -> None:
+    c.division = divide(c.lean, c.config)
+
+
+def _argument_text(argument: Argument) -> str:
+    offset = f" + {argument.offset}" if argument.offset else ""
+    return f"{argument.array}{offset}" + (f" + {argument.stride} i" if argument.stride else "")
+
+
+def _division_text(division: Division) -> str:
+    several = len(division.parts) > 1
+    lines = [
+        f"intermediate {each.name}: {each.format.name} {list(each.shape)}"
+        for each in division.intermediates
+    ]
+    for number, part in enumerate(division.parts, 1):
+        for launch in part.launches:
+            arguments = ", ".join(map(_argument_text, launch.arguments))
+            lines.append(f"part {number}: {launch.repeat} x ({arguments})")
+        # The whole program is the text of the pass before.
+        lines += [print_program(part.program, spans=False)] if several else []
+    return "\n".join(lines)
+
+
+#: Passes over the whole kernel.
+KERNEL_PASSES: tuple[Pass[Compilation], ...] = (
+    Pass(
+        "trace",
+        "record the program's operations; align the two recordings of each loop body",
+        _trace,
+        needs=(),
+        leaves=("program",),
+        text=program_text("program"),
+    ),
+    Pass(
+        "check",
+        "verify that each output element is written exactly once",
+        _check,
+        needs=("program",),
+        leaves=("program",),
+        text=program_text("program"),
+    ),
+    Pass(
+        "accumulate",
+        "fuse a product and its addend into one node, which fixes the order of sums",
+        _accumulate,
+        needs=("program",),
+        leaves=("summed",),
+        text=program_text("summed"),
+    ),
+    Pass(
+        "simplify",
+        "remove identity, duplicate and dead nodes; hoist loop-invariant loads",
+        _simplify,
+        needs=("summed",),
+        leaves=("lean",),
+        text=program_text("lean"),
+    ),
+    Pass(
+        "divide",
+        "divide the kernel into parts that run one after another, each computed by one image",
+        _divide,
+        needs=("lean",),
+        leaves=("division",),
+        text=lambda c: _division_text(c.division),
+    ),
+)

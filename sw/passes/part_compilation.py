@@ -1,0 +1,116 @@
+"""State of the compilation of one part: inputs, and the results of each pass."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from hw.arch.config import ChipConfig
+from hw.arch.errors import BadInputError
+from sw.array_spec import ArraySpec
+from sw.chip_program import ChipProgram
+from sw.ir.program import Program
+from sw.language import Schedule
+from sw.netlist import Netlist
+from sw.parts.part import Part
+from sw.passes.fit import Fit
+from sw.passes.pack import Home
+from sw.passes.parallel import Constraints
+from sw.passes.place import Placement
+from sw.passes.plan import Plan
+from sw.passes.route import Routes
+from sw.passes.stage import Product
+from sw.prove import Liveness
+from sw.stages.pipeline import Pipeline
+from sw.stages.region import Region
+from sw.stages.stage_graph import StageGraph
+
+__all__ = ["PartCompilation"]
+
+
+def _later() -> Any:
+    return dataclasses.field(init=False, repr=False)
+
+
+@dataclasses.dataclass
+class PartCompilation:
+    """A part of a kernel to be compiled to an image, and the results of its passes.
+
+    Parameters
+    ----------
+    part : Part
+    config : ChipConfig
+    schedule : Schedule
+        The choices that name something of this part.
+    place_seed : int
+
+    Members
+    -------
+    tiled, masked : Program
+        After `tile` and `mask`.
+    product : Product or None
+        The part's product of matrices, if it has one.
+    region : Region or None
+        The part's element math, if it has no product.
+    constraints : Constraints
+        Choices of the schedule and of the program.
+    plan : Plan or None
+    fit : Fit or None
+    pipeline : Pipeline or None
+        As of the region.
+    homes : mapping of str to Home
+        Allocation of the buffers.
+    sizes : dict of str to int
+        Block size per loop.
+    graph : StageGraph
+    netlist : Netlist
+    placement : Placement
+    routes : Routes
+    chip : ChipProgram
+    image : bytes
+    liveness : Liveness
+    failures : dict of str to list of BadInputError
+        Alternatives that failed, by pass.
+    """
+
+    part: Part
+    config: ChipConfig
+    schedule: Schedule
+    place_seed: int
+    tiled: Program = _later()
+    masked: Program = _later()
+    product: Product | None = _later()
+    region: Region | None = _later()
+    constraints: Constraints = _later()
+    plan: Plan | None = _later()
+    fit: Fit | None = _later()
+    pipeline: Pipeline | None = _later()
+    homes: Mapping[str, Home] = _later()
+    sizes: dict[str, int] = _later()
+    graph: StageGraph = _later()
+    netlist: Netlist = _later()
+    placement: Placement = _later()
+    routes: Routes = _later()
+    chip: ChipProgram = _later()
+    image: bytes = _later()
+    liveness: Liveness = _later()
+    failures: dict[str, list[BadInputError]] = dataclasses.field(default_factory=dict)
+
+    @property
+    def program(self) -> Program:
+        """The operations."""
+        return self.part.program
+
+    @property
+    def arrays(self) -> tuple[ArraySpec, ...]:
+        """Memory layout of the program's tensors."""
+        return self.part.arrays
+
+    @property
+    def choice(self) -> str:
+        """Summary of the plan or of the pipeline, a line of text."""
+        if self.pipeline is not None:
+            return self.pipeline.summary
+        assert self.plan is not None
+        return self.plan.describe()

@@ -1,0 +1,264 @@
+"""The passes over a part of a kernel, in the order of execution, down to its image."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+from collections.abc import Iterator, Sequence
+
+from hw.arch.errors import BadInputError
+from sw.chip_program import ChipProgram
+from sw.fabric.errors import FitError
+from sw.ir import nodes as ir
+from sw.ir.rewrite import walk
+from sw.ir.sizes import choose_sizes
+from sw.netlist import Netlist
+from sw.passes.accumulate import require_whole_lanes
+from sw.passes.assemble import assemble
+from sw.passes.choices import block_sizes, constraints_of, require_no_choices
+from sw.passes.mask import mask
+from sw.passes.parallel import Constraints, parallel
+from sw.passes.part_compilation import PartCompilation
+from sw.passes.pass_driver import Pass, program_text
+from sw.passes.place import place
+from sw.passes.route import RouteError, placement_seeds, route, unroutable
+from sw.passes.stage import require_on_chips, stage
+from sw.prove import LivenessError, require_live
+from sw.stages.lowering import lower
+from sw.stages.pipelines import pipelines
+from sw.stages.product_graph import product_graph
+from sw.stages.region import region_of
+
+__all__ = ["MOST_PLANS", "PART_PASSES"]
+
+#: Most plans that are tried before a product is refused.
+MOST_PLANS = 12
+
+
+@contextlib.contextmanager
+def _own_fault(step: str) -> Iterator[None]:
+    """Context manager that turns a refused encoding of compiler output into an internal error."""
+    try:
+        yield
+    except BadInputError as error:
+        raise RuntimeError(f"{step}: {error}") from error
+
+
+def _stage(c: PartCompilation) -> None:
+    require_on_chips(c.program)
+    c.product = c.region = None
+    if any(isinstance(node, ir.Matmul) for node in walk(c.program.nodes)):
+        c.product = stage(c.program, c.config)
+        c.constraints = constraints_of(c.product, c.schedule)
+    else:
+        c.region = region_of(c.program)
+        require_no_choices(c.schedule)
+        c.constraints = Constraints()
+
+
+def _parallel(c: PartCompilation) -> Iterator[None]:
+    c.plan = c.fit = c.pipeline = None
+    if c.product is None:
+        assert c.region is not None
+        choices = pipelines(c.region, c.arrays, c.config, c.program.name)
+        for c.pipeline in itertools.islice(choices, MOST_PLANS):
+            c.homes = c.pipeline.homes
+            yield
+        return
+    plans = parallel(c.product, c.config, c.constraints)
+    for c.plan, c.fit in itertools.islice(plans, MOST_PLANS):
+        c.homes = c.fit.homes
+        yield
+
+
+def _no_plan(failures: Sequence[BadInputError]) -> BadInputError:
+    first = failures[0]
+    tried = f"none of {len(failures)} plans fits" if len(failures) > 1 else "the one plan does not"
+    return BadInputError(
+        f"Kernel must fit the chip, but {tried}; {first.message}",
+        kind=first.kind,
+        where=first.where,
+        value=first.message if first.value is None else first.value,
+        rule="fewer units (row_par, col_par), other tiles or slots, or a chip with more tracks, "
+        "PMUs or AGCUs",
+    )
+
+
+def _tile(c: PartCompilation) -> None:
+    c.sizes = block_sizes(c)
+    tiled = choose_sizes(c.program, c.sizes)
+    require_whole_lanes(tiled)
+    c.tiled = tiled.after("tile", tiled.nodes)
+
+
+def _mask(c: PartCompilation) -> None:
+    c.masked = mask(c.tiled)
+
+
+def _graph(c: PartCompilation) -> None:
+    with _own_fault("graph"):
+        if c.pipeline is not None:
+            c.graph = c.pipeline.graph
+        else:
+            assert c.plan is not None and c.fit is not None
+            c.graph = product_graph(c.plan, c.fit, c.arrays)
+
+
+def _units(c: PartCompilation) -> None:
+    with _own_fault("units"):
+        c.netlist = lower(c.graph, c.homes, c.config)
+
+
+def _place(c: PartCompilation) -> Iterator[None]:
+    for seed in placement_seeds(c.place_seed):
+        c.placement = place(c.netlist, c.config, seed=seed)
+        yield
+
+
+def _route(c: PartCompilation) -> None:
+    c.routes = route(c.netlist, c.placement, c.config, seed=c.place_seed)
+
+
+def _assemble(c: PartCompilation) -> None:
+    with _own_fault("assemble"):
+        c.chip = assemble(c.netlist, c.placement, c.routes, c.config)
+        c.image = c.chip.pack()
+
+
+def _prove(c: PartCompilation) -> None:
+    c.liveness = require_live(ChipProgram.unpack(c.config, c.image))
+
+
+def _stage_text(c: PartCompilation) -> str:
+    if c.region is not None:
+        loaded = (
+            f"{name}: {each.part.value} of {each.tensor}" for name, each in c.region.inputs.items()
+        )
+        stored = (f"{tensor} = {value}" for value, tensor in c.region.outputs.items())
+        return "\n".join(
+            [f"element math of {c.region.rows} x {c.region.columns}", *loaded, *stored]
+        )
+    product = c.product
+    assert product is not None
+    hints = {"row_par": product.row_par, "col_par": product.col_par, "slots": product.slots}
+    named = {**product.tiles, **{key: value for key, value in hints.items() if value is not None}}
+    return "\n".join(
+        [
+            f"{product.c} = {product.a} @ {product.b}: M={product.m} N={product.n} K={product.k}, "
+            f"{product.operands} to {product.out.name}",
+            "loops: " + ", ".join(f"{role} {index}" for role, index in product.loops.items()),
+            "hints: " + (", ".join(f"{key}={value}" for key, value in named.items()) or "none"),
+        ]
+    )
+
+
+def _plan_text(c: PartCompilation) -> str:
+    homes = (f"{name}: {home}" for name, home in c.homes.items())
+    return "\n".join([c.choice, *homes])
+
+
+def _netlist_text(netlist: Netlist) -> str:
+    lines = [f"{name}: {program}" for name, program in netlist.units.items()]
+    for net in netlist.nets:
+        sources = ", ".join(f"{end.unit}.{end.port}" for end, _ in net.sources)
+        sinks = ", ".join(f"{end.unit}.{end.port}" for end in net.sinks)
+        lines.append(f"{'token' if net.tokens else 'net'} {net.name}: {sources} -> {sinks}")
+    return "\n".join(lines)
+
+
+def _place_text(c: PartCompilation) -> str:
+    return "\n".join(f"{name}: {tile}" for name, tile in c.placement.tiles.items())
+
+
+def _route_text(c: PartCompilation) -> str:
+    nets = (*c.routes.vectors.items(), *c.routes.tokens.items())
+    return "\n".join(f"{name}: {len(hops)} hops" for name, hops in nets)
+
+
+#: Passes over one part.
+PART_PASSES: tuple[Pass[PartCompilation], ...] = (
+    Pass(
+        "stage",
+        "pattern recognition: a product of matrices, or element math, or a refusal at the line",
+        _stage,
+        needs=("part",),
+        leaves=("product", "region", "constraints"),
+        text=_stage_text,
+    ),
+    Pass(
+        "parallel",
+        "choose PCU grid, blocks, K-blocks and buffers: schedule, then program, then cost model",
+        _parallel,
+        needs=("product", "region", "constraints"),
+        leaves=("plan", "fit", "pipeline", "homes"),
+        text=_plan_text,
+        retries=(FitError, LivenessError),
+        give_up=_no_plan,
+    ),
+    Pass(
+        "tile",
+        "substitute the block sizes; the golden interpreter runs a program of these sizes",
+        _tile,
+        needs=("plan", "pipeline"),
+        leaves=("sizes", "tiled"),
+        text=program_text("tiled"),
+    ),
+    Pass(
+        "mask",
+        "insert masks on ragged axes; a product of loads needs none",
+        _mask,
+        needs=("tiled",),
+        leaves=("masked",),
+        text=program_text("masked"),
+    ),
+    Pass(
+        "graph",
+        "stage graph: loads, buffers, products and stores, and the streams between them",
+        _graph,
+        needs=("plan", "fit", "pipeline"),
+        leaves=("graph",),
+        text=lambda c: c.graph.text(),
+    ),
+    Pass(
+        "units",
+        "lowering of each stage to unit programs and nets",
+        _units,
+        needs=("graph", "homes"),
+        leaves=("netlist",),
+        text=lambda c: _netlist_text(c.netlist),
+    ),
+    Pass(
+        "place",
+        "placement of units on tiles",
+        _place,
+        needs=("netlist",),
+        leaves=("placement",),
+        text=_place_text,
+        retries=(RouteError,),
+        give_up=unroutable,
+    ),
+    Pass(
+        "route",
+        "routing of nets over the links of the switches",
+        _route,
+        needs=("netlist", "placement"),
+        leaves=("routes",),
+        text=_route_text,
+    ),
+    Pass(
+        "assemble",
+        "pack configuration words; check them against the netlist",
+        _assemble,
+        needs=("netlist", "placement", "routes"),
+        leaves=("chip", "image"),
+        text=lambda c: f"image of {len(c.image)} bytes",
+    ),
+    Pass(
+        "prove",
+        "prove that the decoded image is live",
+        _prove,
+        needs=("image",),
+        leaves=("liveness",),
+        text=lambda c: f"live: {c.liveness.moved} payloads in {c.liveness.steps} steps",
+    ),
+)
