@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from hw.arch.checks import require_int
 from hw.arch.lanes.phase_word import PHASES
@@ -26,6 +26,7 @@ def lane_codes(
     lane_axis: int,
     phases: int = PHASES,
     function_bits: int | None = None,
+    repeated: Collection[str] = (),
 ) -> tuple[LaneCode, ...]:
     """Programs of the lanes of one or more PCUs that compute a region.
 
@@ -44,6 +45,8 @@ def lane_codes(
     function_bits : int or None
         Significand bits of the chip's functions, with which functions of constants are computed;
         None leaves those to the lanes.
+    repeated : collection of str
+        Inputs of one element per position that come for every vector, as if all were the same.
 
     Raises
     ------
@@ -51,7 +54,7 @@ def lane_codes(
         At the first node that lanes cannot compute.
     """
     require_int("Phases of a lane program", phases, 1, PHASES)
-    region = Region(tuple(nodes), inputs, lane_axis, function_bits)
+    region = Region(tuple(nodes), inputs, lane_axis, function_bits, repeated)
     makers = {node.result.name: node for node in nodes}
     for name, format_ in outputs.items():
         region.send(name, format_, makers.get(name))

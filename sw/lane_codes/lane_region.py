@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -58,6 +58,8 @@ class Region:
     lane_axis : int
         Axis on the positions of a vector.
     function_bits : int or None
+    repeated : collection of str
+        Inputs of one element per position that come for every vector.
 
     Members
     -------
@@ -75,6 +77,7 @@ class Region:
         inputs: Mapping[str, TileType],
         lane_axis: int,
         function_bits: int | None,
+        repeated: Collection[str] = (),
     ) -> None:
         self.table = WordTable(function_bits)
         self._math = Arithmetic(self.table)
@@ -86,8 +89,11 @@ class Region:
                 self._types[node.result.name] = node.result.type
         # An axis that is one everywhere broadcasts nothing.
         self._one = [all(each.axis(axis).one for each in self._types.values()) for axis in (0, 1)]
+        steps = [each.axis(self._step) for each in self._types.values()]
+        #: Axis of the vectors of tiles that vary along them.
+        self._vectors = next((each for each in steps if not each.one), steps[0])
         for name, type_ in inputs.items():
-            self._input(name, type_, nodes[0] if nodes else None)
+            self._input(name, type_, nodes[0] if nodes else None, name in repeated)
         for node in nodes:
             self._enter(node)
 
@@ -107,6 +113,8 @@ class Region:
         if cast is not None and cast.format != format_:
             self.table.rename(name, f"{name}#{cast.format.name}")
         form = _FORMS[format_][1]
+        if not isinstance(word, int) and self._narrow(type_):
+            word = self._last(word, f"{name}#last")
         self.table.outputs.append(Send(name, self._sent(word, type_), form, format_))
 
     def _converted(self, name: str, number: _Number, format_: Format, node: ir.Node | None) -> Word:
@@ -120,10 +128,28 @@ class Region:
             raise unserved(node, f"Lanes do not send `{name}` of {what}", format_.name)
         return word
 
+    def _narrow(self, type_: TileType) -> bool:
+        """Whether a tile has one element for each position, and others have more."""
+        return type_.axis(self._step).one and not self._one[self._step]
+
+    def _last(self, word: str, name: str) -> str:
+        """A word of one element per position as a statistic, if it comes for every vector."""
+        if self.table.places[word] not in (Place.FULL, Place.SPREAD):
+            return word
+        computed = word in self.table.operations
+        operand = word if computed else self.table.passed(word, Place.FULL, self._vectors)
+        for words in (self.table.integers, self.table.payloads):
+            if operand in words:
+                words.add(name)
+        return self.table.statistic(name, Reduction.REPLACE, operand)
+
     def _sent(self, word: Word, type_: TileType) -> str:
-        """A result that varies as a tile of a type does."""
-        wide = not type_.axis(self._step).one
+        """A result that varies as a tile of a type does, or comes for every vector as the word."""
         place = None if isinstance(word, int) else self.table.places[word]
+        wide = not type_.axis(self._step).one
+        if self._narrow(type_) and place is Place.FULL:
+            computed = word in self.table.operations
+            return str(word) if computed else self.table.passed(word, Place.FULL, self._vectors)
         if place is Place.LANE and not wide and word in self.table.operations:
             return str(word)
         if place is Place.FULL and word in self.table.operations:
@@ -132,7 +158,7 @@ class Region:
             return self.table.passed(word, Place.LANE)
         return self.table.passed(word, Place.FULL, type_.axis(self._step))
 
-    def _input(self, name: str, type_: TileType, node: ir.Node | None) -> None:
+    def _input(self, name: str, type_: TileType, node: ir.Node | None, repeated: bool) -> None:
         if type_.format not in _FORMS:
             raise unserved(node, f"Lanes take no tile of {type_.format.name}: `{name}`", name)
         lane_one = type_.axis(self._lane).one and not self._one[self._lane]
@@ -140,11 +166,13 @@ class Region:
         if lane_one and step_one:
             raise unserved(node, f"Lanes do not spread `{name}`, a tile of one element", name)
         place = Place.SPREAD if lane_one else Place.HELD if step_one else Place.FULL
+        place = Place.FULL if repeated else place
         self._numbers[name] = self._port(name, type_, place)._replace(loaded=True)
 
     def _port(self, name: str, type_: TileType, place: Place) -> _Number:
         """Number that comes at a port."""
         form, axis = _FORMS[type_.format][0], type_.axis(self._step)
+        axis = self._vectors if axis.one and place is Place.FULL else axis
         word = self.table.port(name, form, place, axis)
         if type_.format == int8:
             real = self.table.port(name, ElementForm.INT8_TO_FP32, place, axis)
@@ -259,14 +287,14 @@ class Region:
     def _reduced(self, node: ir.Reduce, name: str, word: Word, axis: Axis) -> Word:
         """Reduction of an fp32: a statistic, or one step if there is one term."""
         place = self.table.places[word] if isinstance(word, str) else Place.LANE
-        narrow = place in (Place.LANE, Place.HELD)
+        narrow = place in (Place.LANE, Place.HELD) or not self._one[self._step]
         if narrow and axis.one:
             start = float_bits(identity(node.op, fp32).value)
             op = "add" if node.op == "sum" else node.op
             result = self._math.apply(op, (word, start), False)
             assert result is not None
             return result
-        computed = word in self.table.operations and not narrow
+        computed = word in self.table.operations and place is Place.FULL
         operand = str(word) if computed else self.table.passed(word, Place.FULL, axis)
         return self.table.statistic(name, _REDUCTIONS[node.op], operand)
 

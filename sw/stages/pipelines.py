@@ -73,7 +73,7 @@ def _candidates(
         return
     if region.reduces:
         yield from row_pipelines(region, _codes(region, config, 0), arrays, config)
-    elif any(each.part is Part.ROW for each in region.inputs.values()):
+    elif any(each.part in (Part.ROW, Part.COLUMN) for each in region.inputs.values()):
         yield from row_pipelines(region, _codes(region, config, 0, phases=1), arrays, config)
     else:
         yield from element_pipelines(region, _codes(region, config, 1, phases=1), arrays, config)
@@ -97,5 +97,11 @@ def _codes(
     formats = {value: region.formats[tensor] for value, tensor in region.outputs.items()}
     bits = config.pcu.function_bits
     return lane_codes(
-        region.nodes, types, formats, lane_axis=lane_axis, function_bits=bits, **limits
+        region.nodes,
+        types,
+        formats,
+        lane_axis=lane_axis,
+        function_bits=bits,
+        repeated=[name for name, each in region.inputs.items() if each.part is Part.COLUMN],
+        **limits,
     )

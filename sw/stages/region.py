@@ -1,7 +1,7 @@
 """Region of element math: the loads, operations and stores of a kernel without products.
 
-Its loops only say where blocks begin: every tile is the part of a tensor that the result has at the
-same place, or a vector along one of its axes. So a pipeline may choose blocks of its own.
+Its loops only say where blocks begin: every tile is the part of a tensor that the others have at
+the same place, or a vector along one of its axes. So a pipeline may choose blocks of its own.
 """
 
 from __future__ import annotations
@@ -23,11 +23,13 @@ __all__ = ["Part", "Region", "Source", "region_of"]
 class Part(Enum):
     """Part of a tensor that a tile of the region is."""
 
-    #: The rows and columns of the result.
+    #: The rows and columns of the region.
     BLOCK = "block"
-    #: One row, the same for all rows of the result: a vector of one element per column.
+    #: One row, the same for all rows of the region: a vector of one element per column.
     ROW = "row"
-    #: The columns and rows of the result.
+    #: One column, the same for all columns of the region: a vector of one element per row.
+    COLUMN = "column"
+    #: The columns and rows of the region.
     TURNED = "turned"
 
 
@@ -54,17 +56,19 @@ class Region:
     Parameters
     ----------
     rows, columns : int
-        Extents of the results.
+        Extents of its tiles.
     inputs : mapping of str to Source
         Loaded tiles by the name of the value.
     nodes : tuple of Node
         The operations, in order.
     outputs : mapping of str to str
         Tensor in which each stored value is stored.
+    narrow : bool
+        Whether the result has one column, and the region more: one element per row.
     formats : mapping of str to Format
         Of every tensor.
     loops : mapping of str to str
-        Index of the loop over ``row`` and ``column`` of the results, for each that exists.
+        Index of the loop over ``row`` and ``column`` of the tiles, for each that exists.
     """
 
     rows: int
@@ -72,6 +76,7 @@ class Region:
     inputs: Mapping[str, Source]
     nodes: tuple[ir.Node, ...]
     outputs: Mapping[str, str]
+    narrow: bool
     formats: Mapping[str, Format]
     loops: Mapping[str, str]
 
@@ -137,37 +142,58 @@ class _Finder:
         tensors = {each.name: each.type for each in self._program.tensors}
         for store in self._stores[1:]:
             raise _refuse(store, "A second result is not supported by hardware yet")
-        frame = tuple(self._index(first, number) for number in range(2))
-        rows, columns = tensors[first.view.tensor].shape
+        frame, shape = self._frame(first)
         inputs = {}
         for load in self._loads:
             kind = load.result.type
             assert isinstance(kind, TileType)
-            inputs[load.result.name] = Source(
-                load.view.tensor, self._part(load, frame, (rows, columns)), kind
-            )
+            part = self._part(load, frame, shape)
+            inputs[load.result.name] = Source(load.view.tensor, part, kind)
         if not inputs:
             raise _refuse(first, "A result of no loaded tile is not supported by hardware yet")
         return Region(
-            rows=rows,
-            columns=columns,
+            rows=shape[0],
+            columns=shape[1],
             inputs=inputs,
             nodes=tuple(self._nodes),
             outputs={first.values[0].name: first.view.tensor},
+            narrow=self._shape(first) != shape,
             formats={name: each.format for name, each in tensors.items()},
             loops={
                 role: index for role, index in zip(("row", "column"), frame) if index is not None
             },
         )
 
-    def _index(self, node: ir.Load | ir.Store, axis: int) -> str | None:
-        """Index of the loop whose block an entry selects; None if it selects the whole axis."""
-        if len(node.view.entries) != 2:
-            raise _refuse(node, "A tensor of this many axes is not supported by hardware yet")
-        return self._selects(node, node.view.entries[axis], axis)
+    def _shape(self, node: ir.Load | ir.Store) -> tuple[int, ...]:
+        """Shape of a node's tensor; one axis is a row."""
+        shape = self._program.tensor(node.view.tensor).type.shape
+        return (1, *shape) if len(shape) == 1 else shape
 
-    def _selects(self, node: ir.Load | ir.Store, entry: Entry, axis: int) -> str | None:
-        size = self._program.tensor(node.view.tensor).type.shape[axis]
+    def _frame(self, store: ir.Store) -> tuple[tuple[str | None, ...], tuple[int, int]]:
+        """Loops over the rows and columns of the region, and its extents.
+
+        A result of one column may be that of rows: the tiles that are loaded have more.
+        """
+        frame, shape = self._selected(store), self._shape(store)
+        if len(shape) != 2:
+            raise _refuse(store, "A tensor of this many axes is not supported by hardware yet")
+        if shape[1] == 1 and frame[1] is None:
+            for load in self._loads:
+                wide = self._shape(load)
+                if len(wide) == 2 and wide[0] == shape[0] and wide[1] > 1:
+                    return self._selected(load), (shape[0], wide[1])
+        return frame, (shape[0], shape[1])
+
+    def _selected(self, node: ir.Load | ir.Store) -> tuple[str | None, ...]:
+        """Index of the loop whose block each entry selects; None if it selects the whole axis."""
+        entries, shape = node.view.entries, self._shape(node)
+        found = [
+            self._selects(node, each, size)
+            for each, size in zip(entries, shape[len(shape) - len(entries) :], strict=True)
+        ]
+        return tuple([None] * (len(shape) - len(entries)) + found)
+
+    def _selects(self, node: ir.Load | ir.Store, entry: Entry, size: int) -> str | None:
         for name, loop in self._loops.items():
             if entry.start == Affine.of(name) and loop.extent == size:
                 return name
@@ -178,21 +204,17 @@ class _Finder:
         )
 
     def _part(self, load: ir.Load, frame: tuple[str | None, ...], shape: tuple[int, int]) -> Part:
-        entries = load.view.entries
-        sizes = self._program.tensor(load.view.tensor).type.shape
-        if len(entries) == 1:
-            if sizes[0] == shape[1] and self._selects(load, entries[0], 0) == frame[1]:
-                return Part.ROW
-        elif len(entries) == 2:
-            found = tuple(self._selects(load, each, axis) for axis, each in enumerate(entries))
-            if sizes == shape and found == frame:
-                return Part.BLOCK
-            if sizes == shape[::-1] and found == frame[::-1]:
-                return Part.TURNED
-            if sizes == (1, shape[1]) and found[1] == frame[1]:
-                return Part.ROW
+        sizes, found = self._shape(load), self._selected(load)
+        if sizes == shape and found == frame:
+            return Part.BLOCK
+        if sizes == shape[::-1] and found == frame[::-1]:
+            return Part.TURNED
+        if sizes == (1, shape[1]) and found == (None, frame[1]):
+            return Part.ROW
+        if sizes == (shape[0], 1) and found == (frame[0], None):
+            return Part.COLUMN
         raise _refuse(
             load,
-            f"`{load.view}` is not supported by hardware yet beside a result of {shape[0]} x "
-            f"{shape[1]}: the part at the result's place and a vector along its columns are",
+            f"`{load.view}` is not supported by hardware yet beside tiles of {shape[0]} x "
+            f"{shape[1]}: the part at the same place and vectors along columns and rows are",
         )

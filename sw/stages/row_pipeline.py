@@ -4,6 +4,9 @@ A group of rows lies in a slot, as many as the source has elements per vector, a
 column. If there are row statistics, the first PCU of a chain reads packets of whole rows, once in
 each of its phases. All other PCUs run one phase, and their packets are single columns, so they are
 joined directly. The result's columns are collected in a buffer, from which rows are stored.
+
+A column of one element per row is read again for every column. A format with more elements per
+vector than a group has rows fills only as much of its vectors.
 """
 
 from __future__ import annotations
@@ -77,8 +80,10 @@ class _Builder:
         self.copies = copies
         #: Whether the packets of the first code are whole rows.
         self.whole = region.reduces or len(codes[0].phases) > 1
-        #: Rows of a group: positions of a vector of the source.
+        #: Rows of a group: positions of a vector of the source, or of the longest vector.
         self.group = self.parts.vector(codes[0].formats[codes[0].source])
+        if not self.whole:
+            self.group = max(self.parts.vector(form) for form in self._formats())
         blocks = ceil_div(region.rows, self.group * copies)
         self.lines = min(lines, blocks)
         # Streams that all lines share take as many packets in each: some last blocks lie outside.
@@ -97,7 +102,7 @@ class _Builder:
         rows = self.group * self.copies
         for line in range(self.lines):
             for value, source in self.region.inputs.items():
-                if source.part is Part.BLOCK:
+                if source.part is not Part.ROW:
                     self._block(line, value)
             for copy in range(self.copies):
                 if self.whole:
@@ -116,12 +121,20 @@ class _Builder:
             self.region.columns,
         )
 
+    def _formats(self) -> Iterator[Format]:
+        """Formats of what has an element for every row."""
+        for code in self.codes:
+            for value, form in code.formats.items():
+                if not self._is_row(value):
+                    yield form
+
     def _halves(self, form: Format) -> int:
         """Vectors of a format per column of a group."""
-        vector = self.parts.vector(form)
-        if vector > self.group:
-            raise _unfit("Elements per vector", f"be at most {self.group}, as the source", vector)
-        return self.group // vector
+        return max(1, self.group // self.parts.vector(form))
+
+    def _columns(self, value: str) -> int:
+        """Columns of an input in memory."""
+        return 1 if self.region.inputs[value].part is Part.COLUMN else self.region.columns
 
     def _takers(self, line: int, copy: int, value: str, *, whole: bool) -> list[Socket]:
         """Sockets that take a value: those of the first code with whole rows, or the others."""
@@ -140,13 +153,17 @@ class _Builder:
         """Phases of the first code that take a value from its auxiliary stream."""
         return sum(each.auxiliary == value for each in self.codes[0].phases)
 
-    def _read(self, form: Format, repeats: int, *, whole: bool) -> Walk:
+    def _read(self, value: str, repeats: int, *, whole: bool) -> Walk:
         """Walk over the columns of a group, which are one packet or one each."""
+        form = self.region.inputs[value].type.format
         halves, vector = self._halves(form), self.parts.vector(form)
-        loops = require_loops(
-            *column_loops(self.region.columns, vector),
-            *([loop(halves, self._band(form))] if halves > 1 else []),
-        )
+        if whole and vector > self.group:
+            raise _unfit("Elements per vector", f"be at most {self.group}, as the source", vector)
+        columns = column_loops(self.region.columns, vector)
+        if self._columns(value) < self.region.columns:
+            columns = (loop(self.region.columns, 0),)
+        band = self._band(form, self._columns(value))
+        loops = require_loops(*columns, *([loop(halves, band)] if halves > 1 else []))
         single = Level.ADDRESS + len(loops) - 1 if halves > 1 else ENGINE_LOOPS
         return Walk(
             loops,
@@ -156,16 +173,16 @@ class _Builder:
             last_level=Level.ADDRESS if whole else single,
         )
 
-    def _band(self, form: Format) -> int:
+    def _band(self, form: Format, columns: int) -> int:
         """Elements of as many rows as a vector has elements."""
         vector = self.parts.vector(form)
-        return ceil_div(self.region.columns, vector) * vector**2
+        return ceil_div(columns, vector) * vector**2
 
-    def _buffer(self, name: str, form: Format, write: Walk, read: Walk) -> None:
+    def _buffer(self, name: str, value: str, write: Walk, read: Walk) -> None:
         """Buffer of a group of rows."""
-        element = form.bits // 8
-        slot = self._halves(form) * self._band(form) * element
-        vector = self.parts.vector(form)
+        form = self.region.inputs[value].type.format
+        element, vector = form.bits // 8, self.parts.vector(form)
+        slot = self._halves(form) * self._band(form, self._columns(value)) * element
         hold = Hold(slot, element, (write,), (read,))
         self.parts.hold(name, hold, wanted=2, rate=0.2, alignment=vector, tokens=True)
 
@@ -173,7 +190,11 @@ class _Builder:
         """Buffers of a tensor's rows, written by rows, for each copy and each way to read them."""
         form = self.region.inputs[value].type.format
         halves, vector = self._halves(form), self.parts.vector(form)
-        chunks = ceil_div(self.region.columns, vector)
+        chunks, band = (
+            ceil_div(self._columns(value), vector),
+            self._band(form, self._columns(value)),
+        )
+        rows = min(vector, self.group)
         sinks = []
         for copy, whole in itertools.product(range(self.copies), (True, False)):
             takers = self._takers(line, copy, value, whole=whole)
@@ -184,14 +205,14 @@ class _Builder:
                 raise _unfit("Uses of a source as auxiliary stream", "be 0", uses)
             sources = sum(each.source == value for each in self.codes[0].phases)
             write = Walk(
-                (loop(halves, self._band(form)), loop(vector, vector), loop(chunks, vector**2)),
+                (loop(halves, band), loop(rows, vector), loop(chunks, vector**2)),
                 windows=LoopProgram(self.blocks),
                 modulus=self.copies,
                 index=copy,
             )
-            read = self._read(form, (uses or sources) if whole else 1, whole=whole)
+            read = self._read(value, (uses or sources) if whole else 1, whole=whole)
             name = _name(line, copy, value, whole=whole)
-            self._buffer(name, form, write, read)
+            self._buffer(name, value, write, read)
             sinks.append(Socket(name))
             if takers:
                 self.parts.join(f"{name}_columns", [(Socket(name), 1)], takers)
@@ -285,7 +306,8 @@ class _Builder:
         code = self.codes[number]
         name = _pcu(line, number, copy)
         made = [each.result for each in code.phases if each.result is not None][-1]
-        self.parts.lanes(name, code, {}, cut=self._halves(code.formats[made]))
+        statistic = _sends_statistic(code, made)
+        self.parts.lanes(name, code, {}, cut=0 if statistic else self._halves(code.formats[made]))
         if made in self.region.outputs:
             return
         takers = self._takers(line, copy, made, whole=False)
@@ -296,12 +318,18 @@ class _Builder:
         ((value, tensor),) = self.region.outputs.items()
         form = self.region.formats[tensor]
         halves, vector = self._halves(form), self.parts.vector(form)
-        columns = self.region.columns
+        valid, rows = halves, min(vector, self.group)
+        columns = 1 if self.region.narrow else self.region.columns
         final = next(
             number
             for number, code in enumerate(self.codes)
             if any(each.result == value for each in code.phases)
         )
+        if _sends_statistic(self.codes[final], value):
+            # It is sent with all of its positions.
+            halves = max(1, self.parts.config.width_bits // 16 // vector)
+        elif self.whole and final == 0 and vector > self.group:
+            raise _unfit("Elements per vector", f"be at most {self.group}, as the source", vector)
         wide, boxes = boxes_across(columns, vector)
         # A slot holds a box of whole blocks, or whole rows if the last box is narrower.
         slots = boxes if wide * boxes == columns else 1
@@ -334,8 +362,8 @@ class _Builder:
         read = Walk(
             (
                 loop(boxes, wide // vector * vector**2),
-                loop(self.copies * halves, band),
-                loop(vector, vector),
+                loop(self.copies * valid, band * halves // valid),
+                loop(rows, vector),
                 loop(wide // vector, vector**2),
             ),
             launches=LoopProgram(self.blocks),
@@ -352,6 +380,11 @@ class _Builder:
             BoxLoop(boxes * slots, 0, wide if boxes * slots > 1 else 0),
         ]
         self.parts.store(f"{name}_store", line, box, loops, [(Socket(name), 1)])
+
+
+def _sends_statistic(code: LaneCode, value: str) -> bool:
+    """Whether a value is sent once for a packet, not for each of its vectors."""
+    return any(each.source is None for each in code.phases if each.result == value)
 
 
 def _pcu(line: int, number: int, copy: int) -> str:

@@ -244,13 +244,14 @@ def boxes_of(
     arrays : tuple of ArraySpec
         Arguments of the launch, in order.
     name : str
+        An array of one axis is a row.
     box : tuple of (int, int)
         Columns and rows of a box.
     row, column : int
         The bytes of the columns before are a multiple of 16.
     """
     number, array = argument_of(arrays, name)
-    rows, columns = array.shape
+    rows, columns = array.shape if len(array.shape) > 1 else (1, *array.shape)
     descriptor = Descriptor(
         base=row * array.pitch + column * array.format.bits // 8,
         format=ElementFormat.of(array.format),

@@ -3,7 +3,6 @@
 import dataclasses
 import random
 
-import numpy as np
 import pytest
 
 import tilewright as tw
@@ -13,9 +12,7 @@ from hw.arch.loops import LoopProgram
 from hw.arch.pmu import EngineProgram, SlotRing
 from hw.arch.pmu_word import Access, Level
 from hw.numeric.formats import bf16, fp32, int8
-from sim.operands import random_operand
 from sw.compiler import compile_kernel
-from sw.ir.types import Role
 from sw.kernels.add import add
 from sw.kernels.gelu import gelu
 from sw.kernels.layer_norm import layer_norm
@@ -23,32 +20,9 @@ from sw.kernels.rms_norm import rms_norm
 from sw.kernels.silu import silu
 from sw.kernels.softmax import softmax
 from sw.kernels.transpose import transpose
+from tests.sw.stages.region_runs import side, verify
 
 KERNELS = (add, silu, gelu, softmax, rms_norm, layer_norm, transpose)
-
-
-def operand(draw, shape, dtype):
-    """Operands with special values; fp32 is no operand of products, so it has its own."""
-    if dtype != fp32:
-        return random_operand(draw, shape, dtype)
-    array = (draw.standard_normal(shape) * 10.0 ** draw.integers(-3, 3, shape)).astype(np.float32)
-    array[draw.random(shape) < 0.02] = draw.choice([np.inf, -np.inf, np.nan, -0.0, 1e-40])
-    return array
-
-
-def verify(kernel, config, sizes, dtype=bf16, *, backend="emulator", **more):
-    """Run on a back end; the run itself compares with golden and checks the guards."""
-    program = kernel.trace(dtype=dtype, M=sizes[0], N=sizes[1])
-    inputs = [each.type for each in program.tensors if each.type.role is Role.IN]
-    draw = np.random.default_rng(sizes)
-    arrays = [operand(draw, each.shape, each.format) for each in inputs]
-    result = kernel.run(*arrays, config=config, backend=backend, **more)
-    assert result.verified, (kernel.name, sizes, dtype, result.problems)
-
-
-def side(rng, most):
-    """Log-uniform, so that small sides are as frequent as large ones."""
-    return round(most ** rng.random())
 
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.name)
