@@ -135,6 +135,11 @@ class Bound:
         """Make a bound from forms that may repeat."""
         return Bound(tuple(dict.fromkeys(forms)))
 
+    @property
+    def symbols(self) -> tuple[str, ...]:
+        """Symbols in the forms."""
+        return tuple(symbol for form in self.forms for symbol in form.symbols)
+
     def __add__(self, other: Affine | int) -> Bound:
         return Bound.least(form + other for form in self.forms)
 

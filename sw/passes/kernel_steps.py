@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sw.ir.text import print_program
 from sw.language.schedule import check_schedule
-from sw.parts.divide import divide
+from sw.parts.divide import undivided
 from sw.parts.part import Argument, Division
 from sw.passes.accumulate import accumulate
 from sw.passes.check import check
@@ -33,7 +33,7 @@ def _simplify(c: Compilation) -> None:
 
 
 def _divide(c: Compilation) -> None:
-    c.division = divide(c.lean, c.config)
+    c.division = undivided(c.lean)
 
 
 def _argument_text(argument: Argument) -> str:

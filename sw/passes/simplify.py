@@ -11,13 +11,13 @@ from dataclasses import fields
 from typing import Any
 
 from sw.ir import nodes as ir
-from sw.ir.affine import Affine, Axis
+from sw.ir.affine import Affine, Axis, Bound
 from sw.ir.program import Program
 from sw.ir.rewrite import rebuild, walk
 from sw.ir.types import Role, TokenType
 from sw.ir.verify import verify
 
-__all__ = ["simplify"]
+__all__ = ["live", "simplify", "symbols_of"]
 
 _PURE = (
     *(ir.Load, ir.Gather, ir.Matmul, ir.Map, ir.Reduce, ir.Full, ir.Iota, ir.Cast),
@@ -32,8 +32,12 @@ def simplify(program: Program) -> Program:
     nodes = _hoist_all(nodes, read_only)
     # Loads that left different loops may have become equal.
     nodes = _Replacer(read_only).block(nodes, {})
-    nodes = _live(nodes, _needed(nodes))
-    return verify(program.after("simplify", nodes))
+    return verify(program.after("simplify", live(nodes)))
+
+
+def live(nodes: tuple[ir.Node, ...]) -> tuple[ir.Node, ...]:
+    """The nodes without dead ones, dead carries and empty loops."""
+    return _live(nodes, _needed(nodes))
 
 
 def _fixed(node: ir.Node, read_only: set[str]) -> bool:
@@ -121,12 +125,12 @@ class _Replacer:
         return True
 
 
-def _symbols(node: ir.Node) -> set[str]:
+def symbols_of(node: ir.Node) -> set[str]:
     """Loop indices that a node depends on directly."""
     found: set[str] = set()
 
     def note(item: Any) -> Any:
-        if isinstance(item, Affine | Axis):
+        if isinstance(item, Affine | Axis | Bound):
             found.update(each.strip("|") for each in item.symbols)
         return item
 
@@ -142,7 +146,7 @@ def _hoist_all(nodes: tuple[ir.Node, ...], read_only: set[str]) -> tuple[ir.Node
             stay = []
             for each in _hoist_all(node.body, read_only):
                 free = isinstance(each, ir.Load | ir.Full) and _fixed(each, read_only)
-                if free and not each.values and node.index not in _symbols(each):
+                if free and not each.values and node.index not in symbols_of(each):
                     found.append(each)
                 else:
                     stay.append(each)

@@ -1,0 +1,93 @@
+"""Order of loads and stores of tensors updated in place, which parts of a program must keep."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+from sw.ir import nodes as ir
+from sw.ir.program import Program
+from sw.ir.rewrite import walk
+from sw.ir.types import Role
+from sw.parts.slices import stores
+
+__all__ = ["divisible", "ready"]
+
+_Access = ir.Load | ir.Store
+
+
+def divisible(program: Program) -> bool:
+    """Whether the order of a program's parts can be that of its text, iterations disregarded.
+
+    It can if iterations of a loop around two accesses of a tensor that is updated in place, one of
+    them a store, access different elements.
+    """
+    accesses = list(_accesses(program.nodes, ()))
+    for store, around in accesses:
+        if not isinstance(store, ir.Store) or store.view.tensor not in _changing(program):
+            continue
+        for other, loops in accesses:
+            if other.view.tensor != store.view.tensor:
+                continue
+            common = [loop for loop in loops if loop in around]
+            if not all(_apart(store, other, loop) for loop in common):
+                return False
+    return not any(isinstance(node, ir.Gather | ir.Scatter) for node in walk(program.nodes))
+
+
+def ready(program: Program, part: Program, rest: Program) -> bool:
+    """Whether a part of a program may run now, before the rest of it.
+
+    Parameters
+    ----------
+    program : Program
+        What has not run yet; `divisible`.
+    part, rest : Program
+        The part, and what then remains.
+    """
+    order = [node for node, _ in _accesses(program.nodes, ())]
+    mine, left = ([node for node, _ in _accesses(each.nodes, ())] for each in (part, rest))
+    for name in _changing(program):
+        wrote = [node for node in stores(part.nodes) if node.view.tensor == name]
+        if len(wrote) > 1:
+            return False
+        for node in order:
+            if node.view.tensor != name or not any(_same(node, each) for each in mine):
+                continue
+            before = [each for each in order[: order.index(node)] if each.view.tensor == name]
+            if any(isinstance(each, ir.Store) for each in before):
+                return False
+            if isinstance(node, ir.Load):
+                continue
+            for each in before:
+                if any(_same(each, other) for other in left):
+                    return False
+                if any(_same(each, other) for other in mine) and each.view != node.view:
+                    return False
+    return True
+
+
+def _same(one: _Access, other: _Access) -> bool:
+    return type(one) is type(other) and (one.view, one.results) == (other.view, other.results)
+
+
+def _changing(program: Program) -> set[str]:
+    return {each.name for each in program.tensors if each.type.role is Role.INOUT}
+
+
+def _accesses(
+    nodes: Collection[ir.Node], around: tuple[ir.Loop, ...]
+) -> Iterator[tuple[_Access, tuple[ir.Loop, ...]]]:
+    """Nodes that access tensors, in order, each with the loops around it."""
+    for node in nodes:
+        if isinstance(node, ir.Loop):
+            yield from _accesses(node.body, (*around, node))
+        elif isinstance(node, ir.Load | ir.Store):
+            yield node, around
+
+
+def _apart(one: _Access, other: _Access, loop: ir.Loop) -> bool:
+    """Whether different iterations of a loop access different elements."""
+    return any(
+        mine == theirs and mine.start.symbols == (loop.index,)
+        for mine, theirs in zip(one.view.entries, other.view.entries)
+    )

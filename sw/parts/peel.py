@@ -1,0 +1,224 @@
+"""Peeling of loops over points: a program becomes launches of the program of one iteration.
+
+The innermost loop over points is repeated by the launch, and those around it are several launches.
+What an iteration accesses are matrices or vectors: slices of the arrays, each with an offset, and a
+stride from one iteration to the next.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Mapping, Sequence
+
+from hw.arch.descriptor import BASE_ALIGNMENT
+from sw.array_spec import ArraySpec
+from sw.ir import nodes as ir
+from sw.ir.affine import Affine
+from sw.ir.program import Program
+from sw.ir.rewrite import walk
+from sw.ir.types import Dim, Entry, Role, Tensor, View
+from sw.parts.part import Argument, Part, PartLaunch
+from sw.parts.slices import unused, whole_block
+from sw.passes.simplify import simplify
+
+__all__ = ["peeled"]
+
+
+def peeled(program: Program, arrays: Mapping[str, ArraySpec]) -> Part | None:
+    """The program of one iteration of the loops over points, and its launches.
+
+    Parameters
+    ----------
+    program : Program
+        After `simplify`.
+    arrays : mapping of str to ArraySpec
+        Layout of the arrays that its tensors are.
+
+    Returns
+    -------
+    Part or None
+        None if loops over points are side by side or carry tiles, if a slice is no matrix or vector
+        with adjacent elements in a row, or if one begins at no multiple of `BASE_ALIGNMENT`.
+    """
+    points: list[ir.Loop] = []
+    try:
+        nodes = _without_points(program.nodes, (), points)
+        slices = _Slices(program, arrays, nodes, points)
+        nodes = slices.block(nodes)
+    except _NoSliceError:
+        return None
+    order = [each.name for each in program.tensors]
+    made = sorted(slices.made, key=lambda each: order.index(each.array))
+    whole = dataclasses.replace(program, tensors=tuple(each.tensor for each in made), nodes=nodes)
+    whole = dataclasses.replace(simplify(whole), passes=program.passes)
+    return Part(whole, tuple(each.spec for each in made), _launches(points, made))
+
+
+class _NoSliceError(Exception):
+    """A loop or a view that launches do not make."""
+
+
+def _without_points(
+    nodes: tuple[ir.Node, ...], around: tuple[ir.Loop, ...], points: list[ir.Loop]
+) -> tuple[ir.Node, ...]:
+    """The nodes with the bodies of loops over points in their place; these are added to a list.
+
+    A loop without carries has no effect but its stores. So its iterations together are the program
+    without the loop, once for each index.
+    """
+    found: list[ir.Node] = []
+    for node in nodes:
+        if not isinstance(node, ir.Loop):
+            found.append(node)
+        elif node.blocks:
+            found.append(node.replace(nodes=_without_points(node.body, around, points)))
+        elif node.carries or node.until is not None or tuple(points) != around:
+            raise _NoSliceError
+        else:
+            points.append(node)
+            found.extend(_without_points(node.body, (*around, node), points))
+    return tuple(found)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Slice:
+    """A slice of an array.
+
+    Parameters
+    ----------
+    array : str
+    offset : int
+        Bytes from the beginning of the array.
+    strides : mapping of str to int
+        Bytes per iteration of each loop over points.
+    tensor : Tensor
+    spec : ArraySpec
+    """
+
+    array: str
+    offset: int
+    strides: Mapping[str, int]
+    tensor: Tensor
+    spec: ArraySpec
+
+
+class _Slices:
+    """Tensors of the program of one iteration, one for each slice of an array that it accesses."""
+
+    def __init__(
+        self,
+        program: Program,
+        arrays: Mapping[str, ArraySpec],
+        nodes: tuple[ir.Node, ...],
+        points: Sequence[ir.Loop],
+    ) -> None:
+        self._program, self._arrays = program, arrays
+        self._blocks = [each for each in walk(nodes) if isinstance(each, ir.Loop)]
+        self._points = [each.index for each in points]
+        self.made: list[_Slice] = []
+
+    def block(self, nodes: tuple[ir.Node, ...]) -> tuple[ir.Node, ...]:
+        """The nodes with views of the slices."""
+        return tuple(self._node(node) for node in nodes)
+
+    def _node(self, node: ir.Node) -> ir.Node:
+        if isinstance(node, ir.Loop):
+            return node.replace(nodes=self.block(node.body))
+        if isinstance(node, ir.Load | ir.Store):
+            return node.replace(view=self._view(node.view))
+        if isinstance(node, ir.Gather | ir.Scatter):
+            raise _NoSliceError
+        return node
+
+    def _view(self, view: View) -> View:
+        tensor, spec = self._program.tensor(view.tensor), self._arrays[view.tensor]
+        steps = _steps(spec)
+        offset, strides = 0, dict.fromkeys(self._points, 0)
+        dims, entries, pitches = [], [], []
+        for entry, dim, step in zip(view.entries, tensor.type.dims, steps):
+            begin, inside, size = self._split(entry)
+            offset += step * begin.constant
+            for symbol, factor in begin.terms:
+                strides[symbol] += step * factor
+            if entry.axis is not None:
+                pitches.append(step)
+                dims.append(Dim(dim.name, size))
+                entries.append(Entry(inside, entry.axis))
+        pitch = pitches[0] if len(pitches) == 2 else 0
+        # Elements of a row are adjacent, and all rows begin at multiples of the alignment.
+        if pitches[-1:] != [steps[-1]] or view.entries[-1].axis is None or len(pitches) > 2:
+            raise _NoSliceError
+        if any(each % BASE_ALIGNMENT for each in (offset, pitch, *strides.values())):
+            raise _NoSliceError
+        name = self._tensor(tensor, tuple(dims), pitch or spec.pitch, offset, strides)
+        return View(name, tuple(entries))
+
+    def _split(self, entry: Entry) -> tuple[Affine, Affine, int]:
+        """Where the slice begins on an axis, where a block begins in the slice, and its extent."""
+        inside, size = Affine(), 1
+        if entry.axis is not None:
+            used = (each for each in self._blocks if each.index in entry.start.symbols)
+            loop = next(used, None)
+            whole = entry.axis.full if loop is None else entry.axis == whole_block(loop)
+            extent = entry.axis.size if loop is None else loop.extent
+            if not whole or not isinstance(extent, int):
+                raise _NoSliceError
+            inside, size = Affine.of(loop.index) if loop else Affine(), extent
+        begin = entry.start - inside
+        if any(symbol not in self._points for symbol in begin.symbols):
+            raise _NoSliceError
+        return begin, inside, size
+
+    def _tensor(
+        self,
+        tensor: Tensor,
+        dims: tuple[Dim, ...],
+        pitch: int,
+        offset: int,
+        strides: Mapping[str, int],
+    ) -> str:
+        """Name of the tensor of a slice, which is made at its first access."""
+        names = {each.tensor.name for each in self.made}
+        shape = tuple(each.size for each in dims)
+        for each in self.made:
+            same = (each.array, each.offset, each.strides) == (tensor.name, offset, strides)
+            if same and each.tensor.type.shape == shape and each.spec.pitch == pitch:
+                return each.tensor.name
+        others = {each.name for each in self._program.tensors} - {tensor.name}
+        name = unused(tensor.name, names | others)
+        kind = dataclasses.replace(tensor.type, dims=dims)
+        spec = ArraySpec(name, shape, kind.format, kind.role is not Role.IN)
+        if pitch != spec.pitch:
+            spec = dataclasses.replace(spec, row_pitch=pitch)
+        self.made.append(_Slice(tensor.name, offset, strides, Tensor(name, kind), spec))
+        return name
+
+
+def _steps(spec: ArraySpec) -> tuple[int, ...]:
+    """Bytes from one element to the next along each axis of an array."""
+    steps = [spec.format.bits // 8]
+    step = spec.pitch
+    for size in reversed(spec.shape[:-1]):
+        steps.append(step)
+        step *= size
+    return tuple(reversed(steps))
+
+
+def _launches(points: Sequence[ir.Loop], slices: Sequence[_Slice]) -> tuple[PartLaunch, ...]:
+    """One launch for each iteration of the outer loops, which repeats the innermost one."""
+    outer = points[:-1]
+    inner, repeat = (points[-1].index, points[-1].extent) if points else ("", 1)
+    found = []
+    for numbers in itertools.product(*(range(loop.extent) for loop in outer)):
+        at = dict(zip((loop.index for loop in outer), numbers))
+        arguments = (
+            Argument(
+                each.array,
+                each.offset + sum(each.strides[index] * n for index, n in at.items()),
+                each.strides.get(inner, 0),
+            )
+            for each in slices
+        )
+        found.append(PartLaunch(tuple(arguments), repeat))
+    return tuple(found)

@@ -1,0 +1,72 @@
+"""Runs a division as a launch list does, part by part in byte memory, with golden as the chip."""
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+
+from sim.golden import golden
+from sw.ir.sizes import choose_sizes
+from sw.ir.types import Role
+
+__all__ = ["run_division"]
+
+_FILL = 0xA5
+
+
+def _view(memory, argument, spec, iteration):
+    """The elements of a part's array in memory."""
+    begin = argument.offset + iteration * argument.stride
+    assert begin % 16 == 0 and begin >= 0
+    size = spec.format.bits // 8
+    strides = [size]
+    for number, extent in enumerate(reversed(spec.shape[1:])):
+        strides.append(spec.pitch if number == 0 else strides[-1] * extent)
+    end = begin + sum(step * (n - 1) for step, n in zip(reversed(strides), spec.shape)) + size
+    assert end <= memory.nbytes, f"{spec.name} reaches byte {end} of {memory.nbytes}"
+    words = np.ndarray((), spec.format.dtype, memory, begin)
+    return as_strided(words, spec.shape, tuple(reversed(strides)))
+
+
+def run_division(division, arrays, inputs, *, sizes=None, default=None):
+    """Outputs of a division.
+
+    Parameters
+    ----------
+    division : Division
+    arrays : tuple of ArraySpec
+        The arguments of the kernel.
+    inputs : mapping of str to array
+    sizes : mapping of str to int
+        Block size of each loop.
+    default : int
+        That of other loops.
+    """
+    specs = {each.name: each for each in (*arrays, *division.intermediates)}
+    memory = {name: np.full(each.bytes, _FILL, np.uint8) for name, each in specs.items()}
+    whole = {name: _whole(memory[name], each) for name, each in specs.items()}
+    for name, array in inputs.items():
+        whole[name][...] = array
+    for part in division.parts:
+        program = choose_sizes(part.program, sizes, default=default)
+        tensors = {each.name: each.type.role for each in program.tensors}
+        for launch in part.launches:
+            for iteration in range(launch.repeat):
+                views = {
+                    spec.name: _view(memory[argument.array], argument, spec, iteration)
+                    for argument, spec in zip(launch.arguments, part.arrays, strict=True)
+                }
+                given = {
+                    name: view.copy()
+                    for name, view in views.items()
+                    if tensors[name] is not Role.OUT
+                }
+                for name, array in golden(program, given).items():
+                    views[name][...] = array
+    return {each.name: whole[each.name].copy() for each in arrays if each.output}
+
+
+def _whole(memory, spec):
+    steps = [spec.format.bits // 8, spec.pitch]
+    for extent in reversed(spec.shape[1:-1]):
+        steps.append(steps[-1] * extent)
+    strides = tuple(reversed(steps[: len(spec.shape)]))
+    return as_strided(np.ndarray((), spec.format.dtype, memory), spec.shape, strides)
