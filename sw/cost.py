@@ -125,17 +125,13 @@ def _shares(
 ) -> _Shares:
     config, product = plan.config, plan.product
     rows, columns = collected
-    a_k, b_k = plan.a_slab * plan.lanes, plan.b_slab * plan.lanes
     stored = plan.stored_columns * columns // plan.col_par
     # Elements and rows of a box, and length of a row in memory.
+    a_box = *plan.a_slot.box(a_parts), product.k if product.a_along_k else product.m
+    b_box = *plan.b_slot.box(b_parts), product.k if product.b_along_k else product.n
     if product.turned:
-        a_box, b_box = (plan.rows, a_k, product.m), (b_k, plan.columns, product.k)
         c_box = plan.rows, max(1, stored), product.m
     else:
-        a_box, b_box = (
-            (a_k, plan.rows // a_parts, product.k),
-            (plan.columns, b_k // b_parts, product.n),
-        )
         c_box = stored, plan.rows, product.n
     # A PCU reads a row of sums per cycle. Whole packets are merged one after the other, at two
     # inputs if there are more than one takes.

@@ -61,24 +61,11 @@ def require_fields(plan: Plan) -> None:
         require_count(noun, count)
     # A stride is signed, in as many bits as a byte's position in the scratchpad.
     most = plan.config.pmu.capacity_bytes // 2 - 1
-    square = plan.lanes**2
-    strides: tuple[tuple[str, int, int], ...]
-    if plan.product.turned:
-        row = plan.b_slab * plan.lanes
-        strides = (
-            ("tiles of A", plan.a_slab, plan.rows * plan.lanes),
-            ("blocks of A", plan.rows // plan.lanes, square),
-            ("columns of B", plan.columns, row),
-            ("PCUs' columns of B", plan.col_par, plan.config.grid_columns * row),
-            ("passes over B", plan.passes, plan.pass_stride * row),
-        )
-    else:
-        strides = (
-            ("rows of A", plan.rows, plan.a_slab * plan.lanes),
-            ("tiles of B", plan.b_slab, plan.columns * plan.lanes),
-            ("blocks of B", plan.columns // plan.lanes, square),
-            ("passes over B", plan.passes, plan.pass_stride * plan.lanes),
-        )
+    packet = plan.config.grid_columns
+    strides = [*plan.a_slot.strides("A", "rows"), *plan.b_slot.strides("B", "columns")]
+    if plan.product.b_along_k:
+        strides.append(("PCUs' columns of B", plan.col_par, plan.b_slot.distance(packet)))
+    strides.append(("passes over B", plan.passes, plan.b_slot.distance(plan.pass_stride)))
     for noun, iterations, stride in strides:
         if iterations > 1 and stride > most:
             raise Unfit(

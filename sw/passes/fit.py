@@ -144,7 +144,7 @@ def _choices(plan: Plan) -> Iterator[tuple[tuple[int, int], int, int]]:
         )
         return
     for b_parts in b_shares(plan):
-        if b_parts > agcus or (b_parts == 2 and not _b_halves(plan)):
+        if b_parts > agcus or (b_parts == 2 and not _b_shared(plan)):
             continue
         for a_parts in (2, 1):
             if a_parts == 2 and not plan.rows_shared:
@@ -166,12 +166,9 @@ def b_shares(plan: Plan) -> tuple[int, ...]:
     return (1, 2) if own else (2, 1)
 
 
-def _b_halves(plan: Plan) -> bool:
-    """Whether two AGCUs can share the rows of a slot of B."""
-    if plan.b_slab > 1 and plan.b_slab % 2:
-        return False
-    half = plan.b_slab * plan.lanes // 2
-    return half >= 1 and half < plan.product.k
+def _b_shared(plan: Plan) -> bool:
+    """Whether two AGCUs can share the slots of B."""
+    return plan.b_slot.halves(plan.product.n, plan.product.k)
 
 
 def column_parts(plan: Plan) -> int:
@@ -272,8 +269,11 @@ def _buffers(
     a_least = plan.a_slabs if plan.resident else 1
     b_least = plan.b_slabs if plan.passes > 1 or plan.b_kept else 1
     # Columns are read from whole blocks.
-    turned = plan.product.turned
-    blocks = (plan.lanes, 2, plan.out_lanes) if turned else (2, plan.lanes, 2)
+    blocks = (
+        plan.a_slot.alignment,
+        plan.b_slot.alignment,
+        plan.out_lanes if plan.product.turned else 2,
+    )
     a_slots = _slots(named, "a", a_tile, a_least, 2 * plan.a_slabs)
     b_slots = _slots(named, "b", b_tile, b_least, 2 * plan.b_slabs)
     c_slots = _slots(named, "c", parts, 1, 2 * parts)

@@ -8,7 +8,7 @@ import itertools
 from collections.abc import Iterator, Mapping
 
 from hw.arch.config import ChipConfig
-from hw.arch.descriptor import MAX_BOX
+from hw.arch.descriptor import BASE_ALIGNMENT, MAX_BOX
 from hw.arch.errors import BadInputError
 from hw.arch.limits import MAX_MODULUS
 from hw.numeric.division import ceil_div
@@ -255,9 +255,10 @@ def _plans(product: Product, config: ChipConfig, constraints: Constraints) -> It
         shapes = set()
         for factor in (1, 2, 3, 4, 6, 8, 12, 16, 32):
             rows = ceil_div(product.m, row_par * least_blocks * factor)
-            if product.turned:
-                rows = ceil_div(rows, lanes) * lanes
-                if constraints.row_tile and row_par * rows > max(row_tile, lanes):
+            unit = _row_unit(product, config)
+            if unit > 1:
+                rows = ceil_div(rows, unit) * unit
+                if product.turned and constraints.row_tile and row_par * rows > max(row_tile, unit):
                     continue
             elif row_par == 1 and config.agcu.count > 1 and rows > 1:
                 rows += rows & 1
@@ -277,14 +278,27 @@ def _plans(product: Product, config: ChipConfig, constraints: Constraints) -> It
                 )
 
 
+def _row_unit(product: Product, config: ChipConfig) -> int:
+    """Rows of which a group has a multiple: whole vectors, where they lie along rows in memory."""
+    formats = (product.fmt,) * (not product.a_along_k) + (product.out,) * product.turned
+    if not formats:
+        return 1
+    # Several AGCUs begin at rows of their own, which is an aligned address.
+    aligned = 8 * BASE_ALIGNMENT if config.agcu.count > 1 else 0
+    return max(config.width_bits, aligned) // min(each.bits for each in formats)
+
+
 def _columns(
     config: ChipConfig, col_par: int, lanes: int, tile: int, product: Product
 ) -> list[tuple[int, int, int]]:
     """Candidates for passes, halves and number of column blocks."""
     n, width = product.n, col_par * config.grid_columns
     if product.turned:
-        # A slot has one pass, whose columns are rows of memory.
-        return [(1, 1, ceil_div(n, width))]
+        # A slot of C has one pass, whose columns are rows of memory.
+        stride = width if product.b_along_k else max(width, lanes)
+        blocks = ceil_div(n, stride)
+        halves = stride // width
+        return [(1, halves if blocks > 1 else min(halves, ceil_div(n, width)), blocks)]
     stride = max(width, lanes)
     found = {}
     for shift in range(9):

@@ -144,7 +144,7 @@ def _stage_text(c: PartCompilation) -> str:
     named = {**product.tiles, **{key: value for key, value in hints.items() if value is not None}}
     return "\n".join(
         [
-            f"{product.c} = {product.a} @ {product.b}: M={product.m} N={product.n} K={product.k}, "
+            f"{product.text}: M={product.m} N={product.n} K={product.k}, "
             f"{product.operands} to {product.out.name}",
             "loops: " + ", ".join(f"{role} {index}" for role, index in product.loops.items()),
             "hints: " + (", ".join(f"{key}={value}" for key, value in named.items()) or "none"),

@@ -7,6 +7,7 @@ import dataclasses
 from hw.arch.config import ChipConfig
 from hw.numeric.division import ceil_div
 from sw.passes.stage import Product
+from sw.stages.operand_slot import OperandSlot
 
 __all__ = ["Plan", "fewest_rows"]
 
@@ -29,7 +30,7 @@ class Plan:
     sequence.
 
     The plan of a turned product computes Cᵀ = Bᵀ·Aᵀ: here A is the matrix that streams, in memory
-    B, whose columns are read; a row of C is a column in memory.
+    B, and a row of C is a column in memory.
 
     Parameters
     ----------
@@ -106,7 +107,9 @@ class Plan:
     @property
     def pass_stride(self) -> int:
         """Columns from one pass of a window to the next."""
-        return self.pass_columns if self.product.turned else max(self.pass_columns, self.lanes)
+        if self.product.turned and self.product.b_along_k:
+            return self.pass_columns
+        return max(self.pass_columns, self.lanes)
 
     @property
     def columns(self) -> int:
@@ -115,9 +118,9 @@ class Plan:
 
     @property
     def c_blocks(self) -> int:
-        """Slots of C per column block: one per half if that is whole vectors."""
-        alone = self.passes == 1 and not self.pass_columns % self.out_lanes
-        return self.halves if alone else 1
+        """Slots of C per column block: one per half if that is whole vectors, or rows of memory."""
+        whole = self.product.turned or not self.pass_columns % self.out_lanes
+        return self.halves if self.passes == 1 and whole else 1
 
     @property
     def c_columns(self) -> int:
@@ -139,10 +142,21 @@ class Plan:
         return ceil_div(self.c_columns, self.out_lanes) * self.out_lanes
 
     @property
+    def a_slot(self) -> OperandSlot:
+        """What a slot of A holds."""
+        return OperandSlot(self.rows, self.a_slab, self.lanes, self.product.a_along_k)
+
+    @property
+    def b_slot(self) -> OperandSlot:
+        """What a slot of B holds: along k only the columns that are read."""
+        unread = self.pass_stride - self.pass_columns if self.product.b_along_k else 0
+        return OperandSlot(self.columns - unread, self.b_slab, self.lanes, self.product.b_along_k)
+
+    @property
     def rows_shared(self) -> bool:
-        """Whether two AGCUs can share the rows of a group."""
-        alone = self.row_par == 1 and self.config.agcu.count > 1
-        return alone and not self.rows % 2 and not self.product.turned
+        """Whether two AGCUs can share the slots of A of the only row group."""
+        alone = self.row_par == 1 and self.config.agcu.count > 1 and not self.product.turned
+        return alone and self.a_slot.halves(self.product.m, self.product.k)
 
     @property
     def b_kept(self) -> bool:
@@ -179,12 +193,12 @@ class Plan:
     @property
     def a_bytes(self) -> int:
         """Bytes per slot of A."""
-        return self.rows * self.a_slab * self.vector_bytes
+        return self.a_slot.elements * self.product.fmt.bits // 8
 
     @property
     def b_bytes(self) -> int:
         """Bytes per slot of B."""
-        return self.b_slab * self.lanes * self.columns * self.product.fmt.bits // 8
+        return self.b_slot.elements * self.product.fmt.bits // 8
 
     @property
     def held_rows(self) -> int:

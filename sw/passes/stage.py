@@ -52,9 +52,12 @@ class Product:
         The program's hint for the slots of the buffer of C.
     span : Span or None
         Source position of the product.
+    a_along_k, b_along_k : bool
+        Whether the rows of an operand's tensor run along k: those of A[M, K] and B[N, K] do, those
+        of A[K, M] and B[K, N] do not.
     turned : bool
-        Whether this is the product of the transposes, Cᵀ = Bᵀ·Aᵀ: the tensors lie in memory as
-        columns.
+        Whether rows of C in memory are columns of this product, which is that of the transposes,
+        Cᵀ = Bᵀ·Aᵀ.
     """
 
     kernel: str
@@ -77,6 +80,8 @@ class Product:
     col_par: int | None
     slots: int | None
     span: Span | None
+    a_along_k: bool = True
+    b_along_k: bool = False
     turned: bool = False
 
     def turn(self) -> Product:
@@ -91,8 +96,16 @@ class Product:
             b=self.a,
             a_tile=self.b_tile,
             b_tile=self.a_tile,
+            a_along_k=self.b_along_k,
+            b_along_k=self.a_along_k,
             turned=True,
         )
+
+    @property
+    def text(self) -> str:
+        """The product of the tensors as text."""
+        a, b = self.a + ".T" * (not self.a_along_k), self.b + ".T" * self.b_along_k
+        return f"{self.c} = {a} @ {b}"
 
     @property
     def operands(self) -> str:
@@ -188,7 +201,7 @@ class _Finder:
                     if self._store is not None:
                         raise _refuse(node, "A second store is not supported by hardware yet")
                     self._store = node
-                case ir.Load() | ir.Full() | ir.Cast() | ir.Buffer():
+                case ir.Load() | ir.Full() | ir.Cast() | ir.Buffer() | ir.Transpose():
                     pass
                 case _:
                     name = getattr(node, node.SUFFIX) if node.SUFFIX else node.kind
@@ -206,21 +219,17 @@ class _Finder:
         if store is None or matmul is None:
             node = next(iter(self._program.nodes), None)
             raise _refuse(node, "A kernel without a product is not supported by hardware yet")
-        a_load, b_load = (self._operand(matmul, number) for number in (0, 1))
-        if matmul.ta or matmul.tb:
-            raise _refuse(matmul, "`@` with a transposed tile is not supported by hardware yet")
+        a_load, ta = self._operand(matmul, 0)
+        b_load, tb = self._operand(matmul, 1)
         if matmul.sum_par not in (None, 1):
             raise _refuse(matmul, "`sum_par` is not supported by hardware yet")
         slots, names = self._stored(store, matmul)
-        loops = self._roles(a_load, b_load, store)
+        loops = self._roles((a_load, int(ta)), (b_load, int(not tb)), store)
         self._start(matmul, loops)
-        tensors = {
-            name: self._program.tensor(name).type
-            for name in (a_load.view.tensor, b_load.view.tensor, store.view.tensor)
-        }
-        a, b, c = tensors
-        (m, k), n = tensors[a].shape, tensors[c].shape[1]
-        fmt, b_fmt, out = (tensors[name].format for name in (a, b, c))
+        a, b, c = (each.view.tensor for each in (a_load, b_load, store))
+        types = [self._program.tensor(name).type for name in (a, b, c)]
+        (m, n), k = types[2].shape, types[0].shape[0 if ta else 1]
+        fmt, b_fmt, out = (each.format for each in types)
         if out not in result_formats(fmt, b_fmt):
             of = " and ".join(dict.fromkeys((fmt.name, b_fmt.name)))
             raise _refuse(
@@ -247,15 +256,20 @@ class _Finder:
             col_par=matmul.col_par,
             slots=slots,
             span=matmul.span,
+            a_along_k=not ta,
+            b_along_k=tb,
         )
 
-    def _operand(self, matmul: ir.Matmul, number: int) -> ir.Load:
+    def _operand(self, matmul: ir.Matmul, number: int) -> tuple[ir.Load, bool]:
+        """Load of an operand, and whether its transpose is multiplied."""
         maker = self._makers.get(matmul.values[number].name)
-        while isinstance(maker, ir.Buffer):
+        transposed = (matmul.ta, matmul.tb)[number]
+        while isinstance(maker, ir.Buffer | ir.Transpose):
+            transposed ^= isinstance(maker, ir.Transpose)
             maker = self._makers.get(maker.values[0].name)
         if not isinstance(maker, ir.Load):
             raise _refuse(matmul, "`@` of a computed tile is not supported by hardware yet")
-        return maker
+        return maker, transposed
 
     def _stored(self, store: ir.Store, matmul: ir.Matmul) -> tuple[int | None, tuple[str, ...]]:
         """Slots and names of the stored tile, which must be the product's result."""
@@ -274,14 +288,16 @@ class _Finder:
         names.append(value.variable)
         return slots, tuple(dict.fromkeys(name for name in names if name))
 
-    def _roles(self, a: ir.Load, b: ir.Load, store: ir.Store) -> dict[str, ir.Loop]:
-        """The loops over rows, columns and the sum."""
+    def _roles(
+        self, a: tuple[_Access, int], b: tuple[_Access, int], store: ir.Store
+    ) -> dict[str, ir.Loop]:
+        """The loops over rows, columns and the sum, from the axes of A's rows and B's columns."""
         indices = {loop.index: loop for loop in self._loops}
         roles: dict[str, ir.Loop] = {}
         ends: dict[str, tuple[tuple[_Access, int], tuple[_Access, int]]] = {
-            "row": ((a, 0), (store, 0)),
-            "column": ((b, 1), (store, 1)),
-            "sum": ((a, 1), (b, 0)),
+            "row": (a, (store, 0)),
+            "column": (b, (store, 1)),
+            "sum": ((a[0], 1 - a[1]), (b[0], 1 - b[1])),
         }
         for role, (first, second) in ends.items():
             found = []
@@ -293,7 +309,7 @@ class _Finder:
                 raise _refuse(
                     second[0],
                     f"`{second[0].view}` does not go with `{first[0].view}`: hardware supports "
-                    "C[i, j] from A[i, :] and B[:, j] so far",
+                    "C[i, j] from row i of A, or of A.T, and column j of B, or of B.T, so far",
                 )
             if found[0] is not None:
                 roles[role] = indices[found[0]]

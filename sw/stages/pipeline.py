@@ -1,4 +1,4 @@
-"""Pipeline of stages on a chip: its parts while it is put together, and what it asks of a chip."""
+"""Pipeline of lane programs: its parts while it is put together, and what it asks of a chip."""
 
 from __future__ import annotations
 
@@ -14,17 +14,7 @@ from hw.numeric.formats import Format
 from sw.lane_codes.lane_code import LaneCode
 from sw.passes.field_limits import Unfit, require_count
 from sw.passes.pack import Buffer, Home, pack
-from sw.stages.stage_graph import (
-    Hold,
-    Lanes,
-    Load,
-    Product,
-    Socket,
-    Stage,
-    StageGraph,
-    Store,
-    Stream,
-)
+from sw.stages.stage_graph import Hold, Lanes, Load, Socket, Stage, StageGraph, Store, Stream
 
 __all__ = ["Pipeline", "PipelineParts", "on_grids"]
 
@@ -42,8 +32,6 @@ class Pipeline:
         The choices as a line of text.
     block_rows, block_columns : int
         Rows and columns of the result that a slot holds.
-    block_keys : int
-        Keys of a block of a softmax between two products; else 0.
     """
 
     graph: StageGraph
@@ -51,7 +39,6 @@ class Pipeline:
     summary: str
     block_rows: int
     block_columns: int
-    block_keys: int = 0
 
 
 def on_grids(
@@ -126,14 +113,8 @@ class PipelineParts:
         tensor: tuple[Descriptor, int],
         loops: Sequence[BoxLoop],
         sinks: Sequence[Socket],
-        *,
-        slots: int = 1,
-        following: Sequence[tuple[Descriptor, int, tuple[BoxLoop, ...]]] = (),
     ) -> None:
         """Add a load stream, at the wanted AGCU or the next one with a free stream.
-
-        A box fills a number of slots; ``following`` are tensors that the stream loads next, as of
-        `Load`.
 
         Raises
         ------
@@ -143,7 +124,7 @@ class PipelineParts:
         at, stream = self._free_stream(
             "Load", self._loads, agcu, min(AGCU_STREAMS, self.config.token_tracks), loops
         )
-        self.stages[name] = Load(at, stream, *tensor, tuple(loops), stream, slots, tuple(following))
+        self.stages[name] = Load(at, stream, *tensor, tuple(loops), stream)
         self.join(name, [(Socket(name), 1)], sinks)
 
     def store(
@@ -184,23 +165,15 @@ class PipelineParts:
         )
 
     def hold(
-        self,
-        name: str,
-        hold: Hold,
-        *,
-        wanted: int,
-        rate: float,
-        alignment: int,
-        tokens: bool,
-        least: int = 1,
+        self, name: str, hold: Hold, *, wanted: int, rate: float, alignment: int, tokens: bool
     ) -> None:
-        """Add a buffer, as `sw.passes.pack.Buffer` describes it."""
+        """Add a buffer, as `sw.passes.pack.Buffer` describes it; it needs one slot."""
         self.stages[name] = hold
         self.buffers.append(
             Buffer(
                 name=name,
                 slot_bytes=hold.slot_bytes,
-                least=least,
+                least=1,
                 wanted=wanted,
                 writers=len(hold.writes),
                 tokens=tokens,
@@ -234,13 +207,7 @@ class PipelineParts:
             )
         )
 
-    def product(self, name: str, program: PcuProgram) -> None:
-        """Add a matrix unit."""
-        self.stages[name] = Product(program)
-
-    def done(
-        self, summary: str, block_rows: int, block_columns: int, block_keys: int = 0
-    ) -> Pipeline:
+    def done(self, summary: str, block_rows: int, block_columns: int) -> Pipeline:
         """The whole pipeline, with its buffers in PMUs.
 
         Raises
@@ -256,4 +223,4 @@ class PipelineParts:
             homes |= {
                 each: dataclasses.replace(homes[each], slots=common) for each in sorted(sinks)
             }
-        return Pipeline(graph, homes, summary, block_rows, block_columns, block_keys)
+        return Pipeline(graph, homes, summary, block_rows, block_columns)

@@ -10,6 +10,8 @@ from hw.numeric.division import ceil_div
 from sw.array_spec import ArraySpec
 from sw.passes.fit import Collector, Fit
 from sw.passes.plan import Plan
+from sw.stages.operand_slot import OperandSlot
+from sw.stages.operand_walks import access_of, stationary_loops, streaming_loops, written_part
 from sw.stages.stage_graph import (
     Hold,
     Load,
@@ -57,6 +59,16 @@ def _stream(agcu: int, operand: int) -> int:
     return operand ^ agcu & 1
 
 
+def _lines(slot: OperandSlot, count: int, step: int) -> BoxLoop:
+    """Loop over boxes along the lines of an operand."""
+    return BoxLoop(count, int(slot.along_k), step)
+
+
+def _terms(slot: OperandSlot, count: int) -> BoxLoop:
+    """Loop over boxes along k."""
+    return BoxLoop(count, int(not slot.along_k), slot.terms)
+
+
 class _Builder:
     def __init__(self, plan: Plan, places: Fit, arrays: tuple[ArraySpec, ...]) -> None:
         self.plan = plan
@@ -90,25 +102,8 @@ class _Builder:
         self.streams.append(Stream(name, tuple((each, 1) for each in sources), tuple(sinks)))
 
     def _a(self) -> None:
-        """Stages of the panels of A: K-blocks written row by row, read tile by tile."""
-        plan = self.plan
-        parts, lanes = self.fit.a_parts, plan.lanes
-        part_rows = plan.rows // parts
-        access = Access.ROW
-        filled = nest((part_rows * plan.a_slab, lanes))
-        loops: tuple[LoopProgram, ...] = (
-            loop(plan.a_slab, lanes),
-            loop(plan.rows, plan.a_slab * lanes),
-        )
-        if plan.product.turned:
-            # Rows of k in memory, written in blocks; columns are read.
-            access, square, across = Access.COLUMN, lanes**2, plan.rows // lanes
-            filled = nest((plan.a_slab, across * square), (lanes, lanes), (across, square))
-            loops = (
-                loop(plan.a_slab, across * square),
-                loop(across, square),
-                LoopProgram(lanes, stride=1),
-            )
+        """Stages of the panels of A: K-blocks written as they lie in memory, read tile by tile."""
+        plan, slot, parts = self.plan, self.plan.a_slot, self.fit.a_parts
         launches = LoopProgram() if plan.resident else LoopProgram(plan.row_blocks)
         windows = LoopProgram(plan.row_blocks if plan.resident else plan.all_passes)
         for agcu, first, groups in self.fit.a_agcus:
@@ -118,21 +113,23 @@ class _Builder:
             self._join(f"a_load{agcu}", [Socket(f"a_load{agcu}")], sinks)
         for group in range(plan.row_par):
             owner = next(each for each in self.fit.a_agcus if each[1] <= group < each[1] + each[2])
-            writes = tuple(
-                Walk(
-                    filled,
-                    offset=part * part_rows * plan.a_slab * lanes,
-                    launches=launches,
-                    windows=windows,
-                    slots=LoopProgram(plan.a_slabs),
-                    modulus=owner[2],
-                    index=group - owner[1],
+            writes = []
+            for part in range(parts):
+                loops, offset = written_part(slot, part, parts)
+                writes.append(
+                    Walk(
+                        loops,
+                        offset=offset,
+                        launches=launches,
+                        windows=windows,
+                        slots=LoopProgram(plan.a_slabs),
+                        modulus=owner[2],
+                        index=group - owner[1],
+                    )
                 )
-                for part in range(parts)
-            )
             read = Walk(
-                loops,
-                access=access,
+                streaming_loops(slot),
+                access=access_of(slot),
                 launches=launches,
                 windows=windows,
                 repeats=LoopProgram(plan.all_passes if plan.resident else 1),
@@ -140,9 +137,8 @@ class _Builder:
                 last_level=Level.ADDRESS + 1,
                 final_level=Level.SLOTS,
             )
-            self.stages[f"a{group}"] = Hold(
-                plan.a_bytes, plan.product.fmt.bits // 8, writes, (read,)
-            )
+            element = plan.product.fmt.bits // 8
+            self.stages[f"a{group}"] = Hold(plan.a_bytes, element, tuple(writes), (read,))
             pcus = (pcu_name(group, column) for column in range(plan.col_par))
             self._join(
                 f"rows{group}",
@@ -163,105 +159,50 @@ class _Builder:
         return BoxLoop(count, 1 - dimension if self.plan.product.turned else dimension, step)
 
     def _load_a(self, agcu: int, part: int, first: int, groups: int) -> None:
-        plan = self.plan
-        rows = plan.rows // self.fit.a_parts
-        loops = [self._boxes_along(plan.row_blocks, 1, plan.block_rows)]
+        plan, slot = self.plan, self.plan.a_slot
+        loops = [_lines(slot, plan.row_blocks, plan.block_rows)]
         if not plan.resident:
             loops.append(BoxLoop(plan.all_passes))
-        loops += [
-            self._boxes_along(plan.a_slabs, 0, plan.a_slab * plan.lanes),
-            self._boxes_along(groups, 1, plan.rows),
-        ]
-        box = (plan.a_slab * plan.lanes, rows)
-        start = first * plan.rows + part * rows
-        self.stages[f"a_load{agcu}"] = Load(
-            agcu,
-            _stream(agcu, 0),
-            *self._boxes(plan.product.a, box, start),
-            tuple(loops),
-            _A_PORT,
-        )
+        loops += [_terms(slot, plan.a_slabs), _lines(slot, groups, plan.rows)]
+        boxes = self._part(plan.product.a, slot, part, self.fit.a_parts, first * plan.rows)
+        self.stages[f"a_load{agcu}"] = Load(agcu, _stream(agcu, 0), *boxes, tuple(loops), _A_PORT)
+
+    def _part(
+        self, name: str, slot: OperandSlot, part: int, parts: int, line: int = 0
+    ) -> tuple[Descriptor, int]:
+        """Descriptor and argument of one of several parts of the boxes of an operand."""
+        box = slot.box(parts)
+        row, column = (line, 0) if slot.along_k else (0, line)
+        return boxes_of(self.arrays, name, box, row + part * box[1], column)
 
     def _b(self) -> None:
-        """Stages of the blocks of B: written by rows of k, read by columns, C per grid column."""
-        plan = self.plan
-        lanes, square = plan.lanes, plan.lanes**2
-        across = plan.columns // lanes
-        parts = len(self.fit.b_agcus)
-        if plan.product.turned:
-            self._b_rows()
-            return
-        # Two writers share a slot by tiles, or, where it has one, by rows of the tile.
-        tiles, rows = plan.b_slab, lanes
-        if parts > 1:
-            tiles, rows = (tiles // parts, rows) if tiles > 1 else (tiles, rows // parts)
-        launches = LoopProgram(plan.row_blocks)
+        """Stages of the blocks of B: written as they lie in memory, read C columns at a time."""
+        plan, slot, parts = self.plan, self.plan.b_slot, len(self.fit.b_agcus)
+        # Held for all blocks of rows, B is read once for each.
+        launches = LoopProgram(1 if plan.b_kept else plan.row_blocks)
         windows = LoopProgram(plan.col_blocks * plan.halves)
         slots = LoopProgram(plan.b_slabs)
         writes = []
         for part, agcu in enumerate(self.fit.b_agcus):
+            loops, offset = written_part(slot, part, parts)
             writes.append(
-                Walk(
-                    nest((tiles, across * square), (rows, lanes), (across, square)),
-                    offset=part * (tiles * across * square if plan.b_slab > 1 else rows * lanes),
-                    launches=launches,
-                    windows=windows,
-                    slots=slots,
-                )
+                Walk(loops, offset=offset, launches=launches, windows=windows, slots=slots)
             )
             self._load_b(agcu, part)
             self._join(f"b_load{agcu}", [Socket(f"b_load{agcu}")], [Socket("b", part)])
-        width, columns = min(lanes, plan.pass_columns), plan.config.grid_columns
-        loops = (
-            *nest(
-                (plan.b_slab, across * square),
-                (plan.pass_columns // width, square),
-                (width // columns, columns),
-            ),
-            LoopProgram(columns, stride=1),
-        )
+        again = loop(plan.passes, slot.distance(plan.pass_stride))
+        loops = stationary_loops(slot, plan.pass_columns, plan.config.grid_columns)
         read = Walk(
             loops,
-            access=Access.COLUMN,
+            access=access_of(slot),
             launches=launches,
             windows=windows,
-            repeats=loop(plan.passes, plan.pass_stride // lanes * square),
+            repeats=LoopProgram(plan.row_blocks) if plan.b_kept else again,
             slots=slots,
             last_level=Level.ADDRESS + len(loops) - 1,
         )
         element = plan.product.fmt.bits // 8
         self.stages["b"] = Hold(plan.b_bytes, element, tuple(writes), (read,))
-        self._weights()
-
-    def _b_rows(self) -> None:
-        """Stages of the blocks of B of a turned product: rows in memory are columns of weights."""
-        plan, (agcu,) = self.plan, self.fit.b_agcus
-        columns, row = plan.config.grid_columns, plan.b_slab * plan.lanes
-        # Held for all blocks of rows, B is read once for each.
-        blocks, again = (1, plan.row_blocks) if plan.b_kept else (plan.row_blocks, plan.passes)
-        outer = LoopProgram(blocks), LoopProgram(plan.col_blocks), LoopProgram(plan.b_slabs)
-        loops = (
-            *nest((plan.b_slab, plan.lanes), (plan.col_par, columns * row)),
-            LoopProgram(columns, stride=row),
-        )
-        write = Walk(
-            nest((plan.columns * plan.b_slab, plan.lanes)),
-            launches=outer[0],
-            windows=outer[1],
-            slots=outer[2],
-        )
-        read = Walk(
-            loops,
-            launches=outer[0],
-            windows=outer[1],
-            repeats=loop(again, 0 if plan.b_kept else plan.pass_stride * row),
-            slots=outer[2],
-            last_level=Level.ADDRESS + len(loops) - 1,
-        )
-        element = plan.product.fmt.bits // 8
-        self.stages["b"] = Hold(plan.b_bytes, element, (write,), (read,))
-        self._load_b(agcu, 0)
-        self._join(f"b_load{agcu}", [Socket(f"b_load{agcu}")], [Socket("b")])
         self._weights()
 
     def _weights(self) -> None:
@@ -278,20 +219,15 @@ class _Builder:
         )
 
     def _load_b(self, agcu: int, part: int) -> None:
-        plan = self.plan
-        rows = plan.b_slab * plan.lanes // len(self.fit.b_agcus)
-        self.stages[f"b_load{agcu}"] = Load(
-            agcu,
-            _stream(agcu, 1),
-            *self._boxes(plan.product.b, (plan.columns, rows), part * rows),
-            (
-                BoxLoop(1 if plan.b_kept else plan.row_blocks),
-                self._boxes_along(plan.col_blocks, 0, plan.columns),
-                self._boxes_along(plan.halves, 0, plan.pass_columns),
-                self._boxes_along(plan.b_slabs, 1, plan.b_slab * plan.lanes),
-            ),
-            self.b_port,
+        plan, slot = self.plan, self.plan.b_slot
+        loops = (
+            BoxLoop(1 if plan.b_kept else plan.row_blocks),
+            _lines(slot, plan.col_blocks, plan.columns),
+            _lines(slot, plan.halves, plan.pass_columns),
+            _terms(slot, plan.b_slabs),
         )
+        boxes = self._part(plan.product.b, slot, part, len(self.fit.b_agcus))
+        self.stages[f"b_load{agcu}"] = Load(agcu, _stream(agcu, 1), *boxes, loops, self.b_port)
 
     def _c(self, collector: Collector) -> None:
         """Stages of the blocks of C: written in the order of results, read by rows."""

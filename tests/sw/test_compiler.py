@@ -17,6 +17,9 @@ from sim.launch_memory import LaunchMemory
 from sw.compiler import compile_kernel
 from sw.kernels.gemm import gemm
 from sw.kernels.matmul import matmul
+from sw.kernels.matmul_nt import matmul_nt
+from sw.kernels.matmul_tn import matmul_tn
+from sw.kernels.matmul_tt import matmul_tt
 from sw.passes.steps import PASSES
 
 TINY, SMALL = named["tiny"], named["small"]
@@ -47,7 +50,10 @@ def answers(result, seed=1):
     return memory.read(raw, "C"), golden(result.golden_program, arrays)["C"]
 
 
-@pytest.mark.parametrize("kernel", [matmul, gemm], ids=lambda each: each.name)
+TRANSPOSED = (matmul_nt, matmul_tn, matmul_tt)
+
+
+@pytest.mark.parametrize("kernel", [matmul, gemm, *TRANSPOSED], ids=lambda each: each.name)
 @pytest.mark.parametrize(
     ("config", "shape", "dtype", "out"),
     [
@@ -225,9 +231,9 @@ def test_what_hardware_does_not_serve_is_refused_at_its_line():
         a, b = tw.load_tile(A), tw.load_tile(B)
         tw.store_tile(C, (a @ b).to(tw.bf16) @ b)
 
-    @tw.kernel("A[M, K], B[N, K] -> C[M, N]")
-    def transposed(A, B, C):
-        tw.store_tile(C, tw.load_tile(A) @ tw.load_tile(B).T)
+    @tw.kernel("A[M, K], B[K, N] -> C[N, M]")
+    def stored_transposed(A, B, C):
+        tw.store_tile(C, (tw.load_tile(A) @ tw.load_tile(B)).to(tw.bf16).T)
 
     @tw.kernel("A[M, K], B[K, N] -> C[M, N]")
     def started(A, B, C):
@@ -253,13 +259,58 @@ def test_what_hardware_does_not_serve_is_refused_at_its_line():
         ),
         (turned, {"M": 8, "N": 16, "K": 8}, "Loops in the order j, i are not supported"),
         (twice, {"M": 8, "N": 8, "K": 8}, "A second product is not supported"),
-        (transposed, {"M": 8, "N": 8, "K": 8}, "with a transposed tile is not supported"),
+        (stored_transposed, {"M": 8, "N": 8, "K": 8}, "Only a product can be stored"),
         (started, {"M": 8, "N": 8, "K": 8}, "A sum that does not start from zeros"),
     ):
         with pytest.raises(tw.ProgramError, match=match) as caught:
             compile_kernel(kernel, TINY, dims=dims, dtype=bf16)
         assert caught.value.kind == "unserved"
         assert caught.value.where.startswith("test_compiler.py:")
+
+
+def test_a_transpose_may_be_of_a_buffer_or_of_the_sum_of_blocks():
+    @tw.kernel("A[K, M], B[N, K] -> C[M, N]")
+    def blocks(A, B, C):
+        for i in tw.metapipe(C.shape[0]):
+            for j in tw.metapipe(C.shape[1]):
+                acc = tw.zeros(i, j)
+                for k in tw.metapipe(B.shape[1]):
+                    b = tw.buffer(tw.load_tile(B[j, k]))
+                    acc += tw.load_tile(A[k, i]).T @ b.T
+                tw.store_tile(C[i, j], acc)
+
+    @tw.kernel("A[M, K], B[N, K] -> C[M, N]")
+    def kept(A, B, C):
+        b = tw.buffer(tw.load_tile(B).T)
+        tw.store_tile(C, tw.load_tile(A).T.T @ b)
+
+    for kernel in (blocks, kept):
+        result = compiled(kernel, SMALL, (70, 50, 90))
+        emulated, expected = answers(result)
+        assert emulated.tobytes() == expected.tobytes()
+
+
+def test_a_matrix_times_its_own_transpose():
+    @tw.kernel("A[M, K] -> C[M, M]")
+    def squares(A, C):
+        for i in tw.metapipe(C.shape[0]):
+            a = tw.load_tile(A[i, :])
+            for j in tw.metapipe(C.shape[1]):
+                tw.store_tile(C[i, j], a @ tw.load_tile(A[j, :]).T)
+
+    for config, shape in ((TINY, (20, 30)), (SMALL, (100, 70))):
+        dims = dict(zip("MK", shape, strict=True))
+        result = compile_kernel(squares, config, dims=dims, dtype=bf16)
+        emulated, expected = answers(result)
+        assert emulated.tobytes() == expected.tobytes()
+
+
+def test_a_transposed_operand_costs_no_time():
+    for dtype in (bf16, int8):
+        plain = compiled(config=SMALL, shape=(256, 256, 256), dtype=dtype)
+        for kernel in TRANSPOSED:
+            result = compiled(kernel, SMALL, (256, 256, 256), dtype)
+            assert result.predicted_cycles <= 1.02 * plain.predicted_cycles
 
 
 def test_whole_matrices_need_no_loop():

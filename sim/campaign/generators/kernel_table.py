@@ -13,11 +13,16 @@ from hw.numeric.product_formats import RESULT_FORMATS
 from sim.oracle import product
 from sw.kernels.gemm import gemm
 from sw.kernels.matmul import matmul
+from sw.kernels.matmul_nt import matmul_nt
+from sw.kernels.matmul_tn import matmul_tn
+from sw.kernels.matmul_tt import matmul_tt
 from sw.language import Kernel
 
 __all__ = ["KERNELS", "Entry"]
 
 Arrays = Mapping[str, npt.NDArray[Any]]
+Outputs = Mapping[str, np.dtype[Any]]
+Oracle = Callable[[Arrays, Outputs], dict[str, npt.NDArray[Any]]]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,11 +40,17 @@ class Entry:
 
     kernel: Kernel
     dtypes: Mapping[str, tuple[str | None, ...]]
-    oracle: Callable[[Arrays, Mapping[str, np.dtype[Any]]], dict[str, npt.NDArray[Any]]]
+    oracle: Oracle
 
 
-def _product(inputs: Arrays, outputs: Mapping[str, np.dtype[Any]]) -> dict[str, npt.NDArray[Any]]:
-    return {"C": product(inputs["A"], inputs["B"], outputs["C"])}
+def _product(*, ta: bool = False, tb: bool = False) -> Oracle:
+    """Oracle of the product of two matrices, or of their transposes."""
+
+    def of(inputs: Arrays, outputs: Outputs) -> dict[str, npt.NDArray[Any]]:
+        a, b = inputs["A"], inputs["B"]
+        return {"C": product(a.T if ta else a, b.T if tb else b, outputs["C"])}
+
+    return of
 
 
 _DTYPES = {
@@ -49,6 +60,9 @@ _DTYPES = {
 
 #: Every kernel that is drawn, by name.
 KERNELS: Mapping[str, Entry] = {
-    "matmul": Entry(matmul, _DTYPES, _product),
-    "gemm": Entry(gemm, _DTYPES, _product),
+    "matmul": Entry(matmul, _DTYPES, _product()),
+    "gemm": Entry(gemm, _DTYPES, _product()),
+    "matmul_nt": Entry(matmul_nt, _DTYPES, _product(tb=True)),
+    "matmul_tn": Entry(matmul_tn, _DTYPES, _product(ta=True)),
+    "matmul_tt": Entry(matmul_tt, _DTYPES, _product(ta=True, tb=True)),
 }

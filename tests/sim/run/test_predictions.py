@@ -8,6 +8,9 @@ from sim.native.conditions import MemoryConditions
 from sim.run.driver import compile_job, run
 from sim.run.job import Job, Problem
 from sw.kernels.matmul import matmul
+from sw.kernels.matmul_nt import matmul_nt
+from sw.kernels.matmul_tn import matmul_tn
+from sw.kernels.matmul_tt import matmul_tt
 
 SHAPES = {
     (8, 8, 8): bf16,
@@ -18,10 +21,10 @@ SHAPES = {
 }
 
 
-def launched(shape, fmt, latency, *, warm=False):
+def launched(shape, fmt, latency, *, warm=False, kernel=matmul):
     """Compiled kernel and report of a launch on the RTL."""
     m, n, k = shape
-    problem = Problem(matmul, named["tiny"], {"M": m, "N": n, "K": k}, fmt, None)
+    problem = Problem(kernel, named["tiny"], {"M": m, "N": n, "K": k}, fmt, None)
     conditions = MemoryConditions(latency=latency)
     job = Job(problem, backend="rtl", seed=1, conditions=conditions, warm=warm)
     compiled, fields = compile_job(job)
@@ -39,6 +42,14 @@ def test_cycles_are_those_of_the_rtl(latency, heavy):
         assert first == pytest.approx(report["launch_to_first_mac"], abs=16), shape
         before = {unit["launch"] for unit in report["counters"].values()}
         assert before == {found.before}, shape
+
+
+@pytest.mark.parametrize("kernel", [matmul_nt, matmul_tn, matmul_tt], ids=lambda each: each.name)
+def test_cycles_with_transposed_operands_are_those_of_the_rtl(kernel, heavy):
+    for shape, fmt in SHAPES.items():
+        compiled, report = launched(shape, fmt, 100, kernel=kernel)
+        assert report["verified"]
+        assert compiled.predicted_cycles == pytest.approx(report["cycles"], rel=0.02), shape
 
 
 def test_a_warm_launch_is_predicted_as_such(heavy):

@@ -12,6 +12,7 @@ import tilewright
 from hw.arch.config import named
 from hw.numeric.formats import bf16, fp32, int8
 from sim.golden import golden
+from sim.oracle import product
 from sim.run.job import Problem
 from tests.sw.kernels import functions_by_definition, kernels_by_definition
 from tests.sw.kernels.kernels_by_definition import BY_DEFINITION
@@ -26,7 +27,7 @@ SHAPES = 21
 #: Kernels that also take integers.
 OF_INTEGERS = ("add", "transpose", "silu", "gelu", "rope", "residual")
 #: Kernels with products.
-PRODUCTS = ("residual", "gated_mlp")
+PRODUCTS = ("residual", "gated_mlp", "matmul_nt", "matmul_tn", "matmul_tt")
 
 #: Below it silu and gelu are zero: e^-x overflows there (docs/numerics.md).
 UNDERFLOW = 2.0**-119
@@ -96,6 +97,21 @@ def test_golden_is_the_definition_by_bytes(name, seed):
             assert found.tobytes() == wanted.tobytes(), (spec.shape, dtype, bits)
 
 
+@pytest.mark.parametrize(
+    ("name", "ta", "tb"),
+    [("matmul_nt", False, True), ("matmul_tn", True, False), ("matmul_tt", True, True)],
+)
+def test_a_transposed_product_is_the_oracles_by_bytes(name, ta, tb, seed):
+    rng = np.random.default_rng(seed)
+    for dtype, out in ((bf16, None), (bf16, fp32), (int8, None)):
+        problem = problem_of(name, random_sizes(rng, name), dtype, out)
+        inputs = operands(rng, problem)
+        (spec,) = problem.outputs
+        a, b = inputs["A"], inputs["B"]
+        wanted = product(a.T if ta else a, b.T if tb else b, spec.format.dtype)
+        assert golden(problem.golden_program, inputs)["C"].tobytes() == wanted.tobytes()
+
+
 @pytest.mark.parametrize("name", sorted(set(BY_DEFINITION) - {*PRODUCTS}))
 def test_errors_are_those_of_numpy_or_of_the_functions(name, seed):
     rng = np.random.default_rng(seed)
@@ -163,7 +179,10 @@ def test_the_definition_imports_nothing_of_the_project(module):
 
 
 #: Kernels that chips run so far, and those for which `tiny` has too few PCUs.
-ON_CHIPS = ("add", "gelu", "layer_norm", "matmul", "rms_norm", "silu", "softmax", "transpose")
+ON_CHIPS = (
+    *("add", "gelu", "layer_norm", "matmul", "matmul_nt", "matmul_tn", "matmul_tt", "rms_norm"),
+    *("silu", "softmax", "transpose"),
+)
 NOT_ON_TINY = ("gelu", "layer_norm")
 
 

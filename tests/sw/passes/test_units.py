@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from hw.arch.config import PmuConfig, named
+from hw.arch.config import AgcuConfig, PmuConfig, named
 from hw.numeric.formats import bf16, fp32, int8, int32
 from sim.oracle import product as oracle
 from sw.array_spec import ArraySpec
@@ -19,7 +19,11 @@ from tests.sw.netlist_model import run_netlist
 GUARD = 0xA5
 
 
-def product(m, n, k, fmt, out):
+#: Whether A and B lie in memory as they are multiplied, or as their transposes.
+TRANSPOSITIONS = [(ta, tb) for ta in (False, True) for tb in (False, True)]
+
+
+def product(m, n, k, fmt, out, ta=False, tb=False):
     return Product(
         kernel="product",
         m=m,
@@ -41,6 +45,8 @@ def product(m, n, k, fmt, out):
         col_par=None,
         slots=None,
         span=None,
+        a_along_k=not ta,
+        b_along_k=tb,
     )
 
 
@@ -50,7 +56,7 @@ def rows_of(array, spec):
     return bytearray(raw.tobytes())
 
 
-def check(config, shape, fmt, out, constraints=None, seed=1):
+def check(config, shape, fmt, out, constraints=None, seed=1, ta=False, tb=False):
     """Lower, run, compare; padding must keep its bytes. Gives the plan and its places."""
     m, n, k = shape
     rng = np.random.default_rng(seed)
@@ -59,13 +65,16 @@ def check(config, shape, fmt, out, constraints=None, seed=1):
         b[rng.random(b.shape) < 0.05] = np.inf
     else:
         a, b = (rng.integers(-128, 128, size, np.int8) for size in ((m, k), (k, n)))
+    left, right = a.T if ta else a, b.T if tb else b
     specs = (
-        ArraySpec("A", (m, k), fmt),
-        ArraySpec("B", (k, n), fmt),
+        ArraySpec("A", left.shape, fmt),
+        ArraySpec("B", right.shape, fmt),
         ArraySpec("C", (m, n), out, output=True),
     )
-    plan, places = next(parallel(product(m, n, k, fmt, out), config, constraints or Constraints()))
-    memory = [rows_of(a, specs[0]), rows_of(b, specs[1]), bytearray([GUARD] * specs[2].bytes)]
+    wanted = product(m, n, k, fmt, out, ta, tb)
+    plan, places = next(parallel(wanted, config, constraints or Constraints()))
+    memory = [rows_of(left, specs[0]), rows_of(right, specs[1]), bytearray(specs[2].bytes)]
+    memory[2][:] = bytes([GUARD]) * specs[2].bytes
     graph = product_graph(plan, places, specs)
     run_netlist(lower(graph, places.homes, config), config, memory)
     assert memory[2] == rows_of(oracle(a, b, out.dtype), specs[2]), plan.describe()
@@ -109,6 +118,63 @@ def test_at_random(seed):
             if rng.random() < 0.5
         }
         check(config, shape, *kinds[case % 3], Constraints(**tiles), seed=case)
+
+
+@pytest.mark.parametrize(("ta", "tb"), TRANSPOSITIONS[1:])
+@pytest.mark.parametrize(("fmt", "out"), [(bf16, bf16), (bf16, fp32), (int8, int32)])
+@pytest.mark.parametrize("grid", [(1, 1), (1, 8), (8, 1), (2, 4), (3, 2)])
+def test_transposed_operands_on_every_grid(grid, fmt, out, ta, tb):
+    constraints = Constraints(row_par=grid[0], col_par=grid[1])
+    shape = (131, 75, 53)
+    plan, _ = check(named["small"], shape, fmt, out, constraints, ta=ta, tb=tb)
+    assert plan.grid == (min(grid[0], plan.row_par), grid[1])
+    assert plan.a_slot.along_k is not ta and plan.b_slot.along_k is tb
+    assert not ta or not plan.rows % plan.lanes
+
+
+@pytest.mark.parametrize(("ta", "tb"), TRANSPOSITIONS[1:])
+def test_transposed_operands_at_random(ta, tb, seed):
+    rng = np.random.default_rng(seed)
+    kinds = [(bf16, bf16), (bf16, fp32), (int8, int32)]
+    # Narrow vectors, several AGCUs: groups of rows begin at addresses that are aligned.
+    pair = dataclasses.replace(named["tiny"], rows=3, columns=4, agcu=AgcuConfig(count=2))
+    for case in range(12):
+        config = (named["tiny"], named["small"], pair)[case % 3]
+        shape = tuple(int(each) for each in np.exp(rng.uniform(0, np.log(120), 3)))
+        constraints = Constraints(sum_tile=int(rng.integers(1, 80)) if rng.random() < 0.5 else None)
+        fmt, out = kinds[rng.integers(3)]
+        check(config, shape, fmt, out, constraints, case, ta, tb)
+
+
+@pytest.mark.parametrize(("ta", "tb"), TRANSPOSITIONS)
+def test_few_rows_of_transposed_operands_are_the_weights(ta, tb):
+    for shape in ((1, 300, 150), (21, 150, 33)):
+        plan, _ = check(named["small"], shape, bf16, bf16, ta=ta, tb=tb)
+        assert plan.product.turned
+        assert (plan.a_slot.along_k, plan.b_slot.along_k) == (tb, not ta)
+
+
+@pytest.mark.parametrize("row_par", [1, 2])
+def test_rows_narrower_than_a_vector_are_weights_of_several_passes(row_par):
+    """Columns of a transposed A are read from blocks wider than a pass."""
+    constraints = Constraints(row_par=row_par, col_par=2)
+    plan, _ = check(named["small"], (30, 300, 40), int8, int32, constraints, ta=True)
+    assert plan.product.turned and plan.halves == plan.c_blocks == 4 // row_par
+
+
+@pytest.mark.parametrize("col_par", [1, 2])
+def test_columns_along_k_are_loaded_once(col_par):
+    """Where a pass is narrower than a vector, a slot of B has only the columns of a pass."""
+    constraints = Constraints(row_par=2, col_par=col_par)
+    plan, _ = check(named["small"], (130, 70, 40), int8, int32, constraints, tb=True)
+    assert plan.halves == 4 // col_par and plan.b_slot.lines == 8 * col_par
+
+
+def test_two_agcus_share_each_operand():
+    for ta, tb in TRANSPOSITIONS:
+        constraints = Constraints(row_par=1)
+        plan, places = check(named["small"], (96, 40, 64), bf16, bf16, constraints, ta=ta, tb=tb)
+        assert places.a_parts == len(places.b_agcus) == 2
 
 
 def test_two_agcus_store_the_columns_of_a_pass_in_pieces_of_rows():

@@ -1,0 +1,52 @@
+"""Walks of a product's operands: written as they lie in memory, read as vectors of k."""
+
+from __future__ import annotations
+
+from hw.arch.loops import LoopProgram
+from hw.arch.pmu_word import Access
+from sw.stages.operand_slot import OperandSlot
+from sw.stages.walk_loops import loop, nest
+
+__all__ = ["access_of", "stationary_loops", "streaming_loops", "written_part"]
+
+
+def written_part(slot: OperandSlot, part: int, parts: int) -> tuple[tuple[LoopProgram, ...], int]:
+    """Loops and first element of one of several writers, which share a slot's rows in memory."""
+    lanes, across = slot.lanes, slot.lines // slot.lanes
+    if slot.along_k:
+        lines = slot.lines // parts
+        return nest((lines * slot.tiles, lanes)), part * slot.distance(lines)
+    # Writers share a slot by tiles, or, where it has one, by rows of the tile.
+    tiles, rows, step = slot.tiles, lanes, 0
+    if parts > 1 and tiles > 1:
+        tiles //= parts
+        step = tiles * slot.tile_stride
+    elif parts > 1:
+        rows //= parts
+        step = rows * lanes
+    return nest((tiles, slot.tile_stride), (rows, lanes), (across, slot.block)), part * step
+
+
+def access_of(slot: OperandSlot) -> Access:
+    """Piece of a slot that is a vector of k."""
+    return Access.ROW if slot.along_k else Access.COLUMN
+
+
+def streaming_loops(slot: OperandSlot) -> tuple[LoopProgram, ...]:
+    """Loops that read all lines tile by tile; those behind the first one are a packet."""
+    tiles = loop(slot.tiles, slot.tile_stride)
+    if slot.along_k:
+        return tiles, loop(slot.lines, slot.line_stride)
+    blocks = loop(slot.lines // slot.lanes, slot.block)
+    return tiles, blocks, LoopProgram(slot.lanes, stride=slot.line_stride)
+
+
+def stationary_loops(slot: OperandSlot, lines: int, packet: int) -> tuple[LoopProgram, ...]:
+    """Loops that read the first lines of each tile; the last one is a packet of some of them."""
+    tiles = (slot.tiles, slot.tile_stride)
+    if slot.along_k:
+        groups = [(lines // packet, slot.distance(packet))]
+    else:
+        width = min(slot.lanes, lines)
+        groups = [(lines // width, slot.block), (width // packet, packet)]
+    return *nest(tiles, *groups), LoopProgram(packet, stride=slot.line_stride)
