@@ -72,3 +72,16 @@ class LaneCode:
     def packet_phases(self) -> int:
         """Phases that take a packet: each element of the source passes the lanes so often."""
         return sum(each.phase.source is not PhaseSource.STATISTICS for each in self.phases)
+
+    def renamed(self, name: str, other: str) -> LaneCode:
+        """The program with another name for a value."""
+
+        def value(taken: str | None) -> str | None:
+            return other if taken == name else taken
+
+        phases = tuple(
+            CodedPhase(each.phase, value(each.source), value(each.auxiliary), value(each.result))
+            for each in self.phases
+        )
+        formats = {other if key == name else key: form for key, form in self.formats.items()}
+        return LaneCode(phases, self.constants, formats)

@@ -4,35 +4,42 @@ from __future__ import annotations
 
 from hw.arch.descriptor import BASE_ALIGNMENT, MAX_BOX, Descriptor, ElementFormat
 from hw.numeric.division import ceil_div
+from hw.numeric.formats import Format
 from sw.array_spec import ArraySpec
 from sw.passes.field_limits import Unfit
 from sw.stages.stage_graph import argument_of
 
-__all__ = ["pieces_of", "rows_of", "vector_of"]
+__all__ = ["chunks_of", "divisor", "pieces_of", "rows_of", "vector_of"]
 
 
-def pieces_of(columns: int, vector: int) -> tuple[int, int]:
-    """Length and number of equal pieces of whole vectors, each at most a box long."""
+def chunks_of(columns: int, form: Format, vector: int) -> int:
+    """Vectors of a row in a slot: more than it fills, if it is a number of aligned pieces."""
     chunks = ceil_div(columns, vector)
-    size = max(each for each in range(1, MAX_BOX // vector + 1) if not chunks % each)
+    if chunks * vector <= MAX_BOX:
+        return chunks
+    return ceil_div(chunks, _aligned(form, vector)) * _aligned(form, vector)
+
+
+def divisor(number: int, most: int) -> int:
+    """Greatest divisor up to a limit."""
+    return max(each for each in range(1, most + 1) if not number % each)
+
+
+def _aligned(form: Format, vector: int) -> int:
+    """Vectors whose bytes are a multiple of `BASE_ALIGNMENT`."""
+    return max(1, BASE_ALIGNMENT * 8 // (vector * form.bits))
+
+
+def pieces_of(columns: int, form: Format, vector: int) -> tuple[int, int]:
+    """Length and number of equal pieces of a row, each aligned and at most a box long."""
+    unit = _aligned(form, vector)
+    chunks = chunks_of(columns, form, vector) // unit
+    size = divisor(chunks, MAX_BOX // vector // unit)
     if chunks // size > MAX_BOX:
         rule = f"at most {MAX_BOX} pieces"
         count = chunks // size
         raise Unfit(f"Row of a box must have {rule}, not {count}", value=count, rule=rule)
-    return size * vector, chunks // size
-
-
-def _stride(length: int, array: ArraySpec) -> int:
-    """Bytes from a piece of a row to the next one."""
-    stride = length * array.format.bits // 8
-    if stride % BASE_ALIGNMENT:
-        rule = f"a multiple of {BASE_ALIGNMENT} bytes"
-        raise Unfit(
-            f"Pieces of a row of `{array.name}` must be {rule}, not {stride}",
-            value=stride,
-            rule=rule,
-        )
-    return stride
+    return size * unit * vector, chunks // size
 
 
 def rows_of(
@@ -45,7 +52,7 @@ def rows_of(
         base=row * array.pitch,
         format=ElementFormat.of(array.format),
         dims=(length, count, array.shape[0] - row),
-        strides=(_stride(length, array), array.pitch),
+        strides=(length * array.format.bits // 8, array.pitch),
         box=(length, count, rows),
     )
     return descriptor, number
@@ -56,13 +63,13 @@ def vector_of(
 ) -> tuple[Descriptor, int]:
     """One box of a vector in memory, several times in a row, and its launch argument."""
     number, array = argument_of(arrays, name)
-    chunks = ceil_div(columns, vector)
+    chunks = chunks_of(columns, array.format, vector)
     dims: tuple[int, ...] = (columns,)
     strides: tuple[int, ...] = ()
     box: tuple[int, ...] = (chunks * vector,)
     if columns > MAX_BOX:
-        dims = box = pieces_of(columns, vector)
-        strides = (_stride(dims[0], array),)
+        dims = box = pieces_of(columns, array.format, vector)
+        strides = (dims[0] * array.format.bits // 8,)
     if times > 1:
         dims, box, strides = (*dims, times), (*box, times), (*strides, 0)
     form = ElementFormat.of(array.format)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 
 from hw.arch.config import ChipConfig
 from hw.arch.errors import BadInputError
 from sw.array_spec import ArraySpec
 from sw.ir import nodes as ir
+from sw.ir.format_rules import fp32, int32
+from sw.ir.types import TileType
 from sw.lane_codes.lane_code import LaneCode
 from sw.lane_codes.lane_codes import lane_codes
 from sw.passes.field_limits import Unfit
@@ -72,7 +75,7 @@ def _candidates(
         )
         return
     if region.reduces:
-        yield from row_pipelines(region, _codes(region, config, 0), arrays, config)
+        yield from row_pipelines(region, _statistic_codes(region, config), arrays, config)
     elif any(each.part in (Part.ROW, Part.COLUMN) for each in region.inputs.values()):
         yield from row_pipelines(region, _codes(region, config, 0, phases=1), arrays, config)
     else:
@@ -88,6 +91,36 @@ def _turns(region: Region) -> bool:
         and all(isinstance(node, ir.Transpose | ir.Buffer) for node in region.nodes)
         and all(region.formats[each] == source.type.format for each in region.outputs.values())
     )
+
+
+def _statistic_codes(region: Region, config: ChipConfig) -> tuple[LaneCode, ...]:
+    """Lane programs with row statistics; results shorter than the source are rounded behind.
+
+    Results of a packet of whole rows are packed: they would mix columns in a vector.
+    """
+    codes = _codes(region, config, 0)
+    first = codes[0]
+    ((value, tensor),) = region.outputs.items()
+    short = region.formats[tensor]
+    sent = any(each.source is not None for each in first.phases if each.result == value)
+    if not sent or short.bits >= first.formats[first.source].bits:
+        return codes
+    result = next(each.result for each in region.nodes if each.result.name == value)
+    assert isinstance(result.type, TileType)
+    exact = fp32 if short.is_float else int32
+    type_ = result.type.to(exact)
+    word = ir.Value(f"{value}#word", type_)
+    codes = _codes(
+        dataclasses.replace(region, formats={**region.formats, tensor: exact}), config, 0
+    )
+    rounding = lane_codes(
+        (ir.Buffer((word,), (result,), None),),
+        {word.name: type_},
+        {value: short},
+        lane_axis=0,
+        phases=1,
+    )
+    return *(each.renamed(value, word.name) for each in codes), *rounding
 
 
 def _codes(

@@ -26,7 +26,7 @@ from sw.array_spec import ArraySpec
 from sw.lane_codes.lane_code import LaneCode
 from sw.passes.field_limits import Unfit, require_count
 from sw.passes.fit import MERGED
-from sw.stages.long_rows import pieces_of, rows_of, vector_of
+from sw.stages.long_rows import chunks_of, pieces_of, rows_of, vector_of
 from sw.stages.pipeline import Pipeline, PipelineParts, on_grids
 from sw.stages.region import Part, Region
 from sw.stages.stage_graph import Hold, Socket, Walk, boxes_of
@@ -176,7 +176,7 @@ class _Builder:
     def _band(self, form: Format, columns: int) -> int:
         """Elements of as many rows as a vector has elements."""
         vector = self.parts.vector(form)
-        return ceil_div(columns, vector) * vector**2
+        return chunks_of(columns, form, vector) * vector**2
 
     def _buffer(self, name: str, value: str, write: Walk, read: Walk) -> None:
         """Buffer of a group of rows."""
@@ -190,10 +190,8 @@ class _Builder:
         """Buffers of a tensor's rows, written by rows, for each copy and each way to read them."""
         form = self.region.inputs[value].type.format
         halves, vector = self._halves(form), self.parts.vector(form)
-        chunks, band = (
-            ceil_div(self._columns(value), vector),
-            self._band(form, self._columns(value)),
-        )
+        chunks = chunks_of(self._columns(value), form, vector)
+        band = chunks * vector**2
         rows = min(vector, self.group)
         sinks = []
         for copy, whole in itertools.product(range(self.copies), (True, False)):
@@ -230,7 +228,8 @@ class _Builder:
         source = self.region.inputs[value]
         if columns <= MAX_BOX:
             return boxes_of(self.arrays, source.tensor, (columns, self.group), row)
-        pieces = pieces_of(columns, self.parts.vector(source.type.format))
+        form = source.type.format
+        pieces = pieces_of(columns, form, self.parts.vector(form))
         return rows_of(self.arrays, source.tensor, pieces, self.group, row)
 
     def _whole_auxiliary(self, line: int, copy: int) -> None:
@@ -268,7 +267,7 @@ class _Builder:
         if any(each.phase.auxiliary is not AuxiliaryUse.SPREAD for _, each in users):
             rule = "be spread, an element for every column"
             raise _unfit(f"Vector `{source.tensor}`", rule, len(users))
-        chunks = ceil_div(columns, vector)
+        chunks = chunks_of(columns, form, vector)
         for whole in (True, False):
             numbers = [number for number, _ in users if (number == 0 and self.whole) == whole]
             if not numbers:

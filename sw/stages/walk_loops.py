@@ -7,7 +7,7 @@ from hw.arch.loops import LoopProgram
 from hw.arch.pmu_word import ADDRESS_LOOPS, Level
 from hw.numeric.division import ceil_div
 from sw.passes.field_limits import Unfit
-from sw.stages.long_rows import pieces_of
+from sw.stages.long_rows import divisor
 
 __all__ = ["boxes_across", "column_loops", "loop", "nest", "require_loops"]
 
@@ -66,7 +66,8 @@ def column_loops(count: int, vector: int) -> tuple[LoopProgram, ...]:
 def boxes_across(columns: int, vector: int) -> tuple[int, int]:
     """Width and number of the boxes that cover a row: equal whole blocks, if they are not short."""
     if not columns % vector:
-        wide, boxes = pieces_of(columns, vector)
+        wide = divisor(columns // vector, MAX_BOX // vector) * vector
+        boxes = columns // wide
         if boxes == 1 or wide >= MAX_BOX // 4:
             return wide, boxes
     boxes = ceil_div(columns, MAX_BOX)

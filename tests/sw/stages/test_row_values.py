@@ -86,8 +86,32 @@ def exact_sum(X, Y):
         tw.store_tile(Y[i, :], tw.row_sum(tw.load_tile(X[i, :])))
 
 
+@tw.kernel("X[M, N]: fp32, g[N]: bf16 -> Y[M, N]: bf16")
+def rounded_norm(X, g, Y):
+    """Results shorter than the source of the statistics: rounded by a program of their own."""
+    gain = tw.load_tile(g)
+    for i in tw.metapipe(X.shape[0]):
+        x = tw.load_tile(X[i, :])
+        tw.store_tile(Y[i, :], (x - tw.row_max(x)) * gain)
+
+
+@tw.kernel("X[M, N]: fp32 -> Y[M, N]: bf16")
+def rounded_softmax(X, Y):
+    for i in tw.metapipe(X.shape[0]):
+        x = tw.load_tile(X[i, :])
+        e = tw.exp(x - tw.row_max(x))
+        tw.store_tile(Y[i, :], e / tw.row_sum(e))
+
+
 IN_ONE_FORMAT = (row_norm, shifted, softmax_of_maxima, later_maximum, outer, scaled)
-IN_SEVERAL = (wider_row_value, rounded_sum, exact_sum, narrower_tiles)
+IN_SEVERAL = (
+    wider_row_value,
+    rounded_sum,
+    exact_sum,
+    rounded_norm,
+    rounded_softmax,
+    narrower_tiles,
+)
 
 
 @pytest.mark.parametrize("kernel", IN_ONE_FORMAT, ids=lambda kernel: kernel.name)
