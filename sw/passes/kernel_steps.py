@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sw.ir.text import print_program
 from sw.language.schedule import check_schedule
+from sw.parts.columns import column_ranges
 from sw.parts.divide import undivided
 from sw.parts.part import Argument, Division
 from sw.passes.accumulate import accumulate
@@ -29,7 +30,7 @@ def _accumulate(c: Compilation) -> None:
 
 
 def _simplify(c: Compilation) -> None:
-    c.lean = simplify(c.summed)
+    c.lean = simplify(column_ranges(c.summed))
 
 
 def _divide(c: Compilation) -> None:

@@ -1,0 +1,200 @@
+"""Column ranges: splits and joins of tiles become loads and stores of parts of rows.
+
+A tile that is joined from others is stored in one piece for each of them. What a piece needs is
+computed on its columns alone, so what is split is loaded in ranges of columns.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Iterator
+from typing import Any
+
+from sw.ir import nodes as ir
+from sw.ir.affine import Axis
+from sw.ir.infer import infer
+from sw.ir.program import Program
+from sw.ir.rewrite import walk
+from sw.ir.types import Role, TileType, View
+from sw.ir.values import variable
+
+__all__ = ["column_ranges"]
+
+#: First column and number of columns; None: all of them.
+_Range = tuple[int, int] | None
+
+
+def column_ranges(program: Program) -> Program:
+    """The program without splits and joins, or as it is.
+
+    Parameters
+    ----------
+    program : Program
+        After `accumulate`. It keeps its splits and joins if a tile that depends on a join is
+        reduced along its rows, multiplied or transposed, if a product is split, if a loop carries
+        tiles, or if a tensor is updated in place.
+    """
+    divided = any(isinstance(node, ir.Split | ir.Join) for node in walk(program.nodes))
+    if not divided or any(each.type.role is Role.INOUT for each in program.tensors):
+        return program
+    try:
+        return dataclasses.replace(program, nodes=_Ranges(program).nodes)
+    except _NoRangesError:
+        return program
+
+
+class _NoRangesError(Exception):
+    """An operation that needs whole rows of a tile that is joined, or gives them."""
+
+
+class _Ranges:
+    """The nodes of a program without splits and joins.
+
+    Members
+    -------
+    nodes : tuple of Node
+    """
+
+    def __init__(self, program: Program) -> None:
+        self._tensors = {each.name: each for each in program.tensors}
+        self._makers = {each.name: node for node in walk(program.nodes) for each in node.results}
+        self._names: set[str] = set()
+        self.nodes = tuple(self._block(program.nodes))
+
+    def _block(self, nodes: tuple[ir.Node, ...]) -> Iterator[ir.Node]:
+        for node in nodes:
+            if isinstance(node, ir.Loop) and not node.carries:
+                yield node.replace(nodes=tuple(self._block(node.body)))
+            elif isinstance(node, ir.Store):
+                yield from self._store(node)
+            elif isinstance(node, ir.Loop | ir.Scatter):
+                raise _NoRangesError
+
+    def _store(self, node: ir.Store) -> Iterator[ir.Node]:
+        """The pieces of a stored tile, each behind what it needs."""
+        (value,) = node.operands
+        assert isinstance(value, ir.Value)
+        ends = sorted(self._cuts(value))
+        ranges: list[_Range] = [None]
+        if ends:
+            ends = [0, *ends, _columns(value)]
+            ranges = [(first, end - first) for first, end in itertools.pairwise(ends)]
+        for each in ranges:
+            made: list[ir.Node] = []
+            part = self._part(value, each, made)
+            yield from made
+            yield node.replace(operands=(part,), view=_view(node.view, each))
+
+    def _cuts(self, value: ir.Value) -> set[int]:
+        """Columns of a tile at which another piece begins."""
+        node = self._makers.get(value.name)
+        assert isinstance(value.type, TileType)
+        match node:
+            case ir.Load() | ir.Full() | ir.Iota():
+                return set()
+            case ir.Split():
+                first = node.results.index(value) * _columns(value)
+                cuts = (each - first for each in self._cuts(node.values[0]))
+                return {each for each in cuts if 0 < each < _columns(value)}
+            case ir.Join():
+                found, first = set(), 0
+                for operand in node.values:
+                    found |= {first} | {first + each for each in self._cuts(operand)}
+                    first += _columns(operand)
+                return found - {0}
+            case ir.Map() | ir.Cast() | ir.Buffer():
+                wide = value.type.cols
+                same = [each for each in node.values if _cols(each) == wide]
+                return {cut for each in same for cut in self._cuts(each)}
+            case ir.Reduce() if node.axis == 0:
+                return self._cuts(node.values[0])
+            case ir.Reduce() | ir.Matmul() | ir.Transpose():
+                if any(self._cuts(each) for each in node.values):
+                    raise _NoRangesError
+                return set()
+        raise _NoRangesError
+
+    def _part(self, value: ir.Value, wanted: _Range, made: list[ir.Node]) -> ir.Value:
+        """Some columns of a value, computed by nodes that are added to a list."""
+        node = self._makers[value.name]
+        if isinstance(node, ir.Split):
+            number, columns = node.results.index(value), _columns(value)
+            first, count = wanted or (0, columns)
+            return self._part(node.values[0], (number * columns + first, count), made)
+        if isinstance(node, ir.Join):
+            return self._joined(node, wanted or (0, _columns(value)), made)
+        changes: dict[str, Any] = {}
+        if wanted is not None:
+            changes = self._changes(node, wanted)
+        operands = []
+        for each in node.operands:
+            if isinstance(each, ir.Value):
+                whole = wanted is None or _cols(each) != _cols(value)
+                each = self._part(each, None if whole else wanted, made)
+            operands.append(each)
+        changed = node.replace(operands=tuple(operands), results=(), **changes)
+        (type_,) = infer(changed, self._tensors)
+        result = ir.Value(self._name(value.name), type_)
+        made.append(changed.replace(results=(result,)))
+        return result
+
+    def _joined(self, node: ir.Join, wanted: tuple[int, int], made: list[ir.Node]) -> ir.Value:
+        """Columns of a joined tile that all lie in one of the tiles joined."""
+        first, count = wanted
+        for each in node.values:
+            columns = _columns(each)
+            if first < columns:
+                return self._part(each, (first, count), made)
+            first -= columns
+        raise AssertionError(node)
+
+    def _changes(self, node: ir.Node, wanted: tuple[int, int]) -> dict[str, Any]:
+        """Fields of a node that makes some columns alone."""
+        first, count = wanted
+        match node:
+            case ir.Load():
+                return {"view": _view(node.view, wanted)}
+            case ir.Full():
+                return {"cols": Axis(count)}
+            case ir.Iota():
+                start = node.start + first if node.axis else node.start
+                return {"cols": Axis(count), "start": start}
+            case ir.Map() | ir.Cast() | ir.Buffer() | ir.Reduce():
+                return {}
+        raise _NoRangesError
+
+    def _name(self, name: str) -> str:
+        """A name that no value has yet."""
+        base, number = variable(name), len(self._names)
+        if name in self._names or not base:
+            name = f"{base}.{number}" if base else str(number)
+        while name in self._names:
+            number += 1
+            name = f"{base}.{number}" if base else str(number)
+        self._names.add(name)
+        return name
+
+
+def _cols(value: ir.Value) -> Axis:
+    assert isinstance(value.type, TileType)
+    return value.type.cols
+
+
+def _columns(value: ir.Value) -> int:
+    """Columns of a tile that is split or joined."""
+    size = _cols(value).size
+    if isinstance(size, str):
+        raise _NoRangesError
+    return size
+
+
+def _view(view: View, wanted: _Range) -> View:
+    """Some columns of a view."""
+    if wanted is None:
+        return view
+    first, count = wanted
+    entries = list(view.entries)
+    last = max(number for number, each in enumerate(entries) if each.axis is not None)
+    entries[last] = type(entries[last])(entries[last].start + first, Axis(count))
+    return View(view.tensor, tuple(entries))

@@ -1,0 +1,90 @@
+"""Splits and joins of tiles as loads and stores of columns: the same bytes by golden."""
+
+import numpy as np
+import pytest
+
+import tilewright as tw
+from hw.numeric.formats import bf16
+from sim.golden import golden
+from sw.ir import nodes as ir
+from sw.ir.rewrite import walk
+from sw.ir.sizes import choose_sizes
+from sw.ir.verify import verify
+from sw.kernels.rope import rope
+from sw.parts.columns import column_ranges
+from sw.passes.accumulate import accumulate
+from sw.passes.simplify import simplify
+
+
+@tw.kernel("X[M, N], g[N] -> Y[M, N]")
+def thirds(X, g, Y):
+    """Parts of parts, in another order, beside a vector and a row statistic of all columns."""
+    gain = tw.load_tile(g)
+    for i in tw.metapipe(X.shape[0]):
+        x = tw.load_tile(X[i, :])
+        a, b, c = tw.split_cols(x / tw.row_max(x), 3)
+        p, q = tw.split_cols(b, 2)
+        tw.store_tile(Y[i, :], tw.join_cols(c, q - 1.0, p, a) * gain)
+
+
+@tw.kernel("X[M, N] -> Y[M, 2], Z[M, N]")
+def statistics(X, Y, Z):
+    """Row values joined, one of them of half a row; a tile that is stored twice in a row."""
+    for i in tw.metapipe(X.shape[0]):
+        x = tw.load_tile(X[i, :])
+        a, b = tw.split_cols(x, 2)
+        tw.store_tile(Y[i, :], tw.join_cols(tw.row_sum(x), tw.row_max(b)))
+        tw.store_tile(Z[i, :], tw.join_cols(a, a))
+
+
+@tw.kernel("X[M, N] -> Y[M, N]")
+def column_numbers(X, Y):
+    for i in tw.metapipe(X.shape[0]):
+        x = tw.load_tile(X[i, :])
+        x = tw.where(tw.col_index(X.shape[1]) < 7, x, -x)
+        a, b = tw.split_cols(x, 2)
+        tw.store_tile(Y[i, :], tw.join_cols(b, a - tw.col_max(a)))
+
+
+def summed(kernel):
+    return accumulate(kernel.trace(dtype=bf16, M=10, N=24))
+
+
+@pytest.mark.parametrize("kernel", [rope, thirds, statistics, column_numbers], ids=lambda k: k.name)
+def test_the_bytes_stay(kernel, seed):
+    program = summed(kernel)
+    ranges = simplify(column_ranges(program))
+    verify(ranges)
+    assert not any(isinstance(node, ir.Split | ir.Join) for node in walk(ranges.nodes))
+    draw = np.random.default_rng(seed)
+    inputs = [each for each in program.tensors if each.type.role.value == "in"]
+    arrays = {each.name: draw.normal(size=each.type.shape).astype(bf16.dtype) for each in inputs}
+    sizes = {node.index: 4 for node in walk(program.nodes) if isinstance(node, ir.Loop)}
+    before = golden(choose_sizes(program, sizes), arrays)
+    after = golden(choose_sizes(ranges, sizes), arrays)
+    for name, array in before.items():
+        assert array.tobytes() == after[name].tobytes(), name
+
+
+def test_a_store_takes_the_pieces_of_a_join():
+    ranges = simplify(column_ranges(summed(rope)))
+    stores = [str(node.view) for node in walk(ranges.nodes) if isinstance(node, ir.Store)]
+    assert [each.split(", ")[1] for each in stores] == ["0 +: 12]", "12 +: 12]"]
+
+
+def test_what_needs_whole_joined_rows_stays_as_it_is():
+    @tw.kernel("X[M, N] -> Y[M, 1]")
+    def joined_sum(X, Y):
+        for i in tw.metapipe(X.shape[0]):
+            a, b = tw.split_cols(tw.load_tile(X[i, :]), 2)
+            tw.store_tile(Y[i, :], tw.row_sum(tw.join_cols(b, a)))
+
+    @tw.kernel("X[M, N], W[N, N] -> Y[M, N]")
+    def split_product(X, W, Y):
+        for i in tw.metapipe(X.shape[0]):
+            a, b = tw.split_cols(tw.load_tile(X[i, :]) @ tw.load_tile(W[:, :]), 2)
+            tw.store_tile(Y[i, :], tw.join_cols(b, a))
+
+    for kernel in (joined_sum, split_product):
+        program = summed(kernel)
+        assert column_ranges(program) is program
