@@ -9,7 +9,12 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.arch.checks import refusal
-from hw.arch.lanes.lane_room import AUXILIARY_ROOM, ROUND_TRIP, result_room
+from hw.arch.lanes.lane_room import (
+    ACTIVATION_ROOM,
+    AUXILIARY_ROOM,
+    ROUND_TRIP,
+    result_room,
+)
 from hw.arch.lanes.phase_word import (
     PHASES,
     AuxiliaryUse,
@@ -125,20 +130,23 @@ class Lanes(Component):
         statistics = Statistics(lanes=lanes, groups=width // 16 // lanes)
         depth = result_room(width_bits=width, lanes=lanes)
         packer = ResultPacker(width_bits=width, lanes=lanes, depth=depth)
+        activation = Queue(vector_layout(width), depth=ACTIVATION_ROOM - 1)
         auxiliary = Queue(vector_layout(width), depth=AUXILIARY_ROOM - 1)
         parts = {
             "issue": issue,
             "statistics": statistics,
             "packer": packer,
+            "activation": activation,
             "auxiliary": auxiliary,
         }
         for name, part in parts.items():
             m.submodules[name] = ResetInserter(self.i_clear)(part)
+        wiring.connect(m, wiring.flipped(self.i_activation), activation.i_stream)
         wiring.connect(m, wiring.flipped(self.i_auxiliary), auxiliary.i_stream)
         wiring.connect(m, packer.o_stream, wiring.flipped(self.o_result))
         phase: Any = issue.o_phase
         step: Any = issue.o_step
-        vector = self._source(m, issue, auxiliary)
+        vector = self._source(m, issue, activation, auxiliary)
         m.d.comb += [
             issue.i_program.eq(self.config),
             issue.i_room.eq(packer.o_room),
@@ -175,11 +183,11 @@ class Lanes(Component):
         phases: Any = self.config.phases
         return Cat(Value.cast(phases[n].source) == code for n in range(PHASES)).any()
 
-    def _source(self, m: Module, issue: LaneIssue, auxiliary: Queue) -> Signal:
+    def _source(self, m: Module, issue: LaneIssue, activation: Queue, auxiliary: Queue) -> Signal:
         """Vector of the phase's source."""
         phase: Any = issue.o_phase
         streams = {
-            PhaseSource.ACTIVATION: self.i_activation,
+            PhaseSource.ACTIVATION: activation.o_stream,
             PhaseSource.AUXILIARY: auxiliary.o_stream,
             PhaseSource.ACCUMULATORS: self.i_accumulators,
         }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hw.arch.lanes.lane_program import LanePhase, LaneProgram
-from hw.arch.lanes.lane_room import AUXILIARY_ROOM
+from hw.arch.lanes.lane_room import ACTIVATION_ROOM, AUXILIARY_ROOM
 from hw.arch.lanes.phase_word import AuxiliaryUse, PhaseSource, ResultForm
 from sw.prove.machine import Channel, Core, Machine, Port, Reason
 from sw.prove.pattern import Pattern
@@ -19,7 +19,8 @@ class LaneUnit(Core):
 
     They issue units of as many elements as a vector has words, since no vector ends within one. A
     unit needs the vectors that its elements lie in, and room for the vector of results that it
-    begins. A vector of the source stays in front of the lanes until its last unit.
+    begins. A vector of the source stays in the FIFO of the activation stream, or in front of the
+    lanes if it has sums, until its last unit.
 
     Parameters
     ----------
@@ -48,8 +49,10 @@ class LaneUnit(Core):
         self._whole = runs.whole
         self._pattern = Pattern(len(runs.counts), (runs.phases, runs.counts))
         self._run = 0
+        activations = any(each.source is PhaseSource.ACTIVATION for each in program.phases)
+        self._room = ACTIVATION_ROOM if activations else 1
         self._units = 0  # issued of the packet
-        self._head = 0  # vectors of the source in front of the lanes
+        self._head = 0  # vectors of the source that wait
         self._beside = 0  # vectors in the FIFO of the auxiliary stream
 
     def advance(self) -> None:
@@ -67,15 +70,13 @@ class LaneUnit(Core):
     def want(self, port: Port) -> int:
         if port is self.auxiliary:
             return AUXILIARY_ROOM - self._beside
-        if self._head:
-            return 0
-        if self._run == len(self._phases):
-            return 1
+        if self._head or self._run == len(self._phases):
+            return self._room - self._head
         phase = self._phases[self._run]
         if phase.source in (PhaseSource.AUXILIARY, PhaseSource.STATISTICS):
-            return 1
-        # One more may stand in front of the lanes.
-        return self._possible(self._counts[self._run]) // phase.elements_per_word + 1
+            return self._room
+        # Beside those that leave again at once.
+        return self._possible(self._counts[self._run]) // phase.elements_per_word + self._room
 
     def accept(self, port: Port, count: int) -> None:
         if port is self.auxiliary:

@@ -203,7 +203,6 @@ class Network:
         elif PcuInput.ACTIVATION in unit.inputs:
             activation = Input(PCU, at, PcuInput.ACTIVATION)
             lanes.source = self.port(activation, lanes, 0, unit.activation)
-            lanes.source.standing = 1
         if PcuInput.AUXILIARY in unit.inputs:
             auxiliary = Input(PCU, at, PcuInput.AUXILIARY)
             lanes.auxiliary = self.port(auxiliary, lanes, 0, unit.auxiliary)

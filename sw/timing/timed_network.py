@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from hw.arch.lanes.lane_room import AUXILIARY_ROOM
+from hw.arch.lanes.lane_room import ACTIVATION_ROOM, AUXILIARY_ROOM
 from hw.arch.pcu import PcuProgram
 from hw.arch.pmu import PmuProgram
 from hw.arch.unit_kind import PMU
@@ -150,9 +150,13 @@ class TimedNetwork(Network):
             lanes: Any = self.actors[-1]
             lanes.groups = self._chip.grid_columns / self._chip.pcu.lanes
             self._lanes[at] = lanes
-            if lanes.auxiliary is not None:
-                lanes.auxiliary.depth = AUXILIARY_ROOM
-                lanes.auxiliary.passage = _QUEUE
+            activation = None if unit.sums else lanes.source
+            for port, room in (
+                (activation, ACTIVATION_ROOM),
+                (lanes.auxiliary, AUXILIARY_ROOM),
+            ):
+                if port is not None:
+                    port.depth, port.passage = room, _QUEUE
 
     def _add_grid(self, at: tuple[int, ...], unit: PcuProgram, name: str) -> ResultDrain:
         drain: Any = super()._add_grid(at, unit, name)

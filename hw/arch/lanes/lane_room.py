@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from hw.numeric.division import ceil_div
 
-__all__ = ["AUXILIARY_ROOM", "ROUND_TRIP", "result_room"]
+__all__ = ["ACTIVATION_ROOM", "AUXILIARY_ROOM", "ROUND_TRIP", "result_room"]
 
+#: Vectors of the activation stream that wait in the lanes' FIFO. Packets of other units pass while
+#: the lanes work on them.
+ACTIVATION_ROOM = 4
 #: Vectors of the auxiliary stream that wait in the lanes' FIFO.
 AUXILIARY_ROOM = 32
 #: Cycles from the reservation of a vector of one group until its room is free again.
