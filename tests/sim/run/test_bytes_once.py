@@ -1,4 +1,4 @@
-"""pipe-e: bytes read and written on `small`: every tensor once.
+"""Bytes read and written on `small`: every tensor once.
 
 A vector along the columns is read once per fp32 word that it meets in a vector of its own format.
 """
@@ -33,7 +33,6 @@ def whole(size, unit):
 
 
 @pytest.mark.slow
-@pytest.mark.must("pipe-e", goal="read once, written once, exact by formula")
 @pytest.mark.parametrize(
     ("kernel", "dtype", "rows", "columns"), CASES, ids=lambda each: getattr(each, "name", each)
 )
