@@ -21,6 +21,7 @@ from hw.arch import limits
 from hw.arch.config import PcuConfig
 from hw.arch.errors import BadInputError
 from hw.numeric.elementwise import canonical
+from hw.numeric.fused_softmax import rescaled, score_block, score_scale
 from hw.numeric.reference import cast, matmul
 from sw.ir import nodes as ir
 from sw.ir.affine import Axis
@@ -224,6 +225,11 @@ class Interpreter:
                 return (self.masked(node.operands[0], node.axis, node.identity.value, asked=True),)
             case ir.Buffer():
                 return (self.operand(node.operands[0]),)
+            case ir.Powers():
+                return self.powers(node)
+            case ir.Rescale():
+                sums, rises = (self.operand(each) for each in node.operands)
+                return (rescaled(sums, rises),)
         raise BadInputError(f"Golden does not know `{node.kind}` yet")
 
     def store(self, node: ir.Store) -> None:
@@ -256,6 +262,13 @@ class Interpreter:
             arrays.insert(0, condition)
         return _canonical(OPERATIONS[node.op].arithmetic(kind, self.function_bits)(*arrays))
 
+    def powers(self, node: ir.Powers) -> tuple[Any, ...]:
+        scores = self.masked(node.operands[0], 1, -np.inf)
+        old, factor = self.operand(node.operands[1]), score_scale(node.scale)
+        maxima, found = score_block(scores.T, old[:, 0], factor, self.function_bits)
+        rises = found.rises.astype(np.int32)
+        return maxima[:, np.newaxis], rises[:, np.newaxis], found.powers.T
+
     def reduce(self, node: ir.Reduce) -> Array:
         format_ = _format(node.values[0])
         number = identity(node.op, format_).value
@@ -274,6 +287,10 @@ class Interpreter:
 def _format(value: ir.Value) -> Format:
     assert isinstance(value.type, TileType)
     return value.type.format
+
+
+#: Kinds whose tails are known after the pass `mask` (`sw.ir.tails`).
+_MOVES = (ir.Load, ir.Full, ir.Buffer, ir.Transpose, ir.Mask, ir.Cast, ir.Powers)
 
 
 class _Poisoned(Interpreter):
@@ -300,7 +317,7 @@ class _Poisoned(Interpreter):
         return axis.room(self.index)
 
     def settle(self, array: Any, value: ir.Value, node: ir.Node) -> Any:
-        moves = isinstance(node, ir.Load | ir.Full | ir.Buffer | ir.Transpose | ir.Mask | ir.Cast)
+        moves = isinstance(node, _MOVES)
         if not isinstance(value.type, TileType) or (self._masks and moves):
             return array
         rows, cols = self._extents(value)

@@ -12,6 +12,7 @@ from sw.ir.sizes import choose_sizes
 from sw.language import Kernel
 from sw.passes.accumulate import accumulate, require_whole_lanes
 from sw.passes.check import check
+from sw.passes.online import is_exact, online
 
 __all__ = ["call", "checked_options", "summed"]
 
@@ -19,7 +20,9 @@ __all__ = ["call", "checked_options", "summed"]
 _BLOCK = 64
 
 
-def summed(program: Program, tiles: Mapping[str, int] | None = None) -> Program:
+def summed(
+    program: Program, tiles: Mapping[str, int] | None = None, *, exact: bool = False
+) -> Program:
     """Run the passes up to the golden program: block sizes chosen, order of sums fixed.
 
     Parameters
@@ -27,6 +30,8 @@ def summed(program: Program, tiles: Mapping[str, int] | None = None) -> Program:
     program : Program
     tiles : mapping of str to int
         Block size by loop index, which overrides the program's hint.
+    exact : bool
+        Keep the printed form of a softmax over blocks.
 
     Raises
     ------
@@ -34,6 +39,7 @@ def summed(program: Program, tiles: Mapping[str, int] | None = None) -> Program:
         If a carried sum of 8-bit floats has odd blocks.
     """
     program = accumulate(choose_sizes(program, tiles, default=_BLOCK))
+    program = program if exact else online(program)
     require_whole_lanes(program)
     return program
 
@@ -78,5 +84,6 @@ def call(kernel: Kernel, *arrays: npt.ArrayLike, out: Any = None, **options: Any
     program = kernel.trace(
         dtype=bound.formats, out=out, **bound.dims, **checked_options(kernel, options)
     )
-    results = tuple(golden(summed(check(program)), bound.arrays).values())
+    exact = is_exact({**kernel.options, **options})
+    results = tuple(golden(summed(check(program), exact=exact), bound.arrays).values())
     return results[0] if len(results) == 1 else results

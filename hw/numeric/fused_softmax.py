@@ -31,6 +31,7 @@ __all__ = [
     "packet_words",
     "raised",
     "rescaled",
+    "score_block",
     "score_scale",
     "seen",
 ]
@@ -122,6 +123,30 @@ def raised(maxima: Array, old: Array, factor: np.float32) -> Array:
     return elementwise.maximum(old, ceil(elementwise.multiply(factor, maxima)))
 
 
+def score_block(
+    scores: Array, old: Array, factor: np.float32, function_bits: int
+) -> tuple[Array, ScoreBlock]:
+    """New maxima m' of C queries after a block of keys, and the result of the block.
+
+    Parameters
+    ----------
+    scores : array of float32, keys × C
+        −∞ for a key that the query does not see.
+    old : array of float32, C
+        Running maxima m.
+    factor : float32
+        c.
+    function_bits : int
+        Significand bits of exp2.
+    """
+    # A score that is NaN is no maximum, but makes the power of its key, and so the row, NaN.
+    counted = np.where(np.isnan(scores), np.float32(-np.inf), scores)
+    new = raised(counted.max(axis=0, initial=-np.inf), old, factor)
+    rises = elementwise.to_int32(subtract(new, old)).clip(0, MOST_RISE)
+    powers = exp2(elementwise.fma(factor, scores, -new), function_bits)
+    return new, ScoreBlock(rises.astype(np.uint8), reference.cast(powers, bf16))
+
+
 class ScoresModel:
     """Golden scores unit: blocks of scores, one after another, to powers of two.
 
@@ -165,14 +190,9 @@ class ScoresModel:
             columns=self._columns,
         )
         self._row += rows
-        # A score that is NaN is no maximum, but makes the power of its key, and so the row, NaN.
-        counted = np.where(visible & ~np.isnan(scores), scores, np.float32(-np.inf))
-        new = raised(counted.max(axis=0), self.maxima, self._factor)
-        rises = elementwise.to_int32(subtract(new, self.maxima)).clip(0, MOST_RISE)
-        self.maxima = new
         hidden = np.where(visible, scores, np.float32(-np.inf))
-        powers = exp2(elementwise.fma(self._factor, hidden, -new), self._function_bits)
-        return ScoreBlock(rises.astype(np.uint8), reference.cast(powers, bf16))
+        self.maxima, found = score_block(hidden, self.maxima, self._factor, self._function_bits)
+        return found
 
 
 def packet_words(block: ScoreBlock) -> Array:

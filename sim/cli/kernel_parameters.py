@@ -17,11 +17,11 @@ __all__ = ["describe_parameters", "traced_formats"]
 def traced_formats(kernel: Kernel) -> list[str]:
     """Names for ``--dtype`` with which the kernel can be traced at its default sizes."""
     from hw.numeric.formats import named
-    from sim.cli.settings import DEFAULT_EXTENT
+    from sim.cli.settings import default_sizes
 
     found = []
     for name in FORMATS:
-        sizes = dict.fromkeys(kernel.signature.dims, DEFAULT_EXTENT)
+        sizes = default_sizes(kernel)
         # A user's kernel may print, and may raise anything.
         with contextlib.suppress(Exception), contextlib.redirect_stdout(io.StringIO()):
             kernel.trace(dtype=named[name], out=None, **sizes)
@@ -31,9 +31,9 @@ def traced_formats(kernel: Kernel) -> list[str]:
 
 def describe_parameters(kernel: Kernel) -> str:
     """Keys of ``--set`` with their defaults, and the formats of ``--dtype``."""
-    from sim.cli.settings import DEFAULT_EXTENT
+    from sim.cli.settings import default_sizes
 
-    defaults = dict.fromkeys(kernel.signature.dims, DEFAULT_EXTENT) | dict(kernel.options)
+    defaults = default_sizes(kernel) | dict(kernel.options)
     keys = ", ".join(f"{name} = {value}" for name, value in defaults.items())
     if all(each.format is not None for each in kernel.signature.inputs):
         formats = "formats of the signature"

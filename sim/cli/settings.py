@@ -16,16 +16,21 @@ from sim.run.job import Problem
 from sw.language import Kernel, Schedule
 from sw.language.schedule import schedule_names
 
-__all__ = ["DEFAULT_EXTENT", "problem_of_settings"]
+__all__ = ["DEFAULT_EXTENT", "default_sizes", "problem_of_settings"]
 
 Value = int | bool | str | float
 
-#: Size of a dimension that neither ``--set`` nor an array gives.
+#: Size of a dimension that neither the kernel, ``--set`` nor an array gives.
 DEFAULT_EXTENT = 256
 
 _FIELDS = tuple(each.name for each in fields(Schedule))
 _OWN = ("out", "place_seed")
 _DECIMAL = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[-+]?[0-9]+)?", re.IGNORECASE)
+
+
+def default_sizes(kernel: Kernel) -> dict[str, int]:
+    """Size of each dimension of a kernel by default."""
+    return {name: kernel.sizes.get(name, DEFAULT_EXTENT) for name in kernel.signature.dims}
 
 
 def problem_of_settings(
@@ -52,8 +57,7 @@ def problem_of_settings(
     pairs : iterable of (str, value)
         Keys with their values.
     extents : mapping of str to int
-        Sizes determined by arrays, which keys must not contradict. Other sizes default to
-        `DEFAULT_EXTENT`.
+        Sizes determined by arrays, which keys must not contradict. Others are `default_sizes`.
     schedule : Schedule
         Base schedule, which keys override.
 
@@ -69,8 +73,7 @@ def problem_of_settings(
             raise bad_value(
                 name, dims[name], f"{size}, the size of the arrays given", where="--set"
             )
-    for name in kernel.signature.dims:
-        dims.setdefault(name, DEFAULT_EXTENT)
+    dims = default_sizes(kernel) | dims
     plain = Problem(
         kernel=kernel,
         config=config,

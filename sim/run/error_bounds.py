@@ -18,6 +18,7 @@ from hw.arch.errors import BadInputError
 from hw.numeric.formats import Format, fp32
 from sim.golden import Interpreter
 from sim.run.operation_errors import EXACT, PROPAGATED, Estimate, own_error
+from sim.run.softmax_errors import powers_estimate, rescaled_estimate
 from sw.ir import nodes as ir
 from sw.ir.format_rules import pred, widens
 from sw.ir.program import Program
@@ -115,6 +116,11 @@ class _Analysis(Interpreter):
                 return (_cast(self.operand(node.operands[0]), node.values[0], node.format),)
             case ir.Buffer() | ir.Mask():
                 return (self.operand(node.operands[0]),)
+            case ir.Powers():
+                scores, old = (self.operand(each) for each in node.operands)
+                return powers_estimate(scores, old, node.scale, self.function_bits)
+            case ir.Rescale():
+                return (rescaled_estimate(*(self.operand(each) for each in node.operands)),)
             case ir.Transpose():
                 x = self.operand(node.operands[0])
                 return (Estimate(x.exact.T, x.error.T),)

@@ -26,6 +26,7 @@ from sw.ir.types import Role
 from sw.language import Kernel, Schedule
 from sw.language.schedule import check_schedule
 from sw.passes.check import check
+from sw.passes.online import is_exact
 
 if TYPE_CHECKING:
     from sw.compiled import Compiled
@@ -138,7 +139,8 @@ class Problem:
     @functools.cached_property
     def golden_program(self) -> Program:
         """The program that golden interprets: block sizes chosen, order of sums fixed."""
-        return summed(self.program, self.schedule.tile)
+        exact = is_exact({**self.kernel.options, **self.options})
+        return summed(self.program, self.schedule.tile, exact=exact)
 
     @functools.cached_property
     def arrays(self) -> tuple[ArraySpec, ...]:

@@ -13,7 +13,7 @@ from hw.numeric.product_formats import RESULT_FORMATS, result_formats
 from sw.ir import nodes as ir
 from sw.ir.affine import Axis
 from sw.ir.element_operations import OPERATIONS, notation
-from sw.ir.format_rules import Format, common, convertible, fp32, int32, narrow, pred, widens
+from sw.ir.format_rules import Format, bf16, common, convertible, fp32, int32, narrow, pred, widens
 from sw.ir.types import Tensor, TileType, TokenType, Type, View
 
 __all__ = ["REDUCTIONS", "RuleError", "fits_start", "infer"]
@@ -238,6 +238,22 @@ def _join(node: ir.Join) -> TileType:
     return TileType(tiles[0].rows, Axis(total), tiles[0].format)
 
 
+def _powers(node: ir.Powers) -> tuple[Type, ...]:
+    scores, old = _expect(node, 2)
+    column = TileType(scores.rows, Axis(1), fp32)
+    if scores.format != fp32 or old != column:
+        raise RuleError("shape", f"Maxima of the scores {scores} must be {column}, not {old}")
+    return column, column.to(int32), scores.to(bf16)
+
+
+def _rescale(node: ir.Rescale) -> TileType:
+    sums, rises = _expect(node, 2)
+    column = TileType(sums.rows, Axis(1), int32)
+    if sums.format != fp32 or rises != column:
+        raise RuleError("shape", f"Rises of the sums {sums} must be {column}, not {rises}")
+    return sums
+
+
 def infer(node: ir.Node, tensors: Mapping[str, Tensor], *, strict: bool = True) -> tuple[Type, ...]:
     """Return the result types of a node, tokens excluded.
 
@@ -290,6 +306,10 @@ def infer(node: ir.Node, tensors: Mapping[str, Tensor], *, strict: bool = True) 
             return (TileType(tile.cols, tile.rows, tile.format),)
         case ir.Mask() | ir.Buffer():
             return (_expect(node, 1)[0],)
+        case ir.Powers():
+            return _powers(node)
+        case ir.Rescale():
+            return (_rescale(node),)
     return ()
 
 

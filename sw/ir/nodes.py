@@ -31,7 +31,9 @@ __all__ = [
     "NODES",
     "Node",
     "Operand",
+    "Powers",
     "Reduce",
+    "Rescale",
     "Scatter",
     "Split",
     "Store",
@@ -266,6 +268,27 @@ class Buffer(Node):
     """A tile in a separate buffer; slots of None are left to the schedule."""
 
     slots: int | None = None
+
+
+@dataclass(frozen=True)
+class Powers(Node):
+    """Scores of a block and running maxima m of their rows → new maxima m', rises, powers of two.
+
+    With c = fp32(scale · log2 e), a row has m' = max(m, ⌈c · maximum⌉), the rise m' − m as a whole
+    number, and in bf16 the powers exp2(c · score − m'), as of `hw.numeric.fused_softmax`.
+
+    Parameters
+    ----------
+    scale : float
+        Factor of the scores, above 0.
+    """
+
+    scale: float
+
+
+@dataclass(frozen=True)
+class Rescale(Node):
+    """Sums in fp32 and the rise of the maximum of each row → sums · 2^-rise."""
 
 
 #: Every kind by its name in the text form.

@@ -215,6 +215,7 @@ class _Parser:
             "Format": self._format,
             "View": self._view,
             "bool": self._bool,
+            "float": lambda: float(self._constant().value),
             "int": self._int,
             "int | None": self._int,
             "str": self._word,

@@ -11,7 +11,7 @@ from sw.ir.nodes import NODES, Loop, Node, Operand, Value
 from sw.ir.program import Program
 from sw.ir.types import Entry, TileType, View
 
-__all__ = ["map_operands", "rebuild", "rename", "used", "walk"]
+__all__ = ["Names", "map_operands", "rebuild", "rename", "used", "walk"]
 
 # Names of the parts of everything that has parts worth visiting.
 _PARTS: dict[type[Any], tuple[str, ...]] = {
@@ -44,6 +44,32 @@ def map_operands(node: Node, operand: Callable[[Operand], Operand]) -> Node:
     if isinstance(node, Loop):
         changes["nexts"] = tuple(operand(each) for each in node.nexts)
     return node.replace(**changes)
+
+
+class Names:
+    """Names of a program's values, and new ones beside them.
+
+    Parameters
+    ----------
+    program : Program
+    """
+
+    def __init__(self, program: Program) -> None:
+        self._taken = {
+            value.name
+            for node in walk(program.nodes)
+            for value in (*node.results, *(node.carries if isinstance(node, Loop) else ()))
+        }
+
+    def fresh(self, like: Value, type_: TileType | None = None) -> Value:
+        """A value named after another one's variable, of the same or of another type."""
+        # A value without a variable has a number as its name.
+        stem = like.variable
+        number = 2 if stem else 1
+        while (name := f"{stem}.{number}" if stem else str(number)) in self._taken:
+            number += 1
+        self._taken.add(name)
+        return Value(name, type_ or like.type)
 
 
 def rebuild(item: Any, change: Callable[[Any], Any]) -> Any:

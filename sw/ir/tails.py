@@ -78,6 +78,11 @@ class Tails:
                 # A rounded number is another; zero and the infinities survive every cast.
                 rows, cols = self._get(node.operands[0])
                 known = (_unchanged(rows), _unchanged(cols))
+            case ir.Powers():
+                # 2^-inf is 0.
+                hidden = self.of(node.operands[0], 1) == -math.inf
+                self._known[node.results[2].name] = (None, 0 if hidden else None)
+                return
         for each in node.results:
             self._known[each.name] = known
 
@@ -90,6 +95,8 @@ class Tails:
             needs = [(0, 0 if node.ta else 1, zero), (1, 1 if node.tb else 0, zero)]
         elif isinstance(node, ir.Reduce) and isinstance(node.values[0].type, TileType):
             needs = [(0, node.axis, identity(node.op, node.values[0].type.format))]
+        elif isinstance(node, ir.Powers):
+            needs = [(0, 1, ir.Constant(-math.inf))]
         found = []
         for operand, axis, number in needs:
             kind = node.values[operand].type

@@ -44,9 +44,17 @@ class Kernel:
         The traced function; its parameters are the tensors by name, then options.
     span : Span
         Source position of its definition.
+    sizes : mapping of str to int
+        Default sizes of some dimensions, for commands that are given none.
     """
 
-    def __init__(self, signature: Signature, function: Callable[..., None], span: Span) -> None:
+    def __init__(
+        self,
+        signature: Signature,
+        function: Callable[..., None],
+        span: Span,
+        sizes: Mapping[str, int] | None = None,
+    ) -> None:
         self.signature = signature
         self.function = function
         self.name = function.__name__
@@ -54,6 +62,7 @@ class Kernel:
         self.__doc__ = function.__doc__
         self._span = span
         self.options = MappingProxyType(self._options())
+        self.sizes = MappingProxyType(self._default_sizes(sizes or {}))
 
     def _options(self) -> dict[str, Any]:
         """Options: the parameters with a default. All other parameters must be tensors."""
@@ -87,6 +96,18 @@ class Kernel:
                 tensors[0],
             )
         return options
+
+    def _default_sizes(self, sizes: Mapping[str, int]) -> dict[str, int]:
+        for name, size in sizes.items():
+            if name not in self.signature.dims:
+                known = near_misses(name, self.signature.dims, "dimensions")
+                raise self._error(
+                    "signature", f"Size `{name}` must be of a dimension; {known}", name
+                )
+            if whole(size) is None or size < 1:
+                rule = f"Size `{name}` must be a whole number of 1 or more, not {size!r}"
+                raise self._error("signature", rule, repr(size))
+        return dict(sizes)
 
     def _error(self, kind: str, message: str, value: str = "") -> ProgramError:
         return ProgramError(kind, message, self._span, value=value)
@@ -273,7 +294,9 @@ class Kernel:
         return f"<kernel {self.name}: {self.signature.text}>"
 
 
-def kernel(signature: str) -> Callable[[Callable[..., None]], Kernel]:
+def kernel(
+    signature: str, *, sizes: Mapping[str, int] | None = None
+) -> Callable[[Callable[..., None]], Kernel]:
     """Decorator that makes a kernel of a function.
 
     Parameters
@@ -281,6 +304,8 @@ def kernel(signature: str) -> Callable[[Callable[..., None]], Kernel]:
     signature : str
         Inputs and outputs: ``"A[M, K], B[K, N] -> C[M, N]: bf16"``. A name on both sides is updated
         in place.
+    sizes : mapping of str to int
+        Default sizes of some dimensions, for commands that are given none.
 
     Raises
     ------
@@ -301,7 +326,7 @@ def kernel(signature: str) -> Callable[[Callable[..., None]], Kernel]:
         if not inspect.isfunction(function):
             name = type(function).__name__
             raise ProgramError("signature", f"Kernel must be a function, not {name}", span)
-        return Kernel(parsed, function, span)
+        return Kernel(parsed, function, span, sizes)
 
     return made
 

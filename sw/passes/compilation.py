@@ -38,7 +38,7 @@ class Compilation:
     Members
     -------
     program, summed, lean : Program
-        After `check`, `accumulate` and `simplify`.
+        After `check`, `online` and `simplify`.
     division : Division
         The parts of the kernel.
     failures : dict of str to list of BadInputError
@@ -58,3 +58,8 @@ class Compilation:
     lean: Program = _later()
     division: Division = _later()
     failures: dict[str, list[BadInputError]] = dataclasses.field(default_factory=dict)
+
+    @property
+    def all_options(self) -> dict[str, Any]:
+        """Every option of the kernel, defaults included."""
+        return {**self.kernel.options, **self.options}

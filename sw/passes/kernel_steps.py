@@ -12,6 +12,7 @@ from sw.passes.check import check
 from sw.passes.compilation import Compilation
 from sw.passes.pass_driver import Pass, program_text
 from sw.passes.simplify import simplify
+from sw.softmax.online import is_exact, online
 
 __all__ = ["KERNEL_PASSES"]
 
@@ -27,6 +28,10 @@ def _check(c: Compilation) -> None:
 
 def _accumulate(c: Compilation) -> None:
     c.summed = accumulate(c.program)
+
+
+def _online(c: Compilation) -> None:
+    c.summed = c.summed if is_exact(c.all_options) else online(c.summed)
 
 
 def _simplify(c: Compilation) -> None:
@@ -80,6 +85,14 @@ KERNEL_PASSES: tuple[Pass[Compilation], ...] = (
         "fuse a product and its addend into one node, which fixes the order of sums",
         _accumulate,
         needs=("program",),
+        leaves=("summed",),
+        text=program_text("summed"),
+    ),
+    Pass(
+        "online",
+        "rewrite a softmax over blocks: a whole maximum, powers of two, a column of ones",
+        _online,
+        needs=("summed",),
         leaves=("summed",),
         text=program_text("summed"),
     ),

@@ -6,9 +6,9 @@ tail is not known to hold the identity already: a load reads zeros beyond its te
 
 from __future__ import annotations
 
-from sw.ir.nodes import Mask, Node, Value
+from sw.ir.nodes import Mask, Node
 from sw.ir.program import Program
-from sw.ir.rewrite import walk
+from sw.ir.rewrite import Names
 from sw.ir.tails import Tails
 from sw.ir.verify import verify
 
@@ -23,20 +23,7 @@ def mask(program: Program) -> Program:
 class _Masker:
     def __init__(self, program: Program) -> None:
         self._tails = Tails({each.name: each for each in program.tensors})
-        self._taken = {
-            value.name
-            for node in walk(program.nodes)
-            for value in (*node.results, *getattr(node, "carries", ()))
-        }
-
-    def _fresh(self, like: Value) -> Value:
-        # A value without a variable has a number as its name.
-        stem = like.variable
-        number = 2 if stem else 1
-        while (name := f"{stem}.{number}" if stem else str(number)) in self._taken:
-            number += 1
-        self._taken.add(name)
-        return Value(name, like.type)
+        self._names = Names(program)
 
     def block(self, nodes: tuple[Node, ...]) -> tuple[Node, ...]:
         found: list[Node] = []
@@ -46,7 +33,7 @@ class _Masker:
             for position, axis, number in self._tails.missing(node):
                 source = node.values[position]
                 masked = Mask(
-                    (source,), (self._fresh(source),), node.span, axis=axis, identity=number
+                    (source,), (self._names.fresh(source),), node.span, axis=axis, identity=number
                 )
                 self._tails.note(masked)
                 operands = list(node.operands)
