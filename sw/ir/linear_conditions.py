@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from sw.ir import nodes as ir
 from sw.ir.affine import Affine
 
-__all__ = ["Linear", "condition_of"]
+__all__ = ["Linear", "condition_of", "seen_where"]
 
 #: Comparisons as (sign of left - right, constant added) so that the result is at least 0.
 _COMPARISONS = {"ge": (1, 0), "gt": (1, -1), "le": (-1, 0), "lt": (-1, -1)}
@@ -58,6 +58,22 @@ def condition_of(value: ir.Operand, makers: Mapping[str, ir.Node]) -> Linear | N
     if left is None or right is None:
         return None
     return (left + right * -1) * sign + Linear(0, 0, Affine((), constant))
+
+
+def seen_where(value: ir.Value, makers: Mapping[str, ir.Node], *, holds: bool) -> Linear | None:
+    """Linear tile that is 0 or more exactly where a condition holds, or where it does not.
+
+    Parameters
+    ----------
+    value, makers
+        As of `condition_of`.
+    holds : bool
+    """
+    found = condition_of(value, makers)
+    if found is None or holds:
+        return found
+    # Not x >= 0 is -x - 1 >= 0.
+    return found * -1 + Linear(0, 0, Affine((), -1))
 
 
 def _linear(operand: ir.Operand, makers: Mapping[str, ir.Node]) -> Linear | None:

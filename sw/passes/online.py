@@ -18,7 +18,7 @@ from hw.numeric.formats import bf16, fp32, int32
 from hw.numeric.fused_softmax import LEAST_MAXIMUM, score_scale
 from sw.ir import nodes as ir
 from sw.ir.affine import Affine, Axis
-from sw.ir.linear_conditions import Linear, condition_of
+from sw.ir.linear_conditions import seen_where
 from sw.ir.program import Program
 from sw.ir.rewrite import Names, rebuild, walk
 from sw.ir.types import TileType
@@ -198,12 +198,9 @@ def _moving_ends(loop: ir.Loop) -> tuple[Affine, ...]:
 
 def _hides(hidden: Hidden, end: Affine, softmax: RunningSoftmax, finder: SoftmaxFinder) -> bool:
     """Whether a condition hides each key from ``end`` on."""
-    seen = condition_of(hidden.condition, finder.makers)
+    seen = seen_where(hidden.condition, finder.makers, holds=not hidden.holds)
     if seen is None:
         return False
-    if hidden.holds:
-        # Not x >= 0 is -x - 1 >= 0.
-        seen = seen * -1 + Linear(0, 0, Affine((), -1))
     scores = softmax.chain.product.result.type
     assert isinstance(scores, TileType)
     if seen.columns != -1 or seen.rows not in (0, 1):

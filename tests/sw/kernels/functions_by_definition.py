@@ -9,7 +9,7 @@ from decimal import Decimal, localcontext
 
 import numpy as np
 
-__all__ = ["exp", "reciprocal", "rsqrt"]
+__all__ = ["exp", "exp2", "reciprocal", "rsqrt"]
 
 GUARD = 4
 NAN = np.array(0x7FC00000, np.uint32).view(np.float32)
@@ -79,11 +79,21 @@ def split(x):
 def exp(x, width):
     with localcontext(prec=40):
         log2_e = int((Decimal(1 << width + 10) / Decimal(2).ln()).to_integral_value())
+    return power_of_two(x, width, log2_e, width + 10)
+
+
+def exp2(x, width):
+    return power_of_two(x, width, 1, 0)
+
+
+def power_of_two(x, width, factor, bits):
+    """2^(x * factor / 2^bits)."""
     finite = np.isfinite(x)
     significand, exponent = split(np.where(finite, x, np.float32(0)))
-    # |x| log2(e) with width + 2 fraction bits, rounded down; beyond 2^8 everything overflows.
-    right = np.clip(8 - exponent, 0, 62)
-    power = np.where(np.abs(x) >= 256, (1 << width + 11) - 1, significand * log2_e >> right)
+    # |x| times the factor with width + 2 fraction bits, rounded down; beyond 2^8 all overflows.
+    right = bits - exponent - (width + 2)
+    shifted = significand * factor << np.clip(-right, 0, 62) >> np.clip(right, 0, 62)
+    power = np.where(np.abs(x) >= 256, (1 << width + 11) - 1, shifted)
     power = np.where(x < 0, -power, power)
     fraction, whole = power & (1 << width + 2) - 1, power >> width + 2
     y = rounded(interpolated("exp2", width, fraction), whole - (width + GUARD), width)

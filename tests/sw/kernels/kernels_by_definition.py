@@ -7,7 +7,7 @@ Nothing of the project is imported: order, casts and sums are written here, the 
 import ml_dtypes
 import numpy as np
 
-from tests.sw.kernels.functions_by_definition import NAN, exp, reciprocal, rsqrt
+from tests.sw.kernels.functions_by_definition import NAN, exp, exp2, reciprocal, rsqrt
 
 __all__ = ["BY_DEFINITION"]
 
@@ -17,6 +17,9 @@ ONE = np.float32(1)
 #: -2 sqrt(2 / pi), and that times 0.044715.
 LINEAR, CUBIC = np.float32(-1.5957691216057308), np.float32(-0.07135481627159628)
 EPS = np.float32(1e-5)
+FAR = np.float32(np.inf)
+#: Elements of a block that nothing else chooses.
+BLOCK = 64
 
 
 def stored(x, dtype):
@@ -106,10 +109,10 @@ def layer_norm(inputs, width):
     return scaled * wide(inputs["g"]) + wide(inputs["b"])
 
 
-def product(a, b):
-    """From +0, in ascending order, one rounding per term; zero sums are +0."""
+def product(a, b, total=None):
+    """From +0 or a sum, in ascending order, one rounding per term; zero sums are +0."""
     a, b = wide(a), wide(b)
-    total = np.zeros((len(a), b.shape[1]), a.dtype)
+    total = np.zeros((len(a), b.shape[1]), a.dtype) if total is None else total
     for k in range(a.shape[1]):
         column, row = a[:, k : k + 1], b[k : k + 1]
         total = fma(column, row, total) if a.dtype == FLOAT else total + column * row
@@ -132,15 +135,61 @@ def gated_mlp(inputs, width):
     return product(stored(h, BF16), inputs["Wd"])
 
 
+def attention(inputs, width):
+    heads = []
+    for q, k, v in zip(*(inputs[name] for name in "QKV"), strict=True):
+        s = product(q, k.T) * np.float32(q.shape[1] ** -0.5)
+        e = exp(s - row_max(s), width)
+        heads.append(product(stored(e, BF16), v) * reciprocal(row_sum(e), width))
+    return np.array(heads)
+
+
+def halved(sums, times):
+    """sums * 2^-times; what becomes less than 2^-126 is +0."""
+    times = np.minimum(times, 255)
+    y = np.ldexp(sums.astype(np.float64), -times.astype(np.int64)).astype(FLOAT)
+    lost = (np.abs(sums) < 2.0**-126) | (np.abs(y) < 2.0**-126)
+    return np.where(times == 0, sums, np.where(lost, np.float32(0), y))
+
+
+def flash_attention(inputs, width, *, causal=False, window=0, tile=BLOCK, block=BLOCK):
+    q, k, v = (inputs[name] for name in "QKV")
+    (heads, queries, depth), keys = q.shape, k.shape[1]
+    factor = np.float32(depth**-0.5 * np.log2(np.e))
+    answers = np.zeros((heads, queries, v.shape[2]), FLOAT)
+    for head in range(heads):
+        group = head // (heads // len(k))
+        for first in range(0, queries, tile):
+            rows = slice(first, min(first + tile, queries))
+            last = np.arange(queries)[rows, np.newaxis] + keys - queries
+            m = np.full((len(last), 1), -(2.0**20), FLOAT)
+            o = np.zeros((len(last), v.shape[2] + 1), FLOAT)
+            # The loop ends behind the last key that a whole tile of queries would see.
+            end = first + tile + keys - queries if causal or window else keys
+            for start in range(0, min(end, keys), block):
+                part = slice(start, min(start + block, keys))
+                s = product(q[head, rows], k[group, part].T)
+                behind = last - np.arange(keys)[part]
+                if causal or window:
+                    s = np.where((behind >= 0) & (behind < (window or keys + 1)), s, -FAR)
+                top = np.where(np.isnan(s), -FAR, s).max(axis=1, keepdims=True)
+                new = np.maximum(m, np.ceil(top * factor))
+                p = stored(exp2(fma(s, factor, -new), width), BF16)
+                values = np.c_[v[group, part], np.ones(p.shape[1], BF16)]
+                o, m = product(p, values, halved(o, new - m)), new
+            answers[head, rows] = o[:, :-1] * reciprocal(o[:, -1:], width)
+    return answers
+
+
 #: Inputs by name and significant bits of the functions -> output before its cast, by kernel.
 _ELEMENTS = (add, silu, gelu, transpose, softmax, rms_norm, layer_norm, rope)
-_PRODUCTS = (residual, gated_mlp)
+_PRODUCTS = (residual, gated_mlp, attention, flash_attention)
 
 
 def _by_definition(kernel):
-    def answer(inputs, width, dtype):
+    def answer(inputs, width, dtype, **options):
         with np.errstate(all="ignore"):
-            return stored(kernel(inputs, width), dtype)
+            return stored(kernel(inputs, width, **options), dtype)
 
     return answer
 

@@ -27,7 +27,10 @@ SHAPES = 21
 #: Kernels that also take integers.
 OF_INTEGERS = ("add", "transpose", "silu", "gelu", "rope", "residual")
 #: Kernels with products.
-PRODUCTS = ("residual", "gated_mlp", "matmul_nt", "matmul_tn", "matmul_tt")
+PRODUCTS = (
+    *("residual", "gated_mlp", "matmul_nt", "matmul_tn", "matmul_tt"),
+    *("attention", "flash_attention"),
+)
 
 #: Below it silu and gelu are zero: e^-x overflows there (docs/numerics.md).
 UNDERFLOW = 2.0**-119
@@ -40,7 +43,11 @@ def random_sizes(rng, name):
     for dim in KERNELS[name].signature.dims:
         size = 1 if rng.random() < 0.1 else int(np.exp(rng.uniform(0, np.log(most))))
         sizes[dim] = 2 * size if (name, dim) == ("rope", "N") else size
-    return sizes
+    if "H" in sizes:
+        # Few heads, as many for each head of keys.
+        sizes["G"] = int(rng.integers(1, 3))
+        sizes["H"] = sizes["G"] * int(rng.integers(1, 3))
+    return {dim: sizes[dim] for dim in KERNELS[name].signature.dims}
 
 
 def operand(rng, shape, dtype, *, mild=False):
@@ -50,8 +57,8 @@ def operand(rng, shape, dtype, *, mild=False):
         return rng.integers(-128, 128, shape).astype(dtype)
     signs = rng.choice([-1.0, 1.0], shape)
     x = signs * np.exp(rng.uniform(np.log(0.01), np.log(80), shape))
-    if not mild and len(shape) == 2:
-        for row in x:
+    if not mild and len(shape) > 1:
+        for row in x.reshape(-1, shape[-1]):
             kind = rng.integers(8)
             if kind == 0:
                 row[:] = row[0]

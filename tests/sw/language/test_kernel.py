@@ -30,6 +30,24 @@ def test_parameters_must_be_tensors_or_have_a_default(signature, parameters, mes
         tw.kernel(signature)(names["f"])
 
 
+@pytest.mark.parametrize(
+    ("sizes", "message"),
+    [
+        ({"B": 4}, "Size `B` must be of a dimension; dimensions are M"),
+        ({"M": 0}, "Size `M` must be a whole number of 1 or more, not 0"),
+        ({"M": "x"}, "Size `M` must be a whole number of 1 or more, not 'x'"),
+    ],
+)
+def test_default_sizes_must_be_of_dimensions(sizes, message):
+    def f(A, C):
+        tw.store_tile(C, tw.load_tile(A))
+
+    assert tw.kernel("A[M] -> C[M]", sizes={"M": 4})(f).sizes == {"M": 4}
+    with pytest.raises(tw.ProgramError, match=message) as caught:
+        tw.kernel("A[M] -> C[M]", sizes=sizes)(f)
+    assert caught.value.kind == "signature"
+
+
 def trace(**values):
     return matmul.trace(**({"M": 8, "K": 8, "N": 8, "dtype": tw.bf16} | values))
 
