@@ -12,7 +12,7 @@ from sw.ir.sizes import choose_sizes
 from sw.language import Kernel
 from sw.passes.accumulate import accumulate, require_whole_lanes
 from sw.passes.check import check
-from sw.passes.online import is_exact, online
+from sw.softmax.online import is_exact, online
 
 __all__ = ["call", "checked_options", "summed"]
 

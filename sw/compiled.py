@@ -38,7 +38,7 @@ class Compiled:
     arrays : tuple of ArraySpec
         Arguments of the kernel, in order.
     golden_program : Program
-        The program after `accumulate`, which fixes the order of sums.
+        The program after `online`, which fixes orders of sums and arithmetic.
     schedule : Schedule
         Every choice, the compiler's included.
     parts : tuple of CompiledPart

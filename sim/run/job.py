@@ -26,7 +26,7 @@ from sw.ir.types import Role
 from sw.language import Kernel, Schedule
 from sw.language.schedule import check_schedule
 from sw.passes.check import check
-from sw.passes.online import is_exact
+from sw.softmax.online import is_exact
 
 if TYPE_CHECKING:
     from sw.compiled import Compiled

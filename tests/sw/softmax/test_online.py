@@ -21,8 +21,8 @@ from sw.kernels.flash_attention import flash_attention
 from sw.passes.accumulate import accumulate
 from sw.passes.check import check
 from sw.passes.mask import mask
-from sw.passes.online import missed_softmaxes, online
 from sw.passes.simplify import simplify
+from sw.softmax.online import missed_softmaxes, online
 from tests.sw.kernels.kernels_by_definition import BY_DEFINITION
 from tests.sw.softmax.spellings import MASK, NEAR_MISSES, SCALE, SPELLINGS, program_of
 
