@@ -89,8 +89,14 @@ def _agcu(
     credits = [0] * config.token_tracks
     for name, load in graph.of(Load):
         if load.agcu == agcu:
-            loads[load.stream] = IssuerProgram(len(descriptors), load.loops, (Wait(load.port),))
-            descriptors.append((load.descriptor, load.argument))
+            lists = ((load.descriptor, load.argument, load.loops), *load.following)
+            waits = (Wait(load.port, load.slots),)
+            first, *following = (
+                IssuerProgram(len(descriptors) + number, loops, waits)
+                for number, (_, _, loops) in enumerate(lists)
+            )
+            loads[load.stream] = dataclasses.replace(first, following=tuple(following))
+            descriptors += [(descriptor, argument) for descriptor, argument, _ in lists]
             credits[load.port] = sum(homes[sink.stage].slots for sink in graph.sinks(name))
     for _, store in graph.of(Store):
         if store.agcu == agcu:
@@ -133,7 +139,7 @@ def _nets(graph: StageGraph, homes: Mapping[str, Home]) -> tuple[Net, ...]:
                 Pin(f"pmu{homes[each.stage].pmu}", homes[each.stage].token + each.port)
                 for each in stream.sinks
             )
-            pins = tuple((each, 1) for each in tokens)
+            pins = tuple((each, load.slots) for each in tokens)
             port = Pin(f"agcu{load.agcu}", load.port)
             nets.append(Net(f"{first}_free", pins, (port,), tokens=True))
     return tuple(nets)

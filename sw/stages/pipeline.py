@@ -1,22 +1,33 @@
-"""Pipeline of lane programs: its parts while it is put together, and what it asks of a chip."""
+"""Pipeline of stages on a chip: its parts while it is put together, and what it asks of a chip."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from hw.arch.agcu import AGCU_STREAMS
 from hw.arch.config import ChipConfig
 from hw.arch.descriptor import Descriptor
+from hw.arch.errors import BadInputError
 from hw.arch.loops import BoxLoop
 from hw.arch.pcu import FilterProgram, PcuInput, PcuProgram
 from hw.numeric.formats import Format
 from sw.lane_codes.lane_code import LaneCode
 from sw.passes.field_limits import Unfit, require_count
 from sw.passes.pack import Buffer, Home, pack
-from sw.stages.stage_graph import Hold, Lanes, Load, Socket, Stage, StageGraph, Store, Stream
+from sw.stages.stage_graph import (
+    Hold,
+    Lanes,
+    Load,
+    Product,
+    Socket,
+    Stage,
+    StageGraph,
+    Store,
+    Stream,
+)
 
-__all__ = ["Pipeline", "PipelineParts", "on_grids"]
+__all__ = ["Pipeline", "PipelineParts", "fitting", "on_grids"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,6 +43,8 @@ class Pipeline:
         The choices as a line of text.
     block_rows, block_columns : int
         Rows and columns of the result that a slot holds.
+    block_keys : int
+        Keys of a block of a softmax between two products; else 0.
     """
 
     graph: StageGraph
@@ -39,6 +52,7 @@ class Pipeline:
     summary: str
     block_rows: int
     block_columns: int
+    block_keys: int = 0
 
 
 def on_grids(
@@ -80,6 +94,33 @@ def on_grids(
             yield problem
 
 
+def fitting(candidates: Iterable[Pipeline | Unfit], name: str) -> Iterator[Pipeline]:
+    """Those that fit among candidates for a kernel of a name, in their order.
+
+    Raises
+    ------
+    BadInputError
+        If none fits; the message is that of the first one.
+    """
+    problem: Unfit | None = None
+    found = False
+    for each in candidates:
+        if isinstance(each, Unfit):
+            problem = problem or each
+        else:
+            found = True
+            yield each
+    if not found:
+        assert problem is not None
+        raise BadInputError(
+            f"`{name}` must fit the chip; {problem}",
+            kind="does-not-fit",
+            where=name,
+            value=problem.value,
+            rule=problem.rule,
+        )
+
+
 class PipelineParts:
     """Stages and streams of a pipeline while it is put together.
 
@@ -113,8 +154,14 @@ class PipelineParts:
         tensor: tuple[Descriptor, int],
         loops: Sequence[BoxLoop],
         sinks: Sequence[Socket],
+        *,
+        slots: int = 1,
+        following: Sequence[tuple[Descriptor, int, tuple[BoxLoop, ...]]] = (),
     ) -> None:
         """Add a load stream, at the wanted AGCU or the next one with a free stream.
+
+        A box fills a number of slots; ``following`` are tensors that the stream loads next, as of
+        `Load`.
 
         Raises
         ------
@@ -124,7 +171,7 @@ class PipelineParts:
         at, stream = self._free_stream(
             "Load", self._loads, agcu, min(AGCU_STREAMS, self.config.token_tracks), loops
         )
-        self.stages[name] = Load(at, stream, *tensor, tuple(loops), stream)
+        self.stages[name] = Load(at, stream, *tensor, tuple(loops), stream, slots, tuple(following))
         self.join(name, [(Socket(name), 1)], sinks)
 
     def store(
@@ -165,15 +212,23 @@ class PipelineParts:
         )
 
     def hold(
-        self, name: str, hold: Hold, *, wanted: int, rate: float, alignment: int, tokens: bool
+        self,
+        name: str,
+        hold: Hold,
+        *,
+        wanted: int,
+        rate: float,
+        alignment: int,
+        tokens: bool,
+        least: int = 1,
     ) -> None:
-        """Add a buffer, as `sw.passes.pack.Buffer` describes it; it needs one slot."""
+        """Add a buffer, as `sw.passes.pack.Buffer` describes it."""
         self.stages[name] = hold
         self.buffers.append(
             Buffer(
                 name=name,
                 slot_bytes=hold.slot_bytes,
-                least=1,
+                least=least,
                 wanted=wanted,
                 writers=len(hold.writes),
                 tokens=tokens,
@@ -207,7 +262,13 @@ class PipelineParts:
             )
         )
 
-    def done(self, summary: str, block_rows: int, block_columns: int) -> Pipeline:
+    def product(self, name: str, program: PcuProgram) -> None:
+        """Add a matrix unit."""
+        self.stages[name] = Product(program)
+
+    def done(
+        self, summary: str, block_rows: int, block_columns: int, block_keys: int = 0
+    ) -> Pipeline:
         """The whole pipeline, with its buffers in PMUs.
 
         Raises
@@ -223,4 +284,4 @@ class PipelineParts:
             homes |= {
                 each: dataclasses.replace(homes[each], slots=common) for each in sorted(sinks)
             }
-        return Pipeline(graph, homes, summary, block_rows, block_columns)
+        return Pipeline(graph, homes, summary, block_rows, block_columns, block_keys)

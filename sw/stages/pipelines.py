@@ -6,7 +6,6 @@ import dataclasses
 from collections.abc import Iterator
 
 from hw.arch.config import ChipConfig
-from hw.arch.errors import BadInputError
 from sw.array_spec import ArraySpec
 from sw.ir import nodes as ir
 from sw.ir.format_rules import fp32, int32
@@ -15,7 +14,7 @@ from sw.lane_codes.lane_code import LaneCode
 from sw.lane_codes.lane_codes import lane_codes
 from sw.passes.field_limits import Unfit
 from sw.stages.element_pipeline import element_pipelines
-from sw.stages.pipeline import Pipeline
+from sw.stages.pipeline import Pipeline, fitting
 from sw.stages.region import Part, Region
 from sw.stages.row_pipeline import row_pipelines
 from sw.stages.turn_pipeline import turn_pipelines
@@ -44,23 +43,7 @@ def pipelines(
     ProgramError
         At a node that no lane program computes.
     """
-    problem: Unfit | None = None
-    found = 0
-    for each in _candidates(region, arrays, config):
-        if isinstance(each, Unfit):
-            problem = problem or each
-        else:
-            found += 1
-            yield each
-    if not found:
-        assert problem is not None
-        raise BadInputError(
-            f"`{name}` must fit the chip; {problem}",
-            kind="does-not-fit",
-            where=name,
-            value=problem.value,
-            rule=problem.rule,
-        )
+    return fitting(_candidates(region, arrays, config), name)
 
 
 def _candidates(

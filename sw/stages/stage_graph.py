@@ -14,6 +14,7 @@ from typing import TypeVar
 from hw.arch.descriptor import Descriptor, ElementFormat
 from hw.arch.loops import BoxLoop, LoopProgram
 from hw.arch.pcu import PcuProgram
+from hw.arch.pmu import Beyond
 from hw.arch.pmu_word import Access
 from sw.array_spec import ArraySpec
 
@@ -49,6 +50,8 @@ class Walk:
         Loops over slots, as of `hw.arch.pmu.EngineProgram`.
     last_level, final_level : int or None
         Levels that end a packet and a group of packets, as of `hw.arch.pmu.EngineProgram`.
+    beyond : Beyond or None
+        Vectors of a constant that a read engine sends in place of elements.
     modulus, index : int
         A write engine takes packet i if i mod modulus = index.
     """
@@ -62,6 +65,7 @@ class Walk:
     slots: LoopProgram = LoopProgram()
     last_level: int | None = None
     final_level: int | None = None
+    beyond: Beyond | None = None
     modulus: int = 1
     index: int = 0
 
@@ -101,15 +105,21 @@ class _Transfer(Stage):
 
 @dataclasses.dataclass(frozen=True)
 class Load(_Transfer):
-    """Stream of boxes from memory to one or several buffers, one slot per box.
+    """Stream of boxes from memory to one or several buffers.
 
     Parameters
     ----------
     port : int
         Token port of the AGCU at which freed slots arrive.
+    slots : int
+        Slots that a box fills.
+    following : tuple of (Descriptor, int, tuple of BoxLoop)
+        Tensors that are loaded after it, one after the other: descriptor, argument and loops.
     """
 
     port: int
+    slots: int = 1
+    following: tuple[tuple[Descriptor, int, tuple[BoxLoop, ...]], ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -265,10 +275,10 @@ def boxes_of(
 def _stage_text(stage: Stage) -> str:
     match stage:
         case Load() | Store():
-            box = " x ".join(map(str, reversed(stage.descriptor.box)))
-            loops = ", ".join(f"{each.count} by {each.step}" for each in stage.loops)
-            where = f"agcu{stage.agcu}.{stage.stream}"
-            return f"{stage.kind} argument {stage.argument} in boxes of {box}: {loops}; {where}"
+            boxes = [_boxes_text(stage.descriptor, stage.argument, stage.loops)]
+            if isinstance(stage, Load):
+                boxes += [_boxes_text(*each) for each in stage.following]
+            return f"{stage.kind} {', then '.join(boxes)}; agcu{stage.agcu}.{stage.stream}"
         case Hold():
             walks = [f"written {_walk_text(each)}" for each in stage.writes]
             walks += [f"read {_walk_text(each)}" for each in stage.reads]
@@ -278,9 +288,23 @@ def _stage_text(stage: Stage) -> str:
     raise AssertionError(stage.kind)
 
 
+def _boxes_text(descriptor: Descriptor, argument: int, loops: tuple[BoxLoop, ...]) -> str:
+    box = " x ".join(map(str, reversed(descriptor.box)))
+    counts = ", ".join(f"{_count_text(each, each.count)} by {each.step}" for each in loops)
+    return f"argument {argument} in boxes of {box}: {counts}"
+
+
+def _count_text(loop: LoopProgram | BoxLoop, base: int) -> str:
+    """Count of a loop, which may depend on the index i of an outer one."""
+    if not loop.slope:
+        return str(base)
+    count = f"{base}{loop.slope:+}*i{loop.outer}"
+    return f"({count})>>{loop.shift}" if loop.shift else f"({count})"
+
+
 def _walk_text(walk: Walk) -> str:
     outer = " ".join(
-        f"{name} {loop.base}"
+        f"{name} {_count_text(loop, loop.base)}"
         for name, loop in (
             ("launches", walk.launches),
             ("windows", walk.windows),
@@ -289,5 +313,5 @@ def _walk_text(walk: Walk) -> str:
         )
         if loop != LoopProgram()
     )
-    inner = " ".join(f"{loop.base}x{loop.stride}" for loop in walk.loops)
+    inner = " ".join(f"{_count_text(loop, loop.base)}x{loop.stride}" for loop in walk.loops)
     return f"{walk.access.name} {outer} [{inner}]".replace("  ", " ")

@@ -6,10 +6,12 @@ from collections import deque
 from typing import Any
 
 from hw.arch.config import ChipConfig
+from hw.arch.lanes.softmax_program import SoftmaxRole
 from sw.prove.machine import Channel, Machine, Port
 from sw.prove.packets import Packets
 from sw.prove.pcu_actors import Grid, ResultDrain
 from sw.timing.flow import Run
+from sw.timing.timed_lanes import LANE_DEPTH, PHASE_CHANGE
 from sw.timing.timed_machine import Clocked, Producer
 
 __all__ = ["TimedGrid", "TimedResultDrain"]
@@ -137,9 +139,18 @@ class TimedGrid(Clocked, Grid):
 
 
 class TimedResultDrain(Producer, ResultDrain):
-    """Drain that reads a row per cycle: a vector, or half of one."""
+    """Drain that reads a row per cycle: a vector, or half of one.
+
+    In fused softmax the rows pass through lanes, behind phases of their own at the beginning.
+    """
 
     interval = 1.0  # a vector has a row, or two in a 16-bit format
+    #: Cycles from the first maxima, or denominators, to the first vector that leaves the lanes.
+    _lead = 0.0
+    #: Cycles by which the vector of rises is further from the next one.
+    _rises = 0.0
+    #: Cycles in the lanes.
+    _depth = 0.0
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
@@ -147,20 +158,40 @@ class TimedResultDrain(Producer, ResultDrain):
         self.full_at: deque[float] = deque()
         self.ended = 0
 
+    def set_lanes(self, role: SoftmaxRole, row: float) -> None:
+        """Tell that rows pass through lanes, each in so many cycles."""
+        self.interval, self._depth = 2 * row, LANE_DEPTH
+        if role is SoftmaxRole.SCORES:
+            self._lead = 2 * (row + PHASE_CHANGE - 1)
+            self._rises = PHASE_CHANGE - 1
+        else:
+            self._lead = 3 * row - 2 + 2 * PHASE_CHANGE
+
     def when(self) -> float:
         return max(self.free, self.full_at[0]) if self.full_at else self.free
 
     def leaves(self, channel: Channel, count: int) -> Run:
-        if self._left == self._sizes[self._pass]:
+        begins = self._left == self._sizes[self._pass]
+        if begins:
             full = self.full_at.popleft()
-            self.free = max(self.free + _NEXT, full + _DRAIN + self.interval - 1)
-        return Run(self.free, self.free + (count - 1) * self.interval, count)
+            if self._depth:
+                self.free = max(self.free, full + _DRAIN) + self._lead
+            else:
+                self.free = max(self.free + _NEXT, full + _DRAIN + self.interval - 1)
+        rises = self._rises if begins and count > 1 else 0.0
+        return Run(self.free, self.free + rises + (count - 1) * self.interval, count)
 
     def left(self, channel: Channel, run: Run) -> None:
+        begins = self._left == self._sizes[self._pass]
         self.free = run.last + self.interval
+        if begins and run.size == 1:
+            self.free += self._rises
         if self._left == run.size:
+            if self._depth:
+                # The next pass begins a change of phases behind the last row.
+                self.free = run.last - self._depth + PHASE_CHANGE
             grid: Any = self._grid
-            grid.drained.append(run.last)
+            grid.drained.append(run.last - self._depth)
             self.ended += 1
 
     def skip(self, count: int) -> None:

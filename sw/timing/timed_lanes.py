@@ -12,13 +12,13 @@ from sw.prove.machine import Channel
 from sw.timing.flow import Run
 from sw.timing.timed_machine import Producer, TimedPort
 
-__all__ = ["TimedLaneUnit"]
+__all__ = ["LANE_DEPTH", "PHASE_CHANGE", "TimedLaneUnit"]
 
 #: Cycles from the last group of a vector of results to the vector at the output
 #: (`hw.pcu.lane`, `hw.pcu.result_packer`): its room is free again a cycle later.
-_DEPTH = ROUND_TRIP - 1
+LANE_DEPTH = ROUND_TRIP - 1
 #: Cycles from the last group of a phase to the first of the next one (`hw.pcu.lane_issue`).
-_PHASE = 22
+PHASE_CHANGE = 22
 #: Cycles between two changes of a running sum or extreme (`hw.pcu.statistics`).
 _CHANGE = 4
 
@@ -79,15 +79,15 @@ class TimedLaneUnit(Producer, LaneUnit):
                 interval = (last - first + 1) / (count - rest)
                 timed.leaves(Run(first + interval - 1, last, count - rest))
         if self._run > before and len(self._program.phases) > 1:
-            self.free = max(self.free, last + _PHASE)
+            self.free = max(self.free, last + PHASE_CHANGE)
 
     def leaves(self, channel: Channel, count: int) -> Run:
         run = self._issued
         interval = (run.last - run.first + 1) / count
-        return Run(run.first + interval - 1 + _DEPTH, run.last + _DEPTH, count)
+        return Run(run.first + interval - 1 + LANE_DEPTH, run.last + LANE_DEPTH, count)
 
     def left(self, channel: Channel, run: Run) -> None:
-        self.free = max(self.free, run.last - _DEPTH + 1)
+        self.free = max(self.free, run.last - LANE_DEPTH + 1)
 
     def shift(self, cycles: float) -> None:
         super().shift(cycles)

@@ -165,6 +165,8 @@ class TimedNetwork(Network):
         if unit.by_group:
             grid.columns = tile_passes(self.packets, at, unit).columns.tolist()
         drain.interval = 2.0 if unit.out.bits == 16 else 1.0
+        if unit.softmax:
+            drain.set_lanes(unit.softmax.role, self._chip.grid_columns / self._chip.pcu.lanes)
         self._grids[at] = grid
         found: ResultDrain = drain
         return found

@@ -9,7 +9,7 @@ from amaranth.lib import data
 
 from hw.arch.checks import Domain, require_bool
 
-__all__ = ["KEY_BITS", "KeyMask", "key_mask_layout"]
+__all__ = ["KEYS", "KEY_BITS", "KeyMask", "key_mask_layout"]
 
 #: Width of the counters of keys, in two's complement.
 KEY_BITS = 20
@@ -18,7 +18,7 @@ _COUNTERS = ("key", "key_step", "distance", "distance_step")
 #: Query groups after which a mask begins anew; 0: never.
 _GROUPS = Domain(0, (1 << 16) - 1)
 #: A number of keys; 0: the rule is off.
-_KEYS = Domain(0, (1 << KEY_BITS - 3) - 1)
+KEYS = Domain(0, (1 << KEY_BITS - 3) - 1)
 #: A signed number of keys or queries.
 _SIGNED = Domain(-(1 << KEY_BITS - 3), (1 << KEY_BITS - 3) - 1)
 
@@ -32,9 +32,9 @@ def key_mask_layout() -> data.StructLayout:
     """
     return data.StructLayout(
         {
-            "length": _KEYS.high.bit_length(),
+            "length": KEYS.high.bit_length(),
             "causal": 1,
-            "window": _KEYS.high.bit_length(),
+            "window": KEYS.high.bit_length(),
             **dict.fromkeys(_COUNTERS, KEY_BITS),
             "groups": _GROUPS.high.bit_length(),
         }
@@ -80,8 +80,8 @@ class KeyMask:
     def __post_init__(self) -> None:
         require_bool("Causal of a key mask", self.causal)
         for noun, domain, value in (
-            ("Length of a key mask", _KEYS, self.length),
-            ("Window of a key mask", _KEYS, self.window),
+            ("Length of a key mask", KEYS, self.length),
+            ("Window of a key mask", KEYS, self.window),
             ("Offset of a key mask", _SIGNED, self.offset),
             ("Query step of a key mask", _SIGNED, self.query_step),
             ("First key of a key mask", _SIGNED, self.first_key),

@@ -1,0 +1,367 @@
+"""Pipelines of two products with a softmax of rows between them: scores units and values units.
+
+A group of queries lies in the columns of all pairs of PCUs. Blocks of keys go to every scores unit,
+those of values to every values unit; a scores unit gives its powers to the values unit of its pair
+without a buffer between them (docs/fused_softmax.md). Vectors of the results come from all pairs in
+turn, and are stored as rows.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+
+from hw.arch.agcu import AGCU_STREAMS
+from hw.arch.boxes.issuer_program import MAX_TOKENS
+from hw.arch.config import ChipConfig
+from hw.arch.descriptor import MAX_BOX, Descriptor
+from hw.arch.lanes.key_mask import KeyMask
+from hw.arch.lanes.softmax_program import SoftmaxProgram, SoftmaxRole
+from hw.arch.loops import BoxLoop, LoopProgram
+from hw.arch.pcu import FilterProgram, PcuInput, PcuOutput, PcuProgram
+from hw.arch.pmu import Beyond
+from hw.arch.pmu_word import Access, Level
+from hw.numeric.division import ceil_div
+from hw.numeric.formats import bf16
+from hw.numeric.fused_softmax import score_scale
+from sw.array_spec import ArraySpec
+from sw.passes.field_limits import Unfit, require_count
+from sw.stages.long_rows import pieces_of, rows_of
+from sw.stages.pipeline import Pipeline, PipelineParts, fitting
+from sw.stages.softmax_product import SoftmaxProduct
+from sw.stages.softmax_sizes import SoftmaxSizes, softmax_sizes
+from sw.stages.stage_graph import Hold, Socket, Walk, boxes_of
+from sw.stages.walk_loops import loop
+
+__all__ = ["softmax_pipelines"]
+
+#: Bits of 1 in bf16.
+_ONE = 0x3F80
+#: Load streams for keys, values and queries.
+_LOADS = 3
+#: Slots of blocks that are not kept.
+_BLOCK_SLOTS = 4
+
+
+def softmax_pipelines(
+    work: SoftmaxProduct, arrays: tuple[ArraySpec, ...], config: ChipConfig, name: str
+) -> Iterator[Pipeline]:
+    """Pipelines for two products with a softmax between them on a chip, best first.
+
+    Parameters
+    ----------
+    work : SoftmaxProduct
+    arrays : tuple of ArraySpec
+        Arguments of the launch.
+    config : ChipConfig
+    name : str
+        The kernel.
+
+    Raises
+    ------
+    BadInputError
+        If none fits; the message names what is needed and what there is.
+    """
+    return fitting(_candidates(work, arrays, config), name)
+
+
+def _candidates(
+    work: SoftmaxProduct, arrays: tuple[ArraySpec, ...], config: ChipConfig
+) -> Iterator[Pipeline | Unfit]:
+    try:
+        choices = softmax_sizes(work, config)
+    except Unfit as problem:
+        yield problem
+        return
+    for sizes in choices:
+        try:
+            yield _Builder(work, arrays, config, sizes).pipeline()
+        except Unfit as problem:
+            yield problem
+
+
+class _Builder:
+    def __init__(
+        self,
+        work: SoftmaxProduct,
+        arrays: tuple[ArraySpec, ...],
+        config: ChipConfig,
+        sizes: SoftmaxSizes,
+    ) -> None:
+        self.work, self.arrays, self.sizes = work, arrays, sizes
+        self.parts = PipelineParts(config)
+        self.r, self.columns = config.grid_rows, config.grid_columns
+        #: Tiles of a row of keys, and vectors of one of values.
+        self.deep, self.wide = ceil_div(work.depth, self.r), ceil_div(work.width, self.r)
+        self.agcus = config.agcu.count
+        #: Whether keys and values come by one stream, one after the other.
+        self.joined = self.agcus * min(AGCU_STREAMS, config.token_tracks) < _LOADS
+        require_count("groups of queries", sizes.groups)
+        require_count("blocks of keys", sizes.blocks)
+
+    def pipeline(self) -> Pipeline:
+        work, sizes = self.work, self.sizes
+        if self.joined:
+            self._require_joined()
+        self._keys()
+        self._values()
+        if self.joined:
+            self._load_joined()
+        for part, (first, pairs) in enumerate(sizes.shares):
+            self._queries(part, first, pairs)
+        self._output()
+        counts = sizes.count.of(sizes.groups)
+        met = f"{sizes.blocks}" if not sizes.count.slope else f"{counts[0]} to {counts[-1]}"
+        where = "kept on chip" if sizes.kept else "loaded for each group"
+        return self.parts.done(
+            f"{sizes.pairs} pairs of PCUs, {sizes.groups} groups of {sizes.queries} queries, "
+            f"{met} blocks of {sizes.block} keys each, {where}",
+            sizes.queries,
+            work.width,
+            sizes.block,
+        )
+
+    def _require_joined(self) -> None:
+        """Keys and values that share a load stream are a box each."""
+        rows = self.sizes.blocks * self.sizes.block
+        longest = max(self.deep, self.wide) * self.r
+        for noun, value, most in (
+            ("Keys in whole blocks", rows, MAX_BOX),
+            ("Columns of keys and values", longest, MAX_BOX),
+            ("Blocks of keys", self.sizes.blocks, MAX_TOKENS),
+        ):
+            if value > most or not self.sizes.kept:
+                rule = f"at most {most}, and all kept on chip"
+                raise Unfit(
+                    f"{noun} must be {rule}, where one AGCU loads all, not {value}",
+                    value=value,
+                    rule=rule,
+                )
+
+    def _rows(
+        self, tensor: str, columns: int, rows: int, row: int = 0, column: int = 0
+    ) -> tuple[Descriptor, int]:
+        """Boxes of rows, from a row and a column on, and the launch argument."""
+        if columns <= MAX_BOX:
+            return boxes_of(self.arrays, tensor, (columns, rows), row, column)
+        return rows_of(self.arrays, tensor, pieces_of(columns, bf16, self.r), rows, row)
+
+    def _written(self, walk: Walk, number: int) -> Walk:
+        """Walk over the slots of blocks of keys (0) or values (1), as they are written."""
+        sizes = self.sizes
+        modulus, index = (2, number) if self.joined else (1, 0)
+        walk = dataclasses.replace(walk, modulus=modulus, index=index)
+        if sizes.kept:
+            return dataclasses.replace(walk, slots=LoopProgram(sizes.blocks))
+        windows, slots = LoopProgram(sizes.groups), sizes.count.loop(Level.WINDOWS)
+        return dataclasses.replace(walk, windows=windows, slots=slots)
+
+    def _read(self, walk: Walk) -> Walk:
+        """Walk over the slots of blocks, as they are read for each group."""
+        sizes = self.sizes
+        groups = LoopProgram(sizes.groups)
+        if sizes.kept:
+            slots = sizes.count.loop(Level.REPEATS)
+            return dataclasses.replace(walk, repeats=groups, slots=slots)
+        return dataclasses.replace(walk, windows=groups, slots=sizes.count.loop(Level.WINDOWS))
+
+    def _hold_blocks(self, name: str, hold: Hold, alignment: int) -> None:
+        least, wanted = (self.sizes.blocks,) * 2 if self.sizes.kept else (2, _BLOCK_SLOTS)
+        self.parts.hold(
+            name, hold, least=least, wanted=wanted, rate=1.0, alignment=alignment, tokens=True
+        )
+
+    def _load_blocks(
+        self, name: str, agcu: int, tensor: tuple[Descriptor, int], writer: int
+    ) -> None:
+        """Load of the boxes of blocks."""
+        sizes, dimension = self.sizes, tensor[0].rank - 1
+        step = sizes.block if sizes.blocks > 1 else 0
+        loops: tuple[BoxLoop, ...] = (BoxLoop(sizes.blocks, dimension, step),)
+        if not sizes.kept:
+            loops = (BoxLoop(sizes.groups), sizes.count.boxes(0, dimension, step))
+        self.parts.load(f"{name}_load{writer}", agcu, tensor, loops, [Socket(name, writer)])
+
+    def _keys(self) -> None:
+        """Blocks of keys: rows, sent tile by tile, a packet each."""
+        block, r = self.sizes.block, self.r
+        halves = self.sizes.parts
+        rows = block // halves
+        pieces = loop(self.deep, block * r)
+        writes = tuple(
+            self._written(Walk((loop(rows, r), pieces), offset=half * rows * r), 0)
+            for half in range(halves)
+        )
+        read = self._read(
+            Walk(
+                (pieces, loop(block, r)),
+                last_level=Level.ADDRESS + 1,
+                final_level=Level.ADDRESS,
+            )
+        )
+        self._hold_blocks("keys", Hold(block * self.deep * r * 2, 2, writes, (read,)), 2)
+        if not self.joined:
+            for half in range(halves):
+                tensor = self._rows(self.work.k, self.deep * r, rows, half * rows)
+                self._load_blocks("keys", half, tensor, half)
+        self.parts.join("keys", [(Socket("keys"), 1)], self._all("scores", PcuInput.ACTIVATION))
+
+    def _values(self) -> None:
+        """Blocks of values: columns of R keys, sent as tiles with a row of ones behind them."""
+        block, r, wide = self.sizes.block, self.r, self.wide
+        down, halves = block // r, self.sizes.parts
+        by_keys = down % halves == 0
+        if not by_keys and wide % halves:
+            halves = 1
+        part = (down // halves, wide) if by_keys else (down, wide // halves)
+        offset = part[0] * wide * r**2 if by_keys else part[1] * r**2
+        squares = loop(down, wide * r**2)
+        filled = loop(part[0], squares.stride), LoopProgram(r, stride=r), loop(part[1], r**2)
+        writes = tuple(
+            self._written(Walk(filled, offset=half * offset), 1) for half in range(halves)
+        )
+        phase = Level.ADDRESS + 1
+        across = dataclasses.replace(loop(wide, r**2), slope=1 - wide, outer=phase)
+        read = self._read(
+            Walk(
+                (squares, LoopProgram(2), across, LoopProgram(r, 1, slope=1 - r, outer=phase)),
+                access=Access.COLUMN,
+                last_level=phase,
+                final_level=Level.SLOTS,
+                beyond=Beyond(phase, 1, _ONE),
+            )
+        )
+        self._hold_blocks("values", Hold(block * wide * r * 2, 2, writes, (read,)), r)
+        for half in range(halves if not self.joined else 0):
+            row, column = (half * part[0] * r, 0) if by_keys else (0, half * part[1] * r)
+            tensor = self._rows(self.work.v, part[1] * r, part[0] * r, row, column)
+            self._load_blocks("values", self.agcus // 2 + half, tensor, half)
+        self.parts.join("values", [(Socket("values"), 1)], self._all("sums", PcuInput.ACTIVATION))
+
+    def _load_joined(self) -> None:
+        """One load stream of all keys, then all values."""
+        rows, once = self.sizes.blocks * self.sizes.block, (BoxLoop(1),)
+        values = self._rows(self.work.v, self.wide * self.r, rows)
+        self.parts.load(
+            "blocks_load",
+            0,
+            self._rows(self.work.k, self.deep * self.r, rows),
+            once,
+            [Socket("keys"), Socket("values")],
+            slots=self.sizes.blocks,
+            following=[(*values, once)],
+        )
+
+    def _queries(self, part: int, first: int, pairs: int) -> None:
+        """Queries of some pairs: tiles of C of them, unit after unit, again for each block."""
+        sizes, r, name = self.sizes, self.r, f"queries{part}"
+        rows = pairs * self.columns
+        pieces, windows = loop(self.deep, rows * r), LoopProgram(sizes.groups)
+        write = Walk((loop(rows, r), pieces), windows=windows)
+        read = Walk(
+            (pieces, loop(pairs, self.columns * r), LoopProgram(self.columns, stride=r)),
+            windows=windows,
+            repeats=sizes.count.loop(Level.WINDOWS),
+            last_level=Level.ADDRESS + 2,
+            final_level=Level.REPEATS,
+        )
+        hold = Hold(rows * self.deep * r * 2, 2, (write,), (read,))
+        rate = min(1.0, rows / sizes.block)
+        self.parts.hold(name, hold, wanted=2, rate=rate, alignment=2, tokens=True)
+        tensor = self._rows(self.work.q, self.deep * r, rows, first * self.columns)
+        step = sizes.queries if sizes.groups > 1 else 0
+        loops = (BoxLoop(sizes.groups, tensor[0].rank - 1, step),)
+        self.parts.load(f"{name}_load", part, tensor, loops, [Socket(name)])
+        units = self._all("scores", PcuInput.WEIGHT)[first : first + pairs]
+        self.parts.join(name, [(Socket(name), 1)], units)
+        for number in range(pairs):
+            self._pair(first + number, FilterProgram(pairs, number))
+
+    def _all(self, kind: str, port: PcuInput) -> list[Socket]:
+        """A port of all units of a kind."""
+        return [Socket(f"{kind}{number}", port) for number in range(self.sizes.pairs)]
+
+    def _mask(self, number: int) -> KeyMask:
+        """Keys that the queries of a pair see."""
+        work, sizes = self.work, self.sizes
+        length = work.keys if sizes.blocks * sizes.block > work.keys else 0
+        if work.offset is None:
+            return KeyMask(length=length)
+        return KeyMask(
+            length=length,
+            causal=True,
+            window=work.window,
+            offset=work.offset + number * self.columns,
+            query_step=sizes.queries,
+            groups=sizes.groups,
+        )
+
+    def _pair(self, number: int, weight: FilterProgram) -> None:
+        """A scores unit, and the values unit to which it gives its powers."""
+        factor = float(score_scale(self.work.scale))
+        self.parts.product(
+            f"scores{number}",
+            PcuProgram(
+                softmax=SoftmaxProgram(SoftmaxRole.SCORES, factor, self._mask(number)),
+                weight=weight,
+            ),
+        )
+        # Packets of one vector: the drains of all pairs overlap.
+        self.parts.product(
+            f"sums{number}",
+            PcuProgram(
+                softmax=SoftmaxProgram(SoftmaxRole.VALUES), weights_by_row=True, packet_vectors=1
+            ),
+        )
+        source = Socket(f"scores{number}", PcuOutput.RESULT)
+        self.parts.join(
+            f"powers{number}", [(source, 1)], [Socket(f"sums{number}", PcuInput.WEIGHT)]
+        )
+
+    def _pair_loops(self, outer: int) -> tuple[LoopProgram, ...]:
+        """Loops over pairs in a slot of results: two lie beside each other, the last may be one.
+
+        Parameters
+        ----------
+        outer : int
+            Position of the first loop.
+        """
+        pairs, square = self.sizes.pairs, self.wide * self.r**2
+        if pairs == 1:
+            return ()
+        down = ceil_div(pairs, 2)
+        beside = LoopProgram(2, stride=self.columns)
+        if pairs % 2:
+            # 2, and 1 in the last step.
+            shift = (down - 1).bit_length()
+            base = (2 << shift) + down - 2
+            beside = LoopProgram(base, stride=self.columns, slope=-1, outer=outer, shift=shift)
+        return loop(down, square), beside
+
+    def _output(self) -> None:
+        """Results of a group: pieces of two columns of all pairs in turn, sent as rows."""
+        sizes, r = self.sizes, self.r
+        squares = loop(self.wide, r**2)
+        windows = LoopProgram(sizes.groups)
+        rows = loop(r // 2, 2 * r)
+        write = Walk(
+            (squares, rows, *self._pair_loops(Level.ADDRESS + 2)),
+            access=Access.TWO_ROWS,
+            windows=windows,
+        )
+        read = Walk(
+            (*self._pair_loops(Level.ADDRESS), LoopProgram(self.columns, stride=1), squares),
+            access=Access.COLUMN,
+            windows=windows,
+        )
+        slot = ceil_div(sizes.pairs, 2) * self.wide * r**2 * 2
+        hold = Hold(slot, 2, (write,), (read,))
+        self.parts.hold("output", hold, wanted=2, rate=0.1, alignment=r, tokens=False)
+        self.parts.join("results", [(each, 1) for each in self._results()], [Socket("output")])
+        tensor = self._rows(self.work.o, self.wide * r, sizes.queries)
+        step = sizes.queries if sizes.groups > 1 else 0
+        loops = (BoxLoop(sizes.groups, 1, step),)
+        self.parts.store("output_store", self.agcus - 1, tensor, loops, [(Socket("output"), 1)])
+
+    def _results(self) -> list[Socket]:
+        return [Socket(f"sums{number}", PcuOutput.RESULT) for number in range(self.sizes.pairs)]

@@ -1,0 +1,253 @@
+"""Sizes of two products with a softmax between them on a chip: pairs, blocks of keys, cycles."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Iterator
+
+import numpy as np
+
+from hw.arch.config import ChipConfig
+from hw.arch.descriptor import MAX_BOX
+from hw.arch.lanes.key_mask import KEYS
+from hw.arch.limits import MAX_MODULUS
+from hw.arch.loops import COUNT_BITS, COUNT_SHIFT, BoxLoop, LoopProgram
+from hw.numeric.division import ceil_div
+from sw.passes.field_limits import Unfit
+from sw.stages.softmax_product import SoftmaxProduct
+
+__all__ = ["BlockCount", "SoftmaxSizes", "softmax_sizes"]
+
+#: Cycles of the lanes between two of the three phases of a block.
+_PHASE = 22
+#: Cycles until the first beats of memory arrive.
+_START = 300
+#: Slots of a block that is not kept, so that the next one is loaded meanwhile.
+_SLOTS = 2
+
+
+@dataclasses.dataclass(frozen=True)
+class BlockCount:
+    """Blocks of keys that a group of queries meets: ``(base + slope * group) >> shift``."""
+
+    base: int
+    slope: int = 0
+    shift: int = 0
+
+    def of(self, groups: int) -> np.ndarray:
+        """Count of each group."""
+        return self.base + self.slope * np.arange(groups) >> self.shift
+
+    def loop(self, outer: int) -> LoopProgram:
+        """Loop of an engine over blocks, inside the loop over groups."""
+        return LoopProgram(self.base, slope=self.slope, outer=outer, shift=self.shift)
+
+    def boxes(self, outer: int, dimension: int, step: int) -> BoxLoop:
+        """Loop over the boxes of blocks, inside the loop over groups."""
+        return BoxLoop(self.base, dimension, step, slope=self.slope, outer=outer, shift=self.shift)
+
+
+@dataclasses.dataclass(frozen=True)
+class SoftmaxSizes:
+    """Choices for a `SoftmaxProduct` on a chip.
+
+    Parameters
+    ----------
+    pairs : int
+        Pairs of a scores unit and a values unit.
+    queries : int
+        Queries of a group: those in the columns of all pairs.
+    groups : int
+    block : int
+        Keys of a block, a multiple of R.
+    blocks : int
+        Blocks of all keys that any query sees.
+    count : BlockCount
+        Blocks that each group meets.
+    kept : bool
+        Whether keys and values stay on chip for all groups.
+    parts : int
+        AGCUs that load the keys, and the values, each a part of a block.
+    query_parts : int
+        Buffers of queries, each for some of the pairs.
+    cycles : float
+        Cycles that the kernel takes, as far as its rates tell.
+    """
+
+    pairs: int
+    queries: int
+    groups: int
+    block: int
+    blocks: int
+    count: BlockCount
+    kept: bool
+    parts: int
+    query_parts: int
+    cycles: float
+
+    @property
+    def shares(self) -> tuple[tuple[int, int], ...]:
+        """First pair of each buffer of queries, and number of its pairs."""
+        starts = [part * self.pairs // self.query_parts for part in range(self.query_parts + 1)]
+        return tuple((first, end - first) for first, end in itertools.pairwise(starts))
+
+
+def softmax_sizes(work: SoftmaxProduct, config: ChipConfig) -> Iterator[SoftmaxSizes]:
+    """Choices of sizes, those of fewest cycles first.
+
+    Parameters
+    ----------
+    work : SoftmaxProduct
+    config : ChipConfig
+
+    Raises
+    ------
+    Unfit
+        If no sizes fit: by the columns, keys, window or block of the product, or by the chip.
+    """
+    _require(work, config)
+    r, columns = config.grid_rows, config.grid_columns
+    most = min(config.pcu_count // 2, MAX_MODULUS, MAX_BOX // columns)
+    if not most:
+        raise Unfit(
+            f"A softmax between two products needs 2 PCUs, and the chip has {config.pcu_count}",
+            value=config.pcu_count,
+            rule="at least 2 PCUs",
+        )
+    most_rows = min(config.pcu.accumulator_rows, MAX_BOX)
+    if work.block is not None:
+        if work.block % r or not r <= work.block <= most_rows:
+            rule = f"a multiple of {r}, the rows of a PCU's array, up to {most_rows}"
+            raise Unfit(
+                f"Keys of a block must be {rule}, not {work.block}", value=work.block, rule=rule
+            )
+        blocks = [work.block]
+    else:
+        longest = min(most_rows, ceil_div(work.keys, r) * r)
+        blocks = list(range(r, longest + 1, r))
+    # As many pairs as are busy: fewer if as many groups come of it.
+    groups = {ceil_div(work.queries, each * columns): each for each in range(most, 0, -1)}
+    found = [
+        sizes
+        for pairs in groups.values()
+        for block in blocks
+        for sizes in _kept_or_not(work, config, pairs, block)
+    ]
+    if not found:
+        slot = blocks[0] * _row_bytes(work, config)
+        raise Unfit(
+            f"{_SLOTS} slots of {blocks[0]} keys take {_SLOTS * slot} bytes, and a PMU has "
+            f"{config.pmu.capacity_bytes}",
+            value=_SLOTS * slot,
+            rule=f"at most {config.pmu.capacity_bytes} bytes a PMU",
+        )
+    return iter(sorted(found, key=lambda each: (each.cycles, each.pairs, each.query_parts)))
+
+
+def _require(work: SoftmaxProduct, config: ChipConfig) -> None:
+    """Refuse a product that no choice of sizes makes fit."""
+    r, rows = config.grid_rows, config.pcu.accumulator_rows
+    width = ceil_div(work.width, r) * r
+    keys, most = max(work.keys, work.queries + abs(work.offset or 0)), KEYS.high
+    for noun, value, rule, holds in (
+        (
+            f"Columns of keys beyond {MAX_BOX}",
+            work.depth,
+            f"be a multiple of {r}",
+            work.depth <= MAX_BOX or not work.depth % r,
+        ),
+        ("Lanes of a PCU", config.pcu.lanes, "be at least 1", config.pcu.lanes > 0),
+        (
+            "Columns of values in whole vectors, and the row of denominators,",
+            width + 1,
+            f"be at most the {rows} accumulator rows of a PCU",
+            width < rows,
+        ),
+        (
+            "Keys, and queries with their offset,",
+            keys,
+            f"be at most {most}, as counters of keys hold",
+            keys <= most,
+        ),
+        (
+            "Window of keys",
+            work.window,
+            f"be at most {most}, and 0 where every query sees every key",
+            work.window <= most and (work.offset is not None or not work.window),
+        ),
+    ):
+        if not holds:
+            raise Unfit(f"{noun} must {rule}, not {value}", value=value, rule=rule)
+
+
+def _row_bytes(work: SoftmaxProduct, config: ChipConfig) -> int:
+    """Bytes of a row of keys or of values on chip, the longer one."""
+    r = config.grid_rows
+    return ceil_div(max(work.depth, work.width), r) * r * 2
+
+
+def _needed(work: SoftmaxProduct, queries: int, groups: int, block: int) -> np.ndarray:
+    """Blocks that hold the keys that any query of each group sees, at least 1."""
+    every = ceil_div(work.keys, block)
+    if work.offset is None:
+        return np.full(groups, every)
+    last = np.minimum((np.arange(groups) + 1) * queries, work.queries) - 1 + work.offset
+    needed: np.ndarray = np.clip(last // block + 1, 1, every)
+    return needed
+
+
+def _count(needed: np.ndarray, step: float, most: int) -> BlockCount:
+    """The least count of blocks that is enough for each group, and nowhere above ``most``."""
+    groups = np.arange(len(needed))
+    best = BlockCount(int(needed.max()))
+    total = int(best.of(len(needed)).sum())
+    for shift in range(COUNT_SHIFT.high + 1):
+        for slope in {int(step * 2**shift), int(step * 2**shift) + 1} - {0}:
+            base = int(((needed << shift) - slope * groups).max())
+            found = BlockCount(base, slope, shift)
+            counts = found.of(len(needed))
+            ends = base + slope * int(groups[-1])
+            if ends < 1 << COUNT_BITS and counts.max() <= most and counts.sum() < total:
+                best, total = found, int(counts.sum())
+    return best
+
+
+def _kept_or_not(
+    work: SoftmaxProduct, config: ChipConfig, pairs: int, block: int
+) -> Iterator[SoftmaxSizes]:
+    queries = pairs * config.grid_columns
+    groups = ceil_div(work.queries, queries)
+    needed = _needed(work, queries, groups, block)
+    blocks = int(needed.max())
+    count = _count(needed, queries / block, blocks)
+    if not count.slope:
+        count = BlockCount(blocks)
+    room = min(config.pmu.capacity_bytes // (block * _row_bytes(work, config)), config.pmu.slots)
+    # Where there are many AGCUs, two of them load keys, two values, and two queries.
+    many = 2 if config.agcu.count >= 2 * 2 else 1
+    parts = many if work.keys > block // 2 else 1
+    for kept, query_parts in itertools.product((True, False), range(1, min(many, pairs) + 1)):
+        if room >= (blocks if kept else _SLOTS):
+            sizes = SoftmaxSizes(
+                pairs, queries, groups, block, blocks, count, kept, parts, query_parts, 0.0
+            )
+            yield dataclasses.replace(sizes, cycles=_cycles(work, config, sizes))
+
+
+def _cycles(work: SoftmaxProduct, config: ChipConfig, sizes: SoftmaxSizes) -> float:
+    """Cycles by the rates of grids, lanes, weights and memory ports."""
+    r, columns, block = config.grid_rows, config.grid_columns, sizes.block
+    deep, wide = ceil_div(work.depth, r), ceil_div(work.width, r)
+    least = r * config.pcu.cell_latency + 2
+    per_row = columns / config.pcu.lanes
+    scores = deep * max(block, least)
+    values = block // r * max(wide * r + 1, least)
+    lanes = per_row * (block + 2) + 3 * _PHASE
+    weights = max(count for _, count in sizes.shares) * columns * deep
+    loaded = 0.0 if sizes.kept else block * max(deep, wide) / sizes.parts
+    each = max(scores, values, lanes, weights, loaded)
+    drain = per_row * (wide * r + 1) + 2 * _PHASE
+    fill = _START + block * deep / sizes.parts + weights + scores + lanes + wide * r
+    counts = sizes.count.of(sizes.groups)
+    return float(np.maximum(counts * each, drain).sum() + fill + drain)

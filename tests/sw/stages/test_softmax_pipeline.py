@@ -1,0 +1,101 @@
+"""Two products with a softmax between them on chips: emulator equals golden; what is refused."""
+
+import dataclasses
+import random
+
+import pytest
+
+from hw.arch.config import ChipConfig, PcuConfig, named
+from hw.arch.errors import BadInputError
+from sw.chip_program import ChipProgram
+from sw.prove import prove
+from sw.stages.softmax_pipeline import softmax_pipelines
+from tests.sw.stages.softmax_cases import SoftmaxCase, drawn_product, softmax_product
+
+#: Most rows, and most columns, of random products.
+MOST = {"tiny": (150, 20), "small": (300, 100), "large": (300, 100)}
+
+
+def verify(work, config, seed=1, **choice):
+    """Prove a product live, run it on the emulator, and compare it with golden by bits."""
+    case = SoftmaxCase(work, config, **choice)
+    found = prove(ChipProgram.unpack(case.chip, case.image))
+    assert found.live, (work, config, found.faults, found.waits)
+    inputs = case.inputs(seed)
+    assert case.emulated(inputs).tobytes() == case.golden(inputs).tobytes(), (work, config)
+    return case
+
+
+@pytest.mark.parametrize("config", MOST)
+def test_random_products_equal_golden(config, seed):
+    rng = random.Random(seed)
+    for _ in range(5):
+        verify(drawn_product(rng, *MOST[config]), config, seed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("config", MOST)
+def test_many_random_products_equal_golden(config, seed):
+    rng = random.Random(seed)
+    for _ in range(40):
+        verify(drawn_product(rng, *MOST[config]), config, seed)
+
+
+@pytest.mark.parametrize("offset", [None, 0, 60])
+@pytest.mark.parametrize("config", ["small", "large"])
+def test_blocks_are_kept_or_loaded_for_each_group(config, offset, seed):
+    """Both, for the same product: the same output, for blocks of one size."""
+    work = softmax_product(90, 150, 40, 24, offset=offset, block=32)
+    for kept in (True, False):
+        verify(work, config, seed, wanted="kept" if kept else "loaded for each group")
+
+
+def test_a_group_leaves_out_blocks_that_none_of_its_queries_sees(seed):
+    """Fewer cycles, and fewer bytes from memory where blocks are loaded for each group."""
+    causal = softmax_product(256, 256, 32, offset=0, block=32)
+    case = verify(causal, "small", seed)
+    assert "1 to 8 blocks" in case.pipeline.summary
+    every = verify(dataclasses.replace(causal, offset=None), "small", seed)
+    assert case.cycles < 0.8 * every.cycles
+
+
+def test_a_block_is_the_unit_of_the_running_maximum(seed):
+    work = softmax_product(40, 200, 16)
+    for block in (16, 48, 192):
+        case = verify(dataclasses.replace(work, block=block), "small", seed)
+        assert case.pipeline.block_keys == block
+    case = SoftmaxCase(work, "small")
+    assert case.pipeline.block_keys % case.chip.grid_rows == 0
+
+
+def test_rows_longer_than_a_box_are_loaded_in_pieces(seed):
+    verify(softmax_product(20, 40, 320, 8), "small", seed)
+
+
+REFUSED = {
+    "block": (softmax_product(8, 64, 16, block=24), "small", "Keys of a block must be a multiple"),
+    "width": (softmax_product(8, 64, 16, 256), "small", "Columns of values .* at most the 256"),
+    "keys": (softmax_product(8, 140_000, 16), "small", "Keys, and queries .* at most 131071"),
+    "window": (softmax_product(8, 64, 16, window=3), "small", "Window of keys must be"),
+    "bytes": (softmax_product(8, 2000, 8), "tiny", "whole blocks must be at most 256"),
+    "ragged": (softmax_product(8, 64, 300, 8), "small", "beyond 256 must be a multiple of 16"),
+    "depth": (softmax_product(8, 64, 4000, 8), "small", "slots of 16 keys take 256000 bytes"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_does_not_fit_is_refused_with_needs_and_haves(name):
+    work, config, message = REFUSED[name]
+    with pytest.raises(BadInputError, match=message) as caught:
+        SoftmaxCase(work, config)
+    assert caught.value.kind == "does-not-fit"
+
+
+def test_a_chip_without_lanes_or_pairs_is_refused():
+    work = softmax_product(8, 64, 16)
+    for config, message in (
+        (dataclasses.replace(named["small"], pcu=PcuConfig(lanes=0)), "Lanes of a PCU must"),
+        (ChipConfig(rows=1, columns=2), "needs 2 PCUs, and the chip has 1"),
+    ):
+        with pytest.raises(BadInputError, match=message):
+            next(softmax_pipelines(work, (), config, "product"))
