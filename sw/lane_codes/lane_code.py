@@ -73,6 +73,10 @@ class LaneCode:
         """Phases that take a packet: each element of the source passes the lanes so often."""
         return sum(each.phase.source is not PhaseSource.STATISTICS for each in self.phases)
 
+    def sends_statistic(self, value: str) -> bool:
+        """Whether a result is sent once for a packet, not for each of its vectors."""
+        return any(each.source is None for each in self.phases if each.result == value)
+
     def renamed(self, name: str, other: str) -> LaneCode:
         """The program with another name for a value."""
 

@@ -13,6 +13,7 @@ from sw.ir.types import TileType
 from sw.lane_codes.lane_code import LaneCode
 from sw.lane_codes.lane_codes import lane_codes
 from sw.passes.field_limits import Unfit
+from sw.stages.column_pipeline import column_pipelines
 from sw.stages.element_pipeline import element_pipelines
 from sw.stages.pipeline import Pipeline, fitting
 from sw.stages.region import Part, Region
@@ -57,7 +58,9 @@ def _candidates(
             "Element math needs lanes, and `pcu.lanes` is 0", value=0, rule="PCUs with lanes"
         )
         return
-    if region.reduces:
+    if region.reduces == {0}:
+        yield from column_pipelines(region, _codes(region, config, 1), arrays, config)
+    elif region.reduces:
         yield from row_pipelines(region, _statistic_codes(region, config), arrays, config)
     elif any(each.part in (Part.ROW, Part.COLUMN) for each in region.inputs.values()):
         yield from row_pipelines(region, _codes(region, config, 0, phases=1), arrays, config)
@@ -112,12 +115,13 @@ def _codes(
     types = {name: each.type for name, each in region.inputs.items()}
     formats = {value: region.formats[tensor] for value, tensor in region.outputs.items()}
     bits = config.pcu.function_bits
+    repeated = Part.ROW if region.reduces and lane_axis else Part.COLUMN
     return lane_codes(
         region.nodes,
         types,
         formats,
         lane_axis=lane_axis,
         function_bits=bits,
-        repeated=[name for name, each in region.inputs.items() if each.part is Part.COLUMN],
+        repeated=[name for name, each in region.inputs.items() if each.part is repeated],
         **limits,
     )

@@ -64,7 +64,7 @@ class Region:
     outputs : mapping of str to str
         Tensor in which each stored value is stored.
     narrow : bool
-        Whether the result has one column, and the region more: one element per row.
+        Whether the result has one element per row or column of the region.
     formats : mapping of str to Format
         Of every tensor.
     loops : mapping of str to str
@@ -81,9 +81,9 @@ class Region:
     loops: Mapping[str, str]
 
     @property
-    def reduces(self) -> bool:
-        """Whether it has a reduction of rows."""
-        return any(isinstance(node, ir.Reduce) for node in self.nodes)
+    def reduces(self) -> frozenset[int]:
+        """Axes of its reductions: 1 for statistics of rows, 0 for those of columns."""
+        return frozenset(node.axis for node in self.nodes if isinstance(node, ir.Reduce))
 
 
 def region_of(program: Program) -> Region:
@@ -172,16 +172,18 @@ class _Finder:
     def _frame(self, store: ir.Store) -> tuple[tuple[str | None, ...], tuple[int, int]]:
         """Loops over the rows and columns of the region, and its extents.
 
-        A result of one column may be that of rows: the tiles that are loaded have more.
+        A result of one column or row may be that of rows or columns: the tiles that are loaded have
+        more.
         """
         frame, shape = self._selected(store), self._shape(store)
         if len(shape) != 2:
             raise _refuse(store, "A tensor of this many axes is not supported by hardware yet")
-        if shape[1] == 1 and frame[1] is None:
+        for axis in (1, 0):
             for load in self._loads:
                 wide = self._shape(load)
-                if len(wide) == 2 and wide[0] == shape[0] and wide[1] > 1:
-                    return self._selected(load), (shape[0], wide[1])
+                same = len(wide) == 2 and wide[1 - axis] == shape[1 - axis]
+                if shape[axis] == 1 and frame[axis] is None and same and wide[axis] > 1:
+                    return self._selected(load), (wide[0], wide[1])
         return frame, (shape[0], shape[1])
 
     def _selected(self, node: ir.Load | ir.Store) -> tuple[str | None, ...]:

@@ -79,7 +79,7 @@ class _Builder:
         self.parts = PipelineParts(config)
         self.copies = copies
         #: Whether the packets of the first code are whole rows.
-        self.whole = region.reduces or len(codes[0].phases) > 1
+        self.whole = bool(region.reduces) or len(codes[0].phases) > 1
         #: Rows of a group: positions of a vector of the source, or of the longest vector.
         self.group = self.parts.vector(codes[0].formats[codes[0].source])
         if not self.whole:
@@ -305,8 +305,8 @@ class _Builder:
         code = self.codes[number]
         name = _pcu(line, number, copy)
         made = [each.result for each in code.phases if each.result is not None][-1]
-        statistic = _sends_statistic(code, made)
-        self.parts.lanes(name, code, {}, cut=0 if statistic else self._halves(code.formats[made]))
+        cut = 0 if code.sends_statistic(made) else self._halves(code.formats[made])
+        self.parts.lanes(name, code, {}, cut=cut)
         if made in self.region.outputs:
             return
         takers = self._takers(line, copy, made, whole=False)
@@ -324,7 +324,7 @@ class _Builder:
             for number, code in enumerate(self.codes)
             if any(each.result == value for each in code.phases)
         )
-        if _sends_statistic(self.codes[final], value):
+        if self.codes[final].sends_statistic(value):
             # It is sent with all of its positions.
             halves = max(1, self.parts.config.width_bits // 16 // vector)
         elif self.whole and final == 0 and vector > self.group:
@@ -379,11 +379,6 @@ class _Builder:
             BoxLoop(boxes * slots, 0, wide if boxes * slots > 1 else 0),
         ]
         self.parts.store(f"{name}_store", line, box, loops, [(Socket(name), 1)])
-
-
-def _sends_statistic(code: LaneCode, value: str) -> bool:
-    """Whether a value is sent once for a packet, not for each of its vectors."""
-    return any(each.source is None for each in code.phases if each.result == value)
 
 
 def _pcu(line: int, number: int, copy: int) -> str:
