@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from hw.arch.config import ChipConfig
 from hw.arch.descriptor import BASE_ALIGNMENT, MAX_BOX
@@ -18,12 +18,23 @@ from sw.passes.fit import Fit, fit
 from sw.passes.plan import Plan, fewest_rows
 from sw.passes.stage import Product
 
-__all__ = ["Constraints", "parallel"]
+__all__ = ["Constraints", "Timed", "parallel"]
 
 #: Plans simulated K-block by K-block after all have been estimated.
 _FINALISTS = 60
 #: Most PCU grids that are returned.
 _GRIDS = 3
+#: Plans about as good as the best take at most this much longer by the cost model.
+_CLOSE = 1.01
+#: Of those runs, one that takes this much longer counts as no slower: the earlier plan is taken.
+_EQUAL = 1.005
+#: Most of them that are run with a clock, and most cycles of their PCUs, which take about 2 s.
+_TIMED_PLANS, _TIMED_WORK = 4, 320_000
+
+#: Cycles of a plan, by a run with a clock.
+Timed = Callable[[Plan, Fit], int | None]
+#: Cycles by the cost model, number, plan, buffers.
+_Candidate = tuple[float, int, Plan, Fit]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,15 +79,24 @@ class Constraints:
 
 
 def parallel(
-    product: Product, config: ChipConfig, constraints: Constraints
+    product: Product, config: ChipConfig, constraints: Constraints, timed: Timed | None = None
 ) -> Iterator[tuple[Plan, Fit]]:
     """Choose how a product is distributed over a chip.
+
+    Parameters
+    ----------
+    product : Product
+    config : ChipConfig
+    constraints : Constraints
+    timed : callable, optional
+        Cycles of a plan by a run with a clock; None if it cannot be routed. The plans that are
+        about as good as the best one by the cost model are compared by it, as far as that is quick.
 
     Yields
     ------
     (Plan, Fit)
-        The best plan by the cost model; then, in case it cannot be routed, the best of other grids
-        and plans with fewer and fewer streams.
+        The best plan; then, in case it cannot be routed, the best of other grids and plans with
+        fewer and fewer streams.
 
     Raises
     ------
@@ -85,7 +105,7 @@ def parallel(
     """
     _require_units(config)
     plans, problem = _legal(product, config, constraints)
-    found: list[tuple[float, int, Plan, Fit]] = []
+    found: list[_Candidate] = []
     for number, plan in enumerate(plans):
         try:
             places = fit(plan, _slots(plan, constraints))
@@ -97,8 +117,9 @@ def parallel(
         found.append((cycles, number, plan, places))
         if len(found) == _FINALISTS:
             break
+    found.sort(key=lambda each: each[:2])
     best: dict[object, tuple[Plan, Fit]] = {}
-    for _, _, plan, places in sorted(found, key=lambda each: each[:2]):
+    for _, _, plan, places in found if timed is None else _ranked(found, timed):
         grid = (plan.row_par, plan.col_par, plan.product.turned, len(places.collectors))
         best.setdefault(grid, (plan, places))
     yield from itertools.islice(best.values(), _GRIDS)
@@ -113,6 +134,28 @@ def parallel(
             value=problem.value,
             rule=f"{problem.rule}: a smaller tile, fewer slots, or a chip with more scratchpad",
         )
+
+
+def _ranked(found: list[_Candidate], timed: Timed) -> list[_Candidate]:
+    """Candidates, best first by the cost model: those about as good as the first, by timed runs."""
+    close: dict[str, _Candidate] = {}
+    work = 0.0
+    for each in found:
+        cycles, _, plan, _ = each
+        # Where memory has time to spare, streaming A costs nothing and gains nothing.
+        text = dataclasses.replace(plan, resident=True).describe()
+        if text in close:
+            continue
+        work += cycles * plan.row_par * plan.col_par
+        if cycles > _CLOSE * found[0][0] or work > _TIMED_WORK or len(close) == _TIMED_PLANS:
+            break
+        close[text] = each
+    if len(close) < 2:
+        return found
+    runs = {each[1]: timed(*each[2:]) for each in close.values()}
+    ended = {number: cycles for number, cycles in runs.items() if cycles is not None}
+    most = _EQUAL * min(ended.values(), default=0)
+    return sorted(found, key=lambda each: ended.get(each[1], most + 1) > most)
 
 
 def _require_units(config: ChipConfig) -> None:

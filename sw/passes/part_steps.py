@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import itertools
 from collections.abc import Iterator, Sequence
 
@@ -16,11 +17,13 @@ from sw.netlist import Netlist
 from sw.passes.accumulate import require_whole_lanes
 from sw.passes.assemble import assemble
 from sw.passes.choices import block_sizes, constraints_of, require_no_choices
+from sw.passes.fit import Fit
 from sw.passes.mask import mask
 from sw.passes.parallel import Constraints, parallel
 from sw.passes.part_compilation import PartCompilation
 from sw.passes.pass_driver import Pass, program_text
 from sw.passes.place import place
+from sw.passes.plan import Plan
 from sw.passes.route import RouteError, placement_seeds, route, unroutable
 from sw.passes.stage import require_on_chips, stage
 from sw.prove import LivenessError, require_live
@@ -28,6 +31,7 @@ from sw.stages.lowering import lower
 from sw.stages.pipelines import pipelines
 from sw.stages.product_graph import product_graph
 from sw.stages.region import region_of
+from sw.timing.prediction import predict_cycles
 
 __all__ = ["MOST_PLANS", "PART_PASSES"]
 
@@ -65,10 +69,23 @@ def _parallel(c: PartCompilation) -> Iterator[None]:
             c.homes = c.pipeline.homes
             yield
         return
-    plans = parallel(c.product, c.config, c.constraints)
+    plans = parallel(c.product, c.config, c.constraints, functools.partial(_timed, c))
     for c.plan, c.fit in itertools.islice(plans, MOST_PLANS):
         c.homes = c.fit.homes
         yield
+
+
+def _timed(c: PartCompilation, plan: Plan, places: Fit) -> int | None:
+    """Predicted cycles of a plan; None if it cannot be routed, or is not live."""
+    netlist = lower(product_graph(plan, places, c.arrays), places.homes, c.config)
+    try:
+        placement = place(netlist, c.config, seed=c.place_seed)
+        routes = route(netlist, placement, c.config, seed=c.place_seed)
+        # The size of the image matters to the launch, not to the kernel.
+        chip = assemble(netlist, placement, routes, c.config)
+        return predict_cycles(chip, image_bytes=0).kernel
+    except BadInputError:
+        return None
 
 
 def _no_plan(failures: Sequence[BadInputError]) -> BadInputError:

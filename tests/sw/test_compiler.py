@@ -140,11 +140,16 @@ def test_report_and_figures():
 
 
 @pytest.mark.parametrize(
-    ("shape", "utilization"),
-    [((256, 256, 256), 0.915), ((128, 128, 1024), 0.88), ((64, 64, 1024), 0.70)],
+    ("shape", "dtype", "utilization"),
+    [
+        ((256, 256, 256), bf16, 0.915),
+        ((256, 256, 256), int8, 0.85),
+        ((128, 128, 1024), bf16, 0.88),
+        ((64, 64, 1024), bf16, 0.70),
+    ],
 )
-def test_default_plans_keep_the_grid_busy(shape, utilization):
-    result = compiled(config=SMALL, shape=shape)
+def test_default_plans_keep_the_grid_busy(shape, dtype, utilization):
+    result = compiled(config=SMALL, shape=shape, dtype=dtype)
     assert result.macs / result.peak_macs_per_cycle / result.predicted_cycles >= utilization
 
 

@@ -177,6 +177,34 @@ def test_two_agcus_share_each_operand():
         assert places.a_parts == len(places.b_agcus) == 2
 
 
+def test_plans_about_as_good_are_run_with_a_clock():
+    """What is faster by more than half a percent is taken; what cannot be routed is not."""
+    config, wanted = named["small"], product(256, 256, 256, int8, int32)
+    free = Constraints(column_tile=64)
+    first, _ = next(parallel(wanted, config, free))
+    runs = []
+
+    def timed(answers):
+        def cycles(plan, places):
+            runs.append(plan)
+            return next(answers)
+
+        return cycles
+
+    plans = parallel(wanted, config, free, timed(iter([1006, 1004, 1000, 1003])))
+    # The second is no slower than the third, which is the fastest.
+    assert next(plans)[0] == runs[1] and len(runs) == 4 and runs[0] == first
+    del runs[:]
+    plans = parallel(wanted, config, free, timed(iter([None, 2000, None, 1999])))
+    assert next(plans)[0] == runs[1]
+    del runs[:]
+    assert next(parallel(wanted, config, free, timed(iter([None] * 4))))[0] == first
+    # The runs of a large product would take too long.
+    del runs[:]
+    next(parallel(product(600, 600, 600, bf16, bf16), config, free, timed(iter(()))))
+    assert not runs
+
+
 def test_two_agcus_store_the_columns_of_a_pass_in_pieces_of_rows():
     constraints = Constraints(row_par=1, col_par=8)
     plan, places = check(named["small"], (160, 150, 40), bf16, bf16, constraints)
