@@ -122,18 +122,20 @@ class _Builder:
         )
 
     def _require_joined(self) -> None:
-        """Keys and values that share a load stream are a box each."""
+        """Keys and values that share a load stream are kept, and a box each."""
         rows = self.sizes.blocks * self.sizes.block
         longest = max(self.deep, self.wide) * self.r
-        for noun, value, most in (
-            ("Keys in whole blocks", rows, MAX_BOX),
-            ("Columns of keys and values", longest, MAX_BOX),
-            ("Blocks of keys", self.sizes.blocks, MAX_TOKENS),
+        taken, room = 2 * rows * longest, self.parts.config.pmu.capacity_bytes
+        for noun, value, most, holds in (
+            ("Bytes of keys, and of values,", taken, room, self.sizes.kept),
+            ("Keys in whole blocks", rows, MAX_BOX, rows <= MAX_BOX),
+            ("Columns of keys and values", longest, MAX_BOX, longest <= MAX_BOX),
+            ("Blocks of keys", self.sizes.blocks, MAX_TOKENS, self.sizes.blocks <= MAX_TOKENS),
         ):
-            if value > most or not self.sizes.kept:
-                rule = f"at most {most}, and all kept on chip"
+            if not holds:
+                rule = f"at most {most}"
                 raise Unfit(
-                    f"{noun} must be {rule}, where one AGCU loads all, not {value}",
+                    f"{noun} must be {rule} where one AGCU loads all, not {value}",
                     value=value,
                     rule=rule,
                 )
@@ -146,10 +148,9 @@ class _Builder:
             return boxes_of(self.arrays, tensor, (columns, rows), row, column)
         return rows_of(self.arrays, tensor, pieces_of(columns, bf16, self.r), rows, row)
 
-    def _written(self, walk: Walk, number: int) -> Walk:
-        """Walk over the slots of blocks of keys (0) or values (1), as they are written."""
+    def _written(self, walk: Walk, modulus: int, index: int) -> Walk:
+        """Walk over the slots of blocks as they are written, by some boxes of a load stream."""
         sizes = self.sizes
-        modulus, index = (2, number) if self.joined else (1, 0)
         walk = dataclasses.replace(walk, modulus=modulus, index=index)
         if sizes.kept:
             return dataclasses.replace(walk, slots=LoopProgram(sizes.blocks))
@@ -172,71 +173,90 @@ class _Builder:
         )
 
     def _load_blocks(
-        self, name: str, agcu: int, tensor: tuple[Descriptor, int], writer: int
+        self,
+        agcu: int,
+        tensor: tuple[Descriptor, int],
+        sinks: list[Socket],
+        across: tuple[int, int],
     ) -> None:
-        """Load of the boxes of blocks."""
+        """Load of the boxes of blocks, in turn to buffers, whose boxes are steps apart.
+
+        Parameters
+        ----------
+        across : tuple of (int, int)
+            Dimension and elements of a step.
+        """
         sizes, dimension = self.sizes, tensor[0].rank - 1
         step = sizes.block if sizes.blocks > 1 else 0
         loops: tuple[BoxLoop, ...] = (BoxLoop(sizes.blocks, dimension, step),)
         if not sizes.kept:
             loops = (BoxLoop(sizes.groups), sizes.count.boxes(0, dimension, step))
-        self.parts.load(f"{name}_load{writer}", agcu, tensor, loops, [Socket(name, writer)])
+        if len(sinks) > 1:
+            loops += (BoxLoop(len(sinks), *across),)
+        first = sinks[0]
+        self.parts.load(f"{first.stage}_load{first.port}", agcu, tensor, loops, sinks)
 
     def _keys(self) -> None:
         """Blocks of keys: rows, sent tile by tile, a packet each."""
-        block, r = self.sizes.block, self.r
-        halves = self.sizes.parts
-        rows = block // halves
-        pieces = loop(self.deep, block * r)
-        writes = tuple(
-            self._written(Walk((loop(rows, r), pieces), offset=half * rows * r), 0)
-            for half in range(halves)
-        )
-        read = self._read(
-            Walk(
+        sizes, block, r = self.sizes, self.sizes.block, self.r
+        rows, tiles = block // sizes.parts, self.deep // sizes.key_buffers
+        pieces = loop(tiles, block * r)
+        names = [f"keys{number}" for number in range(sizes.key_buffers)]
+        for number, name in enumerate(names):
+            turn = (2, 0) if self.joined else (len(names), number)
+            writes = tuple(
+                self._written(Walk((loop(rows, r), pieces), offset=part * rows * r), *turn)
+                for part in range(sizes.parts)
+            )
+            read = Walk(
                 (pieces, loop(block, r)),
                 last_level=Level.ADDRESS + 1,
-                final_level=Level.ADDRESS,
+                final_level=Level.ADDRESS if name == names[-1] else None,
             )
-        )
-        self._hold_blocks("keys", Hold(block * self.deep * r * 2, 2, writes, (read,)), 2)
-        if not self.joined:
-            for half in range(halves):
-                tensor = self._rows(self.work.k, self.deep * r, rows, half * rows)
-                self._load_blocks("keys", half, tensor, half)
-        self.parts.join("keys", [(Socket("keys"), 1)], self._all("scores", PcuInput.ACTIVATION))
+            hold = Hold(block * tiles * r * 2, 2, writes, (self._read(read),))
+            self._hold_blocks(name, hold, 2)
+        for part in range(0 if self.joined else sizes.parts):
+            tensor = self._rows(self.work.k, tiles * r, rows, part * rows)
+            sinks = [Socket(name, part) for name in names]
+            self._load_blocks(part, tensor, sinks, (0, tiles * r))
+        sources = [(Socket(name), tiles if names[1:] else 1) for name in names]
+        self.parts.join("keys", sources, self._all("scores", PcuInput.ACTIVATION))
 
     def _values(self) -> None:
         """Blocks of values: columns of R keys, sent as tiles with a row of ones behind them."""
-        block, r, wide = self.sizes.block, self.r, self.wide
-        down, halves = block // r, self.sizes.parts
-        by_keys = down % halves == 0
-        if not by_keys and wide % halves:
-            halves = 1
-        part = (down // halves, wide) if by_keys else (down, wide // halves)
-        offset = part[0] * wide * r**2 if by_keys else part[1] * r**2
+        sizes, r, wide = self.sizes, self.r, self.wide
+        names = [f"values{number}" for number in range(sizes.value_buffers)]
+        down, parts = sizes.block // r // len(names), sizes.parts
+        by_keys = down % parts == 0
+        if not by_keys and wide % parts:
+            parts = 1
+        own = (down // parts, wide) if by_keys else (down, wide // parts)
+        offset = own[0] * wide * r**2 if by_keys else own[1] * r**2
         squares = loop(down, wide * r**2)
-        filled = loop(part[0], squares.stride), LoopProgram(r, stride=r), loop(part[1], r**2)
-        writes = tuple(
-            self._written(Walk(filled, offset=half * offset), 1) for half in range(halves)
-        )
+        filled = loop(own[0], squares.stride), LoopProgram(r, stride=r), loop(own[1], r**2)
         phase = Level.ADDRESS + 1
         across = dataclasses.replace(loop(wide, r**2), slope=1 - wide, outer=phase)
-        read = self._read(
-            Walk(
+        for number, name in enumerate(names):
+            turn = (2, 1) if self.joined else (len(names), number)
+            writes = tuple(
+                self._written(Walk(filled, offset=part * offset), *turn) for part in range(parts)
+            )
+            read = Walk(
                 (squares, LoopProgram(2), across, LoopProgram(r, 1, slope=1 - r, outer=phase)),
                 access=Access.COLUMN,
                 last_level=phase,
-                final_level=Level.SLOTS,
+                final_level=Level.SLOTS if name == names[-1] else None,
                 beyond=Beyond(phase, 1, _ONE),
             )
-        )
-        self._hold_blocks("values", Hold(block * wide * r * 2, 2, writes, (read,)), r)
-        for half in range(halves if not self.joined else 0):
-            row, column = (half * part[0] * r, 0) if by_keys else (0, half * part[1] * r)
-            tensor = self._rows(self.work.v, part[1] * r, part[0] * r, row, column)
-            self._load_blocks("values", self.agcus // 2 + half, tensor, half)
-        self.parts.join("values", [(Socket("values"), 1)], self._all("sums", PcuInput.ACTIVATION))
+            self._hold_blocks(name, Hold(down * wide * r**2 * 2, 2, writes, (self._read(read),)), r)
+        for part in range(0 if self.joined else parts):
+            row, column = (part * own[0] * r, 0) if by_keys else (0, part * own[1] * r)
+            tensor = self._rows(self.work.v, own[1] * r, own[0] * r, row, column)
+            sinks = [Socket(name, part) for name in names]
+            dimension = tensor[0].rank - 1
+            self._load_blocks(self.agcus // 2 + part, tensor, sinks, (dimension, down * r))
+        sources = [(Socket(name), down if names[1:] else 1) for name in names]
+        self.parts.join("values", sources, self._all("sums", PcuInput.ACTIVATION))
 
     def _load_joined(self) -> None:
         """One load stream of all keys, then all values."""
@@ -247,7 +267,7 @@ class _Builder:
             0,
             self._rows(self.work.k, self.deep * self.r, rows),
             once,
-            [Socket("keys"), Socket("values")],
+            [Socket("keys0"), Socket("values0")],
             slots=self.sizes.blocks,
             following=[(*values, once)],
         )

@@ -13,6 +13,7 @@ from hw.arch.descriptor import MAX_BOX
 from hw.arch.lanes.key_mask import KEYS
 from hw.arch.limits import MAX_MODULUS
 from hw.arch.loops import COUNT_BITS, COUNT_SHIFT, BoxLoop, LoopProgram
+from hw.arch.switch import MAX_PACKETS
 from hw.numeric.division import ceil_div
 from sw.passes.field_limits import Unfit
 from sw.stages.softmax_product import SoftmaxProduct
@@ -25,6 +26,8 @@ _PHASE = 22
 _START = 300
 #: Slots of a block that is not kept, so that the next one is loaded meanwhile.
 _SLOTS = 2
+#: Slowdown that keeping blocks on chip may cost, as fewer bytes are loaded.
+_RELOADED = 1.01
 
 
 @dataclasses.dataclass(frozen=True)
@@ -67,6 +70,8 @@ class SoftmaxSizes:
         Blocks that each group meets.
     kept : bool
         Whether keys and values stay on chip for all groups.
+    key_buffers, value_buffers : int
+        Buffers of keys, each of some tiles of a row; of values, each of some keys of a block.
     parts : int
         AGCUs that load the keys, and the values, each a part of a block.
     query_parts : int
@@ -82,6 +87,8 @@ class SoftmaxSizes:
     blocks: int
     count: BlockCount
     kept: bool
+    key_buffers: int
+    value_buffers: int
     parts: int
     query_parts: int
     cycles: float
@@ -142,7 +149,13 @@ def softmax_sizes(work: SoftmaxProduct, config: ChipConfig) -> Iterator[SoftmaxS
             value=_SLOTS * slot,
             rule=f"at most {config.pmu.capacity_bytes} bytes a PMU",
         )
-    return iter(sorted(found, key=lambda each: (each.cycles, each.pairs, each.query_parts)))
+    return iter(sorted(found, key=_rank))
+
+
+def _rank(sizes: SoftmaxSizes) -> tuple[float, int, int]:
+    """Cycles, then units; keys and values that are loaded again count as a little slower."""
+    cycles = sizes.cycles * (1 if sizes.kept else _RELOADED)
+    return cycles, sizes.pairs, sizes.query_parts
 
 
 def _require(work: SoftmaxProduct, config: ChipConfig) -> None:
@@ -223,16 +236,47 @@ def _kept_or_not(
     count = _count(needed, queries / block, blocks)
     if not count.slope:
         count = BlockCount(blocks)
-    room = min(config.pmu.capacity_bytes // (block * _row_bytes(work, config)), config.pmu.slots)
+    r, agcus = config.grid_rows, config.agcu.count
+    deep, wide = ceil_div(work.depth, r), ceil_div(work.width, r)
     # Where there are many AGCUs, two of them load keys, two values, and two queries.
-    many = 2 if config.agcu.count >= 2 * 2 else 1
-    parts = many if work.keys > block // 2 else 1
-    for kept, query_parts in itertools.product((True, False), range(1, min(many, pairs) + 1)):
-        if room >= (blocks if kept else _SLOTS):
-            sizes = SoftmaxSizes(
-                pairs, queries, groups, block, blocks, count, kept, parts, query_parts, 0.0
-            )
-            yield dataclasses.replace(sizes, cycles=_cycles(work, config, sizes))
+    many = 2 if agcus >= 2 * 2 else 1
+    every = itertools.product((True, False), range(1, min(many, pairs) + 1))
+    for kept, query_parts in every:
+        slots = blocks if kept else _SLOTS
+        # One AGCU loads whole blocks alone.
+        most = max(1, config.pmu_count - query_parts - 1) if kept and agcus > 1 else 1
+        room = config.pmu.capacity_bytes // (2 * r * slots)
+        key_buffers = _buffers(deep, room // block)
+        value_buffers = _buffers(block // r, room // (r * wide))
+        if slots > config.pmu.slots or not key_buffers or not value_buffers:
+            continue
+        if max(key_buffers, value_buffers) > 1 and key_buffers + value_buffers > most:
+            continue
+        parts = many if not kept and work.keys > block // 2 else 1
+        sizes = SoftmaxSizes(
+            pairs=pairs,
+            queries=queries,
+            groups=groups,
+            block=block,
+            blocks=blocks,
+            count=count,
+            kept=kept,
+            key_buffers=key_buffers,
+            value_buffers=value_buffers,
+            parts=parts,
+            query_parts=query_parts,
+            cycles=0.0,
+        )
+        yield dataclasses.replace(sizes, cycles=_cycles(work, config, sizes))
+
+
+def _buffers(tiles: int, most: int) -> int | None:
+    """Least number of buffers that share tiles evenly, each at most so many of them."""
+    for count in range(1, tiles + 1):
+        share = tiles // count
+        if not tiles % count and share <= most and (count == 1 or share <= MAX_PACKETS):
+            return count
+    return None
 
 
 def _cycles(work: SoftmaxProduct, config: ChipConfig, sizes: SoftmaxSizes) -> float:

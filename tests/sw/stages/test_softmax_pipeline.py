@@ -13,7 +13,7 @@ from sw.stages.softmax_pipeline import softmax_pipelines
 from tests.sw.stages.softmax_cases import SoftmaxCase, drawn_product, softmax_product
 
 #: Most rows, and most columns, of random products.
-MOST = {"tiny": (150, 20), "small": (300, 100), "large": (300, 100)}
+MOST = {"tiny": (100, 12), "small": (300, 100), "large": (300, 100)}
 
 
 def verify(work, config, seed=1, **choice):
@@ -50,6 +50,15 @@ def test_blocks_are_kept_or_loaded_for_each_group(config, offset, seed):
         verify(work, config, seed, wanted="kept" if kept else "loaded for each group")
 
 
+def test_blocks_that_are_kept_may_take_several_buffers(seed):
+    """Keys by tiles of their rows, values by keys of a block; both are loaded once."""
+    work = softmax_product(70, 430, 128, 112, offset=370, block=48)
+    for config in ("small", "large"):
+        case = verify(work, config, seed, wanted="kept")
+        # 48 keys are three tiles of values.
+        assert set(case.pipeline.homes) >= {"keys0", "keys1", "values0", "values1", "values2"}
+
+
 def test_a_group_leaves_out_blocks_that_none_of_its_queries_sees(seed):
     """Fewer cycles, and fewer bytes from memory where blocks are loaded for each group."""
     causal = softmax_product(256, 256, 32, offset=0, block=32)
@@ -77,8 +86,9 @@ REFUSED = {
     "width": (softmax_product(8, 64, 16, 256), "small", "Columns of values .* at most the 256"),
     "keys": (softmax_product(8, 140_000, 16), "small", "Keys, and queries .* at most 131071"),
     "window": (softmax_product(8, 64, 16, window=3), "small", "Window of keys must be"),
-    "bytes": (softmax_product(8, 2000, 8), "tiny", "whole blocks must be at most 256"),
+    "bytes": (softmax_product(8, 2000, 8), "tiny", "Bytes of keys, .* at most 4096 where one AGCU"),
     "ragged": (softmax_product(8, 64, 300, 8), "small", "beyond 256 must be a multiple of 16"),
+    "box": (softmax_product(8, 300, 4), "tiny", "whole blocks must be at most 256 where one AGCU"),
     "depth": (softmax_product(8, 64, 4000, 8), "small", "slots of 16 keys take 256000 bytes"),
 }
 
