@@ -1,7 +1,10 @@
-"""Memory layout of a launch: launch list, argument table, image and arrays, with guards between."""
+"""Memory layout of a launch: list, argument tables, images and arrays, with guards between."""
 
+from __future__ import annotations
+
+import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -11,8 +14,8 @@ from hw.arch.errors import BadInputError
 from hw.arch.image import checksum
 from hw.arch.launch import (
     ARGUMENT_BYTES,
+    ENTRY_NUMBER_BITS,
     HEADER_BYTES,
-    Argument,
     LaunchEntry,
     alignment_bytes,
     entry_layout,
@@ -20,10 +23,15 @@ from hw.arch.launch import (
     pack_arguments,
     pack_list,
 )
+from hw.arch.launch import Argument as LaunchArgument
 from hw.numeric.division import ceil_div
 from sw.array_spec import ArraySpec
+from sw.parts.part import Argument, PartLaunch
 
-__all__ = ["GUARD_BYTES", "LaunchMemory"]
+if TYPE_CHECKING:
+    from sw.compiled import Compiled
+
+__all__ = ["GUARD_BYTES", "ImageRuns", "LaunchMemory"]
 
 Array = npt.NDArray[Any]
 
@@ -33,23 +41,50 @@ GUARD_BYTES = 4096
 _LIST, _ARGUMENTS, _IMAGE = "launch list", "arguments", "image"
 
 
+@dataclasses.dataclass(frozen=True)
+class ImageRuns:
+    """An image, and the entries of the launch list that run it.
+
+    Parameters
+    ----------
+    image : bytes
+    launches : tuple of PartLaunch
+    """
+
+    image: bytes
+    launches: tuple[PartLaunch, ...]
+
+    @property
+    def header(self) -> bytes:
+        """Header, which is part of each entry."""
+        return self.image[:HEADER_BYTES]
+
+    @property
+    def beats(self) -> bytes:
+        """What `image_address` points to."""
+        return self.image[HEADER_BYTES:]
+
+
 class LaunchMemory:
     """Addresses of everything that a launch reads and writes, from `base` up.
 
-    All bytes outside the launch list, argument table, image and input elements are random: guards,
-    padding of rows, and the outputs before the launch.
+    All bytes outside the launch list, argument tables, images and input elements are random:
+    guards, padding of rows, intermediates, and the outputs before the launch.
 
     Parameters
     ----------
     config : ChipConfig
         The chip; its link width determines alignments.
-    image : bytes
+    images : sequence of ImageRuns
+        In the order of the launch list. Each image is in memory once.
     arrays : sequence of ArraySpec
-        Arguments of the launch, in order.
+        Arguments of the kernel, in order.
+    intermediates : sequence of ArraySpec
+        Arrays that an image writes and later ones read. Their elements may change.
     seed : int
         Seed of the random bytes.
     launches : int
-        Equal entries of the launch list: repetitions of the kernel.
+        Repetitions of the kernel: so many times the entries of all images.
     base : int
         First byte of memory that is used, a multiple of `GUARD_BYTES`.
     origin : int
@@ -59,31 +94,63 @@ class LaunchMemory:
     -------
     places : mapping of str to (int, int)
         Address and size in bytes of each item; arrays have their names. The launch list has the
-        image's header.
+        headers of images; of several images, all but the first have a number.
+
+    changing : tuple of str
+        Arrays that the launch writes: outputs and intermediates.
+
+    Raises
+    ------
+    BadInputError
+        If the launch list has more entries than its register can count.
     """
 
     def __init__(
         self,
         config: ChipConfig,
-        image: bytes,
+        images: Sequence[ImageRuns],
         arrays: Sequence[ArraySpec],
         *,
+        intermediates: Sequence[ArraySpec] = (),
         seed: int,
         launches: int = 1,
         base: int = 0,
         origin: int = 0,
     ) -> None:
         self._config = config
-        self._header, self._image = image[:HEADER_BYTES], image[HEADER_BYTES:]
-        self._arrays = {spec.name: spec for spec in arrays}
+        self._runs = [(runs, launch) for runs in images for launch in runs.launches]
+        self._arrays = {spec.name: spec for spec in (*arrays, *intermediates)}
+        self.changing = (
+            *(spec.name for spec in arrays if spec.output),
+            *(spec.name for spec in intermediates),
+        )
+        self._inputs = {spec.name for spec in arrays if not spec.output}
         self._seed = seed
         self._launches = launches
         self._origin = origin
-        sizes = {
-            _LIST: launches * alignment_bytes(config.width_bits),
-            _ARGUMENTS: len(arrays) * ARGUMENT_BYTES,
-            _IMAGE: len(self._image),
-        } | {spec.name: spec.bytes for spec in arrays}
+        self._pitch = alignment_bytes(config.width_bits)
+        if self.entries >= 1 << ENTRY_NUMBER_BITS:
+            raise BadInputError(
+                f"Launch list must have fewer than {1 << ENTRY_NUMBER_BITS} entries, not "
+                f"{self.entries}",
+                where=_LIST,
+                value=self.entries,
+                rule=f"fewer than {1 << ENTRY_NUMBER_BITS} entries",
+            )
+        self._images = {
+            f"{_IMAGE} {number}" if number > 1 else _IMAGE: runs
+            for number, runs in enumerate(images, 1)
+        }
+        #: Place of each entry's table in the item of all tables.
+        self._tables: list[int] = []
+        tables = 0
+        for _, launch in self._runs:
+            begin = ceil_div(tables, self._pitch) * self._pitch
+            self._tables.append(begin)
+            tables = begin + len(launch.arguments) * ARGUMENT_BYTES
+        sizes = {_LIST: self.entries * self._pitch, _ARGUMENTS: tables}
+        sizes |= {name: len(runs.beats) for name, runs in self._images.items()}
+        sizes |= {name: spec.bytes for name, spec in self._arrays.items()}
         self.places: dict[str, tuple[int, int]] = {}
         address = base + GUARD_BYTES
         for name, size in sizes.items():
@@ -91,26 +158,50 @@ class LaunchMemory:
             address = ceil_div(address + size, GUARD_BYTES) * GUARD_BYTES + GUARD_BYTES
         self.size = address
 
+    @classmethod
+    def of_image(
+        cls, config: ChipConfig, image: bytes, arrays: Sequence[ArraySpec], **how: Any
+    ) -> LaunchMemory:
+        """Memory of one image that runs once and takes the arrays in order; ``how`` as above."""
+        launch = PartLaunch(tuple(Argument(spec.name) for spec in arrays))
+        return cls(config, [ImageRuns(image, (launch,))], arrays, **how)
+
+    @classmethod
+    def of_kernel(cls, compiled: Compiled, **how: Any) -> LaunchMemory:
+        """Memory of a compiled kernel; ``how`` as above."""
+        return cls(
+            compiled.config,
+            [ImageRuns(part.image, part.part.launches) for part in compiled.parts],
+            compiled.arrays,
+            intermediates=compiled.intermediates,
+            **how,
+        )
+
     @property
     def list_address(self) -> int:
         """Address of the launch list."""
         return self._origin + self.places[_LIST][0]
 
     @property
-    def entry(self) -> LaunchEntry:
-        """Launch-list entry of this kernel."""
-        return LaunchEntry(
-            image_address=self._origin + self.places[_IMAGE][0],
-            image_bytes=len(self._image),
-            header=self._header,
-            argument_address=self._origin + self.places[_ARGUMENTS][0],
-            argument_count=len(self._arrays),
+    def list_entries(self) -> tuple[LaunchEntry, ...]:
+        """Entries of the launch list for one run of the kernel."""
+        images = {id(runs): name for name, runs in self._images.items()}
+        return tuple(
+            LaunchEntry(
+                image_address=self._origin + self.places[images[id(runs)]][0],
+                image_bytes=len(runs.beats),
+                header=runs.header,
+                argument_address=self._origin + self.places[_ARGUMENTS][0] + table,
+                argument_count=len(launch.arguments),
+                repeat=launch.repeat,
+            )
+            for (runs, launch), table in zip(self._runs, self._tables, strict=True)
         )
 
     @property
     def entries(self) -> int:
         """Number of entries of the launch list."""
-        return self._launches
+        return self._launches * len(self._runs)
 
     def bytes_before(self, inputs: Mapping[str, Array]) -> bytearray:
         """Contents of memory before the launch.
@@ -126,24 +217,24 @@ class LaunchMemory:
             If an array is missing or does not fit.
         """
         raw = np.frombuffer(np.random.default_rng(self._seed).bytes(self.size), np.uint8).copy()
-        places = self.places
-        fixed = {
-            _LIST: pack_list([self.entry] * self._launches, self._config.width_bits),
-            _ARGUMENTS: pack_arguments(
-                [Argument(self._origin + places[name][0]) for name in self._arrays]
-            ),
-            _IMAGE: self._image,
-        }
-        for name, data in fixed.items():
-            address = places[name][0]
+        entries = pack_list(self.list_entries * self._launches, self._config.width_bits)
+        fixed = [(self.places[_LIST][0], entries)]
+        fixed += [(self.places[name][0], runs.beats) for name, runs in self._images.items()]
+        for (_, launch), table in zip(self._runs, self._tables, strict=True):
+            values = [LaunchArgument(self._address(each), each.stride) for each in launch.arguments]
+            fixed.append((self.places[_ARGUMENTS][0] + table, pack_arguments(values)))
+        for address, data in fixed:
             raw[address : address + len(data)] = np.frombuffer(data, np.uint8)
         for name, spec in self._arrays.items():
             if name in inputs:
                 elements = _checked(spec, inputs[name])
                 self._rows(raw, name)[:, : spec.row_bytes] = elements
-            elif not spec.output:
+            elif name in self._inputs:
                 raise BadInputError(f"Array {name} must be given", where=name)
         return bytearray(raw)
+
+    def _address(self, argument: Argument) -> int:
+        return self._origin + self.places[argument.array][0] + argument.offset
 
     def read(self, memory: bytes | bytearray, name: str) -> Array:
         """Read the elements of an array from memory after a launch."""
@@ -158,29 +249,28 @@ class LaunchMemory:
         return bytes(memory[header : header + HEADER_BYTES]) + bytes(memory[first : first + size])
 
     def sign(self, memory: bytearray) -> None:
-        """Give every entry the checksum of the image's beats as memory has them."""
-        first, size = self.places[_IMAGE]
-        value = checksum(bytes(memory[first : first + size])).to_bytes(4, "little")
-        for entry in range(self._launches):
-            at = self._header_at(entry) + header_layout["checksum"].offset // 8
+        """Give every entry the checksum of its image's beats as memory has them."""
+        for number, entry in enumerate(self.list_entries * self._launches):
+            first = entry.image_address - self._origin
+            beats = bytes(memory[first : first + entry.image_bytes])
+            value = checksum(beats).to_bytes(4, "little")
+            at = self._header_at(number) + header_layout["checksum"].offset // 8
             memory[at : at + len(value)] = value
 
     def _header_at(self, entry: int) -> int:
-        pitch = alignment_bytes(self._config.width_bits)
-        return self.places[_LIST][0] + entry * pitch + entry_layout["header"].offset // 8
+        return self.places[_LIST][0] + entry * self._pitch + entry_layout["header"].offset // 8
 
     def changed_outside(self, before: bytes | bytearray, after: bytes | bytearray) -> int | None:
-        """First changed address outside the elements of outputs.
+        """First changed address outside the elements of outputs and intermediates.
 
         Returns
         -------
         int or None
-            None if guards, padding of rows, inputs and image are unchanged.
+            None if guards, padding of rows, inputs and images are unchanged.
         """
         changed = np.frombuffer(before, np.uint8) != np.frombuffer(after, np.uint8)
-        for name, spec in self._arrays.items():
-            if spec.output:
-                self._rows(changed, name)[:, : spec.row_bytes] = False
+        for name in self.changing:
+            self._rows(changed, name)[:, : self._arrays[name].row_bytes] = False
         return int(changed.argmax()) if changed.any() else None
 
     def where(self, address: int) -> str:

@@ -15,7 +15,8 @@ from sw.array_spec import ArraySpec
 from sw.compiled_part import CompiledPart
 from sw.ir.program import Program
 from sw.language import Schedule
-from sw.timing.prediction import LATENCY, Prediction
+from sw.timing.list_prediction import ListPrediction, predict_list
+from sw.timing.prediction import LATENCY
 
 __all__ = ["Compiled"]
 
@@ -71,16 +72,26 @@ class Compiled:
     notes: tuple[str, ...]
     texts: Mapping[str, str]
 
-    def prediction(self, latency: int = LATENCY) -> Prediction:
-        """Predicted cycles of a launch at a memory latency, computed once for each latency.
+    def prediction(self, latency: int = LATENCY) -> ListPrediction:
+        """Predicted cycles of the launch list at a memory latency.
 
         Parameters
         ----------
         latency : int
             Latency of the memory in cycles.
         """
-        (part,) = self.parts
-        return part.prediction(latency)
+        return predict_list(
+            [
+                part.prediction(latency, launch.repeat)
+                for part in self.parts
+                for launch in part.part.launches
+            ]
+        )
+
+    @property
+    def entries(self) -> int:
+        """Entries of the launch list."""
+        return sum(len(part.part.launches) for part in self.parts)
 
     @property
     def predicted_cycles(self) -> int:

@@ -69,20 +69,32 @@ class CompiledPart:
     image: bytes
     notes: tuple[str, ...]
     texts: Mapping[str, str]
-    _predictions: dict[int, Prediction] = dataclasses.field(default_factory=dict, repr=False)
+    _predictions: dict[tuple[int, int], Prediction] = dataclasses.field(
+        default_factory=dict, repr=False
+    )
 
-    def prediction(self, latency: int = LATENCY) -> Prediction:
-        """Predicted cycles of one iteration at a memory latency, computed once for each latency.
+    def prediction(self, latency: int = LATENCY, repeat: int = 1) -> Prediction:
+        """Predicted cycles of an entry of the launch list, computed once for each case.
+
+        The places of arrays are those of the first launch.
 
         Parameters
         ----------
         latency : int
             Latency of the memory in cycles.
+        repeat : int
+            Iterations.
         """
-        found = self._predictions.get(latency)
+        found = self._predictions.get((latency, repeat))
         if found is None:
-            found = predict_cycles(self.chip, latency=latency, image_bytes=len(self.image))
-            self._predictions[latency] = found
+            found = predict_cycles(
+                self.chip,
+                repeat=repeat,
+                latency=latency,
+                image_bytes=len(self.image),
+                arguments=[each.offset for each in self.part.launches[0].arguments],
+            )
+            self._predictions[latency, repeat] = found
         return found
 
     @property

@@ -71,13 +71,14 @@ def compile_kernel(
     whole = Compilation(kernel, config, dims, dtype, out, given, schedule, program)
     texts = run_passes(KERNEL_PASSES, whole)
     division = whole.division
+    arrays = arrays_of(whole.program)
+    memory = (*arrays, *division.intermediates)
     parts = []
     for number, part in enumerate(division.parts, 1):
         with _of_part(number, len(division.parts)):
             own = schedule if len(division.parts) == 1 else schedule.within(part.program)
-            parts.append(_compile_part(PartCompilation(part, config, own, place_seed)))
+            parts.append(_compile_part(PartCompilation(part, memory, config, own, place_seed)))
     sizes = {index: size for part in reversed(parts) for index, size in part.sizes.items()}
-    arrays = arrays_of(whole.program)
     inputs = [each.format for each in arrays if not each.output]
     results = [each.format for each in arrays if each.output]
     product = next((part.product for part in parts if part.product), None)

@@ -60,6 +60,8 @@ class RunResult(abc.ABC):
     predicted_cycles : int
         Predicted at the latency of the run, of a cold launch or of the warm one.
     launch_to_first_mac, launches : int
+    parts, entries : int
+        Images of the kernel, and entries of the launch list that run them once.
     dram_bytes_read, dram_bytes_written : int
     units_used : mapping of str to int
         Units by kind.
@@ -102,6 +104,8 @@ class RunResult(abc.ABC):
     predicted_cycles: int | None
     launch_to_first_mac: int | None
     launches: int | None
+    parts: int | None
+    entries: int | None
     dram_bytes_read: int | None
     dram_bytes_written: int | None
     units_used: Mapping[str, int] | None

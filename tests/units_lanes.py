@@ -223,7 +223,7 @@ class LaneJob:
     ) -> tuple[LaunchMemory, bytearray]:
         """A launch of it, and memory that holds the vectors of its streams."""
         image = (program or self.program()).pack()
-        layout = LaunchMemory(self.config, image, self.arrays, seed=seed)
+        layout = LaunchMemory.of_image(self.config, image, self.arrays, seed=seed)
         return layout, layout.bytes_before(
             {name: each.view(np.int32) for name, each in data.items()}
         )

@@ -322,7 +322,7 @@ class UnitsMatmul:
         image : bytes or None
             Another image than its own.
         """
-        return LaunchMemory(
+        return LaunchMemory.of_image(
             self.config,
             self.image() if image is None else image,
             self._arrays,

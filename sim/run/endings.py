@@ -39,7 +39,7 @@ def raise_for_ending(
     """
     if answer.status == "error":
         code, detail, unit = _device(job.problem.config, answer)
-        where = f"entry {answer.error_entry} of the launch list"
+        where = f"entry {answer.error_entry} of the launch list{_part(compiled, answer)}"
         raise DeviceError(
             f"chip ended the launch with {code}{detail}{f' of {unit}' if unit else ''}, {where}",
             where=unit or where,
@@ -64,6 +64,14 @@ def raise_for_ending(
         rule="the launch ends",
         result=result,
     )
+
+
+def _part(compiled: Compiled, answer: Answer) -> str:
+    """The part whose entry ended with an error, if there are several."""
+    owners = [number for number, part in enumerate(compiled.parts, 1) for _ in part.part.launches]
+    if len(compiled.parts) == 1:
+        return ""
+    return f", part {owners[answer.error_entry % len(owners)]} of {len(compiled.parts)}"
 
 
 def _device(config: ChipConfig, answer: Answer) -> tuple[str, str, str | None]:
@@ -133,7 +141,7 @@ def _liveness(compiled: Compiled) -> str:
     """Result of the liveness proof in words."""
     several = len(compiled.parts) > 1
     for number, part in enumerate(compiled.parts, 1):
-        liveness = prove(part.chip)
+        liveness = prove(part.chip, repeat=max(each.repeat for each in part.part.launches))
         if not liveness.live:
             image = f"image of part {number}" if several else "image"
             return f"the {image} is not live: {'; '.join((*liveness.waits, *liveness.faults))}"

@@ -189,12 +189,9 @@ class _Host:
 
     def _placed(self, program: Program) -> LaunchMemory:
         """Memory layout of a program at a random address; the memory model wraps around."""
-        compiled = program.compiled
         origin = _MEMORY_BYTES * int(self._rng.integers((1 << _ADDRESS_BITS) // _MEMORY_BYTES))
         seed = int(self._rng.integers(1 << 40))
-        return LaunchMemory(
-            _CONFIG, compiled.parts[0].image, compiled.arrays, seed=seed, origin=origin
-        )
+        return LaunchMemory.of_kernel(program.compiled, seed=seed, origin=origin)
 
     async def run_image(self, fields: Mapping[str, Any], repeat: int = 1) -> None:
         """Run a generated image, repeated; final memory must equal that of the emulator."""

@@ -40,6 +40,8 @@ class PartCompilation:
     Parameters
     ----------
     part : Part
+    memory : tuple of ArraySpec
+        Arguments of the kernel, and intermediates.
     config : ChipConfig
     schedule : Schedule
         The choices that name something of this part.
@@ -75,6 +77,7 @@ class PartCompilation:
     """
 
     part: Part
+    memory: tuple[ArraySpec, ...]
     config: ChipConfig
     schedule: Schedule
     place_seed: int

@@ -14,6 +14,7 @@ from sw.ir import nodes as ir
 from sw.ir.rewrite import walk
 from sw.ir.sizes import choose_sizes
 from sw.netlist import Netlist
+from sw.parts.launch_checks import LaunchOrderError, require_order
 from sw.passes.accumulate import require_whole_lanes
 from sw.passes.assemble import assemble
 from sw.passes.choices import block_sizes, constraints_of, require_no_choices
@@ -143,7 +144,10 @@ def _assemble(c: PartCompilation) -> None:
 
 
 def _prove(c: PartCompilation) -> None:
-    c.liveness = require_live(ChipProgram.unpack(c.config, c.image))
+    program = ChipProgram.unpack(c.config, c.image)
+    repeat = max(launch.repeat for launch in c.part.launches)
+    c.liveness = require_live(program, repeat=repeat)
+    require_order(c.part, program, c.memory)
 
 
 def _stage_text(c: PartCompilation) -> str:
@@ -209,7 +213,7 @@ PART_PASSES: tuple[Pass[PartCompilation], ...] = (
         needs=("product", "region", "constraints"),
         leaves=("plan", "fit", "pipeline", "homes"),
         text=_plan_text,
-        retries=(FitError, LivenessError),
+        retries=(FitError, LaunchOrderError, LivenessError),
         give_up=_no_plan,
     ),
     Pass(
@@ -272,7 +276,7 @@ PART_PASSES: tuple[Pass[PartCompilation], ...] = (
     ),
     Pass(
         "prove",
-        "prove that the decoded image is live",
+        "prove that the decoded image is live for its iterations, and its accesses ordered",
         _prove,
         needs=("image",),
         leaves=("liveness",),

@@ -204,15 +204,15 @@ def _repeated(network: Network, first: Liveness) -> Liveness:
     return dataclasses.replace(first, live=not faults, faults=tuple(faults))
 
 
-def require_live(program: ChipProgram) -> Liveness:
-    """Refuse a program that is not live.
+def require_live(program: ChipProgram, *, repeat: int = 1) -> Liveness:
+    """Refuse a program that is not live for so many iterations.
 
     Raises
     ------
     LivenessError
         With the waits or the mismatches in words.
     """
-    answer = prove(program)
+    answer = prove(program, repeat=repeat)
     if not answer.live:
         causes = answer.waits + answer.faults
         if answer.waits and answer.early:

@@ -1,4 +1,4 @@
-"""Cycles of the command processor before a kernel starts."""
+"""Cycles of the command processor before a kernel starts, cold and behind another."""
 
 from __future__ import annotations
 
@@ -6,17 +6,15 @@ from hw.arch.config import ChipConfig
 from hw.arch.launch import ARGUMENT_BYTES, ENTRY_BYTES, HEADER_BYTES
 from hw.numeric.division import ceil_div
 
-__all__ = ["launch_cycles"]
+__all__ = ["launch_cycles", "ready_cycles"]
 
 #: Cycles of a cold launch besides those of memory and of what is read (`docs/command.md`), and
 #: between two kernels if the next entry has been fetched.
 _FETCH, _BETWEEN = 8, 5
 
 
-def launch_cycles(
-    config: ChipConfig, image_bytes: int, arguments: int, *, latency: int, behind: int | None = None
-) -> int:
-    """Cycles before a kernel starts, from the launch write or the previous kernel's end.
+def launch_cycles(config: ChipConfig, image_bytes: int, arguments: int, *, latency: int) -> int:
+    """Cycles from the launch write to the start of the first kernel.
 
     Parameters
     ----------
@@ -26,13 +24,14 @@ def launch_cycles(
     arguments : int
     latency : int
         Latency of the memory in cycles.
-    behind : int or None
-        Cycles of the previous kernel in the launch list, during which this entry is fetched; None
-        for the first entry.
     """
     beat_bytes = config.width_bits // 8
     beats = ceil_div(ENTRY_BYTES, beat_bytes) + ceil_div(image_bytes - HEADER_BYTES, beat_bytes)
     read = beats + max(arguments, ceil_div(arguments * ARGUMENT_BYTES, beat_bytes))
     # The entry comes first, then arguments and image together.
-    fetch = 2 * latency + _FETCH + read
-    return fetch if behind is None else max(fetch - behind, _BETWEEN + arguments)
+    return 2 * latency + _FETCH + read
+
+
+def ready_cycles(arguments: int) -> int:
+    """Cycles from the end of a kernel to the start of the next, which has been fetched."""
+    return _BETWEEN + arguments

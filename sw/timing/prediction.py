@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from hw.arch.errors import BadInputError
 from hw.arch.unit_kind import AGCU
 from sw.chip_program import ChipProgram
 from sw.fabric.nets import find_nets
 from sw.prove.stream_packets import StreamPackets
-from sw.timing.launch_cycles import launch_cycles
+from sw.timing.iterations import iterated
+from sw.timing.launch_cycles import launch_cycles, ready_cycles
 from sw.timing.timed_network import TimedNetwork
 
 __all__ = ["LATENCY", "Prediction", "predict_cycles"]
@@ -21,6 +21,9 @@ LATENCY = 100
 #: Cycles from the report of the last box to the end of the kernel: the count of boxes, and the
 #: command processor (`hw.agcu.unit`, `hw.command.processor`).
 _END = 2
+#: Iterations that are run. Further ones take as long as the last ones of these: two, for with two
+#: slots of a buffer every other iteration may wait.
+_FEW, _PERIOD = 5, 2
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,21 +33,23 @@ class Prediction:
     Parameters
     ----------
     kernel : int
-        From the start of the kernel to its end.
-    before, between : int
-        Before the kernel: from the launch write of a cold launch; from the end of the same kernel
-        before it in the launch list.
+        From the start of the kernel to its end, all iterations.
+    before : int
+        From the launch write of a cold launch to the start of the kernel.
+    ready : int
+        From the end of another kernel before it in the launch list to its start, if its own entry
+        has been fetched by then.
     to_multiply : int or None
         From the start of the kernel to the first vector that enters an array; None without any.
     busy : mapping of str to float
-        Share of the kernel's cycles in which a unit moves something, by its name in a report: PCUs
-        by vectors that enter the array or groups that enter the lanes, PMUs by vectors at the
-        busier one of their ports, AGCUs by beats.
+        Share of the cycles of one iteration in which a unit moves something, by its name in a
+        report: PCUs by vectors that enter the array or groups that enter the lanes, PMUs by vectors
+        at the busier one of their ports, AGCUs by beats.
     """
 
     kernel: int
     before: int
-    between: int
+    ready: int
     to_multiply: int | None
     busy: Mapping[str, float]
 
@@ -52,6 +57,15 @@ class Prediction:
     def cycles(self) -> int:
         """Cycles of a cold launch."""
         return self.before + self.kernel
+
+    def after(self, kernel: int) -> int:
+        """Cycles from the end of a kernel before it, of so many cycles, to its start."""
+        return max(self.before - kernel, self.ready)
+
+    @property
+    def between(self) -> int:
+        """Cycles from the end of the same kernel before it to its start."""
+        return self.after(self.kernel)
 
     @property
     def warm_cycles(self) -> int:
@@ -62,18 +76,21 @@ class Prediction:
 def predict_cycles(
     program: ChipProgram,
     *,
+    repeat: int = 1,
     latency: int = LATENCY,
     image_bytes: int | None = None,
     arguments: Sequence[int] = (),
 ) -> Prediction:
     """Predict the cycles of a decoded image by a timed run of its network.
 
-    Memory answers after ``latency`` cycles and never pauses. The prediction is for one iteration.
+    Memory answers after ``latency`` cycles and never pauses.
 
     Parameters
     ----------
     program : ChipProgram
-        A decoded image that is live (`sw.prove.liveness`).
+        A decoded image that is live for this number of iterations (`sw.prove.liveness`).
+    repeat : int
+        Iterations of the launch.
     latency : int
         Cycles from a read address to its first beat, and from the last beat of a write to its
         response.
@@ -93,6 +110,26 @@ def predict_cycles(
         raise BadInputError(
             f"Latency must be at least 0 cycles, not {latency}", where="latency", value=latency
         )
+    network = _timed(program, latency, arguments)
+    once = round(network.end) + _END
+    kernel = once if repeat == 1 else _repeated(program, once, repeat, latency, arguments)
+    number = len({argument for agcu in program.agcus.values() for _, argument in agcu.descriptors})
+    size = len(program.pack()) if image_bytes is None else image_bytes
+    first = network.first_issue
+    return Prediction(
+        kernel=kernel,
+        before=launch_cycles(program.config, size, number, latency=latency),
+        ready=ready_cycles(number),
+        to_multiply=None if first is None else round(first),
+        busy={
+            f"{kind}_{'_'.join(map(str, at))}".lower(): network.moves(at, kind is AGCU) / once
+            for kind, at, _ in program.units()
+        },
+    )
+
+
+def _timed(program: ChipProgram, latency: int, arguments: Sequence[int]) -> TimedNetwork:
+    """The network after its run."""
     nets = find_nets(program)
     packets = StreamPackets(program, nets)
     network = TimedNetwork(program, nets, packets, latency=latency, arguments=tuple(arguments))
@@ -104,18 +141,21 @@ def predict_cycles(
                 where=actor.name,
                 rule="every stream must be taken, and every slot filled or freed",
             )
-    kernel = round(network.end) + _END
-    number = len({argument for agcu in program.agcus.values() for _, argument in agcu.descriptors})
-    size = len(program.pack()) if image_bytes is None else image_bytes
-    launch: Any = {"latency": latency}
-    first = network.first_issue
-    return Prediction(
-        kernel=kernel,
-        before=launch_cycles(program.config, size, number, **launch),
-        between=launch_cycles(program.config, size, number, **launch, behind=kernel),
-        to_multiply=None if first is None else round(first),
-        busy={
-            f"{kind}_{'_'.join(map(str, at))}".lower(): network.moves(at, kind is AGCU) / kernel
-            for kind, at, _ in program.units()
-        },
-    )
+    return network
+
+
+def _repeated(
+    program: ChipProgram, once: int, repeat: int, latency: int, arguments: Sequence[int]
+) -> int:
+    """Cycles of a kernel of several iterations, given those of one."""
+    ends = {1: once}
+    few = min(repeat, _FEW)
+    for count in (few - _PERIOD, few):
+        if count > 1:
+            several = iterated(program, count)
+            if several is None:
+                return once * repeat
+            ends[count] = round(_timed(several, latency, arguments).end) + _END
+    if repeat == few:
+        return ends[few]
+    return ends[few] + round((repeat - few) * (ends[few] - ends[few - _PERIOD]) / _PERIOD)

@@ -121,7 +121,7 @@ def test_four_pairs_on_small(seed, heavy, figure):
     image = placed(job.netlist(), CHIP)
     assert prove(ChipProgram.unpack(CHIP, image)).live
     inputs = job.inputs(np.random.default_rng(seed))
-    layout = LaunchMemory(CHIP, image, job.arrays, seed=seed % 1000)
+    layout = LaunchMemory.of_image(CHIP, image, job.arrays, seed=seed % 1000)
     memory = layout.bytes_before(inputs)
     with ChipModel(emit(Chip(CHIP)), CHIP) as model:
         run = model.run(

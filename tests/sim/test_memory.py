@@ -21,7 +21,7 @@ IMAGE = bytes(range(256)) * 3
 
 @pytest.fixture
 def memory(seed):
-    return LaunchMemory(named["small"], IMAGE, ARRAYS, seed=seed, launches=2)
+    return LaunchMemory.of_image(named["small"], IMAGE, ARRAYS, seed=seed, launches=2)
 
 
 @pytest.fixture
@@ -63,7 +63,7 @@ def test_inputs_read_back_and_the_rest_is_garbage_of_the_seed(memory, inputs, se
         assert memory.read(raw, name).tobytes() == array.tobytes()
     assert memory.read(raw, "C").shape == (2, 3, 11)
     assert raw == memory.bytes_before(inputs)
-    other = LaunchMemory(named["small"], IMAGE, ARRAYS, seed=seed + 1, launches=2)
+    other = LaunchMemory.of_image(named["small"], IMAGE, ARRAYS, seed=seed + 1, launches=2)
     again = other.bytes_before(inputs)
     differs = np.frombuffer(raw, np.uint8) != np.frombuffer(again, np.uint8)
     for name in ("launch list", "arguments", "image"):

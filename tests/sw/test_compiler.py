@@ -42,7 +42,7 @@ def answers(result, seed=1):
         }
     else:
         arrays = {name: rng.integers(-128, 128, shape, np.int8) for name, shape in shapes.items()}
-    memory = LaunchMemory(result.config, result.parts[0].image, result.arrays, seed=seed)
+    memory = LaunchMemory.of_kernel(result, seed=seed)
     raw = memory.bytes_before(arrays)
     before = bytes(raw)
     emulate(result.config, raw, list_address=memory.list_address, entries=memory.entries)

@@ -21,8 +21,8 @@ from sw.prove import prove
 from sw.prove.stream_packets import StreamPackets
 from sw.timing import timed_engines, timed_lanes, timed_network
 from sw.timing.flow import Flow, Run
-from sw.timing.launch_cycles import launch_cycles
-from sw.timing.prediction import predict_cycles
+from sw.timing.launch_cycles import launch_cycles, ready_cycles
+from sw.timing.prediction import Prediction, predict_cycles
 from sw.timing.timed_network import TimedNetwork
 from tests.lane_jobs import draw_job, draw_softmax
 from tests.sw.chips import pcu_changed, product
@@ -113,8 +113,10 @@ def test_busy_shares_are_of_the_cycles_of_the_kernel():
 def test_a_launch_is_fetched_before_it_or_behind_another():
     cold = launch_cycles(SMALL, 8192 + 16, 8, latency=100)
     assert cold == 474  # docs/command.md
-    assert launch_cycles(SMALL, 8192 + 16, 8, latency=100, behind=300) == 174
-    assert launch_cycles(SMALL, 8192 + 16, 8, latency=100, behind=10**6) == 13
+    after = Prediction(
+        kernel=1, before=cold, ready=ready_cycles(8), to_multiply=None, busy={}
+    ).after
+    assert (after(300), after(10**6)) == (174, 13)
     found = predict_cycles(compiled(64, 64, 64), latency=10)
     assert found.cycles == found.before + found.kernel
     assert found.warm_cycles == found.between + found.kernel < found.cycles

@@ -42,13 +42,12 @@ def _placed(programs: list[Program], seed: int) -> tuple[list[LaunchMemory], byt
     base = 2 * GUARD_BYTES  # the list, behind a guard
     parts = [np.random.default_rng(seed).bytes(base)]
     for program in programs:
-        compiled = program.compiled
-        place = LaunchMemory(config, compiled.parts[0].image, compiled.arrays, seed=seed, base=base)
+        place = LaunchMemory.of_kernel(program.compiled, seed=seed, base=base)
         parts.append(bytes(place.bytes_before(program.inputs)[base:]))
         entries.append(place)
         base = place.size
     memory = bytearray(b"".join(parts))
-    raw = pack_list([place.entry for place in entries], config.width_bits)
+    raw = pack_list([entry for place in entries for entry in place.list_entries], config.width_bits)
     memory[GUARD_BYTES : GUARD_BYTES + len(raw)] = raw
     return entries, memory
 
@@ -62,13 +61,16 @@ def judge_list(fields: Fields, models: Models | None) -> Verdict:
     config = programs[0].compiled.config
     places, before = _placed(programs, fields["memory"]["seed"])
     after = bytearray(before)
-    run = emulate(config, after, list_address=GUARD_BYTES, entries=len(places))
+    run = emulate(
+        config, after, list_address=GUARD_BYTES, entries=sum(place.entries for place in places)
+    )
     problems = [] if run.status == "done" else [f"emulator ended with {run.error_code.name}"]
     untouched = bytearray(after)
     for program, place in zip(programs, places, strict=True):
         for name, expected in program.oracle.items():
             if place.read(after, name).tobytes() != expected.tobytes():
                 problems.append(f"emulator differs from the oracle in {name}")
+        for name in place.changing:
             first, size = place.places[name]
             untouched[first : first + size] = before[first : first + size]
     if untouched != before:
@@ -83,7 +85,7 @@ def judge_list(fields: Fields, models: Models | None) -> Verdict:
                 config,
                 memory,
                 list_address=GUARD_BYTES,
-                entries=len(places),
+                entries=sum(place.entries for place in places),
                 conditions=conditions_of(fields["memory"]),
                 max_cycles=most_cycles(predicted, fields["memory"], 1),
             )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import random
 from collections.abc import Iterator
 from typing import Any
@@ -94,7 +95,7 @@ def judge_program(fields: Fields, models: Models | None) -> Verdict:
         ready = prepared(fields)
     except BadInputError as error:
         return Verdict("refused", refusal_faults(error), frozenset({"refused"}))
-    problems = _answers(ready)
+    problems = _answers(fields, ready)
     program = ready.program
     bins = set(program_features(fields, program))
     counts = {"programs": 1}
@@ -114,7 +115,7 @@ def _is_short(fields: Fields, ready: Prepared) -> bool:
     return bool(cycles <= _MOST_RTL_CYCLES)
 
 
-def _answers(ready: Prepared) -> list[str]:
+def _answers(fields: Fields, ready: Prepared) -> list[str]:
     """Differences between golden, oracle and emulator, one line each."""
     problems = []
     program = ready.program
@@ -122,7 +123,9 @@ def _answers(ready: Prepared) -> list[str]:
     if run.status != "done":
         problems.append(f"emulator ended with {run.error_code.name}")
     outputs = ready.outputs(ready.after)
-    written = 0
+    written = sum(
+        math.prod(each.shape[:-1]) * each.row_bytes for each in program.compiled.intermediates
+    )
     for name, expected in program.golden.items():
         if program.oracle[name].tobytes() != expected.tobytes():
             problems.append(f"golden differs from the oracle in {name}")
@@ -132,7 +135,7 @@ def _answers(ready: Prepared) -> list[str]:
     outside = ready.place.changed_outside(ready.before, ready.after)
     if outside is not None:
         problems.append(f"emulator wrote {ready.place.where(outside)}")
-    if run.bytes_written != written * ready.place.entries:
+    if run.bytes_written != written * fields["launches"]:
         problems.append(f"emulator wrote {run.bytes_written} bytes, not {written}")
     return problems
 

@@ -220,7 +220,7 @@ def placed_image(
 ) -> tuple[LaunchMemory, bytearray]:
     """Return the memory layout of a launch of an image, and memory with random inputs."""
     arrays = arrays_of(config, image)
-    place = LaunchMemory(config, raw, arrays, seed=seed)
+    place = LaunchMemory.of_image(config, raw, arrays, seed=seed)
     rng = np.random.default_rng(seed)
     inputs = {
         spec.name: rng.integers(-128, 128, spec.shape, dtype=np.int8)

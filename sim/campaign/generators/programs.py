@@ -107,13 +107,7 @@ class Program:
 
     def memory(self, launches: int, seed: int) -> LaunchMemory:
         """Memory layout for a number of launches."""
-        return LaunchMemory(
-            self.compiled.config,
-            self.compiled.parts[0].image,
-            self.compiled.arrays,
-            seed=seed,
-            launches=launches,
-        )
+        return LaunchMemory.of_kernel(self.compiled, seed=seed, launches=launches)
 
 
 @functools.lru_cache(maxsize=16)

@@ -72,7 +72,7 @@ async def _write(ctx, axi, name, value):
 def first_address():
     """Cycles from the launch write to ``o_start`` and to the first address, of 256³ on `small`."""
     compiled = compile_kernel(matmul, SMALL, dims=dict.fromkeys("MNK", 256), dtype=bf16)
-    place = LaunchMemory(SMALL, compiled.parts[0].image, compiled.arrays, seed=1)
+    place = LaunchMemory.of_kernel(compiled, seed=1)
     zeros = {
         spec.name: np.zeros(spec.shape, spec.format.dtype)
         for spec in compiled.arrays

@@ -213,7 +213,7 @@ class Case:
     def __init__(self, job, seed):
         rng = np.random.default_rng(seed)
         a, bt, _ = (random_operand(rng, each.shape, bf16) for each in job.arrays)
-        self.layout = LaunchMemory(CHIP, job.image(), job.arrays, seed=seed % (1 << 32))
+        self.layout = LaunchMemory.of_image(CHIP, job.image(), job.arrays, seed=seed % (1 << 32))
         self.memory = self.layout.bytes_before({"A": a, "BT": bt})
         self.golden = product(a, np.ascontiguousarray(bt.T), bf16.dtype).T
 

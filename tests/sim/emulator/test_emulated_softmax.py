@@ -78,7 +78,7 @@ def test_four_pairs_on_a_chip_are_proved_live_and_equal_golden(seed):
     image = placed(job.netlist(), chip)
     assert prove(ChipProgram.unpack(chip, image)).live
     inputs = job.inputs(np.random.default_rng(seed))
-    layout = LaunchMemory(chip, image, job.arrays, seed=seed % 1000)
+    layout = LaunchMemory.of_image(chip, image, job.arrays, seed=seed % 1000)
     memory = layout.bytes_before(inputs)
     assert emulate(chip, memory, list_address=layout.list_address).status == "done"
     assert layout.read(memory, "O").tobytes() == job.golden(inputs).tobytes()

@@ -35,7 +35,7 @@ def launched(shape, fmt, latency, *, warm=False, kernel=matmul):
 def test_cycles_are_those_of_the_rtl(latency, heavy):
     for shape, fmt in SHAPES.items():
         compiled, report = launched(shape, fmt, latency)
-        found = compiled.prediction(latency)
+        found = compiled.parts[0].prediction(latency)
         assert report["verified"] and report["predicted_cycles"] == found.cycles
         assert found.cycles == pytest.approx(report["cycles"], rel=0.02), shape
         first = found.before + found.to_multiply
@@ -55,7 +55,7 @@ def test_cycles_with_transposed_operands_are_those_of_the_rtl(kernel, heavy):
 def test_a_warm_launch_is_predicted_as_such(heavy):
     for shape in list(SHAPES)[:2]:
         compiled, report = launched(shape, SHAPES[shape], 100, warm=True)
-        found = compiled.prediction(100)
+        found = compiled.parts[0].prediction(100)
         assert report["predicted_cycles"] == found.warm_cycles < found.cycles
         assert found.warm_cycles == pytest.approx(report["cycles"], rel=0.02), shape
         assert {unit["launch"] for unit in report["counters"].values()} == {found.between}
@@ -63,7 +63,7 @@ def test_a_warm_launch_is_predicted_as_such(heavy):
 
 def test_busy_units_are_as_busy_as_predicted(heavy):
     compiled, report = launched((40, 24, 48), bf16, 100)
-    found = compiled.prediction(100)
+    found = compiled.parts[0].prediction(100)
     for name, unit in report["counters"].items():
         if unit["kind"] == "pcu" and name in found.busy:
             assert found.busy[name] * found.kernel == pytest.approx(unit["busy"])

@@ -23,11 +23,11 @@ def dies(monkeypatch, plans):
     """Make the proof refuse the first so many plans; counts what it is asked."""
     proof, asked = part_steps.require_live, []
 
-    def refuse(chip):
+    def refuse(chip, repeat):
         asked.append(chip)
         if len(asked) <= plans:
             raise LivenessError("Program must be live, not stop: x waits for y", value=["x"])
-        return proof(chip)
+        return proof(chip, repeat=repeat)
 
     monkeypatch.setattr(part_steps, "require_live", refuse)
     return asked

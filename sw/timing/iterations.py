@@ -1,0 +1,88 @@
+"""A chip program whose one iteration equals several iterations of another, for a timed run."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+from collections.abc import Mapping
+
+from hw.arch.agcu import AgcuProgram
+from hw.arch.boxes.issuer_program import IssuerProgram
+from hw.arch.loops import LoopProgram
+from hw.arch.pmu import EngineProgram, PmuProgram
+from hw.arch.pmu_word import Level
+from sw.chip_program import ChipProgram, TileProgram
+
+__all__ = ["iterated"]
+
+
+def iterated(program: ChipProgram, count: int) -> ChipProgram | None:
+    """Return a program that moves in one iteration what another moves in several.
+
+    It need not fit the fields of an image: it is for a run of the network alone.
+
+    Parameters
+    ----------
+    program : ChipProgram
+        Accepted by `sw.prove.prove` for such a number of iterations.
+    count : int
+
+    Returns
+    -------
+    ChipProgram or None
+        None if both outer loops of an engine have iterations of their own, or inner loops whose
+        counts depend on them.
+    """
+    tiles: dict[tuple[int, int], TileProgram] = {}
+    for at, tile in program.tiles.items():
+        unit = tile.unit
+        if isinstance(unit, PmuProgram):
+            engines = [each and _engine(each, count) for each in unit.engines]
+            if engines.count(None) > unit.engines.count(None):
+                return None
+            w0, w1, r0, r1 = engines
+            unit = dataclasses.replace(unit, writers=(w0, w1), readers=(r0, r1))
+        tiles[at] = dataclasses.replace(tile, unit=unit)
+    agcus: Mapping[int, AgcuProgram] = {
+        number: dataclasses.replace(
+            agcu,
+            loads=tuple(each and _issuer(each, count) for each in agcu.loads),
+            stores=tuple(each and _issuer(each, count) for each in agcu.stores),
+        )
+        for number, agcu in program.agcus.items()
+    }
+    return ChipProgram(program.config, tiles, agcus)
+
+
+def _engine(engine: EngineProgram, count: int) -> EngineProgram | None:
+    """An engine with a further outermost loop; None if there is no room for it."""
+    if any(loop.slope and loop.outer <= Level.WINDOWS for loop in engine.chain.loops):
+        return None
+    launches, windows = engine.launches.base, engine.windows.base
+    marks = {engine.last_level, engine.final_level}
+    # The two outer loops become one. A mark at the end of both, or of the outer one if it has one
+    # iteration, is then at the end of the inner one.
+    if windows > 1 and Level.WINDOWS in marks and launches > 1:
+        if Level.LAUNCHES in marks:
+            return None
+        return dataclasses.replace(engine, launches=LoopProgram(base=count * launches))
+    last, final = (
+        None if each is None else max(each, Level.WINDOWS)
+        for each in (engine.last_level, engine.final_level)
+    )
+    return dataclasses.replace(
+        engine,
+        launches=LoopProgram(base=count),
+        windows=LoopProgram(base=launches * windows),
+        last_level=last,
+        final_level=final,
+    )
+
+
+def _issuer(issuer: IssuerProgram, count: int) -> IssuerProgram:
+    """An issuer whose list follows itself, longer than that of any chip."""
+    first, *following = issuer.programs
+    longer = copy.copy(first)
+    rest = (*following, *(each for _ in range(count - 1) for each in (first, *following)))
+    object.__setattr__(longer, "following", rest)
+    return longer
