@@ -19,6 +19,7 @@ from sw.ir.program import Program
 from sw.ir.sizes import choose_sizes
 from sw.ir.verify import verify
 from sw.language import Kernel, Schedule
+from sw.parts.launch_checks import require_launches
 from sw.passes.compilation import Compilation
 from sw.passes.kernel_steps import KERNEL_PASSES
 from sw.passes.part_compilation import PartCompilation
@@ -73,6 +74,7 @@ def compile_kernel(
     division = whole.division
     arrays = arrays_of(whole.program)
     memory = (*arrays, *division.intermediates)
+    require_launches(division, arrays)
     parts = []
     for number, part in enumerate(division.parts, 1):
         with _of_part(number, len(division.parts)):

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from sw.array_spec import arrays_of
 from sw.ir.text import print_program
 from sw.language.schedule import check_schedule
 from sw.parts.columns import column_ranges
 from sw.parts.divide import undivided
-from sw.parts.launch_checks import require_launches
 from sw.parts.part import Argument, Division
 from sw.passes.accumulate import accumulate
 from sw.passes.check import check
@@ -42,7 +40,6 @@ def _simplify(c: Compilation) -> None:
 
 def _divide(c: Compilation) -> None:
     c.division = undivided(c.lean)
-    require_launches(c.division, arrays_of(c.program))
 
 
 def _argument_text(argument: Argument) -> str:

@@ -6,10 +6,12 @@ import pytest
 from hw.arch.config import named
 from hw.arch.errors import BadInputError
 from hw.arch.launch import ENTRY_BYTES, HEADER_BYTES, LaunchEntry, alignment_bytes
+from hw.arch.launch import Argument as LaunchArgument
 from hw.numeric.formats import bf16, fp32, int8
-from sim.launch_memory import GUARD_BYTES, LaunchMemory
+from sim.launch_memory import GUARD_BYTES, ImageRuns, LaunchMemory
 from sim.operands import random_inputs
 from sw.array_spec import ArraySpec
+from sw.parts.part import Argument, PartLaunch
 
 ARRAYS = (
     ArraySpec("A", (5, 7), bf16),
@@ -121,3 +123,65 @@ def test_arrays_that_do_not_fit_are_refused(memory, inputs, change, message):
     given = {name: array for name, array in (inputs | change).items() if array is not None}
     with pytest.raises(BadInputError, match=message):
         memory.bytes_before(given)
+
+
+def test_a_list_of_several_images_has_entries_tables_and_guards_of_their_own(seed, inputs):
+    """Two images: the first runs twice, and writes what the second reads."""
+    work = ArraySpec("W", (4, 9), fp32, output=True)
+    first = ImageRuns(
+        IMAGE,
+        (
+            PartLaunch((Argument("A"), Argument("W", 64))),
+            PartLaunch((Argument("A", 16, 32), Argument("W", 0, 48)), repeat=2),
+        ),
+    )
+    second = ImageRuns(IMAGE[::-1], (PartLaunch((Argument("W"), Argument("B"), Argument("C"))),))
+    memory = LaunchMemory(
+        named["small"],
+        [first, second],
+        ARRAYS,
+        intermediates=[work],
+        seed=seed,
+        launches=2,
+        origin=1 << 20,
+    )
+    assert list(memory.places) == [
+        *("launch list", "arguments", "image", "image 2", "A", "B", "C", "W")
+    ]
+    assert memory.entries == 6 and memory.changing == ("C", "W")
+    raw = memory.bytes_before(inputs)
+    pitch, found = alignment_bytes(256), []
+    for number in range(6):
+        at = memory.list_address - (1 << 20) + number * pitch
+        found.append(LaunchEntry.unpack(bytes(raw[at : at + ENTRY_BYTES])))
+    assert found[:3] == found[3:] == list(memory.list_entries)
+    assert [entry.repeat for entry in found[:3]] == [1, 2, 1]
+    places = {name: address for name, (address, _) in memory.places.items()}
+    images = [entry.image_address - (1 << 20) for entry in found[:3]]
+    assert images == [places["image"], places["image"], places["image 2"]]
+    wanted = [
+        [(places["A"], 0), (places["W"] + 64, 0)],
+        [(places["A"] + 16, 32), (places["W"], 48)],
+        [(places["W"], 0), (places["B"], 0), (places["C"], 0)],
+    ]
+    for entry, arguments in zip(found, wanted, strict=False):
+        assert entry.argument_count == len(arguments) and entry.argument_address % pitch == 0
+        table = entry.argument_address - (1 << 20)
+        for number, (address, stride) in enumerate(arguments):
+            packed = LaunchArgument(address + (1 << 20), stride).pack()
+            assert raw[table + 16 * number : table + 16 * number + 16] == packed
+    after = bytearray(raw)
+    address, size = memory.places["W"]
+    after[address : address + 36] = bytes(36)
+    assert memory.changed_outside(raw, after) is None
+    # Padding of a row, and the guard behind: nobody may write them.
+    for place in (address + 36, address + size):
+        spoiled = bytearray(after)
+        spoiled[place] ^= 1
+        assert memory.changed_outside(raw, spoiled) == place
+
+
+def test_a_list_with_too_many_entries_is_refused():
+    runs = ImageRuns(IMAGE, (PartLaunch(()),) * 1000)
+    with pytest.raises(BadInputError, match="must have fewer than 65536 entries, not 66000"):
+        LaunchMemory(named["small"], [runs], ARRAYS, seed=1, launches=66)

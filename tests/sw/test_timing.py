@@ -21,14 +21,16 @@ from sw.prove import prove
 from sw.prove.stream_packets import StreamPackets
 from sw.timing import timed_engines, timed_lanes, timed_network
 from sw.timing.flow import Flow, Run
+from sw.timing.iterations import iterated
 from sw.timing.launch_cycles import launch_cycles, ready_cycles
-from sw.timing.prediction import Prediction, predict_cycles
+from sw.timing.list_prediction import predict_list
+from sw.timing.prediction import _END, Prediction, predict_cycles
 from sw.timing.timed_network import TimedNetwork
 from tests.lane_jobs import draw_job, draw_softmax
 from tests.sw.chips import pcu_changed, product
 from tests.sw.test_prove import random_product
 
-SMALL = named["small"]
+SMALL, TINY = named["small"], named["tiny"]
 
 
 def timed(program, *, latency=100, whole=False):
@@ -95,6 +97,33 @@ def test_repeats_that_are_left_out_take_as_long(m, n, k, fmt):
     assert short.first_issue == whole.first_issue
     assert short.machine.moved == whole.machine.moved
     assert short.machine.steps < whole.machine.steps
+
+
+@pytest.mark.parametrize(("side", "config"), [(4, TINY), (20, TINY), (64, SMALL), (256, SMALL)])
+def test_iterations_are_predicted_from_the_first_ones(side, config):
+    """Nine iterations run in full end when the prediction from five says."""
+    program = compiled(side, side, side, config=config)
+    once = predict_cycles(program).kernel
+    whole = timed(iterated(program, 9)).end + _END
+    found = predict_cycles(program, repeat=9)
+    assert found.kernel == pytest.approx(whole, rel=0.02)
+    assert once < found.kernel < 9 * once
+    assert predict_cycles(program, repeat=2).kernel == timed(iterated(program, 2)).end + _END
+    # One iteration more moves exactly as much more.
+    moved = [timed(iterated(program, count)).machine.moved for count in (1, 2, 3)]
+    assert moved[0] == timed(program).machine.moved
+    assert moved[2] - moved[1] == moved[1] - moved[0] == moved[0]
+
+
+def test_a_list_is_predicted_entry_by_entry():
+    one = Prediction(kernel=1000, before=474, ready=13, to_multiply=None, busy={})
+    short = Prediction(kernel=50, before=300, ready=9, to_multiply=None, busy={})
+    found = predict_list([one, short, one])
+    # The second was fetched during the first, the third had 50 cycles for it.
+    assert found.cycles == 474 + 1000 + 9 + 50 + (474 - 50) + 1000
+    assert found.warm_cycles == found.cycles - 474 + 13
+    assert predict_list([one]).cycles == one.cycles
+    assert predict_list([one]).warm_cycles == one.warm_cycles
 
 
 def test_busy_shares_are_of_the_cycles_of_the_kernel():
