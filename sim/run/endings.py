@@ -141,7 +141,7 @@ def _liveness(compiled: Compiled) -> str:
     """Result of the liveness proof in words."""
     several = len(compiled.parts) > 1
     for number, part in enumerate(compiled.parts, 1):
-        liveness = prove(part.chip, repeat=max(each.repeat for each in part.part.launches))
+        liveness = prove(part.chip, repeat=part.part.repeat)
         if not liveness.live:
             image = f"image of part {number}" if several else "image"
             return f"the {image} is not live: {'; '.join((*liveness.waits, *liveness.faults))}"

@@ -63,6 +63,11 @@ class Part:
     arrays: tuple[ArraySpec, ...]
     launches: tuple[PartLaunch, ...]
 
+    @property
+    def repeat(self) -> int:
+        """Most iterations of a launch."""
+        return max(launch.repeat for launch in self.launches)
+
 
 @dataclasses.dataclass(frozen=True)
 class Division:

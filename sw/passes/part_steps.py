@@ -145,8 +145,7 @@ def _assemble(c: PartCompilation) -> None:
 
 def _prove(c: PartCompilation) -> None:
     program = ChipProgram.unpack(c.config, c.image)
-    repeat = max(launch.repeat for launch in c.part.launches)
-    c.liveness = require_live(program, repeat=repeat)
+    c.liveness = require_live(program, repeat=c.part.repeat)
     require_order(c.part, program, c.memory)
 
 

@@ -257,7 +257,7 @@ def test_a_hang_names_units_engines_barriers_and_what_memory_owes(fake, state, h
 
 def test_a_hang_of_an_image_that_is_not_live_names_the_waits(fake, monkeypatch):
     waits = ("a waits for b", "b waits for a")
-    monkeypatch.setattr(endings, "prove", lambda chip: Liveness(live=False, waits=waits))
+    monkeypatch.setattr(endings, "prove", lambda chip, repeat: Liveness(live=False, waits=waits))
     fake.plan = hung(port=0)
     with pytest.raises(HangError, match="the image is not live: a waits for b; b waits for a"):
         ran(job(backend="rtl"))
