@@ -27,6 +27,7 @@ def lane_codes(
     phases: int = PHASES,
     function_bits: int | None = None,
     repeated: Collection[str] = (),
+    returns: bool = True,
 ) -> tuple[LaneCode, ...]:
     """Programs of the lanes of one or more PCUs that compute a region.
 
@@ -47,6 +48,8 @@ def lane_codes(
         None leaves those to the lanes.
     repeated : collection of str
         Inputs of one element per position that come for every vector, as if all were the same.
+    returns : bool
+        Whether what a program sends may come back to it in a later phase.
 
     Raises
     ------
@@ -59,7 +62,8 @@ def lane_codes(
     for name, format_ in outputs.items():
         region.send(name, format_, makers.get(name))
     formats = {name: type_.format for name, type_ in inputs.items()}
-    schedule = Schedule(region.table, drafts_of(region.table), formats, phases)
+    drafts = drafts_of(region.table, returns=returns)
+    schedule = Schedule(region.table, drafts, formats, phases, returns=returns)
     codes = schedule.codes()
     if schedule.left:
         names = {each.send.value for each in schedule.left if each.send} & set(outputs)

@@ -49,6 +49,8 @@ class OpenProgram:
         Most phases.
     later : bool
         Whether the program before sends the source.
+    returns : bool
+        Whether what the program sends may come back to it.
 
     Members
     -------
@@ -68,9 +70,13 @@ class OpenProgram:
         form: ElementForm,
         length: Axis | None,
         most: int,
+        *,
         later: bool,
+        returns: bool,
     ) -> None:
-        self._later = later
+        self._later, self._returns = later, returns
+        #: Words that the program sends and does not get back.
+        self._gone: set[str] = set()
         self._table, self._source, self._form, self._most = table, source, form, most
         self._length = length
         self.ports = dict(ports)
@@ -91,7 +97,7 @@ class OpenProgram:
 
     def _place_one(self, *, loads: bool) -> bool:
         """Place the first draft that fits."""
-        known = {*self.ports, *(each for each in self._held if each)}
+        known = {*self.ports} - self._gone | {each for each in self._held if each}
         for number, draft in enumerate(self.left):
             if not known.issuperset(draft.leaves):
                 continue
@@ -138,11 +144,14 @@ class OpenProgram:
     def _note(self, send: Send, place: Place, length: Axis | None) -> None:
         """Note that later phases can take what is sent."""
         self.sent.append((send, place, length))
+        before = set(self.ports)
         if send.form is ResultForm.WORD:
             self.ports.setdefault(send.word, Port(send.value, ElementForm.WORD))
         for word, port in self._table.ports.items():
             if port.value == send.value:
                 self.ports[word] = port
+        if not self._returns:
+            self._gone |= set(self.ports) - before
 
     @staticmethod
     def _waits(word: str, drafts: Sequence[Draft]) -> bool:

@@ -31,6 +31,8 @@ class Schedule:
         Formats of the inputs at the ports.
     phases : int
         Most phases of a program.
+    returns : bool
+        Whether what a program sends may come back to it.
 
     Members
     -------
@@ -39,9 +41,15 @@ class Schedule:
     """
 
     def __init__(
-        self, table: WordTable, drafts: Sequence[Draft], inputs: Mapping[str, Format], phases: int
+        self,
+        table: WordTable,
+        drafts: Sequence[Draft],
+        inputs: Mapping[str, Format],
+        phases: int,
+        *,
+        returns: bool = True,
     ) -> None:
-        self._table, self._most = table, phases
+        self._table, self._most, self._returns = table, phases, returns
         self._formats = dict(inputs)
         self.left = tuple(drafts)
         self._ports = {word: port for word, port in table.ports.items() if port.value in inputs}
@@ -81,7 +89,16 @@ class Schedule:
         """A program with a source, filled."""
         form, length = form_of(self._formats[source]), self._sources[source]
         later = source in self._made
-        trial = OpenProgram(self._table, self._ports, source, form, length, self._most, later)
+        trial = OpenProgram(
+            self._table,
+            self._ports,
+            source,
+            form,
+            length,
+            self._most,
+            later=later,
+            returns=self._returns,
+        )
         trial.fill(self.left)
         return trial
 

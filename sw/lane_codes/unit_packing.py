@@ -21,9 +21,11 @@ from sw.lane_codes.lane_words import Place, Send, UnitOperation, Word, WordTable
 
 __all__ = ["Draft", "drafts_of"]
 
-#: Costs of a packet that is sent and comes back, of a phase of statistics, of a stream beside the
-#: source, and of another source; that of a phase over packets is 1.
-_TEMPORARY, _LANE_PHASE, _BESIDE, _OTHER_SOURCE = 0.1, 0.02, 0.002, 0.01
+#: Costs of a packet that is sent and comes back, to the same program or to another one only, of a
+#: phase of statistics, of a stream beside the source, and of another source; that of a phase over
+#: packets is 1.
+_TEMPORARY, _LEAVES = 0.1, 1.5
+_LANE_PHASE, _BESIDE, _OTHER_SOURCE = 0.02, 0.002, 0.01
 
 Chain = tuple[str, ...]
 
@@ -83,8 +85,10 @@ class Draft:
 class _Cover:
     """Choice of a chain for every word that needs one."""
 
-    def __init__(self, table: WordTable) -> None:
+    def __init__(self, table: WordTable, returns: bool) -> None:
         self._table = table
+        #: Costs of a packet that is sent and comes back, and of a statistic in a phase beside it.
+        self.temporary, self._crossing = (_TEMPORARY, 0.0) if returns else (_LEAVES, _LEAVES)
         self._leaves: dict[Chain, tuple[str, ...]] = {}
         self.chains = {word: tuple(self._options(word)) for word in table.operations}
         self._uses = Counter(name for ops in table.operations.values() for name in ops[0].names)
@@ -128,7 +132,7 @@ class _Cover:
             best = min(range(len(chains)), key=lambda number: (costs[number], number))
             chosen[word] = chains[best]
             full = self._table.places[word] is Place.FULL
-            own = 1 + _TEMPORARY if full else _LANE_PHASE
+            own = 1 + self.temporary if full else _LANE_PHASE
             cost[word] = 0.0 if word in self._sent else costs[best] + own
         return chosen
 
@@ -142,7 +146,14 @@ class _Cover:
         full = [each for each in made if self._table.places[each] is Place.FULL]
         if full and (beside or places.count(Place.FULL) == len(full) == 2):
             total += _OTHER_SOURCE
+        total += self.crossing(leaves)
         return total + _BESIDE * (beside + max(0, places.count(Place.FULL) - 1))
+
+    def crossing(self, leaves: tuple[str, ...]) -> float:
+        """Cost of statistics that leave their program because the phase takes a sent packet."""
+        made = {self._table.places[each] for each in leaves if each in self._table.operations}
+        lane = any(self._table.places[each] is Place.LANE for each in leaves)
+        return self._crossing if Place.FULL in made and lane else 0.0
 
 
 def assigned(table: WordTable, chain: Chain) -> tuple[UnitOperation, ...]:
@@ -205,13 +216,14 @@ class _Extraction:
         for word, root in self._open.items():
             leaves = self._cover.leaves(root.chain)
             total += _BESIDE * sum(self._table.places[each] is Place.FULL for each in leaves)
+            total += self._cover.crossing(leaves)
             if self._table.places[word] is Place.LANE:
                 total += _LANE_PHASE * max(1, len(root.sends))
             else:
                 exact = any(each.form is ResultForm.WORD for each in root.sends)
                 temporaries = int(root.fetched and not exact)
                 total += max(1, len(root.reductions), len(root.sends) + temporaries)
-                total += temporaries * _TEMPORARY
+                total += temporaries * self._cover.temporary
         return total
 
     def drafts(self) -> tuple[Draft, ...]:
@@ -251,13 +263,19 @@ class _Extraction:
         return Send(name, word, ResultForm.WORD, format_)
 
 
-def drafts_of(table: WordTable) -> tuple[Draft, ...]:
+def drafts_of(table: WordTable, *, returns: bool = True) -> tuple[Draft, ...]:
     """Phases that send all outputs of a table, with few packets.
+
+    Parameters
+    ----------
+    table : WordTable
+    returns : bool
+        Whether what a program sends may come back to it; if not, more is computed again.
 
     The chain of each word is first chosen by the cost of what it fetches, shared among its uses.
     Then one chain at a time is exchanged as long as that makes the whole cheaper.
     """
-    cover = _Cover(table)
+    cover = _Cover(table, returns)
     chains = cover.choose()
     best = _Extraction(table, chains, cover)
     better = True

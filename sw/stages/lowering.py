@@ -90,7 +90,7 @@ def _agcu(
     for name, load in graph.of(Load):
         if load.agcu == agcu:
             lists = ((load.descriptor, load.argument, load.loops), *load.following)
-            waits = (Wait(load.port, load.slots),)
+            waits = (Wait(load.port, load.slots * load.takers),)
             first, *following = (
                 IssuerProgram(len(descriptors) + number, loops, waits)
                 for number, (_, _, loops) in enumerate(lists)

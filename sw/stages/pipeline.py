@@ -156,12 +156,13 @@ class PipelineParts:
         sinks: Sequence[Socket],
         *,
         slots: int = 1,
+        takers: int = 1,
         following: Sequence[tuple[Descriptor, int, tuple[BoxLoop, ...]]] = (),
     ) -> None:
         """Add a load stream, at the wanted AGCU or the next one with a free stream.
 
-        A box fills a number of slots; ``following`` are tensors that the stream loads next, as of
-        `Load`.
+        A box fills a number of slots in a number of buffers, its takers; ``following`` are tensors
+        that the stream loads next, as of `Load`.
 
         Raises
         ------
@@ -171,7 +172,16 @@ class PipelineParts:
         at, stream = self._free_stream(
             "Load", self._loads, agcu, min(AGCU_STREAMS, self.config.token_tracks), loops
         )
-        self.stages[name] = Load(at, stream, *tensor, tuple(loops), stream, slots, tuple(following))
+        self.stages[name] = Load(
+            at,
+            stream,
+            *tensor,
+            tuple(loops),
+            stream,
+            slots=slots,
+            takers=takers,
+            following=tuple(following),
+        )
         self.join(name, [(Socket(name), 1)], sinks)
 
     def store(

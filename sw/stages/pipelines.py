@@ -123,5 +123,6 @@ def _codes(
         lane_axis=lane_axis,
         function_bits=bits,
         repeated=[name for name, each in region.inputs.items() if each.part is repeated],
+        returns=not region.reduces,
         **limits,
     )

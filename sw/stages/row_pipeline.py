@@ -221,7 +221,9 @@ class _Builder:
             BoxLoop(self.blocks, dimension, step * self.lines if self.blocks > 1 else 0),
             BoxLoop(self.copies, dimension, self.group if self.copies > 1 else 0),
         ]
-        self.parts.load(f"line{line}_{value}_load", line, tensor, loops, sinks)
+        self.parts.load(
+            f"line{line}_{value}_load", line, tensor, loops, sinks, takers=len(sinks) // self.copies
+        )
 
     def _rows_of(self, value: str, columns: int, row: int) -> tuple[Descriptor, int]:
         """Boxes of a group of whole rows, ``columns`` wide, and the launch argument."""

@@ -112,13 +112,16 @@ class Load(_Transfer):
     port : int
         Token port of the AGCU at which freed slots arrive.
     slots : int
-        Slots that a box fills.
+        Slots that a box fills in a buffer.
+    takers : int
+        Buffers that take each box; the next ones take the next box.
     following : tuple of (Descriptor, int, tuple of BoxLoop)
         Tensors that are loaded after it, one after the other: descriptor, argument and loops.
     """
 
     port: int
     slots: int = 1
+    takers: int = 1
     following: tuple[tuple[Descriptor, int, tuple[BoxLoop, ...]], ...] = ()
 
 
