@@ -147,7 +147,7 @@ class SoftmaxCase:
 
     def launch(self, inputs, seed=1):
         """Memory of a launch."""
-        layout = LaunchMemory(self.chip, self.image, self.arrays, seed=seed)
+        layout = LaunchMemory.of_image(self.chip, self.image, self.arrays, seed=seed)
         return layout, layout.bytes_before(inputs)
 
     def emulated(self, inputs):
