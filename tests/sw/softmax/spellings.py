@@ -128,7 +128,10 @@ NEAR_MISSES = {
 }
 
 
-def program_of(changes, *, name="program", dtype=tw.bf16, **sizes):
+SIGNATURE = "Q[M, D], K[S, D], V[S, E] -> O[M, E]"
+
+
+def program_of(changes, *, name="program", dtype=tw.bf16, signature=SIGNATURE, **sizes):
     """Program of the text with some lines replaced."""
     text = TEXT
     for old, new in changes.items():
@@ -137,5 +140,5 @@ def program_of(changes, *, name="program", dtype=tw.bf16, **sizes):
     space = {"tw": tw}
     exec(compile(text, f"{name}.py", "exec"), space)
     sizes = {"M": 20, "S": 37, "D": 16, "E": 24} | sizes
-    kernel = tw.kernel("Q[M, D], K[S, D], V[S, E] -> O[M, E]")(space["program"])
+    kernel = tw.kernel(signature)(space["program"])
     return kernel.trace(dtype=dtype, **sizes)
