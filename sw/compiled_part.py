@@ -15,6 +15,7 @@ from sw.passes.place import Placement
 from sw.passes.plan import Plan
 from sw.passes.route import Routes
 from sw.passes.stage import Product
+from sw.stages.softmax_product import SoftmaxProduct
 from sw.stages.stage_graph import StageGraph
 from sw.timing.prediction import LATENCY, Prediction, predict_cycles
 
@@ -35,6 +36,8 @@ class CompiledPart:
         Block size per loop.
     product : Product or None
         The part's product of matrices, if it has one.
+    softmax : SoftmaxProduct or None
+        Its two products with a softmax between them, if it has them.
     plan, fit : Plan or None, Fit or None
         Of the product.
     choice : str
@@ -57,6 +60,7 @@ class CompiledPart:
     schedule: Schedule
     sizes: Mapping[str, int]
     product: Product | None
+    softmax: SoftmaxProduct | None
     plan: Plan | None
     fit: Fit | None
     choice: str
@@ -106,6 +110,8 @@ class CompiledPart:
     def macs(self) -> int:
         """Multiply-accumulates of all iterations, without those on padding."""
         product = self.product
+        if self.softmax is not None:
+            return self.softmax.macs * self.iterations
         return product.m * product.n * product.k * self.iterations if product else 0
 
     @property

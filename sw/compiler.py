@@ -123,6 +123,7 @@ def _compile_part(c: PartCompilation) -> CompiledPart:
         schedule=_complete(c) | c.schedule,
         sizes=MappingProxyType(c.sizes),
         product=c.product,
+        softmax=c.softmax,
         plan=c.plan,
         fit=c.fit,
         choice=c.choice,
@@ -165,6 +166,8 @@ def _names(formats: Sequence[Format]) -> str:
 def _complete(c: PartCompilation) -> Schedule:
     """The complete schedule that reproduces the choices."""
     plan, places = c.plan, c.fit
+    if c.softmax is not None:
+        return Schedule(tile={c.softmax.loops["key"]: c.sizes[c.softmax.loops["key"]]})
     if plan is None or places is None:
         return Schedule()
     product = plan.product

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 
 from sw.language import Schedule
@@ -9,8 +10,9 @@ from sw.language.errors import ProgramError
 from sw.passes.parallel import Constraints
 from sw.passes.part_compilation import PartCompilation
 from sw.passes.stage import Product
+from sw.stages.softmax_product import SoftmaxProduct
 
-__all__ = ["block_sizes", "constraints_of", "require_no_choices"]
+__all__ = ["block_sizes", "constraints_of", "require_no_choices", "with_block"]
 
 
 def _first(mapping: Mapping[str, int], names: tuple[str, ...]) -> int | None:
@@ -53,6 +55,28 @@ def constraints_of(product: Product, schedule: Schedule) -> Constraints:
     )
 
 
+def with_block(product: SoftmaxProduct, schedule: Schedule) -> SoftmaxProduct:
+    """A softmax between two products with the block of keys that the schedule names, if any.
+
+    Raises
+    ------
+    ProgramError
+        At another choice of the schedule.
+    """
+    key = product.loops["key"]
+    for field in ("tile", "row_par", "col_par", "sum_par", "slots", "place"):
+        for name, choice in getattr(schedule, field).items():
+            if (field, name) != ("tile", key):
+                raise ProgramError(
+                    "unserved",
+                    f"Schedule.{field} of `{name}` is not supported by hardware yet beside a "
+                    f"softmax between two products: tile of `{key}` is, the keys of a block",
+                    schedule.span_of(name),
+                    value=str(choice),
+                )
+    return dataclasses.replace(product, block=schedule.tile.get(key, product.block))
+
+
 def require_no_choices(schedule: Schedule) -> None:
     """Refuse a schedule for a kernel without a product, whose pipeline has no choices yet."""
     for field in ("tile", "row_par", "col_par", "sum_par", "slots", "place"):
@@ -68,6 +92,10 @@ def require_no_choices(schedule: Schedule) -> None:
 
 def block_sizes(c: PartCompilation) -> dict[str, int]:
     """Block size of each loop: as named, otherwise the plan's."""
+    if c.softmax is not None:
+        assert c.pipeline is not None
+        blocks = {"query": c.pipeline.block_rows, "key": c.pipeline.block_keys}
+        return {index: blocks[role] for role, index in c.softmax.loops.items()}
     if c.region is not None:
         assert c.pipeline is not None
         blocks = {"row": c.pipeline.block_rows, "column": c.pipeline.block_columns}

@@ -24,6 +24,7 @@ from sw.passes.stage import Product
 from sw.prove import Liveness
 from sw.stages.pipeline import Pipeline
 from sw.stages.region import Region
+from sw.stages.softmax_product import SoftmaxProduct
 from sw.stages.stage_graph import StageGraph
 
 __all__ = ["PartCompilation"]
@@ -53,6 +54,8 @@ class PartCompilation:
         After `tile` and `mask`.
     product : Product or None
         The part's product of matrices, if it has one.
+    softmax : SoftmaxProduct or None
+        The part's two products with a softmax between them, if it has them.
     region : Region or None
         The part's element math, if it has no product.
     constraints : Constraints
@@ -60,7 +63,7 @@ class PartCompilation:
     plan : Plan or None
     fit : Fit or None
     pipeline : Pipeline or None
-        As of the region.
+        As of the region or of the softmax.
     homes : mapping of str to Home
         Allocation of the buffers.
     sizes : dict of str to int
@@ -84,6 +87,7 @@ class PartCompilation:
     tiled: Program = _later()
     masked: Program = _later()
     product: Product | None = _later()
+    softmax: SoftmaxProduct | None = _later()
     region: Region | None = _later()
     constraints: Constraints = _later()
     plan: Plan | None = _later()

@@ -17,7 +17,7 @@ from sw.netlist import Netlist
 from sw.parts.launch_checks import LaunchOrderError, require_order
 from sw.passes.accumulate import require_whole_lanes
 from sw.passes.assemble import assemble
-from sw.passes.choices import block_sizes, constraints_of, require_no_choices
+from sw.passes.choices import block_sizes, constraints_of, require_no_choices, with_block
 from sw.passes.fit import Fit
 from sw.passes.mask import mask
 from sw.passes.parallel import Constraints, parallel
@@ -28,10 +28,12 @@ from sw.passes.plan import Plan
 from sw.passes.route import RouteError, placement_seeds, route, unroutable
 from sw.passes.stage import require_on_chips, stage
 from sw.prove import LivenessError, require_live
+from sw.softmax.recognition import has_powers, softmax_product_of
 from sw.stages.lowering import lower
 from sw.stages.pipelines import pipelines
 from sw.stages.product_graph import product_graph
 from sw.stages.region import region_of
+from sw.stages.softmax_pipeline import softmax_pipelines
 from sw.timing.prediction import predict_cycles
 
 __all__ = ["MOST_PLANS", "PART_PASSES"]
@@ -51,21 +53,26 @@ def _own_fault(step: str) -> Iterator[None]:
 
 def _stage(c: PartCompilation) -> None:
     require_on_chips(c.program)
-    c.product = c.region = None
-    if any(isinstance(node, ir.Matmul) for node in walk(c.program.nodes)):
+    c.product = c.softmax = c.region = None
+    c.constraints = Constraints()
+    if has_powers(c.program):
+        c.softmax = with_block(softmax_product_of(c.program), c.schedule)
+    elif any(isinstance(node, ir.Matmul) for node in walk(c.program.nodes)):
         c.product = stage(c.program, c.config)
         c.constraints = constraints_of(c.product, c.schedule)
     else:
         c.region = region_of(c.program)
         require_no_choices(c.schedule)
-        c.constraints = Constraints()
 
 
 def _parallel(c: PartCompilation) -> Iterator[None]:
     c.plan = c.fit = c.pipeline = None
     if c.product is None:
-        assert c.region is not None
-        choices = pipelines(c.region, c.arrays, c.config, c.program.name)
+        if c.softmax is not None:
+            choices = softmax_pipelines(c.softmax, c.arrays, c.config, c.program.name)
+        else:
+            assert c.region is not None
+            choices = pipelines(c.region, c.arrays, c.config, c.program.name)
         for c.pipeline in itertools.islice(choices, MOST_PLANS):
             c.homes = c.pipeline.homes
             yield
@@ -158,6 +165,8 @@ def _stage_text(c: PartCompilation) -> str:
         return "\n".join(
             [f"element math of {c.region.rows} x {c.region.columns}", *loaded, *stored]
         )
+    if c.softmax is not None:
+        return c.softmax.text()
     product = c.product
     assert product is not None
     hints = {"row_par": product.row_par, "col_par": product.col_par, "slots": product.slots}
@@ -199,17 +208,18 @@ def _route_text(c: PartCompilation) -> str:
 PART_PASSES: tuple[Pass[PartCompilation], ...] = (
     Pass(
         "stage",
-        "pattern recognition: a product of matrices, or element math, or a refusal at the line",
+        "pattern recognition: a product of matrices, two with a softmax between them, or element "
+        "math, or a refusal at the line",
         _stage,
         needs=("part",),
-        leaves=("product", "region", "constraints"),
+        leaves=("product", "softmax", "region", "constraints"),
         text=_stage_text,
     ),
     Pass(
         "parallel",
         "choose PCU grid, blocks, K-blocks and buffers: schedule, then program, then cost model",
         _parallel,
-        needs=("product", "region", "constraints"),
+        needs=("product", "softmax", "region", "constraints"),
         leaves=("plan", "fit", "pipeline", "homes"),
         text=_plan_text,
         retries=(FitError, LaunchOrderError, LivenessError),

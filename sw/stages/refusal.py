@@ -9,8 +9,11 @@ from sw.ir import nodes as ir
 from sw.ir.program import Program
 from sw.ir.rewrite import walk
 from sw.passes.stage import require_on_chips, stage
+from sw.softmax.online import missed_softmaxes
+from sw.softmax.recognition import has_powers, softmax_product_of
 from sw.stages.pipelines import pipelines
 from sw.stages.region import region_of
+from sw.stages.softmax_pipeline import softmax_pipelines
 
 __all__ = ["refusal"]
 
@@ -29,10 +32,12 @@ def refusal(
     """
     try:
         require_on_chips(program)
-        if any(isinstance(node, ir.Matmul) for node in walk(program.nodes)):
+        if has_powers(program):
+            next(softmax_pipelines(softmax_product_of(program), arrays, config, program.name))
+        elif any(isinstance(node, ir.Matmul) for node in walk(program.nodes)):
             stage(program, config)
         else:
             next(pipelines(region_of(program), arrays, config, program.name))
     except BadInputError as error:
-        return error
+        return next(missed_softmaxes(program), error)
     return None

@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 
+import numpy as np
+
 __all__ = ["SoftmaxProduct"]
 
 
@@ -49,3 +51,27 @@ class SoftmaxProduct:
     window: int
     block: int | None
     loops: Mapping[str, str]
+
+    @property
+    def macs(self) -> int:
+        """Multiply-accumulates of both products, over the keys that each query sees."""
+        seen = self.queries * self.keys
+        if self.offset is not None:
+            last = np.arange(self.queries, dtype=np.int64) + self.offset
+            first = np.maximum(last - self.window + 1, 0) if self.window else 0
+            seen = int((np.minimum(last, self.keys - 1) - first + 1).clip(0).sum())
+        return seen * (self.depth + self.width)
+
+    def text(self) -> str:
+        """The two products, the rules of keys and the loops, as lines of text."""
+        rules = "every key" if self.offset is None else f"keys to m + {self.offset}"
+        rules += f", the last {self.window}" if self.window else ""
+        return "\n".join(
+            [
+                f"{self.o} = softmax({self.scale:g} {self.q} @ {self.k}.T) @ {self.v}: "
+                f"queries={self.queries} keys={self.keys} depth={self.depth} width={self.width}",
+                f"row m sees {rules}",
+                "loops: " + ", ".join(f"{role} {index}" for role, index in self.loops.items()),
+                f"block: {self.block or 'any'}",
+            ]
+        )
