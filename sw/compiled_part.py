@@ -15,6 +15,7 @@ from sw.passes.place import Placement
 from sw.passes.plan import Plan
 from sw.passes.route import Routes
 from sw.passes.stage import Product
+from sw.stages.pipeline import Pipeline
 from sw.stages.softmax_product import SoftmaxProduct
 from sw.stages.stage_graph import StageGraph
 from sw.timing.prediction import LATENCY, Prediction, predict_cycles
@@ -40,6 +41,8 @@ class CompiledPart:
         Its two products with a softmax between them, if it has them.
     plan, fit : Plan or None, Fit or None
         Of the product.
+    pipeline : Pipeline or None
+        Of anything else.
     choice : str
         What was chosen, as a line of text.
     homes : mapping of str to Home
@@ -63,6 +66,7 @@ class CompiledPart:
     softmax: SoftmaxProduct | None
     plan: Plan | None
     fit: Fit | None
+    pipeline: Pipeline | None
     choice: str
     homes: Mapping[str, Home]
     graph: StageGraph
@@ -117,4 +121,5 @@ class CompiledPart:
     @property
     def macs_issued(self) -> int:
         """Multiply-accumulates of all iterations, with those on padding."""
-        return self.plan.macs_issued * self.iterations if self.plan else 0
+        choice = self.plan or self.pipeline
+        return choice.macs_issued * self.iterations if choice else 0

@@ -126,6 +126,7 @@ def _compile_part(c: PartCompilation) -> CompiledPart:
         softmax=c.softmax,
         plan=c.plan,
         fit=c.fit,
+        pipeline=c.pipeline,
         choice=c.choice,
         homes=MappingProxyType(dict(c.homes)),
         graph=c.graph,

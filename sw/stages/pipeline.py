@@ -45,6 +45,8 @@ class Pipeline:
         Rows and columns of the result that a slot holds.
     block_keys : int
         Keys of a block of a softmax between two products; else 0.
+    macs_issued : int
+        Multiply-accumulates of its products, with those on padding and of hidden keys.
     """
 
     graph: StageGraph
@@ -53,6 +55,7 @@ class Pipeline:
     block_rows: int
     block_columns: int
     block_keys: int = 0
+    macs_issued: int = 0
 
 
 def on_grids(

@@ -113,13 +113,17 @@ class _Builder:
         counts = sizes.count.of(sizes.groups)
         met = f"{sizes.blocks}" if not sizes.count.slope else f"{counts[0]} to {counts[-1]}"
         where = "kept on chip" if sizes.kept else "loaded for each group"
-        return self.parts.done(
+        found = self.parts.done(
             f"{sizes.pairs} pairs of PCUs, {sizes.groups} groups of {sizes.queries} queries, "
             f"{met} blocks of {sizes.block} keys each, {where}",
             sizes.queries,
             work.width,
             sizes.block,
         )
+        # Columns of keys, and values with the row of ones, in whole tiles.
+        deep = (self.deep + self.wide) * self.r + 1
+        issued = int(counts.sum()) * sizes.block * sizes.queries * deep
+        return dataclasses.replace(found, macs_issued=issued)
 
     def _require_joined(self) -> None:
         """Keys and values that share a load stream are kept, and a box each."""
