@@ -14,6 +14,7 @@ from sw.lane_codes.lane_code import LaneCode
 from sw.lane_codes.lane_codes import lane_codes
 from sw.passes.field_limits import Unfit
 from sw.stages.column_pipeline import column_pipelines
+from sw.stages.copy_pipeline import copy_pipelines
 from sw.stages.element_pipeline import element_pipelines
 from sw.stages.pipeline import Pipeline, fitting
 from sw.stages.region import Part, Region
@@ -50,8 +51,11 @@ def pipelines(
 def _candidates(
     region: Region, arrays: tuple[ArraySpec, ...], config: ChipConfig
 ) -> Iterator[Pipeline | Unfit]:
-    if _turns(region):
+    if _moves(region, Part.TURNED):
         yield from turn_pipelines(region, arrays, config)
+        return
+    if _moves(region, Part.BLOCK):
+        yield from copy_pipelines(region, arrays, config)
         return
     if config.pcu.lanes == 0:
         yield Unfit(
@@ -68,13 +72,14 @@ def _candidates(
         yield from element_pipelines(region, _codes(region, config, 1, phases=1), arrays, config)
 
 
-def _turns(region: Region) -> bool:
-    """Whether the result is nothing but a transposed tensor."""
+def _moves(region: Region, part: Part) -> bool:
+    """Whether the result is nothing but a tensor, of which each tile is a part."""
     (source, *others) = region.inputs.values()
+    moves = (ir.Buffer, ir.Transpose) if part is Part.TURNED else (ir.Buffer,)
     return (
         not others
-        and source.part is Part.TURNED
-        and all(isinstance(node, ir.Transpose | ir.Buffer) for node in region.nodes)
+        and source.part is part
+        and all(isinstance(node, moves) for node in region.nodes)
         and all(region.formats[each] == source.type.format for each in region.outputs.values())
     )
 

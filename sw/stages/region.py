@@ -151,12 +151,18 @@ class _Finder:
             inputs[load.result.name] = Source(load.view.tensor, part, kind)
         if not inputs:
             raise _refuse(first, "A result of no loaded tile is not supported by hardware yet")
+        (value,) = first.values
+        if value.name in inputs:
+            # What is stored has a name of its own.
+            kept = ir.Value(f"{value.name}#stored", value.type)
+            self._nodes.append(ir.Buffer((value,), (kept,), first.span))
+            value = kept
         return Region(
             rows=shape[0],
             columns=shape[1],
             inputs=inputs,
             nodes=tuple(self._nodes),
-            outputs={first.values[0].name: first.view.tensor},
+            outputs={value.name: first.view.tensor},
             narrow=self._shape(first) != shape,
             formats={name: each.format for name, each in tensors.items()},
             loops={
