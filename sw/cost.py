@@ -169,7 +169,7 @@ def rough(plan: Plan) -> float:
     collected = groups, plan.col_par // column_parts(plan)
     b_parts = min(b_shares(plan)[0], agcus)
     share = _shares(plan, groups, a_parts, b_parts, collected)
-    single_pass = max(plan.tiles * plan.tile_cycles, share.results)
+    single_pass = max(plan.read_tiles * plan.tile_cycles, share.results)
     compute = plan.row_blocks * plan.all_passes * single_pass
     panels = plan.row_blocks * (1 if plan.resident else plan.all_passes)
     a_loads, b_loads = panels * plan.a_slabs * groups, plan.b_windows * plan.b_slabs
@@ -236,7 +236,7 @@ class _Run:
         starts = sorted({*range(0, plan.tiles, plan.a_slab), *range(0, plan.tiles, plan.b_slab)})
         edges = {at: (not at % plan.a_slab, not at % plan.b_slab) for at in (*starts, plan.tiles)}
         self.segments = [
-            (stop - start, *edges[start], *edges[stop])
+            (min(stop, plan.read_tiles) - start, *edges[start], *edges[stop])
             for start, stop in zip(starts, [*starts[1:], plan.tiles], strict=True)
         ]
         self.a_next = self.b_next = 0

@@ -277,7 +277,7 @@ def _buffers(
     a_slots = _slots(named, "a", a_tile, a_least, 2 * plan.a_slabs)
     b_slots = _slots(named, "b", b_tile, b_least, 2 * plan.b_slabs)
     c_slots = _slots(named, "c", parts, 1, 2 * parts)
-    c_rate = plan.result_vectors / (cycles * plan.tiles)
+    c_rate = plan.result_vectors / (cycles * plan.read_tiles)
     return [
         *(
             Buffer(

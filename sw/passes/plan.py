@@ -47,7 +47,7 @@ class Plan:
         Windows of B per column block.
     col_blocks : int
     tiles : int
-        K tiles of the sum, padding included.
+        K tiles of the sum that are loaded, padding included.
     a_slab, b_slab : int
         Tiles per slot of A and of B; both divide ``tiles``.
     resident : bool
@@ -142,6 +142,23 @@ class Plan:
         return ceil_div(self.c_columns, self.out_lanes) * self.out_lanes
 
     @property
+    def spare_tiles(self) -> int:
+        """Tiles of padding, at the end of the last slab, that are not read.
+
+        The count of a loop over tiles is that of the last slab if it is one less, or if there are
+        at most two slabs (`sw.stages.operand_walks.tile_loop`).
+        """
+        spare = self.tiles - ceil_div(self.product.k, self.lanes)
+        slabs = ((self.a_slabs, self.a_slab), (self.b_slabs, self.b_slab))
+        short = all(spare < tiles and (spare < 2 or count < 3) for count, tiles in slabs)
+        return spare if short else 0
+
+    @property
+    def read_tiles(self) -> int:
+        """Tiles of the sum that are read and multiplied."""
+        return self.tiles - self.spare_tiles
+
+    @property
     def a_slot(self) -> OperandSlot:
         """What a slot of A holds."""
         return OperandSlot(self.rows, self.a_slab, self.lanes, self.product.a_along_k)
@@ -227,20 +244,20 @@ class Plan:
     def macs_issued(self) -> int:
         """Multiply-accumulates issued, padding included."""
         columns = self.all_passes * self.pass_columns
-        return self.row_blocks * self.block_rows * columns * self.tiles * self.lanes
+        return self.row_blocks * self.block_rows * columns * self.read_tiles * self.lanes
 
     @property
     def tile_cycles(self) -> int:
         """Cycles per tile: the largest of its rows, the sum latency and the weight load."""
         # The weights of all PCU columns share one link, and every PCU waits for its column's.
         weights = self.pass_columns + self.config.grid_columns
-        least = fewest_rows(self.config) if self.tiles > 1 else 1
+        least = fewest_rows(self.config) if self.read_tiles > 1 else 1
         return max(self.rows, least, weights)
 
     @property
     def grid_cycles(self) -> int:
         """Cycles of all tiles of a PCU."""
-        return self.row_blocks * self.all_passes * self.tiles * self.tile_cycles
+        return self.row_blocks * self.all_passes * self.read_tiles * self.tile_cycles
 
     def describe(self) -> str:
         """The plan as a line of text."""
@@ -249,6 +266,7 @@ class Plan:
         return (
             f"{turned}grid {self.row_par} x {self.col_par}, {self.row_blocks} blocks of "
             f"{self.row_par} x {self.rows} rows, {self.col_blocks} blocks of {self.columns} "
-            f"columns in {self.halves * self.passes} passes, {self.tiles} tiles of {self.lanes}, "
+            f"columns in {self.halves * self.passes} passes, "
+            f"{self.read_tiles} tiles of {self.lanes}, "
             f"slabs of {self.a_slab} (A, {kind}) and {self.b_slab} (B)"
         )

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from hw.arch.loops import LoopProgram
-from hw.arch.pmu_word import Access
+from hw.arch.pmu_word import Access, Level
 from sw.stages.operand_slot import OperandSlot
 from sw.stages.walk_loops import loop, nest
 
-__all__ = ["access_of", "stationary_loops", "streaming_loops", "written_part"]
+__all__ = ["access_of", "stationary_loops", "streaming_loops", "tile_loop", "written_part"]
 
 
 def written_part(slot: OperandSlot, part: int, parts: int) -> tuple[tuple[LoopProgram, ...], int]:
@@ -32,21 +32,42 @@ def access_of(slot: OperandSlot) -> Access:
     return Access.ROW if slot.along_k else Access.COLUMN
 
 
-def streaming_loops(slot: OperandSlot) -> tuple[LoopProgram, ...]:
+def tile_loop(slot: OperandSlot, slabs: int, spare: int) -> LoopProgram:
+    """Loop over the tiles of a slot.
+
+    Parameters
+    ----------
+    slot : OperandSlot
+    slabs : int
+        Slots of a panel.
+    spare : int
+        Tiles of the last one that are not read; at most one if there are more than two.
+    """
+    if slabs == 1 or not spare:
+        return loop(slot.tiles - spare, slot.tile_stride)
+    # The sum stays above the whole count until the last slab, where it is a whole one less.
+    shift = (slabs - 2).bit_length()
+    base = (slot.tiles << shift) + (slabs - 2) * spare
+    slots = Level.SLOTS.value
+    return LoopProgram(base, stride=slot.tile_stride, slope=-spare, outer=slots, shift=shift)
+
+
+def streaming_loops(slot: OperandSlot, tiles: LoopProgram) -> tuple[LoopProgram, ...]:
     """Loops that read all lines tile by tile; those behind the first one are a packet."""
-    tiles = loop(slot.tiles, slot.tile_stride)
     if slot.along_k:
         return tiles, loop(slot.lines, slot.line_stride)
     blocks = loop(slot.lines // slot.lanes, slot.block)
     return tiles, blocks, LoopProgram(slot.lanes, stride=slot.line_stride)
 
 
-def stationary_loops(slot: OperandSlot, lines: int, packet: int) -> tuple[LoopProgram, ...]:
+def stationary_loops(
+    slot: OperandSlot, tiles: LoopProgram, lines: int, packet: int
+) -> tuple[LoopProgram, ...]:
     """Loops that read the first lines of each tile; the last one is a packet of some of them."""
-    tiles = (slot.tiles, slot.tile_stride)
+    outer = () if tiles == LoopProgram() else (tiles,)
     if slot.along_k:
         groups = [(lines // packet, slot.distance(packet))]
     else:
         width = min(slot.lanes, lines)
         groups = [(lines // width, slot.block), (width // packet, packet)]
-    return *nest(tiles, *groups), LoopProgram(packet, stride=slot.line_stride)
+    return *outer, *nest(*groups), LoopProgram(packet, stride=slot.line_stride)

@@ -11,7 +11,13 @@ from sw.array_spec import ArraySpec
 from sw.passes.fit import Collector, Fit
 from sw.passes.plan import Plan
 from sw.stages.operand_slot import OperandSlot
-from sw.stages.operand_walks import access_of, stationary_loops, streaming_loops, written_part
+from sw.stages.operand_walks import (
+    access_of,
+    stationary_loops,
+    streaming_loops,
+    tile_loop,
+    written_part,
+)
 from sw.stages.stage_graph import (
     Hold,
     Load,
@@ -128,7 +134,7 @@ class _Builder:
                     )
                 )
             read = Walk(
-                streaming_loops(slot),
+                streaming_loops(slot, tile_loop(slot, plan.a_slabs, plan.spare_tiles)),
                 access=access_of(slot),
                 launches=launches,
                 windows=windows,
@@ -191,7 +197,8 @@ class _Builder:
             self._load_b(agcu, part)
             self._join(f"b_load{agcu}", [Socket(f"b_load{agcu}")], [Socket("b", part)])
         again = loop(plan.passes, slot.distance(plan.pass_stride))
-        loops = stationary_loops(slot, plan.pass_columns, plan.config.grid_columns)
+        tiles = tile_loop(slot, plan.b_slabs, plan.spare_tiles)
+        loops = stationary_loops(slot, tiles, plan.pass_columns, plan.config.grid_columns)
         read = Walk(
             loops,
             access=access_of(slot),

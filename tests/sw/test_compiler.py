@@ -146,6 +146,7 @@ def test_report_and_figures():
         ((256, 256, 256), int8, 0.85),
         ((128, 128, 1024), bf16, 0.88),
         ((64, 64, 1024), bf16, 0.70),
+        ((251, 257, 263), bf16, 0.78),
     ],
 )
 def test_default_plans_keep_the_grid_busy(shape, dtype, utilization):

@@ -13,6 +13,8 @@ from sw.passes.fit import fit
 from sw.passes.parallel import Constraints, parallel
 from sw.passes.stage import Product
 from sw.stages.lowering import lower
+from sw.stages.operand_slot import OperandSlot
+from sw.stages.operand_walks import tile_loop
 from sw.stages.product_graph import product_graph
 from tests.sw.netlist_model import run_netlist
 
@@ -56,8 +58,11 @@ def rows_of(array, spec):
     return bytearray(raw.tobytes())
 
 
-def check(config, shape, fmt, out, constraints=None, seed=1, ta=False, tb=False):
-    """Lower, run, compare; padding must keep its bytes. Gives the plan and its places."""
+def check(config, shape, fmt, out, constraints=None, seed=1, ta=False, tb=False, **changes):
+    """Lower, run, compare; padding must keep its bytes. Gives the plan and its places.
+
+    Changes of the plan that the compiler chooses are by the names of its fields.
+    """
     m, n, k = shape
     rng = np.random.default_rng(seed)
     if fmt is bf16:
@@ -73,6 +78,9 @@ def check(config, shape, fmt, out, constraints=None, seed=1, ta=False, tb=False)
     )
     wanted = product(m, n, k, fmt, out, ta, tb)
     plan, places = next(parallel(wanted, config, constraints or Constraints()))
+    if changes:
+        plan = dataclasses.replace(plan, **changes)
+        places = fit(plan, {})
     memory = [rows_of(left, specs[0]), rows_of(right, specs[1]), bytearray(specs[2].bytes)]
     memory[2][:] = bytes([GUARD]) * specs[2].bytes
     graph = product_graph(plan, places, specs)
@@ -175,6 +183,38 @@ def test_two_agcus_share_each_operand():
         constraints = Constraints(row_par=1)
         plan, places = check(named["small"], (96, 40, 64), bf16, bf16, constraints, ta=ta, tb=tb)
         assert places.a_parts == len(places.b_agcus) == 2
+
+
+def test_a_loop_over_tiles_is_shorter_in_the_last_slab():
+    for slabs in range(1, 17):
+        for tiles in range(1, 9):
+            for spare in range(min(tiles, 2 if slabs > 2 else tiles)):
+                found = tile_loop(OperandSlot(16, tiles, 16, along_k=True), slabs, spare)
+                counts = [(found.base + found.slope * at) >> found.shift for at in range(slabs)]
+                assert counts == [tiles] * (slabs - 1) + [tiles - spare]
+
+
+@pytest.mark.parametrize(("ta", "tb"), TRANSPOSITIONS)
+@pytest.mark.parametrize(("a_slab", "b_slab"), [(2, 2), (3, 6), (6, 2)])
+def test_tiles_of_padding_are_not_read(a_slab, b_slab, ta, tb):
+    for config, fmt, out, rows in (
+        ("tiny", bf16, bf16, 21),
+        ("tiny", int8, int32, 1),
+        ("small", bf16, fp32, 50),
+        ("small", int8, int32, 7),
+    ):
+        shape = (rows, 37, 17 * named[config].width_bits // fmt.bits - 1)
+        slabs = {"tiles": 18, "a_slab": a_slab, "b_slab": b_slab, "resident": False}
+        plan, _ = check(named[config], shape, fmt, out, ta=ta, tb=tb, **slabs)
+        assert plan.read_tiles == 17
+
+
+def test_tiles_of_padding_are_read_where_a_loop_cannot_leave_them_out():
+    plan, _ = check(named["tiny"], (9, 9, 241), bf16, bf16)
+    short = dataclasses.replace(plan, tiles=64, a_slab=32, b_slab=32)
+    assert short.spare_tiles == 3
+    assert dataclasses.replace(short, b_slab=16).spare_tiles == 0
+    assert dataclasses.replace(short, tiles=62, a_slab=31, b_slab=1).spare_tiles == 0
 
 
 def test_plans_about_as_good_are_run_with_a_clock():
