@@ -31,6 +31,7 @@ _PRODUCTS: tuple[tuple[str, str, tuple[int, int, int], dict[str, int]], ...] = (
     ("matmul", "int8", (256, 256, 256), {}),
     ("matmul", "bf16", (512, 512, 512), {}),
     ("matmul", "int8", (512, 512, 512), {}),
+    ("matmul", "bf16", (251, 257, 263), {}),
     ("gemm", "bf16", (256, 256, 256), {}),
     ("matmul_nt", "bf16", (256, 256, 256), {}),
     ("matmul_tn", "bf16", (256, 256, 256), {}),
