@@ -7,7 +7,7 @@ import functools
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
-from docs.tools import area_tables, chip_tables, contract_tables
+from docs.tools import area_tables, chip_tables, contract_tables, softmax_tables
 from hw.arch.counters import counter_table
 from hw.arch.registers import register_table
 from hw.numeric.formats import format_table
@@ -50,6 +50,7 @@ GENERATED: Mapping[str, Generated] = MappingProxyType(
         "texts": Generated("docs/chip.md", chip_tables.texts),
         "products": Generated("docs/compiler.md", chip_tables.products),
         "pipelines": Generated("docs/stages.md", chip_tables.pipelines),
+        "softmax-products": Generated("docs/stages.md", softmax_tables.softmax_products),
         "links": Generated("docs/place_and_route.md", chip_tables.links),
         "steps": Generated("docs/liveness.md", chip_tables.steps),
         "area-tiny": Generated("docs/area.md", functools.partial(area_tables.chip, "tiny")),

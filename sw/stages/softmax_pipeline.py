@@ -91,8 +91,8 @@ class _Builder:
         self.work, self.arrays, self.sizes = work, arrays, sizes
         self.parts = PipelineParts(config)
         self.r, self.columns = config.grid_rows, config.grid_columns
-        #: Tiles of a row of keys, and vectors of one of values.
-        self.deep, self.wide = ceil_div(work.depth, self.r), ceil_div(work.width, self.r)
+        #: Tiles of a row of keys, and vectors of one of a part of the values.
+        self.deep, self.wide = ceil_div(work.depth, self.r), sizes.wide
         self.agcus = config.agcu.count
         #: Whether keys and values come by one stream, one after the other.
         self.joined = self.agcus * min(AGCU_STREAMS, config.token_tracks) < _LOADS
@@ -104,24 +104,27 @@ class _Builder:
         if self.joined:
             self._require_joined()
         self._keys()
-        self._values()
+        for part in range(sizes.column_parts):
+            self._values(part)
         if self.joined:
             self._load_joined()
         for part, (first, pairs) in enumerate(sizes.shares):
             self._queries(part, first, pairs)
-        self._output()
+        for part in range(sizes.column_parts):
+            self._output(part)
         counts = sizes.count.of(sizes.groups)
         met = f"{sizes.blocks}" if not sizes.count.slope else f"{counts[0]} to {counts[-1]}"
+        units = "pairs" if sizes.column_parts == 1 else f"sets of {1 + sizes.column_parts}"
         where = "kept on chip" if sizes.kept else "loaded for each group"
         found = self.parts.done(
-            f"{sizes.pairs} pairs of PCUs, {sizes.groups} groups of {sizes.queries} queries, "
+            f"{sizes.pairs} {units} of PCUs, {sizes.groups} groups of {sizes.queries} queries, "
             f"{met} blocks of {sizes.block} keys each, {where}",
             sizes.queries,
             work.width,
             sizes.block,
         )
         # Columns of keys, and values with the row of ones, in whole tiles.
-        deep = (self.deep + self.wide) * self.r + 1
+        deep = self.deep * self.r + sizes.column_parts * (self.wide * self.r + 1)
         issued = int(counts.sum()) * sizes.block * sizes.queries * deep
         return dataclasses.replace(found, macs_issued=issued)
 
@@ -226,15 +229,15 @@ class _Builder:
         sources = [(Socket(name), tiles if names[1:] else 1) for name in names]
         self.parts.join("keys", sources, self._all("scores", PcuInput.ACTIVATION))
 
-    def _values(self) -> None:
-        """Blocks of values: columns of R keys, sent as tiles with a row of ones behind them."""
+    def _values(self, part: int) -> None:
+        """Blocks of a part of values: columns of R keys, as tiles with a row of ones behind."""
         sizes, r, wide = self.sizes, self.r, self.wide
-        names = [f"values{number}" for number in range(sizes.value_buffers)]
-        down, parts = sizes.block // r // len(names), sizes.parts
-        by_keys = down % parts == 0
-        if not by_keys and wide % parts:
-            parts = 1
-        own = (down // parts, wide) if by_keys else (down, wide // parts)
+        names = [f"values{part}_{number}" for number in range(sizes.value_buffers)]
+        down, loads = sizes.block // r // len(names), sizes.parts
+        by_keys = down % loads == 0
+        if not by_keys and wide % loads:
+            loads = 1
+        own = (down // loads, wide) if by_keys else (down, wide // loads)
         offset = own[0] * wide * r**2 if by_keys else own[1] * r**2
         squares = loop(down, wide * r**2)
         filled = loop(own[0], squares.stride), LoopProgram(r, stride=r), loop(own[1], r**2)
@@ -243,7 +246,7 @@ class _Builder:
         for number, name in enumerate(names):
             turn = (2, 1) if self.joined else (len(names), number)
             writes = tuple(
-                self._written(Walk(filled, offset=part * offset), *turn) for part in range(parts)
+                self._written(Walk(filled, offset=each * offset), *turn) for each in range(loads)
             )
             read = Walk(
                 (squares, LoopProgram(2), across, LoopProgram(r, 1, slope=1 - r, outer=phase)),
@@ -253,14 +256,15 @@ class _Builder:
                 beyond=Beyond(phase, 1, _ONE),
             )
             self._hold_blocks(name, Hold(down * wide * r**2 * 2, 2, writes, (self._read(read),)), r)
-        for part in range(0 if self.joined else parts):
-            row, column = (part * own[0] * r, 0) if by_keys else (0, part * own[1] * r)
+        for each in range(0 if self.joined else loads):
+            row, column = (each * own[0] * r, 0) if by_keys else (0, each * own[1] * r)
+            column += part * wide * r
             tensor = self._rows(self.work.v, own[1] * r, own[0] * r, row, column)
-            sinks = [Socket(name, part) for name in names]
+            sinks = [Socket(name, each) for name in names]
             dimension = tensor[0].rank - 1
-            self._load_blocks(self.agcus // 2 + part, tensor, sinks, (dimension, down * r))
+            self._load_blocks(self.agcus // 2 + each, tensor, sinks, (dimension, down * r))
         sources = [(Socket(name), down if names[1:] else 1) for name in names]
-        self.parts.join("values", sources, self._all("sums", PcuInput.ACTIVATION))
+        self.parts.join(f"values{part}", sources, self._all(f"sums{part}_", PcuInput.ACTIVATION))
 
     def _load_joined(self) -> None:
         """One load stream of all keys, then all values."""
@@ -271,7 +275,7 @@ class _Builder:
             0,
             self._rows(self.work.k, self.deep * self.r, rows),
             once,
-            [Socket("keys0"), Socket("values0")],
+            [Socket("keys0"), Socket("values0_0")],
             slots=self.sizes.blocks,
             following=[(*values, once)],
         )
@@ -301,7 +305,7 @@ class _Builder:
         for number in range(pairs):
             self._pair(first + number, FilterProgram(pairs, number))
 
-    def _all(self, kind: str, port: PcuInput) -> list[Socket]:
+    def _all(self, kind: str, port: PcuInput | PcuOutput) -> list[Socket]:
         """A port of all units of a kind."""
         return [Socket(f"{kind}{number}", port) for number in range(self.sizes.pairs)]
 
@@ -321,7 +325,7 @@ class _Builder:
         )
 
     def _pair(self, number: int, weight: FilterProgram) -> None:
-        """A scores unit, and the values unit to which it gives its powers."""
+        """A scores unit, and the values units to which it gives its powers."""
         factor = float(score_scale(self.work.scale))
         self.parts.product(
             f"scores{number}",
@@ -330,17 +334,20 @@ class _Builder:
                 weight=weight,
             ),
         )
-        # Packets of one vector: the drains of all pairs overlap.
-        self.parts.product(
-            f"sums{number}",
-            PcuProgram(
-                softmax=SoftmaxProgram(SoftmaxRole.VALUES), weights_by_row=True, packet_vectors=1
-            ),
-        )
+        names = [f"sums{part}_{number}" for part in range(self.sizes.column_parts)]
+        for name in names:
+            # Packets of one vector: the drains of all pairs overlap.
+            self.parts.product(
+                name,
+                PcuProgram(
+                    softmax=SoftmaxProgram(SoftmaxRole.VALUES),
+                    weights_by_row=True,
+                    packet_vectors=1,
+                ),
+            )
         source = Socket(f"scores{number}", PcuOutput.RESULT)
-        self.parts.join(
-            f"powers{number}", [(source, 1)], [Socket(f"sums{number}", PcuInput.WEIGHT)]
-        )
+        sinks = [Socket(name, PcuInput.WEIGHT) for name in names]
+        self.parts.join(f"powers{number}", [(source, 1)], sinks)
 
     def _pair_loops(self, outer: int) -> tuple[LoopProgram, ...]:
         """Loops over pairs in a slot of results: two lie beside each other, the last may be one.
@@ -362,9 +369,9 @@ class _Builder:
             beside = LoopProgram(base, stride=self.columns, slope=-1, outer=outer, shift=shift)
         return loop(down, square), beside
 
-    def _output(self) -> None:
+    def _output(self, part: int) -> None:
         """Results of a group: pieces of two columns of all pairs in turn, sent as rows."""
-        sizes, r = self.sizes, self.r
+        sizes, r, name = self.sizes, self.r, f"output{part}"
         squares = loop(self.wide, r**2)
         windows = LoopProgram(sizes.groups)
         rows = loop(r // 2, 2 * r)
@@ -380,12 +387,11 @@ class _Builder:
         )
         slot = ceil_div(sizes.pairs, 2) * self.wide * r**2 * 2
         hold = Hold(slot, 2, (write,), (read,))
-        self.parts.hold("output", hold, wanted=2, rate=0.1, alignment=r, tokens=False)
-        self.parts.join("results", [(each, 1) for each in self._results()], [Socket("output")])
-        tensor = self._rows(self.work.o, self.wide * r, sizes.queries)
+        self.parts.hold(name, hold, wanted=2, rate=0.1, alignment=r, tokens=False)
+        results = self._all(f"sums{part}_", PcuOutput.RESULT)
+        self.parts.join(f"results{part}", [(each, 1) for each in results], [Socket(name)])
+        columns = self.wide * r
+        tensor = self._rows(self.work.o, columns, sizes.queries, 0, part * columns)
         step = sizes.queries if sizes.groups > 1 else 0
         loops = (BoxLoop(sizes.groups, 1, step),)
-        self.parts.store("output_store", self.agcus - 1, tensor, loops, [(Socket("output"), 1)])
-
-    def _results(self) -> list[Socket]:
-        return [Socket(f"sums{number}", PcuOutput.RESULT) for number in range(self.sizes.pairs)]
+        self.parts.store(f"{name}_store", self.agcus - 1, tensor, loops, [(Socket(name), 1)])

@@ -58,7 +58,11 @@ class SoftmaxSizes:
     Parameters
     ----------
     pairs : int
-        Pairs of a scores unit and a values unit.
+        Scores units, each with a values unit for each part of the columns of values.
+    column_parts : int
+        Parts of the columns of values.
+    wide : int
+        Vectors of a row of values in a part.
     queries : int
         Queries of a group: those in the columns of all pairs.
     groups : int
@@ -81,6 +85,8 @@ class SoftmaxSizes:
     """
 
     pairs: int
+    column_parts: int
+    wide: int
     queries: int
     groups: int
     block: int
@@ -115,12 +121,14 @@ def softmax_sizes(work: SoftmaxProduct, config: ChipConfig) -> Iterator[SoftmaxS
     """
     _require(work, config)
     r, columns = config.grid_rows, config.grid_columns
-    most = min(config.pcu_count // 2, MAX_MODULUS, MAX_BOX // columns)
+    units = 1 + _column_parts(work, config)
+    most = min(config.pcu_count // units, MAX_MODULUS, MAX_BOX // columns)
     if not most:
         raise Unfit(
-            f"A softmax between two products needs 2 PCUs, and the chip has {config.pcu_count}",
+            f"A softmax between two products of {work.width} columns needs {units} PCUs, and the "
+            f"chip has {config.pcu_count}",
             value=config.pcu_count,
-            rule="at least 2 PCUs",
+            rule=f"at least {units} PCUs",
         )
     most_rows = min(config.pcu.accumulator_rows, MAX_BOX)
     if work.block is not None:
@@ -161,7 +169,6 @@ def _rank(sizes: SoftmaxSizes) -> tuple[float, int, int]:
 def _require(work: SoftmaxProduct, config: ChipConfig) -> None:
     """Refuse a product that no choice of sizes makes fit."""
     r, rows = config.grid_rows, config.pcu.accumulator_rows
-    width = ceil_div(work.width, r) * r
     keys, most = max(work.keys, work.queries + abs(work.offset or 0)), KEYS.high
     for noun, value, rule, holds in (
         (
@@ -172,10 +179,10 @@ def _require(work: SoftmaxProduct, config: ChipConfig) -> None:
         ),
         ("Lanes of a PCU", config.pcu.lanes, "be at least 1", config.pcu.lanes > 0),
         (
-            "Columns of values in whole vectors, and the row of denominators,",
-            width + 1,
-            f"be at most the {rows} accumulator rows of a PCU",
-            width < rows,
+            "Accumulator rows of a PCU",
+            rows,
+            f"be above the {r} rows of its array",
+            rows > r,
         ),
         (
             "Keys, and queries with their offset,",
@@ -192,6 +199,12 @@ def _require(work: SoftmaxProduct, config: ChipConfig) -> None:
     ):
         if not holds:
             raise Unfit(f"{noun} must {rule}, not {value}", value=value, rule=rule)
+
+
+def _column_parts(work: SoftmaxProduct, config: ChipConfig) -> int:
+    """Parts of the columns of values: sums of each, and the denominators, fill a bank of a PCU."""
+    r = config.grid_rows
+    return ceil_div(ceil_div(work.width, r), (config.pcu.accumulator_rows - 1) // r)
 
 
 def _row_bytes(work: SoftmaxProduct, config: ChipConfig) -> int:
@@ -237,24 +250,30 @@ def _kept_or_not(
     if not count.slope:
         count = BlockCount(blocks)
     r, agcus = config.grid_rows, config.agcu.count
-    deep, wide = ceil_div(work.depth, r), ceil_div(work.width, r)
+    deep, parts_across = ceil_div(work.depth, r), _column_parts(work, config)
+    wide = ceil_div(ceil_div(work.width, r), parts_across)
     # Where there are many AGCUs, two of them load keys, two values, and two queries.
     many = 2 if agcus >= 2 * 2 else 1
     every = itertools.product((True, False), range(1, min(many, pairs) + 1))
     for kept, query_parts in every:
         slots = blocks if kept else _SLOTS
         # One AGCU loads whole blocks alone.
-        most = max(1, config.pmu_count - query_parts - 1) if kept and agcus > 1 else 1
+        most = config.pmu_count - query_parts - parts_across if kept and agcus > 1 else 0
         room = config.pmu.capacity_bytes // (2 * r * slots)
         key_buffers = _buffers(deep, room // block)
         value_buffers = _buffers(block // r, room // (r * wide))
         if slots > config.pmu.slots or not key_buffers or not value_buffers:
             continue
-        if max(key_buffers, value_buffers) > 1 and key_buffers + value_buffers > most:
+        if (
+            max(key_buffers, value_buffers) > 1
+            and key_buffers + parts_across * value_buffers > most
+        ):
             continue
         parts = many if not kept and work.keys > block // 2 else 1
         sizes = SoftmaxSizes(
             pairs=pairs,
+            column_parts=parts_across,
+            wide=wide,
             queries=queries,
             groups=groups,
             block=block,
@@ -282,14 +301,15 @@ def _buffers(tiles: int, most: int) -> int | None:
 def _cycles(work: SoftmaxProduct, config: ChipConfig, sizes: SoftmaxSizes) -> float:
     """Cycles by the rates of grids, lanes, weights and memory ports."""
     r, columns, block = config.grid_rows, config.grid_columns, sizes.block
-    deep, wide = ceil_div(work.depth, r), ceil_div(work.width, r)
-    least = r * config.pcu.cell_latency + 2
+    deep, wide = ceil_div(work.depth, r), sizes.wide
+    # A tile waits until the wave of the last swap has passed, and its weights are loaded.
+    swap = (r - 1) * config.pcu.cell_latency + columns + 2
     per_row = columns / config.pcu.lanes
-    scores = deep * max(block, least)
-    values = block // r * max(wide * r + 1, least)
+    scores = deep * max(block, swap)
+    values = block // r * max(wide * r + 1, swap + columns)
     lanes = per_row * (block + 2) + 3 * _PHASE
     weights = max(count for _, count in sizes.shares) * columns * deep
-    loaded = 0.0 if sizes.kept else block * max(deep, wide) / sizes.parts
+    loaded = 0.0 if sizes.kept else block * max(deep, wide * sizes.column_parts) / sizes.parts
     each = max(scores, values, lanes, weights, loaded)
     drain = per_row * (wide * r + 1) + 2 * _PHASE
     fill = _START + block * deep / sizes.parts + weights + scores + lanes + wide * r

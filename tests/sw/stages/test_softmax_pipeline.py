@@ -56,7 +56,7 @@ def test_blocks_that_are_kept_may_take_several_buffers(seed):
     for config in ("small", "large"):
         case = verify(work, config, seed, wanted="kept")
         # 48 keys are three tiles of values.
-        assert set(case.pipeline.homes) >= {"keys0", "keys1", "values0", "values1", "values2"}
+        assert set(case.pipeline.homes) >= {"keys0", "keys1", "values0_0", "values0_1", "values0_2"}
 
 
 def test_a_group_leaves_out_blocks_that_none_of_its_queries_sees(seed):
@@ -77,13 +77,21 @@ def test_a_block_is_the_unit_of_the_running_maximum(seed):
     assert case.pipeline.block_keys % case.chip.grid_rows == 0
 
 
+@pytest.mark.parametrize("width", [256, 400])
+def test_more_columns_than_a_bank_has_rows_go_to_several_values_units(width, seed):
+    """Each has the powers of a scores unit, and a part of the columns."""
+    for config in ("small", "large"):
+        case = verify(softmax_product(50, 70, 60, width, offset=30), config, seed)
+        assert "sets of 3 of PCUs" in case.pipeline.summary
+
+
 def test_rows_longer_than_a_box_are_loaded_in_pieces(seed):
     verify(softmax_product(20, 40, 320, 8), "small", seed)
 
 
 REFUSED = {
     "block": (softmax_product(8, 64, 16, block=24), "small", "Keys of a block must be a multiple"),
-    "width": (softmax_product(8, 64, 16, 256), "small", "Columns of values .* at most the 256"),
+    "width": (softmax_product(8, 8, 4, 256), "tiny", "of 256 columns needs 3 PCUs, .* has 2"),
     "keys": (softmax_product(8, 140_000, 16), "small", "Keys, and queries .* at most 131071"),
     "window": (softmax_product(8, 64, 16, window=3), "small", "Window of keys must be"),
     "bytes": (softmax_product(8, 2000, 8), "tiny", "Bytes of keys, .* at most 4096 where one AGCU"),
