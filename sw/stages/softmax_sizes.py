@@ -17,6 +17,7 @@ from hw.arch.switch import MAX_PACKETS
 from hw.numeric.division import ceil_div
 from sw.passes.field_limits import Unfit
 from sw.stages.softmax_product import SoftmaxProduct
+from sw.timing.prediction import LATENCY
 
 __all__ = ["BlockCount", "SoftmaxSizes", "softmax_sizes"]
 
@@ -312,6 +313,10 @@ def _cycles(work: SoftmaxProduct, config: ChipConfig, sizes: SoftmaxSizes) -> fl
     loaded = 0.0 if sizes.kept else block * max(deep, wide * sizes.column_parts) / sizes.parts
     each = max(scores, values, lanes, weights, loaded)
     drain = per_row * (wide * r + 1) + 2 * _PHASE
+    # Rows are bursts; short ones wait for the memory.
+    beats = deep // sizes.key_buffers
+    slower = max(1.0, (LATENCY + beats) / (config.agcu.outstanding * beats)) - 1
+    reading = slower * sizes.blocks * block * deep if sizes.kept else 0.0
     fill = _START + block * deep / sizes.parts + weights + scores + lanes + wide * r
     counts = sizes.count.of(sizes.groups)
-    return float(np.maximum(counts * each, drain).sum() + fill + drain)
+    return float(np.maximum(counts * each, drain).sum() + fill + drain + reading)
