@@ -28,7 +28,10 @@ def attend(q, K, V, scale, at=None, until=None, window=0):
     return o / l
 
 
-@tw.kernel("Q[H, M, D], K[G, S, D], V[G, S, D] -> O[H, M, D]", sizes={"H": 4, "G": 2, "D": 64})
+@tw.kernel(
+    "Q[H, M, D], K[G, S, D], V[G, S, D] -> O[H, M, D]",
+    sizes={"H": 4, "G": 2, "M": 64, "S": 64, "D": 16},
+)
 def flash_attention(Q, K, V, O, causal=False, window=0, exact=False):
     """Attention of H heads, H / G of them to the same keys and values.
 

@@ -1,8 +1,10 @@
 """Programs of a softmax over blocks: other spellings of one, and some that only look like it."""
 
+import re
+
 import sw.language as tw
 
-__all__ = ["NEAR_MISSES", "SPELLINGS", "program_of"]
+__all__ = ["COMPUTED", "NEAR_MISSES", "SPELLINGS", "program_of"]
 
 #: Body of the loop over blocks of keys, and what stands around it; a spelling replaces lines.
 TEXT = """\
@@ -35,9 +37,13 @@ STARTS = "m, l, o = tw.full(i, 1, -tw.inf), tw.zeros(i, 1), tw.zeros(i, E)\n"
 RESULT = "tw.store_tile(O[i, :], o / l)\n"
 INDENT = "            "
 
+_NAMES = {"m": "peak", "l": "weight", "o": "mix", "p": "chance", "s": "score", "top": "high"}
+_NAMES |= {"fade": "drop", "at": "place", "q": "asked", "k": "known", "v": "told"}
+
 #: Replacements that leave the meaning, by name.
 SPELLINGS = {
     "as it is": {},
+    "renamed": {TEXT: re.sub(r"\b[a-z]+\b", lambda name: _NAMES.get(name[0], name[0]), TEXT)},
     "o before l": {TOTAL: "", SUMS: SUMS + INDENT + TOTAL},
     "operands commuted": {
         SCALE: "s = 0.25 * (q @ k.T)\n",
@@ -81,6 +87,14 @@ SPELLINGS = {
             + INDENT
             + "v = tw.buffer(tw.load_tile(V[j, :]))\n"
         ),
+    },
+}
+
+#: Those that golden has in the machine's form, but no chip computes.
+COMPUTED = {
+    "the scale in q": {
+        "q = tw.load_tile(Q[i, :])\n": "q = (tw.load_tile(Q[i, :]) * 0.25).to(tw.bf16)\n",
+        SCALE: "s = q @ k.T\n",
     },
 }
 

@@ -24,7 +24,7 @@ from sw.passes.mask import mask
 from sw.passes.simplify import simplify
 from sw.softmax.online import missed_softmaxes, online
 from tests.sw.kernels.kernels_by_definition import BY_DEFINITION
-from tests.sw.softmax.spellings import MASK, NEAR_MISSES, SCALE, SPELLINGS, program_of
+from tests.sw.softmax.spellings import COMPUTED, MASK, NEAR_MISSES, SCALE, SPELLINGS, program_of
 
 TILES = {"i": 8, "j": 16, "attend.j": 16}
 
@@ -44,10 +44,10 @@ def answer(program, arrays, **how):
     return golden(program, arrays, **how)["O"]
 
 
-@pytest.mark.parametrize("name", SPELLINGS)
+@pytest.mark.parametrize("name", [*SPELLINGS, *COMPUTED])
 def test_spellings_of_a_softmax_have_the_same_bits(name, seed):
     rng = np.random.default_rng(seed)
-    plain, other = program_of({}), program_of(SPELLINGS[name])
+    plain, other = program_of({}), program_of((SPELLINGS | COMPUTED)[name])
     arrays = tensors(rng, plain)
     form = online(accumulate(check(other)))
     assert has_powers(form) and not any(missed_softmaxes(simplify(accumulate(other))))

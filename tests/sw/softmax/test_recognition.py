@@ -11,7 +11,16 @@ from sw.passes.simplify import simplify
 from sw.softmax.online import online
 from sw.softmax.recognition import softmax_product_of
 from sw.stages.softmax_product import SoftmaxProduct
-from tests.sw.softmax.spellings import LOOP, MASK, RESULT, SCALE, SPELLINGS, SUMS, program_of
+from tests.sw.softmax.spellings import (
+    COMPUTED,
+    LOOP,
+    MASK,
+    RESULT,
+    SCALE,
+    SPELLINGS,
+    SUMS,
+    program_of,
+)
 
 LOADS = "k, v = tw.load_tile(K[j, :]), tw.load_tile(V[j, :])\n"
 WHOLE = SoftmaxProduct(
@@ -95,6 +104,7 @@ def test_the_block_is_that_of_the_program_and_queries_need_no_loop():
 
 
 REFUSED = {
+    "the scale in q": (COMPUTED["the scale in q"], "this operand is computed", 9),
     "a window alone": (
         where("at - tw.col_index(j) < 9"),
         "must end at the last key that a row sees",
