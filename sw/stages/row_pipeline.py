@@ -11,6 +11,7 @@ vector than a group has rows fills only as much of its vectors.
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Iterator
 
@@ -20,15 +21,14 @@ from hw.arch.lanes.phase_word import AuxiliaryUse
 from hw.arch.loops import BoxLoop, LoopProgram
 from hw.arch.pcu import PcuInput, PcuOutput
 from hw.arch.pmu_word import ENGINE_LOOPS, Access, Level
-from hw.numeric.division import ceil_div
-from hw.numeric.formats import Format
 from sw.array_spec import ArraySpec
 from sw.lane_codes.lane_code import LaneCode
 from sw.passes.field_limits import Unfit, require_count
 from sw.passes.fit import MERGED
 from sw.stages.long_rows import chunks_of, pieces_of, rows_of, vector_of
-from sw.stages.pipeline import Pipeline, PipelineParts, on_grids
+from sw.stages.pipeline import Pipeline, on_grids
 from sw.stages.region import Part, Region
+from sw.stages.row_frame import RowFrame, unfit
 from sw.stages.stage_graph import Hold, Socket, Walk, boxes_of
 from sw.stages.walk_loops import boxes_across, column_loops, loop, require_loops
 
@@ -49,55 +49,22 @@ def row_pipelines(
         Arguments of the launch.
     config : ChipConfig
 
-    Returns
-    -------
-    iterator of Pipeline or Unfit
-        Why a choice does not fit, in its place.
+    Yields
+    ------
+    Pipeline or Unfit
+        Why a choice does not fit, in its place. Those that hold whole rows come first, then those
+        through which rows pass in pieces.
     """
 
-    def build(lines: int, copies: int) -> Pipeline:
-        return _Builder(region, codes, arrays, config, lines, copies).pipeline()
+    def build(streamed: bool, lines: int, copies: int) -> Pipeline:
+        return _Builder(region, codes, arrays, config, lines, copies, streamed).pipeline()
 
-    return on_grids(config, len(codes), 2 * MERGED, build)
-
-
-def _unfit(noun: str, rule: str, value: int) -> Unfit:
-    return Unfit(f"{noun} must {rule}, not {value}", value=value, rule=rule)
+    for streamed in (False, True):
+        choice = functools.partial(build, streamed)
+        yield from on_grids(config, len(codes), 2 * MERGED, choice)
 
 
-class _Builder:
-    def __init__(
-        self,
-        region: Region,
-        codes: tuple[LaneCode, ...],
-        arrays: tuple[ArraySpec, ...],
-        config: ChipConfig,
-        lines: int,
-        copies: int,
-    ) -> None:
-        self.region, self.codes, self.arrays = region, codes, arrays
-        self.parts = PipelineParts(config)
-        self.copies = copies
-        #: Whether the packets of the first code are whole rows.
-        self.whole = bool(region.reduces) or len(codes[0].phases) > 1
-        #: Rows of a group: positions of a vector of the source, or of the longest vector.
-        self.group = self.parts.vector(codes[0].formats[codes[0].source])
-        if not self.whole:
-            self.group = max(self.parts.vector(form) for form in self._formats())
-        blocks = ceil_div(region.rows, self.group * copies)
-        self.lines = min(lines, blocks)
-        # Streams that all lines share take as many packets in each: some last blocks lie outside.
-        self.blocks = ceil_div(blocks, self.lines)
-        require_count("blocks of rows", self.blocks)
-        if self.group * copies > MAX_BOX:
-            raise _unfit("Rows of a block", f"be at most {MAX_BOX}", self.group * copies)
-        if any(len(code.phases) > 1 for code in codes[1:]):
-            raise _unfit("Lane programs behind the first", "have one phase", len(codes))
-        sent = sum(each.result is not None for each in codes[0].phases)
-        if sent > 1:
-            rule = "send its result alone, and no value for a later phase of its own"
-            raise _unfit("A lane program with row statistics", rule, sent)
-
+class _Builder(RowFrame):
     def pipeline(self) -> Pipeline:
         rows = self.group * self.copies
         for line in range(self.lines):
@@ -121,21 +88,6 @@ class _Builder:
             self.region.columns,
         )
 
-    def _formats(self) -> Iterator[Format]:
-        """Formats of what has an element for every row."""
-        for code in self.codes:
-            for value, form in code.formats.items():
-                if not self._is_row(value):
-                    yield form
-
-    def _halves(self, form: Format) -> int:
-        """Vectors of a format per column of a group."""
-        return max(1, self.group // self.parts.vector(form))
-
-    def _columns(self, value: str) -> int:
-        """Columns of an input in memory."""
-        return 1 if self.region.inputs[value].part is Part.COLUMN else self.region.columns
-
     def _takers(self, line: int, copy: int, value: str, *, whole: bool) -> list[Socket]:
         """Sockets that take a value: those of the first code with whole rows, or the others."""
         found = []
@@ -156,73 +108,105 @@ class _Builder:
     def _read(self, value: str, repeats: int, *, whole: bool) -> Walk:
         """Walk over the columns of a group, which are one packet or one each."""
         form = self.region.inputs[value].type.format
-        halves, vector = self._halves(form), self.parts.vector(form)
+        halves, vector = self.halves(form), self.parts.vector(form)
         if whole and vector > self.group:
-            raise _unfit("Elements per vector", f"be at most {self.group}, as the source", vector)
-        columns = column_loops(self.region.columns, vector)
-        if self._columns(value) < self.region.columns:
-            columns = (loop(self.region.columns, 0),)
-        band = self._band(form, self._columns(value))
+            raise unfit("Elements per vector", f"be at most {self.group}, as the source", vector)
+        windows, slots, launches = LoopProgram(self.blocks), LoopProgram(), LoopProgram()
+        ends, band = Level.ADDRESS, self.band(value)
+        if self.columns(value) < self.region.columns:
+            columns: tuple[LoopProgram, ...] = (loop(self.region.columns, 0),)
+        elif self.streamed:
+            pieces = self.pieces(form)
+            (windows, slots), columns = pieces.windows(), pieces.loops()
+            launches, repeats, ends = LoopProgram(self.blocks * repeats), 1, Level.WINDOWS
+        else:
+            columns = column_loops(self.region.columns, vector)
         loops = require_loops(*columns, *([loop(halves, band)] if halves > 1 else []))
         single = Level.ADDRESS + len(loops) - 1 if halves > 1 else ENGINE_LOOPS
         return Walk(
             loops,
             access=Access.COLUMN,
-            windows=LoopProgram(self.blocks),
+            launches=launches,
+            windows=windows,
             repeats=LoopProgram(repeats),
-            last_level=Level.ADDRESS if whole else single,
+            slots=slots,
+            last_level=ends if whole else single,
         )
-
-    def _band(self, form: Format, columns: int) -> int:
-        """Elements of as many rows as a vector has elements."""
-        vector = self.parts.vector(form)
-        return chunks_of(columns, form, vector) * vector**2
 
     def _buffer(self, name: str, value: str, write: Walk, read: Walk) -> None:
         """Buffer of a group of rows."""
         form = self.region.inputs[value].type.format
         element, vector = form.bits // 8, self.parts.vector(form)
-        slot = self._halves(form) * self._band(form, self._columns(value)) * element
+        slot = self.halves(form) * self.band(value) * element
         hold = Hold(slot, element, (write,), (read,))
         self.parts.hold(name, hold, wanted=2, rate=0.2, alignment=vector, tokens=True)
 
     def _block(self, line: int, value: str) -> None:
-        """Buffers of a tensor's rows, written by rows, for each copy and each way to read them."""
+        """Buffers of a tensor's rows for each copy and each way to read them, and their loads."""
+        if self.streams(value):
+            for whole in (True, False):
+                sinks, times = self._buffers(line, value, whole=whole)
+                self._load(line, value, sinks, times)
+        else:
+            kinds = (self._buffers(line, value, whole=whole)[0] for whole in (True, False))
+            # A box goes to all buffers of a copy.
+            sinks = [sink for each in zip(*(kind for kind in kinds if kind)) for sink in each]
+            self._load(line, value, sinks, 1)
+
+    def _buffers(self, line: int, value: str, *, whole: bool) -> tuple[list[Socket], int]:
+        """Buffers of rows, written by rows, for one way to read them; packets of a block."""
         form = self.region.inputs[value].type.format
-        halves, vector = self._halves(form), self.parts.vector(form)
-        chunks = chunks_of(self._columns(value), form, vector)
-        band = chunks * vector**2
+        halves, vector = self.halves(form), self.parts.vector(form)
+        chunks, band = self.chunks(value), self.band(value)
         rows = min(vector, self.group)
+        uses = self._uses(value) if whole and self.whole else 0
+        sources = sum(each.source == value for each in self.codes[0].phases)
+        times = (uses or sources) if whole else 1
         sinks = []
-        for copy, whole in itertools.product(range(self.copies), (True, False)):
+        for copy in range(self.copies):
             takers = self._takers(line, copy, value, whole=whole)
-            uses = self._uses(value) if whole and self.whole else 0
             if not takers and not uses:
                 continue
             if takers and uses:
-                raise _unfit("Uses of a source as auxiliary stream", "be 0", uses)
-            sources = sum(each.source == value for each in self.codes[0].phases)
+                raise unfit("Uses of a source as auxiliary stream", "be 0", uses)
+            windows, launches = LoopProgram(self.blocks), LoopProgram()
+            if self.streams(value):
+                require_count("rows in pieces", self.blocks * times)
+                windows = LoopProgram(self.pieces(form).slots)
+                launches = LoopProgram(self.blocks * times)
             write = Walk(
                 (loop(halves, band), loop(rows, vector), loop(chunks, vector**2)),
-                windows=LoopProgram(self.blocks),
+                launches=launches,
+                windows=windows,
                 modulus=self.copies,
                 index=copy,
             )
-            read = self._read(value, (uses or sources) if whole else 1, whole=whole)
             name = _name(line, copy, value, whole=whole)
-            self._buffer(name, value, write, read)
+            self._buffer(name, value, write, self._read(value, times, whole=whole))
             sinks.append(Socket(name))
             if takers:
                 self.parts.join(f"{name}_columns", [(Socket(name), 1)], takers)
+        return sinks, times
+
+    def _load(self, line: int, value: str, sinks: list[Socket], times: int) -> None:
+        """Load of blocks of rows for all copies."""
+        if not sinks:
+            return
+        vector = self.parts.vector(self.region.inputs[value].type.format)
         step = self.group * self.copies
-        tensor = self._rows_of(value, chunks * vector, line * step)
+        tensor = self._rows_of(value, self.chunks(value) * vector, line * step)
         dimension = tensor[0].rank - 1
+        pieces = []
+        if self.streams(value):
+            slots = self.pieces(self.region.inputs[value].type.format).slots
+            pieces = [BoxLoop(times), BoxLoop(slots, 0, self.chunks(value) * vector)]
         loops = [
             BoxLoop(self.blocks, dimension, step * self.lines if self.blocks > 1 else 0),
+            *pieces,
             BoxLoop(self.copies, dimension, self.group if self.copies > 1 else 0),
         ]
         self.parts.load(
-            f"line{line}_{value}_load", line, tensor, loops, sinks, takers=len(sinks) // self.copies
+            f"{sinks[0].stage}_load", line, tensor, loops, sinks, takers=len(sinks) // self.copies
         )
 
     def _rows_of(self, value: str, columns: int, row: int) -> tuple[Descriptor, int]:
@@ -239,21 +223,17 @@ class _Builder:
         taken = [each.auxiliary for each in self.codes[0].phases if each.auxiliary is not None]
         runs = [(value, len(list(same))) for value, same in itertools.groupby(taken)]
         if len({value for value, _ in runs}) != len(runs):
-            raise _unfit("Turns of an auxiliary stream", "each be of another value", len(runs))
-        rows = [value for value, _ in runs if self._is_row(value)]
+            raise unfit("Turns of an auxiliary stream", "each be of another value", len(runs))
+        rows = [value for value, _ in runs if self.is_row(value)]
         if rows and len(runs) > 1:
             rule = "be the only one of a lane program with statistics"
-            raise _unfit("Vector along the columns as auxiliary stream", rule, len(runs))
+            raise unfit("Vector along the columns as auxiliary stream", rule, len(runs))
         if runs and not rows:
             sources = [
                 (Socket(_name(line, copy, value, whole=True)), count) for value, count in runs
             ]
             sink = Socket(_pcu(line, 0, copy), PcuInput.AUXILIARY)
             self.parts.join(f"{sink.stage}_auxiliary", sources, [sink])
-
-    def _is_row(self, value: str) -> bool:
-        source = self.region.inputs.get(value)
-        return source is not None and source.part is Part.ROW
 
     def _row(self, value: str) -> None:
         """Buffers of a vector along the columns, for each way to give it to all who take it."""
@@ -268,7 +248,7 @@ class _Builder:
         ]
         if any(each.phase.auxiliary is not AuxiliaryUse.SPREAD for _, each in users):
             rule = "be spread, an element for every column"
-            raise _unfit(f"Vector `{source.tensor}`", rule, len(users))
+            raise unfit(f"Vector `{source.tensor}`", rule, len(users))
         chunks = chunks_of(columns, form, vector)
         for whole in (True, False):
             numbers = [number for number, _ in users if (number == 0 and self.whole) == whole]
@@ -282,7 +262,7 @@ class _Builder:
             else:
                 # A column of a source has several vectors, each of which takes an element.
                 times = max(
-                    self._halves(self.codes[number].formats[self.codes[number].source])
+                    self.halves(self.codes[number].formats[self.codes[number].source])
                     for number in numbers
                 )
                 repeats = LoopProgram(self.blocks)
@@ -307,7 +287,7 @@ class _Builder:
         code = self.codes[number]
         name = _pcu(line, number, copy)
         made = [each.result for each in code.phases if each.result is not None][-1]
-        cut = 0 if code.sends_statistic(made) else self._halves(code.formats[made])
+        cut = 0 if code.sends_statistic(made) else self.halves(code.formats[made])
         self.parts.lanes(name, code, {}, cut=cut)
         if made in self.region.outputs:
             return
@@ -318,7 +298,7 @@ class _Builder:
         """Buffer of the result: columns of all copies in turn, read by rows."""
         ((value, tensor),) = self.region.outputs.items()
         form = self.region.formats[tensor]
-        halves, vector = self._halves(form), self.parts.vector(form)
+        halves, vector = self.halves(form), self.parts.vector(form)
         valid, rows = halves, min(vector, self.group)
         columns = 1 if self.region.narrow else self.region.columns
         final = next(
@@ -330,30 +310,36 @@ class _Builder:
             # It is sent with all of its positions.
             halves = max(1, self.parts.config.width_bits // 16 // vector)
         elif self.whole and final == 0 and vector > self.group:
-            raise _unfit("Elements per vector", f"be at most {self.group}, as the source", vector)
+            raise unfit("Elements per vector", f"be at most {self.group}, as the source", vector)
         wide, boxes = boxes_across(columns, vector)
         # A slot holds a box of whole blocks, or whole rows if the last box is narrower.
         slots = boxes if wide * boxes == columns else 1
         boxes //= slots
         band = boxes * wide * vector
+        windows, over, across = LoopProgram(slots), LoopProgram(), None
+        if self.streamed and not self.region.narrow:
+            pieces = self.pieces(form)
+            wide, boxes, slots, band = pieces.width, 1, pieces.slots, pieces.width * vector
+            (windows, over), across = pieces.windows(), pieces.loops()
         writers = 2 if self.copies > 1 else 1
         edges = [writer * self.copies // writers for writer in range(writers + 1)]
         name = f"line{line}_{tensor}"
         writes = []
         for number, (first, end) in enumerate(itertools.pairwise(edges)):
             if end - first > MERGED:
-                raise _unfit("Merged results", f"be at most {MERGED} an input", end - first)
+                raise unfit("Merged results", f"be at most {MERGED} an input", end - first)
             writes.append(
                 Walk(
                     require_loops(
-                        *column_loops(columns // slots, vector),
+                        *(across or column_loops(columns // slots, vector)),
                         loop(end - first, halves * band),
                         loop(halves, band),
                     ),
                     offset=first * halves * band,
                     access=Access.COLUMN,
                     launches=LoopProgram(self.blocks),
-                    windows=LoopProgram(slots),
+                    windows=windows,
+                    slots=over,
                 )
             )
             sources = [

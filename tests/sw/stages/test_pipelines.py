@@ -180,9 +180,9 @@ def test_what_does_not_fit_is_refused_with_needs_and_haves():
     refused(gelu, tiny, "`gelu` must fit the chip; A chain of 4 lane programs must fit .* 2 PCUs")
     bare = dataclasses.replace(small, pcu=dataclasses.replace(small.pcu, lanes=0))
     refused(add, bare, "Element math needs lanes, and `pcu.lanes` is 0")
-    refused(softmax, tiny, r"needs 1 slots of 4160 bytes, .* and a PMU has 4096", (5, 516))
+    refused(rms_norm, tiny, r"needs 1 slots of \d+ bytes, .* and a PMU has 4096", (5, 516))
     little = dataclasses.replace(small, pmu=PmuConfig(capacity_bytes=4096))
-    refused(softmax, little, r"needs 1 slots of \d+ bytes, .* and a PMU has 4096", (8, 500))
+    refused(rms_norm, little, r"needs 1 slots of \d+ bytes, .* and a PMU has 4096", (8, 500))
     refused(
         softmax, small, "Schedule.tile of `i` is not supported", schedule=tw.Schedule(tile={"i": 8})
     )

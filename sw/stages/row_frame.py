@@ -1,0 +1,206 @@
+"""Geometry of a pipeline with rows on lanes: groups of rows, vectors per column, pieces of rows."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+
+from hw.arch.config import ChipConfig
+from hw.arch.descriptor import MAX_BOX
+from hw.arch.loops import LoopProgram
+from hw.arch.pmu_word import Level
+from hw.numeric.division import ceil_div
+from hw.numeric.formats import Format
+from sw.array_spec import ArraySpec
+from sw.lane_codes.lane_code import LaneCode
+from sw.passes.field_limits import Unfit, require_count
+from sw.stages.long_rows import chunks_of, divisor
+from sw.stages.pipeline import PipelineParts
+from sw.stages.region import Part, Region
+from sw.stages.walk_loops import loop
+
+__all__ = ["RowFrame", "RowPieces", "unfit"]
+
+
+def unfit(noun: str, rule: str, value: int) -> Unfit:
+    """Refusal of a pipeline by a rule and the value that breaks it."""
+    return Unfit(f"{noun} must {rule}, not {value}", value=value, rule=rule)
+
+
+_OUTER = Level.WINDOWS.value
+
+
+@dataclasses.dataclass(frozen=True)
+class RowPieces:
+    """Columns of a row as equal pieces of whole vectors, and the rest.
+
+    A walk over a row takes two steps of its windows: the pieces, and the rest.
+
+    Parameters
+    ----------
+    columns : int
+    vector : int
+        Elements per vector.
+    size : int
+        Vectors of a piece.
+    """
+
+    columns: int
+    vector: int
+    size: int
+
+    @classmethod
+    def fitting(cls, columns: int, vector: int, most: int) -> RowPieces:
+        """The largest pieces of at most so many elements of a row.
+
+        Raises
+        ------
+        Unfit
+            If a row has no vector that is full, or there is no room for one.
+        """
+        full = columns // vector
+        if not full or most < vector:
+            rule = f"room for {vector} columns, and have as many"
+            least = min(most, columns)
+            raise Unfit(f"Piece of a row must have {rule}, not {least}", value=least, rule=rule)
+        return cls(columns, vector, divisor(full, min(most, MAX_BOX) // vector))
+
+    @property
+    def width(self) -> int:
+        """Columns of a slot."""
+        return self.size * self.vector
+
+    @property
+    def count(self) -> int:
+        """Pieces without the rest."""
+        return self.columns // self.width
+
+    @property
+    def rest(self) -> int:
+        """Columns of the rest."""
+        return self.columns - self.count * self.width
+
+    @property
+    def slots(self) -> int:
+        """Slots of a row."""
+        return self.count + bool(self.rest)
+
+    def windows(self) -> tuple[LoopProgram, LoopProgram]:
+        """Loops over windows and slots of a row."""
+        if not self.rest:
+            return LoopProgram(), LoopProgram(self.count)
+        return LoopProgram(2), LoopProgram(self.count, slope=1 - self.count, outer=_OUTER)
+
+    def loops(self) -> tuple[LoopProgram, ...]:
+        """Address loops over the columns of a slot, in blocks of vector × vector elements."""
+        block = self.vector**2
+        if not self.rest:
+            return loop(self.size, block), loop(self.vector, 1)
+        blocks = LoopProgram(
+            self.size,
+            stride=block if self.size > 1 else 0,
+            slope=1 - self.size,
+            outer=_OUTER,
+        )
+        within = LoopProgram(self.vector, stride=1, slope=self.rest - self.vector, outer=_OUTER)
+        return (blocks, within) if self.size > 1 else (within,)
+
+
+class RowFrame:
+    """Groups of rows on lanes, and how much of a tensor lies in a slot.
+
+    Parameters
+    ----------
+    region : Region
+    codes : tuple of LaneCode
+        Lane programs; all but the first have one phase.
+    arrays : tuple of ArraySpec
+        Arguments of the launch.
+    config : ChipConfig
+    lines, copies : int
+        Lines of an AGCU each, and copies of the chain of lane programs in a line.
+    streamed : bool
+        Whether rows pass in pieces.
+
+    Raises
+    ------
+    Unfit
+        If no pipeline of this kind has these lane programs.
+    """
+
+    def __init__(
+        self,
+        region: Region,
+        codes: tuple[LaneCode, ...],
+        arrays: tuple[ArraySpec, ...],
+        config: ChipConfig,
+        lines: int,
+        copies: int,
+        streamed: bool,
+    ) -> None:
+        self.region, self.codes, self.arrays = region, codes, arrays
+        self.parts = PipelineParts(config)
+        self.copies = copies
+        #: Whether rows pass in pieces, and are loaded again for each packet.
+        self.streamed = streamed
+        #: Whether the packets of the first code are whole rows.
+        self.whole = bool(region.reduces) or len(codes[0].phases) > 1
+        #: Rows of a group: positions of a vector of the source, or of the longest vector.
+        self.group = self.parts.vector(codes[0].formats[codes[0].source])
+        if not self.whole:
+            self.group = max(self.parts.vector(form) for form in self.formats())
+        blocks = ceil_div(region.rows, self.group * copies)
+        self.lines = min(lines, blocks)
+        # Streams that all lines share take as many packets in each: some last blocks lie outside.
+        self.blocks = ceil_div(blocks, self.lines)
+        require_count("blocks of rows", self.blocks)
+        if self.group * copies > MAX_BOX:
+            raise unfit("Rows of a block", f"be at most {MAX_BOX}", self.group * copies)
+        if any(len(code.phases) > 1 for code in codes[1:]):
+            raise unfit("Lane programs behind the first", "have one phase", len(codes))
+        sent = sum(each.result is not None for each in codes[0].phases)
+        if sent > 1:
+            rule = "send its result alone, and no value for a later phase of its own"
+            raise unfit("A lane program with row statistics", rule, sent)
+
+    def formats(self) -> Iterator[Format]:
+        """Formats of what has an element for every row."""
+        for code in self.codes:
+            for value, form in code.formats.items():
+                if not self.is_row(value):
+                    yield form
+
+    def halves(self, form: Format) -> int:
+        """Vectors of a format per column of a group."""
+        return max(1, self.group // self.parts.vector(form))
+
+    def columns(self, value: str) -> int:
+        """Columns of an input in memory."""
+        return 1 if self.region.inputs[value].part is Part.COLUMN else self.region.columns
+
+    def pieces(self, form: Format) -> RowPieces:
+        """Pieces in which rows pass."""
+        vector = self.parts.vector(form)
+        room = self.parts.config.pmu.capacity_bytes * 8 // form.bits // 4
+        most = room // (self.halves(form) * vector)
+        return RowPieces.fitting(self.region.columns, vector, most)
+
+    def chunks(self, value: str) -> int:
+        """Vectors of a row of an input in a slot."""
+        form, columns = self.region.inputs[value].type.format, self.columns(value)
+        if self.streamed and columns == self.region.columns:
+            return self.pieces(form).size
+        return chunks_of(columns, form, self.parts.vector(form))
+
+    def band(self, value: str) -> int:
+        """Elements of as many rows of an input as a vector has elements."""
+        vector = self.parts.vector(self.region.inputs[value].type.format)
+        return self.chunks(value) * vector**2
+
+    def streams(self, value: str) -> bool:
+        """Whether an input passes in pieces."""
+        return self.streamed and self.columns(value) == self.region.columns
+
+    def is_row(self, value: str) -> bool:
+        source = self.region.inputs.get(value)
+        return source is not None and source.part is Part.ROW
