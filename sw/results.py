@@ -184,5 +184,9 @@ class KernelProgram(abc.ABC):
         """SVG picture of the units and routes in use; notebooks display it."""
 
     @abc.abstractmethod
+    def map_text(self) -> str:
+        """What each unit does, where each stream runs and how fast, and what bounds the speed."""
+
+    @abc.abstractmethod
     def run(self, *arrays: npt.ArrayLike, backend: str = "rtl", **options: Any) -> RunResult:
         """Run it on arrays of the sizes and formats it was compiled for."""

@@ -57,7 +57,7 @@ _UNIT = "--rows --cols --dataflow --format --latency --preset --out --adder --bu
 #: Options of each command.
 OPTIONS = {
     "run": f"{_PROBLEM} {_MEMORY} {_FILES} --backend",
-    "map": f"{_PROBLEM} --output",
+    "map": f"{_PROBLEM} --svg",
     "list": "--json --bogus -x",
     "config": "--toml --json --bogus",
     "verilog": f"--config --component --output --json --bogus {_UNIT}",

@@ -213,6 +213,13 @@ class KernelProgram(results.KernelProgram):
         """SVG picture of the units and links in use, by net, with a legend."""
         return picture(self._compiled, self._problem, self._name)
 
+    def map_text(self) -> str:
+        """What each unit does, where each stream runs and how fast, and what bounds the speed."""
+        # Imported late, as the compiler is.
+        from sw.chip_map import chip_map
+
+        return chip_map(self._compiled)
+
     def _repr_svg_(self) -> str:
         return self.map()
 

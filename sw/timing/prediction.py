@@ -6,15 +6,15 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 
 from hw.arch.errors import BadInputError
-from hw.arch.unit_kind import AGCU
+from hw.arch.unit_kind import AGCU, UnitKind
 from sw.chip_program import ChipProgram
-from sw.fabric.nets import find_nets
+from sw.fabric.nets import Output, find_nets
 from sw.prove.stream_packets import StreamPackets
 from sw.timing.iterations import iterated
 from sw.timing.launch_cycles import launch_cycles, ready_cycles
 from sw.timing.timed_network import TimedNetwork
 
-__all__ = ["LATENCY", "Prediction", "predict_cycles"]
+__all__ = ["LATENCY", "Prediction", "predict_cycles", "unit_name"]
 
 #: Latency of the memory if none is given: that of a run without ``--latency``.
 LATENCY = 100
@@ -45,6 +45,8 @@ class Prediction:
         Share of the cycles of one iteration in which a unit moves something, by its name in a
         report: PCUs by vectors that enter the array or groups that enter the lanes, PMUs by vectors
         at the busier one of their ports, AGCUs by beats.
+    vectors : mapping of (str, int) to int
+        Vectors that leave a port of a unit in one iteration, by its name in a report and the port.
     """
 
     kernel: int
@@ -52,6 +54,7 @@ class Prediction:
     ready: int
     to_multiply: int | None
     busy: Mapping[str, float]
+    vectors: Mapping[tuple[str, int], int]
 
     @property
     def cycles(self) -> int:
@@ -122,10 +125,20 @@ def predict_cycles(
         ready=ready_cycles(number),
         to_multiply=None if first is None else round(first),
         busy={
-            f"{kind}_{'_'.join(map(str, at))}".lower(): network.moves(at, kind is AGCU) / once
+            unit_name(kind, at): network.moves(at, kind is AGCU) / once
             for kind, at, _ in program.units()
         },
+        vectors={
+            (unit_name(root.kind, root.at), root.port): channel.written
+            for root, channel in network.channels.items()
+            if isinstance(root, Output) and not root.tokens
+        },
     )
+
+
+def unit_name(kind: UnitKind, at: Sequence[int]) -> str:
+    """Name of a unit in a report, such as ``pcu_0_1``."""
+    return f"{kind.name}_{'_'.join(map(str, at))}"
 
 
 def _timed(program: ChipProgram, latency: int, arguments: Sequence[int]) -> TimedNetwork:

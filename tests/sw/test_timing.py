@@ -116,8 +116,8 @@ def test_iterations_are_predicted_from_the_first_ones(side, config):
 
 
 def test_a_list_is_predicted_entry_by_entry():
-    one = Prediction(kernel=1000, before=474, ready=13, to_multiply=None, busy={})
-    short = Prediction(kernel=50, before=300, ready=9, to_multiply=None, busy={})
+    one = Prediction(kernel=1000, before=474, ready=13, to_multiply=None, busy={}, vectors={})
+    short = Prediction(kernel=50, before=300, ready=9, to_multiply=None, busy={}, vectors={})
     found = predict_list([one, short, one])
     # The second was fetched during the first, the third had 50 cycles for it.
     assert found.cycles == 474 + 1000 + 9 + 50 + (474 - 50) + 1000
@@ -143,7 +143,7 @@ def test_a_launch_is_fetched_before_it_or_behind_another():
     cold = launch_cycles(SMALL, 8192 + 16, 8, latency=100)
     assert cold == 474  # docs/command.md
     after = Prediction(
-        kernel=1, before=cold, ready=ready_cycles(8), to_multiply=None, busy={}
+        kernel=1, before=cold, ready=ready_cycles(8), to_multiply=None, busy={}, vectors={}
     ).after
     assert (after(300), after(10**6)) == (174, 13)
     found = predict_cycles(compiled(64, 64, 64), latency=10)

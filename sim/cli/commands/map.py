@@ -1,4 +1,4 @@
-"""``tilewright map``: SVG picture of the units and routes that a compiled kernel uses."""
+"""``tilewright map``: units and streams of a compiled kernel as text, and as an SVG picture."""
 
 from __future__ import annotations
 
@@ -17,45 +17,44 @@ def add(subparsers: Subparsers) -> None:
     """Register the options of ``map``."""
     parser = subparsers.add_parser(
         "map",
-        help="draw the placement and routes of a compiled kernel",
-        description="Compile a kernel for a chip, and draw its units and routes as SVG.",
+        help="show what each unit does for a kernel, and where its streams run",
+        description="Compile a kernel for a chip. Print what each unit does, where each stream "
+        "runs and how fast, and what bounds the speed; draw it as SVG if asked.",
     )
     add_problem(parser)
     parser.add_argument(
         "-o",
-        "--output",
+        "--svg",
         metavar="FILE.svg",
-        help="output file; - for standard output (default build/KERNEL.svg)",
+        help="file for the picture; - for standard output, without the text",
     )
     add_json(parser)
 
 
 def execute(args: argparse.Namespace) -> dict[str, Any]:
-    """Compile the kernel and write its picture."""
-    if args.output and args.output != "-":
-        require_writable(args.output, where="--output")
+    """Compile the kernel, print its map and write its picture."""
+    if args.svg and args.svg != "-":
+        require_writable(args.svg, where="--svg")
     problem, _ = read_problem(args)
 
     from sim.run.api import KernelProgram
 
     with running_file(file_of(args.kernel)):
         program = KernelProgram(problem, args.config)
-    picture = program.map()
-    output = args.output or f"build/{problem.kernel.name}.svg"
-    if output == "-":
-        print(picture)
+    text, written = program.map_text(), None
+    if args.svg == "-":
+        print(program.map())
     else:
-        write_output(output, picture, where="--output")
-        sizes = ", ".join(f"{name} = {value}" for name, value in problem.params.items())
-        print(
-            f"{output}: {problem.kernel.name} of {sizes} on {args.config}, "
-            f"{program.predicted_cycles:,} cycles predicted"
-        )
+        print(text)
+    if args.svg and args.svg != "-":
+        written = args.svg
+        write_output(written, program.map(), where="--svg")
+        print(f"\npicture: {written}")
     return {
         "kernel": problem.kernel.name,
         "config": args.config,
         "params": problem.params,
-        "output": None if output == "-" else output,
-        "bytes": len(picture.encode()),
+        "svg": written,
+        "map": text.splitlines(),
         "predicted_cycles": program.predicted_cycles,
     }

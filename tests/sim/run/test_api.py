@@ -69,7 +69,7 @@ def test_the_fields_of_a_result_have_their_types(pair):
         kinds = typing.get_args(kind) if isinstance(kind, types_of_python.UnionType) else (kind,)
         plain = tuple(typing.get_origin(each) or each for each in kinds)
         assert isinstance(getattr(result, name), plain), name
-    for name in ("schedule", "ir", "report", "image", "images", "map", "run", "predicted_cycles"):
+    for name in ("schedule", "ir", "report", "image", "images", "map", "map_text", "run"):
         assert name in dir(tw.KernelProgram)
 
 
