@@ -86,7 +86,9 @@ class _Builder:
         if self.wide > MAX_BOX:
             raise _unfit("Columns of a block", f"be at most {MAX_BOX}", self.wide)
         if any(len(code.phases) > 1 for code in codes[1:]):
-            raise _unfit("Lane programs behind the first", "have one phase", len(codes))
+            rule = "have one phase, because statistics are of tiles that are loaded"
+            phases = max(len(code.phases) for code in codes[1:])
+            raise _unfit("Lane programs behind the first", rule, phases)
         sent = sum(each.result is not None for each in codes[0].phases)
         if sent > 1:
             rule = "send its result alone, and no value for a later phase of its own"

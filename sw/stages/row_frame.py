@@ -157,7 +157,9 @@ class RowFrame:
         if self.group * copies > MAX_BOX:
             raise unfit("Rows of a block", f"be at most {MAX_BOX}", self.group * copies)
         if any(len(code.phases) > 1 for code in codes[1:]):
-            raise unfit("Lane programs behind the first", "have one phase", len(codes))
+            rule = "have one phase, because statistics are of tiles that are loaded"
+            phases = max(len(code.phases) for code in codes[1:])
+            raise unfit("Lane programs behind the first", rule, phases)
         sent = sum(each.result is not None for each in codes[0].phases)
         if sent > 1:
             rule = "send its result alone, and no value for a later phase of its own"
