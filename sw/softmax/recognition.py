@@ -61,8 +61,6 @@ class _Finder:
         for node in walk(program.nodes):
             self._makers.update((each.name, node) for each in node.results)
             if isinstance(node, ir.Loop):
-                if not node.blocks:
-                    raise _refuse(node, f"`{node.mode}` loop is not supported by hardware yet")
                 self._loops[node.index] = node
             elif isinstance(node, ir.Powers):
                 powers.append(node)
@@ -93,10 +91,14 @@ class _Finder:
         key = self._rows(k)
         if key != loop.index or self._rows(v) != key:
             raise _refuse(v, f"Rows of `{v.view}` and of `{k.view}` must be the blocks of the loop")
-        self._require_loops(loop, query)
         rules = self._rules(chain.hidden, loop, q, k)
+        self._require_loops(loop, query)
         shapes = {each.name: each.type.shape for each in self._program.tensors}
         tensors = [each.view.tensor for each in (q, k, v, self._store)]
+        for node in (q, k, v, self._store):
+            if len(node.view.entries) != 2:
+                rule = f"`{node.view}` must be of a matrix in a softmax between products"
+                raise _refuse(node, rule)
         return SoftmaxProduct(
             queries=shapes[tensors[0]][0],
             keys=rules.keys,
@@ -179,20 +181,24 @@ class _Finder:
                 f"`{tensor.name}` must be bf16 in a softmax between two products, not "
                 f"{tensor.type.format.name}",
             )
-        if len(node.view.entries) != 2:
+        # Points before rows and columns are those of loops that other passes take apart.
+        if len(node.view.entries) < 2:
             raise _refuse(node, f"`{node.view}` must be of a matrix in a softmax between products")
-        rows, columns = node.view.entries
-        if not _whole(columns, tensor.type.shape[1]):
+        rows, columns = node.view.entries[-2:]
+        count, width = tensor.type.shape[-2:]
+        if not _whole(columns, width):
             raise _refuse(node, f"`{node.view}` must have all columns of `{tensor.name}`")
         for index, loop in self._loops.items():
-            if rows.start == Affine.of(index) and loop.extent == tensor.type.shape[0]:
+            if rows.start == Affine.of(index) and loop.extent == count:
                 return index
-        if _whole(rows, tensor.type.shape[0]):
+        if _whole(rows, count):
             return None
         raise _refuse(node, f"`{node.view}` must be all rows or the blocks of a loop over them")
 
     def _require_loops(self, keys: ir.Loop, query: str | None) -> None:
         for loop in self._loops.values():
+            if not loop.blocks:
+                raise _refuse(loop, f"`{loop.mode}` loop is not supported by hardware yet")
             if loop is not keys and loop.index != query:
                 raise _refuse(loop, "A loop beside those over queries and keys is not supported")
             if loop is not keys and (loop.until is not None or loop.carries):
@@ -204,7 +210,7 @@ class _Finder:
             keys = keys if form.terms else min(keys, form.constant)
         offset: int | None = None
         behind: int | None = None
-        first, start = (each.view.entries[0].start for each in (q, k))
+        first, start = (each.view.entries[-2].start for each in (q, k))
         for each in hidden:
             seen = seen_where(each.condition, self._makers, holds=not each.holds)
             rule = None if seen is None else _rule(seen, first, start)

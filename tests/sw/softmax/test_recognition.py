@@ -5,6 +5,7 @@ import dataclasses
 import pytest
 
 import sw.language as tw
+from sw.kernels.flash_attention import attend
 from sw.passes.accumulate import accumulate
 from sw.passes.check import check
 from sw.passes.simplify import simplify
@@ -158,9 +159,9 @@ def test_keys_by_columns_are_refused():
         found(changes, signature="Q[M, D], K[D, S], V[S, E] -> O[M, E]")
 
 
-def test_loops_over_points_are_refused():
+def test_loops_over_points_are_refused_behind_all_else():
     @tw.kernel("Q[H, M, D], K[S, D] -> Y[H, M, D]")
-    def heads(Q, K, Y):
+    def heads(Q, K, Y, even=False):
         for h in tw.each(Q.shape[0]):
             q = tw.load_tile(Q[h])
             m, total = tw.full(q.rows, 1, -tw.inf), tw.zeros(q.rows, 1)
@@ -168,6 +169,7 @@ def test_loops_over_points_are_refused():
             for j in tw.metapipe(K.shape[0]):
                 k = tw.load_tile(K[j, :])
                 s = q @ k.T
+                s = tw.where(tw.row_index(q) * 2 >= tw.col_index(j), s, -tw.inf) if even else s
                 top = tw.maximum(m, tw.row_max(s))
                 p, fade = tw.exp(s - top), tw.exp(m - top)
                 total = total * fade + tw.row_sum(p)
@@ -175,6 +177,21 @@ def test_loops_over_points_are_refused():
                 m = top
             tw.store_tile(Y[h], o / total)
 
-    program = heads.trace(dtype=tw.bf16, H=2, M=5, S=20, D=16)
-    with pytest.raises(tw.ProgramError, match="`each` loop is not supported by hardware yet"):
+    for even, message in (
+        (False, "`each` loop is not supp"),
+        (True, "must compare numbers of keys"),
+    ):
+        program = heads.trace(dtype=tw.bf16, H=2, M=5, S=20, D=16, even=even)
+        with pytest.raises(tw.ProgramError, match=message):
+            softmax_product_of(simplify(online(accumulate(check(program)))))
+
+
+def test_a_query_that_is_a_vector_is_refused():
+    @tw.kernel("q[D], K[S, D] -> y[D]")
+    def one(q, K, y):
+        row = tw.load_tile(q)
+        tw.store_tile(y, attend(row, K, K, 0.25))
+
+    program = one.trace(dtype=tw.bf16, S=20, D=16)
+    with pytest.raises(tw.ProgramError, match=r"`q\[0 \+: 16\]` must be of a matrix"):
         softmax_product_of(simplify(online(accumulate(check(program)))))
