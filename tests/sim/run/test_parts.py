@@ -114,6 +114,16 @@ def test_the_rtl_equals_golden_under_random_stalls(monkeypatch, seed, heavy):
         assert outcome.report["verified"], (name, outcome.problems)
 
 
+@pytest.mark.slow
+def test_cocotb_runs_the_same_lists(monkeypatch, seed, heavy):
+    for name in ("scores", "grouped"):
+        problem = problem_of(monkeypatch, name, SIZES[name])
+        _, cold = ran(problem, seed, backend="cocotb")
+        _, warm = ran(problem, seed, backend="cocotb", warm=True)
+        assert cold.report["verified"] and warm.report["verified"], (cold.problems, warm.problems)
+        assert 0 < warm.report["cycles"] < cold.report["cycles"]
+
+
 def test_an_error_names_the_part_of_its_entry(monkeypatch, seed, heavy):
     problem = problem_of(monkeypatch, "scores", SIZES["scores"])
     compiled, outcome = ran(problem, seed, backend="emulator")
