@@ -11,6 +11,7 @@ import itertools
 from collections.abc import Iterator
 from typing import Any
 
+from hw.arch.descriptor import BASE_ALIGNMENT
 from sw.ir import nodes as ir
 from sw.ir.affine import Axis
 from sw.ir.infer import infer
@@ -18,6 +19,7 @@ from sw.ir.program import Program
 from sw.ir.rewrite import walk
 from sw.ir.types import Role, TileType, View
 from sw.ir.values import variable
+from sw.language.errors import ProgramError
 
 __all__ = ["column_ranges"]
 
@@ -34,6 +36,11 @@ def column_ranges(program: Program) -> Program:
         After `accumulate`. It keeps its splits and joins if a tile that depends on a join is
         reduced along its rows, multiplied or transposed, if a product is split, if a loop carries
         tiles, or if a tensor is updated in place.
+
+    Raises
+    ------
+    ProgramError
+        If columns begin in memory where no transfer can.
     """
     divided = any(isinstance(node, ir.Split | ir.Join) for node in walk(program.nodes))
     if not divided or any(each.type.role is Role.INOUT for each in program.tensors):
@@ -84,7 +91,7 @@ class _Ranges:
             made: list[ir.Node] = []
             part = self._part(value, each, made)
             yield from made
-            yield node.replace(operands=(part,), view=_view(node.view, each))
+            yield node.replace(operands=(part,), view=self._view(node, each))
 
     def _cuts(self, value: ir.Value) -> set[int]:
         """Columns of a tile at which another piece begins."""
@@ -154,7 +161,7 @@ class _Ranges:
         first, count = wanted
         match node:
             case ir.Load():
-                return {"view": _view(node.view, wanted)}
+                return {"view": self._view(node, wanted)}
             case ir.Full():
                 return {"cols": Axis(count)}
             case ir.Iota():
@@ -163,6 +170,26 @@ class _Ranges:
             case ir.Map() | ir.Cast() | ir.Buffer() | ir.Reduce():
                 return {}
         raise _NoRangesError
+
+    def _view(self, node: ir.Load | ir.Store, wanted: _Range) -> View:
+        """Some columns of a view."""
+        view = node.view
+        if wanted is None:
+            return view
+        first, count = wanted
+        start = first * self._tensors[view.tensor].type.format.bits // 8
+        if start % BASE_ALIGNMENT:
+            raise ProgramError(
+                "unserved",
+                f"Columns of `{view.tensor}` that are loaded or stored alone must begin at a "
+                f"multiple of {BASE_ALIGNMENT} bytes, not {start}",
+                node.span,
+                value=str(start),
+            )
+        entries = list(view.entries)
+        last = max(number for number, each in enumerate(entries) if each.axis is not None)
+        entries[last] = type(entries[last])(entries[last].start + first, Axis(count))
+        return View(view.tensor, tuple(entries))
 
     def _name(self, name: str) -> str:
         """A name that no value has yet."""
@@ -187,14 +214,3 @@ def _columns(value: ir.Value) -> int:
     if isinstance(size, str):
         raise _NoRangesError
     return size
-
-
-def _view(view: View, wanted: _Range) -> View:
-    """Some columns of a view."""
-    if wanted is None:
-        return view
-    first, count = wanted
-    entries = list(view.entries)
-    last = max(number for number, each in enumerate(entries) if each.axis is not None)
-    entries[last] = type(entries[last])(entries[last].start + first, Axis(count))
-    return View(view.tensor, tuple(entries))
