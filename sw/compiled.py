@@ -155,6 +155,15 @@ class Compiled:
             )
             head = f"part {number}: " if len(self.parts) > 1 else ""
             lines += [f"{head}{part.choice}", f"{head}slots: {slots}"]
+        if len(self.parts) > 1:
+            entries = sum(len(part.part.launches) for part in self.parts)
+            between = ", ".join(
+                f"{each.name} {' x '.join(map(str, each.shape))} {each.format.name} "
+                f"({each.bytes} bytes)"
+                for each in self.intermediates
+            )
+            passed = f"; through memory: {between}" if between else ""
+            lines.append(f"{len(self.parts)} parts, {entries} launches{passed}")
         lines += [
             f"units: {used}; image {self.image_bytes} bytes",
             f"predicted: {self.predicted_cycles} cycles{peak}",

@@ -197,6 +197,9 @@ def _notes(c: PartCompilation) -> tuple[str, ...]:
         count = len(failures)
         better = "1 better plan was" if count == 1 else f"{count} better plans were"
         notes.append(f"{better} given up: {failures[0].message}")
+    for failure in c.failures.get("prove", ()):
+        count = len(c.part.launches)
+        notes.append(f"launched {count} times instead of {count} iterations: {failure.message}")
     if plan is None or product is None:
         return tuple(notes)
     for noun, choices, hint, had in (

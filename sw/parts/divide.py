@@ -1,11 +1,14 @@
 """Division of a program into parts that each become one image and run one after another.
 
 A program that no image computes is cut at values, which then pass through memory. A cut is made
-where the slice before it is served, and the search is greedy: every step takes one part.
+where the slice before it is served. Every step of the search takes the part that seems best, and
+another one only if what remains has no division.
 """
 
 from __future__ import annotations
 
+import dataclasses
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 
 from hw.arch.errors import BadInputError
@@ -24,6 +27,8 @@ __all__ = ["Serves", "divide", "undivided"]
 Serves = Callable[[Program, tuple[ArraySpec, ...]], BadInputError | None]
 
 _DIVIDED = ("unserved", "does-not-fit")
+#: Most programs without a division that are met before a program is refused.
+_MOST_DEAD = 16
 
 
 def divide(program: Program, serves: Serves) -> Division:
@@ -47,7 +52,7 @@ def divide(program: Program, serves: Serves) -> Division:
         return undivided(program)
     found = None
     if refusal.kind in _DIVIDED and divisible(program):
-        found = _Divider(arrays, serves).run(program)
+        found = _Divider(program, serves).run(program)
     if found is None:
         raise refusal
     return found
@@ -60,39 +65,70 @@ def undivided(program: Program) -> Division:
     return Division((Part(program, arrays, (launch,)),))
 
 
-class _Divider:
-    """Search for a division: parts so far, and the arrays between them."""
+@dataclasses.dataclass(frozen=True)
+class _Step:
+    """One part from the front of a program.
 
-    def __init__(self, arrays: tuple[ArraySpec, ...], serves: Serves) -> None:
+    Parameters
+    ----------
+    part : Part
+    cuts : tuple of Cut
+        Values that it stores for later parts.
+    rest : Program
+        What remains.
+    """
+
+    part: Part
+    cuts: tuple[Cut, ...]
+    rest: Program
+
+
+class _Divider:
+    """Search for a division, depth first, with the answers so far."""
+
+    def __init__(self, program: Program, serves: Serves) -> None:
         self._serves = serves
-        self._arrays = {each.name: each for each in arrays}
-        self._intermediates: list[ArraySpec] = []
-        self._known: dict[Program, Part | None] = {}
+        self._names = frozenset(each.name for each in program.tensors)
+        self._parts: dict[Program, Part | None] = {}
         self._answers: dict[object, bool] = {}
+        self._dead: set[Program] = set()
 
     def run(self, program: Program) -> Division | None:
-        """Parts of a program, or None if a step finds none."""
-        parts: list[Part] = []
-        while program.nodes:
-            step = self._stores(program) or self._cut(program)
-            if step is None:
-                return None
-            part, program = step
-            parts.append(part)
-        return Division(tuple(parts), tuple(self._intermediates))
+        """Parts of a program, or None if none were found."""
+        steps = self._search(program)
+        if steps is None:
+            return None
+        stored = (cut.tensor for step in steps for cut in step.cuts)
+        between = tuple(ArraySpec(each.name, each.type.shape, each.type.format) for each in stored)
+        return Division(tuple(step.part for step in steps), between)
 
-    def _part(self, program: Program, cut: Sequence[Cut] = ()) -> Part | None:
+    def _search(self, program: Program) -> tuple[_Step, ...] | None:
+        if not program.nodes:
+            return ()
+        if program in self._dead or len(self._dead) >= _MOST_DEAD:
+            return None
+        for step in self._steps(program):
+            others = self._search(step.rest)
+            if others is not None:
+                return (step, *others)
+        self._dead.add(program)
+        return None
+
+    def _steps(self, program: Program) -> Iterator[_Step]:
+        """Parts that may come first, best first."""
+        step = self._stores(program)
+        if step is not None:
+            yield step
+            return
+        for store in stores(program.nodes):
+            yield from self._cuts(program, store)
+
+    def _part(self, program: Program) -> Part | None:
         """A program as a part, or None if it is not served."""
-        if program not in self._known:
-            arrays = self._arrays | {
-                each.tensor.name: ArraySpec(
-                    each.tensor.name, each.tensor.type.shape, each.tensor.type.format, True
-                )
-                for each in cut
-            }
-            part = peeled(program, arrays)
-            self._known[program] = part if part and self._served(part) else None
-        return self._known[program]
+        if program not in self._parts:
+            part = peeled(program, {each.name: each for each in arrays_of(program)})
+            self._parts[program] = part if part and self._served(part) else None
+        return self._parts[program]
 
     def _served(self, part: Part) -> bool:
         key = (part.program, part.arrays)
@@ -100,55 +136,46 @@ class _Divider:
             self._answers[key] = self._serves(*key) is None
         return self._answers[key]
 
-    def _stores(self, program: Program) -> tuple[Part, Program] | None:
-        """A part of as many stores as one image serves, from the first on, and what remains."""
+    def _stores(self, program: Program) -> _Step | None:
+        """As many stores as one image serves, from the first on."""
         every = tuple(stores(program.nodes))
         taken: list[ir.Store] = []
         found = None
         for store in every:
             kept = [*taken, store]
-            part = slice_of(program, kept)
+            own = slice_of(program, kept)
             rest = slice_of(program, [each for each in every if each not in kept])
-            if ready(program, part, rest) and (made := self._part(part)) is not None:
-                taken, found = kept, (made, rest)
+            if ready(program, own, rest) and (part := self._part(own)) is not None:
+                taken, found = kept, _Step(part, (), rest)
         return found
 
-    def _cut(self, program: Program) -> tuple[Part, Program] | None:
-        """A part that stores values, and what remains."""
-        found = (self._cut_for(program, store) for store in stores(program.nodes))
-        return next((each for each in found if each is not None), None)
-
-    def _cut_for(self, program: Program, store: ir.Store) -> tuple[Part, Program] | None:
-        """A part that stores values which a store needs, and what remains."""
+    def _cuts(self, program: Program, store: ir.Store) -> Iterator[_Step]:
+        """Cuts of values that a store needs."""
         focus = slice_of(program, [store])
         choices = []
-        for cut in cuts(focus, self._arrays):
-            part = slice_of(program, (), [cut])
-            rest = reload(program, [cut])
-            if _computes(part) and ready(program, part, rest) and self._part(part, [cut]):
+        for cut in sorted(cuts(focus, self._names), key=lambda each: each.bytes):
+            if _computes(slice_of(program, (), [cut])) and self._step(program, [cut]) is not None:
                 choices.append(cut)
-        choices.sort(key=lambda each: each.bytes)
-        chosen = next((each for each in choices if self._ends(focus, each)), None)
+        # A cut after which the store is one part comes first, then those of the largest slices.
+        ends = (each for each in choices if self._part(reload(focus, [each])) is not None)
         largest = list(_largest(program, choices))
-        if chosen is None and not largest:
-            return None
-        taken = [chosen or largest[0]]
-        for other in largest:
-            more = [*taken, other]
-            part = slice_of(program, (), more)
-            if other not in taken and self._part(part, more):
-                taken = more
-        made = self._part(slice_of(program, (), taken), taken)
-        assert made is not None
-        for each in taken:
-            name, kind = each.tensor.name, each.tensor.type
-            self._arrays[name] = ArraySpec(name, kind.shape, kind.format, True)
-            self._intermediates.append(self._arrays[name])
-        return made, reload(program, taken)
+        order = [*itertools.islice(ends, 1), *largest, *choices]
+        for first in dict.fromkeys(order):
+            taken = [first]
+            for other in largest:
+                if other not in taken and self._step(program, [*taken, other]) is not None:
+                    taken.append(other)
+            step = self._step(program, taken)
+            if step is not None:
+                yield step
 
-    def _ends(self, focus: Program, cut: Cut) -> bool:
-        """Whether what remains after a cut is one part."""
-        return self._part(reload(focus, [cut]), [cut]) is not None
+    def _step(self, program: Program, taken: Sequence[Cut]) -> _Step | None:
+        """The part that stores some values, or None if it is not served."""
+        own, rest = slice_of(program, (), taken), reload(program, taken)
+        if not ready(program, own, rest):
+            return None
+        part = self._part(own)
+        return _Step(part, tuple(taken), rest) if part else None
 
 
 def _computes(program: Program) -> bool:

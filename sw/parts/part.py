@@ -68,6 +68,20 @@ class Part:
         """Most iterations of a launch."""
         return max(launch.repeat for launch in self.launches)
 
+    def singly(self) -> Part:
+        """The part with a launch for each iteration."""
+        launches = (
+            PartLaunch(
+                tuple(
+                    Argument(each.array, each.offset + each.stride * number)
+                    for each in launch.arguments
+                )
+            )
+            for launch in self.launches
+            for number in range(launch.repeat)
+        )
+        return dataclasses.replace(self, launches=tuple(launches))
+
 
 @dataclasses.dataclass(frozen=True)
 class Division:

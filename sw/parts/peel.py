@@ -206,9 +206,19 @@ def _steps(spec: ArraySpec) -> tuple[int, ...]:
 
 
 def _launches(points: Sequence[ir.Loop], slices: Sequence[_Slice]) -> tuple[PartLaunch, ...]:
-    """One launch for each iteration of the outer loops, which repeats the innermost one."""
-    outer = points[:-1]
-    inner, repeat = (points[-1].index, points[-1].extent) if points else ("", 1)
+    """One launch for each iteration of the outer loops, which repeats the innermost one.
+
+    Launches whose iterations write rows between those of others are not repeated: the order of such
+    stores is known by the range of their addresses.
+    """
+    last = points[-1].index if points else ""
+    between = any(
+        each.spec.output and each.strides[last] < each.spec.bytes - each.spec.pitch
+        for each in slices
+        if points
+    )
+    outer = points if between else points[:-1]
+    inner, repeat = (last, points[-1].extent) if points and not between else ("", 1)
     found = []
     for numbers in itertools.product(*(range(loop.extent) for loop in outer)):
         at = dict(zip((loop.index for loop in outer), numbers))

@@ -13,7 +13,7 @@ from sw.ir import nodes as ir
 from sw.ir.affine import Affine, Axis, size_symbol
 from sw.ir.format_rules import pred
 from sw.ir.program import Program
-from sw.ir.rewrite import walk
+from sw.ir.rewrite import used, walk
 from sw.ir.types import Dim, Entry, Role, Space, Tensor, TensorType, TileType, View
 from sw.passes.simplify import live, symbols_of
 
@@ -124,7 +124,7 @@ def reload(program: Program, cut: Collection[Cut]) -> Program:
 
 
 def cuts(program: Program, taken: Collection[str] = ()) -> Iterator[Cut]:
-    """Iterate over the computed values that can pass through memory, in order.
+    """Iterate over the computed and used values that can pass through memory, in order.
 
     A value can if its elements have one place each in a tensor: every loop over blocks that it
     depends on is the whole extent of one of its axes.
@@ -139,8 +139,11 @@ def cuts(program: Program, taken: Collection[str] = ()) -> Iterator[Cut]:
     changing = {each.name for each in program.tensors if each.type.role is Role.INOUT}
     _note(program.nodes, (), depends, changing)
     names = {*taken, *(each.name for each in program.tensors)}
+    read = {each.name for node in program.nodes for each in used(node)}
     for node, loops in _computed(program.nodes, ()):
         for value in node.results:
+            if value.name not in read:
+                continue
             place = _place(value, depends[value.name], loops)
             if place is None:
                 continue

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from hw.arch.errors import BadInputError
+from sw.array_spec import ArraySpec
+from sw.ir.program import Program
 from sw.ir.text import print_program
 from sw.language.schedule import check_schedule
 from sw.parts.columns import column_ranges
-from sw.parts.divide import undivided
+from sw.parts.divide import divide
 from sw.parts.part import Argument, Division
 from sw.passes.accumulate import accumulate
 from sw.passes.check import check
@@ -13,6 +16,7 @@ from sw.passes.compilation import Compilation
 from sw.passes.pass_driver import Pass, program_text
 from sw.passes.simplify import simplify
 from sw.softmax.online import is_exact, online
+from sw.stages.refusal import refusal
 
 __all__ = ["KERNEL_PASSES"]
 
@@ -39,7 +43,10 @@ def _simplify(c: Compilation) -> None:
 
 
 def _divide(c: Compilation) -> None:
-    c.division = undivided(c.lean)
+    def serves(program: Program, arrays: tuple[ArraySpec, ...]) -> BadInputError | None:
+        return refusal(program, arrays, c.config)
+
+    c.division = divide(c.lean, serves)
 
 
 def _argument_text(argument: Argument) -> str:
