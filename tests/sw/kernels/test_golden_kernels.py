@@ -188,7 +188,7 @@ def test_the_definition_imports_nothing_of_the_project(module):
 #: Kernels that chips run so far, and those for which `tiny` has too few PCUs.
 ON_CHIPS = (
     *("add", "gelu", "layer_norm", "matmul", "matmul_nt", "matmul_tn", "matmul_tt", "rms_norm"),
-    *("silu", "softmax", "transpose"),
+    *("silu", "softmax", "transpose", "attention", "flash_attention"),
 )
 NOT_ON_TINY = ("gelu", "layer_norm")
 
