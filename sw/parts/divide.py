@@ -180,7 +180,10 @@ class _Divider:
 
 def _computes(program: Program) -> bool:
     """Whether a slice has more than loads, casts and copies."""
-    return any(isinstance(node, ir.Matmul | ir.Map | ir.Reduce) for node in walk(program.nodes))
+    return any(
+        isinstance(node, ir.Matmul | ir.Map | ir.Reduce | ir.Transpose)
+        for node in walk(program.nodes)
+    )
 
 
 def _largest(program: Program, choices: Sequence[Cut]) -> Iterator[Cut]:
