@@ -10,8 +10,8 @@ from hw.arch.config import ChipConfig
 from hw.arch.descriptor import BASE_ALIGNMENT
 from hw.numeric.division import ceil_div
 from hw.numeric.formats import Format
-from sw.passes.fit import MERGED, Fit, b_shares, column_parts, pieces, spread
-from sw.passes.plan import Plan
+from sw.passes.fit import MERGED, Fit, b_shares, column_parts, pieces
+from sw.passes.plan import Plan, spread
 
 __all__ = ["LATENCY", "SLACK", "predict", "rough"]
 
@@ -118,6 +118,8 @@ class _Shares:
     both: bool
     #: Result vectors per pass of the largest result writer.
     results: float
+    #: Cycles per block of results in which the tiles beside the sums are loaded.
+    side: float
 
 
 def _shares(
@@ -133,11 +135,14 @@ def _shares(
         c_box = plan.rows, max(1, stored), product.m
     else:
         c_box = stored, plan.rows, product.n
-    # A PCU reads a row of sums per cycle. Whole packets are merged one after the other, at two
-    # inputs if there are more than one takes.
-    own = plan.result_vectors * (2 if plan.packed else 1)
-    if not plan.one_pass:
-        own *= ceil_div(rows * columns, 2) if rows * columns > MERGED else rows * columns
+    # Whole packets are merged one after the other, at two inputs if there are more than one takes.
+    own = plan.held_rows * plan.drain_cycles
+    merged = ceil_div(rows * columns, 2) if rows * columns > MERGED else rows * columns
+    if not plan.cut:
+        own *= merged
+    if product.epilogue is not None and product.epilogue.chain:
+        # One chain takes the sums of all PCUs that are merged.
+        own = max(own, merged * plan.held_rows * plan.lane_cycles)
     return _Shares(
         groups=groups,
         a=_box_cycles(config, product.fmt, *a_box),
@@ -148,7 +153,21 @@ def _shares(
         b_writes=plan.b_bytes / plan.vector_bytes,
         both=True,
         results=max(own, rows * columns * plan.result_vectors),
+        side=_side_cycles(plan),
     )
+
+
+def _side_cycles(plan: Plan) -> float:
+    """Cycles per block of results in which an AGCU loads its share of tiles beside the sums."""
+    product = plan.product
+    if product.epilogue is None:
+        return 0.0
+    formats = [product.epilogue.inputs[each].type.format for each in product.epilogue.tiles]
+    boxes = (
+        _box_cycles(plan.config, form, plan.box_columns(form), plan.rows, product.n)
+        for form in formats
+    )
+    return sum(boxes) * plan.row_par / plan.config.agcu.count
 
 
 def _last(share: _Shares, pieces: int) -> float:
@@ -164,8 +183,8 @@ def rough(plan: Plan) -> float:
     plan : Plan
     """
     agcus = plan.config.agcu.count
-    groups = max(count for _, count in spread(plan.row_par, agcus))
-    a_parts = 2 if plan.rows_shared else 1
+    groups = max(count for _, count in spread(plan.row_par, plan.a_agcus))
+    a_parts = 2 if plan.rows_shared and plan.a_agcus == agcus else 1
     collected = groups, plan.col_par // column_parts(plan)
     b_parts = min(b_shares(plan)[0], agcus)
     share = _shares(plan, groups, a_parts, b_parts, collected)
@@ -177,7 +196,9 @@ def rough(plan: Plan) -> float:
     reads = a_loads * share.a, b_loads * share.b
     ports = max(reads) if b_parts == 1 < agcus else sum(reads)
     loads = max(ports, a_loads * share.a_writes, b_loads * share.b_writes)
-    stores = plan.row_blocks * plan.col_blocks * plan.c_blocks * share.c
+    blocks = plan.row_blocks * plan.col_blocks * plan.c_blocks
+    loads += blocks * share.side
+    stores = blocks * share.c
     # The first pass begins with the first slabs, and lasts as long as the loads of its panel.
     first = max(plan.a_slabs * groups * share.a + plan.b_slabs * share.b - single_pass, 0.0)
     begin = max(groups * share.a + share.b, share.a_writes)
@@ -271,7 +292,8 @@ class _Run:
                     self.one_pass(frees_a=ends or not plan.resident, frees_b=not again)
                     if again:
                         self.b_next -= plan.b_slabs
-            self.time = max(self.time, begin + self.share.c * plan.c_blocks)
+            stored = max(self.share.c, self.share.side) * plan.c_blocks
+            self.time = max(self.time, begin + stored)
             if skipped and block == columns - 2:
                 self.skip(skipped * (self.time - begin))
 

@@ -21,10 +21,12 @@ from sw.passes.place import place
 from sw.passes.route import route
 from sw.prove import prove
 
-__all__ = ["SEEDS", "links", "parameters", "pipelines", "products", "steps", "texts"]
+__all__ = ["SEEDS", "epilogues", "links", "parameters", "pipelines", "products", "steps", "texts"]
 
 #: Kernels without a product whose cycles are measured.
 _PIPELINES = ("add", "silu", "gelu", "softmax", "rms_norm", "layer_norm", "transpose")
+#: Products with element math on their sums whose cycles are measured, the plain one first.
+_EPILOGUES = ("matmul", "linear", "residual", "linear_gelu")
 #: Kernel, format, extents and schedule of the products whose cycles the cost model is held to.
 _PRODUCTS: tuple[tuple[str, str, tuple[int, int, int], dict[str, int]], ...] = (
     ("matmul", "bf16", (256, 256, 256), {}),
@@ -127,6 +129,29 @@ def pipelines() -> str:
             )
 
     return table(("kernel", "PCUs", "cycles", "elements per cycle"), rows())
+
+
+def epilogues() -> str:
+    """Cycles of products with and without element math on their sums, on the RTL of `small`."""
+
+    def rows() -> Iterator[tuple[object, ...]]:
+        for terms in (256, 64):
+            for kernel in _EPILOGUES:
+                sizes = f"--set M=256 --set K={terms} --set N=256"
+                found = report(f"tilewright run {kernel} --config small {sizes}")
+                (down,), (across,) = (
+                    found["schedule"][key].values() for key in ("row_par", "col_par")
+                )
+                yield (
+                    f"`{kernel}`",
+                    terms,
+                    f"{down} × {across}",
+                    found["units_used"]["pcu"] - down * across,
+                    found["cycles"],
+                    found["predicted_cycles"],
+                )
+
+    return table(("kernel", "K", "grid", "PCUs behind it", "cycles", "predicted"), rows())
 
 
 def links() -> str:

@@ -51,6 +51,7 @@ GENERATED: Mapping[str, Generated] = MappingProxyType(
         "products": Generated("docs/compiler.md", chip_tables.products),
         "pipelines": Generated("docs/stages.md", chip_tables.pipelines),
         "softmax-products": Generated("docs/stages.md", softmax_tables.softmax_products),
+        "epilogues": Generated("docs/stages.md", chip_tables.epilogues),
         "links": Generated("docs/place_and_route.md", chip_tables.links),
         "steps": Generated("docs/liveness.md", chip_tables.steps),
         "area-tiny": Generated("docs/area.md", functools.partial(area_tables.chip, "tiny")),

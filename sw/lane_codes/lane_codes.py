@@ -28,6 +28,7 @@ def lane_codes(
     function_bits: int | None = None,
     repeated: Collection[str] = (),
     returns: bool = True,
+    first: str | None = None,
 ) -> tuple[LaneCode, ...]:
     """Programs of the lanes of one or more PCUs that compute a region.
 
@@ -50,6 +51,8 @@ def lane_codes(
         Inputs of one element per position that come for every vector, as if all were the same.
     returns : bool
         Whether what a program sends may come back to it in a later phase.
+    first : str or None
+        Input that is the source of the first program, if any phase can take it.
 
     Raises
     ------
@@ -63,7 +66,7 @@ def lane_codes(
         region.send(name, format_, makers.get(name))
     formats = {name: type_.format for name, type_ in inputs.items()}
     drafts = drafts_of(region.table, returns=returns)
-    schedule = Schedule(region.table, drafts, formats, phases, returns=returns)
+    schedule = Schedule(region.table, drafts, formats, phases, returns=returns, first=first)
     codes = schedule.codes()
     if schedule.left:
         names = {each.send.value for each in schedule.left if each.send} & set(outputs)

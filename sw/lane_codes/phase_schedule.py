@@ -33,6 +33,8 @@ class Schedule:
         Most phases of a program.
     returns : bool
         Whether what a program sends may come back to it.
+    first : str or None
+        Input that is the source of the first program, if any draft fits it.
 
     Members
     -------
@@ -48,8 +50,10 @@ class Schedule:
         phases: int,
         *,
         returns: bool = True,
+        first: str | None = None,
     ) -> None:
         self._table, self._most, self._returns = table, phases, returns
+        self._first = first
         self._formats = dict(inputs)
         self.left = tuple(drafts)
         self._ports = {word: port for word, port in table.ports.items() if port.value in inputs}
@@ -72,6 +76,8 @@ class Schedule:
                 for leaf in draft.leaves
                 if leaf in self._ports
             }
+            if self._first is not None and not made:
+                fetched = {self._first}
             best = self._best(fetched) or self._best(set(self._sources))
             if best is not None:
                 made.append(self._closed(best))

@@ -8,11 +8,20 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from hw.arch.descriptor import BASE_ALIGNMENT
 from hw.arch.limits import MAX_CREDITS, MAX_MODULUS
+from sw.epilogue.side_loads import SideLoad, require_epilogue, side_buffers, side_loads
 from sw.passes.field_limits import Unfit
 from sw.passes.pack import Buffer, Home, pack
-from sw.passes.plan import Plan
+from sw.passes.plan import Plan, spread
 
-__all__ = ["MERGED", "Collector", "Fit", "b_shares", "column_parts", "fit", "pieces", "spread"]
+__all__ = [
+    "MERGED",
+    "Collector",
+    "Fit",
+    "b_shares",
+    "column_parts",
+    "fit",
+    "pieces",
+]
 
 #: Most streams merged at a unit's input.
 MERGED = 4
@@ -50,6 +59,25 @@ class Collector:
     ports: tuple[tuple[int, int], ...]
     by_rows: bool
 
+    def grid_columns(self, port: int) -> tuple[int, int]:
+        """First and number of the PCU columns whose results come to a write engine."""
+        start, count = self.ports[port]
+        return (self.column, self.columns) if self.by_rows else (self.column + start, count)
+
+    def row_groups(self, port: int) -> tuple[int, int]:
+        """First and number of the row groups whose results come to a write engine."""
+        start, count = self.ports[port]
+        return (self.first + start, count) if self.by_rows else (self.first, self.groups)
+
+    def pcus(self, port: int) -> tuple[tuple[int, int], ...]:
+        """Row groups and columns of the PCUs whose results come to a write engine, in turn."""
+        (column, columns), (group, groups) = self.grid_columns(port), self.row_groups(port)
+        return tuple(
+            (row, across)
+            for across in range(column, column + columns)
+            for row in range(group, group + groups)
+        )
+
 
 @dataclasses.dataclass(frozen=True)
 class Fit:
@@ -72,6 +100,8 @@ class Fit:
         Slots of C per block of rows.
     slowdown : float
         Time of the busiest PMU port relative to that of the PE array, at least 1.
+    sides : tuple of SideLoad
+        Of an epilogue's inputs.
     """
 
     homes: Mapping[str, Home]
@@ -81,6 +111,7 @@ class Fit:
     collectors: tuple[Collector, ...]
     pieces: int
     slowdown: float
+    sides: tuple[SideLoad, ...] = ()
 
     @property
     def pmus(self) -> int:
@@ -91,14 +122,8 @@ class Fit:
     def agcus(self) -> tuple[int, ...]:
         """Number of AGCUs in use."""
         used = {agcu for agcu, _, _ in self.a_agcus} | set(self.b_agcus)
+        used |= {each.agcu for each in self.sides}
         return tuple(sorted(used | {each.agcu for each in self.collectors}))
-
-
-def spread(count: int, over: int) -> list[tuple[int, int]]:
-    """Divide ``count`` items over at most ``over`` owners: first item and number of each owner."""
-    over = min(over, count)
-    edges = [index * count // over for index in range(over + 1)]
-    return [(start, stop - start) for start, stop in itertools.pairwise(edges)]
 
 
 def fit(plan: Plan, slots: Mapping[str, int], *, plain: bool = False) -> Fit:
@@ -119,7 +144,7 @@ def fit(plan: Plan, slots: Mapping[str, int], *, plain: bool = False) -> Fit:
     """
     problem: Unfit | None = None
     best: Fit | None = None
-    for choice in [((1, 1), 1, 1)] if plain else _choices(plan):
+    for choice in [((1, 1), 1, 1, plan.a_agcus)] if plain else _choices(plan):
         try:
             found = _try(plan, slots, *choice)
         except Unfit as error:
@@ -135,12 +160,19 @@ def fit(plan: Plan, slots: Mapping[str, int], *, plain: bool = False) -> Fit:
     return best
 
 
-def _choices(plan: Plan) -> Iterator[tuple[tuple[int, int], int, int]]:
-    """Result writers (over rows and columns), AGCUs of B and AGCUs per row group, best first."""
+def _choices(plan: Plan) -> Iterator[tuple[tuple[int, int], int, int, int]]:
+    """Best first: result writers (over rows, columns), AGCUs of B, per row group, and of A."""
     agcus = plan.config.agcu.count
+    if plan.side_inputs:
+        most = min(agcus, plan.row_par)
+        for writers in dict.fromkeys(((most, column_parts(plan)), (most, 1), (1, 1))):
+            for loads in dict.fromkeys((plan.a_agcus, 1)):
+                yield writers, 1, 1, loads
+        return
     if plan.one_operand:
         yield from (
-            ((collectors, 1), 1, 1) for collectors in dict.fromkeys((min(agcus, plan.row_par), 1))
+            ((collectors, 1), 1, 1, agcus)
+            for collectors in dict.fromkeys((min(agcus, plan.row_par), 1))
         )
         return
     for b_parts in b_shares(plan):
@@ -151,7 +183,7 @@ def _choices(plan: Plan) -> Iterator[tuple[tuple[int, int], int, int]]:
                 continue
             most = min(agcus, plan.row_par)
             for collectors in dict.fromkeys(((most, column_parts(plan)), (most, 1), (1, 1))):
-                yield collectors, b_parts, a_parts
+                yield collectors, b_parts, a_parts, agcus
 
 
 def b_shares(plan: Plan) -> tuple[int, ...]:
@@ -160,7 +192,7 @@ def b_shares(plan: Plan) -> tuple[int, ...]:
     Where A is fetched for each pass, B comes by an AGCU of its own, if there is one. The B of a
     turned product is small.
     """
-    if plan.product.turned:
+    if plan.product.turned or plan.side_inputs:
         return (1,)
     own = 1 < plan.row_par < plan.config.agcu.count and not plan.resident
     return (1, 2) if own else (2, 1)
@@ -179,7 +211,7 @@ def column_parts(plan: Plan) -> int:
         columns = plan.c_columns // parts
         offset = columns * plan.product.out.bits // 8
         aligned = plan.product.turned or not offset % BASE_ALIGNMENT
-        whole = not plan.col_par % parts and not columns % plan.out_lanes
+        whole = not plan.col_par % parts and not columns % plan.result_lanes
         if whole and aligned and (parts - 1) * columns < plan.product.n:
             return parts
     return 1
@@ -190,7 +222,7 @@ def pieces(plan: Plan, named: Mapping[str, int]) -> int:
     if not plan.one_pass or named.get("c", 2) == 1:
         return 1
     most = plan.config.pmu.slots // named.get("c", 2)
-    step = 2 if plan.packed else 1
+    step = plan.packet_rows
     if plan.product.turned:
         # Columns of rows are read: as many rows as a vector has elements.
         step = plan.out_lanes
@@ -215,7 +247,7 @@ def _collectors(plan: Plan, over: tuple[int, int]) -> tuple[Collector, ...]:
             ports = tuple(spread(groups, 2))
         elif sources <= 2 * MERGED:
             # Each writes whole vectors of columns.
-            whole = max(1, plan.out_lanes // plan.config.grid_columns)
+            whole = max(1, plan.result_lanes // plan.config.grid_columns)
             ports = tuple(
                 (start * whole, count * whole) for start, count in spread(columns // whole, 2)
             )
@@ -289,24 +321,24 @@ def _buffers(
         *(
             Buffer(
                 each.name,
-                plan.c_bytes(each.groups, each.columns, parts),
+                plan.block_bytes(plan.product.out, each.groups, each.columns, parts),
                 *c_slots,
                 len(each.ports),
                 False,
                 c_rate * each.groups * each.columns,
-                blocks[2],
+                max(blocks[2], plan.out_rows),
             )
             for each in collectors
         ),
     ]
 
 
-def _shares(plan: Plan, a_parts: int) -> tuple[tuple[int, int, int], ...]:
+def _shares(plan: Plan, a_parts: int, agcus: int) -> tuple[tuple[int, int, int], ...]:
     """AGCUs that load A, each with its first row group and number of groups."""
     if a_parts == 2:
         return (0, 0, 1), (1, 0, 1)
     # A single track carries the A stream of even AGCUs and the B stream of odd ones.
-    loading = range(0, plan.config.agcu.count, 2 if plan.one_operand else 1)
+    loading = range(0, agcus, 2 if plan.one_operand else 1)
     groups = spread(plan.row_par, len(loading))
     return tuple((agcu, *each) for agcu, each in zip(loading, groups))
 
@@ -322,13 +354,26 @@ def _require_credits(slots: int) -> None:
 
 
 def _try(
-    plan: Plan, named: Mapping[str, int], collect: tuple[int, int], b_parts: int, a_parts: int
+    plan: Plan,
+    named: Mapping[str, int],
+    collect: tuple[int, int],
+    b_parts: int,
+    a_parts: int,
+    a_agcus: int,
 ) -> Fit:
     agcus = plan.config.agcu.count
     collectors, parts = _collectors(plan, collect), pieces(plan, named)
+    shares = _shares(plan, a_parts, a_agcus)
+    b_agcus = tuple(agcus - 1 - number for number in range(b_parts))
+    if agcus == 2 and not plan.side_inputs:
+        b_agcus = (0, 1)[:b_parts]
+    if plan.one_operand:
+        b_agcus = ((agcus - 2) | 1,)
     buffers = _buffers(plan, named, collectors, b_parts, a_parts, parts)
+    require_epilogue(plan, collectors, parts)
+    sides = side_loads(plan, collectors, {each for each, _, _ in shares}, set(b_agcus))
+    buffers += side_buffers(plan, collectors, parts)
     homes, slowdown = pack(plan.config, buffers)
-    shares = _shares(plan, a_parts)
     for _, first, groups in shares:
         if groups > MAX_MODULUS:
             raise Unfit(
@@ -336,14 +381,18 @@ def _try(
                 value=groups,
                 rule=f"at most {MAX_MODULUS} row groups an AGCU",
             )
-        # Boxes and freed slots of the groups alternate: a slot that only some groups have would
-        # be a credit for a box of another group, which then blocks the stream.
-        names = [f"a{group}" for group in range(first, first + groups)]
-        common = min(homes[name].slots for name in names)
-        homes |= {name: dataclasses.replace(homes[name], slots=common) for name in names}
-        _require_credits(groups * common)
+        _level(homes, [f"a{group}" for group in range(first, first + groups)])
+    for side in sides:
+        _level(homes, side.holds)
     _require_credits(homes["b"].slots)
-    b_agcus = tuple(agcus - 1 - number for number in range(b_parts)) if agcus > 2 else (0, 1)
-    if plan.one_operand:
-        b_agcus = ((agcus - 2) | 1,)
-    return Fit(homes, shares, a_parts, b_agcus[:b_parts], collectors, parts, slowdown)
+    return Fit(homes, shares, a_parts, b_agcus, collectors, parts, slowdown, sides)
+
+
+def _level(homes: dict[str, Home], names: Sequence[str]) -> None:
+    """Give the buffers of a load stream, whose boxes and freed slots alternate, as many slots.
+
+    A slot that only some have would be a credit for a box of another, which blocks the stream.
+    """
+    common = min(homes[name].slots for name in names)
+    homes |= {name: dataclasses.replace(homes[name], slots=common) for name in names}
+    _require_credits(len(names) * common)

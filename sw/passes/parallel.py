@@ -13,6 +13,7 @@ from hw.arch.errors import BadInputError
 from hw.arch.limits import MAX_MODULUS
 from hw.numeric.division import ceil_div
 from sw.cost import SLACK, predict, rough
+from sw.epilogue.side_loads import require_chain
 from sw.passes.field_limits import Unfit, require_fields
 from sw.passes.fit import Fit, fit
 from sw.passes.plan import Plan, fewest_rows
@@ -104,6 +105,7 @@ def parallel(
         If no plan fits; the message names what is needed and what there is.
     """
     _require_units(config)
+    require_chain(product, config)
     plans, problem = _legal(product, config, constraints)
     found: list[_Candidate] = []
     for number, plan in enumerate(plans):
@@ -194,7 +196,7 @@ def _legal(
     _require_grid(product, config, constraints)
     plans, problem = [], None
     tried = _plans(product, config, constraints)
-    if product.m <= 2 * fewest_rows(config):
+    if product.m <= 2 * fewest_rows(config) and product.epilogue is None:
         # Weights for few rows take longer to load than to use.
         tried = itertools.chain(tried, _plans(product.turn(), config, constraints.turn()))
     for plan in tried:
@@ -273,6 +275,8 @@ def _require_grid(product: Product, config: ChipConfig, constraints: Constraints
 def _grids(product: Product, config: ChipConfig, constraints: Constraints) -> list[tuple[int, int]]:
     """PCU grids to try: rows and columns."""
     pcus, rows, columns = config.pcu_count, constraints.row_par, constraints.col_par
+    if product.epilogue is not None:
+        pcus -= len(product.epilogue.chain)
     found = [
         (row, column)
         for column in _widths(product, config)
@@ -305,6 +309,8 @@ def _plans(product: Product, config: ChipConfig, constraints: Constraints) -> It
                     continue
             elif row_par == 1 and config.agcu.count > 1 and rows > 1:
                 rows += rows & 1
+            if product.epilogue is not None:
+                rows = ceil_div(rows, product.epilogue.rows) * product.epilogue.rows
             if rows > most_rows or (factor > 1 and rows < min(fewest_rows(config), 16)):
                 continue
             groups = min(row_par, ceil_div(product.m, rows))
@@ -342,7 +348,7 @@ def _columns(
         blocks = ceil_div(n, stride)
         halves = stride // width
         return [(1, halves if blocks > 1 else min(halves, ceil_div(n, width)), blocks)]
-    stride = max(width, lanes)
+    stride = max(width, lanes, config.width_bits // product.narrowest)
     found = {}
     for shift in range(9):
         passes = ceil_div(tile, stride) >> shift

@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 
 from hw.arch.config import ChipConfig
 from hw.numeric.division import ceil_div
+from hw.numeric.formats import Format
 from sw.passes.stage import Product
 from sw.stages.operand_slot import OperandSlot
 
-__all__ = ["Plan", "fewest_rows"]
+__all__ = ["Plan", "fewest_rows", "spread"]
+
+
+def spread(count: int, over: int) -> list[tuple[int, int]]:
+    """Divide ``count`` items over at most ``over`` owners: first item and number of each owner."""
+    over = min(over, count)
+    edges = [index * count // over for index in range(over + 1)]
+    return [(start, stop - start) for start, stop in itertools.pairwise(edges)]
 
 
 def fewest_rows(config: ChipConfig) -> int:
@@ -95,9 +104,42 @@ class Plan:
         return 1 in (self.config.tracks, self.config.token_tracks)
 
     @property
-    def packed(self) -> bool:
-        """Whether a vector of results holds two rows."""
-        return self.out_lanes == 2 * self.config.grid_columns
+    def out_rows(self) -> int:
+        """Rows of results per vector, which holds C elements of each."""
+        return self.out_lanes // self.config.grid_columns
+
+    @property
+    def packet_rows(self) -> int:
+        """Rows of results per packet, if a pass is `cut`: those of the longest vector."""
+        epilogue = self.product.epilogue
+        return epilogue.rows if epilogue else self.out_rows
+
+    @property
+    def result_lanes(self) -> int:
+        """Elements of the longest vector of the result or of a tile beside it."""
+        return self.config.width_bits // self.product.narrowest
+
+    @property
+    def lane_cycles(self) -> int:
+        """Cycles in which a row of C elements passes the lanes of a PCU in a phase."""
+        return self.config.grid_columns // max(1, self.config.pcu.lanes)
+
+    @property
+    def drain_cycles(self) -> int:
+        """Cycles in which a row of sums leaves a PCU."""
+        epilogue = self.product.epilogue
+        return self.lane_cycles if epilogue and epilogue.first else 1
+
+    @property
+    def side_inputs(self) -> int:
+        """Inputs of the epilogue."""
+        return len(self.product.epilogue.inputs) if self.product.epilogue else 0
+
+    @property
+    def a_agcus(self) -> int:
+        """AGCUs that may load A: not all of them where inputs beside the sums need streams, too."""
+        agcus = self.config.agcu.count
+        return max(1, agcus // 2) if self.side_inputs else agcus
 
     @property
     def pass_columns(self) -> int:
@@ -109,7 +151,7 @@ class Plan:
         """Columns from one pass of a window to the next."""
         if self.product.turned and self.product.b_along_k:
             return self.pass_columns
-        return max(self.pass_columns, self.lanes)
+        return max(self.pass_columns, self.lanes, self.result_lanes)
 
     @property
     def columns(self) -> int:
@@ -119,7 +161,7 @@ class Plan:
     @property
     def c_blocks(self) -> int:
         """Slots of C per column block: one per half if that is whole vectors, or rows of memory."""
-        whole = self.product.turned or not self.pass_columns % self.out_lanes
+        whole = self.product.turned or not self.pass_columns % self.result_lanes
         return self.halves if self.passes == 1 and whole else 1
 
     @property
@@ -132,14 +174,19 @@ class Plan:
         """Stored columns per slot of C, in whole vectors or, turned, in rows of memory."""
         if self.product.turned and self.product.n <= self.out_lanes:
             return min(self.c_columns, self.product.n)
+        return self.box_columns(self.product.out)
+
+    def box_columns(self, form: Format) -> int:
+        """Columns per slot of C, or of a tile of a format beside it, in whole vectors."""
         if self.col_blocks * self.c_blocks > 1:
             return self.c_columns
-        return min(self.c_columns, ceil_div(self.product.n, self.out_lanes) * self.out_lanes)
+        lanes = self.config.width_bits // form.bits
+        return min(self.c_columns, ceil_div(self.product.n, lanes) * lanes)
 
-    @property
-    def held_columns(self) -> int:
-        """Columns that a slot of C has room for: whole vectors."""
-        return ceil_div(self.c_columns, self.out_lanes) * self.out_lanes
+    def held_columns(self, form: Format) -> int:
+        """Columns of a format that a slot of C has room for: whole vectors."""
+        lanes = self.config.width_bits // form.bits
+        return ceil_div(self.c_columns, lanes) * lanes
 
     @property
     def spare_tiles(self) -> int:
@@ -220,25 +267,35 @@ class Plan:
     @property
     def held_rows(self) -> int:
         """Rows per group in a slot of C: whole vectors of results."""
-        return self.rows + (self.rows & 1 if self.packed else 0)
+        return self.result_vectors * self.out_rows
 
     @property
     def result_vectors(self) -> int:
         """Result vectors per PCU and pass."""
-        return ceil_div(self.rows, 2) if self.packed else self.rows
+        return ceil_div(self.rows, self.out_rows)
 
     @property
     def one_pass(self) -> bool:
         """Whether a slot of C has the results of one pass, so that its rows are complete in turn.
 
-        Result packets then have one vector, and a slot may have only some of the rows.
+        A slot may then have only some of the rows.
         """
         return self.passes == 1 and self.halves == self.c_blocks
 
-    def c_bytes(self, groups: int, columns: int, pieces: int) -> int:
-        """Bytes per slot of C: a piece of the rows of row groups, the results of PCU columns."""
-        stored = self.held_columns * columns // self.col_par
-        return groups * self.held_rows // pieces * stored * self.product.out.bits // 8
+    @property
+    def cut(self) -> bool:
+        """Whether result packets have `packet_rows` rows instead of those of a whole pass."""
+        return self.one_pass or self.product.epilogue is not None
+
+    def block_bytes(self, form: Format, groups: int, columns: int, pieces: int) -> int:
+        """Bytes per slot of C, or of a tile of a format beside it.
+
+        A piece of the rows of row groups, the results of PCU columns.
+        """
+        rows = 32 // form.bits
+        held = ceil_div(self.rows, rows) * rows // pieces
+        stored = self.held_columns(form) * columns // self.col_par
+        return groups * held * stored * form.bits // 8
 
     @property
     def macs_issued(self) -> int:

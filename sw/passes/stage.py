@@ -1,7 +1,7 @@
-"""stage: pattern recognition of a matrix product.
+"""stage: pattern recognition of a matrix product, and of element math on its sums.
 
-Loads, the product with its carried sum, and the store are recognised by their dataflow, whatever
-their order; everything else is refused at its line.
+Loads, the product with its carried sum, the operations between it and the store, and the store are
+recognised by their dataflow, whatever their order; everything else is refused at its line.
 """
 
 from __future__ import annotations
@@ -11,13 +11,16 @@ import dataclasses
 from hw.arch.config import ChipConfig
 from hw.numeric.formats import Format
 from hw.numeric.product_formats import result_formats
+from sw.epilogue.epilogue import Epilogue, epilogue_of
+from sw.epilogue.epilogue_region import EpilogueRegion, backwards
 from sw.ir import nodes as ir
 from sw.ir.affine import Affine
 from sw.ir.element_operations import OPERATIONS
 from sw.ir.program import Program
 from sw.ir.rewrite import walk
-from sw.ir.types import Entry, Span
+from sw.ir.types import Entry, Span, TileType
 from sw.language.errors import ProgramError
+from sw.stages.region import Part, Source
 
 __all__ = ["Product", "require_on_chips", "stage"]
 
@@ -58,6 +61,8 @@ class Product:
     turned : bool
         Whether rows of C in memory are columns of this product, which is that of the transposes,
         Cᵀ = Bᵀ·Aᵀ.
+    epilogue : Epilogue or None
+        Element math on the sums before they are stored.
     """
 
     kernel: str
@@ -83,6 +88,7 @@ class Product:
     a_along_k: bool = True
     b_along_k: bool = False
     turned: bool = False
+    epilogue: Epilogue | None = None
 
     def turn(self) -> Product:
         """The product of the transposes: same sums, with operands and axes of C exchanged."""
@@ -108,6 +114,13 @@ class Product:
         return f"{self.c} = {a} @ {b}"
 
     @property
+    def narrowest(self) -> int:
+        """Bits of an element of the result, or of the shortest one of the tiles beside the sums."""
+        epilogue = self.epilogue
+        tiles = [epilogue.inputs[each].type.format for each in epilogue.tiles] if epilogue else []
+        return min(each.bits for each in (self.out, *tiles))
+
+    @property
     def operands(self) -> str:
         """Formats of A and B as text: one name, or two if they differ."""
         return " x ".join(dict.fromkeys((self.fmt.name, self.b_fmt.name)))
@@ -121,9 +134,13 @@ def stage(program: Program, config: ChipConfig) -> Product:
     ProgramError
         At the first operation that hardware does not support yet.
     """
-    product = _Finder(program).product()
+    finder = _Finder(program)
+    product = finder.product()
     _require_cells(product, config)
-    return product
+    if finder.epilogue is None:
+        return product
+    epilogue = epilogue_of(finder.epilogue, product.out, config)
+    return dataclasses.replace(product, epilogue=epilogue)
 
 
 def require_on_chips(program: Program) -> None:
@@ -174,6 +191,8 @@ class _Finder:
         self._carried: dict[str, tuple[ir.Loop, int]] = {}
         self._matmul: ir.Matmul | None = None
         self._store: ir.Store | None = None
+        #: Set by `product`: the element math between product and store, if there is any.
+        self.epilogue: EpilogueRegion | None = None
         self._visit(program.nodes)
 
     def _visit(self, nodes: tuple[ir.Node, ...]) -> None:
@@ -201,14 +220,14 @@ class _Finder:
                     if self._store is not None:
                         raise _refuse(node, "A second store is not supported by hardware yet")
                     self._store = node
-                case ir.Load() | ir.Full() | ir.Cast() | ir.Buffer() | ir.Transpose():
+                case ir.Load() | ir.Full() | ir.Cast() | ir.Buffer() | ir.Transpose() | ir.Map():
                     pass
                 case _:
                     name = getattr(node, node.SUFFIX) if node.SUFFIX else node.kind
                     raise _refuse(
                         node,
-                        f"`{name}` is not supported by hardware yet: a kernel is one product of "
-                        "two matrices in memory; back end golden computes it",
+                        f"`{name}` is not supported by hardware yet beside a product: element math "
+                        "on its sums is; back end golden computes it",
                         str(name),
                     )
             self._makers.update((each.name, node) for each in node.results)
@@ -223,18 +242,24 @@ class _Finder:
         b_load, tb = self._operand(matmul, 1)
         if matmul.sum_par not in (None, 1):
             raise _refuse(matmul, "`sum_par` is not supported by hardware yet")
-        slots, names = self._stored(store, matmul)
+        sums, nodes, loads = backwards(store, matmul, self._makers, self._carried)
         loops = self._roles((a_load, int(ta)), (b_load, int(not tb)), store)
         self._start(matmul, loops)
         a, b, c = (each.view.tensor for each in (a_load, b_load, store))
         types = [self._program.tensor(name).type for name in (a, b, c)]
         (m, n), k = types[2].shape, types[0].shape[0 if ta else 1]
         fmt, b_fmt, out = (each.format for each in types)
-        if out not in result_formats(fmt, b_fmt):
-            of = " and ".join(dict.fromkeys((fmt.name, b_fmt.name)))
-            raise _refuse(
-                store, f"A product of {of} stored in {out.name} is not supported by hardware yet"
-            )
+        plain = out in result_formats(fmt, b_fmt) and all(
+            isinstance(node, ir.Buffer)
+            or (isinstance(node, ir.Cast) and node.format in (out, fmt.accumulator))
+            for node in nodes
+        )
+        if not plain:
+            self._take_epilogue(store, sums, nodes, loads)
+        buffers = [node for node in reversed(nodes) if isinstance(node, ir.Buffer)]
+        slots = next((node.slots for node in buffers if node.slots is not None), None)
+        values = (*(node.result for node in reversed(nodes)), sums, matmul.result)
+        names = tuple(dict.fromkeys(each.variable for each in values if each.variable))
         return Product(
             kernel=self._program.name,
             m=m,
@@ -271,22 +296,39 @@ class _Finder:
             raise _refuse(matmul, "`@` of a computed tile is not supported by hardware yet")
         return maker, transposed
 
-    def _stored(self, store: ir.Store, matmul: ir.Matmul) -> tuple[int | None, tuple[str, ...]]:
-        """Slots and names of the stored tile, which must be the product's result."""
-        value, slots, names = store.values[0], None, []
-        while value.name != matmul.result.name:
-            names.append(value.variable)
-            maker = self._makers.get(value.name)
-            if value.name in self._carried:
-                loop, number = self._carried[value.name]
-                value = loop.nexts[number]
-            elif isinstance(maker, ir.Buffer | ir.Cast):
-                slots = maker.slots if isinstance(maker, ir.Buffer) and slots is None else slots
-                value = maker.values[0]
-            else:
-                raise _refuse(store, "Only a product can be stored by hardware yet")
-        names.append(value.variable)
-        return slots, tuple(dict.fromkeys(name for name in names if name))
+    def _take_epilogue(
+        self,
+        store: ir.Store,
+        sums: ir.Value,
+        nodes: tuple[ir.Node, ...],
+        loads: dict[str, ir.Load],
+    ) -> None:
+        """Note the element math between the sums and the store."""
+        inputs = {}
+        for name, load in loads.items():
+            kind = load.result.type
+            assert isinstance(kind, TileType)
+            inputs[name] = Source(load.view.tensor, self._part(load, store), kind)
+        assert isinstance(sums.type, TileType)
+        result = store.values[0].name
+        self.epilogue = EpilogueRegion(sums.name, sums.type, inputs, nodes, result, store.span)
+
+    def _part(self, load: ir.Load, store: ir.Store) -> Part:
+        """Part of a tensor that a tile beside the sums is."""
+        shape, sizes = (self._program.tensor(each.view.tensor).type.shape for each in (store, load))
+        frame, found = (
+            tuple(self._index(each, entry, axis) for axis, entry in enumerate(each.view.entries))
+            for each in (store, load)
+        )
+        if sizes == shape and found == frame:
+            return Part.BLOCK
+        if sizes in ((shape[1],), (1, shape[1])) and found[-1] == frame[1]:
+            return Part.ROW
+        raise _refuse(
+            load,
+            f"`{load.view}` is not supported by hardware yet beside a result of {shape[0]} x "
+            f"{shape[1]}: the part at the result's place and a vector along its columns are",
+        )
 
     def _roles(
         self, a: tuple[_Access, int], b: tuple[_Access, int], store: ir.Store

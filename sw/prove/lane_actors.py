@@ -56,15 +56,16 @@ class LaneUnit(Core):
         self._beside = 0  # vectors in the FIFO of the auxiliary stream
 
     def advance(self) -> None:
-        before = self._head, self._beside
+        before = self._beside
         while self._run < len(self._phases):
             units = self._possible(self._head)
             if not units:
                 break
             self._issue(units)
-        if self._head < before[0]:
+        if not self._head:
+            # What comes beside it, or room for results, may be what it did not come for.
             self.machine.wake(self.source)
-        if self._beside < before[1]:
+        if self._beside < before:
             self.machine.wake(self.auxiliary)
 
     def want(self, port: Port) -> int:

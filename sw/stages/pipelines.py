@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Iterator
 
 from hw.arch.config import ChipConfig
+from hw.arch.lanes.phase_word import PHASES
 from sw.array_spec import ArraySpec
 from sw.ir import nodes as ir
 from sw.ir.format_rules import fp32, int32
@@ -115,7 +116,7 @@ def _statistic_codes(region: Region, config: ChipConfig) -> tuple[LaneCode, ...]
 
 
 def _codes(
-    region: Region, config: ChipConfig, lane_axis: int, **limits: int
+    region: Region, config: ChipConfig, lane_axis: int, *, phases: int = PHASES
 ) -> tuple[LaneCode, ...]:
     types = {name: each.type for name, each in region.inputs.items()}
     formats = {value: region.formats[tensor] for value, tensor in region.outputs.items()}
@@ -129,5 +130,5 @@ def _codes(
         function_bits=bits,
         repeated=[name for name, each in region.inputs.items() if each.part is repeated],
         returns=not region.reduces,
-        **limits,
+        phases=phases,
     )

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 from hw.arch.descriptor import Descriptor
 from hw.arch.loops import BoxLoop, LoopProgram
 from hw.arch.pcu import FilterProgram, PcuInput, PcuOutput, PcuProgram
-from hw.arch.pmu_word import Access, Level
-from hw.numeric.division import ceil_div
+from hw.arch.pmu_word import Level
 from sw.array_spec import ArraySpec
+from sw.epilogue.epilogue_graph import EpilogueGraph
+from sw.epilogue.result_walks import ResultWalks
 from sw.passes.fit import Collector, Fit
 from sw.passes.plan import Plan
 from sw.stages.operand_slot import OperandSlot
@@ -30,7 +33,7 @@ from sw.stages.stage_graph import (
     Walk,
     boxes_of,
 )
-from sw.stages.walk_loops import loop, nest
+from sw.stages.walk_loops import loop
 
 __all__ = ["product_graph"]
 
@@ -83,26 +86,44 @@ class _Builder:
         self.arrays = arrays
         self.stages: dict[str, Stage] = {}
         self.streams: list[Stream] = []
+        self.epilogue: EpilogueGraph | None = None
+        if plan.product.epilogue is not None:
+            pcus = {
+                (group, column): pcu_name(group, column)
+                for group in range(plan.row_par)
+                for column in range(plan.col_par)
+            }
+            self.epilogue = EpilogueGraph(plan, places, arrays, pcus)
 
     def graph(self) -> StageGraph:
         """The complete graph."""
-        plan = self.plan
-        for group in range(plan.row_par):
-            for column in range(plan.col_par):
-                self.stages[pcu_name(group, column)] = Product(
-                    PcuProgram(
-                        fmt=plan.product.fmt,
-                        weight_fmt=plan.product.b_fmt,
-                        out=plan.product.out,
-                        weight=FilterProgram(plan.col_par, column),
-                        packet_vectors=int(plan.one_pass),
-                    )
-                )
+        if self.epilogue is not None:
+            self.stages |= self.epilogue.stages
+            self.streams += self.epilogue.streams
+        else:
+            self.stages |= self._pcus()
         self._a()
         self._b()
         for each in self.fit.collectors:
             self._c(each)
         return StageGraph(self.stages, tuple(self.streams))
+
+    def _pcus(self) -> dict[str, Stage]:
+        """PCUs whose sums are the results."""
+        plan = self.plan
+        return {
+            pcu_name(group, column): Product(
+                PcuProgram(
+                    fmt=plan.product.fmt,
+                    weight_fmt=plan.product.b_fmt,
+                    out=plan.product.out,
+                    weight=FilterProgram(plan.col_par, column),
+                    packet_vectors=int(plan.one_pass),
+                )
+            )
+            for group in range(plan.row_par)
+            for column in range(plan.col_par)
+        }
 
     def _join(self, name: str, sources: list[Socket], sinks: list[Socket]) -> None:
         self.streams.append(Stream(name, tuple((each, 1) for each in sources), tuple(sinks)))
@@ -239,84 +260,30 @@ class _Builder:
     def _c(self, collector: Collector) -> None:
         """Stages of the blocks of C: written in the order of results, read by rows."""
         plan, pieces = self.plan, self.fit.pieces
-        lanes, columns = plan.out_lanes, plan.config.grid_columns
-        rows, held = plan.rows // pieces, plan.held_rows // pieces
-        vectors = plan.result_vectors // pieces
-        # All rows of one column of vectors lie one after the other.
-        column_stride = collector.groups * held * lanes
-        per_vector = lanes // columns
-
-        def position(group_of_columns: int) -> int:
-            quotient, rest = divmod(group_of_columns, per_vector)
-            return quotient * column_stride + rest * columns
-
-        launches, slots = LoopProgram(plan.row_blocks), LoopProgram(pieces)
-        windows = LoopProgram(plan.col_blocks * plan.c_blocks)
-        row_stride = (2 if plan.packed else 1) * lanes
+        out = plan.product.out
+        walks = ResultWalks(plan, pieces, out, collector.groups)
         writes = []
-        for number, (start, count) in enumerate(collector.ports):
-            first, taken = (0, collector.columns) if collector.by_rows else (start, count)
-            row_first, row_count = (start, count) if collector.by_rows else (0, collector.groups)
-            inner = min(taken, per_vector)
-            across = ((taken // inner, position(per_vector)), (inner, position(1)))
-            if plan.one_pass:
-                walked = nest((vectors, row_stride), *across, (row_count, held * lanes))
+        for number in range(len(collector.ports)):
+            column, columns = collector.grid_columns(number)
+            group, groups = collector.row_groups(number)
+            walk = walks.results(
+                (column - collector.column, columns), (group - collector.first, groups)
+            )
+            writes.append(dataclasses.replace(walk, last_level=None))
+            if self.epilogue is None:
+                results = [
+                    Socket(pcu_name(*each), PcuOutput.RESULT) for each in collector.pcus(number)
+                ]
             else:
-                walked = nest(
-                    (plan.halves // plan.c_blocks, position(plan.col_par)),
-                    (plan.passes, position(plan.pass_stride // columns)),
-                    *across,
-                    (row_count * vectors, row_stride),
-                )
-            writes.append(
-                Walk(
-                    walked,
-                    offset=position(first) + row_first * held * lanes,
-                    access=Access.TWO_ROWS if plan.packed else Access.ROW,
-                    launches=launches,
-                    windows=windows,
-                    slots=slots,
-                )
-            )
-            sources = [
-                Socket(
-                    pcu_name(collector.first + row_first + row, collector.column + first + column),
-                    PcuOutput.RESULT,
-                )
-                for column in range(taken)
-                for row in range(row_count)
-            ]
-            self._join(
-                f"{collector.name}_results{number}", sources, [Socket(collector.name, number)]
-            )
+                results = self.epilogue.results(collector, number)
+            name = f"{collector.name}_results{number}"
+            self._join(name, results, [Socket(collector.name, number)])
         parts = plan.col_par // collector.columns
         stored = plan.stored_columns if parts == 1 else plan.c_columns // parts
-        loops: tuple[LoopProgram, ...] = (
-            loop(collector.groups, held * lanes),
-            loop(rows, lanes),
-            loop(stored // lanes, column_stride),
-        )
-        if plan.product.turned:
-            # A row in memory is a column of the slot.
-            inner = min(stored, lanes)
-            loops = (
-                loops[0],
-                loop(ceil_div(stored, lanes), column_stride),
-                loop(inner, 1),
-                loop(rows // lanes, lanes**2),
-            )
-        read = Walk(
-            loops,
-            access=Access.COLUMN if plan.product.turned else Access.ROW,
-            last_level=Level.ADDRESS + len(loops) - 2,
-            launches=launches,
-            windows=windows,
-            slots=slots,
-        )
-        size = plan.c_bytes(collector.groups, collector.columns, pieces)
-        element = plan.product.out.bits // 8
-        self.stages[collector.name] = Hold(size, element, tuple(writes), (read,))
-        self._store_c(collector, stored, rows)
+        size = plan.block_bytes(out, collector.groups, collector.columns, pieces)
+        read = walks.by_rows(stored)
+        self.stages[collector.name] = Hold(size, out.bits // 8, tuple(writes), (read,))
+        self._store_c(collector, stored, plan.rows // pieces)
 
     def _store_c(self, collector: Collector, stored: int, rows: int) -> None:
         """Store of boxes of stored columns and some rows from the slots of a result writer."""

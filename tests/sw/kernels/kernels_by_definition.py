@@ -83,7 +83,10 @@ def silu(inputs, width):
 
 
 def gelu(inputs, width):
-    x = inputs["X"].astype(FLOAT)
+    return gelu_of(inputs["X"].astype(FLOAT), width)
+
+
+def gelu_of(x, width):
     return x * inverse_of_one_more(x * fma(x * x, CUBIC, LINEAR), width)
 
 
@@ -121,6 +124,14 @@ def product(a, b, total=None):
 
 def residual(inputs, width):
     return product(inputs["A"], inputs["B"]) + wide(inputs["R"])
+
+
+def linear(inputs, width):
+    return product(inputs["X"], inputs["W"]) + wide(inputs["b"])
+
+
+def linear_gelu(inputs, width):
+    return gelu_of(linear(inputs, width), width) + wide(inputs["R"])
 
 
 def rope(inputs, width):
@@ -183,7 +194,7 @@ def flash_attention(inputs, width, *, causal=False, window=0, tile=BLOCK, block=
 
 #: Inputs by name and significant bits of the functions -> output before its cast, by kernel.
 _ELEMENTS = (add, silu, gelu, transpose, softmax, rms_norm, layer_norm, rope)
-_PRODUCTS = (residual, gated_mlp, attention, flash_attention)
+_PRODUCTS = (residual, linear, linear_gelu, gated_mlp, attention, flash_attention)
 
 
 def _by_definition(kernel):

@@ -56,3 +56,5 @@ def test_products_on_small_are_golden_s_and_take_predicted_cycles(small, seed):
     # Blocks are not kept, and groups leave out some; blocks in several buffers.
     verify(small, "small", softmax_product(100, 900, 128, offset=800, window=100), seed)
     verify(small, "small", softmax_product(100, 400, 128, offset=300), seed)
+    # A scores unit for two values units.
+    verify(small, "small", softmax_product(40, 120, 256, offset=80), seed)

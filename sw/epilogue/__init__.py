@@ -1,0 +1,1 @@
+"""Element math on the sums of a matrix product, before they are stored: in the same image."""

@@ -1,0 +1,185 @@
+"""Epilogue of a matrix product: element math on the sums before they are stored, as lane programs.
+
+The first program may run in the PCUs of the product and take the sums as they leave. Others follow
+as a chain of PCUs, one phase each.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+
+from hw.arch.config import ChipConfig
+from hw.arch.lanes.lane_program import LaneProgram
+from hw.arch.lanes.phase_word import AuxiliaryUse, PhaseSource
+from sw.epilogue.epilogue_region import EpilogueRegion
+from sw.ir import nodes as ir
+from sw.ir.format_rules import Format
+from sw.ir.types import TileType
+from sw.lane_codes.lane_code import LaneCode
+from sw.lane_codes.lane_codes import lane_codes
+from sw.language.errors import ProgramError
+from sw.stages.region import Source
+
+__all__ = ["Epilogue", "epilogue_of"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Epilogue:
+    """Lane programs of an epilogue, of one phase each, with columns of the result on the lanes.
+
+    Parameters
+    ----------
+    sums : str
+        Value of the product.
+    result : str
+        The stored value.
+    inputs : mapping of str to Source
+        Tiles beside the sums, by the name of the value.
+    first : LaneCode or None
+        Program of the PCUs of the product; None: the sums leave as they are.
+    chain : tuple of LaneCode
+        Programs of the PCUs behind them.
+    """
+
+    sums: str
+    result: str
+    inputs: Mapping[str, Source]
+    first: LaneCode | None
+    chain: tuple[LaneCode, ...]
+
+    @property
+    def codes(self) -> tuple[LaneCode, ...]:
+        """All programs."""
+        return (*([self.first] if self.first else []), *self.chain)
+
+    @property
+    def program(self) -> LaneProgram | None:
+        """Program of the lanes of a PCU of the product."""
+        if self.first is None:
+            return None
+        phase = dataclasses.replace(self.first.phases[0].phase, source=PhaseSource.ACCUMULATORS)
+        return LaneProgram((phase,), self.first.constants)
+
+    @property
+    def sent(self) -> tuple[str, Format]:
+        """Value that the PCUs of the product send, and its format."""
+        if self.first is None:
+            return self.sums, self.chain[0].formats[self.sums]
+        value = self.first.phases[0].result
+        assert value is not None
+        return value, self.first.formats[value]
+
+    def held(self, value: str) -> bool:
+        """Whether an input is a vector of one element per column, the same for all rows."""
+        return any(
+            phase.auxiliary == value and phase.phase.auxiliary is AuxiliaryUse.HELD
+            for code in self.codes
+            for phase in code.phases
+        )
+
+    @property
+    def tiles(self) -> tuple[str, ...]:
+        """Inputs with an element for each of the result."""
+        return tuple(each for each in self.inputs if not self.held(each))
+
+    @property
+    def vectors(self) -> tuple[str, ...]:
+        """Inputs with an element for each column."""
+        return tuple(each for each in self.inputs if self.held(each))
+
+    @property
+    def rows(self) -> int:
+        """Rows of the result in a packet: those of the longest vector, which has C of each."""
+        values = {
+            value: form
+            for code in self.codes
+            for value, form in code.formats.items()
+            if not (value in self.inputs and self.held(value))
+        }
+        return max(32 // form.bits for form in values.values())
+
+
+def epilogue_of(region: EpilogueRegion, out: Format, config: ChipConfig) -> Epilogue:
+    """Lane programs of an epilogue: the fewest behind the PCUs of the product.
+
+    Raises
+    ------
+    ProgramError
+        At a node that no lane program computes, or at the store if the chip has no lanes.
+    """
+    if not config.pcu.lanes:
+        rule = "Element math on a product needs PCUs with lanes, and `pcu.lanes` is 0"
+        raise ProgramError("unserved", rule, region.span, value="0")
+    function_bits = config.pcu.function_bits
+    found = [_whole(region, out, function_bits)]
+    values = {node.result.name: node.result.type for node in region.nodes}
+    if not values:
+        values = {region.sums: region.type}
+    for name, type_ in values.items():
+        if isinstance(type_, TileType):
+            found += _divided(region, name, type_, out, function_bits)
+    return min(found, key=lambda each: (len(each.chain), len(each.codes)))
+
+
+def _codes(
+    region: EpilogueRegion,
+    nodes: Sequence[ir.Node],
+    source: tuple[str, TileType],
+    sent: tuple[str, Format],
+    bits: int,
+) -> tuple[LaneCode, ...]:
+    types = {name: each.type for name, each in region.inputs.items()}
+    return lane_codes(
+        nodes,
+        {source[0]: source[1], **types},
+        dict([sent]),
+        lane_axis=1,
+        phases=1,
+        function_bits=bits,
+        first=source[0],
+    )
+
+
+def _whole(region: EpilogueRegion, out: Format, bits: int) -> Epilogue:
+    """Epilogue whose programs all follow the PCUs of the product."""
+    source, sent = (region.sums, region.type), (region.result, out)
+    codes = _codes(region, region.nodes, source, sent, bits)
+    return Epilogue(region.sums, region.result, region.inputs, None, codes)
+
+
+def _divided(
+    region: EpilogueRegion, name: str, type_: TileType, out: Format, bits: int
+) -> list[Epilogue]:
+    """Epilogue of which only one value depends on the sums, and they on the first program."""
+    head = _needed(region.nodes, name, region.sums)
+    rest = _needed(region.nodes, region.result, name)
+    if any(value.name == region.sums for each in rest for value in each.values):
+        return []
+    ends = name == region.result
+    try:
+        codes = _codes(
+            region,
+            head,
+            (region.sums, region.type),
+            (name, out if ends else type_.format),
+            bits,
+        )
+        if not ends:
+            codes += _codes(region, rest, (name, type_), (region.result, out), bits)
+    except ProgramError:
+        return []
+    first, *chain = codes
+    if first.source != region.sums or any(region.sums in code.formats for code in chain):
+        return []
+    return [Epilogue(region.sums, region.result, region.inputs, first, tuple(chain))]
+
+
+def _needed(nodes: Sequence[ir.Node], result: str, source: str) -> tuple[ir.Node, ...]:
+    """The nodes that a value depends on, but for what only a source depends on."""
+    wanted, found = {result} - {source}, []
+    for node in reversed(nodes):
+        if node.result.name in wanted:
+            found.append(node)
+            wanted |= {value.name for value in node.values if value.name != source}
+    return tuple(reversed(found))

@@ -1,0 +1,251 @@
+"""Stages of an epilogue: chains of lane programs behind the PCUs of a product, and their inputs."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from hw.arch.descriptor import Descriptor, ElementFormat
+from hw.arch.loops import BoxLoop, LoopProgram
+from hw.arch.pcu import FilterProgram, PcuInput, PcuOutput, PcuProgram
+from hw.numeric.formats import Format
+from sw.array_spec import ArraySpec
+from sw.epilogue.epilogue import Epilogue
+from sw.epilogue.result_walks import ResultWalks, chain_vector_walk, vector_walk
+from sw.epilogue.side_loads import SideLoad, tile_name, vector_name
+from sw.lane_codes.lane_code import LaneCode
+from sw.passes.fit import Collector, Fit
+from sw.passes.plan import Plan
+from sw.stages.stage_graph import (
+    Hold,
+    Lanes,
+    Load,
+    Product,
+    Socket,
+    Stage,
+    Stream,
+    Walk,
+    argument_of,
+    boxes_of,
+)
+from sw.stages.walk_loops import nest
+
+__all__ = ["EpilogueGraph"]
+
+
+class EpilogueGraph:
+    """Stages and streams of an epilogue.
+
+    Parameters
+    ----------
+    plan : Plan
+        With an epilogue.
+    places : Fit
+    arrays : tuple of ArraySpec
+        Arguments of the launch.
+    pcus : mapping of (int, int) to str
+        Names of the PCUs of the product by row group and grid column.
+
+    Members
+    -------
+    stages : dict of str to Stage
+    streams : list of Stream
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        places: Fit,
+        arrays: tuple[ArraySpec, ...],
+        pcus: dict[tuple[int, int], str],
+    ) -> None:
+        assert plan.product.epilogue is not None
+        self.epilogue: Epilogue = plan.product.epilogue
+        self.plan, self.fit, self.arrays, self.pcus = plan, places, arrays, pcus
+        self.stages: dict[str, Stage] = {}
+        self.streams: list[Stream] = []
+        for collector in places.collectors:
+            for number in range(len(collector.ports)):
+                self._port(collector, number)
+        for value in self.epilogue.vectors:
+            self._vector(value)
+        for side in places.sides:
+            self._load(side)
+
+    def results(self, collector: Collector, number: int) -> list[Socket]:
+        """Sources of the results at a port of a result writer, in turn."""
+        if self.epilogue.chain:
+            return [Socket(_chain(collector, number, len(self.epilogue.chain) - 1))]
+        return self._units(collector, number, PcuOutput.RESULT)
+
+    def _units(self, collector: Collector, number: int, port: int) -> list[Socket]:
+        return [Socket(self.pcus[each], port) for each in collector.pcus(number)]
+
+    def _join(self, name: str, sources: list[Socket], sinks: list[Socket]) -> None:
+        self.streams.append(Stream(name, tuple((each, 1) for each in sources), tuple(sinks)))
+
+    def _takers(self, collector: Collector, number: int, value: str) -> list[Socket]:
+        """Sockets of a port's chain that take a value."""
+        found = []
+        for index, code in enumerate(self.epilogue.chain):
+            phase = code.phases[0]
+            for port, taken in (
+                (PcuInput.ACTIVATION, phase.source),
+                (PcuInput.AUXILIARY, phase.auxiliary),
+            ):
+                if taken == value:
+                    found.append(Socket(_chain(collector, number, index), port))
+        return found
+
+    def _port(self, collector: Collector, number: int) -> None:
+        """PCUs whose results one port of a result writer takes, their chain, and their tiles."""
+        units = collector.pcus(number)
+        first = self.epilogue.first
+        auxiliary = first.phases[0].auxiliary if first else None
+        for place, (group, column) in enumerate(units):
+            taken = FilterProgram()
+            if auxiliary is not None:
+                taken = FilterProgram(len(units), place)
+            if auxiliary in self.epilogue.vectors:
+                taken = FilterProgram(self.plan.col_par, column)
+            self.stages[self.pcus[group, column]] = Product(self._program(column, taken))
+        if self.epilogue.chain:
+            sent, _ = self.epilogue.sent
+            sinks = self._takers(collector, number, sent)
+            name = f"{collector.name}_sums{number}"
+            self._join(name, self._units(collector, number, PcuOutput.RESULT), sinks)
+        for index, code in enumerate(self.epilogue.chain):
+            self._link(collector, number, index, code)
+        for value in self.epilogue.tiles:
+            sinks = self._takers(collector, number, value)
+            if value == auxiliary:
+                sinks += self._units(collector, number, PcuInput.AUXILIARY)
+            self._tile(collector, number, value, sinks)
+
+    def _program(self, column: int, auxiliary: FilterProgram) -> PcuProgram:
+        """Program of a PCU of the product."""
+        plan, product = self.plan, self.plan.product
+        _, form = self.epilogue.sent
+        return PcuProgram(
+            fmt=product.fmt,
+            weight_fmt=product.b_fmt,
+            out=product.fmt.accumulator,
+            weight=FilterProgram(plan.col_par, column),
+            packet_vectors=plan.packet_rows * form.bits // 32,
+            auxiliary=auxiliary,
+            lanes=self.epilogue.program,
+        )
+
+    def _link(self, collector: Collector, number: int, index: int, code: LaneCode) -> None:
+        """PCU of a chain."""
+        name = _chain(collector, number, index)
+        self.stages[name] = Lanes(PcuProgram(lanes=code.program))
+        made = code.phases[0].result
+        assert made is not None
+        if made != self.epilogue.result:
+            sinks = self._takers(collector, number, made)
+            self._join(f"{name}_results", [Socket(name, PcuOutput.RESULT)], sinks)
+
+    def _tile(self, collector: Collector, number: int, value: str, sinks: list[Socket]) -> None:
+        """Buffers of a tile for the row groups of a port, read in the order of its results."""
+        plan, pieces = self.plan, self.fit.pieces
+        form = self.epilogue.inputs[value].type.format
+        column, count = collector.grid_columns(number)
+        first, groups = collector.row_groups(number)
+        walks = ResultWalks(plan, pieces, form, 1)
+        names = [tile_name(value, group, column) for group in range(first, first + groups)]
+        for name in names:
+            side = next(each for each in self.fit.sides if name in each.holds)
+            write = dataclasses.replace(
+                walks.by_rows(self._stored(form, count)),
+                last_level=None,
+                modulus=len(side.holds),
+                index=side.holds.index(name),
+            )
+            size = plan.block_bytes(form, 1, count, pieces)
+            self.stages[name] = Hold(size, form.bits // 8, (write,), (walks.results((0, count)),))
+        self._join(f"{names[0]}_packets", [Socket(name) for name in names], sinks)
+
+    def _stored(self, form: Format, columns: int) -> int:
+        """Columns of a box of a tile, of some PCU columns."""
+        plan = self.plan
+        if columns == plan.col_par:
+            return plan.box_columns(form)
+        return plan.c_columns * columns // plan.col_par
+
+    def _vector(self, value: str) -> None:
+        """Buffers of a vector along the columns."""
+        plan, form = self.plan, self.epilogue.inputs[value].type.format
+        first = self.epilogue.first
+        if first and first.phases[0].auxiliary == value:
+            name = vector_name(value)
+            self._vector_hold(name, form, vector_walk(plan, form, (0, plan.col_par)))
+            sinks = [Socket(each, PcuInput.AUXILIARY) for each in self.pcus.values()]
+            self._join(f"{name}_packets", [Socket(name)], sinks)
+        if not any(value in code.formats for code in self.epilogue.chain):
+            return
+        for collector in self.fit.collectors:
+            for number in range(len(collector.ports)):
+                name = vector_name(value, collector, number)
+                sinks = self._takers(collector, number, value)
+                walk = chain_vector_walk(plan, collector, number, self.fit.pieces, form)
+                self._vector_hold(name, form, walk)
+                self._join(f"{name}_packets", [Socket(name)], sinks)
+
+    def _vector_hold(self, name: str, form: Format, read: Walk) -> None:
+        plan = self.plan
+        lanes, rows = plan.config.width_bits // form.bits, 32 // form.bits
+        held = plan.held_columns(form)
+        write = Walk(
+            nest((rows, lanes), (held // lanes, rows * lanes)),
+            launches=LoopProgram(plan.row_blocks),
+            windows=LoopProgram(plan.col_blocks * plan.c_blocks),
+        )
+        self.stages[name] = Hold(4 * held, form.bits // 8, (write,), (read,))
+
+    def _load(self, side: SideLoad) -> None:
+        """Load stream of a tile or of a vector."""
+        plan, source = self.plan, self.epilogue.inputs[side.value]
+        form, width = source.type.format, plan.config.grid_columns
+        across = [
+            BoxLoop(plan.col_blocks, 0, plan.columns),
+            BoxLoop(plan.c_blocks, 0, plan.pass_columns),
+        ]
+        if side.value in self.epilogue.vectors:
+            loops = [BoxLoop(plan.row_blocks), *across]
+            tensor = self._vector_boxes(source.tensor, plan.held_columns(form))
+            slots = len(side.holds)
+        else:
+            rows, (column, columns) = plan.rows // self.fit.pieces, side.columns
+            step = (0, columns * width) if side.by_columns else (1, plan.rows)
+            loops = [
+                BoxLoop(plan.row_blocks, 1, plan.block_rows),
+                *across,
+                BoxLoop(self.fit.pieces, 1, rows),
+                BoxLoop(len(side.holds), *step),
+            ]
+            box = self._stored(form, columns), rows
+            start = side.group * plan.rows, column * width
+            tensor = boxes_of(self.arrays, source.tensor, box, *start)
+            slots = 1
+        name, stream = f"{side.holds[0]}_load", side.operand ^ side.agcu & 1
+        port = 0 if plan.one_operand else side.operand
+        self.stages[name] = Load(side.agcu, stream, *tensor, tuple(loops), port, slots)
+        self._join(name, [Socket(name)], [Socket(each) for each in side.holds])
+
+    def _vector_boxes(self, tensor: str, held: int) -> tuple[Descriptor, int]:
+        """Boxes of a vector, each as often as its elements stand in a buffer."""
+        number, array = argument_of(self.arrays, tensor)
+        rows = 32 // array.format.bits
+        descriptor = Descriptor(
+            base=0,
+            format=ElementFormat.of(array.format),
+            dims=(array.shape[-1], rows),
+            strides=(0,),
+            box=(held, rows),
+        )
+        return descriptor, number
+
+
+def _chain(collector: Collector, number: int, index: int) -> str:
+    """Name of a PCU of the chain behind a port of a result writer."""
+    return f"{collector.name}_chain{number}_{index}"

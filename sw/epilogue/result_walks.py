@@ -1,0 +1,186 @@
+"""Walks over the slots of a buffer of C, or of a tile beside the sums in the same order."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING
+
+from hw.arch.loops import LoopProgram
+from hw.arch.pmu_word import ENGINE_LOOPS, Access, Level
+from hw.numeric.division import ceil_div
+from hw.numeric.formats import Format
+from sw.passes.plan import Plan
+from sw.stages.stage_graph import Walk
+from sw.stages.walk_loops import loop, nest, require_loops
+
+if TYPE_CHECKING:
+    from sw.passes.fit import Collector
+
+__all__ = ["ResultWalks", "chain_vector_walk", "vector_walk"]
+
+#: Pieces of C columns each, by their rows.
+_PIECES = {1: Access.ROW, 2: Access.TWO_ROWS, 4: Access.FOUR_ROWS}
+
+
+class ResultWalks:
+    """Walks over blocks of one format: in the order of results, and by rows of memory.
+
+    All rows of one column of vectors lie one after the other.
+
+    Parameters
+    ----------
+    plan : Plan
+    pieces : int
+        Slots per block of rows.
+    form : Format
+    groups : int
+        Row groups in a slot.
+    """
+
+    def __init__(self, plan: Plan, pieces: int, form: Format, groups: int) -> None:
+        self._plan, self._groups = plan, groups
+        self.lanes = plan.config.width_bits // form.bits
+        #: Rows of results per vector, which holds C elements of each.
+        self._vector_rows = 32 // form.bits
+        self._rows = plan.rows // pieces
+        self._vectors = ceil_div(plan.rows, self._vector_rows) // pieces
+        self._held = self._vectors * self._vector_rows
+        self._column_stride = groups * self._held * self.lanes
+        self._walk = Walk(
+            (),
+            launches=LoopProgram(plan.row_blocks),
+            windows=LoopProgram(plan.col_blocks * plan.c_blocks),
+            slots=LoopProgram(pieces),
+        )
+
+    def position(self, columns: int) -> int:
+        """Element of the slot at which the columns of a number of PCUs end."""
+        quotient, rest = divmod(columns, self._vector_rows)
+        return quotient * self._column_stride + rest * self._plan.config.grid_columns
+
+    def across(self, columns: int) -> tuple[tuple[int, int], ...]:
+        """Counts and strides of the loops over the columns of PCUs, outermost first."""
+        inner = min(columns, self._vector_rows)
+        return (columns // inner, self.position(self._vector_rows)), (inner, self.position(1))
+
+    def results(self, columns: tuple[int, int], groups: tuple[int, int] = (0, 1)) -> Walk:
+        """The order of results, a packet of a PCU after another.
+
+        Parameters
+        ----------
+        columns, groups : tuple of (int, int)
+            First and number of the PCU columns and of the row groups in the slot.
+
+        Raises
+        ------
+        Unfit
+            If it takes too many loops.
+        """
+        plan, (first, taken), (row_first, row_count) = self._plan, columns, groups
+        step = self._vector_rows * self.lanes
+        step, last = self._vector_rows * self.lanes, ENGINE_LOOPS
+        passes = (
+            (plan.halves // plan.c_blocks, self.position(plan.col_par)),
+            (plan.passes, self.position(plan.pass_stride // plan.config.grid_columns)),
+        )
+        if plan.cut:
+            vectors = max(1, plan.packet_rows // self._vector_rows)
+            walked = nest(
+                *passes,
+                (self._vectors // vectors, vectors * step),
+                *self.across(taken),
+                (row_count, self._held * self.lanes),
+                (vectors, step),
+            )
+            if vectors > 1:
+                last = Level.ADDRESS + len(walked) - 1
+        else:
+            walked = nest(*passes, *self.across(taken), (row_count * self._vectors, step))
+        return dataclasses.replace(
+            self._walk,
+            loops=require_loops(*walked),
+            offset=self.position(first) + row_first * self._held * self.lanes,
+            access=_PIECES[self._vector_rows],
+            last_level=last,
+        )
+
+    def by_rows(self, stored: int) -> Walk:
+        """Rows of memory, of some columns, a packet each."""
+        loops: tuple[LoopProgram, ...] = (
+            loop(self._groups, self._held * self.lanes),
+            loop(self._rows, self.lanes),
+            loop(stored // self.lanes, self._column_stride),
+        )
+        turned = self._plan.product.turned
+        if turned:
+            # A row in memory is a column of the slot.
+            loops = (
+                loops[0],
+                loop(ceil_div(stored, self.lanes), self._column_stride),
+                loop(min(stored, self.lanes), 1),
+                loop(self._rows // self.lanes, self.lanes**2),
+            )
+        return dataclasses.replace(
+            self._walk,
+            loops=loops,
+            access=Access.COLUMN if turned else Access.ROW,
+            last_level=Level.ADDRESS + len(loops) - 2,
+        )
+
+
+def vector_walk(
+    plan: Plan, form: Format, columns: tuple[int, int], steps: int = 1, groups: int = 1
+) -> Walk:
+    """Walk over a vector along the columns: the elements of a PCU in a packet of one vector.
+
+    Each element stands in as many rows of the slot as a vector has rows of C elements.
+
+    Parameters
+    ----------
+    plan : Plan
+    form : Format
+    columns : tuple of (int, int)
+        First and number of the PCU columns.
+    steps, groups : int
+        Packets of results of a PCU per pass, and row groups, that take the same elements.
+
+    Raises
+    ------
+    Unfit
+        If it takes too many loops.
+    """
+    rows, width = 32 // form.bits, plan.config.grid_columns
+    block = rows * (plan.config.width_bits // form.bits)
+    first, count = columns
+    inner = min(count, rows)
+
+    def position(pcus: int) -> int:
+        return pcus // rows * block + pcus % rows * width
+
+    return Walk(
+        require_loops(
+            *nest(
+                (plan.halves // plan.c_blocks, position(plan.col_par)),
+                (plan.passes, position(plan.pass_stride // width)),
+                (steps, 0),
+                (count // inner, block),
+                (inner, width),
+                (groups, 0),
+            )
+        ),
+        offset=position(first),
+        access=_PIECES[rows],
+        launches=LoopProgram(plan.row_blocks),
+        windows=LoopProgram(plan.col_blocks * plan.c_blocks),
+        last_level=ENGINE_LOOPS,
+    )
+
+
+def chain_vector_walk(
+    plan: Plan, collector: Collector, number: int, pieces: int, form: Format
+) -> Walk:
+    """Walk over a vector for the chain behind a port of a result writer, as `vector_walk`."""
+    steps = plan.rows // plan.packet_rows // pieces
+    groups = collector.row_groups(number)[1]
+    walk = vector_walk(plan, form, collector.grid_columns(number), steps, groups)
+    return dataclasses.replace(walk, repeats=LoopProgram(pieces))

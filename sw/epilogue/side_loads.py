@@ -1,0 +1,250 @@
+"""Buffers, load streams and PCUs that the epilogue of a product needs beside its own."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from hw.arch.config import ChipConfig
+from hw.arch.errors import BadInputError
+from hw.numeric.formats import Format
+from sw.epilogue.result_walks import ResultWalks, chain_vector_walk
+from sw.passes.field_limits import Unfit
+from sw.passes.pack import Buffer
+from sw.passes.plan import Plan, spread
+from sw.passes.stage import Product
+
+if TYPE_CHECKING:
+    from sw.passes.fit import Collector
+
+__all__ = [
+    "SideLoad",
+    "require_chain",
+    "require_epilogue",
+    "side_buffers",
+    "side_loads",
+    "tile_name",
+    "vector_name",
+]
+
+
+@dataclasses.dataclass(frozen=True)
+class SideLoad:
+    """Load stream of an epilogue's input: a tile beside the sums, or a vector along their columns.
+
+    Parameters
+    ----------
+    value : str
+        The input.
+    agcu, operand : int
+        The AGCU, and the operand (0 for A, 1 for B) whose load stream there is free.
+    holds : tuple of str
+        The buffers that it fills: of a tile one after the other, of a vector all with each box.
+    group : int
+        Row group of the first buffer of a tile.
+    columns : tuple of (int, int)
+        First and number of its PCU columns.
+    by_columns : bool
+        Whether the next buffer is that of the next columns instead of the next row group.
+    """
+
+    value: str
+    agcu: int
+    operand: int
+    holds: tuple[str, ...]
+    group: int = 0
+    columns: tuple[int, int] = (0, 1)
+    by_columns: bool = False
+
+
+def tile_name(value: str, group: int, column: int) -> str:
+    """Name of the buffer of a tile beside the sums of a row group, from a PCU column on."""
+    return f"{_clean(value)}{group}_{column}"
+
+
+def vector_name(value: str, collector: Collector | None = None, port: int = 0) -> str:
+    """Name of the buffer of a vector, for the PCUs of the product or for a chain behind them."""
+    return _clean(value) + (f"{collector.name}_{port}" if collector else "sums")
+
+
+def _clean(value: str) -> str:
+    return f"side_{value}_".replace(".", "_")
+
+
+def _column_parts(collectors: Sequence[Collector]) -> list[tuple[int, int]]:
+    """First and number of the PCU columns of each port of the result writers."""
+    ports = ((each, port) for each in collectors for port in range(len(each.ports)))
+    return sorted({each.grid_columns(port) for each, port in ports})
+
+
+def require_chain(product: Product, config: ChipConfig) -> None:
+    """Refuse a chip with too few PCUs for a PCU of the product and the lane programs behind it.
+
+    Raises
+    ------
+    BadInputError
+        With what is needed and what there is.
+    """
+    chain = len(product.epilogue.chain) if product.epilogue else 0
+    if chain >= config.pcu_count:
+        raise BadInputError(
+            f"`{product.kernel}` must fit the chip; A PCU of the product and {chain} of the lane "
+            f"programs behind it must fit the chip's {config.pcu_count} PCUs",
+            kind="does-not-fit",
+            where=product.kernel,
+            value=chain + 1,
+            rule=f"at most {config.pcu_count} PCUs",
+        )
+
+
+def require_epilogue(plan: Plan, collectors: Sequence[Collector], pieces: int) -> None:
+    """Refuse a plan with too few PCUs for its chains, or too many loops in the order of results.
+
+    Raises
+    ------
+    Unfit
+    """
+    epilogue, config = plan.product.epilogue, plan.config
+    if epilogue is None:
+        return
+    chains = sum(len(each.ports) for each in collectors) * len(epilogue.chain)
+    needs = plan.row_par * plan.col_par + chains
+    if needs > config.pcu_count:
+        raise Unfit(
+            f"A product on {plan.row_par * plan.col_par} PCUs and {chains} PCUs of the lane "
+            f"programs behind it need {needs} PCUs, and the chip has {config.pcu_count}",
+            value=needs,
+            rule=f"at most {config.pcu_count} PCUs",
+        )
+    formats = {each: epilogue.inputs[each].type.format for each in epilogue.inputs}
+    tiles = [formats[each] for each in epilogue.tiles]
+    parts = _column_parts(collectors)
+    if tiles and len(parts) > 1 and not plan.one_pass:
+        raise Unfit(
+            "Columns of a tile beside the sums must be read at one port where a block has several "
+            f"passes, not at {len(parts)}",
+            value=len(parts),
+            rule="column blocks of one pass",
+        )
+    for form in (plan.product.out, *tiles):
+        for collector in collectors:
+            walks = ResultWalks(plan, pieces, form, collector.groups)
+            for port in range(len(collector.ports)):
+                walks.results(collector.grid_columns(port), collector.row_groups(port))
+    for each in epilogue.vectors:
+        for collector in collectors if _uses(plan, each)[1] else ():
+            for port in range(len(collector.ports)):
+                chain_vector_walk(plan, collector, port, pieces, formats[each])
+
+
+def _uses(plan: Plan, value: str) -> tuple[bool, bool]:
+    """Whether the PCUs of the product take an input, and whether those of a chain do."""
+    epilogue = plan.product.epilogue
+    assert epilogue is not None
+    first = epilogue.first is not None and value in epilogue.first.formats
+    return first, any(value in code.formats for code in epilogue.chain)
+
+
+def _vector_holds(plan: Plan, collectors: Sequence[Collector], value: str) -> tuple[str, ...]:
+    """Buffers of a vector: one for the PCUs of the product, one for each chain."""
+    first, chain = _uses(plan, value)
+    names = [vector_name(value)] if first else []
+    if chain:
+        ports = ((each, port) for each in collectors for port in range(len(each.ports)))
+        names += [vector_name(value, *each) for each in ports]
+    return tuple(names)
+
+
+def side_buffers(plan: Plan, collectors: Sequence[Collector], pieces: int) -> Iterator[Buffer]:
+    """Buffers of the inputs of an epilogue."""
+    epilogue = plan.product.epilogue
+    if epilogue is None:
+        return
+    cycles = plan.tile_cycles * plan.tiles
+
+    def buffer(name: str, form: Format, size: int, wanted: int, rate: float) -> Buffer:
+        return Buffer(
+            name,
+            size,
+            least=1,
+            wanted=wanted,
+            writers=1,
+            tokens=True,
+            rate=rate / cycles,
+            alignment=max(2, 32 // form.bits),
+        )
+
+    for value in epilogue.tiles:
+        form = epilogue.inputs[value].type.format
+        for column, count in _column_parts(collectors):
+            size = plan.block_bytes(form, 1, count, pieces)
+            rate = plan.rows * count * form.bits / 32
+            for group in range(plan.row_par):
+                yield buffer(tile_name(value, group, column), form, size, 2 * pieces, rate)
+    for value in epilogue.vectors:
+        form = epilogue.inputs[value].type.format
+        for name in _vector_holds(plan, collectors, value):
+            yield buffer(name, form, 4 * plan.held_columns(form), 2, plan.col_par)
+
+
+def side_loads(
+    plan: Plan, collectors: Sequence[Collector], a_agcus: set[int], b_agcus: set[int]
+) -> tuple[SideLoad, ...]:
+    """Load streams of the inputs of an epilogue, at AGCUs whose streams A and B leave free.
+
+    Raises
+    ------
+    Unfit
+        If there are too few streams.
+    """
+    epilogue, config = plan.product.epilogue, plan.config
+    if epilogue is None or not epilogue.inputs:
+        return ()
+    operands = (0,) if plan.one_operand else (0, 1)
+    used = {(each, 0) for each in a_agcus}
+    used |= {(each, 0 if plan.one_operand else 1) for each in b_agcus}
+    free = [
+        (agcu, operand)
+        for operand in operands
+        for agcu in range(config.agcu.count)
+        if (agcu, operand) not in used
+    ]
+    parts = _column_parts(collectors)
+    alike = plan.row_par == 1 and len({count for _, count in parts}) == 1
+    least = 1 if alike else len(parts)
+    needs = len(used) + len(epilogue.vectors) + least * len(epilogue.tiles)
+    if needs > len(used) + len(free):
+        has = len(used) + len(free)
+        names = ", ".join(f"`{each.tensor}`" for each in epilogue.inputs.values())
+        raise Unfit(
+            f"A product with {names} beside its sums needs {needs} load streams, and the AGCUs of "
+            f"the chip have {has}",
+            value=needs,
+            rule=f"at most {has} load streams",
+        )
+    loads = []
+    for value in epilogue.vectors:
+        loads.append(SideLoad(value, *free.pop(), _vector_holds(plan, collectors, value)))
+    each_tile = len(free) // max(1, len(epilogue.tiles))
+    for value in epilogue.tiles:
+        for shared in _shared(plan, parts, value, each_tile):
+            agcu, operand = free.pop(0)
+            loads.append(dataclasses.replace(shared, agcu=agcu, operand=operand))
+    return tuple(loads)
+
+
+def _shared(
+    plan: Plan, parts: list[tuple[int, int]], value: str, streams: int
+) -> Iterator[SideLoad]:
+    """Load streams of a tile, at most so many, without their AGCUs."""
+    if len(parts) <= streams:
+        for columns in parts:
+            for first, count in spread(plan.row_par, streams // len(parts)):
+                groups = range(first, first + count)
+                holds = tuple(tile_name(value, group, columns[0]) for group in groups)
+                yield SideLoad(value, 0, 0, holds, first, columns)
+        return
+    for first, count in spread(len(parts), streams):
+        holds = tuple(tile_name(value, 0, column) for column, _ in parts[first : first + count])
+        yield SideLoad(value, 0, 0, holds, 0, parts[first], by_columns=True)

@@ -1,0 +1,228 @@
+"""Products with element math on their sums: equal to golden, few programs, and what is refused."""
+
+import dataclasses
+import random
+
+import numpy as np
+import pytest
+
+import sw.language as tw
+from hw.arch.config import named
+from hw.arch.errors import BadInputError
+from hw.numeric.formats import bf16, fp32, int8
+from sim.operands import random_operand
+from sw.compiler import compile_kernel
+from sw.ir.types import Role
+from sw.kernels.linear import linear
+from sw.kernels.linear_gelu import linear_gelu
+from sw.kernels.matmul import matmul
+from sw.kernels.residual import residual
+from tests.sw.stages.test_pipelines import side
+
+
+def product_then(function):
+    """Kernel of a product and a function of its sums, of a vector and of a tile."""
+
+    @tw.kernel("A[M, K], B[K, N], g[N], R[M, N] -> C[M, N]")
+    def epilogue(A, B, g, R, C):
+        M, N = C.shape
+        for i in tw.metapipe(M):
+            a = tw.load_tile(A[i, :])
+            for j in tw.metapipe(N):
+                c = tw.matmul(a, tw.load_tile(B[:, j]))
+                tw.store_tile(C[i, j], function(c, tw.load_tile(g[j]), tw.load_tile(R[i, j])))
+
+    return epilogue
+
+
+#: Function of sums, vector and tile, and the programs in the product's PCUs and behind them.
+EPILOGUES = {
+    "relu": (lambda c, g, r: tw.maximum(c, 0.0), 1, 0),
+    "scale and bias": (lambda c, g, r: c * 0.5 + g, 1, 0),
+    "residual": (lambda c, g, r: c + r, 1, 0),
+    "sigmoid": (lambda c, g, r: tw.sigmoid(c), 1, 1),
+    "tanh of a bias": (lambda c, g, r: tw.tanh(c + g), 1, 1),
+    "bias, then residual": (lambda c, g, r: c + g + r, 1, 1),
+    "residual, then bias": (lambda c, g, r: (c + r) * 0.5 + g, 1, 1),
+    "gate": (lambda c, g, r: tw.silu(c) * r, 0, 3),
+    "gate by a tile": (lambda c, g, r: tw.silu(r) * c, 0, 3),
+    "bias and its use again": (lambda c, g, r: tw.silu(c + g) + g, 1, 3),
+    "rounded sums": (lambda c, g, r: tw.gelu((c + g).to(tw.bf16)) + r, 1, 5),
+}
+INTEGERS = {
+    "bias": (lambda c, g, r: c + g, None),
+    "residual": (lambda c, g, r: c + r, None),
+    "relu to int8": (lambda c, g, r: tw.maximum(c, 0).to(tw.int8), None),
+    "saturated to int8": (lambda c, g, r: c, int8),
+    "bias and residual to int8": (lambda c, g, r: (c + g + r).to(tw.int8), None),
+}
+
+
+def verify(kernel, config, sizes, dtype=bf16, out=None, **more):
+    """Run; the run itself compares with golden and checks the guards."""
+    dims = dict(zip("MKN", sizes))
+    program = kernel.trace(dtype=dtype, out=out, **dims)
+    inputs = [each.type for each in program.tensors if each.type.role is Role.IN]
+    draw = np.random.default_rng(sizes)
+    arrays = [random_operand(draw, each.shape, each.format) for each in inputs]
+    result = kernel.run(*arrays, config=config, out=out, **{"backend": "emulator", **more})
+    assert result.verified, (sizes, dtype, result.problems)
+
+
+def sizes_of(rng, most=150):
+    return tuple(side(rng, most) for _ in range(3))
+
+
+@pytest.mark.parametrize("name", EPILOGUES)
+def test_epilogues_equal_golden_on_random_shapes(name, seed):
+    function, first, behind = EPILOGUES[name]
+    kernel, rng = product_then(function), random.Random(seed)
+    for out in (None, fp32):
+        verify(kernel, "small", sizes_of(rng, 80), out=out)
+    compiled = compile_kernel(kernel, named["small"], dims={"M": 9, "K": 8, "N": 20}, dtype=bf16)
+    epilogue = compiled.parts[0].plan.product.epilogue
+    assert (bool(epilogue.first), len(epilogue.chain)) == (first, behind)
+
+
+@pytest.mark.parametrize("name", INTEGERS)
+def test_integers_equal_golden_on_random_shapes(name, seed):
+    function, out = INTEGERS[name]
+    rng = random.Random(seed)
+    for _ in range(2):
+        verify(product_then(function), "small", sizes_of(rng, 80), int8, out)
+
+
+@tw.kernel("A[K, M], B[N, K], g[N] -> C[M, N]")
+def of_transposes(A, B, g, C):
+    for i in tw.metapipe(C.shape[0]):
+        a = tw.load_tile(A[:, i])
+        for j in tw.metapipe(C.shape[1]):
+            c = a.T @ tw.load_tile(B[j, :]).T
+            tw.store_tile(C[i, j], tw.maximum(c + tw.load_tile(g[j]), 0.0))
+
+
+def test_operands_may_be_transposed(seed):
+    verify(of_transposes, "small", sizes_of(random.Random(seed), 80))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", EPILOGUES)
+def test_epilogues_equal_golden_on_many_shapes(name, seed):
+    rng = random.Random(seed)
+    for _ in range(10):
+        out = rng.choice((None, fp32))
+        config = rng.choice(("small", "large"))
+        verify(product_then(EPILOGUES[name][0]), config, sizes_of(rng, 400), out=out)
+
+
+@pytest.mark.parametrize("sizes", [(1, 20, 33), (21, 17, 1), (1, 1, 1)])
+def test_sides_of_one(sizes):
+    for name in ("scale and bias", "residual", "bias, then residual"):
+        verify(product_then(EPILOGUES[name][0]), "small", sizes)
+
+
+def test_the_largest_chip_runs_them(seed):
+    rng = random.Random(seed)
+    for name in ("residual, then bias", "gate"):
+        verify(product_then(EPILOGUES[name][0]), "large", sizes_of(rng, 80))
+    verify(product_then(INTEGERS["bias and residual to int8"][0]), "large", (20, 9, 70), int8)
+
+
+def test_the_smallest_chip_runs_those_without_inputs(seed):
+    rng = random.Random(seed)
+    for name in ("relu", "sigmoid"):
+        verify(product_then(EPILOGUES[name][0]), "tiny", sizes_of(rng, 60))
+
+
+@pytest.mark.parametrize("name", ["relu", "sigmoid"])
+def test_rtl_of_tiny_equals_golden_under_random_stalls(name, heavy, seed):
+    kernel = product_then(EPILOGUES[name][0])
+    verify(kernel, "tiny", (11, 9, 13), backend="rtl", seed=seed % 1000, jitter=20)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kernel", [linear, residual, linear_gelu], ids=lambda each: each.name)
+def test_rtl_of_small_equals_golden_under_random_stalls(kernel, heavy, seed):
+    rng = random.Random(seed)
+    verify(kernel, "small", sizes_of(rng, 100), backend="rtl", seed=seed % 1000, jitter=20)
+
+
+def test_every_grid_of_a_chain_is_live():
+    """Two ports with two and four PCUs, whose merge stands beside the chain's first PCU."""
+    kernel = product_then(EPILOGUES["bias, then residual"][0])
+    for rows, columns in ((3, 1), (2, 2), (3, 2), (1, 4)):
+        schedule = tw.Schedule(row_par={"c": rows}, col_par={"c": columns})
+        verify(kernel, "small", (64, 40, 96), schedule=schedule)
+    gate = product_then(lambda c, g, r: tw.maximum(c * 0.5 + g, 0.0))
+    schedule = tw.Schedule(row_par={"c": 1}, col_par={"c": 6})
+    verify(gate, "small", (64, 40, 96), schedule=schedule)
+
+
+def test_the_first_phase_costs_few_cycles():
+    """Lanes drain the sums of a pass while the grid computes the next one."""
+    dims = dict.fromkeys("MKN", 256)
+    plain, *fused = (
+        compile_kernel(each, named["small"], dims=dims, dtype=bf16).predicted_cycles
+        for each in (matmul, linear, residual)
+    )
+    assert all(each < 1.04 * plain for each in fused), (plain, fused)
+
+
+def test_a_chain_takes_pcus_from_the_grid():
+    dims = dict.fromkeys("MKN", 64)
+    compiled = compile_kernel(linear_gelu, named["small"], dims=dims, dtype=bf16)
+    lanes = sum(": lanes " in line for line in compiled.ir("graph").splitlines())
+    (part,) = compiled.parts
+    grid = part.plan.row_par * part.plan.col_par
+    assert lanes == 5 * len(part.fit.collectors)
+    assert compiled.units_used["pcu"] == grid + lanes <= named["small"].pcu_count
+
+
+def refused(kernel, config, match, dtype=bf16, **dims):
+    dims = {"M": 20, "K": 30, "N": 40, **dims}
+    with pytest.raises(BadInputError, match=match):
+        compile_kernel(kernel, config, dims=dims, dtype=dtype)
+
+
+def test_what_does_not_fit_is_refused_with_needs_and_haves():
+    tiny, small = named["tiny"], named["small"]
+    refused(linear, tiny, "with `b` beside its sums needs 3 load streams, and the AGCUs .* have 2")
+    refused(linear_gelu, tiny, "A PCU of the product and 5 of the lane programs behind .* 2 PCUs")
+    bare = dataclasses.replace(small, pcu=dataclasses.replace(small.pcu, lanes=0))
+    refused(residual, bare, r"residual.py:\d+: Element math on a product needs PCUs with lanes")
+
+
+def test_what_is_no_epilogue_is_refused_at_its_line():
+    @tw.kernel("A[M, K], B[K, N], R[M, M] -> C[M, N]")
+    def elsewhere(A, B, R, C):
+        for i in tw.metapipe(A.shape[0]):
+            c = tw.load_tile(A[i, :]) @ tw.load_tile(B)
+            tw.store_tile(C[i, :], c + tw.row_sum(tw.load_tile(R[i, :])))
+
+    @tw.kernel("A[M, K], B[K, N], R[M, N]: fp32 -> C[M, N]")
+    def started(A, B, R, C):
+        for i in tw.metapipe(A.shape[0]):
+            tw.store_tile(C[i, :], tw.load_tile(R[i, :]) + tw.load_tile(A[i, :]) @ tw.load_tile(B))
+
+    @tw.kernel("A[M, K], B[K, N], r[N, M] -> C[M, N]")
+    def other(A, B, r, C):
+        for i in tw.metapipe(A.shape[0]):
+            c = tw.load_tile(A[i, :]) @ tw.load_tile(B)
+            tw.store_tile(C[i, :], c + tw.load_tile(r[0, 0]))
+
+    small = named["small"]
+    refused(elsewhere, small, r"test_epilogues.py:\d+: `sum` is not supported .* beside a product")
+    refused(started, small, r"test_epilogues.py:\d+: A sum that does not start from zeros")
+    refused(other, small, r"test_epilogues.py:\d+: `r\[0, 0\]` is not supported")
+
+
+def test_a_store_may_round_once_more_than_a_cast():
+    """A cast between product and store is one of its own if the result is wider."""
+
+    @tw.kernel("A[M, K], B[K, N] -> C[M, N]")
+    def rounded(A, B, C):
+        for i in tw.metapipe(A.shape[0]):
+            c = tw.load_tile(A[i, :]) @ tw.load_tile(B)
+            tw.store_tile(C[i, :], c.to(tw.bf16))
+
+    verify(rounded, "small", (20, 30, 40), out=fp32)
