@@ -8,6 +8,9 @@ from sw.array_spec import ArraySpec
 from sw.ir import nodes as ir
 from sw.ir.program import Program
 from sw.ir.rewrite import walk
+from sw.language import Schedule
+from sw.passes.choices import constraints_of
+from sw.passes.parallel import parallel
 from sw.passes.stage import require_on_chips, stage
 from sw.softmax.online import missed_softmaxes
 from sw.softmax.recognition import has_powers, softmax_product_of
@@ -21,7 +24,7 @@ __all__ = ["refusal"]
 def refusal(
     program: Program, arrays: tuple[ArraySpec, ...], config: ChipConfig
 ) -> BadInputError | None:
-    """Why no image of a chip computes a program; None if it is recognised, and element math fits.
+    """Why no image of a chip computes a program; None if it is recognised and element math fits.
 
     Parameters
     ----------
@@ -35,7 +38,10 @@ def refusal(
         if has_powers(program):
             next(softmax_pipelines(softmax_product_of(program), arrays, config, program.name))
         elif any(isinstance(node, ir.Matmul) for node in walk(program.nodes)):
-            stage(program, config)
+            product = stage(program, config)
+            if product.epilogue is not None:
+                choices = constraints_of(product, Schedule())
+                next(parallel(product, config, choices))
         else:
             next(pipelines(region_of(program), arrays, config, program.name))
     except BadInputError as error:
