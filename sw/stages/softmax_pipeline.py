@@ -134,10 +134,11 @@ class _Builder:
         longest = max(self.deep, self.wide) * self.r
         taken, room = 2 * rows * longest, self.parts.config.pmu.capacity_bytes
         for noun, value, most, holds in (
-            ("Bytes of keys, and of values,", taken, room, self.sizes.kept),
+            ("Bytes of keys, and of values,", taken, room, self.sizes.kept or taken <= room),
             ("Keys in whole blocks", rows, MAX_BOX, rows <= MAX_BOX),
             ("Columns of keys and values", longest, MAX_BOX, longest <= MAX_BOX),
             ("Blocks of keys", self.sizes.blocks, MAX_TOKENS, self.sizes.blocks <= MAX_TOKENS),
+            ("Blocks of keys", self.sizes.blocks, self.parts.config.pmu.slots, self.sizes.kept),
         ):
             if not holds:
                 rule = f"at most {most}"
