@@ -10,6 +10,7 @@ import dataclasses
 from collections.abc import Mapping
 from enum import Enum
 
+from hw.numeric.formats import fp32
 from sw.ir import nodes as ir
 from sw.ir.affine import Affine
 from sw.ir.format_rules import Format
@@ -151,7 +152,7 @@ class _Finder:
             inputs[load.result.name] = Source(load.view.tensor, part, kind)
         if not inputs:
             raise _refuse(first, "A result of no loaded tile is not supported by hardware yet")
-        (value,) = first.values
+        value = self._computed(first, tensors[first.view.tensor].format)
         if value.name in inputs:
             # What is stored has a name of its own.
             kept = ir.Value(f"{value.name}#stored", value.type)
@@ -169,6 +170,22 @@ class _Finder:
                 role: index for role, index in zip(("row", "column"), frame) if index is not None
             },
         )
+
+    def _computed(self, store: ir.Store, form: Format) -> ir.Value:
+        """The stored value, without a cast from fp32 to the tensor's format: the store rounds."""
+        (value,) = store.values
+        uses = {each.name for node in self._nodes for each in node.values}
+        made = {each.name for node in self._nodes for each in node.results}
+        if not form.is_float or value.name in uses:
+            return value
+        for node in self._nodes:
+            if isinstance(node, ir.Cast) and node.result == value and node.format == form:
+                (source,) = node.values
+                assert isinstance(source.type, TileType)
+                if source.name in made and source.type.format == fp32:
+                    self._nodes.remove(node)
+                    return source
+        return value
 
     def _shape(self, node: ir.Load | ir.Store) -> tuple[int, ...]:
         """Shape of a node's tensor; one axis is a row."""

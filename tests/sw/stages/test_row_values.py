@@ -155,3 +155,30 @@ def test_tensors_of_one_axis_and_of_one_row(seed):
     for kernel, arrays in ((sums, (x, z)), (gained, (x[None], z)), (total, (x,))):
         for config in ("tiny", "small"):
             assert kernel.run(*arrays, config=config, backend="emulator").verified
+
+
+@tw.kernel("X[M, N] -> Y[M, N]: bf16")
+def rounded_by_cast(X, Y):
+    """The cast says nothing more than the store."""
+    for i in tw.metapipe(X.shape[0]):
+        x = tw.load_tile(X[i, :])
+        tw.store_tile(Y[i, :], tw.exp(x - tw.row_max(x)).to(tw.bf16))
+
+
+@tw.kernel("X[M, N] -> Y[M, N]: bf16")
+def rounded_by_store(X, Y):
+    """The same, with one rounding as well."""
+    for i in tw.metapipe(X.shape[0]):
+        x = tw.load_tile(X[i, :])
+        tw.store_tile(Y[i, :], tw.exp(x - tw.row_max(x)))
+
+
+@pytest.mark.parametrize("columns", [1, 17, 33])
+def test_a_cast_to_the_stored_format_costs_nothing(columns):
+    verify(rounded_by_cast, "small", (20, columns), fp32)
+    sizes = {"M": 20, "N": columns}
+    cast, stored = (
+        kernel.compile("small", dtype=fp32, **sizes)
+        for kernel in (rounded_by_cast, rounded_by_store)
+    )
+    assert cast.image == stored.image
