@@ -199,7 +199,9 @@ def _notes(c: PartCompilation) -> tuple[str, ...]:
         notes.append(f"{better} given up: {failures[0].message}")
     for failure in c.failures.get("prove", ()):
         count = len(c.part.launches)
-        notes.append(f"launched {count} times instead of {count} iterations: {failure.message}")
+        causes = failure.value if isinstance(failure.value, list) else [failure.message]
+        more = f", and {len(causes) - 1} more like it" if len(causes) > 1 else ""
+        notes.append(f"launched {count} times instead of {count} iterations: {causes[0]}{more}")
     if plan is None or product is None:
         return tuple(notes)
     for noun, choices, hint, had in (
