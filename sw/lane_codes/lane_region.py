@@ -101,7 +101,9 @@ class Region:
         """Enter an output in the format in which it is stored."""
         number = self._numbers[name]
         if isinstance(number, Condition) or format_ not in _FORMS:
-            raise unserved(node, f"Lanes do not send `{name}` as {format_.name}", format_.name)
+            sent = ", ".join(each.name for each in _FORMS)
+            rule = f"`{name}` stored in {format_.name} is not supported by hardware yet: lanes send"
+            raise unserved(node, f"{rule} {sent}", format_.name)
         type_ = self._types[name]
         if type_.axis(self._lane).one and not self._one[self._lane]:
             noun = ("row", "column")[self._lane]

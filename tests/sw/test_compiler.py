@@ -290,6 +290,7 @@ def test_a_matrix_times_its_own_transpose():
         assert emulated.tobytes() == expected.tobytes()
 
 
+@pytest.mark.slow
 def test_a_transposed_operand_costs_no_time():
     for dtype in (bf16, int8):
         plain = compiled(config=SMALL, shape=(256, 256, 256), dtype=dtype)

@@ -99,7 +99,10 @@ def test_repeats_that_are_left_out_take_as_long(m, n, k, fmt):
     assert short.machine.steps < whole.machine.steps
 
 
-@pytest.mark.parametrize(("side", "config"), [(4, TINY), (20, TINY), (64, SMALL), (256, SMALL)])
+@pytest.mark.parametrize(
+    ("side", "config"),
+    [(4, TINY), (20, TINY), (64, SMALL), pytest.param(256, SMALL, marks=pytest.mark.slow)],
+)
 def test_iterations_are_predicted_from_the_first_ones(side, config):
     """Nine iterations run in full end when the prediction from five says."""
     program = compiled(side, side, side, config=config)

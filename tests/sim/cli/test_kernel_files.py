@@ -166,13 +166,15 @@ def test_the_formats_that_list_shows_are_those_that_run(capsys):
 
 
 @pytest.mark.parametrize("name", ["matmul", "product.py:product"])
-def test_map_draws_a_compiled_kernel(name, folder, capsys):
-    report = ran(f"map {name} --config tiny --set M=40 --set N=8 --set K=9", capsys)
-    path = folder / report["output"]
-    assert path == folder / "build" / f"{report['kernel']}.svg"
-    assert path.read_text().startswith("<svg") and report["bytes"] == path.stat().st_size
+def test_map_describes_and_draws_a_compiled_kernel(name, folder, capsys):
     line = f"map {name} --config tiny --set M=40 --set N=8 --set K=9"
-    assert tilewright.main([*line.split(), "-o", "-"]) == 0
+    report = ran(f"{line} --svg map.svg", capsys)
+    path = folder / report["svg"]
+    assert path.read_text().startswith("<svg")
+    assert tilewright.main(line.split()) == 0
+    text = capsys.readouterr().out
+    assert text.splitlines() == report["map"] and "what bounds the speed: " in text
+    assert tilewright.main([*line.split(), "--svg", "-"]) == 0
     assert capsys.readouterr().out.strip() == path.read_text().strip()
 
 

@@ -95,7 +95,7 @@ def test_a_format_that_the_chip_lacks_is_refused_at_the_line_of_the_product(
 
 def test_a_product_stored_in_8_bits_is_golden_s_alone(tmp_path):
     problem = Problem(matmul, chip_of(("e4m3",), tmp_path), dict.fromkeys("MKN", 8), e4m3, e4m3)
-    with pytest.raises(tw.ProgramError, match="A product of e4m3 stored in e4m3 is not supported"):
+    with pytest.raises(tw.ProgramError, match="`c_tile` stored in e4m3 is not supported"):
         problem.compile()
     assert verified(problem, "golden", 2)["verified"]
 
