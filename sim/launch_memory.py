@@ -61,7 +61,7 @@ class ImageRuns:
 
     @property
     def beats(self) -> bytes:
-        """What `image_address` points to."""
+        """The image without its header: what an entry's `image_address` points to."""
         return self.image[HEADER_BYTES:]
 
 

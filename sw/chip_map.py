@@ -29,7 +29,7 @@ _BOUNDS = {
 
 
 def chip_map(compiled: Compiled) -> str:
-    """What each unit does, where each stream runs and how fast, and what bounds the speed.
+    """Chip map as text: units, streams with their rates, and what bounds the speed.
 
     Parameters
     ----------
@@ -103,7 +103,7 @@ def _share(prediction: Prediction, part: CompiledPart, name: str) -> str:
 
 
 def _task(part: CompiledPart, name: str) -> str:
-    """What a unit does, as text."""
+    """Task of a unit."""
     match part.netlist.units[name]:
         case PcuProgram() as program:
             return _pcu_task(program)

@@ -185,7 +185,7 @@ class KernelProgram(abc.ABC):
 
     @abc.abstractmethod
     def map_text(self) -> str:
-        """What each unit does, where each stream runs and how fast, and what bounds the speed."""
+        """Chip map as text: units, streams with their rates, and what bounds the speed."""
 
     @abc.abstractmethod
     def run(self, *arrays: npt.ArrayLike, backend: str = "rtl", **options: Any) -> RunResult:

@@ -214,7 +214,7 @@ class KernelProgram(results.KernelProgram):
         return picture(self._compiled, self._problem, self._name)
 
     def map_text(self) -> str:
-        """What each unit does, where each stream runs and how fast, and what bounds the speed."""
+        """Chip map as text: units, streams with their rates, and what bounds the speed."""
         # Imported late, as the compiler is.
         from sw.chip_map import chip_map
 

@@ -59,7 +59,7 @@ def divide(program: Program, serves: Serves) -> Division:
 
 
 def undivided(program: Program) -> Division:
-    """A kernel that is one part, launched once."""
+    """Division of a kernel into one part, which is launched once."""
     arrays = arrays_of(program)
     launch = PartLaunch(tuple(Argument(each.name) for each in arrays))
     return Division((Part(program, arrays, (launch,)),))

@@ -12,12 +12,9 @@ from hw.numeric.formats import Format
 from sw.ir.program import Program
 from sw.language import Kernel, Schedule
 from sw.parts.part import Division
+from sw.passes.pass_driver import later
 
 __all__ = ["Compilation"]
-
-
-def _later() -> Any:
-    return dataclasses.field(init=False, repr=False)
 
 
 @dataclasses.dataclass
@@ -53,10 +50,10 @@ class Compilation:
     options: Mapping[str, Any]
     schedule: Schedule
     given: Program | None
-    program: Program = _later()
-    summed: Program = _later()
-    lean: Program = _later()
-    division: Division = _later()
+    program: Program = later()
+    summed: Program = later()
+    lean: Program = later()
+    division: Division = later()
     failures: dict[str, list[BadInputError]] = dataclasses.field(default_factory=dict)
 
     @property

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hw.arch.loops import COUNT_BITS
 from sw.passes.plan import Plan
 
-__all__ = ["Unfit", "require_count", "require_fields"]
+__all__ = ["Unfit", "require_count", "require_fields", "unfit"]
 
 _MOST_COUNT = (1 << COUNT_BITS) - 1
 
@@ -26,6 +26,11 @@ class Unfit(ValueError):
         super().__init__(message)
         self.value = value
         self.rule = rule
+
+
+def unfit(noun: str, rule: str, value: int) -> Unfit:
+    """Refusal by a rule, which follows "must", and the value that breaks it."""
+    return Unfit(f"{noun} must {rule}, not {value}", value=value, rule=rule)
 
 
 def require_count(noun: str, count: int) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any
 
 from hw.arch.config import ChipConfig
 from hw.arch.errors import BadInputError
@@ -17,6 +16,7 @@ from sw.parts.part import Part
 from sw.passes.fit import Fit
 from sw.passes.pack import Home
 from sw.passes.parallel import Constraints
+from sw.passes.pass_driver import later
 from sw.passes.place import Placement
 from sw.passes.plan import Plan
 from sw.passes.route import Routes
@@ -28,10 +28,6 @@ from sw.stages.softmax_product import SoftmaxProduct
 from sw.stages.stage_graph import StageGraph
 
 __all__ = ["PartCompilation"]
-
-
-def _later() -> Any:
-    return dataclasses.field(init=False, repr=False)
 
 
 @dataclasses.dataclass
@@ -84,24 +80,24 @@ class PartCompilation:
     config: ChipConfig
     schedule: Schedule
     place_seed: int
-    tiled: Program = _later()
-    masked: Program = _later()
-    product: Product | None = _later()
-    softmax: SoftmaxProduct | None = _later()
-    region: Region | None = _later()
-    constraints: Constraints = _later()
-    plan: Plan | None = _later()
-    fit: Fit | None = _later()
-    pipeline: Pipeline | None = _later()
-    homes: Mapping[str, Home] = _later()
-    sizes: dict[str, int] = _later()
-    graph: StageGraph = _later()
-    netlist: Netlist = _later()
-    placement: Placement = _later()
-    routes: Routes = _later()
-    chip: ChipProgram = _later()
-    image: bytes = _later()
-    liveness: Liveness = _later()
+    tiled: Program = later()
+    masked: Program = later()
+    product: Product | None = later()
+    softmax: SoftmaxProduct | None = later()
+    region: Region | None = later()
+    constraints: Constraints = later()
+    plan: Plan | None = later()
+    fit: Fit | None = later()
+    pipeline: Pipeline | None = later()
+    homes: Mapping[str, Home] = later()
+    sizes: dict[str, int] = later()
+    graph: StageGraph = later()
+    netlist: Netlist = later()
+    placement: Placement = later()
+    routes: Routes = later()
+    chip: ChipProgram = later()
+    image: bytes = later()
+    liveness: Liveness = later()
     failures: dict[str, list[BadInputError]] = dataclasses.field(default_factory=dict)
 
     @property

@@ -10,8 +10,6 @@ from collections.abc import Iterator, Sequence
 from hw.arch.errors import BadInputError
 from sw.chip_program import ChipProgram
 from sw.fabric.errors import FitError
-from sw.ir import nodes as ir
-from sw.ir.rewrite import walk
 from sw.ir.sizes import choose_sizes
 from sw.netlist import Netlist
 from sw.parts.launch_checks import LaunchOrderError, require_order
@@ -26,14 +24,13 @@ from sw.passes.pass_driver import Pass, program_text
 from sw.passes.place import place
 from sw.passes.plan import Plan
 from sw.passes.route import RouteError, placement_seeds, route, unroutable
-from sw.passes.stage import require_on_chips, stage
+from sw.passes.stage import Product
 from sw.prove import LivenessError, require_live
-from sw.softmax.recognition import has_powers, softmax_product_of
 from sw.stages.lowering import lower
-from sw.stages.pipelines import pipelines
 from sw.stages.product_graph import product_graph
-from sw.stages.region import region_of
-from sw.stages.softmax_pipeline import softmax_pipelines
+from sw.stages.recognised import pipelines_of, recognised
+from sw.stages.region import Region
+from sw.stages.softmax_product import SoftmaxProduct
 from sw.timing.prediction import predict_cycles
 
 __all__ = ["MOST_PLANS", "PART_PASSES"]
@@ -52,27 +49,25 @@ def _own_fault(step: str) -> Iterator[None]:
 
 
 def _stage(c: PartCompilation) -> None:
-    require_on_chips(c.program)
     c.product = c.softmax = c.region = None
     c.constraints = Constraints()
-    if has_powers(c.program):
-        c.softmax = with_block(softmax_product_of(c.program), c.schedule)
-    elif any(isinstance(node, ir.Matmul) for node in walk(c.program.nodes)):
-        c.product = stage(c.program, c.config)
-        c.constraints = constraints_of(c.product, c.schedule)
-    else:
-        c.region = region_of(c.program)
-        require_no_choices(c.schedule)
+    match recognised(c.program, c.config):
+        case SoftmaxProduct() as work:
+            c.softmax = with_block(work, c.schedule)
+        case Product() as work:
+            c.product = work
+            c.constraints = constraints_of(work, c.schedule)
+        case Region() as work:
+            c.region = work
+            require_no_choices(c.schedule)
 
 
 def _parallel(c: PartCompilation) -> Iterator[None]:
     c.plan = c.fit = c.pipeline = None
     if c.product is None:
-        if c.softmax is not None:
-            choices = softmax_pipelines(c.softmax, c.arrays, c.config, c.program.name)
-        else:
-            assert c.region is not None
-            choices = pipelines(c.region, c.arrays, c.config, c.program.name)
+        work = c.softmax or c.region
+        assert work is not None
+        choices = pipelines_of(work, c.arrays, c.config, c.program.name)
         for c.pipeline in itertools.islice(choices, MOST_PLANS):
             c.homes = c.pipeline.homes
             yield

@@ -12,7 +12,7 @@ from sw.ir.program import Program
 from sw.ir.text import print_program
 from sw.ir.verify import verify
 
-__all__ = ["Pass", "State", "program_text", "run_passes"]
+__all__ = ["Pass", "State", "later", "program_text", "run_passes"]
 
 
 class State(Protocol):
@@ -28,6 +28,11 @@ class State(Protocol):
 
 
 _S = TypeVar("_S", bound=State)
+
+
+def later() -> Any:
+    """Field of a dataclass that is a `State`, set by a pass."""
+    return dataclasses.field(init=False, repr=False)
 
 
 @dataclasses.dataclass(frozen=True)

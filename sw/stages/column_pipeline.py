@@ -21,10 +21,10 @@ from hw.numeric.division import ceil_div
 from hw.numeric.formats import Format
 from sw.array_spec import ArraySpec
 from sw.lane_codes.lane_code import LaneCode
-from sw.passes.field_limits import Unfit, require_count
+from sw.passes.field_limits import Unfit, require_count, unfit
 from sw.passes.fit import MERGED
 from sw.stages.long_rows import divisor
-from sw.stages.pipeline import Pipeline, PipelineParts, on_grids
+from sw.stages.pipeline import Pipeline, PipelineParts, on_grids, pcu_name
 from sw.stages.region import Part, Region
 from sw.stages.stage_graph import Hold, Socket, Walk, boxes_of
 from sw.stages.walk_loops import loop
@@ -58,10 +58,6 @@ def column_pipelines(
     return on_grids(config, len(codes), MERGED, build)
 
 
-def _unfit(noun: str, rule: str, value: int) -> Unfit:
-    return Unfit(f"{noun} must {rule}, not {value}", value=value, rule=rule)
-
-
 class _Builder:
     def __init__(
         self,
@@ -84,24 +80,24 @@ class _Builder:
         #: Columns of a block.
         self.wide = self.group * copies
         if self.wide > MAX_BOX:
-            raise _unfit("Columns of a block", f"be at most {MAX_BOX}", self.wide)
+            raise unfit("Columns of a block", f"be at most {MAX_BOX}", self.wide)
         if any(len(code.phases) > 1 for code in codes[1:]):
             rule = "have one phase, because statistics are of tiles that are loaded"
             phases = max(len(code.phases) for code in codes[1:])
-            raise _unfit("Lane programs behind the first", rule, phases)
+            raise unfit("Lane programs behind the first", rule, phases)
         sent = sum(each.result is not None for each in codes[0].phases)
         if sent > 1:
             rule = "send its result alone, and no value for a later phase of its own"
-            raise _unfit("A lane program with column statistics", rule, sent)
+            raise unfit("A lane program with column statistics", rule, sent)
         for source in region.inputs.values():
             if source.part is Part.COLUMN:
-                raise _unfit(
+                raise unfit(
                     f"Tensor `{source.tensor}`", "have an element per column beside statistics", 1
                 )
         for form in (each for code in codes for each in code.formats.values()):
             if self.parts.vector(form) > self.group:
                 rule = f"be at most {self.group}, as the source"
-                raise _unfit("Elements per vector", rule, self.parts.vector(form))
+                raise unfit("Elements per vector", rule, self.parts.vector(form))
 
     def pipeline(self) -> Pipeline:
         for line in range(self.lines):
@@ -140,7 +136,7 @@ class _Builder:
     def _takers(self, line: int, copy: int, value: str) -> list[Socket]:
         """Sockets behind the first code that take a value."""
         return [
-            Socket(_pcu(line, number, copy), port)
+            Socket(pcu_name(line, number, copy), port)
             for number, code in enumerate(self.codes)
             for port, taken in (
                 (PcuInput.ACTIVATION, code.phases[0].source),
@@ -180,7 +176,7 @@ class _Builder:
                 sinks.append(Socket(name))
                 takers = [] if whole else self._takers(line, copy, value)
                 if whole and self.codes[0].source == value:
-                    takers = [Socket(_pcu(line, 0, copy), PcuInput.ACTIVATION)]
+                    takers = [Socket(pcu_name(line, 0, copy), PcuInput.ACTIVATION)]
                 if takers:
                     self.parts.join(f"{name}_rows", [(Socket(name), 1)], takers)
             first, step = self._place(line)
@@ -230,19 +226,19 @@ class _Builder:
         taken = [each.auxiliary for each in self.codes[0].phases if each.auxiliary is not None]
         runs = [(value, len(list(same))) for value, same in itertools.groupby(taken)]
         if len({value for value, _ in runs}) != len(runs):
-            raise _unfit("Turns of an auxiliary stream", "each be of another value", len(runs))
+            raise unfit("Turns of an auxiliary stream", "each be of another value", len(runs))
         if self.codes[0].source in taken:
-            raise _unfit("Uses of a source as auxiliary stream", "be 0", len(taken))
+            raise unfit("Uses of a source as auxiliary stream", "be 0", len(taken))
         if runs:
             sources = [
                 (Socket(_name(line, copy, value, whole=True)), count) for value, count in runs
             ]
-            sink = Socket(_pcu(line, 0, copy), PcuInput.AUXILIARY)
+            sink = Socket(pcu_name(line, 0, copy), PcuInput.AUXILIARY)
             self.parts.join(f"{sink.stage}_auxiliary", sources, [sink])
 
     def _code(self, line: int, number: int, copy: int) -> None:
         code = self.codes[number]
-        name = _pcu(line, number, copy)
+        name = pcu_name(line, number, copy)
         made = [each.result for each in code.phases if each.result is not None][-1]
         self.parts.lanes(name, code, {}, cut=self._vectors(code.formats[made]))
         if made not in self.region.outputs:
@@ -257,7 +253,9 @@ class _Builder:
             for number, code in enumerate(self.codes)
             if any(each.result == value for each in code.phases)
         )
-        sources = [Socket(_pcu(line, final, copy), PcuOutput.RESULT) for copy in range(self.copies)]
+        sources = [
+            Socket(pcu_name(line, final, copy), PcuOutput.RESULT) for copy in range(self.copies)
+        ]
         if self.codes[final].sends_statistic(value):
             self._row(line, tensor, sources)
         else:
@@ -289,11 +287,6 @@ class _Builder:
         box = boxes_of(self.arrays, tensor, (self.wide, 1), column=first)
         loops = [BoxLoop(self.blocks, 0, step)]
         self.parts.store(f"{name}_store", line, box, loops, [(Socket(name), 1)])
-
-
-def _pcu(line: int, number: int, copy: int) -> str:
-    """Name of the PCU of a code in a copy of a line."""
-    return f"pcu{line}_{copy}_{number}"
 
 
 def _name(line: int, copy: int, value: str, *, whole: bool) -> str:

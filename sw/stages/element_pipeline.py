@@ -21,7 +21,7 @@ from sw.array_spec import ArraySpec
 from sw.lane_codes.lane_code import LaneCode
 from sw.passes.field_limits import Unfit, require_count
 from sw.passes.fit import MERGED
-from sw.stages.pipeline import Pipeline, PipelineParts, on_grids
+from sw.stages.pipeline import Pipeline, PipelineParts, on_grids, pcu_name
 from sw.stages.region import Region
 from sw.stages.stage_graph import Hold, Socket, Walk, boxes_of
 
@@ -137,7 +137,9 @@ class _Builder:
                 (PcuInput.AUXILIARY, phase.auxiliary),
             ):
                 if taken == value:
-                    found += [Socket(_pcu(line, number, copy), port) for copy in range(self.copies)]
+                    found += [
+                        Socket(pcu_name(line, number, copy), port) for copy in range(self.copies)
+                    ]
         return found
 
     def _loops(self, blocks: int) -> list[BoxLoop]:
@@ -190,13 +192,13 @@ class _Builder:
                 )
                 if taken in self.region.inputs
             }
-            name = _pcu(line, number, copy)
+            name = pcu_name(line, number, copy)
             self.parts.lanes(name, code, filters)
             assert phase.result is not None
             takers = [
                 socket
                 for socket in self._takers(line, phase.result)
-                if socket.stage in {_pcu(line, each, copy) for each in range(len(self.codes))}
+                if socket.stage in {pcu_name(line, each, copy) for each in range(len(self.codes))}
             ]
             if takers and phase.result in self.region.outputs:
                 raise Unfit(
@@ -213,12 +215,8 @@ class _Builder:
             number for number, code in enumerate(self.codes) if code.phases[0].result == value
         )
         sources = [
-            (Socket(_pcu(line, number, copy), PcuOutput.RESULT), 1) for copy in range(self.copies)
+            (Socket(pcu_name(line, number, copy), PcuOutput.RESULT), 1)
+            for copy in range(self.copies)
         ]
         box = boxes_of(self.arrays, tensor, (shape.columns, shape.rows), line * shape.rows)
         self.parts.store(f"line{line}_{tensor}", line, box, self._loops(blocks), sources)
-
-
-def _pcu(line: int, number: int, copy: int) -> str:
-    """Name of the PCU of a code in a copy of a line."""
-    return f"pcu{line}_{copy}_{number}"

@@ -27,7 +27,7 @@ from sw.stages.stage_graph import (
     Stream,
 )
 
-__all__ = ["Pipeline", "PipelineParts", "fitting", "on_grids"]
+__all__ = ["Pipeline", "PipelineParts", "fitting", "on_grids", "on_lines", "pcu_name"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -90,11 +90,40 @@ def on_grids(
         for each in range(1, copies + 1)
         if lines * each * programs <= config.pcu_count
     ]
-    for choice in sorted(choices, key=lambda each: (-each[0] * each[1], -each[0])):
+    yield from _tried(build, sorted(choices, key=lambda each: (-each[0] * each[1], -each[0])))
+
+
+def on_lines(config: ChipConfig, build: Callable[[int], Pipeline]) -> Iterator[Pipeline | Unfit]:
+    """Pipelines without PCUs, those of most lines first, one line per AGCU.
+
+    Parameters
+    ----------
+    config : ChipConfig
+    build : callable
+        Function from the number of lines to a pipeline.
+
+    Yields
+    ------
+    Pipeline or Unfit
+        Why a choice does not fit, in its place.
+    """
+    yield from _tried(build, [(lines,) for lines in range(config.agcu.count, 0, -1)])
+
+
+def _tried(
+    build: Callable[..., Pipeline], choices: Iterable[tuple[int, ...]]
+) -> Iterator[Pipeline | Unfit]:
+    """The pipeline of each choice, or why it does not fit."""
+    for choice in choices:
         try:
             yield build(*choice)
         except Unfit as problem:
             yield problem
+
+
+def pcu_name(line: int, number: int, copy: int) -> str:
+    """Name of the PCU of a lane program in a copy of a line's chain."""
+    return f"pcu{line}_{copy}_{number}"
 
 
 def fitting(candidates: Iterable[Pipeline | Unfit], name: str) -> Iterator[Pipeline]:

@@ -15,12 +15,11 @@ from sw.lane_codes.lane_code import LaneCode
 from sw.lane_codes.lane_codes import lane_codes
 from sw.passes.field_limits import Unfit
 from sw.stages.column_pipeline import column_pipelines
-from sw.stages.copy_pipeline import copy_pipelines
 from sw.stages.element_pipeline import element_pipelines
+from sw.stages.move_pipelines import copy_pipelines, turn_pipelines
 from sw.stages.pipeline import Pipeline, fitting
 from sw.stages.region import Part, Region
 from sw.stages.row_pipeline import row_pipelines
-from sw.stages.turn_pipeline import turn_pipelines
 
 __all__ = ["pipelines"]
 

@@ -13,18 +13,13 @@ from hw.numeric.division import ceil_div
 from hw.numeric.formats import Format
 from sw.array_spec import ArraySpec
 from sw.lane_codes.lane_code import LaneCode
-from sw.passes.field_limits import Unfit, require_count
+from sw.passes.field_limits import Unfit, require_count, unfit
 from sw.stages.long_rows import chunks_of, divisor
 from sw.stages.pipeline import PipelineParts
 from sw.stages.region import Part, Region
 from sw.stages.walk_loops import loop
 
-__all__ = ["RowFrame", "RowPieces", "unfit"]
-
-
-def unfit(noun: str, rule: str, value: int) -> Unfit:
-    """Refusal of a pipeline by a rule and the value that breaks it."""
-    return Unfit(f"{noun} must {rule}, not {value}", value=value, rule=rule)
+__all__ = ["RowFrame", "RowPieces"]
 
 
 _OUTER = Level.WINDOWS.value

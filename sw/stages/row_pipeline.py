@@ -23,12 +23,12 @@ from hw.arch.pcu import PcuInput, PcuOutput
 from hw.arch.pmu_word import ENGINE_LOOPS, Access, Level
 from sw.array_spec import ArraySpec
 from sw.lane_codes.lane_code import LaneCode
-from sw.passes.field_limits import Unfit, require_count
+from sw.passes.field_limits import Unfit, require_count, unfit
 from sw.passes.fit import MERGED
 from sw.stages.long_rows import chunks_of, pieces_of, rows_of, vector_of
-from sw.stages.pipeline import Pipeline, on_grids
+from sw.stages.pipeline import Pipeline, on_grids, pcu_name
 from sw.stages.region import Part, Region
-from sw.stages.row_frame import RowFrame, unfit
+from sw.stages.row_frame import RowFrame
 from sw.stages.stage_graph import Hold, Socket, Walk, boxes_of
 from sw.stages.walk_loops import boxes_across, column_loops, loop, require_loops
 
@@ -94,7 +94,7 @@ class _Builder(RowFrame):
         for number, code in enumerate(self.codes):
             if (number == 0 and self.whole) != whole:
                 continue
-            name = _pcu(line, number, copy)
+            name = pcu_name(line, number, copy)
             if any(each.source == value for each in code.phases):
                 found.append(Socket(name, PcuInput.ACTIVATION))
             if any(each.auxiliary == value for each in code.phases) and not whole:
@@ -232,7 +232,7 @@ class _Builder(RowFrame):
             sources = [
                 (Socket(_name(line, copy, value, whole=True)), count) for value, count in runs
             ]
-            sink = Socket(_pcu(line, 0, copy), PcuInput.AUXILIARY)
+            sink = Socket(pcu_name(line, 0, copy), PcuInput.AUXILIARY)
             self.parts.join(f"{sink.stage}_auxiliary", sources, [sink])
 
     def _row(self, value: str) -> None:
@@ -276,7 +276,7 @@ class _Builder(RowFrame):
             tensor = vector_of(self.arrays, source.tensor, columns, vector, times)
             self.parts.load(f"{name}_load", self.lines - 1, tensor, [BoxLoop(1)], [Socket(name)])
             takers = [
-                Socket(_pcu(line, number, copy), PcuInput.AUXILIARY)
+                Socket(pcu_name(line, number, copy), PcuInput.AUXILIARY)
                 for line in range(self.lines)
                 for copy in range(self.copies)
                 for number in dict.fromkeys(numbers)
@@ -285,7 +285,7 @@ class _Builder(RowFrame):
 
     def _code(self, line: int, number: int, copy: int) -> None:
         code = self.codes[number]
-        name = _pcu(line, number, copy)
+        name = pcu_name(line, number, copy)
         made = [each.result for each in code.phases if each.result is not None][-1]
         cut = 0 if code.sends_statistic(made) else self.halves(code.formats[made])
         self.parts.lanes(name, code, {}, cut=cut)
@@ -343,7 +343,8 @@ class _Builder(RowFrame):
                 )
             )
             sources = [
-                (Socket(_pcu(line, final, copy), PcuOutput.RESULT), 1) for copy in range(first, end)
+                (Socket(pcu_name(line, final, copy), PcuOutput.RESULT), 1)
+                for copy in range(first, end)
             ]
             self.parts.join(f"{name}_columns{number}", sources, [Socket(name, number)])
         read = Walk(
@@ -367,11 +368,6 @@ class _Builder(RowFrame):
             BoxLoop(boxes * slots, 0, wide if boxes * slots > 1 else 0),
         ]
         self.parts.store(f"{name}_store", line, box, loops, [(Socket(name), 1)])
-
-
-def _pcu(line: int, number: int, copy: int) -> str:
-    """Name of the PCU of a code in a copy of a line."""
-    return f"pcu{line}_{copy}_{number}"
 
 
 def _name(line: int, copy: int, value: str, *, whole: bool) -> str:

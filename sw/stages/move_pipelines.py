@@ -1,7 +1,8 @@
-"""Pipelines that transpose: blocks written by rows and read by columns, without a PCU."""
+"""Pipelines without a PCU: blocks of a tensor stored as they are loaded, or turned by a buffer."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 
 from hw.arch.config import ChipConfig
@@ -11,11 +12,72 @@ from hw.arch.pmu_word import Access, Level
 from hw.numeric.division import ceil_div
 from sw.array_spec import ArraySpec
 from sw.passes.field_limits import Unfit, require_count
-from sw.stages.pipeline import Pipeline, PipelineParts
+from sw.stages.pipeline import Pipeline, PipelineParts, on_lines
 from sw.stages.region import Region
 from sw.stages.stage_graph import Hold, Socket, Walk, boxes_of
+from sw.stages.walk_loops import loop
 
-__all__ = ["turn_pipelines"]
+__all__ = ["copy_pipelines", "turn_pipelines"]
+
+
+def copy_pipelines(
+    region: Region, arrays: tuple[ArraySpec, ...], config: ChipConfig
+) -> Iterator[Pipeline | Unfit]:
+    """Pipelines for a result that is a tensor as it is, those with most AGCUs first.
+
+    Parameters
+    ----------
+    region : Region
+    arrays : tuple of ArraySpec
+        Arguments of the launch.
+    config : ChipConfig
+
+    Returns
+    -------
+    iterator of Pipeline or Unfit
+        Why a choice does not fit, in its place.
+    """
+    return on_lines(config, functools.partial(_copy, region, arrays, config))
+
+
+def _copy(
+    region: Region, arrays: tuple[ArraySpec, ...], config: ChipConfig, lines: int
+) -> Pipeline:
+    """Pipeline in which as many AGCUs each copy every so many rows of blocks."""
+    ((value, source),) = region.inputs.items()
+    (result,) = region.outputs.values()
+    parts = PipelineParts(config)
+    form = source.type.format
+    vector, element = parts.vector(form), form.bits // 8
+    wide = min(MAX_BOX, ceil_div(region.columns, vector) * vector)
+    room = config.pmu.capacity_bytes // 4 // (wide * element)
+    high = max(1, min(MAX_BOX, ceil_div(region.rows, lines), room))
+    down, across = ceil_div(region.rows, high), ceil_div(region.columns, wide)
+    require_count("blocks of rows", down)
+    require_count("blocks of columns", across)
+    lines = min(lines, down)
+    for line in range(lines):
+        blocks = ceil_div(down - line, lines)
+        walk = Walk(
+            (loop(high * wide // vector, vector),),
+            launches=LoopProgram(blocks),
+            windows=LoopProgram(across),
+            last_level=Level.ADDRESS,
+        )
+        name = f"line{line}_{value}"
+        hold = Hold(high * wide * element, element, (walk,), (walk,))
+        parts.hold(name, hold, wanted=4, rate=1.0, alignment=2, tokens=True)
+        loops = [
+            BoxLoop(blocks, 1, high * lines if blocks > 1 else 0),
+            BoxLoop(across, 0, wide if across > 1 else 0),
+        ]
+        box, row = (wide, high), line * high
+        tensor = boxes_of(arrays, source.tensor, box, row)
+        parts.load(f"{name}_load", line, tensor, loops, [Socket(name)])
+        tensor = boxes_of(arrays, result, box, row)
+        parts.store(f"{name}_store", line, tensor, loops, [(Socket(name), 1)])
+    summary = f"{lines} buffers, {down} x {across} blocks of {high} x {wide}"
+    return parts.done(summary, high, wide)
 
 
 def turn_pipelines(
@@ -30,16 +92,12 @@ def turn_pipelines(
         Arguments of the launch.
     config : ChipConfig
 
-    Yields
-    ------
-    Pipeline or Unfit
+    Returns
+    -------
+    iterator of Pipeline or Unfit
         Why a choice does not fit, in its place.
     """
-    for lines in range(config.agcu.count, 0, -1):
-        try:
-            yield _turn(region, arrays, config, lines)
-        except Unfit as problem:
-            yield problem
+    return on_lines(config, functools.partial(_turn, region, arrays, config))
 
 
 def _turn(
