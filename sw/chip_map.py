@@ -27,6 +27,9 @@ _BOUNDS = {
     AGCU: "the AGCUs move beats from or to memory",
 }
 
+#: Share of busy cycles up to which no unit bounds the speed.
+_BUSY = 0.5
+
 
 def chip_map(compiled: Compiled) -> str:
     """Chip map as text: units, streams with their rates, and what bounds the speed.
@@ -202,7 +205,8 @@ def _bound(part: CompiledPart, prediction: Prediction) -> str:
     }
     first, *others = sorted(shares, key=lambda kind: -shares[kind])
     rest = ", ".join(f"{kind}s {shares[kind]:.2f}" for kind in others)
+    idle = "" if shares[first] > _BUSY else "latencies, as no unit is busy for long: "
     return (
-        f"what bounds the speed: {_BOUNDS[first]} in {shares[first]:.2f} of the kernel's "
+        f"what bounds the speed: {idle}{_BOUNDS[first]} in {shares[first]:.2f} of the kernel's "
         f"{prediction.kernel:,} cycles ({rest}); {prediction.before:,} cycles pass before it"
     )

@@ -53,6 +53,7 @@ def test_rates_are_those_of_the_tensors():
     [
         ({"M": 256, "N": 256, "K": 256}, "the PCUs compute"),
         ({"M": 1, "N": 1024, "K": 256}, "the AGCUs move beats"),
+        ({"M": 8, "N": 8, "K": 8}, "latencies, as no unit is busy for long: "),
     ],
 )
 def test_the_bound_is_the_busiest_kind_of_unit(dims, bound):
