@@ -111,7 +111,7 @@ def floorplan(
         f'viewBox="0 0 {width} {height}" font-family="sans-serif" font-size="12" '
         'text-anchor="middle">',
         f"<title>{escape(title)}</title>" if title else "",
-        f'<rect width="{width}" height="{height}" fill="white"/>',
+        _paper(width, height),
         f'<text x="{_MARGIN}" y="24" font-size="15" font-weight="bold" text-anchor="start">'
         f"{escape(title)}</text>",
     ]
@@ -142,7 +142,12 @@ def stacked(figures: Sequence[str]) -> str:
         width = max(width, int(root.get("width", 0)))
         height += int(root.get("height", 0))
     head = f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}">\n'
-    return f"{head}{''.join(inner)}</svg>\n"
+    return f"{head}{_paper(width, height)}\n{''.join(inner)}</svg>\n"
+
+
+def _paper(width: float, height: float) -> str:
+    """White ground of a picture."""
+    return f'<rect width="{width}" height="{height}" fill="white"/>'
 
 
 def _text(x: float, y: float, text: str, more: str = "") -> str:

@@ -198,3 +198,5 @@ def test_pictures_of_several_parts_stand_one_above_another():
     assert [each.get("y") for each in inner] == ["0", inner[0].get("height")]
     assert number(root, "height") == sum(number(each, "height") for each in inner)
     assert number(root, "width") == max(number(each, "width") for each in inner)
+    ground = root.find(f"{SVG}rect")
+    assert all(ground.get(side) == root.get(side) for side in ("width", "height"))
