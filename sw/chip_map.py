@@ -6,8 +6,6 @@ from collections.abc import Iterator, Sequence
 
 from hw.arch.agcu import AgcuProgram
 from hw.arch.boxes.issuer_program import IssuerProgram
-from hw.arch.lanes.lane_program import LanePhase
-from hw.arch.lanes.phase_word import Reduction
 from hw.arch.pcu import PcuProgram
 from hw.arch.pmu import PmuProgram
 from hw.arch.ports import Link, UnitProgram
@@ -15,6 +13,7 @@ from hw.arch.unit_kind import AGCU, PCU, PMU, UNIT_KINDS, UnitKind
 from sw.compiled import Compiled
 from sw.compiled_part import CompiledPart
 from sw.netlist import Net
+from sw.pcu_text import pcu_task
 from sw.stages.stage_graph import Hold
 from sw.timing.prediction import Prediction, unit_name
 
@@ -109,34 +108,13 @@ def _task(part: CompiledPart, name: str) -> str:
     """Task of a unit."""
     match part.netlist.units[name]:
         case PcuProgram() as program:
-            return _pcu_task(program)
+            return pcu_task(program)
         case PmuProgram():
             return _pmu_task(part, int(name.removeprefix("pmu")))
         case AgcuProgram() as program:
             return _agcu_task(part, program)
         case program:
             raise AssertionError(type(program))
-
-
-def _pcu_task(program: PcuProgram) -> str:
-    tasks = []
-    if program.softmax:
-        tasks.append(f"{program.softmax.role.name.lower()} of a softmax between two products")
-    elif program.sums:
-        formats = " x ".join(dict.fromkeys(each.name for each in program.operands))
-        tasks.append(f"products of {formats}, sums sent as {program.out.name}")
-    if program.lanes:
-        tasks.append("lanes: " + " | ".join(map(_phase, program.lanes.phases)))
-    return "; ".join(tasks)
-
-
-def _phase(phase: LanePhase) -> str:
-    """A phase by what becomes of its results."""
-    result = phase.result.name.lower()
-    if phase.reduction is Reduction.NONE:
-        return f"to {result}"
-    kept = f"{phase.reduction.name.lower()} in statistic {phase.statistic}"
-    return kept if result == "none" else f"{kept}, to {result}"
 
 
 def _pmu_task(part: CompiledPart, number: int) -> str:

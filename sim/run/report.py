@@ -66,6 +66,15 @@ def _rate(report: Mapping[str, Any]) -> str:
     return ""
 
 
+def _predicted_rate(report: Mapping[str, Any]) -> str:
+    """Share of the multiply-accumulates in the predicted cycles."""
+    peak = report["peak_macs_per_cycle"]
+    if not report["macs"]:
+        return ""
+    share = report["macs"] / (report["predicted_cycles"] * peak)
+    return f", utilization {share:.4f} of {peak:,} MAC/cycle"
+
+
 def tell(
     report: Mapping[str, Any], problems: Sequence[str] = (), notes: Sequence[str] = ()
 ) -> list[str]:
@@ -79,6 +88,8 @@ def tell(
             f"  {report['cycles']:,} cycles{warm}{_rate(report)}"
             + (f" (predicted {predicted:,} cycles)" if predicted else "")
         )
+    elif report["predicted_cycles"] is not None:
+        lines.append(f"  predicted {report['predicted_cycles']:,} cycles{_predicted_rate(report)}")
     if report["dram_bytes_read"] is not None:
         lines.append(
             f"  {report['dram_bytes_read']:,} bytes read, "

@@ -17,6 +17,7 @@ from hw.arch.pcu import PcuProgram
 from hw.arch.pmu import Beyond
 from hw.arch.pmu_word import Access
 from sw.array_spec import ArraySpec
+from sw.pcu_text import pcu_text
 
 __all__ = [
     "Hold",
@@ -287,7 +288,7 @@ def _stage_text(stage: Stage) -> str:
             walks += [f"read {_walk_text(each)}" for each in stage.reads]
             return f"hold slots of {stage.slot_bytes} bytes; {'; '.join(walks)}"
         case Product() | Lanes():
-            return f"{stage.kind} {stage.program}"
+            return pcu_text(stage.program)
     raise AssertionError(stage.kind)
 
 

@@ -49,6 +49,9 @@ def test_people_read_bytes_error_and_the_verdict(pieces, capsys):
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("matmul of M = 9, K = 20, N = 7, MM = 256, NN = 64; ")
     assert lines[0].endswith("emulator on tiny") and lines[-1] == "VERIFIED"
+    assert re.fullmatch(
+        r"  predicted [\d,]+ cycles, utilization 0\.\d{4} of \d+ MAC/cycle", lines[1]
+    )
     assert any("bytes read" in line for line in lines)
     (line,) = (line for line in lines if "golden against float64: " in line)
     assert re.fullmatch(r"  golden against float64: (equal|error 0\.\d\d of its bound)", line)
