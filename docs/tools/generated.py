@@ -13,7 +13,7 @@ from hw.arch.registers import register_table
 from hw.numeric.formats import format_table
 from sw.ir.element_operations import element_table
 
-__all__ = ["GENERATED", "Generated"]
+__all__ = ["GENERATED", "PICTURES", "Generated"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,4 +66,9 @@ GENERATED: Mapping[str, Generated] = MappingProxyType(
         "area-function-unit": Generated("docs/numerics.md", area_tables.function_unit),
         "area-operations": Generated("docs/numerics.md", area_tables.operations),
     }
+)
+
+#: Pictures by file: the text of each.
+PICTURES: Mapping[str, Callable[[], str]] = MappingProxyType(
+    {"docs/flash_attention.svg": chip_tables.attention_picture}
 )

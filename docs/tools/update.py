@@ -1,4 +1,4 @@
-"""Writes the generated blocks and the computed figures of the pages: ``make figures``."""
+"""Writes the generated blocks, figures and pictures of the pages: ``make figures``."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import argparse
 
 from docs.tools.blocks import replaced
 from docs.tools.figures import ROOT, figures
-from docs.tools.generated import GENERATED
+from docs.tools.generated import GENERATED, PICTURES
 
 __all__ = ["main", "update"]
 
@@ -58,6 +58,10 @@ def main() -> None:
     for page in sorted(args.page or pages):
         changed = update(page, slow=not args.quick)
         print(f"{page}: {'written' if changed else 'as it was'}", flush=True)
+    if not args.page:
+        for file, make in PICTURES.items():
+            (ROOT / file).write_text(make(), encoding="utf-8")
+            print(f"{file}: written", flush=True)
 
 
 if __name__ == "__main__":
