@@ -31,7 +31,7 @@ class TraceEvent:
 
 def trace_event(word: int) -> TraceEvent:
     """Event of the 64 bits of a trace event."""
-    fields: Any = trace_layout.from_bits(word)
+    fields: Any = trace_layout.unpack(word)
     return TraceEvent(fields["kind"], fields["entry"], fields["cycle"])
 
 

@@ -100,7 +100,7 @@ CONTRACT = {
     "hw/arch": (
         ("hw.arch", "hw.numeric"),
         (
-            "amaranth.hdl.Const",
+            "amaranth.hdl.Shape",
             "amaranth.hdl.signed",
             "amaranth.hdl.unsigned",
             "amaranth.lib.data",

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from typing import Any
 
-from amaranth.hdl import Const, unsigned
+from amaranth.hdl import unsigned
 from amaranth.lib import data
 
 from hw.arch.boxes.issuer_program import ISSUER_PROGRAMS, IssuerProgram, nest_layout
@@ -14,6 +15,7 @@ from hw.arch.errors import BadInputError
 from hw.arch.launch import MAX_ARGUMENTS
 from hw.arch.limits import MAX_CREDITS
 from hw.arch.ports import PortNames, UnitProgram, used
+from hw.arch.words.word_layout import WordLayout
 
 __all__ = [
     "AGCU_DESCRIPTORS",
@@ -63,7 +65,8 @@ def index_input(stream: int, *, store: bool) -> int:
     return AGCU_STREAMS - 1 - stream if store else stream
 
 
-def agcu_layout(token_ports: int) -> data.StructLayout:
+@functools.cache
+def agcu_layout(token_ports: int) -> WordLayout:
     """Layout of an AGCU's program.
 
     ``issuers`` are the first programs of the lists of the load streams, then of the store streams;
@@ -74,7 +77,7 @@ def agcu_layout(token_ports: int) -> data.StructLayout:
     nest = nest_layout(descriptors=AGCU_DESCRIPTORS, token_ports=token_ports)
     nests = data.ArrayLayout(nest, 2 * AGCU_STREAMS)
     words = data.ArrayLayout(unsigned(WORD_BITS), STORED_WORDS)
-    return data.StructLayout(
+    return WordLayout(
         {
             "issuers": nests,
             "credits": data.ArrayLayout(range(MAX_CREDITS + 1), token_ports),
@@ -86,7 +89,7 @@ def agcu_layout(token_ports: int) -> data.StructLayout:
     )
 
 
-def _nest_offsets(layout: data.StructLayout, stream: int) -> tuple[int, ...]:
+def _nest_offsets(layout: WordLayout, stream: int) -> tuple[int, ...]:
     """Bit at which each program of a stream's list begins in the AGCU's word."""
     nests = layout["issuers"].shape
     within = stream * nests.elem_shape.size
@@ -233,7 +236,7 @@ class AgcuProgram(UnitProgram):
             "stored": sum(1 << number for number in self.stored),
             "arguments": [argument for _, argument in self.descriptors] + [0] * padding,
         }
-        word = Const.cast(layout.const(fields)).value
+        word = layout.pack(fields)
         descriptors = layout["descriptors"]
         bits = layout["issuers"].shape.elem_shape.size
         streams = (
@@ -262,7 +265,7 @@ class AgcuProgram(UnitProgram):
             If `pack` makes no such word.
         """
         layout = agcu_layout(token_ports)
-        fields: Any = layout.from_bits(word)
+        fields: Any = layout.unpack(word)
         bits = layout["issuers"].shape.elem_shape.size
         streams: list[IssuerProgram | None] = []
         for number in range(2 * AGCU_STREAMS):

@@ -9,6 +9,7 @@ from amaranth.lib import data, enum
 
 from hw.arch.checks import require_int
 from hw.arch.errors import BadInputError, shown
+from hw.arch.words.word_layout import WordLayout
 from hw.numeric.formats import Format
 
 __all__ = [
@@ -72,7 +73,7 @@ class Mode(enum.Enum, shape=8):
 
 
 #: The bytes in memory order; the one declaration for hardware and Python.
-descriptor_layout = data.StructLayout(
+descriptor_layout = WordLayout(
     {
         "base": 64,
         "format": 8,
@@ -238,8 +239,7 @@ class Descriptor:
 
     def pack(self) -> bytes:
         """Bytes of the descriptor in memory."""
-        constant: Any = descriptor_layout.const(self._init())
-        return int(constant.as_bits()).to_bytes(DESCRIPTOR_BYTES, "little")
+        return descriptor_layout.pack(self._init()).to_bytes(DESCRIPTOR_BYTES, "little")
 
     @classmethod
     def unpack(cls, packed: bytes) -> "Descriptor":
@@ -253,7 +253,7 @@ class Descriptor:
         """
         if len(packed) != DESCRIPTOR_BYTES:
             raise BadInputError(f"Descriptor must be {DESCRIPTOR_BYTES} bytes, not {len(packed)}")
-        fields: Any = descriptor_layout.from_bits(int.from_bytes(packed, "little"))
+        fields: Any = descriptor_layout.unpack(int.from_bytes(packed, "little"))
         rank = int(fields["rank"])
         require_int("Descriptor rank", rank, 1, MAX_RANK)
         codes = {int(member.value): member for member in ElementFormat}

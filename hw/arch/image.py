@@ -8,13 +8,11 @@ import zlib
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from amaranth.hdl import Const
-from amaranth.lib import data
-
 from hw.arch.config import ChipConfig
 from hw.arch.errors import BadInputError, shown
 from hw.arch.launch import HEADER_BYTES, header_layout
 from hw.arch.limits import FABRIC_ROWS, FINGERPRINT, SEGMENT_WORDS, SEGMENTS
+from hw.arch.words.word_layout import WordLayout
 from hw.numeric.division import ceil_div
 
 __all__ = [
@@ -35,7 +33,7 @@ IMAGE_MAGIC = int.from_bytes(b"TWIM", "little")
 IMAGE_VERSION = 2
 
 #: A run in a directory: consecutive words of one segment, from ``word`` on; 0 words: none.
-run_layout = data.StructLayout(
+run_layout = WordLayout(
     {
         "row": range(FABRIC_ROWS.high + 1),
         "segment": range(SEGMENTS.high + 1),
@@ -83,12 +81,11 @@ def image_words(body: bytes, width_bits: int) -> Iterator[ImageWord]:
     BadInputError
         If the beats end before the words of a directory.
     """
-    beat = width_bits // 8
+    beat, bits = width_bits // 8, run_layout.size
     beats = (int.from_bytes(body[at : at + beat], "little") for at in range(0, len(body), beat))
     for directory in beats:
-        for index in range(width_bits // run_layout.size):
-            raw = directory >> index * run_layout.size & (1 << run_layout.size) - 1
-            run: Any = run_layout.from_bits(raw)
+        for index in range(width_bits // bits):
+            run = run_layout.unpack(directory >> index * bits & (1 << bits) - 1)
             if not run["words"]:
                 break
             for number in range(run["words"]):
@@ -108,7 +105,7 @@ def checked_header(header: bytes) -> Any:
     """
     if len(header) != HEADER_BYTES:
         raise BadInputError(f"Image header must have {HEADER_BYTES} bytes, not {len(header)}")
-    fields: Any = header_layout.from_bits(int.from_bytes(header, "little"))
+    fields: Any = header_layout.unpack(int.from_bytes(header, "little"))
     for name, expected in (("magic", IMAGE_MAGIC), ("version", IMAGE_VERSION), ("reserved", 0)):
         if fields[name] != expected:
             raise BadInputError(f"Image {name} must be {expected:#x}, not {fields[name]:#x}")
@@ -177,11 +174,11 @@ class Image:
                     "word": word,
                     "words": len(words),
                 }
-                run = Const.cast(run_layout.const(fields)).value
+                run = run_layout.pack(fields)
                 directory |= run << index * run_layout.size
             beats += [directory, *(value for *_, words in group for value in words)]
         body = b"".join(each.to_bytes(width_bits // 8, "little") for each in beats)
-        header = header_layout.const(
+        header = header_layout.pack(
             {
                 "magic": IMAGE_MAGIC,
                 "version": IMAGE_VERSION,
@@ -190,7 +187,7 @@ class Image:
                 "checksum": checksum(body),
             }
         )
-        return Const.cast(header).value.to_bytes(HEADER_BYTES, "little") + body
+        return header.to_bytes(HEADER_BYTES, "little") + body
 
     @classmethod
     def unpack(cls, raw: bytes, width_bits: int) -> "Image":

@@ -4,11 +4,12 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
-from amaranth.hdl import Const, signed
-from amaranth.lib import data, enum
+from amaranth.hdl import signed
+from amaranth.lib import enum
 
 from hw.arch.checks import require_bool, require_int
 from hw.arch.errors import BadInputError, shown
+from hw.arch.words.word_layout import WordLayout
 
 __all__ = [
     "ARGUMENT_BYTES",
@@ -48,14 +49,14 @@ MAX_IMAGE_BYTES = (1 << 24) - 1
 
 
 #: Header of an image in memory order, part of an entry; ``checksum`` is that of the image's beats.
-header_layout: data.StructLayout = data.StructLayout(
+header_layout: WordLayout = WordLayout(
     {"magic": 32, "version": 16, "reserved": 16, "fingerprint": 32, "checksum": 32}
 )
 #: Bytes of a header.
 HEADER_BYTES = header_layout.size // 8
 
 #: One entry of the launch list in memory order.
-entry_layout = data.StructLayout(
+entry_layout = WordLayout(
     {
         "image_address": 64,
         "argument_address": 64,
@@ -87,10 +88,10 @@ class TraceKind(enum.Enum, shape=8):
 
 
 #: A trace event; its cycle is counted as the register CYCLES counts.
-trace_layout = data.StructLayout({"kind": TraceKind, "entry": ENTRY_NUMBER_BITS, "cycle": 40})
+trace_layout = WordLayout({"kind": TraceKind, "entry": ENTRY_NUMBER_BITS, "cycle": 40})
 
 #: One argument in memory order; it is ``value + stride × iteration``.
-argument_layout = data.StructLayout({"value": 64, "stride": signed(64)})
+argument_layout = WordLayout({"value": 64, "stride": signed(64)})
 
 
 def alignment_bytes(width_bits: int) -> int:
@@ -125,10 +126,8 @@ class Argument:
 
     def pack(self) -> bytes:
         """The 16 bytes in memory."""
-        fields = argument_layout.const({"value": self.value, "stride": self.stride})
-        return (Const.cast(fields).value & (1 << argument_layout.size) - 1).to_bytes(
-            ARGUMENT_BYTES, "little"
-        )
+        fields = {"value": self.value, "stride": self.stride}
+        return argument_layout.pack(fields).to_bytes(ARGUMENT_BYTES, "little")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -175,9 +174,8 @@ class LaunchEntry:
         """The 64 bytes in memory."""
         values: dict[int | str, Any] = {"reserved": 0}
         values.update((field.name, getattr(self, field.name)) for field in _entry_fields())
-        values["header"] = header_layout.from_bits(int.from_bytes(self.header, "little"))
-        fields = entry_layout.const(values)
-        return Const.cast(fields).value.to_bytes(ENTRY_BYTES, "little")
+        values["header"] = int.from_bytes(self.header, "little")
+        return entry_layout.pack(values).to_bytes(ENTRY_BYTES, "little")
 
     @classmethod
     def unpack(cls, raw: bytes) -> "LaunchEntry":
@@ -190,10 +188,10 @@ class LaunchEntry:
         """
         if len(raw) != ENTRY_BYTES:
             raise BadInputError(f"Launch entry must have {ENTRY_BYTES} bytes, not {len(raw)}")
-        fields: Any = entry_layout.from_bits(int.from_bytes(raw, "little"))
+        fields: Any = entry_layout.unpack(int.from_bytes(raw, "little"))
         if fields["reserved"]:
             raise BadInputError("Reserved bytes of a launch entry must be 0")
-        header = fields["header"].as_bits().to_bytes(HEADER_BYTES, "little")
+        header = fields["header"].bits.to_bytes(HEADER_BYTES, "little")
         numbers = {each.name: fields[each.name] for each in _entry_fields()}
         return cls(**numbers | {"header": header, "hold_next": bool(fields["hold_next"])})
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from amaranth.hdl import Const, signed
+from amaranth.hdl import signed
 from amaranth.lib import data
 
 from hw.arch.checks import Domain, refusal
 from hw.arch.descriptor import MAX_RANK
 from hw.arch.errors import BadInputError, shown
+from hw.arch.words.word_layout import WordLayout
 
 __all__ = [
     "COUNT_BITS",
@@ -35,13 +37,14 @@ _MOST_TURNS = 16
 Spans = tuple[tuple[int, int], ...]
 
 
-def chain_layout(*, loops: int, count_bits: int, offset_bits: int) -> data.StructLayout:
+@functools.cache
+def chain_layout(*, loops: int, count_bits: int, offset_bits: int) -> WordLayout:
     """Layout of a chain's program: ``loops`` entries, outermost first.
 
     ``base``, ``slope`` and ``shift`` give the count, ``outer`` the loop whose index the slope
     multiplies, ``stride`` the offset increment per iteration.
     """
-    loop = data.StructLayout(
+    loop = WordLayout(
         {
             "base": signed(count_bits + 1),
             "slope": signed(count_bits + 1),
@@ -50,7 +53,7 @@ def chain_layout(*, loops: int, count_bits: int, offset_bits: int) -> data.Struc
             "stride": signed(offset_bits),
         }
     )
-    return data.StructLayout({"loops": data.ArrayLayout(loop, loops)})
+    return WordLayout({"loops": data.ArrayLayout(loop, loops)})
 
 
 @dataclasses.dataclass(frozen=True)
@@ -177,7 +180,7 @@ class ChainProgram:
             found.append(span)
         return tuple(found)
 
-    def check(self, layout: data.StructLayout) -> None:
+    def check(self, layout: WordLayout) -> None:
         """Refuse a program that a chain of this layout cannot run.
 
         Raises
@@ -206,7 +209,7 @@ class ChainProgram:
                     f"not {loop.stride}"
                 )
 
-    def pack(self, layout: data.StructLayout) -> int:
+    def pack(self, layout: WordLayout) -> int:
         """Word of this program in a chain's layout.
 
         Raises
@@ -217,11 +220,10 @@ class ChainProgram:
         self.check(layout)
         entries = layout["loops"].shape
         padding = (LoopProgram(),) * (entries.length - len(self.loops))
-        loops = [dataclasses.asdict(loop) for loop in self.loops + padding]
-        return Const.cast(layout.const({"loops": loops})).value
+        return layout.pack({"loops": [vars(loop) for loop in self.loops + padding]})
 
     @classmethod
-    def unpack(cls, layout: data.StructLayout, word: int) -> ChainProgram:
+    def unpack(cls, layout: WordLayout, word: int) -> ChainProgram:
         """Program of a word; padding loops of ``pack`` remain.
 
         Raises
@@ -229,7 +231,7 @@ class ChainProgram:
         BadInputError
             If a chain of this layout cannot run it.
         """
-        fields: Any = layout.from_bits(word)
+        fields: Any = layout.unpack(word)
         names = [field.name for field in dataclasses.fields(LoopProgram)]
         count = layout["loops"].shape.length
         entries = [fields["loops"][index] for index in range(count)]

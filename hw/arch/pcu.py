@@ -1,11 +1,9 @@
 """Program of a PCU: word layout, fields, packing and unpacking."""
 
 import dataclasses
+import functools
 from collections.abc import Iterable
 from typing import Any
-
-from amaranth.hdl import Const
-from amaranth.lib import data
 
 from hw.arch.checks import refusal
 from hw.arch.errors import BadInputError
@@ -14,6 +12,7 @@ from hw.arch.lanes.phase_word import PhaseSource, lane_layout
 from hw.arch.lanes.softmax_program import SoftmaxProgram, SoftmaxRole, softmax_layout
 from hw.arch.limits import MAX_MODULUS, PACKET_VECTORS
 from hw.arch.ports import PortNames, UnitProgram
+from hw.arch.words.word_layout import WordLayout
 from hw.numeric.formats import Format, bf16, fp32, int8
 from hw.numeric.product_formats import DEFAULT_CELLS, RESULT_FORMATS, result_formats
 
@@ -46,8 +45,9 @@ class PcuOutput(PortNames):
     RESULT = 0
 
 
-def _filter_layout() -> data.StructLayout:
-    return data.StructLayout(
+@functools.cache
+def _filter_layout() -> WordLayout:
+    return WordLayout(
         {"modulus": range(MAX_MODULUS + 1), "index": range(MAX_MODULUS)},
     )
 
@@ -70,7 +70,8 @@ def format_modes(cells: tuple[Format, ...]) -> tuple[str, ...]:
     return (*operands, *(f"to_{each.name}" for each in rounded_formats(cells)))
 
 
-def pcu_layout(lanes: int, cells: tuple[Format, ...] = DEFAULT_CELLS) -> data.StructLayout:
+@functools.cache
+def pcu_layout(lanes: int, cells: tuple[Format, ...] = DEFAULT_CELLS) -> WordLayout:
     """Layout of a PCU's program.
 
     Parameters
@@ -94,7 +95,7 @@ def pcu_layout(lanes: int, cells: tuple[Format, ...] = DEFAULT_CELLS) -> data.St
             "lanes": lane_layout(),
             "softmax": softmax_layout(),
         }
-    return data.StructLayout(fields)
+    return WordLayout(fields)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -321,7 +322,7 @@ class PcuProgram(UnitProgram):
         if self.lanes:
             fields["auxiliary"] = dataclasses.asdict(self.auxiliary)
         layout = pcu_layout(lanes, cells)
-        word: int = Const.cast(layout.const(fields)).value
+        word: int = layout.pack(fields)
         if self.softmax:
             word |= self.softmax.pack() << layout["softmax"].offset
             word |= self.softmax.lane_word << layout["lanes"].offset
@@ -341,7 +342,7 @@ class PcuProgram(UnitProgram):
             If `pack` makes no such word.
         """
         layout = pcu_layout(lanes, cells)
-        fields: Any = layout.from_bits(word)
+        fields: Any = layout.unpack(word)
         softmax = program = None
         if lanes:
             lane_bits = word >> layout["lanes"].offset & (1 << lane_layout().size) - 1

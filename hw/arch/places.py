@@ -5,12 +5,11 @@ from __future__ import annotations
 import dataclasses
 import functools
 
-from amaranth.lib import data
-
 from hw.arch.config import ChipConfig
 from hw.arch.ports import SwitchPorts
 from hw.arch.switch import switch_layout
 from hw.arch.unit_kind import AGCU, UnitKind
+from hw.arch.words.word_layout import WordLayout
 from hw.numeric.division import ceil_div
 
 __all__ = [
@@ -37,9 +36,9 @@ def token_ports(chip: ChipConfig, kind: UnitKind) -> SwitchPorts:
 
 
 @functools.cache
-def tile_layout(chip: ChipConfig, kind: UnitKind) -> data.StructLayout:
+def tile_layout(chip: ChipConfig, kind: UnitKind) -> WordLayout:
     """Layout of a tile's program: vector switch, token switch, unit."""
-    return data.StructLayout(
+    return WordLayout(
         {
             "vectors": switch_layout(vector_ports(chip, kind)),
             "tokens": switch_layout(token_ports(chip, kind)),

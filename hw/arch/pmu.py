@@ -5,9 +5,6 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from amaranth.hdl import Const
-from amaranth.lib import data
-
 from hw.arch.checks import refusal, require_int
 from hw.arch.errors import BadInputError, shown
 from hw.arch.gather.index_program import IndexProgram, require_packet_filter
@@ -26,6 +23,7 @@ from hw.arch.pmu_word import (
     rows_log2,
 )
 from hw.arch.ports import PortNames, UnitProgram, used
+from hw.arch.words.word_layout import WordLayout
 
 __all__ = [
     "Beyond",
@@ -213,7 +211,7 @@ class EngineProgram:
             walks.append((1 << indexed.shift, 0, indexed.limit - 1))
         require_positions(walks, elements=elements, lanes=lanes, rows_log2=rows)
 
-    def fields(self, layout: data.StructLayout) -> dict[str, Any]:
+    def fields(self, layout: WordLayout) -> dict[str, Any]:
         """Values of the layout's fields."""
         chain = layout["chain"].shape
         beyond = self.beyond or Beyond(0, 0)
@@ -226,7 +224,7 @@ class EngineProgram:
             "slot_count": self.ring.count,
             "element": ELEMENT_BYTES.index(self.element_bytes),
             "access": self.access,
-            "chain": chain.from_bits(self.chain.pack(chain)),
+            "chain": self.chain.pack(chain),
             "last_level": none if self.last_level is None else self.last_level,
             "final_level": none if self.final_level is None else self.final_level,
             "limited": int(self.beyond is not None),
@@ -238,7 +236,7 @@ class EngineProgram:
         }
 
     @classmethod
-    def from_fields(cls, layout: data.StructLayout, fields: Any) -> EngineProgram:
+    def from_fields(cls, layout: WordLayout, fields: Any) -> EngineProgram:
         """Program from a layout's fields; padding loops of ``chain`` remain.
 
         Raises
@@ -251,7 +249,7 @@ class EngineProgram:
                 f"Element field must be below {len(ELEMENT_BYTES)}, not {fields['element']}"
             )
         chain = layout["chain"].shape
-        loops = ChainProgram.unpack(chain, Const.cast(fields["chain"]).value).loops
+        loops = ChainProgram.unpack(chain, fields["chain"].bits).loops
         launches, windows, repeats, slots = loops[: Level.ADDRESS]
         levels = {
             name: None if fields[name] == ENGINE_LOOPS + 1 else fields[name]
@@ -375,14 +373,14 @@ class PmuProgram(UnitProgram):
         if self.indexed is not None:
             engines[1] = {"modulus": self.indexed.modulus, "index": self.indexed.index}
             fields["index"] = self.indexed.fields(layout["index"].shape)
-        return Const.cast(layout.const(fields)).value
+        return layout.pack(fields)
 
     @classmethod
     def unpack(cls, word: int, *, capacity_bytes: int, slots: int) -> PmuProgram:
         """Program of a word."""
         layout = pmu_layout(capacity_bytes=capacity_bytes, slots=slots)
         engine_shape = layout["engines"].shape.elem_shape
-        fields: Any = layout.from_bits(word)
+        fields: Any = layout.unpack(word)
         entries = [fields["engines"][number] for number in range(4)]
         engines = [
             EngineProgram.from_fields(engine_shape, entry) if entry["enable"] else None

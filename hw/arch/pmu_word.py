@@ -1,10 +1,13 @@
 """Program word of a PMU, and the conflict-free mapping of elements to scratchpad banks."""
 
+import functools
+
 from amaranth.lib import data, enum
 
 from hw.arch.errors import BadInputError
 from hw.arch.limits import MAX_MODULUS
 from hw.arch.loops import COUNT_BITS, chain_layout
+from hw.arch.words.word_layout import WordLayout
 
 __all__ = [
     "ELEMENT_BYTES",
@@ -154,9 +157,10 @@ class IndexUse(enum.Enum, shape=2):
     SCATTER_ADD = 3
 
 
-def index_layout(*, position_bits: int) -> data.StructLayout:
+@functools.cache
+def index_layout(*, position_bits: int) -> WordLayout:
     """Layout of an index program; its packet filter is that of W1."""
-    return data.StructLayout(
+    return WordLayout(
         {
             "use": IndexUse,
             "elements": 1,
@@ -167,9 +171,10 @@ def index_layout(*, position_bits: int) -> data.StructLayout:
     )
 
 
-def engine_layout(*, position_bits: int, slots: int) -> data.StructLayout:
+@functools.cache
+def engine_layout(*, position_bits: int, slots: int) -> WordLayout:
     """Layout of one engine's program; a level of ``ENGINE_LOOPS + 1`` flags no vector."""
-    return data.StructLayout(
+    return WordLayout(
         {
             "enable": 1,
             "buffer": 1,
@@ -193,11 +198,12 @@ def engine_layout(*, position_bits: int, slots: int) -> data.StructLayout:
     )
 
 
-def pmu_layout(*, capacity_bytes: int, slots: int) -> data.StructLayout:
+@functools.cache
+def pmu_layout(*, capacity_bytes: int, slots: int) -> WordLayout:
     """Layout of a PMU's program: engines W0, W1, R0, R1, then token outputs and index stream."""
     position_bits = capacity_bytes.bit_length() - 1
     engine = engine_layout(position_bits=position_bits, slots=slots)
-    return data.StructLayout(
+    return WordLayout(
         {
             "engines": data.ArrayLayout(engine, 4),
             "tokens": data.ArrayLayout(TokenSource, 2),

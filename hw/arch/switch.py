@@ -5,13 +5,13 @@ import functools
 from collections.abc import Iterable
 from typing import Any
 
-from amaranth.hdl import Const
 from amaranth.lib import data
 from amaranth.utils import bits_for
 
 from hw.arch.checks import require_int
 from hw.arch.errors import BadInputError, shown
 from hw.arch.ports import Link, Port, SwitchPorts, UnitPort
+from hw.arch.words.word_layout import WordLayout
 
 __all__ = [
     "MAX_PACKETS",
@@ -26,14 +26,15 @@ __all__ = [
 MAX_PACKETS = 15
 
 
+@functools.cache
 def rotation_layout(*, sources: int, turns: int) -> data.ArrayLayout:
     """Layout of an output's rotation: an array of turns ``{source, packets}``."""
-    turn = data.StructLayout({"source": bits_for(sources - 1), "packets": bits_for(MAX_PACKETS)})
+    turn = WordLayout({"source": bits_for(sources - 1), "packets": bits_for(MAX_PACKETS)})
     return data.ArrayLayout(turn, turns)
 
 
 @functools.cache
-def switch_layout(ports: SwitchPorts) -> data.StructLayout:
+def switch_layout(ports: SwitchPorts) -> WordLayout:
     """Layout of a switch's program: rotations of the links by direction, then of the unit."""
 
     def rotation(output: Port) -> data.ArrayLayout:
@@ -43,9 +44,7 @@ def switch_layout(ports: SwitchPorts) -> data.StructLayout:
         link.direction.name.lower(): data.ArrayLayout(rotation(link), ports.tracks)
         for link in ports.links
     }
-    return data.StructLayout(
-        {**links, "unit": data.ArrayLayout(rotation(UnitPort(0)), ports.unit_inputs)}
-    )
+    return WordLayout({**links, "unit": data.ArrayLayout(rotation(UnitPort(0)), ports.unit_inputs)})
 
 
 @dataclasses.dataclass(frozen=True)
@@ -204,7 +203,7 @@ class SwitchProgram:
             fields.setdefault(_field(output), []).append(
                 turns + absent * [{"source": 0, "packets": 0}]
             )
-        return Const.cast(switch_layout(self.ports).const(fields)).value
+        return switch_layout(self.ports).pack(fields)
 
     @classmethod
     def unpack(cls, ports: SwitchPorts, word: int) -> "SwitchProgram":
@@ -217,7 +216,7 @@ class SwitchProgram:
         """
         layout = switch_layout(ports)
         require_int("Switch configuration", word, 0, (1 << layout.size) - 1)
-        fields: Any = layout.from_bits(word)
+        fields: Any = layout.unpack(word)
         programs = []
         for output in ports.outputs:
             sources = ports.sources(output)

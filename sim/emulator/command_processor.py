@@ -103,7 +103,7 @@ class LaunchReader:
         """
         address = list_address + index * alignment_bytes(self._config.width_bits)
         raw = self._read(address, ENTRY_BYTES, ReadPhase.LIST)
-        entry: Any = entry_layout.from_bits(int.from_bytes(raw, "little"))
+        entry: Any = entry_layout.unpack(int.from_bytes(raw, "little"))
         size, count = entry["image_bytes"], entry["argument_count"]
         for code, broken in (
             (LaunchError.IMAGE_ADDRESS, self._misplaced(entry["image_address"])),
@@ -125,11 +125,11 @@ class LaunchReader:
             )
             for at in range(0, len(table), ARGUMENT_BYTES):
                 number = int.from_bytes(table[at : at + ARGUMENT_BYTES], "little")
-                fields: Any = argument_layout.from_bits(number)
+                fields: Any = argument_layout.unpack(number)
                 arguments.append(Argument(int(fields["value"]), int(fields["stride"])))
         body = self._read(entry["image_address"], size, ReadPhase.IMAGE)
         self._check_words(body, entry["header"]["checksum"])
-        header = entry["header"].as_bits().to_bytes(HEADER_BYTES, "little")
+        header = entry["header"].bits.to_bytes(HEADER_BYTES, "little")
         return Fetched(header + body, tuple(arguments), entry["repeat"], bool(entry["hold_next"]))
 
     def preview(self, list_address: int, index: int) -> Fetched | LaunchError:

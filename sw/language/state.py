@@ -13,7 +13,7 @@ from sw.ir.affine import Affine, Bound
 from sw.ir.types import Span
 from sw.language.errors import code_span
 
-__all__ = ["Snapshot", "changed", "first_use", "is_for_statement", "snapshot"]
+__all__ = ["Snapshot", "changed", "first_use", "is_for_statement", "own_attribute", "snapshot"]
 
 #: What can be compared of a frame's locals, by name.
 Snapshot = Mapping[str, Any]
@@ -21,12 +21,23 @@ Snapshot = Mapping[str, Any]
 _DEPTH = 3
 
 
+def own_attribute(value: Any, name: str) -> Any:
+    """Return an attribute of a value or of its class; None if there is none.
+
+    A value of the language answers any other name with an error that says what to write instead,
+    which takes long to find.
+    """
+    if hasattr(type(value), name) or name in getattr(value, "__dict__", ()):
+        return getattr(value, name, None)
+    return None
+
+
 def _frozen(value: Any, depth: int) -> Any:
     """Return a key that differs if any number in the value differs; None if it has no number."""
     if isinstance(value, bool | int | float | complex | str | bytes | np.generic):
         # Text, so that NaN equals itself and 1 is not True.
         return repr(value)
-    form = getattr(value, "form", None)
+    form = own_attribute(value, "form")
     if isinstance(form, Affine | Bound):
         return str(form)
     if depth == 0:

@@ -17,7 +17,7 @@ from sw.ir.nodes import Loop, Node, Operand, Value
 from sw.ir.types import Span, Tensor, TileType, Type
 from sw.language.errors import ProgramError, caller, caller_span, code_span
 from sw.language.loop_alignment import MismatchError, align, describe
-from sw.language.state import Snapshot, changed, first_use, snapshot
+from sw.language.state import Snapshot, changed, first_use, own_attribute, snapshot
 
 __all__ = ["OpenLoop", "Recorder", "Recording", "current", "refusal"]
 
@@ -198,7 +198,7 @@ class Recorder:
         """Name unnamed values and indices by the locals of a frame."""
         prefix = "" if frame.f_code is self._code else f"{_WORD.sub('', frame.f_code.co_name)}."
         for variable, thing in frame.f_locals.items():
-            name = getattr(thing, "traced_name", None)
+            name = own_attribute(thing, "traced_name")
             if name is not None and thing.recorder is self and name not in self.variables:
                 self.variables[name] = prefix + variable
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import operator
 import random
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from hw.arch.config import ChipConfig
 from hw.arch.errors import did_you_mean
@@ -133,18 +134,22 @@ class _Annealing:
             for unit, kind in enumerate(self._kinds)
             if unit not in self._fixed and names[unit] not in pins and len(self._free[kind]) > 1
         ]
-        self._nets: list[tuple[int, ...]] = []
+        # What a net's units have of a list, as a tuple; a net within one unit costs nothing.
+        self._ends: list[Callable[[list[int]], tuple[int, ...]]] = []
         self._weights: list[float] = []
+        self._of: list[list[int]] = [[] for _ in names]
         for net in netlist.nets:
             ends = {number[end.unit] for end, _ in net.sources}
             ends |= {number[end.unit] for end in net.sinks}
-            self._nets.append(tuple(sorted(ends)))
+            if len(ends) == 1:
+                continue
+            for unit in ends:
+                self._of[unit].append(len(self._ends))
+            self._ends.append(operator.itemgetter(*ends))
             self._weights.append(_tree_weight(len(ends)) * (_TOKEN_WEIGHT if net.tokens else 1.0))
-        self._of: list[list[int]] = [[] for _ in names]
-        for index, units in enumerate(self._nets):
-            for unit in units:
-                self._of[unit].append(index)
-        self._costs = [self._cost(index) for index in range(len(self._nets))]
+        self._rows = [row for row, _ in self._at]
+        self._columns = [column for _, column in self._at]
+        self._costs = [self._cost(index) for index in range(len(self._ends))]
 
     def _start(self, config: ChipConfig, pins: Mapping[int, Place]) -> None:
         for row in range(config.rows):
@@ -168,9 +173,8 @@ class _Annealing:
                 self._there[tile] = unit
 
     def _cost(self, index: int) -> float:
-        at = self._at
-        rows = [at[unit][0] for unit in self._nets[index]]
-        columns = [at[unit][1] for unit in self._nets[index]]
+        ends = self._ends[index]
+        rows, columns = ends(self._rows), ends(self._columns)
         span = max(rows) - min(rows) + max(columns) - min(columns)
         return span * self._weights[index]
 
@@ -210,13 +214,13 @@ class _Annealing:
             return 0.0
         other = self._there[there]
         self._swap(unit, other, here, there)
-        nets = set(self._of[unit])
+        nets = self._of[unit]
         if other is not None:
-            nets.update(self._of[other])
-        costs = {index: self._cost(index) for index in sorted(nets)}
-        change = sum(costs.values()) - sum(self._costs[index] for index in costs)
+            nets = sorted({*nets, *self._of[other]})
+        costs = [self._cost(index) for index in nets]
+        change = sum(costs) - sum([self._costs[index] for index in nets])
         if change <= 0 or (heat > 0 and self._rng.random() < math.exp(-change / heat)):
-            for index, cost in costs.items():
+            for index, cost in zip(nets, costs, strict=True):
                 self._costs[index] = cost
             return change
         self._swap(unit, other, there, here)
@@ -224,10 +228,12 @@ class _Annealing:
 
     def _swap(self, unit: int, other: int | None, here: Place, there: Place) -> None:
         self._at[unit] = there
+        self._rows[unit], self._columns[unit] = there
         self._there[there] = unit
         self._there[here] = other
         if other is not None:
             self._at[other] = here
+            self._rows[other], self._columns[other] = here
 
 
 def _tree_weight(ends: int) -> float:

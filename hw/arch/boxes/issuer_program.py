@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from typing import Any
 
-from amaranth.hdl import Const
 from amaranth.lib import data
 
 from hw.arch.descriptor import MAX_RANK
 from hw.arch.errors import BadInputError
 from hw.arch.loops import COUNT_BITS, STEP_BITS, BoxLoop, ChainProgram, LoopProgram, chain_layout
+from hw.arch.words.word_layout import WordLayout
 
 __all__ = [
     "ISSUER_LOOPS",
@@ -33,10 +34,11 @@ MAX_WAITS = 2
 MAX_TOKENS = 15
 
 
-def nest_layout(*, descriptors: int, token_ports: int) -> data.StructLayout:
+@functools.cache
+def nest_layout(*, descriptors: int, token_ports: int) -> WordLayout:
     """Layout of one program of a list; a wait for 0 tokens is no wait."""
-    wait = data.StructLayout({"port": range(max(token_ports, 2)), "tokens": range(MAX_TOKENS + 1)})
-    return data.StructLayout(
+    wait = WordLayout({"port": range(max(token_ports, 2)), "tokens": range(MAX_TOKENS + 1)})
+    return WordLayout(
         {
             "enable": 1,
             "descriptor": range(max(descriptors, 2)),
@@ -189,7 +191,7 @@ class IssuerProgram:
             "dimensions": [loop.dimension for loop in self.loops]
             + [0] * (ISSUER_LOOPS - len(self.loops)),
         }
-        word = Const.cast(layout.const(fields)).value
+        word = layout.pack(fields)
         return word | chain_word << layout["chain"].offset
 
     @classmethod
@@ -221,8 +223,8 @@ class IssuerProgram:
     @classmethod
     def _of_nest(cls, word: int, descriptors: int, token_ports: int) -> IssuerProgram:
         layout = nest_layout(descriptors=descriptors, token_ports=token_ports)
-        fields: Any = layout.from_bits(word)
-        chain = ChainProgram.unpack(layout["chain"].shape, Const.cast(fields["chain"]).value)
+        fields: Any = layout.unpack(word)
+        chain = ChainProgram.unpack(layout["chain"].shape, fields["chain"].bits)
         loops = [
             BoxLoop(
                 count=loop.base,

@@ -5,12 +5,11 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Any
 
-from amaranth.lib import data
-
 from hw.arch.checks import refusal, require_bool, require_int
 from hw.arch.errors import BadInputError, shown
 from hw.arch.limits import MAX_MODULUS
 from hw.arch.pmu_word import ENGINE_LOOPS, INDEX_BYTES, Access, IndexUse, Level
+from hw.arch.words.word_layout import WordLayout
 
 if TYPE_CHECKING:
     from hw.arch.pmu import EngineProgram
@@ -77,7 +76,7 @@ class IndexProgram:
         if self.elements and self.level != ENGINE_LOOPS:
             raise refusal("Index level", f"be {ENGINE_LOOPS} for indices of elements", self.level)
 
-    def check(self, layout: data.StructLayout) -> None:
+    def check(self, layout: WordLayout) -> None:
         """Refuse a shift beyond the elements of a PMU; positions bound the limit.
 
         Raises
@@ -123,7 +122,7 @@ class IndexProgram:
         if engine.beyond and engine.beyond.constant:
             raise refusal("Constant of a scatter", "be 0", engine.beyond.constant)
 
-    def fields(self, layout: data.StructLayout) -> dict[str, Any]:
+    def fields(self, layout: WordLayout) -> dict[str, Any]:
         """Values of the layout's fields."""
         self.check(layout)
         level = self.level - Level.ADDRESS.value

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from typing import Any
 
-from amaranth.lib import data
-
 from hw.arch.checks import Domain, require_bool
+from hw.arch.words.word_layout import WordLayout
 
 __all__ = ["KEYS", "KEY_BITS", "KeyMask", "key_mask_layout"]
 
@@ -23,14 +23,15 @@ KEYS = Domain(0, (1 << KEY_BITS - 3) - 1)
 _SIGNED = Domain(-(1 << KEY_BITS - 3), (1 << KEY_BITS - 3) - 1)
 
 
-def key_mask_layout() -> data.StructLayout:
+@functools.cache
+def key_mask_layout() -> WordLayout:
     """Layout of a mask.
 
     ``key`` and ``distance`` are what the counters begin with in group 0, ``key_step`` and
     ``distance_step`` what each group adds, all modulo 2^20. The distance of a key is its number
     less that of the last key that query 0 of the group sees under a causal mask.
     """
-    return data.StructLayout(
+    return WordLayout(
         {
             "length": KEYS.high.bit_length(),
             "causal": 1,

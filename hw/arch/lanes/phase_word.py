@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import functools
+
 from amaranth.lib import data, enum
 
+from hw.arch.words.word_layout import WordLayout
 from hw.numeric.alu_codes import AluOperation
 from hw.numeric.function_codes import SpecialFunction
 
@@ -185,9 +188,10 @@ class ResultForm(enum.Enum, shape=2):
         return (1, 1, 2, 4)[int(self.value)]
 
 
-def phase_layout() -> data.StructLayout:
+@functools.cache
+def phase_layout() -> WordLayout:
     """Layout of one phase."""
-    return data.StructLayout(
+    return WordLayout(
         {
             "source": PhaseSource,
             "form": ElementForm,
@@ -215,9 +219,10 @@ def phase_layout() -> data.StructLayout:
     )
 
 
-def lane_layout() -> data.StructLayout:
+@functools.cache
+def lane_layout() -> WordLayout:
     """Layout of a lane program; without phases the lanes are off."""
-    return data.StructLayout(
+    return WordLayout(
         {
             "count": range(PHASES + 1),
             "phases": data.ArrayLayout(phase_layout(), PHASES),

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import struct
 from typing import Any
 
-from amaranth.hdl import Const
-from amaranth.lib import data, enum
+from amaranth.lib import enum
 
 from hw.arch.checks import refusal
 from hw.arch.lanes.key_mask import KeyMask, key_mask_layout
@@ -21,6 +21,7 @@ from hw.arch.lanes.phase_word import (
     UnitOrder,
     lane_layout,
 )
+from hw.arch.words.word_layout import WordLayout
 from hw.numeric.alu_codes import AluOperation
 from hw.numeric.formats import fp32
 from hw.numeric.function_codes import SpecialFunction
@@ -91,9 +92,10 @@ _VALUES = (
 )
 
 
-def softmax_layout() -> data.StructLayout:
+@functools.cache
+def softmax_layout() -> WordLayout:
     """Layout of a PCU's part in fused softmax; all zero: none."""
-    return data.StructLayout({"role": SoftmaxRole, "mask": key_mask_layout()})
+    return WordLayout({"role": SoftmaxRole, "mask": key_mask_layout()})
 
 
 @dataclasses.dataclass(frozen=True)
@@ -148,7 +150,7 @@ class SoftmaxProgram:
     def pack(self) -> int:
         """Word of the part, laid out by `softmax_layout`."""
         fields: dict[int | str, Any] = {"role": self.role, "mask": self.mask.fields()}
-        word: int = Const.cast(softmax_layout().const(fields)).value
+        word: int = softmax_layout().pack(fields)
         return word
 
     @classmethod
@@ -166,7 +168,7 @@ class SoftmaxProgram:
         if code not in [each.value for each in SoftmaxRole if each is not SoftmaxRole.NONE]:
             raise refusal("Role in fused softmax", "be SCORES or VALUES", code)
         role = SoftmaxRole(code)
-        fields: Any = softmax_layout().from_bits(word)
+        fields: Any = softmax_layout().unpack(word)
         constants = lanes >> lane_layout()["constants"].offset & 0xFFFFFFFF
         program = cls(role, _value(constants), KeyMask.of_fields(fields["mask"]))
         if program.lane_word != lanes:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import tilewright as tw
+from sw.language import idioms
 
 PROGRAM = """\
 def program(X, Y):
@@ -143,3 +144,11 @@ def test_operands_of_another_type_say_how_to_convert_them(dtype, hint):
     with pytest.raises(tw.BadInputError) as caught:
         copy(np.ones((4, 4), dtype))
     assert hint in str(caught.value)
+
+
+def test_only_a_mistake_costs_the_search_for_a_hint(monkeypatch):
+    """Recording asks the values of a program for names that only some of them have."""
+    monkeypatch.setattr(idioms, "missing_name", None)
+    traced("tw.exp(x)")
+    with pytest.raises(TypeError, match="not callable"):
+        traced("x.foo")

@@ -1,0 +1,1 @@
+"""Layouts of the words that software packs and hardware takes apart."""
