@@ -107,7 +107,8 @@ class _Builder:
                 self._auxiliary(line, copy)
                 for number in range(len(self.codes)):
                     self._code(line, number, copy)
-            self._output(line)
+            for value, tensor in self.region.outputs.items():
+                self._output(line, value, tensor)
         return self.parts.done(
             f"{self.lines * self.copies} chains of {len(self.codes)} PCUs, {self.blocks} blocks of "
             f"{self.wide} columns each, {self.group} columns per vector, packets of "
@@ -245,9 +246,8 @@ class _Builder:
             takers = self._takers(line, copy, made)
             self.parts.join(f"{name}_results", [(Socket(name, PcuOutput.RESULT), 1)], takers)
 
-    def _output(self, line: int) -> None:
-        """Store of the result, which the last PCUs of all copies send in turn."""
-        ((value, tensor),) = self.region.outputs.items()
+    def _output(self, line: int, value: str, tensor: str) -> None:
+        """Store of a result, which the last PCUs of all copies send in turn."""
         final = next(
             number
             for number, code in enumerate(self.codes)

@@ -19,7 +19,7 @@ from hw.arch.pmu_word import ENGINE_LOOPS, Level
 from hw.numeric.division import ceil_div
 from sw.array_spec import ArraySpec
 from sw.lane_codes.lane_code import LaneCode
-from sw.passes.field_limits import Unfit, require_count
+from sw.passes.field_limits import Unfit, require_count, unfit
 from sw.passes.fit import MERGED
 from sw.stages.pipeline import Pipeline, PipelineParts, on_grids, pcu_name
 from sw.stages.region import Region
@@ -106,6 +106,11 @@ class _Builder:
         most = min(_SLOT_ELEMENTS, config.pmu.capacity_bytes // 4 // bytes_each)
         self.shape = _shape(region, packet, lines, copies, most)
         self.lines = min(lines, self.shape.down)
+        results = len(region.outputs)
+        if results > 1 and self.lines * results > config.agcu.count:
+            # Those that share one take turns, and no buffer holds what waits.
+            rule = f"be at most {config.agcu.count}, an AGCU each"
+            raise unfit("Store streams of results without a buffer", rule, self.lines * results)
 
     def pipeline(self) -> Pipeline:
         shape = self.shape
@@ -117,8 +122,8 @@ class _Builder:
                 self._input(line, blocks, name)
             for number in range(len(self.codes)):
                 self._code(line, number)
-            for value, tensor in self.region.outputs.items():
-                self._output(line, blocks, value, tensor)
+            for number, (value, tensor) in enumerate(self.region.outputs.items()):
+                self._output(line, blocks, number, value, tensor)
         chains = f"{self.lines * self.copies} chains of {len(self.codes)} PCUs"
         return self.parts.done(
             f"{chains}, {shape.down} x {shape.across} blocks of {shape.rows} x {shape.columns}, "
@@ -200,17 +205,12 @@ class _Builder:
                 for socket in self._takers(line, phase.result)
                 if socket.stage in {pcu_name(line, each, copy) for each in range(len(self.codes))}
             ]
-            if takers and phase.result in self.region.outputs:
-                raise Unfit(
-                    f"Value `{phase.result}` must not be stored and used again in a chain",
-                    value=1,
-                    rule="stored values that nothing else uses",
-                )
             if takers:
                 self.parts.join(f"{name}_results", [(Socket(name, PcuOutput.RESULT), 1)], takers)
 
-    def _output(self, line: int, blocks: int, value: str, tensor: str) -> None:
+    def _output(self, line: int, blocks: int, result: int, value: str, tensor: str) -> None:
         shape = self.shape
+        agcu = line * len(self.region.outputs) + result
         number = next(
             number for number, code in enumerate(self.codes) if code.phases[0].result == value
         )
@@ -219,4 +219,4 @@ class _Builder:
             for copy in range(self.copies)
         ]
         box = boxes_of(self.arrays, tensor, (shape.columns, shape.rows), line * shape.rows)
-        self.parts.store(f"line{line}_{tensor}", line, box, self._loops(blocks), sources)
+        self.parts.store(f"line{line}_{tensor}", agcu, box, self._loops(blocks), sources)

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator
 
 from hw.arch.config import ChipConfig
 from hw.arch.lanes.phase_word import PHASES
 from sw.array_spec import ArraySpec
 from sw.ir import nodes as ir
-from sw.ir.format_rules import fp32, int32
-from sw.ir.types import TileType
 from sw.lane_codes.lane_code import LaneCode
 from sw.lane_codes.lane_codes import lane_codes
-from sw.passes.field_limits import Unfit
+from sw.passes.field_limits import Unfit, unfit
 from sw.stages.column_pipeline import column_pipelines
 from sw.stages.element_pipeline import element_pipelines
 from sw.stages.move_pipelines import copy_pipelines, turn_pipelines
@@ -62,14 +59,22 @@ def _candidates(
             "Element math needs lanes, and `pcu.lanes` is 0", value=0, rule="PCUs with lanes"
         )
         return
+    vectors = any(each.part in (Part.ROW, Part.COLUMN) for each in region.inputs.values())
     if region.reduces == {0}:
-        yield from column_pipelines(region, _codes(region, config, 1), arrays, config)
+        build, codes = column_pipelines, _codes(region, config, 1)
     elif region.reduces:
-        yield from row_pipelines(region, _statistic_codes(region, config), arrays, config)
-    elif any(each.part in (Part.ROW, Part.COLUMN) for each in region.inputs.values()):
-        yield from row_pipelines(region, _codes(region, config, 0, phases=1), arrays, config)
+        build, codes = row_pipelines, _codes(region, config, 0)
+    elif vectors:
+        build, codes = row_pipelines, _codes(region, config, 0, phases=1)
     else:
-        yield from element_pipelines(region, _codes(region, config, 1, phases=1), arrays, config)
+        build, codes = element_pipelines, _codes(region, config, 1, phases=1)
+    phases = [each for code in codes for each in code.phases]
+    taken = {value for each in phases for value in (each.source, each.auxiliary)}
+    again = [value for value in region.outputs if value in taken]
+    if again:
+        yield unfit(f"Stored value `{again[0]}`", "be used by nothing else in a chain", len(again))
+        return
+    yield from build(region, codes, arrays, config)
 
 
 def _moves(region: Region, part: Part) -> bool:
@@ -78,40 +83,11 @@ def _moves(region: Region, part: Part) -> bool:
     moves = (ir.Buffer, ir.Transpose) if part is Part.TURNED else (ir.Buffer,)
     return (
         not others
+        and len(region.outputs) == 1
         and source.part is part
         and all(isinstance(node, moves) for node in region.nodes)
         and all(region.formats[each] == source.type.format for each in region.outputs.values())
     )
-
-
-def _statistic_codes(region: Region, config: ChipConfig) -> tuple[LaneCode, ...]:
-    """Lane programs with row statistics; results shorter than the source are rounded behind.
-
-    Results of a packet of whole rows are packed: they would mix columns in a vector.
-    """
-    codes = _codes(region, config, 0)
-    first = codes[0]
-    ((value, tensor),) = region.outputs.items()
-    short = region.formats[tensor]
-    sent = any(each.source is not None for each in first.phases if each.result == value)
-    if not sent or short.bits >= first.formats[first.source].bits:
-        return codes
-    result = next(each.result for each in region.nodes if each.result.name == value)
-    assert isinstance(result.type, TileType)
-    exact = fp32 if short.is_float else int32
-    type_ = result.type.to(exact)
-    word = ir.Value(f"{value}#word", type_)
-    codes = _codes(
-        dataclasses.replace(region, formats={**region.formats, tensor: exact}), config, 0
-    )
-    rounding = lane_codes(
-        (ir.Buffer((word,), (result,), None),),
-        {word.name: type_},
-        {value: short},
-        lane_axis=0,
-        phases=1,
-    )
-    return *(each.renamed(value, word.name) for each in codes), *rounding
 
 
 def _codes(

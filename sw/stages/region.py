@@ -7,6 +7,7 @@ the same place, or a vector along one of its axes. So a pipeline may choose bloc
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Mapping
 from enum import Enum
 
@@ -64,8 +65,6 @@ class Region:
         The operations, in order.
     outputs : mapping of str to str
         Tensor in which each stored value is stored.
-    narrow : bool
-        Whether the result has one element per row or column of the region.
     formats : mapping of str to Format
         Of every tensor.
     loops : mapping of str to str
@@ -77,7 +76,6 @@ class Region:
     inputs: Mapping[str, Source]
     nodes: tuple[ir.Node, ...]
     outputs: Mapping[str, str]
-    narrow: bool
     formats: Mapping[str, Format]
     loops: Mapping[str, str]
 
@@ -139,11 +137,13 @@ class _Finder:
     def region(self) -> Region:
         if not self._stores:
             raise _refuse(None, "A kernel must store a tile")
-        first = self._stores[0]
         tensors = {each.name: each.type for each in self._program.tensors}
-        for store in self._stores[1:]:
-            raise _refuse(store, "A second result is not supported by hardware yet")
+        # Others have one element per row or column of it.
+        first = max(self._stores, key=lambda each: math.prod(self._shape(each)))
         frame, shape = self._frame(first)
+        for store in self._stores:
+            if store is not first and self._part(store, frame, shape) is Part.TURNED:
+                raise _refuse(store, f"`{store.view}` beside a result that is not turned")
         inputs = {}
         for load in self._loads:
             kind = load.result.type
@@ -152,19 +152,22 @@ class _Finder:
             inputs[load.result.name] = Source(load.view.tensor, part, kind)
         if not inputs:
             raise _refuse(first, "A result of no loaded tile is not supported by hardware yet")
-        value = self._computed(first, tensors[first.view.tensor].format)
-        if value.name in inputs:
-            # What is stored has a name of its own.
-            kept = ir.Value(f"{value.name}#stored", value.type)
-            self._nodes.append(ir.Buffer((value,), (kept,), first.span))
-            value = kept
+        outputs: dict[str, str] = {}
+        for store in self._stores:
+            tensor = store.view.tensor
+            value = self._computed(store, tensors[tensor].format)
+            if value.name in inputs or value.name in outputs:
+                # What is stored has a name of its own.
+                kept = ir.Value(f"{value.name}#{tensor}", value.type)
+                self._nodes.append(ir.Buffer((value,), (kept,), store.span))
+                value = kept
+            outputs[value.name] = tensor
         return Region(
             rows=shape[0],
             columns=shape[1],
             inputs=inputs,
             nodes=tuple(self._nodes),
-            outputs={value.name: first.view.tensor},
-            narrow=self._shape(first) != shape,
+            outputs=outputs,
             formats={name: each.format for name, each in tensors.items()},
             loops={
                 role: index for role, index in zip(("row", "column"), frame) if index is not None
@@ -176,7 +179,8 @@ class _Finder:
         (value,) = store.values
         uses = {each.name for node in self._nodes for each in node.values}
         made = {each.name for node in self._nodes for each in node.results}
-        if not form.is_float or value.name in uses:
+        stores = sum(each.values == store.values for each in self._stores)
+        if not form.is_float or value.name in uses or stores > 1:
             return value
         for node in self._nodes:
             if isinstance(node, ir.Cast) and node.result == value and node.format == form:
@@ -228,7 +232,9 @@ class _Finder:
             node, f"`{node.view}` is not supported by hardware yet: whole axes and blocks are"
         )
 
-    def _part(self, load: ir.Load, frame: tuple[str | None, ...], shape: tuple[int, int]) -> Part:
+    def _part(
+        self, load: ir.Load | ir.Store, frame: tuple[str | None, ...], shape: tuple[int, int]
+    ) -> Part:
         sizes, found = self._shape(load), self._selected(load)
         if sizes == shape and found == frame:
             return Part.BLOCK

@@ -155,10 +155,15 @@ class RowFrame:
             rule = "have one phase, because statistics are of tiles that are loaded"
             phases = max(len(code.phases) for code in codes[1:])
             raise unfit("Lane programs behind the first", rule, phases)
-        sent = sum(each.result is not None for each in codes[0].phases)
-        if sent > 1:
-            rule = "send its result alone, and no value for a later phase of its own"
-            raise unfit("A lane program with row statistics", rule, sent)
+        for number in range(len(codes)):
+            sent = self.sent(number)
+            if len(sent) > 1 and not region.outputs.keys() >= set(sent):
+                rule = "send one value, or only such as are stored"
+                raise unfit("A lane program with row statistics", rule, len(sent))
+
+    def sent(self, number: int) -> tuple[str, ...]:
+        """Values that a lane program sends, in order."""
+        return tuple(each.result for each in self.codes[number].phases if each.result is not None)
 
     def formats(self) -> Iterator[Format]:
         """Formats of what has an element for every row."""

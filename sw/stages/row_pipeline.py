@@ -3,7 +3,7 @@
 A group of rows lies in a slot, as many as the source has elements per vector, and is read column by
 column. If there are row statistics, the first PCU of a chain reads packets of whole rows, once in
 each of its phases. All other PCUs run one phase, and their packets are single columns, so they are
-joined directly. The result's columns are collected in a buffer, from which rows are stored.
+joined directly. Columns of results are collected in buffers, from which rows are stored.
 
 A column of one element per row is read again for every column. A format with more elements per
 vector than a group has rows fills only as much of its vectors.
@@ -28,9 +28,10 @@ from sw.passes.fit import MERGED
 from sw.stages.long_rows import chunks_of, pieces_of, rows_of, vector_of
 from sw.stages.pipeline import Pipeline, on_grids, pcu_name
 from sw.stages.region import Part, Region
+from sw.stages.results.row_results import RowResults
 from sw.stages.row_frame import RowFrame
 from sw.stages.stage_graph import Hold, Socket, Walk, boxes_of
-from sw.stages.walk_loops import boxes_across, column_loops, loop, require_loops
+from sw.stages.walk_loops import column_loops, loop, require_loops
 
 __all__ = ["row_pipelines"]
 
@@ -76,7 +77,9 @@ class _Builder(RowFrame):
                     self._whole_auxiliary(line, copy)
                 for number in range(len(self.codes)):
                     self._code(line, number, copy)
-            self._output(line)
+            for number in range(len(self.codes)):
+                if self.region.outputs.keys() >= set(self.sent(number)):
+                    RowResults(self, number).add(line)
         for value, source in self.region.inputs.items():
             if source.part is Part.ROW:
                 self._row(value)
@@ -286,88 +289,17 @@ class _Builder(RowFrame):
     def _code(self, line: int, number: int, copy: int) -> None:
         code = self.codes[number]
         name = pcu_name(line, number, copy)
-        made = [each.result for each in code.phases if each.result is not None][-1]
+        made = self.sent(number)[-1]
+        if made in self.region.outputs:
+            self.parts.lanes(name, code, {}, cut=1)
+            return
+        if number == 0 and self.whole and self.parts.vector(code.formats[made]) > self.group:
+            rule = f"have at most {self.group} elements per vector, as the source"
+            raise unfit("Result of a lane program with row statistics", rule, self.group)
         cut = 0 if code.sends_statistic(made) else self.halves(code.formats[made])
         self.parts.lanes(name, code, {}, cut=cut)
-        if made in self.region.outputs:
-            return
         takers = self._takers(line, copy, made, whole=False)
         self.parts.join(f"{name}_results", [(Socket(name, PcuOutput.RESULT), 1)], takers)
-
-    def _output(self, line: int) -> None:
-        """Buffer of the result: columns of all copies in turn, read by rows."""
-        ((value, tensor),) = self.region.outputs.items()
-        form = self.region.formats[tensor]
-        halves, vector = self.halves(form), self.parts.vector(form)
-        valid, rows = halves, min(vector, self.group)
-        columns = 1 if self.region.narrow else self.region.columns
-        final = next(
-            number
-            for number, code in enumerate(self.codes)
-            if any(each.result == value for each in code.phases)
-        )
-        if self.codes[final].sends_statistic(value):
-            # It is sent with all of its positions.
-            halves = max(1, self.parts.config.width_bits // 16 // vector)
-        elif self.whole and final == 0 and vector > self.group:
-            raise unfit("Elements per vector", f"be at most {self.group}, as the source", vector)
-        wide, boxes = boxes_across(columns, vector)
-        # A slot holds a box of whole blocks, or whole rows if the last box is narrower.
-        slots = boxes if wide * boxes == columns else 1
-        boxes //= slots
-        band = boxes * wide * vector
-        windows, over, across = LoopProgram(slots), LoopProgram(), None
-        if self.streamed and not self.region.narrow:
-            pieces = self.pieces(form)
-            wide, boxes, slots, band = pieces.width, 1, pieces.slots, pieces.width * vector
-            (windows, over), across = pieces.windows(), pieces.loops()
-        writers = 2 if self.copies > 1 else 1
-        edges = [writer * self.copies // writers for writer in range(writers + 1)]
-        name = f"line{line}_{tensor}"
-        writes = []
-        for number, (first, end) in enumerate(itertools.pairwise(edges)):
-            if end - first > MERGED:
-                raise unfit("Merged results", f"be at most {MERGED} an input", end - first)
-            writes.append(
-                Walk(
-                    require_loops(
-                        *(across or column_loops(columns // slots, vector)),
-                        loop(end - first, halves * band),
-                        loop(halves, band),
-                    ),
-                    offset=first * halves * band,
-                    access=Access.COLUMN,
-                    launches=LoopProgram(self.blocks),
-                    windows=windows,
-                    slots=over,
-                )
-            )
-            sources = [
-                (Socket(pcu_name(line, final, copy), PcuOutput.RESULT), 1)
-                for copy in range(first, end)
-            ]
-            self.parts.join(f"{name}_columns{number}", sources, [Socket(name, number)])
-        read = Walk(
-            (
-                loop(boxes, wide // vector * vector**2),
-                loop(self.copies * valid, band * halves // valid),
-                loop(rows, vector),
-                loop(wide // vector, vector**2),
-            ),
-            launches=LoopProgram(self.blocks),
-            windows=LoopProgram(slots),
-            last_level=Level.ADDRESS + 1,
-        )
-        slot = self.copies * halves * band * form.bits // 8
-        hold = Hold(slot, form.bits // 8, tuple(writes), (read,))
-        self.parts.hold(name, hold, wanted=2, rate=0.5, alignment=vector, tokens=False)
-        step = self.group * self.copies
-        box = boxes_of(self.arrays, tensor, (wide, step), line * step)
-        loops = [
-            BoxLoop(self.blocks, 1, step * self.lines if self.blocks > 1 else 0),
-            BoxLoop(boxes * slots, 0, wide if boxes * slots > 1 else 0),
-        ]
-        self.parts.store(f"{name}_store", line, box, loops, [(Socket(name), 1)])
 
 
 def _name(line: int, copy: int, value: str, *, whole: bool) -> str:

@@ -1,0 +1,1 @@
+"""Results of element math on their way from lanes to memory."""
