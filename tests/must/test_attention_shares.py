@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 import tilewright as tw
-from hw.numeric.formats import bf16
 from sim.operands import random_operand
 from sw.kernels.attention import attention
 from sw.kernels.flash_attention import flash_attention
@@ -18,8 +17,8 @@ _CASES = [(flash_attention, 1024, 0.85), (attention, 512, 0.40)]
 @pytest.mark.parametrize(("kernel", "side", "goal"), _CASES, ids=["blocks", "whole rows"])
 def test_attention_of_depth_128(kernel, side, goal, heavy, figure):
     draw = np.random.default_rng(1)
-    inputs = [random_operand(draw, (1, side, 128), bf16) for _ in "QKV"]
-    result = tw.run(kernel, *inputs, config="small", backend="rtl")
+    inputs = [random_operand(draw, (1, side, 128), tw.bf16) for _ in "QKV"]
+    result = kernel.run(*inputs, config="small", backend="rtl")
     figure(f"{kernel.name}: {result.cycles:,} cycles, {result.utilization:.4f}")
     assert result.verified
     assert result.macs == 2 * side * side * 128
