@@ -63,6 +63,7 @@ def test_an_hour_finds_nothing(seed, heavy, tmp_path, figure):
     assert summary.missing == []
 
 
+@pytest.mark.slow
 @pytest.mark.must("edge-g", goal=GOAL)
 def test_a_fault_in_the_compiler_is_found(seed, monkeypatch, figure):
     made = product_graph.FilterProgram
