@@ -23,6 +23,7 @@ __all__ = [
 ]
 
 
+@functools.cache
 def vector_ports(chip: ChipConfig, kind: UnitKind) -> SwitchPorts:
     """Ports of the vector switch of a tile with this kind of unit."""
     return SwitchPorts(
@@ -30,6 +31,7 @@ def vector_ports(chip: ChipConfig, kind: UnitKind) -> SwitchPorts:
     )
 
 
+@functools.cache
 def token_ports(chip: ChipConfig, kind: UnitKind) -> SwitchPorts:
     """Ports of the token switch of a tile with this kind of unit."""
     return SwitchPorts(tracks=chip.token_tracks, unit_inputs=0, unit_outputs=kind.token_outputs)

@@ -113,12 +113,22 @@ def require_positions(
             raise BadInputError(
                 f"Position must be below the PMU's {elements} elements, not {position}"
             )
-    positions = {0}
+    # Whether a piece starts at a position repeats with every block of its rows.
+    block = lanes << rows_log2
+    columns = lanes >> rows_log2
+    if any(p % columns or p >= lanes for p in _remainders(walks, block)):
+        for position in sorted(_remainders(walks, elements)):
+            piece_positions(position, lanes=lanes, rows_log2=rows_log2)
+
+
+def _remainders(walks: list[tuple[int, int, int]], modulus: int) -> set[int]:
+    """Remainders of all positions of walks."""
+    found = {0}
     for stride, first, last in walks:
-        if stride:
-            positions = {p + stride * i for p in positions for i in range(first, last + 1)}
-    for position in positions:
-        piece_positions(position, lanes=lanes, rows_log2=rows_log2)
+        if stride % modulus:
+            steps = range(first, min(last, first + modulus - 1) + 1)
+            found = {(p + stride * i) % modulus for p in found for i in steps}
+    return found
 
 
 class Level(enum.IntEnum):

@@ -3,6 +3,7 @@
 import abc
 import dataclasses
 import enum
+import functools
 from collections.abc import Sequence
 
 from hw.arch.checks import require_int
@@ -119,30 +120,34 @@ class SwitchPorts:
         TURNS.require("Turns of a link", self.link_turns)
         TURNS.require("Turns of a unit input", self.unit_turns)
 
-    @property
+    @functools.cached_property
     def links(self) -> tuple[Link, ...]:
         """Links of every direction, in program order."""
         return tuple(Link(side, track) for side in Direction for track in range(self.tracks))
 
-    @property
+    @functools.cached_property
     def inputs(self) -> tuple[Port, ...]:
         """Ports at which payloads enter."""
         return (*self.links, *map(UnitPort, range(self.unit_outputs)))
 
-    @property
+    @functools.cached_property
     def outputs(self) -> tuple[Port, ...]:
         """Ports at which payloads leave, in program order."""
         return (*self.links, *map(UnitPort, range(self.unit_inputs)))
 
     def sources(self, output: Port) -> tuple[Port, ...]:
         """Inputs that may feed an output, in the order of the ``source`` field."""
-        if isinstance(output, UnitPort):
-            return self.links
-        sides = (side for side in Direction if side != output.direction)
-        return (
-            *(Link(side, output.track) for side in sides),
-            *map(UnitPort, range(self.unit_outputs)),
-        )
+        return self.links if isinstance(output, UnitPort) else self._sources[output]
+
+    @functools.cached_property
+    def _sources(self) -> dict[Link, tuple[Port, ...]]:
+        """Sources of each link to a neighbour."""
+        units = tuple(map(UnitPort, range(self.unit_outputs)))
+        found: dict[Link, tuple[Port, ...]] = {}
+        for link in self.links:
+            others = (side for side in Direction if side != link.direction)
+            found[link] = (*(Link(side, link.track) for side in others), *units)
+        return found
 
     def turns(self, output: Port) -> int:
         """Longest rotation of an output."""

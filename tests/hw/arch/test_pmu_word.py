@@ -1,8 +1,12 @@
 """The map of elements to banks, exhaustively, and the formulas the hardware uses."""
 
+import itertools
+import operator
+import random
+
 import pytest
 
-from hw.arch.pmu_word import Access, bit_reverse, piece_positions, rows_log2
+from hw.arch.pmu_word import Access, bit_reverse, piece_positions, require_positions, rows_log2
 
 LANES = (2, 4, 8, 16, 32)
 
@@ -71,3 +75,25 @@ def test_pieces_are_row_major_and_aligned() -> None:
         piece_positions(44, lanes=8, rows_log2=1)
     with pytest.raises(ValueError, match="Access FOUR_ROWS must have at least 4 lanes, not 2"):
         rows_log2(Access.FOUR_ROWS, lanes=2)
+
+
+def test_walks_are_refused_exactly_if_a_position_starts_no_piece(seed: int) -> None:
+    rng = random.Random(seed)
+    answers = set()
+    for _ in range(400):
+        lanes, rows = 8, rng.randrange(4)
+        walks = [(rng.choice((0, 1, 2, 4, 8, 16, 32, 64)), 0, rng.randrange(4)) for _ in range(3)]
+        factors = itertools.product(*(range(first, last + 1) for _, first, last in walks))
+        strides = [stride for stride, _, _ in walks]
+        wrong = set()
+        for each in factors:
+            position = sum(map(operator.mul, strides, each))
+            if position // lanes % (1 << rows) or position % lanes % (lanes >> rows):
+                wrong.add(position)
+        answers.add(bool(wrong))
+        if wrong:
+            with pytest.raises(ValueError, match=f"elements, not {min(wrong)}$"):
+                require_positions(walks, elements=1024, lanes=lanes, rows_log2=rows)
+        else:
+            require_positions(walks, elements=1024, lanes=lanes, rows_log2=rows)
+    assert answers == {True, False}
