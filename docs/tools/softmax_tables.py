@@ -34,6 +34,7 @@ _PRODUCTS: tuple[tuple[str, int, int, bool], ...] = (
     ("large", 1024, 64, False),
     ("large", 1024, 128, True),
     ("large", 1024, 128, False),
+    ("large", 1537, 128, False),
     ("large", 2048, 128, False),
 )
 #: Chips whose RTL is run.

@@ -29,7 +29,7 @@ from sw.passes.field_limits import Unfit, require_count
 from sw.stages.long_rows import pieces_of, rows_of
 from sw.stages.pipeline import Pipeline, PipelineParts, fitting
 from sw.stages.softmax_product import SoftmaxProduct
-from sw.stages.softmax_sizes import SoftmaxSizes, softmax_sizes
+from sw.stages.softmax_sizes import BLOCK_SLOTS, SoftmaxSizes, softmax_sizes
 from sw.stages.stage_graph import Hold, Socket, Walk, boxes_of
 from sw.stages.walk_loops import loop
 
@@ -39,8 +39,6 @@ __all__ = ["softmax_pipelines"]
 _ONE = 0x3F80
 #: Load streams for keys, values and queries.
 _LOADS = 3
-#: Slots of blocks that are not kept.
-_BLOCK_SLOTS = 4
 
 
 def softmax_pipelines(
@@ -175,7 +173,7 @@ class _Builder:
         return dataclasses.replace(walk, windows=groups, slots=sizes.count.loop(Level.WINDOWS))
 
     def _hold_blocks(self, name: str, hold: Hold, alignment: int) -> None:
-        least, wanted = (self.sizes.blocks,) * 2 if self.sizes.kept else (2, _BLOCK_SLOTS)
+        least, wanted = (self.sizes.blocks,) * 2 if self.sizes.kept else (2, BLOCK_SLOTS)
         self.parts.hold(
             name, hold, least=least, wanted=wanted, rate=1.0, alignment=alignment, tokens=True
         )

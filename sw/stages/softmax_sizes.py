@@ -19,14 +19,16 @@ from sw.passes.field_limits import Unfit
 from sw.stages.softmax_product import SoftmaxProduct
 from sw.timing.prediction import LATENCY
 
-__all__ = ["BlockCount", "SoftmaxSizes", "softmax_sizes"]
+__all__ = ["BLOCK_SLOTS", "BlockCount", "SoftmaxSizes", "softmax_sizes"]
 
 #: Cycles of the lanes between two of the three phases of a block.
 _PHASE = 22
 #: Cycles until the first beats of memory arrive.
 _START = 300
-#: Slots of a block that is not kept, so that the next one is loaded meanwhile.
-_SLOTS = 2
+#: Slots of a block that is not kept, so that the next one is loaded meanwhile: fewest and most.
+_SLOTS, BLOCK_SLOTS = 2, 4
+#: Cycles from a freed slot to the first vector of its next block, besides the latency of memory.
+_REFILL = 17
 #: Slowdown that keeping blocks on chip may cost, as fewer bytes are loaded.
 _RELOADED = 1.01
 
@@ -312,6 +314,8 @@ def _cycles(work: SoftmaxProduct, config: ChipConfig, sizes: SoftmaxSizes) -> fl
     weights = max(count for _, count in sizes.shares) * columns * deep
     loaded = 0.0 if sizes.kept else block * max(deep, wide * sizes.column_parts) / sizes.parts
     each = max(scores, values, lanes, weights, loaded)
+    if not sizes.kept:
+        each = max(each, _refilled(config, sizes, deep))
     drain = per_row * (wide * r + 1) + 2 * _PHASE
     # Rows are bursts; short ones wait for the memory.
     beats = deep // sizes.key_buffers
@@ -320,3 +324,16 @@ def _cycles(work: SoftmaxProduct, config: ChipConfig, sizes: SoftmaxSizes) -> fl
     fill = _START + block * deep / sizes.parts + weights + scores + lanes + wide * r
     counts = sizes.count.of(sizes.groups)
     return float(np.maximum(counts * each, drain).sum() + fill + drain + reading)
+
+
+def _refilled(config: ChipConfig, sizes: SoftmaxSizes, deep: int) -> float:
+    """Cycles of a block whose slots are read, freed and written again, a vector a cycle."""
+    keys = sizes.block * deep // sizes.key_buffers
+    values = sizes.block * sizes.wide // sizes.value_buffers
+    # The row of ones of each tile is read, and lies in no slot.
+    ones = sizes.block // config.grid_rows // sizes.value_buffers
+    room = config.pmu.capacity_bytes * 8 // config.width_bits
+    return max(
+        (read + LATENCY + _REFILL + written) / min(BLOCK_SLOTS, room // written)
+        for read, written in ((keys, keys), (values + ones, values))
+    )

@@ -10,6 +10,7 @@ from hw.arch.errors import BadInputError
 from sw.chip_program import ChipProgram
 from sw.prove import prove
 from sw.stages.softmax_pipeline import softmax_pipelines
+from sw.stages.softmax_sizes import softmax_sizes
 from tests.sw.stages.softmax_cases import SoftmaxCase, drawn_product, softmax_product
 
 #: Most rows, and most columns, of random products.
@@ -57,6 +58,16 @@ def test_blocks_that_are_kept_may_take_several_buffers(seed):
         case = verify(work, config, seed, wanted="kept")
         # 48 keys are three tiles of values.
         assert set(case.pipeline.homes) >= {"keys0", "keys1", "values0_0", "values0_1", "values0_2"}
+
+
+@pytest.mark.parametrize("config", ["small", "large"])
+def test_choices_count_the_cycles_in_which_slots_are_filled_again(config):
+    """A PMU has two slots of 112 keys, so reading waits for them. Shorter blocks have more."""
+    work = softmax_product(144, 1537, 128, block=112)
+    expected = SoftmaxCase(work, config).cycles
+    assert next(softmax_sizes(work, named[config])).cycles == pytest.approx(expected, rel=0.05)
+    whole = dataclasses.replace(work, queries=1537, block=None)
+    assert next(softmax_sizes(whole, named[config])).block == 48
 
 
 def test_a_group_leaves_out_blocks_that_none_of_its_queries_sees(seed):
