@@ -12,7 +12,7 @@ import numpy.typing as npt
 from hw.arch.agcu import INDEX_BITS, AgcuProgram
 from hw.arch.boxes.issuer_program import IssuerProgram
 from hw.arch.error_codes import LaunchError, UnitError, agcu_number
-from hw.arch.lanes.phase_word import PhaseSource
+from hw.arch.lanes.phase_word import STATISTICS, PhaseSource
 from hw.arch.lanes.softmax_program import SoftmaxProgram, SoftmaxRole
 from hw.arch.launch import Argument
 from hw.arch.pcu import FilterProgram, PcuInput, PcuProgram
@@ -41,6 +41,7 @@ __all__ = ["UNIT_STREAMS", "Fabric"]
 
 Bytes = npt.NDArray[np.uint8]
 Ints = npt.NDArray[np.int64]
+Words = npt.NDArray[np.uint32]
 
 
 class Fabric:
@@ -66,10 +67,16 @@ class Fabric:
         self._memory = memory
         self._nets: Nets = find_nets(program)
         self._packets = StreamPackets(program, self._nets)
+        #: Statistics of PCUs at the start of an iteration, and at its end.
+        self._carried: dict[tuple[int, ...], Words] = {}
+        self._left: dict[tuple[int, ...], Words] = {}
+        self._iteration = 0
         self.begin(0)
 
     def begin(self, iteration: int) -> None:
         """Forget every stream: those of an iteration follow."""
+        if iteration != self._iteration:
+            self._carried, self._left = self._left, {}
         self._iteration = iteration
         self._streams: dict[Output | Junction, Bytes | None] = {}
         self._pads: dict[tuple[int, ...], Scratchpad] = {}
@@ -239,7 +246,9 @@ class Fabric:
                 f"{runs.counts[-1]} vectors of its source and {runs.besides[-1]} beside them",
                 where=str(root),
             )
-        return lane_results(self._chip, unit.lanes, runs, streams)
+        start = np.zeros((1, STATISTICS, self._chip.width_bits // 16), np.uint32)
+        self._left[root.at] = self._carried.get(root.at, start).copy()
+        return lane_results(self._chip, unit.lanes, runs, streams, self._left[root.at])
 
     def _attention(self, root: Output, unit: PcuProgram, part: SoftmaxProgram) -> Bytes:
         """Results of a part of fused softmax."""

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from hw.arch.config import ChipConfig
 from hw.arch.lanes.lane_program import LaneProgram
-from hw.arch.lanes.phase_word import STATISTICS, PhaseSource, ResultForm
+from hw.arch.lanes.phase_word import PhaseSource, ResultForm
 from hw.numeric.division import ceil_div
 from hw.numeric.lane_phase import phase_results, vectors
 from sw.prove.phase_runs import PhaseRuns
@@ -26,7 +26,11 @@ _BLOCK_VECTORS = 1 << 12
 
 
 def lane_results(
-    chip: ChipConfig, program: LaneProgram, runs: PhaseRuns, streams: Mapping[PhaseSource, Bytes]
+    chip: ChipConfig,
+    program: LaneProgram,
+    runs: PhaseRuns,
+    streams: Mapping[PhaseSource, Bytes],
+    carried: Array,
 ) -> Bytes:
     """Vectors of all results, of many rounds of the phases at a time where their packets agree.
 
@@ -38,6 +42,8 @@ def lane_results(
         All of them end.
     streams : mapping of PhaseSource to array of uint8, vectors × bytes
         The streams that it takes, behind the filters.
+    carried : (1, STATISTICS, 2 · words of a vector) array of uint32
+        Statistics at the start; at the end those that are left, if the results depend on them.
     """
     words = chip.grid_columns
     sources = {each: np.ascontiguousarray(data).view(np.uint32) for each, data in streams.items()}
@@ -45,7 +51,6 @@ def lane_results(
     beside = sources.get(PhaseSource.AUXILIARY, none)
     places = np.cumsum(runs.sizes) - runs.sizes
     out = np.empty((int(runs.sizes.sum()), words), np.uint32)
-    carried = np.zeros((1, STATISTICS, 2 * words), np.uint32)
     for rounds in _blocks(runs, len(program.phases), single=program.carries):
         statistics = carried if program.carries else np.repeat(carried, len(rounds), axis=0)
         for number, phase in enumerate(program.phases):

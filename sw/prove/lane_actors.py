@@ -179,6 +179,4 @@ class LaneUnit(Core):
     def restart_fault(self) -> str | None:
         if self._first_of_stream():
             return f"{self.name} runs phase 0 for the next iteration already, as it takes no stream"
-        if self._program.carries:
-            return f"{self.name} sends statistics that an iteration leaves to the next one"
         return None

@@ -5,6 +5,7 @@ import time
 import numpy as np
 import pytest
 
+from hw.arch.config import named
 from hw.arch.lanes.lane_program import LanePhase, LaneProgram
 from hw.arch.lanes.phase_word import (
     AuxiliaryUse,
@@ -20,9 +21,13 @@ from hw.arch.unit_kind import PCU
 from hw.numeric import reference
 from hw.numeric.formats import bf16
 from hw.numeric.lane_model import LaneModel
+from sim.backends.emitted import emitted_chip
 from sim.emulator import emulate
 from sim.emulator.errors import EmulatorError
+from sim.launch_memory import ImageRuns, LaunchMemory
+from sim.native.chip_model import ChipModel, MemoryConditions
 from sw.fabric.nets import Output, find_nets
+from sw.parts.part import Argument, PartLaunch
 from sw.prove.stream_packets import StreamPackets
 from tests.hw.pcu.softmax_program import SOFTMAX
 from tests.lane_jobs import data_of, draw_job
@@ -87,9 +92,8 @@ def test_softmax_of_a_thousand_rows_is_fast(seed):
     assert abs(sums - 1).max() < keys * 2**-9
 
 
-def test_statistics_left_by_an_earlier_round_are_carried(seed):
-    """Positions behind the words of a vector: only the finish step changes and sends them."""
-    rng = np.random.default_rng(seed)
+def counting_job(config):
+    """Sums of five packets, each with a count of the rounds behind the words of a vector."""
     phases = (
         LanePhase(PhaseSource.ACTIVATION, reduction=Reduction.SUM),
         LanePhase(
@@ -102,11 +106,49 @@ def test_statistics_left_by_an_earlier_round_are_carried(seed):
             result=ResultForm.WORD,
         ),
     )
-    feed = Feed(5, 1, 3)
-    job = LaneJob(PcuProgram(lanes=LaneProgram(phases)), {PcuInput.ACTIVATION: feed}, 10)
-    data = data_of(rng, job.feeds, CHIP)
-    got = stored(job, data, seed).view(np.float32)
+    unit = PcuProgram(lanes=LaneProgram(phases))
+    return LaneJob(unit, {PcuInput.ACTIVATION: Feed(5, 1, 3)}, 10, config)
+
+
+def test_statistics_left_by_an_earlier_round_are_carried(seed):
+    """Positions behind the words of a vector: only the finish step changes and sends them."""
+    rng = np.random.default_rng(seed)
+    job = counting_job(CHIP)
+    got = stored(job, data_of(rng, job.feeds, CHIP), seed).view(np.float32)
     assert got[1::2].tolist() == [[count, count] for count in range(1, 6)]
+
+
+def repeated(job, data, seed, run):
+    """Vectors that remain of a job's three iterations, each over those of the one before."""
+    arguments = tuple(Argument(each.name) for each in job.arrays)
+    images = [ImageRuns(job.program().pack(), (PartLaunch(arguments, 3),))]
+    layout = LaunchMemory(job.config, images, job.arrays, seed=seed % 1000)
+    memory = layout.bytes_before({name: each.view(np.int32) for name, each in data.items()})
+    assert run(memory, layout.list_address).status == "done"
+    return layout.read(memory, "Z").view(np.float32)
+
+
+def test_statistics_left_by_an_iteration_are_carried_to_the_next_one(seed):
+    job = counting_job(CHIP)
+    data = data_of(np.random.default_rng(seed), job.feeds, CHIP)
+    got = repeated(job, data, seed, lambda *at: emulate(CHIP, at[0], list_address=at[1]))
+    assert got[1::2].tolist() == [[count, count] for count in range(11, 16)]
+
+
+@pytest.mark.slow
+def test_statistics_left_by_an_iteration_are_those_of_the_rtl(heavy, seed):
+    config = named["small"]
+    job = counting_job(config)
+    data = data_of(np.random.default_rng(seed), job.feeds, config)
+    got = repeated(job, data, seed, lambda *at: emulate(config, at[0], list_address=at[1]))
+    with ChipModel(emitted_chip(config), config, seed=5) as chip:
+        conditions = MemoryConditions(jitter=20, seed=seed % 1000)
+
+        def run(memory, address):
+            return chip.run(memory, list_address=address, conditions=conditions, max_cycles=100_000)
+
+        assert (repeated(job, data, seed, run) == got).all()
+    assert (got[1::2] == np.arange(11, 16)[:, np.newaxis]).all()
 
 
 def test_a_packet_that_never_ends_is_refused(seed):

@@ -12,6 +12,8 @@ from sim.run.driver import compile_job, run
 from sim.run.job import Job, Problem
 from sw.kernels.gated_mlp import gated_mlp
 from sw.kernels.layer_norm import layer_norm
+from sw.passes import part_steps
+from sw.prove import LivenessError, require_live
 from tests.sw.language.test_programs import load
 from tests.sw.parts.test_division import batched
 
@@ -69,7 +71,20 @@ def test_cycles_of_a_divided_kernel_are_predicted(seed, heavy):
     assert report["predicted_cycles"] == pytest.approx(report["cycles"], rel=0.03)
 
 
-def test_an_image_that_is_not_repeated_is_launched_several_times(seed):
+def test_the_heads_of_every_part_are_iterations_of_one_launch(seed):
+    compiled, outcome = ran(attention, SIZES[attention], seed=seed, backend="emulator")
+    assert outcome.report["verified"]
+    assert all([each.repeat for each in part.part.launches] == [2] for part in compiled.parts)
+    assert "instead of" not in compiled.report()
+
+
+def test_an_image_that_is_not_repeated_is_launched_several_times(seed, monkeypatch):
+    def once(program, *, repeat=1):
+        if repeat > 1:
+            raise LivenessError("An image must run once", value=["a merge is within its rotation"])
+        return require_live(program)
+
+    monkeypatch.setattr(part_steps, "require_live", once)
     compiled, outcome = ran(attention, SIZES[attention], seed=seed, backend="emulator")
     assert outcome.report["verified"]
     single = [part for part in compiled.parts if len(part.part.launches) == 2]

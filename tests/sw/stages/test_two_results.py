@@ -2,6 +2,7 @@
 
 import random
 
+import numpy as np
 import pytest
 
 import tilewright as tw
@@ -11,7 +12,7 @@ from hw.numeric.formats import named as formats
 from sw.compiler import compile_kernel
 from sw.kernels.attention import attention
 from sw.parts.slices import stores
-from tests.sw.stages.region_runs import side, verify
+from tests.sw.stages.region_runs import operand, side, verify
 
 
 @tw.kernel("X[M, N] -> E[M, N], R[M, 1]")
@@ -100,6 +101,29 @@ def test_results_on_rtl_of_small_equal_golden_under_random_stalls(kernel, heavy,
     rest = {"backend": "rtl", "seed": seed % 1000, "jitter": 20}
     verify(kernel, "small", (70, 300), fp32, out=stored(kernel), **rest)
     verify(kernel, "small", (131, 37), out=stored(kernel), **rest)
+
+
+@tw.kernel("X[H, M, N] -> E[H, M, N], R[H, M, 1]")
+def heads(X, E, R):
+    """Rows and statistics of several heads: iterations of a launch."""
+    for h in tw.each(X.shape[0]):
+        for i in tw.metapipe(X.shape[1]):
+            x = tw.load_tile(X[h, i, :])
+            e = tw.exp(x - tw.row_max(x))
+            tw.store_tile(E[h, i, :], e)
+            tw.store_tile(R[h, i, :], tw.row_sum(e))
+
+
+@pytest.mark.parametrize(
+    ("config", "backend"), [("small", "emulator"), ("large", "emulator"), ("tiny", "rtl")]
+)
+def test_statistics_of_heads_are_iterations_of_one_launch(config, backend, heavy, seed):
+    draw = np.random.default_rng(seed)
+    for dtype in (bf16, fp32):
+        shape = (3, 9, 7) if backend == "rtl" else (4, 70, 40)
+        result = heads.run(operand(draw, shape, dtype), config=config, backend=backend)
+        assert result.verified, result.problems
+        assert (result.parts, result.entries) == (1, 1)
 
 
 def test_two_tiles_without_a_buffer_take_an_agcu_each():
