@@ -209,7 +209,7 @@ _UNITS = (
         "chip",
         (_WIDTH, Parameter("config_bits", Domain(1, 1 << 16), 100)),
     ),
-    StandAlone("agcu", "memory port: loop nests, tokens, a TMA engine", _agcu, "chip"),
+    StandAlone("agcu", "memory port: loop nests, tokens, a TMA engine", _agcu, "agcu"),
     StandAlone(
         "tma",
         "tensor memory accelerator: boxes of rank 1 to 5 over AXI4",

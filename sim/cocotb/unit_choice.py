@@ -10,14 +10,17 @@ from hw.arch.config import ChipConfig, PcuConfig
 from hw.array.dataflow import ArrayConfig, Dataflow
 from hw.matrix.unit_config import UnitConfig
 from hw.numeric.formats import named
+from sim.drivers.agcu_case import AgcuSizes
 from sim.drivers.pmu_case import PmuSizes
 
 __all__ = [
+    "asked_agcu",
     "asked_fp",
     "asked_pcu",
     "asked_pmu",
     "asked_unit",
     "environment_of",
+    "environment_of_agcu",
     "environment_of_fp",
     "environment_of_pcu",
     "environment_of_pmu",
@@ -27,6 +30,7 @@ _VARIABLE = "TILEWRIGHT_UNIT"
 _FP_VARIABLE = "TILEWRIGHT_FP"
 _PCU_VARIABLE = "TILEWRIGHT_PCU"
 _PMU_VARIABLE = "TILEWRIGHT_PMU"
+_AGCU_VARIABLE = "TILEWRIGHT_AGCU"
 
 
 def environment_of(config: UnitConfig, buffer_rows: int | None = None) -> dict[str, str]:
@@ -88,3 +92,16 @@ def asked_pmu() -> tuple[PmuSizes, int] | None:
         return None
     *sizes, programs = json.loads(os.environ[_PMU_VARIABLE])
     return PmuSizes(*sizes), programs
+
+
+def environment_of_agcu(sizes: AgcuSizes, programs: int) -> dict[str, str]:
+    """Environment that selects an AGCU, and a number of random programs of each test."""
+    return {_AGCU_VARIABLE: json.dumps([*sizes, programs])}
+
+
+def asked_agcu() -> tuple[AgcuSizes, int] | None:
+    """Sizes of the selected AGCU, and number of programs; None if none is selected."""
+    if _AGCU_VARIABLE not in os.environ:
+        return None
+    *sizes, programs = json.loads(os.environ[_AGCU_VARIABLE])
+    return AgcuSizes(*sizes), programs

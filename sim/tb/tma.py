@@ -6,18 +6,17 @@ from typing import Any
 
 import cocotb
 import numpy as np
-import numpy.typing as npt
 from amaranth.hdl import Const
 from cocotb.triggers import FallingEdge, Lock, ReadOnly
 from cocotbext.axi import AxiBus, AxiRam
 
-from hw.arch.descriptor import STORED_WORDS, Descriptor, ElementFormat
+from hw.arch.descriptor import STORED_WORDS
 from hw.lib.axi import BOUNDARY_BYTES, BURST_INCR
-from hw.numeric.division import ceil_div
 from hw.tma.commands import command_layout
 from hw.tma.descriptor_file import descriptor_write_layout
 from hw.tma.engine import TmaEngine
 from sim.cocotb.bench_support import Sink, Source, bench, clocks, random_generator, start
+from sim.drivers.box_tensor import REGION_BYTES, BoxTensor, box_payloads
 from sim.tb._refusals import REFUSALS, with_field
 
 __all__ = [
@@ -28,9 +27,9 @@ __all__ = [
 
 _WIDTH, _STREAMS, _DESCRIPTORS = 64, 2, 4
 _VECTOR_BYTES = _WIDTH // 8
+#: Two regions that are loaded from, and two that are stored to.
+_MEMORY_BYTES = 4 * REGION_BYTES
 
-#: Bytes of each of the four regions: two that are loaded from, two that are stored to.
-_REGION = 1 << 14
 _JOBS = 20
 
 #: Signals of each channel that a manager must hold until the handshake.
@@ -39,8 +38,6 @@ _CHANNELS = {
     "aw": ("addr", "len", "size", "burst"),
     "w": ("data", "strb", "last"),
 }
-
-Array = npt.NDArray[Any]
 
 
 def design() -> TmaEngine:
@@ -56,64 +53,6 @@ def design() -> TmaEngine:
     )
 
 
-class _Tensor:
-    """A random tensor in a memory region, and its expected boxes by numpy."""
-
-    def __init__(self, rng: np.random.Generator, start_byte: int) -> None:
-        formats = {format_.bytes: format_ for format_ in ElementFormat if format_.bytes <= 4}
-        self.size = int(rng.choice(list(formats)))
-        rank = int(rng.integers(1, 5))
-        # Extents shrink with the rank, so that the tensor stays inside its region.
-        most = {1: 200, 2: 40, 3: 12, 4: 6}[rank]
-        self.dims = [int(extent) for extent in rng.integers(1, most + 1, rank)]
-        self.strides: list[int] = []
-        extent = self.dims[0] * self.size
-        for dimension in self.dims[1:]:
-            extent = ceil_div(extent, 16) * 16 + 16 * int(rng.integers(0, 2))
-            self.strides.append(extent)
-            extent *= dimension
-        assert extent <= _REGION
-        room = (_REGION - extent) // 16
-        offset = 16 * int(rng.integers(0, room + 1))
-        if rng.random() < 0.5:
-            # A 4 KiB boundary lies inside the first row.
-            offset = min(BOUNDARY_BYTES - 16 * int(rng.integers(1, 3)), 16 * room)
-        self.base = start_byte + offset
-        unit = _VECTOR_BYTES // self.size
-        self.box = [unit * int(rng.integers(1, 6)), *(int(e) for e in rng.integers(1, 5, rank - 1))]
-        self.descriptor = Descriptor(
-            base=self.base,
-            format=formats[self.size],
-            dims=self.dims,
-            strides=self.strides,
-            box=self.box,
-        )
-
-    def corner(self, rng: np.random.Generator) -> list[int]:
-        """Random coordinates of a box, which may lie partly or completely outside."""
-        return [int(rng.integers(-box, extent + 2)) for box, extent in zip(self.box, self.dims)]
-
-    def where(self, corner: list[int]) -> tuple[Array, Array]:
-        """Address of each byte of a box in stream order, and whether it lies inside the tensor."""
-        shape = (*reversed(self.box), self.size)
-        index = np.indices(shape)
-        exists = np.ones(shape, bool)
-        address = self.base + index[-1]
-        pitches = [self.size, *self.strides]
-        for number, (pitch, extent, first) in enumerate(zip(pitches, self.dims, corner)):
-            position = index[len(self.box) - 1 - number] + first
-            exists &= (position >= 0) & (position < extent)
-            address = address + position * pitch
-        return address.reshape(-1), exists.reshape(-1)
-
-
-def _payloads(data: Array) -> list[int]:
-    """Payloads of a box, with `last` at its end."""
-    lines = data.reshape(-1, _VECTOR_BYTES)
-    words = [int.from_bytes(line.tobytes(), "little") for line in lines]
-    return [word | (index == len(words) - 1) << _WIDTH for index, word in enumerate(words)]
-
-
 def _pauses(rng: np.random.Generator, share: float) -> Iterator[bool]:
     while True:
         yield bool(rng.random() < share)
@@ -126,7 +65,7 @@ class _Bench:
         self.dut = dut
         self.rng = random_generator("bench")
         self.stall = stall
-        self.memory = AxiRam(AxiBus.from_prefix(dut, "axi_"), dut.clk, dut.rst, size=4 * _REGION)
+        self.memory = AxiRam(AxiBus.from_prefix(dut, "axi_"), dut.clk, dut.rst, size=_MEMORY_BYTES)
         for side, channels in (
             (self.memory.read_if, ("ar_channel", "r_channel")),
             (self.memory.write_if, ("aw_channel", "w_channel", "b_channel")),
@@ -135,7 +74,7 @@ class _Bench:
             for name in channels:
                 pauses = _pauses(random_generator(name), stall)
                 getattr(side, name).set_pause_generator(pauses)
-        self.image = self.rng.integers(0, 256, 4 * _REGION, dtype=np.uint8)
+        self.image = self.rng.integers(0, 256, _MEMORY_BYTES, dtype=np.uint8)
         self.memory.write(0, self.image.tobytes())
         self.descriptors = Source(dut, "i_descriptor_write")
         self.lock = Lock()
@@ -183,22 +122,22 @@ class _Bench:
         fields: dict[int | str, Any] = {"descriptor": index, "coordinates": corner + noise}
         return Const.cast(command_layout(_DESCRIPTORS).const(fields)).value
 
-    async def take(self, loaded: Sink, tensor: _Tensor, corner: list[int]) -> None:
+    async def take(self, loaded: Sink, tensor: BoxTensor, corner: list[int]) -> None:
         """Take a loaded box, and compare it with numpy's."""
         address, exists = tensor.where(corner)
         expected = np.where(exists, self.image[np.where(exists, address, 0)], 0)
-        wanted = _payloads(expected.astype(np.uint8))
+        wanted = box_payloads(expected.astype(np.uint8), _VECTOR_BYTES)
         got = await loaded.take(len(wanted))
         # The engine does not set `final`.
         got = [payload & (1 << _WIDTH + 1) - 1 for payload in got]
         assert got == wanted, f"box at {corner} of {tensor.descriptor}"
 
-    async def give(self, vectors: Source, tensor: _Tensor, corner: list[int]) -> None:
+    async def give(self, vectors: Source, tensor: BoxTensor, corner: list[int]) -> None:
         """Send random vectors of a box to be stored."""
         address, exists = tensor.where(corner)
         data = self.rng.integers(0, 256, len(address), dtype=np.uint8)
         self.image[address[exists]] = data[exists]
-        await vectors.send(_payloads(data))
+        await vectors.send(box_payloads(data, _VECTOR_BYTES))
 
     async def load(self, stream: int) -> None:
         """Load boxes of several tensors on one stream."""
@@ -206,7 +145,7 @@ class _Bench:
         commands = Source(self.dut, f"i_load_commands__{stream}")
         loaded = Sink(self.dut, f"o_loaded__{stream}", stall=self.stall)
         for _ in range(_JOBS):
-            tensor = _Tensor(rng, stream * _REGION)
+            tensor = BoxTensor(rng, stream * REGION_BYTES, _VECTOR_BYTES)
             await self.describe(stream, tensor.descriptor.pack())
             corners = [tensor.corner(rng) for _ in range(rng.integers(1, 6))]
             sending = cocotb.start_soon(
@@ -225,7 +164,7 @@ class _Bench:
         vectors = Source(self.dut, f"i_vectors__{stream}", stall=self.stall)
         done = 0
         for _ in range(_JOBS):
-            tensor = _Tensor(rng, index * _REGION)
+            tensor = BoxTensor(rng, index * REGION_BYTES, _VECTOR_BYTES)
             await self.describe(index, tensor.descriptor.pack())
             corners = [tensor.corner(rng) for _ in range(rng.integers(1, 6))]
             sending = cocotb.start_soon(
@@ -254,7 +193,7 @@ async def boxes_of_four_streams_are_numpys_slices(dut: Any, stall: float) -> Non
     await clocks(dut, 50)
     assert int(dut.o_error.value) == 0
     assert int(dut.o_idle.value) == 1
-    memory = np.frombuffer(test.memory.read(0, 4 * _REGION), np.uint8)
+    memory = np.frombuffer(test.memory.read(0, _MEMORY_BYTES), np.uint8)
     wrong = np.flatnonzero(memory != test.image)
     assert not len(wrong), f"{len(wrong)} bytes differ, the first at {wrong[:1]}"
 
@@ -273,9 +212,9 @@ async def a_refused_descriptor_moves_no_byte(dut: Any) -> None:
             await clocks(dut, 2)
             dut.rst.value = 0
             test.stored[0] = 0
-            tensor = _Tensor(test.rng, _STREAMS * _REGION)
+            tensor = BoxTensor(test.rng, _STREAMS * REGION_BYTES, _VECTOR_BYTES)
             while len(tensor.dims) < 2:
-                tensor = _Tensor(test.rng, _STREAMS * _REGION)
+                tensor = BoxTensor(test.rng, _STREAMS * REGION_BYTES, _VECTOR_BYTES)
             good = tensor.descriptor.pack()
             await test.describe(0, with_field(good, field, place, value))
             await test.describe(1, good)
@@ -295,5 +234,5 @@ async def a_refused_descriptor_moves_no_byte(dut: Any) -> None:
                 while not test.stored[0]:
                     await clocks(dut, 1)
             assert int(dut.o_error.value) == code.value
-    memory = np.frombuffer(test.memory.read(0, 4 * _REGION), np.uint8)
+    memory = np.frombuffer(test.memory.read(0, _MEMORY_BYTES), np.uint8)
     assert (memory == test.image).all()
