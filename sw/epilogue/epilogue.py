@@ -7,6 +7,7 @@ as a chain of PCUs, one phase each.
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Mapping, Sequence
 
 from hw.arch.config import ChipConfig
@@ -78,17 +79,17 @@ class Epilogue:
             for phase in code.phases
         )
 
-    @property
+    @functools.cached_property
     def tiles(self) -> tuple[str, ...]:
         """Inputs with an element for each of the result."""
         return tuple(each for each in self.inputs if not self.held(each))
 
-    @property
+    @functools.cached_property
     def vectors(self) -> tuple[str, ...]:
         """Inputs with an element for each column."""
         return tuple(each for each in self.inputs if self.held(each))
 
-    @property
+    @functools.cached_property
     def rows(self) -> int:
         """Rows of the result in a packet: those of the longest vector, which has C of each."""
         values = {

@@ -1,11 +1,13 @@
-"""Checks of a plan: its loop counts and strides fit the fields of the program words."""
+"""Limits of a product: units that any plan needs, and fields that counts and strides must fit."""
 
 from __future__ import annotations
 
+from hw.arch.config import ChipConfig
+from hw.arch.errors import BadInputError
 from hw.arch.loops import COUNT_BITS
 from sw.passes.plan import Plan
 
-__all__ = ["Unfit", "require_count", "require_fields", "unfit"]
+__all__ = ["Unfit", "require_count", "require_fields", "require_units", "unfit"]
 
 _MOST_COUNT = (1 << COUNT_BITS) - 1
 
@@ -78,4 +80,28 @@ def require_fields(plan: Plan) -> None:
                 f"{plan.config.pmu.capacity_bytes} bytes, not {stride}",
                 value=stride,
                 rule=f"at most {most} elements",
+            )
+
+
+def require_units(config: ChipConfig) -> None:
+    """Refuse a chip with too few PMUs, tracks or AGCUs for any product.
+
+    Raises
+    ------
+    BadInputError
+        With what is needed and what there is.
+    """
+    agcus = config.agcu.count
+    for noun, count, use in (
+        ("PMUs", config.pmu_count, "the buffers of A, B and C"),
+        ("token tracks or 2 AGCUs", max(config.token_tracks, agcus), "free slots of A and of B"),
+        ("tracks or 2 AGCUs", max(config.tracks, agcus), "the streams of A and of B"),
+    ):
+        if count < 2:
+            raise BadInputError(
+                f"Chip must have at least 2 {noun} for {use} of a product, not {count}",
+                kind="does-not-fit",
+                where="config",
+                value=count,
+                rule=f"at least 2 {noun}",
             )

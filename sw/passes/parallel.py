@@ -14,12 +14,12 @@ from hw.arch.limits import MAX_MODULUS
 from hw.numeric.division import ceil_div
 from sw.cost import SLACK, predict, rough
 from sw.epilogue.side_loads import require_chain
-from sw.passes.field_limits import Unfit, require_fields
+from sw.passes.field_limits import Unfit, require_fields, require_units
 from sw.passes.fit import Fit, fit
 from sw.passes.plan import Plan, fewest_rows
 from sw.passes.stage import Product
 
-__all__ = ["Constraints", "Timed", "parallel"]
+__all__ = ["Constraints", "Timed", "parallel", "require_fit"]
 
 #: Plans simulated K-block by K-block after all have been estimated.
 _FINALISTS = 60
@@ -31,6 +31,8 @@ _CLOSE = 1.01
 _EQUAL = 1.005
 #: Most of them that are run with a clock, and most cycles of their PCUs, which take about 2 s.
 _TIMED_PLANS, _TIMED_WORK = 4, 320_000
+#: A packet that a lane program of an epilogue takes is as much work of such a run as these cycles.
+_PACKET_WORK = 30
 
 #: Cycles of a plan, by a run with a clock.
 Timed = Callable[[Plan, Fit], int | None]
@@ -104,7 +106,7 @@ def parallel(
     BadInputError
         If no plan fits; the message names what is needed and what there is.
     """
-    _require_units(config)
+    require_units(config)
     require_chain(product, config)
     plans, problem = _legal(product, config, constraints)
     found: list[_Candidate] = []
@@ -138,6 +140,25 @@ def parallel(
         )
 
 
+def require_fit(product: Product, config: ChipConfig, constraints: Constraints) -> None:
+    """Refuse a product of which no plan fits, in less time than the choice of the best plan takes.
+
+    Raises
+    ------
+    BadInputError
+        As `parallel` does.
+    """
+    require_units(config)
+    require_chain(product, config)
+    _require_grid(product, config, constraints)
+    for plan in _plans(product, config, constraints):
+        with contextlib.suppress(Unfit):
+            require_fields(plan)
+            fit(plan, _slots(plan, constraints))
+            return
+    next(parallel(product, config, constraints))
+
+
 def _ranked(found: list[_Candidate], timed: Timed) -> list[_Candidate]:
     """Candidates, best first by the cost model: those about as good as the first, by timed runs."""
     close: dict[str, _Candidate] = {}
@@ -148,7 +169,7 @@ def _ranked(found: list[_Candidate], timed: Timed) -> list[_Candidate]:
         text = dataclasses.replace(plan, resident=True).describe()
         if text in close:
             continue
-        work += cycles * plan.row_par * plan.col_par
+        work += cycles * plan.row_par * plan.col_par + _PACKET_WORK * plan.lane_packets
         if cycles > _CLOSE * found[0][0] or work > _TIMED_WORK or len(close) == _TIMED_PLANS:
             break
         close[text] = each
@@ -158,30 +179,6 @@ def _ranked(found: list[_Candidate], timed: Timed) -> list[_Candidate]:
     ended = {number: cycles for number, cycles in runs.items() if cycles is not None}
     most = _EQUAL * min(ended.values(), default=0)
     return sorted(found, key=lambda each: ended.get(each[1], most + 1) > most)
-
-
-def _require_units(config: ChipConfig) -> None:
-    """Refuse a chip with too few PMUs, tracks or AGCUs for any product.
-
-    Raises
-    ------
-    BadInputError
-        With what is needed and what there is.
-    """
-    agcus = config.agcu.count
-    for noun, count, use in (
-        ("PMUs", config.pmu_count, "the buffers of A, B and C"),
-        ("token tracks or 2 AGCUs", max(config.token_tracks, agcus), "free slots of A and of B"),
-        ("tracks or 2 AGCUs", max(config.tracks, agcus), "the streams of A and of B"),
-    ):
-        if count < 2:
-            raise BadInputError(
-                f"Chip must have at least 2 {noun} for {use} of a product, not {count}",
-                kind="does-not-fit",
-                where="config",
-                value=count,
-                rule=f"at least 2 {noun}",
-            )
 
 
 def _nearer(one: Unfit | None, other: Unfit) -> Unfit:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import itertools
 
 from hw.arch.config import ChipConfig
@@ -77,7 +78,7 @@ class Plan:
     b_slab: int
     resident: bool
 
-    @property
+    @functools.cached_property
     def lanes(self) -> int:
         """Operand elements per vector, which are the terms per tile."""
         return self.config.width_bits // self.product.fmt.bits
@@ -114,7 +115,7 @@ class Plan:
         epilogue = self.product.epilogue
         return epilogue.rows if epilogue else self.out_rows
 
-    @property
+    @functools.cached_property
     def result_lanes(self) -> int:
         """Elements of the longest vector of the result or of a tile beside it."""
         return self.config.width_bits // self.product.narrowest
@@ -129,6 +130,15 @@ class Plan:
         """Cycles in which a row of sums leaves a PCU."""
         epilogue = self.product.epilogue
         return self.lane_cycles if epilogue and epilogue.first else 1
+
+    @property
+    def lane_packets(self) -> int:
+        """Packets that the lane programs of the epilogue take."""
+        epilogue, columns = self.product.epilogue, self.all_passes * self.pass_columns
+        if epilogue is None:
+            return 0
+        rows = ceil_div(self.row_blocks * self.block_rows, epilogue.rows)
+        return rows * ceil_div(columns, self.config.grid_columns) * len(epilogue.codes)
 
     @property
     def side_inputs(self) -> int:
@@ -146,7 +156,7 @@ class Plan:
         """Columns per pass."""
         return self.col_par * self.config.grid_columns
 
-    @property
+    @functools.cached_property
     def pass_stride(self) -> int:
         """Columns from one pass of a window to the next."""
         if self.product.turned and self.product.b_along_k:
@@ -158,7 +168,7 @@ class Plan:
         """Columns per column block."""
         return self.passes * self.pass_stride
 
-    @property
+    @functools.cached_property
     def c_blocks(self) -> int:
         """Slots of C per column block: one per half if that is whole vectors, or rows of memory."""
         whole = self.product.turned or not self.pass_columns % self.result_lanes
@@ -188,7 +198,7 @@ class Plan:
         lanes = self.config.width_bits // form.bits
         return ceil_div(self.c_columns, lanes) * lanes
 
-    @property
+    @functools.cached_property
     def spare_tiles(self) -> int:
         """Tiles of padding, at the end of the last slab, that are not read.
 
@@ -205,12 +215,12 @@ class Plan:
         """Tiles of the sum that are read and multiplied."""
         return self.tiles - self.spare_tiles
 
-    @property
+    @functools.cached_property
     def a_slot(self) -> OperandSlot:
         """What a slot of A holds."""
         return OperandSlot(self.rows, self.a_slab, self.lanes, self.product.a_along_k)
 
-    @property
+    @functools.cached_property
     def b_slot(self) -> OperandSlot:
         """What a slot of B holds: along k only the columns that are read."""
         unread = self.pass_stride - self.pass_columns if self.product.b_along_k else 0

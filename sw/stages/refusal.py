@@ -8,7 +8,7 @@ from sw.array_spec import ArraySpec
 from sw.ir.program import Program
 from sw.language import Schedule
 from sw.passes.choices import constraints_of
-from sw.passes.parallel import parallel
+from sw.passes.parallel import require_fit
 from sw.passes.stage import Product
 from sw.softmax.online import missed_softmaxes
 from sw.stages.recognised import pipelines_of, recognised
@@ -33,7 +33,7 @@ def refusal(
         if not isinstance(work, Product):
             next(pipelines_of(work, arrays, config, program.name))
         elif work.epilogue is not None:
-            next(parallel(work, config, constraints_of(work, Schedule())))
+            require_fit(work, config, constraints_of(work, Schedule()))
     except BadInputError as error:
         return next(missed_softmaxes(program), error)
     return None

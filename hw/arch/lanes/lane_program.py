@@ -138,7 +138,7 @@ class LanePhase:
         ):
             raise refusal("Operand of a phase of STATISTICS", "not be of a stream", "X")
 
-    @property
+    @functools.cached_property
     def elements_per_word(self) -> int:
         """Elements in 32 bits of a vector of the source."""
         return 2 if self.source is PhaseSource.STATISTICS else self.form.per_word
@@ -164,13 +164,16 @@ class LanePhase:
             Words of a vector, W/32.
         """
         elements = words * self.auxiliary_form.per_word
-        return {
-            AuxiliaryUse.NONE: 0,
-            AuxiliaryUse.VECTOR: ceil_div(count * words * self.elements_per_word, elements),
-            AuxiliaryUse.HELD: 1,
-            AuxiliaryUse.SPREAD: ceil_div(count, elements),
-            AuxiliaryUse.SPREAD_PAIR: ceil_div(2 * count, elements),
-        }[self.auxiliary]
+        match self.auxiliary:
+            case AuxiliaryUse.NONE:
+                return 0
+            case AuxiliaryUse.HELD:
+                return 1
+            case AuxiliaryUse.VECTOR:
+                return ceil_div(count * words * self.elements_per_word, elements)
+            case AuxiliaryUse.SPREAD:
+                return ceil_div(count, elements)
+        return ceil_div(2 * count, elements)
 
     def pack(self) -> int:
         """Word of the phase, laid out by `phase_layout`."""

@@ -60,7 +60,7 @@ class ElementForm(enum.Enum, shape=2):
     #: int8, converted to fp32.
     INT8_TO_FP32 = 3
 
-    @property
+    @functools.cached_property
     def per_word(self) -> int:
         """Elements in 32 bits of a vector."""
         return (1, 2, 4, 4)[int(self.value)]
@@ -182,7 +182,7 @@ class ResultForm(enum.Enum, shape=2):
     #: int32 saturated to int8, four in 32 bits.
     INT8 = 3
 
-    @property
+    @functools.cached_property
     def per_word(self) -> int:
         """Results in 32 bits of a vector."""
         return (1, 1, 2, 4)[int(self.value)]
