@@ -247,7 +247,7 @@ class Interpreter:
     def map(self, node: ir.Map) -> Array:
         condition = None
         numbers = list(node.operands)
-        if len(numbers) == 3:
+        if OPERATIONS[node.op].chooses:
             condition = self.operand(numbers.pop(0))
         formats = [_format(each) for each in numbers if isinstance(each, ir.Value)]
         assert isinstance(node.result.type, TileType)

@@ -213,7 +213,7 @@ class EpilogueGraph:
         if side.value in self.epilogue.vectors:
             loops = [BoxLoop(plan.row_blocks), *across]
             tensor = self._vector_boxes(source.tensor, plan.held_columns(form))
-            slots = len(side.holds)
+            takers = len(side.holds)
         else:
             rows, (column, columns) = plan.rows // self.fit.pieces, side.columns
             step = (0, columns * width) if side.by_columns else (1, plan.rows)
@@ -226,10 +226,10 @@ class EpilogueGraph:
             box = self._stored(form, columns), rows
             start = side.group * plan.rows, column * width
             tensor = boxes_of(self.arrays, source.tensor, box, *start)
-            slots = 1
+            takers = 1
         name, stream = f"{side.holds[0]}_load", side.operand ^ side.agcu & 1
         port = 0 if plan.one_operand else side.operand
-        self.stages[name] = Load(side.agcu, stream, *tensor, tuple(loops), port, slots)
+        self.stages[name] = Load(side.agcu, stream, *tensor, tuple(loops), port, takers=takers)
         self._join(name, [Socket(name)], [Socket(each) for each in side.holds])
 
     def _vector_boxes(self, tensor: str, held: int) -> tuple[Descriptor, int]:

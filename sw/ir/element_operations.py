@@ -35,13 +35,15 @@ class ElementOperation:
     int32 : function or None
         Arithmetic on arrays of int32, modulo 2^32; None if operands become fp32.
     operands : int
-        One to three; the first of three is a condition, the result of a comparison.
+        One to three.
     notation : str
         How programs write it; by default the name.
     text : str
         What the function of the language returns; empty for an operator.
     compares : bool
         Whether the result is a condition.
+    chooses : bool
+        Whether the first operand is a condition, the result of a comparison.
     takes_width : bool
         Whether the arithmetic takes ``width``, the significand bits of a chip's special functions.
     on_chips : bool
@@ -55,6 +57,7 @@ class ElementOperation:
     notation: str = ""
     text: str = ""
     compares: bool = False
+    chooses: bool = False
     takes_width: bool = False
     on_chips: bool = True
 
@@ -114,6 +117,10 @@ OPERATIONS: Mapping[str, ElementOperation] = MappingProxyType(
                 np.where,
                 3,
                 text="x where a comparison holds, y where it does not",
+                chooses=True,
+            ),
+            ElementOperation(
+                "fma", elementwise.fma, operands=3, text="x * y + z, rounded once to fp32"
             ),
             _function("exp", functions.exp, "e to the power x; that of minus infinity is +0"),
             _function("exp2", functions.exp2, "2 to the power x; that of minus infinity is +0"),
@@ -147,7 +154,8 @@ def element_table() -> str:
     lines = ["| operation | in programs | formats | gives |", "|---|---|---|---|"]
     for each in OPERATIONS.values():
         written, formats = notation(each.name), "fp32, int32" if each.int32 else "fp32"
-        call = f"{written}({('x', 'x, y', 'condition, x, y')[each.operands - 1]})"
+        operands = "condition, x, y" if each.chooses else ", ".join("xyz"[: each.operands])
+        call = f"{written}({operands})"
         if not written.isidentifier():
             call = f"x {written} y" if each.operands == 2 else f"{written}x"
         gives = "a condition" if each.compares else each.text

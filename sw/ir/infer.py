@@ -120,7 +120,7 @@ def _map(node: ir.Map, strict: bool) -> TileType:
         raise RuleError("operation", f"`map.{node.op}` takes at least one tile, and only tiles")
     rows, cols = _broadcast(node.op, tiles)
     numbers = list(node.operands)
-    if operation.operands == 3:
+    if operation.chooses:
         condition = numbers.pop(0)
         kind = condition.type if isinstance(condition, ir.Value) else None
         if not isinstance(kind, TileType) or kind.format != pred:

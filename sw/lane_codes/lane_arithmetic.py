@@ -53,14 +53,14 @@ class Arithmetic:
         Returns
         -------
         Word or None
-            None if the lanes have no such operation on int32.
+            None if the lanes have no such operation on int32, or no unit can take the operands.
         """
         if integer:
             return self._integer(op, *words)
         if op in SEQUENCES:
             result: Word = SEQUENCES[op](self, *words)
             return result
-        functions: dict[str, Callable[..., Word]] = {
+        functions: dict[str, Callable[..., Word | None]] = {
             "add": self.add,
             "sub": self.subtract,
             "mul": self.multiply,
@@ -68,6 +68,7 @@ class Arithmetic:
             "abs": self._absolute,
             "max": lambda a, b: self._alu(AluOperation.MAXIMUM, a, b),
             "min": lambda a, b: self._alu(AluOperation.MINIMUM, a, b),
+            "fma": self._near_fma,
             "exp": self.exp,
             "exp2": lambda a: self._function(SpecialFunction.EXP2, a),
             "rsqrt": self.rsqrt,
@@ -100,6 +101,12 @@ class Arithmetic:
         if isinstance(first, int):
             first, second = second, first
         return self._table.make(UnitOperation("fma", (first, second, addend)))
+
+    def _near_fma(self, a: Word, b: Word, c: Word) -> Word | None:
+        """The FMA on words of any kind, or None if no phase can fetch them."""
+        operands = self._table.near(a, b, c)
+        constant = isinstance(a, int) and isinstance(b, int) and not isinstance(c, int)
+        return None if constant or not self._table.fits(operands) else self.fma(*operands)
 
     def exp(self, a: Any) -> Word:
         return self._function(SpecialFunction.EXP, _word(a))

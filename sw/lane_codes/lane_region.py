@@ -227,7 +227,7 @@ class Region:
             raise unserved(node, f"`{node.op}` is not a function of chips", node.op)
         numbers = list(node.operands)
         condition = None
-        if operation.operands == 3:
+        if operation.chooses:
             first = numbers.pop(0)
             condition = self._numbers[first.name] if isinstance(first, ir.Value) else None
         format_ = _math_format(node, numbers)
@@ -243,6 +243,9 @@ class Region:
             word: Word | None = self._math.chosen(condition, words[0], words[1], whole)
         else:
             word = self._math.apply(node.op, words, whole)
+        if word is None and node.op == "fma":
+            rule = "takes a tile as a factor and as many operands as one phase fetches on chips"
+            raise unserved(node, f"`fma` {rule}; write x * y + z", node.op)
         if word is None:
             raise unserved(
                 node, f"`{notation(node.op)}` of int32 takes a power of two on chips", node.op

@@ -28,6 +28,13 @@ def _of_two(op: str) -> Callable[..., Tile]:
 
 
 def _of_three(op: str) -> Callable[..., Tile]:
+    def function(x: TileLike, y: TileLike, z: TileLike) -> Tile:
+        return emit(ir.Map, x, y, z, op=op)
+
+    return function
+
+
+def _choice(op: str) -> Callable[..., Tile]:
     def function(condition: Tile, x: TileLike, y: TileLike) -> Tile:
         return emit(ir.Map, condition, x, y, op=op)
 
@@ -44,7 +51,9 @@ def element_function(name: str) -> Callable[..., Tile]:
         If no operation has such a function.
     """
     operation = FUNCTIONS[name]
-    function = (_of_one, _of_two, _of_three)[operation.operands - 1](operation.name)
+    kinds = (_of_one, _of_two, _of_three)
+    make = _choice if operation.chooses else kinds[operation.operands - 1]
+    function = make(operation.name)
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"Return {operation.text}."
     return taking(function)

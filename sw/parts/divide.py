@@ -16,6 +16,7 @@ from sw.array_spec import ArraySpec, arrays_of
 from sw.ir import nodes as ir
 from sw.ir.program import Program
 from sw.ir.rewrite import walk
+from sw.parts.expand import expanded
 from sw.parts.order import divisible, ready
 from sw.parts.part import Argument, Division, Part, PartLaunch
 from sw.parts.peel import peeled
@@ -53,6 +54,9 @@ def divide(program: Program, serves: Serves) -> Division:
     found = None
     if refusal.kind in _DIVIDED and divisible(program):
         found = _Divider(program, serves).run(program)
+        longer = expanded(program)
+        if found is None and longer.nodes != program.nodes:
+            found = _Divider(longer, serves).run(longer)
     if found is None:
         raise refusal
     return found

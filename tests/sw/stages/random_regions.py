@@ -102,7 +102,7 @@ class _Drawing:
             return ir.Mask((value,), (), _SPAN, axis=0, identity=ir.Constant(0))
         op = str(self.random.choice([*_OPS, "where", "where", "add", "mul", "sub"]))
         count = OPERATIONS[op].operands
-        if count == 3:
+        if OPERATIONS[op].chooses:
             condition = self.pick(lambda type_: type_.format == pred)
             return ir.Map((condition, self.number(), self.number()), (), _SPAN, op=op)
         return ir.Map(tuple(self.number() for _ in range(count)), (), _SPAN, op=op)

@@ -1,0 +1,101 @@
+"""Functions that are sequences of unit operations, written out, so that they can be cut."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from hw.numeric.compositions import SEQUENCES
+from hw.numeric.formats import fp32
+from sw.ir import nodes as ir
+from sw.ir.infer import infer
+from sw.ir.program import Program
+from sw.ir.rewrite import Names
+from sw.ir.types import TileType
+from sw.ir.verify import verify
+
+__all__ = ["expanded"]
+
+
+def expanded(program: Program) -> Program:
+    """Replace each such function by its sequence (`hw.numeric.compositions`): the same bits.
+
+    A chip may have too few PCUs for a function, but enough for its first half.
+    """
+    return verify(dataclasses.replace(program, nodes=_block(program.nodes, Names(program))))
+
+
+def _block(nodes: tuple[ir.Node, ...], names: Names) -> tuple[ir.Node, ...]:
+    found: list[ir.Node] = []
+    for node in nodes:
+        if isinstance(node, ir.Map) and node.op in SEQUENCES:
+            found += _Sequence(node, names).nodes()
+        elif node.body:
+            found.append(node.replace(nodes=_block(node.body, names)))
+        else:
+            found.append(node)
+    return tuple(found)
+
+
+class _Sequence:
+    """Unit functions that enter nodes of the IR."""
+
+    def __init__(self, node: ir.Map, names: Names) -> None:
+        self._node, self._names = node, names
+        self._nodes: list[ir.Node] = []
+
+    def nodes(self) -> list[ir.Node]:
+        """The nodes, the last of which has the function's result."""
+        operands = [self._float(each) for each in self._node.operands]
+        SEQUENCES[self._node.op](self, *operands)
+        self._nodes[-1] = self._nodes[-1].replace(results=self._node.results)
+        return self._nodes
+
+    def negate(self, a: Any) -> ir.Operand:
+        return self._map("neg", a)
+
+    def add(self, a: Any, b: Any) -> ir.Operand:
+        return self._map("add", a, b)
+
+    def multiply(self, a: Any, b: Any) -> ir.Operand:
+        return self._map("mul", a, b)
+
+    def fma(self, a: Any, b: Any, c: Any) -> ir.Operand:
+        return self._map("fma", a, b, c)
+
+    def select_equal(self, a: Any, b: Any, c: Any, d: Any) -> ir.Operand:
+        return self._map("where", self._map("eq", a, b), c, d)
+
+    def exp(self, a: Any) -> ir.Operand:
+        return self._map("exp", a)
+
+    def log2(self, a: Any) -> ir.Operand:
+        raise NotImplementedError("The IR has no logarithm of base 2")
+
+    def reciprocal(self, a: Any) -> ir.Operand:
+        return self._map("reciprocal", a)
+
+    def rsqrt(self, a: Any) -> ir.Operand:
+        return self._map("rsqrt", a)
+
+    def _float(self, operand: ir.Operand) -> ir.Operand:
+        """An operand as fp32 if it is whole: operations on int32 would be others."""
+        if not isinstance(operand, ir.Value):
+            return ir.Constant(float(operand.value))
+        if isinstance(operand.type, TileType) and operand.type.format.is_float:
+            return operand
+        return self._enter(ir.Cast((operand,), (), self._node.span, format=fp32))
+
+    def _map(self, op: str, *operands: Any) -> ir.Operand:
+        numbers = tuple(
+            each if isinstance(each, ir.Value | ir.Constant) else ir.Constant(float(each))
+            for each in operands
+        )
+        return self._enter(ir.Map(numbers, (), self._node.span, op=op))
+
+    def _enter(self, node: ir.Node) -> ir.Value:
+        (type_,) = infer(node, {})
+        assert isinstance(type_, TileType)
+        result = self._names.fresh(self._node.result, type_)
+        self._nodes.append(node.replace(results=(result,)))
+        return result
