@@ -1,4 +1,4 @@
-"""Every kernel of `sw/kernels` but plain products, one operation at a time, by docs/kernels.md.
+"""Every kernel of `sw/kernels`, one operation at a time, by docs/kernels.md.
 
 Nothing of the project is imported: order, casts and sums are written here, the functions in
 `functions_by_definition`.
@@ -112,14 +112,45 @@ def layer_norm(inputs, width):
     return scaled * wide(inputs["g"]) + wide(inputs["b"])
 
 
+def short_products(*operands):
+    """Whether fp32 holds every product of such operands exactly: 8 bits each, and in the middle."""
+    return all(
+        x.dtype.kind == "i"
+        or x.dtype == BF16
+        and (((np.abs(x) > 2.0**-60) & (np.abs(x) < 2.0**60)) | (x == 0)).all()
+        for x in operands
+    )
+
+
 def product(a, b, total=None):
     """From +0 or a sum, in ascending order, one rounding per term; zero sums are +0."""
+    exact = short_products(a, b)
     a, b = wide(a), wide(b)
     total = np.zeros((len(a), b.shape[1]), a.dtype) if total is None else total
     for k in range(a.shape[1]):
         column, row = a[:, k : k + 1], b[k : k + 1]
-        total = fma(column, row, total) if a.dtype == FLOAT else total + column * row
+        total = total + column * row if exact else fma(column, row, total)
     return total + total.dtype.type(0)
+
+
+def matmul(inputs, width):
+    return product(inputs["A"], inputs["B"])
+
+
+def gemm(inputs, width):
+    return product(inputs["A"], inputs["B"])
+
+
+def matmul_nt(inputs, width):
+    return product(inputs["A"], inputs["B"].T)
+
+
+def matmul_tn(inputs, width):
+    return product(inputs["A"].T, inputs["B"])
+
+
+def matmul_tt(inputs, width):
+    return product(inputs["A"].T, inputs["B"].T)
 
 
 def residual(inputs, width):
@@ -194,7 +225,10 @@ def flash_attention(inputs, width, *, causal=False, window=0, tile=BLOCK, block=
 
 #: Inputs by name and significant bits of the functions -> output before its cast, by kernel.
 _ELEMENTS = (add, silu, gelu, transpose, softmax, rms_norm, layer_norm, rope)
-_PRODUCTS = (residual, linear, linear_gelu, gated_mlp, attention, flash_attention)
+_PRODUCTS = (
+    *(matmul, gemm, matmul_nt, matmul_tn, matmul_tt),
+    *(residual, linear, linear_gelu, gated_mlp, attention, flash_attention),
+)
 
 
 def _by_definition(kernel):

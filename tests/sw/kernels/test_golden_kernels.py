@@ -25,10 +25,13 @@ KERNELS = {
 FUNCTION_BITS = (12, 16, 24)
 SHAPES = 21
 #: Kernels that also take integers.
-OF_INTEGERS = ("add", "transpose", "silu", "gelu", "rope", "residual")
+OF_INTEGERS = (
+    *("add", "transpose", "silu", "gelu", "rope", "residual"),
+    *("matmul", "gemm", "matmul_nt", "matmul_tn", "matmul_tt"),
+)
 #: Kernels with products.
 PRODUCTS = (
-    *("residual", "gated_mlp", "matmul_nt", "matmul_tn", "matmul_tt"),
+    *("matmul", "gemm", "matmul_nt", "matmul_tn", "matmul_tt", "residual", "gated_mlp"),
     *("attention", "flash_attention", "linear", "linear_gelu"),
 )
 
@@ -71,8 +74,8 @@ def operand(rng, shape, dtype, *, mild=False):
     return x.astype(dtype)
 
 
-def problem_of(name, sizes, dtype, out=None):
-    return Problem(KERNELS[name], named["tiny"], sizes, dtype, out)
+def problem_of(name, sizes, dtype, out=None, config="tiny"):
+    return Problem(KERNELS[name], named[config], sizes, dtype, out)
 
 
 def operands(rng, problem, **how):
@@ -185,17 +188,9 @@ def test_the_definition_imports_nothing_of_the_project(module):
     assert names <= {"decimal", "functools", "ml_dtypes", "numpy", "tests"}
 
 
-#: Kernels that chips run so far.
-ON_CHIPS = (
-    *("add", "gelu", "layer_norm", "matmul", "matmul_nt", "matmul_tn", "matmul_tt", "rms_norm"),
-    *("silu", "softmax", "transpose", "attention", "flash_attention"),
-    *("linear", "linear_gelu", "residual"),
-)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("config", named)
-@pytest.mark.parametrize("name", ON_CHIPS)
+@pytest.mark.parametrize("name", KERNELS)
 def test_defaults_run_on_every_chip(name, config, capsys):
     code = tilewright.main(["run", name, "--config", config, "--backend", "emulator"])
     assert code == 0 and capsys.readouterr().out.endswith("VERIFIED\n")

@@ -1,0 +1,129 @@
+"""Every kernel of `sw/kernels`, compiled: golden, chip and definition are equal by bytes.
+
+The definition is `kernels_by_definition`, which imports nothing of the project. A run also compares
+the memory around the arrays.
+"""
+
+import numpy as np
+import pytest
+
+from hw.arch.config import named
+from hw.numeric.formats import bf16, fp32
+from sim.run.driver import compile_job, run
+from sim.run.job import Job
+from sw.ir.nodes import Loop
+from sw.ir.rewrite import walk
+from tests.sw.kernels import kernels_by_definition
+from tests.sw.kernels.kernels_by_definition import BY_DEFINITION
+from tests.sw.kernels.test_golden_kernels import KERNELS, formats_of, operands, problem_of
+
+#: Shapes of the slow tests, by chip: with more row blocks than PCUs, with rows longer than a slot.
+SHAPES = {"small": (20, 5, 3), "tiny": (4, 1, 1), "large": (4, 1, 1)}
+#: Largest product of all sizes, which the emulator takes seconds for.
+MOST_WORK = 3e7
+
+
+def random_sizes(rng, name, most, *, many_rows=False, long_rows=False):
+    """Log-uniform sizes, one in eight of them 1; a half of rope's rows is whole 16 bytes."""
+    sizes = {}
+    for dim in KERNELS[name].signature.dims:
+        size = 1 if rng.random() < 0.125 else int(np.exp(rng.uniform(0, np.log(most))))
+        sizes[dim] = size
+    if many_rows:
+        sizes["M"] = int(rng.integers(most // 2, most + 1))
+    if long_rows:
+        long = next(dim for dim in ("S", "F", "K", "N") if dim in sizes)
+        sizes[long] = int(rng.integers(most * 3 // 4, most + 1))
+    if "H" in sizes:
+        sizes["G"] = int(rng.integers(1, 4))
+        sizes["H"] = sizes["G"] * int(rng.integers(1, 4))
+    while np.prod([float(size) for size in sizes.values()]) > MOST_WORK:
+        largest = max((dim for dim in sizes if dim not in "GH"), key=sizes.get)
+        sizes[largest] = sizes[largest] * 2 // 3
+    if name == "rope":
+        sizes["N"] = max(32, sizes["N"] // 32 * 32)
+    return {dim: sizes[dim] for dim in KERNELS[name].signature.dims}
+
+
+def formats(name):
+    # A softmax between two products has a result in bf16 (docs/online.md).
+    return [(bf16, None)] if name == "flash_attention" else formats_of(name)
+
+
+def blocks_of(name, compiled):
+    """The blocks of a softmax over blocks: the part of its result that the compiler chooses."""
+    if name != "flash_attention":
+        return {}
+    loops = [node for node in walk(compiled.golden_program.nodes) if isinstance(node, Loop)]
+    tiles = {loop.index: loop.tile for loop in loops}
+    return {"tile": tiles["i"], "block": tiles["attend.j"]}
+
+
+def require_equal(rng, name, config, sizes, dtype, out, *, mild=False, backend="emulator"):
+    """Compile and run a kernel; golden, chip and definition must agree."""
+    problem = problem_of(name, sizes, dtype, out, config=config)
+    inputs = operands(rng, problem, mild=mild)
+    told = (name, config, sizes, dtype, out)
+    job = Job(problem, backend=backend, inputs=inputs, seed=int(rng.integers(1, 1000)))
+    compiled, fields = compile_job(job)
+    outcome = run(job, compiled, fields)
+    assert outcome.report["verified"], (*told, outcome.problems)
+    (spec,) = problem.outputs
+    wanted = BY_DEFINITION[name](
+        inputs,
+        named[config].pcu.function_bits,
+        spec.format.dtype,
+        **blocks_of(name, compiled),
+    )
+    found = outcome.outputs[spec.name]
+    assert found.dtype == wanted.dtype and found.shape == wanted.shape, told
+    assert found.tobytes() == wanted.tobytes(), told
+
+
+def test_every_kernel_has_a_definition():
+    assert set(BY_DEFINITION) == set(KERNELS)
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_a_chip_computes_the_definition(name, seed):
+    rng = np.random.default_rng(seed)
+    config = rng.choice(["tiny", "small"])
+    dtype, out = formats(name)[rng.integers(len(formats(name)))]
+    require_equal(rng, name, str(config), random_sizes(rng, name, 40), dtype, out)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("config", SHAPES)
+@pytest.mark.parametrize("name", KERNELS)
+def test_random_shapes_on_the_emulator(name, config, seed):
+    rng = np.random.default_rng(seed)
+    shapes, many_rows, long_rows = SHAPES[config]
+    for number in range(shapes):
+        rows = number < many_rows
+        long = many_rows <= number < many_rows + long_rows
+        sizes = random_sizes(rng, name, 700, many_rows=rows, long_rows=long)
+        dtype, out = formats(name)[number % len(formats(name))]
+        require_equal(rng, name, config, sizes, dtype, out, mild=bool(rng.random() < 0.3))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("config", ["tiny", "small"])
+@pytest.mark.parametrize("name", KERNELS)
+def test_random_shapes_on_the_rtl(name, config, seed, heavy):
+    rng = np.random.default_rng(seed)
+    for number in range(3):
+        dtype, out = formats(name)[number % len(formats(name))]
+        sizes = random_sizes(rng, name, 60)
+        require_equal(rng, name, config, sizes, dtype, out, backend="rtl")
+
+
+def test_another_order_of_a_sum_is_found(monkeypatch, seed):
+    """Sums from the last column on have other bits than those of a chip."""
+    rng = np.random.default_rng(seed)
+    ascending = kernels_by_definition.row_sum
+    monkeypatch.setattr(kernels_by_definition, "row_sum", lambda x: ascending(x[:, ::-1]))
+    sizes = {"M": 60, "N": 200}
+    with pytest.raises(AssertionError):
+        require_equal(rng, "layer_norm", "small", sizes, bf16, fp32, mild=True)
