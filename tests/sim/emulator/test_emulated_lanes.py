@@ -147,7 +147,9 @@ def test_statistics_left_by_an_iteration_are_those_of_the_rtl(heavy, seed):
         def run(memory, address):
             return chip.run(memory, list_address=address, conditions=conditions, max_cycles=100_000)
 
-        assert (repeated(job, data, seed, run) == got).all()
+        rtl = repeated(job, data, seed, run)
+    # By bits: sums may be NaN.
+    assert (rtl.view(np.uint32) == got.view(np.uint32)).all()
     assert (got[1::2] == np.arange(11, 16)[:, np.newaxis]).all()
 
 
