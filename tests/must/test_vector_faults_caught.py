@@ -76,6 +76,7 @@ FAULTS = {
 
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
+@pytest.mark.must("unit-k", goal="ten faults planted in the vector side: each caught")
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_fault_is_caught_by_its_test(fault, copy):
     require_killed(FAULTS[fault], copy)
