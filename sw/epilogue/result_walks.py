@@ -9,6 +9,7 @@ from hw.arch.loops import LoopProgram
 from hw.arch.pmu_word import ENGINE_LOOPS, Access, Level
 from hw.numeric.division import ceil_div
 from hw.numeric.formats import Format
+from sw.passes.field_limits import Unfit
 from sw.passes.plan import Plan
 from sw.stages.stage_graph import Walk
 from sw.stages.walk_loops import loop, nest, require_loops
@@ -63,6 +64,26 @@ class ResultWalks:
         inner = min(columns, self._vector_rows)
         return (columns // inner, self.position(self._vector_rows)), (inner, self.position(1))
 
+    def _steps(self, count: int, columns: int) -> tuple[tuple[int, int], ...]:
+        """Counts and strides of the loops over steps of some columns of PCUs, outermost first.
+
+        The columns of a vector's rows lie in one piece of the slot, those of the next ones in
+        another, so steps within a piece are a loop of their own.
+
+        Raises
+        ------
+        Unfit
+            If the steps do not end with a piece.
+        """
+        rows = self._vector_rows
+        if count == 1 or columns % rows == 0:
+            return ((count, self.position(columns)),)
+        inner = min(count, rows // columns)
+        if rows % columns or count % inner:
+            rule = f"steps of {columns} columns of PCUs that end with a vector of {rows} rows"
+            raise Unfit(f"Walk must have {rule}, not {count}", value=count, rule=rule)
+        return (count // inner, self.position(rows)), (inner, self.position(columns))
+
     def results(self, columns: tuple[int, int], groups: tuple[int, int] = (0, 1)) -> Walk:
         """The order of results, a packet of a PCU after another.
 
@@ -74,14 +95,13 @@ class ResultWalks:
         Raises
         ------
         Unfit
-            If it takes too many loops.
+            If it takes too many loops, or another order than one of loops.
         """
         plan, (first, taken), (row_first, row_count) = self._plan, columns, groups
-        step = self._vector_rows * self.lanes
         step, last = self._vector_rows * self.lanes, ENGINE_LOOPS
         passes = (
-            (plan.halves // plan.c_blocks, self.position(plan.col_par)),
-            (plan.passes, self.position(plan.pass_stride // plan.config.grid_columns)),
+            *self._steps(plan.halves // plan.c_blocks, plan.col_par),
+            *self._steps(plan.passes, plan.pass_stride // plan.config.grid_columns),
         )
         if plan.cut:
             vectors = max(1, plan.packet_rows // self._vector_rows)

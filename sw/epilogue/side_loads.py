@@ -98,8 +98,18 @@ def require_chain(product: Product, config: ChipConfig) -> None:
         )
 
 
+def _require_results(
+    plan: Plan, collectors: Sequence[Collector], pieces: int, form: Format
+) -> None:
+    """Refuse a plan whose results have an order that no walk has."""
+    for collector in collectors:
+        walks = ResultWalks(plan, pieces, form, collector.groups)
+        for port in range(len(collector.ports)):
+            walks.results(collector.grid_columns(port), collector.row_groups(port))
+
+
 def require_epilogue(plan: Plan, collectors: Sequence[Collector], pieces: int) -> None:
-    """Refuse a plan with too few PCUs for its chains, or too many loops in the order of results.
+    """Refuse a plan with too few PCUs for its chains, or an order of results that no walk has.
 
     Raises
     ------
@@ -107,6 +117,7 @@ def require_epilogue(plan: Plan, collectors: Sequence[Collector], pieces: int) -
     """
     epilogue, config = plan.product.epilogue, plan.config
     if epilogue is None:
+        _require_results(plan, collectors, pieces, plan.product.out)
         return
     chains = sum(len(each.ports) for each in collectors) * len(epilogue.chain)
     needs = plan.row_par * plan.col_par + chains
@@ -128,10 +139,7 @@ def require_epilogue(plan: Plan, collectors: Sequence[Collector], pieces: int) -
             rule="column blocks of one pass",
         )
     for form in (plan.product.out, *tiles):
-        for collector in collectors:
-            walks = ResultWalks(plan, pieces, form, collector.groups)
-            for port in range(len(collector.ports)):
-                walks.results(collector.grid_columns(port), collector.row_groups(port))
+        _require_results(plan, collectors, pieces, form)
     for each in epilogue.vectors:
         for collector in collectors if _uses(plan, each)[1] else ():
             for port in range(len(collector.ports)):
