@@ -166,8 +166,11 @@ class _Divider:
         order = [*itertools.islice(ends, 1), *largest, *choices]
         for first in dict.fromkeys(order):
             taken = [first]
-            for other in largest:
-                if other not in taken and self._step(program, [*taken, other]) is not None:
+            # The store of an invariant is in no loop, and so alone.
+            for other in () if first.invariant else largest:
+                if other in taken or other.invariant:
+                    continue
+                if self._step(program, [*taken, other]) is not None:
                     taken.append(other)
             step = self._step(program, taken)
             if step is not None:

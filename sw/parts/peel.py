@@ -1,24 +1,26 @@
 """Peeling of loops over points: a program becomes launches of the program of one iteration.
 
 The innermost loop over points is repeated by the launch, and those around it are several launches.
-What an iteration accesses are matrices or vectors: slices of the arrays, each with an offset, and a
-stride from one iteration to the next.
+Loops over points that add one product in each iteration become one product. What an iteration
+accesses are matrices or vectors: slices of the arrays, each with an offset, and a stride from one
+iteration to the next.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 
 from hw.arch.descriptor import BASE_ALIGNMENT
 from sw.array_spec import ArraySpec
 from sw.ir import nodes as ir
-from sw.ir.affine import Affine
+from sw.ir.affine import Affine, Axis
 from sw.ir.program import Program
 from sw.ir.rewrite import walk
 from sw.ir.types import Dim, Entry, Role, Tensor, View
 from sw.parts.part import Argument, Part, PartLaunch
+from sw.parts.point_sums import JoinedLoad, point_sum
 from sw.parts.slices import unused, whole_block
 from sw.passes.simplify import simplify
 
@@ -38,13 +40,15 @@ def peeled(program: Program, arrays: Mapping[str, ArraySpec]) -> Part | None:
     Returns
     -------
     Part or None
-        None if loops over points are side by side or carry tiles, if a slice is no matrix or vector
-        with adjacent elements in a row, or if one begins at no multiple of `BASE_ALIGNMENT`.
+        None if loops over points are side by side or carry tiles that are no sum of one product, if
+        a slice is no matrix or vector with adjacent elements in a row, or if one begins at no
+        multiple of `BASE_ALIGNMENT`.
     """
     points: list[ir.Loop] = []
+    joined: dict[str, JoinedLoad] = {}
     try:
-        nodes = _without_points(program.nodes, (), points)
-        slices = _Slices(program, arrays, nodes, points)
+        nodes = _without_points(program.nodes, (), points, joined)
+        slices = _Slices(program, arrays, nodes, points, joined)
         nodes = slices.block(nodes)
     except _NoSliceError:
         return None
@@ -60,24 +64,31 @@ class _NoSliceError(Exception):
 
 
 def _without_points(
-    nodes: tuple[ir.Node, ...], around: tuple[ir.Loop, ...], points: list[ir.Loop]
+    nodes: tuple[ir.Node, ...],
+    around: tuple[ir.Loop, ...],
+    points: list[ir.Loop],
+    joined: dict[str, JoinedLoad],
 ) -> tuple[ir.Node, ...]:
     """The nodes with the bodies of loops over points in their place; these are added to a list.
 
     A loop without carries has no effect but its stores. So its iterations together are the program
-    without the loop, once for each index.
+    without the loop, once for each index. Loads of joined tiles are noted by their results' names.
     """
     found: list[ir.Node] = []
     for node in nodes:
         if not isinstance(node, ir.Loop):
             found.append(node)
         elif node.blocks:
-            found.append(node.replace(nodes=_without_points(node.body, around, points)))
+            body = _without_points(node.body, around, points, joined)
+            found.append(node.replace(nodes=body))
+        elif (whole := point_sum(node)) is not None:
+            joined |= zip((each.result.name for each in whole.loads), whole.joined)
+            found += (*whole.loads, whole.product)
         elif node.carries or node.until is not None or tuple(points) != around:
             raise _NoSliceError
         else:
             points.append(node)
-            found.extend(_without_points(node.body, (*around, node), points))
+            found.extend(_without_points(node.body, (*around, node), points, joined))
     return tuple(found)
 
 
@@ -112,8 +123,9 @@ class _Slices:
         arrays: Mapping[str, ArraySpec],
         nodes: tuple[ir.Node, ...],
         points: Sequence[ir.Loop],
+        joined: Mapping[str, JoinedLoad],
     ) -> None:
-        self._program, self._arrays = program, arrays
+        self._program, self._arrays, self._joined = program, arrays, joined
         self._blocks = [each for each in walk(nodes) if isinstance(each, ir.Loop)]
         self._points = [each.index for each in points]
         self.made: list[_Slice] = []
@@ -126,18 +138,20 @@ class _Slices:
         if isinstance(node, ir.Loop):
             return node.replace(nodes=self.block(node.body))
         if isinstance(node, ir.Load | ir.Store):
-            return node.replace(view=self._view(node.view))
+            joined = self._joined.get(node.results[0].name) if node.results else None
+            return node.replace(view=self._view(node.view, joined))
         if isinstance(node, ir.Gather | ir.Scatter):
             raise _NoSliceError
         return node
 
-    def _view(self, view: View) -> View:
+    def _view(self, view: View, joined: JoinedLoad | None) -> View:
         tensor, spec = self._program.tensor(view.tensor), self._arrays[view.tensor]
         steps = _steps(spec)
-        offset, strides = 0, dict.fromkeys(self._points, 0)
+        loops = joined.loops if joined else ()
+        offset, strides = 0, dict.fromkeys((*self._points, *(each.index for each in loops)), 0)
         dims, entries, pitches = [], [], []
         for entry, dim, step in zip(view.entries, tensor.type.dims, steps):
-            begin, inside, size = self._split(entry)
+            begin, inside, size = self._split(entry, strides)
             offset += step * begin.constant
             for symbol, factor in begin.terms:
                 strides[symbol] += step * factor
@@ -145,6 +159,11 @@ class _Slices:
                 pitches.append(step)
                 dims.append(Dim(dim.name, size))
                 entries.append(Entry(inside, entry.axis))
+        if joined is not None:
+            if len(dims) != 2:
+                raise _NoSliceError
+            dim = _join(joined, dims[joined.axis], pitches[joined.axis], strides)
+            dims[joined.axis], entries[joined.axis] = dim, Entry(Affine(), Axis(dim.size))
         pitch = pitches[0] if len(pitches) == 2 else 0
         # Elements of a row are adjacent, and all rows begin at multiples of the alignment.
         if pitches[-1:] != [steps[-1]] or view.entries[-1].axis is None or len(pitches) > 2:
@@ -154,7 +173,7 @@ class _Slices:
         name = self._tensor(tensor, tuple(dims), pitch or spec.pitch, offset, strides)
         return View(name, tuple(entries))
 
-    def _split(self, entry: Entry) -> tuple[Affine, Affine, int]:
+    def _split(self, entry: Entry, outside: Container[str]) -> tuple[Affine, Affine, int]:
         """Where the slice begins on an axis, where a block begins in the slice, and its extent."""
         inside, size = Affine(), 1
         if entry.axis is not None:
@@ -166,7 +185,7 @@ class _Slices:
                 raise _NoSliceError
             inside, size = Affine.of(loop.index) if loop else Affine(), extent
         begin = entry.start - inside
-        if any(symbol not in self._points for symbol in begin.symbols):
+        if any(symbol not in outside for symbol in begin.symbols):
             raise _NoSliceError
         return begin, inside, size
 
@@ -193,6 +212,16 @@ class _Slices:
             spec = dataclasses.replace(spec, row_pitch=pitch)
         self.made.append(_Slice(tensor.name, offset, strides, Tensor(name, kind), spec))
         return name
+
+
+def _join(joined: JoinedLoad, dim: Dim, step: int, strides: dict[str, int]) -> Dim:
+    """The axis along which all tiles lie, if each begins where the one before ends."""
+    size = dim.size
+    for loop in reversed(joined.loops):
+        if strides.pop(loop.index) != step * size:
+            raise _NoSliceError
+        size *= loop.extent
+    return Dim(dim.name, size)
 
 
 def _steps(spec: ArraySpec) -> tuple[int, ...]:

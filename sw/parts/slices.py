@@ -34,12 +34,15 @@ class Cut:
         The part of the tensor that an iteration makes.
     node : Node
         The node that makes the value.
+    invariant : bool
+        Whether iterations of a loop around the node all make the same value.
     """
 
     value: ir.Value
     tensor: Tensor
     view: View
     node: ir.Node
+    invariant: bool
 
     @property
     def bytes(self) -> int:
@@ -127,7 +130,8 @@ def cuts(program: Program, taken: Collection[str] = ()) -> Iterator[Cut]:
     """Iterate over the computed and used values that can pass through memory, in order.
 
     A value can if its elements have one place each in a tensor: every loop over blocks that it
-    depends on is the whole extent of one of its axes.
+    depends on is the whole extent of one of its axes. The points are outermost, except for rows of
+    an operand whose products are added over points: all terms of a row lie side by side.
 
     Parameters
     ----------
@@ -139,6 +143,7 @@ def cuts(program: Program, taken: Collection[str] = ()) -> Iterator[Cut]:
     changing = {each.name for each in program.tensors if each.type.role is Role.INOUT}
     _note(program.nodes, (), depends, changing)
     names = {*taken, *(each.name for each in program.tensors)}
+    terms = set(_terms(program.nodes))
     read = {each.name for node in program.nodes for each in used(node)}
     for node, loops in _computed(program.nodes, ()):
         for value in node.results:
@@ -147,10 +152,15 @@ def cuts(program: Program, taken: Collection[str] = ()) -> Iterator[Cut]:
             place = _place(value, depends[value.name], loops)
             if place is None:
                 continue
+            dims, entries = place
+            if value.name in terms:
+                dims = (*dims[-2:-1], *dims[:-2], *dims[-1:])
+                entries = (*entries[-2:-1], *entries[:-2], *entries[-1:])
             assert isinstance(value.type, TileType)
             name = unused(value.name if value.variable else f"value.{value.name}", names)
-            kind = TensorType(place[0], value.type.format, Space.MEMORY, Role.OUT)
-            yield Cut(value, Tensor(name, kind), View(name, place[1]), node)
+            kind = TensorType(dims, value.type.format, Space.MEMORY, Role.OUT)
+            invariant = any(loop.index not in depends[value.name] for loop in loops)
+            yield Cut(value, Tensor(name, kind), View(name, entries), node, invariant)
 
 
 def unused(stem: str, names: Collection[str]) -> str:
@@ -203,6 +213,16 @@ def _place(
     if open_blocks:
         return None
     return tuple(dim for dim, _ in found), tuple(entry for _, entry in found)
+
+
+def _terms(nodes: tuple[ir.Node, ...]) -> Iterator[str]:
+    """Names of the operands whose rows are terms of sums carried by loops over points."""
+    for loop in walk(nodes):
+        if isinstance(loop, ir.Loop) and not loop.blocks and loop.carries:
+            for node in walk(loop.body):
+                if isinstance(node, ir.Matmul) and len(node.operands) == 3:
+                    yield from (node.values[0].name for _ in range(not node.ta))
+                    yield from (node.values[1].name for _ in range(node.tb))
 
 
 def whole_block(loop: ir.Loop) -> Axis:

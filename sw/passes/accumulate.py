@@ -1,9 +1,9 @@
-"""accumulate: fuse a product and the tile it is added to; the tile becomes the initial sum.
+"""accumulate: fuse products that are added to one another into one sum, which starts from zeros.
 
-``x + a @ b`` is one sum: x, then the terms of the product in ascending order, with one rounding
-per term. The accumulators add in this order, so the result is independent of the tile size: a sum
-carried over blocks of k equals the sum over all of k bit for bit. The pass runs before anything
-else is moved, and the golden interpreter runs the program after it.
+The terms of a sum are added in ascending order, with one rounding per term, as the accumulators
+add them. So the result is independent of the tile size: a sum carried over blocks of k equals the
+sum over all of k bit for bit. What a sum starts from, other than zeros, is added to it at its end.
+The pass runs before anything else is moved, and the golden interpreter runs the program after it.
 
 Terms of 8-bit floats are added in pairs, so blocks of such a carried sum must be even.
 """
@@ -11,10 +11,11 @@ Terms of 8-bit floats are added in pairs, so blocks of such a carried sum must b
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 
-from sw.ir.nodes import Loop, Map, Matmul, Node, Value
+from sw.ir.nodes import Buffer, Cast, Constant, Full, Loop, Map, Matmul, Node, Value
 from sw.ir.program import Program
-from sw.ir.rewrite import used, walk
+from sw.ir.rewrite import Names, used, walk
 from sw.ir.sizes import trips
 from sw.ir.types import TileType
 from sw.ir.verify import verify
@@ -24,9 +25,10 @@ __all__ = ["accumulate", "require_whole_lanes"]
 
 
 def accumulate(program: Program) -> Program:
-    """Fuse each product with the addition that is its only use, where shapes agree."""
+    """Fuse each product with the addition to a sum that is its only use, where shapes agree."""
     uses = Counter(value.name for node in program.nodes for value in used(node))
-    return verify(program.after("accumulate", _block(program.nodes, uses)))
+    nodes = _FromZeros(Names(program)).block(_block(program.nodes, uses), set())
+    return verify(program.after("accumulate", nodes))
 
 
 def _block(nodes: tuple[Node, ...], uses: Counter[str]) -> tuple[Node, ...]:
@@ -60,6 +62,96 @@ def _sum(
         if single and start.type == product.type and start.name != product.name:
             return start, product.name
     return None
+
+
+class _FromZeros:
+    """Rewriter of sums that start from other tiles: the tile is added to the sum at its end."""
+
+    def __init__(self, names: Names) -> None:
+        self._names = names
+        self._zeros: set[str] = set()
+
+    def block(self, nodes: tuple[Node, ...], sums: set[str]) -> tuple[Node, ...]:
+        """The nodes; names of zeros and of sums that start from zeros are added to a set."""
+        return tuple(each for node in nodes for each in self._node(node, sums))
+
+    def _node(self, node: Node, sums: set[str]) -> Iterator[Node]:
+        match node:
+            case Loop():
+                yield from self._loop(node, sums)
+                return
+            case Full() | Cast():
+                known = self._is_zeros(node)
+                self._zeros |= {node.result.name} if known else set()
+            case Buffer():
+                known = node.values[0].name in sums
+            case Matmul():
+                known = len(node.operands) == 2 or node.values[2].name in sums
+                if not known:
+                    product = self._names.fresh(node.result)
+                    yield node.replace(operands=node.operands[:2], results=(product,))
+                    sums.add(product.name)
+                    node = Map((node.operands[2], product), node.results, node.span, "add")
+            case _:
+                known = False
+        if known:
+            sums.update(each.name for each in node.results)
+        yield node
+
+    def _is_zeros(self, node: Full | Cast) -> bool:
+        if isinstance(node, Full):
+            return node.value.value == 0
+        return node.values[0].name in self._zeros
+
+    def _loop(self, loop: Loop, sums: set[str]) -> Iterator[Node]:
+        starts, results, added = list(loop.values), list(loop.results), []
+        for position, start in enumerate(loop.values):
+            if start.name in sums or not _only_summed(loop, position):
+                continue
+            zeros, total = (self._names.fresh(results[position]) for _ in range(2))
+            kind = zeros.type
+            assert isinstance(kind, TileType)
+            number = Constant(0.0 if kind.format.is_float else 0)
+            yield Full((), (zeros,), loop.span, number, kind.rows, kind.cols, kind.format)
+            added.append(Map((start, total), (results[position],), loop.span, "add"))
+            starts[position], results[position] = zeros, total
+            sums.add(zeros.name)
+        carried = {each for each, start in enumerate(starts) if start.name in sums}
+        while True:
+            inside = sums | {loop.carries[each].name for each in carried}
+            body = self.block(loop.body, inside)
+            lost = {each for each in carried if loop.nexts[each].name not in inside}
+            if not lost:
+                break
+            carried -= lost
+        sums.update(results[each].name for each in carried)
+        yield loop.replace(operands=tuple(starts), results=tuple(results), nodes=body)
+        yield from added
+
+
+def _only_summed(loop: Loop, position: int) -> bool:
+    """Whether a loop does nothing with a carry but add products to it."""
+    last = loop.carries[position].name
+    sums = {last}
+    for node in loop.body:
+        touched = [each.name for each in used(node) if each.name in sums]
+        if not touched:
+            continue
+        if touched != [last]:
+            return False
+        if isinstance(node, Matmul) and last in (each.name for each in node.values[2:]):
+            last = node.result.name
+        elif isinstance(node, Loop) and last in (each.name for each in node.values):
+            place = [each.name for each in node.values].index(last)
+            if not _only_summed(node, place):
+                return False
+            last = node.results[place].name
+        else:
+            return False
+        sums.add(last)
+    return [each.name for each in loop.nexts if each.name in sums] == [last] and (
+        loop.nexts[position].name == last
+    )
 
 
 def require_whole_lanes(program: Program) -> None:

@@ -23,6 +23,7 @@ __all__ = ["RunningSoftmax", "SoftmaxFinder"]
 
 #: Greatest number that a running maximum may start with, other than -inf.
 _LEAST_START = -(2.0**20)
+_NOT_SCALED = "The sum of products must be scaled by the fade of the maximum"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -231,16 +232,15 @@ class _Match:
         new = self._loop.nexts[position]
         for faded, added in both_orders(self._finder.operands(new, "add")):
             node = self._finder.maker(added)
-            if self._faded(faded, position) and isinstance(node, ir.Reduce):
+            if not self._faded(faded, position):
+                continue
+            if isinstance(node, ir.Reduce):
                 source = node.values[0]
                 counts = source == self._powers.result or self._rounded(source)
                 if counts and (node.op, node.axis) == ("sum", 1):
                     return True
-        node = self._finder.maker(new)
-        if isinstance(node, ir.Matmul) and len(node.operands) == 3 and not node.ta:
-            ones = self._finder.maker(node.operands[1])
-            if self._faded(node.operands[2], position) and self._rounded(node.operands[0]):
-                type_ = node.result.type
+            if isinstance(node, ir.Matmul) and not node.ta and self._rounded(node.operands[0]):
+                ones, type_ = self._finder.maker(node.operands[1]), node.result.type
                 assert isinstance(type_, TileType)
                 if isinstance(ones, ir.Full) and ones.value.value == 1 and type_.cols.one:
                     return True
@@ -248,14 +248,20 @@ class _Match:
 
     def _sums(self, position: int) -> ir.Matmul:
         new = self._loop.nexts[position]
-        node = self._maker(new)
-        if not isinstance(node, ir.Matmul) or len(node.operands) != 3 or node.ta:
-            raise Missed(node, "The sum of products must be `o * fade + p.to(tw.bf16) @ v`")
-        if not self._faded(node.operands[2], position):
-            raise Missed(node, "The sum of products must be scaled by the fade of the maximum")
-        if not self._rounded(node.operands[0]):
-            raise Missed(node, "The exponentials must be multiplied in bf16: `p.to(tw.bf16) @ v`")
-        return node
+        for scaled, added in both_orders(self._finder.operands(new, "add")):
+            node = self._finder.maker(added)
+            if not isinstance(node, ir.Matmul) or len(node.operands) != 2 or node.ta:
+                continue
+            if not self._faded(scaled, position):
+                raise Missed(node, _NOT_SCALED)
+            if not self._rounded(node.operands[0]):
+                rule = "The exponentials must be multiplied in bf16: `p.to(tw.bf16) @ v`"
+                raise Missed(node, rule)
+            return node
+        made = self._maker(new)
+        if isinstance(made, ir.Matmul) and len(made.operands) == 3:
+            raise Missed(made, _NOT_SCALED)
+        raise Missed(made, "The sum of products must be `o * fade + p.to(tw.bf16) @ v`")
 
     def _starts(self, total: int, sums: int) -> None:
         for position in (total, sums):

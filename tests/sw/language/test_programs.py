@@ -205,3 +205,24 @@ def test_tile_sizes_of_a_carried_sum_of_products_change_no_bit(seed):
         for i, j, k in ((13, 11, 37), (4, 4, 4), (1, 11, 5), (13, 1, 36))
     }
     assert len(answers) == 1
+
+
+def test_tile_sizes_change_no_bit_of_a_sum_that_starts_from_a_tile(seed):
+    @tw.kernel("A[M, K], B[K, N], X[M, N] -> C[M, N]")
+    def added(A, B, X, C):
+        x = tw.load_tile(X).to(tw.fp32)
+        for k in tw.metapipe(A.shape[1]):
+            x += tw.load_tile(A[:, k]) @ tw.load_tile(B[k, :])
+        tw.store_tile(C, x)
+
+    random = np.random.default_rng(seed)
+    a, b = narrow(random.normal(size=(13, 37))), narrow(random.normal(size=(37, 11)))
+    inputs = {"A": a, "B": b, "X": narrow(random.normal(size=(13, 11)))}
+    program = added.trace(M=13, K=37, N=11, dtype=tw.bf16, out=tw.fp32)
+    answers = {
+        golden(accumulate(choose_sizes(program, {"k": k})), inputs)["C"].tobytes()
+        for k in (37, 4, 5, 36)
+    }
+    zeros = {**inputs, "X": np.zeros_like(inputs["X"])}
+    sums = golden(accumulate(choose_sizes(program, {"k": 37})), zeros)["C"]
+    assert answers == {(sums + inputs["X"].astype(np.float32)).tobytes()}

@@ -44,7 +44,8 @@ class _Drawing:
         width = draw.choice([each for each in ("D", "D", "F") if self.widths[each]])
         value = self.pick(width)
         number = self.float_of(value)
-        match draw.choice(("unary", "unary", "binary", "binary", "row", "reduce", "dot", "mlp")):
+        kinds = ("unary", "unary", "binary", "binary", "row", "reduce", "dot", "mlp", "heads")
+        match draw.choice(kinds):
             case "unary":
                 self.name(width, draw.choice(_UNARY).format(f"({number})"))
             case "binary":
@@ -59,6 +60,12 @@ class _Drawing:
                 left = value if not self.wide[value] else f"{value}.to(tw.bf16)"
                 matrix, other = ("W", "F") if width == "D" else ("V", "D")
                 self.name(other, f"{left} @ tw.load_tile({matrix}[{slot}])")
+            case "heads":
+                y = self.name("F", "tw.load_tile(f) * 1.0 + tw.zeros(i, f.shape[0])")
+                index = f"h{self.count}"
+                self.line(f"for {index} in tw.each(X.shape[0]):")
+                self.line(f"    x = (tw.load_tile(X[{index}, i, :]) * 0.5).to(tw.bf16)")
+                self.line(f"    {y} += x @ tw.load_tile(W[{index}])")
             case "mlp":
                 if not self.widths["D"]:
                     return
@@ -93,7 +100,7 @@ class _Drawing:
         def weights(at, index):
             return f"W[{at}, :, {index}]", f"V[{at}, {index}, :]"
 
-        for _ in range(draw.randint(1, 7)):
+        for _ in range(draw.randint(2, 8)):
             self.statement(here, weights, slot)
         value = self.pick("D")
         self.line(f"tw.store_tile({target}{here}, {value})")

@@ -81,16 +81,47 @@ def test_accumulate_leaves_a_product_used_twice_or_of_another_shape():
     assert kinds(accumulate(program)) == kinds(program)
 
 
-def test_a_sum_enters_before_the_terms_of_the_product():
+def test_a_start_that_is_no_sum_is_added_to_the_finished_sum():
     # 2^24 + 1 + 1 in fp32 loses both ones in turn; 1 + 1 first keeps them.
-    def late(A, B, C):
+    def one(A, B, C):
         tw.store_tile(C, tw.load_tile(B[0:1, :]) * 1.0 + tw.load_tile(A) @ tw.load_tile(B[1:3, :]))
 
-    program = traced(late, "A[M, K], B[L, N] -> C[M, N]", M=1, K=2, L=3, N=1)
+    def blocks(A, B, C):
+        x = tw.load_tile(B[0:1, :]) * 1.0
+        for k in tw.metapipe(2, 1):
+            x += tw.load_tile(A[:, k]) @ tw.load_tile(B[1:3, :][k, :])
+        tw.store_tile(C, x)
+
+    def points(A, B, C):
+        x = tw.load_tile(B[0:1, :]) * 1.0
+        for _ in tw.each(1):
+            for k in tw.each(2):
+                x += tw.load_tile(A[:, k]).T @ tw.load_tile(B[k + 1, :])
+        tw.store_tile(C, x)
+
+    def read_between(A, B, C):
+        x = tw.load_tile(B[0:1, :]) * 1.0
+        for k in tw.metapipe(2, 1):
+            x = x * 1.0 + tw.load_tile(A[:, k]) @ tw.load_tile(B[1:3, :][k, :])
+        tw.store_tile(C, x)
+
     a = np.ones((1, 2), ml_dtypes.bfloat16)
     b = np.array([[2.0**24], [1], [1]], ml_dtypes.bfloat16)
-    assert golden(program, {"A": a, "B": b})["C"] == 2.0**24 + 2
-    assert golden(accumulate(program), {"A": a, "B": b})["C"] == 2.0**24
+    for function, lost in ((one, 0), (blocks, 0), (points, 0), (read_between, 2)):
+        program = traced(function, "A[M, K], B[L, N] -> C[M, N]", M=1, K=2, L=3, N=1)
+        fixed = accumulate(choose_sizes(program))
+        assert golden(fixed, {"A": a, "B": b})["C"] == 2.0**24 + 2 - lost, function.__name__
+
+
+def test_a_carry_that_is_read_beside_its_sum_is_added_in_each_iteration():
+    def read(A, B, C):
+        x = tw.load_tile(B) * 1.0
+        for k in tw.metapipe(8, 4):
+            x += tw.load_tile(A[:, k]) @ tw.load_tile(B[k, :])
+            tw.store_tile(C[k, :], tw.load_tile(A[k, :]) @ x.to(tw.bf16))
+
+    loop = accumulate(traced(read)).nodes[-1]
+    assert [len(each.operands) for each in walk(loop.body) if each.kind == "matmul"] == [2, 2]
 
 
 def test_simplify_puts_transposes_into_products():
