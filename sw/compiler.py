@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import copy
+import dataclasses
 import functools
 import operator
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,6 +17,7 @@ from hw.numeric.formats import Format, bf16
 from sw.array_spec import arrays_of
 from sw.compiled import Compiled
 from sw.compiled_part import CompiledPart
+from sw.cost import predict
 from sw.ir.program import Program
 from sw.ir.sizes import choose_sizes
 from sw.ir.verify import verify
@@ -68,40 +71,93 @@ def compile_kernel(
         If the program breaks a rule, needs what hardware does not support yet, or does not fit.
     """
     schedule = schedule or Schedule()
-    given = dict(options or {})
-    whole = Compilation(kernel, config, dims, dtype, out, given, schedule, program)
+    whole = Compilation(kernel, config, dims, dtype, out, dict(options or {}), schedule, program)
     texts = run_passes(KERNEL_PASSES, whole)
-    division = whole.division
+    compiled = _compiled(whole, place_seed, texts)
+    return _without_chains(whole, compiled, place_seed, texts) or compiled
+
+
+def _compiled(
+    whole: Compilation,
+    place_seed: int,
+    texts: Mapping[str, str],
+    known: Sequence[CompiledPart] = (),
+) -> Compiled:
+    """The parts of a division, compiled unless they are known."""
+    config, division = whole.config, whole.division
     arrays = arrays_of(whole.program)
     memory = (*arrays, *division.intermediates)
     require_launches(division, arrays)
     parts = []
     for number, part in enumerate(division.parts, 1):
         with _of_part(number, len(division.parts)):
-            own = schedule if len(division.parts) == 1 else schedule.within(part.program)
-            parts.append(_compile_part(PartCompilation(part, memory, config, own, place_seed)))
+            several = len(division.parts) > 1
+            own = whole.schedule.within(part.program) if several else whole.schedule
+            found = next((each for each in known if each.part == part), None)
+            state = PartCompilation(part, memory, config, own, place_seed)
+            parts.append(found or _compile_part(state))
     sizes = {index: size for part in reversed(parts) for index, size in part.sizes.items()}
     inputs = [each.format for each in arrays if not each.output]
     results = [each.format for each in arrays if each.output]
     product = next((part.product for part in parts if part.product), None)
     return Compiled(
-        kernel=kernel.name,
+        kernel=whole.kernel.name,
         config=config,
-        dims=MappingProxyType(dict(dims)),
-        options=MappingProxyType({**kernel.options, **given}),
+        dims=MappingProxyType(dict(whole.dims)),
+        options=MappingProxyType(whole.all_options),
         dtype=product.fmt if product else inputs[0],
         out=product.out if product and len(parts) == 1 else results[0],
         operands=product.operands if product else _names(inputs),
         arrays=arrays,
         golden_program=verify(choose_sizes(whole.summed, sizes)),
-        schedule=functools.reduce(operator.or_, (part.schedule for part in parts)) | schedule,
+        schedule=functools.reduce(operator.or_, (part.schedule for part in parts)) | whole.schedule,
         parts=tuple(parts),
         intermediates=division.intermediates,
         macs=sum(part.macs for part in parts),
         peak_macs_per_cycle=config.peak_macs_per_cycle((product.fmt if product else bf16).bits),
         notes=tuple(_joined([part.notes for part in parts])),
-        texts=MappingProxyType(texts | _texts(parts)),
+        texts=MappingProxyType({**texts, **_texts(parts)}),
     )
+
+
+def _without_chains(
+    whole: Compilation, compiled: Compiled, place_seed: int, texts: Mapping[str, str]
+) -> Compiled | None:
+    """The kernel without lane programs behind products, if it is faster so by the machine model.
+
+    The PCUs of such a program are missing from the product's grid, but its values pass through
+    memory otherwise.
+    """
+    if not any(map(_is_held_up, compiled.parts)):
+        return None
+    other = copy.copy(whole)
+    other.chains = False
+    with contextlib.suppress(BadInputError):
+        again = run_passes(KERNEL_PASSES[-1:], other)
+        known = compiled.parts if len(compiled.parts) > 1 else ()
+        found = _compiled(other, place_seed, {**texts, **again}, known)
+        if found.predicted_cycles < compiled.predicted_cycles:
+            note = (
+                f"lane programs of their own instead of behind products: "
+                f"{found.predicted_cycles:,} cycles predicted, not {compiled.predicted_cycles:,}"
+            )
+            return dataclasses.replace(found, notes=(*found.notes, note))
+    return None
+
+
+def _is_held_up(part: CompiledPart) -> bool:
+    """Whether a product with lane programs behind it takes longer than both would by themselves.
+
+    By themselves each has all PCUs; what else they take is left out.
+    """
+    plan, epilogue = part.plan, part.product.epilogue if part.product else None
+    if plan is None or part.fit is None or epilogue is None or not epilogue.chain:
+        return False
+    pcus = plan.config.pcu
+    copies = max(1, plan.config.pcu_count // len(epilogue.chain))
+    peak = plan.config.peak_macs_per_cycle(plan.product.fmt.bits)
+    alone = part.macs / peak + plan.product.m * plan.product.n / (copies * pcus.lanes)
+    return alone < predict(plan, part.fit)
 
 
 @contextlib.contextmanager

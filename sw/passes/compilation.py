@@ -31,6 +31,8 @@ class Compilation:
     schedule : Schedule
     given : Program or None
         The program, traced and checked, if the caller has it.
+    chains : bool
+        Whether lane programs may stand behind a product, in PCUs that its grid then lacks.
 
     Members
     -------
@@ -50,6 +52,7 @@ class Compilation:
     options: Mapping[str, Any]
     schedule: Schedule
     given: Program | None
+    chains: bool = True
     program: Program = later()
     summed: Program = later()
     lean: Program = later()

@@ -44,7 +44,7 @@ def _simplify(c: Compilation) -> None:
 
 def _divide(c: Compilation) -> None:
     def serves(program: Program, arrays: tuple[ArraySpec, ...]) -> BadInputError | None:
-        return refusal(program, arrays, c.config)
+        return refusal(program, arrays, c.config, chains=c.chains)
 
     c.division = divide(c.lean, serves)
 

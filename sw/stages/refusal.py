@@ -17,7 +17,7 @@ __all__ = ["refusal"]
 
 
 def refusal(
-    program: Program, arrays: tuple[ArraySpec, ...], config: ChipConfig
+    program: Program, arrays: tuple[ArraySpec, ...], config: ChipConfig, *, chains: bool = True
 ) -> BadInputError | None:
     """Why no image of a chip computes a program; None if it is recognised and element math fits.
 
@@ -27,12 +27,22 @@ def refusal(
     arrays : tuple of ArraySpec
         Memory layout of its tensors.
     config : ChipConfig
+    chains : bool
+        Whether lane programs may stand behind a product.
     """
     try:
         work = recognised(program, config)
         if not isinstance(work, Product):
             next(pipelines_of(work, arrays, config, program.name))
         elif work.epilogue is not None:
+            if work.epilogue.chain and not chains:
+                return BadInputError(
+                    f"`{program.name}` has lane programs behind its product",
+                    where=program.name,
+                    value=str(len(work.epilogue.chain)),
+                    rule="none",
+                    kind="does-not-fit",
+                )
             require_fit(work, config, constraints_of(work, Schedule()))
     except BadInputError as error:
         return next(missed_softmaxes(program), error)
