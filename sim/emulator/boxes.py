@@ -10,7 +10,7 @@ import numpy.typing as npt
 from hw.arch.descriptor import Descriptor
 from hw.arch.error_codes import LaunchError, TmaError
 from hw.numeric.division import ceil_div
-from sim.emulator.errors import LaunchFault
+from sim.emulator.emulator_error import LaunchFault
 from sw.prove.memory_order import box_extents, reach
 
 __all__ = ["BoxStream"]

@@ -28,7 +28,7 @@ from hw.arch.launch import (
 )
 from hw.arch.places import chip_segments
 from hw.numeric.division import ceil_div
-from sim.emulator.errors import LaunchFault
+from sim.emulator.emulator_error import LaunchFault
 
 __all__ = ["Fetched", "LaunchReader"]
 

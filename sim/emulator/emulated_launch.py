@@ -13,7 +13,7 @@ from hw.arch.error_codes import LaunchError
 from hw.arch.launch import MAX_ARGUMENTS, Argument
 from sim.emulator.boxes import BoxStream
 from sim.emulator.command_processor import LaunchReader
-from sim.emulator.errors import EmulatorError, LaunchFault
+from sim.emulator.emulator_error import EmulatorError, LaunchFault
 from sim.emulator.fabric import Fabric
 from sw.chip_program import ChipProgram
 from sw.prove import prove

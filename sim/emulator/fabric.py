@@ -20,7 +20,7 @@ from hw.arch.pmu import PmuProgram
 from hw.arch.unit_kind import AGCU, PCU, PMU, UnitKind
 from hw.numeric.division import ceil_div
 from sim.emulator.boxes import BoxStream
-from sim.emulator.errors import EmulatorError, LaunchFault
+from sim.emulator.emulator_error import EmulatorError, LaunchFault
 from sim.emulator.lane_streams import lane_results
 from sim.emulator.matrix import Passes, results
 from sim.emulator.scratchpad import Scratchpad

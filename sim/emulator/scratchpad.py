@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from hw.arch.config import ChipConfig
 from hw.arch.pmu import EngineProgram, PmuProgram
-from sim.emulator.errors import EmulatorError
+from sim.emulator.emulator_error import EmulatorError
 from sim.emulator.index_offsets import IndexOffsets, index_offsets
 from sim.emulator.slots import SlotPattern, bytes_of, slot_pattern, turn_positions
 from sw.prove.index_walk import index_walk

@@ -19,7 +19,7 @@ from sw.ir.format_rules import Format
 from sw.ir.types import TileType
 from sw.lane_codes.lane_code import LaneCode
 from sw.lane_codes.lane_codes import lane_codes
-from sw.language.errors import ProgramError
+from sw.language.program_error import ProgramError
 from sw.stages.region import Source
 
 __all__ = ["Epilogue", "epilogue_of"]

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from sw.ir import nodes as ir
 from sw.ir.types import Span, TileType
-from sw.language.errors import ProgramError
+from sw.language.program_error import ProgramError
 from sw.stages.region import Source
 
 __all__ = ["EpilogueRegion", "backwards"]

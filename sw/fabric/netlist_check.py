@@ -12,7 +12,7 @@ from hw.arch.places import agcu_places, token_ports, vector_ports
 from hw.arch.ports import Direction, Link, Port, UnitPort
 from hw.arch.switch import MAX_PACKETS
 from hw.arch.unit_kind import AGCU, UNIT_KINDS, kind_of
-from sw.fabric.errors import FitError
+from sw.fabric.fit_error import FitError
 from sw.fabric.graph import Place
 from sw.netlist import Net, Netlist, Pin
 

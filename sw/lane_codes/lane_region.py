@@ -16,7 +16,7 @@ from sw.ir.tails import identity
 from sw.ir.types import TileType
 from sw.lane_codes.lane_arithmetic import Arithmetic, Condition
 from sw.lane_codes.lane_words import Place, Send, Word, WordTable, float_bits
-from sw.language.errors import ProgramError
+from sw.language.program_error import ProgramError
 
 __all__ = ["EXACT", "Region", "unserved"]
 

@@ -7,9 +7,9 @@ from sw.ir.element_operations import FUNCTIONS
 from sw.ir.format_rules import Format, bf16, e4m3, e5m2, fp16, fp32, int8, int32
 from sw.language.bind import Bound
 from sw.language.element_math import element_function
-from sw.language.errors import ProgramError
 from sw.language.kernel import Kernel, kernel, register
 from sw.language.loop_statements import each, metapipe
+from sw.language.program_error import ProgramError
 from sw.language.schedule import Schedule, check_schedule
 from sw.language.tensor import TensorView
 from sw.language.tile_operations import (

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from hw.arch.errors import BadInputError
 from sw.ir.format_rules import Format, format_of
-from sw.language.errors import ProgramError, near_misses
+from sw.language.program_error import ProgramError, near_misses
 from sw.language.signature import Argument, Signature
 
 __all__ = ["Bound", "bind_arrays"]

@@ -8,7 +8,7 @@ from typing import Any, TypeVar, overload
 
 import numpy as np
 
-from sw.language.errors import ProgramError, caller_span
+from sw.language.program_error import ProgramError, caller_span
 
 __all__ = ["Reference"]
 

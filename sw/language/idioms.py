@@ -9,7 +9,7 @@ from typing import Any, NoReturn, ParamSpec, TypeVar
 
 from hw.arch.errors import did_you_mean, shown
 from sw.ir.element_operations import FUNCTIONS
-from sw.language.errors import ProgramError, caller_span
+from sw.language.program_error import ProgramError, caller_span
 from sw.language.trace import refusal
 
 __all__ = ["HABITS", "MissingNameError", "NotAnArray", "missing_name", "operator", "taking"]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from hw.arch.errors import BadInputError
 from sw.ir.format_rules import Format, format_of
 from sw.ir.types import Role, Span
-from sw.language.errors import ProgramError
+from sw.language.program_error import ProgramError
 
 __all__ = ["Argument", "Signature", "parse_signature"]
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from sw.ir.affine import Affine, Bound
 from sw.ir.types import Span
-from sw.language.errors import code_span
+from sw.language.program_error import code_span
 
 __all__ = ["Snapshot", "changed", "first_use", "is_for_statement", "own_attribute", "snapshot"]
 

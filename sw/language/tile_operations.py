@@ -9,9 +9,9 @@ from sw.ir import nodes as ir
 from sw.ir.affine import Affine, Axis
 from sw.ir.format_rules import FORMATS, Format, format_of
 from sw.ir.types import Role
-from sw.language.errors import unserved
 from sw.language.idioms import taking
 from sw.language.index import BlockIndex, whole
+from sw.language.program_error import unserved
 from sw.language.tensor import TensorView
 from sw.language.tile_value import Tile, emit, tile_argument, wrap
 from sw.language.trace import current, refusal

@@ -15,8 +15,8 @@ from sw.ir.format_rules import Format
 from sw.ir.infer import RuleError, fits_start, infer
 from sw.ir.nodes import Loop, Node, Operand, Value
 from sw.ir.types import Span, Tensor, TileType, Type
-from sw.language.errors import ProgramError, caller, caller_span, code_span
 from sw.language.loop_alignment import MismatchError, align, describe
+from sw.language.program_error import ProgramError, caller, caller_span, code_span
 from sw.language.state import Snapshot, changed, first_use, own_attribute, snapshot
 
 __all__ = ["OpenLoop", "Recorder", "Recording", "current", "refusal"]

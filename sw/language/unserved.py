@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NoReturn
 
-from sw.language.errors import unserved
+from sw.language.program_error import unserved
 
 __all__ = [
     "compute",

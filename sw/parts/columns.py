@@ -19,7 +19,7 @@ from sw.ir.program import Program
 from sw.ir.rewrite import walk
 from sw.ir.types import Role, TileType, View
 from sw.ir.values import variable
-from sw.language.errors import ProgramError
+from sw.language.program_error import ProgramError
 
 __all__ = ["column_ranges"]
 

@@ -8,6 +8,7 @@ from typing import Any
 from hw.numeric.compositions import SEQUENCES
 from hw.numeric.formats import fp32
 from sw.ir import nodes as ir
+from sw.ir.element_operations import OPERATIONS
 from sw.ir.infer import infer
 from sw.ir.program import Program
 from sw.ir.rewrite import Names
@@ -28,7 +29,7 @@ def expanded(program: Program) -> Program:
 def _block(nodes: tuple[ir.Node, ...], names: Names) -> tuple[ir.Node, ...]:
     found: list[ir.Node] = []
     for node in nodes:
-        if isinstance(node, ir.Map) and node.op in SEQUENCES:
+        if isinstance(node, ir.Map) and node.op in SEQUENCES and OPERATIONS[node.op].on_chips:
             found += _Sequence(node, names).nodes()
         elif node.body:
             found.append(node.replace(nodes=_block(node.body, names)))

@@ -19,7 +19,7 @@ from sw.ir.rewrite import Names, used, walk
 from sw.ir.sizes import trips
 from sw.ir.types import TileType
 from sw.ir.verify import verify
-from sw.language.errors import ProgramError
+from sw.language.program_error import ProgramError
 
 __all__ = ["accumulate", "require_whole_lanes"]
 

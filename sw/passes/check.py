@@ -5,7 +5,7 @@ from __future__ import annotations
 from sw.ir.cover import CoverError, check_cover
 from sw.ir.program import Program
 from sw.ir.verify import verify
-from sw.language.errors import ProgramError
+from sw.language.program_error import ProgramError
 
 __all__ = ["check"]
 

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Mapping
 
 from sw.language import Schedule
-from sw.language.errors import ProgramError
+from sw.language.program_error import ProgramError
 from sw.passes.parallel import Constraints
 from sw.passes.part_compilation import PartCompilation
 from sw.passes.stage import Product

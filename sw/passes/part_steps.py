@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from hw.arch.errors import BadInputError
 from sw.chip_program import ChipProgram
-from sw.fabric.errors import FitError
+from sw.fabric.fit_error import FitError
 from sw.ir.sizes import choose_sizes
 from sw.netlist import Netlist
 from sw.parts.launch_checks import LaunchOrderError, require_order

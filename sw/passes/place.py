@@ -16,7 +16,7 @@ from hw.arch.config import ChipConfig
 from hw.arch.errors import did_you_mean
 from hw.arch.places import agcu_places
 from hw.arch.unit_kind import UnitKind, kind_of
-from sw.fabric.errors import FitError
+from sw.fabric.fit_error import FitError
 from sw.fabric.graph import Place
 from sw.fabric.netlist_check import check_netlist
 from sw.netlist import Netlist

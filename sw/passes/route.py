@@ -14,7 +14,7 @@ from hw.arch.config import ChipConfig
 from hw.arch.errors import BadInputError
 from hw.arch.ports import Link
 from hw.arch.switch import OutputProgram, Turn
-from sw.fabric.errors import FitError
+from sw.fabric.fit_error import FitError
 from sw.fabric.graph import Fabric, Place
 from sw.fabric.netlist_check import check_netlist, net_noun, pin_names, pin_port
 from sw.fabric.rotation import Group, partitions

@@ -19,7 +19,7 @@ from sw.ir.element_operations import OPERATIONS
 from sw.ir.program import Program
 from sw.ir.rewrite import walk
 from sw.ir.types import Entry, Span, TileType
-from sw.language.errors import ProgramError
+from sw.language.program_error import ProgramError
 from sw.stages.region import Part, Source
 
 __all__ = ["Product", "require_on_chips", "stage"]

@@ -23,7 +23,7 @@ from sw.ir.program import Program
 from sw.ir.rewrite import Names, rebuild, walk
 from sw.ir.types import TileType
 from sw.ir.verify import verify
-from sw.language.errors import ProgramError
+from sw.language.program_error import ProgramError
 from sw.passes.simplify import simplify
 from sw.softmax.running_softmax import RunningSoftmax, SoftmaxFinder
 from sw.softmax.score_chain import Hidden, Missed

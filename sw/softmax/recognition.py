@@ -11,7 +11,7 @@ from sw.ir.linear_conditions import Linear, seen_where
 from sw.ir.program import Program
 from sw.ir.rewrite import walk
 from sw.ir.types import Entry
-from sw.language.errors import ProgramError
+from sw.language.program_error import ProgramError
 from sw.softmax.score_chain import Hidden, Missed, both_orders, score_chain
 from sw.stages.softmax_product import SoftmaxProduct
 

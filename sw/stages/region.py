@@ -17,7 +17,7 @@ from sw.ir.affine import Affine
 from sw.ir.format_rules import Format
 from sw.ir.program import Program
 from sw.ir.types import Entry, TileType
-from sw.language.errors import ProgramError
+from sw.language.program_error import ProgramError
 
 __all__ = ["Part", "Region", "Source", "region_of"]
 

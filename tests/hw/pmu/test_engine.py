@@ -46,7 +46,10 @@ def test_random_programs_step_for_step(seed: int) -> None:
         for _ in range(60):
             program = random_program(rng)
             iterations = rng.randint(1, 3)
-            ctx.set(dut.config, program.fields(dut.config.shape()))
+            layout = dut.config.shape()
+            fields = program.fields(layout)
+            fields["chain"] = layout["chain"].shape.from_bits(fields["chain"])
+            ctx.set(dut.config, fields)
             ctx.set(dut.i_last_iteration, iterations - 1)
             ctx.set(dut.i_start, 1)
             await ctx.tick()

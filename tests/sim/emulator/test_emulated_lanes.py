@@ -23,7 +23,7 @@ from hw.numeric.formats import bf16
 from hw.numeric.lane_model import LaneModel
 from sim.backends.emitted import emitted_chip
 from sim.emulator import emulate
-from sim.emulator.errors import EmulatorError
+from sim.emulator.emulator_error import EmulatorError
 from sim.launch_memory import ImageRuns, LaunchMemory
 from sim.native.chip_model import ChipModel, MemoryConditions
 from sw.fabric.nets import Output, find_nets

@@ -183,6 +183,18 @@ def test_a_chain_takes_pcus_from_the_grid():
     assert compiled.units_used["pcu"] == grid + lanes <= named["small"].pcu_count
 
 
+def test_a_chain_stands_behind_a_product_only_where_that_is_faster(seed):
+    """With many terms the PCUs of the chain are missed more than the sums' way through memory."""
+    few, many = (
+        compile_kernel(linear_gelu, named["small"], dims={"M": 64, "N": 48, "K": k}, dtype=bf16)
+        for k in (32, 256)
+    )
+    assert len(few.parts) == 1 and not any("instead of behind" in each for each in few.notes)
+    assert len(many.parts) == 2 and any("instead of behind" in each for each in many.notes)
+    assert many.parts[0].product.epilogue is None
+    verify(linear_gelu, "small", (64, 256, 48))
+
+
 def refused(kernel, config, match, dtype=bf16, **dims):
     dims = {"M": 20, "K": 30, "N": 40, **dims}
     with pytest.raises(BadInputError, match=match):

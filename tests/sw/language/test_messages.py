@@ -271,7 +271,7 @@ def test_tiles_and_tensors_of_another_trace_are_refused():
 
 
 def test_every_kind_of_error_has_a_rule():
-    from sw.language.errors import RULES
+    from sw.language.program_error import RULES
 
     assert {line[1] for line in LINES} | {
         "state",

@@ -10,7 +10,7 @@ import sw.language as tw
 from hw.arch.errors import BadInputError
 from sim.golden import golden
 from sw.lane_codes.lane_codes import lane_codes
-from sw.language.errors import ProgramError
+from sw.language.program_error import ProgramError
 from tests.sw.stages.lane_machine import parts_of, region_results
 
 

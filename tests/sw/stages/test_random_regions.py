@@ -12,7 +12,7 @@ from sw.ir.format_rules import bf16, convertible, fp32, int8, int32, pred
 from sw.ir.infer import infer
 from sw.ir.types import TileType
 from sw.lane_codes.lane_codes import lane_codes
-from sw.language.errors import ProgramError
+from sw.language.program_error import ProgramError
 from tests.sw.stages.lane_machine import interpreted, machine
 from tests.sw.stages.random_regions import DrawnRegion, draw_region, numbers
 
