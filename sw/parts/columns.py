@@ -17,7 +17,7 @@ from sw.ir.affine import Axis
 from sw.ir.infer import infer
 from sw.ir.program import Program
 from sw.ir.rewrite import walk
-from sw.ir.types import Role, TileType, View
+from sw.ir.types import TileType, View
 from sw.ir.values import variable
 from sw.language.program_error import ProgramError
 
@@ -33,9 +33,9 @@ def column_ranges(program: Program) -> Program:
     Parameters
     ----------
     program : Program
-        After `accumulate`. It keeps its splits and joins if a tile that depends on a join is
+        After `simplify`. It keeps its splits and joins if a tile that depends on a join is
         reduced along its rows, multiplied or transposed, if a product is split, if a loop carries
-        tiles, or if a tensor is updated in place.
+        tiles, or if a tensor is both loaded and stored.
 
     Raises
     ------
@@ -43,7 +43,11 @@ def column_ranges(program: Program) -> Program:
         If columns begin in memory where no transfer can.
     """
     divided = any(isinstance(node, ir.Split | ir.Join) for node in walk(program.nodes))
-    if not divided or any(each.type.role is Role.INOUT for each in program.tensors):
+    loaded, stored = (
+        {node.view.tensor for node in walk(program.nodes) if isinstance(node, kind)}
+        for kind in (ir.Load, ir.Store)
+    )
+    if not divided or loaded & stored:
         return program
     try:
         return dataclasses.replace(program, nodes=_Ranges(program).nodes)

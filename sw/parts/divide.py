@@ -16,6 +16,8 @@ from sw.array_spec import ArraySpec, arrays_of
 from sw.ir import nodes as ir
 from sw.ir.program import Program
 from sw.ir.rewrite import walk
+from sw.language.program_error import ProgramError
+from sw.parts.columns import column_ranges
 from sw.parts.expand import expanded
 from sw.parts.order import divisible, ready
 from sw.parts.part import Argument, Division, Part, PartLaunch
@@ -45,21 +47,22 @@ def divide(program: Program, serves: Serves) -> Division:
     Raises
     ------
     BadInputError
-        The refusal of the whole program, if no division was found or none is allowed.
+        The refusal of the whole program, if no division was found or none is allowed; or that of
+        columns which begin between transfers.
     """
     arrays = arrays_of(program)
     refusal = serves(program, arrays)
     if refusal is None:
         return undivided(program)
-    found = None
     if refusal.kind in _DIVIDED and divisible(program):
-        found = _Divider(program, serves).run(program)
         longer = expanded(program)
-        if found is None and longer.nodes != program.nodes:
-            found = _Divider(longer, serves).run(longer)
-    if found is None:
-        raise refusal
-    return found
+        for each in (program, longer) if longer.nodes != program.nodes else (program,):
+            divider = _Divider(each, serves)
+            found = divider.run(each)
+            if found is not None:
+                return found
+            refusal = divider.misplaced or refusal
+    raise refusal
 
 
 def undivided(program: Program) -> Division:
@@ -71,18 +74,19 @@ def undivided(program: Program) -> Division:
 
 @dataclasses.dataclass(frozen=True)
 class _Step:
-    """One part from the front of a program.
+    """What comes from the front of a program at once.
 
     Parameters
     ----------
-    part : Part
+    parts : tuple of Part
+        One, or one for each piece of a joined tile.
     cuts : tuple of Cut
-        Values that it stores for later parts.
+        Values that are stored for later parts.
     rest : Program
         What remains.
     """
 
-    part: Part
+    parts: tuple[Part, ...]
     cuts: tuple[Cut, ...]
     rest: Program
 
@@ -93,9 +97,11 @@ class _Divider:
     def __init__(self, program: Program, serves: Serves) -> None:
         self._serves = serves
         self._names = frozenset(each.name for each in program.tensors)
-        self._parts: dict[Program, Part | None] = {}
+        self._parts: dict[Program, tuple[Part, ...]] = {}
         self._answers: dict[object, bool] = {}
         self._dead: set[Program] = set()
+        #: Why columns that were asked for are not transferred alone.
+        self.misplaced: ProgramError | None = None
 
     def run(self, program: Program) -> Division | None:
         """Parts of a program, or None if none were found."""
@@ -104,7 +110,7 @@ class _Divider:
             return None
         stored = (cut.tensor for step in steps for cut in step.cuts)
         between = tuple(ArraySpec(each.name, each.type.shape, each.type.format) for each in stored)
-        return Division(tuple(step.part for step in steps), between)
+        return Division(tuple(part for step in steps for part in step.parts), between)
 
     def _search(self, program: Program) -> tuple[_Step, ...] | None:
         if not program.nodes:
@@ -127,12 +133,28 @@ class _Divider:
         for store in stores(program.nodes):
             yield from self._cuts(program, store)
 
-    def _part(self, program: Program) -> Part | None:
-        """A program as a part, or None if it is not served."""
+    def _parts_of(self, program: Program) -> tuple[Part, ...]:
+        """A program as a part, or as a part for each piece of a joined tile; none: not served."""
         if program not in self._parts:
-            part = peeled(program, {each.name: each for each in arrays_of(program)})
-            self._parts[program] = part if part and self._served(part) else None
+            ranged = self._ranged(program)
+            whole = self._part(ranged)
+            parts = [whole]
+            if whole is None and ranged is not program:
+                parts = [self._part(slice_of(ranged, [each])) for each in stores(ranged.nodes)]
+            served = tuple(part for part in parts if part is not None)
+            self._parts[program] = served if len(served) == len(parts) else ()
         return self._parts[program]
+
+    def _ranged(self, program: Program) -> Program:
+        try:
+            return column_ranges(program)
+        except ProgramError as error:
+            self.misplaced = self.misplaced or error
+            return program
+
+    def _part(self, program: Program) -> Part | None:
+        part = peeled(program, {each.name: each for each in arrays_of(program)})
+        return part if part and self._served(part) else None
 
     def _served(self, part: Part) -> bool:
         key = (part.program, part.arrays)
@@ -149,8 +171,9 @@ class _Divider:
             kept = [*taken, store]
             own = slice_of(program, kept)
             rest = slice_of(program, [each for each in every if each not in kept])
-            if ready(program, own, rest) and (part := self._part(own)) is not None:
-                taken, found = kept, _Step(part, (), rest)
+            parts = self._parts_of(own) if ready(program, own, rest) else ()
+            if len(parts) == 1 or (parts and found is None):
+                taken, found = kept, _Step(parts, (), rest)
         return found
 
     def _cuts(self, program: Program, store: ir.Store) -> Iterator[_Step]:
@@ -161,7 +184,7 @@ class _Divider:
             if _computes(slice_of(program, (), [cut])) and self._step(program, [cut]) is not None:
                 choices.append(cut)
         # A cut after which the store is one part comes first, then those of the largest slices.
-        ends = (each for each in choices if self._part(reload(focus, [each])) is not None)
+        ends = (each for each in choices if self._parts_of(reload(focus, [each])))
         largest = list(_largest(program, choices))
         order = [*itertools.islice(ends, 1), *largest, *choices]
         for first in dict.fromkeys(order):
@@ -177,12 +200,12 @@ class _Divider:
                 yield step
 
     def _step(self, program: Program, taken: Sequence[Cut]) -> _Step | None:
-        """The part that stores some values, or None if it is not served."""
+        """The parts that store some values, or None if they are not served."""
         own, rest = slice_of(program, (), taken), reload(program, taken)
         if not ready(program, own, rest):
             return None
-        part = self._part(own)
-        return _Step(part, tuple(taken), rest) if part else None
+        parts = self._parts_of(own)
+        return _Step(parts, tuple(taken), rest) if parts else None
 
 
 def _computes(program: Program) -> bool:

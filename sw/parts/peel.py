@@ -179,7 +179,7 @@ class _Slices:
         if entry.axis is not None:
             used = (each for each in self._blocks if each.index in entry.start.symbols)
             loop = next(used, None)
-            whole = entry.axis.full if loop is None else entry.axis == whole_block(loop)
+            whole = entry.axis.full if loop is None else _is_block(entry.axis, loop)
             extent = entry.axis.size if loop is None else loop.extent
             if not whole or not isinstance(extent, int):
                 raise _NoSliceError
@@ -212,6 +212,14 @@ class _Slices:
             spec = dataclasses.replace(spec, row_pitch=pitch)
         self.made.append(_Slice(tensor.name, offset, strides, Tensor(name, kind), spec))
         return name
+
+
+def _is_block(axis: Axis, loop: ir.Loop) -> bool:
+    """Whether an axis is the block of a loop, clipped at its extent, and perhaps at its end."""
+    block = whole_block(loop)
+    ends = loop.until.forms if loop.until else ()
+    least = {each - Affine.of(loop.index) for each in ends}
+    return axis.size == block.size and {*block.rests} <= {*axis.rests} <= {*block.rests} | least
 
 
 def _join(joined: JoinedLoad, dim: Dim, step: int, strides: dict[str, int]) -> Dim:

@@ -7,7 +7,6 @@ from sw.array_spec import ArraySpec
 from sw.ir.program import Program
 from sw.ir.text import print_program
 from sw.language.schedule import check_schedule
-from sw.parts.columns import column_ranges
 from sw.parts.divide import divide
 from sw.parts.part import Argument, Division
 from sw.passes.accumulate import accumulate
@@ -39,7 +38,7 @@ def _online(c: Compilation) -> None:
 
 
 def _simplify(c: Compilation) -> None:
-    c.lean = simplify(column_ranges(c.summed))
+    c.lean = simplify(c.summed)
 
 
 def _divide(c: Compilation) -> None:

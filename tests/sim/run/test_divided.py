@@ -38,6 +38,24 @@ def projected(P, W, X, Y):
     tw.store_tile(Y, x)
 
 
+@tw.kernel("X[M, K], W[G, K, N], Q[M, N], T[G, S, N] -> T, E[G, M, S]")
+def cached(X, W, Q, T, E):
+    """Turned halves of a product are stored behind older rows, and all rows are multiplied."""
+    past = T.shape[1] - X.shape[0]
+    for g in tw.each(T.shape[0]):
+        a, b = tw.split_cols(tw.load_tile(X) @ tw.load_tile(W[g]), 2)
+        tw.store_tile(T[g, past:, :], tw.join_cols(-b, a))
+        tw.store_tile(E[g], tw.load_tile(Q) @ tw.load_tile(T[g]).T)
+
+
+@tw.kernel("X[M, N] -> Y[M, 1]")
+def turned_sum(X, Y):
+    """A sum of rows that are joined from two halves."""
+    for i in tw.metapipe(X.shape[0]):
+        a, b = tw.split_cols(tw.load_tile(X[i, :]).to(tw.fp32), 2)
+        tw.store_tile(Y[i, :], tw.row_sum(tw.join_cols(b * 0.5, a)))
+
+
 #: Kernels, and sizes on the RTL of `tiny`, with a block cut off at each end.
 SIZES = {
     gated_mlp: {"M": 19, "D": 16, "F": 21},
@@ -46,6 +64,8 @@ SIZES = {
     twice: {"M": 19, "K": 21},
     attention: {"H": 2, "M": 13, "D": 12, "S": 18},
     projected: {"H": 4, "M": 5, "K": 8, "N": 21},
+    cached: {"M": 3, "K": 12, "N": 16, "G": 2, "S": 11},
+    turned_sum: {"M": 7, "N": 16},
 }
 
 
@@ -68,6 +88,10 @@ def test_the_emulator_equals_golden_on_ragged_shapes(kernel, config, seed):
         if kernel is projected:
             # Pairs of heads, whose tiles follow one another in memory.
             dims |= {"H": 2 * rng.randint(1, 3), "K": 8 * rng.randint(1, 3)}
+        if kernel in (cached, turned_sum):
+            # Halves of rows begin between no transfers; the cache has older rows.
+            dims["N"] = 16 * rng.randint(1, 3)
+            dims |= {"M": 5, "S": 5 + rng.randint(1, 9)} if kernel is cached else {}
         _, outcome = ran(kernel, dims, config, seed=seed + number, backend="emulator")
         assert outcome.report["verified"], (dims, outcome.problems)
 

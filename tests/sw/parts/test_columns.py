@@ -91,6 +91,19 @@ def test_what_needs_whole_joined_rows_stays_as_it_is():
         assert column_ranges(program) is program
 
 
+def test_turned_rows_are_not_stored_over_those_that_are_still_read():
+    @tw.kernel("T[M, N] -> T")
+    def turned(T):
+        for i in tw.metapipe(T.shape[0]):
+            a, b = tw.split_cols(tw.load_tile(T[i, :]), 2)
+            tw.store_tile(T[i, :], tw.join_cols(b, a))
+
+    program = summed(turned)
+    assert column_ranges(program) is program
+    with pytest.raises(BadInputError, match="test_columns.py:.*`split` is not supported"):
+        turned.compile("small", M=10, N=48, dtype=bf16)
+
+
 def test_columns_that_begin_between_transfers_are_refused_at_their_line():
     program = accumulate(rope.trace(dtype=bf16, M=4, N=22))
     match = r"rope.py:\d+: Columns of `X` .* must begin at a multiple of 16 bytes, not 22"
