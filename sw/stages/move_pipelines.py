@@ -1,9 +1,9 @@
-"""Pipelines without a PCU: blocks of a tensor stored as they are loaded, or turned by a buffer."""
+"""Pipelines without a PCU: blocks of a tensor are copied, or transposed by a buffer."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from hw.arch.config import ChipConfig
 from hw.arch.descriptor import MAX_BOX
@@ -11,23 +11,43 @@ from hw.arch.loops import BoxLoop, LoopProgram
 from hw.arch.pmu_word import Access, Level
 from hw.numeric.division import ceil_div
 from sw.array_spec import ArraySpec
+from sw.ir import nodes as ir
 from sw.passes.field_limits import Unfit, require_count
 from sw.stages.pipeline import Pipeline, PipelineParts, on_lines
-from sw.stages.region import Region
+from sw.stages.region import Part, Region
 from sw.stages.stage_graph import Hold, Socket, Walk, boxes_of
 from sw.stages.walk_loops import loop
 
-__all__ = ["copy_pipelines", "turn_pipelines"]
+__all__ = ["move_pipelines", "moves"]
+
+#: Operations between load and store, by the part of the region that is loaded.
+_MOVES: Mapping[Part, tuple[type[ir.Node], ...]] = {
+    Part.BLOCK: (ir.Buffer,),
+    Part.TURNED: (ir.Buffer, ir.Transpose),
+}
 
 
-def copy_pipelines(
+def moves(region: Region) -> bool:
+    """Whether the only result is a tensor in the same format, as it is or transposed."""
+    (source, *others) = region.inputs.values()
+    return (
+        not others
+        and len(region.outputs) == 1
+        and source.part in _MOVES
+        and all(isinstance(node, _MOVES[source.part]) for node in region.nodes)
+        and all(region.formats[each] == source.type.format for each in region.outputs.values())
+    )
+
+
+def move_pipelines(
     region: Region, arrays: tuple[ArraySpec, ...], config: ChipConfig
 ) -> Iterator[Pipeline | Unfit]:
-    """Pipelines for a result that is a tensor as it is, those with most AGCUs first.
+    """Pipelines for a result that is a tensor, those with most AGCUs first.
 
     Parameters
     ----------
     region : Region
+        One that `moves`.
     arrays : tuple of ArraySpec
         Arguments of the launch.
     config : ChipConfig
@@ -37,7 +57,9 @@ def copy_pipelines(
     iterator of Pipeline or Unfit
         Why a choice does not fit, in its place.
     """
-    return on_lines(config, functools.partial(_copy, region, arrays, config))
+    (source,) = region.inputs.values()
+    build = _turn if source.part is Part.TURNED else _copy
+    return on_lines(config, functools.partial(build, region, arrays, config))
 
 
 def _copy(
@@ -78,26 +100,6 @@ def _copy(
         parts.store(f"{name}_store", line, tensor, loops, [(Socket(name), 1)])
     summary = f"{lines} buffers, {down} x {across} blocks of {high} x {wide}"
     return parts.done(summary, high, wide)
-
-
-def turn_pipelines(
-    region: Region, arrays: tuple[ArraySpec, ...], config: ChipConfig
-) -> Iterator[Pipeline | Unfit]:
-    """Pipelines for a result that is a transposed tensor, those with most AGCUs first.
-
-    Parameters
-    ----------
-    region : Region
-    arrays : tuple of ArraySpec
-        Arguments of the launch.
-    config : ChipConfig
-
-    Returns
-    -------
-    iterator of Pipeline or Unfit
-        Why a choice does not fit, in its place.
-    """
-    return on_lines(config, functools.partial(_turn, region, arrays, config))
 
 
 def _turn(

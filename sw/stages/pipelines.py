@@ -7,13 +7,12 @@ from collections.abc import Iterator
 from hw.arch.config import ChipConfig
 from hw.arch.lanes.phase_word import PHASES
 from sw.array_spec import ArraySpec
-from sw.ir import nodes as ir
 from sw.lane_codes.lane_code import LaneCode
 from sw.lane_codes.lane_codes import lane_codes
 from sw.passes.field_limits import Unfit, unfit
 from sw.stages.column_pipeline import column_pipelines
 from sw.stages.element_pipeline import element_pipelines
-from sw.stages.move_pipelines import copy_pipelines, turn_pipelines
+from sw.stages.move_pipelines import move_pipelines, moves
 from sw.stages.pipeline import Pipeline, fitting
 from sw.stages.region import Part, Region
 from sw.stages.row_pipeline import row_pipelines
@@ -48,11 +47,8 @@ def pipelines(
 def _candidates(
     region: Region, arrays: tuple[ArraySpec, ...], config: ChipConfig
 ) -> Iterator[Pipeline | Unfit]:
-    if _moves(region, Part.TURNED):
-        yield from turn_pipelines(region, arrays, config)
-        return
-    if _moves(region, Part.BLOCK):
-        yield from copy_pipelines(region, arrays, config)
+    if moves(region):
+        yield from move_pipelines(region, arrays, config)
         return
     if config.pcu.lanes == 0:
         yield Unfit(
@@ -75,19 +71,6 @@ def _candidates(
         yield unfit(f"Stored value `{again[0]}`", "be used by nothing else in a chain", len(again))
         return
     yield from build(region, codes, arrays, config)
-
-
-def _moves(region: Region, part: Part) -> bool:
-    """Whether the result is nothing but a tensor, of which each tile is a part."""
-    (source, *others) = region.inputs.values()
-    moves = (ir.Buffer, ir.Transpose) if part is Part.TURNED else (ir.Buffer,)
-    return (
-        not others
-        and len(region.outputs) == 1
-        and source.part is part
-        and all(isinstance(node, moves) for node in region.nodes)
-        and all(region.formats[each] == source.type.format for each in region.outputs.values())
-    )
 
 
 def _codes(
