@@ -1,9 +1,7 @@
 """Launch of a chip for the back end `cocotb`, with memory and parameters from a folder."""
 
-import itertools
 import json
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +12,7 @@ from cocotbext.axi import AxiBus, AxiLiteBus, AxiLiteMaster, AxiRam, AxiRamRead,
 
 from hw.arch.registers import register
 from sim.cocotb.bench_support import start
+from sim.cocotb.stalled_channels import stall_channels
 
 __all__ = ["FOLDER_VARIABLE", "launch"]
 
@@ -102,8 +101,7 @@ class _Chip:
             channels += [read.ar_channel, read.r_channel]
             channels += [write.aw_channel, write.w_channel, write.b_channel]
         if orders["stall"]:
-            for channel in channels:
-                channel.set_pause_generator(_pauses(rng, orders["stall"]))
+            stall_channels(channels, rng, orders["stall"])
 
     @property
     def memory(self) -> bytes:
@@ -127,10 +125,6 @@ class _Chip:
             low = await self.read("COUNTER_LO")
             words.append(low | await self.read("COUNTER_HI") << 32)
         return words
-
-
-def _pauses(rng: np.random.Generator, share: float) -> Iterator[bool]:
-    return (bool(rng.random() < share) for _ in itertools.count())
 
 
 @cocotb.test()

@@ -1,14 +1,11 @@
 """AGCU: random lists of box nests, loaded, stored, gathered and scattered in a stalling memory."""
 
-import itertools
-import logging
 from typing import Any
 
 import cocotb
 import numpy as np
 from amaranth.hdl import Const
 from cocotb.triggers import with_timeout
-from cocotbext.axi import AxiBus, AxiRam
 
 from hw.agcu.unit import Agcu
 from hw.arch.agcu import AGCU_STREAMS
@@ -23,6 +20,7 @@ from sim.cocotb.bench_support import (
     random_generator,
     start,
 )
+from sim.cocotb.stalled_channels import stalled_memory
 from sim.cocotb.unit_choice import asked_agcu
 from sim.drivers.agcu_case import MEMORY_BYTES, AgcuCase, AgcuSizes, random_case
 
@@ -37,27 +35,12 @@ def design() -> Agcu:
     return Agcu(**_SIZES._asdict())
 
 
-def _memory(dut: Any, stall: float) -> AxiRam:
-    """A memory that pauses on all five channels."""
-    memory = AxiRam(AxiBus.from_prefix(dut, "axi_"), dut.clk, dut.rst, size=MEMORY_BYTES)
-    for side, channels in (
-        (memory.read_if, ("ar_channel", "r_channel")),
-        (memory.write_if, ("aw_channel", "w_channel", "b_channel")),
-    ):
-        side.log.setLevel(logging.WARNING)
-        for name in channels:
-            rng = random_generator(name)
-            pauses = (bool(rng.random() < stall) for _ in itertools.count())
-            getattr(side, name).set_pause_generator(pauses)
-    return memory
-
-
 class _Bench:
     """Streams, tokens and memory around one AGCU."""
 
     def __init__(self, dut: Any, sizes: AgcuSizes, stall: float) -> None:
         self.dut, self.stall = dut, stall
-        self.memory = _memory(dut, stall)
+        self.memory = stalled_memory(dut, MEMORY_BYTES, stall)
         ports = range(sizes.token_tracks)
         self.inputs = [Source(dut, f"i_store__{n}", stall=stall) for n in range(AGCU_STREAMS)]
         self.loads = [Sink(dut, f"o_load__{n}", stall=stall) for n in range(AGCU_STREAMS)]
@@ -128,7 +111,7 @@ class _Bench:
 @bench(limit_cycles=20_000_000)
 @cocotb.parametrize(stall=[0.0, 0.3, 0.8])
 async def random_programs_are_numpys(dut: Any, stall: float) -> None:
-    """Up to four streams at once, iterated with a stride: vectors, tokens and every byte."""
+    """Vectors, tokens and memory after random programs, with up to four streams at once."""
     sizes, count = asked_agcu() or (_SIZES, _PROGRAMS)
     rng = random_generator()
     test = _Bench(dut, sizes, stall)

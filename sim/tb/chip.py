@@ -23,6 +23,7 @@ from hw.chip import Chip
 from sim.campaign.generators.images import chip_program_of, placed_image, routable_image
 from sim.campaign.generators.programs import Program, program_of, random_program
 from sim.cocotb.bench_support import bench, random_generator, start
+from sim.cocotb.stalled_channels import stall_channels
 from sim.emulator import emulate
 from sim.launch_memory import LaunchMemory
 from sw.chip_program import ChipProgram
@@ -77,7 +78,7 @@ class _Host:
         cocotb.start_soon(self._count_beats())
         if pauses:
             read, write = self._memory.read_if, self._memory.write_if
-            for channel in (
+            channels = (
                 read.ar_channel,
                 read.r_channel,
                 write.aw_channel,
@@ -85,11 +86,8 @@ class _Host:
                 write.b_channel,
                 launches.ar_channel,
                 launches.r_channel,
-            ):
-                channel.set_pause_generator(self._paused(pauses))
-
-    def _paused(self, share: float) -> Iterator[bool]:
-        return (bool(self._rng.random() < share) for _ in itertools.count())
+            )
+            stall_channels(channels, rng, pauses)
 
     async def _write(self, name: str, value: int) -> None:
         await self._registers.write_dword(_OFFSETS[name], value)

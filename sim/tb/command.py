@@ -20,6 +20,7 @@ from hw.arch.registers import register
 from hw.command.argument_reader import argument_write_layout
 from hw.command.processor import CommandProcessor
 from sim.cocotb.bench_support import bench, clocks, random_generator, start
+from sim.cocotb.stalled_channels import stall_channels
 
 __all__ = [
     "an_abort_at_any_time_leaves_a_processor_that_works",
@@ -100,9 +101,7 @@ class _Memory:
             await send(beat)
 
         ram._read, ram.r_channel.send = looked_up, answered
-        rng = random_generator("memory")
-        for channel in (ram.ar_channel, ram.r_channel):
-            channel.set_pause_generator(bool(rng.random() < pauses) for _ in itertools.count())
+        stall_channels((ram.ar_channel, ram.r_channel), random_generator("memory"), pauses)
 
 
 class _Bench:

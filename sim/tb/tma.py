@@ -1,14 +1,11 @@
 """TMA engine: random boxes of random tensors, loaded and stored through a stalling AXI memory."""
 
-import logging
-from collections.abc import Iterator
 from typing import Any
 
 import cocotb
 import numpy as np
 from amaranth.hdl import Const
 from cocotb.triggers import FallingEdge, Lock, ReadOnly
-from cocotbext.axi import AxiBus, AxiRam
 
 from hw.arch.descriptor import STORED_WORDS
 from hw.lib.axi import BOUNDARY_BYTES, BURST_INCR
@@ -16,6 +13,7 @@ from hw.tma.commands import command_layout
 from hw.tma.descriptor_file import descriptor_write_layout
 from hw.tma.engine import TmaEngine
 from sim.cocotb.bench_support import Sink, Source, bench, clocks, random_generator, start
+from sim.cocotb.stalled_channels import stalled_memory
 from sim.drivers.box_tensor import REGION_BYTES, BoxTensor, box_payloads
 from sim.tb._refusals import REFUSALS, with_field
 
@@ -53,11 +51,6 @@ def design() -> TmaEngine:
     )
 
 
-def _pauses(rng: np.random.Generator, share: float) -> Iterator[bool]:
-    while True:
-        yield bool(rng.random() < share)
-
-
 class _Bench:
     """Models of memory and descriptor port, with counts of the stored boxes."""
 
@@ -65,15 +58,7 @@ class _Bench:
         self.dut = dut
         self.rng = random_generator("bench")
         self.stall = stall
-        self.memory = AxiRam(AxiBus.from_prefix(dut, "axi_"), dut.clk, dut.rst, size=_MEMORY_BYTES)
-        for side, channels in (
-            (self.memory.read_if, ("ar_channel", "r_channel")),
-            (self.memory.write_if, ("aw_channel", "w_channel", "b_channel")),
-        ):
-            side.log.setLevel(logging.WARNING)
-            for name in channels:
-                pauses = _pauses(random_generator(name), stall)
-                getattr(side, name).set_pause_generator(pauses)
+        self.memory = stalled_memory(dut, _MEMORY_BYTES, stall)
         self.image = self.rng.integers(0, 256, _MEMORY_BYTES, dtype=np.uint8)
         self.memory.write(0, self.image.tobytes())
         self.descriptors = Source(dut, "i_descriptor_write")
