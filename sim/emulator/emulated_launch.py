@@ -110,7 +110,7 @@ def _require_order(program: ChipProgram, arguments: Sequence[Argument], repeat: 
         for cause in (*answer.waits, *answer.faults):
             raise EmulatorError(f"Iterations must be live and end as they began: {cause}")
     for fault in memory_faults(program, arguments, repeat):
-        raise EmulatorError(fault, where=fault.split(" load ")[0].split(" store ")[0])
+        raise EmulatorError(fault.text, where=f"AGCU {fault.agcu}")
 
 
 def _require_apart(stores: list[_AgcuStream], memory: Bytes) -> None:

@@ -144,7 +144,7 @@ def require_order(part: Part, program: ChipProgram, arrays: Sequence[ArraySpec])
             raise LaunchOrderError(
                 f"{line_of(part.program)}: {fault}",
                 where=line_of(part.program),
-                value=fault,
+                value=fault.text,
                 rule="loads and stores of an image have an order that tokens determine",
             )
 

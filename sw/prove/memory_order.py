@@ -18,7 +18,7 @@ from sw.fabric.nets import Input, Nets, Output, find_nets
 from sw.prove.credits import arrivals, tokens_taken
 from sw.prove.unrolled_loops import box_owners, box_points
 
-__all__ = ["box_extents", "memory_faults", "reach"]
+__all__ = ["MemoryFault", "box_extents", "memory_faults", "reach"]
 
 Ints = npt.NDArray[np.int64]
 
@@ -54,6 +54,25 @@ def reach(descriptor: Descriptor, base: int, points: Ints) -> tuple[int, int]:
 
 
 @dataclasses.dataclass(frozen=True)
+class MemoryFault:
+    """Accesses whose order in memory is not determined.
+
+    Parameters
+    ----------
+    agcu : int
+        The AGCU of the access that is at fault.
+    text : str
+        What is wrong, in words.
+    """
+
+    agcu: int
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclasses.dataclass(frozen=True)
 class _Access:
     """A program of an issuer: the addresses of iteration 0, and their step per iteration.
 
@@ -75,6 +94,10 @@ class _Access:
         """Address range of all iterations."""
         moved = self.stride * (repeat - 1)
         return self.low + min(0, moved), self.high + max(0, moved)
+
+    def fault(self, rule: str) -> MemoryFault:
+        """Fault of this access, which breaks a rule."""
+        return MemoryFault(self.index, f"{self.name} {rule}")
 
 
 def _accesses(program: ChipProgram, arguments: Sequence[Argument], kind: str) -> Iterator[_Access]:
@@ -151,8 +174,8 @@ def _is_ordered(
 
 def memory_faults(
     program: ChipProgram, arguments: Sequence[Argument], repeat: int = 1
-) -> tuple[str, ...]:
-    """Accesses of a launch whose order in memory its tokens do not determine, in words.
+) -> tuple[MemoryFault, ...]:
+    """Accesses of a launch whose order in memory its tokens do not determine.
 
     A load may read what a store writes in the same iteration or an earlier one if a token orders
     them. Otherwise loads and stores, and two stores of different iterations, must not meet.
@@ -176,21 +199,18 @@ def memory_faults(
             if not distances:
                 continue
             if distances[0] < 0:
-                faults.append(
-                    f"{load.name} must not read where {store.name} writes in a later iteration"
-                )
+                rule = f"must not read where {store.name} writes in a later iteration"
+                faults.append(load.fault(rule))
             elif not _is_ordered(program, nets, load, store, distances[0], repeat):
-                faults.append(
-                    f"{load.name} must wait for a token of {store.name}, which writes what it "
-                    + (f"reads {distances[0]} iterations later" if distances[0] else "reads")
-                )
+                rule = f"must wait for a token of {store.name}, which writes what it reads"
+                later = f" {distances[0]} iterations later" if distances[0] else ""
+                faults.append(load.fault(rule + later))
     for number, one in enumerate(stores):
         for other in stores[:number]:
             if (one.index, one.port) == (other.index, other.port):
                 continue  # in order
             distances = _distances(one, other, repeat)
             if len(distances) > (0 in distances):
-                faults.append(
-                    f"{one.name} must not write where {other.name} writes in another iteration"
-                )
+                rule = f"must not write where {other.name} writes in another iteration"
+                faults.append(one.fault(rule))
     return tuple(faults)

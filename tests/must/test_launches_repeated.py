@@ -172,7 +172,7 @@ def test_a_load_without_its_token_is_refused(model, seed):
     matrices, x = hasty.operands(np.random.default_rng(seed), LAYERS)
     kernels = layers_kernels(hasty, LAYERS, together=True)
     (fault,) = memory_faults(hasty.program, kernels[0].arguments, LAYERS)
-    assert fault.startswith("AGCU 0 load 1 must wait for a token of AGCU 0 store 1")
+    assert fault.text.startswith("AGCU 0 load 1 must wait for a token of AGCU 0 store 1")
     assert memory_faults(_SMALL.program, kernels[0].arguments, LAYERS) == ()
     memory = memory_of(kernels, chain_data(matrices, x))
     with pytest.raises(EmulatorError, match="AGCU 0 load 1 must wait for a token"):

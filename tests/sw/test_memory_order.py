@@ -16,9 +16,11 @@ WEIGHTS = Argument(1 << 20, MATRIX)
 
 
 def faults(x, y, repeat, *, ordered=True, weights=WEIGHTS):
-    """Faults of the chain with other places of its vectors."""
+    """Texts of the faults of the chain with other places of its vectors."""
     chain = GemvChain(CHAIN.config, 16, 8, ordered=ordered)
-    return memory_faults(chain.program, [weights, x, y], repeat)
+    found = memory_faults(chain.program, [weights, x, y], repeat)
+    assert all(each.text.startswith(f"AGCU {each.agcu} ") for each in found)
+    return tuple(each.text for each in found)
 
 
 def test_a_chain_is_in_order_by_its_token():

@@ -279,7 +279,7 @@ def test_a_chain_without_its_token_reads_too_early(model, seed):
     chain = GemvChain(CONFIG, 16, 8, ordered=False)
     assert prove(chain.program, repeat=chain.layers).live
     (fault,) = memory_faults(chain.program, chain.arguments, chain.layers)
-    assert fault.startswith("AGCU 0 load 1 must wait for a token of AGCU 0 store 1")
+    assert fault.text.startswith("AGCU 0 load 1 must wait for a token of AGCU 0 store 1")
     matrices, x = chain.operands(rng)
     memory, entries = chain.memory(matrices, x, together=True)
     copy = bytearray(memory)

@@ -80,7 +80,7 @@ def test_a_table_may_lie_anywhere_in_a_range_that_a_store_writes():
     arguments = [0x10000, 0x20000, 0x30000]
     assert memory_faults(program, _at(arguments)) == ()
     (fault,) = memory_faults(program, _at([0x10000, 0x10000 + 63 * 16, 0x30000]))
-    assert fault == (
+    assert fault.text == (
         "AGCU 0 load 0 must wait for a token of AGCU 0 store 1, which writes what it reads"
     )
 

@@ -101,7 +101,7 @@ def test_a_load_without_the_tokens_of_its_stores_is_refused_and_reads_too_early(
         "writes what it reads"
         for number in (1, 2)
     ]
-    assert list(memory_faults(program, job.arguments())) == said
+    assert [each.text for each in memory_faults(program, job.arguments())] == said
     data = random.Random(seed).randbytes(3 * job.size)
     memory, at = job.memory(job.arguments(), data)
     with pytest.raises(EmulatorError, match="program 1 must wait for a token of AGCU 0 store 1"):
