@@ -17,7 +17,6 @@ from hw.arch.pmu_word import Access, Level, TokenSource
 from hw.numeric.alu_codes import AluOperation
 from hw.numeric.formats import bf16, fp32
 from sim.launch_memory import LaunchMemory
-from sim.native.chip_model import MemoryConditions
 from sim.operands import random_operand
 from sim.oracle import product
 from sw.array_spec import ArraySpec
@@ -25,6 +24,7 @@ from sw.netlist import Net, Netlist, Pin
 from sw.passes.assemble import assemble
 from sw.passes.place import place
 from sw.passes.route import route
+from tests.hw.pcu.launched_cycles import launched_cycles
 
 CHIP = ChipConfig(
     rows=4,
@@ -50,7 +50,7 @@ ROUND = LaneProgram(
     )
 )
 
-__all__ = ["CHIP", "PCUS", "Case", "Merged", "cycles_of", "cycles_of_a_pass"]
+__all__ = ["CHIP", "PCUS", "Case", "Merged", "cycles_of_a_pass"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -221,21 +221,9 @@ class Case:
         return self.layout.read(self.memory, "CT").tobytes() == self.golden.tobytes()
 
 
-def cycles_of(model, job, seed, **conditions):
-    """Cycles of a kernel in RTL whose memory is right at the end."""
-    case = Case(job, seed)
-    run = model.run(
-        case.memory,
-        list_address=case.layout.list_address,
-        conditions=MemoryConditions(seed=seed, **conditions),
-        max_cycles=100_000,
-    )
-    assert run.status == "done" and case.equal()
-    return run.cycles - run.launch_cycles
-
-
 def cycles_of_a_pass(model, seed, **fields):
     """Cycles of a pass of 128 rows among many, once also with a memory that stalls."""
-    cycles_of(model, Merged(3, 128, **fields), seed, stall=0.3)
-    few, many = (cycles_of(model, Merged(blocks, 128, **fields), seed) for blocks in (4, 12))
+    launched_cycles(model, Case(Merged(3, 128, **fields), seed), seed, stall=0.3)
+    cases = (Case(Merged(blocks, 128, **fields), seed) for blocks in (4, 12))
+    few, many = (launched_cycles(model, case, seed) for case in cases)
     return (many - few) / 8

@@ -14,10 +14,11 @@ from hw.arch.pmu_word import Access, Level, TokenSource
 from hw.chip import Chip
 from hw.numeric.formats import bf16, fp32, int8, int32
 from sim.emulator import EmulatorError, emulate
-from sim.native.chip_model import ChipModel, MemoryConditions
+from sim.native.chip_model import ChipModel
 from sim.oracle import product
 from sw.chip_program import ChipProgram
 from sw.prove import prove, require_live
+from tests.hw.pcu.launched_cycles import launched_cycles
 from tests.sw.chips import operands_changed, pcu_changed
 from tests.sw.naive import ends
 from tests.units_matmul import UnitsMatmul
@@ -239,19 +240,6 @@ def test_without_the_field_the_same_streams_are_other_passes():
     assert prove(program).live and not prove(plain).live
 
 
-def _cycles(model, job, seed, **conditions):
-    """Cycles of a kernel in RTL whose memory is right at the end."""
-    case = Case(job, seed)
-    run = model.run(
-        case.memory,
-        list_address=case.layout.list_address,
-        conditions=MemoryConditions(seed=seed, **conditions),
-        max_cycles=200_000,
-    )
-    assert run.status == "done" and case.equal(), job
-    return run.cycles - run.launch_cycles
-
-
 @pytest.mark.slow
 def test_column_passes_read_each_block_of_a_once(seed, heavy):
     """Against a form that reads A for each box of columns: bytes of the bus, and cycles, in RTL.
@@ -266,9 +254,14 @@ def test_column_passes_read_each_block_of_a_once(seed, heavy):
     read = {name: Case(job, seed).emulated().bytes_read for name, job in jobs.items()}
     with ChipModel(emit(Chip(TINY)), TINY) as model:
         for job in JOBS:
-            _cycles(model, job, seed, stall=0.3, latency=7)
-        fast = {name: _cycles(model, job, seed) for name, job in jobs.items()}
-        slow = {name: _cycles(model, job, seed, stall=0.7) for name, job in jobs.items()}
+            launched_cycles(model, Case(job, seed), seed, stall=0.3, latency=7)
+        fast, slow = (
+            {
+                name: launched_cycles(model, Case(job, seed), seed, stall=stall)
+                for name, job in jobs.items()
+            }
+            for stall in (0.0, 0.7)
+        )
     print(f"{m} x {n} x {k}: bytes read {read}, cycles {fast}, with a slow memory {slow}")
     # B is read once for each block of rows by both; A once, or for each of eight boxes of columns.
     assert read["today"] - read["shared"] == 7 * m * k * 2
