@@ -162,13 +162,13 @@ class LaunchMemory:
     def of_image(
         cls, config: ChipConfig, image: bytes, arrays: Sequence[ArraySpec], **how: Any
     ) -> LaunchMemory:
-        """Memory of one image that runs once and takes the arrays in order; ``how`` as above."""
+        """Memory of one image, launched once with the arrays; ``how``: keywords of the class."""
         launch = PartLaunch(tuple(Argument(spec.name) for spec in arrays))
         return cls(config, [ImageRuns(image, (launch,))], arrays, **how)
 
     @classmethod
     def of_kernel(cls, compiled: Compiled, **how: Any) -> LaunchMemory:
-        """Memory of a compiled kernel; ``how`` as above."""
+        """Memory of a compiled kernel; ``how``: keywords of the class."""
         return cls(
             compiled.config,
             [ImageRuns(part.image, part.part.launches) for part in compiled.parts],

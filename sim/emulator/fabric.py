@@ -1,4 +1,4 @@
-"""Complete stream contents of a kernel, each computed once from the streams it depends on."""
+"""Streams of an image in one iteration: all vectors of each, computed from those it depends on."""
 
 from __future__ import annotations
 
@@ -272,7 +272,7 @@ class Fabric:
         return values_results(chip, passes, rises, activations, weights)
 
     def _sums(self, root: Output, unit: PcuProgram) -> Bytes:
-        """Sums of a PCU's matrix unit, computed for all passes of a shape at once."""
+        """Result vectors of a matrix unit; passes with the same extents are computed together."""
         columns, width = self._chip.grid_columns, self._chip.width_bits // 8
         activation = Input(PCU, root.at, PcuInput.ACTIVATION)
         self.arriving(activation)

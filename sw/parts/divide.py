@@ -66,7 +66,7 @@ def divide(program: Program, serves: Serves) -> Division:
 
 
 def undivided(program: Program) -> Division:
-    """Division of a kernel into one part, which is launched once."""
+    """Division whose only part is the whole kernel, launched once."""
     arrays = arrays_of(program)
     launch = PartLaunch(tuple(Argument(each.name) for each in arrays))
     return Division((Part(program, arrays, (launch,)),))
@@ -74,16 +74,16 @@ def undivided(program: Program) -> Division:
 
 @dataclasses.dataclass(frozen=True)
 class _Step:
-    """What comes from the front of a program at once.
+    """Parts that compute the first values or stores of a program, and the remaining program.
 
     Parameters
     ----------
     parts : tuple of Part
-        One, or one for each piece of a joined tile.
+        One part, or one for each piece of a joined tile.
     cuts : tuple of Cut
-        Values that are stored for later parts.
+        Values that these parts store in memory and the remaining program loads.
     rest : Program
-        What remains.
+        The remaining program.
     """
 
     parts: tuple[Part, ...]

@@ -221,8 +221,10 @@ def _terms(nodes: tuple[ir.Node, ...]) -> Iterator[str]:
         if isinstance(loop, ir.Loop) and not loop.blocks and loop.carries:
             for node in walk(loop.body):
                 if isinstance(node, ir.Matmul) and len(node.operands) == 3:
-                    yield from (node.values[0].name for _ in range(not node.ta))
-                    yield from (node.values[1].name for _ in range(node.tb))
+                    if not node.ta:
+                        yield node.values[0].name
+                    if node.tb:
+                        yield node.values[1].name
 
 
 def whole_block(loop: ir.Loop) -> Axis:

@@ -11,7 +11,7 @@ __all__ = ["check"]
 
 
 def check(program: Program) -> Program:
-    """Check that each output element is written exactly once, and that the IR is well formed.
+    """Verify the traced IR, and check that each element of an output is stored exactly once.
 
     Shapes, formats and extents were checked operation by operation during the trace.
 

@@ -1,4 +1,4 @@
-"""Layout of a word that software packs and unpacks: fields worked out once, values as integers."""
+"""Structure layout of program words and records that also packs and unpacks Python integers."""
 
 from __future__ import annotations
 
@@ -46,10 +46,11 @@ class Word:
 
 
 class WordLayout(data.StructLayout):
-    """A structure layout that also packs and unpacks words.
+    """A structure layout whose words software packs and unpacks as integers.
 
-    Where hardware uses it, it is Amaranth's. Constants of Amaranth work out the bits of every
-    field again each time; an image has thousands of fields.
+    In hardware it is a `data.StructLayout`. Software could use that too (``const`` and
+    ``from_bits``), but each call works out the place of every field anew, and an image has
+    thousands of fields. Here the places are worked out once for a layout.
     """
 
     @functools.cached_property

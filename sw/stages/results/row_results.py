@@ -137,8 +137,8 @@ class RowResults:
         form = self._form(value)
         if self._code.sends_statistic(value):
             # It is sent with all of its positions.
-            frame = self._frame.parts
-            return max(1, frame.config.width_bits // 16 // frame.vector(form))
+            parts = self._frame.parts
+            return max(1, parts.config.width_bits // 16 // parts.vector(form))
         columns = ceil_div(self._frame.region.columns, self._ratio(value))
         return columns * self._frame.halves(form)
 
