@@ -32,6 +32,9 @@ Serves = Callable[[Program, tuple[ArraySpec, ...]], BadInputError | None]
 _DIVIDED = ("unserved", "does-not-fit")
 #: Most programs without a division that are met before a program is refused.
 _MOST_DEAD = 16
+#: Most stores of a program that is divided: each may become a part, and the search asks for all
+#: that one image might serve together.
+_MOST_STORES = 64
 
 
 def divide(program: Program, serves: Serves) -> Division:
@@ -48,13 +51,14 @@ def divide(program: Program, serves: Serves) -> Division:
     ------
     BadInputError
         The refusal of the whole program, if no division was found or none is allowed; or that of
-        columns which begin between transfers.
+        columns which begin between transfers, or of more stores than are divided.
     """
     arrays = arrays_of(program)
     refusal = serves(program, arrays)
     if refusal is None:
         return undivided(program)
     if refusal.kind in _DIVIDED and divisible(program):
+        _require_few_stores(program)
         longer = expanded(program)
         for each in (program, longer) if longer.nodes != program.nodes else (program,):
             divider = _Divider(each, serves)
@@ -63,6 +67,20 @@ def divide(program: Program, serves: Serves) -> Division:
                 return found
             refusal = divider.misplaced or refusal
     raise refusal
+
+
+def _require_few_stores(program: Program) -> None:
+    """Refuse a program whose division would take too long, such as a loop over ``range``."""
+    every = tuple(stores(program.nodes))
+    if len(every) > _MOST_STORES:
+        raise ProgramError(
+            "unserved",
+            f"`{program.name}` must have at most {_MOST_STORES} stores to be divided into parts, "
+            f"not {len(every)}: the body of a loop over `range` is recorded once for each "
+            "iteration; write `tw.metapipe` or `tw.each`",
+            every[_MOST_STORES].span,
+            value=str(len(every)),
+        )
 
 
 def undivided(program: Program) -> Division:

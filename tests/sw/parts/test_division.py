@@ -100,6 +100,22 @@ def softmax_and_x(X, Y):
         tw.store_tile(Y[i, :], e / tw.row_sum(e) + x)
 
 
+@tw.kernel("X[M, N] -> Y[M, N]")
+def row_by_row(X, Y):
+    for row in range(X.shape[0]):
+        tw.store_tile(Y[row, :], tw.load_tile(X[row, :]) * 2)
+
+
+def test_a_long_loop_over_range_is_refused_before_the_search():
+    """Each iteration is a part: the search would take minutes for a few hundred of them."""
+    with pytest.raises(BadInputError) as found:
+        divide(lean(row_by_row, M=256, N=16), served_by(named["tiny"]))
+    assert "at most 64 stores to be divided into parts, not 256" in found.value.message
+    assert "write `tw.metapipe` or `tw.each`" in found.value.message
+    assert found.value.where.startswith("test_division.py:")
+    assert len(divide(lean(row_by_row, M=4, N=16), served_by(named["tiny"])).parts) == 4
+
+
 @pytest.mark.parametrize(
     ("kernel", "sizes", "parts"),
     [
