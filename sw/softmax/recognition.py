@@ -132,13 +132,15 @@ class _Finder:
         for loop in self._loops.values():
             if self._powers not in loop.body or not isinstance(node, ir.Map):
                 continue
+            if node.op not in ("mul", "div"):
+                continue
             for first, second in both_orders(node.operands):
                 if node.op == "mul":
                     inverse = self._maker(second)
                     if not isinstance(inverse, ir.Map) or inverse.op != "reciprocal":
                         continue
                     second = inverse.operands[0]
-                elif node.op != "div" or first != node.operands[0]:
+                elif first != node.operands[0]:
                     continue
                 if first in loop.results and second in loop.results:
                     self._numerator = loop.results.index(first)

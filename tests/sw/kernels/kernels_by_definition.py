@@ -223,18 +223,48 @@ def flash_attention(inputs, width, *, causal=False, window=0, tile=BLOCK, block=
     return answers
 
 
+def decoder_layer(inputs, width, *, past=0, block=BLOCK):
+    x, heads, groups = inputs["X"], len(inputs["Wq"]), len(inputs["Kc"])
+    seen = past + len(x)
+
+    def normed(x, gain):
+        return stored(rms_norm({"X": x, "g": inputs[gain]}, width), BF16)
+
+    def turned(x):
+        angles = {each: inputs[each] for each in ("cos", "sin")}
+        return stored(rope({"X": stored(x, BF16)} | angles, width), BF16)
+
+    n = normed(x, "n1")
+    caches = inputs["Kc"].copy(), inputs["Vc"].copy()
+    for g in range(groups):
+        caches[0][g, past:seen] = turned(product(n, inputs["Wk"][g]))
+        caches[1][g, past:seen] = stored(product(n, inputs["Wv"][g]), BF16)
+    K, V = (each[:, :seen] for each in caches)
+    Q = np.array([turned(product(n, inputs["Wq"][h])) for h in range(heads)])
+    how = {"causal": True, "tile": len(x), "block": block}
+    o = stored(flash_attention({"Q": Q, "K": K, "V": V}, width, **how), BF16)
+    y = product(np.concatenate(o, axis=1), np.concatenate(inputs["Wo"]))
+    x = stored(wide(x) + y, BF16)
+    return *caches, wide(x) + gated_mlp(inputs | {"X": normed(x, "n2")}, width)
+
+
 #: Inputs by name and significant bits of the functions -> output before its cast, by kernel.
+#: Arrays that are updated in place come first, as they are stored.
 _ELEMENTS = (add, silu, gelu, transpose, softmax, rms_norm, layer_norm, rope)
 _PRODUCTS = (
     *(matmul, gemm, matmul_nt, matmul_tn, matmul_tt),
     *(residual, linear, linear_gelu, gated_mlp, attention, flash_attention),
+    decoder_layer,
 )
 
 
 def _by_definition(kernel):
     def answer(inputs, width, dtype, **options):
         with np.errstate(all="ignore"):
-            return stored(kernel(inputs, width, **options), dtype)
+            found = kernel(inputs, width, **options)
+            if isinstance(found, tuple):
+                return *found[:-1], stored(found[-1], dtype)
+            return stored(found, dtype)
 
     return answer
 

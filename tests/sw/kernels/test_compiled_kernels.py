@@ -15,17 +15,28 @@ from sw.ir.nodes import Loop
 from sw.ir.rewrite import walk
 from tests.sw.kernels import kernels_by_definition
 from tests.sw.kernels.kernels_by_definition import BY_DEFINITION
-from tests.sw.kernels.test_golden_kernels import KERNELS, formats_of, operands, problem_of
+from tests.sw.kernels.test_golden_kernels import (
+    HALVES,
+    KERNELS,
+    formats_of,
+    operands,
+    problem_of,
+    require_definition,
+)
 
 #: Shapes of the slow tests, by chip: with more row blocks than PCUs, with rows longer than a slot.
 SHAPES = {"small": (20, 5, 3), "tiny": (4, 1, 1), "large": (4, 1, 1)}
 #: Largest product of all sizes, which the emulator takes seconds for.
 MOST_WORK = 3e7
+#: Largest size of a decoder layer, whose tokens are one tile (docs/kernels.md).
+MOST_TOKENS = 64
 
 
 def random_sizes(rng, name, most, *, many_rows=False, long_rows=False):
-    """Log-uniform sizes, one in eight of them 1; a half of rope's rows is whole 16 bytes."""
+    """Log-uniform sizes, one in eight of them 1; a half of a row that is turned is 16 bytes."""
     sizes = {}
+    if name == "decoder_layer":
+        most = min(most, MOST_TOKENS)
     for dim in KERNELS[name].signature.dims:
         size = 1 if rng.random() < 0.125 else int(np.exp(rng.uniform(0, np.log(most))))
         sizes[dim] = size
@@ -40,8 +51,10 @@ def random_sizes(rng, name, most, *, many_rows=False, long_rows=False):
     while np.prod([float(size) for size in sizes.values()]) > MOST_WORK:
         largest = max((dim for dim in sizes if dim not in "GH"), key=sizes.get)
         sizes[largest] = sizes[largest] * 2 // 3
-    if name == "rope":
-        sizes["N"] = max(32, sizes["N"] // 32 * 32)
+    for turned in sizes.keys() & {dim for kernel, dim in HALVES if kernel == name}:
+        sizes[turned] = max(32, sizes[turned] // 32 * 32)
+    if name == "decoder_layer":
+        sizes["S"] += sizes["M"]
     return {dim: sizes[dim] for dim in KERNELS[name].signature.dims}
 
 
@@ -52,11 +65,11 @@ def formats(name):
 
 def blocks_of(name, compiled):
     """The blocks of a softmax over blocks: the part of its result that the compiler chooses."""
-    if name != "flash_attention":
-        return {}
     loops = [node for node in walk(compiled.golden_program.nodes) if isinstance(node, Loop)]
     tiles = {loop.index: loop.tile for loop in loops}
-    return {"tile": tiles["i"], "block": tiles["attend.j"]}
+    if name == "flash_attention":
+        return {"tile": tiles["i"], "block": tiles["attend.j"]}
+    return {"block": tiles["attend.j"]} if name == "decoder_layer" else {}
 
 
 def require_equal(rng, name, config, sizes, dtype, out, *, mild=False, backend="emulator"):
@@ -68,16 +81,9 @@ def require_equal(rng, name, config, sizes, dtype, out, *, mild=False, backend="
     compiled, fields = compile_job(job)
     outcome = run(job, compiled, fields)
     assert outcome.report["verified"], (*told, outcome.problems)
-    (spec,) = problem.outputs
-    wanted = BY_DEFINITION[name](
-        inputs,
-        named[config].pcu.function_bits,
-        spec.format.dtype,
-        **blocks_of(name, compiled),
-    )
-    found = outcome.outputs[spec.name]
-    assert found.dtype == wanted.dtype and found.shape == wanted.shape, told
-    assert found.tobytes() == wanted.tobytes(), told
+    bits = named[config].pcu.function_bits
+    blocks = blocks_of(name, compiled)
+    require_definition(problem, inputs, outcome.outputs, bits, told, **blocks)
 
 
 def test_every_kernel_has_a_definition():
