@@ -102,11 +102,6 @@ class ChipRun:
     hang_reason: str
     ports: tuple[PortTraffic, ...]
 
-    @property
-    def cycles_per_second(self) -> float:
-        """Simulated cycles per second of wall time."""
-        return self.simulated_cycles / self.seconds
-
 
 def _register(name: str) -> Register | None:
     return next((each for each in REGISTERS if each.name == name), None)

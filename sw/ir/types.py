@@ -96,11 +96,6 @@ class TileType:
     cols: Axis
     format: Format
 
-    @property
-    def ragged(self) -> bool:
-        """Whether the extent of an axis may be below its size."""
-        return not (self.rows.full and self.cols.full)
-
     def axis(self, number: int) -> Axis:
         """Return the axis of the rows for 0, of the columns for 1."""
         return self.cols if number else self.rows

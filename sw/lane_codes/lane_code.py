@@ -76,16 +76,3 @@ class LaneCode:
     def sends_statistic(self, value: str) -> bool:
         """Whether a result is sent once for a packet, not for each of its vectors."""
         return any(each.source is None for each in self.phases if each.result == value)
-
-    def renamed(self, name: str, other: str) -> LaneCode:
-        """The program with another name for a value."""
-
-        def value(taken: str | None) -> str | None:
-            return other if taken == name else taken
-
-        phases = tuple(
-            CodedPhase(each.phase, value(each.source), value(each.auxiliary), value(each.result))
-            for each in self.phases
-        )
-        formats = {other if key == name else key: form for key, form in self.formats.items()}
-        return LaneCode(phases, self.constants, formats)

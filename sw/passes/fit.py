@@ -114,11 +114,6 @@ class Fit:
     sides: tuple[SideLoad, ...] = ()
 
     @property
-    def pmus(self) -> int:
-        """Number of PMUs in use."""
-        return 1 + max(home.pmu for home in self.homes.values())
-
-    @property
     def agcus(self) -> tuple[int, ...]:
         """Number of AGCUs in use."""
         used = {agcu for agcu, _, _ in self.a_agcus} | set(self.b_agcus)

@@ -13,7 +13,7 @@ from sw.kernels.matmul import matmul
 from sw.kernels.rms_norm import rms_norm
 from sw.kernels.softmax import softmax
 
-#: Kernels, a module each; GELU takes more PCUs than `tiny` has, so all run on `small`.
+#: Kernels, a module each.
 KERNELS = sorted(each.name for each in pkgutil.iter_modules(sw.kernels.__path__))
 
 MINE = """\

@@ -150,8 +150,7 @@ class SoftmaxProgram:
     def pack(self) -> int:
         """Word of the part, laid out by `softmax_layout`."""
         fields: dict[int | str, Any] = {"role": self.role, "mask": self.mask.fields()}
-        word: int = softmax_layout().pack(fields)
-        return word
+        return softmax_layout().pack(fields)
 
     @classmethod
     def unpack(cls, word: int, lanes: int) -> SoftmaxProgram | None:
