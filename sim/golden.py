@@ -221,6 +221,8 @@ class Interpreter:
                 return tuple(np.split(self.operand(node.operands[0]), node.parts, axis=1))
             case ir.Join():
                 return (np.concatenate([self.operand(each) for each in node.operands], axis=1),)
+            case ir.Gather() | ir.Take():
+                return (self.gather(node),)
             case ir.Mask():
                 return (self.masked(node.operands[0], node.axis, node.identity.value, asked=True),)
             case ir.Buffer():
@@ -237,6 +239,43 @@ class Interpreter:
         array = self.stored(node.values[0])
         box = self.box(node.view)
         target[box] = _convert(array, format_of(target.dtype)).reshape(target[box].shape)
+
+    def gather(self, node: ir.Gather | ir.Take) -> Array:
+        if isinstance(node, ir.Take):
+            table = self.operand(node.operands[0])
+        else:
+            rows, cols = node.view.axes
+            format_ = format_of(self.memory[node.view.tensor].dtype)
+            table = self.load(node.view, TileType(rows, cols, format_))
+        rows_taken, inside = self.named_rows(node, self.operand(node.values[-1]))
+        found: Array = table[rows_taken]
+        found[~inside] = 0
+        return found
+
+    def named_rows(self, node: ir.Gather | ir.Take, numbers: Array) -> tuple[Array, Array]:
+        """Return the row that each row number names, 0 for those out of range, and which are not.
+
+        Raises
+        ------
+        BadInputError
+            If a number in the extent of the row numbers is out of range.
+        """
+        if isinstance(node, ir.Gather):
+            table = node.view.axes[0]
+        else:
+            assert isinstance(node.values[0].type, TileType)
+            table = node.values[0].type.rows
+        assert isinstance(node.result.type, TileType)
+        count, limit = node.result.type.rows.extent(self.index), table.extent(self.index)
+        flat = numbers.reshape(-1)
+        inside = (flat >= 0) & (flat < limit)
+        wrong = flat[:count][~inside[:count]]
+        if wrong.size:
+            place = f" ({node.span})" if node.span else ""
+            raise BadInputError(
+                f"Row numbers of `gather` must be 0 to {limit - 1}, not {wrong[0]}{place}"
+            )
+        return np.where(inside, flat, 0), inside
 
     def matmul(self, node: ir.Matmul) -> Array:
         a = self.masked(node.operands[0], 0 if node.ta else 1, 0)

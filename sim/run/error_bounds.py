@@ -131,6 +131,8 @@ class _Analysis(Interpreter):
             case ir.Join():
                 tiles = [self.operand(each) for each in node.operands]
                 return (Estimate(*(np.concatenate(each, axis=1) for each in zip(*tiles))),)
+            case ir.Gather() | ir.Take():
+                return (self._gathered(node),)
         raise BadInputError(f"Error analysis does not know `{node.kind}` yet")
 
     def _loaded(self, view: View, type_: TileType) -> Estimate:
@@ -138,6 +140,16 @@ class _Analysis(Interpreter):
         box = self.box(view)
         parts = (each[view.tensor][box] for each in (self.memory, self.errors))
         return Estimate(*(part.reshape(shape).copy() for part in parts))
+
+    def _gathered(self, node: ir.Gather | ir.Take) -> Estimate:
+        if isinstance(node, ir.Take):
+            table = self.operand(node.operands[0])
+        else:
+            rows, cols = node.view.axes
+            table = self._loaded(node.view, TileType(rows, cols, self._formats[node.view.tensor]))
+        numbers = self.operand(node.values[-1]).exact.astype(np.int64)
+        named, _ = self.named_rows(node, numbers)
+        return Estimate(table.exact[named], table.error[named])
 
     def store(self, node: ir.Store) -> None:
         name, box = node.view.tensor, self.box(node.view)

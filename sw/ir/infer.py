@@ -196,16 +196,27 @@ def _store(node: ir.Store, tensor: Tensor, strict: bool) -> None:
 def _indexed(node: ir.Gather | ir.Scatter, tensor: Tensor) -> TileType:
     """Rows that a gather returns or a scatter takes."""
     tiles = _expect(node, 1 if isinstance(node, ir.Gather) else 2)
-    axes, numbers = node.view.axes, tiles[0]
-    if len(axes) != 2 or not (numbers.rows.one or numbers.cols.one):
+    axes = node.view.axes
+    if len(axes) != 2:
         raise RuleError("view", f"Rows by number must be of two axes, not of `{node.view}`")
-    if numbers.format != int32:
-        raise RuleError("format", f"Row numbers must be int32, not {numbers.format.name}")
-    count = numbers.cols if numbers.rows.one else numbers.rows
-    rows = TileType(count, axes[1], tensor.type.format)
+    rows = TileType(_row_numbers(tiles[0]), axes[1], tensor.type.format)
     if len(tiles) == 2 and not tiles[1].same_shape(rows):
         raise RuleError("shape", f"Tile scattered must be {_shape(rows)}, not {_shape(tiles[1])}")
     return rows
+
+
+def _take(node: ir.Take) -> TileType:
+    tile, numbers = _expect(node, 2)
+    return TileType(_row_numbers(numbers), tile.cols, tile.format)
+
+
+def _row_numbers(numbers: TileType) -> Axis:
+    """Axis of the rows that a row or column of numbers names."""
+    if not (numbers.rows.one or numbers.cols.one):
+        raise RuleError("shape", f"Row numbers must be a row or a column, not {_shape(numbers)}")
+    if numbers.format != int32:
+        raise RuleError("format", f"Row numbers must be int32, not {numbers.format.name}")
+    return numbers.cols if numbers.rows.one else numbers.rows
 
 
 def _cast(node: ir.Cast, strict: bool) -> TileType:
@@ -301,6 +312,8 @@ def infer(node: ir.Node, tensors: Mapping[str, Tensor], *, strict: bool = True) 
             return _split(node)
         case ir.Join():
             return (_join(node),)
+        case ir.Take():
+            return (_take(node),)
         case ir.Transpose():
             (tile,) = _expect(node, 1)
             return (TileType(tile.cols, tile.rows, tile.format),)

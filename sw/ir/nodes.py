@@ -37,6 +37,7 @@ __all__ = [
     "Scatter",
     "Split",
     "Store",
+    "Take",
     "Transpose",
     "Value",
 ]
@@ -158,6 +159,11 @@ class Gather(Node):
 
     view: View
     HEAD: ClassVar[str] = "view"
+
+
+@dataclass(frozen=True)
+class Take(Node):
+    """Tile, and row or column of row numbers → those rows of the tile."""
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,7 @@ __all__ = [
     "col_min",
     "col_sum",
     "full",
+    "gather",
     "inf",
     "join_cols",
     "load_tile",
@@ -65,7 +66,11 @@ def load_tile(view: TensorView) -> Tile:
     view : TensorView
         Of an input, or of a tensor updated in place.
     """
-    view = _view("load_tile", view)
+    return emit(ir.Load, view=_readable("load_tile", view).view)
+
+
+def _readable(name: str, value: object) -> TensorView:
+    view = _view(name, value)
     if view.role is Role.OUT:
         raise refusal(
             "output",
@@ -73,7 +78,25 @@ def load_tile(view: TensorView) -> Tile:
             "signature to update it in place",
             value=view.name,
         )
-    return emit(ir.Load, view=view.view)
+    return view
+
+
+@taking
+def gather(table: TensorView | Tile, numbers: Tile) -> Tile:
+    """Read rows of a tensor in memory, or of a tile, by number.
+
+    Parameters
+    ----------
+    table : TensorView or Tile
+        A view of two axes, or a tile.
+    numbers : Tile
+        Row or column of int32 row numbers, counted from the first row of the table. The result has
+        a row for each.
+    """
+    numbers = tile_argument("gather", numbers)
+    if isinstance(table, Tile):
+        return emit(ir.Take, tile_argument("gather", table), numbers)
+    return emit(ir.Gather, numbers, view=_readable("gather", table).view)
 
 
 @taking

@@ -10,7 +10,6 @@ __all__ = [
     "compute",
     "dynamic",
     "finish",
-    "gather",
     "load",
     "local",
     "repeat",
@@ -23,11 +22,6 @@ __all__ = [
 def repeat(*_: object, **__: object) -> NoReturn:
     """Loop over single elements, sequenced by the command processor."""
     raise unserved("tw.repeat")
-
-
-def gather(*_: object, **__: object) -> NoReturn:
-    """Read rows of a tensor or a tile by number."""
-    raise unserved("tw.gather")
 
 
 def scatter(*_: object, **__: object) -> NoReturn:

@@ -31,7 +31,9 @@ def divisible(program: Program) -> bool:
             common = [loop for loop in loops if loop in around]
             if not all(_apart(store, other, loop) for loop in common):
                 return False
-    return not any(isinstance(node, ir.Gather | ir.Scatter) for node in walk(program.nodes))
+    return not any(
+        isinstance(node, ir.Gather | ir.Take | ir.Scatter) for node in walk(program.nodes)
+    )
 
 
 def ready(program: Program, part: Program, rest: Program) -> bool:

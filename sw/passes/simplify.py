@@ -21,7 +21,7 @@ __all__ = ["live", "simplify", "symbols_of"]
 
 _PURE = (
     *(ir.Load, ir.Gather, ir.Matmul, ir.Map, ir.Reduce, ir.Full, ir.Iota, ir.Cast),
-    *(ir.Split, ir.Join, ir.Transpose, ir.Mask, ir.Buffer, ir.Powers, ir.Rescale),
+    *(ir.Split, ir.Join, ir.Take, ir.Transpose, ir.Mask, ir.Buffer, ir.Powers, ir.Rescale),
 )
 
 

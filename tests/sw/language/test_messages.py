@@ -143,12 +143,19 @@ LINES = [
         "state",
         r"`m` changes from iteration to iteration \(0, then 1\)",
     ),
+    # Rows by number.
+    ("c = tw.gather(B, a)", "shape", r"Row numbers must be a row or a column, not \|i\|=64"),
+    ("c = tw.gather(B, tw.load_tile(B[0]))", "format", r"Row numbers must be int32, not bf16"),
+    ("c = tw.gather(a, tw.load_tile(B[0]))", "format", r"Row numbers must be int32, not bf16"),
+    ("c = tw.gather(B[0], tw.row_index(k))", "view", r"Rows by number must be of two axes"),
+    ("c = tw.gather(C, tw.row_index(k))", "output", r"`C` is an output and cannot be read"),
+    ("c = tw.gather(B, 3)", "operation", r"`gather` takes tiles, not int"),
+    ("c = tw.gather(3, tw.row_index(k))", "operation", r"`gather` takes a tensor of the kernel"),
     # Parts without service.
     *(
         (f"c = tw.{name}(a)", "unserved", rf"`tw.{name}` is not supported yet")
         for name in (
             "repeat",
-            "gather",
             "scatter",
             "local",
             "dynamic",

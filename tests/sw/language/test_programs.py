@@ -169,8 +169,6 @@ def check_sizes(case: tuple[Any, ...], seed: int, number: int) -> None:
     ("file", "name", "missing"),
     [
         ("ring", "matmul_lcf", "tw.ring"),
-        ("sparse", "gda", "tw.gather"),
-        ("sparse", "embedding", "tw.gather"),
         ("sparse", "scatter_add", "tw.scatter"),
         ("llama", "llama", "tw.repeat"),
     ],
