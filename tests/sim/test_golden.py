@@ -324,11 +324,11 @@ def test_inputs_are_not_changed_and_updates_in_place_are_given_back():
 
 
 #: A kind that no kernel is recorded as yet.
-GATHER = """\
+SCATTER = """\
 program p after trace
-tensor T : memory in [M=1, N=1] int32
+tensor T : memory inout [M=1, N=1] int32
 %a = load T[0 +: 1, 0 +: 1] : tile<1 x 1, int32>
-%b = gather T[0 +: 1, 0 +: 1], %a : tile<1 x 1, int32>
+scatter.store T[0 +: 1, 0 +: 1], %a, %a
 """
 
 
@@ -342,9 +342,9 @@ def test_what_golden_cannot_do_is_refused():
         (sized, {"A": good, "B": good[:1]}, r"Array `B` must be bf16 of \(2, 2\), not bfloat16"),
         (sized, {"A": good, "B": good.astype(np.float32)}, "must be bf16 of .* not float32"),
         (
-            parse_program(GATHER),
+            parse_program(SCATTER),
             {"T": np.zeros((1, 1), np.int32)},
-            "Golden does not know `gather` yet",
+            "Golden does not know `scatter` yet",
         ),
     ):
         with pytest.raises(BadInputError, match=message):
