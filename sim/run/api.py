@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy.typing as npt
@@ -32,6 +32,9 @@ __all__ = ["KernelProgram", "compile_kernel", "run_kernel"]
 _CONFIG = Rule("a name, the path of a TOML file or a ChipConfig", path.take)
 _CONDITIONS = ("latency", "jitter", "stall", "error")
 _JOB = ("warm", "max_cycles", "design", "waves", "use_cache")
+#: Keywords of a run apart from the kernel's options, and those of a compilation alone.
+_RUN = ("backend", "out", "place_seed", "seed", *_CONDITIONS, *_JOB, "progress")
+_COMPILE = ("config", "schedule", "dtype", "out", "place_seed", "progress")
 
 
 def _chip(config: str | os.PathLike[str] | ChipConfig) -> tuple[ChipConfig, str]:
@@ -42,9 +45,8 @@ def _chip(config: str | os.PathLike[str] | ChipConfig) -> tuple[ChipConfig, str]
         return load_config(name, where="config"), name
 
 
-def _split(kernel: Kernel, given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Split keyword arguments into kernel options and run options."""
-    known = (*kernel.options, "out", "place_seed", "seed", *_CONDITIONS, *_JOB, "progress")
+def _require_known(kernel: Kernel, given: Iterable[str], known: Sequence[str]) -> None:
+    """Refuse a keyword that has no meaning."""
     for name in given:
         if name not in known:
             rule = f"one of {', '.join(known)}"
@@ -55,6 +57,10 @@ def _split(kernel: Kernel, given: Mapping[str, Any]) -> tuple[dict[str, Any], di
                 value=name,
                 rule=rule,
             )
+
+
+def _split(kernel: Kernel, given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Split keyword arguments into kernel options and run options."""
     own = {name: value for name, value in given.items() if name in kernel.options}
     return own, {name: value for name, value in given.items() if name not in own}
 
@@ -121,6 +127,7 @@ def run_kernel(
         If the launch hangs or ends with an error. A wrong result raises nothing: see ``verified``.
     """
     chip, name = _chip(config)
+    _require_known(kernel, options, (*kernel.options, "config", "schedule", *_RUN))
     own, rest = _split(kernel, options)
     bound = kernel.bind(*arrays)
     problem = Problem(
@@ -238,6 +245,7 @@ class KernelProgram(results.KernelProgram):
             If the arrays have other sizes, or an option is one of the compiler's.
         """
         problem = self._problem
+        _require_known(problem.kernel, options, (*problem.kernel.options, *_RUN))
         own, rest = _split(problem.kernel, options)
         fixed = {*own, *(rest.keys() & {"out", "place_seed"})}
         if fixed:
@@ -300,6 +308,7 @@ def compile_kernel(
         If it cannot be lowered, or does not fit.
     """
     chip, name = _chip(config)
+    _require_known(kernel, values, (*kernel.signature.dims, *kernel.options, *_COMPILE))
     dims = {each: values[each] for each in kernel.signature.dims if each in values}
     problem = Problem(
         kernel=kernel,

@@ -107,7 +107,9 @@ def test_a_compiled_kernel_tells_its_choices_and_runs(pair):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"confg": "tiny"}, "unknown option 'confg'; it must be one of MM, NN, out"),
+        ({"colour": 3}, "unknown option 'colour'; it must be one of MM, NN, config, schedule"),
+        ({"confg": "tiny"}, "unknown option 'confg'; did you mean 'config'"),
+        ({"schedul": None}, "unknown option 'schedul'; did you mean 'schedule'"),
         ({"latencey": 3}, "unknown option 'latencey'; did you mean 'latency'"),
         ({"config": "tinny"}, "unknown configuration 'tinny'; did you mean 'tiny'"),
         ({"backend": "rlt"}, "backend must be one of rtl, cocotb, emulator, golden, not 'rlt'"),
@@ -120,6 +122,14 @@ def test_what_cannot_work_is_refused(options, message, pair):
         matmul.run(*pair, **{"config": "tiny", "backend": "golden"} | options)
 
 
+def test_an_unknown_keyword_of_a_compilation_is_refused_by_the_nearest_one():
+    for name, known in (("schedul", "schedule"), ("confg", "config"), ("dtyp", "dtype")):
+        with pytest.raises(tw.TilewrightError, match=f"unknown option '{name}'; .*'{known}'"):
+            matmul.compile("tiny", M=8, K=8, N=8, **{name: None})
+    with pytest.raises(tw.TilewrightError, match="must be one of M, K, N, MM, NN, config, sch"):
+        matmul.compile("tiny", M=8, K=8, N=8, backend="rtl")
+
+
 def test_a_compiled_kernel_takes_only_arrays_it_was_compiled_for(pair):
     program = matmul.compile("tiny", M=11, K=18, N=5, dtype=tw.bf16)
     a, b = pair
@@ -129,7 +139,7 @@ def test_a_compiled_kernel_takes_only_arrays_it_was_compiled_for(pair):
         program.run(a.astype(np.int8), b.astype(np.int8))
     with pytest.raises(tw.TilewrightError, match="MM must be given when the kernel is compiled"):
         program.run(a, b, MM=3)
-    with pytest.raises(tw.TilewrightError, match="`mm`|no parameter `mm`"):
+    with pytest.raises(tw.TilewrightError, match="unknown option 'mm'; did you mean 'MM'"):
         matmul.compile("tiny", M=11, K=18, N=5, mm=5, dtype=tw.bf16)
 
 
