@@ -60,14 +60,18 @@ def _engine(engine: EngineProgram, count: int) -> EngineProgram | None:
         return None
     launches, windows = engine.launches.base, engine.windows.base
     marks = {engine.last_level, engine.final_level}
-    # The two outer loops become one. A mark at the end of both, or of the outer one if it has one
-    # iteration, is then at the end of the inner one.
+    # The two outer loops become one. A mark at the end of the outer one is then at the end of the
+    # inner one. A mark at the end of the inner one stays where it is if the outer one has one
+    # iteration; an inner one of one iteration ends whenever the loop inside it does.
     if windows > 1 and Level.WINDOWS in marks and launches > 1:
         if Level.LAUNCHES in marks:
             return None
         return dataclasses.replace(engine, launches=LoopProgram(base=count * launches))
+    moved = {Level.LAUNCHES: Level.WINDOWS}
+    if windows == 1:
+        moved[Level.WINDOWS] = Level.REPEATS
     last, final = (
-        None if each is None else max(each, Level.WINDOWS)
+        None if each is None else moved.get(each, each)
         for each in (engine.last_level, engine.final_level)
     )
     return dataclasses.replace(

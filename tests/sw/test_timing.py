@@ -1,6 +1,7 @@
 """The timed run: the moves of the proof, in the cycles of the hardware."""
 
 import dataclasses
+import itertools
 import random
 
 import numpy as np
@@ -8,7 +9,10 @@ import pytest
 
 from hw.arch.config import named
 from hw.arch.errors import BadInputError
+from hw.arch.loops import LoopProgram
 from hw.arch.pcu import FilterProgram
+from hw.arch.pmu import EngineProgram, PmuProgram
+from hw.arch.pmu_word import ENGINE_LOOPS, Level
 from hw.lib.axi import BOUNDARY_BYTES, MAX_BURST_BEATS
 from hw.numeric.formats import bf16, int8
 from hw.pcu.lane import Lane
@@ -116,6 +120,49 @@ def test_iterations_are_predicted_from_the_first_ones(side, config):
     moved = [timed(iterated(program, count)).machine.moved for count in (1, 2, 3)]
     assert moved[0] == timed(program).machine.moved
     assert moved[2] - moved[1] == moved[1] - moved[0] == moved[0]
+
+
+def marks_of(engine):
+    """Whether each vector of an iteration is a last one, and a final one."""
+    counts = [loop.base for loop in engine.chain.loops]
+    steps = itertools.product(*(range(count) for count in counts))
+    ends = [[at == count - 1 for at, count in zip(step, counts, strict=True)] for step in steps]
+    return [
+        tuple(level is not None and all(end[level:]) for level in (last, final))
+        for end in ends
+        for last, final in [(engine.last_level, engine.final_level)]
+    ]
+
+
+def test_iterations_in_one_have_the_marks_of_each():
+    """Counts of the outer loops × levels of the marks: few have no engine that equals them."""
+    levels = (None, *range(ENGINE_LOOPS + 1))
+    program, compared, none = product(), 0, 0
+    at, tile = next((at, t) for at, t in program.tiles.items() if isinstance(t.unit, PmuProgram))
+    for launches, windows, repeats, last, final in itertools.product(
+        (1, 2), (1, 2), (1, 2), levels, levels
+    ):
+        if final is not None and (last is None or last < final):
+            continue
+        engine = EngineProgram(
+            tile.unit.readers[0].ring,
+            (LoopProgram(base=2),),
+            launches=LoopProgram(base=launches),
+            windows=LoopProgram(base=windows),
+            repeats=LoopProgram(base=repeats),
+            last_level=last,
+            final_level=final,
+        )
+        unit = dataclasses.replace(tile.unit, readers=(engine, None))
+        tiles = {**program.tiles, at: dataclasses.replace(tile, unit=unit)}
+        several = iterated(dataclasses.replace(program, tiles=tiles), 3)
+        if several is None:
+            none += 1
+            assert launches == windows == 2 and {last, final} == {Level.LAUNCHES, Level.WINDOWS}
+            continue
+        compared += 1
+        assert marks_of(several.tiles[at].unit.readers[0]) == 3 * marks_of(engine)
+    assert compared > 100 and none == 2
 
 
 def test_a_list_is_predicted_entry_by_entry():
