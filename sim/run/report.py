@@ -75,6 +75,12 @@ def _predicted_rate(report: Mapping[str, Any]) -> str:
     return f", utilization {share:.4f} of {peak:,} MAC/cycle"
 
 
+def _images(report: Mapping[str, Any]) -> str:
+    """Size of the kernel's image, or the number and size of its images."""
+    size = f"{report['image_bytes']:,} bytes"
+    return f"image {size}" if report["parts"] == 1 else f"{report['parts']} images of {size}"
+
+
 def tell(
     report: Mapping[str, Any], problems: Sequence[str] = (), notes: Sequence[str] = ()
 ) -> list[str]:
@@ -93,7 +99,7 @@ def tell(
     if report["dram_bytes_read"] is not None:
         lines.append(
             f"  {report['dram_bytes_read']:,} bytes read, "
-            f"{report['dram_bytes_written']:,} bytes written, image {report['image_bytes']:,} bytes"
+            f"{report['dram_bytes_written']:,} bytes written, {_images(report)}"
         )
     if report["bit_exact"]:
         lines.append(f"  {who} equals golden by bytes, memory around the outputs included")

@@ -11,6 +11,7 @@ from hw.arch.errors import DeviceError
 from sim.native.conditions import ErrorAt, MemoryConditions
 from sim.run.driver import compile_job, run
 from sim.run.job import Job, Problem
+from sim.run.report import tell
 from tests.sw.parts.hand_divisions import DIVISIONS, divided_by
 
 KERNELS = {kernel.name: kernel for kernel in DIVISIONS}
@@ -63,6 +64,7 @@ def test_a_report_has_the_sums_and_unions_of_its_parts(monkeypatch):
     report = outcome.report
     assert (report["parts"], report["entries"]) == (2, 2)
     assert report["image_bytes"] == len(first.image) + len(second.image)
+    assert any(f" 2 images of {report['image_bytes']:,} bytes" in line for line in tell(report))
     assert report["image_sha256"] == compiled.image_sha256
     for kind, count in report["units_used"].items():
         most = max(part.chip.units_used()[kind] for part in compiled.parts)
