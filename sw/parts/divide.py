@@ -50,8 +50,9 @@ def divide(program: Program, serves: Serves) -> Division:
     Raises
     ------
     BadInputError
-        The refusal of the whole program, if no division was found or none is allowed; or that of
-        columns which begin between transfers, or of more stores than are divided.
+        The refusal of the whole program, as launches where it has loops over points, if no division
+        was found or none is allowed; or that of columns which begin between transfers, or of more
+        stores than are divided.
     """
     arrays = arrays_of(program)
     refusal = serves(program, arrays)
@@ -59,6 +60,7 @@ def divide(program: Program, serves: Serves) -> Division:
         return undivided(program)
     if refusal.kind in _DIVIDED and divisible(program):
         _require_few_stores(program)
+        refusal = _refusal_of_points(program, serves) or refusal
         longer = expanded(program)
         for each in (program, longer) if longer.nodes != program.nodes else (program,):
             divider = _Divider(each, serves)
@@ -67,6 +69,12 @@ def divide(program: Program, serves: Serves) -> Division:
                 return found
             refusal = divider.misplaced or refusal
     raise refusal
+
+
+def _refusal_of_points(program: Program, serves: Serves) -> BadInputError | None:
+    """Why no image computes one iteration of the loops over points; None if launches are not it."""
+    part = peeled(program, {each.name: each for each in arrays_of(program)})
+    return serves(part.program, part.arrays) if part else None
 
 
 def _require_few_stores(program: Program) -> None:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from hw.arch.config import named
+from hw.arch.errors import BadInputError
 from hw.numeric.formats import bf16, fp32
 from sim.run.driver import compile_job, run
 from sim.run.job import Job
@@ -72,18 +73,48 @@ def blocks_of(name, compiled):
     return {"block": tiles["attend.j"]} if name == "decoder_layer" else {}
 
 
-def require_equal(rng, name, config, sizes, dtype, out, *, mild=False, backend="emulator"):
+def random_attention(rng, config, *, most, work=MOST_WORK):
+    """Sizes and options of `flash_attention`: lengths of 1 to ``most``, depths of 1 to 256.
+
+    The only AGCU of `tiny` keeps all keys and values in a PMU each, so both are few there.
+    """
+
+    def log_uniform(limit):
+        return int(np.exp(rng.uniform(0, np.log(limit + 1))))
+
+    groups = int(rng.integers(1, 4))
+    sizes = {"H": groups * int(rng.integers(1, 4)), "G": groups}
+    sizes |= {"M": log_uniform(most), "S": log_uniform(most)}
+    sizes["D"] = log_uniform(64 if config == "tiny" else 256)
+    if rng.random() < 0.25:
+        sizes["S"] = sizes["M"]
+    if config == "tiny":
+        sizes["S"] = min(sizes["S"], 1024 // max(sizes["D"], 8))
+    while np.prod([float(sizes[dim]) for dim in "HMSD"]) > work:
+        largest = max("MS", key=sizes.get)
+        sizes[largest] = sizes[largest] * 2 // 3
+    options = {"causal": bool(rng.random() < 0.4)}
+    if rng.random() < 0.3:
+        options["window"] = log_uniform(sizes["S"])
+    return sizes, options
+
+
+def require_equal(
+    rng, name, config, sizes, dtype, out, *, mild=False, backend="emulator", options=None
+):
     """Compile and run a kernel; golden, chip and definition must agree."""
-    problem = problem_of(name, sizes, dtype, out, config=config)
+    options = options or {}
+    problem = problem_of(name, sizes, dtype, out, config=config, options=options)
     inputs = operands(rng, problem, mild=mild)
-    told = (name, config, sizes, dtype, out)
+    told = (name, config, sizes, options, dtype, out)
     job = Job(problem, backend=backend, inputs=inputs, seed=int(rng.integers(1, 1000)))
     compiled, fields = compile_job(job)
     outcome = run(job, compiled, fields)
     assert outcome.report["verified"], (*told, outcome.problems)
     bits = named[config].pcu.function_bits
-    blocks = blocks_of(name, compiled)
-    require_definition(problem, inputs, outcome.outputs, bits, told, **blocks)
+    how = blocks_of(name, compiled) | options
+    require_definition(problem, inputs, outcome.outputs, bits, told, **how)
+    return outcome
 
 
 def test_every_kernel_has_a_definition():
@@ -96,6 +127,21 @@ def test_a_chip_computes_the_definition(name, seed):
     config = rng.choice(["tiny", "small"])
     dtype, out = formats(name)[rng.integers(len(formats(name)))]
     require_equal(rng, name, str(config), random_sizes(rng, name, 40), dtype, out)
+
+
+def test_a_chip_computes_attention_of_any_shape_and_mask(seed):
+    rng = np.random.default_rng(seed)
+    for number in range(10):
+        config = ("tiny", "small")[number % 2]
+        sizes, options = random_attention(rng, config, most=64, work=3e5)
+        require_equal(rng, "flash_attention", config, sizes, bf16, None, options=options)
+
+
+def test_keys_that_do_not_fit_are_refused_by_their_limit():
+    sizes = {"H": 2, "G": 1, "M": 6, "S": 425, "D": 16}
+    wanted = "Bytes of keys, and of values, must be at most 4096 where one AGCU loads all, not "
+    with pytest.raises(BadInputError, match=wanted):
+        compile_job(Job(problem_of("flash_attention", sizes, bf16, config="tiny")))
 
 
 @pytest.mark.slow

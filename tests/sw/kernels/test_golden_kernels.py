@@ -58,7 +58,7 @@ def random_sizes(rng, name):
 
 
 def operand(rng, shape, dtype, *, mild=False):
-    """Magnitudes of 0.01 to 80; unless mild, also rows that are equal, huge once or -inf."""
+    """Magnitudes of 0.01 to 80; unless mild, also equal rows, rows of -inf, one huge or NaN."""
     dtype = np.dtype(dtype)
     if dtype.kind == "i":
         return rng.integers(-128, 128, shape).astype(dtype)
@@ -66,7 +66,7 @@ def operand(rng, shape, dtype, *, mild=False):
     x = signs * np.exp(rng.uniform(np.log(0.01), np.log(80), shape))
     if not mild and len(shape) > 1:
         for row in x.reshape(-1, shape[-1]):
-            kind = rng.integers(8)
+            kind = rng.integers(10)
             if kind == 0:
                 row[:] = row[0]
             elif kind == 1:
@@ -75,11 +75,13 @@ def operand(rng, shape, dtype, *, mild=False):
                 row[:] = -np.inf
             elif kind == 3:
                 row[:] = rng.choice([0.0, -0.0], len(row))
+            elif kind == 4:
+                row[rng.integers(len(row))] = np.nan
     return x.astype(dtype)
 
 
-def problem_of(name, sizes, dtype, out=None, config="tiny"):
-    return Problem(KERNELS[name], named[config], sizes, dtype, out)
+def problem_of(name, sizes, dtype, out=None, config="tiny", options=None):
+    return Problem(KERNELS[name], named[config], sizes, dtype, out, options or {})
 
 
 def operands(rng, problem, **how):
