@@ -179,8 +179,10 @@ class _Divider:
             return program
 
     def _part(self, program: Program) -> Part | None:
-        part = peeled(program, {each.name: each for each in arrays_of(program)})
-        return part if part and self._served(part) else None
+        """A program as a part, with the rows of all points together if that is served."""
+        arrays = {each.name: each for each in arrays_of(program)}
+        parts = (peeled(program, arrays, rows=rows) for rows in (True, False))
+        return next((each for each in parts if each and self._served(each)), None)
 
     def _served(self, part: Part) -> bool:
         key = (part.program, part.arrays)

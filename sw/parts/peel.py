@@ -19,6 +19,7 @@ from sw.ir.affine import Affine, Axis
 from sw.ir.program import Program
 from sw.ir.rewrite import walk
 from sw.ir.types import Dim, Entry, Role, Tensor, View
+from sw.parts.joined_rows import joined_rows, row_loop
 from sw.parts.part import Argument, Part, PartLaunch
 from sw.parts.point_sums import JoinedLoad, point_sum
 from sw.parts.slices import unused, whole_block
@@ -27,7 +28,7 @@ from sw.passes.simplify import simplify
 __all__ = ["peeled"]
 
 
-def peeled(program: Program, arrays: Mapping[str, ArraySpec]) -> Part | None:
+def peeled(program: Program, arrays: Mapping[str, ArraySpec], *, rows: bool = False) -> Part | None:
     """The program of one iteration of the loops over points, and its launches.
 
     Parameters
@@ -36,13 +37,15 @@ def peeled(program: Program, arrays: Mapping[str, ArraySpec]) -> Part | None:
         After `simplify`.
     arrays : mapping of str to ArraySpec
         Layout of the arrays that its tensors are.
+    rows : bool
+        Whether the rows of all points of the innermost loop are those of one iteration.
 
     Returns
     -------
     Part or None
-        None if loops over points are side by side or carry tiles that are no sum of one product, if
-        a slice is no matrix or vector with adjacent elements in a row, or if one begins at no
-        multiple of `BASE_ALIGNMENT`.
+        None if rows of points are asked for and do not follow one another; if loops over points are
+        side by side or carry tiles that are no sum of one product; if a slice is no matrix or
+        vector with adjacent elements in a row, or begins at no multiple of `BASE_ALIGNMENT`.
     """
     points: list[ir.Loop] = []
     joined: dict[str, JoinedLoad] = {}
@@ -50,6 +53,9 @@ def peeled(program: Program, arrays: Mapping[str, ArraySpec]) -> Part | None:
         nodes = _without_points(program.nodes, (), points, joined)
         slices = _Slices(program, arrays, nodes, points, joined)
         nodes = slices.block(nodes)
+        if rows:
+            nodes = slices.of_all_points(nodes, points)
+            points.pop()
     except _NoSliceError:
         return None
     order = [each.name for each in program.tensors]
@@ -113,6 +119,16 @@ class _Slice:
     tensor: Tensor
     spec: ArraySpec
 
+    def of_points(self, loop: ir.Loop) -> _Slice:
+        """The slice with the rows of all iterations of a loop, if they follow one another."""
+        dims = self.tensor.type.dims
+        if len(dims) != 2 or self.strides[loop.index] != self.spec.pitch * dims[0].size:
+            raise _NoSliceError
+        rows = Dim(dims[0].name, dims[0].size * loop.extent)
+        kind = dataclasses.replace(self.tensor.type, dims=(rows, dims[1]))
+        spec = dataclasses.replace(self.spec, shape=kind.shape)
+        return dataclasses.replace(self, tensor=Tensor(self.tensor.name, kind), spec=spec)
+
 
 class _Slices:
     """Tensors of the program of one iteration, one for each slice of an array that it accesses."""
@@ -133,6 +149,25 @@ class _Slices:
     def block(self, nodes: tuple[ir.Node, ...]) -> tuple[ir.Node, ...]:
         """The nodes with views of the slices."""
         return tuple(self._node(node) for node in nodes)
+
+    def of_all_points(
+        self, nodes: tuple[ir.Node, ...], points: Sequence[ir.Loop]
+    ) -> tuple[ir.Node, ...]:
+        """The nodes, and the slices made, for the rows of all points of the innermost loop."""
+        loop = row_loop(nodes)
+        if loop is None or not points:
+            raise _NoSliceError
+        last = points[-1]
+        moved = {each.tensor.name for each in self.made if each.strides[last.index]}
+        longer = joined_rows(loop, last.extent, moved)
+        if longer is None:
+            raise _NoSliceError
+        self.made = [
+            each.of_points(last) if each.tensor.name in moved else each for each in self.made
+        ]
+        if any(isinstance(each, ir.Load) and each.view.tensor in moved for each in nodes):
+            raise _NoSliceError
+        return tuple(longer if each is loop else each for each in nodes)
 
     def _node(self, node: ir.Node) -> ir.Node:
         if isinstance(node, ir.Loop):

@@ -67,7 +67,7 @@ def _engine(engine: EngineProgram, count: int) -> EngineProgram | None:
         if Level.LAUNCHES in marks:
             return None
         return dataclasses.replace(engine, launches=LoopProgram(base=count * launches))
-    moved = {Level.LAUNCHES: Level.WINDOWS}
+    moved: dict[int, int] = {Level.LAUNCHES: Level.WINDOWS}
     if windows == 1:
         moved[Level.WINDOWS] = Level.REPEATS
     last, final = (
