@@ -21,6 +21,7 @@ from sw.cost import predict
 from sw.ir.program import Program
 from sw.ir.sizes import choose_sizes
 from sw.ir.verify import verify
+from sw.known_parts import KnownParts
 from sw.language import Kernel, Schedule
 from sw.parts.launch_checks import require_launches
 from sw.passes.compilation import Compilation
@@ -43,6 +44,7 @@ def compile_kernel(
     schedule: Schedule | None = None,
     place_seed: int = 1,
     program: Program | None = None,
+    known: KnownParts | None = None,
 ) -> Compiled:
     """Lower a kernel to the images of a chip, one for each of its parts.
 
@@ -64,6 +66,8 @@ def compile_kernel(
         Seed of the placement.
     program : Program or None
         The kernel's program for these sizes and formats, traced and checked, if the caller has it.
+    known : KnownParts or None
+        Parts of this kernel, chip and seed that are compiled already; new ones are added.
 
     Raises
     ------
@@ -73,15 +77,13 @@ def compile_kernel(
     schedule = schedule or Schedule()
     whole = Compilation(kernel, config, dims, dtype, out, dict(options or {}), schedule, program)
     texts = run_passes(KERNEL_PASSES, whole)
-    compiled = _compiled(whole, place_seed, texts)
-    return _without_chains(whole, compiled, place_seed, texts) or compiled
+    known = known or KnownParts()
+    compiled = _compiled(whole, place_seed, texts, known)
+    return _without_chains(whole, compiled, place_seed, texts, known) or compiled
 
 
 def _compiled(
-    whole: Compilation,
-    place_seed: int,
-    texts: Mapping[str, str],
-    known: Sequence[CompiledPart] = (),
+    whole: Compilation, place_seed: int, texts: Mapping[str, str], known: KnownParts
 ) -> Compiled:
     """The parts of a division, compiled unless they are known."""
     config, division = whole.config, whole.division
@@ -93,9 +95,12 @@ def _compiled(
         with _of_part(number, len(division.parts)):
             several = len(division.parts) > 1
             own = whole.schedule.within(part.program) if several else whole.schedule
-            found = next((each for each in known if each.part == part), None)
             state = PartCompilation(part, memory, config, own, place_seed)
-            parts.append(found or _compile_part(state))
+            found = known.find(state)
+            if found is None:
+                found = _compile_part(state)
+                known.add(own, found)
+            parts.append(found)
     sizes = {index: size for part in reversed(parts) for index, size in part.sizes.items()}
     inputs = [each.format for each in arrays if not each.output]
     results = [each.format for each in arrays if each.output]
@@ -121,7 +126,11 @@ def _compiled(
 
 
 def _without_chains(
-    whole: Compilation, compiled: Compiled, place_seed: int, texts: Mapping[str, str]
+    whole: Compilation,
+    compiled: Compiled,
+    place_seed: int,
+    texts: Mapping[str, str],
+    known: KnownParts,
 ) -> Compiled | None:
     """The kernel without lane programs behind products, if it is faster so by the machine model.
 
@@ -134,7 +143,6 @@ def _without_chains(
     other.chains = False
     with contextlib.suppress(BadInputError):
         again = run_passes(KERNEL_PASSES[-1:], other)
-        known = compiled.parts if len(compiled.parts) > 1 else ()
         found = _compiled(other, place_seed, {**texts, **again}, known)
         if found.predicted_cycles < compiled.predicted_cycles:
             note = (

@@ -172,6 +172,10 @@ class KernelProgram(abc.ABC):
         """Predicted cycles of a cold launch at a memory latency of 100 cycles."""
 
     @abc.abstractmethod
+    def with_options(self, **options: Any) -> KernelProgram:
+        """The kernel with other values of its options; parts that are the same are kept."""
+
+    @abc.abstractmethod
     def ir(self, after: str) -> str:
         """Text form of the program after a pass."""
 

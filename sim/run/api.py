@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -26,6 +27,7 @@ from sw.language.signature import Signature
 
 if TYPE_CHECKING:
     from sw.compiled import Compiled
+    from sw.known_parts import KnownParts
 
 __all__ = ["KernelProgram", "compile_kernel", "run_kernel"]
 
@@ -157,13 +159,45 @@ class KernelProgram(results.KernelProgram):
         Name of the configuration.
     progress : bool
         Whether a terminal or a notebook shows that it takes time.
+    known : KnownParts or None
+        Parts of the kernel for this chip and seed that are compiled already.
     """
 
-    def __init__(self, problem: Problem, name: str, *, progress: bool = True) -> None:
+    def __init__(
+        self,
+        problem: Problem,
+        name: str,
+        *,
+        progress: bool = True,
+        known: KnownParts | None = None,
+    ) -> None:
+        # Imported late, as the compiler is.
+        from sw.known_parts import KnownParts
+
         self._problem = problem
         self._name = name
+        self._known = KnownParts() if known is None else known
         with interruptible(), shown_progress(progress) as shown, shown.step("compiling the kernel"):
-            self._compiled: Compiled = problem.compile()
+            self._compiled: Compiled = problem.compile(self._known)
+
+    def with_options(self, *, progress: bool = True, **options: Any) -> KernelProgram:
+        """Compile the kernel with other values of its options; parts that are the same are kept.
+
+        Parameters
+        ----------
+        progress : bool
+        options
+            Options of the kernel; those not given keep their values.
+
+        Raises
+        ------
+        BadInputError
+            If one is no option of the kernel, or it cannot be lowered or does not fit.
+        """
+        problem = self._problem
+        values = {**problem.options, **options}
+        other = dataclasses.replace(problem, options=values)
+        return KernelProgram(other, self._name, progress=progress, known=self._known)
 
     @property
     def schedule(self) -> Schedule:

@@ -30,6 +30,7 @@ from sw.softmax.online import is_exact
 
 if TYPE_CHECKING:
     from sw.compiled import Compiled
+    from sw.known_parts import KnownParts
 
 __all__ = ["BACKENDS", "Job", "MAX_ARRAY_BYTES", "MAX_EXTENT", "Problem"]
 
@@ -113,8 +114,13 @@ class Problem:
         """The traced and checked program."""
         return check(self.kernel.trace(dtype=self.dtype, out=self.out, **self.dims, **self.options))
 
-    def compile(self) -> Compiled:
+    def compile(self, known: KnownParts | None = None) -> Compiled:
         """Compile the kernel for the chip.
+
+        Parameters
+        ----------
+        known : KnownParts or None
+            Parts of this kernel for this chip and seed that are compiled already.
 
         Raises
         ------
@@ -134,6 +140,7 @@ class Problem:
             schedule=self.schedule,
             place_seed=self.place_seed,
             program=self.program,
+            known=known,
         )
 
     @functools.cached_property
