@@ -245,8 +245,7 @@ class Interpreter:
             table = self.operand(node.operands[0])
         else:
             rows, cols = node.view.axes
-            format_ = format_of(self.memory[node.view.tensor].dtype)
-            table = self.load(node.view, TileType(rows, cols, format_))
+            table = self.load(node.view, TileType(rows, cols, _format(node.result)))
         rows_taken, inside = self.named_rows(node, self.operand(node.values[-1]))
         found: Array = table[rows_taken]
         found[~inside] = 0
@@ -260,21 +259,16 @@ class Interpreter:
         BadInputError
             If a number in the extent of the row numbers is out of range.
         """
-        if isinstance(node, ir.Gather):
-            table = node.view.axes[0]
-        else:
-            assert isinstance(node.values[0].type, TileType)
-            table = node.values[0].type.rows
-        assert isinstance(node.result.type, TileType)
-        count, limit = node.result.type.rows.extent(self.index), table.extent(self.index)
+        types = [each.type for each in (*node.values[:1], node.result)]
+        table, taken = (each for each in types if isinstance(each, TileType))
+        rows = node.view.axes[0] if isinstance(node, ir.Gather) else table.rows
+        count, limit = taken.rows.extent(self.index), rows.extent(self.index)
         flat = numbers.reshape(-1)
         inside = (flat >= 0) & (flat < limit)
         wrong = flat[:count][~inside[:count]]
         if wrong.size:
-            place = f" ({node.span})" if node.span else ""
-            raise BadInputError(
-                f"Row numbers of `gather` must be 0 to {limit - 1}, not {wrong[0]}{place}"
-            )
+            rule = f"0 to {limit - 1}, not {wrong[0]} ({node.span})"
+            raise BadInputError(f"Row numbers of `gather` must be {rule}")
         return np.where(inside, flat, 0), inside
 
     def matmul(self, node: ir.Matmul) -> Array:

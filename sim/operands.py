@@ -90,7 +90,11 @@ def random_operand(
 
 
 def random_inputs(
-    arrays: Iterable[ArraySpec], seed: int, *, wild: bool | None = None
+    arrays: Iterable[ArraySpec],
+    seed: int,
+    *,
+    wild: bool | None = None,
+    limits: Mapping[str, int] | None = None,
 ) -> Mapping[str, Array]:
     """Random arrays for the inputs of a kernel.
 
@@ -105,9 +109,16 @@ def random_inputs(
     seed : int
     wild : bool or None
         Whether there are infinities and NaN; None lets the seed decide.
+    limits : mapping of str to int
+        For an int32 array by name, the number below which its elements are, from 0 on.
     """
     rng = np.random.default_rng([seed & (2**64 - 1), 0x0DEA])
-    drawn = {spec.name: _random_array(rng, spec.shape, spec.format) for spec in arrays}
+    drawn = {
+        spec.name: rng.integers(0, (limits or {})[spec.name], spec.shape, dtype=np.int32)
+        if spec.name in (limits or {})
+        else _random_array(rng, spec.shape, spec.format)
+        for spec in arrays
+    }
     floats = [
         (fmt, array)
         for array in drawn.values()

@@ -116,7 +116,9 @@ def run(job: Job, compiled: Compiled | None, fields: Mapping[str, Any]) -> Outco
     """
     problem = job.problem
     report = dict.fromkeys(FIELDS) | dict(fields)
-    inputs = job.inputs if job.inputs is not None else random_inputs(problem.inputs, job.seed)
+    inputs = job.inputs
+    if inputs is None:
+        inputs = random_inputs(problem.inputs, job.seed, limits=problem.row_limits)
     program = compiled.golden_program if compiled else problem.golden_program
     with job.progress.step("computing the golden answer"):
         function_bits = problem.config.pcu.function_bits

@@ -20,6 +20,7 @@ from sim.native.conditions import MemoryConditions
 from sim.progress import Progress
 from sim.rules import OPTIONS, Integer, Rule, bad_value, instance, optional
 from sw.array_spec import ArraySpec, arrays_of
+from sw.gathers.row_limits import row_limits
 from sw.ir.format_rules import FORMATS, format_of, pred
 from sw.ir.program import Program
 from sw.ir.types import Role
@@ -159,6 +160,11 @@ class Problem:
         """Inputs of a run, including arrays updated in place."""
         roles = {tensor.name: tensor.type.role for tensor in self.program.tensors}
         return tuple(spec for spec in self.arrays if roles[spec.name] is not Role.OUT)
+
+    @functools.cached_property
+    def row_limits(self) -> dict[str, int]:
+        """Rows that the numbers in an input may name, by input."""
+        return row_limits(self.program)
 
     @property
     def outputs(self) -> tuple[ArraySpec, ...]:

@@ -239,7 +239,7 @@ class _Divider:
 def _computes(program: Program) -> bool:
     """Whether a slice has more than loads, casts and copies."""
     return any(
-        isinstance(node, ir.Matmul | ir.Map | ir.Reduce | ir.Transpose)
+        isinstance(node, ir.Matmul | ir.Map | ir.Reduce | ir.Transpose | ir.Gather)
         for node in walk(program.nodes)
     )
 

@@ -31,8 +31,11 @@ def divisible(program: Program) -> bool:
             common = [loop for loop in loops if loop in around]
             if not all(_apart(store, other, loop) for loop in common):
                 return False
+    changing = _changing(program)
     return not any(
-        isinstance(node, ir.Gather | ir.Take | ir.Scatter) for node in walk(program.nodes)
+        isinstance(node, ir.Take | ir.Scatter)
+        or (isinstance(node, ir.Gather) and node.view.tensor in changing)
+        for node in walk(program.nodes)
     )
 
 

@@ -175,7 +175,9 @@ class _Slices:
         if isinstance(node, ir.Load | ir.Store):
             joined = self._joined.get(node.results[0].name) if node.results else None
             return node.replace(view=self._view(node.view, joined))
-        if isinstance(node, ir.Gather | ir.Scatter):
+        if isinstance(node, ir.Gather):
+            return node.replace(view=self._view(node.view, None))
+        if isinstance(node, ir.Scatter):
             raise _NoSliceError
         return node
 

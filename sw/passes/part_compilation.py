@@ -9,6 +9,7 @@ from hw.arch.config import ChipConfig
 from hw.arch.errors import BadInputError
 from sw.array_spec import ArraySpec
 from sw.chip_program import ChipProgram
+from sw.gathers.row_gather import RowGather
 from sw.ir.program import Program
 from sw.language import Schedule
 from sw.netlist import Netlist
@@ -52,7 +53,7 @@ class PartCompilation:
         The part's product of matrices, if it has one.
     softmax : SoftmaxProduct or None
         The part's two products with a softmax between them, if it has them.
-    region : Region or None
+    region : Region or RowGather or None
         The part's element math, if it has no product.
     constraints : Constraints
         Choices of the schedule and of the program.
@@ -84,7 +85,7 @@ class PartCompilation:
     masked: Program = later()
     product: Product | None = later()
     softmax: SoftmaxProduct | None = later()
-    region: Region | None = later()
+    region: Region | RowGather | None = later()
     constraints: Constraints = later()
     plan: Plan | None = later()
     fit: Fit | None = later()

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from hw.arch.errors import BadInputError
 from sw.chip_program import ChipProgram
 from sw.fabric.fit_error import FitError
+from sw.gathers.row_gather import RowGather
 from sw.ir.sizes import choose_sizes
 from sw.netlist import Netlist
 from sw.parts.launch_checks import LaunchOrderError, require_order
@@ -57,7 +58,7 @@ def _stage(c: PartCompilation) -> None:
         case Product() as work:
             c.product = work
             c.constraints = constraints_of(work, c.schedule)
-        case Region() as work:
+        case Region() | RowGather() as work:
             c.region = work
             require_no_choices(c.schedule)
 
@@ -160,6 +161,8 @@ def _prove(c: PartCompilation) -> None:
 
 
 def _stage_text(c: PartCompilation) -> str:
+    if isinstance(c.region, RowGather):
+        return c.region.text()
     if c.region is not None:
         loaded = (
             f"{name}: {each.part.value} of {each.tensor}" for name, each in c.region.inputs.items()
@@ -211,8 +214,8 @@ def _route_text(c: PartCompilation) -> str:
 PART_PASSES: tuple[Pass[PartCompilation], ...] = (
     Pass(
         "stage",
-        "pattern recognition: a product of matrices, two with a softmax between them, or element "
-        "math, or a refusal at the line",
+        "pattern recognition: a product of matrices, two with a softmax between them, element "
+        "math, or a gather of rows, or a refusal at the line",
         _stage,
         needs=("part",),
         leaves=("product", "softmax", "region", "constraints"),

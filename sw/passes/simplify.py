@@ -1,8 +1,8 @@
 """simplify: remove identity nodes and hoist loop-invariant loads.
 
-Folds transposes into products, removes casts without effect and dead nodes, merges equal nodes
-(common subexpressions), and moves loads of inputs out of the loops they do not depend on. No
-result changes.
+Folds transposes into products and loads into gathers of their rows, removes casts without effect
+and dead nodes, merges equal nodes (common subexpressions), and moves loads of inputs out of the
+loops they do not depend on. No result changes.
 """
 
 from __future__ import annotations
@@ -98,6 +98,8 @@ class _Replacer:
         return self._makers.get(operand.name) if isinstance(operand, ir.Value) else None
 
     def _fold(self, node: ir.Node) -> ir.Node:
+        if isinstance(node, ir.Take):
+            return self._from_memory(node)
         if not isinstance(node, ir.Matmul):
             return node
         changes: dict[str, Any] = {}
@@ -108,6 +110,15 @@ class _Replacer:
                 operands[number] = maker.operands[0]
                 changes[flag] = not getattr(node, flag)
         return node.replace(operands=tuple(operands), **changes)
+
+    def _from_memory(self, node: ir.Take) -> ir.Node:
+        """Rows of a tile that is loaded for them, as rows of the tensor."""
+        maker = self._maker(node.operands[0])
+        if not isinstance(maker, ir.Load) or len(maker.view.axes) != 2:
+            return node
+        if not _fixed(maker, self._read_only):
+            return node
+        return ir.Gather(node.operands[1:], node.results, node.span, maker.view)
 
     def _forward(self, node: ir.Node) -> bool:
         """Replace the result of an identity node by its operand."""

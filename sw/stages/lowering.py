@@ -92,7 +92,7 @@ def _agcu(
             lists = ((load.descriptor, load.argument, load.loops), *load.following)
             waits = (Wait(load.port, load.slots * load.takers),)
             first, *following = (
-                IssuerProgram(len(descriptors) + number, loops, waits)
+                IssuerProgram(len(descriptors) + number, loops, waits, load.index)
                 for number, (_, _, loops) in enumerate(lists)
             )
             loads[load.stream] = dataclasses.replace(first, following=tuple(following))

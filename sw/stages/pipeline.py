@@ -189,12 +189,13 @@ class PipelineParts:
         *,
         slots: int = 1,
         takers: int = 1,
+        index: int = 0,
         following: Sequence[tuple[Descriptor, int, tuple[BoxLoop, ...]]] = (),
     ) -> None:
         """Add a load stream, at the wanted AGCU or the next one with a free stream.
 
-        A box fills a number of slots in a number of buffers, its takers; ``following`` are tensors
-        that the stream loads next, as of `Load`.
+        A box fills a number of slots in a number of buffers, its takers; ``index`` and
+        ``following``, tensors that the stream loads next, are as of `Load`.
 
         Raises
         ------
@@ -212,6 +213,7 @@ class PipelineParts:
             stream,
             slots=slots,
             takers=takers,
+            index=index,
             following=tuple(following),
         )
         self.join(name, [(Socket(name), 1)], sinks)

@@ -1,4 +1,4 @@
-"""Recognition of a program: a product, two with a softmax between them, or element math."""
+"""Recognition of a program: a product, two with a softmax, element math, or a gather of rows."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from collections.abc import Iterator
 
 from hw.arch.config import ChipConfig
 from sw.array_spec import ArraySpec
+from sw.gathers.gather_pipeline import gather_pipelines
+from sw.gathers.row_gather import RowGather, has_gather, row_gather_of
 from sw.ir import nodes as ir
 from sw.ir.program import Program
 from sw.ir.rewrite import walk
@@ -20,7 +22,9 @@ from sw.stages.softmax_product import SoftmaxProduct
 __all__ = ["pipelines_of", "recognised"]
 
 
-def recognised(program: Program, config: ChipConfig) -> Product | SoftmaxProduct | Region:
+def recognised(
+    program: Program, config: ChipConfig
+) -> Product | SoftmaxProduct | Region | RowGather:
     """Recognise what a program computes.
 
     Raises
@@ -33,17 +37,22 @@ def recognised(program: Program, config: ChipConfig) -> Product | SoftmaxProduct
         return softmax_product_of(program)
     if any(isinstance(node, ir.Matmul) for node in walk(program.nodes)):
         return stage(program, config)
+    if has_gather(program):
+        return row_gather_of(program)
     return region_of(program)
 
 
 def pipelines_of(
-    work: SoftmaxProduct | Region, arrays: tuple[ArraySpec, ...], config: ChipConfig, name: str
+    work: SoftmaxProduct | Region | RowGather,
+    arrays: tuple[ArraySpec, ...],
+    config: ChipConfig,
+    name: str,
 ) -> Iterator[Pipeline]:
     """Pipelines on a chip for what is no single product, best first.
 
     Parameters
     ----------
-    work : SoftmaxProduct or Region
+    work : SoftmaxProduct, Region or RowGather
     arrays : tuple of ArraySpec
         Arguments of the launch.
     config : ChipConfig
@@ -57,4 +66,6 @@ def pipelines_of(
     """
     if isinstance(work, SoftmaxProduct):
         return softmax_pipelines(work, arrays, config, name)
+    if isinstance(work, RowGather):
+        return gather_pipelines(work, arrays, config, name)
     return pipelines(work, arrays, config, name)

@@ -116,6 +116,9 @@ class Load(_Transfer):
         Slots that a box fills in a buffer.
     takers : int
         Buffers that take each box; the next ones take the next box.
+    index : int
+        Dimension of the tensor whose coordinate each box takes from the stream that ends at the
+        load; 0: none.
     following : tuple of (Descriptor, int, tuple of BoxLoop)
         Tensors that are loaded after it, one after the other: descriptor, argument and loops.
     """
@@ -123,6 +126,7 @@ class Load(_Transfer):
     port: int
     slots: int = 1
     takers: int = 1
+    index: int = 0
     following: tuple[tuple[Descriptor, int, tuple[BoxLoop, ...]], ...] = ()
 
 
@@ -172,6 +176,7 @@ class Socket:
     stage : str
     port : int
         Number of the walk of a `Hold`; port of the PCU (`hw.arch.pcu`); 0 of a `Load` or a `Store`.
+        A sink of a `Load` takes the numbers that name its boxes.
     """
 
     stage: str
@@ -282,7 +287,9 @@ def _stage_text(stage: Stage) -> str:
             boxes = [_boxes_text(stage.descriptor, stage.argument, stage.loops)]
             if isinstance(stage, Load):
                 boxes += [_boxes_text(*each) for each in stage.following]
-            return f"{stage.kind} {', then '.join(boxes)}; agcu{stage.agcu}.{stage.stream}"
+            named = isinstance(stage, Load) and stage.index
+            kind = f"{stage.kind} by number" if named else stage.kind
+            return f"{kind} {', then '.join(boxes)}; agcu{stage.agcu}.{stage.stream}"
         case Hold():
             walks = [f"written {_walk_text(each)}" for each in stage.writes]
             walks += [f"read {_walk_text(each)}" for each in stage.reads]

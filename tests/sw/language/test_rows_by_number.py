@@ -5,11 +5,9 @@ import numpy as np
 import pytest
 
 import sw.language as tw
-from hw.arch.config import named as chips
 from hw.arch.errors import BadInputError
 from sim.golden import golden
 from sim.run.error_bounds import error_bounds
-from sw.compiler import compile_kernel
 from sw.ir import nodes as ir
 from sw.ir.rewrite import walk
 from sw.ir.sizes import choose_sizes
@@ -81,15 +79,3 @@ def test_a_number_out_of_range_is_refused_with_its_line(name, number):
     for poison in (False, True):
         with pytest.raises(BadInputError, match=rf"must be 0 to 2, not {number} \(.*sparse.txt:"):
             golden(fixed, named, poison=poison)
-
-
-@pytest.mark.parametrize(("name", "kind"), [("embedding", "gather"), ("gda", "take")])
-def test_the_compiler_refuses_a_gather_at_its_line(name, kind):
-    table, numbers = np.ones((3, 8), ml_dtypes.bfloat16), np.zeros(3, np.int32)
-    arrays = (table, numbers) if name == "embedding" else (table, numbers, table)
-    kernel = load("sparse")[name]
-    bound = kernel.bind(*arrays)
-    with pytest.raises(tw.ProgramError) as caught:
-        compile_kernel(kernel, chips["tiny"], dims=bound.dims, dtype=bound.formats, out=tw.fp32)
-    assert caught.value.kind == "unserved"
-    assert "sparse.txt" in caught.value.where

@@ -1,0 +1,1 @@
+"""Gathers of rows: recognition, and the pipeline that one image is."""
