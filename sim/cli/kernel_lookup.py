@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 
 from hw.arch.checks import read_text
 from hw.arch.errors import BadInputError, TilewrightError, did_you_mean
-from sim.cli.commands.listing import modules
 
 if TYPE_CHECKING:
     from sw.language import Kernel
@@ -149,9 +148,11 @@ def _line(path: Path, error: BaseException) -> int | None:
 
 
 def _own_kernel(name: str) -> Kernel:
+    from sw.kernels import modules
     from sw.language import Kernel
 
-    names = [row["name"] for row in modules("sw.kernels")]
+    found = modules()
+    names = list(found)
     if name not in names:
         known = f"one of {', '.join(names)}, or FILE.py:KERNEL"
         raise BadInputError(
@@ -161,6 +162,6 @@ def _own_kernel(name: str) -> Kernel:
             value=name,
             rule=known,
         )
-    kernel = getattr(import_module(f"sw.kernels.{name}"), name)
+    kernel = getattr(import_module(found[name]), name)
     assert isinstance(kernel, Kernel)
     return kernel

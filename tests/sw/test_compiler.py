@@ -17,9 +17,9 @@ from sim.launch_memory import LaunchMemory
 from sw.compiler import compile_kernel
 from sw.kernels.gemm import gemm
 from sw.kernels.matmul import matmul
-from sw.kernels.matmul_nt import matmul_nt
-from sw.kernels.matmul_tn import matmul_tn
-from sw.kernels.matmul_tt import matmul_tt
+from sw.kernels.transposed.matmul_nt import matmul_nt
+from sw.kernels.transposed.matmul_tn import matmul_tn
+from sw.kernels.transposed.matmul_tt import matmul_tt
 from sw.passes.steps import PASSES
 
 TINY, SMALL = named["tiny"], named["small"]

@@ -13,9 +13,9 @@ from hw.numeric.product_formats import RESULT_FORMATS
 from sim.oracle import product
 from sw.kernels.gemm import gemm
 from sw.kernels.matmul import matmul
-from sw.kernels.matmul_nt import matmul_nt
-from sw.kernels.matmul_tn import matmul_tn
-from sw.kernels.matmul_tt import matmul_tt
+from sw.kernels.transposed.matmul_nt import matmul_nt
+from sw.kernels.transposed.matmul_tn import matmul_tn
+from sw.kernels.transposed.matmul_tt import matmul_tt
 from sw.language import Kernel
 
 __all__ = ["KERNELS", "Entry"]

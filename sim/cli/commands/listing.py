@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hw.arch.errors import BadInputError
+from sim.cli.kernel_lookup import file_kernels, load_kernel
 from sim.cli.options import Subparsers, add_json
 
 if TYPE_CHECKING:
@@ -87,18 +88,14 @@ def _described(kernels: Mapping[str, Kernel]) -> list[dict[str, str]]:
 
 def _of_file(file: str) -> list[dict[str, str]]:
     """Kernels of a file, named as for ``run``."""
-    # Not at the top: that module takes `modules` from here.
-    from sim.cli.kernel_lookup import file_kernels
-
     return _described({f"{file}:{name}": each for name, each in file_kernels(Path(file)).items()})
 
 
 def _own_kernels() -> list[dict[str, str]]:
     """Kernels of `sw.kernels`."""
-    from sim.cli.kernel_lookup import load_kernel
+    from sw.kernels import modules as kernel_modules
 
-    names = [row["name"] for row in modules("sw.kernels")]
-    return _described({name: load_kernel(name) for name in names})
+    return _described({name: load_kernel(name) for name in kernel_modules()})
 
 
 def _passes() -> list[dict[str, str]]:

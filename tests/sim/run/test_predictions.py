@@ -8,9 +8,9 @@ from sim.native.conditions import MemoryConditions
 from sim.run.driver import compile_job, run
 from sim.run.job import Job, Problem
 from sw.kernels.matmul import matmul
-from sw.kernels.matmul_nt import matmul_nt
-from sw.kernels.matmul_tn import matmul_tn
-from sw.kernels.matmul_tt import matmul_tt
+from sw.kernels.transposed.matmul_nt import matmul_nt
+from sw.kernels.transposed.matmul_tn import matmul_tn
+from sw.kernels.transposed.matmul_tt import matmul_tt
 
 SHAPES = {
     (8, 8, 8): bf16,

@@ -11,7 +11,7 @@ from hw.arch.config import named
 from hw.arch.errors import BadInputError
 from hw.numeric.formats import e5m2
 from sim.operands import random_operand
-from sw.kernels.matmul_tt import matmul_tt
+from sw.kernels.transposed.matmul_tt import matmul_tt
 
 TINY = named["tiny"]
 CHIP = dataclasses.replace(

@@ -14,9 +14,9 @@ from sim.run.job import Job, Problem
 from sw.gathers.row_limits import row_limits
 from sw.ir import nodes as ir
 from sw.ir.rewrite import walk
+from sw.kernels.embedding import embedding
+from sw.kernels.gda import gda
 from sw.passes.simplify import simplify
-from tests.sw.gathers.embedding_kernel import embedding
-from tests.sw.gathers.gda_kernel import gda
 
 
 def result_of(kernel, config, sizes, inputs, dtype=tw.bf16):

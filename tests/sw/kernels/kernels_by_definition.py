@@ -248,13 +248,23 @@ def decoder_layer(inputs, width, *, past=0, block=BLOCK):
     return *caches, wide(x) + gated_mlp(inputs | {"X": normed(x, "n2")}, width)
 
 
+def embedding(inputs, width):
+    return inputs["E"][inputs["ids"]]
+
+
+def gda(inputs, width):
+    means = inputs["mu"][inputs["y"]]
+    d = stored(wide(inputs["X"]) - wide(means), BF16)
+    return product(d.T, d)
+
+
 #: Inputs by name and significant bits of the functions -> output before its cast, by kernel.
 #: Arrays that are updated in place come first, as they are stored.
-_ELEMENTS = (add, silu, gelu, transpose, softmax, rms_norm, layer_norm, rope)
+_ELEMENTS = (add, silu, gelu, transpose, softmax, rms_norm, layer_norm, rope, embedding)
 _PRODUCTS = (
     *(matmul, gemm, matmul_nt, matmul_tn, matmul_tt),
     *(residual, linear, linear_gelu, gated_mlp, attention, flash_attention),
-    decoder_layer,
+    *(decoder_layer, gda),
 )
 
 

@@ -1,6 +1,7 @@
 """Kernels of `sw/kernels` on golden: equal to their definition by bytes, and near float64."""
 
 import ast
+import inspect
 from importlib import import_module
 from pathlib import Path
 
@@ -14,14 +15,11 @@ from hw.numeric.formats import bf16, fp32, int8
 from sim.golden import golden
 from sim.oracle import product
 from sim.run.job import Problem
+from sw.kernels import modules
 from tests.sw.kernels import functions_by_definition, kernels_by_definition
 from tests.sw.kernels.kernels_by_definition import BY_DEFINITION
 
-FOLDER = Path(import_module("sw.kernels").__file__).parent
-KERNELS = {
-    name: getattr(import_module(f"sw.kernels.{name}"), name)
-    for name in sorted(path.stem for path in FOLDER.glob("[!_]*.py"))
-}
+KERNELS = {name: getattr(import_module(module), name) for name, module in modules().items()}
 FUNCTION_BITS = (12, 16, 24)
 SHAPES = 21
 #: Kernels that also take integers.
@@ -32,7 +30,7 @@ OF_INTEGERS = (
 #: Kernels with products.
 PRODUCTS = (
     *("matmul", "gemm", "matmul_nt", "matmul_tn", "matmul_tt", "residual", "gated_mlp"),
-    *("attention", "flash_attention", "linear", "linear_gelu", "decoder_layer"),
+    *("attention", "flash_attention", "linear", "linear_gelu", "decoder_layer", "gda"),
 )
 #: Dimensions whose halves are turned.
 HALVES = {("rope", "N"), ("decoder_layer", "E")}
@@ -85,8 +83,12 @@ def problem_of(name, sizes, dtype, out=None, config="tiny", options=None):
 
 
 def operands(rng, problem, **how):
+    limits = problem.row_limits
     return {
-        spec.name: operand(rng, spec.shape, spec.format.dtype, **how) for spec in problem.inputs
+        spec.name: rng.integers(0, limits[spec.name], spec.shape, dtype=np.int32)
+        if spec.name in limits
+        else operand(rng, spec.shape, spec.format.dtype, **how)
+        for spec in problem.inputs
     }
 
 
@@ -155,7 +157,7 @@ def test_errors_are_those_of_numpy_or_of_the_functions(name, seed):
             largest = np.maximum(np.abs(exact), np.abs(exact - bias)).max(axis=1, keepdims=True)
             assert (error <= 2.0**-14 * largest + UNDERFLOW).all(), spec.shape
             continue
-        single = (x.astype(np.float32) for x in inputs.values())
+        single = (x if x.dtype == np.int32 else x.astype(np.float32) for x in inputs.values())
         with np.errstate(over="ignore"):
             numpy32 = KERNELS[name].reference.function(*single)
         numpys = np.abs(numpy32.astype(ml_dtypes.bfloat16).astype(np.float64) - exact)
@@ -179,9 +181,10 @@ def test_layer_norm_of_equal_elements_is_the_bias_but_for_the_error_of_the_mean(
 
 @pytest.mark.parametrize(("name", "most"), [("matmul", 12), ("softmax", 10), ("rms_norm", 8)])
 def test_bodies_are_short(name, most):
+    source = inspect.getsource(import_module(modules()[name]))
     (function,) = (
         node
-        for node in ast.parse((FOLDER / f"{name}.py").read_text(encoding="utf-8")).body
+        for node in ast.parse(source).body
         if isinstance(node, ast.FunctionDef) and node.name == name
     )
     assert function.end_lineno - function.lineno <= most
