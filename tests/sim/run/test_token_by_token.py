@@ -90,6 +90,7 @@ def test_a_few_tokens_of_a_little_model(seed):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(3600)
 def test_sixteen_tokens_on_the_emulator(seed):
     compiled = require_tokens("small", LLAMA, 16, "emulator", seed)
     parts = [program.images for program in compiled.values()]
@@ -98,6 +99,7 @@ def test_sixteen_tokens_on_the_emulator(seed):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(3600)
 def test_sixteen_tokens_on_the_rtl(seed, heavy):
     require_tokens("small", LLAMA, 16, "rtl", seed)
 
