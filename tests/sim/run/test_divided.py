@@ -110,10 +110,14 @@ def test_cycles_of_a_divided_kernel_are_predicted(seed, heavy):
     assert report["predicted_cycles"] == pytest.approx(report["cycles"], rel=0.03)
 
 
-def test_the_heads_of_every_part_are_iterations_of_one_launch(seed):
+def test_heads_are_iterations_of_a_product_and_rows_of_element_math(seed):
     compiled, outcome = ran(attention, SIZES[attention], seed=seed, backend="emulator")
     assert outcome.report["verified"]
-    assert all([each.repeat for each in part.part.launches] == [2] for part in compiled.parts)
+    launches = [[each.repeat for each in part.part.launches] for part in compiled.parts]
+    assert launches == [[2], [1], [2], [1]]
+    rows = SIZES[attention]["M"] * SIZES[attention]["H"]
+    for part in compiled.parts[1::2]:
+        assert all(each.shape[0] == rows for each in part.part.arrays)
     assert "instead of" not in compiled.report()
 
 
