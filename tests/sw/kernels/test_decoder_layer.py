@@ -75,10 +75,9 @@ def test_tokens_one_by_one_are_tokens_together(seed):
         assert np.allclose(one, other, rtol=1e-12)
 
 
-@pytest.mark.parametrize("past", [0, 33])
-def test_the_emulator_is_golden_behind_other_numbers_of_keys(past, seed):
+def test_the_emulator_is_golden_behind_other_keys(seed):
     sizes = {"M": 1, "D": 16, "H": 2, "E": 16, "G": 1, "F": 24, "S": 34}
-    job = Job(problem_of(sizes, past=past), seed=seed, backend="emulator")
+    job = Job(problem_of(sizes, past=33), seed=seed, backend="emulator")
     compiled, fields = compile_job(job)
     assert run(job, compiled, fields).report["verified"]
 
