@@ -113,9 +113,10 @@ def random_inputs(
         For an int32 array by name, the number below which its elements are, from 0 on.
     """
     rng = np.random.default_rng([seed & (2**64 - 1), 0x0DEA])
+    limits = limits or {}
     drawn = {
-        spec.name: rng.integers(0, (limits or {})[spec.name], spec.shape, dtype=np.int32)
-        if spec.name in (limits or {})
+        spec.name: rng.integers(0, limits[spec.name], spec.shape, dtype=np.int32)
+        if spec.name in limits
         else _random_array(rng, spec.shape, spec.format)
         for spec in arrays
     }

@@ -161,10 +161,9 @@ def _is_held_up(part: CompiledPart) -> bool:
     plan, epilogue = part.plan, part.product.epilogue if part.product else None
     if plan is None or part.fit is None or epilogue is None or not epilogue.chain:
         return False
-    pcus = plan.config.pcu
     copies = max(1, plan.config.pcu_count // len(epilogue.chain))
     peak = plan.config.peak_macs_per_cycle(plan.product.fmt.bits)
-    alone = part.macs / peak + plan.product.m * plan.product.n / (copies * pcus.lanes)
+    alone = part.macs / peak + plan.product.m * plan.product.n / (copies * plan.config.pcu.lanes)
     return alone < predict(plan, part.fit)
 
 

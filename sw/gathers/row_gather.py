@@ -38,7 +38,7 @@ class RowGather:
     loops: Mapping[str, str]
 
     def text(self) -> str:
-        """What is gathered, as a line of text."""
+        """Table, row numbers and result, as a line of text."""
         return (
             f"gather of {self.rows} x {self.columns}: {self.result} = rows of {self.table} "
             f"({self.table_rows}) named by {self.numbers}"

@@ -154,19 +154,18 @@ class _Slices:
         self, nodes: tuple[ir.Node, ...], points: Sequence[ir.Loop]
     ) -> tuple[ir.Node, ...]:
         """The nodes, and the slices made, for the rows of all points of the innermost loop."""
-        loop = row_loop(nodes)
-        if loop is None or not points:
+        loop = row_loop(nodes) if points else None
+        if loop is None:
             raise _NoSliceError
         last = points[-1]
         moved = {each.tensor.name for each in self.made if each.strides[last.index]}
-        longer = joined_rows(loop, last.extent, moved)
+        beside = any(isinstance(each, ir.Load) and each.view.tensor in moved for each in nodes)
+        longer = None if beside else joined_rows(loop, last.extent, moved)
         if longer is None:
             raise _NoSliceError
         self.made = [
             each.of_points(last) if each.tensor.name in moved else each for each in self.made
         ]
-        if any(isinstance(each, ir.Load) and each.view.tensor in moved for each in nodes):
-            raise _NoSliceError
         return tuple(longer if each is loop else each for each in nodes)
 
     def _node(self, node: ir.Node) -> ir.Node:
