@@ -26,7 +26,7 @@ from hw.arch.launch import (
 from hw.arch.launch import Argument as LaunchArgument
 from hw.numeric.division import ceil_div
 from sw.array_spec import ArraySpec
-from sw.parts.part import Argument, PartLaunch
+from sw.parts.part import Argument, PartLaunch, in_order
 
 if TYPE_CHECKING:
     from sw.compiled import Compiled
@@ -76,7 +76,7 @@ class LaunchMemory:
     config : ChipConfig
         The chip; its link width determines alignments.
     images : sequence of ImageRuns
-        In the order of the launch list. Each image is in memory once.
+        In the order of the launch list, but for `PartLaunch.turn`. Each is in memory once.
     arrays : sequence of ArraySpec
         Arguments of the kernel, in order.
     intermediates : sequence of ArraySpec
@@ -118,7 +118,10 @@ class LaunchMemory:
         origin: int = 0,
     ) -> None:
         self._config = config
-        self._runs = [(runs, launch) for runs in images for launch in runs.launches]
+        self._runs = [
+            (images[number], launch)
+            for number, launch in in_order(each.launches for each in images)
+        ]
         self._arrays = {spec.name: spec for spec in (*arrays, *intermediates)}
         self.changing = (
             *(spec.name for spec in arrays if spec.output),

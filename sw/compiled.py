@@ -15,6 +15,7 @@ from sw.array_spec import ArraySpec
 from sw.compiled_part import CompiledPart
 from sw.ir.program import Program
 from sw.language import Schedule
+from sw.parts.part import PartLaunch, in_order
 from sw.timing.list_prediction import ListPrediction, predict_list
 from sw.timing.prediction import LATENCY
 
@@ -82,11 +83,15 @@ class Compiled:
         """
         return predict_list(
             [
-                part.prediction(latency, launch.repeat)
-                for part in self.parts
-                for launch in part.part.launches
+                self.parts[number].prediction(latency, launch.repeat)
+                for number, launch in self.launches
             ]
         )
+
+    @property
+    def launches(self) -> list[tuple[int, PartLaunch]]:
+        """The launch list: launches in order, each with the number of its part, from 0."""
+        return in_order(part.part.launches for part in self.parts)
 
     @property
     def entries(self) -> int:
@@ -156,14 +161,13 @@ class Compiled:
             head = f"part {number}: " if len(self.parts) > 1 else ""
             lines += [f"{head}{part.choice}", f"{head}slots: {slots}"]
         if len(self.parts) > 1:
-            entries = sum(len(part.part.launches) for part in self.parts)
             between = ", ".join(
                 f"{each.name} {' x '.join(map(str, each.shape))} {each.format.name} "
                 f"({each.bytes} bytes)"
                 for each in self.intermediates
             )
             passed = f"; through memory: {between}" if between else ""
-            lines.append(f"{len(self.parts)} parts, {entries} launches{passed}")
+            lines.append(f"{len(self.parts)} parts, {self.entries} launches{passed}")
         lines += [
             f"units: {used}; image {self.image_bytes} bytes",
             f"predicted: {self.predicted_cycles} cycles{peak}",

@@ -193,7 +193,7 @@ def _launch(
     if job.timed and compiled.entries > 1:
         notes.append(
             f"counters are those of the last of {compiled.entries} entries of the launch list, of "
-            f"part {len(compiled.parts)}"
+            f"part {compiled.launches[-1][0] + 1}"
         )
     if conditions.error is not None and not any(answer.error_met for answer in answers):
         notes.append("the beat of --error-at never came")

@@ -68,10 +68,10 @@ def raise_for_ending(
 
 def _part(compiled: Compiled, answer: Answer) -> str:
     """The part whose entry ended with an error, if there are several."""
-    owners = [number for number, part in enumerate(compiled.parts, 1) for _ in part.part.launches]
+    owners = [number for number, _ in compiled.launches]
     if len(compiled.parts) == 1:
         return ""
-    return f", part {owners[answer.error_entry % len(owners)]} of {len(compiled.parts)}"
+    return f", part {owners[answer.error_entry % len(owners)] + 1} of {len(compiled.parts)}"
 
 
 def _device(config: ChipConfig, answer: Answer) -> tuple[str, str, str | None]:

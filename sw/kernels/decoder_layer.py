@@ -5,7 +5,7 @@ import numpy as np
 import sw.language as tw
 from sw.kernels.flash_attention import attend
 
-__all__ = ["decoder_layer"]
+__all__ = ["decoder_layer", "layer"]
 
 
 def _normed(x, gain, eps):
@@ -19,19 +19,10 @@ def _turned(x, cos, sin):
     return (x * c + tw.join_cols(-b, a) * s).to(tw.bf16)
 
 
-@tw.kernel(
-    "X[M, D], n1[D], Wq[H, D, E], Wk[G, D, E], Wv[G, D, E], cos[M, E], sin[M, E], Wo[H, E, D], "
-    "n2[D], Wg[D, F], Wu[D, F], Wd[F, D], Kc[G, S, E], Vc[G, S, E] -> Y[M, D], Kc, Vc",
-    sizes={"M": 4, "D": 64, "H": 4, "E": 16, "G": 2, "F": 128, "S": 64},
-)
-def decoder_layer(X, n1, Wq, Wk, Wv, cos, sin, Wo, n2, Wg, Wu, Wd, Kc, Vc, Y, past=0, eps=1e-5):
-    """Apply a layer to M tokens, whose keys and values are stored behind `past` others.
-
-    Kc and Vc are the caches, of which past + M rows are used. Each token sees those up to itself.
-    """
-    (M, _), (H, _, E), G = X.shape, Wq.shape, Kc.shape[0]
-    x = tw.load_tile(X)
-    n, y = _normed(x, n1, eps), tw.zeros(*X.shape)
+def layer(x, n1, Wq, Wk, Wv, cos, sin, Wo, n2, Wg, Wu, Wd, Kc, Vc, past, eps):
+    """Apply a layer to the tokens x, in fp32, and store their keys and values behind the others."""
+    H, G, E, M = Wq.shape[0], Kc.shape[0], Wq.shape[2], x.rows
+    n, y = _normed(x, n1, eps), tw.zeros(x.rows, x.cols)
     for g in tw.each(G):
         k, v = n @ tw.load_tile(Wk[g]), n @ tw.load_tile(Wv[g])
         tw.store_tile(Kc[g, past : past + M, :], _turned(k.to(tw.bf16), cos, sin))
@@ -46,7 +37,21 @@ def decoder_layer(X, n1, Wq, Wk, Wv, cos, sin, Wo, n2, Wg, Wu, Wd, Kc, Vc, Y, pa
     n = _normed(x, n2, eps)
     gate, up = n @ tw.load_tile(Wg), n @ tw.load_tile(Wu)
     down = (tw.silu(gate) * up).to(tw.bf16) @ tw.load_tile(Wd)
-    tw.store_tile(Y, x.to(tw.fp32) + down)
+    return x.to(tw.fp32) + down
+
+
+@tw.kernel(
+    "X[M, D], n1[D], Wq[H, D, E], Wk[G, D, E], Wv[G, D, E], cos[M, E], sin[M, E], Wo[H, E, D], "
+    "n2[D], Wg[D, F], Wu[D, F], Wd[F, D], Kc[G, S, E], Vc[G, S, E] -> Y[M, D], Kc, Vc",
+    sizes={"M": 4, "D": 64, "H": 4, "E": 16, "G": 2, "F": 128, "S": 64},
+)
+def decoder_layer(X, n1, Wq, Wk, Wv, cos, sin, Wo, n2, Wg, Wu, Wd, Kc, Vc, Y, past=0, eps=1e-5):
+    """Apply a layer to M tokens, whose keys and values are stored behind `past` others.
+
+    Kc and Vc are the caches, of which past + M rows are used. Each token sees those up to itself.
+    """
+    weights = n1, Wq, Wk, Wv, cos, sin, Wo, n2, Wg, Wu, Wd
+    tw.store_tile(Y, layer(tw.load_tile(X), *weights, Kc, Vc, past, eps))
 
 
 @decoder_layer.reference

@@ -8,7 +8,7 @@ from sw.ir.format_rules import Format, bf16, e4m3, e5m2, fp16, fp32, int8, int32
 from sw.language.bind import Bound
 from sw.language.element_math import element_function
 from sw.language.kernel import Kernel, kernel, register
-from sw.language.loop_statements import each, metapipe
+from sw.language.loop_statements import each, metapipe, repeat
 from sw.language.program_error import ProgramError
 from sw.language.schedule import Schedule, check_schedule
 from sw.language.tensor import TensorView
@@ -40,7 +40,6 @@ from sw.language.unserved import (
     finish,
     load,
     local,
-    repeat,
     ring,
     scatter,
     units,

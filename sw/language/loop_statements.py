@@ -12,7 +12,7 @@ from sw.language.program_error import ProgramError, caller, caller_span
 from sw.language.state import is_for_statement
 from sw.language.trace import OpenLoop, Recorder, current, refusal
 
-__all__ = ["each", "metapipe"]
+__all__ = ["each", "metapipe", "repeat"]
 
 
 def metapipe(
@@ -72,6 +72,34 @@ def each(extent: int | Axis) -> Iterator[PointIndex]:
     recorder = current("each")
     count = _count("Extent of `each`", extent)
     loop = recorder.open_loop("each", count, None, None, caller_span())
+    return _passes(recorder, loop, PointIndex(recorder, loop.symbol))
+
+
+def repeat(extent: int | Axis) -> Iterator[PointIndex]:
+    """Loop over single elements, such as layers, whose iterations are entries of one launch list.
+
+    It stands outside all other loops. Tiles that it carries pass through memory.
+
+    Parameters
+    ----------
+    extent : int
+        Total elements; an axis that ends inside a block is refused.
+
+    Raises
+    ------
+    ProgramError
+        If the extent is not an integer of at least 1, or another loop surrounds this one.
+    """
+    recorder = current("repeat")
+    count = _count("Extent of `repeat`", extent)
+    if recorder.ranges:
+        raise refusal(
+            "loop",
+            "`repeat` must stand outside all other loops: its iterations are entries of the launch "
+            "list; write `tw.each`",
+            value="repeat",
+        )
+    loop = recorder.open_loop("repeat", count, None, None, caller_span())
     return _passes(recorder, loop, PointIndex(recorder, loop.symbol))
 
 

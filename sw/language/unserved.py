@@ -12,16 +12,10 @@ __all__ = [
     "finish",
     "load",
     "local",
-    "repeat",
     "ring",
     "scatter",
     "units",
 ]
-
-
-def repeat(*_: object, **__: object) -> NoReturn:
-    """Loop over single elements, sequenced by the command processor."""
-    raise unserved("tw.repeat")
 
 
 def scatter(*_: object, **__: object) -> NoReturn:

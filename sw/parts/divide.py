@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from hw.arch.errors import BadInputError
 from sw.array_spec import ArraySpec, arrays_of
@@ -22,7 +22,8 @@ from sw.parts.expand import expanded
 from sw.parts.order import divisible, ready
 from sw.parts.part import Argument, Division, Part, PartLaunch
 from sw.parts.peel import peeled
-from sw.parts.slices import Cut, cuts, reload, slice_of, stores
+from sw.parts.sections import is_repeated, sections
+from sw.parts.slices import Cut, cuts, reload, slice_of, stores, unused
 
 __all__ = ["Serves", "divide", "undivided"]
 
@@ -55,6 +56,8 @@ def divide(program: Program, serves: Serves) -> Division:
         stores than are divided.
     """
     arrays = arrays_of(program)
+    if any(map(is_repeated, program.nodes)):
+        return _of_sections(program, serves)
     refusal = serves(program, arrays)
     if refusal is None:
         return undivided(program)
@@ -69,6 +72,39 @@ def divide(program: Program, serves: Serves) -> Division:
                 return found
             refusal = divider.misplaced or refusal
     raise refusal
+
+
+def _of_sections(program: Program, serves: Serves) -> Division:
+    """Divisions of the sections of a program, with the launches of each iteration of its loops."""
+    every, between = sections(program)
+    names = {each.name for each in (*arrays_of(program), *between)}
+    arrays, parts, turn = list(between), [], 0
+    for section in every:
+        division = divide(section.program, serves)
+        own = {}
+        for each in division.intermediates:
+            own[each.name] = Argument(unused(each.name, names))
+            names.add(own[each.name].array)
+            arrays.append(dataclasses.replace(each, name=own[each.name].array))
+        for part in division.parts:
+            launches = tuple(
+                PartLaunch(
+                    tuple(_moved(argument, {**own, **places}) for argument in launch.arguments),
+                    launch.repeat,
+                    turn + number,
+                )
+                for number, places in enumerate(section.places)
+                for launch in part.launches
+            )
+            parts.append(dataclasses.replace(part, launches=launches))
+        turn += len(section.places)
+    return Division(tuple(parts), tuple(arrays))
+
+
+def _moved(argument: Argument, places: Mapping[str, Argument]) -> Argument:
+    """An argument of a section as one of the program."""
+    place = places[argument.array]
+    return Argument(place.array, place.offset + argument.offset, argument.stride)
 
 
 def _refusal_of_points(program: Program, serves: Serves) -> BadInputError | None:

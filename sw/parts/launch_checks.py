@@ -14,7 +14,7 @@ from sw.array_spec import ArraySpec
 from sw.chip_program import ChipProgram
 from sw.ir.program import Program
 from sw.ir.rewrite import walk
-from sw.parts.part import Division, Part, PartLaunch
+from sw.parts.part import Division, Part, PartLaunch, in_order
 from sw.prove.memory_order import memory_faults
 
 __all__ = ["LaunchOrderError", "line_of", "require_launches", "require_order"]
@@ -59,54 +59,55 @@ def require_launches(division: Division, arrays: Sequence[ArraySpec]) -> None:
             rule=f"fewer than {1 << ENTRY_NUMBER_BITS} launches",
         )
     written = {each.name for each in arrays}
-    for number, part in enumerate(division.parts, 1):
-        for fault in _faults(part, known, written):
+    for number, launch in in_order(part.launches for part in division.parts):
+        part = division.parts[number]
+        for fault in _faults(part, launch, known, written):
             raise BadInputError(
-                f"part {number} of {len(division.parts)}: {line_of(part.program)}: {fault}",
+                f"part {number + 1} of {len(division.parts)}: {line_of(part.program)}: {fault}",
                 where=line_of(part.program),
                 value=fault,
                 rule="a launch is within its arrays and the limits of a launch list",
             )
-        for launch in part.launches:
-            written |= {
-                argument.array
-                for argument, spec in zip(launch.arguments, part.arrays, strict=True)
-                if spec.output
-            }
+        written |= {
+            argument.array
+            for argument, spec in zip(launch.arguments, part.arrays, strict=True)
+            if spec.output
+        }
 
 
-def _faults(part: Part, known: Mapping[str, ArraySpec], written: set[str]) -> Iterator[str]:
-    """What is wrong with the launches of a part."""
+def _faults(
+    part: Part, launch: PartLaunch, known: Mapping[str, ArraySpec], written: set[str]
+) -> Iterator[str]:
+    """What is wrong with a launch of a part."""
     if len(part.arrays) > MAX_ARGUMENTS:
         yield f"Arrays of a part must be at most {MAX_ARGUMENTS}, not {len(part.arrays)}"
-    for launch in part.launches:
-        if not 1 <= launch.repeat < 1 << REPEAT_BITS:
-            yield f"Iterations must be from 1 to {(1 << REPEAT_BITS) - 1}, not {launch.repeat}"
-        if len(launch.arguments) != len(part.arrays):
-            yield f"Arguments must be {len(part.arrays)}, not {len(launch.arguments)}"
-        for argument, spec in zip(launch.arguments, part.arrays, strict=False):
-            array = known.get(argument.array)
-            if array is None:
-                yield f"Argument must be one of {', '.join(known)}, not {argument.array}"
-                continue
-            if array.format != spec.format:
-                yield f"Array {array.name} must be {spec.format.name}, not {array.format.name}"
-            if not spec.output and argument.array not in written:
-                yield f"Array {array.name} must be written before it is read"
-            steps = (argument.offset, argument.stride if launch.repeat > 1 else 0)
-            for noun, value in zip(("Offset", "Stride"), steps, strict=True):
-                if value % BASE_ALIGNMENT:
-                    yield (
-                        f"{noun} of {array.name} must be a multiple of {BASE_ALIGNMENT} bytes, "
-                        f"not {value}"
-                    )
-            ends = (argument.offset, argument.offset + argument.stride * (launch.repeat - 1))
-            reach = max(ends) + spec.bytes - spec.pitch + spec.row_bytes
-            if min(ends) < 0 or reach > array.bytes:
+    if not 1 <= launch.repeat < 1 << REPEAT_BITS:
+        yield f"Iterations must be from 1 to {(1 << REPEAT_BITS) - 1}, not {launch.repeat}"
+    if len(launch.arguments) != len(part.arrays):
+        yield f"Arguments must be {len(part.arrays)}, not {len(launch.arguments)}"
+    for argument, spec in zip(launch.arguments, part.arrays, strict=False):
+        array = known.get(argument.array)
+        if array is None:
+            yield f"Argument must be one of {', '.join(known)}, not {argument.array}"
+            continue
+        if array.format != spec.format:
+            yield f"Array {array.name} must be {spec.format.name}, not {array.format.name}"
+        if not spec.output and argument.array not in written:
+            yield f"Array {array.name} must be written before it is read"
+        steps = (argument.offset, argument.stride if launch.repeat > 1 else 0)
+        for noun, value in zip(("Offset", "Stride"), steps, strict=True):
+            if value % BASE_ALIGNMENT:
                 yield (
-                    f"Launch must stay within the {array.bytes} bytes of {array.name}, not reach "
-                    f"from byte {min(ends)} to {reach}"
+                    f"{noun} of {array.name} must be a multiple of {BASE_ALIGNMENT} bytes, "
+                    f"not {value}"
                 )
+        ends = (argument.offset, argument.offset + argument.stride * (launch.repeat - 1))
+        reach = max(ends) + spec.bytes - spec.pitch + spec.row_bytes
+        if min(ends) < 0 or reach > array.bytes:
+            yield (
+                f"Launch must stay within the {array.bytes} bytes of {array.name}, not reach "
+                f"from byte {min(ends)} to {reach}"
+            )
 
 
 def require_order(part: Part, program: ChipProgram, arrays: Sequence[ArraySpec]) -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterable
 
 from sw.array_spec import ArraySpec
 from sw.ir.program import Program
 
-__all__ = ["Argument", "Division", "Part", "PartLaunch"]
+__all__ = ["Argument", "Division", "Part", "PartLaunch", "in_order"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,10 +40,14 @@ class PartLaunch:
         One per array of the part, in order.
     repeat : int
         Iterations.
+    turn : int
+        Launches follow one another by turns, and in each turn part by part. A loop of `tw.repeat`
+        has a turn for each iteration.
     """
 
     arguments: tuple[Argument, ...]
     repeat: int = 1
+    turn: int = 0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -75,7 +80,8 @@ class Part:
                 tuple(
                     Argument(each.array, each.offset + each.stride * number)
                     for each in launch.arguments
-                )
+                ),
+                turn=launch.turn,
             )
             for launch in self.launches
             for number in range(launch.repeat)
@@ -96,3 +102,15 @@ class Division:
 
     parts: tuple[Part, ...]
     intermediates: tuple[ArraySpec, ...] = ()
+
+
+def in_order(launches: Iterable[Iterable[PartLaunch]]) -> list[tuple[int, PartLaunch]]:
+    """The launch list: launches in order, each with the number of its part, from 0.
+
+    Parameters
+    ----------
+    launches : iterable of iterable of PartLaunch
+        Those of each part.
+    """
+    every = ((number, each) for number, part in enumerate(launches) for each in part)
+    return sorted(every, key=lambda entry: entry[1].turn)

@@ -17,7 +17,7 @@ from sw.ir.rewrite import used, walk
 from sw.ir.types import Dim, Entry, Role, Space, Tensor, TensorType, TileType, View
 from sw.passes.simplify import live, symbols_of
 
-__all__ = ["Cut", "cuts", "reload", "slice_of", "stores", "unused", "whole_block"]
+__all__ = ["Cut", "cuts", "reload", "slice_of", "stores", "unused", "whole_block", "with_nodes"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,7 +58,7 @@ def stores(nodes: Iterable[ir.Node]) -> Iterator[ir.Store]:
     return (node for node in walk(nodes) if isinstance(node, ir.Store))
 
 
-def _with_nodes(program: Program, nodes: tuple[ir.Node, ...]) -> Program:
+def with_nodes(program: Program, nodes: tuple[ir.Node, ...]) -> Program:
     """The program of live nodes alone, with the tensors that they access."""
     nodes = _loops_in_use(live(nodes))
     loaded, stored = set(), {each.view.tensor for each in stores(nodes)}
@@ -101,7 +101,7 @@ def slice_of(program: Program, kept: Collection[ir.Store], cut: Collection[Cut] 
 
     added = tuple(each.tensor for each in cut)
     whole = dataclasses.replace(program, tensors=(*program.tensors, *added))
-    return _with_nodes(whole, tuple(block(program.nodes)))
+    return with_nodes(whole, tuple(block(program.nodes)))
 
 
 def reload(program: Program, cut: Collection[Cut]) -> Program:
@@ -123,7 +123,7 @@ def reload(program: Program, cut: Collection[Cut]) -> Program:
 
     added = tuple(each.tensor for each in cut)
     whole = dataclasses.replace(program, tensors=(*program.tensors, *added))
-    return _with_nodes(whole, tuple(block(program.nodes)))
+    return with_nodes(whole, tuple(block(program.nodes)))
 
 
 def cuts(program: Program, taken: Collection[str] = ()) -> Iterator[Cut]:

@@ -138,6 +138,8 @@ LINES = [
     ("tw.metapipe(8, until=a)", "loop", r"`until` must be a number, a sum of indices or the stop"),
     ("tw.each(a.rows)", "loop", r"Extent of `each` must be a whole number"),
     ("c = next(tw.each(3))", "loop", r"`each` must be what a `for` statement goes over"),
+    ("tw.repeat(3)", "loop", r"`repeat` must stand outside all other loops"),
+    ("tw.repeat(0)", "loop", r"Extent of `repeat` must be a whole number of 1"),
     (
         "for m, x in enumerate(tw.each(3)): pass",
         "state",
@@ -155,7 +157,6 @@ LINES = [
     *(
         (f"c = tw.{name}(a)", "unserved", rf"`tw.{name}` is not supported yet")
         for name in (
-            "repeat",
             "scatter",
             "local",
             "dynamic",
@@ -185,6 +186,8 @@ UNDERLINED = {
     "tw.metapipe(8, 2.5)": "tw.metapipe(8, 2.5)",
     "tw.metapipe(8, until=a)": "tw.metapipe(8, until=a)",
     "tw.each(a.rows)": "tw.each(a.rows)",
+    "tw.repeat(3)": "tw.repeat(3)",
+    "tw.repeat(0)": "tw.repeat(0)",
     "c = next(tw.each(3))": "tw.each(3)",
 }
 

@@ -6,6 +6,7 @@ from numpy.lib.stride_tricks import as_strided
 from sim.golden import golden
 from sw.ir.sizes import choose_sizes
 from sw.ir.types import Role
+from sw.parts.part import in_order
 
 __all__ = ["run_division"]
 
@@ -45,22 +46,20 @@ def run_division(division, arrays, inputs, *, sizes=None, default=None):
     whole = {name: _whole(memory[name], each) for name, each in specs.items()}
     for name, array in inputs.items():
         whole[name][...] = array
-    for part in division.parts:
+    for number, launch in in_order(part.launches for part in division.parts):
+        part = division.parts[number]
         program = choose_sizes(part.program, sizes, default=default)
         tensors = {each.name: each.type.role for each in program.tensors}
-        for launch in part.launches:
-            for iteration in range(launch.repeat):
-                views = {
-                    spec.name: _view(memory[argument.array], argument, spec, iteration)
-                    for argument, spec in zip(launch.arguments, part.arrays, strict=True)
-                }
-                given = {
-                    name: view.copy()
-                    for name, view in views.items()
-                    if tensors[name] is not Role.OUT
-                }
-                for name, array in golden(program, given).items():
-                    views[name][...] = array
+        for iteration in range(launch.repeat):
+            views = {
+                spec.name: _view(memory[argument.array], argument, spec, iteration)
+                for argument, spec in zip(launch.arguments, part.arrays, strict=True)
+            }
+            given = {
+                name: view.copy() for name, view in views.items() if tensors[name] is not Role.OUT
+            }
+            for name, array in golden(program, given).items():
+                views[name][...] = array
     return {each.name: whole[each.name].copy() for each in arrays if each.output}
 
 

@@ -1,0 +1,353 @@
+"""Sections of a program: its loops of `tw.repeat`, and what stands before, between and behind them.
+
+The body of such a loop is a program of its own, which is divided once. Its iterations are launches:
+tensors that the index cuts begin elsewhere in each of them, and carried tiles pass through memory,
+in two slots by turns. So no iteration overwrites what it reads.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Collection, Iterator, Mapping
+
+from sw.array_spec import ArraySpec, arrays_of
+from sw.ir import nodes as ir
+from sw.ir.affine import Affine, Axis
+from sw.ir.format_rules import pred
+from sw.ir.program import Program
+from sw.ir.rewrite import used, walk
+from sw.ir.types import Dim, Entry, Role, Space, Tensor, TensorType, TileType, View
+from sw.language.program_error import ProgramError
+from sw.parts.part import Argument
+from sw.parts.slices import unused, with_nodes
+from sw.passes.simplify import symbols_of
+
+__all__ = ["Section", "is_repeated", "sections"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Section:
+    """A program that runs as launches that follow one another, once or once for each iteration.
+
+    Parameters
+    ----------
+    program : Program
+        Without loops of `tw.repeat`.
+    places : tuple of mapping of str to Argument
+        Where each of its tensors begins in memory, for each iteration.
+    """
+
+    program: Program
+    places: tuple[Mapping[str, Argument], ...]
+
+
+def is_repeated(node: ir.Node) -> bool:
+    """Whether a node is a loop of `tw.repeat`."""
+    return isinstance(node, ir.Loop) and node.mode == "repeat"
+
+
+def sections(program: Program) -> tuple[tuple[Section, ...], tuple[ArraySpec, ...]]:
+    """Divide a program at its loops of `tw.repeat`, which stand outside all others.
+
+    Parameters
+    ----------
+    program : Program
+        After `simplify`.
+
+    Returns
+    -------
+    tuple of Section
+        In order.
+    tuple of ArraySpec
+        Arrays between them: values that later sections read, and carried tiles.
+
+    Raises
+    ------
+    ProgramError
+        If an index of `tw.repeat` does anything but cut the first axis of a tensor, or a tensor
+        that the loop updates is cut in several ways.
+    """
+    return _Sections(program).run()
+
+
+class _Sections:
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._specs = {each.name: each for each in arrays_of(program)}
+        self._names = set(self._specs)
+        self._between: list[ArraySpec] = []
+        #: Where each value of a section that has ended is in memory.
+        self._places: dict[str, Argument] = {}
+        #: Nodes whose results are made again in each section that reads them.
+        self._again: dict[str, ir.Node] = {}
+        #: Tensors that hold the last value of a carry instead of an array between sections.
+        self._direct = _direct_stores(program)
+
+    def run(self) -> tuple[tuple[Section, ...], tuple[ArraySpec, ...]]:
+        found: list[Section] = []
+        rest = self._program.nodes
+        while rest:
+            count = next((n for n, node in enumerate(rest) if is_repeated(node)), len(rest))
+            straight, later = rest[:count], rest[count:]
+            found += self._straight(straight, later)
+            if later:
+                assert isinstance(later[0], ir.Loop)
+                found.append(self._repeated(later[0]))
+            rest = later[1:]
+        used = {place.array for each in found for at in each.places for place in at.values()}
+        return tuple(found), tuple(each for each in self._between if each.name in used)
+
+    def _straight(
+        self, nodes: tuple[ir.Node, ...], later: tuple[ir.Node, ...]
+    ) -> Iterator[Section]:
+        """What stands before a loop or behind it, and stores the values that `later` reads."""
+        nodes = tuple(each for each in nodes if each not in self._direct.values())
+        read_only = {each.name for each in self._program.tensors if each.type.role is Role.IN}
+        for node in nodes:
+            if _is_free(node, read_only):
+                self._again[node.result.name] = node
+        starts = {each.name for node in later[:1] for each in node.values if not self._whole(each)}
+        read = {each.name for node in later for each in used(node)} - self._again.keys() | starts
+        free, tensors, places = self._loads(nodes)
+        passed = []
+        again = (self._again[name] for name in sorted(starts & self._again.keys()))
+        every = tuple(dict.fromkeys((*nodes, *again)))
+        for node in every:
+            for value in node.results:
+                if value.name in read - self._places.keys():
+                    tensor = self._tensor(value, Role.OUT)
+                    tensors.append(tensor)
+                    places[tensor.name] = Argument(self._array(tensor).name)
+                    self._places[value.name] = places[tensor.name]
+                    passed.append(_store(value, tensor, node))
+        whole = self._with(tensors, (*free, *every, *passed))
+        if whole.nodes:
+            yield Section(whole, (self._of_arrays(whole, places),))
+
+    def _repeated(self, loop: ir.Loop) -> Section:
+        """The body of a loop, whose carries are loaded at its beginning and stored at its end."""
+        body, sliced, cut = _without_index(loop, self._program, self._specs, self._names)
+        free, tensors, places = self._loads(body, loop)
+        every = [dict(places) for _ in range(loop.extent)]
+        tensors += sliced
+        for name, first in cut.items():
+            for number, each in enumerate(every):
+                each[name] = Argument(first.array, first.offset + first.stride * number)
+        loads, stores, ends = [], [], {}
+        for start, carry, last, result in zip(
+            loop.values, loop.carries, loop.nexts, loop.results, strict=True
+        ):
+            taken, given = self._tensor(carry, Role.IN), self._tensor(carry, Role.OUT)
+            array = self._array(given, slots=2)
+            tensors += [taken, given]
+            loads.append(_load(carry, taken, loop))
+            stores.append(_store(last, given, loop))
+            place = self._whole(start) or self._places[start.name]
+            direct = self._direct.get(result.name)
+            for number, each in enumerate(every):
+                each[taken.name] = place
+                place = Argument(array.name, array.bytes // 2 * (number % 2))
+                if direct is not None and number == loop.extent - 1:
+                    place = Argument(direct.view.tensor)
+                each[given.name] = place
+            ends[result.name] = place
+        self._places |= ends
+        whole = self._with(tensors, (*free, *loads, *body, *stores))
+        return Section(whole, tuple(self._of_arrays(whole, each) for each in every))
+
+    def _whole(self, value: ir.Value) -> Argument | None:
+        """The array that a value is, if it is all of an input in the input's format."""
+        node = self._again.get(value.name)
+        if not isinstance(node, ir.Load) or not _is_whole(node.view, self._program):
+            return None
+        tensor = self._program.tensor(node.view.tensor)
+        same = isinstance(value.type, TileType) and tensor.type.format == value.type.format
+        return Argument(tensor.name) if same else None
+
+    def _loads(
+        self, nodes: tuple[ir.Node, ...], loop: ir.Loop | None = None
+    ) -> tuple[tuple[ir.Node, ...], list[Tensor], dict[str, Argument]]:
+        """Nodes that make the values of earlier sections, and the tensors that these load."""
+        inside = {each.name for node in walk(nodes) for each in _made(node)}
+        last = loop.nexts if loop else ()
+        inside |= {each.name for each in (loop.carries if loop else ())}
+        free = {each.name: each for node in nodes for each in used(node)}
+        free |= {each.name: each for each in last}
+        found: list[ir.Node] = []
+        tensors: list[Tensor] = []
+        places: dict[str, Argument] = {}
+        for value in free.values():
+            if value.name in inside:
+                continue
+            if value.name in self._again:
+                found.append(self._again[value.name])
+                continue
+            tensor = self._tensor(value, Role.IN)
+            tensors.append(tensor)
+            places[tensor.name] = self._places[value.name]
+            found.append(_load(value, tensor, loop or nodes[0]))
+        return tuple(found), tensors, places
+
+    def _tensor(self, value: ir.Value, role: Role) -> Tensor:
+        """A tensor of a section for a value, which is all of it."""
+        kind = value.type
+        assert isinstance(kind, TileType)
+        sizes = [kind.axis(number).size for number in range(2)]
+        assert kind.format != pred and all(isinstance(each, int) for each in sizes)
+        dims = tuple(Dim(noun, int(size)) for noun, size in zip(("rows", "cols"), sizes))
+        name = unused(value.variable or f"value.{value.name}", self._names)
+        self._names.add(name)
+        return Tensor(name, TensorType(dims, kind.format, Space.MEMORY, role))
+
+    def _array(self, tensor: Tensor, slots: int = 1) -> ArraySpec:
+        """An array between sections: as many tiles as it has slots."""
+        shape = tensor.type.shape if slots == 1 else (slots, *tensor.type.shape)
+        array = ArraySpec(tensor.name, shape, tensor.type.format)
+        self._between.append(array)
+        return array
+
+    def _with(self, tensors: Collection[Tensor], nodes: tuple[ir.Node, ...]) -> Program:
+        whole = (*self._program.tensors, *tensors)
+        return with_nodes(dataclasses.replace(self._program, tensors=whole), nodes)
+
+    def _of_arrays(self, program: Program, places: Mapping[str, Argument]) -> dict[str, Argument]:
+        """Where the tensors of a section begin; those of the whole program are its arrays."""
+        names = (each.name for each in program.tensors)
+        return {name: places.get(name, Argument(name)) for name in names}
+
+
+def _made(node: ir.Node) -> Iterator[ir.Value]:
+    yield from node.results
+    yield from node.carries if isinstance(node, ir.Loop) else ()
+
+
+def _is_free(node: ir.Node, read_only: Collection[str]) -> bool:
+    """Whether a node reads nothing but tensors that never change."""
+    if isinstance(node, ir.Load):
+        return not node.operands and node.view.tensor in read_only
+    return isinstance(node, ir.Full | ir.Iota) and not node.operands
+
+
+def _is_whole(view: View, program: Program) -> bool:
+    dims = program.tensor(view.tensor).type.dims
+    return all(
+        each == Entry(Affine(), Axis(dim.size))
+        for each, dim in zip(view.entries, dims, strict=True)
+    )
+
+
+def _whole_view(tensor: Tensor) -> View:
+    return View(tensor.name, tuple(Entry(Affine(), Axis(each.size)) for each in tensor.type.dims))
+
+
+def _load(value: ir.Value, tensor: Tensor, near: ir.Node) -> ir.Load:
+    return ir.Load((), (value,), near.span, _whole_view(tensor))
+
+
+def _store(value: ir.Value, tensor: Tensor, near: ir.Node) -> ir.Store:
+    return ir.Store((value,), (), near.span, _whole_view(tensor))
+
+
+def _direct_stores(program: Program) -> dict[str, ir.Store]:
+    """Stores of last values that are all of an output and are not read otherwise, by the value."""
+    results = {each.name for node in program.nodes if is_repeated(node) for each in node.results}
+    reads = [each.name for node in program.nodes for each in used(node)]
+    found = {}
+    for node in program.nodes:
+        if isinstance(node, ir.Store) and node.values[0].name in results:
+            value = node.values[0]
+            kind = program.tensor(node.view.tensor).type
+            same = isinstance(value.type, TileType) and value.type.format == kind.format
+            alone = reads.count(value.name) == 1 and kind.role is Role.OUT
+            if same and alone and _is_whole(node.view, program):
+                found[value.name] = node
+    return found
+
+
+@dataclasses.dataclass(frozen=True)
+class _Cut:
+    """What iteration n accesses of a tensor: number `step` * n + `first` of its first axis.
+
+    Parameters
+    ----------
+    tensor : str
+    step, first : int
+    """
+
+    tensor: str
+    step: int
+    first: int
+
+
+def _without_index(
+    loop: ir.Loop, program: Program, specs: Mapping[str, ArraySpec], names: set[str]
+) -> tuple[tuple[ir.Node, ...], list[Tensor], dict[str, Argument]]:
+    """The body with a tensor for each cut of one by the index.
+
+    Returns
+    -------
+    tuple of Node
+        The body.
+    list of Tensor
+        The tensors.
+    dict of str to Argument
+        Where each of them begins, with the bytes from one iteration to the next.
+    """
+    made: dict[_Cut, Tensor] = {}
+
+    def change(node: ir.Node) -> ir.Node:
+        if isinstance(node, ir.Loop):
+            node = node.replace(nodes=tuple(map(change, node.body)))
+        view = getattr(node, "view", None)
+        if view is not None and loop.index in view.symbols:
+            first, *others = view.entries
+            if first.axis is None and others and first.start.symbols == (loop.index,):
+                step = first.start.terms[0][1]
+                cut = _Cut(view.tensor, step, first.start.constant)
+                if cut not in made:
+                    made[cut] = _inner(program.tensor(view.tensor), names)
+                node = node.replace(view=View(made[cut].name, tuple(others)))
+        return node
+
+    body = tuple(map(change, loop.body))
+    for node in walk(body):
+        inner = node.replace(nodes=()) if isinstance(node, ir.Loop) else node
+        if loop.index in symbols_of(inner):
+            raise ProgramError(
+                "unserved",
+                f"The index `{loop.index}` of `tw.repeat` must be the first index of a tensor, and "
+                "nothing else there: write `W[n]`, with layers as the first axis",
+                node.span or loop.span,
+                value=loop.index,
+            )
+    _require_one_cut(loop, program, body, made)
+    cuts = {}
+    for cut, tensor in made.items():
+        spec = specs[cut.tensor]
+        size = spec.bytes // spec.shape[0]
+        cuts[tensor.name] = Argument(cut.tensor, size * cut.first, size * cut.step)
+    return body, list(made.values()), cuts
+
+
+def _inner(tensor: Tensor, names: set[str]) -> Tensor:
+    """A tensor without its first axis."""
+    name = unused(tensor.name, names)
+    names.add(name)
+    return Tensor(name, dataclasses.replace(tensor.type, dims=tensor.type.dims[1:]))
+
+
+def _require_one_cut(
+    loop: ir.Loop, program: Program, body: tuple[ir.Node, ...], made: Mapping[_Cut, Tensor]
+) -> None:
+    """Refuse tensors that the loop updates and that an iteration accesses in several ways."""
+    whole = {node.view.tensor for node in walk(body) if isinstance(node, ir.Load | ir.Store)}
+    for tensor in program.tensors:
+        ways = [cut for cut in made if cut.tensor == tensor.name]
+        if tensor.type.role is not Role.IN and len(ways) + (tensor.name in whole) > 1:
+            raise ProgramError(
+                "unserved",
+                f"`{tensor.name}`, which a loop of `tw.repeat` updates, must be indexed by "
+                f"`{loop.index}` in one way in all its loads and stores",
+                loop.span,
+                value=tensor.name,
+            )
