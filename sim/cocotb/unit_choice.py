@@ -11,16 +11,19 @@ from hw.array.dataflow import ArrayConfig, Dataflow
 from hw.matrix.unit_config import UnitConfig
 from hw.numeric.formats import named
 from sim.drivers.agcu_case import AgcuSizes
+from sim.drivers.command_case import CommandSizes
 from sim.drivers.pmu_case import PmuSizes
 
 __all__ = [
     "asked_agcu",
+    "asked_command",
     "asked_fp",
     "asked_pcu",
     "asked_pmu",
     "asked_unit",
     "environment_of",
     "environment_of_agcu",
+    "environment_of_command",
     "environment_of_fp",
     "environment_of_pcu",
     "environment_of_pmu",
@@ -31,6 +34,7 @@ _FP_VARIABLE = "TILEWRIGHT_FP"
 _PCU_VARIABLE = "TILEWRIGHT_PCU"
 _PMU_VARIABLE = "TILEWRIGHT_PMU"
 _AGCU_VARIABLE = "TILEWRIGHT_AGCU"
+_COMMAND_VARIABLE = "TILEWRIGHT_COMMAND"
 
 
 def environment_of(config: UnitConfig, buffer_rows: int | None = None) -> dict[str, str]:
@@ -105,3 +109,17 @@ def asked_agcu() -> tuple[AgcuSizes, int] | None:
         return None
     *sizes, programs = json.loads(os.environ[_AGCU_VARIABLE])
     return AgcuSizes(*sizes), programs
+
+
+def environment_of_command(sizes: CommandSizes, lists: int) -> dict[str, str]:
+    """Environment that selects a command processor, and a number of random lists of each test."""
+    return {_COMMAND_VARIABLE: json.dumps([*sizes, lists])}
+
+
+def asked_command() -> tuple[CommandSizes, int] | None:
+    """Sizes of the selected command processor, and number of lists; None if none is selected."""
+    if _COMMAND_VARIABLE not in os.environ:
+        return None
+    width_bits, address_bits, segments, units, lists = json.loads(os.environ[_COMMAND_VARIABLE])
+    rows = tuple(tuple(row) for row in segments)
+    return CommandSizes(width_bits, address_bits, rows, units), lists

@@ -1,26 +1,35 @@
 """Command processor: random valid and invalid launch lists against fabric and register models."""
 
-import dataclasses
 import itertools
 import logging
 from collections.abc import Iterator
 from typing import Any
 
 import cocotb
-import numpy as np
 from cocotb.triggers import FallingEdge, ReadOnly, RisingEdge
 from cocotbext.axi import AxiLiteBus, AxiLiteMaster, AxiRamRead, AxiReadBus, AxiResp
 
 from hw.arch.counters import COUNTER_BITS
 from hw.arch.error_codes import LaunchError, ReadPhase
-from hw.arch.image import IMAGE_VERSION, Image
-from hw.arch.launch import HEADER_BYTES, Argument, LaunchEntry, pack_arguments, pack_list
+from hw.arch.image import IMAGE_VERSION
+from hw.arch.launch import LaunchEntry, alignment_bytes
 from hw.arch.limits import COUNTER_WORDS
 from hw.arch.registers import register
 from hw.command.argument_reader import argument_write_layout
 from hw.command.processor import CommandProcessor
+from hw.numeric.division import ceil_div
 from sim.cocotb.bench_support import bench, clocks, random_generator, start
 from sim.cocotb.stalled_channels import stall_channels
+from sim.cocotb.unit_choice import asked_command
+from sim.drivers.command_case import (
+    FINGERPRINT,
+    REGION_BYTES,
+    CommandSizes,
+    Event,
+    ListedKernel,
+    random_kernels,
+    store_list,
+)
 
 __all__ = [
     "an_abort_at_any_time_leaves_a_processor_that_works",
@@ -30,61 +39,24 @@ __all__ = [
     "what_cannot_run_is_refused_at_its_entry",
 ]
 
-_WIDTH, _CHIP_FINGERPRINT, _UNITS = 64, 0x1234_5678, 3
-#: Words of each segment, by row and number.
-_WORDS_OF_SEGMENTS = {(0, 0): 4, (0, 1): 1, (1, 0): 3}
-_ADDRESS_BITS = 40
-#: Bytes between two entries of a list, and of a region of memory that holds a list and its images.
-_PITCH, _REGION = 64, 1 << 18
+_SIZES = CommandSizes(64, 40, ((4, 1), (3,)), 3)
+#: Lists that run in a test of those that are valid.
+_LISTS = 12
 _LAUNCH, _ABORT, _INTERRUPT = 1, 2, 4
 _DONE, _ERROR = 2, 4
-
-_Event = tuple[Any, ...]
 
 
 def design() -> CommandProcessor:
     """The command processor under test."""
-    return CommandProcessor(
-        width_bits=_WIDTH,
-        segments=((4, 1), (3,)),
-        axi_address_bits=_ADDRESS_BITS,
-        fingerprint=_CHIP_FINGERPRINT,
-        units=_UNITS,
-    )
-
-
-@dataclasses.dataclass
-class _Kernel:
-    """One entry of a list, and its expected events at the fabric."""
-
-    image: Image
-    arguments: list[Argument]
-    repeat: int
-
-    @classmethod
-    def random(cls, rng: np.random.Generator) -> "_Kernel":
-        def word() -> int:
-            return int.from_bytes(rng.bytes(8), "little")
-
-        programs = {
-            at: sum(word() << 64 * i for i in range(words) if rng.random() < 0.7)
-            for at, words in _WORDS_OF_SEGMENTS.items()
-        }
-        arguments = [Argument(word(), word() - (1 << 63)) for _ in range(rng.integers(0, 17))]
-        return cls(Image(_CHIP_FINGERPRINT, programs), arguments, int(rng.integers(1, 1 << 32)))
-
-    def events(self) -> list[_Event]:
-        """Expected events: reset, arguments, configuration and start."""
-        arguments = [("argument", i, a.value, a.stride) for i, a in enumerate(self.arguments)]
-        return [("clear",), *arguments, ("load", self.image.programs), ("start", self.repeat)]
+    return CommandProcessor(**_SIZES._asdict(), fingerprint=FINGERPRINT)
 
 
 class _Memory:
     """Memory that returns errors at some addresses."""
 
-    def __init__(self, dut: Any, pauses: float) -> None:
+    def __init__(self, dut: Any, sizes: CommandSizes, pauses: float) -> None:
         bus = AxiReadBus.from_prefix(dut, "memory_")
-        ram = AxiRamRead(bus, dut.clk, dut.rst, size=1 << _ADDRESS_BITS)
+        ram = AxiRamRead(bus, dut.clk, dut.rst, size=1 << sizes.axi_address_bits)
         ram.log.setLevel(logging.WARNING)
         self.write = ram.write
         self.errors: dict[int, AxiResp] = {}
@@ -109,19 +81,20 @@ class _Bench:
 
     def __init__(self, dut: Any, *, pauses: float = 0.0) -> None:
         self.dut = dut
+        self.sizes, self.lists = asked_command() or (_SIZES, _LISTS)
         self.rng = random_generator("bench")
-        self.memory = _Memory(dut, pauses)
+        self.memory = _Memory(dut, self.sizes, pauses)
         self._host = AxiLiteMaster(AxiLiteBus.from_prefix(dut, "host_"), dut.clk, dut.rst)
         for side in (self._host.write_if, self._host.read_if):
             side.log.setLevel(logging.WARNING)
-        self.log: list[_Event] = []
+        self.log: list[Event] = []
         #: Number of the kernel since the launch whose unit fails, with its code and unit.
         self.unit_errors: dict[int, tuple[int, int]] = {}
         self.launched = self.first_issue = self.started_at = self.done_at = self.begun_at = 0
         self.launches = self.list = 0
         self.counters = [
             [int(value) for value in self.rng.integers(0, 1 << COUNTER_BITS, COUNTER_WORDS)]
-            for _ in range(_UNITS)
+            for _ in range(self.sizes.units)
         ]
 
     async def begin(self) -> None:
@@ -182,7 +155,7 @@ class _Bench:
         dut = self.dut
         if row := int(dut.o_row.value):
             at = row.bit_length() - 1, int(dut.o_segment.value).bit_length() - 1
-            word = int(dut.o_data.value) << _WIDTH * int(dut.o_word.value)
+            word = int(dut.o_data.value) << self.sizes.width_bits * int(dut.o_word.value)
             shadows[at] = shadows.get(at, 0) | word
 
     def _take_argument(self) -> None:
@@ -201,29 +174,21 @@ class _Bench:
     async def read(self, name: str) -> int:
         return int(await self._host.read_dword(register(name).offset))
 
-    def store(self, kernels: list[_Kernel]) -> list[LaunchEntry]:
+    def store(self, kernels: list[ListedKernel]) -> list[LaunchEntry]:
         """Store a list and everything it refers to in memory, at a random address."""
-        region = _REGION * int(self.rng.integers(0, (1 << _ADDRESS_BITS) // _REGION))
-        self.list = region + 0x1_0000
-        entries = []
-        for number, kernel in enumerate(kernels):
-            # Both cross a multiple of 4 KiB if they are longer than the alignment.
-            at = region + 0x1_2000 + number * 0x4000 - _PITCH
-            raw = kernel.image.pack(_WIDTH)
-            self.memory.write(at, raw[HEADER_BYTES:])
-            self.memory.write(at + 0x2000, pack_arguments(kernel.arguments))
-            entries.append(
-                LaunchEntry(
-                    image_address=at,
-                    image_bytes=len(raw) - HEADER_BYTES,
-                    header=raw[:HEADER_BYTES],
-                    argument_address=at + 0x2000,
-                    argument_count=len(kernel.arguments),
-                    repeat=kernel.repeat,
-                )
-            )
-        self.memory.write(self.list, pack_list(entries, _WIDTH))
+        regions = (1 << self.sizes.axi_address_bits) // REGION_BYTES
+        region = REGION_BYTES * int(self.rng.integers(0, regions))
+        self.list, entries = store_list(kernels, region, self.sizes, self.memory.write)
         return entries
+
+    @property
+    def pitch(self) -> int:
+        """Bytes from an entry of a list to the next."""
+        return alignment_bytes(self.sizes.width_bits)
+
+    def kernels(self, most: int = 4) -> list[ListedKernel]:
+        """A random list of kernels."""
+        return random_kernels(self.rng, self.sizes, most)
 
     async def launch(self, entries: int, address: int | None = None) -> None:
         address = self.list if address is None else address
@@ -239,7 +204,7 @@ class _Bench:
             await RisingEdge(self.dut.o_interrupt)
         return await self.read("STATUS")
 
-    async def run(self, kernels: list[_Kernel]) -> None:
+    async def run(self, kernels: list[ListedKernel]) -> None:
         """Launch a valid list; check the order of its kernels and the registers."""
         self.store(kernels)
         await self.launch(len(kernels))
@@ -252,12 +217,12 @@ class _Bench:
         assert await self.read("LAUNCH_CYCLES") == self.started_at - self.begun_at
         first = self.first_issue - self.launched if self.first_issue else 0
         assert await self.read("FIRST_MAC") == first
-        index = int(self.rng.integers(0, _UNITS * COUNTER_WORDS))
+        index = int(self.rng.integers(0, self.sizes.units * COUNTER_WORDS))
         await self.write("COUNTER_SELECT", index)
         counter = await self.read("COUNTER_LO") | await self.read("COUNTER_HI") << 32
         assert counter == self.counters[index // COUNTER_WORDS][index % COUNTER_WORDS]
 
-    async def fail(self, kernels: list[_Kernel], entry: int, error: int) -> None:
+    async def fail(self, kernels: list[ListedKernel], entry: int, error: int) -> None:
         """Check that the launch ends with an error at an entry, after the entries before it ran."""
         assert await self.end() == _ERROR
         assert await self.read("ERROR") == error
@@ -266,7 +231,7 @@ class _Bench:
         self.check_stopped(kernels, entry)
         await self.write("STATUS", _ERROR)
 
-    def check_stopped(self, kernels: list[_Kernel], ran: int) -> None:
+    def check_stopped(self, kernels: list[ListedKernel], ran: int) -> None:
         """Check the fabric's log: complete kernels, possibly a partial one, stop and reset."""
         expected = [event for kernel in kernels for event in kernel.events()]
         assert self.log[-2:] == [("stop",), ("clear",)], self.log
@@ -274,26 +239,22 @@ class _Bench:
         assert seen == expected[: len(seen)] and self.starts() >= ran, (seen, expected)
 
 
-def _kernels(rng: np.random.Generator, most: int = 4) -> list[_Kernel]:
-    return [_Kernel.random(rng) for _ in range(rng.integers(1, most + 1))]
-
-
-@bench(limit_cycles=200_000)
+@bench(limit_cycles=5_000_000)
 @cocotb.parametrize(pauses=[0.0, 0.3, 0.8])
 async def lists_run_in_order_whatever_pauses(dut: Any, pauses: float) -> None:
     """Every kernel starts from reset, with its own image, arguments and repeat count."""
     test = _Bench(dut, pauses=pauses)
     await test.begin()
-    for _ in range(12):
-        await test.run(_kernels(test.rng))
+    for _ in range(test.lists):
+        await test.run(test.kernels())
 
 
-def _refusals() -> Iterator[tuple[str, int, int, int, LaunchError]]:
+def _refusals(sizes: CommandSizes) -> Iterator[tuple[str, int, int, int, LaunchError]]:
     """Invalid lists and images: part, byte, value, size, and the expected error."""
     code = LaunchError
     yield from (
         ("entry", 0, 0x1_0020, 8, code.IMAGE_ADDRESS),
-        ("entry", 0, 1 << 40, 8, code.IMAGE_ADDRESS),
+        ("entry", 0, 1 << sizes.axi_address_bits, 8, code.IMAGE_ADDRESS),
         ("entry", 16, 0, 4, code.IMAGE_BYTES),
         ("entry", 16, 36, 4, code.IMAGE_BYTES),
         ("entry", 16, 1 << 24, 4, code.IMAGE_BYTES),
@@ -303,11 +264,11 @@ def _refusals() -> Iterator[tuple[str, int, int, int, LaunchError]]:
         ("entry", 28, 0x4D49_5755, 4, code.MAGIC),
         ("entry", 32, IMAGE_VERSION + 1, 2, code.VERSION),
         ("entry", 34, 3, 2, code.RESERVED),
-        ("entry", 36, _CHIP_FINGERPRINT ^ 1, 4, code.FINGERPRINT),
+        ("entry", 36, FINGERPRINT ^ 1, 4, code.FINGERPRINT),
         ("entry", 40, 0, 4, code.CHECKSUM),
-        ("image", 0, 2, 1, code.RUN),
-        ("image", 1, 2, 1, code.RUN),
-        ("image", 2, 4, 1, code.RUN),
+        ("image", 0, len(sizes.segments), 1, code.RUN),
+        ("image", 1, max(map(len, sizes.segments)), 1, code.RUN),
+        ("image", 2, max(sizes.words.values()), 1, code.RUN),
     )
 
 
@@ -319,34 +280,35 @@ async def what_cannot_run_is_refused_at_its_entry(dut: Any) -> None:
     for entries, address, code in (
         (0, 0, LaunchError.NO_ENTRIES),
         (1, 32, LaunchError.LIST_ADDRESS),
-        (1, 1 << _ADDRESS_BITS, LaunchError.LIST_ADDRESS),
+        (1, 1 << test.sizes.axi_address_bits, LaunchError.LIST_ADDRESS),
     ):
         await test.launch(entries, address)
         await test.fail([], 0, code.value)
-    for part, offset, value, size, code in _refusals():
-        kernels = _kernels(test.rng)
+    for part, offset, value, size, code in _refusals(test.sizes):
+        kernels = test.kernels()
         entries_there = test.store(kernels)
         wrong = int(test.rng.integers(0, len(kernels)))
-        at = test.list + wrong * _PITCH if part == "entry" else entries_there[wrong].image_address
+        entry = test.list + wrong * test.pitch
+        at = entry if part == "entry" else entries_there[wrong].image_address
         test.memory.write(at + offset, value.to_bytes(size, "little"))
         await test.launch(len(kernels))
         await test.fail(kernels, wrong, code.value)
-        await test.run(_kernels(test.rng, 2))
+        await test.run(test.kernels(2))
 
 
 @bench(limit_cycles=200_000)
 async def errors_of_memory_and_of_units_end_a_launch_at_their_entry(dut: Any) -> None:
     """SLVERR or DECERR at any beat read, or an error of a unit."""
     test = _Bench(dut, pauses=0.2)
-    rng = test.rng
+    rng, beat = test.rng, test.sizes.width_bits // 8
     await test.begin()
     for _ in range(40):
-        kernels = _kernels(rng)
+        kernels = test.kernels()
         entries = test.store(kernels)
         wrong = int(rng.integers(0, len(kernels)))
         entry = entries[wrong]
         spans = {
-            ReadPhase.LIST: (test.list + wrong * _PITCH, _PITCH),
+            ReadPhase.LIST: (test.list + wrong * test.pitch, test.pitch),
             ReadPhase.ARGUMENTS: (entry.argument_address, 16 * entry.argument_count),
             ReadPhase.IMAGE: (entry.image_address, entry.image_bytes),
         }
@@ -357,17 +319,18 @@ async def errors_of_memory_and_of_units_end_a_launch_at_their_entry(dut: Any) ->
             error, ran = LaunchError.UNIT.value | unit_code << 8 | unit << 16, wrong + 1
         else:
             first, size = spans[choice]
+            size = ceil_div(size, beat) * beat
             if not size:
                 continue
             answer = (AxiResp.SLVERR, AxiResp.DECERR)[rng.integers(2)]
-            test.memory.errors = {first + 8 * int(rng.integers(0, size // 8)): answer}
+            test.memory.errors = {first + beat * int(rng.integers(0, size // beat)): answer}
             code = LaunchError[f"READ_{answer.name}"]
             error, ran = code.value | choice.value << 8, wrong
         await test.launch(len(kernels))
         await test.fail(kernels, wrong, error)
         assert test.log.count(("clear",)) >= ran
         test.memory.errors, test.unit_errors = {}, {}
-        await test.run(_kernels(rng, 2))
+        await test.run(test.kernels(2))
 
 
 @bench(limit_cycles=200_000)
@@ -378,7 +341,7 @@ async def an_abort_at_any_time_leaves_a_processor_that_works(dut: Any, pauses: f
     await test.begin()
     aborted = 0
     for _ in range(50):
-        kernels = _kernels(test.rng)
+        kernels = test.kernels()
         test.store(kernels)
         await test.launch(len(kernels))
         await clocks(dut, int(test.rng.integers(0, 300)))
@@ -394,5 +357,5 @@ async def an_abort_at_any_time_leaves_a_processor_that_works(dut: Any, pauses: f
             assert await test.read("ERROR_ENTRY") in (test.starts() - 1, test.starts())
             test.check_stopped(kernels, 0)
         await test.write("STATUS", _ERROR | _DONE)
-        await test.run(_kernels(test.rng, 2))
+        await test.run(test.kernels(2))
     assert 10 < aborted < 50

@@ -8,8 +8,11 @@ from hw.matrix.systolic_unit import SystolicUnit
 from hw.pcu.unit import Pcu
 from hw.tpu.unit import TensorUnit
 from tests.hw import units
+from tests.hw.agcu.agcu_stand import AGCU_SETS, AgcuStand
+from tests.hw.command.command_stand import COMMAND_SETS, CommandStand
 from tests.hw.lib.nest_bench import issuer_chain
 from tests.hw.pcu.lane_units import UNITS, Piped
+from tests.hw.pmu.pmu_stand import PMU_SETS, PmuStand
 from tests.native.clocked_bundle import ClockedBundle
 from tests.native.stream_model import StreamModel
 
@@ -36,11 +39,16 @@ def pcu_units(heavy_lock):
 
 @pytest.fixture(scope="session")
 def systolic_units(heavy_lock):
-    """Model of matrix units, tensor units and read-outs by themselves, ports after their names."""
+    """Model of units by themselves that are no PCU, ports after their names."""
     parts = {name: SystolicUnit(config) for name, config in units.SYSTOLIC_UNITS.items()}
     tensors = {name: TensorUnit(config) for name, config in units.TENSOR_UNITS.items()}
     readouts = {f"readout_{name}": OutputStage(config) for name, config in units.READOUTS.items()}
-    bundle = ClockedBundle(parts | tensors | readouts)
+    stands = {
+        "pmu": PmuStand(PMU_SETS["a"]),
+        "agcu": AgcuStand(AGCU_SETS["a"]),
+        "command": CommandStand(COMMAND_SETS["a"]),
+    }
+    bundle = ClockedBundle(parts | tensors | readouts | stands)
     with heavy_lock():
         model = StreamModel(emit(bundle), bundle)
     with model:
