@@ -219,4 +219,4 @@ class _Builder:
             for copy in range(self.copies)
         ]
         box = boxes_of(self.arrays, tensor, (shape.columns, shape.rows), line * shape.rows)
-        self.parts.store(f"line{line}_{tensor}", agcu, box, self._loops(blocks), sources)
+        self.parts.store(f"line{line}_{tensor}_store", agcu, box, self._loops(blocks), sources)

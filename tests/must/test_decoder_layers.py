@@ -4,7 +4,11 @@ import numpy as np
 import pytest
 
 import tilewright as tw
+from hw.arch.config import named
+from hw.arch.launch import ARGUMENT_BYTES, alignment_bytes
 from sim.golden import Interpreter, golden
+from sim.launch_memory import LaunchMemory
+from sim.run.job import Problem
 from sw.ir import nodes as ir
 from sw.ir.sizes import choose_sizes
 from sw.passes.accumulate import accumulate
@@ -45,6 +49,15 @@ def unfused_bytes(inputs, sizes, past):
     return interpreter.bytes
 
 
+def launch_bytes(sizes, past):
+    """Bytes of the launch list of a token, its argument tables and the images of all entries."""
+    options = {"past": past}
+    compiled = Problem(model, named["small"], sizes, tw.bf16, None, options).compile()
+    entries = LaunchMemory.of_kernel(compiled, seed=1).list_entries
+    own = sum(each.image_bytes + each.argument_count * ARGUMENT_BYTES for each in entries)
+    return own + len(entries) * alignment_bytes(named["small"].width_bits)
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(7200)
 @pytest.mark.must(
@@ -75,7 +88,10 @@ def test_sixteen_tokens_take_a_launch_each(seed, heavy, figure):
     assert found[0] == wanted[0]
     for one, other in zip(found[1], wanted[1], strict=True):
         assert one.tobytes() == other.tobytes()
+    launched = launch_bytes(sizes | {"L": LAYERS}, TOKENS - 1)
+    arrays = moved[-1] - launched
     figure(
-        f"1 launch a token; {moved[-1]:,} bytes for token {TOKENS} with images, "
-        f"{unfused[-1]:,} if each operation were a program"
+        f"1 launch a token; token {TOKENS}: {arrays:,} bytes of arrays, {unfused[-1]:,} if each "
+        f"operation were a program, {arrays / unfused[-1]:.3f}; {launched:,} bytes of the launch"
     )
+    assert 0 < arrays < unfused[-1]

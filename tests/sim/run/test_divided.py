@@ -16,6 +16,7 @@ from sw.passes import part_steps
 from sw.prove import LivenessError, require_live
 from tests.sw.language.test_programs import load
 from tests.sw.parts.test_division import batched
+from tests.sw.parts.test_sections import two_carries
 
 attention = load("softmax")["attention"]
 
@@ -66,6 +67,7 @@ SIZES = {
     projected: {"H": 4, "M": 5, "K": 8, "N": 21},
     cached: {"M": 3, "K": 12, "N": 16, "G": 2, "S": 11},
     turned_sum: {"M": 7, "N": 16},
+    two_carries: {"L": 3, "M": 3, "D": 20},
 }
 
 
@@ -81,7 +83,7 @@ def test_the_emulator_equals_golden_on_ragged_shapes(kernel, config, seed):
     rng = random.Random(seed)
     most = {"tiny": 24, "small": 60}[config]
     for number in range(3):
-        dims = {name: rng.randint(1, 4 if name in "BH" else most) for name in SIZES[kernel]}
+        dims = {name: rng.randint(1, 4 if name in "BHL" else most) for name in SIZES[kernel]}
         if "S" in dims:
             # Exponentials of an odd number of keys, from fp32 to bf16, find no live plan so far.
             dims["S"] += dims["S"] % 2

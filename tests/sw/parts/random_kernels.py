@@ -4,15 +4,17 @@ import linecache
 
 import sw.language as tw
 
-__all__ = ["draw_kernel"]
+__all__ = ["draw_kernel", "draw_layers"]
 
 _UNARY = ("tw.exp({} * 0.01)", "tw.silu({})", "abs({})", "{} * 0.5", "-{}", "tw.tanh({})")
 _BINARY = ("{} + {}", "{} - {}", "{} * {}", "tw.maximum({}, {})")
+_KINDS = ("unary", "unary", "binary", "binary", "row", "reduce", "dot", "mlp")
 
 
 class _Drawing:
-    def __init__(self, draw):
+    def __init__(self, draw, kinds=_KINDS):
         self.draw = draw
+        self.kinds = kinds
         self.lines = []
         self.count = 0
         self.depth = 1
@@ -44,8 +46,7 @@ class _Drawing:
         width = draw.choice([each for each in ("D", "D", "F") if self.widths[each]])
         value = self.pick(width)
         number = self.float_of(value)
-        kinds = ("unary", "unary", "binary", "binary", "row", "reduce", "dot", "mlp", "heads")
-        match draw.choice(kinds):
+        match draw.choice(self.kinds):
             case "unary":
                 self.name(width, draw.choice(_UNARY).format(f"({number})"))
             case "binary":
@@ -115,7 +116,7 @@ class _Drawing:
 
 def draw_kernel(draw, number):
     """A kernel, its sizes, and its text."""
-    drawing = _Drawing(draw)
+    drawing = _Drawing(draw, (*_KINDS, "heads"))
     outer = draw.randint(0, 2)
     heads = 1 if outer == 0 else draw.choice((2, 4))
     drawing.body("Y", outer, "a")
@@ -133,11 +134,49 @@ def draw_kernel(draw, number):
         "    H, R = X.shape[0], 2 if X.shape[0] % 2 == 0 else 1",
         *drawing.lines,
     ]
+    sizes = {"H": heads, "M": draw.randint(1, 11), "D": 8 * draw.randint(1, 3)}
+    sizes["F"] = 8 * draw.randint(1, 3) if again else draw.choice((8, 16, 24))
+    return _kernel(lines, f"drawn_{number}.py"), sizes, "\n".join(lines)
+
+
+def _kernel(lines, file):
     text = "\n".join(lines) + "\n"
-    file = f"drawn_{number}.py"
     linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
     names = {"tw": tw}
     exec(compile(text, file, "exec"), names)
-    sizes = {"H": heads, "M": draw.randint(1, 11), "D": 8 * draw.randint(1, 3)}
-    sizes["F"] = 8 * draw.randint(1, 3) if again else draw.choice((8, 16, 24))
-    return names["drawn"], sizes, text
+    return names["drawn"]
+
+
+def draw_layers(draw, number):
+    """A kernel with a loop of `tw.repeat` that carries two tiles, its sizes, and its text."""
+    drawing = _Drawing(draw)
+    start = drawing.name("D", "tw.load_tile(X)", wide=False)
+    total = drawing.name("D", draw.choice(_UNARY).format(f"{start}.to(tw.fp32)"))
+    if draw.random() < 0.5:
+        drawing.name("1", f"tw.row_sum({total})")
+    drawing.line("for n in tw.repeat(W.shape[0]):")
+    drawing.depth += 1
+    # Only what the body reads is carried.
+    drawing.name("D", f"{start}.to(tw.fp32) + {total}")
+    if draw.random() < 0.5:
+        drawing.name("D", "tw.load_tile(T[n])", wide=False)
+    for _ in range(draw.randint(2, 6)):
+        drawing.statement(
+            "", lambda at, index: (f"W[{at}, :, {index}]", f"V[{at}, {index}, :]"), "n"
+        )
+    drawing.line(f"tw.store_tile(T[n], {drawing.pick('D')})")
+    drawing.line(f"{start} = {drawing.float_of(drawing.pick('D'))}.to(tw.bf16)")
+    if draw.random() < 0.5:
+        drawing.line(f"{total} = {total} + {drawing.float_of(drawing.pick('D'))}")
+    drawing.depth -= 1
+    last = draw.choice((start, total, f"{start}.to(tw.fp32) * {total}"))
+    drawing.line(f"tw.store_tile(Y, {last})")
+    lines = [
+        '@tw.kernel("X[M, D], W[L, D, F], V[L, F, D], g[D], f[F], T[L, M, D] -> Y[M, D], T")',
+        "def drawn(X, W, V, g, f, T, Y):",
+        "    i = X.shape[0]",
+        *drawing.lines,
+    ]
+    sizes = {"L": draw.randint(1, 4), "M": draw.randint(1, 5)}
+    sizes |= {"D": 8 * draw.randint(1, 3), "F": 8 * draw.randint(1, 3)}
+    return _kernel(lines, f"drawn_layers_{number}.py"), sizes, "\n".join(lines)

@@ -27,7 +27,7 @@ from sw.passes.simplify import simplify
 from sw.stages.refusal import refusal
 from tests.sw.language.test_programs import load
 from tests.sw.parts.division_model import run_division
-from tests.sw.parts.random_kernels import draw_kernel
+from tests.sw.parts.random_kernels import draw_kernel, draw_layers
 
 PROGRAMS = 100
 
@@ -161,11 +161,11 @@ def test_programs_of_the_language_page_by_invented_rules(file, name, sizes, seed
     assert divided >= 4
 
 
-def examine(draw, rng, programs):
+def examine(draw, rng, programs, drawn=draw_kernel):
     """Divide random kernels; how many were divided, and the texts of those whose bits differ."""
     fates, wrong = Counter(), []
     for number in range(programs):
-        kernel, sizes, text = draw_kernel(draw, number)
+        kernel, sizes, text = drawn(draw, number)
         program = lean(kernel, **sizes)
         try:
             found = divide(program, limited(draw))
@@ -186,6 +186,15 @@ def test_random_kernels_have_the_bits_of_golden(seed):
     print(dict(fates))
     assert not wrong, wrong[0]
     assert fates["several"] > PROGRAMS / 2 and fates["repeated"] > PROGRAMS / 8
+
+
+def test_random_layers_have_the_bits_of_golden(seed):
+    print(f"seed {seed}")
+    draw, rng = random.Random(seed), np.random.default_rng(seed)
+    fates, wrong = examine(draw, rng, PROGRAMS, draw_layers)
+    print(dict(fates))
+    assert not wrong, wrong[0]
+    assert fates["several"] > PROGRAMS / 2
 
 
 @tw.kernel("X[M, N], T[M, N] -> T, E[M, N]")
