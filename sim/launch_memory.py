@@ -76,7 +76,7 @@ class LaunchMemory:
     config : ChipConfig
         The chip; its link width determines alignments.
     images : sequence of ImageRuns
-        In the order of the launch list, but for `PartLaunch.turn`. Each is in memory once.
+        In the order of the launch list, but for `PartLaunch.group`. Each is in memory once.
     arrays : sequence of ArraySpec
         Arguments of the kernel, in order.
     intermediates : sequence of ArraySpec

@@ -78,7 +78,7 @@ def _of_sections(program: Program, serves: Serves) -> Division:
     """Divisions of the sections of a program, with the launches of each iteration of its loops."""
     every, between = sections(program)
     names = {each.name for each in (*arrays_of(program), *between)}
-    arrays, parts, turn = list(between), [], 0
+    arrays, parts, group = list(between), [], 0
     for section in every:
         division = divide(section.program, serves)
         own = {}
@@ -91,13 +91,13 @@ def _of_sections(program: Program, serves: Serves) -> Division:
                 PartLaunch(
                     tuple(_moved(argument, {**own, **places}) for argument in launch.arguments),
                     launch.repeat,
-                    turn + number,
+                    group + number,
                 )
                 for number, places in enumerate(section.places)
                 for launch in part.launches
             )
             parts.append(dataclasses.replace(part, launches=launches))
-        turn += len(section.places)
+        group += len(section.places)
     return Division(tuple(parts), tuple(arrays))
 
 

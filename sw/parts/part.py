@@ -40,14 +40,14 @@ class PartLaunch:
         One per array of the part, in order.
     repeat : int
         Iterations.
-    turn : int
-        Launches follow one another by turns, and in each turn part by part. A loop of `tw.repeat`
-        has a turn for each iteration.
+    group : int
+        Launches follow one another by groups, and in each group part by part. A loop of `tw.repeat`
+        has a group for each iteration.
     """
 
     arguments: tuple[Argument, ...]
     repeat: int = 1
-    turn: int = 0
+    group: int = 0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -81,7 +81,7 @@ class Part:
                     Argument(each.array, each.offset + each.stride * number)
                     for each in launch.arguments
                 ),
-                turn=launch.turn,
+                group=launch.group,
             )
             for launch in self.launches
             for number in range(launch.repeat)
@@ -113,4 +113,4 @@ def in_order(launches: Iterable[Iterable[PartLaunch]]) -> list[tuple[int, PartLa
         Those of each part.
     """
     every = ((number, each) for number, part in enumerate(launches) for each in part)
-    return sorted(every, key=lambda entry: entry[1].turn)
+    return sorted(every, key=lambda entry: entry[1].group)

@@ -115,7 +115,7 @@ class _Sections:
         for node in every:
             for value in node.results:
                 if value.name in read - self._places.keys():
-                    tensor = self._tensor(value, Role.OUT)
+                    tensor = self._tensor(value, Role.OUT, node)
                     tensors.append(tensor)
                     places[tensor.name] = Argument(self._array(tensor).name)
                     self._places[value.name] = places[tensor.name]
@@ -137,7 +137,7 @@ class _Sections:
         for start, carry, last, result in zip(
             loop.values, loop.carries, loop.nexts, loop.results, strict=True
         ):
-            taken, given = self._tensor(carry, Role.IN), self._tensor(carry, Role.OUT)
+            taken, given = (self._tensor(carry, role, loop) for role in (Role.IN, Role.OUT))
             array = self._array(given, slots=2)
             tensors += [taken, given]
             loads.append(_load(carry, taken, loop))
@@ -182,18 +182,25 @@ class _Sections:
             if value.name in self._again:
                 found.append(self._again[value.name])
                 continue
-            tensor = self._tensor(value, Role.IN)
+            tensor = self._tensor(value, Role.IN, loop or nodes[0])
             tensors.append(tensor)
             places[tensor.name] = self._places[value.name]
             found.append(_load(value, tensor, loop or nodes[0]))
         return tuple(found), tensors, places
 
-    def _tensor(self, value: ir.Value, role: Role) -> Tensor:
+    def _tensor(self, value: ir.Value, role: Role, near: ir.Node) -> Tensor:
         """A tensor of a section for a value, which is all of it."""
         kind = value.type
         assert isinstance(kind, TileType)
+        if kind.format == pred:
+            raise ProgramError(
+                "unserved",
+                f"A condition such as `{value.variable or 'this'}` must be computed in the loop of "
+                "`tw.repeat` that reads it: it cannot pass through memory",
+                near.span,
+                value=value.variable or "",
+            )
         sizes = [kind.axis(number).size for number in range(2)]
-        assert kind.format != pred and all(isinstance(each, int) for each in sizes)
         dims = tuple(Dim(noun, int(size)) for noun, size in zip(("rows", "cols"), sizes))
         name = unused(value.variable or f"value.{value.name}", self._names)
         self._names.add(name)

@@ -62,8 +62,8 @@ def _division_text(division: Division) -> str:
     for number, part in enumerate(division.parts, 1):
         for launch in part.launches:
             arguments = ", ".join(map(_argument_text, launch.arguments))
-            turn = f"turn {launch.turn}: " if launch.turn else ""
-            lines.append(f"part {number}: {turn}{launch.repeat} x ({arguments})")
+            group = f"group {launch.group}: " if launch.group else ""
+            lines.append(f"part {number}: {group}{launch.repeat} x ({arguments})")
         # The whole program is the text of the pass before.
         lines += [print_program(part.program, spans=False)] if several else []
     return "\n".join(lines)

@@ -125,8 +125,10 @@ def test_a_few_tokens_of_a_little_model(seed):
 
 def test_a_few_tokens_of_layers_in_one_launch_list(seed):
     compiled = require_tokens("tiny", LITTLE, 2, "emulator", seed, layers=3)
-    parts = compiled[1].report().splitlines()
-    assert any("launches; through memory" in line for line in parts)
+    assert "launches; through memory" in compiled[1].report()
+    parts = zip(compiled[0].images, compiled[1].images, strict=True)
+    # Only the image of attention depends on the number of keys.
+    assert sum(one != other for one, other in parts) <= 1
 
 
 @pytest.mark.slow

@@ -131,8 +131,8 @@ def test_parts_do_not_depend_on_the_number_of_layers(layers):
     assert [each.bytes for each in found.intermediates] == [
         each.bytes for each in one.intermediates
     ]
-    turns = [launch.turn for _, launch in in_order(part.launches for part in found.parts)]
-    assert turns == sorted(turns) and len(set(turns)) == layers + 2
+    groups = [launch.group for _, launch in in_order(part.launches for part in found.parts)]
+    assert groups == sorted(groups) and len(set(groups)) == layers + 2
 
 
 def test_a_tile_of_an_input_and_of_an_output_is_not_copied():
@@ -153,7 +153,7 @@ def test_slots_that_do_not_alternate_are_found(seed, monkeypatch):
             module.Argument(each.array, each.offset if each.array == "W" else 0, each.stride)
             for each in launch.arguments
         )
-        return type(launch)(tuple(arguments), launch.repeat, launch.turn)
+        return type(launch)(tuple(arguments), launch.repeat, launch.group)
 
     parts = tuple(
         type(part)(part.program, part.arrays, tuple(map(one_slot, part.launches)))
@@ -179,13 +179,23 @@ def crossed(X, K):
         tw.store_tile(K[n], x)
 
 
+@tw.kernel("X[M, D], g[L, D] -> Y[M, D]: bf16")
+def condition(X, g, Y):
+    x = tw.load_tile(X)
+    positive = x > 0.0
+    for n in tw.repeat(g.shape[0]):
+        x = tw.where(positive, x * tw.load_tile(g[n]), 0.0).to(tw.bf16)
+    tw.store_tile(Y, x)
+
+
 @pytest.mark.parametrize(
     ("kernel", "sizes", "message"),
     [
+        (condition, {"M": 3, "D": 16}, r"such as `positive` must be computed in the loop"),
         (second_axis, {"H": 2, "M": 3, "D": 16}, r"`n` of `tw.repeat` must be the first index"),
         (crossed, {"M": 3, "D": 16}, r"`K`, which a loop of `tw.repeat` updates, must be indexed"),
     ],
-    ids=["second axis", "crossed"],
+    ids=["condition", "second axis", "crossed"],
 )
 def test_what_launches_do_not_make_is_refused_at_its_line(kernel, sizes, message):
     with pytest.raises(tw.ProgramError, match=message) as found:
