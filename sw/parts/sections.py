@@ -122,7 +122,22 @@ class _Sections:
                     passed.append(_store(value, tensor, node))
         whole = self._with(tensors, (*free, *every, *passed))
         if whole.nodes:
+            self._require_loads(whole)
             yield Section(whole, (self._of_arrays(whole, places),))
+
+    def _require_loads(self, program: Program) -> None:
+        """Refuse a section before a loop that has nothing but constants to store."""
+        nodes = tuple(walk(program.nodes))
+        if not any(isinstance(each, ir.Load | ir.Gather) for each in nodes):
+            (*_, store) = (each for each in nodes if isinstance(each, ir.Store))
+            name = store.values[0].variable or "a tile"
+            raise ProgramError(
+                "unserved",
+                f"`{name}`, which a loop of `tw.repeat` carries, must start as a tile that is "
+                "loaded, or computed from such a tile: no image stores constants alone",
+                store.span,
+                value=name,
+            )
 
     def _repeated(self, loop: ir.Loop) -> Section:
         """The body of a loop, whose carries are loaded at its beginning and stored at its end."""

@@ -7,6 +7,7 @@ import pytest
 import tilewright as tw
 from hw.arch.config import named
 from hw.arch.errors import BadInputError
+from sim.launch_memory import LaunchMemory
 from sim.native.conditions import MemoryConditions
 from sim.run.driver import compile_job, run
 from sim.run.job import Job, Problem
@@ -121,6 +122,19 @@ def test_heads_are_iterations_of_a_product_and_rows_of_element_math(seed):
     for part in compiled.parts[1::2]:
         assert all(each.shape[0] == rows for each in part.part.arrays)
     assert "instead of" not in compiled.report()
+
+
+def test_entries_of_layers_have_all_parts_in_each_layer(seed):
+    compiled, outcome = ran(two_carries, SIZES[two_carries] | {"L": 4}, "small", backend="emulator")
+    assert outcome.report["verified"] and outcome.report["launches"] == 1
+    entries = LaunchMemory.of_kernel(compiled, seed=seed).list_entries
+    addresses = [each.image_address for each in entries]
+    images = list(dict.fromkeys(addresses))
+    order = [images.index(each) for each in addresses]
+    layer = [number for number in range(len(images)) if order.count(number) == 4]
+    first, last = layer[0], layer[-1] + 1
+    assert order == [*range(first), *layer * 4, *range(last, len(images))]
+    assert [number for number, _ in compiled.launches] == order
 
 
 def test_an_image_that_is_not_repeated_is_launched_several_times(seed, monkeypatch):

@@ -179,6 +179,14 @@ def crossed(X, K):
         tw.store_tile(K[n], x)
 
 
+@tw.kernel("X[M, D], g[L, D] -> Y[M, D]")
+def constant(X, g, Y):
+    x, total = tw.load_tile(X), tw.zeros(*X.shape)
+    for n in tw.repeat(g.shape[0]):
+        total = total + x * tw.load_tile(g[n])
+    tw.store_tile(Y, total)
+
+
 @tw.kernel("X[M, D], g[L, D] -> Y[M, D]: bf16")
 def condition(X, g, Y):
     x = tw.load_tile(X)
@@ -191,11 +199,12 @@ def condition(X, g, Y):
 @pytest.mark.parametrize(
     ("kernel", "sizes", "message"),
     [
+        (constant, {"M": 3, "D": 16}, r"`total`, which a loop of `tw.repeat` carries, must start"),
         (condition, {"M": 3, "D": 16}, r"such as `positive` must be computed in the loop"),
         (second_axis, {"H": 2, "M": 3, "D": 16}, r"`n` of `tw.repeat` must be the first index"),
         (crossed, {"M": 3, "D": 16}, r"`K`, which a loop of `tw.repeat` updates, must be indexed"),
     ],
-    ids=["condition", "second axis", "crossed"],
+    ids=["constant", "condition", "second axis", "crossed"],
 )
 def test_what_launches_do_not_make_is_refused_at_its_line(kernel, sizes, message):
     with pytest.raises(tw.ProgramError, match=message) as found:
