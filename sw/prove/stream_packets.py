@@ -64,6 +64,8 @@ class StreamPackets:
         self._known: dict[Output | Junction, Packets | None] = {}
         #: Packets of each merge by their sources.
         self.rotations: dict[Junction, Rotation] = {}
+        #: Runs of the phases of each PCU with a lane program, as far as asked for.
+        self.lane_runs: dict[tuple[int, ...], PhaseRuns] = {}
         #: Faults of packets that a unit cannot take.
         self.faults: list[str] = []
 
@@ -207,7 +209,9 @@ def marked_tiles(
 
 
 def lane_runs(streams: StreamPackets, at: tuple[int, ...], unit: PcuProgram) -> PhaseRuns:
-    """Runs of the phases of the PCU at a position, which has a lane program."""
+    """Runs of the phases of the PCU at a position, which has a lane program; computed once."""
+    if at in streams.lane_runs:
+        return streams.lane_runs[at]
     assert unit.lanes is not None
     taken: dict[PhaseSource, Packets] = {}
     for source, port, chosen in (
@@ -220,7 +224,8 @@ def lane_runs(streams: StreamPackets, at: tuple[int, ...], unit: PcuProgram) -> 
     if unit.sums:
         sizes = tile_passes(streams, at, unit).sizes
         taken[PhaseSource.ACCUMULATORS] = Packets(sizes, np.ones(len(sizes), np.bool_))
-    return phase_runs(unit.lanes, streams.config.grid_columns, taken)
+    streams.lane_runs[at] = phase_runs(unit.lanes, streams.config.grid_columns, taken)
+    return streams.lane_runs[at]
 
 
 def _pcu(streams: StreamPackets, root: Output, unit: PcuProgram) -> Packets:

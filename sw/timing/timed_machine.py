@@ -192,11 +192,17 @@ class TimedChannel(Channel):
         if late > 0:
             first = run.first + late
             run = Run(first, max(run.last, first + (count - 1) * producer.interval), count)
+        # Several consumers lie behind a fork, which is asked once for all of them.
+        opened: dict[_Fork, tuple[float, float]] = {}
         for flow, forks in zip(self.flows, self._forks, strict=True):
             first, last = run.first + flow.delay, run.last + flow.delay
             for fork, way in forks:
-                first = max(first, fork.opens(self.written) + way)
-                last = max(last, fork.opens(newest) + way)
+                if fork not in opened:
+                    begin = fork.opens(self.written)
+                    opened[fork] = begin, begin if count == 1 else fork.opens(newest)
+                begin, end = opened[fork]
+                first = max(first, begin + way)
+                last = max(last, end + way)
             flow.send(Run(first, max(last, first + count - 1), count))
         super().push(count)
         last = max(run.last, self._opens(newest))

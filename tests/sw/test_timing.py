@@ -13,6 +13,7 @@ from hw.arch.loops import LoopProgram
 from hw.arch.pcu import FilterProgram
 from hw.arch.pmu import EngineProgram, PmuProgram
 from hw.arch.pmu_word import ENGINE_LOOPS, Level
+from hw.arch.unit_kind import PCU
 from hw.lib.axi import BOUNDARY_BYTES, MAX_BURST_BEATS
 from hw.numeric.formats import bf16, int8
 from hw.pcu.lane import Lane
@@ -21,9 +22,10 @@ from hw.pmu.banks import READ_LATENCY
 from sw.compiler import compile_kernel
 from sw.fabric.nets import find_nets
 from sw.kernels.matmul import matmul
-from sw.prove import prove
+from sw.kernels.softmax import softmax
+from sw.prove import prove, stream_packets
 from sw.prove.stream_packets import StreamPackets
-from sw.timing import timed_engines, timed_lanes, timed_network
+from sw.timing import timed_engines, timed_lanes, timed_machine, timed_network
 from sw.timing.flow import Flow, Run
 from sw.timing.iterations import iterated
 from sw.timing.launch_cycles import launch_cycles, ready_cycles
@@ -63,6 +65,42 @@ def test_a_path_has_room_when_its_consumer_has_taken():
     flow.take(Run(20, 23, 4))
     ready = (100).__add__
     assert [flow.took(number, ready) for number in range(-1, 6)] == [0, 20, 21, 22, 23, 100, 101]
+
+
+def test_a_fork_is_asked_for_the_first_and_the_last_payload_of_a_move(monkeypatch):
+    asked, most = [], 0
+    opens, push = timed_machine._Fork.opens, timed_machine.TimedChannel.push
+
+    def counted(fork, number):
+        asked.append((fork, number))
+        return opens(fork, number)
+
+    def checked(channel, count):
+        nonlocal most
+        asked.clear()
+        push(channel, count)
+        assert len(asked) == len(set(asked))
+        most = max(most, len(asked))
+
+    monkeypatch.setattr(timed_machine._Fork, "opens", counted)
+    monkeypatch.setattr(timed_machine.TimedChannel, "push", checked)
+    timed(compiled(64, 64, 64))
+    assert most > 2  # there are streams with several forks
+
+
+def test_runs_of_phases_are_enumerated_once_per_lane_program(monkeypatch):
+    found, phase_runs = [], stream_packets.phase_runs
+
+    def counted(program, words, streams):
+        found.append(program)
+        return phase_runs(program, words, streams)
+
+    monkeypatch.setattr(stream_packets, "phase_runs", counted)
+    part = compile_kernel(softmax, SMALL, dims={"M": 20, "N": 64}, dtype=bf16).parts[0]
+    found.clear()
+    timed(part.chip)
+    units = [unit for kind, _, unit in part.chip.units() if kind is PCU]
+    assert len(found) == sum(unit.lanes is not None for unit in units) > 0
 
 
 def moves_alike(program):
