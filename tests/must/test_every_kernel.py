@@ -10,6 +10,7 @@ import pytest
 from hw.arch.errors import BadInputError
 from sim.run.driver import compile_job, run
 from sim.run.job import Job
+from sw.ir.macs import count_macs
 from tests.sw.kernels.test_compiled_kernels import blocks_of, formats, random_sizes
 from tests.sw.kernels.test_golden_kernels import KERNELS, operands, problem_of, require_definition
 
@@ -36,6 +37,10 @@ def drawn(rng, name, config, number, refusals):
             # Smaller the more often a shape was too large.
             limit = max(64, limit * 0.8)
         job = Job(problem_of(name, sizes, dtype, out, config=config))
+        peak = job.problem.config.peak_macs_per_cycle(dtype.bits)
+        if count_macs(job.problem.golden_program) > most * peak:
+            # Too many cycles by its products alone.
+            continue
         try:
             compiled, fields = compile_job(job)
         except BadInputError as error:
