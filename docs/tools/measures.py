@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import math
+import re
 import tempfile
 from pathlib import Path
 
@@ -13,9 +15,10 @@ from hw.numeric.formats import LANE_BITS, Format, bf16, int8, int32
 from sim.drivers.matrix_unit_driver import MatrixTiling
 from sim.run.driver import compile_job, run
 from sim.run.job import Job, Problem
+from sw.compiler import compile_kernel
 from sw.kernels.matmul import matmul
 
-__all__ = ["cycles_by_outstanding", "first_tensor_unit", "matrix_unit_cycles"]
+__all__ = ["cycles_by_outstanding", "first_tensor_unit", "grid_bound", "matrix_unit_cycles"]
 
 _SIDE = 256
 
@@ -67,3 +70,19 @@ def first_tensor_unit() -> tuple[float, ...]:
     vector = array.rows * LANE_BITS // 8
     sizes = (array.rows, array.columns, tensor.unit.accumulator_rows, tensor.unit.tiles_ahead)
     return *sizes, tensor.buffer_rows, vector, found["bytes"] / 1e6, found["modules"]
+
+
+def grid_bound(name: str, m: int, n: int, k: int) -> tuple[int, int, float, float]:
+    """Predicted cycles of a bf16 product, those of its tiles, and utilization in each of them."""
+    config = configurations[name]
+    compiled = compile_kernel(matmul, config, dims={"M": m, "N": n, "K": k}, dtype=bf16)
+    found = re.match(
+        r"grid \d+ x \d+, (\d+) blocks of \d+ x (\d+) rows, (\d+) blocks of \d+ columns "
+        r"in (\d+) passes, (\d+) tiles",
+        compiled.ir("parallel"),
+    )
+    assert found is not None
+    tiles = math.prod(map(int, found.groups()))
+    least = m * n * k / config.peak_macs_per_cycle(bf16.bits)
+    cycles = compiled.predicted_cycles
+    return cycles, tiles, least / cycles, least / tiles
