@@ -29,13 +29,15 @@ def lane_codes(
     repeated: Collection[str] = (),
     returns: bool = True,
     first: str | None = None,
+    numbered: bool = False,
 ) -> tuple[LaneCode, ...]:
     """Programs of the lanes of one or more PCUs that compute a region.
 
     Parameters
     ----------
     nodes : sequence of Node
-        The region in the order of its values: `Map`, `Reduce`, `Cast`, `Full`, `Buffer`, `Mask`.
+        The region in the order of its values: `Map`, `Reduce`, `Cast`, `Full`, `Iota`, `Buffer`,
+        `Mask`.
     inputs : mapping of str to TileType
         Loaded tiles by the names of their values.
     outputs : mapping of str to Format
@@ -53,6 +55,8 @@ def lane_codes(
         Whether what a program sends may come back to it in a later phase.
     first : str or None
         Input that is the source of the first program, if any phase can take it.
+    numbered : bool
+        Whether a packet has all vectors of the region, so that their numbers are those of an axis.
 
     Raises
     ------
@@ -60,7 +64,7 @@ def lane_codes(
         At the first node that lanes cannot compute.
     """
     require_int("Phases of a lane program", phases, 1, PHASES)
-    region = Region(tuple(nodes), inputs, lane_axis, function_bits, repeated)
+    region = Region(tuple(nodes), inputs, lane_axis, function_bits, repeated, numbered)
     makers = {node.result.name: node for node in nodes}
     for name, format_ in outputs.items():
         region.send(name, format_, makers.get(name))

@@ -29,6 +29,8 @@ _FORMS = {
 _REDUCTIONS = {"sum": Reduction.SUM, "max": Reduction.MAXIMUM, "min": Reduction.MINIMUM}
 #: Greatest magnitude up to which every whole number is an fp32.
 EXACT = 1 << 24
+#: Vectors of a packet that have numbers of their own.
+_NUMBERS = 1 << 16
 
 
 def unserved(node: ir.Node | None, message: str, value: str = "") -> ProgramError:
@@ -46,6 +48,8 @@ class _Number(NamedTuple):
     bound: int = EXACT
     #: Whether it is an input as it is loaded.
     loaded: bool = False
+    #: Whether the int32 is not negative: read as fp32, such numbers have the same order.
+    ordered: bool = False
 
 
 class Region:
@@ -60,6 +64,8 @@ class Region:
     function_bits : int or None
     repeated : collection of str
         Inputs of one element per position that come for every vector.
+    numbered : bool
+        Whether a packet has all vectors, so that their numbers are those of an axis.
 
     Members
     -------
@@ -78,7 +84,9 @@ class Region:
         lane_axis: int,
         function_bits: int | None,
         repeated: Collection[str] = (),
+        numbered: bool = False,
     ) -> None:
+        self._numbered = numbered
         self.table = WordTable(function_bits)
         self._math = Arithmetic(self.table)
         self._lane, self._step = lane_axis, 1 - lane_axis
@@ -194,6 +202,8 @@ class Region:
                 result = self._reduce(node)
             case ir.Full():
                 result = _constant(node.value.value, node.format)
+            case ir.Iota():
+                result = self._iota(node)
             case ir.Cast():
                 result = self._cast(node)
             case ir.Buffer() | ir.Mask():
@@ -250,7 +260,31 @@ class Region:
             raise unserved(
                 node, f"`{notation(node.op)}` of int32 takes a power of two on chips", node.op
             )
-        return _Number(format_, None, word) if whole else _Number(format_, word, None)
+        if not whole:
+            return _Number(format_, word, None)
+        ordered = operation.chooses and all(self._ordered(each) for each in numbers)
+        return _Number(format_, None, word, ordered=ordered)
+
+    def _ordered(self, operand: ir.Operand) -> bool:
+        """Whether an operand of int32 is known not to be negative."""
+        if isinstance(operand, ir.Constant):
+            return operand.value >= 0
+        number = self._numbers[operand.name]
+        return isinstance(number, _Number) and number.ordered
+
+    def _iota(self, node: ir.Iota) -> _Number:
+        """Numbers of the vectors in a packet."""
+        axis = (node.rows, node.cols)[node.axis]
+        if node.axis != self._step or not self._numbered or node.start.terms:
+            noun = ("row", "col")[node.axis]
+            rule = f"numbers along the axis of a `{noun}` reduction, all of it in one tile"
+            raise unserved(node, f"`{noun}_index` is not supported here: lanes have {rule}")
+        if not isinstance(axis.size, int) or axis.size > _NUMBERS or node.start.constant:
+            rule = f"numbers of at most {_NUMBERS:,} vectors from 0"
+            raise unserved(node, f"Lanes have {rule}, not {axis.size}", str(axis.size))
+        if axis.one:
+            return _constant(0, int32)
+        return _Number(int32, None, self.table.number(axis), ordered=True)
 
     def _product(self, operands: list[ir.Operand]) -> _Number | None:
         """Product of whole numbers that is exact in fp32, or None."""
@@ -275,6 +309,16 @@ class Region:
         if node.axis != self._step:
             raise unserved(node, "A reduction over positions of a vector is no work of lanes")
         assert isinstance(number, _Number)
+        if (
+            number.real is None
+            and number.integer is not None
+            and number.ordered
+            and node.op != "sum"
+        ):
+            least = self._reduced(node, name, number.integer, axis)
+            if isinstance(least, str):
+                self.table.integers.add(least)
+            return _Number(int32, None, least, ordered=True)
         if number.real is None:
             raise unserved(node, f"Lanes do not reduce {number.format.name}", number.format.name)
         whole = not number.format.is_float
@@ -347,4 +391,7 @@ def _constant(value: Any, format_: Format) -> _Number:
         return _Number(format_, real, None)
     whole = int(stored.astype(np.int32).view(np.uint32)[0])
     bound = abs(int(stored[0]))
-    return _Number(format_, real if bound <= EXACT else None, whole, max(bound, 1))
+    exact = real if bound <= EXACT else None
+    return _Number(
+        format_, exact, whole, max(bound, 1), ordered=not format_.is_float and value >= 0
+    )

@@ -48,6 +48,12 @@ class Place(enum.Enum):
     HELD = enum.auto()
     #: One for each vector, of a port: `SPREAD`.
     SPREAD = enum.auto()
+    #: One for each vector: its number in the packet.
+    NUMBER = enum.auto()
+
+
+#: Places of words that vary from vector to vector.
+_VARYING = Place.FULL, Place.SPREAD, Place.NUMBER
 
 
 @dataclasses.dataclass(frozen=True)
@@ -180,6 +186,13 @@ class WordTable:
             self.integers.add(word)
         return word
 
+    def number(self, length: Axis) -> str:
+        """Word of the number of a vector in its packet, an int32."""
+        word = "#number"
+        self.places[word], self.lengths[word] = Place.NUMBER, length
+        self.integers.add(word)
+        return word
+
     def rename(self, value: str, name: str) -> None:
         """Give a cast value another name at the ports."""
         self.casts[name] = dataclasses.replace(self.casts.pop(value), value=name)
@@ -225,7 +238,7 @@ class WordTable:
         if key in self._known:
             return self._known[key]
         word = f"#{len(self.operations)}"
-        varies = any(self.places[each] in (Place.FULL, Place.SPREAD) for each in names)
+        varies = any(self.places[each] in _VARYING for each in names)
         lengths = {self.lengths[each] for each in names} - {None}
         self.operations[word] = alternatives
         self.places[word] = place or (Place.FULL if varies else Place.LANE)
@@ -243,7 +256,7 @@ class WordTable:
         constants -= set(FIXED_WORDS.values())
         beside = sum(each in (Place.HELD, Place.SPREAD) for each in places)
         beside += max(0, places.count(Place.FULL) - 1)
-        fetched = beside + places.count(Place.LANE)
+        fetched = beside + places.count(Place.LANE) + places.count(Place.NUMBER)
         return beside <= 1 and fetched <= 2 and len(constants) <= CONSTANTS
 
     def passed(self, word: Word, place: Place, length: Axis | None = None) -> str:

@@ -98,6 +98,7 @@ class OpenProgram:
     def _place_one(self, *, loads: bool) -> bool:
         """Place the first draft that fits."""
         known = {*self.ports} - self._gone | {each for each in self._held if each}
+        known |= {word for word, place in self._table.places.items() if place is Place.NUMBER}
         for number, draft in enumerate(self.left):
             if not known.issuperset(draft.leaves):
                 continue
@@ -178,7 +179,9 @@ class OpenProgram:
         """Place a draft, and loads of statistics before it; the state may change if it fails."""
         own = (each for each in draft.leaves if self._gives(each))
         x = next(own, None)
-        beside = [each for each in draft.leaves if each != x and each not in self._held]
+        numbers = [each for each in draft.leaves if self._table.places[each] is Place.NUMBER]
+        inside = {x, *numbers, *self._held}
+        beside = [each for each in draft.leaves if each not in inside]
         for word in list(beside):
             if len(beside) > 1 and self._table.places[word] is Place.LANE:
                 if not loads or not self._load(word, (draft, *rest)):
@@ -217,7 +220,11 @@ class OpenProgram:
             for each in draft.leaves
             if each in self._held and each not in (x, beside)
         }
-        if len(phase.statistics) + (beside is not None) > 2:
+        phase.number = next(
+            (each for each in draft.leaves if self._table.places[each] is Place.NUMBER), None
+        )
+        beside_x = (beside, phase.number)
+        if len(phase.statistics) + sum(each is not None for each in beside_x) > 2:
             # A phase fetches two words beside the source.
             return None
         use = None

@@ -46,6 +46,8 @@ class PlacedPhase:
         Word that the auxiliary stream gives.
     statistics : mapping of str to int
         Words that statistics give, and their numbers.
+    number : str or None
+        Word that is the number of a vector in its packet.
     reduction, statistic : Reduction, int
         Change of a statistic.
     send : Send or None
@@ -58,6 +60,7 @@ class PlacedPhase:
     x: str | None = None
     beside: tuple[str, Port, AuxiliaryUse] | None = None
     statistics: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    number: str | None = None
     reduction: Reduction = Reduction.NONE
     statistic: int = 0
     send: Send | None = None
@@ -65,6 +68,8 @@ class PlacedPhase:
     def coded(self, constants: Sequence[int]) -> CodedPhase:
         """The phase in a program with these constants."""
         fetched = {word: _STATISTICS[number] for word, number in self.statistics.items()}
+        if self.number is not None:
+            fetched = {self.number: Fetched.ROW} | fetched
         if self.beside is not None:
             fetched = {self.beside[0]: Fetched.AUXILIARY} | fetched
         names: dict[Word, Operand] = dict(zip(fetched, (Operand.Y, Operand.Z)))

@@ -206,7 +206,7 @@ class _Extraction:
             root = self._root(operand)
             if (reduction, leaf) not in root.reductions:
                 root.reductions.append((reduction, leaf))
-        elif self._table.ports[leaf].value in self._table.casts:
+        elif leaf in self._table.ports and self._table.ports[leaf].value in self._table.casts:
             self._send(self._table.casts[self._table.ports[leaf].value])
 
     @functools.cached_property

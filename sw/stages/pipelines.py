@@ -88,5 +88,6 @@ def _codes(
         function_bits=bits,
         repeated=[name for name, each in region.inputs.items() if each.part is repeated],
         returns=not region.reduces,
+        numbered=bool(region.reduces),
         phases=phases,
     )

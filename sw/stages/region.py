@@ -128,7 +128,7 @@ class _Finder:
                     self._loads.append(node)
                 case ir.Store():
                     self._stores.append(node)
-                case ir.Gather() | ir.Scatter() | ir.Take() | ir.Split() | ir.Join() | ir.Iota():
+                case ir.Gather() | ir.Scatter() | ir.Take() | ir.Split() | ir.Join():
                     name = node.kind
                     raise _refuse(node, f"`{name}` is not supported by hardware yet")
                 case _:

@@ -252,6 +252,12 @@ def embedding(inputs, width):
     return inputs["E"][inputs["ids"]]
 
 
+def argmax(inputs, width):
+    x = inputs["X"].astype(np.float64)
+    found = [np.flatnonzero(row == row.max()) for row in x]
+    return np.array([[each[0] if len(each) else x.shape[1]] for each in found], np.int32)
+
+
 def gda(inputs, width):
     means = inputs["mu"][inputs["y"]]
     d = stored(wide(inputs["X"]) - wide(means), BF16)
@@ -260,7 +266,7 @@ def gda(inputs, width):
 
 #: Inputs by name and significant bits of the functions -> output before its cast, by kernel.
 #: Arrays that are updated in place come first, as they are stored.
-_ELEMENTS = (add, silu, gelu, transpose, softmax, rms_norm, layer_norm, rope, embedding)
+_ELEMENTS = (add, silu, gelu, transpose, softmax, rms_norm, layer_norm, rope, embedding, argmax)
 _PRODUCTS = (
     *(matmul, gemm, matmul_nt, matmul_tn, matmul_tt),
     *(residual, linear, linear_gelu, gated_mlp, attention, flash_attention),

@@ -1,0 +1,58 @@
+"""Numbers of rows and columns in lane programs: along a reduced axis, as a whole."""
+
+import numpy as np
+import pytest
+
+import tilewright as tw
+from sw.language.program_error import ProgramError
+
+
+@tw.kernel("X[M, N] -> first[1, N]: int32, last[1, N]: int32")
+def places_in_columns(X, first, last):
+    M, N = X.shape
+    for j in tw.metapipe(N):
+        x = tw.load_tile(X[:, j])
+        rows = tw.row_index(x)
+        tw.store_tile(first[:, j], tw.col_min(tw.where(x > 0.0, rows, M)))
+        tw.store_tile(last[:, j], tw.col_max(tw.where(x > 0.0, rows, 0)))
+
+
+@tw.kernel("X[M, N] -> Y[M, N]: int32")
+def numbered_elements(X, Y):
+    for i in tw.metapipe(X.shape[0]):
+        x = tw.load_tile(X[i, :])
+        tw.store_tile(Y[i, :], tw.where(x > 0.0, tw.col_index(x), 0))
+
+
+@tw.kernel("X[M, N] -> Y[M, 1]: int32")
+def numbered_rows(X, Y):
+    for i in tw.metapipe(X.shape[0]):
+        x = tw.load_tile(X[i, :])
+        tw.store_tile(Y[i, :], tw.row_min(tw.where(x > 0.0, tw.row_index(x), 0)))
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(1, 5), (37, 1), (50, 33), (300, 20)])
+def test_first_and_last_row_of_each_column(rows, columns, seed):
+    x = np.random.default_rng(seed).choice([-1.0, 1.0], (rows, columns)).astype(np.float32)
+    found = places_in_columns.run(x, config="small", backend="emulator")
+    number = np.arange(rows, dtype=np.int32)[:, None]
+    assert (found.first == np.where(x > 0, number, rows).min(axis=0)).all()
+    assert (found.last == np.where(x > 0, number, 0).max(axis=0)).all()
+
+
+@tw.kernel("X[M, N] -> Y[M, 1]: int32")
+def numbers_from_one(X, Y):
+    for i in tw.metapipe(X.shape[0]):
+        x = tw.load_tile(X[i, :])
+        tw.store_tile(Y[i, :], tw.row_min(tw.where(x > 0.0, tw.col_index(x) + 1, 0)))
+
+
+@pytest.mark.parametrize("kernel", [numbered_elements, numbered_rows])
+def test_numbers_of_another_axis_are_refused(kernel):
+    with pytest.raises(ProgramError, match="lanes have numbers along the axis of a `"):
+        kernel.run(np.ones((8, 8), np.float32), config="small", backend="emulator")
+
+
+def test_numbers_that_are_computed_with_are_not_reduced():
+    with pytest.raises(ProgramError, match="Lanes do not reduce int32"):
+        numbers_from_one.run(np.ones((8, 8), np.float32), config="small", backend="emulator")
