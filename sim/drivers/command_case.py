@@ -17,7 +17,7 @@ from hw.arch.launch import (
 )
 
 __all__ = [
-    "FINGERPRINT",
+    "LISTED_CHIP",
     "REGION_BYTES",
     "CommandSizes",
     "Event",
@@ -27,7 +27,7 @@ __all__ = [
 ]
 
 #: Fingerprint of the chip whose lists these are.
-FINGERPRINT = 0x1234_5678
+LISTED_CHIP = 0x1234_5678
 #: Bytes of memory that a list and all it refers to lie in.
 REGION_BYTES = 1 << 16
 #: In a region: the list, its first image, the next image, and an image's arguments.
@@ -79,7 +79,7 @@ def _kernel(rng: np.random.Generator, sizes: CommandSizes) -> ListedKernel:
         for at, words in sizes.words.items()
     }
     arguments = [Argument(word(), word() - (1 << 63)) for _ in range(rng.integers(0, 17))]
-    return ListedKernel(Image(FINGERPRINT, programs), arguments, int(rng.integers(1, 1 << 32)))
+    return ListedKernel(Image(LISTED_CHIP, programs), arguments, int(rng.integers(1, 1 << 32)))
 
 
 def random_kernels(

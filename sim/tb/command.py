@@ -22,7 +22,7 @@ from sim.cocotb.bench_support import bench, clocks, random_generator, start
 from sim.cocotb.stalled_channels import stall_channels
 from sim.cocotb.unit_choice import asked_command
 from sim.drivers.command_case import (
-    FINGERPRINT,
+    LISTED_CHIP,
     REGION_BYTES,
     CommandSizes,
     Event,
@@ -48,7 +48,7 @@ _DONE, _ERROR = 2, 4
 
 def design() -> CommandProcessor:
     """The command processor under test."""
-    return CommandProcessor(**_SIZES._asdict(), fingerprint=FINGERPRINT)
+    return CommandProcessor(**_SIZES._asdict(), fingerprint=LISTED_CHIP)
 
 
 class _Memory:
@@ -264,7 +264,7 @@ def _refusals(sizes: CommandSizes) -> Iterator[tuple[str, int, int, int, LaunchE
         ("entry", 28, 0x4D49_5755, 4, code.MAGIC),
         ("entry", 32, IMAGE_VERSION + 1, 2, code.VERSION),
         ("entry", 34, 3, 2, code.RESERVED),
-        ("entry", 36, FINGERPRINT ^ 1, 4, code.FINGERPRINT),
+        ("entry", 36, LISTED_CHIP ^ 1, 4, code.FINGERPRINT),
         ("entry", 40, 0, 4, code.CHECKSUM),
         ("image", 0, len(sizes.segments), 1, code.RUN),
         ("image", 1, max(map(len, sizes.segments)), 1, code.RUN),

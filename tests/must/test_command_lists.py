@@ -7,7 +7,7 @@ from gen.verilog import emit
 from hw.command.processor import CommandProcessor
 from sim.cocotb.bench_runner import run_bench
 from sim.cocotb.unit_choice import environment_of_command
-from sim.drivers.command_case import FINGERPRINT
+from sim.drivers.command_case import LISTED_CHIP
 from tests.hw.command.command_stand import COMMAND_SETS, CommandStand, check_list
 from tests.native.clocked_bundle import ClockedBundle
 from tests.native.stream_model import StreamModel
@@ -44,7 +44,7 @@ def test_random_lists_natively(model, name, seed, figure):
 @pytest.mark.parametrize("name", COMMAND_SETS)
 def test_random_lists_by_cocotb(name, seed, heavy, figure):
     sizes = COMMAND_SETS[name]
-    unit = CommandProcessor(**sizes._asdict(), fingerprint=FINGERPRINT)
+    unit = CommandProcessor(**sizes._asdict(), fingerprint=LISTED_CHIP)
     environment = environment_of_command(sizes, LISTS // VALID)
     result = run_bench("command", seed=seed, component=unit, environment=environment)
     assert result.failed == 0 and result.passed == TESTS, result.failures

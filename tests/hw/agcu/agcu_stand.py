@@ -13,7 +13,7 @@ from hw.emit.shared import shared
 from hw.lib.component import Component
 from hw.lib.stream import vector_signature
 from sim.drivers.agcu_case import MEMORY_BYTES, AgcuSizes
-from tests.hw.lib.stalling_memory import StallingMemory
+from tests.hw.lib.stalling_memory import WORDS_AT_ONCE, StallingMemory
 
 __all__ = ["AGCU_SETS", "AgcuStand", "check_case"]
 
@@ -38,7 +38,7 @@ class AgcuStand(Component):
         self._sizes = sizes = AgcuSizes(*sizes)
         self._agcu = Agcu(**sizes._asdict())
         link, token = vector_signature(sizes.width_bits), stream.Signature(1)
-        word = stream.Signature(sizes.width_bits)
+        row = stream.Signature(WORDS_AT_ONCE * sizes.width_bits)
         reports = range(min(sizes.token_tracks, AGCU_STREAMS))
         super().__init__(
             {f"i_store_{number}": In(link) for number in range(AGCU_STREAMS)}
@@ -46,8 +46,8 @@ class AgcuStand(Component):
             | {f"i_token_{number}": In(token) for number in range(sizes.token_tracks)}
             | {f"o_token_{number}": Out(token) for number in reports}
             | {
-                "i_memory": In(word),
-                "o_memory": Out(word),
+                "i_memory": In(row),
+                "o_memory": Out(row),
                 "i_argument": In(stream.Signature(argument_write_layout())),
                 "config": In(len(self._agcu.config.as_value())),
                 "i_last_iteration": In(REPEAT_BITS),
@@ -132,7 +132,7 @@ def check_case(model, name, sizes, case, rng):
     model.set(f"{name}_i_last_iteration", case.iterations - 1)
     model.set(f"{name}_i_seed", int(rng.integers(1 << 60)))
     model.set(f"{name}_i_pause", int(rng.choice([0, 80, 200])))
-    word_bytes, link_bits = sizes.width_bits // 8, sizes.width_bits + 2
+    row_bytes, link_bits = WORDS_AT_ONCE * sizes.width_bits // 8, sizes.width_bits + 2
     layout = argument_write_layout()
     arguments = [
         Const.cast(
@@ -150,13 +150,13 @@ def check_case(model, name, sizes, case, rng):
     }
     stalled = dict.fromkeys(inputs)
     inputs[f"{name}_i_argument"] = _rows(arguments, layout.size)
-    inputs[f"{name}_i_memory"] = case.memory.view("<u4").reshape(-1, word_bytes // 4)
+    inputs[f"{name}_i_memory"] = case.memory.view("<u4").reshape(-1, row_bytes // 4)
     counts = {
         f"{name}_o_load_{number}": len(vectors) for number, vectors in enumerate(case.outputs)
     }
     counts |= {f"{name}_o_token_{number}": count for number, count in enumerate(case.reported)}
     stalled |= dict.fromkeys(counts)
-    counts[f"{name}_o_memory"] = MEMORY_BYTES // word_bytes
+    counts[f"{name}_o_memory"] = MEMORY_BYTES // row_bytes
     stalls = dict(zip(stalled, rng.choice([0.0, 0.3, 0.7], len(stalled)), strict=True))
     crossed = model.run(inputs, counts, stalls=stalls, quiet_cycles=2_000)
     for number, vectors in enumerate(case.outputs):

@@ -12,13 +12,13 @@ from hw.emit.shared import shared
 from hw.lib.component import Component
 from hw.lib.fifo import Queue
 from sim.drivers.command_case import (
-    FINGERPRINT,
+    LISTED_CHIP,
     REGION_BYTES,
     CommandSizes,
     random_kernels,
     store_list,
 )
-from tests.hw.lib.stalling_memory import StallingMemory
+from tests.hw.lib.stalling_memory import WORDS_AT_ONCE, StallingMemory
 
 __all__ = ["COMMAND_SETS", "CommandStand", "check_list"]
 
@@ -56,7 +56,7 @@ class CommandStand(Component):
         super().__init__(
             {
                 "i_host": In(stream.Signature(write)),
-                "i_memory": In(stream.Signature(sizes.width_bits)),
+                "i_memory": In(stream.Signature(WORDS_AT_ONCE * sizes.width_bits)),
                 "o_event": Out(stream.Signature(_event_layout(sizes))),
                 "o_end": Out(stream.Signature(32)),
                 "o_outside": Out(1),
@@ -74,7 +74,7 @@ class CommandStand(Component):
     def elaborate(self, platform):
         m = Module()
         sizes = self._sizes
-        processor = CommandProcessor(**sizes._asdict(), fingerprint=FINGERPRINT)
+        processor = CommandProcessor(**sizes._asdict(), fingerprint=LISTED_CHIP)
         m.submodules.processor = shared(processor)
         m.submodules.memory = memory = StallingMemory(
             data_bits=sizes.width_bits,
@@ -213,7 +213,7 @@ def check_list(model, name, sizes, rng):
     expected = _rows(_expected(kernels, sizes), _event_layout(sizes).size)
     inputs = {
         f"{name}_i_host": _rows(writes, HOST_ADDRESS_BITS + 32),
-        f"{name}_i_memory": memory.view("<u4").reshape(-1, sizes.width_bits // 32),
+        f"{name}_i_memory": memory.view("<u4").reshape(-1, WORDS_AT_ONCE * sizes.width_bits // 32),
     }
     counts = {f"{name}_o_event": len(expected), f"{name}_o_end": 1}
     stalls = {f"{name}_i_host": float(rng.choice([0.0, 0.5]))}

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from amaranth.hdl import Cat, Module, Signal, unsigned
+from amaranth.hdl import Array, Cat, Module, Mux, Signal, unsigned
 from amaranth.lib import memory, stream
 from amaranth.lib.wiring import In, Out
 
@@ -10,10 +10,12 @@ from hw.lib.axi import Axi4Signature
 from hw.lib.component import Component
 from hw.lib.fifo import Queue
 
-__all__ = ["StallingMemory"]
+__all__ = ["WORDS_AT_ONCE", "StallingMemory"]
 
 #: Bursts that wait in each direction.
 _BURSTS = 16
+#: Words that are filled in, or given back, in one cycle.
+WORDS_AT_ONCE = 8
 
 
 class StallingMemory(Component):
@@ -29,7 +31,7 @@ class StallingMemory(Component):
     Members
     -------
     axi : ``In(Axi4Signature(...))``
-    i_fill, o_dump : streams of words
+    i_fill, o_dump : streams of `WORDS_AT_ONCE` words
         The content before, and after ``i_dump``; each from the first word to the last.
     o_filled : ``Out(1)``
         Every word has been filled in.
@@ -39,12 +41,12 @@ class StallingMemory(Component):
 
     def __init__(self, *, data_bits: int, address_bits: int, words: int) -> None:
         self._sizes = data_bits, address_bits, words
-        word = stream.Signature(data_bits)
+        row = stream.Signature(WORDS_AT_ONCE * data_bits)
         super().__init__(
             {
                 "axi": In(Axi4Signature(data_bits=data_bits, address_bits=address_bits)),
-                "i_fill": In(word),
-                "o_dump": Out(word),
+                "i_fill": In(row),
+                "o_dump": Out(row),
                 "i_dump": In(1),
                 "o_filled": Out(1),
                 "o_outside": Out(1),
@@ -100,21 +102,28 @@ class StallingMemory(Component):
         axi: Any = self.axi
         data_bits, _, words = self._sizes
         may_ar, may_r, may_aw, may_w, may_b = self._channels(m)
-        cells: Any = memory.Memory(shape=unsigned(data_bits), depth=words, init=[])
-        m.submodules.cells = cells
-        reader = cells.read_port(domain="comb")
-        writer = cells.write_port(granularity=8)
-        filled, dumped = Signal(range(words + 1)), Signal(range(words + 1))
-        m.d.comb += self.o_filled.eq(filled == words)
+        depth, low = words // WORDS_AT_ONCE, (WORDS_AT_ONCE - 1).bit_length()
+        reads, writes = [], []
+        for bank in range(WORDS_AT_ONCE):
+            cells: Any = memory.Memory(shape=unsigned(data_bits), depth=depth, init=[])
+            m.submodules[f"bank_{bank}"] = cells
+            reads.append(cells.read_port(domain="comb"))
+            writes.append(cells.write_port(granularity=8))
+        filled, dumped = Signal(range(depth + 1)), Signal(range(depth + 1))
+        dumps = self.i_dump & (dumped != depth)
+        m.d.comb += self.o_filled.eq(filled == depth)
 
         # Reads: one beat after another; one that is offered stays.
         beat, held = Signal(8), Signal()
         takes, ends = axi.rvalid & axi.rready, Signal()
         first, burst = self._burst(m, "ar", may_ar, ends)
+        place = first + beat
         m.d.comb += [
-            reader.addr.eq(first + beat),
+            reads[bank].addr.eq(Mux(dumps, dumped, place >> low)) for bank in range(len(reads))
+        ]
+        m.d.comb += [
             axi.rvalid.eq(burst.valid & (may_r | held)),
-            axi.rdata.eq(reader.data),
+            axi.rdata.eq(Array(each.data for each in reads)[place[:low]]),
             axi.rlast.eq(beat == burst.payload[:8]),
             ends.eq(takes & axi.rlast),
         ]
@@ -136,29 +145,29 @@ class StallingMemory(Component):
             answers.eq(axi.bvalid & ~axi.bready),
             owed.eq(owed + ended - (axi.bvalid & axi.bready)),
         ]
-        with m.If(axi.wvalid & axi.wready):
-            m.d.comb += [
-                writer.addr.eq(target + stored),
-                writer.data.eq(axi.wdata),
-                writer.en.eq(axi.wstrb),
-            ]
-            m.d.sync += stored.eq(stored + 1)
+        spot = target + stored
+        stores, fills = axi.wvalid & axi.wready, self.i_fill.valid & ~self.o_filled
+        m.d.comb += self.i_fill.ready.eq(~self.o_filled)
+        for bank, port in enumerate(writes):
+            with m.If(fills):
+                m.d.comb += [
+                    port.addr.eq(filled),
+                    port.data.eq(self.i_fill.payload.word_select(bank, data_bits)),
+                    port.en.eq(~0),
+                ]
+            with m.Elif(stores & (spot[:low] == bank)):
+                m.d.comb += [
+                    port.addr.eq(spot >> low),
+                    port.data.eq(axi.wdata),
+                    port.en.eq(axi.wstrb),
+                ]
+        m.d.sync += [filled.eq(filled + fills), stored.eq(stored + stores)]
         with m.If(ended):
             m.d.sync += stored.eq(0)
 
-        m.d.comb += self.i_fill.ready.eq(~self.o_filled)
-        with m.If(self.i_fill.valid & ~self.o_filled):
-            m.d.comb += [
-                writer.addr.eq(filled),
-                writer.data.eq(self.i_fill.payload),
-                writer.en.eq(~0),
-            ]
-            m.d.sync += filled.eq(filled + 1)
-        with m.If(self.i_dump & (dumped != words)):
-            m.d.comb += [
-                reader.addr.eq(dumped),
-                self.o_dump.payload.eq(reader.data),
-                self.o_dump.valid.eq(1),
-            ]
-            m.d.sync += dumped.eq(dumped + self.o_dump.ready)
+        m.d.comb += [
+            self.o_dump.payload.eq(Cat(each.data for each in reads)),
+            self.o_dump.valid.eq(dumps),
+        ]
+        m.d.sync += dumped.eq(dumped + (dumps & self.o_dump.ready))
         return m
