@@ -256,24 +256,30 @@ def _require_grid(product: Product, config: ChipConfig, constraints: Constraints
     BadInputError
         With the grids there are.
     """
-    pcus, widths = config.pcu_count, _widths(product, config)
+    pcus, widths = _grid_pcus(product, config), _widths(product, config)
     rows, columns = constraints.row_par, constraints.col_par
     names = f"of `{product.product}`" if product.product else "of the product"
     if columns is not None and columns not in widths:
         raise _bad(f"col_par {names}", f"one of {', '.join(map(str, widths))}", columns)
-    if rows is not None and rows * (columns or 1) > pcus:
+    if (rows or 1) * (columns or 1) > pcus:
+        taken = config.pcu_count - pcus
+        others = f" less {taken} for element math behind the product" if taken else ""
         raise _bad(
             f"row_par x col_par {names}",
-            f"at most the chip's {pcus} PCUs",
-            f"{rows} x {columns or 1}",
+            f"at most the chip's {config.pcu_count} PCUs{others}",
+            f"{rows or 1} x {columns or 1}",
         )
+
+
+def _grid_pcus(product: Product, config: ChipConfig) -> int:
+    """PCUs left for the grid beside lane programs behind the product."""
+    chain = () if product.epilogue is None else product.epilogue.chain
+    return config.pcu_count - len(chain)
 
 
 def _grids(product: Product, config: ChipConfig, constraints: Constraints) -> list[tuple[int, int]]:
     """PCU grids to try: rows and columns."""
-    pcus, rows, columns = config.pcu_count, constraints.row_par, constraints.col_par
-    if product.epilogue is not None:
-        pcus -= len(product.epilogue.chain)
+    pcus, rows, columns = _grid_pcus(product, config), constraints.row_par, constraints.col_par
     found = [
         (row, column)
         for column in _widths(product, config)

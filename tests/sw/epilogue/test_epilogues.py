@@ -183,6 +183,25 @@ def test_a_chain_takes_pcus_from_the_grid():
     assert compiled.units_used["pcu"] == grid + lanes <= named["small"].pcu_count
 
 
+@pytest.mark.parametrize(
+    ("named_grid", "asked"),
+    [({"row_par": {"y": 4}}, "4 x 1"), ({"col_par": {"y": 4}}, "1 x 4")],
+    ids=["rows", "columns"],
+)
+def test_a_grid_beside_a_chain_is_refused_by_the_pcus_left(named_grid, asked):
+    rule = "at most the chip's 8 PCUs less 5 for element math behind the product"
+    with pytest.raises(
+        BadInputError, match=f"row_par x col_par of `y` must be {rule}, not {asked}"
+    ):
+        compile_kernel(
+            linear_gelu,
+            named["small"],
+            dims={"M": 3, "K": 5, "N": 53},
+            dtype=bf16,
+            schedule=tw.Schedule(**named_grid),
+        )
+
+
 def test_a_chain_stands_behind_a_product_only_where_that_is_faster(seed):
     """With many terms the PCUs of the chain are missed more than the sums' way through memory."""
     few, many = (
