@@ -291,6 +291,23 @@ def test_a_transposed_operand_costs_no_time():
             assert result.predicted_cycles <= 1.02 * plain.predicted_cycles
 
 
+@tw.kernel("A[M, K], B[K, N] -> C[M, N]")
+def with_a_dead_loop(A, B, C):
+    for i in tw.metapipe(A.shape[0]):
+        a = tw.load_tile(A[i, :])
+        unread = tw.zeros(i, 1)
+        for k in tw.metapipe(A.shape[1]):
+            unread += tw.row_sum(tw.load_tile(A[i, k]))
+        tw.store_tile(C[i, :], a @ tw.load_tile(B))
+
+
+def test_a_loop_that_nothing_stored_depends_on_needs_no_size():
+    result = compiled(with_a_dead_loop, shape=(20, 18, 20))
+    got, wanted = answers(result)
+    assert got.tobytes() == wanted.tobytes()
+    assert "unread" not in result.ir("simplify")
+
+
 def test_whole_matrices_need_no_loop():
     @tw.kernel("A[M, K], B[K, N] -> C[M, N]")
     def whole(A, B, C):
