@@ -11,7 +11,7 @@ from sim.campaign.case import Fields, Verdict
 
 __all__ = ["shrink", "way"]
 
-#: Most judgements and seconds that one failure is worth.
+#: Most judgements and seconds that one failure of a campaign is worth.
 _MOST_TRIES, _MOST_SECONDS = 120, 120.0
 
 
@@ -25,6 +25,9 @@ def shrink(
     verdict: Verdict,
     judge: Callable[[Fields], Verdict],
     smaller: Callable[[Fields], Iterator[dict[str, Any]]],
+    *,
+    tries: int = _MOST_TRIES,
+    seconds: float = _MOST_SECONDS,
 ) -> tuple[dict[str, Any], Verdict]:
     """Reduce a failing case; returns the simplest one with the same class, and its verdict.
 
@@ -37,14 +40,18 @@ def shrink(
         Function from fields to a verdict.
     smaller : function
         Function to simpler fields, the greatest simplification first.
+    tries : int
+        Most judgements.
+    seconds : float
+        Time after which none begins.
     """
     best, found = dict(fields), verdict
     wanted = way(verdict)
-    began, tries = time.monotonic(), 0
+    began, judged = time.monotonic(), 0
     while True:
         for candidate in smaller(best):
-            tries += 1
-            if tries > _MOST_TRIES or time.monotonic() - began > _MOST_SECONDS:
+            judged += 1
+            if judged > tries or time.monotonic() - began > seconds:
                 return best, found
             answer = judge(candidate)
             if answer.problems and way(answer) == wanted:

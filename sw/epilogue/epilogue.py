@@ -66,7 +66,8 @@ class Epilogue:
     def sent(self) -> tuple[str, Format]:
         """Value that the PCUs of the product send, and its format."""
         if self.first is None:
-            return self.sums, self.chain[0].formats[self.sums]
+            takers = (code for code in self.chain if self.sums in code.formats)
+            return self.sums, next(takers).formats[self.sums]
         value = self.first.phases[0].result
         assert value is not None
         return value, self.first.formats[value]

@@ -48,6 +48,7 @@ EPILOGUES = {
     "tanh of a bias": (lambda c, g, r: tw.tanh(c + g), 1, 1),
     "bias, then residual": (lambda c, g, r: c + g + r, 1, 1),
     "residual, then bias": (lambda c, g, r: (c + r) * 0.5 + g, 1, 1),
+    "sum of both": (lambda c, g, r: c + (r * 0.5 + g), 0, 2),
     "gate": (lambda c, g, r: tw.silu(c) * r, 0, 3),
     "gate by a tile": (lambda c, g, r: tw.silu(r) * c, 0, 3),
     "bias and its use again": (lambda c, g, r: tw.silu(c + g) + g, 1, 3),

@@ -126,12 +126,27 @@ def full(rows, cols, value):
 
 
 def load_tile(view):
+    if any(np.shares_memory(view.array, target) for target, _ in STATE.stores):
+        finish_stores()
     array = np.atleast_2d(view.array).copy()
     return Tile(array.shape, array.dtype, lambda: array)
 
 
 def store_tile(view, tile):
+    tile.uses += 1
     STATE.stores.append((view.array, tile))
+
+
+def finish_stores():
+    """Compute and write what is stored; the uses of its products are known."""
+    with np.errstate(all="ignore"):
+        for target, tile in STATE.stores:
+            array = tile.array
+            if array.dtype.kind != "i":
+                wide = FLOAT if target.dtype == FLOAT else array.dtype
+                array = stored(array.astype(wide), target.dtype)
+            target[...] = array.astype(target.dtype).reshape(target.shape)
+    STATE.stores.clear()
 
 
 def split_cols(tile, parts):
@@ -194,16 +209,12 @@ def computed(text, name, inputs, outputs, width):
     """
     names = {"tw": LANGUAGE}
     exec(compile(text, "definition", "exec"), names)
-    found = {key: np.zeros(shape, dtype) for key, (shape, dtype) in outputs.items()}
+    found = {
+        key: inputs[key].copy() if key in inputs else np.zeros(shape, dtype)
+        for key, (shape, dtype) in outputs.items()
+    }
     STATE.begin(width)
     tensors = {key: Tensor(array) for key, array in {**inputs, **found}.items()}
     names[name](**tensors)
-    with np.errstate(all="ignore"):
-        for target, tile in STATE.stores:
-            array = tile.array
-            if array.dtype.kind != "i":
-                array = stored(
-                    array.astype(FLOAT) if target.dtype == FLOAT else array, target.dtype
-                )
-            target[...] = array.astype(target.dtype).reshape(target.shape)
+    finish_stores()
     return found

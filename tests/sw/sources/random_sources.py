@@ -5,6 +5,7 @@ A program is plain data, so that `source_reduction` can reduce it: lines of text
 
 import json
 import linecache
+import re
 
 import numpy as np
 
@@ -21,6 +22,7 @@ __all__ = ["draw_source", "inputs_of", "kernel_of", "problem_of_source"]
 SIGNATURE = (
     "X[H, M, D], Z[H, M, D], W[H, D, F], V[H, F, D], g[D], f[F] -> Y[H, M, {width}]",
     "X[H, M, D], Z[H, M, D], W[H, D, F], V[H, F, D], g[D], f[F] -> Y[H, D, {width}]",
+    "X[H, M, D], T[H, M, D], W[H, D, F], V[H, F, D], g[D], f[F] -> Y[H, M, {width}], T",
 )
 #: Element math by the format of the operands.
 _UNARY = {
@@ -35,9 +37,16 @@ _BINARY = (
     *("tw.where({0} > {1}, {0}, {1})", "tw.where({0} >= {1}, {1}, 0)"),
 )
 _FLOAT_BINARY = (*_BINARY, "{} / (abs({}) + 1.0)", "tw.fma({0}, {1}, {0})")
+#: Sums of three.
+_CHAINS = ("{} * 0.7 + {} * 0.3 + {}", "{} * 0.7 + {} * 0.3 + {}", "{} + ({} * 0.3 + {})")
+#: Element math with a statistic of the rows.
+_NORMS = (
+    *("{0} - tw.row_sum({0} * 1)", "{0} - tw.row_mean({0})", "tw.exp({0} - tw.row_max({0}))"),
+    "{0} * tw.rsqrt(tw.row_sum({0} * {0}) + 1.0)",
+)
 _KINDS = (
     *("unary", "unary", "binary", "binary", "row", "reduce", "dot", "dot", "mlp"),
-    *("heads", "turn", "buffer"),
+    *("heads", "turn", "buffer", "chain", "chain", "normal", "normal"),
 )
 
 
@@ -95,6 +104,13 @@ class _Source:
                 floats = ("tw.row_max({})", "tw.row_sum({})", "tw.row_mean({})", "tw.row_min({})")
                 ints = ("tw.row_sum({} * 1)",)
                 self.name("1", draw.choice(floats if self.fmt == "bf16" else ints).format(value))
+            case "chain":
+                chains = _CHAINS if self.fmt == "bf16" else ("{} + {} + {}", "{} - ({} + {})")
+                chain = draw.choice(chains)
+                self.name(width, chain.format(*(self.pick(width) for _ in range(3))))
+            case "normal":
+                norms = _NORMS if self.fmt == "bf16" else _NORMS[:1]
+                self.name(width, draw.choice(norms).format(value))
             case "turn":
                 if self.sizes[width] % 2 == 0:
                     self.line(f"a, b = tw.split_cols({value}, 2)")
@@ -112,6 +128,17 @@ class _Source:
                 index = f"h{self.count}"
                 self.line(f"for {index} in tw.each(X.shape[0]):")
                 self.line(f"    {y} += tw.load_tile(X[{index}, i, :]) @ tw.load_tile(W[{index}])")
+
+    def store(self, view):
+        """Store a value, perhaps with another that nothing reads; its width."""
+        width = self.draw.choice([each for each in "DF" if self.values[each]])
+        value = self.pick(width)
+        text = "\n".join(self.lines)
+        unread = [each for each in self.values[width] if len(re.findall(rf"\b{each}\b", text)) == 1]
+        if unread and unread[-1] != value and self.draw.random() < 0.6:
+            value = f"{value} + {unread[-1]}"
+        self.line(f"tw.store_tile({view}, {value})")
+        return width
 
     def size(self, width):
         return {"D": "g.shape[0]", "F": "f.shape[0]"}[width]
@@ -149,9 +176,31 @@ def _rows(source, outer):
         source.name("D", f"tw.load_tile(Z[{slot}, i, :])", narrow=True)
     for _ in range(draw.randint(1, 7)):
         source.statement(slot)
-    width = draw.choice([each for each in "DF" if source.values[each]])
-    source.line(f"tw.store_tile(Y[{slot}, i, :], {source.pick(width)})")
-    return 0, width
+    return 0, source.store(f"Y[{slot}, i, :]")
+
+
+def _in_place(source, outer):
+    """A tensor updated in place by what does not depend on it; its old or new values are used."""
+    draw = source.draw
+    rows = "for i in tw.metapipe(X.shape[1]):"
+    slot = source.loops(outer, rows)
+    tensor = f"T[{slot}, i, :]"
+    again = draw.random() < 0.4
+    if not again:
+        source.line(f"old = tw.load_tile({tensor})")
+    source.name("D", f"tw.load_tile(X[{slot}, i, :])", narrow=True)
+    for _ in range(draw.randint(0, 2)):
+        source.statement(slot)
+    source.line(f"tw.store_tile({tensor}, {source.pick('D')}.to(tw.{source.fmt}))")
+    source.values = {"D": [], "F": [], "1": []}
+    if again:
+        source.depth = 1
+        source.loops(outer, rows)
+    old = source.name("D", f"tw.load_tile({tensor})" if again else "tw.buffer(old)", narrow=True)
+    source.name("F", source.dot(old, "D", slot))
+    for _ in range(draw.randint(0, 2)):
+        source.statement(slot)
+    return 2, source.store(f"Y[{slot}, i, :]")
 
 
 def _product(source, outer):
@@ -216,6 +265,13 @@ def _outer(source, outer):
     return 1, "D"
 
 
+#: Families of programs, each as often as it stands here.
+_FAMILIES = (
+    *(_rows, _rows, _rows, _rows, _rows, _in_place, _in_place),
+    *(_product, _product, _columns, _outer, _turned),
+)
+
+
 def _size(draw, most):
     return 1 if draw.random() < 0.1 else round(most ** draw.random())
 
@@ -228,16 +284,17 @@ def draw_source(draw, chip):
     most = draw.choice((12, 40, 70))
     sizes = {"H": draw.choice((2, 3)) if outer else 1}
     sizes |= {name: _size(draw, most) for name in "MDF"}
-    if draw.random() < 0.25:
+    if draw.random() < 0.5:
         # Square matrices, of which an orientation shows in the values alone.
         sizes["F"] = sizes["D"]
     source = _Source(draw, fmt, sizes)
-    family = draw.choice((*[_rows] * 5, _product, _product, _columns, _outer, _turned))
+    family = draw.choice(_FAMILIES)
     signature, width = family(source, outer)
     text = SIGNATURE[signature].format(width=width)
-    lines = [f'@tw.kernel("{text}")', "def drawn(X, Z, W, V, g, f, Y):", *source.lines]
+    second = "T" if signature == 2 else "Z"
+    head = [f'@tw.kernel("{text}")', f"def drawn(X, {second}, W, V, g, f, Y):"]
     found = {
-        "lines": lines,
+        "lines": [*head, *source.lines],
         "dims": sizes,
         "dtype": fmt,
         "out": "int32" if fmt == "int8" else draw.choice(("bf16", "fp32")),

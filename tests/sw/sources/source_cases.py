@@ -13,7 +13,7 @@ __all__ = ["MOST_CYCLES", "judge_source"]
 #: What a crash of the compiler may raise.
 FAULTS = (
     *(ArithmeticError, AssertionError, AttributeError, LookupError),
-    *(RuntimeError, TypeError, ValueError),
+    *(NameError, RuntimeError, SyntaxError, TypeError, ValueError),
 )
 #: Most cycles predicted of a run on the RTL.
 MOST_CYCLES = 40_000
@@ -23,7 +23,12 @@ def judge_source(fields, *, rtl=False):
     """Verdict on a program; its counts have the programs of each back end."""
     try:
         problem = problem_of_source(fields)
-        inputs = inputs_of(fields, problem)
+    except BadInputError as error:
+        return Verdict("refused", (f"language refuses the program: {error.message}",))
+    except FAULTS as error:
+        return Verdict("fault", (f"language: {type(error).__name__}: {error}",))
+    inputs = inputs_of(fields, problem)
+    try:
         job = Job(problem, backend="emulator", inputs=inputs, seed=fields["memory"])
         compiled, report = compile_job(job)
     except BadInputError as error:
@@ -33,7 +38,10 @@ def judge_source(fields, *, rtl=False):
         return Verdict("fault", (f"compiler: {type(error).__name__}: {error}",))
     outputs = {each.name: (each.shape, each.format.dtype) for each in problem.outputs}
     text = "\n".join(fields["lines"])
-    wanted = computed(text, "drawn", inputs, outputs, problem.config.pcu.function_bits)
+    try:
+        wanted = computed(text, "drawn", inputs, outputs, problem.config.pcu.function_bits)
+    except FAULTS as error:
+        return Verdict("fault", (f"definition: {type(error).__name__}: {error}",))
     counts = {"programs": 1, f"parts {len(compiled.parts)}": 1}
     backends = ["emulator"]
     if rtl and compiled.predicted_cycles <= MOST_CYCLES:
@@ -49,7 +57,7 @@ def judge_source(fields, *, rtl=False):
             break
         for name, array in outcome.outputs.items():
             if array.tobytes() != wanted[name].tobytes():
-                problems.append(f"{backend} differs from the definition in {name}")
+                problems.append(f"{backend} differs from the definition: {name}")
         problems += [f"{backend} {each}" for each in outcome.problems]
         if problems:
             break
