@@ -99,7 +99,6 @@ class CompiledPart:
                 self.chip,
                 repeat=repeat,
                 latency=latency,
-                image_bytes=len(self.image),
                 arguments=[each.offset for each in self.part.launches[0].arguments],
             )
             self._predictions[latency, repeat] = found

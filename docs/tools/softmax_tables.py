@@ -84,7 +84,7 @@ def _rows(models: Models) -> Iterator[tuple[object, ...]]:
         placement, routes = place_and_route(netlist, chip, seed=1)
         program = assemble(netlist, placement, routes, chip)
         image = program.pack()
-        cycles = predict_cycles(program, latency=LATENCY, image_bytes=len(image)).cycles
+        cycles = predict_cycles(program, latency=LATENCY).cycles
         measured = None
         if name in _RUN:
             layout = LaunchMemory.of_image(chip, image, arrays, seed=1)

@@ -85,9 +85,8 @@ def _timed(c: PartCompilation, plan: Plan, places: Fit) -> int | None:
     try:
         placement = place(netlist, c.config, seed=c.place_seed)
         routes = route(netlist, placement, c.config, seed=c.place_seed)
-        # The size of the image matters to the launch, not to the kernel.
         chip = assemble(netlist, placement, routes, c.config)
-        return predict_cycles(chip, image_bytes=0).kernel
+        return predict_cycles(chip).kernel
     except BadInputError:
         return None
 

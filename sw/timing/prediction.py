@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
+import math
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
+from hw.arch.config import ChipConfig
 from hw.arch.errors import BadInputError
 from hw.arch.unit_kind import AGCU, UnitKind
 from sw.chip_program import ChipProgram
@@ -12,7 +16,7 @@ from sw.fabric.nets import Output, find_nets
 from sw.prove.stream_packets import StreamPackets
 from sw.timing.iterations import iterated
 from sw.timing.launch_cycles import launch_cycles, ready_cycles
-from sw.timing.timed_network import TimedNetwork
+from sw.timing.timed_network import TimedNetwork, burst_beats
 
 __all__ = ["LATENCY", "Prediction", "predict_cycles", "unit_name"]
 
@@ -24,6 +28,8 @@ _END = 2
 #: Iterations that are run. Further ones take as long as the last ones of these: two, for with two
 #: slots of a buffer every other iteration may wait.
 _FEW, _PERIOD = 5, 2
+#: Runs that are remembered.
+_REMEMBERED = 256
 
 
 @dataclasses.dataclass(frozen=True)
@@ -81,7 +87,6 @@ def predict_cycles(
     *,
     repeat: int = 1,
     latency: int = LATENCY,
-    image_bytes: int | None = None,
     arguments: Sequence[int] = (),
 ) -> Prediction:
     """Predict the cycles of a decoded image by a timed run of its network.
@@ -97,8 +102,6 @@ def predict_cycles(
     latency : int
         Cycles from a read address to its first beat, and from the last beat of a write to its
         response.
-    image_bytes : int or None
-        Size of the image file, if the caller has it.
     arguments : sequence of int
         Launch arguments, as far as they are not multiples of a page: addresses of tensors.
 
@@ -113,26 +116,63 @@ def predict_cycles(
         raise BadInputError(
             f"Latency must be at least 0 cycles, not {latency}", where="latency", value=latency
         )
+    places = _places(program.config, arguments)
+    return _predicted(_Case(program.config, program.pack(), repeat, latency, places, program))
+
+
+@dataclasses.dataclass(frozen=True)
+class _Case:
+    """All that the cycles of a kernel depend on; the program is that of the image."""
+
+    config: ChipConfig
+    image: bytes
+    repeat: int
+    latency: int
+    arguments: tuple[int, ...]
+    program: ChipProgram = dataclasses.field(compare=False)
+
+
+def _places(chip: ChipConfig, arguments: Sequence[int]) -> tuple[int, ...]:
+    """Places of the arguments within the bursts of loads and stores, up to the last that is not 0.
+
+    So equal images at other addresses are one case.
+    """
+    bursts = math.lcm(burst_beats(chip, store=False), burst_beats(chip, store=True))
+    places = [argument % (bursts * (chip.width_bits // 8)) for argument in arguments]
+    while places and not places[-1]:
+        places.pop()
+    return tuple(places)
+
+
+@functools.lru_cache(maxsize=_REMEMBERED)
+def _predicted(case: _Case) -> Prediction:
+    """The prediction of a case: the finalists of a search, equal parts and the result share it."""
+    program, latency, arguments = case.program, case.latency, case.arguments
     network = _timed(program, latency, arguments)
     once = round(network.end) + _END
-    kernel = once if repeat == 1 else _repeated(program, once, repeat, latency, arguments)
+    kernel = once
+    if case.repeat > 1:
+        kernel = _repeated(program, once, case.repeat, latency, arguments)
     number = len({argument for agcu in program.agcus.values() for _, argument in agcu.descriptors})
-    size = len(program.pack()) if image_bytes is None else image_bytes
     first = network.first_issue
     return Prediction(
         kernel=kernel,
-        before=launch_cycles(program.config, size, number, latency=latency),
+        before=launch_cycles(program.config, len(case.image), number, latency=latency),
         ready=ready_cycles(number),
         to_multiply=None if first is None else round(first),
-        busy={
-            unit_name(kind, at): network.moves(at, kind is AGCU) / once
-            for kind, at, _ in program.units()
-        },
-        vectors={
-            (unit_name(root.kind, root.at), root.port): channel.written
-            for root, channel in network.channels.items()
-            if isinstance(root, Output) and not root.tokens
-        },
+        busy=MappingProxyType(
+            {
+                unit_name(kind, at): network.moves(at, kind is AGCU) / once
+                for kind, at, _ in program.units()
+            }
+        ),
+        vectors=MappingProxyType(
+            {
+                (unit_name(root.kind, root.at), root.port): channel.written
+                for root, channel in network.channels.items()
+                if isinstance(root, Output) and not root.tokens
+            }
+        ),
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from hw.arch.config import ChipConfig
 from hw.arch.lanes.lane_room import ACTIVATION_ROOM, AUXILIARY_ROOM
 from hw.arch.pcu import PcuProgram
 from hw.arch.pmu import PmuProgram
@@ -34,7 +35,7 @@ from sw.timing.timed_lanes import TimedLaneUnit
 from sw.timing.timed_machine import TimedChannel, TimedClosedEnd, TimedMachine, TimedPort
 from sw.timing.timed_merges import TimedMerge, TimedMergeConsumer
 
-__all__ = ["TimedNetwork"]
+__all__ = ["TimedNetwork", "burst_beats"]
 
 _KINDS = Kinds(
     machine=TimedMachine,
@@ -184,8 +185,7 @@ class TimedNetwork(Network):
             side = StoreSide(self._latency, chip.agcu.outstanding)
         else:
             side = LoadSide(self._latency, chip.agcu.outstanding, chip.agcu.landing_beats)
-        longest = min(_BURST_BEATS, _BURST_BYTES // beat)
-        burst = longest if store else min(longest, chip.agcu.landing_beats // 4)
+        burst = burst_beats(chip, store=bool(store))
         self.sides.append((index, side))
         servers: Any = self.servers[first:]
         self._timed_servers += servers
@@ -196,3 +196,9 @@ class TimedNetwork(Network):
                 issuer = (agcu.stores if store else agcu.loads)[port]
                 assert issuer is not None
                 stream.rows = BoxRows(agcu, issuer, self._arguments, beat, burst)
+
+
+def burst_beats(chip: ChipConfig, *, store: bool) -> int:
+    """Most beats of a burst of a TMA engine; no burst crosses a multiple of so many."""
+    longest = min(_BURST_BEATS, _BURST_BYTES // (chip.width_bits // 8))
+    return longest if store else min(longest, chip.agcu.landing_beats // 4)

@@ -19,13 +19,14 @@ from hw.numeric.formats import bf16, int8
 from hw.pcu.lane import Lane
 from hw.pcu.statistics import Statistics
 from hw.pmu.banks import READ_LATENCY
+from sw.chip_program import ChipProgram
 from sw.compiler import compile_kernel
 from sw.fabric.nets import find_nets
 from sw.kernels.matmul import matmul
 from sw.kernels.softmax import softmax
 from sw.prove import prove, stream_packets
 from sw.prove.stream_packets import StreamPackets
-from sw.timing import timed_engines, timed_lanes, timed_machine, timed_network
+from sw.timing import prediction, timed_engines, timed_lanes, timed_machine, timed_network
 from sw.timing.flow import Flow, Run
 from sw.timing.iterations import iterated
 from sw.timing.launch_cycles import launch_cycles, ready_cycles
@@ -237,6 +238,26 @@ def test_a_launch_is_fetched_before_it_or_behind_another():
     found = predict_cycles(compiled(64, 64, 64), latency=10)
     assert found.cycles == found.before + found.kernel
     assert found.warm_cycles == found.between + found.kernel < found.cycles
+
+
+def test_one_image_is_run_once_wherever_its_arrays_begin_in_a_burst(monkeypatch):
+    program = compiled(64, 64, 72)
+    run, runs = prediction._timed, []
+
+    def counted(program, latency, arguments):
+        runs.append((latency, arguments))
+        return run(program, latency, arguments)
+
+    monkeypatch.setattr(prediction, "_timed", counted)
+    prediction._predicted.cache_clear()
+    found = predict_cycles(program)
+    again = ChipProgram.unpack(program.config, program.pack())
+    assert predict_cycles(again, arguments=(4096, 8192, 0)) == found and len(runs) == 1
+    # Elsewhere in a burst, at another latency or of other iterations it is another case.
+    predict_cycles(again, arguments=(64,))
+    assert len(runs) == 2 and runs[-1] == (100, (64,))
+    assert predict_cycles(again, latency=400).kernel > found.kernel and len(runs) == 3
+    assert predict_cycles(again, repeat=2).kernel > found.kernel and len(runs) == 5
 
 
 def test_constants_are_those_of_the_hardware():

@@ -106,7 +106,7 @@ class SoftmaxCase:
     @property
     def cycles(self):
         """Predicted cycles of a cold launch."""
-        found = predict_cycles(self.program, latency=LATENCY, image_bytes=len(self.image))
+        found = predict_cycles(self.program, latency=LATENCY)
         return found.cycles
 
     def inputs(self, seed, scale=1.0):
