@@ -13,7 +13,7 @@ import itertools
 from collections.abc import Iterator
 
 from hw.arch.config import ChipConfig
-from hw.arch.descriptor import MAX_BOX
+from hw.arch.descriptor import BASE_ALIGNMENT, MAX_BOX
 from hw.arch.loops import BoxLoop, LoopProgram
 from hw.arch.pcu import PcuInput, PcuOutput
 from hw.arch.pmu_word import ENGINE_LOOPS, Level
@@ -81,6 +81,11 @@ class _Builder:
         self.wide = self.group * copies
         if self.wide > MAX_BOX:
             raise unfit("Columns of a block", f"be at most {MAX_BOX}", self.wide)
+        forms = (*(each.type.format for each in region.inputs.values()), *region.formats.values())
+        apart = min(self.wide * form.bits // 8 for form in forms)
+        if self.lines > 1 and apart % BASE_ALIGNMENT:
+            # A line's tensors begin so many bytes behind those of the line before.
+            raise unfit("Bytes from line to line", f"be a multiple of {BASE_ALIGNMENT}", apart)
         if any(len(code.phases) > 1 for code in codes[1:]):
             rule = "have one phase, because statistics are of tiles that are loaded"
             phases = max(len(code.phases) for code in codes[1:])

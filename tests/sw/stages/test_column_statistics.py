@@ -1,7 +1,9 @@
 """Statistics of columns on chips: one result per column, and tiles that are scaled by them."""
 
+import dataclasses
 import random
 
+import numpy as np
 import pytest
 
 import tilewright as tw
@@ -88,3 +90,19 @@ def test_what_columns_on_lanes_do_not_take_passes_through_memory(seed):
         compiled = compile_kernel(kernel, named["small"], dims={"M": 8, "N": 8}, dtype=bf16)
         assert len(compiled.parts) > 1
         verify(kernel, "small", (side(rng, 100), side(rng, 100)))
+
+
+@tw.kernel("X[M, N] -> Y[M, N]")
+def less_the_sum(X, Y):
+    for j in tw.metapipe(X.shape[1]):
+        x = tw.load_tile(X[:, j])
+        tw.store_tile(Y[:, j], x - tw.col_sum(x))
+
+
+def test_lines_of_short_vectors_begin_at_an_aligned_base(seed):
+    """A block of 4 columns is 8 bytes on links of 64 bits, so its AGCUs cannot have a line each."""
+    small = named["small"]
+    agcu = dataclasses.replace(small.agcu, count=8)
+    config = dataclasses.replace(small, width_bits=64, agcu=agcu)
+    x = np.random.default_rng(seed).normal(size=(3, 27)).astype(bf16.dtype)
+    assert less_the_sum.run(x, config=config, backend="emulator").verified
