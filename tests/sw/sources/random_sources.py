@@ -46,7 +46,8 @@ _NORMS = (
 )
 _KINDS = (
     *("unary", "unary", "binary", "binary", "row", "reduce", "dot", "dot", "mlp"),
-    *("heads", "turn", "buffer", "chain", "chain", "normal", "normal"),
+    *("heads", "turn", "buffer"),
+    *("chain", "chain", "chain", "chain", "normal", "normal", "normal", "normal"),
 )
 
 
