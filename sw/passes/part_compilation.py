@@ -74,6 +74,8 @@ class PartCompilation:
     liveness : Liveness
     failures : dict of str to list of BadInputError
         Alternatives that failed, by pass.
+    placed : list of (Netlist, int, Placement)
+        Placements by netlist and seed.
     """
 
     part: Part
@@ -100,6 +102,7 @@ class PartCompilation:
     image: bytes = later()
     liveness: Liveness = later()
     failures: dict[str, list[BadInputError]] = dataclasses.field(default_factory=dict)
+    placed: list[tuple[Netlist, int, Placement]] = dataclasses.field(default_factory=list)
 
     @property
     def program(self) -> Program:

@@ -22,7 +22,7 @@ from sw.passes.mask import mask
 from sw.passes.parallel import Constraints, parallel
 from sw.passes.part_compilation import PartCompilation
 from sw.passes.pass_driver import Pass, program_text
-from sw.passes.place import place
+from sw.passes.place import Placement, place
 from sw.passes.plan import Plan
 from sw.passes.route import RouteError, placement_seeds, route, unroutable
 from sw.passes.stage import Product
@@ -83,7 +83,7 @@ def _timed(c: PartCompilation, plan: Plan, places: Fit) -> int | None:
     """Predicted cycles of a plan; None if it cannot be routed, or is not live."""
     netlist = lower(product_graph(plan, places, c.arrays), places.homes, c.config)
     try:
-        placement = place(netlist, c.config, seed=c.place_seed)
+        placement = _placed(c, netlist, c.place_seed)
         routes = route(netlist, placement, c.config, seed=c.place_seed)
         chip = assemble(netlist, placement, routes, c.config)
         return predict_cycles(chip).kernel
@@ -131,8 +131,18 @@ def _units(c: PartCompilation) -> None:
 
 def _place(c: PartCompilation) -> Iterator[None]:
     for seed in placement_seeds(c.place_seed):
-        c.placement = place(c.netlist, c.config, seed=seed)
+        c.placement = _placed(c, c.netlist, seed)
         yield
+
+
+def _placed(c: PartCompilation, netlist: Netlist, seed: int) -> Placement:
+    """Placement of a netlist; that of a timed plan is used again if the plan is chosen."""
+    for known, its, placement in c.placed:
+        if (known, its) == (netlist, seed):
+            return placement
+    placement = place(netlist, c.config, seed=seed)
+    c.placed.append((netlist, seed, placement))
+    return placement
 
 
 def _route(c: PartCompilation) -> None:

@@ -24,6 +24,8 @@ from sw.compiler import compile_kernel
 from sw.fabric.nets import find_nets
 from sw.kernels.matmul import matmul
 from sw.kernels.softmax import softmax
+from sw.passes import part_steps
+from sw.passes.place import place
 from sw.prove import prove, stream_packets
 from sw.prove.stream_packets import StreamPackets
 from sw.timing import prediction, timed_engines, timed_lanes, timed_machine, timed_network
@@ -258,6 +260,18 @@ def test_one_image_is_run_once_wherever_its_arrays_begin_in_a_burst(monkeypatch)
     assert len(runs) == 2 and runs[-1] == (100, (64,))
     assert predict_cycles(again, latency=400).kernel > found.kernel and len(runs) == 3
     assert predict_cycles(again, repeat=2).kernel > found.kernel and len(runs) == 5
+
+
+def test_a_timed_plan_that_is_chosen_is_placed_once(monkeypatch):
+    placed = []
+
+    def counted(netlist, config, *, seed):
+        placed.append((netlist, seed))
+        return place(netlist, config, seed=seed)
+
+    monkeypatch.setattr(part_steps, "place", counted)
+    compiled(64, 64, 64, config=TINY)
+    assert placed and all(each not in placed[:number] for number, each in enumerate(placed))
 
 
 def test_constants_are_those_of_the_hardware():
