@@ -59,15 +59,31 @@ def rows_of(
 
 
 def vector_of(
-    arrays: tuple[ArraySpec, ...], name: str, columns: int, vector: int, times: int
+    arrays: tuple[ArraySpec, ...],
+    name: str,
+    columns: int,
+    vector: int,
+    times: int,
+    piece: int | None = None,
 ) -> tuple[Descriptor, int]:
-    """One box of a vector in memory, several times in a row, and its launch argument."""
+    """One box of a vector in memory or of a piece of it, several times in a row, and its argument.
+
+    Parameters
+    ----------
+    arrays : tuple of ArraySpec
+    name : str
+    columns, vector : int
+        Elements in memory, and those of a vector of a link.
+    times : int
+    piece : int
+        Elements of a box, at most `MAX_BOX`; without it the box has all.
+    """
     number, array = argument_of(arrays, name)
     chunks = chunks_of(columns, array.format, vector)
     dims: tuple[int, ...] = (columns,)
     strides: tuple[int, ...] = ()
-    box: tuple[int, ...] = (chunks * vector,)
-    if columns > MAX_BOX:
+    box: tuple[int, ...] = (chunks * vector if piece is None else piece,)
+    if piece is None and columns > MAX_BOX:
         dims = box = pieces_of(columns, array.format, vector)
         strides = (dims[0] * array.format.bits // 8,)
     if times > 1:

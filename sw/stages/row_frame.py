@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator
+from enum import Enum
 
 from hw.arch.config import ChipConfig
 from hw.arch.descriptor import MAX_BOX
@@ -19,7 +20,7 @@ from sw.stages.pipeline import PipelineParts
 from sw.stages.region import Part, Region
 from sw.stages.walk_loops import loop
 
-__all__ = ["RowFrame", "RowPieces"]
+__all__ = ["RowFrame", "RowPieces", "Streamed"]
 
 
 _OUTER = Level.WINDOWS.value
@@ -100,6 +101,29 @@ class RowPieces:
         within = LoopProgram(self.vector, stride=1, slope=self.rest - self.vector, outer=_OUTER)
         return (blocks, within) if self.size > 1 else (within,)
 
+    def vectors(self, stride: int) -> LoopProgram:
+        """Address loop over the vectors of one row of a slot."""
+        return self._over(self.size, bool(self.rest), stride)
+
+    def elements(self, stride: int) -> LoopProgram:
+        """Address loop over the columns of a slot, one stride apart."""
+        return self._over(self.width, self.rest, stride)
+
+    def _over(self, count: int, rest: int, stride: int) -> LoopProgram:
+        stride = stride if count > 1 else 0
+        if not self.rest:
+            return LoopProgram(count, stride=stride)
+        return LoopProgram(count, stride=stride, slope=rest - count, outer=_OUTER)
+
+
+class Streamed(Enum):
+    """What passes in pieces, and is loaded again for each packet of a block of rows."""
+
+    NOTHING = "nothing"
+    ROWS = "rows"
+    #: Rows, and vectors along the columns.
+    VECTORS = "vectors"
+
 
 class RowFrame:
     """Groups of rows on lanes, and how much of a tensor lies in a slot.
@@ -114,8 +138,8 @@ class RowFrame:
     config : ChipConfig
     lines, copies : int
         Lines of an AGCU each, and copies of the chain of lane programs in a line.
-    streamed : bool
-        Whether rows pass in pieces.
+    streamed : Streamed
+        What passes in pieces.
 
     Raises
     ------
@@ -131,13 +155,14 @@ class RowFrame:
         config: ChipConfig,
         lines: int,
         copies: int,
-        streamed: bool,
+        streamed: Streamed,
     ) -> None:
         self.region, self.codes, self.arrays = region, codes, arrays
         self.parts = PipelineParts(config)
         self.copies = copies
-        #: Whether rows pass in pieces, and are loaded again for each packet.
         self.streamed = streamed
+        #: Whether rows pass in pieces.
+        self.in_pieces = streamed is not Streamed.NOTHING
         #: Whether the packets of the first code are whole rows.
         self.whole = bool(region.reduces) or len(codes[0].phases) > 1
         #: Rows of a group: positions of a vector of the source, or of the longest vector.
@@ -190,7 +215,7 @@ class RowFrame:
     def chunks(self, value: str) -> int:
         """Vectors of a row of an input in a slot."""
         form, columns = self.region.inputs[value].type.format, self.columns(value)
-        if self.streamed and columns == self.region.columns:
+        if self.in_pieces and columns == self.region.columns:
             return self.pieces(form).size
         return chunks_of(columns, form, self.parts.vector(form))
 
@@ -201,7 +226,7 @@ class RowFrame:
 
     def streams(self, value: str) -> bool:
         """Whether an input passes in pieces."""
-        return self.streamed and self.columns(value) == self.region.columns
+        return self.in_pieces and self.columns(value) == self.region.columns
 
     def is_row(self, value: str) -> bool:
         source = self.region.inputs.get(value)

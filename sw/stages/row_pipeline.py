@@ -11,6 +11,7 @@ vector than a group has rows fills only as much of its vectors.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import itertools
 from collections.abc import Iterator
@@ -29,7 +30,7 @@ from sw.stages.long_rows import chunks_of, pieces_of, rows_of, vector_of
 from sw.stages.pipeline import Pipeline, on_grids, pcu_name
 from sw.stages.region import Part, Region
 from sw.stages.results.row_results import RowResults
-from sw.stages.row_frame import RowFrame
+from sw.stages.row_frame import RowFrame, RowPieces, Streamed
 from sw.stages.stage_graph import Hold, Socket, Walk, boxes_of
 from sw.stages.walk_loops import column_loops, loop, require_loops
 
@@ -54,13 +55,14 @@ def row_pipelines(
     ------
     Pipeline or Unfit
         Why a choice does not fit, in its place. Those that hold whole rows come first, then those
-        through which rows pass in pieces.
+        through which rows pass in pieces, then those through which vectors do so too.
     """
 
-    def build(streamed: bool, lines: int, copies: int) -> Pipeline:
+    def build(streamed: Streamed, lines: int, copies: int) -> Pipeline:
         return _Builder(region, codes, arrays, config, lines, copies, streamed).pipeline()
 
-    for streamed in (False, True):
+    vectors = any(each.part is Part.ROW for each in region.inputs.values())
+    for streamed in Streamed if vectors else (Streamed.NOTHING, Streamed.ROWS):
         choice = functools.partial(build, streamed)
         yield from on_grids(config, len(codes), 2 * MERGED, choice)
 
@@ -118,7 +120,7 @@ class _Builder(RowFrame):
         ends, band = Level.ADDRESS, self.band(value)
         if self.columns(value) < self.region.columns:
             columns: tuple[LoopProgram, ...] = (loop(self.region.columns, 0),)
-        elif self.streamed:
+        elif self.in_pieces:
             pieces = self.pieces(form)
             (windows, slots), columns = pieces.windows(), pieces.loops()
             launches, repeats, ends = LoopProgram(self.blocks * repeats), 1, Level.WINDOWS
@@ -252,32 +254,42 @@ class _Builder(RowFrame):
         if any(each.phase.auxiliary is not AuxiliaryUse.SPREAD for _, each in users):
             rule = "be spread, an element for every column"
             raise unfit(f"Vector `{source.tensor}`", rule, len(users))
-        chunks = chunks_of(columns, form, vector)
+        pieces = self.pieces(form) if self.streamed is Streamed.VECTORS else None
+        chunks = pieces.size if pieces else chunks_of(columns, form, vector)
         for whole in (True, False):
             numbers = [number for number, _ in users if (number == 0 and self.whole) == whole]
             if not numbers:
                 continue
             if whole:
-                repeats = LoopProgram(self.blocks * len(numbers))
+                passes, times = self.blocks * len(numbers), 1
                 write = Walk((loop(chunks, vector),))
-                read = Walk((loop(chunks, vector),), repeats=repeats, last_level=Level.ADDRESS)
-                slot, times = chunks * vector, 1
+                read = Walk((loop(chunks, vector),), last_level=Level.ADDRESS)
+                slot = chunks * vector
             else:
                 # A column of a source has several vectors, each of which takes an element.
                 times = max(
                     self.halves(self.codes[number].formats[self.codes[number].source])
                     for number in numbers
                 )
-                repeats = LoopProgram(self.blocks)
+                passes = self.blocks
                 write = Walk((loop(times, 1), loop(chunks, vector**2)), access=Access.COLUMN)
-                read = Walk((loop(columns, vector),), repeats=repeats, last_level=ENGINE_LOOPS)
+                read = Walk((loop(columns, vector),), last_level=ENGINE_LOOPS)
                 slot = chunks * vector**2
-            require_count("passes over a vector", repeats.base)
+            require_count("passes over a vector", passes)
+            loads = [BoxLoop(1)]
+            if pieces:
+                loads = [BoxLoop(passes), BoxLoop(pieces.slots, 0, pieces.width)]
+                write, read = _in_pieces(write, read, pieces, passes, whole=whole)
+            else:
+                read = dataclasses.replace(read, repeats=LoopProgram(passes))
             name = f"{value}_{'rows' if whole else 'columns'}"
             hold = Hold(slot * form.bits // 8, form.bits // 8, (write,), (read,))
-            self.parts.hold(name, hold, wanted=1, rate=0.2, alignment=vector, tokens=True)
-            tensor = vector_of(self.arrays, source.tensor, columns, vector, times)
-            self.parts.load(f"{name}_load", self.lines - 1, tensor, [BoxLoop(1)], [Socket(name)])
+            wanted = 2 if pieces else 1
+            self.parts.hold(name, hold, wanted=wanted, rate=0.2, alignment=vector, tokens=True)
+            tensor = vector_of(
+                self.arrays, source.tensor, columns, vector, times, pieces.width if pieces else None
+            )
+            self.parts.load(f"{name}_load", self.lines - 1, tensor, loads, [Socket(name)])
             takers = [
                 Socket(pcu_name(line, number, copy), PcuInput.AUXILIARY)
                 for line in range(self.lines)
@@ -300,6 +312,27 @@ class _Builder(RowFrame):
         self.parts.lanes(name, code, {}, cut=cut)
         takers = self._takers(line, copy, made, whole=False)
         self.parts.join(f"{name}_results", [(Socket(name, PcuOutput.RESULT), 1)], takers)
+
+
+def _in_pieces(
+    write: Walk, read: Walk, pieces: RowPieces, passes: int, *, whole: bool
+) -> tuple[Walk, Walk]:
+    """Walks over a vector that passes in pieces, from those over one that is held."""
+    (windows, slots), vector = pieces.windows(), pieces.vector
+    last_level = Level.WINDOWS if whole else ENGINE_LOOPS
+    loops = (pieces.vectors(vector) if whole else pieces.elements(vector),)
+    write = dataclasses.replace(
+        write, launches=LoopProgram(passes), windows=LoopProgram(pieces.slots)
+    )
+    read = dataclasses.replace(
+        read,
+        loops=loops,
+        launches=LoopProgram(passes),
+        windows=windows,
+        slots=slots,
+        last_level=last_level,
+    )
+    return write, read
 
 
 def _name(line: int, copy: int, value: str, *, whole: bool) -> str:

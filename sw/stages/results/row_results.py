@@ -112,7 +112,7 @@ class RowResults:
         frame, form = self._frame, self._form(value)
         if any(code.sends_statistic(value) for code in frame.codes):
             return 1
-        if frame.streamed:
+        if frame.in_pieces:
             return frame.pieces(form).slots
         return boxes_across(frame.region.columns, frame.parts.vector(form))[1]
 
@@ -197,7 +197,7 @@ class RowResults:
         # A slot holds a box of whole blocks, or whole rows if the last box is narrower.
         slots = boxes if wide * boxes == columns and not before else 1
         boxes //= slots
-        if frame.streamed:
+        if frame.in_pieces:
             if before:
                 raise unfit("Results before rows in pieces", "be 0", before)
             pieces = frame.pieces(form)

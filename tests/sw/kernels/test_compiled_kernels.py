@@ -73,11 +73,15 @@ def blocks_of(name, compiled):
     return {"block": tiles["attend.j"]} if name == "decoder_layer" else {}
 
 
-def random_attention(rng, config, *, most, work=MOST_WORK):
-    """Sizes and options of `flash_attention`: lengths of 1 to ``most``, depths of 1 to 256.
+def few_keys(name, config, sizes):
+    """Sizes of which the only AGCU of `tiny` keeps all keys and values, in a PMU each."""
+    if (name, config) != ("flash_attention", "tiny"):
+        return sizes
+    return sizes | {"S": min(sizes["S"], 1024 // max(sizes["D"], 8))}
 
-    The only AGCU of `tiny` keeps all keys and values in a PMU each, so both are few there.
-    """
+
+def random_attention(rng, config, *, most, work=MOST_WORK):
+    """Sizes and options of `flash_attention`: lengths of 1 to ``most``, depths of 1 to 256."""
 
     def log_uniform(limit):
         return int(np.exp(rng.uniform(0, np.log(limit + 1))))
@@ -88,8 +92,7 @@ def random_attention(rng, config, *, most, work=MOST_WORK):
     sizes["D"] = log_uniform(64 if config == "tiny" else 256)
     if rng.random() < 0.25:
         sizes["S"] = sizes["M"]
-    if config == "tiny":
-        sizes["S"] = min(sizes["S"], 1024 // max(sizes["D"], 8))
+    sizes["S"] = few_keys("flash_attention", config, sizes)["S"]
     while np.prod([float(sizes[dim]) for dim in "HMSD"]) > work:
         largest = max("MS", key=sizes.get)
         sizes[largest] = sizes[largest] * 2 // 3
