@@ -11,9 +11,9 @@ from hw.arch.descriptor import BASE_ALIGNMENT
 from hw.numeric.division import ceil_div
 from hw.numeric.formats import Format
 from sw.passes.fit import MERGED, Fit, b_shares, column_parts, pieces
-from sw.passes.plan import Plan, spread
+from sw.passes.plan import Plan, fewest_rows, spread
 
-__all__ = ["LATENCY", "SLACK", "predict", "rough"]
+__all__ = ["LATENCY", "SLACK", "least", "predict", "rough"]
 
 #: Cycles of memory latency that predictions assume.
 LATENCY = 100
@@ -28,6 +28,8 @@ _CROSSING = 24
 #: A plan is charged this part of the time in which its grid is busy: of two plans that memory
 #: bounds alike, the grid that is less busy catches up after a wait.
 SLACK = 16
+#: A bound is smaller by this factor, which is more than sums of other parts differ by rounding.
+_BELOW = 1 - 1e-9
 #: Row blocks, and column blocks in each, that are simulated; the others equal the last.
 _ROW_BLOCKS, _COLUMN_BLOCKS = 3, 5
 
@@ -204,6 +206,36 @@ def rough(plan: Plan) -> float:
     begin = max(groups * share.a + share.b, share.a_writes)
     slack = plan.grid_cycles / SLACK
     return max(compute, loads, stores) + first + begin + _last(share, pieces(plan, {})) + slack
+
+
+def least(plan: Plan) -> float:
+    """A bound: `rough` of no plan that differs from this one in its slabs alone is less.
+
+    Parameters
+    ----------
+    plan : Plan
+        With one slab of A and one of B. Of all it has the fewest bursts, commands and tiles.
+    """
+    config = plan.config
+    groups = max(count for _, count in spread(plan.row_par, plan.a_agcus))
+    a_parts = 2 if plan.row_par == 1 and config.agcu.count > 1 else 1
+    b_parts = min(b_shares(plan)[0], config.agcu.count)
+    collected = groups, plan.col_par // column_parts(plan)
+    share = _shares(plan, groups, a_parts, b_parts, collected)
+    a, b = groups * share.a, share.b
+    single_pass = max(plan.read_tiles * plan.tile_cycles, share.results)
+    compute = plan.row_blocks * plan.all_passes * single_pass
+    panels = plan.row_blocks * (1 if plan.resident else plan.all_passes)
+    # Shorter slabs of B are perhaps kept for all rows.
+    windows = 1 if plan.product.turned else plan.b_windows
+    reads = panels * a, windows * b
+    blocks = plan.row_blocks * plan.col_blocks * plan.c_blocks
+    loads = (max(reads) if b_parts == 1 < config.agcu.count else sum(reads)) + blocks * share.side
+    longest = max(plan.tiles * max(plan.tile_cycles, fewest_rows(config)), share.results)
+    first = max(a + b - longest, 0.0)
+    last = _last(share, pieces(plan, {}))
+    bound = max(compute, loads, blocks * share.c) + first + last + plan.grid_cycles / SLACK
+    return bound * _BELOW
 
 
 def predict(plan: Plan, places: Fit) -> int:

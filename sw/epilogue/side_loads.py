@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from hw.arch.config import ChipConfig
 from hw.arch.errors import BadInputError
 from hw.numeric.formats import Format
+from sw.epilogue.epilogue import Epilogue
 from sw.epilogue.result_walks import ResultWalks, chain_vector_walk
 from sw.passes.field_limits import Unfit
 from sw.passes.pack import Buffer
@@ -22,6 +23,7 @@ __all__ = [
     "SideLoad",
     "require_chain",
     "require_epilogue",
+    "require_streams",
     "side_buffers",
     "side_loads",
     "tile_name",
@@ -96,6 +98,41 @@ def require_chain(product: Product, config: ChipConfig) -> None:
             value=chain + 1,
             rule=f"at most {config.pcu_count} PCUs",
         )
+
+
+def require_streams(product: Product, config: ChipConfig) -> None:
+    """Refuse a chip with too few load streams for the operands and the inputs beside the sums.
+
+    Raises
+    ------
+    BadInputError
+        With what is needed and what there is.
+    """
+    epilogue = product.epilogue
+    if epilogue is None or not epilogue.inputs:
+        return
+    streams = config.agcu.count * (1 if 1 in (config.tracks, config.token_tracks) else 2)
+    # One stream each at least: A, B, and every input.
+    needs = 2 + len(epilogue.vectors) + len(epilogue.tiles)
+    if needs > streams:
+        refused = _few_streams(epilogue, needs, streams)
+        raise BadInputError(
+            f"`{product.kernel}` must fit the chip; {refused}",
+            kind="does-not-fit",
+            where=product.kernel,
+            value=needs,
+            rule=refused.rule,
+        )
+
+
+def _few_streams(epilogue: Epilogue, needs: int, streams: int) -> Unfit:
+    names = ", ".join(f"`{each.tensor}`" for each in epilogue.inputs.values())
+    return Unfit(
+        f"A product with {names} beside its sums needs {needs} load streams, and the AGCUs of "
+        f"the chip have {streams}",
+        value=needs,
+        rule=f"at most {streams} load streams",
+    )
 
 
 def _require_results(
@@ -223,14 +260,7 @@ def side_loads(
     least = 1 if alike else len(parts)
     needs = len(used) + len(epilogue.vectors) + least * len(epilogue.tiles)
     if needs > len(used) + len(free):
-        has = len(used) + len(free)
-        names = ", ".join(f"`{each.tensor}`" for each in epilogue.inputs.values())
-        raise Unfit(
-            f"A product with {names} beside its sums needs {needs} load streams, and the AGCUs of "
-            f"the chip have {has}",
-            value=needs,
-            rule=f"at most {has} load streams",
-        )
+        raise _few_streams(epilogue, needs, len(used) + len(free))
     loads = []
     for value in epilogue.vectors:
         loads.append(SideLoad(value, *free.pop(), _vector_holds(plan, collectors, value)))

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 
 from sw.language import Schedule
 from sw.language.program_error import ProgramError
-from sw.passes.parallel import Constraints
 from sw.passes.part_compilation import PartCompilation
 from sw.passes.stage import Product
+from sw.search.constraints import Constraints
 from sw.stages.softmax_product import SoftmaxProduct
 
 __all__ = ["block_sizes", "constraints_of", "require_no_choices", "with_block"]

@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import itertools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from hw.arch.config import ChipConfig
-from hw.arch.descriptor import BASE_ALIGNMENT, MAX_BOX
 from hw.arch.errors import BadInputError
-from hw.arch.limits import MAX_MODULUS
-from hw.numeric.division import ceil_div
-from sw.cost import SLACK, predict, rough
-from sw.epilogue.side_loads import require_chain
+from sw.cost import SLACK, least, predict, rough
+from sw.epilogue.side_loads import require_chain, require_streams
 from sw.passes.field_limits import Unfit, require_fields, require_units
 from sw.passes.fit import Fit, fit
 from sw.passes.plan import Plan, fewest_rows
 from sw.passes.stage import Product
+from sw.search.best_first import BestFirst
+from sw.search.candidates import plans_of, require_grid
+from sw.search.constraints import Constraints
 
-__all__ = ["Constraints", "Timed", "parallel", "require_fit"]
+__all__ = ["Timed", "parallel", "require_fit"]
 
 #: Plans simulated K-block by K-block after all have been estimated.
 _FINALISTS = 60
@@ -38,47 +39,8 @@ _PACKET_WORK = 30
 Timed = Callable[[Plan, Fit], int | None]
 #: Cycles by the cost model, number, plan, buffers.
 _Candidate = tuple[float, int, Plan, Fit]
-
-
-@dataclasses.dataclass(frozen=True)
-class Constraints:
-    """Constraints on a plan: what the schedule requires, and the program's block sizes and slots.
-
-    Parameters
-    ----------
-    row_tile, column_tile, sum_tile : int or None
-        Block sizes.
-    row_par, col_par : int or None
-        Units over which the schedule splits rows and columns.
-    named : set of str
-        Those of ``row_tile`` and ``column_tile`` that the schedule names.
-    slots : mapping of str to int
-        Tiles in the buffers ``a``, ``b``, ``c``.
-    """
-
-    row_tile: int | None = None
-    column_tile: int | None = None
-    sum_tile: int | None = None
-    row_par: int | None = None
-    col_par: int | None = None
-    named: frozenset[str] = frozenset()
-    slots: Mapping[str, int] = dataclasses.field(default_factory=dict)
-
-    def turn(self) -> Constraints:
-        """Constraints on the product of the transposes, whose loops are not the program's."""
-        rows, columns = (
-            getattr(self, name) if name in self.named else None
-            for name in ("row_tile", "column_tile")
-        )
-        keys = {"a": "b", "b": "a", "c": "c"}
-        return Constraints(
-            row_tile=columns,
-            column_tile=rows,
-            sum_tile=self.sum_tile,
-            row_par=self.col_par,
-            col_par=self.row_par,
-            slots={keys[name]: count for name, count in self.slots.items()},
-        )
+#: Least estimate, least number, and the plans with their estimates and numbers.
+_Group = tuple[float, int, Callable[[], Iterable[tuple[float, int, Plan]]]]
 
 
 def parallel(
@@ -106,38 +68,18 @@ def parallel(
     BadInputError
         If no plan fits; the message names what is needed and what there is.
     """
-    require_units(config)
-    require_chain(product, config)
-    plans, problem = _legal(product, config, constraints)
+    search = _Search(product, config, constraints)
     found: list[_Candidate] = []
-    for number, plan in enumerate(plans):
-        try:
-            places = fit(plan, _slots(plan, constraints))
-        except Unfit as error:
-            # A refusal speaks of the product as the program has it.
-            problem = problem if plan.product.turned else _nearer(problem, error)
-            continue
+    for number, (plan, places) in enumerate(itertools.islice(search.fitting(), _FINALISTS)):
         cycles = predict(plan, places) + plan.grid_cycles / SLACK
         found.append((cycles, number, plan, places))
-        if len(found) == _FINALISTS:
-            break
     found.sort(key=lambda each: each[:2])
     best: dict[object, tuple[Plan, Fit]] = {}
     for _, _, plan, places in found if timed is None else _ranked(found, timed):
         grid = (plan.row_par, plan.col_par, plan.product.turned, len(places.collectors))
         best.setdefault(grid, (plan, places))
     yield from itertools.islice(best.values(), _GRIDS)
-    if best:
-        yield from _smaller(plans, next(iter(best.values()))[0], constraints)
-    else:
-        assert problem is not None
-        raise BadInputError(
-            f"`{product.kernel}` must fit the chip; {problem}",
-            kind="does-not-fit",
-            where=product.kernel,
-            value=problem.value,
-            rule=f"{problem.rule}: a smaller tile, fewer slots, or a chip with more scratchpad",
-        )
+    yield from _smaller(search.every(), next(iter(best.values()))[0], constraints)
 
 
 def require_fit(product: Product, config: ChipConfig, constraints: Constraints) -> None:
@@ -148,15 +90,7 @@ def require_fit(product: Product, config: ChipConfig, constraints: Constraints) 
     BadInputError
         As `parallel` does.
     """
-    require_units(config)
-    require_chain(product, config)
-    _require_grid(product, config, constraints)
-    for plan in _plans(product, config, constraints):
-        with contextlib.suppress(Unfit):
-            require_fields(plan)
-            fit(plan, _slots(plan, constraints))
-            return
-    next(parallel(product, config, constraints))
+    next(_Search(product, config, constraints).fitting())
 
 
 def _ranked(found: list[_Candidate], timed: Timed) -> list[_Candidate]:
@@ -186,24 +120,92 @@ def _nearer(one: Unfit | None, other: Unfit) -> Unfit:
     return one if one and one.rule == other.rule and one.value <= other.value else other
 
 
-def _legal(
-    product: Product, config: ChipConfig, constraints: Constraints
-) -> tuple[list[Plan], Unfit | None]:
-    """Plans whose loops fit their fields, best estimate first, and the nearest refusal."""
-    _require_grid(product, config, constraints)
-    plans, problem = [], None
-    tried = _plans(product, config, constraints)
-    if product.m <= 2 * fewest_rows(config) and product.epilogue is None:
-        # Weights for few rows take longer to load than to use.
-        tried = itertools.chain(tried, _plans(product.turn(), config, constraints.turn()))
-    for plan in tried:
-        try:
-            require_fields(plan)
-        except Unfit as error:
-            problem = problem if plan.product.turned else _nearer(problem, error)
-            continue
-        plans.append(plan)
-    return sorted(plans, key=rough), problem
+class _Search:
+    """The plans of a product, best estimate first, as far as they are asked for.
+
+    Raises
+    ------
+    BadInputError
+        If no plan can have the PCU grid of a schedule, or the chip has too few units for any.
+    """
+
+    def __init__(self, product: Product, config: ChipConfig, constraints: Constraints) -> None:
+        require_units(config)
+        require_chain(product, config)
+        require_streams(product, config)
+        require_grid(product, config, constraints)
+        self._product, self._constraints = product, constraints
+        self._tried = 0
+        #: Refusals of the loops of plans, by the number of the plan.
+        self._refused: dict[int, Unfit] = {}
+        self._taken: list[Plan] = []
+        groups = plans_of(product, config, constraints)
+        if product.m <= 2 * fewest_rows(config) and product.epilogue is None:
+            # Weights for few rows take longer to load than to use.
+            turned = plans_of(product.turn(), config, constraints.turn())
+            groups = itertools.chain(groups, turned)
+        self._plans = BestFirst(group for each in groups for group in self._groups(*each))
+
+    def _groups(self, first: Plan, slabs: Sequence[tuple[int, int]]) -> Iterator[_Group]:
+        """Plans that differ in slabs alone, as `BestFirst` takes them."""
+        start, stop = self._tried, self._tried + 2 * len(slabs)
+        self._tried = stop
+        for number, resident in enumerate((True, False), start):
+            plan = dataclasses.replace(first, resident=resident)
+            opened = functools.partial(self._opened, plan, range(number, stop, 2), slabs)
+            yield least(plan), number, opened
+
+    def _opened(
+        self, first: Plan, numbers: Sequence[int], slabs: Sequence[tuple[int, int]]
+    ) -> Iterator[tuple[float, int, Plan]]:
+        """The plans of a group whose loops fit their fields, with their estimates and numbers."""
+        for number, (a_slab, b_slab) in zip(numbers, slabs, strict=True):
+            plan = dataclasses.replace(first, a_slab=a_slab, b_slab=b_slab)
+            try:
+                require_fields(plan)
+            except Unfit as error:
+                if not plan.product.turned:
+                    self._refused[number] = error
+                continue
+            yield rough(plan), number, plan
+
+    def every(self) -> list[Plan]:
+        """All plans whose loops fit their fields, best estimate first."""
+        self._taken += self._plans
+        return self._taken
+
+    def fitting(self) -> Iterator[tuple[Plan, Fit]]:
+        """The plans that fit, with their buffers, best estimate first.
+
+        Raises
+        ------
+        BadInputError
+            If none fits; the message names what is needed and what there is.
+        """
+        refused: list[Unfit] = []
+        fits = False
+        for plan in self._plans:
+            self._taken.append(plan)
+            try:
+                places = fit(plan, _slots(plan, self._constraints))
+            except Unfit as error:
+                # A refusal speaks of the product as the program has it.
+                if not plan.product.turned:
+                    refused.append(error)
+                continue
+            fits = True
+            yield plan, places
+        if not fits:
+            fields = (error for _, error in sorted(self._refused.items()))
+            problem = functools.reduce(_nearer, (*fields, *refused), None)
+            assert problem is not None
+            raise BadInputError(
+                f"`{self._product.kernel}` must fit the chip; {problem}",
+                kind="does-not-fit",
+                where=self._product.kernel,
+                value=problem.value,
+                rule=f"{problem.rule}: a smaller tile, fewer slots, or a chip with more scratchpad",
+            )
 
 
 def _smaller(
@@ -227,164 +229,3 @@ def _smaller(
 def _slots(plan: Plan, constraints: Constraints) -> Mapping[str, int]:
     """Slots named for the buffers of a plan."""
     return (constraints.turn() if plan.product.turned else constraints).slots
-
-
-def _bad(field: str, rule: str, value: object) -> BadInputError:
-    return BadInputError(
-        f"{field} must be {rule}, not {value}", kind="schedule", where=field, value=value, rule=rule
-    )
-
-
-def _widths(product: Product, config: ChipConfig) -> list[int]:
-    """Columns that a PCU grid may have."""
-    # The columns of a pass are loaded in one box.
-    most = min(config.pcu_count, MAX_MODULUS, MAX_BOX // config.grid_columns)
-    # The weights of a pass are whole vectors of a row of B, or a part that divides a vector.
-    lanes = config.width_bits // product.fmt.bits
-    return [
-        each
-        for each in range(1, most + 1)
-        if not each & (each - 1) or not each * config.grid_columns % lanes
-    ]
-
-
-def _require_grid(product: Product, config: ChipConfig, constraints: Constraints) -> None:
-    """Refuse a schedule whose PCU grid no plan can have.
-
-    Raises
-    ------
-    BadInputError
-        With the grids there are.
-    """
-    pcus, widths = _grid_pcus(product, config), _widths(product, config)
-    rows, columns = constraints.row_par, constraints.col_par
-    names = f"of `{product.product}`" if product.product else "of the product"
-    if columns is not None and columns not in widths:
-        raise _bad(f"col_par {names}", f"one of {', '.join(map(str, widths))}", columns)
-    if (rows or 1) * (columns or 1) > pcus:
-        taken = config.pcu_count - pcus
-        others = f" less {taken} for element math behind the product" if taken else ""
-        raise _bad(
-            f"row_par x col_par {names}",
-            f"at most the chip's {config.pcu_count} PCUs{others}",
-            f"{rows or 1} x {columns or 1}",
-        )
-
-
-def _grid_pcus(product: Product, config: ChipConfig) -> int:
-    """PCUs left for the grid beside lane programs behind the product."""
-    chain = () if product.epilogue is None else product.epilogue.chain
-    return config.pcu_count - len(chain)
-
-
-def _grids(product: Product, config: ChipConfig, constraints: Constraints) -> list[tuple[int, int]]:
-    """PCU grids to try: rows and columns."""
-    pcus, rows, columns = _grid_pcus(product, config), constraints.row_par, constraints.col_par
-    found = [
-        (row, column)
-        for column in _widths(product, config)
-        if columns in (None, column)
-        for row in ([rows] if rows else range(1, min(pcus // column, MAX_MODULUS) + 1))
-        if row * column <= pcus
-    ]
-    # Grids with units that would only process padding are left out.
-    groups = ceil_div(product.n, config.grid_columns)
-    useful = [each for each in found if constraints.col_par or each[1] < 2 * groups]
-    return useful or found
-
-
-def _plans(product: Product, config: ChipConfig, constraints: Constraints) -> Iterator[Plan]:
-    """Plans to try."""
-    lanes = config.width_bits // product.fmt.bits
-    most_rows = min(config.pcu.accumulator_rows, MAX_BOX)
-    row_tile = min(constraints.row_tile or product.m, product.m)
-    column_tile = min(constraints.column_tile or MAX_BOX, product.n)
-    covers = ceil_div(product.k, lanes)
-    for row_par, col_par in _grids(product, config, constraints):
-        least_blocks = max(ceil_div(product.m, row_tile), ceil_div(product.m, row_par * most_rows))
-        shapes = set()
-        for factor in (1, 2, 3, 4, 6, 8, 12, 16, 32):
-            rows = ceil_div(product.m, row_par * least_blocks * factor)
-            unit = _row_unit(product, config)
-            if unit > 1:
-                rows = ceil_div(rows, unit) * unit
-                if product.turned and constraints.row_tile and row_par * rows > max(row_tile, unit):
-                    continue
-            elif row_par == 1 and config.agcu.count > 1 and rows > 1:
-                rows += rows & 1
-            if product.epilogue is not None:
-                rows = ceil_div(rows, product.epilogue.rows) * product.epilogue.rows
-            if rows > most_rows or (factor > 1 and rows < min(fewest_rows(config), 16)):
-                continue
-            groups = min(row_par, ceil_div(product.m, rows))
-            shapes.add((groups, rows, ceil_div(product.m, groups * rows)))
-        across = _columns(config, col_par, lanes, column_tile, product)
-        for groups, rows, blocks in sorted(shapes):
-            for columns, slabs, resident in itertools.product(
-                across,
-                _slabs(covers, lanes, constraints),
-                (True, False),
-            ):
-                yield Plan(
-                    product, config, groups, col_par, rows, blocks, *columns, *slabs, resident
-                )
-
-
-def _row_unit(product: Product, config: ChipConfig) -> int:
-    """Rows of which a group has a multiple: whole vectors, where they lie along rows in memory."""
-    formats = (product.fmt,) * (not product.a_along_k) + (product.out,) * product.turned
-    if not formats:
-        return 1
-    # Several AGCUs begin at rows of their own, which is an aligned address.
-    aligned = 8 * BASE_ALIGNMENT if config.agcu.count > 1 else 0
-    return max(config.width_bits, aligned) // min(each.bits for each in formats)
-
-
-def _columns(
-    config: ChipConfig, col_par: int, lanes: int, tile: int, product: Product
-) -> list[tuple[int, int, int]]:
-    """Candidates for passes, halves and number of column blocks."""
-    n, width = product.n, col_par * config.grid_columns
-    if product.turned:
-        # A slot of C has one pass, whose columns are rows of memory.
-        stride = width if product.b_along_k else max(width, lanes)
-        blocks = ceil_div(n, stride)
-        halves = stride // width
-        return [(1, halves if blocks > 1 else min(halves, ceil_div(n, width)), blocks)]
-    stride = max(width, lanes, config.width_bits // product.narrowest)
-    found = {}
-    for shift in range(9):
-        passes = ceil_div(tile, stride) >> shift
-        if not passes:
-            break
-        passes = min(passes, MAX_BOX // stride)
-        blocks = ceil_div(n, passes * stride)
-        halves = stride // width
-        if blocks == 1 and passes == 1:
-            halves = min(halves, ceil_div(n, width))
-        found[passes] = (passes, halves, blocks)
-    return list(found.values())
-
-
-def _slabs(covers: int, lanes: int, constraints: Constraints) -> list[tuple[int, int, int]]:
-    """Candidates for the tiles of the sum, padded, and the tiles per slot of A and of B."""
-    most = MAX_BOX // lanes
-    found: dict[tuple[int, int, int], None] = {}
-    # An extent with few divisors is padded to one with more, if that is cheap.
-    for tiles in dict.fromkeys((covers, covers + covers % 2, ceil_div(covers, 4) * 4)):
-        if tiles > covers and 16 * (tiles - covers) > covers and covers <= most:
-            continue
-        divisors = [each for each in range(min(tiles, most), 0, -1) if not tiles % each]
-        if constraints.sum_tile is not None:
-            wanted = max(1, ceil_div(constraints.sum_tile, lanes))
-            divisors = [max(each for each in divisors if each <= wanted)]
-        choices = {}
-        for name in "ab":
-            # A single slot holds the whole tile, if a box can be that long.
-            whole = (
-                constraints.slots.get(name) == 1 and tiles <= most and constraints.sum_tile is None
-            )
-            choices[name] = [tiles] if whole else divisors[:5]
-        for a_slab, b_slab in itertools.product(choices["a"], choices["b"]):
-            found[tiles, a_slab, b_slab] = None
-    return list(found)

@@ -16,13 +16,13 @@ from sw.netlist import Netlist
 from sw.parts.part import Part
 from sw.passes.fit import Fit
 from sw.passes.pack import Home
-from sw.passes.parallel import Constraints
 from sw.passes.pass_driver import later
 from sw.passes.place import Placement
 from sw.passes.plan import Plan
 from sw.passes.route import Routes
 from sw.passes.stage import Product
 from sw.prove import Liveness
+from sw.search.constraints import Constraints
 from sw.stages.pipeline import Pipeline
 from sw.stages.region import Region
 from sw.stages.softmax_product import SoftmaxProduct

@@ -19,7 +19,7 @@ from sw.passes.assemble import assemble
 from sw.passes.choices import block_sizes, constraints_of, require_no_choices, with_block
 from sw.passes.fit import Fit
 from sw.passes.mask import mask
-from sw.passes.parallel import Constraints, parallel
+from sw.passes.parallel import parallel
 from sw.passes.part_compilation import PartCompilation
 from sw.passes.pass_driver import Pass, program_text
 from sw.passes.place import Placement, place
@@ -27,6 +27,7 @@ from sw.passes.plan import Plan
 from sw.passes.route import RouteError, placement_seeds, route, unroutable
 from sw.passes.stage import Product
 from sw.prove import LivenessError, require_live
+from sw.search.constraints import Constraints
 from sw.stages.lowering import lower
 from sw.stages.product_graph import product_graph
 from sw.stages.recognised import pipelines_of, recognised

@@ -10,8 +10,9 @@ from hw.numeric.formats import bf16, fp32, int8, int32
 from sim.oracle import product as oracle
 from sw.array_spec import ArraySpec
 from sw.passes.fit import fit
-from sw.passes.parallel import Constraints, parallel
+from sw.passes.parallel import parallel
 from sw.passes.stage import Product
+from sw.search.constraints import Constraints
 from sw.stages.lowering import lower
 from sw.stages.operand_slot import OperandSlot
 from sw.stages.operand_walks import tile_loop
