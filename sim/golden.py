@@ -23,6 +23,7 @@ from hw.arch.errors import BadInputError
 from hw.numeric.elementwise import canonical
 from hw.numeric.fused_softmax import rescaled, score_block, score_scale
 from hw.numeric.reference import cast, matmul
+from sim.row_numbers import replace_rows, rows_named
 from sw.ir import nodes as ir
 from sw.ir.affine import Axis
 from sw.ir.element_operations import OPERATIONS
@@ -223,6 +224,9 @@ class Interpreter:
                 return (np.concatenate([self.operand(each) for each in node.operands], axis=1),)
             case ir.Gather() | ir.Take():
                 return (self.gather(node),)
+            case ir.Scatter():
+                self.scatter(node)
+                return ()
             case ir.Mask():
                 return (self.masked(node.operands[0], node.axis, node.identity.value, asked=True),)
             case ir.Buffer():
@@ -251,25 +255,18 @@ class Interpreter:
         found[~inside] = 0
         return found
 
-    def named_rows(self, node: ir.Gather | ir.Take, numbers: Array) -> tuple[Array, Array]:
-        """Return the row that each row number names, 0 for those out of range, and which are not.
+    def scatter(self, node: ir.Scatter) -> None:
+        numbers, rows = (self.stored(each) for each in node.values[:2])
+        table = self.memory[node.view.tensor][self.box(node.view)]
+        replace_rows(node, numbers, ((table, _convert(rows, format_of(table.dtype))),))
 
-        Raises
-        ------
-        BadInputError
-            If a number in the extent of the row numbers is out of range.
-        """
+    def named_rows(self, node: ir.Gather | ir.Take, numbers: Array) -> tuple[Array, Array]:
+        """Return the row that each row number names, as `sim.row_numbers.rows_named`."""
         types = [each.type for each in (*node.values[:1], node.result)]
         table, taken = (each for each in types if isinstance(each, TileType))
         rows = node.view.axes[0] if isinstance(node, ir.Gather) else table.rows
         count, limit = taken.rows.extent(self.index), rows.extent(self.index)
-        flat = numbers.reshape(-1)
-        inside = (flat >= 0) & (flat < limit)
-        wrong = flat[:count][~inside[:count]]
-        if wrong.size:
-            rule = f"0 to {limit - 1}, not {wrong[0]} ({node.span})"
-            raise BadInputError(f"Row numbers of `gather` must be {rule}")
-        return np.where(inside, flat, 0), inside
+        return rows_named(node, numbers, count, limit)
 
     def matmul(self, node: ir.Matmul) -> Array:
         a = self.masked(node.operands[0], 0 if node.ta else 1, 0)

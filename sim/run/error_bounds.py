@@ -17,6 +17,7 @@ from hw.arch.config import PcuConfig
 from hw.arch.errors import BadInputError
 from hw.numeric.formats import Format, fp32
 from sim.golden import Interpreter
+from sim.row_numbers import replace_rows
 from sim.run.operation_errors import EXACT, PROPAGATED, Estimate, own_error
 from sim.run.softmax_errors import powers_estimate, rescaled_estimate
 from sw.ir import nodes as ir
@@ -133,6 +134,9 @@ class _Analysis(Interpreter):
                 return (Estimate(*(np.concatenate(each, axis=1) for each in zip(*tiles))),)
             case ir.Gather() | ir.Take():
                 return (self._gathered(node),)
+            case ir.Scatter():
+                self.scatter(node)
+                return ()
         raise BadInputError(f"Error analysis does not know `{node.kind}` yet")
 
     def _loaded(self, view: View, type_: TileType) -> Estimate:
@@ -156,6 +160,14 @@ class _Analysis(Interpreter):
         written = _cast(self.operand(node.values[0]), node.values[0], self._formats[name])
         for target, part in zip((self.memory[name], self.errors[name]), written, strict=True):
             target[box] = part.reshape(target[box].shape)
+
+    def scatter(self, node: ir.Scatter) -> None:
+        name = node.view.tensor
+        numbers = self.operand(node.operands[0]).exact.astype(np.int64)
+        written = _cast(self.operand(node.operands[1]), node.values[1], self._formats[name])
+        box = self.box(node.view)
+        tables = (each[name][box] for each in (self.memory, self.errors))
+        replace_rows(node, numbers, zip(tables, written, strict=True))
 
     def _product(self, node: ir.Matmul) -> Estimate:
         a, b = (self.operand(each) for each in node.operands[:2])

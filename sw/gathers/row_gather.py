@@ -12,7 +12,7 @@ from sw.ir.rewrite import walk
 from sw.ir.types import Entry
 from sw.language.program_error import ProgramError
 
-__all__ = ["RowGather", "has_gather", "row_gather_of"]
+__all__ = ["RowGather", "block_of", "has_gather", "refuse", "row_gather_of"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -76,19 +76,19 @@ def row_gather_of(program: Program) -> RowGather:
             case ir.Buffer():
                 copies[node.result.name] = node.operands[0]
             case _:
-                raise _refuse(
+                raise refuse(
                     node, f"`{node.kind}` beside a gather is not supported by hardware yet"
                 )
     for some in (loads, gathers, stores):
         if len(some) != 1:
             rule = "A gather takes one load of row numbers, and one store of the rows"
-            raise _refuse(some[-1] if some else gathers[0], f"{rule} in an image, not {len(some)}")
+            raise refuse(some[-1] if some else gathers[0], f"{rule} in an image, not {len(some)}")
     (load,), (gather,), (store,) = loads, gathers, stores
     source: ir.Operand = store.values[0]
     while isinstance(source, ir.Value) and source.name in copies:
         source = copies[source.name]
     if source != gather.result or gather.values[0] != load.result:
-        raise _refuse(gather, "Row numbers must come from memory, and gathered rows go there")
+        raise refuse(gather, "Row numbers must come from memory, and gathered rows go there")
     return _whole(program, loops, load, gather, store)
 
 
@@ -104,21 +104,19 @@ def _whole(
         program.tensor(each.view.tensor).type for each in (gather, load, store)
     )
     if len(table.shape) != 2 or len(numbers.shape) != 1 or len(result.shape) != 2:
-        raise _refuse(gather, "A gather of tensors of this many axes is not supported yet")
+        raise refuse(gather, "A gather of tensors of this many axes is not supported yet")
     if table.format != result.format:
-        raise _refuse(
-            store, f"Rows of {table.format.name} must be stored as they are, not cast yet"
-        )
+        raise refuse(store, f"Rows of {table.format.name} must be stored as they are, not cast yet")
     row, column = (
-        _block(each, size, loops, store) for each, size in zip(store.view.entries, result.shape)
+        block_of(each, size, loops, store) for each, size in zip(store.view.entries, result.shape)
     )
     found = (
-        _block(gather.view.entries[0], table.shape[0], loops, gather),
-        _block(gather.view.entries[1], table.shape[1], loops, gather),
-        _block(load.view.entries[0], numbers.shape[0], loops, load),
+        block_of(gather.view.entries[0], table.shape[0], loops, gather),
+        block_of(gather.view.entries[1], table.shape[1], loops, gather),
+        block_of(load.view.entries[0], numbers.shape[0], loops, load),
     )
     if found != (None, column, row) or table.shape[1] != result.shape[1]:
-        raise _refuse(gather, "A gather takes rows of the whole table, each row at its number")
+        raise refuse(gather, "A gather takes rows of the whole table, each row at its number")
     named = {"row": row, "column": column}
     return RowGather(
         gather.view.tensor,
@@ -130,15 +128,16 @@ def _whole(
     )
 
 
-def _block(entry: Entry, size: int, loops: Mapping[str, ir.Loop], node: ir.Node) -> str | None:
+def block_of(entry: Entry, size: int, loops: Mapping[str, ir.Loop], node: ir.Node) -> str | None:
     """Index of the loop whose block an entry selects; None for the whole axis."""
     for index, loop in loops.items():
         if entry.start == Affine.of(index) and loop.extent == size:
             return index
     if entry == Entry(Affine(), Axis(size)):
         return None
-    raise _refuse(node, "A part of an axis is not supported by hardware yet: whole axes are")
+    raise refuse(node, "A part of an axis is not supported by hardware yet: whole axes are")
 
 
-def _refuse(node: ir.Node, message: str) -> ProgramError:
+def refuse(node: ir.Node, message: str) -> ProgramError:
+    """Refusal of a node that no image of rows by number computes."""
     return ProgramError("unserved", message, node.span)

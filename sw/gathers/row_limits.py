@@ -1,4 +1,4 @@
-"""Range of row numbers: how many rows the gathers of a program have for those of a tensor."""
+"""Range of row numbers: rows that gathers and scatters of a program have for those of a tensor."""
 
 from __future__ import annotations
 
@@ -26,9 +26,10 @@ def row_limits(program: Program) -> dict[str, int]:
                 sources[node.result.name] = node.view.tensor
             case ir.Buffer() | ir.Transpose() if node.values[0].name in sources:
                 sources[node.result.name] = sources[node.values[0].name]
-            case ir.Gather() | ir.Take():
-                tensor = sources.get(node.values[-1].name)
-                if isinstance(node, ir.Gather):
+            case ir.Gather() | ir.Take() | ir.Scatter():
+                numbers = node.values[0] if isinstance(node, ir.Scatter) else node.values[-1]
+                tensor = sources.get(numbers.name)
+                if not isinstance(node, ir.Take):
                     rows = node.view.axes[0]
                 else:
                     assert isinstance(node.values[0].type, TileType)

@@ -29,6 +29,7 @@ from sw.language.tile_operations import (
     row_mean,
     row_min,
     row_sum,
+    scatter,
     split_cols,
     store_tile,
     zeros,
@@ -41,7 +42,6 @@ from sw.language.unserved import (
     load,
     local,
     ring,
-    scatter,
     units,
 )
 

@@ -24,6 +24,7 @@ __all__ = [
     "col_sum",
     "full",
     "gather",
+    "scatter",
     "inf",
     "join_cols",
     "load_tile",
@@ -81,6 +82,48 @@ def _readable(name: str, value: object) -> TensorView:
     return view
 
 
+def _writable(name: str, value: object) -> TensorView:
+    view = _view(name, value)
+    if view.role is Role.IN:
+        raise refusal(
+            "output",
+            f"`{view.name}` is an input and cannot be written",
+            value=view.name,
+        )
+    return view
+
+
+@taking
+def scatter(table: TensorView, numbers: Tile, rows: Tile, op: str = "store") -> None:
+    """Store rows of a tile as rows of a tensor in memory by number, in their order.
+
+    Parameters
+    ----------
+    table : TensorView
+        A view of two axes of a tensor that is updated in place.
+    numbers : Tile
+        Row or column of int32 row numbers, counted from the first row of the table.
+    rows : Tile
+        A row for each number, as wide as the table. Of two with one number the later one stays.
+    op : str
+        ``store``; ``add`` is reserved.
+    """
+    table = _writable("scatter", table)
+    numbers, rows = tile_argument("scatter", numbers), tile_argument("scatter", rows)
+    if op == "add":
+        raise unserved('tw.scatter(op="add")')
+    if op != "store":
+        raise refusal("operation", f"op must be 'store', not {op!r}", value=repr(op))
+    if table.role is Role.OUT:
+        raise refusal(
+            "output",
+            f"`{table.name}` is an output and cannot be scattered to: name it on both sides of "
+            "the signature to update it in place",
+            value=table.name,
+        )
+    current("scatter").record(ir.Scatter, numbers.value, rows.value, view=table.view, op=op)
+
+
 @taking
 def gather(table: TensorView | Tile, numbers: Tile) -> Tile:
     """Read rows of a tensor in memory, or of a tile, by number.
@@ -110,14 +153,8 @@ def store_tile(view: TensorView, tile: Tile) -> None:
     tile : Tile
         Tile of the view's shape.
     """
-    view = _view("store_tile", view)
+    view = _writable("store_tile", view)
     tile = tile_argument("store_tile", tile)
-    if view.role is Role.IN:
-        raise refusal(
-            "output",
-            f"`{view.name}` is an input and cannot be written",
-            value=view.name,
-        )
     recorder = current("store_tile")
     recorder.expect_store(view.name, tile.dtype)
     recorder.record(ir.Store, tile.value, view=view.view)

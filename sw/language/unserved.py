@@ -13,14 +13,8 @@ __all__ = [
     "load",
     "local",
     "ring",
-    "scatter",
     "units",
 ]
-
-
-def scatter(*_: object, **__: object) -> NoReturn:
-    """Store or add rows to a tensor by number."""
-    raise unserved("tw.scatter")
 
 
 def local(*_: object, **__: object) -> NoReturn:

@@ -10,6 +10,7 @@ from hw.arch.errors import BadInputError
 from sw.array_spec import ArraySpec
 from sw.chip_program import ChipProgram
 from sw.gathers.row_gather import RowGather
+from sw.gathers.row_scatter import RowScatter
 from sw.ir.program import Program
 from sw.language import Schedule
 from sw.netlist import Netlist
@@ -53,7 +54,7 @@ class PartCompilation:
         The part's product of matrices, if it has one.
     softmax : SoftmaxProduct or None
         The part's two products with a softmax between them, if it has them.
-    region : Region or RowGather or None
+    region : Region, RowGather, RowScatter or None
         The part's element math, if it has no product.
     constraints : Constraints
         Choices of the schedule and of the program.
@@ -87,7 +88,7 @@ class PartCompilation:
     masked: Program = later()
     product: Product | None = later()
     softmax: SoftmaxProduct | None = later()
-    region: Region | RowGather | None = later()
+    region: Region | RowGather | RowScatter | None = later()
     constraints: Constraints = later()
     plan: Plan | None = later()
     fit: Fit | None = later()

@@ -11,6 +11,7 @@ from hw.arch.errors import BadInputError
 from sw.chip_program import ChipProgram
 from sw.fabric.fit_error import FitError
 from sw.gathers.row_gather import RowGather
+from sw.gathers.row_scatter import RowScatter
 from sw.ir.sizes import choose_sizes
 from sw.netlist import Netlist
 from sw.parts.launch_checks import LaunchOrderError, require_order
@@ -59,7 +60,7 @@ def _stage(c: PartCompilation) -> None:
         case Product() as work:
             c.product = work
             c.constraints = constraints_of(work, c.schedule)
-        case Region() | RowGather() as work:
+        case Region() | RowGather() | RowScatter() as work:
             c.region = work
             require_no_choices(c.schedule)
 
@@ -171,7 +172,7 @@ def _prove(c: PartCompilation) -> None:
 
 
 def _stage_text(c: PartCompilation) -> str:
-    if isinstance(c.region, RowGather):
+    if isinstance(c.region, RowGather | RowScatter):
         return c.region.text()
     if c.region is not None:
         loaded = (
@@ -225,7 +226,7 @@ PART_PASSES: tuple[Pass[PartCompilation], ...] = (
     Pass(
         "stage",
         "pattern recognition: a product of matrices, two with a softmax between them, element "
-        "math, or a gather of rows, or a refusal at the line",
+        "math, or a gather or scatter of rows, or a refusal at the line",
         _stage,
         needs=("part",),
         leaves=("product", "softmax", "region", "constraints"),

@@ -101,7 +101,7 @@ def _agcu(
     for _, store in graph.of(Store):
         if store.agcu == agcu:
             stores += [None] * (store.stream + 1 - len(stores))
-            stores[store.stream] = IssuerProgram(len(descriptors), store.loops)
+            stores[store.stream] = IssuerProgram(len(descriptors), store.loops, index=store.index)
             descriptors.append((store.descriptor, store.argument))
     return AgcuProgram(
         loads=tuple(loads),
@@ -119,7 +119,7 @@ def _nets(graph: StageGraph, homes: Mapping[str, Home]) -> tuple[Net, ...]:
         match stage:
             case Load() | Store():
                 ports = AgcuInput if sink else AgcuOutput
-                return Pin(f"agcu{stage.agcu}", ports(stage.stream))
+                return Pin(f"agcu{stage.agcu}", ports(stage.stream ^ socket.port))
             case Hold():
                 home = homes[socket.stage]
                 if sink:

@@ -225,8 +225,12 @@ class PipelineParts:
         tensor: tuple[Descriptor, int],
         loops: Sequence[BoxLoop],
         sources: Sequence[tuple[Socket, int]],
+        *,
+        index: int = 0,
     ) -> None:
         """Add a store stream, at the wanted AGCU or the next one with a free stream.
+
+        ``index`` is as of `Store`.
 
         Raises
         ------
@@ -234,7 +238,7 @@ class PipelineParts:
             If no AGCU has one.
         """
         at, stream = self._free_stream("Store", self._stores, agcu, AGCU_STREAMS, loops)
-        self.stages[name] = Store(at, stream, *tensor, tuple(loops))
+        self.stages[name] = Store(at, stream, *tensor, tuple(loops), index)
         self.join(name, sources, [Socket(name)])
 
     def _free_stream(

@@ -1,4 +1,4 @@
-"""Recognition of a program: a product, two with a softmax, element math, or a gather of rows."""
+"""Recognition of a program: a product, two with a softmax, element math, rows by number."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from hw.arch.config import ChipConfig
 from sw.array_spec import ArraySpec
 from sw.gathers.gather_pipeline import gather_pipelines
 from sw.gathers.row_gather import RowGather, has_gather, row_gather_of
+from sw.gathers.row_scatter import RowScatter, has_scatter, row_scatter_of
+from sw.gathers.scatter_pipeline import scatter_pipelines
 from sw.ir import nodes as ir
 from sw.ir.program import Program
 from sw.ir.rewrite import walk
@@ -24,7 +26,7 @@ __all__ = ["pipelines_of", "recognised"]
 
 def recognised(
     program: Program, config: ChipConfig
-) -> Product | SoftmaxProduct | Region | RowGather:
+) -> Product | SoftmaxProduct | Region | RowGather | RowScatter:
     """Recognise what a program computes.
 
     Raises
@@ -33,6 +35,8 @@ def recognised(
         At the first operation that one image does not serve.
     """
     require_on_chips(program)
+    if has_scatter(program):
+        return row_scatter_of(program)
     if has_powers(program):
         return softmax_product_of(program)
     if any(isinstance(node, ir.Matmul) for node in walk(program.nodes)):
@@ -43,7 +47,7 @@ def recognised(
 
 
 def pipelines_of(
-    work: SoftmaxProduct | Region | RowGather,
+    work: SoftmaxProduct | Region | RowGather | RowScatter,
     arrays: tuple[ArraySpec, ...],
     config: ChipConfig,
     name: str,
@@ -52,7 +56,7 @@ def pipelines_of(
 
     Parameters
     ----------
-    work : SoftmaxProduct, Region or RowGather
+    work : SoftmaxProduct, Region, RowGather or RowScatter
     arrays : tuple of ArraySpec
         Arguments of the launch.
     config : ChipConfig
@@ -68,4 +72,6 @@ def pipelines_of(
         return softmax_pipelines(work, arrays, config, name)
     if isinstance(work, RowGather):
         return gather_pipelines(work, arrays, config, name)
+    if isinstance(work, RowScatter):
+        return scatter_pipelines(work, arrays, config, name)
     return pipelines(work, arrays, config, name)

@@ -132,7 +132,16 @@ class Load(_Transfer):
 
 @dataclasses.dataclass(frozen=True)
 class Store(_Transfer):
-    """Stream of boxes to memory."""
+    """Stream of boxes to memory.
+
+    Parameters
+    ----------
+    index : int
+        Dimension of the tensor whose coordinate each box takes from the stream that ends at the
+        store's port 1; 0: none.
+    """
+
+    index: int = 0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -176,7 +185,7 @@ class Socket:
     stage : str
     port : int
         Number of the walk of a `Hold`; port of the PCU (`hw.arch.pcu`); 0 of a `Load` or a `Store`.
-        A sink of a `Load` takes the numbers that name its boxes.
+        A sink of a `Load`, or port 1 of a `Store`, takes the numbers that name its boxes.
     """
 
     stage: str
@@ -287,8 +296,7 @@ def _stage_text(stage: Stage) -> str:
             boxes = [_boxes_text(stage.descriptor, stage.argument, stage.loops)]
             if isinstance(stage, Load):
                 boxes += [_boxes_text(*each) for each in stage.following]
-            named = isinstance(stage, Load) and stage.index
-            kind = f"{stage.kind} by number" if named else stage.kind
+            kind = f"{stage.kind} by number" if stage.index else stage.kind
             return f"{kind} {', then '.join(boxes)}; agcu{stage.agcu}.{stage.stream}"
         case Hold():
             walks = [f"written {_walk_text(each)}" for each in stage.writes]

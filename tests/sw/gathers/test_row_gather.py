@@ -14,8 +14,8 @@ from sim.run.job import Job, Problem
 from sw.gathers.row_limits import row_limits
 from sw.ir import nodes as ir
 from sw.ir.rewrite import walk
-from sw.kernels.embedding import embedding
 from sw.kernels.gda import gda
+from sw.kernels.numbered.embedding import embedding
 from sw.passes.simplify import simplify
 
 

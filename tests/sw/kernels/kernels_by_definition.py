@@ -252,6 +252,13 @@ def embedding(inputs, width):
     return inputs["E"][inputs["ids"]]
 
 
+def scatter(inputs, width):
+    table = inputs["T"].copy()
+    for number, row in zip(inputs["ids"], inputs["X"], strict=True):
+        table[number] = row
+    return table
+
+
 def argmax(inputs, width):
     x = inputs["X"].astype(np.float64)
     found = [np.flatnonzero(row == row.max()) for row in x]
@@ -266,7 +273,8 @@ def gda(inputs, width):
 
 #: Inputs by name and significant bits of the functions -> output before its cast, by kernel.
 #: Arrays that are updated in place come first, as they are stored.
-_ELEMENTS = (add, silu, gelu, transpose, softmax, rms_norm, layer_norm, rope, embedding, argmax)
+_ELEMENTS = (add, silu, gelu, transpose, softmax, rms_norm, layer_norm, rope)
+_BY_NUMBER = (embedding, scatter, argmax)
 _PRODUCTS = (
     *(matmul, gemm, matmul_nt, matmul_tn, matmul_tt),
     *(residual, linear, linear_gelu, gated_mlp, attention, flash_attention),
@@ -285,4 +293,6 @@ def _by_definition(kernel):
     return answer
 
 
-BY_DEFINITION = {kernel.__name__: _by_definition(kernel) for kernel in (*_ELEMENTS, *_PRODUCTS)}
+BY_DEFINITION = {
+    kernel.__name__: _by_definition(kernel) for kernel in (*_ELEMENTS, *_BY_NUMBER, *_PRODUCTS)
+}

@@ -153,11 +153,17 @@ LINES = [
     ("c = tw.gather(C, tw.row_index(k))", "output", r"`C` is an output and cannot be read"),
     ("c = tw.gather(B, 3)", "operation", r"`gather` takes tiles, not int"),
     ("c = tw.gather(3, tw.row_index(k))", "operation", r"`gather` takes a tensor of the kernel"),
+    ("c = tw.scatter(A, tw.row_index(k), b)", "output", r"`A` is an input and cannot be written"),
+    (
+        "c = tw.scatter(C, tw.row_index(k), b)",
+        "output",
+        r"`C` is an output and cannot be scattered to: name it on both sides",
+    ),
+    ("c = tw.scatter(C, a, b, op='max')", "operation", r"op must be 'store', not 'max'"),
     # Parts without service.
     *(
         (f"c = tw.{name}(a)", "unserved", rf"`tw.{name}` is not supported yet")
         for name in (
-            "scatter",
             "local",
             "dynamic",
             "units",

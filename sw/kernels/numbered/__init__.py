@@ -1,0 +1,1 @@
+"""Rows of tensors in memory by number."""
