@@ -19,7 +19,7 @@ from hw.lib.mux_tree import chosen, chosen_narrowly
 from hw.pcu.arithmetic_logic import ArithmeticLogicUnit
 from hw.pcu.multiply_add import FusedMultiplyAdd
 
-__all__ = ["Lane", "constant_layout", "operand_constants"]
+__all__ = ["Lane", "constant_layout", "operand_constants", "unit_start"]
 
 _CYCLES: Mapping[str, int] = {
     "fma": FusedMultiplyAdd.latency,
@@ -45,9 +45,9 @@ def operand_constants(
     return {name: chosen(Value.cast(phase[name]), words) for name in _CONSTANT}
 
 
-def _start(order: UnitOrder, unit: str) -> int:
+def unit_start(order: UnitOrder, unit: str) -> int:
     """Cycles from an element's words to the unit's operands."""
-    before = order.units[: order.units.index(unit)]
+    before = order.times[: order.times.index(unit)]
     return sum(_CYCLES[each] for each in before)
 
 
@@ -65,8 +65,8 @@ class Lane(Component):
     Members
     -------
     i_phase : ``In(phase_layout())``
-        Phase, of which the units' operations and operands are used; changes only while no element
-        is in the lane.
+        Operations and operands of the units, with the operands; the order changes only among those
+        of the same times while elements are in the lane.
     i_constants : ``In(constant_layout())``
         Constant that each operand is if its code is above `PREVIOUS`.
     i_x, i_y, i_z : ``In(32)``
@@ -107,7 +107,8 @@ class Lane(Component):
         }
         results = {name: unit.o_result for name, unit in units.items()}
         places = self._places(m)
-        words = {name: self._words(m, name, places, results) for name in units}
+        late = self._late_product(m, results["fma"])
+        words = {name: self._words(m, name, places, results, late) for name in units}
         fma, alu, sfu = units["fma"], units["alu"], units["sfu"]
         for name, unit in units.items():
             m.submodules[name] = unit
@@ -136,7 +137,7 @@ class Lane(Component):
         words = Cat(self.i_x, self.i_y, self.i_z)
         places: list[Value] = [words]
         for number, place in ((1, "second"), (2, "third")):
-            starts = {order: _start(order, order.units[number]) for order in UnitOrder}
+            starts = {order: unit_start(order, order.times[number]) for order in UnitOrder}
             known = {cycles: Const(cycles) for cycles in starts.values()}
             delay = DelayMemory(width=len(words), most=max(known))
             m.submodules[f"{place}_words"] = delay
@@ -150,25 +151,35 @@ class Lane(Component):
             {each: word[32 * n : 32 * n + 32] for n, each in enumerate(_ELEMENT)} for word in places
         ]
 
+    def _late_product(self, m: Module, result: Value) -> Value:
+        """Result of the multiply-add as long after it as a function takes."""
+        delay = DelayMemory(width=len(result), most=_CYCLES["sfu"])
+        m.submodules.late_product = delay
+        m.d.comb += [delay.i_data.eq(result), delay.i_cycles.eq(_CYCLES["sfu"])]
+        return delay.o_data
+
     def _words(
         self,
         m: Module,
         unit: str,
         places: list[dict[Operand, Value]],
         results: Mapping[str, Value],
+        late: Value,
     ) -> dict[Operand, Value]:
         """Words of the element that reaches a unit, and the result before it."""
         phase: Any = self.i_phase
         words: dict[Operand, Value] = {}
         for operand in _ELEMENT:
-            there = {order: places[order.units.index(unit)][operand] for order in UnitOrder}
+            there = {order: places[order.times.index(unit)][operand] for order in UnitOrder}
             word = _by_code(Value.cast(phase.order), there)
             words[operand] = named(m, f"{unit}_{operand.name.lower()}", word)
         before = {
-            order: results[order.units[order.units.index(unit) - 1]]
+            order: results[order.times[order.times.index(unit) - 1]]
             for order in UnitOrder
-            if order.units[0] != unit
+            if order.times[0] != unit
         }
+        if unit == "alu":
+            before[UnitOrder.FMA_ALU_LATE] = late
         previous = _by_code(Value.cast(phase.order), before)
         words[Operand.PREVIOUS] = named(m, f"{unit}_previous", previous)
         return words

@@ -16,6 +16,7 @@ from hw.arch.lanes.phase_word import (
     PhaseSource,
     Reduction,
     ResultForm,
+    UnitOrder,
     lane_layout,
     phase_layout,
 )
@@ -44,8 +45,9 @@ class LaneIssue(Component):
 
     A group is issued if its vectors are there and the FIFO of results has room for the vector that
     it begins. The vectors are taken with their last group. A phase begins when all results of the
-    one before it have left the lanes; with a single phase packets follow without a pause. Groups
-    of a running sum or extreme are issued `Statistics.step_cycles` apart.
+    one before it have left the lanes, or at once if it may (`LanePhase.follows`); with a single
+    phase packets follow without a pause. Groups of a running sum or extreme are issued
+    `Statistics.step_cycles` apart.
 
     Parameters
     ----------
@@ -53,8 +55,8 @@ class LaneIssue(Component):
         Link width W.
     lanes : int
         Lanes t.
-    cycles : int
-        Cycles from a step until its results are in the statistics and in the FIFO.
+    latency : int
+        Cycles from a step to its results.
 
     Members
     -------
@@ -67,7 +69,10 @@ class LaneIssue(Component):
     i_room : ``In(1)``
         Room for another vector of results.
     o_phase : ``Out(phase_layout())``
-        The phase; it changes only while no element is in the lanes.
+        The phase whose elements are issued.
+    o_phases, o_number : ``Out(ArrayLayout(phase_layout(), 2))``, ``Out(1)``
+        Two phases, and the number of the one whose elements are issued. Each changes only while no
+        element of it is in the lanes.
     o_valid, o_step : ``Out(1)``, ``Out(step_layout(…))``
         A group is issued.
     o_row : ``Out(16)``
@@ -88,6 +93,8 @@ class LaneIssue(Component):
     i_auxiliary: Signal
     i_room: Signal
     o_phase: data.View[data.StructLayout]
+    o_phases: data.View[data.ArrayLayout]
+    o_number: Signal
     o_valid: Signal
     o_step: data.View[data.StructLayout]
     o_row: Signal
@@ -99,10 +106,12 @@ class LaneIssue(Component):
     o_wait_room: Signal
     o_idle: Signal
 
-    def __init__(self, *, width_bits: int, lanes: int, cycles: int) -> None:
+    def __init__(self, *, width_bits: int, lanes: int, latency: int) -> None:
         self._words = width_bits // 32
         self._lanes = lanes
-        self._cycles = cycles
+        self._latency = latency
+        # Until results are in the statistics.
+        self._cycles = latency + Statistics.step_cycles
         super().__init__(
             {
                 "i_program": In(lane_layout()),
@@ -112,6 +121,8 @@ class LaneIssue(Component):
                 "i_auxiliary": In(1),
                 "i_room": In(1),
                 "o_phase": Out(phase_layout()),
+                "o_phases": Out(data.ArrayLayout(phase_layout(), 2)),
+                "o_number": Out(1),
                 "o_valid": Out(1),
                 "o_step": Out(step_layout(width_bits=width_bits, lanes=lanes)),
                 "o_row": Out(16),
@@ -241,32 +252,67 @@ class LaneIssue(Component):
         m.d.sync += element.eq(Mux(ends, 0, following))
 
     def _advance(self, m: Module, running: Signal, packet_ends: Signal) -> None:
-        """Phase after phase, each when the lanes are empty."""
+        """Phase after phase: when the lanes are empty, or at once if that is right."""
         program: Any = self.i_program
-        number = Signal(range(PHASES))
-        wait = Signal(range(self._cycles))
-        phase = Signal(phase_layout())
+        phases: Any = self.o_phases
         step: Any = self.o_step
-        starts = (number == 0) & step.first & ~step.group.any()
+        number = self.o_number
+        coming = Signal(range(PHASES))
+        is_first = Signal()
+        wait = Signal(range(self._cycles))
+        # The other phase is the one that comes, once elements of the one before have left.
+        leaving = Signal(range(self._latency))
+        ready, loads = Signal(), Signal()
+        starts = is_first & step.first & ~step.group.any()
         m.d.comb += [
-            self.o_phase.eq(phase),
+            self.o_phase.eq(Mux(number, phases[1], phases[0])),
             self.o_idle.eq(running & starts & ~self.i_valid),
         ]
+        other: Any = data.View(phase_layout(), Mux(number, phases[0], phases[1]))
+        follows = ready & _follows(self.o_phase, other)
+        for each in range(2):
+            is_own = number == each
+            with m.If(Mux(is_own, loads, ~loads & (leaving == 0))):
+                m.d.sync += Value.cast(phases[each]).eq(Value.cast(program.phases[coming]))
+        with m.If(leaving != 0):
+            m.d.sync += leaving.eq(leaving - 1)
+        with m.Else():
+            m.d.sync += ready.eq(1)
+        begins, changes = Signal(), Signal()
         with m.FSM():
             with m.State("LOAD"):
-                m.d.sync += Value.cast(phase).eq(Value.cast(program.phases[number]))
-                with m.If(program.count != 0):
+                m.d.comb += [loads.eq(1), begins.eq(program.count != 0)]
+                with m.If(begins):
                     m.next = "RUN"
             with m.State("RUN"):
                 m.d.comb += running.eq(1)
                 with m.If(packet_ends & (program.count != 1)):
-                    m.d.sync += [
-                        number.eq(Mux(number + 1 == program.count, 0, number + 1)),
-                        # The next state but one loads the phase, and a cycle later it runs.
-                        wait.eq(self._cycles - 3),
-                    ]
-                    m.next = "DRAIN"
+                    m.d.comb += changes.eq(follows)
+                    # The next state but one loads the phase, and a cycle later it runs.
+                    m.d.sync += wait.eq(self._cycles - 3)
+                    with m.If(~follows):
+                        m.next = "DRAIN"
             with m.State("DRAIN"):
+                m.d.comb += changes.eq(follows)
                 m.d.sync += wait.eq(wait - 1)
-                with m.If(wait == 0):
+                with m.If(follows):
+                    m.next = "RUN"
+                with m.Elif(wait == 0):
                     m.next = "LOAD"
+        with m.If(changes):
+            m.d.sync += [number.eq(~number), leaving.eq(self._latency - 1)]
+        with m.If(begins | changes):
+            m.d.sync += [
+                is_first.eq(coming == 0),
+                coming.eq(Mux(coming + 1 == program.count, 0, coming + 1)),
+                ready.eq(0),
+            ]
+
+
+def _follows(before: Any, phase: Any) -> Value:
+    """Whether a phase may follow another at once (`LanePhase.follows`)."""
+    changes_none = Value.cast(before.reduction) == Reduction.NONE.value
+    late, plain = UnitOrder.FMA_ALU_LATE.value, UnitOrder.FMA_SFU_ALU.value
+    orders = (Value.cast(each.order) for each in (before, phase))
+    times = [Mux(order == late, plain, order) for order in orders]
+    return changes_none & (times[0] == times[1])

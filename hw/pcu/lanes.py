@@ -36,13 +36,14 @@ from hw.lib.stream import vector_layout, vector_signature
 from hw.pcu.element_group import element_group
 from hw.pcu.lane import Lane, constant_layout, operand_constants
 from hw.pcu.lane_issue import LaneIssue
+from hw.pcu.overlapping_phases import OverlappingPhases
 from hw.pcu.result_packer import ResultPacker
 from hw.pcu.statistics import Statistics
 
 __all__ = ["Lanes"]
 
 #: Cycles from the issue of a group to its results.
-_CYCLES = 1 + Lane.latency
+_CYCLES = OverlappingPhases.latency
 # A vector is then packed, passes the FIFO, and frees its room.
 assert ROUND_TRIP == _CYCLES + 5
 
@@ -126,7 +127,8 @@ class Lanes(Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         width, lanes = self._width_bits, self._lanes
-        issue = LaneIssue(width_bits=width, lanes=lanes, cycles=_CYCLES + Statistics.step_cycles)
+        issue = LaneIssue(width_bits=width, lanes=lanes, latency=_CYCLES)
+        phases = OverlappingPhases()
         statistics = Statistics(lanes=lanes, groups=width // 16 // lanes)
         depth = result_room(width_bits=width, lanes=lanes)
         packer = ResultPacker(width_bits=width, lanes=lanes, depth=depth)
@@ -141,6 +143,7 @@ class Lanes(Component):
         }
         for name, part in parts.items():
             m.submodules[name] = ResetInserter(self.i_clear)(part)
+        m.submodules.phases = phases
         wiring.connect(m, wiring.flipped(self.i_activation), activation.i_stream)
         wiring.connect(m, wiring.flipped(self.i_auxiliary), auxiliary.i_stream)
         wiring.connect(m, packer.o_stream, wiring.flipped(self.o_result))
@@ -152,6 +155,9 @@ class Lanes(Component):
             issue.i_room.eq(packer.o_room),
             packer.i_reserve.eq(issue.o_reserve),
             statistics.i_read_group.eq(step.group),
+            phases.i_phases.eq(issue.o_phases),
+            phases.i_number.eq(issue.o_number),
+            phases.i_clear.eq(self.i_clear),
             self.o_issue.eq(issue.o_valid),
             self.o_activity.works.eq((self.config.count != 0) & ~self._takes_sums()),
             self.o_activity.busy.eq(issue.o_valid | issue.o_pause),
@@ -161,20 +167,20 @@ class Lanes(Component):
         x = element_group(m, vector, phase.form, step.group, count=lanes, name="source")
         y, z = self._fetched(m, issue, statistics, auxiliary)
         constants: Any = Signal(constant_layout())
-        for name, word in operand_constants(phase, self.config.constants).items():
+        for name, word in operand_constants(phases.o_lanes, self.config.constants).items():
             m.d.comb += constants[name].eq(word)
         results: list[Value] = []
         for number in range(lanes):
             lane = Lane(self._function_bits)
             m.submodules[f"lane_{number}"] = shared(lane)
-            m.d.comb += [lane.i_phase.eq(phase), lane.i_constants.eq(constants)]
+            m.d.comb += [lane.i_phase.eq(phases.o_lanes), lane.i_constants.eq(constants)]
             m.d.comb += [
                 lane.i_x.eq(delayed(m, x[number], 1, name=f"x_{number}")),
                 lane.i_y.eq(y[number]),
                 lane.i_z.eq(z[number]),
             ]
             results.append(lane.o_result)
-        self._sink(m, issue, statistics, packer, results)
+        self._sink(m, issue, phases, statistics, packer, results)
         return m
 
     def _takes_sums(self) -> Value:
@@ -251,7 +257,8 @@ class Lanes(Component):
                 word = delayed(m, word[:32], 1, name=f"{name}_{number}")
                 for each, origin in enumerate((Fetched.STATISTIC_0, Fetched.STATISTIC_1)):
                     known = statistics.o_words[each][number]
-                    word = Mux(code == origin.value, known, word)
+                    is_known = f"{name}_is_statistic_{each}_{number}"
+                    word = Mux(delayed(m, code == origin.value, 1, name=is_known), known, word)
                 found_words.append(named(m, f"{name}_chosen_{number}", word))
         return found
 
@@ -259,12 +266,13 @@ class Lanes(Component):
         self,
         m: Module,
         issue: LaneIssue,
+        phases: OverlappingPhases,
         statistics: Statistics,
         packer: ResultPacker,
         results: list[Value],
     ) -> None:
         """Results of a group into statistics and vectors, with the step that came with it."""
-        phase: Any = issue.o_phase
+        phase: Any = phases.o_results
         valid = Signal(_CYCLES, name="under_way")
         m.d.sync += valid.eq(Mux(self.i_clear, 0, Cat(issue.o_valid, valid)))
         steps = DelayMemory(width=len(issue.o_step.as_value()), most=_CYCLES - 1)

@@ -35,7 +35,10 @@ T = TypeVar("T")
 
 
 def _random_phase(
-    rng: np.random.Generator, changed: Collection[int], sources: Collection[PhaseSource]
+    rng: np.random.Generator,
+    changed: Collection[int],
+    sources: Collection[PhaseSource],
+    orders: Collection[UnitOrder],
 ) -> LanePhase:
     """A phase that a lane can run, reading only the statistics that are changed before it."""
 
@@ -50,6 +53,7 @@ def _random_phase(
         kinds = Operand if constant else _UNCONSTANT
         return tuple(one(each for each in kinds if each not in bad) for _ in range(count))
 
+    plain = len(orders) < len(UnitOrder)
     while True:
         source = one([*sources, PhaseSource.STATISTICS] if changed else sources)
         readable = [each for each in Fetched if each.statistic is None or each.statistic in changed]
@@ -57,9 +61,9 @@ def _random_phase(
         uses = [each for each in AuxiliaryUse if each is not AuxiliaryUse.NONE]
         takes = Fetched.AUXILIARY in fetched
         words = (PhaseSource.STATISTICS, PhaseSource.ACCUMULATORS)
-        order = one(UnitOrder)
+        order = one(orders)
         first = order.units[0]
-        reduction = one(Reduction)
+        reduction = Reduction.NONE if plain and rng.integers(2) else one(Reduction)
         values: dict[str, Any] = {
             "source": source,
             "form": ElementForm.WORD if source in words else one(ElementForm),
@@ -90,6 +94,8 @@ def random_program(
 ) -> LaneProgram:
     """A program of one to six phases, most of whose statistics are read again.
 
+    In half of the programs phases have the same times, so that some follow others at once.
+
     Parameters
     ----------
     rng : numpy.random.Generator
@@ -99,8 +105,10 @@ def random_program(
     while True:
         phases: list[LanePhase] = []
         changed: set[int] = set()
+        times = UnitOrder(int(rng.integers(len(UnitOrder)))).times if rng.integers(2) else None
+        orders = [each for each in UnitOrder if times in (None, each.times)]
         for _ in range(rng.integers(1, PHASES + 1)):
-            phases.append(_random_phase(rng, changed, sources))
+            phases.append(_random_phase(rng, changed, sources, orders))
             if phases[-1].reduction is not Reduction.NONE:
                 changed.add(phases[-1].statistic)
         constants = tuple(int(each) for each in words_of(rng, 4))

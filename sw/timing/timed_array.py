@@ -147,8 +147,6 @@ class TimedResultDrain(Producer, ResultDrain):
     interval = 1.0  # a vector has a row, or two in a 16-bit format
     #: Cycles from the first maxima, or denominators, to the first vector that leaves the lanes.
     _lead = 0.0
-    #: Cycles by which the vector of rises is further from the next one.
-    _rises = 0.0
     #: Cycles in the lanes.
     _depth = 0.0
 
@@ -163,7 +161,6 @@ class TimedResultDrain(Producer, ResultDrain):
         self.interval, self._depth = 2 * row, LANE_DEPTH
         if role is SoftmaxRole.SCORES:
             self._lead = 2 * (row + PHASE_CHANGE - 1)
-            self._rises = PHASE_CHANGE - 1
         else:
             self._lead = 3 * row - 2 + 2 * PHASE_CHANGE
 
@@ -178,18 +175,14 @@ class TimedResultDrain(Producer, ResultDrain):
                 self.free = max(self.free, full + _DRAIN) + self._lead
             else:
                 self.free = max(self.free + _NEXT, full + _DRAIN + self.interval - 1)
-        rises = self._rises if begins and count > 1 else 0.0
-        return Run(self.free, self.free + rises + (count - 1) * self.interval, count)
+        return Run(self.free, self.free + (count - 1) * self.interval, count)
 
     def left(self, channel: Channel, run: Run) -> None:
-        begins = self._left == self._sizes[self._pass]
         self.free = run.last + self.interval
-        if begins and run.size == 1:
-            self.free += self._rises
         if self._left == run.size:
             if self._depth:
-                # The next pass begins a change of phases behind the last row.
-                self.free = run.last - self._depth + PHASE_CHANGE
+                # The first phase of the next pass follows the last row at once.
+                self.free = run.last - self._depth + 1
             grid: Any = self._grid
             grid.drained.append(run.last - self._depth)
             self.ended += 1

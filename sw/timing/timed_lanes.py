@@ -1,4 +1,4 @@
-"""Cycles of a PCU's lanes: a group of elements per cycle, and a pause between two phases."""
+"""Cycles of a PCU's lanes: a group of elements per cycle, and pauses between phases."""
 
 from __future__ import annotations
 
@@ -17,8 +17,11 @@ __all__ = ["LANE_DEPTH", "PHASE_CHANGE", "TimedLaneUnit"]
 #: Cycles from the last group of a vector of results to the vector at the output
 #: (`hw.pcu.lane`, `hw.pcu.result_packer`): its room is free again a cycle later.
 LANE_DEPTH = ROUND_TRIP - 1
-#: Cycles from the last group of a phase to the first of the next one (`hw.pcu.lane_issue`).
+#: Cycles from the last group of a phase to the first of the next one, unless it may follow at once
+#: (`hw.pcu.lane_issue`).
 PHASE_CHANGE = 22
+#: Cycles from a phase that has followed at once to the next one that does.
+_FOLLOWING = 19
 #: Cycles between two changes of a running sum or extreme (`hw.pcu.statistics`).
 _CHANGE = 4
 
@@ -32,6 +35,8 @@ class TimedLaneUnit(Producer, LaneUnit):
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
         self._issued = Run(0.0, 0.0, 0)
+        #: Cycle from which on the next phase may follow at once.
+        self._follows = 0.0
 
     @property
     def busy(self) -> float:
@@ -79,7 +84,12 @@ class TimedLaneUnit(Producer, LaneUnit):
                 interval = (last - first + 1) / (count - rest)
                 timed.leaves(Run(first + interval - 1, last, count - rest))
         if self._run > before and len(self._program.phases) > 1:
-            self.free = max(self.free, last + PHASE_CHANGE)
+            ended = self._run == len(self._phases)
+            if not ended and self._phases[self._run].follows(phase):
+                self.free = max(self.free, self._follows)
+                self._follows = self.free + _FOLLOWING
+            else:
+                self.free = max(self.free, last + PHASE_CHANGE)
 
     def leaves(self, channel: Channel, count: int) -> Run:
         run = self._issued
@@ -92,3 +102,4 @@ class TimedLaneUnit(Producer, LaneUnit):
     def shift(self, cycles: float) -> None:
         super().shift(cycles)
         self._issued = self._issued.later(cycles)
+        self._follows += cycles

@@ -17,6 +17,7 @@ from hw.arch.unit_kind import PCU
 from hw.lib.axi import BOUNDARY_BYTES, MAX_BURST_BEATS
 from hw.numeric.formats import bf16, int8
 from hw.pcu.lane import Lane
+from hw.pcu.overlapping_phases import OverlappingPhases
 from hw.pcu.statistics import Statistics
 from hw.pmu.banks import READ_LATENCY
 from sw.chip_program import ChipProgram
@@ -278,6 +279,7 @@ def test_constants_are_those_of_the_hardware():
     assert timed_engines.READ == READ_LATENCY + 2
     assert timed_lanes._CHANGE == Statistics.step_cycles
     assert timed_lanes.PHASE_CHANGE == 1 + Lane.latency + Statistics.step_cycles
+    assert timed_lanes._FOLLOWING == OverlappingPhases.latency + 1
     assert timed_network._BURST_BEATS == MAX_BURST_BEATS
     assert timed_network._BURST_BYTES == BOUNDARY_BYTES
 

@@ -153,6 +153,13 @@ class LanePhase:
         """Numbers of the statistics that the phase reads."""
         return {each.statistic for each in (self.y, self.z) if each.statistic is not None}
 
+    def follows(self, before: LanePhase) -> bool:
+        """Whether its elements may be issued while those of the phase before are in the lanes.
+
+        That phase changes no statistic, and elements of both reach each unit at the same times.
+        """
+        return before.reduction is Reduction.NONE and before.order.times == self.order.times
+
     def auxiliary_vectors(self, count: int, words: int) -> int:
         """Vectors of the auxiliary stream that are taken beside a packet of the source.
 

@@ -120,11 +120,19 @@ class UnitOrder(enum.Enum, shape=3):
     SFU_FMA_ALU = 4
     #: Function, ALU, multiply-add.
     SFU_ALU_FMA = 5
+    #: Multiply-add, ALU, at their times in `FMA_SFU_ALU`; no function.
+    FMA_ALU_LATE = 6
 
     @property
     def units(self) -> tuple[str, ...]:
-        """Names of the units, the first one first."""
-        return tuple(self.name.lower().split("_"))
+        """Names of the units that it passes, the first one first."""
+        return ("fma", "alu") if self is UnitOrder.FMA_ALU_LATE else self.times
+
+    @property
+    def times(self) -> tuple[str, ...]:
+        """Names of all units, in the order of the cycles in which an element reaches them."""
+        late = self is UnitOrder.FMA_ALU_LATE
+        return tuple((UnitOrder.FMA_SFU_ALU if late else self).name.lower().split("_"))
 
 
 class Operand(enum.Enum, shape=4):

@@ -42,11 +42,11 @@ class SoftmaxRole(enum.Enum, shape=2):
 
 _NOTHING = (Operand.ZERO,) * 3
 #: Phases of a scores unit, for each block: its maxima twice, then its rows. Statistic 0 is m',
-#: statistic 1 is m.
+#: statistic 1 is m. All phases have the same times, so only the second one waits, for m'.
 _SCORES = (
     LanePhase(
         PhaseSource.ACCUMULATORS,
-        order=UnitOrder.SFU_FMA_ALU,
+        order=UnitOrder.FMA_ALU_LATE,
         fma=(Operand.X, Operand.CONSTANT_0, Operand.MINUS_ZERO),
         alu=AluOperation.CEIL,
         alu_operands=(Operand.PREVIOUS, *_NOTHING),
@@ -56,7 +56,7 @@ _SCORES = (
         PhaseSource.ACCUMULATORS,
         y=Fetched.STATISTIC_0,
         z=Fetched.STATISTIC_1,
-        order=UnitOrder.SFU_FMA_ALU,
+        order=UnitOrder.FMA_ALU_LATE,
         fma=(Operand.Y, Operand.ONE, Operand.Z),
         negate_addend=True,
         alu=AluOperation.TO_INT32,
@@ -66,11 +66,13 @@ _SCORES = (
     LanePhase(
         PhaseSource.ACCUMULATORS,
         y=Fetched.STATISTIC_0,
-        order=UnitOrder.ALU_FMA_SFU,
+        order=UnitOrder.FMA_SFU_ALU,
         fma=(Operand.X, Operand.CONSTANT_0, Operand.Y),
         negate_addend=True,
         function=SpecialFunction.EXP2,
         argument=Operand.PREVIOUS,
+        alu=AluOperation.OR,
+        alu_operands=(Operand.PREVIOUS, *_NOTHING),
         result=ResultForm.BF16,
     ),
 )
@@ -78,14 +80,16 @@ _SCORES = (
 _VALUES = (
     LanePhase(
         PhaseSource.ACCUMULATORS,
+        order=UnitOrder.ALU_SFU_FMA,
         function=SpecialFunction.RECIPROCAL,
         argument=Operand.X,
+        fma=(Operand.PREVIOUS, Operand.ONE, Operand.MINUS_ZERO),
         reduction=Reduction.REPLACE,
     ),
     LanePhase(
         PhaseSource.ACCUMULATORS,
         y=Fetched.STATISTIC_0,
-        order=UnitOrder.SFU_ALU_FMA,
+        order=UnitOrder.ALU_SFU_FMA,
         fma=(Operand.X, Operand.Y, Operand.MINUS_ZERO),
         result=ResultForm.BF16,
     ),
