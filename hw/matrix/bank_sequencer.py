@@ -17,6 +17,9 @@ class BankSequencer(Component):
     The tiles of a group use rows of the bank one after another, from row 0 on. Those of the first
     group of a pass set the sums, those of further groups add to them.
 
+    The first group of a pass may enter while its bank is still drained, each row after the drain
+    has read it. A vector that adds to sums, or ends the pass, waits until all have been read.
+
     Parameters
     ----------
     columns : int
@@ -34,13 +37,15 @@ class BankSequencer(Component):
     o_begins, o_starts, o_adds
         The next vector begins a group; begins a pass; adds to sums of the group before.
     o_bank, o_room, o_top
-        The bank of its sums; the bank is free; the last row of its pass's first group.
+        The bank of its sums; its row of the bank is free; the last row of its pass's first group.
     i_ends
         The sum of the last vector of a pass is at column 0.
     o_write_bank
         Bank of the sum at column 0.
-    o_full, o_full_bank, o_last_row, i_done
-        A pass is complete in a bank; that bank, and its last row. The bank has been drained.
+    o_full, o_full_bank, o_last_row
+        A pass is complete in a bank; that bank, and, until `i_read_rows`, its last row.
+    i_read_rows, i_done
+        So many rows of that bank have been read, from row 0 on; the bank has been drained.
     """
 
     i_first: Signal
@@ -60,6 +65,7 @@ class BankSequencer(Component):
     o_full: Signal
     o_full_bank: Signal
     o_last_row: Signal
+    i_read_rows: Signal
     i_done: Signal
 
     def __init__(self, *, columns: int, rows: int) -> None:
@@ -71,6 +77,7 @@ class BankSequencer(Component):
             {f"i_{name}": In(1) for name in inputs}
             | {f"o_{name}": Out(1) for name in outputs}
             | {"i_row": In(row), "o_top": Out(row), "o_last_row": Out(row)}
+            | {"i_read_rows": In(range(rows + 1))}
         )
 
     def elaborate(self, platform: object) -> Module:
@@ -80,11 +87,15 @@ class BankSequencer(Component):
         tops = Array(Signal(range(self._rows), name=f"top_{index}") for index in range(2))
         starts, adding = Signal(init=1), Signal()
         ends_pass = self.i_last & self.i_final
+        # The bank of the pass under way is still drained of the pass before in it.
+        follows = Signal()
+        is_drained = bank == self.o_full_bank
+        is_read = is_drained & (self.i_read_rows > self.i_row) & ~self.o_adds & ~ends_pass
         m.d.comb += [
             self.o_starts.eq(starts),
             self.o_begins.eq(starts | (self.i_first & ~self.i_continues)),
             self.o_adds.eq(~starts & (adding | self.o_begins)),
-            self.o_room.eq(~(starts & used[bank])),
+            self.o_room.eq(~Mux(starts, used[bank], follows) | is_read),
             self.o_top.eq(tops[bank]),
         ]
         with m.If(self.i_issue):
@@ -94,7 +105,7 @@ class BankSequencer(Component):
                 adding.eq(self.o_adds),
             ]
             with m.If(starts):
-                m.d.sync += used[bank].eq(1)
+                m.d.sync += [used[bank].eq(1), follows.eq(used[bank])]
             with m.If(~self.o_adds):
                 m.d.sync += tops[bank].eq(self.i_row)
 
@@ -114,5 +125,6 @@ class BankSequencer(Component):
             self.o_last_row.eq(tops[full_bank]),
         ]
         with m.If(self.i_done):
-            m.d.sync += [full_bank.eq(~full_bank), used[full_bank].eq(0)]
+            again = follows | (self.i_issue & starts & is_drained)
+            m.d.sync += [full_bank.eq(~full_bank), used[full_bank].eq(again), follows.eq(0)]
         return m

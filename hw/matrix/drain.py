@@ -43,7 +43,10 @@ class BankDrain(Component):
         Static, for each format X of ``rounded``, one at a time: round fp32 to X and pack two rows
         per vector.
     i_start, i_last_row
-        A bank is full, with sums in its rows 0 to ``i_last_row``; held until ``o_done``.
+        A bank is full, with sums in its rows 0 to ``i_last_row``; held until ``o_done``, the last
+        row until ``o_read_rows``.
+    o_read_rows
+        Rows that have been read, from row 0 on: what they hold is not needed any more.
     o_done
         The last row has been taken: the bank is free from the next cycle on.
     o_row, o_enable, i_sums
@@ -59,6 +62,7 @@ class BankDrain(Component):
     integer: Signal
     i_start: Signal
     i_last_row: Signal
+    o_read_rows: Signal
     o_done: Signal
     o_row: Signal
     o_enable: Signal
@@ -85,6 +89,7 @@ class BankDrain(Component):
                 **dict.fromkeys(self.modes.values(), In(1)),
                 "i_start": In(1),
                 "i_last_row": In(range(rows)),
+                "o_read_rows": Out(range(rows + 1)),
                 "o_done": Out(1),
                 "o_row": Out(range(rows)),
                 "o_enable": Out(1),
@@ -121,8 +126,13 @@ class BankDrain(Component):
         even_half = Signal(half_bits, reset_less=True)
         completes = ~packed | waiting_odd | waiting_last
         taken = waiting & (~completes | port.i_stream.ready)
-        more = self.i_start & (requested <= self.i_last_row)
+        last_row, held = Signal.like(self.i_last_row), Signal.like(self.i_last_row)
+        with m.If(requested == 0):
+            m.d.sync += held.eq(self.i_last_row)
+        more = self.i_start & (requested <= last_row)
         m.d.comb += [
+            last_row.eq(Mux(requested == 0, self.i_last_row, held)),
+            self.o_read_rows.eq(requested),
             self.o_row.eq(requested),
             self.o_enable.eq(more & (~waiting | taken)),
             self.o_done.eq(taken & waiting_last),
@@ -144,7 +154,7 @@ class BankDrain(Component):
             m.d.sync += [
                 waiting.eq(1),
                 waiting_odd.eq(requested[0]),
-                waiting_last.eq(requested == self.i_last_row),
+                waiting_last.eq(requested == last_row),
             ]
         m.d.sync += requested.eq(Mux(self.o_done, 0, requested + self.o_enable))
         if self._softmax:
@@ -176,6 +186,10 @@ class BankDrain(Component):
         with m.If(self.o_enable):
             m.d.sync += last_row_waits.eq(requested == 0)
         with m.If(self.leads_last_row):
-            m.d.comb += self.o_row.eq(Mux(requested == 0, self.i_last_row, requested - 1))
+            before = Mux(requested == 0, 0, requested - 1)
+            m.d.comb += [
+                self.o_read_rows.eq(before),
+                self.o_row.eq(Mux(requested == 0, self.i_last_row, before)),
+            ]
             with m.If(last_row_waits):
                 m.d.comb += sent.payload.last.eq(1)

@@ -238,6 +238,7 @@ class MatrixUnit(Component):
             drain.i_sums.eq(core.o_drained),
             drain.i_start.eq(banks.o_full),
             drain.i_last_row.eq(banks.o_last_row),
+            banks.i_read_rows.eq(drain.o_read_rows),
             banks.i_done.eq(drain.o_done),
             drain.integer.eq(self.integer),
             *(getattr(drain, mode).eq(getattr(self, mode)) for mode in drain.modes.values()),

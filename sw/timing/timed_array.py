@@ -89,7 +89,9 @@ class TimedGrid(Clocked, Grid):
             return 0.0
         first = max(self.free, self._ready)
         if self._first_of_pass and self._pass >= 2:
-            first = max(first, self.drained[self._pass - 2 - self._drain.ended] + 1)
+            # The first group may enter while its rows are drained; the next vector waits.
+            rows = self._rows[self._tile] * self._width()
+            first = max(first, self.drained[self._pass - 2 - self._drain.ended] + 1 - rows)
         width = self._width()
         if self._group >= width:
             first = max(first, self._starts[-width] + self.rows * self.latency + _GUARD)
