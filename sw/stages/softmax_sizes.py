@@ -21,7 +21,7 @@ from sw.timing.prediction import LATENCY
 
 __all__ = ["BLOCK_SLOTS", "BlockCount", "SoftmaxSizes", "softmax_sizes"]
 
-#: Cycles of the lanes between two of the three phases of a block.
+#: Cycles of the lanes between the first two of the three phases of a block.
 _PHASE = 22
 #: Cycles until the first beats of memory arrive.
 _START = 300
@@ -257,14 +257,14 @@ def _kept_or_not(
     wide = ceil_div(ceil_div(work.width, r), parts_across)
     # Where there are many AGCUs, two of them load keys, two values, and two queries.
     many = 2 if agcus >= 2 * 2 else 1
-    every = itertools.product((True, False), range(1, min(many, pairs) + 1))
-    for kept, query_parts in every:
+    every = itertools.product((True, False), range(1, min(many, pairs) + 1), (1, 2), (1, 2))
+    for kept, query_parts, *least in every:
         slots = blocks if kept else _SLOTS
         # One AGCU loads whole blocks alone.
-        most = config.pmu_count - query_parts - parts_across if kept and agcus > 1 else 0
+        most = config.pmu_count - query_parts - parts_across if agcus > 1 else 0
         room = config.pmu.capacity_bytes // (2 * r * slots)
-        key_buffers = _buffers(deep, room // block)
-        value_buffers = _buffers(block // r, room // (r * wide))
+        key_buffers = _buffers(deep, room // block, least[0])
+        value_buffers = _buffers(block // r, room // (r * wide), least[1])
         if slots > config.pmu.slots or not key_buffers or not value_buffers:
             continue
         if (
@@ -292,9 +292,9 @@ def _kept_or_not(
         yield dataclasses.replace(sizes, cycles=_cycles(work, config, sizes))
 
 
-def _buffers(tiles: int, most: int) -> int | None:
+def _buffers(tiles: int, most: int, least: int) -> int | None:
     """Least number of buffers that share tiles evenly, each at most so many of them."""
-    for count in range(1, tiles + 1):
+    for count in range(least, tiles + 1):
         share = tiles // count
         if not tiles % count and share <= most and (count == 1 or share <= MAX_PACKETS):
             return count
@@ -310,7 +310,7 @@ def _cycles(work: SoftmaxProduct, config: ChipConfig, sizes: SoftmaxSizes) -> fl
     per_row = columns / config.pcu.lanes
     scores = deep * max(block, swap)
     values = block // r * max(wide * r + 1, swap + columns)
-    lanes = per_row * (block + 2) + 3 * _PHASE
+    lanes = per_row * (block + 2) + _PHASE
     weights = max(count for _, count in sizes.shares) * columns * deep
     loaded = 0.0 if sizes.kept else block * max(deep, wide * sizes.column_parts) / sizes.parts
     each = max(scores, values, lanes, weights, loaded)
