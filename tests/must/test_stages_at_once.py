@@ -10,10 +10,8 @@ from sim.run.driver import compile_job, run
 from sim.run.job import Job, Problem
 from sw.kernels.flash_attention import flash_attention
 
-#: Keys and queries of 64 columns on `large`, and the goal (attn-b) that they miss.
-MISSED = [(1024, 0.85), (2048, 0.92)]
-#: The most that a goal may be missed by.
-MARGIN = 0.02
+#: Keys and as many queries on a chip, and their columns.
+_CASES = [("small", 512, 128), ("large", 2048, 64)]
 
 
 def report_of(config, side, depth, seed):
@@ -39,12 +37,13 @@ def unit_counters(compiled, report):
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 @pytest.mark.must("attn-f", goal="both products and the softmax between them overlap, by counters")
-def test_products_and_softmax_overlap(seed, heavy, figure):
-    config, depth = named["small"], 128
-    report, units = report_of(config, 512, depth, seed)
+@pytest.mark.parametrize(("chip", "side", "depth"), _CASES)
+def test_products_and_softmax_overlap(chip, side, depth, seed, heavy, figure):
+    config = named[chip]
+    report, units = report_of(config, side, depth, seed)
     cycles = report["cycles"]
     least = {kind: min(each["busy"] for each in found) for kind, found in units.items()}
-    assert len(units["scores"]) == len(units["sums"]) == 4
+    assert len(units["scores"]) == len(units["sums"]) == config.pcu_count // 2
     # The lanes' cycles for the powers of a block, beside those of its product.
     lanes = config.grid_columns / config.pcu.lanes
     product = math.ceil(depth / config.grid_rows)
@@ -53,18 +52,3 @@ def test_products_and_softmax_overlap(seed, heavy, figure):
     figure(f"busy {shares}; {one_after_another:.2f} if a unit did one after the other")
     assert all(share >= 0.95 > one_after_another for share in shares.values())
     assert sum(least.values()) >= 1.9 * cycles
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(3600)
-@pytest.mark.must("attn-f", goal="missed goals: by at most 0.02, and the counter that shows why")
-@pytest.mark.parametrize(("side", "goal"), MISSED)
-def test_a_missed_goal_waits_for_the_lanes(side, goal, seed, heavy, figure):
-    """Scores units wait for room behind their lanes; without these cycles the goal would hold."""
-    report, units = report_of(named["large"], side, 64, seed)
-    waits = max(each["wait_room"] for each in units["scores"])
-    share = report["utilization"]
-    without = share * report["cycles"] / (report["cycles"] - waits)
-    figure(f"{side}: {share:.4f} of {goal}; {without:.4f} without {waits:,} cycles of waiting")
-    assert goal - MARGIN <= share
-    assert without >= goal

@@ -1,5 +1,6 @@
 """Lanes natively: random programs under random stalls, rates, softmax and layer normalisation."""
 
+import dataclasses
 import itertools
 
 import numpy as np
@@ -25,7 +26,9 @@ from hw.numeric.formats import bf16, fp32
 from hw.numeric.function_codes import SpecialFunction
 from hw.numeric.lane_model import LaneModel, VectorStream
 from hw.pcu.lanes import Lanes
+from hw.pcu.overlapping_phases import OverlappingPhases
 from hw.pcu.statistics import Statistics
+from sw.timing.timed_lanes import PHASE_CHANGE
 from tests.hw.pcu.lane_programs import (
     check_program,
     payloads,
@@ -130,6 +133,30 @@ def test_maps_take_t_elements_a_cycle_across_packets(model, name, seed):
         groups = width // 32 * form.per_word // lanes
         cycles = busy_cycles(model, name, program, stream, SETS[name])
         assert cycles == groups * len(stream.words), (form, result, order)
+
+
+@pytest.mark.parametrize("name", SETS)
+@pytest.mark.parametrize(("length", "share"), [(1, 2), (40, 8)])
+def test_phases_of_the_same_times_follow_at_once(model, name, length, share, seed):
+    """Unless a phase changes a statistic, or the units of the next one have other times."""
+    width, lanes, _ = SETS[name]
+    rng = np.random.default_rng(seed)
+    stream = packets(rng, 6, length, width // 32)
+    groups = length * (width // 32) // lanes
+    waits, follows = groups + PHASE_CHANGE - 1, max(groups, OverlappingPhases.latency + 1)
+    late = (UnitOrder.FMA_SFU_ALU, UnitOrder.FMA_ALU_LATE)
+    others = list(itertools.product(UnitOrder, repeat=2))[seed % share :: share]
+    for orders in (late, late[::-1], *others):
+        phases = [LanePhase(ACTIVATION, order=each, result=ResultForm.WORD) for each in orders]
+        cycles = busy_cycles(model, name, LaneProgram(tuple(phases)), stream, SETS[name])
+        same = phases[1].follows(phases[0])
+        assert same == (len({each.times for each in orders}) == 1)
+        assert cycles == 6 * (follows if same else waits), orders
+    changes = dataclasses.replace(phases[0], reduction=Reduction.REPLACE)
+    program = LaneProgram((changes, *phases[:1] * 2))
+    cycles = busy_cycles(model, name, program, stream, SETS[name])
+    # The third phase comes at once, as no element of the first one is in the lanes any more.
+    assert cycles == 2 * (waits + max(groups, 2) + follows)
 
 
 @pytest.mark.parametrize("name", SETS)
