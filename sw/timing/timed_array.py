@@ -11,7 +11,7 @@ from sw.prove.machine import Channel, Machine, Port
 from sw.prove.packets import Packets
 from sw.prove.pcu_actors import Grid, ResultDrain
 from sw.timing.flow import Run
-from sw.timing.timed_lanes import LANE_DEPTH, PHASE_CHANGE
+from sw.timing.timed_lanes import FOLLOWING, LANE_DEPTH, PHASE_CHANGE
 from sw.timing.timed_machine import Clocked, Producer
 
 __all__ = ["TimedGrid", "TimedResultDrain"]
@@ -151,6 +151,10 @@ class TimedResultDrain(Producer, ResultDrain):
     _lead = 0.0
     #: Cycles in the lanes.
     _depth = 0.0
+    #: Least cycles of the phase of rows, which has followed another at once.
+    _least = 0
+    #: Cycle from which on the phase behind the rows may begin.
+    _follows = 0.0
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
@@ -163,6 +167,7 @@ class TimedResultDrain(Producer, ResultDrain):
         self.interval, self._depth = 2 * row, LANE_DEPTH
         if role is SoftmaxRole.SCORES:
             self._lead = 2 * (row + PHASE_CHANGE - 1)
+            self._least = FOLLOWING
         else:
             self._lead = 3 * row - 2 + 2 * PHASE_CHANGE
 
@@ -175,6 +180,7 @@ class TimedResultDrain(Producer, ResultDrain):
             full = self.full_at.popleft()
             if self._depth:
                 self.free = max(self.free, full + _DRAIN) + self._lead
+                self._follows = self.free - self._depth + 1 + self._least
             else:
                 self.free = max(self.free + _NEXT, full + _DRAIN + self.interval - 1)
         return Run(self.free, self.free + (count - 1) * self.interval, count)
@@ -184,7 +190,7 @@ class TimedResultDrain(Producer, ResultDrain):
         if self._left == run.size:
             if self._depth:
                 # The first phase of the next pass follows the last row at once.
-                self.free = run.last - self._depth + 1
+                self.free = max(run.last - self._depth + 1, self._follows)
             grid: Any = self._grid
             grid.drained.append(run.last - self._depth)
             self.ended += 1

@@ -12,7 +12,7 @@ from sw.prove.machine import Channel
 from sw.timing.flow import Run
 from sw.timing.timed_machine import Producer, TimedPort
 
-__all__ = ["LANE_DEPTH", "PHASE_CHANGE", "TimedLaneUnit"]
+__all__ = ["FOLLOWING", "LANE_DEPTH", "PHASE_CHANGE", "TimedLaneUnit"]
 
 #: Cycles from the last group of a vector of results to the vector at the output
 #: (`hw.pcu.lane`, `hw.pcu.result_packer`): its room is free again a cycle later.
@@ -21,7 +21,7 @@ LANE_DEPTH = ROUND_TRIP - 1
 #: (`hw.pcu.lane_issue`).
 PHASE_CHANGE = 22
 #: Cycles from a phase that has followed at once to the next one that does.
-_FOLLOWING = 19
+FOLLOWING = 19
 #: Cycles between two changes of a running sum or extreme (`hw.pcu.statistics`).
 _CHANGE = 4
 
@@ -87,7 +87,7 @@ class TimedLaneUnit(Producer, LaneUnit):
             ended = self._run == len(self._phases)
             if not ended and self._phases[self._run].follows(phase):
                 self.free = max(self.free, self._follows)
-                self._follows = self.free + _FOLLOWING
+                self._follows = self.free + FOLLOWING
             else:
                 self.free = max(self.free, last + PHASE_CHANGE)
 

@@ -62,12 +62,29 @@ def test_blocks_that_are_kept_may_take_several_buffers(seed):
 
 @pytest.mark.parametrize("config", ["small", "large"])
 def test_choices_count_the_cycles_in_which_slots_are_filled_again(config):
-    """A PMU has two slots of 112 keys, so reading waits for them. Shorter blocks have more."""
+    """A PMU has two slots of 112 keys, so reading waits for them; of shorter blocks it has more."""
     work = softmax_product(144, 1537, 128, block=112)
     expected = SoftmaxCase(work, config).cycles
     assert next(softmax_sizes(work, named[config])).cycles == pytest.approx(expected, rel=0.05)
-    whole = dataclasses.replace(work, queries=1537, block=None)
-    assert next(softmax_sizes(whole, named[config])).block == 48
+    one_buffer = {
+        block: next(
+            each
+            for each in softmax_sizes(dataclasses.replace(work, block=block), named[config])
+            if each.key_buffers == each.value_buffers == 1
+        )
+        for block in (48, 112)
+    }
+    assert one_buffer[48].cycles < 0.97 * one_buffer[112].cycles
+
+
+def test_blocks_in_two_buffers_wait_for_no_slots():
+    """Of 256 keys of 64 columns one PMU has two slots, two PMUs have four each."""
+    work = softmax_product(2048, 2048, 64)
+    best = next(softmax_sizes(work, named["large"]))
+    assert (best.block, best.kept, best.key_buffers, best.value_buffers) == (256, False, 2, 2)
+    one = dataclasses.replace(work, block=256)
+    found = [each for each in softmax_sizes(one, named["large"]) if each.key_buffers == 1]
+    assert best.cycles < 0.98 * min(each.cycles for each in found)
 
 
 def test_a_group_leaves_out_blocks_that_none_of_its_queries_sees(seed):
