@@ -18,6 +18,8 @@ from tests.sw.kernels.test_golden_kernels import KERNELS, operands, problem_of, 
 SHAPES = {"small": (20, 5, 3), "tiny": (4, 1, 1), "large": (4, 1, 1)}
 #: Most cycles predicted for a shape: of many rows or long ones and of one in four, and of others.
 CYCLES = {"small": (80_000, 30_000), "tiny": (200_000, 40_000), "large": (40_000, 10_000)}
+#: Kernels whose slots hold whole rows: of 2,048 columns or fewer, but on `tiny`.
+WHOLE_ROWS = ("softmax", "rms_norm", "layer_norm", "argmax")
 #: Shapes drawn for one that takes few enough cycles.
 MOST_DRAWN = 400
 GOAL = "20 random shapes on `small`, 4 on `tiny` and on `large`: equal by bytes to a definition"
@@ -36,6 +38,8 @@ def drawn(rng, name, config, number, refusals):
     for _ in range(MOST_DRAWN):
         sizes = random_sizes(rng, name, int(limit), many_rows=rows, long_rows=long)
         sizes = few_keys(name, config, sizes)
+        if long and name in WHOLE_ROWS and config != "tiny":
+            sizes["N"] = int(rng.integers(2100, 3000))
         if not rows and not long:
             # Smaller the more often a shape was too large.
             limit = max(64, limit * 0.8)
