@@ -224,7 +224,7 @@ class Interpreter:
                 return (np.concatenate([self.operand(each) for each in node.operands], axis=1),)
             case ir.Gather() | ir.Take():
                 return (self.gather(node),)
-            case ir.Scatter():
+            case ir.Scatter(op="store"):
                 self.scatter(node)
                 return ()
             case ir.Mask():

@@ -323,12 +323,12 @@ def test_inputs_are_not_changed_and_updates_in_place_are_given_back():
     assert array.tolist() == [[1] * 3] * 2
 
 
-#: A kind that no kernel is recorded as yet.
+#: An operation that no kernel is recorded as yet.
 SCATTER = """\
 program p after trace
 tensor T : memory inout [M=1, N=1] int32
 %a = load T[0 +: 1, 0 +: 1] : tile<1 x 1, int32>
-scatter.store T[0 +: 1, 0 +: 1], %a, %a
+scatter.add T[0 +: 1, 0 +: 1], %a, %a
 """
 
 
