@@ -18,8 +18,8 @@ FAULTS = {
     ),
     "the phases begin anew a packet early": Mutant(
         "hw/pcu/lane_issue.py",
-        "Mux(number + 1 == program.count, 0, number + 1)",
-        "Mux(number + 2 == program.count, 0, number + 1)",
+        "Mux(coming + 1 == program.count, 0, coming + 1)",
+        "Mux(coming + 2 == program.count, 0, coming + 1)",
         "tests/hw/pcu/test_lanes.py::test_softmax_in_four_phases_equals_the_functions_one_by_one",
     ),
     "a masked key counts for the maximum": Mutant(
@@ -42,8 +42,8 @@ FAULTS = {
     ),
     "the row of ones is read last": Mutant(
         "hw/matrix/drain.py",
-        "Mux(requested == 0, self.i_last_row, requested - 1)",
-        "requested",
+        "self.o_row.eq(Mux(requested == 0, self.i_last_row, before))",
+        "self.o_row.eq(requested)",
         _PAIR,
     ),
     "the shift of a count is logical": Mutant(
@@ -65,6 +65,24 @@ FAULTS = {
         "marked & ~begins & ~weight.payload.final)",
         _GROUPS,
     ),
+    "a unit works by the phase that is issued": Mutant(
+        "hw/pcu/overlapping_phases.py",
+        "starts = {each.value: taps[unit_start(each, unit)] for each in UnitOrder}",
+        "starts = {each.value: self.i_number for each in UnitOrder}",
+        "tests/hw/pcu/test_lanes.py::test_random_programs_equal_numpy_under_random_stalls",
+    ),
+    "a third phase follows while two are in the lanes": Mutant(
+        "hw/pcu/lane_issue.py",
+        "leaving.eq(self._latency - 1)",
+        "leaving.eq(2)",
+        "tests/hw/pcu/test_lanes.py::test_random_programs_equal_numpy_under_random_stalls",
+    ),
+    "a pass enters a row before the drain has read it": Mutant(
+        "hw/matrix/bank_sequencer.py",
+        "(self.i_read_rows > self.i_row)",
+        "(self.i_read_rows + 40 > self.i_row)",
+        _PAIR,
+    ),
     "the checksum of an image is ignored": Mutant(
         "hw/command/fetch.py",
         "self._checksum.o_value != self.o_entry.header.checksum",
@@ -76,7 +94,7 @@ FAULTS = {
 
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
-@pytest.mark.must("unit-k", goal="ten faults planted in the vector side: each caught")
+@pytest.mark.must("unit-k", goal="thirteen faults planted in the vector side: each caught")
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_fault_is_caught_by_its_test(fault, copy):
     require_killed(FAULTS[fault], copy)
