@@ -3,7 +3,7 @@
 import numpy as np
 
 import sw.language as tw
-from sw.kernels.flash_attention import attend
+from sw.kernels.flash_attention import attend, heads_per_group
 
 __all__ = ["decoder_layer", "layer"]
 
@@ -28,7 +28,7 @@ def layer(x, n1, Wq, Wk, Wv, cos, sin, Wo, n2, Wg, Wu, Wd, Kc, Vc, past, eps):
         tw.store_tile(Kc[g, past : past + M, :], _turned(k.to(tw.bf16), cos, sin))
         tw.store_tile(Vc[g, past : past + M, :], v)
         K, V = Kc[g, : past + M, :], Vc[g, : past + M, :]
-        for r in tw.each(H // G):
+        for r in tw.each(heads_per_group(H, G)):
             h = g * (H // G) + r
             q = _turned((n @ tw.load_tile(Wq[h])).to(tw.bf16), cos, sin)
             o = attend(q, K, V, E**-0.5, at=tw.row_index(M) + past)

@@ -3,11 +3,19 @@
 import numpy as np
 
 import sw.language as tw
+from hw.arch.errors import BadInputError
 
-__all__ = ["attend", "flash_attention"]
+__all__ = ["attend", "flash_attention", "heads_per_group"]
 
 #: Start of a running maximum: finite, so that a row that sees no key yet subtracts no infinities.
 LOWEST = -(2.0**20)
+
+
+def heads_per_group(heads, groups):
+    """Query heads that share a head of keys and values."""
+    if heads % groups:
+        raise BadInputError(f"H must be a multiple of the {groups} heads of keys, not {heads}")
+    return heads // groups
 
 
 def attend(q, K, V, scale, at=None, until=None, window=0):
@@ -40,7 +48,7 @@ def flash_attention(Q, K, V, O, causal=False, window=0, exact=False):
     """
     (H, M, D), (G, S, _) = Q.shape, K.shape
     for g in tw.each(G):
-        for r in tw.each(H // G):
+        for r in tw.each(heads_per_group(H, G)):
             h = g * (H // G) + r
             for i in tw.metapipe(M):
                 seen = {}

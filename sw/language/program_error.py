@@ -16,7 +16,9 @@ from pathlib import PurePath
 from types import CodeType, FrameType
 
 from hw.arch.errors import BadInputError, did_you_mean
-from sw.ir.types import Span
+from sw.ir.format_rules import int32
+from sw.ir.nodes import Matmul, Node
+from sw.ir.types import Span, TileType
 
 __all__ = [
     "RULES",
@@ -24,6 +26,7 @@ __all__ = [
     "caller",
     "caller_span",
     "code_span",
+    "integer_product",
     "source_lines",
     "unserved",
 ]
@@ -158,3 +161,12 @@ def near_misses(name: str, known: Iterable[str], noun: str) -> str:
     """Return advice on an unknown name: the nearest known names, or all of them."""
     names = list(dict.fromkeys(known))
     return f"{noun} are {', '.join(names) or 'none'}{did_you_mean(name, names)}"
+
+
+def integer_product(node: Node, made: Iterable[Node]) -> str:
+    """Return what to write where a refused operation takes a product of integers, of those made."""
+    products = {each.results[0] for each in made if isinstance(each, Matmul)}
+    for each in products.intersection(node.operands):
+        if isinstance(each.type, TileType) and each.type.format == int32:
+            return "; products of int8 are int32: write `.to(tw.bf16)` on their operands"
+    return ""

@@ -16,7 +16,7 @@ from sw.ir.infer import RuleError, fits_start, infer
 from sw.ir.nodes import Loop, Node, Operand, Value
 from sw.ir.types import Span, Tensor, TileType, Type
 from sw.language.loop_alignment import MismatchError, align, describe
-from sw.language.program_error import ProgramError, caller, caller_span, code_span
+from sw.language.program_error import ProgramError, caller, caller_span, code_span, integer_product
 from sw.language.state import Snapshot, changed, first_use, own_attribute, snapshot
 
 __all__ = ["OpenLoop", "Recorder", "Recording", "current", "refusal"]
@@ -185,7 +185,9 @@ class Recorder:
         try:
             types = infer(node, self.tensors, strict=self._final)
         except RuleError as error:
-            raise self.error(error.kind, str(error), span) from error
+            made = (each for body in self._stack for each in body.nodes)
+            hint = integer_product(node, made) if error.kind == "format" else ""
+            raise self.error(error.kind, f"{error}{hint}", span) from error
         results = []
         for type_ in types:
             results.append(self.adopt(self.fresh(type_)))

@@ -87,6 +87,13 @@ def test_more_keys_than_rows_of_the_caches_are_refused():
         decoder_layer.trace(dtype=tw.bf16, past=78, **SIZES)
 
 
+def test_heads_that_share_no_keys_evenly_are_refused():
+    with pytest.raises(
+        tw.BadInputError, match="H must be a multiple of the 2 heads of keys, not 5"
+    ):
+        decoder_layer.trace(dtype=tw.bf16, **(SIZES | {"H": 5, "G": 2}))
+
+
 def test_the_body_has_at_most_60_lines_with_its_helpers():
     tree = ast.parse(inspect.getsource(module))
     functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]

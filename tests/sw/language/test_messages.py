@@ -259,6 +259,16 @@ def test_an_error_of_the_second_pass_names_the_number_that_moved():
         kernel.trace(dtype=tw.bf16, M=256, K=100)
 
 
+def test_a_product_of_integers_in_fp32_is_told_to_cast_its_operands():
+    def scaled(A, C):
+        a = tw.load_tile(A)
+        tw.store_tile(C, a @ a.T * 0.5)
+
+    kernel = tw.kernel("A[M, N]: int8 -> C[M, M]")(scaled)
+    with pytest.raises(tw.ProgramError, match=r"int32 and a float; products of int8 are int32: wr"):
+        kernel.trace(M=4, N=4)
+
+
 def test_outside_a_kernel_operations_are_refused():
     with pytest.raises(tw.ProgramError, match="`metapipe` must be called inside a kernel"):
         tw.metapipe(4)
