@@ -245,7 +245,8 @@ class _Divider:
         focus = slice_of(program, [store])
         choices = []
         for cut in sorted(cuts(focus, self._names), key=lambda each: each.bytes):
-            if _computes(slice_of(program, (), [cut])) and self._step(program, [cut]) is not None:
+            useful = _computes(slice_of(program, (), [cut])) or _is_cast_operand(focus, cut)
+            if useful and self._step(program, [cut]) is not None:
                 choices.append(cut)
         # A cut after which the store is one part comes first, then those of the largest slices.
         ends = (each for each in choices if self._parts_of(reload(focus, [each])))
@@ -277,6 +278,13 @@ def _computes(program: Program) -> bool:
     return any(
         isinstance(node, ir.Matmul | ir.Map | ir.Reduce | ir.Transpose | ir.Gather)
         for node in walk(program.nodes)
+    )
+
+
+def _is_cast_operand(program: Program, cut: Cut) -> bool:
+    """Whether a cut is a cast that a product reads: operands in memory need no computation."""
+    return isinstance(cut.node, ir.Cast) and any(
+        isinstance(node, ir.Matmul) and cut.value in node.values[:2] for node in walk(program.nodes)
     )
 
 
