@@ -35,7 +35,8 @@ _EQUIVALENTS = {
     "`tw.row_sum(x)` for axis 1, `tw.col_sum(x)` for axis 0": "sum",
     "`tw.row_max(x)` for axis 1, `tw.col_max(x)` for axis 0": "max amax",
     "`tw.row_min(x)` for axis 1, `tw.col_min(x)` for axis 0": "min amin",
-    "`tw.row_mean(x)` for axis 1; for axis 0 `tw.col_sum(x)` times a number": "mean",
+    "`tw.row_mean(x)` for axis 1; for axis 0 `tw.col_sum(x) / rows`": "mean",
+    "`tw.col_sum(x) / rows`, by the number of rows": "col_mean",
     "`e = tw.exp(x - tw.row_max(x))`, then `e / tw.row_sum(e)`": "softmax",
     "`tw.maximum(x, 0.0)`": "relu",
     "`tw.minimum(tw.maximum(x, low), high)`": "clip clamp",
@@ -202,7 +203,8 @@ def _wrong_call(
     if axis in ("row", "col") and {"axis", "dim"} & set(wrong):
         other = "col" if axis == "row" else "row"
         number = 0 if axis == "row" else 1
-        message += f" and no axis: write `tw.{name}(x)`; axis {number} is `tw.{other}_{op}(x)`"
+        along = HABITS.get(f"{other}_{op}", f"`tw.{other}_{op}(x)`")
+        message += f" and no axis: write `tw.{name}(x)`; axis {number} is {along}"
     elif arguments and isinstance(arguments[0], tuple) and "rows" in names:
         parts = ", ".join(names[: len(names) - 1])
         message += f", rows and columns apart: write `tw.{name}({parts})`"

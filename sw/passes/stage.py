@@ -344,8 +344,9 @@ class _Finder:
         for role, (first, second) in ends.items():
             found = []
             for node, axis in (first, second):
-                if len(node.view.entries) != 2:
-                    raise _refuse(node, "A tensor of more than two axes is not supported yet")
+                if (axes := len(node.view.entries)) != 2:
+                    rule = f"two axes in a product, as a row `x[1, N]` has, not {axes}"
+                    raise _refuse(node, f"`{node.view.tensor}` must have {rule}", str(axes))
                 found.append(self._index(node, node.view.entries[axis], axis))
             if found[0] != found[1]:
                 raise _refuse(
@@ -355,9 +356,8 @@ class _Finder:
                 )
             if found[0] is not None:
                 roles[role] = indices[found[0]]
-        order = [role for role in _ORDER if role in roles]
         nested = [loop.index for loop in self._loops]
-        if nested != [roles[role].index for role in order]:
+        if nested != [roles[role].index for role in _ORDER if role in roles]:
             raise _refuse(
                 self._loops[0],
                 f"Loops in the order {', '.join(nested)} are not supported by hardware yet: rows "

@@ -67,6 +67,12 @@ LINES = [
         "`tw.row_sum(x)`; axis 0 is `tw.col_sum(x)`",
         "tw.row_sum(x, axis=1)",
     ),
+    (
+        "tw.row_mean(x, axis=0)",
+        "`tw.row_mean(x)`; axis 0 is `tw.col_sum(x) / rows`, by the number of rows",
+        "tw.row_mean(x, axis=0)",
+    ),
+    ("tw.col_mean(x)", "tilewright has no `col_mean`: write `tw.col_sum(x) / rows`", None),
     ("tw.col_max(x, dim=0)", "`tw.col_max(x)`; axis 1 is `tw.row_max(x)`", None),
     ("tw.exp(x, out=x)", "`exp` takes (x), not `out=", None),
     ("tw.exp()", "`exp` takes (x), not 0 arguments", None),
