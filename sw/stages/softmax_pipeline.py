@@ -12,7 +12,6 @@ import dataclasses
 from collections.abc import Iterator
 
 from hw.arch.agcu import AGCU_STREAMS
-from hw.arch.boxes.issuer_program import MAX_TOKENS
 from hw.arch.config import ChipConfig
 from hw.arch.descriptor import MAX_BOX, Descriptor
 from hw.arch.lanes.key_mask import KeyMask
@@ -29,7 +28,13 @@ from sw.passes.field_limits import Unfit, require_count
 from sw.stages.long_rows import pieces_of, rows_of
 from sw.stages.pipeline import Pipeline, PipelineParts, fitting
 from sw.stages.softmax_product import SoftmaxProduct
-from sw.stages.softmax_sizes import BLOCK_SLOTS, SoftmaxSizes, softmax_sizes
+from sw.stages.softmax_sizes import (
+    BLOCK_SLOTS,
+    SoftmaxSizes,
+    pieces_of_depth,
+    require_joined,
+    softmax_sizes,
+)
 from sw.stages.stage_graph import Hold, Socket, Walk, boxes_of
 from sw.stages.walk_loops import loop
 
@@ -90,7 +95,8 @@ class _Builder:
         self.parts = PipelineParts(config)
         self.r, self.columns = config.grid_rows, config.grid_columns
         #: Tiles of a row of keys, and vectors of one of a part of the values.
-        self.deep, self.wide = ceil_div(work.depth, self.r), sizes.wide
+        self.query_boxes, self.deep = pieces_of_depth(work.depth, self.r)
+        self.wide = sizes.wide
         self.agcus = config.agcu.count
         #: Whether keys and values come by one stream, one after the other.
         self.joined = self.agcus * min(AGCU_STREAMS, config.token_tracks) < _LOADS
@@ -100,7 +106,7 @@ class _Builder:
     def pipeline(self) -> Pipeline:
         work, sizes = self.work, self.sizes
         if self.joined:
-            self._require_joined()
+            require_joined(sizes, self.deep, self.parts.config)
         self._keys()
         for part in range(sizes.column_parts):
             self._values(part)
@@ -125,26 +131,6 @@ class _Builder:
         deep = self.deep * self.r + sizes.column_parts * (self.wide * self.r + 1)
         issued = int(counts.sum()) * sizes.block * sizes.queries * deep
         return dataclasses.replace(found, macs_issued=issued)
-
-    def _require_joined(self) -> None:
-        """Keys and values that share a load stream are kept, and a box each."""
-        rows = self.sizes.blocks * self.sizes.block
-        longest = max(self.deep, self.wide) * self.r
-        taken, room = 2 * rows * longest, self.parts.config.pmu.capacity_bytes
-        for noun, value, most, holds in (
-            ("Bytes of keys, and of values,", taken, room, self.sizes.kept or taken <= room),
-            ("Keys in whole blocks", rows, MAX_BOX, rows <= MAX_BOX),
-            ("Columns of keys and values", longest, MAX_BOX, longest <= MAX_BOX),
-            ("Blocks of keys", self.sizes.blocks, MAX_TOKENS, self.sizes.blocks <= MAX_TOKENS),
-            ("Blocks of keys", self.sizes.blocks, self.parts.config.pmu.slots, self.sizes.kept),
-        ):
-            if not holds:
-                rule = f"at most {most}"
-                raise Unfit(
-                    f"{noun} must be {rule} where one AGCU loads all, not {value}",
-                    value=value,
-                    rule=rule,
-                )
 
     def _rows(
         self, tensor: str, columns: int, rows: int, row: int = 0, column: int = 0
@@ -281,23 +267,30 @@ class _Builder:
 
     def _queries(self, part: int, first: int, pairs: int) -> None:
         """Queries of some pairs: tiles of C of them, unit after unit, again for each block."""
-        sizes, r, name = self.sizes, self.r, f"queries{part}"
-        rows = pairs * self.columns
-        pieces, windows = loop(self.deep, rows * r), LoopProgram(sizes.groups)
-        write = Walk((loop(rows, r), pieces), windows=windows)
+        sizes, r, name, boxes = self.sizes, self.r, f"queries{part}", self.query_boxes
+        rows, tiles = pairs * self.columns, self.deep // boxes
+        pieces, windows = loop(tiles, rows * r), LoopProgram(sizes.groups)
+        # Each box of a row fills a slot.
+        slots = LoopProgram(boxes)
+        write = Walk((loop(rows, r), pieces), windows=windows, slots=slots)
         read = Walk(
             (pieces, loop(pairs, self.columns * r), LoopProgram(self.columns, stride=r)),
             windows=windows,
             repeats=sizes.count.loop(Level.WINDOWS),
+            slots=slots,
             last_level=Level.ADDRESS + 2,
             final_level=Level.REPEATS,
         )
-        hold = Hold(rows * self.deep * r * 2, 2, (write,), (read,))
+        hold = Hold(rows * tiles * r * 2, 2, (write,), (read,))
         rate = min(1.0, rows / sizes.block)
-        self.parts.hold(name, hold, wanted=2, rate=rate, alignment=2, tokens=True)
-        tensor = self._rows(self.work.q, self.deep * r, rows, first * self.columns)
+        self.parts.hold(
+            name, hold, least=boxes, wanted=2 * boxes, rate=rate, alignment=2, tokens=True
+        )
+        tensor = self._rows(self.work.q, tiles * r, rows, first * self.columns)
         step = sizes.queries if sizes.groups > 1 else 0
-        loops = (BoxLoop(sizes.groups, tensor[0].rank - 1, step),)
+        loops: tuple[BoxLoop, ...] = (BoxLoop(sizes.groups, tensor[0].rank - 1, step),)
+        if boxes > 1:
+            loops += (BoxLoop(boxes, 0, tiles * r),)
         self.parts.load(f"{name}_load", part, tensor, loops, [Socket(name)])
         units = self._all("scores", PcuInput.WEIGHT)[first : first + pairs]
         self.parts.join(name, [(Socket(name), 1)], units)

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from hw.arch.boxes.issuer_program import MAX_TOKENS
 from hw.arch.config import ChipConfig
 from hw.arch.descriptor import MAX_BOX
 from hw.arch.lanes.key_mask import KEYS
@@ -19,7 +20,14 @@ from sw.passes.field_limits import Unfit
 from sw.stages.softmax_product import SoftmaxProduct
 from sw.timing.prediction import LATENCY
 
-__all__ = ["BLOCK_SLOTS", "BlockCount", "SoftmaxSizes", "softmax_sizes"]
+__all__ = [
+    "BLOCK_SLOTS",
+    "BlockCount",
+    "SoftmaxSizes",
+    "pieces_of_depth",
+    "require_joined",
+    "softmax_sizes",
+]
 
 #: Cycles of the lanes between the first two of the three phases of a block.
 _PHASE = 22
@@ -153,14 +161,48 @@ def softmax_sizes(work: SoftmaxProduct, config: ChipConfig) -> Iterator[SoftmaxS
         for sizes in _kept_or_not(work, config, pairs, block)
     ]
     if not found:
-        slot = blocks[0] * _row_bytes(work, config)
-        raise Unfit(
-            f"{_SLOTS} slots of {blocks[0]} keys take {_SLOTS * slot} bytes, and a PMU has "
-            f"{config.pmu.capacity_bytes}",
-            value=_SLOTS * slot,
-            rule=f"at most {config.pmu.capacity_bytes} bytes a PMU",
-        )
+        raise _too_many_slots(work, config, blocks[0])
     return iter(sorted(found, key=_rank))
+
+
+def _too_many_slots(work: SoftmaxProduct, config: ChipConfig, block: int) -> Unfit:
+    """Refuse keys and values that no number of buffers holds, by their bytes or by the PMUs."""
+    slot, capacity = _SLOTS * block * _row_bytes(work, config), config.pmu.capacity_bytes
+    parts, (pieces, _) = _column_parts(work, config), pieces_of_depth(work.depth, config.grid_rows)
+    needs = pieces + parts + 1 + parts
+    if slot <= capacity and needs > config.pmu_count:
+        return Unfit(
+            f"{pieces} buffers of keys, 1 of queries, {parts} of values and {parts} of results "
+            f"need {needs} PMUs, and the chip has {config.pmu_count}",
+            value=needs,
+            rule=f"at most {config.pmu_count} PMUs",
+        )
+    return Unfit(
+        f"{_SLOTS} slots of {block} keys take {slot} bytes, and a PMU has {capacity}",
+        value=slot,
+        rule=f"at most {capacity} bytes a PMU",
+    )
+
+
+def require_joined(sizes: SoftmaxSizes, deep: int, config: ChipConfig) -> None:
+    """Refuse keys, of so many tiles a row, and values that share a load stream, but kept boxes."""
+    rows = sizes.blocks * sizes.block
+    longest = max(deep, sizes.wide) * config.grid_rows
+    taken, room = 2 * rows * longest, config.pmu.capacity_bytes
+    for noun, value, most, holds in (
+        ("Bytes of keys, and of values,", taken, room, sizes.kept or taken <= room),
+        ("Keys in whole blocks", rows, MAX_BOX, rows <= MAX_BOX),
+        ("Columns of keys and values", longest, MAX_BOX, longest <= MAX_BOX),
+        ("Blocks of keys", sizes.blocks, MAX_TOKENS, sizes.blocks <= MAX_TOKENS),
+        ("Blocks of keys", sizes.blocks, config.pmu.slots, sizes.kept),
+    ):
+        if not holds:
+            rule = f"at most {most}"
+            raise Unfit(
+                f"{noun} must be {rule} where one AGCU loads all, not {value}",
+                value=value,
+                rule=rule,
+            )
 
 
 def _rank(sizes: SoftmaxSizes) -> tuple[float, int, int]:
@@ -174,12 +216,6 @@ def _require(work: SoftmaxProduct, config: ChipConfig) -> None:
     r, rows = config.grid_rows, config.pcu.accumulator_rows
     keys, most = max(work.keys, work.queries + abs(work.offset or 0)), KEYS.high
     for noun, value, rule, holds in (
-        (
-            f"Columns of keys beyond {MAX_BOX}",
-            work.depth,
-            f"be a multiple of {r}",
-            work.depth <= MAX_BOX or not work.depth % r,
-        ),
         ("Lanes of a PCU", config.pcu.lanes, "be at least 1", config.pcu.lanes > 0),
         (
             "Accumulator rows of a PCU",
@@ -202,6 +238,17 @@ def _require(work: SoftmaxProduct, config: ChipConfig) -> None:
     ):
         if not holds:
             raise Unfit(f"{noun} must {rule}, not {value}", value=value, rule=rule)
+
+
+def pieces_of_depth(depth: int, r: int) -> tuple[int, int]:
+    """Number of equal boxes of a row of keys or of queries, and its tiles of R elements.
+
+    Rows of whole tiles are one box, of several pieces beyond 256 elements. Of others each box fills
+    with zeros what lies behind the row, and the last one may hold a tile of zeros.
+    """
+    tiles = ceil_div(depth, r)
+    pieces = ceil_div(tiles, MAX_BOX // r) if depth % r else 1
+    return pieces, pieces * ceil_div(tiles, pieces)
 
 
 def _column_parts(work: SoftmaxProduct, config: ChipConfig) -> int:
@@ -253,7 +300,8 @@ def _kept_or_not(
     if not count.slope:
         count = BlockCount(blocks)
     r, agcus = config.grid_rows, config.agcu.count
-    deep, parts_across = ceil_div(work.depth, r), _column_parts(work, config)
+    pieces, deep = pieces_of_depth(work.depth, r)
+    parts_across = _column_parts(work, config)
     wide = ceil_div(ceil_div(work.width, r), parts_across)
     # Where there are many AGCUs, two of them load keys, two values, and two queries.
     many = 2 if agcus >= 2 * 2 else 1
@@ -263,7 +311,7 @@ def _kept_or_not(
         # One AGCU loads whole blocks alone.
         most = config.pmu_count - query_parts - parts_across if agcus > 1 else 0
         room = config.pmu.capacity_bytes // (2 * r * slots)
-        key_buffers = _buffers(deep, room // block, least[0])
+        key_buffers = _buffers(deep, room // block, max(pieces, least[0]))
         value_buffers = _buffers(block // r, room // (r * wide), least[1])
         if slots > config.pmu.slots or not key_buffers or not value_buffers:
             continue
@@ -304,7 +352,7 @@ def _buffers(tiles: int, most: int, least: int) -> int | None:
 def _cycles(work: SoftmaxProduct, config: ChipConfig, sizes: SoftmaxSizes) -> float:
     """Cycles by the rates of grids, lanes, weights and memory ports."""
     r, columns, block = config.grid_rows, config.grid_columns, sizes.block
-    deep, wide = ceil_div(work.depth, r), sizes.wide
+    (_, deep), wide = pieces_of_depth(work.depth, r), sizes.wide
     # A tile waits until the wave of the last swap has passed, and its weights are loaded.
     swap = (r - 1) * config.pcu.cell_latency + columns + 2
     per_row = columns / config.pcu.lanes

@@ -147,6 +147,20 @@ def test_keys_that_do_not_fit_are_refused_by_their_limit():
         compile_job(Job(problem_of("flash_attention", sizes, bf16, config="tiny")))
 
 
+@pytest.mark.parametrize("depth", [257, 268, 322])
+def test_keys_longer_than_a_box_may_end_inside_a_tile(depth, seed):
+    rng = np.random.default_rng(seed)
+    sizes = {"H": 2, "G": 1, "M": 33, "S": 50, "D": depth}
+    require_equal(rng, "flash_attention", "small", sizes, bf16, None, options={"causal": True})
+
+
+def test_keys_and_values_that_need_too_many_buffers_are_refused_by_the_pmus():
+    sizes = {"H": 1, "G": 1, "M": 20, "S": 20, "D": 700}
+    wanted = "3 buffers of keys, 1 of queries, 3 of values and 3 of results need 10 PMUs, and the "
+    with pytest.raises(BadInputError, match=wanted):
+        compile_job(Job(problem_of("flash_attention", sizes, bf16, config="small")))
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("config", SHAPES)

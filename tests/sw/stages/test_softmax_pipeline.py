@@ -123,7 +123,7 @@ REFUSED = {
     "keys": (softmax_product(8, 140_000, 16), "small", "Keys, and queries .* at most 131071"),
     "window": (softmax_product(8, 64, 16, window=3), "small", "Window of keys must be"),
     "bytes": (softmax_product(8, 2000, 8), "tiny", "Bytes of keys, .* at most 4096 where one AGCU"),
-    "ragged": (softmax_product(8, 64, 300, 8), "small", "beyond 256 must be a multiple of 16"),
+    "buffers": (softmax_product(8, 64, 700), "small", "3 buffers of keys, 1 of queries, 3 of"),
     "box": (softmax_product(8, 300, 4), "tiny", "whole blocks must be at most 256 where one AGCU"),
     "depth": (softmax_product(8, 64, 4000, 8), "small", "slots of 16 keys take 256000 bytes"),
 }
