@@ -93,8 +93,8 @@ def plans_of(
     for row_par, col_par in _grids(product, config, constraints):
         least_blocks = max(ceil_div(product.m, row_tile), ceil_div(product.m, row_par * most_rows))
         shapes = set()
-        for factor in (1, 2, 3, 4, 6, 8, 12, 16, 32):
-            rows = ceil_div(product.m, row_par * least_blocks * factor)
+        for count in _block_counts(least_blocks):
+            rows = ceil_div(product.m, row_par * count)
             unit = _row_unit(product, config)
             if unit > 1:
                 rows = ceil_div(rows, unit) * unit
@@ -104,7 +104,8 @@ def plans_of(
                 rows += rows & 1
             if product.epilogue is not None:
                 rows = ceil_div(rows, product.epilogue.rows) * product.epilogue.rows
-            if rows > most_rows or (factor > 1 and rows < min(fewest_rows(config), 16)):
+            least_rows = min(fewest_rows(config), 16)
+            if rows > most_rows or (count > least_blocks and rows < least_rows):
                 continue
             groups = min(row_par, ceil_div(product.m, rows))
             shapes.add((groups, rows, ceil_div(product.m, groups * rows)))
@@ -115,6 +116,12 @@ def plans_of(
             ):
                 shape = groups, col_par, rows, blocks
                 yield Plan(product, config, *shape, *columns, tiles, tiles, tiles, True), slabs
+
+
+def _block_counts(least: int) -> list[int]:
+    """Counts of blocks of rows to try: multiples of the least one, and the next two."""
+    multiples = (least * factor for factor in (1, 2, 3, 4, 6, 8, 12, 16, 32))
+    return sorted({*multiples, least + 1, least + 2})
 
 
 def _row_unit(product: Product, config: ChipConfig) -> int:
