@@ -23,7 +23,7 @@ from hw.arch.errors import BadInputError
 from hw.numeric.elementwise import canonical
 from hw.numeric.fused_softmax import rescaled, score_block, score_scale
 from hw.numeric.reference import cast, matmul
-from sim.row_numbers import replace_rows, rows_named
+from sim.row_numbers import rows_named, scatter_rows
 from sw.ir import nodes as ir
 from sw.ir.affine import Axis
 from sw.ir.element_operations import OPERATIONS
@@ -224,7 +224,7 @@ class Interpreter:
                 return (np.concatenate([self.operand(each) for each in node.operands], axis=1),)
             case ir.Gather() | ir.Take():
                 return (self.gather(node),)
-            case ir.Scatter(op="store"):
+            case ir.Scatter():
                 self.scatter(node)
                 return ()
             case ir.Mask():
@@ -258,7 +258,7 @@ class Interpreter:
     def scatter(self, node: ir.Scatter) -> None:
         numbers, rows = (self.stored(each) for each in node.values[:2])
         table = self.memory[node.view.tensor][self.box(node.view)]
-        replace_rows(node, numbers, ((table, _convert(rows, format_of(table.dtype))),))
+        scatter_rows(node, numbers, ((table, _convert(rows, format_of(table.dtype))),))
 
     def named_rows(self, node: ir.Gather | ir.Take, numbers: Array) -> tuple[Array, Array]:
         """Return the row that each row number names, as `sim.row_numbers.rows_named`."""

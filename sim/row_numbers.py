@@ -1,4 +1,4 @@
-"""Row numbers of gathers and scatters in the interpreters: their range, and rows stored by them."""
+"""Row numbers of gathers and scatters in the interpreters: their range, rows scattered by them."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ import numpy.typing as npt
 from hw.arch.errors import BadInputError
 from sw.ir import nodes as ir
 
-__all__ = ["replace_rows", "rows_named"]
+__all__ = ["scatter_rows", "rows_named"]
 
 Array = npt.NDArray[Any]
 
 
-def replace_rows(node: ir.Scatter, numbers: Array, pairs: Iterable[tuple[Array, Array]]) -> None:
-    """Store rows in their order as the rows of a table that numbers name.
+def scatter_rows(node: ir.Scatter, numbers: Array, pairs: Iterable[tuple[Array, Array]]) -> None:
+    """Store rows in their order as the rows of a table that numbers name, or add them there.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ def replace_rows(node: ir.Scatter, numbers: Array, pairs: Iterable[tuple[Array, 
     for table, rows in pairs:
         _require_rows(node, flat, len(table))
         for number, row in zip(flat, rows, strict=True):
-            table[number] = row
+            table[number] = table[number] + row if node.op == "add" else row
 
 
 def rows_named(

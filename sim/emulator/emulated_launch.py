@@ -17,7 +17,7 @@ from sim.emulator.emulator_error import EmulatorError, LaunchFault
 from sim.emulator.fabric import Fabric
 from sw.chip_program import ChipProgram
 from sw.prove import prove
-from sw.prove.memory_order import memory_faults
+from sw.prove.memory_order import memory_faults, overwritten
 
 __all__ = ["EmulatorRun", "emulate"]
 
@@ -113,6 +113,35 @@ def _require_order(program: ChipProgram, arguments: Sequence[Argument], repeat: 
         raise EmulatorError(fault.text, where=f"AGCU {fault.agcu}")
 
 
+def _passed_on(
+    program: ChipProgram,
+    arguments: Sequence[Argument],
+    repeat: int,
+    loads: list[_AgcuStream],
+    stores: list[_AgcuStream],
+) -> bool:
+    """Whether a load reads what a store of the same iteration writes.
+
+    Raises
+    ------
+    EmulatorError
+        If another one reads what is overwritten.
+    """
+    if not any(_meet(load, store) for load in loads for store in stores):
+        return False
+    if repeat > 1:
+        return True
+    met = overwritten(program, arguments)
+    if len(set(met.values())) > 1:
+        (index, port), _ = next(pair for pair, first in met.items() if not first)
+        raise EmulatorError(
+            f"AGCU {index} load {port} must not read what is written in a launch that also "
+            "overwrites what another load has read",
+            where=f"AGCU {index}",
+        )
+    return not all(met.values())
+
+
 def _require_apart(stores: list[_AgcuStream], memory: Bytes) -> None:
     """Refuse two stores of an iteration that write the same bytes."""
     for number, one in enumerate(stores):
@@ -162,10 +191,11 @@ def _iterate(
                 boxes.check()
         if iteration == 0 and before is None:
             _require_order(program, arguments, repeat)
+        passed = _passed_on(program, arguments, repeat, loads, stores)
         vectors = [fabric.stored(each.index, each.port, each.vectors) for each in stores]
         # What a load reads of the same iteration comes to memory a round before.
         ends = before is not None and all(map(np.array_equal, before, vectors))
-        ends = ends or not any(_meet(load, store) for load in loads for store in stores)
+        ends = ends or not passed
         if ends:
             _require_apart(stores, memory)
         for store, data in zip(stores, vectors, strict=True):

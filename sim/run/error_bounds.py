@@ -17,7 +17,7 @@ from hw.arch.config import PcuConfig
 from hw.arch.errors import BadInputError
 from hw.numeric.formats import Format, fp32
 from sim.golden import Interpreter
-from sim.row_numbers import replace_rows
+from sim.row_numbers import scatter_rows
 from sim.run.operation_errors import EXACT, PROPAGATED, Estimate, own_error
 from sim.run.softmax_errors import powers_estimate, rescaled_estimate
 from sw.ir import nodes as ir
@@ -30,6 +30,7 @@ __all__ = ["error_bounds"]
 Array = npt.NDArray[Any]
 
 _UNIT_ROUNDOFF = 2.0**-24
+_INT32 = np.iinfo(np.int32)
 _SMALLEST_SUBNORMAL = 2.0**-149
 
 
@@ -167,7 +168,10 @@ class _Analysis(Interpreter):
         written = _cast(self.operand(node.operands[1]), node.values[1], self._formats[name])
         box = self.box(node.view)
         tables = (each[name][box] for each in (self.memory, self.errors))
-        replace_rows(node, numbers, zip(tables, written, strict=True))
+        scatter_rows(node, numbers, zip(tables, written, strict=True))
+        if node.op == "add":
+            table, error = (each[name][box] for each in (self.memory, self.errors))
+            error[~((table >= _INT32.min) & (table <= _INT32.max))] = np.inf
 
     def _product(self, node: ir.Matmul) -> Estimate:
         a, b = (self.operand(each) for each in node.operands[:2])

@@ -1,4 +1,4 @@
-"""Scatter of rows in memory to rows of a tensor by numbers in memory, recognised in a program."""
+"""Scatter of rows to rows of a tensor by numbers in memory, recognised in a program."""
 
 from __future__ import annotations
 
@@ -15,12 +15,16 @@ __all__ = ["RowScatter", "has_scatter", "row_scatter_of"]
 
 @dataclasses.dataclass(frozen=True)
 class RowScatter:
-    """Rows stored in their order as the rows of a table that their numbers name.
+    """Rows stored in their order as the rows of a table that their numbers name, or added there.
 
     Parameters
     ----------
-    table, numbers, source : str
-        Tensors: two axes, one axis of int32, two axes.
+    table, numbers : str
+        Tensors: two axes, one axis of int32.
+    source : str or int
+        Tensor of two axes, or the number that all its elements are.
+    adds : bool
+        Whether int32 rows are added.
     table_rows, rows, columns : int
         Rows of the table; rows and columns of the source.
     loops : mapping of str to str
@@ -29,7 +33,8 @@ class RowScatter:
 
     table: str
     numbers: str
-    source: str
+    source: str | int
+    adds: bool
     table_rows: int
     rows: int
     columns: int
@@ -39,7 +44,7 @@ class RowScatter:
         """Table, row numbers and source, as a line of text."""
         return (
             f"scatter of {self.rows} x {self.columns}: rows of {self.table} ({self.table_rows}) "
-            f"named by {self.numbers} = {self.source}"
+            f"named by {self.numbers} {'+=' if self.adds else '='} {self.source}"
         )
 
 
@@ -57,15 +62,15 @@ def row_scatter_of(program: Program) -> RowScatter:
         At the first node that is not part of such a program.
     """
     loops: dict[str, ir.Loop] = {}
-    loads: dict[str, ir.Load] = {}
+    made: dict[str, ir.Load | ir.Full] = {}
     scatters: list[ir.Scatter] = []
     copies: dict[str, ir.Operand] = {}
     for node in walk(program.nodes):
         match node:
             case ir.Loop() if node.mode == "metapipe" and not node.carries and node.until is None:
                 loops[node.index] = node
-            case ir.Load():
-                loads[node.result.name] = node
+            case ir.Load() | ir.Full():
+                made[node.result.name] = node
             case ir.Scatter():
                 scatters.append(node)
             case ir.Buffer():
@@ -75,17 +80,19 @@ def row_scatter_of(program: Program) -> RowScatter:
                     node, f"`{node.kind}` beside a scatter is not supported by hardware yet"
                 )
     scatter = scatters[-1]
-    if len(scatters) != 1 or len(loads) != 2:
+    if len(scatters) != 1 or len(made) != 2:
         rule = "A scatter takes one load of row numbers and one of rows in an image"
-        raise refuse(scatter, f"{rule}, not {len(scatters)} scatters and {len(loads)} loads")
+        raise refuse(scatter, f"{rule}, not {len(scatters)} scatters and {len(made)} loads")
     found = []
     for operand in scatter.operands:
         while isinstance(operand, ir.Value) and operand.name in copies:
             operand = copies[operand.name]
-        found.append(loads.get(operand.name) if isinstance(operand, ir.Value) else None)
+        found.append(made.get(operand.name) if isinstance(operand, ir.Value) else None)
     numbers, source = found
-    if numbers is None or source is None:
+    if not isinstance(numbers, ir.Load) or source is None:
         raise refuse(scatter, "Row numbers and rows to scatter must come from memory")
+    if isinstance(source, ir.Full):
+        return _of_constant(program, loops, scatter, numbers, source)
     names = [each.view.tensor for each in (scatter, numbers, source)]
     table, named, rows = (program.tensor(name).type for name in names)
     if names[0] in names[1:]:
@@ -99,19 +106,67 @@ def row_scatter_of(program: Program) -> RowScatter:
     row, column = (
         block_of(each, size, loops, source) for each, size in zip(source.view.entries, rows.shape)
     )
-    blocks = (
-        block_of(scatter.view.entries[0], table.shape[0], loops, scatter),
-        block_of(scatter.view.entries[1], table.shape[1], loops, scatter),
-        block_of(numbers.view.entries[0], named.shape[0], loops, numbers),
-    )
-    if blocks != (None, column, row) or table.shape[1] != rows.shape[1]:
-        raise refuse(scatter, "A scatter stores to rows of the whole table, each at its number")
+    _require_whole(program, loops, scatter, numbers, (row, column))
+    if table.shape[1] != rows.shape[1]:
+        raise refuse(scatter, _WHOLE)
     indices = {"row": row, "column": column}
     return RowScatter(
         names[0],
         names[1],
         names[2],
+        scatter.op == "add",
         table.shape[0],
         *rows.shape,
         {role: index for role, index in indices.items() if index is not None},
     )
+
+
+def _of_constant(
+    program: Program,
+    loops: Mapping[str, ir.Loop],
+    scatter: ir.Scatter,
+    numbers: ir.Load,
+    source: ir.Full,
+) -> RowScatter:
+    """A scatter that adds rows of one number."""
+    table, named = (program.tensor(each.view.tensor).type for each in (scatter, numbers))
+    value = source.value.value
+    if scatter.op != "add" or not isinstance(value, int):
+        raise refuse(scatter, "Rows of a constant can be added by a scatter, not be stored yet")
+    if len(table.shape) != 2 or len(named.shape) != 1:
+        raise refuse(scatter, "A scatter to tensors of this many axes is not supported yet")
+    row = block_of(numbers.view.entries[0], named.shape[0], loops, numbers)
+    column = block_of(scatter.view.entries[1], table.shape[1], loops, scatter)
+    _require_whole(program, loops, scatter, numbers, (row, column))
+    indices = {"row": row, "column": column}
+    return RowScatter(
+        scatter.view.tensor,
+        numbers.view.tensor,
+        value,
+        True,
+        table.shape[0],
+        named.shape[0],
+        table.shape[1],
+        {role: index for role, index in indices.items() if index is not None},
+    )
+
+
+_WHOLE = "A scatter stores to rows of the whole table, each at its number"
+
+
+def _require_whole(
+    program: Program,
+    loops: Mapping[str, ir.Loop],
+    scatter: ir.Scatter,
+    numbers: ir.Load,
+    blocks: tuple[str | None, str | None],
+) -> None:
+    """Refuse a scatter of other rows than those of the blocks, or to a part of the table."""
+    table, named = (program.tensor(each.view.tensor).type for each in (scatter, numbers))
+    found = (
+        block_of(scatter.view.entries[0], table.shape[0], loops, scatter),
+        block_of(scatter.view.entries[1], table.shape[1], loops, scatter),
+        block_of(numbers.view.entries[0], named.shape[0], loops, numbers),
+    )
+    if found != (None, blocks[1], blocks[0]):
+        raise refuse(scatter, _WHOLE)

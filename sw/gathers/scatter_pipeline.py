@@ -68,6 +68,7 @@ def _lines(
             value=scatter.columns,
             rule=f"at most {most} columns",
         )
+    assert isinstance(scatter.source, str)
     wide = ceil_div(ceil_div(scatter.columns, lines), vector) * vector
     lines = ceil_div(scatter.columns, wide)
     lanes = config.width_bits // INDEX_BITS

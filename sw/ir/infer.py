@@ -202,6 +202,14 @@ def _indexed(node: ir.Gather | ir.Scatter, tensor: Tensor) -> TileType:
     rows = TileType(_row_numbers(tiles[0]), axes[1], tensor.type.format)
     if len(tiles) == 2 and not tiles[1].same_shape(rows):
         raise RuleError("shape", f"Tile scattered must be {_shape(rows)}, not {_shape(tiles[1])}")
+    if isinstance(node, ir.Scatter) and node.op == "add":
+        for noun, form in ((f"`{tensor.name}`", rows.format), ("tile", tiles[1].format)):
+            if form != int32:
+                raise RuleError(
+                    "format",
+                    f"Scatter that adds takes int32, not {noun} of {form.name}: hold table and "
+                    "rows as int32 in memory, floats in fixed point",
+                )
     return rows
 
 

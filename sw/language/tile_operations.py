@@ -95,7 +95,7 @@ def _writable(name: str, value: object) -> TensorView:
 
 @taking
 def scatter(table: TensorView, numbers: Tile, rows: Tile, op: str = "store") -> None:
-    """Store rows of a tile as rows of a tensor in memory by number, in their order.
+    """Store rows of a tile as rows of a tensor in memory by number, or add them, in their order.
 
     Parameters
     ----------
@@ -106,14 +106,12 @@ def scatter(table: TensorView, numbers: Tile, rows: Tile, op: str = "store") -> 
     rows : Tile
         A row for each number, as wide as the table. Of two with one number the later one stays.
     op : str
-        ``store``; ``add`` is reserved.
+        ``store``, or ``add``: int32 rows are added to those of an int32 table, and wrap.
     """
     table = _writable("scatter", table)
     numbers, rows = tile_argument("scatter", numbers), tile_argument("scatter", rows)
-    if op == "add":
-        raise unserved('tw.scatter(op="add")')
-    if op != "store":
-        raise refusal("operation", f"op must be 'store', not {op!r}", value=repr(op))
+    if op not in ("store", "add"):
+        raise refusal("operation", f"op must be 'store' or 'add', not {op!r}", value=repr(op))
     if table.role is Role.OUT:
         raise refusal(
             "output",

@@ -34,6 +34,8 @@ class IndexWalk:
         Index vectors that all steps need.
     visit : array
         Per step, the number of its visit to a slot.
+    adds : bool
+        Whether steps that take an index add.
     """
 
     takes: Bools
@@ -41,6 +43,7 @@ class IndexWalk:
     frees: Bools
     vectors: int
     visit: Ints
+    adds: bool
 
     def pieces(self, engine: EngineProgram) -> tuple[Visits, Bools, Bools]:
         """Visits of the engine, cut where an index vector ends, or is needed no more or anew.
@@ -87,4 +90,5 @@ def index_walk(engine: EngineProgram, indexed: IndexProgram, width_bits: int) ->
     vectors = np.add.reduceat(frees, begins, dtype=np.int64)
     first = np.cumsum(vectors) - vectors
     numbers = (first[visit] * together + number) * (lanes // together)
-    return IndexWalk(takes, numbers, frees, int(vectors.sum()), visit)
+    adds = indexed.use is IndexUse.SCATTER_ADD
+    return IndexWalk(takes, numbers, frees, int(vectors.sum()), visit, adds)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -16,9 +16,11 @@ from hw.numeric.division import ceil_div
 from sw.chip_program import ChipProgram
 from sw.fabric.nets import Input, Nets, Output, find_nets
 from sw.prove.credits import arrivals, tokens_taken
-from sw.prove.unrolled_loops import box_owners, box_points
+from sw.prove.memory_runs import runs_meet, runs_of
+from sw.prove.read_first import vectors_before
+from sw.prove.unrolled_loops import box_owners, box_points, box_sizes
 
-__all__ = ["MemoryFault", "box_extents", "memory_faults", "reach"]
+__all__ = ["MemoryFault", "box_extents", "memory_faults", "overwritten", "reach"]
 
 Ints = npt.NDArray[np.int64]
 
@@ -77,7 +79,7 @@ class _Access:
     """A program of an issuer: the addresses of iteration 0, and their step per iteration.
 
     The boxes of an iteration of its list are numbered from 0; the program's are ``begin`` to
-    ``end`` - 1.
+    ``end`` - 1. ``runs`` are None for rows by number, which may be any.
     """
 
     name: str
@@ -89,6 +91,7 @@ class _Access:
     low: int
     high: int
     stride: int
+    runs: tuple[Ints, Ints] | None
 
     def swept(self, repeat: int) -> tuple[int, int]:
         """Address range of all iterations."""
@@ -116,18 +119,22 @@ def _accesses(program: ChipProgram, arguments: Sequence[Argument], kind: str) ->
                     points[:, each.index] = np.resize(ends, len(points))
                 base = (descriptor.base + arguments[number].value) % (1 << 64)
                 low, high = reach(descriptor, base, points)
+                runs = None if each.index else runs_of(descriptor, base, points)
                 if low < high:
                     name = f"AGCU {index} {kind} {port}"
                     name += f" program {position}" if issuer.following else ""
                     stride = arguments[number].stride
-                    yield _Access(name, index, port, issuer, begin, end, low, high, stride)
+                    yield _Access(name, index, port, issuer, begin, end, low, high, stride, runs)
 
 
 def _distances(one: _Access, other: _Access, repeat: int) -> range:
     """Iterations of one less those of the other at which both reach the same bytes.
 
-    With different strides it is every distance, unless they never meet in any two iterations.
+    With different strides it is every distance, unless they never meet in any two iterations. Of
+    one iteration the bytes are compared, of more the ranges.
     """
+    if repeat == 1 and one.runs is not None and other.runs is not None:
+        return range(int(runs_meet(one.runs, other.runs)))
     everything = range(1 - repeat, repeat)
     step = one.stride
     if step != other.stride or not step:
@@ -172,15 +179,58 @@ def _is_ordered(
     return False
 
 
+def _is_read_first(program: ChipProgram, nets: Nets, load: _Access, store: _Access) -> bool:
+    """Whether all that a load's program reads has come before the store's program writes."""
+    beat = program.config.width_bits // 8
+    taken, sent = (
+        np.cumsum(box_sizes(program.agcus[each.index], each.issuer, beat)) for each in (store, load)
+    )
+    before = int(taken[store.begin - 1]) if store.begin else 0
+    end = Input(AGCU, (store.index,), store.port)
+    counts = vectors_before(program, nets, end, before + 1)
+    root = Output(AGCU, (load.index,), load.port)
+    return counts.get(root, 0) >= int(sent[load.end - 1])
+
+
+def overwritten(
+    program: ChipProgram, arguments: Sequence[Argument]
+) -> Mapping[tuple[tuple[int, int], tuple[int, int]], bool]:
+    """Load and store streams that meet in a launch of one iteration.
+
+    Parameters
+    ----------
+    program : ChipProgram
+    arguments : sequence of Argument
+        Launch arguments, by number.
+
+    Returns
+    -------
+    mapping of ((int, int), (int, int)) to bool
+        By AGCU and number of the load stream, and of the store stream, whether the store writes
+        only after all has been read.
+    """
+    nets = find_nets(program)
+    met: dict[tuple[tuple[int, int], tuple[int, int]], bool] = {}
+    stores = list(_accesses(program, arguments, "store"))
+    for load in _accesses(program, arguments, "load"):
+        for store in stores:
+            if _distances(load, store, 1):
+                pair = (load.index, load.port), (store.index, store.port)
+                met[pair] = met.get(pair, True) and _is_read_first(program, nets, load, store)
+    return met
+
+
 def memory_faults(
     program: ChipProgram, arguments: Sequence[Argument], repeat: int = 1
 ) -> tuple[MemoryFault, ...]:
     """Accesses of a launch whose order in memory its tokens do not determine.
 
     A load may read what a store writes in the same iteration or an earlier one if a token orders
-    them. Otherwise loads and stores, and two stores of different iterations, must not meet.
-    Addresses are compared by the range of each program of a stream; a program that `prove` accepts
-    for this number of iterations is assumed.
+    them. In a launch of one iteration, it may read what a store overwrites if all that is stored
+    depends on all that is read. Otherwise loads and stores, and two stores of different iterations,
+    must not meet. Addresses are compared by the range of each program of a stream, in a launch of
+    one iteration byte by byte. A program that `prove` accepts for this number of iterations is
+    assumed.
 
     Parameters
     ----------
@@ -196,7 +246,7 @@ def memory_faults(
     for load in _accesses(program, arguments, "load"):
         for store in stores:
             distances = _distances(load, store, repeat)
-            if not distances:
+            if not distances or (repeat == 1 and _is_read_first(program, nets, load, store)):
                 continue
             if distances[0] < 0:
                 rule = f"must not read where {store.name} writes in a later iteration"

@@ -52,6 +52,7 @@ class Engine(Core):
         else:
             self._passes, self._needs, self._frees = indices.pieces(program)
             passes = self._passes
+        self.adds = indices is not None and indices.adds  # in the visits that need an index
         self.index_port: Port | None = None
         self._spent = 0  # index vectors used and not yet removed
         self._turns: Sequence[int] = passes.turn.data

@@ -9,6 +9,7 @@ from hw.arch.agcu import AGCU_STREAMS, AgcuInput, AgcuOutput, AgcuProgram
 from hw.arch.boxes.issuer_program import IssuerProgram, Wait
 from hw.arch.config import ChipConfig
 from hw.arch.descriptor import Descriptor
+from hw.arch.gather.index_program import IndexProgram
 from hw.arch.pmu import EngineProgram, PmuInput, PmuOutput, PmuProgram, SlotRing
 from hw.arch.pmu_word import TokenSource
 from hw.arch.ports import UnitProgram
@@ -61,11 +62,13 @@ def _pmu(graph: StageGraph, homes: Mapping[str, Home], pmu: int) -> PmuProgram:
     writers: list[EngineProgram | None] = [None] * len(PmuInput)
     readers: list[EngineProgram | None] = [None] * len(PmuOutput)
     tokens = [TokenSource.OFF] * len(PmuOutput)
+    indexed: IndexProgram | None = None
     fed = {sink for name, _ in graph.of(Load) for sink in graph.sinks(name)}
     for name, hold in graph.of(Hold):
         home = homes[name]
         if home.pmu != pmu:
             continue
+        indexed = indexed or hold.indexed
         for number, walk in enumerate(hold.writes):
             writers[home.writer + number] = _engine(hold, home, walk)
             if Socket(name, number) in fed:
@@ -76,6 +79,7 @@ def _pmu(graph: StageGraph, homes: Mapping[str, Home], pmu: int) -> PmuProgram:
         writers=(writers[0], writers[1]),
         readers=(readers[0], readers[1]),
         tokens=(tokens[0], tokens[1]),
+        indexed=indexed,
     )
 
 

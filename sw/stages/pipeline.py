@@ -278,7 +278,7 @@ class PipelineParts:
                 slot_bytes=hold.slot_bytes,
                 least=least,
                 wanted=wanted,
-                writers=len(hold.writes),
+                writers=hold.inputs,
                 tokens=tokens,
                 rate=rate,
                 alignment=alignment,

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from hw.arch.config import ChipConfig
 from sw.array_spec import ArraySpec
+from sw.gathers.adding_pipeline import adding_pipelines
 from sw.gathers.gather_pipeline import gather_pipelines
 from sw.gathers.row_gather import RowGather, has_gather, row_gather_of
 from sw.gathers.row_scatter import RowScatter, has_scatter, row_scatter_of
@@ -72,6 +73,8 @@ def pipelines_of(
         return softmax_pipelines(work, arrays, config, name)
     if isinstance(work, RowGather):
         return gather_pipelines(work, arrays, config, name)
+    if isinstance(work, RowScatter) and work.adds:
+        return adding_pipelines(work, arrays, config, name)
     if isinstance(work, RowScatter):
         return scatter_pipelines(work, arrays, config, name)
     return pipelines(work, arrays, config, name)

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from typing import TypeVar
 
 from hw.arch.descriptor import Descriptor, ElementFormat
+from hw.arch.gather.index_program import IndexProgram
 from hw.arch.loops import BoxLoop, LoopProgram
 from hw.arch.pcu import PcuProgram
 from hw.arch.pmu import Beyond
@@ -154,12 +155,20 @@ class Hold(Stage):
     element_bytes : int
     writes, reads : tuple of Walk
         One per write engine and per read engine.
+    indexed : IndexProgram or None
+        Indices that its one write engine takes from the stream at sink 1.
     """
 
     slot_bytes: int
     element_bytes: int
     writes: tuple[Walk, ...]
     reads: tuple[Walk, ...]
+    indexed: IndexProgram | None = None
+
+    @property
+    def inputs(self) -> int:
+        """Inputs of a PMU that it needs: write engines, and the stream of indices."""
+        return len(self.writes) + (self.indexed is not None)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -184,7 +193,8 @@ class Socket:
     ----------
     stage : str
     port : int
-        Number of the walk of a `Hold`; port of the PCU (`hw.arch.pcu`); 0 of a `Load` or a `Store`.
+        Number of the walk of a `Hold`, 1 its stream of indices; port of the PCU (`hw.arch.pcu`); 0
+        of a `Load` or a `Store`.
         A sink of a `Load`, or port 1 of a `Store`, takes the numbers that name its boxes.
     """
 
@@ -301,6 +311,8 @@ def _stage_text(stage: Stage) -> str:
         case Hold():
             walks = [f"written {_walk_text(each)}" for each in stage.writes]
             walks += [f"read {_walk_text(each)}" for each in stage.reads]
+            if stage.indexed is not None:
+                walks.append(f"{stage.indexed.use.name} by index below {stage.indexed.limit}")
             return f"hold slots of {stage.slot_bytes} bytes; {'; '.join(walks)}"
         case Product() | Lanes():
             return pcu_text(stage.program)

@@ -21,10 +21,12 @@ READ = 5
 _TOKEN = 1
 #: Cycles from the arrival of a vector to its write (`hw.lib.stream.ElasticBuffer`).
 _INPUT = 1
+#: Cycles from one sum to the next: the banks read, then store (`hw.pmu.banks`).
+_SUM = 2
 
 
 class TimedEngine(Producer, Engine):
-    """Engine that moves a vector per cycle, or every other one beside its rival."""
+    """Engine that moves a vector per cycle, or every other one beside its rival or if it adds."""
 
     #: The other engine of its memory port.
     rival: TimedEngine | None = None
@@ -56,6 +58,11 @@ class TimedEngine(Producer, Engine):
         back = self.closed - turn
         return self._closings[-back] if back <= len(self._closings) else 0.0
 
+    @property
+    def step_cycles(self) -> int:
+        """Least cycles from a vector of its next visit to the one after it."""
+        return _SUM if self.adds and self._needs[self._visit] else 1
+
     def opens(self) -> float:
         """Cycle in which the slot of its next visit opens, which must be known."""
         turn = self._turns[self._visit]
@@ -78,7 +85,7 @@ class TimedEngine(Producer, Engine):
         if self.index_port is not None and self._needs[self._visit]:
             index: Any = self.index_port
             first = max(first, index.buffer.next_arrival() + _INPUT)
-        last = max(last, first + count - 1)
+        last = max(last, first + (count - 1) * self.step_cycles)
         if self.rival is not None:
             other = self.rival._moved
             common = min(last, other.last) - max(first, other.first) + 1
@@ -123,7 +130,7 @@ class TimedWriteEngine(TimedEngine, WriteEngine):
             timed: Any = port
             came = timed.buffer.arrived(count)
             self._moved = self.access(came.first + _INPUT, came.last + _INPUT, count)
-            self.free = self._moved.last + 1
+            self.free = self._moved.last + self.step_cycles
             timed.buffer.take(self._moved)
         else:
             timed = port
