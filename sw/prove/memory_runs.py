@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import numpy.typing as npt
 
@@ -31,9 +33,10 @@ def runs_of(descriptor: Descriptor, base: int, points: Ints) -> tuple[Ints, Ints
     (array, array) or None
         None if there are more than `MOST_RUNS`.
     """
-    lines = np.indices(descriptor.box[:0:-1]).reshape(descriptor.rank - 1, -1)[::-1].T
-    if len(points) * len(lines) > MOST_RUNS:
+    count = math.prod(descriptor.box[1:])
+    if len(points) * count > MOST_RUNS:
         return None
+    lines = np.indices(descriptor.box[1:]).reshape(descriptor.rank - 1, count).T
     at = points[:, np.newaxis, 1 : descriptor.rank] + lines
     sizes = np.array(descriptor.dims[1:], np.int64)
     inside = ((at >= 0) & (at < sizes)).all(axis=2)

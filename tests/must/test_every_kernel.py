@@ -11,7 +11,13 @@ from hw.arch.errors import BadInputError
 from sim.run.driver import compile_job, run
 from sim.run.job import Job
 from sw.ir.macs import count_macs
-from tests.sw.kernels.test_compiled_kernels import blocks_of, few_keys, formats, random_sizes
+from tests.sw.kernels.test_compiled_kernels import (
+    blocks_of,
+    few_keys,
+    formats,
+    narrow_rows,
+    random_sizes,
+)
 from tests.sw.kernels.test_golden_kernels import KERNELS, operands, problem_of, require_definition
 
 #: Shapes by chip: all, with more row blocks than PCUs, with rows longer than a slot.
@@ -37,7 +43,7 @@ def drawn(rng, name, config, number, refusals):
     limit = 700
     for _ in range(MOST_DRAWN):
         sizes = random_sizes(rng, name, int(limit), many_rows=rows, long_rows=long)
-        sizes = few_keys(name, config, sizes)
+        sizes = narrow_rows(name, config, few_keys(name, config, sizes))
         if long and name in WHOLE_ROWS and config != "tiny":
             sizes["N"] = int(rng.integers(2100, 3000))
         if not rows and not long:

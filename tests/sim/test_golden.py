@@ -12,7 +12,6 @@ from hw.arch.errors import BadInputError
 from hw.numeric import compositions, functions
 from sim.golden import golden
 from sim.oracle import product
-from sw.ir.parse import parse_program
 from sw.ir.sizes import choose_sizes
 from sw.kernels.matmul import matmul
 from sw.passes.accumulate import accumulate
@@ -323,15 +322,6 @@ def test_inputs_are_not_changed_and_updates_in_place_are_given_back():
     assert array.tolist() == [[1] * 3] * 2
 
 
-#: An operation that no kernel is recorded as yet.
-SCATTER = """\
-program p after trace
-tensor T : memory inout [M=1, N=1] int32
-%a = load T[0 +: 1, 0 +: 1] : tile<1 x 1, int32>
-scatter.add T[0 +: 1, 0 +: 1], %a, %a
-"""
-
-
 def test_what_golden_cannot_do_is_refused():
     program = matmul.trace(M=2, K=2, N=2, dtype=tw.bf16)
     good = np.zeros((2, 2), ml_dtypes.bfloat16)
@@ -341,11 +331,6 @@ def test_what_golden_cannot_do_is_refused():
         (sized, {"A": good}, "Array `B` must be given"),
         (sized, {"A": good, "B": good[:1]}, r"Array `B` must be bf16 of \(2, 2\), not bfloat16"),
         (sized, {"A": good, "B": good.astype(np.float32)}, "must be bf16 of .* not float32"),
-        (
-            parse_program(SCATTER),
-            {"T": np.zeros((1, 1), np.int32)},
-            "Golden does not know `scatter` yet",
-        ),
     ):
         with pytest.raises(BadInputError, match=message):
             golden(run, arrays)

@@ -1,12 +1,21 @@
 """Order of loads and stores in memory: refused exactly where iterations meet without a token."""
 
+import dataclasses
 import random
 
+import numpy as np
 import pytest
 
 from hw.arch.config import named
+from hw.arch.descriptor import Descriptor, ElementFormat
 from hw.arch.launch import Argument
-from sw.prove.memory_order import memory_faults
+from hw.arch.pmu import PmuProgram
+from sim.run.job import Problem
+from sw.chip_program import ChipProgram
+from sw.kernels.numbered.scatter_add import scatter_add
+from sw.prove import memory_runs
+from sw.prove.memory_order import memory_faults, overwritten
+from sw.prove.memory_runs import runs_meet, runs_of
 from tests.units_chain import GemvChain
 
 CHAIN = GemvChain(named["tiny"], 16, 8)
@@ -78,3 +87,82 @@ def test_other_strides_must_never_meet():
     x = Argument(1 << 16, 256)
     assert faults(x, Argument((1 << 16) + 8 * 256, 512), 8) == ()
     assert len(faults(x, Argument((1 << 16) + 8 * 256, -512), 8)) == 1
+
+
+def in_place():
+    """A table that is loaded, changed in a PMU and stored where it was, and its arguments."""
+    problem = Problem(scatter_add, named["small"], {"V": 600, "D": 20, "N": 90}, None, None)
+    compiled = problem.compile()
+    program = ChipProgram.unpack(problem.config, compiled.parts[0].image)
+    return program, [Argument(1 << 20), Argument(1 << 21), Argument(1 << 22)]
+
+
+def test_what_is_stored_may_overwrite_what_it_depends_on():
+    program, arguments = in_place()
+    assert memory_faults(program, arguments) == ()
+    assert set(overwritten(program, arguments).values()) == {True}
+    assert len(memory_faults(program, arguments, 2)) > 0
+
+
+def test_a_store_that_may_begin_before_the_last_row_is_read_is_refused():
+    """The table's slot is read in two turns, so the first one is filled by half of the rows."""
+    program, arguments = in_place()
+    at, tile = next(
+        (at, each)
+        for at, each in program.tiles.items()
+        if isinstance(each.unit, PmuProgram) and each.unit.indexed
+    )
+    unit = tile.unit
+    writer, reader = unit.writers[0], unit.readers[0]
+    rows, across = reader.loops[:2]
+    turns = dataclasses.replace(reader.windows, base=2)
+    half = dataclasses.replace(rows, base=rows.base // 2)
+    writer = dataclasses.replace(
+        writer, windows=turns, loops=(half, across), beyond=None, last_level=None
+    )
+    reader = dataclasses.replace(reader, windows=turns, loops=(half, across))
+    unit = dataclasses.replace(unit, writers=(writer, None), readers=(reader, None), indexed=None)
+    tiles = {**program.tiles, at: dataclasses.replace(tile, unit=unit)}
+    early = dataclasses.replace(program, tiles=tiles)
+    (fault,) = memory_faults(early, arguments)
+    assert "must wait for a token of AGCU" in fault.text
+    assert False in overwritten(early, arguments).values()
+
+
+@pytest.mark.parametrize("count", [60, pytest.param(600, marks=pytest.mark.slow)])
+def test_runs_meet_where_bytes_do(count, seed):
+    rng = np.random.default_rng(seed)
+    met = 0
+    for _ in range(count):
+        found = [random_runs(rng) for _ in range(2)]
+        wanted = bool(found[0][1] & found[1][1])
+        assert runs_meet(found[0][0], found[1][0]) == wanted
+        met += wanted
+    assert 0 < met < count
+
+
+def random_runs(rng):
+    """Runs of boxes at random points of a small tensor, and their bytes one by one."""
+    rank = int(rng.integers(1, 4))
+    dims = tuple(int(each) for each in rng.integers(1, 6, rank))
+    strides = tuple(16 * int(each) for each in rng.integers(1, 9, rank - 1))
+    box = (4, *(int(each) for each in rng.integers(1, 3, rank - 1)))
+    descriptor = Descriptor(base=0, format=ElementFormat.INT32, dims=dims, strides=strides, box=box)
+    points = np.zeros((int(rng.integers(1, 3)), 5), np.int64)
+    points[:, :rank] = rng.integers(-1, dims, (len(points), rank))
+    base, touched = 16 * int(rng.integers(0, 4)), set()
+    for point in points[:, :rank]:
+        for inside in np.ndindex(box):
+            place = point + inside
+            if ((place >= 0) & (place < dims)).all():
+                begin = base + int((place * (4, *strides)).sum())
+                touched |= set(range(begin, begin + 4))
+    return runs_of(descriptor, base, points), touched
+
+
+def test_too_many_runs_are_not_enumerated(monkeypatch):
+    monkeypatch.setattr(memory_runs, "MOST_RUNS", 3)
+    descriptor = Descriptor(
+        base=0, format=ElementFormat.INT32, dims=(4, 8), strides=(16,), box=(4, 4)
+    )
+    assert runs_of(descriptor, 0, np.zeros((1, 5), np.int64)) is None

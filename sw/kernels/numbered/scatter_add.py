@@ -7,14 +7,12 @@ import sw.language as tw
 __all__ = ["scatter_add"]
 
 
-@tw.kernel("G[N, D]: int32, ids[N]: int32, T[V, D]: int32 -> T")
+@tw.kernel("G[N, D]: int32, ids[N]: int32, T[V, D]: int32 -> T", sizes={"D": 8, "V": 64})
 def scatter_add(G, ids, T):
     """Add a row to a row of the table in memory for each number."""
-    N, D = G.shape
-    for n in tw.metapipe(N):
-        rows = tw.load_tile(ids[n])
-        for d in tw.metapipe(D):
-            tw.scatter(T[:, d], rows, tw.load_tile(G[n, d]), op="add")
+    for n in tw.metapipe(G.shape[0]):
+        rows, g = tw.load_tile(ids[n]), tw.load_tile(G[n, :])
+        tw.scatter(T, rows, g, op="add")
 
 
 @scatter_add.reference

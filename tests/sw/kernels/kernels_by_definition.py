@@ -259,6 +259,20 @@ def scatter(inputs, width):
     return table
 
 
+def scatter_add(inputs, width):
+    table = inputs["T"].copy()
+    for number, row in zip(inputs["ids"], inputs["G"], strict=True):
+        table[number] += row
+    return table
+
+
+def histogram(inputs, width):
+    counts = inputs["H"].copy()
+    for number in inputs["ids"]:
+        counts[number, 0] += np.int32(1)
+    return counts
+
+
 def argmax(inputs, width):
     x = inputs["X"].astype(np.float64)
     found = [np.flatnonzero(row == row.max()) for row in x]
@@ -274,7 +288,7 @@ def gda(inputs, width):
 #: Inputs by name and significant bits of the functions -> output before its cast, by kernel.
 #: Arrays that are updated in place come first, as they are stored.
 _ELEMENTS = (add, silu, gelu, transpose, softmax, rms_norm, layer_norm, rope)
-_BY_NUMBER = (embedding, scatter, argmax)
+_BY_NUMBER = (embedding, scatter, scatter_add, histogram, argmax)
 _PRODUCTS = (
     *(matmul, gemm, matmul_nt, matmul_tn, matmul_tt),
     *(residual, linear, linear_gelu, gated_mlp, attention, flash_attention),

@@ -80,6 +80,20 @@ def few_keys(name, config, sizes):
     return sizes | {"S": min(sizes["S"], 1024 // max(sizes["D"], 8))}
 
 
+def narrow_rows(name, config, sizes):
+    """Sizes of which a PMU holds the columns of an AGCU of a table that is added to."""
+    if name not in ("scatter_add", "histogram"):
+        return sizes
+    chip = named[config]
+    lanes = chip.width_bits // 32
+    most = chip.pmu.capacity_bytes // 8  # elements of half of it, for rows may take twice as many
+    found = sizes | {"V": min(sizes["V"], most // lanes)}
+    if "D" in found:
+        columns = most // found["V"] // lanes * lanes * chip.agcu.count
+        found["D"] = min(found["D"], max(lanes, columns))
+    return found
+
+
 def random_attention(rng, config, *, most, work=MOST_WORK):
     """Sizes and options of `flash_attention`: lengths of 1 to ``most``, depths of 1 to 256."""
 
@@ -107,6 +121,7 @@ def require_equal(
 ):
     """Compile and run a kernel; golden, chip and definition must agree."""
     options = options or {}
+    sizes = narrow_rows(name, config, sizes)
     problem = problem_of(name, sizes, dtype, out, config=config, options=options)
     inputs = operands(rng, problem, mild=mild)
     told = (name, config, sizes, options, dtype, out)

@@ -159,7 +159,7 @@ LINES = [
         "output",
         r"`C` is an output and cannot be scattered to: name it on both sides",
     ),
-    ("c = tw.scatter(C, a, b, op='max')", "operation", r"op must be 'store', not 'max'"),
+    ("c = tw.scatter(C, a, b, op='max')", "operation", r"op must be 'store' or 'add', not 'max'"),
     # Parts without service.
     *(
         (f"c = tw.{name}(a)", "unserved", rf"`tw.{name}` is not supported yet")

@@ -170,7 +170,6 @@ def check_sizes(case: tuple[Any, ...], seed: int, number: int) -> None:
     ("file", "name", "missing"),
     [
         ("ring", "matmul_lcf", "tw.ring"),
-        ("sparse", "scatter_add", 'tw.scatter(op="add")'),
     ],
 )
 def test_printed_programs_with_unserved_parts_are_refused_by_name(file, name, missing):

@@ -1,4 +1,4 @@
-"""`tw.gather`: the printed programs in the interpreter, on ragged blocks with poisoned tails."""
+"""Rows by number: the printed programs in the interpreter, on ragged blocks with poisoned tails."""
 
 import ml_dtypes
 import numpy as np
@@ -66,6 +66,17 @@ def test_gda_sums_outer_products_of_distances_from_class_means(block, seed):
     assert found.tobytes() == total.tobytes()
     exact = x.astype(np.float64) - mu[labels].astype(np.float64)
     assert (np.abs(found - exact.T @ exact) <= most).all() and np.isfinite(most).all()
+
+
+@pytest.mark.parametrize("block", [1, 5, 16])
+def test_a_scatter_add_is_the_sums_of_rows(block, seed):
+    rng = np.random.default_rng(seed)
+    rows, table = (rng.integers(-(2**31), 2**31, (each, 3), dtype=np.int32) for each in (13, 4))
+    numbers = rng.integers(0, 4, 13, dtype=np.int32)
+    found, _ = run("scatter_add", (rows, numbers, table), block)
+    for number, row in zip(numbers, rows, strict=True):
+        table[number] += row
+    assert found.tobytes() == table.tobytes()
 
 
 @pytest.mark.parametrize("name", ["embedding", "gda"])
