@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
@@ -16,13 +17,23 @@ from hw.numeric.division import ceil_div
 from sw.chip_program import ChipProgram
 from sw.fabric.nets import Input, Nets, Output, find_nets
 from sw.prove.credits import arrivals, tokens_taken
-from sw.prove.memory_runs import runs_meet, runs_of
 from sw.prove.read_first import vectors_before
 from sw.prove.unrolled_loops import box_owners, box_points, box_sizes
 
-__all__ = ["MemoryFault", "box_extents", "memory_faults", "overwritten", "reach"]
+__all__ = [
+    "MemoryFault",
+    "box_extents",
+    "memory_faults",
+    "overwritten",
+    "reach",
+    "runs_meet",
+    "runs_of",
+]
 
 Ints = npt.NDArray[np.int64]
+
+#: Runs of one access beyond which they are not enumerated.
+_MOST_RUNS = 1 << 20
 
 
 def box_extents(descriptor: Descriptor, points: Ints) -> tuple[Ints, Ints]:
@@ -53,6 +64,48 @@ def reach(descriptor: Descriptor, base: int, points: Ints) -> tuple[int, int]:
     first = base + ((points + low) * strides).sum(axis=1)
     end = base + ((points + high - 1) * strides).sum(axis=1)
     return int(first.min()), int(end.max()) + descriptor.format.bytes
+
+
+def runs_of(descriptor: Descriptor, base: int, points: Ints) -> tuple[Ints, Ints] | None:
+    """First byte of each run that boxes access inside their tensor, and the byte behind it.
+
+    Parameters
+    ----------
+    descriptor : Descriptor
+    base : int
+        Address of the tensor.
+    points : (boxes, 5) array of int
+        Coordinates of each box.
+
+    Returns
+    -------
+    (array, array) or None
+        None if there are too many to enumerate.
+    """
+    count = math.prod(descriptor.box[1:])
+    if len(points) * count > _MOST_RUNS:
+        return None
+    lines = np.indices(descriptor.box[1:]).reshape(descriptor.rank - 1, count).T
+    at = points[:, np.newaxis, 1 : descriptor.rank] + lines
+    sizes = np.array(descriptor.dims[1:], np.int64)
+    inside = ((at >= 0) & (at < sizes)).all(axis=2)
+    begin = base + (at * np.array(descriptor.strides, np.int64)).sum(axis=2)
+    size = descriptor.format.bytes
+    ends = np.clip(points[:, :1] + [0, descriptor.box[0]], 0, descriptor.dims[0])
+    first, last = (begin + ends[:, number, np.newaxis] * size for number in (0, 1))
+    some = inside & (last > first)
+    return first[some], last[some]
+
+
+def runs_meet(one: tuple[Ints, Ints], other: tuple[Ints, Ints]) -> bool:
+    """Whether two accesses have a byte in common."""
+    first, last = one
+    order = np.argsort(first)
+    # Runs of an access may meet one another, so of those that begin before, the furthest counts.
+    first, last = first[order], np.maximum.accumulate(last[order])
+    before = np.searchsorted(first, other[1])
+    met = (before > 0) & (last[before - 1] > other[0]) if len(first) else np.zeros(1, np.bool_)
+    return bool(met.any())
 
 
 @dataclasses.dataclass(frozen=True)

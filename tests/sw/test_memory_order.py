@@ -13,9 +13,8 @@ from hw.arch.pmu import PmuProgram
 from sim.run.job import Problem
 from sw.chip_program import ChipProgram
 from sw.kernels.numbered.scatter_add import scatter_add
-from sw.prove import memory_runs
-from sw.prove.memory_order import memory_faults, overwritten
-from sw.prove.memory_runs import runs_meet, runs_of
+from sw.prove import memory_order
+from sw.prove.memory_order import memory_faults, overwritten, runs_meet, runs_of
 from tests.units_chain import GemvChain
 
 CHAIN = GemvChain(named["tiny"], 16, 8)
@@ -161,7 +160,7 @@ def random_runs(rng):
 
 
 def test_too_many_runs_are_not_enumerated(monkeypatch):
-    monkeypatch.setattr(memory_runs, "MOST_RUNS", 3)
+    monkeypatch.setattr(memory_order, "_MOST_RUNS", 3)
     descriptor = Descriptor(
         base=0, format=ElementFormat.INT32, dims=(4, 8), strides=(16,), box=(4, 4)
     )

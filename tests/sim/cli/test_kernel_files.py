@@ -156,6 +156,8 @@ def test_the_formats_that_list_shows_are_those_that_run(capsys):
     assert {"softmax", "rms_norm", "matmul"} <= {row["name"] for row in rows}
     for row in rows:
         formats = row["parameters"].rpartition("; formats ")[2].split(", ")
+        if formats == ["of the signature"]:
+            formats = list(FORMATS)
         dims = load_kernel(row["name"]).signature.dims
         sizes = " ".join(f"--set {dim}=6" for dim in dims)
         for dtype in FORMATS:

@@ -61,9 +61,11 @@ def check_on_chip(kernel, config, sizes, inputs, expected, backend="emulator"):
 def check_both(config, rows, columns, count, seed, backend="emulator"):
     rng = np.random.default_rng(seed)
     sizes = {"V": rows, "D": columns, "N": count}
-    check_on_chip(scatter_add, config, sizes, *case(rng, rows, columns, count), backend)
+    inputs, expected = case(rng, rows, columns, count)
+    check_on_chip(scatter_add, config, sizes, inputs, expected, backend)
     sizes = {"V": rows, "N": count}
-    check_on_chip(histogram, config, sizes, *counted(rng, rows, count), backend)
+    inputs, expected = counted(rng, rows, count)
+    check_on_chip(histogram, config, sizes, inputs, expected, backend)
 
 
 @pytest.mark.parametrize("config", ["tiny", "small", "large"])
