@@ -75,6 +75,7 @@ def _rows(models: Models) -> Iterator[tuple[object, ...]]:
             scale=depth**-0.5,
             offset=0 if causal else None,
             window=0,
+            ends=causal,
             block=None,
             loops=MappingProxyType({}),
         )

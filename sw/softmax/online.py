@@ -17,7 +17,7 @@ from hw.arch.errors import BadInputError
 from hw.numeric.formats import bf16, fp32, int32
 from hw.numeric.fused_softmax import LEAST_MAXIMUM, score_scale
 from sw.ir import nodes as ir
-from sw.ir.affine import Affine, Axis
+from sw.ir.affine import Affine, Axis, Bound
 from sw.ir.linear_conditions import seen_where
 from sw.ir.program import Program
 from sw.ir.rewrite import Names, rebuild, walk
@@ -118,7 +118,20 @@ class _Rewriter:
         operands[softmax.maximum] = start.result
         body, nexts = self._body(softmax)
         new = loop.replace(operands=tuple(operands), nodes=(*loop.body, *body), nexts=tuple(nexts))
-        return start, _whole_blocks(new)
+        return start, _whole_blocks(new).replace(until=self._until(softmax))
+
+    def _until(self, softmax: RunningSoftmax) -> Bound | None:
+        """End of the loop behind the last key that a whole tile of rows sees.
+
+        All keys are met where the first row sees none: the count of blocks is then no line.
+        """
+        loop = softmax.loop
+        ends = [each for each in loop.until.forms if not each.terms] if loop.until else []
+        for each in softmax.chain.hidden:
+            last = _last_seen(each, softmax, self._finder)
+            if last is not None and last[1].constant >= 0:
+                ends.append(last[0] + 1)
+        return Bound.least(ends) if ends else None
 
     def _body(self, softmax: RunningSoftmax) -> tuple[list[ir.Node], list[ir.Value]]:
         """Nodes of a block in the machine's form, and the next carries."""
@@ -198,16 +211,22 @@ def _moving_ends(loop: ir.Loop) -> tuple[Affine, ...]:
 
 def _hides(hidden: Hidden, end: Affine, softmax: RunningSoftmax, finder: SoftmaxFinder) -> bool:
     """Whether a condition hides each key from ``end`` on."""
+    last = _last_seen(hidden, softmax, finder)
+    gap = None if last is None else end - last[0] - 1
+    return gap is not None and not gap.terms and gap.constant >= 0
+
+
+def _last_seen(
+    hidden: Hidden, softmax: RunningSoftmax, finder: SoftmaxFinder
+) -> tuple[Affine, Affine] | None:
+    """Last key that a condition shows, in the last row of a whole tile and in its first row."""
     seen = seen_where(hidden.condition, finder.makers, holds=not hidden.holds)
-    if seen is None:
-        return False
     scores = softmax.chain.product.result.type
     assert isinstance(scores, TileType)
-    if seen.columns != -1 or seen.rows not in (0, 1):
-        return False
-    last = seen.base + (Affine.of(scores.rows.size) - 1) * seen.rows
-    gap = end - Affine.of(softmax.loop.index) - last - 1
-    return not gap.terms and gap.constant >= 0
+    if seen is None or seen.columns != -1 or seen.rows not in (0, 1):
+        return None
+    first = seen.base + Affine.of(softmax.loop.index)
+    return first + (Affine.of(scores.rows.size) - 1) * seen.rows, first
 
 
 def _whole_blocks(loop: ir.Loop) -> ir.Loop:

@@ -108,6 +108,7 @@ class _Finder:
             scale=self._powers.scale,
             offset=rules.offset,
             window=rules.window,
+            ends=any(each.terms for each in loop.until.forms) if loop.until else False,
             block=loop.tile,
             loops={"key": key} | ({"query": query} if query else {}),
         )

@@ -31,6 +31,8 @@ class SoftmaxProduct:
         Row m sees the keys s <= m + offset; None: every key.
     window : int
         Row m sees the keys s > m + offset - window; 0: no such rule.
+    ends : bool
+        Whether the queries of a group leave out the blocks behind the last key that one may see.
     block : int or None
         Keys of a block as the schedule or the program asks, the unit of the running maximum; None
         leaves it to the compiler.
@@ -49,6 +51,7 @@ class SoftmaxProduct:
     scale: float
     offset: int | None
     window: int
+    ends: bool
     block: int | None
     loops: Mapping[str, str]
 

@@ -161,12 +161,12 @@ def softmax_sizes(work: SoftmaxProduct, config: ChipConfig) -> Iterator[SoftmaxS
         for sizes in _kept_or_not(work, config, pairs, block)
     ]
     if not found:
-        raise _too_many_slots(work, config, blocks[0])
+        raise _without_sizes(work, config, blocks[0], most)
     return iter(sorted(found, key=_rank))
 
 
-def _too_many_slots(work: SoftmaxProduct, config: ChipConfig, block: int) -> Unfit:
-    """Refuse keys and values that no number of buffers holds, by their bytes or by the PMUs."""
+def _without_sizes(work: SoftmaxProduct, config: ChipConfig, block: int, most: int) -> Unfit:
+    """Refuse keys and values by their bytes, by the PMUs, or by counts that are on no line."""
     slot, capacity = _SLOTS * block * _row_bytes(work, config), config.pmu.capacity_bytes
     parts, (pieces, _) = _column_parts(work, config), pieces_of_depth(work.depth, config.grid_rows)
     needs = pieces + parts + 1 + parts
@@ -176,6 +176,14 @@ def _too_many_slots(work: SoftmaxProduct, config: ChipConfig, block: int) -> Unf
             f"need {needs} PMUs, and the chip has {config.pmu_count}",
             value=needs,
             rule=f"at most {config.pmu_count} PMUs",
+        )
+    if slot <= capacity and work.ends:
+        queries = most * config.grid_columns
+        rule = f"a whole number of 1/{1 << COUNT_SHIFT.high}"
+        return Unfit(
+            f"Queries of a group per key of a block must be {rule}, not {queries} / {block}",
+            value=queries,
+            rule=rule,
         )
     return Unfit(
         f"{_SLOTS} slots of {block} keys take {slot} bytes, and a PMU has {capacity}",
@@ -264,29 +272,28 @@ def _row_bytes(work: SoftmaxProduct, config: ChipConfig) -> int:
 
 
 def _needed(work: SoftmaxProduct, queries: int, groups: int, block: int) -> np.ndarray:
-    """Blocks that hold the keys that any query of each group sees, at least 1."""
+    """Blocks that each group meets: up to the last key that a whole group of queries would see."""
     every = ceil_div(work.keys, block)
-    if work.offset is None:
+    if work.offset is None or not work.ends:
         return np.full(groups, every)
-    last = np.minimum((np.arange(groups) + 1) * queries, work.queries) - 1 + work.offset
-    needed: np.ndarray = np.clip(last // block + 1, 1, every)
+    last = (np.arange(groups) + 1) * queries - 1 + work.offset
+    needed: np.ndarray = np.minimum(last // block + 1, every)
     return needed
 
 
-def _count(needed: np.ndarray, step: float, most: int) -> BlockCount:
-    """The least count of blocks that is enough for each group, and nowhere above ``most``."""
+def _count(needed: np.ndarray, step: float, every: int) -> BlockCount | None:
+    """A line through the counts of all groups; those of all keys may meet blocks of zeros more."""
+    if (needed == needed[0]).all():
+        return BlockCount(int(needed[0]))
     groups = np.arange(len(needed))
-    best = BlockCount(int(needed.max()))
-    total = int(best.of(len(needed)).sum())
     for shift in range(COUNT_SHIFT.high + 1):
         for slope in {int(step * 2**shift), int(step * 2**shift) + 1} - {0}:
             base = int(((needed << shift) - slope * groups).max())
             found = BlockCount(base, slope, shift)
-            counts = found.of(len(needed))
-            ends = base + slope * int(groups[-1])
-            if ends < 1 << COUNT_BITS and counts.max() <= most and counts.sum() < total:
-                best, total = found, int(counts.sum())
-    return best
+            exact = np.minimum(found.of(len(needed)), every) == needed
+            if exact.all() and base + slope * int(groups[-1]) < 1 << COUNT_BITS:
+                return found
+    return None
 
 
 def _kept_or_not(
@@ -295,10 +302,10 @@ def _kept_or_not(
     queries = pairs * config.grid_columns
     groups = ceil_div(work.queries, queries)
     needed = _needed(work, queries, groups, block)
-    blocks = int(needed.max())
-    count = _count(needed, queries / block, blocks)
-    if not count.slope:
-        count = BlockCount(blocks)
+    count = _count(needed, queries / block, ceil_div(work.keys, block))
+    if count is None:
+        return
+    blocks = int(count.of(groups).max())
     r, agcus = config.grid_rows, config.agcu.count
     pieces, deep = pieces_of_depth(work.depth, r)
     parts_across = _column_parts(work, config)

@@ -206,8 +206,10 @@ def flash_attention(inputs, width, *, causal=False, window=0, tile=BLOCK, block=
             last = np.arange(queries)[rows, np.newaxis] + keys - queries
             m = np.full((len(last), 1), -(2.0**20), FLOAT)
             o = np.zeros((len(last), v.shape[2] + 1), FLOAT)
-            # The loop ends behind the last key that a whole tile of queries would see.
-            end = first + tile + keys - queries if causal or window else keys
+            # The loop ends behind the last key that a whole tile of queries would see; it has no
+            # end where the first query sees none.
+            ends = (causal or window) and keys >= queries
+            end = first + tile + keys - queries if ends else keys
             for start in range(0, min(end, keys), block):
                 part = slice(start, min(start + block, keys))
                 s = product(q[head, rows], k[group, part].T)

@@ -169,6 +169,21 @@ def test_keys_longer_than_a_box_may_end_inside_a_tile(depth, seed):
     require_equal(rng, "flash_attention", "small", sizes, bf16, None, options={"causal": True})
 
 
+def test_every_tile_meets_all_keys_where_the_first_query_sees_none():
+    """A value that is not finite shows it: hidden, it makes its column NaN in the blocks met."""
+    sizes = {"H": 1, "G": 1, "M": 140, "S": 64, "D": 8}
+    options = {"causal": True}
+    problem = problem_of("flash_attention", sizes, bf16, config="small", options=options)
+    inputs = operands(np.random.default_rng(1), problem, mild=True)
+    inputs["V"][0, -1, 3] = np.inf
+    job = Job(problem, backend="emulator", inputs=inputs)
+    compiled, fields = compile_job(job)
+    outcome = run(job, compiled, fields)
+    assert outcome.report["verified"], outcome.problems
+    how = blocks_of("flash_attention", compiled) | options
+    require_definition(problem, inputs, outcome.outputs, 16, sizes, **how)
+
+
 def test_keys_and_values_that_need_too_many_buffers_are_refused_by_the_pmus():
     sizes = {"H": 1, "G": 1, "M": 20, "S": 20, "D": 700}
     wanted = "3 buffers of keys, 1 of queries, 3 of values and 3 of results need 10 PMUs, and the "

@@ -36,6 +36,7 @@ WHOLE = SoftmaxProduct(
     scale=0.25,
     offset=3,
     window=0,
+    ends=True,
     block=None,
     loops={"query": "i", "key": "j"},
 )

@@ -26,6 +26,7 @@ __all__ = ["SoftmaxCase", "drawn_product", "softmax_product"]
 
 def softmax_product(queries, keys, depth, width=None, **fields):
     """A product of tensors Q, K, V and O, the scores divided by the root of the depth."""
+    offset = fields.pop("offset", None)
     return SoftmaxProduct(
         queries,
         keys,
@@ -33,8 +34,9 @@ def softmax_product(queries, keys, depth, width=None, **fields):
         width or depth,
         *"QKVO",
         scale=fields.pop("scale", depth**-0.5),
-        offset=fields.pop("offset", None),
+        offset=offset,
         window=fields.pop("window", 0),
+        ends=offset is not None and offset >= 0,
         block=fields.pop("block", None),
         loops=types.MappingProxyType({}),
         **fields,
