@@ -16,8 +16,9 @@ PYTHON ?= $(firstword $(foreach name,python3.11 python3,$(shell $(name) -c $(IS_
   command -v $(name))) python3)
 IS_NEW := 'import sys; sys.exit(sys.version_info < (3, 11))'
 
-# make's own flags and variables must not reach the make that builds a Verilator model.
-CLEAN_ENV  := env -u MAKEFLAGS -u MFLAGS -u MAKEOVERRIDES
+# make's own flags and variables must not reach the make that builds a Verilator model. Without
+# bytecode every command that a test starts would compile the packages again.
+CLEAN_ENV  := env -u MAKEFLAGS -u MFLAGS -u MAKEOVERRIDES -u PYTHONDONTWRITEBYTECODE
 TILEWRIGHT := $(CLEAN_ENV) .venv/bin/python -m tilewright
 PYTEST     := $(CLEAN_ENV) .venv/bin/python -m pytest
 READY      := .venv/.ready

@@ -7,10 +7,12 @@ weighted by the number of pins, because a routing tree is longer than that of a 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 import operator
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from types import MappingProxyType
 
 from hw.arch.config import ChipConfig
 from hw.arch.errors import did_you_mean
@@ -30,6 +32,8 @@ _MOVES = 24
 _COOLEST = 0.03
 #: Weight of token nets, whose network is hardly loaded.
 _TOKEN_WEIGHT = 0.5
+#: Placements that are remembered.
+_REMEMBERED = 256
 
 
 @dataclasses.dataclass(frozen=True)
@@ -75,9 +79,47 @@ def place(
     check_netlist(netlist, config)
     pins = dict(pins or {})
     _check_pins(netlist, config, pins)
-    annealing = _Annealing(netlist, config, pins, random.Random(seed))
+    return _annealed(_Problem.of(netlist, config, pins), seed)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Problem:
+    """All that a placement depends on: units by name, and per net the numbers of its units."""
+
+    config: ChipConfig
+    units: tuple[tuple[str, UnitKind], ...]
+    nets: tuple[tuple[tuple[int, ...], float], ...]
+    fixed: tuple[tuple[int, int], ...]
+    pins: tuple[tuple[int, Place], ...]
+
+    @classmethod
+    def of(cls, netlist: Netlist, config: ChipConfig, pins: Mapping[str, Place]) -> _Problem:
+        names = sorted(netlist.units)
+        number = {name: index for index, name in enumerate(names)}
+        nets = []
+        for net in netlist.nets:
+            ends = {number[end.unit] for end, _ in net.sources}
+            ends |= {number[end.unit] for end in net.sinks}
+            # A net within one unit costs nothing.
+            if len(ends) > 1:
+                weight = _tree_weight(len(ends)) * (_TOKEN_WEIGHT if net.tokens else 1.0)
+                nets.append((tuple(sorted(ends)), weight))
+        return cls(
+            config=config,
+            units=tuple((name, kind_of(netlist.units[name])) for name in names),
+            nets=tuple(nets),
+            fixed=tuple((number[name], agcu) for name, agcu in netlist.fixed.items()),
+            pins=tuple((number[name], at) for name, at in pins.items()),
+        )
+
+
+@functools.lru_cache(maxsize=_REMEMBERED)
+def _annealed(problem: _Problem, seed: int) -> Placement:
+    """The placement of a problem: programs that differ in sizes alone share it."""
+    annealing = _Annealing(problem, random.Random(seed))
     annealing.run()
-    return Placement(dict(sorted(annealing.tiles().items())), annealing.total())
+    tiles = MappingProxyType(dict(sorted(annealing.tiles().items())))
+    return Placement(tiles, annealing.total())
 
 
 def _check_pins(netlist: Netlist, config: ChipConfig, pins: Mapping[str, Place]) -> None:
@@ -109,44 +151,32 @@ def _check_pins(netlist: Netlist, config: ChipConfig, pins: Mapping[str, Place])
 class _Annealing:
     """Annealing by swaps of two tiles of a kind with the Metropolis criterion."""
 
-    def __init__(
-        self,
-        netlist: Netlist,
-        config: ChipConfig,
-        pins: Mapping[str, Place],
-        rng: random.Random,
-    ) -> None:
+    def __init__(self, problem: _Problem, rng: random.Random) -> None:
+        config = problem.config
         self._rng = rng
-        names = sorted(netlist.units)
-        number = {name: index for index, name in enumerate(names)}
-        self._names = names
-        self._at: list[Place] = [(0, 0)] * len(names)
-        self._fixed = {number[name] for name in netlist.fixed}
-        for name, agcu in netlist.fixed.items():
+        self._names = [name for name, _ in problem.units]
+        self._kinds = [kind for _, kind in problem.units]
+        self._at: list[Place] = [(0, 0)] * len(problem.units)
+        for unit, agcu in problem.fixed:
             place = agcu_places(config)[agcu]
-            self._at[number[name]] = (place.row, place.column(config))
+            self._at[unit] = (place.row, place.column(config))
+        self._fixed = dict(problem.fixed)
         self._there: dict[Place, int | None] = {}
         self._free: dict[UnitKind, list[Place]] = {}
-        self._kinds = [kind_of(netlist.units[name]) for name in names]
-        self._start(config, {number[name]: at for name, at in pins.items()})
+        pins = dict(problem.pins)
+        self._start(config, pins)
         self._movable = [
             unit
             for unit, kind in enumerate(self._kinds)
-            if unit not in self._fixed and names[unit] not in pins and len(self._free[kind]) > 1
+            if unit not in self._fixed and unit not in pins and len(self._free[kind]) > 1
         ]
-        # What a net's units have of a list, as a tuple; a net within one unit costs nothing.
-        self._ends: list[Callable[[list[int]], tuple[int, ...]]] = []
-        self._weights: list[float] = []
-        self._of: list[list[int]] = [[] for _ in names]
-        for net in netlist.nets:
-            ends = {number[end.unit] for end, _ in net.sources}
-            ends |= {number[end.unit] for end in net.sinks}
-            if len(ends) == 1:
-                continue
+        # What a net's units have of a list, as a tuple.
+        self._ends = [operator.itemgetter(*ends) for ends, _ in problem.nets]
+        self._weights = [weight for _, weight in problem.nets]
+        self._of: list[list[int]] = [[] for _ in problem.units]
+        for index, (ends, _) in enumerate(problem.nets):
             for unit in ends:
-                self._of[unit].append(len(self._ends))
-            self._ends.append(operator.itemgetter(*ends))
-            self._weights.append(_tree_weight(len(ends)) * (_TOKEN_WEIGHT if net.tokens else 1.0))
+                self._of[unit].append(index)
         self._rows = [row for row, _ in self._at]
         self._columns = [column for _, column in self._at]
         self._costs = [self._cost(index) for index in range(len(self._ends))]
