@@ -11,8 +11,9 @@ import functools
 import math
 import operator
 import random
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
+from typing import TypeVar
 
 from hw.arch.config import ChipConfig
 from hw.arch.errors import did_you_mean
@@ -24,6 +25,8 @@ from sw.fabric.netlist_check import check_netlist
 from sw.netlist import Netlist
 
 __all__ = ["Placement", "place"]
+
+_T = TypeVar("_T")
 
 #: Temperatures of the annealing, and moves per unit at each.
 _STEPS = 40
@@ -154,6 +157,7 @@ class _Annealing:
     def __init__(self, problem: _Problem, rng: random.Random) -> None:
         config = problem.config
         self._rng = rng
+        self._getrandbits = rng.getrandbits
         self._names = [name for name, _ in problem.units]
         self._kinds = [kind for _, kind in problem.units]
         self._at: list[Place] = [(0, 0)] * len(problem.units)
@@ -177,9 +181,10 @@ class _Annealing:
         for index, (ends, _) in enumerate(problem.nets):
             for unit in ends:
                 self._of[unit].append(index)
+        self._of_both: dict[tuple[int, int], list[int]] = {}
         self._rows = [row for row, _ in self._at]
         self._columns = [column for _, column in self._at]
-        self._costs = [self._cost(index) for index in range(len(self._ends))]
+        self._costs = self._costs_of(range(len(self._ends)))
 
     def _start(self, config: ChipConfig, pins: Mapping[int, Place]) -> None:
         for row in range(config.rows):
@@ -201,12 +206,6 @@ class _Annealing:
             for unit, tile in zip(units, tiles):
                 self._at[unit] = tile
                 self._there[tile] = unit
-
-    def _cost(self, index: int) -> float:
-        ends = self._ends[index]
-        rows, columns = ends(self._rows), ends(self._columns)
-        span = max(rows) - min(rows) + max(columns) - min(columns)
-        return span * self._weights[index]
 
     def total(self) -> float:
         """Cost of the current placement."""
@@ -238,31 +237,60 @@ class _Annealing:
         return max(sum(changes) / len(changes), 1e-6)
 
     def _move(self, heat: float) -> float:
-        unit = self._rng.choice(self._movable)
-        here, there = self._at[unit], self._rng.choice(self._free[self._kinds[unit]])
+        unit = self._drawn(self._movable)
+        here, there = self._at[unit], self._drawn(self._free[self._kinds[unit]])
         if here == there:
             return 0.0
         other = self._there[there]
-        self._swap(unit, other, here, there)
-        nets = self._of[unit]
-        if other is not None:
-            nets = sorted({*nets, *self._of[other]})
-        costs = [self._cost(index) for index in nets]
+        nets = self._nets_of(unit, other)
+        self._set(unit, other, here, there)
+        costs = self._costs_of(nets)
         change = sum(costs) - sum([self._costs[index] for index in nets])
         if change <= 0 or (heat > 0 and self._rng.random() < math.exp(-change / heat)):
-            for index, cost in zip(nets, costs, strict=True):
+            for index, cost in zip(nets, costs):
                 self._costs[index] = cost
+            self._at[unit], self._there[there], self._there[here] = there, unit, other
+            if other is not None:
+                self._at[other] = here
             return change
-        self._swap(unit, other, there, here)
+        self._set(unit, other, there, here)
         return change
 
-    def _swap(self, unit: int, other: int | None, here: Place, there: Place) -> None:
-        self._at[unit] = there
+    def _drawn(self, values: Sequence[_T]) -> _T:
+        # What `random.choice` draws, without its calls.
+        count = len(values)
+        bits = count.bit_length()
+        index = self._getrandbits(bits)
+        while index >= count:
+            index = self._getrandbits(bits)
+        return values[index]
+
+    def _nets_of(self, unit: int, other: int | None) -> Sequence[int]:
+        """Nets of one unit or of two, in order."""
+        if other is None:
+            return self._of[unit]
+        found = self._of_both.get((unit, other))
+        if found is None:
+            found = self._of_both[unit, other] = sorted({*self._of[unit], *self._of[other]})
+        return found
+
+    def _costs_of(self, nets: Iterable[int]) -> list[float]:
+        every, rows, columns, weights = self._ends, self._rows, self._columns, self._weights
+        costs = []
+        for index in nets:
+            ends = every[index]
+            ys, xs = ends(rows), ends(columns)
+            if len(ys) == 2:
+                (top, bottom), (left, right) = ys, xs
+                span = abs(top - bottom) + abs(left - right)
+            else:
+                span = max(ys) - min(ys) + max(xs) - min(xs)
+            costs.append(span * weights[index])
+        return costs
+
+    def _set(self, unit: int, other: int | None, here: Place, there: Place) -> None:
         self._rows[unit], self._columns[unit] = there
-        self._there[there] = unit
-        self._there[here] = other
         if other is not None:
-            self._at[other] = here
             self._rows[other], self._columns[other] = here
 
 
