@@ -111,6 +111,16 @@ def seed(request: pytest.FixtureRequest) -> int:
     return random.Random(f"{base} {_plain(request.node.nodeid)}").getrandbits(32)
 
 
+@pytest.fixture(scope="session")
+def draws(request: pytest.FixtureRequest) -> Callable[[int, int], int]:
+    """Function ``draws(few, many)``: random cases of a test, few where slow tests are left out.
+
+    The few are the first of the many, which `make regress` draws, and a repeated failure.
+    """
+    short = "not slow" in request.config.option.markexpr
+    return lambda few, many: few if short else many
+
+
 @pytest.fixture
 def figure(request: pytest.FixtureRequest) -> Callable[[str], None]:
     """Function that records the figure a must-show test measured."""

@@ -133,6 +133,13 @@ def test_the_must_show_report_has_every_line_and_the_command_that_repeats_it(pro
     assert (rows["slice-e"]["tests"], rows["slice-c"]["tests"]) == (2, 3)
 
 
+@pytest.mark.parametrize(("chosen", "count"), [("not slow", 2), ("not hour", 9), ("", 9)])
+def test_fewer_random_cases_are_drawn_only_where_slow_tests_are_left_out(project, chosen, count):
+    folder = project(f"def test_a(draws): assert draws(2, 9) == {count}\n")
+    said, _ = (run := pytest_in(folder, "-m", chosen, "-n", "1")).communicate(timeout=60)
+    assert run.returncode == 0, said
+
+
 def test_a_seed_depends_on_the_base_and_on_the_test_alone(project):
     text = (
         "import pytest\n"

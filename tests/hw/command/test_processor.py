@@ -280,7 +280,12 @@ def test_error_of_a_unit_stops_drains_and_resets():
     check_runs(bench, kernels[:1], configs[:1])
 
 
-@pytest.mark.parametrize("stall, seed", [(0.0, each) for each in range(5)] + [(0.5, 0)])
+@pytest.mark.parametrize(
+    "stall, seed",
+    # Every fifth cycle from five on: of all cycles in `make regress`.
+    [pytest.param(0.0, each, marks=[pytest.mark.slow] * (each % 2)) for each in range(5)]
+    + [(0.5, 0)],
+)
 def test_abort_at_any_time_leaves_a_chip_that_works(stall, seed):
     """Aborts at every phase: reading entry, arguments, image; running, with reads ahead."""
     rng = random.Random(3)

@@ -1,6 +1,7 @@
 """The PMU cleared in mid flight, at the size of `small`, and under random programs."""
 
 import random
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -26,11 +27,13 @@ from tests.hw.pmu.bench import (
 from tests.hw.step_model import moves_of
 
 
-def test_a_clear_in_mid_flight_leaves_nothing_behind(seed: int) -> None:
+def test_a_clear_in_mid_flight_leaves_nothing_behind(
+    seed: int, draws: Callable[[int, int], int]
+) -> None:
     rng = random.Random(seed)
     program = two_rings(windows=9, element_bytes=2)
     dut = Pmu(width_bits=WIDTH_BITS, capacity_bytes=CAPACITY_BYTES, slots=SLOTS)
-    ends = [rng.randint(30, 250) for _ in range(12)] + [1500]
+    ends = [rng.randint(30, 250) for _ in range(draws(5, 12))] + [1500]
 
     async def everything(ctx: Any) -> None:
         sizes = {"capacity_bytes": CAPACITY_BYTES, "slots": SLOTS}
