@@ -41,6 +41,7 @@ from sw.language.unserved import (
     finish,
     load,
     local,
+    op,
     ring,
     units,
 )
@@ -77,6 +78,7 @@ __all__ = [
     "local",
     "matmul",
     "metapipe",
+    "op",
     "ProgramError",
     "register",
     "repeat",

@@ -12,6 +12,7 @@ __all__ = [
     "finish",
     "load",
     "local",
+    "op",
     "ring",
     "units",
 ]
@@ -25,6 +26,11 @@ def local(*_: object, **__: object) -> NoReturn:
 def dynamic(*_: object, **__: object) -> NoReturn:
     """Make a dimension a launch argument."""
     raise unserved("tw.dynamic")
+
+
+def op(*_: object, **__: object) -> NoReturn:
+    """Make a function unit of the user a function of tiles."""
+    raise unserved("tw.op")
 
 
 def units(*_: object, **__: object) -> NoReturn:

@@ -166,6 +166,7 @@ LINES = [
         for name in (
             "local",
             "dynamic",
+            "op",
             "units",
             "ring",
             "load",
@@ -222,6 +223,13 @@ def test_a_line_is_refused_with_its_reason_and_its_part_underlined(line, kind, m
         start = carets.index("^")
         assert shown[start : start + carets.count("^")] == part
     assert not re.search(r"\?\d", error.message), "an index must have its name"
+
+
+def test_a_function_unit_of_the_user_is_refused_where_it_is_made():
+    with pytest.raises(tw.ProgramError, match=r"`tw.op` is not supported yet") as caught:
+        tw.op(np.abs, object())
+    assert caught.value.kind == "unserved"
+    assert "tw.op(np.abs, object())" in str(caught.value)
 
 
 def test_the_line_of_the_page_is_shown_as_the_page_shows_it():
