@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
+import itertools
 from collections.abc import Iterator
 
 from hw.arch.agcu import AGCU_STREAMS, INDEX_BITS
 from hw.arch.config import ChipConfig
-from hw.arch.descriptor import MAX_BOX
+from hw.arch.descriptor import BASE_ALIGNMENT, MAX_BOX
 from hw.arch.gather.index_program import IndexProgram
 from hw.arch.loops import BoxLoop, LoopProgram
 from hw.arch.pmu import Beyond
@@ -50,13 +50,23 @@ def adding_pipelines(
     BadInputError
         If none fits.
     """
-    return fitting(on_lines(config, functools.partial(_lines, scatter, arrays, config)), name)
+    single, double = (
+        on_lines(config, functools.partial(_lines, scatter, arrays, config, tables))
+        for tables in (1, 2)
+    )
+    # A refusal is that of one PMU per line.
+    both = (each for each in double if isinstance(each, Pipeline))
+    return fitting(itertools.chain(both, single), name)
 
 
 def _lines(
-    scatter: RowScatter, arrays: tuple[ArraySpec, ...], config: ChipConfig, lines: int
+    scatter: RowScatter,
+    arrays: tuple[ArraySpec, ...],
+    config: ChipConfig,
+    tables: int,
+    lines: int,
 ) -> Pipeline:
-    """Pipeline in which as many AGCUs each update a block of columns of the table."""
+    """Pipeline in which as many AGCUs each update blocks of columns of the table, one per PMU."""
     streams = min(AGCU_STREAMS, config.token_tracks)
     if streams < 2:
         raise Unfit(
@@ -66,7 +76,15 @@ def _lines(
         )
     parts = PipelineParts(config)
     lanes = config.width_bits // INDEX_BITS
-    wide = ceil_div(ceil_div(scatter.columns, lines), lanes) * lanes
+    # Every block of columns but the first begins at an aligned address.
+    whole = lanes if lines * tables == 1 else max(lanes, BASE_ALIGNMENT // _WORD)
+    narrow = ceil_div(ceil_div(scatter.columns, lines * tables), whole) * whole
+    single = ceil_div(ceil_div(scatter.columns, lines), whole) * whole
+    constant = isinstance(scatter.source, int)
+    if tables > 1 and (lines < config.agcu.count or constant or narrow == single):
+        needed = "all AGCUs, and rows from memory of several vectors"
+        raise Unfit(f"A scatter on {tables} PMUs a line must have {needed}", value=1, rule=needed)
+    wide = narrow * tables
     lines = ceil_div(scatter.columns, wide)
     if wide > MAX_BOX:
         raise Unfit(
@@ -75,11 +93,12 @@ def _lines(
             value=scatter.columns,
             rule=f"at most {lines * MAX_BOX} columns",
         )
-    high = _block_rows(scatter, config, wide, lanes)
+    high = _block_rows(scatter, config, wide, narrow)
     for line in range(lines):
-        _Line(parts, scatter, arrays, line, wide, high).add()
+        _Line(parts, scatter, arrays, line, narrow, tables, high).add()
     down = ceil_div(scatter.table_rows, high)
-    return parts.done(f"{lines} lines of {scatter.table_rows} x {wide}", high * down, wide)
+    summary = f"{lines} lines of {scatter.table_rows} x {tables} x {narrow}"
+    return parts.done(summary, high * down, wide)
 
 
 def _row_pitch(wide: int) -> int:
@@ -87,9 +106,10 @@ def _row_pitch(wide: int) -> int:
     return 1 << (wide - 1).bit_length()
 
 
-def _block_rows(scatter: RowScatter, config: ChipConfig, wide: int, lanes: int) -> int:
+def _block_rows(scatter: RowScatter, config: ChipConfig, wide: int, narrow: int) -> int:
     """Rows of a box: for the fewest cycles, with room for the table and for slots of rows."""
-    capacity, pitch = config.pmu.capacity_bytes, _row_pitch(wide)
+    capacity, pitch = config.pmu.capacity_bytes, _row_pitch(narrow)
+    lanes = config.width_bits // INDEX_BITS
     least = ceil_div(scatter.table_rows, lanes) * lanes * pitch * _WORD
     if least > capacity:
         raise Unfit(
@@ -105,7 +125,7 @@ def _block_rows(scatter: RowScatter, config: ChipConfig, wide: int, lanes: int) 
         boxes, updates = ceil_div(scatter.table_rows, high), scatter.rows
         if isinstance(scatter.source, str):
             updates = ceil_div(updates, high) * high
-        return (boxes * high + updates) * 2 * (wide // lanes) + _BOX_CYCLES * (
+        return (boxes * high + updates) * 2 * (narrow // lanes) + _BOX_CYCLES * (
             boxes + updates // high
         )
 
@@ -129,8 +149,8 @@ class _Line:
     arrays : tuple of ArraySpec
     number : int
         Its AGCU.
-    wide, high : int
-        Columns of the block; rows of a box.
+    narrow, tables, high : int
+        Columns of a PMU, and PMUs; rows of a box.
     """
 
     def __init__(
@@ -139,17 +159,20 @@ class _Line:
         scatter: RowScatter,
         arrays: tuple[ArraySpec, ...],
         number: int,
-        wide: int,
+        narrow: int,
+        tables: int,
         high: int,
     ) -> None:
         self._parts = parts
         self._scatter = scatter
         self._arrays = arrays
         self._number = number
-        self._wide = wide
+        self._narrow = narrow
+        self._tables = tables
+        self._wide = narrow * tables
         self._high = high
         self._lanes = parts.config.width_bits // INDEX_BITS
-        self._vectors = wide // self._lanes
+        self._vectors = narrow // self._lanes  # of a row in a PMU
         #: Boxes of the table, and rows that are added; those behind the last one are zeros.
         self._boxes = ceil_div(scatter.table_rows, high)
         whole = ceil_div(scatter.rows, high) * high
@@ -161,7 +184,16 @@ class _Line:
         require_count("rows", self._updates)
         self._add_numbers()
         self._add_rows()
-        self._add_table()
+        for table in range(self._tables):
+            column = self._number * self._wide + table * self._narrow
+            if column < self._scatter.columns:
+                self._add_table(table, column)
+        tables = [f"{self._name('table')}{each}" for each in range(self._tables)]
+        tables = [each for each in tables if each in self._parts.stages]
+        rows, numbers = self._name("rows"), self._name("numbers")
+        self._parts.join(f"{rows}_added", [(Socket(rows), 1)], [Socket(each) for each in tables])
+        sinks = [Socket(each, 1) for each in tables]
+        self._parts.join(f"{numbers}_named", [(Socket(numbers), 1)], sinks)
 
     def _name(self, noun: str) -> str:
         return f"line{self._number}_{noun}"
@@ -203,7 +235,15 @@ class _Line:
             boxes += added
         size = self._wide * self._high
         write = Walk((loop(size // lanes, lanes),), windows=LoopProgram(boxes))
-        read = dataclasses.replace(write, last_level=Level.LAUNCHES)
+        read = Walk(
+            (
+                loop(self._high, self._wide),
+                loop(self._tables, self._narrow),
+                loop(self._vectors, lanes),
+            ),
+            windows=LoopProgram(boxes),
+            last_level=Level.ADDRESS + 2,
+        )
         if not isinstance(scatter.source, str):
             read = self._with_constant(scatter.source)
         name = self._name("rows")
@@ -237,7 +277,7 @@ class _Line:
             (kinds, *self._first_and_updates(self._high, self._wide)),
             launches=launches,
             windows=windows,
-            last_level=Level.LAUNCHES,
+            last_level=Level.ADDRESS + 3,
             beyond=Beyond(at, 1, constant % (1 << INDEX_BITS)),
         )
 
@@ -257,14 +297,16 @@ class _Line:
         """Loop over the boxes of the table."""
         return BoxLoop(self._boxes, 1, self._high if self._boxes > 1 else 0)
 
-    def _add_table(self) -> None:
-        """The slot that is filled with the table, updated and stored."""
+    def _add_table(self, number: int, column: int) -> None:
+        """The slot that is filled with a PMU's columns of the table, updated and stored."""
         lanes, scatter = self._lanes, self._scatter
-        pitch, rows = _row_pitch(self._wide), self._boxes * self._high
+        pitch, rows = _row_pitch(self._narrow), self._boxes * self._high
         fill = Level.ADDRESS.value
         write = Walk(
             (LoopProgram(2), *self._first_and_updates(rows, pitch)),
             beyond=Beyond(fill, 1),
+            modulus=self._tables,
+            index=number,
         )
         read = Walk((loop(rows, pitch), loop(self._vectors, lanes)), last_level=Level.LAUNCHES)
         indexed = IndexProgram(
@@ -273,7 +315,7 @@ class _Line:
             shift=pitch.bit_length() - 1,
             level=fill + 3,
         )
-        source, numbers, name = (self._name(each) for each in ("rows", "numbers", "table"))
+        name = f"{self._name('table')}{number}"
         self._parts.hold(
             name,
             Hold(rows * pitch * _WORD, _WORD, (write,), (read,), indexed),
@@ -282,13 +324,10 @@ class _Line:
             alignment=2,
             tokens=False,
         )
-        self._parts.join(f"{name}_updates", [(Socket(source), 1)], [Socket(name)])
-        self._parts.join(f"{name}_named", [(Socket(numbers), 1)], [Socket(name, 1)])
-        column = self._number * self._wide
         self._parts.store(
             f"{name}_store",
             self._number,
-            boxes_of(self._arrays, scatter.table, (self._wide, self._high), column=column),
+            boxes_of(self._arrays, scatter.table, (self._narrow, self._high), column=column),
             [self._table_boxes()],
             [(Socket(name), 1)],
         )

@@ -18,6 +18,7 @@ from sw.chip_program import ChipProgram
 from sw.fabric.nets import Input, Nets, Output, find_nets
 from sw.prove.credits import arrivals, tokens_taken
 from sw.prove.read_first import vectors_before
+from sw.prove.stream_packets import StreamPackets
 from sw.prove.unrolled_loops import box_owners, box_points, box_sizes
 
 __all__ = [
@@ -240,7 +241,7 @@ def _is_read_first(program: ChipProgram, nets: Nets, load: _Access, store: _Acce
     )
     before = int(taken[store.begin - 1]) if store.begin else 0
     end = Input(AGCU, (store.index,), store.port)
-    counts = vectors_before(program, nets, end, before + 1)
+    counts = vectors_before(program, nets, StreamPackets(program, nets), end, before + 1)
     root = Output(AGCU, (load.index,), load.port)
     return counts.get(root, 0) >= int(sent[load.end - 1])
 

@@ -8,21 +8,26 @@ from hw.arch.pmu import PmuProgram
 from hw.arch.unit_kind import PMU
 from sw.chip_program import ChipProgram
 from sw.fabric.nets import Input, Nets, Output
+from sw.prove.stream_packets import StreamPackets
 from sw.prove.unrolled_loops import visits
 
 __all__ = ["vectors_before"]
 
 
-def vectors_before(program: ChipProgram, nets: Nets, end: Input, count: int) -> dict[Output, int]:
+def vectors_before(
+    program: ChipProgram, nets: Nets, packets: StreamPackets, end: Input, count: int
+) -> dict[Output, int]:
     """Least number of vectors that outputs have sent when an input takes its vector of a number.
 
     A slot is read when all its writers have filled it. The dependence ends at units other than
-    PMUs, at streams that are merged, and at writers that do not take every packet.
+    PMUs, and at streams that are merged. Of packets that a writer does not take, those count that
+    come before the last one it takes.
 
     Parameters
     ----------
     program : ChipProgram
     nets : Nets
+    packets : StreamPackets
     end : Input
     count : int
         Number of the vector, from 1.
@@ -42,11 +47,16 @@ def vectors_before(program: ChipProgram, nets: Nets, end: Input, count: int) -> 
         return found
     for number in unit.partners(len(unit.writers) + root.port):
         writer = unit.writers[number]
-        if writer is None or writer.modulus > 1:
+        if writer is None:
             continue
-        filled = visits(writer)
+        filled, end = visits(writer), Input(PMU, root.at, number)
         needed = int(filled.vectors[filled.turn <= passes.turn[visit]].sum())
-        _join(found, vectors_before(program, nets, Input(PMU, root.at, number), needed))
+        if writer.modulus > 1:
+            lengths = packets.arriving(end).lengths
+            taken = np.where(np.arange(len(lengths)) % writer.modulus == writer.index, lengths, 0)
+            last = min(int(np.searchsorted(np.cumsum(taken), needed)), len(lengths) - 1)
+            needed = int(lengths[:last].sum()) + 1
+        _join(found, vectors_before(program, nets, packets, end, needed))
     return found
 
 
