@@ -17,7 +17,7 @@ from sw.kernels.numbered.histogram import histogram
 from sw.kernels.numbered.scatter_add import scatter_add
 
 INT32 = np.iinfo(np.int32)
-#: Greatest error of predicted cycles of any kernel (docs/timing.md).
+#: Greatest error of predicted cycles of any kernel (`tests.must.test_cycles_predicted`).
 MOST_ERROR = 0.12
 
 
