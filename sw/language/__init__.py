@@ -10,6 +10,7 @@ from sw.language.element_math import element_function
 from sw.language.kernel import Kernel, kernel, register
 from sw.language.loop_statements import each, metapipe, repeat
 from sw.language.program_error import ProgramError
+from sw.language.ring_stages import compute, finish, load, ring
 from sw.language.schedule import Schedule, check_schedule
 from sw.language.tensor import TensorView
 from sw.language.tile_operations import (
@@ -36,13 +37,9 @@ from sw.language.tile_operations import (
 )
 from sw.language.tile_value import Tile
 from sw.language.unserved import (
-    compute,
     dynamic,
-    finish,
-    load,
     local,
     op,
-    ring,
     units,
 )
 

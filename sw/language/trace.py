@@ -105,6 +105,15 @@ class Recorder:
         self._home: dict[str, Recording] = {}
         self._results: dict[str, Value] = {}
         self._exit: ProgramError | None = None
+        #: The stage of a ring that is being recorded; bodies outside it, and nodes before it.
+        self.stage: str | None = None
+        self.stage_start = 0, 0
+        self.at_end: list[Callable[[], None]] = []
+
+    @property
+    def bodies(self) -> tuple[Recording, ...]:
+        """Bodies that are being recorded, outermost first."""
+        return tuple(self._stack)
 
     @contextmanager
     def active(self) -> Iterator[None]:
@@ -113,6 +122,8 @@ class Recorder:
         try:
             yield
             self.check_exit()
+            for require in self.at_end:
+                require()
         finally:
             _CURRENT.reset(token)
 

@@ -7,13 +7,9 @@ from typing import NoReturn
 from sw.language.program_error import unserved
 
 __all__ = [
-    "compute",
     "dynamic",
-    "finish",
-    "load",
     "local",
     "op",
-    "ring",
     "units",
 ]
 
@@ -36,23 +32,3 @@ def op(*_: object, **__: object) -> NoReturn:
 def units(*_: object, **__: object) -> NoReturn:
     """Place units by hand."""
     raise unserved("tw.units")
-
-
-def ring(*_: object, **__: object) -> NoReturn:
-    """Make a buffer with full and empty barriers between stages."""
-    raise unserved("tw.ring")
-
-
-def load(*_: object, **__: object) -> NoReturn:
-    """Open the stage that fills a ring."""
-    raise unserved("tw.load")
-
-
-def compute(*_: object, **__: object) -> NoReturn:
-    """Open the stage that reads a ring."""
-    raise unserved("tw.compute")
-
-
-def finish(*_: object, **__: object) -> NoReturn:
-    """Open the stage that stores."""
-    raise unserved("tw.finish")

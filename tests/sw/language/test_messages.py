@@ -168,10 +168,6 @@ LINES = [
             "dynamic",
             "op",
             "units",
-            "ring",
-            "load",
-            "compute",
-            "finish",
         )
     ),
 ]
