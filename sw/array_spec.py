@@ -11,7 +11,29 @@ from hw.numeric.formats import Format
 from sw.ir.program import Program
 from sw.ir.types import Role
 
-__all__ = ["ArraySpec", "arrays_of"]
+__all__ = ["ArraySpec", "Segments", "arrays_of"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Segments:
+    """Equal segments of an axis that do not follow one another in memory.
+
+    Parameters
+    ----------
+    axis : int
+        0 for rows, 1 for columns.
+    loops : tuple of (int, int)
+        Counts, and bytes from one to the next, outer before inner. Their product is the number of
+        segments, of which each has adjacent elements or rows.
+    """
+
+    axis: int
+    loops: tuple[tuple[int, int], ...]
+
+    @property
+    def count(self) -> int:
+        """Number of segments."""
+        return math.prod(count for count, _ in self.loops)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,6 +52,8 @@ class ArraySpec:
     row_pitch : int or None
         Bytes from the start of one row to the start of the next, if they are not the least: rows of
         a slice of columns have the pitch of the whole array.
+    segments : Segments or None
+        Where an axis of a matrix does not lie in memory as a whole.
     """
 
     name: str
@@ -37,6 +61,7 @@ class ArraySpec:
     format: Format
     output: bool = False
     row_pitch: int | None = None
+    segments: Segments | None = None
 
     @property
     def row_bytes(self) -> int:
@@ -54,6 +79,16 @@ class ArraySpec:
     def bytes(self) -> int:
         """Bytes of the whole array, padding included."""
         return math.prod(self.shape[:-1]) * self.pitch
+
+    @property
+    def reach(self) -> int:
+        """Bytes from the first element to the end of the last one."""
+        shape, between = [*self.shape], 0
+        if self.segments is not None:
+            shape[self.segments.axis] //= self.segments.count
+            between = sum((count - 1) * stride for count, stride in self.segments.loops)
+        row = shape[-1] * self.format.bits // 8
+        return between + (math.prod(shape[:-1]) - 1) * self.pitch + row
 
 
 def arrays_of(program: Program) -> tuple[ArraySpec, ...]:

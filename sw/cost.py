@@ -131,8 +131,8 @@ def _shares(
     rows, columns = collected
     stored = plan.stored_columns * columns // plan.col_par
     # Elements and rows of a box, and length of a row in memory.
-    a_box = *plan.a_slot.box(a_parts), product.k if product.a_along_k else product.m
-    b_box = *plan.b_slot.box(b_parts), product.k if product.b_along_k else product.n
+    a_box = *plan.a_slot.box(a_parts), product.adjacent if product.a_along_k else product.m
+    b_box = *plan.b_slot.box(b_parts), product.adjacent if product.b_along_k else product.n
     if product.turned:
         c_box = plan.rows, max(1, stored), product.m
     else:

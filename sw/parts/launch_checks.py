@@ -102,7 +102,7 @@ def _faults(
                     f"not {value}"
                 )
         ends = (argument.offset, argument.offset + argument.stride * (launch.repeat - 1))
-        reach = max(ends) + spec.bytes - spec.pitch + spec.row_bytes
+        reach = max(ends) + spec.reach
         if min(ends) < 0 or reach > array.bytes:
             yield (
                 f"Launch must stay within the {array.bytes} bytes of {array.name}, not reach "

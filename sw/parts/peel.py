@@ -13,7 +13,7 @@ import itertools
 from collections.abc import Container, Mapping, Sequence
 
 from hw.arch.descriptor import BASE_ALIGNMENT
-from sw.array_spec import ArraySpec
+from sw.array_spec import ArraySpec, Segments
 from sw.ir import nodes as ir
 from sw.ir.affine import Affine, Axis
 from sw.ir.program import Program
@@ -186,6 +186,7 @@ class _Slices:
         loops = joined.loops if joined else ()
         offset, strides = 0, dict.fromkeys((*self._points, *(each.index for each in loops)), 0)
         dims, entries, pitches = [], [], []
+        segments = None
         for entry, dim, step in zip(view.entries, tensor.type.dims, steps):
             begin, inside, size = self._split(entry, strides)
             offset += step * begin.constant
@@ -198,7 +199,7 @@ class _Slices:
         if joined is not None:
             if len(dims) != 2:
                 raise _NoSliceError
-            dim = _join(joined, dims[joined.axis], pitches[joined.axis], strides)
+            dim, segments = _join(joined, dims[joined.axis], pitches[joined.axis], strides)
             dims[joined.axis], entries[joined.axis] = dim, Entry(Affine(), Axis(dim.size))
         pitch = pitches[0] if len(pitches) == 2 else 0
         # Elements of a row are adjacent, and all rows begin at multiples of the alignment.
@@ -206,7 +207,8 @@ class _Slices:
             raise _NoSliceError
         if any(each % BASE_ALIGNMENT for each in (offset, pitch, *strides.values())):
             raise _NoSliceError
-        name = self._tensor(tensor, tuple(dims), pitch or spec.pitch, offset, strides)
+        place = (pitch or spec.pitch, segments)
+        name = self._tensor(tensor, tuple(dims), place, offset, strides)
         return View(name, tuple(entries))
 
     def _split(self, entry: Entry, outside: Container[str]) -> tuple[Affine, Affine, int]:
@@ -229,7 +231,7 @@ class _Slices:
         self,
         tensor: Tensor,
         dims: tuple[Dim, ...],
-        pitch: int,
+        place: tuple[int, Segments | None],
         offset: int,
         strides: Mapping[str, int],
     ) -> str:
@@ -238,14 +240,17 @@ class _Slices:
         shape = tuple(each.size for each in dims)
         for each in self.made:
             same = (each.array, each.offset, each.strides) == (tensor.name, offset, strides)
-            if same and each.tensor.type.shape == shape and each.spec.pitch == pitch:
+            found = each.spec.shape, each.spec.pitch, each.spec.segments
+            if same and found == (shape, *place):
                 return each.tensor.name
         others = {each.name for each in self._program.tensors} - {tensor.name}
         name = unused(tensor.name, names | others)
         kind = dataclasses.replace(tensor.type, dims=dims)
         spec = ArraySpec(name, shape, kind.format, kind.role is not Role.IN)
+        pitch, segments = place
         if pitch != spec.pitch:
             spec = dataclasses.replace(spec, row_pitch=pitch)
+        spec = dataclasses.replace(spec, segments=segments)
         self.made.append(_Slice(tensor.name, offset, strides, Tensor(name, kind), spec))
         return name
 
@@ -258,14 +263,24 @@ def _is_block(axis: Axis, loop: ir.Loop) -> bool:
     return axis.size == block.size and {*block.rests} <= {*axis.rests} <= {*block.rests} | least
 
 
-def _join(joined: JoinedLoad, dim: Dim, step: int, strides: dict[str, int]) -> Dim:
-    """The axis along which all tiles lie, if each begins where the one before ends."""
+def _join(
+    joined: JoinedLoad, dim: Dim, step: int, strides: dict[str, int]
+) -> tuple[Dim, Segments | None]:
+    """The axis along which all tiles lie, in segments where a tile begins further on."""
     size = dim.size
+    further: list[tuple[int, int]] = []
     for loop in reversed(joined.loops):
-        if strides.pop(loop.index) != step * size:
-            raise _NoSliceError
-        size *= loop.extent
-    return Dim(dim.name, size)
+        stride = strides.pop(loop.index)
+        if further or stride != step * size:
+            if stride <= 0 or stride % BASE_ALIGNMENT:
+                raise _NoSliceError
+            further.append((loop.extent, stride))
+        else:
+            size *= loop.extent
+    for count, _ in further:
+        size *= count
+    segments = Segments(joined.axis, tuple(reversed(further))) if further else None
+    return Dim(dim.name, size), segments
 
 
 def _steps(spec: ArraySpec) -> tuple[int, ...]:

@@ -195,7 +195,7 @@ def b_shares(plan: Plan) -> tuple[int, ...]:
 
 def _b_shared(plan: Plan) -> bool:
     """Whether two AGCUs can share the slots of B."""
-    return plan.b_slot.halves(plan.product.n, plan.product.k)
+    return plan.b_slot.halves(plan.product.n, plan.product.adjacent)
 
 
 def column_parts(plan: Plan) -> int:

@@ -54,7 +54,7 @@ def _own_fault(step: str) -> Iterator[None]:
 def _stage(c: PartCompilation) -> None:
     c.product = c.softmax = c.region = None
     c.constraints = Constraints()
-    match recognised(c.program, c.config):
+    match recognised(c.program, c.arrays, c.config):
         case SoftmaxProduct() as work:
             c.softmax = with_block(work, c.schedule)
         case Product() as work:

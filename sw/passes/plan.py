@@ -59,7 +59,7 @@ class Plan:
     tiles : int
         K tiles of the sum that are loaded, padding included.
     a_slab, b_slab : int
-        Tiles per slot of A and of B; both divide ``tiles``.
+        Tiles per slot of A and of B; both divide the tiles of a segment of the sum.
     resident : bool
         Whether a row group's whole panel stays for all passes; otherwise every pass fetches it.
     """
@@ -205,6 +205,8 @@ class Plan:
         The count of a loop over tiles is that of the last slab if it is one less, or if there are
         at most two slabs (`sw.stages.operand_walks.tile_loop`).
         """
+        if self.product.segments > 1:
+            return 0
         spare = self.tiles - ceil_div(self.product.k, self.lanes)
         slabs = ((self.a_slabs, self.a_slab), (self.b_slabs, self.b_slab))
         short = all(spare < tiles and (spare < 2 or count < 3) for count, tiles in slabs)
@@ -230,7 +232,7 @@ class Plan:
     def rows_shared(self) -> bool:
         """Whether two AGCUs can share the slots of A of the only row group."""
         alone = self.row_par == 1 and self.config.agcu.count > 1 and not self.product.turned
-        return alone and self.a_slot.halves(self.product.m, self.product.k)
+        return alone and self.a_slot.halves(self.product.m, self.product.adjacent)
 
     @property
     def b_kept(self) -> bool:

@@ -15,14 +15,12 @@ from sw.epilogue.epilogue import Epilogue, epilogue_of
 from sw.epilogue.epilogue_region import EpilogueRegion, backwards
 from sw.ir import nodes as ir
 from sw.ir.affine import Affine
-from sw.ir.element_operations import OPERATIONS
 from sw.ir.program import Program
-from sw.ir.rewrite import walk
 from sw.ir.types import Entry, Span, TileType
 from sw.language.program_error import ProgramError
 from sw.stages.region import Part, Source
 
-__all__ = ["Product", "require_on_chips", "stage"]
+__all__ = ["Product", "stage"]
 
 #: How loops nest: rows of the result outermost, the sum innermost.
 _ORDER = ("row", "column", "sum")
@@ -63,6 +61,8 @@ class Product:
         Cᵀ = Bᵀ·Aᵀ.
     epilogue : Epilogue or None
         Element math on the sums before they are stored.
+    segments : int
+        Segments of the sum that do not follow one another in memory (`sw.array_spec.Segments`).
     """
 
     kernel: str
@@ -89,6 +89,12 @@ class Product:
     b_along_k: bool = False
     turned: bool = False
     epilogue: Epilogue | None = None
+    segments: int = 1
+
+    @property
+    def adjacent(self) -> int:
+        """Terms of a segment."""
+        return self.k // self.segments
 
     def turn(self) -> Product:
         """The product of the transposes: same sums, with operands and axes of C exchanged."""
@@ -141,24 +147,6 @@ def stage(program: Program, config: ChipConfig) -> Product:
         return product
     epilogue = epilogue_of(finder.epilogue, product.out, config)
     return dataclasses.replace(product, epilogue=epilogue)
-
-
-def require_on_chips(program: Program) -> None:
-    """Refuse an operation that no chip computes.
-
-    Raises
-    ------
-    ProgramError
-        At the first such operation.
-    """
-    for node in walk(program.nodes):
-        if isinstance(node, ir.Map) and not OPERATIONS[node.op].on_chips:
-            raise _refuse(
-                node,
-                f"`{node.op}` is not a function of chips, which compute exp2, exp, reciprocal, "
-                "rsqrt and compositions of them; back end golden computes it",
-                node.op,
-            )
 
 
 def _require_cells(product: Product, config: ChipConfig) -> None:

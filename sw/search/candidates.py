@@ -89,7 +89,7 @@ def plans_of(
     most_rows = min(config.pcu.accumulator_rows, MAX_BOX)
     row_tile = min(constraints.row_tile or product.m, product.m)
     column_tile = min(constraints.column_tile or MAX_BOX, product.n)
-    covers = ceil_div(product.k, lanes)
+    covers = ceil_div(product.adjacent, lanes)
     for row_par, col_par in _grids(product, config, constraints):
         least_blocks = max(ceil_div(product.m, row_tile), ceil_div(product.m, row_par * most_rows))
         shapes = set()
@@ -115,7 +115,8 @@ def plans_of(
                 across, _slabs(covers, lanes, constraints).items()
             ):
                 shape = groups, col_par, rows, blocks
-                yield Plan(product, config, *shape, *columns, tiles, tiles, tiles, True), slabs
+                slabbed = tiles * product.segments, tiles, tiles
+                yield Plan(product, config, *shape, *columns, *slabbed, True), slabs
 
 
 def _block_counts(least: int) -> list[int]:

@@ -32,6 +32,7 @@ from sw.stages.stage_graph import (
     Stream,
     Walk,
     boxes_of,
+    segmented_boxes,
 )
 from sw.stages.walk_loops import loop
 
@@ -190,17 +191,26 @@ class _Builder:
         loops = [_lines(slot, plan.row_blocks, plan.block_rows)]
         if not plan.resident:
             loops.append(BoxLoop(plan.all_passes))
-        loops += [_terms(slot, plan.a_slabs), _lines(slot, groups, plan.rows)]
-        boxes = self._part(plan.product.a, slot, part, self.fit.a_parts, first * plan.rows)
-        self.stages[f"a_load{agcu}"] = Load(agcu, _stream(agcu, 0), *boxes, tuple(loops), _A_PORT)
+        line = first * plan.rows
+        parts = self.fit.a_parts
+        tensor, number, segments = self._part(plan.product.a, slot, part, parts, line)
+        loops += [*segments, _terms(slot, plan.a_slabs // plan.product.segments)]
+        loops.append(_lines(slot, groups, plan.rows))
+        self.stages[f"a_load{agcu}"] = Load(
+            agcu, _stream(agcu, 0), tensor, number, tuple(loops), _A_PORT
+        )
 
     def _part(
         self, name: str, slot: OperandSlot, part: int, parts: int, line: int = 0
-    ) -> tuple[Descriptor, int]:
-        """Descriptor and argument of one of several parts of the boxes of an operand."""
-        box = slot.box(parts)
+    ) -> tuple[Descriptor, int, tuple[BoxLoop, ...]]:
+        """Part of an operand that one of several AGCUs loads, and loops over segments of the sum.
+
+        It is a descriptor and an argument.
+        """
+        box, product = slot.box(parts), self.plan.product
         row, column = (line, 0) if slot.along_k else (0, line)
-        return boxes_of(self.arrays, name, box, row + part * box[1], column)
+        segments = int(slot.along_k), product.segments, product.adjacent
+        return segmented_boxes(self.arrays, name, box, segments, row + part * box[1], column)
 
     def _b(self) -> None:
         """Stages of the blocks of B: written as they lie in memory, read C columns at a time."""
@@ -248,14 +258,18 @@ class _Builder:
 
     def _load_b(self, agcu: int, part: int) -> None:
         plan, slot = self.plan, self.plan.b_slot
+        parts = len(self.fit.b_agcus)
+        tensor, number, segments = self._part(plan.product.b, slot, part, parts)
         loops = (
             BoxLoop(1 if plan.b_kept else plan.row_blocks),
             _lines(slot, plan.col_blocks, plan.columns),
             _lines(slot, plan.halves, plan.pass_columns),
-            _terms(slot, plan.b_slabs),
+            *segments,
+            _terms(slot, plan.b_slabs // plan.product.segments),
         )
-        boxes = self._part(plan.product.b, slot, part, len(self.fit.b_agcus))
-        self.stages[f"b_load{agcu}"] = Load(agcu, _stream(agcu, 1), *boxes, loops, self.b_port)
+        self.stages[f"b_load{agcu}"] = Load(
+            agcu, _stream(agcu, 1), tensor, number, loops, self.b_port
+        )
 
     def _c(self, collector: Collector) -> None:
         """Stages of the blocks of C: written in the order of results, read by rows."""

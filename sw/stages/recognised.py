@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 
 from hw.arch.config import ChipConfig
@@ -12,9 +13,11 @@ from sw.gathers.row_gather import RowGather, has_gather, row_gather_of
 from sw.gathers.row_scatter import RowScatter, has_scatter, row_scatter_of
 from sw.gathers.scatter_pipeline import scatter_pipelines
 from sw.ir import nodes as ir
+from sw.ir.element_operations import OPERATIONS
 from sw.ir.program import Program
 from sw.ir.rewrite import walk
-from sw.passes.stage import Product, require_on_chips, stage
+from sw.language.program_error import ProgramError
+from sw.passes.stage import Product, stage
 from sw.softmax.recognition import has_powers, softmax_product_of
 from sw.stages.pipeline import Pipeline
 from sw.stages.pipelines import pipelines
@@ -24,18 +27,78 @@ from sw.stages.softmax_product import SoftmaxProduct
 
 __all__ = ["pipelines_of", "recognised"]
 
+#: Loops over segments of memory that a load stream has beside those of a product.
+_MOST_SEGMENT_LOOPS = 2
+
 
 def recognised(
-    program: Program, config: ChipConfig
+    program: Program, arrays: tuple[ArraySpec, ...], config: ChipConfig
 ) -> Product | SoftmaxProduct | Region | RowGather | RowScatter:
     """Recognise what a program computes.
+
+    Parameters
+    ----------
+    program : Program
+    arrays : tuple of ArraySpec
+        Memory layout of its tensors.
+    config : ChipConfig
 
     Raises
     ------
     ProgramError
         At the first operation that one image does not serve.
     """
-    require_on_chips(program)
+    _require_on_chips(program)
+    work = _recognised(program, config)
+    places = [each.segments for each in arrays if each.segments is not None]
+    if not places:
+        return work
+    segments = max(each.count for each in places)
+    matmul = next((each for each in walk(program.nodes) if isinstance(each, ir.Matmul)), None)
+    span = matmul.span if matmul else None
+    if not isinstance(work, Product):
+        message = "A sum over segments of memory is not supported by hardware yet beside a softmax"
+        raise ProgramError("unserved", message, span)
+    # A loop more where the segments of one operand are adjacent in the other.
+    loops = max(len(each.loops) + (each.count < segments) for each in places)
+    if loops > _MOST_SEGMENT_LOOPS:
+        raise ProgramError(
+            "unserved",
+            f"A sum over points must step through memory in at most {_MOST_SEGMENT_LOOPS} loops, "
+            f"not {loops}",
+            span,
+            value=str(loops),
+        )
+    work = dataclasses.replace(work, segments=segments)
+    # Segments are filled with zeros up to whole vectors.
+    together = work.fmt.products_per_cycle if work.fmt.is_float else 1
+    if work.adjacent % together:
+        raise ProgramError(
+            "unserved",
+            f"`@` of {work.fmt.name} takes terms in groups of {together}: a segment of its sum in "
+            f"memory has a multiple of {together}, not {work.adjacent}",
+            span,
+            value=str(work.adjacent),
+        )
+    return work
+
+
+def _require_on_chips(program: Program) -> None:
+    """Refuse an operation that no chip computes."""
+    for node in walk(program.nodes):
+        if isinstance(node, ir.Map) and not OPERATIONS[node.op].on_chips:
+            raise ProgramError(
+                "unserved",
+                f"`{node.op}` is not a function of chips, which compute exp2, exp, reciprocal, "
+                "rsqrt and compositions of them; back end golden computes it",
+                node.span,
+                value=node.op,
+            )
+
+
+def _recognised(
+    program: Program, config: ChipConfig
+) -> Product | SoftmaxProduct | Region | RowGather | RowScatter:
     if has_scatter(program):
         return row_scatter_of(program)
     if has_powers(program):

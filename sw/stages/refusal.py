@@ -31,7 +31,7 @@ def refusal(
         Whether lane programs may stand behind a product.
     """
     try:
-        work = recognised(program, config)
+        work = recognised(program, arrays, config)
         if not isinstance(work, Product):
             next(pipelines_of(work, arrays, config, program.name))
         elif work.epilogue is not None:

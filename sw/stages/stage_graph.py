@@ -8,6 +8,7 @@ come, so two stages whose streams agree are joined directly.
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Iterator, Mapping
 from typing import TypeVar
 
@@ -33,6 +34,7 @@ __all__ = [
     "Walk",
     "argument_of",
     "boxes_of",
+    "segmented_boxes",
 ]
 
 
@@ -298,6 +300,55 @@ def boxes_of(
         box=box,
     )
     return descriptor, number
+
+
+def segmented_boxes(
+    arrays: tuple[ArraySpec, ...],
+    name: str,
+    box: tuple[int, int],
+    segments: tuple[int, int, int],
+    row: int = 0,
+    column: int = 0,
+) -> tuple[Descriptor, int, tuple[BoxLoop, ...]]:
+    """Descriptor and argument of a matrix that lies in segments, and the loops over these.
+
+    Parameters
+    ----------
+    arrays, name, box, row, column
+        As of `boxes_of`.
+    segments : tuple of (int, int, int)
+        Axis that is cut (0 for rows, 1 for columns), number of segments, and elements of each, at
+        most those of a segment of the array.
+    """
+    axis, count, size = segments
+    descriptor, number = boxes_of(arrays, name, box, row, column)
+    if count == 1:
+        return descriptor, number, ()
+    array = arrays[number]
+    step = array.pitch if axis == 0 else array.format.bits // 8
+    levels = list(array.segments.loops) if array.segments else []
+    levels.append((count // math.prod(each for each, _ in levels), size * step))
+    # Two loops are one where the segments of the inner one end where the next of the outer begins.
+    merged: list[tuple[int, int]] = []
+    for each, stride in levels:
+        if each == 1:
+            continue
+        if merged and merged[-1][1] == each * stride:
+            each *= merged.pop()[0]
+        merged.append((each, stride))
+    dims = list(descriptor.dims)
+    dims[1 - axis] = size - (row, column)[axis]
+    outer = [*reversed(merged)]
+    descriptor = dataclasses.replace(
+        descriptor,
+        dims=(*dims, *(each for each, _ in outer)),
+        strides=(*descriptor.strides, *(stride for _, stride in outer)),
+        box=(*descriptor.box, *(1 for _ in outer)),
+        element_strides=(),
+    )
+    last = len(outer) + 1
+    loops = (BoxLoop(each, last - place, 1) for place, (each, _) in enumerate(merged))
+    return descriptor, number, tuple(loops)
 
 
 def _stage_text(stage: Stage) -> str:

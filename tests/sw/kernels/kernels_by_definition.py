@@ -281,6 +281,17 @@ def argmax(inputs, width):
     return np.array([[each[0] if len(each) else x.shape[1]] for each in found], np.int32)
 
 
+def conv2d(inputs, width):
+    x, f = inputs["X"], inputs["F"]
+    rows, columns = (x.shape[axis + 1] - f.shape[axis] + 1 for axis in (0, 1))
+    patches = [
+        x[:, r : r + rows, s : s + columns] for r in range(f.shape[0]) for s in range(f.shape[1])
+    ]
+    terms = np.concatenate(patches, axis=3)
+    sums = product(terms.reshape(-1, terms.shape[3]), f.reshape(-1, f.shape[3]))
+    return sums.reshape(*terms.shape[:3], -1)
+
+
 def gda(inputs, width):
     means = inputs["mu"][inputs["y"]]
     d = stored(wide(inputs["X"]) - wide(means), BF16)
@@ -294,7 +305,7 @@ _BY_NUMBER = (embedding, scatter, scatter_add, histogram, argmax)
 _PRODUCTS = (
     *(matmul, gemm, matmul_nt, matmul_tn, matmul_tt),
     *(residual, linear, linear_gelu, gated_mlp, attention, flash_attention),
-    *(decoder_layer, gda),
+    *(decoder_layer, gda, conv2d),
 )
 
 

@@ -19,6 +19,7 @@ from tests.sw.kernels.kernels_by_definition import BY_DEFINITION
 from tests.sw.kernels.test_golden_kernels import (
     HALVES,
     KERNELS,
+    convolution_sizes,
     formats_of,
     operands,
     problem_of,
@@ -35,6 +36,12 @@ MOST_TOKENS = 64
 
 def random_sizes(rng, name, most, *, many_rows=False, long_rows=False):
     """Log-uniform sizes, one in eight of them 1; a half of a row that is turned is 16 bytes."""
+    if name == "conv2d":
+        sizes = convolution_sizes(rng, min(most, 90))
+        if many_rows:
+            # Wide images.
+            sizes |= {"Q": most, "W": most + sizes["S"] - 1}
+        return sizes | ({"C": int(rng.integers(90, 180))} if long_rows else {})
     sizes = {}
     if name == "decoder_layer":
         most = min(most, MOST_TOKENS)

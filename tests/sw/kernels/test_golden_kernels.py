@@ -25,12 +25,13 @@ SHAPES = 21
 #: Kernels that also take integers.
 OF_INTEGERS = (
     *("add", "transpose", "silu", "gelu", "rope", "residual"),
-    *("matmul", "gemm", "matmul_nt", "matmul_tn", "matmul_tt"),
+    *("matmul", "gemm", "matmul_nt", "matmul_tn", "matmul_tt", "conv2d"),
 )
 #: Kernels with products.
 PRODUCTS = (
     *("matmul", "gemm", "matmul_nt", "matmul_tn", "matmul_tt", "residual", "gated_mlp"),
     *("attention", "flash_attention", "linear", "linear_gelu", "decoder_layer", "gda"),
+    "conv2d",
 )
 #: Dimensions whose halves are turned.
 HALVES = {("rope", "N"), ("decoder_layer", "E")}
@@ -44,8 +45,19 @@ ERRORS = (
 UNDERFLOW = 2.0**-119
 
 
+def convolution_sizes(rng, most):
+    """Few images and filters of up to 4 x 4; rows of up to ``most`` pixels, as many channels."""
+    sizes = {dim: int(rng.integers(1, top + 1)) for dim, top in zip("NPRS", (2, 3, 4, 4))}
+    for dim in "QCK":
+        sizes[dim] = 1 if rng.random() < 0.1 else int(np.exp(rng.uniform(0, np.log(most))))
+    sizes |= {"H": sizes["P"] + sizes["R"] - 1, "W": sizes["Q"] + sizes["S"] - 1}
+    return {dim: sizes[dim] for dim in KERNELS["conv2d"].signature.dims}
+
+
 def random_sizes(rng, name):
     """Log-uniform sizes of 1 to 700, of products to 90, some of them 1."""
+    if name == "conv2d":
+        return convolution_sizes(rng, 40)
     most = 90 if name in PRODUCTS else 700
     sizes = {}
     for dim in KERNELS[name].signature.dims:

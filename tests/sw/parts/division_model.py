@@ -18,6 +18,8 @@ def _view(memory, argument, spec, iteration):
     begin = argument.offset + iteration * argument.stride
     assert begin % 16 == 0 and begin >= 0
     size = spec.format.bits // 8
+    if spec.segments is not None:
+        return _segmented(memory, begin, spec)
     strides = [size]
     for number, extent in enumerate(reversed(spec.shape[1:])):
         strides.append(spec.pitch if number == 0 else strides[-1] * extent)
@@ -25,6 +27,19 @@ def _view(memory, argument, spec, iteration):
     assert end <= memory.nbytes, f"{spec.name} reaches byte {end} of {memory.nbytes}"
     words = np.ndarray((), spec.format.dtype, memory, begin)
     return as_strided(words, spec.shape, tuple(reversed(strides)))
+
+
+def _segmented(memory, begin, spec):
+    """A copy of the elements of a matrix one of whose axes lies in memory in segments."""
+    steps, axis = (spec.pitch, spec.format.bits // 8), spec.segments.axis
+    counts, strides = zip(*spec.segments.loops)
+    inner = spec.shape[axis] // spec.segments.count
+    shape = (*spec.shape[:axis], *counts, inner, *spec.shape[axis + 1 :])
+    strides = (*steps[:axis], *strides, *steps[axis:])
+    end = begin + sum(step * (n - 1) for step, n in zip(strides, shape)) + steps[1]
+    assert end == begin + spec.reach and end <= memory.nbytes, spec
+    words = np.ndarray((), spec.format.dtype, memory, begin)
+    return as_strided(words, shape, strides).reshape(spec.shape)
 
 
 def run_division(division, arrays, inputs, *, sizes=None, default=None):
