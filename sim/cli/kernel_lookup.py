@@ -110,6 +110,8 @@ def running_file(path: Path | None) -> Iterator[None]:
         return
     # Last, so that a module in the file's folder hides none of this package.
     sys.path.append(str(path.parent.absolute()))
+    # Modules beside the file leave no folder there, either.
+    wrote, sys.dont_write_bytecode = sys.dont_write_bytecode, True
     try:
         yield
     except TilewrightError:
@@ -130,6 +132,7 @@ def running_file(path: Path | None) -> Iterator[None]:
             rule="a file that runs",
         ) from error
     finally:
+        sys.dont_write_bytecode = wrote
         sys.path.remove(str(path.parent.absolute()))
 
 

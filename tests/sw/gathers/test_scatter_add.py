@@ -79,8 +79,8 @@ def test_any_shape_is_added(config, rows, columns, count, seed):
     check_both(named[config], rows, columns, count, seed)
 
 
-@pytest.mark.parametrize("config", ["tiny", "small"])
-def test_sums_on_the_rtl_are_those_of_numpy(config, seed):
+@pytest.mark.parametrize("config", ["tiny", pytest.param("small", marks=pytest.mark.slow)])
+def test_sums_on_the_rtl_are_those_of_numpy(config, seed, heavy):
     check_both(named[config], 11, 9, 37, seed, "rtl")
 
 
