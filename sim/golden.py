@@ -78,7 +78,7 @@ def golden(
     memory: dict[str, Array] = {}
     for tensor in program.tensors:
         type_ = tensor.type
-        if type_.role is Role.OUT:
+        if type_.role in (Role.OUT, Role.LOCAL):
             memory[tensor.name] = np.zeros(type_.shape, type_.format.dtype)
             continue
         if tensor.name not in arrays:
@@ -98,7 +98,8 @@ def golden(
     with np.errstate(all="ignore"):
         interpreter.run(program.nodes)
     roles = {each.name: each.type.role for each in program.tensors}
-    return {name: array for name, array in memory.items() if roles[name] is not Role.IN}
+    stored = (Role.OUT, Role.INOUT)
+    return {name: array for name, array in memory.items() if roles[name] in stored}
 
 
 def _canonical(array: Array) -> Array:

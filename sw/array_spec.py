@@ -92,8 +92,9 @@ class ArraySpec:
 
 
 def arrays_of(program: Program) -> tuple[ArraySpec, ...]:
-    """Memory layout of a program's tensors, in order."""
+    """Memory layout of a program's arguments, in order."""
     return tuple(
         ArraySpec(each.name, each.type.shape, each.type.format, each.type.role is not Role.IN)
         for each in program.tensors
+        if each.type.role is not Role.LOCAL
     )

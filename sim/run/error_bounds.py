@@ -70,7 +70,8 @@ def error_bounds(
         analysis = _Analysis(memory, formats, function_bits)
         analysis.run(program.nodes)
     roles = {tensor.name: tensor.type.role for tensor in program.tensors}
-    return {name: each for name, each in analysis.errors.items() if roles[name] is not Role.IN}
+    stored = (Role.OUT, Role.INOUT)
+    return {name: each for name, each in analysis.errors.items() if roles[name] in stored}
 
 
 class _Analysis(Interpreter):

@@ -9,7 +9,7 @@ from math import prod
 from sw.ir.affine import Affine, Axis, size_symbol
 from sw.ir.nodes import Loop, Node, Store
 from sw.ir.program import Program
-from sw.ir.types import Entry, Role, Tensor
+from sw.ir.types import Entry, Role, Tensor, View
 
 __all__ = ["CoverError", "check_cover"]
 
@@ -39,6 +39,8 @@ class CoverError(ValueError):
 def check_cover(program: Program) -> None:
     """Check that every output element is written exactly once and that no output is read.
 
+    A local tensor is written like an output, before the nodes that read it.
+
     Stores are compared as boxes: per axis of the tensor, the elements that all iterations write.
 
     Raises
@@ -46,6 +48,7 @@ def check_cover(program: Program) -> None:
     CoverError
         At the first store, or the first output, for which this cannot be shown.
     """
+    written = (Role.OUT, Role.LOCAL)
     stores: dict[str, list[tuple[Store, tuple[Loop, ...]]]] = {}
     for node, loops in _accesses(program.nodes, ()):
         view = getattr(node, "view", None)
@@ -61,11 +64,13 @@ def check_cover(program: Program) -> None:
                 f"`{view.tensor}` is an output and cannot be read: name it on both sides to "
                 "update it in place",
             )
-        if isinstance(node, Store) and role is Role.OUT:
+        if isinstance(node, Store) and role in written:
             stores.setdefault(view.tensor, []).append((node, loops))
     for tensor in program.tensors:
-        if tensor.type.role is Role.OUT:
+        if tensor.type.role in written:
             _check_tensor(tensor, stores.get(tensor.name, []))
+        if tensor.type.role is Role.LOCAL:
+            _check_order(tensor, program.nodes)
 
 
 def _accesses(
@@ -75,6 +80,43 @@ def _accesses(
         yield node, loops
         inner = (*loops, node) if isinstance(node, Loop) else loops
         yield from _accesses(node.body, inner)
+
+
+def _check_order(tensor: Tensor, nodes: tuple[Node, ...]) -> None:
+    """Refuse a load of a local tensor that does not stand behind all stores of what it loads.
+
+    It does in a later loop, also inside loops whose iterations each access their own elements.
+    """
+    pairs = [(node, list(_accesses_of(tensor, node))) for node in nodes]
+    stores = [n for n, (_, every) in enumerate(pairs) if any(isinstance(x, Store) for x in every)]
+    for number, (node, every) in enumerate(pairs):
+        load = next((each for each in every if not isinstance(each, Store)), None)
+        if load is None or number > stores[-1]:
+            continue
+        views = [view for each in every if (view := getattr(each, "view", None)) is not None]
+        if number < stores[-1] or not isinstance(node, Loop) or not _apart(views, node):
+            raise CoverError(
+                load,
+                f"`{tensor.name}` is local and must be stored whole before the loop that loads it; "
+                "inside one loop use the tile itself",
+            )
+        _check_order(tensor, node.body)
+
+
+def _accesses_of(tensor: Tensor, node: Node) -> Iterator[Node]:
+    """Nodes that access a tensor."""
+    for each, _ in _accesses((node,), ()):
+        view = getattr(each, "view", None)
+        if view is not None and view.tensor == tensor.name:
+            yield each
+
+
+def _apart(views: list[View], loop: Loop) -> bool:
+    """Whether iterations of a loop access different elements: all select alike along one axis."""
+    columns = zip(*(view.entries for view in views))
+    return any(
+        len(set(entries)) == 1 and entries[0].start.symbols == (loop.index,) for entries in columns
+    )
 
 
 def _check_tensor(tensor: Tensor, stores: list[tuple[Store, tuple[Loop, ...]]]) -> None:

@@ -173,8 +173,9 @@ class Kernel:
         program = make_program(recorder)
         decided = {name: self._decide(program, name, recorder) for name in recorder.undecided}
         formats = recorder.tensors | decided
-        tensors = tuple(formats[each.name] for each in self.signature.arguments)
-        return replace(program, tensors=tensors)
+        arguments = tuple(formats[each.name] for each in self.signature.arguments)
+        local = (each for each in recorder.tensors.values() if each.type.role is Role.LOCAL)
+        return replace(program, tensors=(*arguments, *local))
 
     def _decide(self, program: Program, name: str, recorder: Recorder) -> Tensor:
         """Fix an output's format: the one that all its stores agree on."""

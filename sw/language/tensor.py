@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import dis
 from typing import NoReturn
 
+from hw.arch.errors import BadInputError
 from sw.ir.affine import Affine, Axis
-from sw.ir.format_rules import Format
-from sw.ir.types import Dim, Entry, Role, View
+from sw.ir.format_rules import Format, format_of
+from sw.ir.types import Dim, Entry, Role, Space, Tensor, TensorType, View
 from sw.language.idioms import NotAnArray, operator
 from sw.language.index import BlockIndex, as_affine, whole
+from sw.language.program_error import caller
 from sw.language.tile_value import Tile
-from sw.language.trace import Recorder, refusal
+from sw.language.trace import Recorder, current, refusal
 
-__all__ = ["DimSize", "TensorView"]
+__all__ = ["DimSize", "TensorView", "local"]
 
 
 class DimSize(int):
@@ -41,7 +44,7 @@ class TensorView(NotAnArray):
     dims : tuple of Dim
         Its dimensions.
     role : Role
-        Input, output or both.
+        Input, output, both, or local to the kernel.
     entries : tuple of Entry or None
         Selection along each axis; None selects all.
     """
@@ -193,3 +196,68 @@ def _key_text(key: object) -> str:
         ends = ("" if end is None else str(end) for end in (key.start, key.stop))
         return ":".join(ends)
     return key.traced_name if isinstance(key, BlockIndex) else str(key)
+
+
+def local(*dims: int, dtype: object, spill: bool = False) -> TensorView:
+    """Make a tensor that is no argument of the kernel; called outside all loops.
+
+    It is stored whole before the loop that loads it ([docs/language.md](Local tensors)).
+
+    Parameters
+    ----------
+    dims : int
+        Its sizes: numbers, or dimensions of tensors.
+    dtype : format
+        Format of an element.
+    spill : bool
+        Whether it may pass through memory. Otherwise its tiles stay on the chip.
+
+    Raises
+    ------
+    ProgramError
+        If it is made inside a loop, or a size, the format or `spill` is none.
+    """
+    recorder = current("local")
+    if len(recorder.bodies) > 1:
+        raise refusal(
+            "loop",
+            "`local` must be called outside all loops: give it the loop's dimension as an axis",
+        )
+    sizes = []
+    for number, each in enumerate(dims):
+        size = whole(each)
+        if size is None or size < 1:
+            raise refusal(
+                "shape", f"`local` takes numbers of 1 or more, not {each!r}", value=repr(each)
+            )
+        sizes.append(Dim(each.name if isinstance(each, DimSize) else f"_{number}", size))
+    if not sizes:
+        raise refusal("shape", "`local` takes a size for each axis, not none")
+    if not isinstance(spill, bool):
+        raise refusal("operation", f"spill must be True or False, not {spill!r}", value=repr(spill))
+    try:
+        format_ = format_of(dtype)
+    except BadInputError as error:
+        raise refusal("format", f"`local`: {error}", value=str(dtype)) from error
+    name = _unused(recorder, _assigned() or "local")
+    space = Space.MEMORY if spill else Space.CHIP
+    recorder.tensors[name] = Tensor(name, TensorType(tuple(sizes), format_, space, Role.LOCAL))
+    return TensorView(recorder, name, tuple(sizes), Role.LOCAL)
+
+
+def _assigned() -> str:
+    """Variable that takes the result of the user's call; empty if no variable does."""
+    frame = caller()
+    later = (each for each in dis.get_instructions(frame.f_code) if each.offset > frame.f_lasti)
+    following = next((each for each in later if each.opname != "CACHE"), None)
+    stored = following is not None and following.opname == "STORE_FAST"
+    return str(following.argval) if following is not None and stored else ""
+
+
+def _unused(recorder: Recorder, stem: str) -> str:
+    """Name of a further tensor: a variable's, with a number if it is taken."""
+    name, number = stem, 1
+    while name in recorder.tensors or name in recorder.undecided:
+        number += 1
+        name = f"{stem}.{number}"
+    return name

@@ -65,7 +65,7 @@ def load_tile(view: TensorView) -> Tile:
     Parameters
     ----------
     view : TensorView
-        Of an input, or of a tensor updated in place.
+        Of an input, of a tensor updated in place, or of a local one.
     """
     return emit(ir.Load, view=_readable("load_tile", view).view)
 
@@ -112,10 +112,11 @@ def scatter(table: TensorView, numbers: Tile, rows: Tile, op: str = "store") -> 
     numbers, rows = tile_argument("scatter", numbers), tile_argument("scatter", rows)
     if op not in ("store", "add"):
         raise refusal("operation", f"op must be 'store' or 'add', not {op!r}", value=repr(op))
-    if table.role is Role.OUT:
+    if table.role is not Role.INOUT:
+        noun = "an output" if table.role is Role.OUT else "local"
         raise refusal(
             "output",
-            f"`{table.name}` is an output and cannot be scattered to: name it on both sides of "
+            f"`{table.name}` is {noun} and cannot be scattered to: name it on both sides of "
             "the signature to update it in place",
             value=table.name,
         )

@@ -8,15 +8,9 @@ from sw.language.program_error import unserved
 
 __all__ = [
     "dynamic",
-    "local",
     "op",
     "units",
 ]
-
-
-def local(*_: object, **__: object) -> NoReturn:
-    """Make an on-chip tensor."""
-    raise unserved("tw.local")
 
 
 def dynamic(*_: object, **__: object) -> NoReturn:

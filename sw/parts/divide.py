@@ -19,10 +19,11 @@ from sw.ir.rewrite import walk
 from sw.language.program_error import ProgramError
 from sw.parts.columns import column_ranges
 from sw.parts.expand import expanded
+from sw.parts.local_tensors import local_arrays, steps
 from sw.parts.order import divisible, ready
 from sw.parts.part import Argument, Division, Part, PartLaunch
 from sw.parts.peel import peeled
-from sw.parts.sections import is_repeated, sections
+from sw.parts.sections import Section, is_repeated, sections
 from sw.parts.slices import Cut, cuts, reload, slice_of, stores, unused
 
 __all__ = ["Serves", "divide", "undivided"]
@@ -38,7 +39,7 @@ _MOST_DEAD = 16
 _MOST_STORES = 64
 
 
-def divide(program: Program, serves: Serves) -> Division:
+def divide(program: Program, serves: Serves, held: frozenset[str] = frozenset()) -> Division:
     """Divide a kernel into parts, each of which one image computes.
 
     Parameters
@@ -47,6 +48,8 @@ def divide(program: Program, serves: Serves) -> Division:
         After `simplify`.
     serves : callable
         Why no image computes a program, or None. It is asked once for each program.
+    held : frozenset of str
+        Names of values that never pass through memory.
 
     Raises
     ------
@@ -56,8 +59,11 @@ def divide(program: Program, serves: Serves) -> Division:
         stores than are divided.
     """
     arrays = arrays_of(program)
+    if between := local_arrays(program):
+        each_once = tuple(Section(each, (_places(each),)) for each in steps(program))
+        return _of_sections(program, each_once, between, serves, held)
     if any(map(is_repeated, program.nodes)):
-        return _of_sections(program, serves)
+        return _of_sections(program, *sections(program), serves, held)
     refusal = serves(program, arrays)
     if refusal is None:
         return undivided(program)
@@ -66,7 +72,7 @@ def divide(program: Program, serves: Serves) -> Division:
         refusal = _refusal_of_points(program, serves) or refusal
         longer = expanded(program)
         for each in (program, longer) if longer.nodes != program.nodes else (program,):
-            divider = _Divider(each, serves)
+            divider = _Divider(each, serves, held)
             found = divider.run(each)
             if found is not None:
                 return found
@@ -74,13 +80,23 @@ def divide(program: Program, serves: Serves) -> Division:
     raise refusal
 
 
-def _of_sections(program: Program, serves: Serves) -> Division:
+def _places(program: Program) -> dict[str, Argument]:
+    """Arrays of a program's tensors where all have the same names."""
+    return {each.name: Argument(each.name) for each in program.tensors}
+
+
+def _of_sections(
+    program: Program,
+    every: Sequence[Section],
+    between: Sequence[ArraySpec],
+    serves: Serves,
+    held: frozenset[str],
+) -> Division:
     """Divisions of the sections of a program, with the launches of each iteration of its loops."""
-    every, between = sections(program)
     names = {each.name for each in (*arrays_of(program), *between)}
     arrays, parts, group = list(between), [], 0
     for section in every:
-        division = divide(section.program, serves)
+        division = divide(section.program, serves, held)
         own = {}
         for each in division.intermediates:
             own[each.name] = Argument(unused(each.name, names))
@@ -156,8 +172,9 @@ class _Step:
 class _Divider:
     """Search for a division, depth first, with the answers so far."""
 
-    def __init__(self, program: Program, serves: Serves) -> None:
+    def __init__(self, program: Program, serves: Serves, held: frozenset[str]) -> None:
         self._serves = serves
+        self._held = held
         self._names = frozenset(each.name for each in program.tensors)
         self._parts: dict[Program, tuple[Part, ...]] = {}
         self._answers: dict[object, bool] = {}
@@ -244,7 +261,8 @@ class _Divider:
         """Cuts of values that a store needs."""
         focus = slice_of(program, [store])
         choices = []
-        for cut in sorted(cuts(focus, self._names), key=lambda each: each.bytes):
+        possible = (each for each in cuts(focus, self._names) if each.value.name not in self._held)
+        for cut in sorted(possible, key=lambda each: each.bytes):
             useful = _computes(slice_of(program, (), [cut])) or _is_cast_operand(focus, cut)
             if useful and self._step(program, [cut]) is not None:
                 choices.append(cut)

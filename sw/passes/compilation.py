@@ -37,7 +37,9 @@ class Compilation:
     Members
     -------
     program, summed, lean : Program
-        After `check`, `online` and `simplify`.
+        After `check`, `online` and `fuse`.
+    held : frozenset of str
+        Names of tiles of local tensors, which stay on the chip.
     division : Division
         The parts of the kernel.
     failures : dict of str to list of BadInputError
@@ -56,6 +58,7 @@ class Compilation:
     program: Program = later()
     summed: Program = later()
     lean: Program = later()
+    held: frozenset[str] = later()
     division: Division = later()
     failures: dict[str, list[BadInputError]] = dataclasses.field(default_factory=dict)
 

@@ -6,8 +6,11 @@ from hw.arch.errors import BadInputError
 from sw.array_spec import ArraySpec
 from sw.ir.program import Program
 from sw.ir.text import print_program
+from sw.ir.types import Space
+from sw.language.program_error import ProgramError
 from sw.language.schedule import check_schedule
 from sw.parts.divide import divide
+from sw.parts.loop_fusion import fused
 from sw.parts.part import Argument, Division
 from sw.passes.accumulate import accumulate
 from sw.passes.check import check
@@ -41,11 +44,33 @@ def _simplify(c: Compilation) -> None:
     c.lean = simplify(c.summed)
 
 
+def _fuse(c: Compilation) -> None:
+    program, c.held = fused(c.lean)
+    c.lean = simplify(program) if program is not c.lean else program
+
+
 def _divide(c: Compilation) -> None:
     def serves(program: Program, arrays: tuple[ArraySpec, ...]) -> BadInputError | None:
         return refusal(program, arrays, c.config, chains=c.chains)
 
-    c.division = divide(c.lean, serves)
+    try:
+        c.division = divide(c.lean, serves, c.held)
+    except BadInputError as error:
+        raise (_of_held(error, c.summed) if c.held else error) from error
+
+
+def _of_held(error: BadInputError, program: Program) -> BadInputError:
+    """A refusal of a kernel whose local tensors must stay on the chip."""
+    held = [each.name for each in program.tensors if each.type.space is Space.CHIP]
+    message = (
+        f"{error.message.removeprefix(f'{error.where}: ')}; `{held[0]}` stays on the chip: "
+        "`tw.local(..., spill=True)` lets it pass through memory"
+    )
+    if isinstance(error, ProgramError):
+        return ProgramError(error.kind, message, error.span, value=error.value or "")
+    return BadInputError(
+        message, kind=error.kind, where=error.where, value=error.value, rule=error.rule
+    )
 
 
 def _argument_text(argument: Argument) -> str:
@@ -112,10 +137,18 @@ KERNEL_PASSES: tuple[Pass[Compilation], ...] = (
         text=program_text("lean"),
     ),
     Pass(
+        "fuse",
+        "pass the tiles of local tensors on the chip: one loop for those that store and load them",
+        _fuse,
+        needs=("lean",),
+        leaves=("lean", "held"),
+        text=program_text("lean"),
+    ),
+    Pass(
         "divide",
         "divide the kernel into parts that run one after another, each computed by one image",
         _divide,
-        needs=("lean",),
+        needs=("lean", "held"),
         leaves=("division",),
         text=lambda c: _division_text(c.division),
     ),

@@ -164,7 +164,6 @@ LINES = [
     *(
         (f"c = tw.{name}(a)", "unserved", rf"`tw.{name}` is not supported yet")
         for name in (
-            "local",
             "dynamic",
             "op",
             "units",

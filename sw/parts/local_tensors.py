@@ -1,0 +1,81 @@
+"""Tensors of `tw.local` in memory: the program in steps, each of stores of some of them.
+
+A store belongs to the first step in which all local tensors that it needs are written.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+from sw.array_spec import ArraySpec
+from sw.ir import nodes as ir
+from sw.ir.program import Program
+from sw.ir.rewrite import walk
+from sw.ir.types import Role, Tensor
+from sw.language.program_error import ProgramError
+from sw.parts.order import divisible, ready
+from sw.parts.slices import slice_of, stores
+
+__all__ = ["local_arrays", "steps"]
+
+
+def local_arrays(program: Program) -> tuple[ArraySpec, ...]:
+    """Arrays of the local tensors of a program."""
+    return tuple(
+        ArraySpec(each.name, each.type.shape, each.type.format, output=True)
+        for each in program.tensors
+        if each.type.role is Role.LOCAL
+    )
+
+
+def steps(program: Program) -> tuple[Program, ...]:
+    """Programs that run one after another instead of one with local tensors.
+
+    Each writes local tensors as outputs, and reads those of earlier ones as inputs.
+
+    Parameters
+    ----------
+    program : Program
+        With local tensors, checked.
+
+    Raises
+    ------
+    ProgramError
+        If a tensor that is updated in place would be read or written in another order.
+    """
+    local = {each.name for each in program.tensors if each.type.role is Role.LOCAL}
+    whole = dataclasses.replace(program, tensors=tuple(map(_stored, program.tensors)))
+    left = tuple(stores(whole.nodes))
+    unwritten, found = set(local), []
+    while left:
+        kept = [each for each in left if not _loaded(slice_of(whole, [each])) & unwritten]
+        later = [each for each in left if each not in kept]
+        own, rest = slice_of(whole, kept), slice_of(whole, later)
+        before = slice_of(whole, left)
+        if later and not (divisible(before) and ready(before, own, rest)):
+            raise ProgramError(
+                "unserved",
+                f"`{later[0].view.tensor}` cannot be stored after the local tensors before it are "
+                "written: a tensor that is updated in place would be accessed in another order",
+                later[0].span,
+                value=later[0].view.tensor,
+            )
+        found.append(own)
+        left = tuple(later)
+        unwritten = {each.view.tensor for each in later} & local
+    return tuple(found)
+
+
+def _stored(tensor: Tensor) -> Tensor:
+    """A local tensor as an output."""
+    if tensor.type.role is not Role.LOCAL:
+        return tensor
+    return Tensor(tensor.name, dataclasses.replace(tensor.type, role=Role.OUT))
+
+
+def _loaded(program: Program) -> set[str]:
+    return {
+        view.tensor
+        for node in walk(program.nodes)
+        if not isinstance(node, ir.Store) and (view := getattr(node, "view", None)) is not None
+    }
