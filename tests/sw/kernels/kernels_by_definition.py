@@ -225,6 +225,11 @@ def flash_attention(inputs, width, *, causal=False, window=0, tile=BLOCK, block=
     return answers
 
 
+def paged_attention(inputs, width, **how):
+    k, v = (inputs[name][inputs["rows"]].transpose(1, 0, 2) for name in "KV")
+    return flash_attention({"Q": inputs["Q"], "K": k, "V": v}, width, **how)
+
+
 def decoder_layer(inputs, width, *, past=0, block=BLOCK):
     x, heads, groups = inputs["X"], len(inputs["Wq"]), len(inputs["Kc"])
     seen = past + len(x)
@@ -305,7 +310,7 @@ _BY_NUMBER = (embedding, scatter, scatter_add, histogram, argmax)
 _PRODUCTS = (
     *(matmul, gemm, matmul_nt, matmul_tn, matmul_tt),
     *(residual, linear, linear_gelu, gated_mlp, attention, flash_attention),
-    *(decoder_layer, gda, conv2d),
+    *(paged_attention, decoder_layer, gda, conv2d),
 )
 
 

@@ -17,6 +17,7 @@ from sw.ir.rewrite import walk
 from tests.sw.kernels import kernels_by_definition
 from tests.sw.kernels.kernels_by_definition import BY_DEFINITION
 from tests.sw.kernels.test_golden_kernels import (
+    ATTENTION,
     HALVES,
     KERNELS,
     convolution_sizes,
@@ -68,21 +69,21 @@ def random_sizes(rng, name, most, *, many_rows=False, long_rows=False):
 
 def formats(name):
     # A softmax between two products has a result in bf16 (docs/online.md).
-    return [(bf16, None)] if name == "flash_attention" else formats_of(name)
+    return [(bf16, None)] if name in ATTENTION else formats_of(name)
 
 
 def blocks_of(name, compiled):
     """The blocks of a softmax over blocks: the part of its result that the compiler chooses."""
     loops = [node for node in walk(compiled.golden_program.nodes) if isinstance(node, Loop)]
     tiles = {loop.index: loop.tile for loop in loops}
-    if name == "flash_attention":
+    if name in ATTENTION:
         return {"tile": tiles["i"], "block": tiles["attend.j"]}
     return {"block": tiles["attend.j"]} if name == "decoder_layer" else {}
 
 
 def few_keys(name, config, sizes):
     """Sizes of which the only AGCU of `tiny` keeps all keys and values, in a PMU each."""
-    if (name, config) != ("flash_attention", "tiny"):
+    if config != "tiny" or name not in ATTENTION:
         return sizes
     return sizes | {"S": min(sizes["S"], 1024 // max(sizes["D"], 8))}
 
@@ -160,6 +161,15 @@ def test_a_chip_computes_attention_of_any_shape_and_mask(seed):
         config = ("tiny", "small")[number % 2]
         sizes, options = random_attention(rng, config, most=64, work=3e5)
         require_equal(rng, "flash_attention", config, sizes, bf16, None, options=options)
+
+
+def test_a_chip_attends_to_keys_of_a_pool_in_any_order(seed):
+    """Numbers of rows are drawn, so rows come several times, and keys of a later page first."""
+    rng = np.random.default_rng(seed)
+    for config in ("tiny", "small"):
+        sizes, options = random_attention(rng, config, most=48, work=1e5)
+        sizes = {"R": int(rng.integers(1, 90))} | sizes
+        require_equal(rng, "paged_attention", config, sizes, bf16, None, options=options)
 
 
 def test_keys_that_do_not_fit_are_refused_by_their_limit():

@@ -31,8 +31,10 @@ OF_INTEGERS = (
 PRODUCTS = (
     *("matmul", "gemm", "matmul_nt", "matmul_tn", "matmul_tt", "residual", "gated_mlp"),
     *("attention", "flash_attention", "linear", "linear_gelu", "decoder_layer", "gda"),
-    "conv2d",
+    *("conv2d", "paged_attention"),
 )
+#: Kernels of a softmax over blocks between two products.
+ATTENTION = ("flash_attention", "paged_attention")
 #: Dimensions whose halves are turned.
 HALVES = {("rope", "N"), ("decoder_layer", "E")}
 
@@ -212,7 +214,9 @@ EXACT = {
 
 
 @pytest.mark.must("pipe-d", goal=ERRORS)
-@pytest.mark.parametrize("name", sorted(set(BY_DEFINITION) - {"decoder_layer", "flash_attention"}))
+@pytest.mark.parametrize(
+    "name", sorted(set(BY_DEFINITION) - {"decoder_layer", "flash_attention", "paged_attention"})
+)
 def test_functions_of_24_bits_add_8_ulp(name, seed, figure, monkeypatch, draws):
     """To the error of the definition in fp32, with functions that are rounded once."""
     rng = np.random.default_rng(seed)
