@@ -1,4 +1,4 @@
-"""Registry of the functions behind ``kernel(...)``, ``kernel.run`` and ``kernel.compile``.
+"""Registry of the functions behind kernels and units placed by hand: call, run, compile, launch.
 
 The language knows no back end: `tilewright` registers the functions. This module imports only the
 error class, so registering does not import the language.
@@ -17,19 +17,20 @@ _ACTIONS: dict[str, Callable[..., Any]] = {}
 
 
 def register(action: str, function: Callable[..., Any]) -> None:
-    """Register the function that implements one action of kernels.
+    """Register the function that implements one action of kernels or of units placed by hand.
 
     A later registration of the same action replaces the former.
 
     Parameters
     ----------
     action : str
-        ``call``, ``run`` or ``compile``.
+        ``call``, ``run``, ``compile`` or ``launch``.
     function : function
-        Its first argument is the kernel, the others those of ``__call__``, ``run`` or ``compile``.
+        Its first argument is the kernel, or for ``launch`` the program of the chip, the others
+        those of ``__call__``, ``run`` or ``compile``, or of ``Units.run``.
     """
-    if action not in ("call", "run", "compile"):
-        raise BadInputError(f"Action must be call, run or compile, not {action!r}")
+    if action not in ("call", "run", "compile", "launch"):
+        raise BadInputError(f"Action must be call, run, compile or launch, not {action!r}")
     _ACTIONS[action] = function
 
 

@@ -22,6 +22,7 @@ from sw.actions import register as _register
 if TYPE_CHECKING:
     from hw.arch.config import ChipConfig
     from sim.native.conditions import ErrorAt
+    from sw.hand_placement import units
     from sw.language import (
         Axis,
         Bound,
@@ -83,7 +84,6 @@ if TYPE_CHECKING:
         sqrt,
         store_tile,
         tanh,
-        units,
         where,
         zeros,
     )
@@ -183,6 +183,7 @@ _HOMES = {
     "ErrorAt": "sim.native.conditions",
     "KernelProgram": "sw.results",
     "RunResult": "sw.results",
+    "units": "sw.hand_placement",
 }
 
 
@@ -195,6 +196,7 @@ def _late(action: str) -> Callable[..., Any]:
     """Wrapper of a kernel action that imports its implementation at the first call."""
 
     def act(*arguments: Any, **options: Any) -> Any:
+        from sim.image_run import run_image
         from sim.kernels import call
         from sim.run.api import compile_kernel, run_kernel
 
@@ -202,13 +204,14 @@ def _late(action: str) -> Callable[..., Any]:
             "call": call,
             "run": run_kernel,
             "compile": compile_kernel,
+            "launch": run_image,
         }
         return actions[action](*arguments, **options)
 
     return act
 
 
-for _action in ("call", "run", "compile"):
+for _action in ("call", "run", "compile", "launch"):
     _register(_action, _late(_action))
 
 

@@ -17,7 +17,7 @@ from sw.prove import prove
 if TYPE_CHECKING:
     from sw.compiled import Compiled
 
-__all__ = ["raise_for_ending", "waiting_units"]
+__all__ = ["raise_ending", "raise_for_ending", "waiting_units"]
 
 _WAITS = {"wait_input": "for input", "wait_room": "for room"}
 #: Units named in a message; the report's counters have them all.
@@ -26,6 +26,30 @@ _MOST_NAMED = 6
 
 def raise_for_ending(
     job: Job, compiled: Compiled, answer: Answer, result: Mapping[str, Any]
+) -> NoReturn:
+    """Raise the exception of a kernel's launch that hung or ended with an error.
+
+    Raises
+    ------
+    HangError, DeviceError
+        As of `raise_ending`; the message also names the part, and says whether it is live.
+    """
+    raise_ending(
+        job.problem.config,
+        answer,
+        result,
+        part=_part(compiled, answer),
+        liveness=_liveness(compiled) if answer.status != "error" else "",
+    )
+
+
+def raise_ending(
+    config: ChipConfig,
+    answer: Answer,
+    result: Mapping[str, Any],
+    *,
+    part: str = "",
+    liveness: str = "",
 ) -> NoReturn:
     """Raise the exception of a launch that hung or ended with an error.
 
@@ -38,8 +62,8 @@ def raise_for_ending(
         If the chip ended the launch with an error; the message names code, detail and unit.
     """
     if answer.status == "error":
-        code, detail, unit = _device(job.problem.config, answer)
-        where = f"entry {answer.error_entry} of the launch list{_part(compiled, answer)}"
+        code, detail, unit = _device(config, answer)
+        where = f"entry {answer.error_entry} of the launch list{part}"
         raise DeviceError(
             f"chip ended the launch with {code}{detail}{f' of {unit}' if unit else ''}, {where}",
             where=unit or where,
@@ -47,7 +71,7 @@ def raise_for_ending(
             rule="the launch ends without an error",
             result=result,
         )
-    waiting = waiting_units(job.problem.config, answer.counters, answer.counter_steps)
+    waiting = waiting_units(config, answer.counters, answer.counter_steps)
     parts = [f"no end: {answer.reason or 'the launch stands still'}"]
     if waiting:
         more = len(waiting) - _MOST_NAMED
@@ -56,7 +80,7 @@ def raise_for_ending(
         parts.append(
             "memory owes " + "; ".join(f"{name}: {what}" for name, what in answer.owed.items())
         )
-    parts.append(_liveness(compiled))
+    parts.append(liveness)
     raise HangError(
         "; ".join(part for part in parts if part),
         where=waiting[0].partition(" ")[0].rstrip(":") if waiting else None,

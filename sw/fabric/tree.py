@@ -27,6 +27,7 @@ def grow(
     sinks: Sequence[int],
     groups: Sequence[Sequence[int]],
     cost: Sequence[float],
+    closed: Collection[int] = (),
 ) -> Feeds:
     """Route a net: one tree per group of sources to all sinks, whose outputs merge the groups.
 
@@ -41,6 +42,8 @@ def grow(
         Positions in ``sources``, see `sw.fabric.rotation`.
     cost : sequence of float
         Cost of each output.
+    closed : collection of int
+        Outputs that the net must not use.
 
     Raises
     ------
@@ -53,7 +56,7 @@ def grow(
 
     feeds: Feeds = {}
     for their in _classes(fabric, sources, sinks):
-        taken = set(feeds)
+        taken = {*feeds, *closed}
         trees: dict[int, Feeds] = {}
         # AGCU streams have a fixed track, so they are routed first.
         for index in sorted(range(len(groups)), key=lambda each: not bound(groups[each])):

@@ -39,7 +39,6 @@ from sw.language.tile_value import Tile
 from sw.language.unserved import (
     dynamic,
     op,
-    units,
 )
 
 __all__ = [
@@ -90,7 +89,6 @@ __all__ = [
     "store_tile",
     "TensorView",
     "Tile",
-    "units",
     "zeros",
     *FUNCTIONS,
 ]

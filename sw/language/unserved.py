@@ -9,7 +9,6 @@ from sw.language.program_error import unserved
 __all__ = [
     "dynamic",
     "op",
-    "units",
 ]
 
 
@@ -21,8 +20,3 @@ def dynamic(*_: object, **__: object) -> NoReturn:
 def op(*_: object, **__: object) -> NoReturn:
     """Make a function unit of the user a function of tiles."""
     raise unserved("tw.op")
-
-
-def units(*_: object, **__: object) -> NoReturn:
-    """Place units by hand."""
-    raise unserved("tw.units")

@@ -96,9 +96,17 @@ class _Task:
     sources: list[tuple[int, int]]
     sinks: list[int]
     groups: list[tuple[Group, ...]]
+    closed: frozenset[int]
 
 
-def route(netlist: Netlist, placement: Placement, config: ChipConfig, *, seed: int) -> Routes:
+def route(
+    netlist: Netlist,
+    placement: Placement,
+    config: ChipConfig,
+    *,
+    seed: int,
+    via: Mapping[str, Sequence[Place]] | None = None,
+) -> Routes:
     """Route every net of a placed netlist.
 
     Parameters
@@ -108,18 +116,20 @@ def route(netlist: Netlist, placement: Placement, config: ChipConfig, *, seed: i
     config : ChipConfig
     seed : int
         Equal seeds give equal routes.
+    via : mapping of str to sequence of (row, column), optional
+        Switches between the source and the sink of some nets of one source and one sink, in order.
 
     Raises
     ------
     RouteError
-        If a net has no path, or some nets still need the same links.
+        If switches given are no path, a net has no path, or some nets still need the same links.
     """
     check_netlist(netlist, config)
     found = []
     for tokens in (False, True):
         fabric = Fabric(config, tokens=tokens)
         tasks = [
-            _task(netlist, placement, config, fabric, net)
+            _task(netlist, placement, config, fabric, net, (via or {}).get(net.name))
             for net in netlist.nets
             if net.tokens == tokens
         ]
@@ -169,7 +179,12 @@ def unroutable(failures: Sequence[BadInputError]) -> RouteError:
 
 
 def _task(
-    netlist: Netlist, placement: Placement, config: ChipConfig, fabric: Fabric, net: Net
+    netlist: Netlist,
+    placement: Placement,
+    config: ChipConfig,
+    fabric: Fabric,
+    net: Net,
+    via: Sequence[Place] | None,
 ) -> _Task:
     sources = [
         (fabric.sources[pin_port(netlist, config, placement.tiles, pin)], packets)
@@ -185,7 +200,40 @@ def _task(
             f"not of {', '.join(map(str, packets))} packets",
             value=packets,
         )
-    return _Task(net, sources, sinks, groups)
+    closed = frozenset[int]() if via is None else _beside(fabric, net, sources, sinks, via)
+    return _Task(net, sources, sinks, groups, closed)
+
+
+def _beside(
+    fabric: Fabric,
+    net: Net,
+    sources: Sequence[tuple[int, int]],
+    sinks: Sequence[int],
+    via: Sequence[Place],
+) -> frozenset[int]:
+    """Links between switches that are not on the path given for a net."""
+    if len(sources) > 1 or len(sinks) > 1:
+        raise RouteError(
+            f"{net_noun(net)} must have one source and one sink for a path by `via`, not "
+            f"{len(sources)} and {len(sinks)}",
+            value=net.name,
+        )
+    first, last = fabric.nodes[sources[0][0]].place, fabric.nodes[sinks[0]].place
+    path = [first, *via] if not via and first == last else [first, *via, last]
+    for number, (here, there) in enumerate(zip(path, path[1:])):
+        if abs(here[0] - there[0]) + abs(here[1] - there[1]) != 1 or there in path[: number + 1]:
+            raise RouteError(
+                f"Path of {net_noun(net).lower()} must go from switch to neighbour, none twice, "
+                f"not from {here} to {there}: {' → '.join(map(str, path))}",
+                value=path,
+                rule="`via` names each switch between that of the source and that of the sink",
+            )
+    steps = set(zip(path, path[1:]))
+    return frozenset(
+        number
+        for number, node in enumerate(fabric.nodes)
+        if node.offered is not None and node.turns and (node.place, node.offered[0]) not in steps
+    )
 
 
 def _hops(fabric: Fabric, feeds: Feeds) -> tuple[Hop, ...]:
@@ -261,7 +309,7 @@ class _Negotiation:
     def _grow(self, task: _Task, cost: Sequence[float]) -> Feeds:
         for groups in task.groups:
             try:
-                return grow(self._fabric, task.sources, task.sinks, groups, cost)
+                return grow(self._fabric, task.sources, task.sinks, groups, cost, task.closed)
             except NoPathError:
                 continue
         net = task.net

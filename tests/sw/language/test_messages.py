@@ -166,7 +166,6 @@ LINES = [
         for name in (
             "dynamic",
             "op",
-            "units",
         )
     ),
 ]
