@@ -172,9 +172,12 @@ def _side_cycles(plan: Plan) -> float:
     return sum(boxes) * plan.row_par / plan.config.agcu.count
 
 
-def _last(share: _Shares, pieces: int) -> float:
+def _last(plan: Plan, share: _Shares, pieces: int) -> float:
     """Cycles in which the last results leave: each piece of rows is stored when it is complete."""
-    return max(share.results + share.c / pieces, share.results / pieces + share.c)
+    passes = plan.together - plan.spare_passes
+    results, stores = passes * share.results, passes * share.c
+    pieces *= passes
+    return max(results + stores / pieces, results / pieces + stores)
 
 
 def rough(plan: Plan) -> float:
@@ -192,20 +195,23 @@ def rough(plan: Plan) -> float:
     share = _shares(plan, groups, a_parts, b_parts, collected)
     single_pass = max(plan.read_tiles * plan.tile_cycles, share.results)
     compute = plan.row_blocks * plan.all_passes * single_pass
-    panels = plan.row_blocks * (1 if plan.resident else plan.all_passes)
+    panels = plan.row_blocks * (1 if plan.resident else plan.panel_reads)
     a_loads, b_loads = panels * plan.a_slabs * groups, plan.b_windows * plan.b_slabs
     # An AGCU of its own loads B, or those of A do.
     reads = a_loads * share.a, b_loads * share.b
     ports = max(reads) if b_parts == 1 < agcus else sum(reads)
     loads = max(ports, a_loads * share.a_writes, b_loads * share.b_writes)
-    blocks = plan.row_blocks * plan.col_blocks * plan.c_blocks
+    blocks = plan.row_blocks * plan.c_slots
     loads += blocks * share.side
     stores = blocks * share.c
     # The first pass begins with the first slabs, and lasts as long as the loads of its panel.
-    first = max(plan.a_slabs * groups * share.a + plan.b_slabs * share.b - single_pass, 0.0)
+    loaded = plan.a_slabs * groups * share.a + plan.b_slabs * share.b
+    first = max(loaded - plan.together * single_pass, 0.0)
     begin = max(groups * share.a + share.b, share.a_writes)
     slack = plan.grid_cycles / SLACK
-    return max(compute, loads, stores) + first + begin + _last(share, pieces(plan, {})) + slack
+    return (
+        max(compute, loads, stores) + first + begin + _last(plan, share, pieces(plan, {})) + slack
+    )
 
 
 def least(plan: Plan) -> float:
@@ -225,15 +231,15 @@ def least(plan: Plan) -> float:
     a, b = groups * share.a, share.b
     single_pass = max(plan.read_tiles * plan.tile_cycles, share.results)
     compute = plan.row_blocks * plan.all_passes * single_pass
-    panels = plan.row_blocks * (1 if plan.resident else plan.all_passes)
+    panels = plan.row_blocks * (1 if plan.resident else plan.panel_reads)
     # Shorter slabs of B are perhaps kept for all rows.
     windows = 1 if plan.product.turned else plan.b_windows
     reads = panels * a, windows * b
-    blocks = plan.row_blocks * plan.col_blocks * plan.c_blocks
+    blocks = plan.row_blocks * plan.c_slots
     loads = (max(reads) if b_parts == 1 < config.agcu.count else sum(reads)) + blocks * share.side
     longest = max(plan.tiles * max(plan.tile_cycles, fewest_rows(config)), share.results)
-    first = max(a + b - longest, 0.0)
-    last = _last(share, pieces(plan, {}))
+    first = max(a + b - plan.together * longest, 0.0)
+    last = _last(plan, share, pieces(plan, {}))
     bound = max(compute, loads, blocks * share.c) + first + last + plan.grid_cycles / SLACK
     return bound * _BELOW
 
@@ -265,7 +271,7 @@ def predict(plan: Plan, places: Fit) -> int:
     )
     run = _Run(plan, places, dataclasses.replace(share, both=both))
     wave = 3 * plan.config.grid_columns + plan.config.grid_rows * plan.config.pcu.cell_latency + 40
-    last = _last(share, places.pieces)
+    last = _last(plan, share, places.pieces)
     return round(_BEGIN + run.cycles() + wave + last + LATENCY + _END)
 
 
@@ -276,7 +282,7 @@ class _Run:
         self.plan = plan
         self.share = share
         rows, columns = plan.row_blocks, min(plan.col_blocks, _COLUMN_BLOCKS)
-        passes = columns * plan.halves * plan.passes
+        passes = columns * plan.halves * plan.passes // plan.together
         panels = rows * (1 if plan.resident else passes) * plan.a_slabs * share.groups
         windows = (1 if plan.b_kept else rows * columns * plan.halves) * plan.b_slabs
         slots = share.groups * places.homes["a0"].slots
@@ -313,15 +319,17 @@ class _Run:
         skipped = plan.col_blocks - columns
         for block in range(columns):
             begin = self.time
+            steps = plan.passes // plan.together
+            # Passes at once, of which the last block has perhaps fewer.
+            together = plan.together - plan.spare_passes * (block == columns - 1)
             for half in range(plan.halves):
-                for step in range(plan.passes):
-                    ends = (
-                        block == columns - 1 and half == plan.halves - 1 and step == plan.passes - 1
-                    )
+                for step in range(steps):
+                    ends = block == columns - 1 and half == plan.halves - 1 and step == steps - 1
                     if plan.resident:
                         self.a_next = panel
-                    again = step < plan.passes - 1 or plan.b_kept
-                    self.one_pass(frees_a=ends or not plan.resident, frees_b=not again)
+                    again = step < steps - 1 or plan.b_kept
+                    frees_a = ends or not plan.resident
+                    self.one_pass(together, frees_a=frees_a, frees_b=not again)
                     if again:
                         self.b_next -= plan.b_slabs
             stored = max(self.share.c, self.share.side) * plan.c_blocks
@@ -338,8 +346,8 @@ class _Run:
             stream.done = [each + cycles for each in stream.done]
             stream.freed = [each + cycles for each in stream.freed]
 
-    def one_pass(self, *, frees_a: bool, frees_b: bool) -> None:
-        """Advance over one pass, which takes all K-blocks."""
+    def one_pass(self, together: int, *, frees_a: bool, frees_b: bool) -> None:
+        """Advance over one pass, or some at once, which takes all K-blocks."""
         begin = time = self.time
         for tiles, a_begins, b_begins, a_ends, b_ends in self.segments:
             if a_begins:
@@ -348,9 +356,9 @@ class _Run:
             if b_begins:
                 time = max(time, self.port_b.until(self.b, self.b_next))
                 self.b_next += 1
-            time += tiles * self.tile
+            time += together * tiles * self.tile
             if a_ends and frees_a:
                 self.a.freed += [time] * self.share.groups
             if b_ends and frees_b:
                 self.b.freed.append(time)
-        self.time = max(time, begin + self.share.results)
+        self.time = max(time, begin + together * self.share.results)

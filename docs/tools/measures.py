@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
-import re
 import tempfile
 from pathlib import Path
 
@@ -76,13 +74,9 @@ def grid_bound(name: str, m: int, n: int, k: int) -> tuple[int, int, float, floa
     """Predicted cycles of a bf16 product, those of its tiles, and utilization in each of them."""
     config = configurations[name]
     compiled = compile_kernel(matmul, config, dims={"M": m, "N": n, "K": k}, dtype=bf16)
-    found = re.match(
-        r"grid \d+ x \d+, (\d+) blocks of \d+ x (\d+) rows, (\d+) blocks of \d+ columns "
-        r"in (\d+) passes, (\d+) tiles",
-        compiled.ir("parallel"),
-    )
-    assert found is not None
-    tiles = math.prod(map(int, found.groups()))
+    plan = compiled.parts[0].plan
+    assert plan is not None
+    tiles = plan.grid_cycles
     least = m * n * k / config.peak_macs_per_cycle(bf16.bits)
     cycles = compiled.predicted_cycles
     return cycles, tiles, least / cycles, least / tiles

@@ -198,7 +198,7 @@ class EpilogueGraph:
         write = Walk(
             nest((rows, lanes), (held // lanes, rows * lanes)),
             launches=LoopProgram(plan.row_blocks),
-            windows=LoopProgram(plan.col_blocks * plan.c_blocks),
+            windows=LoopProgram(plan.c_slots),
         )
         self.stages[name] = Hold(4 * held, form.bits // 8, (write,), (read,))
 

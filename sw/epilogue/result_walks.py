@@ -50,7 +50,7 @@ class ResultWalks:
         self._walk = Walk(
             (),
             launches=LoopProgram(plan.row_blocks),
-            windows=LoopProgram(plan.col_blocks * plan.c_blocks),
+            windows=LoopProgram(plan.c_slots),
             slots=LoopProgram(pieces),
         )
 
@@ -100,8 +100,10 @@ class ResultWalks:
         plan, (first, taken), (row_first, row_count) = self._plan, columns, groups
         step, last = self._vector_rows * self.lanes, ENGINE_LOOPS
         passes = (
-            *self._steps(plan.halves // plan.c_blocks, plan.col_par),
-            *self._steps(plan.passes, plan.pass_stride // plan.config.grid_columns),
+            *self._steps(plan.halves * plan.together // plan.c_blocks, plan.col_par),
+            *self._steps(
+                plan.passes // plan.together, plan.pass_stride // plan.config.grid_columns
+            ),
         )
         if plan.cut:
             vectors = max(1, plan.packet_rows // self._vector_rows)
@@ -191,7 +193,7 @@ def vector_walk(
         offset=position(first),
         access=_PIECES[rows],
         launches=LoopProgram(plan.row_blocks),
-        windows=LoopProgram(plan.col_blocks * plan.c_blocks),
+        windows=LoopProgram(plan.c_slots),
         last_level=ENGINE_LOOPS,
     )
 

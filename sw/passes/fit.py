@@ -294,7 +294,7 @@ def _buffers(
     # In a loop over the sum a tile is a K-block, otherwise a panel.
     a_tile, b_tile = (1, 1) if "sum" in plan.product.loops else (plan.a_slabs, plan.b_slabs)
     a_least = plan.a_slabs if plan.resident else 1
-    b_least = plan.b_slabs if plan.passes > 1 or plan.b_kept else 1
+    b_least = plan.b_slabs if plan.passes > plan.together or plan.b_kept else 1
     # Columns are read from whole blocks.
     blocks = (
         plan.a_slot.alignment,

@@ -23,7 +23,7 @@ from sw.search.constraints import Constraints
 __all__ = ["Timed", "parallel", "require_fit"]
 
 #: Plans simulated K-block by K-block after all have been estimated.
-_FINALISTS = 60
+_FINALISTS = 80
 #: Most PCU grids that are returned.
 _GRIDS = 3
 #: Plans about as good as the best take at most this much longer by the cost model.
@@ -72,6 +72,9 @@ def parallel(
     found: list[_Candidate] = []
     for number, (plan, places) in enumerate(itertools.islice(search.fitting(), _FINALISTS)):
         cycles = predict(plan, places) + plan.grid_cycles / SLACK
+        if plan.grouped:
+            # Passes at once must gain more than runs that count as equal differ by.
+            cycles *= _EQUAL
         found.append((cycles, number, plan, places))
     found.sort(key=lambda each: each[:2])
     best: dict[object, tuple[Plan, Fit]] = {}

@@ -62,6 +62,8 @@ class Plan:
         Tiles per slot of A and of B; both divide the tiles of a segment of the sum.
     resident : bool
         Whether a row group's whole panel stays for all passes; otherwise every pass fetches it.
+    grouped : bool
+        Whether the passes of a column block run at once: each tile of A meets the weights of all.
     """
 
     product: Product
@@ -77,6 +79,7 @@ class Plan:
     a_slab: int
     b_slab: int
     resident: bool
+    grouped: bool = False
 
     @functools.cached_property
     def lanes(self) -> int:
@@ -171,8 +174,15 @@ class Plan:
     @functools.cached_property
     def c_blocks(self) -> int:
         """Slots of C per column block: one per half if that is whole vectors, or rows of memory."""
+        if self.grouped:
+            return self.passes
         whole = self.product.turned or not self.pass_columns % self.result_lanes
         return self.halves if self.passes == 1 and whole else 1
+
+    @property
+    def c_slots(self) -> int:
+        """Slots of C per block of rows."""
+        return self.col_blocks * self.c_blocks - self.spare_passes
 
     @property
     def c_columns(self) -> int:
@@ -254,7 +264,24 @@ class Plan:
     @property
     def all_passes(self) -> int:
         """Passes per row block."""
-        return self.col_blocks * self.halves * self.passes
+        return self.col_blocks * self.halves * self.passes - self.spare_passes
+
+    @property
+    def together(self) -> int:
+        """Passes that run at once, in all column blocks but perhaps the last."""
+        return self.passes if self.grouped else 1
+
+    @functools.cached_property
+    def spare_passes(self) -> int:
+        """Passes at once that the last column block has less than the others."""
+        if not self.grouped:
+            return 0
+        return self.col_blocks * self.passes - ceil_div(self.product.n, self.pass_stride)
+
+    @property
+    def panel_reads(self) -> int:
+        """Times that a row block's panel of A is read."""
+        return self.col_blocks if self.grouped else self.all_passes
 
     @property
     def a_slabs(self) -> int:
@@ -292,7 +319,7 @@ class Plan:
 
         A slot may then have only some of the rows.
         """
-        return self.passes == 1 and self.halves == self.c_blocks
+        return self.grouped or (self.passes == 1 and self.halves == self.c_blocks)
 
     @property
     def cut(self) -> bool:
@@ -332,10 +359,11 @@ class Plan:
         """The plan as a line of text."""
         kind = "resident" if self.resident else "streamed"
         turned = "transposes, " if self.product.turned else ""
+        at_once = " at once" if self.grouped else ""
         return (
             f"{turned}grid {self.row_par} x {self.col_par}, {self.row_blocks} blocks of "
             f"{self.row_par} x {self.rows} rows, {self.col_blocks} blocks of {self.columns} "
-            f"columns in {self.halves * self.passes} passes, "
+            f"columns in {self.halves * self.passes} passes{at_once}, "
             f"{self.read_tiles} tiles of {self.lanes}, "
             f"slabs of {self.a_slab} (A, {kind}) and {self.b_slab} (B)"
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 from collections.abc import Iterator
 
@@ -9,12 +10,17 @@ from hw.arch.config import ChipConfig
 from hw.arch.descriptor import BASE_ALIGNMENT, MAX_BOX
 from hw.arch.errors import BadInputError
 from hw.arch.limits import MAX_MODULUS
+from hw.arch.loops import COUNT_SHIFT
 from hw.numeric.division import ceil_div
 from sw.passes.plan import Plan, fewest_rows
 from sw.passes.stage import Product
 from sw.search.constraints import Constraints
 
 __all__ = ["plans_of", "require_grid"]
+
+
+#: Column blocks of which the last may have a pass less: the count of its loop is shifted.
+_MOST_BLOCKS = 2 + 2**COUNT_SHIFT.high - 1
 
 
 def _bad(field: str, rule: str, value: object) -> BadInputError:
@@ -115,8 +121,37 @@ def plans_of(
                 across, _slabs(covers, lanes, constraints).items()
             ):
                 shape = groups, col_par, rows, blocks
-                slabbed = tiles * product.segments, tiles, tiles
-                yield Plan(product, config, *shape, *columns, *slabbed, True), slabs
+                plan = Plan(
+                    product, config, *shape, *columns, tiles * product.segments, tiles, tiles, True
+                )
+                yield plan, slabs
+                grouped = _grouped(plan)
+                if grouped is not None:
+                    yield grouped, slabs
+
+
+def _grouped(plan: Plan) -> Plan | None:
+    """The plan with the passes of a column block at once, if hardware and buffers have room."""
+    product, config = plan.product, plan.config
+    if plan.passes == 1 or plan.halves > 1 or product.turned or product.epilogue is not None:
+        return None
+    if product.segments > 1:
+        return None
+    # A vector of results has rows of one pass, and a slot of C the columns of one.
+    rows = ceil_div(plan.rows, plan.out_rows) * plan.out_rows
+    if plan.pass_stride != plan.pass_columns or plan.pass_columns % plan.result_lanes:
+        return None
+    groups = min(plan.row_par, ceil_div(product.m, rows))
+    blocks = ceil_div(product.m, groups * rows)
+    found = dataclasses.replace(plan, row_par=groups, rows=rows, row_blocks=blocks, grouped=True)
+    if spare := found.spare_passes:
+        # A last column block that is shorter has one pass less, or is the second. Passes are then
+        # a loop of their own, beside those over tiles and within a pass.
+        if plan.col_blocks > 2 and (spare > 1 or plan.col_blocks > _MOST_BLOCKS):
+            return None
+        if not product.b_along_k and plan.pass_columns > plan.lanes:
+            return None
+    return found if plan.passes * rows <= config.pcu.accumulator_rows else None
 
 
 def _block_counts(least: int) -> list[int]:

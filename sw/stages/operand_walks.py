@@ -4,10 +4,18 @@ from __future__ import annotations
 
 from hw.arch.loops import LoopProgram
 from hw.arch.pmu_word import Access, Level
+from sw.passes.plan import Plan
 from sw.stages.operand_slot import OperandSlot
 from sw.stages.walk_loops import loop, nest
 
-__all__ = ["access_of", "stationary_loops", "streaming_loops", "tile_loop", "written_part"]
+__all__ = [
+    "access_of",
+    "pass_loop",
+    "stationary_loops",
+    "streaming_loops",
+    "tile_loop",
+    "written_part",
+]
 
 
 def written_part(slot: OperandSlot, part: int, parts: int) -> tuple[tuple[LoopProgram, ...], int]:
@@ -43,28 +51,44 @@ def tile_loop(slot: OperandSlot, slabs: int, spare: int) -> LoopProgram:
     spare : int
         Tiles of the last one that are not read; at most one if there are more than two.
     """
-    if slabs == 1 or not spare:
-        return loop(slot.tiles - spare, slot.tile_stride)
-    # The sum stays above the whole count until the last slab, where it is a whole one less.
-    shift = (slabs - 2).bit_length()
-    base = (slot.tiles << shift) + (slabs - 2) * spare
-    slots = Level.SLOTS.value
-    return LoopProgram(base, stride=slot.tile_stride, slope=-spare, outer=slots, shift=shift)
+    return _last_shorter(slot.tiles, slot.tile_stride, slabs, spare, Level.SLOTS)
 
 
-def streaming_loops(slot: OperandSlot, tiles: LoopProgram) -> tuple[LoopProgram, ...]:
-    """Loops that read all lines tile by tile; those behind the first one are a packet."""
+def pass_loop(plan: Plan, stride: int, outer: Level) -> LoopProgram:
+    """Loop over the passes at once, of which the last column block has perhaps fewer.
+
+    Parameters
+    ----------
+    plan : Plan
+    stride : int
+    outer : Level
+        The loop over column blocks.
+    """
+    return _last_shorter(plan.together, stride, plan.col_blocks, plan.spare_passes, outer)
+
+
+def _last_shorter(count: int, stride: int, turns: int, spare: int, outer: Level) -> LoopProgram:
+    """Loop with fewer iterations in the last turn of an outer one: one, if turns are over two."""
+    if turns == 1 or not spare:
+        return loop(count - spare, stride)
+    # The sum stays above the whole count until the last turn, where it is a whole one less.
+    shift = (turns - 2).bit_length()
+    base = (count << shift) + (turns - 2) * spare
+    return LoopProgram(base, stride=stride, slope=-spare, outer=outer.value, shift=shift)
+
+
+def streaming_loops(slot: OperandSlot, *tiles: LoopProgram) -> tuple[LoopProgram, ...]:
+    """Loops that read all lines within the loops over tiles; they are a packet."""
     if slot.along_k:
-        return tiles, loop(slot.lines, slot.line_stride)
+        return *tiles, loop(slot.lines, slot.line_stride)
     blocks = loop(slot.lines // slot.lanes, slot.block)
-    return tiles, blocks, LoopProgram(slot.lanes, stride=slot.line_stride)
+    return *tiles, blocks, LoopProgram(slot.lanes, stride=slot.line_stride)
 
 
 def stationary_loops(
-    slot: OperandSlot, tiles: LoopProgram, lines: int, packet: int
+    slot: OperandSlot, outer: tuple[LoopProgram, ...], lines: int, packet: int
 ) -> tuple[LoopProgram, ...]:
-    """Loops that read the first lines of each tile; the last one is a packet of some of them."""
-    outer = () if tiles == LoopProgram() else (tiles,)
+    """Loops that read lines within others, each time the first ones; the last one is a packet."""
     if slot.along_k:
         groups = [(lines // packet, slot.distance(packet))]
     else:

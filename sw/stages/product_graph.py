@@ -16,6 +16,7 @@ from sw.passes.plan import Plan
 from sw.stages.operand_slot import OperandSlot
 from sw.stages.operand_walks import (
     access_of,
+    pass_loop,
     stationary_loops,
     streaming_loops,
     tile_loop,
@@ -120,6 +121,7 @@ class _Builder:
                     out=plan.product.out,
                     weight=FilterProgram(plan.col_par, column),
                     packet_vectors=int(plan.one_pass),
+                    by_group=plan.grouped,
                 )
             )
             for group in range(plan.row_par)
@@ -133,7 +135,7 @@ class _Builder:
         """Stages of the panels of A: K-blocks written as they lie in memory, read tile by tile."""
         plan, slot, parts = self.plan, self.plan.a_slot, self.fit.a_parts
         launches = LoopProgram() if plan.resident else LoopProgram(plan.row_blocks)
-        windows = LoopProgram(plan.row_blocks if plan.resident else plan.all_passes)
+        windows = LoopProgram(plan.row_blocks if plan.resident else plan.panel_reads)
         for agcu, first, groups in self.fit.a_agcus:
             part = agcu if parts > 1 else 0
             self._load_a(agcu, part, first, groups)
@@ -155,14 +157,19 @@ class _Builder:
                         index=group - owner[1],
                     )
                 )
+            tiles = [tile_loop(slot, plan.a_slabs, plan.spare_tiles)]
+            if plan.grouped:
+                # Each tile meets the weights of every pass of a column block.
+                blocks = Level.REPEATS if plan.resident else Level.WINDOWS
+                tiles.append(pass_loop(plan, 0, blocks))
             read = Walk(
-                streaming_loops(slot, tile_loop(slot, plan.a_slabs, plan.spare_tiles)),
+                streaming_loops(slot, *tiles),
                 access=access_of(slot),
                 launches=launches,
                 windows=windows,
-                repeats=LoopProgram(plan.all_passes if plan.resident else 1),
+                repeats=LoopProgram(plan.panel_reads if plan.resident else 1),
                 slots=LoopProgram(plan.a_slabs),
-                last_level=Level.ADDRESS + 1,
+                last_level=Level.ADDRESS + len(tiles),
                 final_level=Level.SLOTS,
             )
             element = plan.product.fmt.bits // 8
@@ -190,7 +197,7 @@ class _Builder:
         plan, slot = self.plan, self.plan.a_slot
         loops = [_lines(slot, plan.row_blocks, plan.block_rows)]
         if not plan.resident:
-            loops.append(BoxLoop(plan.all_passes))
+            loops.append(BoxLoop(plan.panel_reads))
         line = first * plan.rows
         parts = self.fit.a_parts
         tensor, number, segments = self._part(plan.product.a, slot, part, parts, line)
@@ -227,9 +234,14 @@ class _Builder:
             )
             self._load_b(agcu, part)
             self._join(f"b_load{agcu}", [Socket(f"b_load{agcu}")], [Socket("b", part)])
-        again = loop(plan.passes, slot.distance(plan.pass_stride))
+        again = loop(plan.passes // plan.together, slot.distance(plan.pass_stride))
         tiles = tile_loop(slot, plan.b_slabs, plan.spare_tiles)
-        loops = stationary_loops(slot, tiles, plan.pass_columns, plan.config.grid_columns)
+        outer = () if tiles == LoopProgram() else (tiles,)
+        inside, lines = len(outer), plan.together * plan.pass_columns
+        if plan.spare_passes:
+            distance, lines = slot.distance(plan.pass_columns), plan.pass_columns
+            outer = (*outer, pass_loop(plan, distance, Level.WINDOWS))
+        loops = stationary_loops(slot, outer, lines, plan.config.grid_columns)
         read = Walk(
             loops,
             access=access_of(slot),
@@ -238,6 +250,8 @@ class _Builder:
             repeats=LoopProgram(plan.row_blocks) if plan.b_kept else again,
             slots=slots,
             last_level=Level.ADDRESS + len(loops) - 1,
+            # The weights of a tile for all passes at once end a group.
+            final_level=Level.ADDRESS + inside if plan.grouped else None,
         )
         element = plan.product.fmt.bits // 8
         self.stages["b"] = Hold(plan.b_bytes, element, tuple(writes), (read,))
@@ -303,6 +317,9 @@ class _Builder:
         """Store of boxes of stored columns and some rows from the slots of a result writer."""
         plan, pieces = self.plan, self.fit.pieces
         store = f"{collector.name}_store"
+        columns = [(plan.col_blocks, plan.columns), (plan.c_blocks, plan.pass_columns)]
+        if plan.grouped:
+            columns = [(plan.c_slots, plan.pass_columns)]
         self.stages[store] = Store(
             collector.agcu,
             0,
@@ -314,8 +331,7 @@ class _Builder:
             ),
             (
                 self._boxes_along(plan.row_blocks, 1, plan.block_rows),
-                self._boxes_along(plan.col_blocks, 0, plan.columns),
-                self._boxes_along(plan.c_blocks, 0, plan.pass_columns),
+                *(self._boxes_along(count, 0, step) for count, step in columns),
                 self._boxes_along(pieces, 1, rows),
                 self._boxes_along(collector.groups, 1, plan.rows),
             ),

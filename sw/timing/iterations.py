@@ -30,8 +30,8 @@ def iterated(program: ChipProgram, count: int) -> ChipProgram | None:
     Returns
     -------
     ChipProgram or None
-        None if both outer loops of an engine have iterations of their own, or inner loops whose
-        counts depend on them.
+        None if the outermost loop of an engine ends packets, or decides the count of an inner one,
+        and so cannot be longer.
     """
     tiles: dict[tuple[int, int], TileProgram] = {}
     for at, tile in program.tiles.items():
@@ -56,14 +56,15 @@ def iterated(program: ChipProgram, count: int) -> ChipProgram | None:
 
 def _engine(engine: EngineProgram, count: int) -> EngineProgram | None:
     """An engine with a further outermost loop; None if there is no room for it."""
-    if any(loop.slope and loop.outer <= Level.WINDOWS for loop in engine.chain.loops):
-        return None
     launches, windows = engine.launches.base, engine.windows.base
+    outer = {loop.outer for loop in engine.chain.loops if loop.slope}
+    if Level.LAUNCHES in outer:
+        return None
     marks = {engine.last_level, engine.final_level}
     # The two outer loops become one. A mark at the end of the outer one is then at the end of the
     # inner one. A mark at the end of the inner one stays where it is if the outer one has one
     # iteration; an inner one of one iteration ends whenever the loop inside it does.
-    if windows > 1 and Level.WINDOWS in marks and launches > 1:
+    if launches > 1 and (Level.WINDOWS in outer or (windows > 1 and Level.WINDOWS in marks)):
         if Level.LAUNCHES in marks:
             return None
         return dataclasses.replace(engine, launches=LoopProgram(base=count * launches))
