@@ -132,6 +132,8 @@ def _canonical(value: object) -> str:
             return repr(value)
         case Shape() | range() | enum.EnumType():
             return repr(Shape.cast(value))
+        case type():
+            return f"{value.__module__}.{value.__qualname__}"
         case tuple():
             return f"({','.join(map(_canonical, value))})"
         case data.Layout():
@@ -141,6 +143,7 @@ def _canonical(value: object) -> str:
         fields = (
             f"{field.name}={_canonical(getattr(value, field.name))}"
             for field in dataclasses.fields(value)
+            if field.compare
         )
         return f"{type(value).__name__}({','.join(fields)})"
     raise BadInputError(f"Parameter must be a value that can name a module, not {shown(value)}")

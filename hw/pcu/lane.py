@@ -9,6 +9,7 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data
 from amaranth.lib.wiring import In, Out
 
+from hw.arch.errors import BadInputError
 from hw.arch.lanes.phase_word import CONSTANTS, FIXED_WORDS, Operand, UnitOrder, phase_layout
 from hw.float.special_function_unit import SpecialFunctionUnit
 from hw.float.wires import named
@@ -16,7 +17,9 @@ from hw.lib.component import Component
 from hw.lib.delay import delayed
 from hw.lib.delay_memory import DelayMemory
 from hw.lib.mux_tree import chosen, chosen_narrowly
+from hw.numeric.function_codes import SpecialFunction
 from hw.pcu.arithmetic_logic import ArithmeticLogicUnit
+from hw.pcu.lane_function import LaneFunction
 from hw.pcu.multiply_add import FusedMultiplyAdd
 
 __all__ = ["Lane", "constant_layout", "operand_constants", "unit_start"]
@@ -61,10 +64,12 @@ class Lane(Component):
     ----------
     function_bits : int
         Significand bits of the functions (`limits.FUNCTION_BITS`).
+    functions : tuple of LaneFunction
+        Function units beside the special function unit; their codes follow its codes.
 
     Members
     -------
-    i_phase : ``In(phase_layout())``
+    i_phase : ``In(phase_layout(len(functions)))``
         Operations and operands of the units, with the operands; the order changes only among those
         of the same times while elements are in the lane.
     i_constants : ``In(constant_layout())``
@@ -72,6 +77,11 @@ class Lane(Component):
     i_x, i_y, i_z : ``In(32)``
         Words of an element.
     o_result : ``Out(32)``
+
+    Raises
+    ------
+    BadInputError
+        Two function units have the same name.
     """
 
     #: Cycles from an element's words to its result.
@@ -84,11 +94,17 @@ class Lane(Component):
     i_z: Signal
     o_result: Signal
 
-    def __init__(self, function_bits: int) -> None:
+    def __init__(self, function_bits: int, functions: tuple[LaneFunction, ...] = ()) -> None:
+        names = [each.name for each in functions]
+        if len(set(names)) < len(names):
+            raise BadInputError(
+                f"Function units of a lane must have different names, not {', '.join(names)}"
+            )
         self._function_bits = function_bits
+        self._functions = functions
         super().__init__(
             {
-                "i_phase": In(phase_layout()),
+                "i_phase": In(phase_layout(len(self._functions))),
                 "i_constants": In(constant_layout()),
                 "i_x": In(32),
                 "i_y": In(32),
@@ -106,6 +122,7 @@ class Lane(Component):
             "sfu": SpecialFunctionUnit(self._function_bits),
         }
         results = {name: unit.o_result for name, unit in units.items()}
+        results["sfu"] = self._function(m, units["sfu"])
         places = self._places(m)
         late = self._late_product(m, results["fma"])
         words = {name: self._words(m, name, places, results, late) for name in units}
@@ -150,6 +167,22 @@ class Lane(Component):
         return [
             {each: word[32 * n : 32 * n + 32] for n, each in enumerate(_ELEMENT)} for word in places
         ]
+
+    def _function(self, m: Module, sfu: Any) -> Value:
+        """Result of the function of the phase, as late as that of the special function unit."""
+        result: Value = sfu.o_result
+        if not self._functions:
+            return result
+        phase: Any = self.i_phase
+        code = delayed(m, phase.function, sfu.latency, name="function_code")
+        for number, function in enumerate(self._functions):
+            unit = function.create()
+            m.submodules[function.name] = unit
+            m.d.comb += unit.i_argument.eq(sfu.i_argument)
+            waits = sfu.latency - function.latency
+            word = delayed(m, unit.o_result, waits, name=f"{function.name}_result")
+            result = Mux(code == len(SpecialFunction) + number, word, result)
+        return named(m, "function_result", result)
 
     def _late_product(self, m: Module, result: Value) -> Value:
         """Result of the multiply-add as long after it as a function takes."""

@@ -197,8 +197,9 @@ class ResultForm(enum.Enum, shape=2):
 
 
 @functools.cache
-def phase_layout() -> WordLayout:
-    """Layout of one phase."""
+def phase_layout(function_units: int = 0) -> WordLayout:
+    """Layout of one phase; codes behind the special functions are those of function units."""
+    functions = len(SpecialFunction) + function_units
     return WordLayout(
         {
             "source": PhaseSource,
@@ -218,7 +219,7 @@ def phase_layout() -> WordLayout:
             "alu_b": Operand,
             "alu_c": Operand,
             "alu_d": Operand,
-            "function": SpecialFunction,
+            "function": range(functions) if function_units else SpecialFunction,
             "argument": 2,
             "reduction": Reduction,
             "statistic": range(STATISTICS),

@@ -38,6 +38,8 @@ from hw.mesh.fork import EagerFork
 from hw.mesh.merge import OrderedMerge
 from hw.mesh.switch import Switch
 from hw.numeric.formats import bf16, e4m3, int8
+from hw.pcu.lane import Lane
+from hw.pcu.lane_function import LaneFunction
 from hw.pcu.lanes import Lanes
 from hw.pcu.unit import Pcu
 from hw.pmu.banks import Banks
@@ -79,6 +81,11 @@ REFUSED = [
         Lanes,
         {"width_bits": 64, "lanes": 4, "function_bits": 16},
         "Lanes must be at most the 2 words of a vector",
+    ),
+    (
+        Lane,
+        {"function_bits": 16, "functions": (LaneFunction("twice", EagerFork, 0, abs),) * 2},
+        "Function units of a lane must have different names, not twice, twice",
     ),
     (OperationUnit, {"name": "sinus"}, "Operation must be one of"),
     (OrderedMerge, {"sources": 1, "turns": 1}, "Merge sources must be"),
