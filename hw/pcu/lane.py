@@ -177,7 +177,7 @@ class Lane(Component):
         code = delayed(m, phase.function, sfu.latency, name="function_code")
         for number, function in enumerate(self._functions):
             unit = function.create()
-            m.submodules[function.name] = unit
+            m.submodules[f"function_{function.name}"] = unit
             m.d.comb += unit.i_argument.eq(sfu.i_argument)
             waits = sfu.latency - function.latency
             word = delayed(m, unit.o_result, waits, name=f"{function.name}_result")
