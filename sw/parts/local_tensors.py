@@ -6,6 +6,7 @@ A store belongs to the first step in which all local tensors that it needs are w
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 
 from sw.array_spec import ArraySpec
 from sw.ir import nodes as ir
@@ -48,22 +49,32 @@ def steps(program: Program) -> tuple[Program, ...]:
     left = tuple(stores(whole.nodes))
     unwritten, found = set(local), []
     while left:
-        kept = [each for each in left if not _loaded(slice_of(whole, [each])) & unwritten]
-        later = [each for each in left if each not in kept]
-        own, rest = slice_of(whole, kept), slice_of(whole, later)
-        before = slice_of(whole, left)
-        if later and not (divisible(before) and ready(before, own, rest)):
-            raise ProgramError(
-                "unserved",
-                f"`{later[0].view.tensor}` cannot be stored after the local tensors before it are "
-                "written: a tensor that is updated in place would be accessed in another order",
-                later[0].span,
-                value=later[0].view.tensor,
-            )
-        found.append(own)
-        left = tuple(later)
-        unwritten = {each.view.tensor for each in later} & local
+        ready_now = [each for each in left if not _loaded(slice_of(whole, [each])) & unwritten]
+        taken = _in_order(slice_of(whole, left), left, ready_now)
+        found.append(slice_of(whole, taken))
+        left = tuple(each for each in left if each not in taken)
+        unwritten = {each.view.tensor for each in left} & local
     return tuple(found)
+
+
+def _in_order(
+    program: Program, left: Sequence[ir.Store], possible: Sequence[ir.Store]
+) -> Sequence[ir.Store]:
+    """As many of the possible stores, from the first on, as may come before the others."""
+    if len(possible) == len(left):
+        return possible
+    for count in range(len(possible), 0, -1):
+        own = slice_of(program, possible[:count])
+        rest = slice_of(program, [each for each in left if each not in possible[:count]])
+        if divisible(program) and ready(program, own, rest):
+            return possible[:count]
+    raise ProgramError(
+        "unserved",
+        f"`{possible[0].view.tensor}` cannot be stored before the local tensors behind it: "
+        "a tensor that is updated in place would be accessed in another order",
+        possible[0].span,
+        value=possible[0].view.tensor,
+    )
 
 
 def _stored(tensor: Tensor) -> Tensor:
